@@ -1,0 +1,2 @@
+//! The one door.
+fn main() {}
