@@ -1,0 +1,1 @@
+//! libportals.so.4: check, convert, call, map.

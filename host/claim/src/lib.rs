@@ -1,0 +1,1 @@
+//! The only raw copy and atomic: user memory behind checked claims.

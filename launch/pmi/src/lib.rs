@@ -1,0 +1,1 @@
+//! Process management interface: PMI-1 parser, server and client.

@@ -1,0 +1,2 @@
+//! Information, measurement and plots of Portals on this machine.
+fn main() {}
