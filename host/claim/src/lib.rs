@@ -1,1 +1,47 @@
-//! The only raw copy and atomic: user memory behind checked claims.
+//! User buffers: the only raw copy and the only raw atomic.
+//!
+//! Memory that the application or a peer may touch at any moment is never a Rust
+//! slice. It is a [`Claim`]: an address and a length, checked once where it enters
+//! (`Claim::new` is the `unsafe` door) and from then on moved by this crate alone.
+//!
+//! ```text
+//!   &[u8] ──write──▶ Claim ──read──▶ &mut [u8]        bytes of ours, bytes of theirs
+//!   Claim ──copy───▶ Claim                            one address space
+//!   Claim ◀──pull─── RemoteSpan of another process    cross-memory attach
+//!   Claim ──push───▶ RemoteSpan of another process
+//!   operand ─atomic─▶ Claim ──▶ fetched               Portals 4.3, PtlAtomic, PtlSwap
+//! ```
+//!
+//! Order of use: make a claim of user memory (or take one from a [`Region`]), cut it
+//! with [`Claim::slice`], then [`copy`], [`pull`], [`push`], [`atomic()`].
+//!
+//! Left to others: which bytes may be touched (the engine decides) and when (the
+//! runtime). What a peer writes at the same time may be seen torn; nothing here ever
+//! interprets bytes before they are copied to memory of our own.
+//!
+//! ```
+//! use lintel_claim::{Region, copy};
+//!
+//! let (source, sink) = (Region::new(64), Region::new(64));
+//! source.write(0, b"portal");
+//! assert_eq!(copy(source.claim().slice(0, 6), sink.claim()), 6);
+//! let mut seen = [0; 6];
+//! sink.read(0, &mut seen);
+//! assert_eq!(&seen, b"portal");
+//! ```
+
+pub mod atomic;
+mod claim;
+mod copy;
+mod cross_memory;
+mod region;
+mod walk;
+
+pub use atomic::{Datatype, Kind, Operation, Unknown, atomic, fetch_atomic, swap, valid};
+pub use claim::Claim;
+pub use copy::{copy, copy_vectored};
+pub use cross_memory::{CrossMemoryError, RemoteSpan, copy_checked, pull, push};
+pub use region::Region;
+
+// Lengths and addresses travel as u64 and are used as usize.
+const _: () = assert!(size_of::<usize>() == size_of::<u64>());

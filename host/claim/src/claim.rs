@@ -1,0 +1,176 @@
+//! [`Claim`]: an address and a length that somebody vouched for.
+
+use std::fmt;
+use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
+
+use crate::copy::move_bytes;
+
+/// Bytes that the application or a peer may touch at any moment.
+///
+/// A claim is two words, owns nothing and can only shrink. Whoever makes one with
+/// [`Claim::new`] vouches for its memory; everything after that is safe.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Claim {
+    start: *mut u8,
+    /// Bytes.
+    length: u64,
+}
+
+// SAFETY: a claim is a name for bytes, not access to a Rust value. Every access goes
+// through raw copies and atomics that expect other threads on the same bytes.
+unsafe impl Send for Claim {}
+// SAFETY: as for Send; a claim has no interior state.
+unsafe impl Sync for Claim {}
+
+impl Claim {
+    /// Claims `length` bytes from `start` on.
+    ///
+    /// # Safety
+    ///
+    /// One of these must hold for as long as this claim, or any slice of it, is used:
+    ///
+    /// - every byte stays readable and writable, and no Rust reference covers it while
+    ///   it is used (references to atomics excepted);
+    /// - as above but only readable, and the claim is used only as a source (the
+    ///   `from` of a copy, [`Claim::read`], [`Claim::load_u64`]);
+    /// - the bytes may be anything, mapped or not, but then the claim goes only to
+    ///   [`copy_checked`](crate::copy_checked), [`pull`](crate::pull) and
+    ///   [`push`](crate::push), where the kernel looks before it touches, and no
+    ///   Rust-owned value lies in the bytes written.
+    #[inline]
+    pub const unsafe fn new(start: *mut u8, length: u64) -> Claim {
+        Claim { start, length }
+    }
+
+    /// The claim of nothing.
+    #[inline]
+    pub const fn empty() -> Claim {
+        Claim {
+            start: ptr::null_mut(),
+            length: 0,
+        }
+    }
+
+    /// The address of the first byte. (A pointer has no number while constants are
+    /// evaluated, so this alone is not `const`.)
+    #[inline]
+    pub fn address(self) -> u64 {
+        self.start.expose_provenance() as u64
+    }
+
+    /// Length in bytes.
+    #[inline]
+    pub const fn len(self) -> u64 {
+        self.length
+    }
+
+    /// Whether there is no byte to touch.
+    #[inline]
+    pub const fn is_empty(self) -> bool {
+        self.length == 0
+    }
+
+    /// The part that starts `offset` bytes in and is at most `length` bytes long,
+    /// clamped to this claim: a slice never grows.
+    ///
+    /// ```
+    /// let region = lintel_claim::Region::new(10);
+    /// let claim = region.claim();
+    /// assert_eq!(claim.slice(8, u64::MAX).len(), 2);
+    /// assert!(claim.slice(11, 1).is_empty());
+    /// ```
+    #[inline]
+    pub fn slice(self, offset: u64, length: u64) -> Claim {
+        let offset = offset.min(self.length);
+        Claim {
+            start: self.start.wrapping_add(offset as usize),
+            length: length.min(self.length - offset),
+        }
+    }
+
+    /// Copies the first bytes into memory of our own; returns how many, the smaller of
+    /// both lengths. The bytes are read once: what is parsed from `into` afterwards
+    /// can't change under the parser.
+    #[inline]
+    pub fn read(self, into: &mut [u8]) -> usize {
+        let count = self.length.min(into.len() as u64);
+        // SAFETY: `count` bytes are readable at `start` (Claim::new) and writable in
+        // `into`, whose borrow is exclusive.
+        unsafe { move_bytes(self.start, into.as_mut_ptr(), count) };
+        // Keeps the compiler from looking at the claimed bytes again instead of `into`.
+        compiler_fence(Ordering::SeqCst);
+        count as usize
+    }
+
+    /// Copies our bytes to the front of the claim; returns how many, the smaller of
+    /// both lengths.
+    #[inline]
+    pub fn write(self, from: &[u8]) -> usize {
+        let count = self.length.min(from.len() as u64);
+        // SAFETY: `count` bytes are readable in `from` and writable at `start`
+        // (Claim::new).
+        unsafe { move_bytes(from.as_ptr(), self.start, count) };
+        count as usize
+    }
+
+    /// The eight bytes at `offset` as a number of this machine, loaded with acquire
+    /// order and in one piece when their address is a multiple of eight. `None` when
+    /// they don't all lie in the claim.
+    #[inline]
+    pub fn load_u64(self, offset: u64) -> Option<u64> {
+        let word = self.slice(offset, 8);
+        if let Some(atomic) = word.as_atomic_u64() {
+            return Some(atomic.load(Ordering::Acquire));
+        }
+        let mut bytes = [0; 8];
+        (word.read(&mut bytes) == 8).then(|| u64::from_ne_bytes(bytes))
+    }
+
+    /// Stores `value` at `offset`, with release order and in one piece when that
+    /// address is a multiple of eight. `false`, with nothing stored, when the eight
+    /// bytes don't all lie in the claim.
+    #[inline]
+    pub fn store_u64(self, offset: u64, value: u64) -> bool {
+        let word = self.slice(offset, 8);
+        if let Some(atomic) = word.as_atomic_u64() {
+            atomic.store(value, Ordering::Release);
+            return true;
+        }
+        word.length == 8 && word.write(&value.to_ne_bytes()) == 8
+    }
+
+    /// The first byte, for the kernel and for the raw copy.
+    #[inline]
+    pub(crate) const fn start(self) -> *mut u8 {
+        self.start
+    }
+
+    /// Whether `size` bytes fit and start at a multiple of `size` (a power of two).
+    #[inline]
+    pub(crate) fn is_word(self, size: u64) -> bool {
+        self.length >= size && self.start.addr() as u64 & (size - 1) == 0
+    }
+
+    #[inline]
+    fn as_atomic_u64<'a>(self) -> Option<&'a AtomicU64> {
+        if !self.is_word(8) {
+            return None;
+        }
+        // SAFETY: eight aligned bytes, valid while the claim is used (Claim::new); the
+        // reference doesn't leave the calling method.
+        Some(unsafe { AtomicU64::from_ptr(self.start.cast()) })
+    }
+}
+
+impl Default for Claim {
+    fn default() -> Claim {
+        Claim::empty()
+    }
+}
+
+impl fmt::Debug for Claim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Claim({:p} + {})", self.start, self.length)
+    }
+}

@@ -1,0 +1,122 @@
+//! The raw copy inside one address space.
+//!
+//! Up to 64 bytes are moved inline with at most four loads, all done before the first
+//! store, so ranges may overlap. 1, 2, 4, 8 and 16 bytes are one load and one store;
+//! aligned, up to 8 of them are never seen torn. Longer ranges go to `memmove`.
+
+use std::ptr;
+
+use crate::claim::Claim;
+use crate::walk::Walk;
+
+/// Copies the smaller of both lengths from one claim to the other and returns it in
+/// bytes. The ranges may overlap; each byte of `to` then gets what its source held
+/// before the call. Never blocks but for page faults.
+#[inline]
+pub fn copy(from: Claim, to: Claim) -> u64 {
+    let length = from.len().min(to.len());
+    // SAFETY: `length` bytes are readable in `from` and writable in `to` (Claim::new).
+    unsafe { move_bytes(from.start(), to.start(), length) };
+    length
+}
+
+/// Copies from one list of claims to another as if each list were one piece, until
+/// either ends; returns the bytes copied. Pieces are moved in order: where a piece of
+/// `to` overlaps a later piece of `from`, the later one is read as overwritten.
+pub fn copy_vectored(from: &[Claim], to: &[Claim]) -> u64 {
+    if let ([from], [to]) = (from, to) {
+        return copy(*from, *to);
+    }
+    let (mut from, mut to) = (Walk::new(from), Walk::new(to));
+    let mut total = 0;
+    loop {
+        let moved = copy(from.front(), to.front());
+        if moved == 0 {
+            return total;
+        }
+        from.advance(moved);
+        to.advance(moved);
+        total += moved;
+    }
+}
+
+/// Moves `length` bytes; the ranges may overlap.
+///
+/// # Safety
+///
+/// `length` bytes are readable at `from` and writable at `to`. With length 0 both may
+/// be anything.
+#[inline]
+pub(crate) unsafe fn move_bytes(from: *const u8, to: *mut u8, length: u64) {
+    let count = length as usize;
+    // SAFETY: for every arm: its loads and stores lie inside the first `count` bytes,
+    // as its pattern shows; the caller vouches for those.
+    unsafe {
+        match count {
+            8 => move_one::<u64>(from, to),
+            16 => move_one::<Lane>(from, to),
+            0 => {}
+            1 => move_one::<u8>(from, to),
+            2 => move_one::<u16>(from, to),
+            3 => move_ends::<u16>(from, to, count),
+            4 => move_one::<u32>(from, to),
+            5..=7 => move_ends::<u32>(from, to, count),
+            9..=15 => move_ends::<u64>(from, to, count),
+            17..=32 => move_ends::<Lane>(from, to, count),
+            33..=64 => move_four(from, to, count),
+            _ => ptr::copy(from, to, count),
+        }
+    }
+}
+
+/// Sixteen bytes that move in one instruction where there is one.
+#[cfg(target_arch = "x86_64")]
+type Lane = std::arch::x86_64::__m128i;
+#[cfg(not(target_arch = "x86_64"))]
+type Lane = u128;
+
+/// # Safety
+///
+/// `size_of::<T>()` bytes are readable at `from` and writable at `to`; every bit
+/// pattern is a `T`.
+#[inline(always)]
+unsafe fn move_one<T: Copy>(from: *const u8, to: *mut u8) {
+    // SAFETY: readable for a T, of any alignment, by the caller.
+    let value = unsafe { from.cast::<T>().read_unaligned() };
+    // SAFETY: writable for a T, of any alignment, by the caller.
+    unsafe { to.cast::<T>().write_unaligned(value) };
+}
+
+/// Moves `count` bytes as a first and a last `T`, which may share bytes.
+///
+/// # Safety
+///
+/// As for [`move_bytes`], and `size_of::<T>() <= count <= 2 * size_of::<T>()`.
+#[inline(always)]
+unsafe fn move_ends<T: Copy>(from: *const u8, to: *mut u8, count: usize) {
+    let last = count - size_of::<T>();
+    // SAFETY: the first T lies inside `count` bytes.
+    let head = unsafe { from.cast::<T>().read_unaligned() };
+    // SAFETY: `last` plus the size of T is `count`.
+    let tail = unsafe { from.add(last).cast::<T>().read_unaligned() };
+    // SAFETY: as for the head's load, on the writable side.
+    unsafe { to.cast::<T>().write_unaligned(head) };
+    // SAFETY: as for the tail's load, on the writable side.
+    unsafe { to.add(last).cast::<T>().write_unaligned(tail) };
+}
+
+/// Moves 33 to 64 bytes as two lanes from the front and two up to the end.
+///
+/// # Safety
+///
+/// As for [`move_bytes`], and `32 <= count <= 64`.
+#[inline(always)]
+unsafe fn move_four(from: *const u8, to: *mut u8, count: usize) {
+    let places = [0, 16, count - 32, count - 16];
+    // SAFETY: every place plus 16 is at most `count`.
+    let lanes = places.map(|at| unsafe { from.add(at).cast::<Lane>().read_unaligned() });
+    for (at, lane) in places.into_iter().zip(lanes) {
+        // SAFETY: every place plus 16 is at most `count`.
+        unsafe { to.add(at).cast::<Lane>().write_unaligned(lane) };
+    }
+}
