@@ -1,0 +1,200 @@
+//! Who started this process? A program that finds no PMI-1 and goes on as a job
+//! of one, while its launcher meant it to be one of many, gives N wrong answers
+//! and no error. [`recognise`] tells the cases apart, so that the program can
+//! say so loudly.
+
+use std::fmt;
+
+/// What the environment says about the launcher.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Launcher {
+    /// A PMI-1 launcher (yod, MPICH's hydra): [`crate::client::Client::from_env`] works.
+    Pmi1,
+    /// No launcher: a job of one.
+    Singleton,
+    /// A launcher started several ranks, and speaks something else.
+    NotUnderstood {
+        /// The variables that show it, and whose they are.
+        evidence: String,
+    },
+}
+
+impl Launcher {
+    /// What to print before going on as a job of one; `None` when all is well.
+    pub fn warning(&self) -> Option<String> {
+        let Launcher::NotUnderstood { evidence } = self else {
+            return None;
+        };
+        Some(format!(
+            "a launcher that is not understood started this process ({evidence}). \
+             Each of its processes would run alone, as a job of one. \
+             Start the program with yod, or with a launcher that offers PMI-1 \
+             (MPICH's mpiexec; Slurm: srun --mpi=pmi2)."
+        ))
+    }
+}
+
+impl fmt::Display for Launcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Launcher::Pmi1 => write!(f, "PMI-1"),
+            Launcher::Singleton => write!(f, "none (a job of one)"),
+            Launcher::NotUnderstood { evidence } => write!(f, "not understood ({evidence})"),
+        }
+    }
+}
+
+/// Reads the environment of this process.
+pub fn recognise() -> Launcher {
+    recognise_in(|name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
+}
+
+/// As [`recognise`], with the environment given as a function.
+///
+/// ```
+/// use lintel_pmi::launcher::{Launcher, recognise_in};
+///
+/// assert_eq!(recognise_in(|_| None), Launcher::Singleton);
+/// let slurm = recognise_in(|name| match name {
+///     "SLURM_PROCID" => Some("0".into()),
+///     "SLURM_STEP_NUM_TASKS" => Some("4".into()),
+///     _ => None,
+/// });
+/// assert!(matches!(slurm, Launcher::NotUnderstood { .. }));
+/// ```
+pub fn recognise_in(variable: impl Fn(&str) -> Option<String>) -> Launcher {
+    if variable("PMI_FD").is_some() {
+        return Launcher::Pmi1;
+    }
+    TRACES
+        .iter()
+        .find_map(|trace| trace.verdict(&variable))
+        .unwrap_or(Launcher::Singleton)
+}
+
+/// How a family of launchers shows in the environment of its ranks.
+struct Trace {
+    family: &'static str,
+    /// Each process has this one.
+    rank: &'static str,
+    /// Where the first that is set says "1", the process is alone after all.
+    sizes: &'static [&'static str],
+    /// Without any of `sizes` the rank's presence shows nothing.
+    needs_size: bool,
+}
+
+const TRACES: &[Trace] = &[
+    Trace::new(
+        "Open MPI's mpirun",
+        "OMPI_COMM_WORLD_RANK",
+        &["OMPI_COMM_WORLD_SIZE"],
+    ),
+    // A batch script has SLURM_PROCID and SLURM_NTASKS and is yet one process.
+    Trace {
+        needs_size: true,
+        ..Trace::new("Slurm's srun", "SLURM_PROCID", &["SLURM_STEP_NUM_TASKS"])
+    },
+    Trace::new("HPE PALS", "PALS_RANKID", &["PALS_SIZE", "PMI_SIZE"]),
+    Trace::new("Cray ALPS", "ALPS_APP_PE", &["PMI_SIZE"]),
+    Trace::new("IBM jsrun", "JSM_NAMESPACE_RANK", &["JSM_NAMESPACE_SIZE"]),
+    Trace::new("Flux", "FLUX_TASK_RANK", &["FLUX_JOB_SIZE"]),
+    Trace::new("MVAPICH2", "MV2_COMM_WORLD_RANK", &["MV2_COMM_WORLD_SIZE"]),
+    Trace::new("a PMI launcher by port", "PMI_PORT", &["PMI_SIZE"]),
+    Trace::new("a PMI launcher", "PMI_RANK", &["PMI_SIZE"]),
+    // Last: it has no size, and the launchers above set it too.
+    Trace::new("a PMIx launcher", "PMIX_RANK", &[]),
+];
+
+impl Trace {
+    const fn new(
+        family: &'static str,
+        rank: &'static str,
+        sizes: &'static [&'static str],
+    ) -> Trace {
+        Trace {
+            family,
+            rank,
+            sizes,
+            needs_size: false,
+        }
+    }
+
+    /// `None` when this family did not start the process.
+    fn verdict(&self, variable: &impl Fn(&str) -> Option<String>) -> Option<Launcher> {
+        let (rank, family) = (variable(self.rank)?, self.family);
+        let size = self
+            .sizes
+            .iter()
+            .find_map(|name| Some((name, variable(name)?)));
+        let evidence = match size {
+            Some((_, size)) if size.trim() == "1" => return Some(Launcher::Singleton),
+            Some((name, size)) => {
+                format!(
+                    "{}={rank} and {name}={size}, as {family} sets them",
+                    self.rank
+                )
+            }
+            None if self.needs_size => return None,
+            None => format!("{}={rank}, as {family} sets it", self.rank),
+        };
+        Some(Launcher::NotUnderstood { evidence })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(variables: &[(&str, &str)]) -> Launcher {
+        recognise_in(|name| {
+            let found = variables.iter().find(|(key, _)| *key == name);
+            found.map(|(_, value)| value.to_string())
+        })
+    }
+
+    #[test]
+    fn a_pmi_descriptor_wins_over_all_other_traces() {
+        let both = [
+            ("PMI_FD", "5"),
+            ("SLURM_PROCID", "1"),
+            ("SLURM_STEP_NUM_TASKS", "2"),
+        ];
+        assert_eq!(with(&both), Launcher::Pmi1);
+    }
+
+    #[test]
+    fn launchers_of_several_ranks_without_pmi_are_told_with_their_evidence() {
+        for variables in [
+            &[
+                ("OMPI_COMM_WORLD_RANK", "0"),
+                ("OMPI_COMM_WORLD_SIZE", "2"),
+                ("PMIX_RANK", "0"),
+            ][..],
+            &[("SLURM_PROCID", "1"), ("SLURM_STEP_NUM_TASKS", "2")],
+            &[("PALS_RANKID", "3")],
+            &[("PMIX_RANK", "0")],
+            &[("PMI_RANK", "0"), ("PMI_SIZE", "2")],
+        ] {
+            let warning = with(variables).warning().expect("not understood");
+            let (name, value) = variables[0];
+            assert!(warning.contains(&format!("{name}={value}")), "{warning}");
+        }
+    }
+
+    #[test]
+    fn jobs_of_one_and_batch_scripts_are_singletons() {
+        assert_eq!(
+            with(&[("SLURM_PROCID", "0"), ("SLURM_NTASKS", "8")]),
+            Launcher::Singleton
+        );
+        let alone = [("SLURM_PROCID", "0"), ("SLURM_STEP_NUM_TASKS", "1")];
+        assert_eq!(with(&alone), Launcher::Singleton);
+        let mpirun_of_one = [
+            ("OMPI_COMM_WORLD_RANK", "0"),
+            ("OMPI_COMM_WORLD_SIZE", "1"),
+            ("PMIX_RANK", "0"),
+        ];
+        assert_eq!(with(&mpirun_of_one), Launcher::Singleton);
+        assert_eq!(with(&[]).warning(), None);
+    }
+}
