@@ -1,1 +1,130 @@
-//! placeholder
+//! The nouns of Portals 4: identifiers, handles, options, events, limits.
+//!
+//! Everything here is a plain value with the numbers of the public Portals 4.3
+//! header, so that a value crosses the C boundary unchanged. What the values
+//! *do* is told in `engine4`.
+//!
+//! ```
+//! use lintel_types::{Handle, Kind, ProcessId};
+//! let handle = Handle::new(Kind::MemoryDescriptor, 2, 5, 17);
+//! assert_eq!((handle.kind(), handle.index()), (Some(Kind::MemoryDescriptor), 17));
+//! assert_eq!(ProcessId::new(1, 2), ProcessId { nid: 1, pid: 2 });
+//! ```
+#![no_std]
+#![forbid(unsafe_code)]
+
+mod event;
+mod handle;
+mod limits;
+pub mod options;
+
+pub use event::{CountingEvent, Event, EventKind, List, NiFail};
+pub use handle::{Handle, Kind};
+pub use limits::Limits;
+
+/// A process, by node and process number (physical addressing), or by rank in
+/// the first word (logical addressing): the 8 bytes of `ptl_process_t`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
+#[repr(C)]
+pub struct ProcessId {
+    /// Node identifier; on a logical interface the rank.
+    pub nid: u32,
+    /// Portals process identifier on that node.
+    pub pid: u32,
+}
+
+impl ProcessId {
+    /// `PTL_NID_ANY`: matches every node.
+    pub const NID_ANY: u32 = 0xffff;
+    /// `PTL_PID_ANY`: matches every process of a node; in `PtlNIInit`, any free number.
+    pub const PID_ANY: u32 = 0xffff;
+    /// `PTL_RANK_ANY`: matches every rank.
+    pub const RANK_ANY: u32 = u32::MAX;
+
+    /// A physical process identifier.
+    pub const fn new(nid: u32, pid: u32) -> Self {
+        Self { nid, pid }
+    }
+
+    /// A logical process identifier.
+    pub const fn from_rank(rank: u32) -> Self {
+        Self { nid: rank, pid: 0 }
+    }
+
+    /// The rank, where the interface is logical.
+    pub const fn rank(self) -> u32 {
+        self.nid
+    }
+}
+
+/// `PTL_UID_ANY`: any user may reach the entry.
+pub const UID_ANY: u32 = u32::MAX;
+/// `PTL_PT_ANY`: any free portal table index.
+pub const PT_ANY: u32 = u32::MAX;
+
+/// Why a call was refused: the return codes of Portals 4.3 other than `PTL_OK`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(i32)]
+pub enum Error {
+    /// The caller passed an argument that can't be meant.
+    ArgInvalid = 1,
+    /// The timeout came before any counter reached its test.
+    CtNoneReached = 2,
+    /// The event queue lost events; the event returned is good.
+    EqDropped = 3,
+    /// No event.
+    EqEmpty = 4,
+    /// The system failed; the log says how.
+    Fail = 5,
+    /// The map is set already and can't be changed.
+    Ignored = 6,
+    /// Something still uses the resource.
+    InUse = 7,
+    /// The list has its full length.
+    ListTooLong = 8,
+    /// `PtlInit` wasn't called, or failed.
+    NoInit = 9,
+    /// A limit of the interface is reached, or memory is short.
+    NoSpace = 10,
+    /// Another process has the process identifier.
+    PidInUse = 11,
+    /// The portal table has no free entry.
+    PtFull = 12,
+    /// Flow control needs an event queue.
+    PtEqNeeded = 13,
+    /// The portal table index is taken.
+    PtInUse = 14,
+    /// `PtlAbort` was called.
+    Aborted = 15,
+}
+
+/// A call's result.
+pub type Result<T> = core::result::Result<T, Error>;
+
+/// What acknowledgement the initiator of a put or atomic asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(u8)]
+pub enum AckRequest {
+    /// `PTL_NO_ACK_REQ`
+    #[default]
+    None = 0,
+    /// `PTL_ACK_REQ`: a full event, and a count where the descriptor asks for it.
+    Full = 1,
+    /// `PTL_CT_ACK_REQ`: a count of successes, failures or bytes.
+    Counting = 2,
+    /// `PTL_OC_ACK_REQ`: a count that the operation has come to its end.
+    OperationCompleted = 3,
+}
+
+impl TryFrom<u8> for AckRequest {
+    type Error = Error;
+    fn try_from(value: u8) -> Result<Self> {
+        Ok(match value {
+            0 => Self::None,
+            1 => Self::Full,
+            2 => Self::Counting,
+            3 => Self::OperationCompleted,
+            _ => return Err(Error::ArgInvalid),
+        })
+    }
+}

@@ -1,0 +1,174 @@
+//! What an engine knows of memory: that a span has an address and a length and
+//! can be narrowed. Engines decide where bytes go; whoever owns the memory
+//! moves them.
+//!
+//! A real span is `lintel_claim::Claim`; a [`Ghost`] has lengths only, for
+//! tests and for simulated nodes, where no byte is stored.
+//!
+//! ```
+//! use lintel_memory::{Buffer, Ghost, Span};
+//! let vector: Buffer<Ghost> = Buffer::vector(vec![Ghost::new(100, 8), Ghost::new(900, 8)]);
+//! let pieces = vector.pieces(6, 4);
+//! assert_eq!(pieces.as_slice(), [Ghost::new(106, 2), Ghost::new(900, 2)]);
+//! ```
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+/// A run of bytes that someone vouches for. It can be narrowed, never widened.
+pub trait Span: Copy {
+    /// A span without bytes.
+    fn empty() -> Self;
+    /// Address of the first byte.
+    fn address(self) -> u64;
+    /// Bytes.
+    fn length(self) -> u64;
+    /// The part from `offset`, at most `length` bytes, never beyond the span.
+    fn narrow(self, offset: u64, length: u64) -> Self;
+}
+
+/// A span that nobody stores.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Ghost {
+    address: u64,
+    length: u64,
+}
+
+impl Ghost {
+    /// A run of `length` bytes at a made-up address.
+    pub const fn new(address: u64, length: u64) -> Self {
+        Self { address, length }
+    }
+}
+
+impl Span for Ghost {
+    fn empty() -> Self {
+        Self::default()
+    }
+    fn address(self) -> u64 {
+        self.address
+    }
+    fn length(self) -> u64 {
+        self.length
+    }
+    fn narrow(self, offset: u64, length: u64) -> Self {
+        let offset = offset.min(self.length);
+        Self::new(self.address.wrapping_add(offset), length.min(self.length - offset))
+    }
+}
+
+/// Memory of a descriptor or entry: one span, or the pieces of an I/O vector,
+/// which count as one contiguous region.
+#[derive(Clone, Debug)]
+pub enum Buffer<S> {
+    /// One span.
+    Contiguous(S),
+    /// Pieces, and their bytes in all.
+    Vector(Arc<[S]>, u64),
+}
+
+/// Where a message's bytes lie, in order.
+#[derive(Clone, Debug)]
+pub enum Pieces<S> {
+    /// In one place.
+    One(S),
+    /// In several.
+    Many(Vec<S>),
+}
+
+impl<S: Span> Buffer<S> {
+    /// The region that an I/O vector describes.
+    pub fn vector(pieces: Vec<S>) -> Self {
+        let length = pieces.iter().fold(0u64, |sum, piece| sum.saturating_add(piece.length()));
+        Buffer::Vector(pieces.into(), length)
+    }
+
+    /// Bytes in all.
+    #[inline]
+    pub fn length(&self) -> u64 {
+        match self {
+            Buffer::Contiguous(span) => span.length(),
+            Buffer::Vector(_, length) => *length,
+        }
+    }
+
+    /// Where `length` bytes from `offset` lie; less where the region ends.
+    #[inline]
+    pub fn pieces(&self, offset: u64, length: u64) -> Pieces<S> {
+        match self {
+            Buffer::Contiguous(span) => Pieces::One(span.narrow(offset, length)),
+            Buffer::Vector(pieces, _) => Pieces::Many(walk(pieces, offset, length)),
+        }
+    }
+}
+
+fn walk<S: Span>(pieces: &[S], mut offset: u64, mut length: u64) -> Vec<S> {
+    let mut found = Vec::new();
+    for piece in pieces {
+        if length == 0 {
+            break;
+        }
+        if offset >= piece.length() {
+            offset -= piece.length();
+            continue;
+        }
+        let part = piece.narrow(offset, length);
+        offset = 0;
+        length -= part.length();
+        found.push(part);
+    }
+    found
+}
+
+impl<S: Span> Pieces<S> {
+    /// No bytes at all.
+    pub fn none() -> Self {
+        Pieces::One(S::empty())
+    }
+
+    /// The pieces in order.
+    #[inline]
+    pub fn as_slice(&self) -> &[S] {
+        match self {
+            Pieces::One(span) => core::slice::from_ref(span),
+            Pieces::Many(pieces) => pieces,
+        }
+    }
+
+    /// Address of the first byte, 0 where there is none.
+    #[inline]
+    pub fn start(&self) -> u64 {
+        self.as_slice().first().map_or(0, |span| span.address())
+    }
+
+    /// Bytes in all.
+    #[inline]
+    pub fn length(&self) -> u64 {
+        self.as_slice().iter().map(|span| span.length()).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    #[test]
+    fn a_span_never_grows() {
+        let span = Ghost::new(100, 10);
+        assert_eq!(span.narrow(4, u64::MAX), Ghost::new(104, 6));
+        assert_eq!(span.narrow(11, 1).length(), 0);
+    }
+
+    #[test]
+    fn pieces_cross_the_joints_of_a_vector() {
+        let buffer = Buffer::vector(vec![Ghost::new(0, 3), Ghost::new(10, 0), Ghost::new(20, 5)]);
+        assert_eq!(buffer.length(), 8);
+        assert_eq!(buffer.pieces(2, 99).as_slice(), [Ghost::new(2, 1), Ghost::new(20, 5)]);
+        assert_eq!(buffer.pieces(8, 1).length(), 0);
+    }
+}

@@ -1,0 +1,97 @@
+//! Doubly linked chains through numbered slots: a slot is in at most one chain
+//! of a [`Chains`].
+
+use alloc::vec::Vec;
+
+const NONE: u32 = u32::MAX;
+
+#[derive(Clone, Copy)]
+struct Link {
+    next: u32,
+    previous: u32,
+}
+
+/// The links of all chains.
+#[derive(Default)]
+pub struct Chains {
+    links: Vec<Link>,
+}
+
+/// The two ends of a chain.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Chain {
+    first: u32,
+    last: u32,
+}
+
+impl Chain {
+    /// A chain without slots.
+    pub const EMPTY: Chain = Chain { first: NONE, last: NONE };
+
+    /// The first slot.
+    #[inline]
+    pub fn first(self) -> Option<u16> {
+        (self.first != NONE).then_some(self.first as u16)
+    }
+}
+
+impl Chains {
+    /// No chains yet.
+    pub const fn new() -> Self {
+        Chains { links: Vec::new() }
+    }
+
+    /// Appends a slot that is in no chain.
+    #[inline]
+    pub fn push_back(&mut self, chain: &mut Chain, slot: u16) {
+        let slot = slot as usize;
+        if slot >= self.links.len() {
+            self.links.resize(slot + 1, Link { next: NONE, previous: NONE });
+        }
+        self.links[slot] = Link { next: NONE, previous: chain.last };
+        match chain.last {
+            NONE => chain.first = slot as u32,
+            last => self.links[last as usize].next = slot as u32,
+        }
+        chain.last = slot as u32;
+    }
+
+    /// Takes a slot out of the chain that it is in.
+    #[inline]
+    pub fn remove(&mut self, chain: &mut Chain, slot: u16) {
+        let Link { next, previous } = self.links[slot as usize];
+        match previous {
+            NONE => chain.first = next,
+            previous => self.links[previous as usize].next = next,
+        }
+        match next {
+            NONE => chain.last = previous,
+            next => self.links[next as usize].previous = previous,
+        }
+    }
+
+    /// The slot after this one.
+    #[inline]
+    pub fn next(&self, slot: u16) -> Option<u16> {
+        let next = self.links[slot as usize].next;
+        (next != NONE).then_some(next as u16)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chain_keeps_its_order_through_removals() {
+        let (mut chains, mut chain) = (Chains::new(), Chain::EMPTY);
+        for slot in [4, 1, 7] {
+            chains.push_back(&mut chain, slot);
+        }
+        chains.remove(&mut chain, 1);
+        assert_eq!((chain.first(), chains.next(4), chains.next(7)), (Some(4), Some(7), None));
+        chains.remove(&mut chain, 4);
+        chains.remove(&mut chain, 7);
+        assert_eq!(chain, Chain::EMPTY);
+    }
+}

@@ -1,0 +1,18 @@
+//! Containers of the engines, without any rule of Portals: a slab that notices
+//! stale names, chains through slots, and two lists in posting order that are
+//! found by hash where hashing can decide.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod buckets;
+mod chain;
+mod match_list;
+mod posted;
+mod slab;
+
+pub use chain::{Chain, Chains};
+pub use match_list::MatchList;
+pub use posted::Posted;
+pub use slab::Slab;

@@ -1,0 +1,134 @@
+//! A slab whose slots count their uses, so that a stale name is noticed.
+
+use alloc::vec::Vec;
+
+struct Slot<T> {
+    generation: u16,
+    value: Option<T>,
+}
+
+/// Values under small stable numbers. A slot's generation changes whenever its
+/// value goes; generations run from 0 to `generations - 1` and wrap.
+pub struct Slab<T> {
+    slots: Vec<Slot<T>>,
+    free: Vec<u16>,
+    live: usize,
+    generations: u16,
+}
+
+impl<T> Slab<T> {
+    /// An empty slab.
+    pub const fn new(generations: u16) -> Self {
+        Slab { slots: Vec::new(), free: Vec::new(), live: 0, generations }
+    }
+
+    /// How many values it holds.
+    pub fn len(&self) -> usize {
+        self.live
+    }
+
+    /// Whether it holds none.
+    pub fn is_empty(&self) -> bool {
+        self.live == 0
+    }
+
+    /// Stores a value; gives its slot and the slot's generation, or the value
+    /// back where all 65,535 slots are taken.
+    #[inline]
+    pub fn insert(&mut self, value: T) -> Result<(u16, u16), T> {
+        let index = match self.free.pop() {
+            Some(index) => index,
+            None if self.slots.len() < u16::MAX as usize => {
+                self.slots.push(Slot { generation: 0, value: None });
+                (self.slots.len() - 1) as u16
+            }
+            None => return Err(value),
+        };
+        let slot = &mut self.slots[index as usize];
+        slot.value = Some(value);
+        self.live += 1;
+        Ok((index, slot.generation))
+    }
+
+    /// The value in a slot, whatever its generation.
+    #[inline]
+    pub fn at(&self, index: u16) -> Option<&T> {
+        self.slots.get(index as usize)?.value.as_ref()
+    }
+
+    /// The value in a slot, to change, whatever its generation.
+    #[inline]
+    pub fn at_mut(&mut self, index: u16) -> Option<&mut T> {
+        self.slots.get_mut(index as usize)?.value.as_mut()
+    }
+
+    /// The value, if the slot still is in that generation.
+    #[inline]
+    pub fn get(&self, index: u16, generation: u16) -> Option<&T> {
+        let slot = self.slots.get(index as usize)?;
+        if slot.generation != generation {
+            return None;
+        }
+        slot.value.as_ref()
+    }
+
+    /// The value to change, if the slot still is in that generation.
+    #[inline]
+    pub fn get_mut(&mut self, index: u16, generation: u16) -> Option<&mut T> {
+        let slot = self.slots.get_mut(index as usize)?;
+        if slot.generation != generation {
+            return None;
+        }
+        slot.value.as_mut()
+    }
+
+    /// The generation that a slot is in.
+    pub fn generation(&self, index: u16) -> Option<u16> {
+        self.slots.get(index as usize).map(|slot| slot.generation)
+    }
+
+    /// Takes the value out of a slot, which begins a new generation.
+    #[inline]
+    pub fn remove(&mut self, index: u16) -> Option<T> {
+        let slot = self.slots.get_mut(index as usize)?;
+        let value = slot.value.take()?;
+        slot.generation = if slot.generation + 1 >= self.generations { 0 } else { slot.generation + 1 };
+        self.free.push(index);
+        self.live -= 1;
+        Some(value)
+    }
+
+    /// Slots and values in slot order.
+    pub fn iter(&self) -> impl Iterator<Item = (u16, &T)> {
+        self.slots
+            .iter()
+            .enumerate()
+            .filter_map(|(index, slot)| Some((index as u16, slot.value.as_ref()?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_removed_value_is_not_found_under_its_old_name() {
+        let mut slab = Slab::new(3);
+        let (index, generation) = slab.insert('a').unwrap();
+        assert_eq!(slab.remove(index), Some('a'));
+        let (again, next) = slab.insert('b').unwrap();
+        assert_eq!(again, index);
+        assert_eq!(slab.get(index, generation), None);
+        assert_eq!(slab.get(index, next), Some(&'b'));
+        assert_eq!(slab.len(), 1);
+    }
+
+    #[test]
+    fn removing_twice_is_harmless() {
+        let mut slab = Slab::new(3);
+        let (index, _) = slab.insert(1).unwrap();
+        assert_eq!(slab.remove(index), Some(1));
+        assert_eq!(slab.remove(index), None);
+        assert!(slab.is_empty());
+    }
+}

@@ -1,0 +1,257 @@
+//! Events, as `PtlEQGet` returns them.
+
+use crate::ProcessId;
+
+/// What happened: `ptl_event_kind_t`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+#[allow(missing_docs)] // the specification's own names
+pub enum EventKind {
+    Get = 0,
+    GetOverflow = 1,
+    Put = 2,
+    PutOverflow = 3,
+    Atomic = 4,
+    AtomicOverflow = 5,
+    FetchAtomic = 6,
+    FetchAtomicOverflow = 7,
+    Reply = 8,
+    Send = 9,
+    Ack = 10,
+    PtDisabled = 11,
+    Link = 12,
+    AutoUnlink = 13,
+    AutoFree = 14,
+    Search = 15,
+}
+
+/// How an operation ended: `ptl_ni_fail_t`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(u8)]
+pub enum NiFail {
+    /// It succeeded.
+    #[default]
+    Ok = 0,
+    /// The message could not reach its target.
+    Undeliverable = 1,
+    /// Nothing at the target wanted it.
+    Dropped = 2,
+    /// The portal table entry was disabled.
+    PtDisabled = 3,
+    /// The entry belongs to another user.
+    PermViolation = 4,
+    /// The entry doesn't allow the operation.
+    OpViolation = 5,
+    /// The search found nothing.
+    NoMatch = 6,
+    /// The memory at the target can't be touched.
+    Segv = 7,
+}
+
+impl NiFail {
+    /// The failure with this number, `Undeliverable` for a number that isn't one.
+    pub const fn from_bits(bits: u8) -> Self {
+        match bits {
+            0 => Self::Ok,
+            2 => Self::Dropped,
+            3 => Self::PtDisabled,
+            4 => Self::PermViolation,
+            5 => Self::OpViolation,
+            6 => Self::NoMatch,
+            7 => Self::Segv,
+            _ => Self::Undeliverable,
+        }
+    }
+}
+
+/// Which list of a portal table entry: `ptl_list_t`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(u8)]
+pub enum List {
+    /// `PTL_PRIORITY_LIST`
+    #[default]
+    Priority = 0,
+    /// `PTL_OVERFLOW_LIST`
+    Overflow = 1,
+}
+
+/// A full event, field for field `ptl_event_t` (80 bytes).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(C)]
+pub struct Event {
+    /// Address of the first byte that was touched, 0 where none was.
+    pub start: u64,
+    /// What the caller gave with the entry or operation.
+    pub user_ptr: u64,
+    /// Out-of-band data of the initiator.
+    pub hdr_data: u64,
+    /// Match bits of the message.
+    pub match_bits: u64,
+    /// Requested length, bytes.
+    pub rlength: u64,
+    /// Manipulated length, bytes.
+    pub mlength: u64,
+    /// At the target the offset asked for, at the initiator the one used.
+    pub remote_offset: u64,
+    /// Who started the operation.
+    pub initiator: ProcessId,
+    /// The user that it belongs to.
+    pub uid: u32,
+    /// Portal table index.
+    pub pt_index: u32,
+    /// What happened.
+    pub kind: EventKind,
+    /// Where the message matched.
+    pub list: List,
+    /// How it ended.
+    pub ni_fail: NiFail,
+    /// `ptl_op_t` of an atomic.
+    pub operation: u8,
+    /// `ptl_datatype_t` of an atomic.
+    pub datatype: u8,
+}
+
+impl Event {
+    /// Number of 64-bit words in an event.
+    pub const WORDS: usize = 10;
+
+    /// An event that says no more than its kind.
+    pub const fn new(kind: EventKind) -> Self {
+        Event {
+            start: 0,
+            user_ptr: 0,
+            hdr_data: 0,
+            match_bits: 0,
+            rlength: 0,
+            mlength: 0,
+            remote_offset: 0,
+            initiator: ProcessId { nid: 0, pid: 0 },
+            uid: 0,
+            pt_index: 0,
+            kind,
+            list: List::Priority,
+            ni_fail: NiFail::Ok,
+            operation: 0,
+            datatype: 0,
+        }
+    }
+
+    /// The event as words, for queues that hold atomics.
+    #[inline]
+    pub const fn to_words(&self) -> [u64; Self::WORDS] {
+        [
+            self.start,
+            self.user_ptr,
+            self.hdr_data,
+            self.match_bits,
+            self.rlength,
+            self.mlength,
+            self.remote_offset,
+            self.initiator.nid as u64 | (self.initiator.pid as u64) << 32,
+            self.uid as u64 | (self.pt_index as u64) << 32,
+            self.kind as u64
+                | (self.list as u64) << 8
+                | (self.ni_fail as u64) << 16
+                | (self.operation as u64) << 24
+                | (self.datatype as u64) << 32,
+        ]
+    }
+
+    /// The event that [`to_words`](Self::to_words) took apart.
+    #[inline]
+    pub const fn from_words(words: &[u64; Self::WORDS]) -> Self {
+        Event {
+            start: words[0],
+            user_ptr: words[1],
+            hdr_data: words[2],
+            match_bits: words[3],
+            rlength: words[4],
+            mlength: words[5],
+            remote_offset: words[6],
+            initiator: ProcessId { nid: words[7] as u32, pid: (words[7] >> 32) as u32 },
+            uid: words[8] as u32,
+            pt_index: (words[8] >> 32) as u32,
+            kind: EventKind::from_bits(words[9] as u8),
+            list: if words[9] & 0x100 == 0 { List::Priority } else { List::Overflow },
+            ni_fail: NiFail::from_bits((words[9] >> 16) as u8),
+            operation: (words[9] >> 24) as u8,
+            datatype: (words[9] >> 32) as u8,
+        }
+    }
+}
+
+impl EventKind {
+    const ALL: [EventKind; 16] = [
+        EventKind::Get,
+        EventKind::GetOverflow,
+        EventKind::Put,
+        EventKind::PutOverflow,
+        EventKind::Atomic,
+        EventKind::AtomicOverflow,
+        EventKind::FetchAtomic,
+        EventKind::FetchAtomicOverflow,
+        EventKind::Reply,
+        EventKind::Send,
+        EventKind::Ack,
+        EventKind::PtDisabled,
+        EventKind::Link,
+        EventKind::AutoUnlink,
+        EventKind::AutoFree,
+        EventKind::Search,
+    ];
+
+    /// The kind with this number; only the low four bits count.
+    pub const fn from_bits(bits: u8) -> Self {
+        Self::ALL[(bits & 15) as usize]
+    }
+}
+
+/// A counting event's value: `ptl_ct_event_t`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(C)]
+pub struct CountingEvent {
+    /// Successful operations, or bytes.
+    pub success: u64,
+    /// Failed operations.
+    pub failure: u64,
+}
+
+impl CountingEvent {
+    /// What thresholds are compared with.
+    #[inline]
+    pub const fn sum(self) -> u64 {
+        self.success.wrapping_add(self.failure)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_survives_its_words() {
+        let event = Event {
+            start: 1,
+            user_ptr: 2,
+            hdr_data: 3,
+            match_bits: 4,
+            rlength: 5,
+            mlength: 6,
+            remote_offset: 7,
+            initiator: ProcessId::new(8, 9),
+            uid: 10,
+            pt_index: 11,
+            kind: EventKind::Search,
+            list: List::Overflow,
+            ni_fail: NiFail::Segv,
+            operation: 17,
+            datatype: 13,
+        };
+        assert_eq!(Event::from_words(&event.to_words()), event);
+    }
+
+    #[test]
+    fn an_event_has_the_size_of_the_c_structure() {
+        assert_eq!(size_of::<Event>(), 80);
+    }
+}

@@ -1,0 +1,128 @@
+//! Limits of a network interface.
+
+/// `ptl_ni_limits_t` (96 bytes): what an interface can hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(C)]
+pub struct Limits {
+    /// List entries and match list entries at one time.
+    pub max_entries: i32,
+    /// Unexpected headers at one time.
+    pub max_unexpected_headers: i32,
+    /// Memory descriptors at one time.
+    pub max_mds: i32,
+    /// Counting events at one time.
+    pub max_cts: i32,
+    /// Event queues at one time.
+    pub max_eqs: i32,
+    /// Highest portal table index.
+    pub max_pt_index: i32,
+    /// Pieces in an I/O vector.
+    pub max_iovecs: i32,
+    /// Entries on one list of a portal table entry.
+    pub max_list_size: i32,
+    /// Triggered operations that wait at one time.
+    pub max_triggered_ops: i32,
+    /// Bytes in a message.
+    pub max_msg_size: u64,
+    /// Bytes in an atomic operation.
+    pub max_atomic_size: u64,
+    /// Bytes in an atomic operation that returns the earlier value.
+    pub max_fetch_atomic_size: u64,
+    /// Bytes up to which a write after a write keeps order, address by address.
+    pub max_waw_ordered_size: u64,
+    /// Bytes up to which a write after a read keeps order, address by address.
+    pub max_war_ordered_size: u64,
+    /// Bytes up to which `PTL_MD_VOLATILE` is honoured.
+    pub max_volatile_size: u64,
+    /// `PTL_TARGET_BIND_INACCESSIBLE`, `PTL_TOTAL_DATA_ORDERING`, `PTL_COHERENT_ATOMICS`.
+    pub features: u32,
+}
+
+impl Limits {
+    /// What a caller gets that asks for nothing.
+    pub const DEFAULT: Limits = Limits {
+        max_entries: 16384,
+        max_unexpected_headers: 16384,
+        max_mds: 4096,
+        max_cts: 4096,
+        max_eqs: 1024,
+        max_pt_index: 255,
+        max_iovecs: 1024,
+        max_list_size: 16384,
+        max_triggered_ops: 16384,
+        max_msg_size: 1 << 47,
+        max_atomic_size: 4096,
+        max_fetch_atomic_size: 4096,
+        max_waw_ordered_size: 4096,
+        max_war_ordered_size: 4096,
+        max_volatile_size: 4096,
+        features: crate::options::FEATURE_BIND_INACCESSIBLE
+            | crate::options::FEATURE_TOTAL_DATA_ORDERING
+            | crate::options::FEATURE_COHERENT_ATOMICS,
+    };
+
+    /// The most that an interface can be asked for.
+    pub const HIGHEST: Limits = Limits {
+        max_entries: 65535,
+        max_unexpected_headers: 65535,
+        max_mds: 65535,
+        max_cts: 65535,
+        max_eqs: 4096,
+        max_pt_index: 4095,
+        max_iovecs: 65535,
+        max_list_size: 65535,
+        max_triggered_ops: 1 << 20,
+        ..Self::DEFAULT
+    };
+
+    /// What a caller gets that asks for `self`: counts are honoured exactly
+    /// where they can be, raised to what the specification demands at least,
+    /// lowered to what there is; sizes are always the full ones. Never refused.
+    pub fn clamped(self) -> Limits {
+        let count = |wanted: i32, default: i32, highest: i32| match wanted {
+            ..=0 => default,
+            _ => wanted.min(highest),
+        };
+        let (d, h) = (Self::DEFAULT, Self::HIGHEST);
+        Limits {
+            max_entries: count(self.max_entries, d.max_entries, h.max_entries),
+            max_unexpected_headers: count(
+                self.max_unexpected_headers,
+                d.max_unexpected_headers,
+                h.max_unexpected_headers,
+            ),
+            max_mds: count(self.max_mds, d.max_mds, h.max_mds),
+            max_cts: count(self.max_cts, d.max_cts, h.max_cts),
+            max_eqs: count(self.max_eqs, d.max_eqs, h.max_eqs),
+            max_pt_index: count(self.max_pt_index, d.max_pt_index, h.max_pt_index).max(63),
+            max_iovecs: count(self.max_iovecs, d.max_iovecs, h.max_iovecs),
+            max_list_size: count(self.max_list_size, d.max_list_size, h.max_list_size),
+            max_triggered_ops: count(
+                self.max_triggered_ops,
+                d.max_triggered_ops,
+                h.max_triggered_ops,
+            ),
+            ..d
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_have_the_size_of_the_c_structure() {
+        assert_eq!(size_of::<Limits>(), 96);
+    }
+
+    #[test]
+    fn greedy_requests_are_clamped_and_small_ones_are_honoured() {
+        let greedy = Limits { max_entries: i32::MAX, max_pt_index: i32::MAX, ..Limits::DEFAULT };
+        assert_eq!(greedy.clamped().max_entries, Limits::HIGHEST.max_entries);
+        assert_eq!(greedy.clamped().max_pt_index, Limits::HIGHEST.max_pt_index);
+        let small = Limits { max_unexpected_headers: 32, max_pt_index: 3, ..Limits::DEFAULT };
+        assert_eq!(small.clamped().max_unexpected_headers, 32);
+        assert_eq!(small.clamped().max_pt_index, 63, "the specification's least");
+    }
+}

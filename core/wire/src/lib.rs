@@ -1,0 +1,278 @@
+//! Portals messages as six 64-bit words, the form in which every NAL carries
+//! them. Parsing is total: any words give a message or an error.
+//!
+//! ```text
+//!        63          48 47    40 39  32 31              16 15              0
+//! word 0 | portal       | flags  | kind | left to the NAL                  |
+//! word 1 | initiator's rank             | token of the initiator           |
+//! word 2 | datatype | operation | length (48 bits)                         |
+//! word 3 | match bits                                                      |
+//! word 4 | remote offset                                                   |
+//! word 5 | header data                                                     |
+//! ```
+//!
+//! A response has its failure and list in the place of operation and datatype,
+//! and leaves words 3 and 5 empty. Flags: bits 0–1 interface, 2–3
+//! acknowledgement asked for, 4 body referenced, not enclosed.
+#![no_std]
+#![forbid(unsafe_code)]
+
+use lintel_types::{AckRequest, List, NiFail};
+
+/// Words in a header.
+pub const WORDS: usize = 6;
+/// Bytes in a header.
+pub const BYTES: usize = WORDS * 8;
+/// The highest length that a header can carry, bytes.
+pub const MAX_LENGTH: u64 = (1 << 48) - 1;
+/// Bytes that a swap's operand takes ahead of its data.
+pub const OPERAND_BYTES: usize = 32;
+
+/// A header as words.
+pub type Words = [u64; WORDS];
+
+/// What a request wants done at the target.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Verb {
+    /// Write.
+    Put = 1,
+    /// Read.
+    Get = 2,
+    /// Combine.
+    Atomic = 3,
+    /// Combine, and return the earlier value.
+    FetchAtomic = 4,
+    /// Exchange, perhaps under a condition or mask.
+    Swap = 5,
+}
+
+const ACK: u8 = 6;
+const REPLY: u8 = 7;
+
+/// A request, from an initiator to a target.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// What is wanted.
+    pub verb: Verb,
+    /// Which of the four interfaces of a process sends, and is meant: `matching | logical << 1`.
+    pub interface: u8,
+    /// What acknowledgement is wanted.
+    pub ack: AckRequest,
+    /// The body stays with the initiator until the target fetches or fills it.
+    pub referenced: bool,
+    /// Portal table index.
+    pub portal: u16,
+    /// Names the operation at the initiator; 0 where no answer is awaited.
+    pub token: u32,
+    /// Rank of the initiator, on a logical interface.
+    pub rank: u32,
+    /// Bytes asked for.
+    pub length: u64,
+    /// `ptl_op_t`
+    pub operation: u8,
+    /// `ptl_datatype_t`
+    pub datatype: u8,
+    /// Match bits.
+    pub match_bits: u64,
+    /// Offset at the target, bytes.
+    pub remote_offset: u64,
+    /// Out-of-band data.
+    pub hdr_data: u64,
+}
+
+/// An answer, from a target to an initiator.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Response {
+    /// It carries or has placed data (an answer to a get, fetch or swap).
+    pub reply: bool,
+    /// As in the request.
+    pub interface: u8,
+    /// The reply's data has been put in place by the target.
+    pub placed: bool,
+    /// The entry acknowledges nothing: the body was fetched, no more is said.
+    pub silent: bool,
+    /// As in the request.
+    pub token: u32,
+    /// Bytes manipulated at the target.
+    pub mlength: u64,
+    /// Offset used at the target.
+    pub offset: u64,
+    /// The list that matched.
+    pub list: List,
+    /// How it ended.
+    pub fail: NiFail,
+}
+
+/// Any message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Message {
+    /// To a target.
+    Request(Request),
+    /// To an initiator.
+    Response(Response),
+}
+
+/// The words are no message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Malformed;
+
+impl core::fmt::Display for Malformed {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("the peer sent words that are no Portals message")
+    }
+}
+
+impl Request {
+    /// The request as words; the low half of word 0 is zero.
+    #[inline]
+    pub fn to_words(&self) -> Words {
+        let flags = self.interface as u64
+            | (self.ack as u64) << 2
+            | (self.referenced as u64) << 4;
+        [
+            (self.verb as u64) << 32 | flags << 40 | (self.portal as u64) << 48,
+            self.token as u64 | (self.rank as u64) << 32,
+            self.length | (self.operation as u64) << 48 | (self.datatype as u64) << 56,
+            self.match_bits,
+            self.remote_offset,
+            self.hdr_data,
+        ]
+    }
+}
+
+impl Response {
+    /// The response as words; the low half of word 0 is zero.
+    #[inline]
+    pub fn to_words(&self) -> Words {
+        let kind = if self.reply { REPLY } else { ACK };
+        let flags =
+            self.interface as u64 | (self.silent as u64) << 2 | (self.placed as u64) << 4;
+        [
+            (kind as u64) << 32 | flags << 40,
+            self.token as u64,
+            self.mlength | (self.fail as u64) << 48 | (self.list as u64) << 56,
+            0,
+            self.offset,
+            0,
+        ]
+    }
+}
+
+impl Message {
+    /// The message that the words say.
+    #[inline]
+    pub fn parse(words: &Words) -> Result<Message, Malformed> {
+        let flags = (words[0] >> 40) as u8;
+        let interface = flags & 3;
+        let verb = match (words[0] >> 32) as u8 {
+            1 => Verb::Put,
+            2 => Verb::Get,
+            3 => Verb::Atomic,
+            4 => Verb::FetchAtomic,
+            5 => Verb::Swap,
+            ACK => return Response::parse(words, false, flags).map(Message::Response),
+            REPLY => return Response::parse(words, true, flags).map(Message::Response),
+            _ => return Err(Malformed),
+        };
+        Ok(Message::Request(Request {
+            verb,
+            interface,
+            ack: match (flags >> 2) & 3 {
+                0 => AckRequest::None,
+                1 => AckRequest::Full,
+                2 => AckRequest::Counting,
+                _ => AckRequest::OperationCompleted,
+            },
+            referenced: flags & 0x10 != 0,
+            portal: (words[0] >> 48) as u16,
+            token: words[1] as u32,
+            rank: (words[1] >> 32) as u32,
+            length: words[2] & MAX_LENGTH,
+            operation: (words[2] >> 48) as u8,
+            datatype: (words[2] >> 56) as u8,
+            match_bits: words[3],
+            remote_offset: words[4],
+            hdr_data: words[5],
+        }))
+    }
+
+    /// As words; the low half of word 0 is zero.
+    #[inline]
+    pub fn to_words(&self) -> Words {
+        match self {
+            Message::Request(request) => request.to_words(),
+            Message::Response(response) => response.to_words(),
+        }
+    }
+}
+
+impl Response {
+    #[inline]
+    fn parse(words: &Words, reply: bool, flags: u8) -> Result<Response, Malformed> {
+        let (fail, list) = ((words[2] >> 48) as u8, (words[2] >> 56) as u8);
+        if fail > NiFail::Segv as u8 || list > 1 {
+            return Err(Malformed);
+        }
+        Ok(Response {
+            reply,
+            interface: flags & 3,
+            placed: flags & 0x10 != 0,
+            silent: flags & 4 != 0,
+            token: words[1] as u32,
+            mlength: words[2] & MAX_LENGTH,
+            offset: words[4],
+            list: if list == 0 { List::Priority } else { List::Overflow },
+            fail: NiFail::from_bits(fail),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_survives_its_words() {
+        let request = Request {
+            verb: Verb::Swap,
+            interface: 3,
+            ack: AckRequest::OperationCompleted,
+            referenced: true,
+            portal: 0xfffe,
+            token: 0xdead_beef,
+            rank: 7,
+            length: MAX_LENGTH,
+            operation: 17,
+            datatype: 13,
+            match_bits: u64::MAX,
+            remote_offset: 1 << 63,
+            hdr_data: 42,
+        };
+        assert_eq!(Message::parse(&request.to_words()), Ok(Message::Request(request)));
+    }
+
+    #[test]
+    fn a_response_survives_its_words() {
+        for bits in 0..8u8 {
+            let response = Response {
+                reply: bits & 1 != 0,
+                interface: 2,
+                placed: bits & 2 != 0,
+                silent: bits & 4 != 0,
+                token: 9,
+                mlength: 1234,
+                offset: 77,
+                list: List::Overflow,
+                fail: NiFail::from_bits(bits),
+            };
+            assert_eq!(Message::parse(&response.to_words()), Ok(Message::Response(response)));
+        }
+    }
+
+    #[test]
+    fn words_that_are_no_message_are_refused() {
+        assert_eq!(Message::parse(&[0; WORDS]), Err(Malformed));
+        assert_eq!(Message::parse(&[u64::MAX; WORDS]), Err(Malformed));
+    }
+}
