@@ -1,2 +1,112 @@
-//! The one door.
-fn main() {}
+//! The one door: whatever CI does, a person does with the same word.
+//!
+//! `cargo xtask` without a word lists the words. Each word is a module; each
+//! check is a function that says what is wrong in a sentence, and a
+//! [`Report`](report::Report) counts them.
+
+#![forbid(unsafe_code)]
+
+mod c_tests;
+mod demo;
+mod dist;
+mod fuzz;
+mod header_text;
+mod headers;
+mod man;
+mod prerequisites;
+mod report;
+mod rooms;
+mod shell;
+mod spec;
+mod suite;
+mod symbols;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use report::{Outcome, Report};
+use shell::Tree;
+
+const WORDS: &str = "\
+cargo xtask WORD
+
+  test [--quick]      everything that makes this tree trustworthy; --quick leaves
+                      out the release build and what runs on it
+  demo                two processes, the table of latency and bandwidth, the plots
+  ci                  test, a minute of each fuzz target, the demo
+  dist --prefix DIR   builds release and installs library, headers, pages, tools
+
+  rooms               ARCHITECTURE.md against the crates
+  headers             include/*.h compile alone as C99, C11 and C++17
+  spec                spec/portals4.toml against the headers
+  symbols             libportals.so.4 exports what the headers declare, no more
+  man                 every function and every tool has its page
+  c-tests [NAME]      tests/c against the installed library
+  fuzz [SECONDS]      each fuzz target for a while (default 60 s)
+";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let tree = match Tree::find() {
+        Ok(tree) => tree,
+        Err(wrong) => {
+            eprintln!("xtask: {wrong}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let mut words = words.iter().map(String::as_str);
+    let word = words.next().unwrap_or("help");
+    let rest: Vec<&str> = words.collect();
+    match word {
+        "test" => suite::test(&tree, rest.contains(&"--quick")),
+        "ci" => suite::ci(&tree),
+        "demo" => one("demo", || demo::run(&tree, demo::Length::Full)),
+        "dist" => one("dist", || dist::run(&tree, &prefix(&rest)?)),
+        "rooms" => one("rooms", || rooms::check(&tree)),
+        "headers" => one("headers", || headers::check(&tree)),
+        "spec" => one("spec", || spec::check(&tree)),
+        "symbols" => one("symbols", || symbols::build_and_check(&tree)),
+        "man" => one("man", || man::build_and_check(&tree)),
+        "c-tests" => many(|report| c_tests::run(&tree, rest.first().copied(), report)),
+        "fuzz" => many(|report| fuzz::run(&tree, seconds(&rest), report)),
+        "help" | "--help" | "-h" => {
+            print!("{WORDS}");
+            ExitCode::SUCCESS
+        }
+        other => {
+            eprint!("xtask: no word '{other}'\n\n{WORDS}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs a single check and says what is wrong, without a count.
+fn one(name: &str, check: impl FnOnce() -> Outcome) -> ExitCode {
+    match check() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(wrong) => {
+            eprintln!("xtask {name}: {wrong}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn many(checks: impl FnOnce(&mut Report)) -> ExitCode {
+    let mut report = Report::new();
+    checks(&mut report);
+    report.finish()
+}
+
+fn prefix(rest: &[&str]) -> Result<PathBuf, String> {
+    match rest {
+        ["--prefix", dir] => Ok(PathBuf::from(dir)),
+        [joined] if joined.starts_with("--prefix=") => {
+            Ok(PathBuf::from(&joined["--prefix=".len()..]))
+        }
+        _ => Err("say where to: cargo xtask dist --prefix DIR".into()),
+    }
+}
+
+fn seconds(rest: &[&str]) -> u32 {
+    rest.first().and_then(|s| s.parse().ok()).unwrap_or(60)
+}

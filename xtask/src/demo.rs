@@ -1,0 +1,60 @@
+//! Two processes, the table, the plots.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::dist;
+use crate::report::Outcome;
+use crate::shell::{self, Tree};
+
+/// How long to measure.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Length {
+    /// What the README shows.
+    Full,
+    /// The same path, with few repetitions: it works, its figures are noise.
+    Smoke,
+}
+
+/// Longer than the measurements take on two slow cores.
+const LIMIT: Duration = Duration::from_secs(600);
+
+pub fn run(tree: &Tree, length: Length) -> Outcome {
+    println!("building (the first time takes a few minutes) …");
+    dist::run(tree, &tree.dist())?;
+    let out = tree.fresh_folder("demo")?;
+    measure(&tree.dist(), &out, length)?;
+    let plots = plots(&out);
+    if plots.is_empty() {
+        return Err(format!("no plot in {}", out.display()));
+    }
+    println!("\nPlots:");
+    for plot in plots {
+        println!("  {}", plot.display());
+    }
+    println!("Figures: {}", out.join("perf.json").display());
+    Ok(())
+}
+
+fn measure(dist: &Path, out: &Path, length: Length) -> Outcome {
+    let lintel = dist.join("bin/lintel");
+    let json = out.join("perf.json");
+    let mut perf = Command::new(&lintel);
+    perf.args(["perf", "demo", "--json"]).arg(&json);
+    if length == Length::Smoke {
+        perf.arg("--quick");
+    }
+    shell::run_within(&mut perf, LIMIT)?;
+    shell::run(
+        Command::new(&lintel)
+            .arg("plot")
+            .arg(&json)
+            .arg("--out")
+            .arg(out),
+    )
+}
+
+fn plots(out: &Path) -> Vec<PathBuf> {
+    [shell::files(out, "svg"), shell::files(out, "png")].concat()
+}

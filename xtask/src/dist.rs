@@ -1,0 +1,163 @@
+//! Builds for release and installs everything that a user needs.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use crate::report::Outcome;
+use crate::shell::{self, Tree};
+use crate::{man, prerequisites};
+
+/// The interface version that the library's file name carries.
+const VERSION: &str = "4.3.0";
+
+/// What a static link needs besides the archive: the native libraries of
+/// Rust's standard library on glibc (`rustc --print native-static-libs`).
+const STATIC_LIBRARIES: &str = "-lgcc_s -lutil -lrt -lpthread -lm -ldl -lc";
+
+const PACKAGES: [&str; 3] = ["portals4-c", "yod", "lintel"];
+
+pub fn run(tree: &Tree, prefix: &Path) -> Outcome {
+    prerequisites::programs(&prerequisites::BUILD)?;
+    build(tree)?;
+    fs::create_dir_all(prefix).map_err(|e| format!("{}: {e}", prefix.display()))?;
+    let prefix = prefix.canonicalize().map_err(|e| e.to_string())?;
+    install_library(tree, &prefix)?;
+    install_headers(tree, &prefix)?;
+    install_build_files(tree, &prefix)?;
+    for program in ["yod", "lintel"] {
+        let from = tree.target.join("release").join(program);
+        install(&from, &prefix.join("bin").join(program), 0o755)?;
+    }
+    man::install(tree, &prefix.join("share/man"))?;
+    println!("   installed in {}", prefix.display());
+    Ok(())
+}
+
+fn build(tree: &Tree) -> Outcome {
+    let mut cargo = tree.cargo();
+    cargo.args(["build", "--quiet", "--release"]);
+    for package in PACKAGES {
+        if !tree.has_package(package) {
+            return Err(format!("the workspace has no package {package} yet"));
+        }
+        cargo.args(["--package", package]);
+    }
+    shell::run(&mut cargo)
+}
+
+fn install_library(tree: &Tree, prefix: &Path) -> Outcome {
+    let release = tree.target.join("release");
+    let lib = prefix.join("lib");
+    let real = format!("libportals.so.{VERSION}");
+    install(&release.join("libportals.so"), &lib.join(&real), 0o755)?;
+    link(&real, &lib.join("libportals.so.4"))?;
+    link("libportals.so.4", &lib.join("libportals.so"))?;
+    install(
+        &release.join("libportals.a"),
+        &lib.join("libportals.a"),
+        0o644,
+    )
+}
+
+fn install_headers(tree: &Tree, prefix: &Path) -> Outcome {
+    for header in shell::files(&tree.path("include"), "h") {
+        let name = header.file_name().unwrap_or_default();
+        install(&header, &prefix.join("include").join(name), 0o644)?;
+    }
+    Ok(())
+}
+
+/// `packaging/*.in` with its `@WORD@`s filled in.
+fn install_build_files(tree: &Tree, prefix: &Path) -> Outcome {
+    for template in shell::files(&tree.path("packaging"), "in") {
+        let name = template
+            .file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        let folder = if name.ends_with(".cmake") {
+            "lib/cmake/portals4"
+        } else {
+            "lib/pkgconfig"
+        };
+        let text = fill(&shell::read(&template)?, prefix)
+            .map_err(|word| format!("{}: nothing for @{word}@", template.display()))?;
+        let to = prefix.join(folder).join(name);
+        make_parent(&to)?;
+        fs::write(&to, text).map_err(|e| format!("{}: {e}", to.display()))?;
+    }
+    Ok(())
+}
+
+/// Replaces each known word between at-signs; an unknown one is the error.
+fn fill(text: &str, prefix: &Path) -> Result<String, String> {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('@') {
+        out.push_str(before);
+        let Some((word, tail)) = after.split_once('@') else {
+            out.push('@');
+            rest = after;
+            continue;
+        };
+        match word.to_ascii_uppercase().as_str() {
+            "PREFIX" => out.push_str(&prefix.display().to_string()),
+            "LIBDIR" => out.push_str(&prefix.join("lib").display().to_string()),
+            "INCLUDEDIR" => out.push_str(&prefix.join("include").display().to_string()),
+            "VERSION" => out.push_str(VERSION),
+            "LIBS_PRIVATE" => out.push_str(STATIC_LIBRARIES),
+            _ => return Err(word.into()),
+        }
+        rest = tail;
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+/// Copies beside the old file and renames over it, so that a program which
+/// has the old one mapped keeps it.
+pub fn install(from: &Path, to: &Path, mode: u32) -> Outcome {
+    make_parent(to)?;
+    let beside = beside(to);
+    let told = |e: std::io::Error| format!("{} → {}: {e}", from.display(), to.display());
+    fs::copy(from, &beside).map_err(told)?;
+    fs::set_permissions(&beside, fs::Permissions::from_mode(mode)).map_err(told)?;
+    fs::rename(&beside, to).map_err(told)
+}
+
+fn link(target: &str, at: &Path) -> Outcome {
+    let beside = beside(at);
+    let told = |e: std::io::Error| format!("{}: {e}", at.display());
+    if beside.is_symlink() {
+        fs::remove_file(&beside).map_err(told)?;
+    }
+    symlink(target, &beside).map_err(told)?;
+    fs::rename(&beside, at).map_err(told)
+}
+
+fn beside(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(".new");
+    path.with_file_name(name)
+}
+
+fn make_parent(path: &Path) -> Outcome {
+    let parent = path.parent().unwrap_or(path);
+    fs::create_dir_all(parent).map_err(|e| format!("{}: {e}", parent.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_filled_and_unknown_ones_are_told() {
+        let prefix = Path::new("/opt/portals");
+        assert_eq!(
+            fill("a=@PREFIX@/b v@version@ x@y", prefix).as_deref(),
+            Ok("a=/opt/portals/b v4.3.0 x@y")
+        );
+        assert_eq!(fill("@WHAT@", prefix), Err("WHAT".into()));
+    }
+}

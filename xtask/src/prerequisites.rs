@@ -1,0 +1,103 @@
+//! What the machine must have: looked for, installed where that is allowed,
+//! otherwise named with the command that installs it.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::report::Outcome;
+use crate::shell::{self, Tree};
+
+/// A program, what needs it, and the Debian package that has it.
+type Need = (&'static str, &'static str, &'static str);
+
+/// Enough to build and to run the demo.
+pub const BUILD: [Need; 1] = [("cc", "linking", "gcc libc6-dev")];
+
+/// Enough for every check.
+pub const TEST: [Need; 5] = [
+    ("cc", "linking, C tests", "gcc libc6-dev"),
+    ("c++", "the headers as C++", "g++"),
+    ("nm", "exported symbols", "binutils"),
+    ("readelf", "exported symbols", "binutils"),
+    ("pkg-config", "C tests", "pkg-config"),
+];
+
+/// Looks for each program and installs what is missing where it may.
+pub fn programs(needs: &[Need]) -> Outcome {
+    let missing = missing(needs);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let packages = packages(&missing);
+    if is_root() && shell::find_program("apt-get").is_some() {
+        println!("   installing {}", packages.join(" "));
+        install(&packages)?;
+    }
+    match self::missing(needs).as_slice() {
+        [] => Ok(()),
+        still => Err(format!(
+            "missing: {}; on Debian: sudo apt-get install -y {}",
+            still
+                .iter()
+                .map(|(program, why, _)| format!("{program} ({why})"))
+                .collect::<Vec<_>>()
+                .join(", "),
+            self::packages(still).join(" ")
+        )),
+    }
+}
+
+/// Formatter and linter come with most toolchains; rustup adds them to a
+/// minimal one.
+pub fn components(tree: &Tree) -> Outcome {
+    for (word, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
+        let found = shell::output(tree.cargo().args([word, "--version"])).is_ok();
+        if found {
+            continue;
+        }
+        println!("   adding {component}");
+        let add = ["component", "add", component];
+        shell::run(Command::new("rustup").args(add).current_dir(&tree.root)).map_err(|e| {
+            format!("{component} is missing ({e}); install it: rustup component add {component}")
+        })?;
+    }
+    Ok(())
+}
+
+fn missing(needs: &[Need]) -> Vec<Need> {
+    needs
+        .iter()
+        .filter(|(program, _, _)| shell::find_program(program).is_none())
+        .copied()
+        .collect()
+}
+
+fn packages(needs: &[Need]) -> Vec<&'static str> {
+    let mut packages: Vec<&str> = needs
+        .iter()
+        .flat_map(|(_, _, packages)| packages.split(' '))
+        .collect();
+    packages.sort_unstable();
+    packages.dedup();
+    packages
+}
+
+fn install(packages: &[&str]) -> Outcome {
+    let apt = |words: &[&str]| {
+        shell::run(
+            Command::new("apt-get")
+                .env("DEBIAN_FRONTEND", "noninteractive")
+                .args(["-qq", "-y", "--no-install-recommends"])
+                .args(words),
+        )
+    };
+    let install: Vec<&str> = [&["install"], packages].concat();
+    // A fresh machine often has no package lists, and old ones name files
+    // that are gone.
+    apt(&install).or_else(|_| apt(&["update"]).and_then(|()| apt(&install)))
+}
+
+fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata(Path::new("/proc/self")).is_ok_and(|me| me.uid() == 0)
+}

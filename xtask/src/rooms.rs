@@ -1,0 +1,163 @@
+//! Holds the table of rooms in ARCHITECTURE.md against the crates.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::report::Outcome;
+use crate::shell::{self, Package, Tree};
+
+/// A row of the table.
+struct Room {
+    floor: u32,
+    may_be_unsafe: bool,
+}
+
+type Rooms = BTreeMap<String, Room>;
+
+/// Folders whose crates see neither a clock nor the operating system.
+const PURE: [&str; 2] = ["core/", "sim/"];
+
+/// Arrows that the floors alone would allow: from, to, why not.
+const NEVER: [(&str, &str, &str); 4] = [
+    ("sim/", "host/", "a simulation sees no real machine"),
+    ("host/nal", "core/engine", "a NAL knows no portal table"),
+    ("host/ring", "core/engine", "a ring knows no portal table"),
+    ("launch/pmi", "", "PMI is nothing of Portals"),
+];
+
+pub fn check(tree: &Tree) -> Outcome {
+    let rooms = read_table(&shell::read(&tree.path("ARCHITECTURE.md"))?)?;
+    let mut wrong = Vec::new();
+    check_listed(tree, &rooms, &mut wrong);
+    for package in &tree.packages {
+        if let Some(room) = rooms.get(&package.folder) {
+            check_arrows(tree, package, room, &rooms, &mut wrong);
+            check_attributes(tree, package, room, &mut wrong)?;
+        }
+    }
+    if wrong.is_empty() {
+        println!("   {} rooms", rooms.len());
+        Ok(())
+    } else {
+        Err(wrong.join("\n        "))
+    }
+}
+
+fn check_listed(tree: &Tree, rooms: &Rooms, wrong: &mut Vec<String>) {
+    for package in &tree.packages {
+        if !rooms.contains_key(&package.folder) {
+            wrong.push(format!("{} is not in the table", package.folder));
+        }
+    }
+    for folder in rooms.keys() {
+        if !tree.packages.iter().any(|p| p.folder == *folder) {
+            wrong.push(format!("the table lists {folder}, which is no crate"));
+        }
+    }
+}
+
+fn check_arrows(tree: &Tree, from: &Package, room: &Room, rooms: &Rooms, wrong: &mut Vec<String>) {
+    let folder_of = |name: &String| {
+        let found = tree.packages.iter().find(|p| p.name == *name);
+        found.map(|p| p.folder.as_str())
+    };
+    for to in from.needs.iter().filter_map(folder_of) {
+        let below = rooms.get(to).is_none_or(|other| other.floor < room.floor);
+        if !below {
+            wrong.push(format!("{} → {to} does not go down a floor", from.folder));
+        }
+    }
+    // Tests may reach up or across, but a forbidden arrow stays forbidden.
+    let all = from.needs.iter().chain(&from.tests_need);
+    for to in all.filter_map(folder_of) {
+        for (start, end, why) in NEVER {
+            if from.folder.starts_with(start) && to.starts_with(end) {
+                wrong.push(format!("{} → {to}: {why}", from.folder));
+            }
+        }
+    }
+}
+
+fn check_attributes(
+    tree: &Tree,
+    package: &Package,
+    room: &Room,
+    wrong: &mut Vec<String>,
+) -> Outcome {
+    let folder = &package.folder;
+    let pure = PURE.iter().any(|p| folder.starts_with(p));
+    if pure && room.may_be_unsafe {
+        wrong.push(format!("{folder} is pure, and the table allows it unsafe"));
+    }
+    for root in &package.roots {
+        let source = shell::read(root)?;
+        let name = root.strip_prefix(&tree.root).unwrap_or(root).display();
+        if !room.may_be_unsafe && !has_attribute(&source, "forbid(unsafe_code)") {
+            wrong.push(format!("{name} lacks #![forbid(unsafe_code)]"));
+        }
+        if folder.starts_with("core/") && !has_no_std(&source) {
+            wrong.push(format!("{name} lacks #![no_std]"));
+        }
+    }
+    let manifest = shell::read(&tree.path(folder).join("Cargo.toml"))?;
+    if !manifest.contains("[lints]\nworkspace = true") {
+        wrong.push(format!(
+            "{folder}/Cargo.toml lacks [lints] workspace = true"
+        ));
+    }
+    Ok(())
+}
+
+fn has_attribute(source: &str, attribute: &str) -> bool {
+    let whole = format!("#![{attribute}]");
+    source.lines().any(|line| line.trim() == whole)
+}
+
+fn has_no_std(source: &str) -> bool {
+    has_attribute(source, "no_std") || has_attribute(source, "cfg_attr(not(test), no_std)")
+}
+
+/// Rows look like ``| 0 | `core/types` | no | what it is |``.
+fn read_table(text: &str) -> Result<Rooms, String> {
+    let rooms: Rooms = text.lines().filter_map(read_row).collect();
+    if rooms.is_empty() {
+        return Err("ARCHITECTURE.md has no table of rooms".into());
+    }
+    Ok(rooms)
+}
+
+fn read_row(line: &str) -> Option<(String, Room)> {
+    let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+    let [_, floor, folder, may_be_unsafe, ..] = cells.as_slice() else {
+        return None;
+    };
+    let folder = folder.strip_prefix('`')?.strip_suffix('`')?;
+    if Path::new(folder).is_absolute() {
+        return None;
+    }
+    let room = Room {
+        floor: floor.parse().ok()?,
+        may_be_unsafe: *may_be_unsafe == "yes",
+    };
+    Some((folder.to_string(), room))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_read_and_other_tables_are_left() {
+        let text = "
+| floor | room | unsafe | what |
+|---|---|---|---|
+| 0 | `core/types` | no | nouns |
+| 3 | `host/ring` | yes | rings |
+| name | `value` | x |
+";
+        let rooms = read_table(text).expect("the table has two rows");
+        assert_eq!(rooms.len(), 2);
+        assert_eq!(rooms["core/types"].floor, 0);
+        assert!(rooms["host/ring"].may_be_unsafe);
+    }
+}

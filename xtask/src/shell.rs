@@ -1,0 +1,239 @@
+//! The source tree, and the programs that work on it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::report::Outcome;
+
+/// Where the sources are and where cargo builds.
+pub struct Tree {
+    pub root: PathBuf,
+    pub target: PathBuf,
+    pub packages: Vec<Package>,
+}
+
+/// One crate of the workspace as `cargo metadata` tells it.
+pub struct Package {
+    pub name: String,
+    /// The crate's folder, relative to the root: `core/types`.
+    pub folder: String,
+    /// Root source files of its libraries and programs.
+    pub roots: Vec<PathBuf>,
+    /// Other workspace crates it needs, tests excluded.
+    pub needs: Vec<String>,
+    /// Other workspace crates that only its tests need.
+    pub tests_need: Vec<String>,
+}
+
+impl Tree {
+    /// Asks cargo; xtask always runs through `cargo run`, which sets `CARGO`.
+    pub fn find() -> Result<Tree, String> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .parent()
+            .ok_or("xtask has no parent folder")?
+            .to_path_buf();
+        let text = output(
+            cargo(&root)
+                .args(["metadata", "--no-deps", "--format-version", "1"])
+                .stderr(Stdio::inherit()),
+        )?;
+        let metadata: Value =
+            serde_json::from_str(&text).map_err(|e| format!("cargo metadata: {e}"))?;
+        let target = metadata["target_directory"]
+            .as_str()
+            .ok_or("cargo metadata names no target_directory")?
+            .into();
+        let packages = list(&metadata["packages"])
+            .iter()
+            .map(|package| Package::read(package, &root))
+            .collect();
+        Ok(Tree {
+            root,
+            target,
+            packages,
+        })
+    }
+
+    pub fn cargo(&self) -> Command {
+        cargo(&self.root)
+    }
+
+    pub fn path(&self, relative: &str) -> PathBuf {
+        self.root.join(relative)
+    }
+
+    /// Where `test` and `demo` install to.
+    pub fn dist(&self) -> PathBuf {
+        self.target.join("dist")
+    }
+
+    pub fn has_package(&self, name: &str) -> bool {
+        self.packages.iter().any(|package| package.name == name)
+    }
+
+    /// The folder of a crate under `target`, made anew.
+    pub fn fresh_folder(&self, name: &str) -> Result<PathBuf, String> {
+        let folder = self.target.join(name);
+        if folder.exists() {
+            std::fs::remove_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        }
+        std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        Ok(folder)
+    }
+}
+
+impl Package {
+    fn read(package: &Value, root: &Path) -> Package {
+        let manifest = PathBuf::from(text(&package["manifest_path"]));
+        let folder = manifest.parent().unwrap_or(root);
+        let folder = folder.strip_prefix(root).unwrap_or(folder);
+        let roots = list(&package["targets"])
+            .iter()
+            .filter(|target| {
+                list(&target["kind"]).iter().any(|kind| {
+                    !matches!(text(kind), "test" | "bench" | "example" | "custom-build")
+                })
+            })
+            .map(|target| PathBuf::from(text(&target["src_path"])))
+            .collect();
+        let arrows = |tests: bool| {
+            list(&package["dependencies"])
+                .iter()
+                .filter(|arrow| arrow["path"].is_string())
+                .filter(|arrow| (text(&arrow["kind"]) == "dev") == tests)
+                .map(|arrow| text(&arrow["name"]).to_string())
+                .collect()
+        };
+        Package {
+            name: text(&package["name"]).into(),
+            folder: folder.display().to_string(),
+            roots,
+            needs: arrows(false),
+            tests_need: arrows(true),
+        }
+    }
+}
+
+fn cargo(root: &Path) -> Command {
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(program);
+    command.current_dir(root);
+    command
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or("")
+}
+
+/// Runs a command whose output the person sees.
+pub fn run(command: &mut Command) -> Outcome {
+    let status = command
+        .status()
+        .map_err(|e| format!("{}: {e}", show(command)))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("{} ended with {status}", show(command)))
+    }
+}
+
+/// Runs a command for its standard output; what it wrote to its standard
+/// error becomes part of the reason when it fails.
+pub fn output(command: &mut Command) -> Result<String, String> {
+    let done = command
+        .output()
+        .map_err(|e| format!("{}: {e}", show(command)))?;
+    if done.status.success() {
+        return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
+    }
+    Err(format!(
+        "{} ended with {}\n{}",
+        show(command),
+        done.status,
+        String::from_utf8_lossy(&done.stderr).trim_end()
+    ))
+}
+
+/// Runs a command that must end within `limit`, and ends it otherwise.
+pub fn run_within(command: &mut Command, limit: Duration) -> Outcome {
+    let mut child = command
+        .spawn()
+        .map_err(|e| format!("{}: {e}", show(command)))?;
+    let until = Instant::now() + limit;
+    loop {
+        match child.try_wait().map_err(|e| e.to_string())? {
+            Some(status) if status.success() => return Ok(()),
+            Some(status) => return Err(format!("{} ended with {status}", show(command))),
+            None if Instant::now() < until => std::thread::sleep(Duration::from_millis(10)),
+            None => break,
+        }
+    }
+    end(&mut child);
+    Err(format!(
+        "{} did not end within {} s",
+        show(command),
+        limit.as_secs()
+    ))
+}
+
+/// Asks first, so that a launcher ends its own children, then insists.
+fn end(child: &mut std::process::Child) {
+    let id = child.id().to_string();
+    let asked = Command::new("kill").args(["-TERM", &id]).status();
+    if asked.is_ok_and(|status| status.success()) {
+        let until = Instant::now() + Duration::from_secs(5);
+        while Instant::now() < until {
+            if matches!(child.try_wait(), Ok(Some(_))) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+    // A child that ended in between needs no more.
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// Finds a program on `PATH`.
+pub fn find_program(name: &str) -> Option<PathBuf> {
+    std::env::split_paths(&std::env::var_os("PATH")?)
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file())
+}
+
+pub fn read(path: &Path) -> Result<String, String> {
+    std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+/// The files of a folder with one extension, in name order.
+pub fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = std::fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|e| e == extension))
+        .collect();
+    found.sort();
+    found
+}
+
+fn show(command: &Command) -> String {
+    let program = Path::new(command.get_program());
+    let mut words = vec![
+        program
+            .file_name()
+            .unwrap_or(program.as_os_str())
+            .to_string_lossy()
+            .into_owned(),
+    ];
+    words.extend(command.get_args().map(|a| a.to_string_lossy().into_owned()));
+    words.join(" ")
+}

@@ -1,0 +1,57 @@
+//! The long words: `test` and `ci`.
+
+use std::process::ExitCode;
+
+use crate::report::Report;
+use crate::shell::{self, Tree};
+use crate::{c_tests, demo, dist, fuzz, headers, man, prerequisites, rooms, spec, symbols};
+
+/// Seconds per fuzz target in CI.
+const FUZZ_SECONDS: u32 = 60;
+
+pub fn test(tree: &Tree, quick: bool) -> ExitCode {
+    let mut report = Report::new();
+    checks(tree, quick, &mut report);
+    report.finish()
+}
+
+/// `test`, then a while of fuzzing, then a short demo.
+pub fn ci(tree: &Tree) -> ExitCode {
+    let mut report = Report::new();
+    checks(tree, false, &mut report);
+    fuzz::run(tree, FUZZ_SECONDS, &mut report);
+    report.check("demo", || demo::run(tree, demo::Length::Smoke));
+    report.finish()
+}
+
+/// What is quickest to fail comes first.
+fn checks(tree: &Tree, quick: bool, report: &mut Report) {
+    report.check("prerequisites", || {
+        prerequisites::programs(&prerequisites::TEST)?;
+        prerequisites::components(tree)
+    });
+    report.check("format", || {
+        shell::run(tree.cargo().args(["fmt", "--all", "--check"]))
+    });
+    report.check("rooms", || rooms::check(tree));
+    report.check("headers", || headers::check(tree));
+    report.check("spec", || spec::check(tree));
+    report.check("clippy", || clippy(tree));
+    report.check("unit and integration tests", || {
+        shell::run(tree.cargo().args(["test", "--workspace", "--no-fail-fast"]))
+    });
+    if quick {
+        return;
+    }
+    let installed = report.check("dist", || dist::run(tree, &tree.dist()));
+    if installed {
+        report.check("symbols", || symbols::check(tree));
+        report.check("man pages", || man::check(tree));
+        c_tests::run(tree, None, report);
+    }
+}
+
+fn clippy(tree: &Tree) -> crate::report::Outcome {
+    let words = ["clippy", "--quiet", "--workspace", "--all-targets"];
+    shell::run(tree.cargo().args(words).args(["--", "-D", "warnings"]))
+}
