@@ -8,7 +8,12 @@
 //! they are atomic only towards other such operations through this process, which is
 //! what the specification asks for.
 
+use std::sync::atomic::Ordering::AcqRel;
+use std::sync::{Mutex, PoisonError};
+
 use crate::claim::Claim;
+use crate::element::{DoubleComplex, Element, FloatComplex, LongDouble, LongDoubleComplex};
+use crate::walk::Walk;
 
 /// What an atomic does to its target. The numbers are those of `portals4.h`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -226,11 +231,19 @@ pub const fn valid(operation: Operation, datatype: Datatype, kind: Kind) -> bool
 /// refuses does nothing.
 #[inline]
 pub fn atomic(operation: Operation, datatype: Datatype, target: &[Claim], operand: &[u8]) {
-    let _ = (operation, datatype, target, operand);
-    todo!()
+    if quick(operation, datatype, target, operand).is_none() {
+        let request = Request {
+            operation,
+            datatype,
+            kind: Kind::Atomic,
+            operand,
+            compare: &[],
+        };
+        request.perform(target, &mut []);
+    }
 }
 
-/// As [`atomic`], and puts each element's old value into `fetched`, which is as long
+/// As [`atomic()`], and puts each element's old value into `fetched`, which is as long
 /// as `operand` (Portals 4.3, PtlFetchAtomic).
 #[inline]
 pub fn fetch_atomic(
@@ -240,15 +253,29 @@ pub fn fetch_atomic(
     operand: &[u8],
     fetched: &mut [u8],
 ) {
-    let _ = (operation, datatype, target, operand, fetched);
-    todo!()
+    if let Some(first) = fetched.first_chunk_mut() {
+        if let Some(old) = quick(operation, datatype, target, operand) {
+            *first = old.to_ne_bytes();
+            return;
+        }
+    }
+    let request = Request {
+        operation,
+        datatype,
+        kind: Kind::FetchAtomic,
+        operand,
+        compare: &[],
+    };
+    request.perform(target, fetched);
 }
 
 /// Swaps `operand` into `target`, under the condition or mask that `compare` gives,
-/// and puts each element's old value into `fetched` (Portals 4.3, PtlSwap). A
-/// conditional swap replaces when "`compare` (relation) target" holds.
+/// and puts each element's old value into `fetched`, which is as long as `operand`
+/// (Portals 4.3, PtlSwap). A conditional swap replaces when "`compare` (relation)
+/// target" holds: `CswapLe` replaces a target that is at least `compare`.
 ///
-/// `compare` is one element, or empty for [`Operation::Swap`].
+/// `compare` is one element, the same for every element of `operand`; for
+/// [`Operation::Swap`] it isn't looked at. Without it the others do nothing.
 pub fn swap(
     operation: Operation,
     datatype: Datatype,
@@ -257,6 +284,114 @@ pub fn swap(
     compare: &[u8],
     fetched: &mut [u8],
 ) {
-    let _ = (operation, datatype, target, operand, compare, fetched);
-    todo!()
+    let request = Request {
+        operation,
+        datatype,
+        kind: Kind::Swap,
+        operand,
+        compare,
+    };
+    request.perform(target, fetched);
 }
+
+/// The common case in a few instructions: one aligned 64-bit integer, summed or
+/// combined by bits. Returns the old value, or `None` with nothing done.
+#[inline]
+fn quick(
+    operation: Operation,
+    datatype: Datatype,
+    target: &[Claim],
+    operand: &[u8],
+) -> Option<u64> {
+    let ([place], Datatype::Int64 | Datatype::Uint64) = (target, datatype) else {
+        return None;
+    };
+    let operand = u64::from_ne_bytes(operand.try_into().ok()?);
+    let cell = place.as_atomic_u64()?;
+    match operation {
+        Operation::Sum => Some(cell.fetch_add(operand, AcqRel)),
+        Operation::Bxor => Some(cell.fetch_xor(operand, AcqRel)),
+        Operation::Bor => Some(cell.fetch_or(operand, AcqRel)),
+        Operation::Band => Some(cell.fetch_and(operand, AcqRel)),
+        _ => None,
+    }
+}
+
+/// An operation as it arrived.
+struct Request<'a> {
+    operation: Operation,
+    datatype: Datatype,
+    kind: Kind,
+    operand: &'a [u8],
+    compare: &'a [u8],
+}
+
+impl Request<'_> {
+    #[inline(never)]
+    fn perform(&self, target: &[Claim], fetched: &mut [u8]) {
+        if !valid(self.operation, self.datatype, self.kind) {
+            return;
+        }
+        let target = Walk::new(target);
+        match self.datatype {
+            Datatype::Int8 => self.each::<i8>(target, fetched),
+            Datatype::Uint8 => self.each::<u8>(target, fetched),
+            Datatype::Int16 => self.each::<i16>(target, fetched),
+            Datatype::Uint16 => self.each::<u16>(target, fetched),
+            Datatype::Int32 => self.each::<i32>(target, fetched),
+            Datatype::Uint32 => self.each::<u32>(target, fetched),
+            Datatype::Float => self.each::<f32>(target, fetched),
+            Datatype::Int64 => self.each::<i64>(target, fetched),
+            Datatype::Uint64 => self.each::<u64>(target, fetched),
+            Datatype::Double => self.each::<f64>(target, fetched),
+            Datatype::FloatComplex => self.each::<FloatComplex>(target, fetched),
+            Datatype::DoubleComplex => self.each::<DoubleComplex>(target, fetched),
+            Datatype::LongDouble => self.each::<LongDouble>(target, fetched),
+            Datatype::LongDoubleComplex => self.each::<LongDoubleComplex>(target, fetched),
+        }
+    }
+
+    fn each<T: Element>(&self, mut target: Walk<'_>, fetched: &mut [u8]) {
+        let mut fetched = fetched.chunks_exact_mut(T::SIZE);
+        for operand in self.operand.chunks_exact(T::SIZE) {
+            let compare = match self.compare.get(..T::SIZE) {
+                Some(compare) => compare,
+                None if self.operation.uses_compare() => return,
+                None => operand, // Not looked at.
+            };
+            let (operand, compare) = (T::get(operand), T::get(compare));
+            let next = |target: T| target.next(self.operation, operand, compare);
+            let Some(old) = T::update(target.front(), next).or_else(|| gathered(&target, next))
+            else {
+                return;
+            };
+            if let Some(fetched) = fetched.next() {
+                old.put(fetched);
+            }
+            target.advance(T::SIZE as u64);
+        }
+    }
+}
+
+/// Held while an element is gathered, computed and scattered.
+static GATHERED: Mutex<()> = Mutex::new(());
+
+/// Updates an element that no atomic of the processor reaches. `None`, with nothing
+/// done, when the target ends before the element does.
+fn gathered<T: Element>(target: &Walk<'_>, next: impl Fn(T) -> Option<T>) -> Option<T> {
+    let mut bytes = [0; LARGEST];
+    let bytes = &mut bytes[..T::SIZE];
+    let _alone = GATHERED.lock().unwrap_or_else(PoisonError::into_inner);
+    if target.gather(bytes) < T::SIZE {
+        return None;
+    }
+    let old = T::get(bytes);
+    if let Some(new) = next(old) {
+        new.put(bytes);
+        target.scatter(bytes);
+    }
+    Some(old)
+}
+
+/// Bytes of the largest element.
+const LARGEST: usize = Datatype::LongDoubleComplex.size();

@@ -153,12 +153,12 @@ impl Claim {
     }
 
     #[inline]
-    fn as_atomic_u64<'a>(self) -> Option<&'a AtomicU64> {
+    pub(crate) fn as_atomic_u64<'a>(self) -> Option<&'a AtomicU64> {
         if !self.is_word(8) {
             return None;
         }
         // SAFETY: eight aligned bytes, valid while the claim is used (Claim::new); the
-        // reference doesn't leave the calling method.
+        // callers, all in this crate, let the reference go before they return.
         Some(unsafe { AtomicU64::from_ptr(self.start.cast()) })
     }
 }

@@ -145,7 +145,7 @@ fn transfer<R: Entry>(
 ) -> Result<u64, CrossMemoryError> {
     let (mut local, mut remote) = (Walk::new(local), Walk::new(remote));
     let mut copied = 0;
-    while local.front().len() != 0 && remote.front().len() != 0 {
+    while !local.is_done() && !remote.is_done() {
         let (here, there) = (Batch::of(&local), Batch::of(&remote));
         let moved = match call(direction, process, &here, &there) {
             Ok(0) => return Err(CrossMemoryError::Fault { copied }),

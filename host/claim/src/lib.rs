@@ -34,6 +34,8 @@ pub mod atomic;
 mod claim;
 mod copy;
 mod cross_memory;
+mod element;
+mod native;
 mod region;
 mod walk;
 

@@ -52,6 +52,12 @@ impl<'a, P: Piece> Walk<'a, P> {
         self.front
     }
 
+    /// Whether no byte is left.
+    #[inline]
+    pub(crate) fn is_done(&self) -> bool {
+        self.front.len() == 0
+    }
+
     /// The contiguous pieces from here on, none of them empty.
     pub(crate) fn pieces(&self) -> impl Iterator<Item = P> + use<'a, P> {
         let front = self.front;
