@@ -1,0 +1,100 @@
+/*
+ * portals4_ext.h - names of codes and events as text, as programs written for BXI expect them.
+ *
+ * SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * Such programs include it as portals4_bxiext.h, which is the same. The comments follow the
+ * grammar that portals4.h explains.
+ */
+
+#ifndef PORTALS4_EXT_H
+#define PORTALS4_EXT_H
+
+#include "portals4.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* --- Text ---------------------------------------------------------------------------------- */
+
+#define PTL_EV_STR_SIZE 256 /**< The bytes that PtlEvToStr may write, the final NUL included. */
+
+typedef unsigned int ptl_index_t; /**< A portal table index, as Portails4 calls ptl_pt_index_t. */
+typedef void *ptl_addr_t;         /**< An address, as Portails4 calls it. */
+
+/**
+ * Which names PtlToStr looks through
+ */
+enum ptl_str_type {
+    PTL_STR_ERROR = 0,    /**< Return codes: PTL_OK and so on. */
+    PTL_STR_EVENT = 1,    /**< Kinds of events: PTL_EVENT_GET and so on. */
+    PTL_STR_FAIL_TYPE = 2 /**< Kinds of failures: PTL_NI_OK and so on. */
+};
+typedef enum ptl_str_type ptl_str_type_t; /**< As enum ptl_str_type. */
+
+/* Hints of BXI's match entries, which have no effect here. */
+#define PTL_ME_MANAGE_LOCAL_STOP_IF_UH 0 /**< A hint of BXI. */
+#define PTL_ME_OV_RDV_PUT_ONLY         0 /**< A hint of BXI. */
+#define PTL_ME_OV_RDV_PUT_DISABLE      0 /**< A hint of BXI. */
+
+/**
+ * Names a return code, an event or a failure
+ *
+ * The name is the constant's own, such as "PTL_NO_SPACE", "PTL_EVENT_PUT" or
+ * "PTL_NI_UNDELIVERABLE". It works without PtlInit.
+ *
+ * @param[in] value  the code, `type` of an event, or `ni_fail_type` of an event
+ * @param[in] type   which of these it is
+ * @return the name, or "Unknown" if there is no such `value` or `type`. Never NULL. The string is
+ *         constant and lives as long as the library is loaded; it isn't to be freed.
+ * @blocks never
+ * @threads safe
+ * @see PtlEvToStr
+ */
+const char *PtlToStr(int value,
+                     ptl_str_type_t type);
+
+/**
+ * Describes a full event in one line
+ *
+ * The line begins with "type=" and "fail=", both without the constants' prefixes, and goes on
+ * with those members that this event has, each after a comma and a space, in this order:
+ * "init" the initiator, "(nid,pid)" or "(rank)"; "uid"; "bits" the match bits; "rlen"; "pt"; "hdr";
+ * "list"; "uptr"; "mlen"; "roffs" the remote offset; "start"; "aop" and "atyp" the atomic operation
+ * and type. It ends with a line feed.
+ * For example "type=LINK fail=OK, pt=4, uptr=0x0".
+ * Bits, lengths, header data and offsets are in hexadecimal without prefix; pointers, "aop" and
+ * "atyp" in hexadecimal with "0x"; the others in decimal. Of an event that failed, "rlen" and
+ * "roffs" are left out, unless it is that of a search; of SEND, ACK and REPLY then all but "uptr".
+ * It works without PtlInit.
+ *
+ * - GET and GET_OVERFLOW have init, uid, bits, rlen, pt, uptr, mlen, roffs and start.
+ * - PUT and PUT_OVERFLOW have these and hdr.
+ * - ATOMIC, FETCH_ATOMIC, both _OVERFLOW, and SEARCH have these, hdr, aop and atyp.
+ * - REPLY and ACK have list, uptr, mlen and roffs; SEND has uptr and mlen.
+ * - LINK, AUTO_UNLINK and AUTO_FREE have pt and uptr; PT_DISABLED has pt.
+ *
+ * @param[in] ni_options  the options of the event's interface. With PTL_NI_PHYSICAL, and without
+ *                        PTL_NI_LOGICAL, "init" is nid and pid; otherwise, also with 0, it is the
+ *                        rank.
+ * @param[in] event       the event
+ * @param[out] msg        the caller's, with room for PTL_EV_STR_SIZE bytes. No more than these are
+ *                        written: a longer line is cut and always ends with a NUL, and it is the
+ *                        line feed that is lost.
+ * @return the length of the line without the final NUL, at most PTL_EV_STR_SIZE - 1
+ * @return -1  `event` or `msg` is NULL, or the event's `type` or `ni_fail_type` is unknown. `msg`,
+ *             unless NULL, is then the empty string.
+ * @blocks never
+ * @threads safe
+ * @see PtlToStr, PtlEQGet
+ */
+int PtlEvToStr(unsigned int ni_options,
+               const ptl_event_t *event,
+               char *msg);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* PORTALS4_EXT_H */
