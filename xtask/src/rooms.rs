@@ -9,7 +9,16 @@ use crate::shell::{self, Package, Tree};
 /// A row of the table.
 struct Room {
     floor: u32,
-    may_be_unsafe: bool,
+    privilege: Privilege,
+}
+
+/// Where a crate may use `unsafe`.
+#[derive(Debug, PartialEq)]
+enum Privilege {
+    Nowhere,
+    Anywhere,
+    /// In these modules; the rest denies it.
+    In(Vec<String>),
 }
 
 type Rooms = BTreeMap<String, Room>;
@@ -86,24 +95,59 @@ fn check_attributes(
 ) -> Outcome {
     let folder = &package.folder;
     let pure = PURE.iter().any(|p| folder.starts_with(p));
-    if pure && room.may_be_unsafe {
+    if pure && room.privilege != Privilege::Nowhere {
         wrong.push(format!("{folder} is pure, and the table allows it unsafe"));
     }
     for root in &package.roots {
         let source = shell::read(root)?;
         let name = root.strip_prefix(&tree.root).unwrap_or(root).display();
-        if !room.may_be_unsafe && !has_attribute(&source, "forbid(unsafe_code)") {
-            wrong.push(format!("{name} lacks #![forbid(unsafe_code)]"));
+        if !keeps_promise(&source, &room.privilege) {
+            let promise = promise(&room.privilege);
+            wrong.push(format!("{name} lacks #![{promise}(unsafe_code)]"));
         }
         if folder.starts_with("core/") && !has_no_std(&source) {
             wrong.push(format!("{name} lacks #![no_std]"));
         }
+    }
+    if let Privilege::In(modules) = &room.privilege {
+        check_modules(&tree.path(folder).join("src"), folder, modules, wrong)?;
     }
     let manifest = shell::read(&tree.path(folder).join("Cargo.toml"))?;
     if !manifest.contains("[lints]\nworkspace = true") {
         wrong.push(format!(
             "{folder}/Cargo.toml lacks [lints] workspace = true"
         ));
+    }
+    Ok(())
+}
+
+/// A stronger promise than the table asks for is welcome.
+fn keeps_promise(source: &str, privilege: &Privilege) -> bool {
+    let forbids = has_attribute(source, "forbid(unsafe_code)");
+    match privilege {
+        Privilege::Nowhere => forbids,
+        Privilege::Anywhere => true,
+        Privilege::In(_) => forbids || has_attribute(source, "deny(unsafe_code)"),
+    }
+}
+
+fn promise(privilege: &Privilege) -> &'static str {
+    match privilege {
+        Privilege::In(_) => "deny",
+        _ => "forbid",
+    }
+}
+
+/// Only the named modules lift the denial.
+fn check_modules(src: &Path, room: &str, modules: &[String], wrong: &mut Vec<String>) -> Outcome {
+    for file in shell::files_below(src, "rs") {
+        let source = shell::read(&file)?;
+        let inside = file.strip_prefix(src).unwrap_or(&file).with_extension("");
+        let inside = inside.display().to_string();
+        let module = inside.strip_suffix("/mod").unwrap_or(&inside);
+        if source.contains("allow(unsafe_code)") && !modules.iter().any(|m| m == module) {
+            wrong.push(format!("{room} allows unsafe in {module}, the table not"));
+        }
     }
     Ok(())
 }
@@ -117,7 +161,8 @@ fn has_no_std(source: &str) -> bool {
     has_attribute(source, "no_std") || has_attribute(source, "cfg_attr(not(test), no_std)")
 }
 
-/// Rows look like ``| 0 | `core/types` | no | what it is |``.
+/// Rows look like ``| 0 | `core/types` | no | what it is |``; the third cell is
+/// `no`, `yes`, or the modules that may: `` `raw`, `portals` ``.
 fn read_table(text: &str) -> Result<Rooms, String> {
     let rooms: Rooms = text.lines().filter_map(read_row).collect();
     if rooms.is_empty() {
@@ -128,7 +173,7 @@ fn read_table(text: &str) -> Result<Rooms, String> {
 
 fn read_row(line: &str) -> Option<(String, Room)> {
     let cells: Vec<&str> = line.split('|').map(str::trim).collect();
-    let [_, floor, folder, may_be_unsafe, ..] = cells.as_slice() else {
+    let [_, floor, folder, privilege, ..] = cells.as_slice() else {
         return None;
     };
     let folder = folder.strip_prefix('`')?.strip_suffix('`')?;
@@ -137,9 +182,21 @@ fn read_row(line: &str) -> Option<(String, Room)> {
     }
     let room = Room {
         floor: floor.parse().ok()?,
-        may_be_unsafe: *may_be_unsafe == "yes",
+        privilege: read_privilege(privilege)?,
     };
     Some((folder.to_string(), room))
+}
+
+fn read_privilege(cell: &str) -> Option<Privilege> {
+    match cell {
+        "no" => Some(Privilege::Nowhere),
+        "yes" => Some(Privilege::Anywhere),
+        modules => modules
+            .split(", ")
+            .map(|module| Some(module.strip_prefix('`')?.strip_suffix('`')?.to_string()))
+            .collect::<Option<Vec<_>>>()
+            .map(Privilege::In),
+    }
 }
 
 #[cfg(test)]
@@ -153,11 +210,14 @@ mod tests {
 |---|---|---|---|
 | 0 | `core/types` | no | nouns |
 | 3 | `host/ring` | yes | rings |
+| 8 | `tools/lintel` | `raw`, `portals` | a tool |
 | name | `value` | x |
 ";
-        let rooms = read_table(text).expect("the table has two rows");
-        assert_eq!(rooms.len(), 2);
+        let rooms = read_table(text).expect("the table has three rows");
+        assert_eq!(rooms.len(), 3);
         assert_eq!(rooms["core/types"].floor, 0);
-        assert!(rooms["host/ring"].may_be_unsafe);
+        assert_eq!(rooms["host/ring"].privilege, Privilege::Anywhere);
+        let modules = ["raw", "portals"].map(String::from).to_vec();
+        assert_eq!(rooms["tools/lintel"].privilege, Privilege::In(modules));
     }
 }

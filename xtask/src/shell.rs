@@ -225,6 +225,17 @@ pub fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     found
 }
 
+/// The files of a folder and of all folders in it.
+pub fn files_below(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let mut found = files(folder, extension);
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.path().is_dir() {
+            found.extend(files_below(&entry.path(), extension));
+        }
+    }
+    found
+}
+
 fn show(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let mut words = vec![
