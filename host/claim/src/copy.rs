@@ -1,8 +1,9 @@
 //! The raw copy inside one address space.
 //!
-//! Up to 64 bytes are moved inline with at most four loads, all done before the first
-//! store, so ranges may overlap. 1, 2, 4, 8 and 16 bytes are one load and one store;
-//! aligned, up to 8 of them are never seen torn. Longer ranges go to `memmove`.
+//! Up to 64 bytes are moved with at most four loads, all done before the first store,
+//! so ranges may overlap. 1, 2, 4, 8 and 16 bytes are one load and one store (8 and 16
+//! without a call); aligned, up to 8 of them are never seen torn. Longer ranges go to
+//! `memmove`.
 
 use std::ptr;
 
@@ -46,23 +47,38 @@ pub fn copy_vectored(from: &[Claim], to: &[Claim]) -> u64 {
 ///
 /// `length` bytes are readable at `from` and writable at `to`. With length 0 both may
 /// be anything.
-#[inline]
+#[inline(always)]
 pub(crate) unsafe fn move_bytes(from: *const u8, to: *mut u8, length: u64) {
-    let count = length as usize;
+    match length {
+        // SAFETY: eight bytes are there, by the caller.
+        8 => unsafe { move_one::<u64>(from, to) },
+        // SAFETY: sixteen bytes are there, by the caller.
+        16 => unsafe { move_one::<Lane>(from, to) },
+        // SAFETY: passed on as it came.
+        _ => unsafe { move_other(from, to, length as usize) },
+    }
+}
+
+/// The lengths that are not worth their instructions at every call. Inlined, they
+/// would turn the two comparisons of [`move_bytes`] into a jump table.
+///
+/// # Safety
+///
+/// As for [`move_bytes`].
+#[inline(never)]
+unsafe fn move_other(from: *const u8, to: *mut u8, count: usize) {
     // SAFETY: for every arm: its loads and stores lie inside the first `count` bytes,
     // as its pattern shows; the caller vouches for those.
     unsafe {
         match count {
-            8 => move_one::<u64>(from, to),
-            16 => move_one::<Lane>(from, to),
             0 => {}
             1 => move_one::<u8>(from, to),
             2 => move_one::<u16>(from, to),
             3 => move_ends::<u16>(from, to, count),
             4 => move_one::<u32>(from, to),
             5..=7 => move_ends::<u32>(from, to, count),
-            9..=15 => move_ends::<u64>(from, to, count),
-            17..=32 => move_ends::<Lane>(from, to, count),
+            8..=15 => move_ends::<u64>(from, to, count),
+            16..=32 => move_ends::<Lane>(from, to, count),
             33..=64 => move_four(from, to, count),
             _ => ptr::copy(from, to, count),
         }

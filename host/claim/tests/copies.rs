@@ -1,6 +1,8 @@
 //! Claims, copies and regions against plain slices.
 
-use lintel_claim::{Claim, Region, copy, copy_checked, copy_vectored};
+use lintel_claim::{
+    Claim, Datatype, Operation, Region, atomic, copy, copy_checked, copy_vectored, swap,
+};
 use proptest::prelude::*;
 
 fn region_of(bytes: &[u8]) -> Region {
@@ -41,6 +43,34 @@ fn a_copy_moves_exactly_its_bytes_at_every_length_and_alignment() {
                 "{length} bytes from {from} to {to}"
             );
         }
+    }
+}
+
+/// Runs `work` on a claim of a heap block of exactly `length` bytes, whose bounds the
+/// address sanitizer watches, and returns the block.
+fn on_heap(length: usize, work: impl FnOnce(Claim)) -> Vec<u8> {
+    let mut block = pattern(length).into_boxed_slice();
+    // SAFETY: the block lives, and is touched through the claim only, until `work` ends.
+    work(unsafe { Claim::new(block.as_mut_ptr(), length as u64) });
+    block.into_vec()
+}
+
+#[test]
+fn copies_and_atomics_stay_inside_blocks_of_their_exact_size() {
+    for length in 0..=140 {
+        let mut seen = vec![0; length];
+        let sink = on_heap(length, |sink| {
+            on_heap(length, |source| {
+                assert_eq!(copy(source, sink), length as u64);
+                assert_eq!(source.read(&mut seen), length);
+                assert_eq!(copy_vectored(&[source, source], &[sink]), length as u64);
+                for datatype in Datatype::ALL {
+                    swap(Operation::Swap, datatype, &[source], &seen, &[], &mut []);
+                    atomic(Operation::Sum, datatype, &[source], &vec![0; length + 40]);
+                }
+            });
+        });
+        assert_eq!((&sink, &seen), (&pattern(length), &sink));
     }
 }
 

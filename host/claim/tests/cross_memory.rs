@@ -13,10 +13,8 @@ impl Child {
     fn start() -> Child {
         let mut pipe = [0; 2];
         // SAFETY: two descriptors have room in `pipe`.
-        assert_eq!(
-            unsafe { libc::pipe2(pipe.as_mut_ptr(), libc::O_CLOEXEC) },
-            0
-        );
+        let made = unsafe { libc::pipe2(pipe.as_mut_ptr(), libc::O_CLOEXEC) };
+        assert_eq!(made, 0, "no pipe: {}", std::io::Error::last_os_error());
         // SAFETY: the child only calls close, read and _exit, all signal-safe.
         let process = unsafe { libc::fork() };
         assert!(
@@ -85,11 +83,9 @@ fn half_open() -> Claim {
     // SAFETY: a new mapping where the kernel likes; it stays to the end of the test.
     let start = unsafe { libc::mmap(std::ptr::null_mut(), 8192, access, kind, -1, 0) };
     assert_ne!(start, libc::MAP_FAILED);
-    // SAFETY: the second page of the mapping just made.
-    assert_eq!(
-        unsafe { libc::mprotect(start.byte_add(4096), 4096, libc::PROT_NONE) },
-        0
-    );
+    let second = start.wrapping_byte_add(4096);
+    // SAFETY: the second page of the mapping just made, not yet touched by anybody.
+    assert_eq!(0, unsafe { libc::mprotect(second, 4096, libc::PROT_NONE) });
     // SAFETY: only used by checked copies.
     unsafe { Claim::new(start.cast(), 8192) }
 }
