@@ -1,4 +1,5 @@
-//! Man pages: section 3 from the headers, section 1 from the programs.
+//! Man pages: section 3 from the headers, section 1 from the programs, others
+//! by hand.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,15 +15,42 @@ pub fn build_and_check(tree: &Tree) -> Outcome {
 
 /// Writes every page below `share/man`.
 pub fn install(tree: &Tree, man: &Path) -> Outcome {
+    from_headers(tree, man)?;
+    by_hand(tree, man)?;
+    from_programs(tree, man)
+}
+
+/// Sections 3 and 7, out of the headers' comments.
+fn from_headers(tree: &Tree, man: &Path) -> Outcome {
     let mut mangen = tree.cargo();
     mangen
         .args(["run", "--quiet", "--release", "--package", "lintel-mangen"])
-        .arg("--")
-        .arg("--include")
-        .arg(tree.path("include"))
-        .arg("--out")
-        .arg(man);
-    shell::run(&mut mangen)
+        .arg("--");
+    for header in shell::files(&tree.path("include"), "h") {
+        mangen.arg("--header").arg(header);
+    }
+    shell::run(mangen.arg("--out").arg(man))
+}
+
+/// `doc/man/NAME.7` and the like, as they are.
+fn by_hand(tree: &Tree, man: &Path) -> Outcome {
+    for section in ["1", "3", "7"] {
+        for page in shell::files(&tree.path("doc/man"), section) {
+            let name = page.file_name().unwrap_or_default();
+            let to = man.join(format!("man{section}")).join(name);
+            dist::install(&page, &to, 0o644)?;
+        }
+    }
+    Ok(())
+}
+
+/// Section 1, out of the command lines.
+fn from_programs(tree: &Tree, man: &Path) -> Outcome {
+    let man1 = man.join("man1");
+    std::fs::create_dir_all(&man1).map_err(|e| format!("{}: {e}", man1.display()))?;
+    let words = ["run", "--quiet", "--release", "--package", "xtask"];
+    let which = ["--features", "man1", "--bin", "man1", "--"];
+    shell::run(tree.cargo().args(words).args(which).arg(man1))
 }
 
 /// Each function of each header has its page, and so has each program.
