@@ -1,1 +1,283 @@
+//! The Portals 4 engine: one network interface as a plain value.
+//!
+//! Commands named as in the specification go in, effects come out through a
+//! [`Host`]. The engine decides where bytes go and never moves one; it has no
+//! clock, no thread and no I/O, so the same code runs in a process, in an agent
+//! and on a simulated NIC.
+//!
+//! ```text
+//!   put, get, atomic …  ──▶ ┌───────────┐ ──▶ Host::send      a request and where its bytes lie
+//!   append, unlink …    ──▶ │ Interface │ ──▶ Host::post      an event into a queue
+//!   on_request          ──▶ │           │ ──▶ Host::publish   a counter's new value
+//!   on_response         ──▶ └───────────┘
+//! ```
+//!
+//! A request at its target takes three steps: [`Interface::on_request`] decides
+//! by the header alone, the host moves the bytes and sends the response, and
+//! [`Interface::on_landed`] posts what there is to tell. Its [`Landed`] token is
+//! consumed, so a delivery finishes exactly once.
+//!
+//! Source: Portals 4.3 specification, by section where a rule is applied.
+#![no_std]
+#![forbid(unsafe_code)]
 
+extern crate alloc;
+
+mod counters;
+mod descriptors;
+mod initiator;
+mod lists;
+mod portal;
+mod target;
+mod triggered;
+mod work;
+
+pub use descriptors::DescriptorSpec;
+pub use initiator::{Filling, Transfer};
+pub use lists::{EntrySpec, SearchOp};
+pub use target::{Landed, Landing};
+pub use triggered::Deferred;
+pub use work::Work;
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use lintel_memory::{Pieces, Span};
+use lintel_tables::Slab;
+use lintel_types::{
+    CountingEvent, Error, Event, Handle, Kind, Limits, ProcessId, Result, options,
+};
+use lintel_wire::{OPERAND_BYTES, Request};
+
+/// Where the engine's effects go.
+pub trait Host<S> {
+    /// Puts an event into a queue.
+    fn post(&mut self, queue: u16, event: &Event);
+    /// How many events a queue can take without losing one.
+    fn room(&mut self, queue: u16) -> usize;
+    /// Shows a counter's new value.
+    fn publish(&mut self, counter: u16, value: CountingEvent);
+    /// Sends a request. A body of at most [`Config::eager`] bytes is copied
+    /// before this returns; a referenced one is left in place until the response.
+    fn send(
+        &mut self,
+        to: ProcessId,
+        request: &Request,
+        body: Body<'_, S>,
+    ) -> core::result::Result<(), Undeliverable>;
+}
+
+/// There is no way to the target.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Undeliverable;
+
+/// The bytes that go with a request: an operand (swaps only), then the pieces.
+/// For a get the pieces are where the answer is wanted.
+pub struct Body<'a, S> {
+    /// Operand of a conditional or masked swap.
+    pub operand: Option<&'a [u8; OPERAND_BYTES]>,
+    /// Memory of the initiator.
+    pub pieces: Pieces<S>,
+}
+
+/// What an interface is told at its birth.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// `PTL_NI_MATCHING` or not, `PTL_NI_LOGICAL` or not.
+    pub options: u32,
+    /// Clamped limits.
+    pub limits: Limits,
+    /// The process, physically.
+    pub process: ProcessId,
+    /// The user.
+    pub uid: u32,
+    /// Bytes up to which the host copies a body at once.
+    pub eager: u64,
+    /// First generation of the interface's handles, so that those of an earlier
+    /// interface in the same place are stale.
+    pub generation: u16,
+}
+
+/// Status registers, by `ptl_sr_index_t`.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Registers {
+    /// Messages dropped.
+    pub drops: i32,
+    /// Messages of the wrong user.
+    pub permission_violations: i32,
+    /// Messages with an operation that their entry doesn't allow.
+    pub operation_violations: i32,
+}
+
+/// A network interface.
+pub struct Interface<S> {
+    config: Config,
+    number: u8,
+    map: Vec<ProcessId>,
+    rank: u32,
+    portals: Vec<Option<portal::Portal>>,
+    entries: Slab<lists::Entry<S>>,
+    unexpected: Slab<lists::Unexpected>,
+    descriptors: Slab<descriptors::Descriptor<S>>,
+    queues: Slab<u64>,
+    counters: Slab<counters::Counter<S>>,
+    operations: Slab<initiator::Operation>,
+    triggered: usize,
+    ready: VecDeque<Deferred<S>>,
+    posted: u64,
+    registers: Registers,
+    work: Work,
+}
+
+impl<S: Span> Interface<S> {
+    /// A fresh interface.
+    pub fn new(config: Config) -> Self {
+        let portals = (0..=config.limits.max_pt_index).map(|_| None).collect();
+        Interface {
+            number: number(config.options),
+            config,
+            map: Vec::new(),
+            rank: ProcessId::RANK_ANY,
+            portals,
+            entries: Slab::new(Handle::GENERATIONS),
+            unexpected: Slab::new(u16::MAX),
+            descriptors: Slab::new(Handle::GENERATIONS),
+            queues: Slab::new(Handle::GENERATIONS),
+            counters: Slab::new(Handle::GENERATIONS),
+            operations: Slab::new(u16::MAX - 1),
+            triggered: 0,
+            ready: VecDeque::new(),
+            posted: 0,
+            registers: Registers::default(),
+            work: Work::default(),
+        }
+    }
+
+    /// Its place among the four interfaces of a process: `matching | logical << 1`.
+    pub fn number(&self) -> u8 {
+        self.number
+    }
+
+    /// The limits that hold.
+    pub fn limits(&self) -> &Limits {
+        &self.config.limits
+    }
+
+    /// The status registers.
+    pub fn registers(&self) -> Registers {
+        self.registers
+    }
+
+    /// Whether it matches by bits.
+    #[inline]
+    pub fn matching(&self) -> bool {
+        self.config.options & options::NI_MATCHING != 0
+    }
+
+    /// Whether it addresses by rank.
+    #[inline]
+    pub fn logical(&self) -> bool {
+        self.config.options & options::NI_LOGICAL != 0
+    }
+
+    /// What was done since the last call: counted here, priced elsewhere.
+    pub fn take_work(&mut self) -> Work {
+        core::mem::take(&mut self.work)
+    }
+
+    /// The identifier that `PtlGetId` gives: physical, or the rank once a map is set.
+    pub fn id(&self) -> ProcessId {
+        if self.logical() { ProcessId::from_rank(self.rank) } else { self.config.process }
+    }
+
+    /// Physical identifier of the process.
+    pub fn physical_id(&self) -> ProcessId {
+        self.config.process
+    }
+
+    /// Sets the map from ranks to processes (PtlSetMap).
+    ///
+    /// # Errors
+    /// `ArgInvalid` on a physical interface or where the map lacks this process,
+    /// `Ignored` once a map is set.
+    pub fn set_map(&mut self, map: &[ProcessId]) -> Result<()> {
+        if !self.logical() {
+            return Err(Error::ArgInvalid);
+        }
+        if !self.map.is_empty() {
+            return Err(Error::Ignored);
+        }
+        let me = self.config.process;
+        let rank = map.iter().position(|process| *process == me).ok_or(Error::ArgInvalid)?;
+        self.rank = rank as u32;
+        self.map = map.to_vec();
+        Ok(())
+    }
+
+    /// The map (PtlGetMap); empty before it is set.
+    ///
+    /// # Errors
+    /// `ArgInvalid` on a physical interface.
+    pub fn map(&self) -> Result<&[ProcessId]> {
+        if self.logical() { Ok(&self.map) } else { Err(Error::ArgInvalid) }
+    }
+
+    /// Reserves an event queue; the host keeps its events under the handle's index.
+    ///
+    /// # Errors
+    /// `NoSpace` beyond `max_eqs`.
+    pub fn queue_alloc(&mut self, count: u64) -> Result<Handle> {
+        if self.queues.len() >= self.config.limits.max_eqs as usize {
+            return Err(Error::NoSpace);
+        }
+        let (index, generation) = self.queues.insert(count).map_err(|_| Error::NoSpace)?;
+        Ok(self.handle(Kind::EventQueue, generation, index))
+    }
+
+    /// Frees an event queue.
+    ///
+    /// # Errors
+    /// `ArgInvalid` for a handle that isn't a live queue.
+    pub fn queue_free(&mut self, queue: Handle) -> Result<()> {
+        let index = self.queue(queue)?;
+        self.queues.remove(index);
+        Ok(())
+    }
+
+    fn handle(&self, kind: Kind, generation: u16, index: u16) -> Handle {
+        let generation =
+            (generation as u32 + self.config.generation as u32) % Handle::GENERATIONS as u32;
+        Handle::new(kind, self.number, generation as u16, index)
+    }
+
+    /// The slot generation that a handle claims; see [`Config::generation`].
+    #[inline]
+    fn generation(&self, handle: Handle) -> u16 {
+        let (given, first) = (handle.generation(), self.config.generation);
+        if given >= first { given - first } else { given + Handle::GENERATIONS - first }
+    }
+
+    /// Index of a live event queue of this interface.
+    fn queue(&self, handle: Handle) -> Result<u16> {
+        self.live(&self.queues, handle, Kind::EventQueue)
+    }
+
+    #[inline]
+    fn live<T>(&self, slab: &Slab<T>, handle: Handle, kind: Kind) -> Result<u16> {
+        let mine = handle.is(kind) && handle.interface() == self.number;
+        match slab.get(handle.index(), self.generation(handle)) {
+            Some(_) if mine => Ok(handle.index()),
+            _ => Err(Error::ArgInvalid),
+        }
+    }
+
+    #[inline]
+    fn post<H: Host<S>>(&mut self, host: &mut H, queue: u16, event: &Event) {
+        self.work.events += 1;
+        host.post(queue, event);
+    }
+}
+
+/// The place of an interface with these options among a process's four.
+pub const fn number(options: u32) -> u8 {
+    (options & options::NI_MATCHING != 0) as u8 | ((options & options::NI_LOGICAL != 0) as u8) << 1
+}

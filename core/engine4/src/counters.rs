@@ -1,0 +1,121 @@
+//! Counting events (Portals 4.3, section 3.14).
+
+use crate::triggered::Waiting;
+use crate::{Host, Interface};
+use lintel_memory::Span;
+use lintel_types::{CountingEvent, Error, Handle, Kind, NiFail, Result};
+
+pub(crate) struct Counter<S> {
+    pub(crate) value: CountingEvent,
+    pub(crate) waiting: Waiting<S>,
+}
+
+impl<S: Span> Interface<S> {
+    /// PtlCTAlloc: a counter of zero.
+    ///
+    /// # Errors
+    /// `NoSpace` beyond `max_cts`.
+    pub fn counter_alloc<H: Host<S>>(&mut self, host: &mut H) -> Result<Handle> {
+        if self.counters.len() >= self.config.limits.max_cts as usize {
+            return Err(Error::NoSpace);
+        }
+        let counter = Counter { value: CountingEvent::default(), waiting: Waiting::default() };
+        let (index, generation) = self.counters.insert(counter).map_err(|_| Error::NoSpace)?;
+        host.publish(index, CountingEvent::default());
+        Ok(self.handle(Kind::Counter, generation, index))
+    }
+
+    /// PtlCTFree; what waits on the counter is cancelled.
+    ///
+    /// # Errors
+    /// `ArgInvalid` for a handle that isn't a live counter.
+    pub fn counter_free(&mut self, counter: Handle) -> Result<()> {
+        self.cancel_triggered(counter)?;
+        self.counters.remove(counter.index());
+        Ok(())
+    }
+
+    /// PtlCTGet.
+    ///
+    /// # Errors
+    /// `ArgInvalid` for a handle that isn't a live counter.
+    pub fn counter_value(&self, counter: Handle) -> Result<CountingEvent> {
+        let index = self.counter(counter)?;
+        Ok(self.counters.at(index).map_or(CountingEvent::default(), |counter| counter.value))
+    }
+
+    /// PtlCTSet.
+    ///
+    /// # Errors
+    /// `ArgInvalid` for a handle that isn't a live counter.
+    pub fn counter_set<H: Host<S>>(
+        &mut self,
+        counter: Handle,
+        value: CountingEvent,
+        host: &mut H,
+    ) -> Result<()> {
+        let index = self.counter(counter)?;
+        self.set(index, value, host);
+        self.settle(host);
+        Ok(())
+    }
+
+    /// PtlCTInc.
+    ///
+    /// # Errors
+    /// `ArgInvalid` for a handle that isn't a live counter.
+    pub fn counter_inc<H: Host<S>>(
+        &mut self,
+        counter: Handle,
+        by: CountingEvent,
+        host: &mut H,
+    ) -> Result<()> {
+        let index = self.counter(counter)?;
+        self.increment(index, by, host);
+        self.settle(host);
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn counter(&self, handle: Handle) -> Result<u16> {
+        self.live(&self.counters, handle, Kind::Counter)
+    }
+
+    /// Counts an operation that ended: `bytes` where bytes are counted, else
+    /// one; a failure always counts one (section 3.14.1).
+    #[inline]
+    pub(crate) fn count<H: Host<S>>(
+        &mut self,
+        index: u16,
+        fail: NiFail,
+        bytes: Option<u64>,
+        host: &mut H,
+    ) {
+        let by = match fail {
+            NiFail::Ok => CountingEvent { success: bytes.unwrap_or(1), failure: 0 },
+            _ => CountingEvent { success: 0, failure: 1 },
+        };
+        self.increment(index, by, host);
+    }
+
+    #[inline]
+    pub(crate) fn increment<H: Host<S>>(&mut self, index: u16, by: CountingEvent, host: &mut H) {
+        let Some(counter) = self.counters.at(index) else { return };
+        let value = CountingEvent {
+            success: counter.value.success.wrapping_add(by.success),
+            failure: counter.value.failure.wrapping_add(by.failure),
+        };
+        self.set(index, value, host);
+    }
+
+    #[inline]
+    pub(crate) fn set<H: Host<S>>(&mut self, index: u16, value: CountingEvent, host: &mut H) {
+        let Some(counter) = self.counters.at_mut(index) else { return };
+        counter.value = value;
+        self.work.counts += 1;
+        host.publish(index, value);
+        if counter.waiting.reached(value.sum()) {
+            counter.waiting.release(value.sum(), &mut self.ready);
+        }
+    }
+}

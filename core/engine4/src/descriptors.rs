@@ -1,0 +1,96 @@
+//! Memory descriptors: the initiator's memory (Portals 4.3, section 3.10).
+
+use crate::Interface;
+use lintel_memory::{Buffer, Span};
+use lintel_types::{Error, Handle, Kind, Result, options};
+
+/// What `PtlMDBind` is given.
+#[derive(Clone, Debug)]
+pub struct DescriptorSpec<S> {
+    /// The memory.
+    pub buffer: Buffer<S>,
+    /// `PTL_MD_*`
+    pub options: u32,
+    /// Full events go here, or nowhere.
+    pub queue: Handle,
+    /// Counts go here, or nowhere.
+    pub counter: Handle,
+}
+
+pub(crate) struct Descriptor<S> {
+    pub(crate) buffer: Buffer<S>,
+    pub(crate) options: u32,
+    pub(crate) queue: Option<u16>,
+    pub(crate) counter: Option<u16>,
+    /// Operations that still will read, write, count or post through it.
+    pub(crate) pending: u32,
+}
+
+impl<S: Span> Interface<S> {
+    /// PtlMDBind.
+    ///
+    /// # Errors
+    /// `ArgInvalid` for unknown options, a queue or counter that isn't live, too
+    /// long a vector; `NoSpace` beyond `max_mds`.
+    pub fn descriptor_bind(&mut self, spec: DescriptorSpec<S>) -> Result<Handle> {
+        self.check_buffer(&spec.buffer)?;
+        if spec.options & !options::MD_ALL != 0 {
+            return Err(Error::ArgInvalid);
+        }
+        let descriptor = Descriptor {
+            queue: self.optional_queue(spec.queue)?,
+            counter: self.optional_counter(spec.counter)?,
+            buffer: spec.buffer,
+            options: spec.options,
+            pending: 0,
+        };
+        if self.descriptors.len() >= self.config.limits.max_mds as usize {
+            return Err(Error::NoSpace);
+        }
+        let (index, generation) =
+            self.descriptors.insert(descriptor).map_err(|_| Error::NoSpace)?;
+        Ok(self.handle(Kind::MemoryDescriptor, generation, index))
+    }
+
+    /// PtlMDRelease.
+    ///
+    /// # Errors
+    /// `ArgInvalid` for a handle that isn't a live descriptor, `InUse` while
+    /// operations are pending on it.
+    pub fn descriptor_release(&mut self, descriptor: Handle) -> Result<()> {
+        let index = self.descriptor(descriptor)?;
+        if self.descriptors.at(index).is_some_and(|descriptor| descriptor.pending > 0) {
+            return Err(Error::InUse);
+        }
+        self.descriptors.remove(index);
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn descriptor(&self, handle: Handle) -> Result<u16> {
+        self.live(&self.descriptors, handle, Kind::MemoryDescriptor)
+    }
+
+    pub(crate) fn check_buffer(&self, buffer: &Buffer<S>) -> Result<()> {
+        match buffer {
+            Buffer::Vector(pieces, _) if pieces.len() > self.config.limits.max_iovecs as usize => {
+                Err(Error::ArgInvalid)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn optional_queue(&self, handle: Handle) -> Result<Option<u16>> {
+        match handle {
+            Handle::EQ_NONE => Ok(None),
+            handle => self.queue(handle).map(Some),
+        }
+    }
+
+    pub(crate) fn optional_counter(&self, handle: Handle) -> Result<Option<u16>> {
+        match handle {
+            Handle::CT_NONE => Ok(None),
+            handle => self.counter(handle).map(Some),
+        }
+    }
+}

@@ -1,0 +1,465 @@
+//! The initiator's side: starting operations and hearing of their end
+//! (Portals 4.3, section 3.15).
+
+use crate::{Body, Host, Interface, Undeliverable};
+use lintel_memory::{Pieces, Span};
+use lintel_types::{
+    AckRequest, Error, Event, EventKind, Handle, NiFail, OP_CSWAP, OP_LAST, OP_SWAP, ProcessId,
+    Result, datatype_size, options,
+};
+use lintel_wire::{MAX_LENGTH, OPERAND_BYTES, Request, Response, Verb};
+
+/// Everything that a data movement call is given.
+#[derive(Clone, Debug)]
+pub struct Transfer {
+    /// Which call.
+    pub verb: Verb,
+    /// Descriptor that bytes are sent from; unused by a get.
+    pub source: Handle,
+    /// Offset there.
+    pub source_offset: u64,
+    /// Descriptor that an answer's bytes go to; unused by a put and an atomic.
+    pub sink: Handle,
+    /// Offset there.
+    pub sink_offset: u64,
+    /// Bytes.
+    pub length: u64,
+    /// What acknowledgement is wanted.
+    pub ack: AckRequest,
+    /// Where to: a process, or a rank on a logical interface.
+    pub target: ProcessId,
+    /// Portal table index there.
+    pub portal: u32,
+    /// Match bits.
+    pub match_bits: u64,
+    /// Offset there.
+    pub remote_offset: u64,
+    /// Told in the initiator's events.
+    pub user_ptr: u64,
+    /// Told in the target's events.
+    pub hdr_data: u64,
+    /// `ptl_op_t` of an atomic.
+    pub operation: u8,
+    /// `ptl_datatype_t` of an atomic.
+    pub datatype: u8,
+    /// Operand of a conditional or masked swap.
+    pub operand: [u8; OPERAND_BYTES],
+}
+
+/// An operation under way.
+pub(crate) struct Operation {
+    verb: Verb,
+    ack: AckRequest,
+    source: Option<u16>,
+    sink: Option<u16>,
+    sink_offset: u64,
+    length: u64,
+    user_ptr: u64,
+    target: ProcessId,
+    /// The source is still being read.
+    sending: bool,
+}
+
+/// What a check has found: descriptors by index, and the target physically.
+#[derive(Clone, Copy)]
+pub(crate) struct Plan {
+    source: Option<u16>,
+    sink: Option<u16>,
+    target: ProcessId,
+}
+
+/// A reply between its arrival and its completion.
+#[must_use = "a reply finishes through Interface::on_filled"]
+#[derive(Debug)]
+pub struct Filling {
+    response: Response,
+}
+
+impl<S: Span> Interface<S> {
+    /// PtlPut, PtlGet, PtlAtomic, PtlFetchAtomic, PtlSwap.
+    ///
+    /// # Errors
+    /// `ArgInvalid` for a descriptor that isn't live, bytes outside it, a target
+    /// or index that can't be, an acknowledgement that has nowhere to go, an
+    /// operation that its datatype doesn't have; `NoSpace` while 65,535
+    /// operations are under way.
+    #[inline]
+    pub fn start<H: Host<S>>(&mut self, transfer: &Transfer, host: &mut H) -> Result<()> {
+        let plan = self.check(transfer)?;
+        self.launch(transfer, plan, host)?;
+        self.settle(host);
+        Ok(())
+    }
+
+    /// Operations that still await an answer.
+    pub fn operations_under_way(&self) -> usize {
+        self.operations.len()
+    }
+
+    /// Targets of operations that still await an answer.
+    pub fn awaited_targets(&self) -> impl Iterator<Item = ProcessId> {
+        self.operations.iter().map(|(_, operation)| operation.target)
+    }
+
+    #[inline]
+    pub(crate) fn check(&self, transfer: &Transfer) -> Result<Plan> {
+        let limits = &self.config.limits;
+        let reads = transfer.verb != Verb::Get;
+        let writes = !matches!(transfer.verb, Verb::Put | Verb::Atomic);
+        let mut plan = Plan { source: None, sink: None, target: self.route(transfer.target)? };
+        if transfer.portal > u16::MAX as u32 || transfer.length > limits.max_msg_size.min(MAX_LENGTH)
+        {
+            return Err(Error::ArgInvalid);
+        }
+        if reads {
+            plan.source =
+                Some(self.within(transfer.source, transfer.source_offset, transfer.length)?);
+        }
+        if writes {
+            plan.sink = Some(self.within(transfer.sink, transfer.sink_offset, transfer.length)?);
+        } else {
+            self.check_ack(plan.source, transfer.ack)?;
+        }
+        if !matches!(transfer.verb, Verb::Put | Verb::Get) {
+            self.check_atomic(transfer)?;
+        }
+        Ok(plan)
+    }
+
+    /// The process behind a target; on a logical interface by the map.
+    #[inline]
+    fn route(&self, target: ProcessId) -> Result<ProcessId> {
+        if self.logical() {
+            return self.map.get(target.rank() as usize).copied().ok_or(Error::ArgInvalid);
+        }
+        if target.nid == ProcessId::NID_ANY || target.pid == ProcessId::PID_ANY {
+            return Err(Error::ArgInvalid);
+        }
+        Ok(target)
+    }
+
+    #[inline]
+    fn within(&self, descriptor: Handle, offset: u64, length: u64) -> Result<u16> {
+        let index = self.descriptor(descriptor)?;
+        let end = offset.checked_add(length).ok_or(Error::ArgInvalid)?;
+        match self.descriptors.at(index) {
+            Some(descriptor) if end <= descriptor.buffer.length() => Ok(index),
+            _ => Err(Error::ArgInvalid),
+        }
+    }
+
+    /// An acknowledgement needs a queue or counter to go to (section 3.15.1).
+    #[inline]
+    fn check_ack(&self, source: Option<u16>, ack: AckRequest) -> Result<()> {
+        let Some(descriptor) = source.and_then(|index| self.descriptors.at(index)) else {
+            return Ok(());
+        };
+        let homeless = match ack {
+            AckRequest::None | AckRequest::OperationCompleted => false,
+            AckRequest::Full => {
+                descriptor.queue.is_none() || descriptor.options & options::MD_UNRELIABLE != 0
+            }
+            AckRequest::Counting => descriptor.counter.is_none(),
+        };
+        if homeless { Err(Error::ArgInvalid) } else { Ok(()) }
+    }
+
+    fn check_atomic(&self, transfer: &Transfer) -> Result<()> {
+        let limits = &self.config.limits;
+        let size = datatype_size(transfer.datatype).ok_or(Error::ArgInvalid)?;
+        let swap = transfer.verb == Verb::Swap;
+        let operation = transfer.operation;
+        let limit = match transfer.verb {
+            Verb::Atomic => limits.max_atomic_size,
+            Verb::Swap if operation >= OP_CSWAP => size,
+            _ => limits.max_fetch_atomic_size,
+        };
+        let fits = operation < OP_LAST && swap == (operation >= OP_SWAP);
+        if !fits || transfer.length > limit || transfer.length % size != 0 {
+            return Err(Error::ArgInvalid);
+        }
+        Ok(())
+    }
+
+    /// Sends a checked operation; `NoSpace` leaves no trace.
+    #[inline]
+    pub(crate) fn launch<H: Host<S>>(
+        &mut self,
+        transfer: &Transfer,
+        plan: Plan,
+        host: &mut H,
+    ) -> Result<()> {
+        let referenced = transfer.length > self.config.eager;
+        let answered = referenced
+            || transfer.ack != AckRequest::None
+            || !matches!(transfer.verb, Verb::Put | Verb::Atomic);
+        let token = if answered { self.begin(transfer, plan, referenced)? } else { 0 };
+        let request = Request {
+            verb: transfer.verb,
+            interface: self.number,
+            ack: transfer.ack,
+            referenced,
+            portal: transfer.portal as u16,
+            token,
+            rank: self.rank,
+            length: transfer.length,
+            operation: transfer.operation,
+            datatype: transfer.datatype,
+            match_bits: transfer.match_bits,
+            remote_offset: transfer.remote_offset,
+            hdr_data: transfer.hdr_data,
+        };
+        let (descriptor, offset) = match plan.source {
+            Some(source) => (source, transfer.source_offset),
+            None => (plan.sink.unwrap_or_default(), transfer.sink_offset),
+        };
+        let pieces = match self.descriptors.at(descriptor) {
+            Some(descriptor) => descriptor.buffer.pieces(offset, transfer.length),
+            None => Pieces::none(),
+        };
+        let operand = (transfer.verb == Verb::Swap).then_some(&transfer.operand);
+        let sent = host.send(plan.target, &request, Body { operand, pieces });
+        match (sent, plan.source) {
+            (Err(Undeliverable), _) if answered => self.on_undeliverable(token, host),
+            (Err(Undeliverable), Some(source)) => {
+                self.tell_sent(source, transfer, NiFail::Undeliverable, host);
+            }
+            (Ok(()), Some(source)) if !referenced => {
+                self.tell_sent(source, transfer, NiFail::Ok, host);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Remembers an operation that will be answered; its token is never 0.
+    fn begin(&mut self, transfer: &Transfer, plan: Plan, referenced: bool) -> Result<u32> {
+        let operation = Operation {
+            verb: transfer.verb,
+            ack: transfer.ack,
+            source: plan.source,
+            sink: plan.sink,
+            sink_offset: transfer.sink_offset,
+            length: transfer.length,
+            user_ptr: transfer.user_ptr,
+            target: plan.target,
+            sending: referenced && plan.source.is_some(),
+        };
+        let (index, generation) = self.operations.insert(operation).map_err(|_| Error::NoSpace)?;
+        self.hold(plan, 1);
+        Ok(index as u32 | (generation as u32 + 1) << 16)
+    }
+
+    fn hold(&mut self, plan: Plan, by: i32) {
+        for index in [plan.source, plan.sink].into_iter().flatten() {
+            if let Some(descriptor) = self.descriptors.at_mut(index) {
+                descriptor.pending = descriptor.pending.wrapping_add_signed(by);
+            }
+        }
+    }
+
+    #[inline]
+    fn operation(&self, token: u32) -> Option<u16> {
+        let (index, generation) = (token as u16, (token >> 16).checked_sub(1)? as u16);
+        self.operations.get(index, generation).map(|_| index)
+    }
+
+    /// A response has arrived. For a reply that still has to be put in place,
+    /// tells where, and [`on_filled`](Self::on_filled) finishes it.
+    #[inline]
+    pub fn on_response<H: Host<S>>(
+        &mut self,
+        response: &Response,
+        host: &mut H,
+    ) -> Option<(Pieces<S>, Filling)> {
+        self.work.responses += 1;
+        let index = self.operation(response.token)?;
+        let operation = self.operations.at(index)?;
+        if response.reply && response.fail == NiFail::Ok && !response.placed {
+            let length = response.mlength.min(operation.length);
+            let pieces = match operation.sink.and_then(|sink| self.descriptors.at(sink)) {
+                Some(descriptor) => descriptor.buffer.pieces(operation.sink_offset, length),
+                None => Pieces::none(),
+            };
+            return Some((pieces, Filling { response: *response }));
+        }
+        self.finish(index, response, host);
+        None
+    }
+
+    /// A reply's bytes are in place, or couldn't be put there.
+    #[inline]
+    pub fn on_filled<H: Host<S>>(&mut self, filling: Filling, fail: NiFail, host: &mut H) {
+        let mut response = filling.response;
+        if fail != NiFail::Ok {
+            response.fail = fail;
+        }
+        if let Some(index) = self.operation(response.token) {
+            self.finish(index, &response, host);
+        }
+    }
+
+    /// An operation's target can't be reached any more.
+    pub fn on_undeliverable<H: Host<S>>(&mut self, token: u32, host: &mut H) {
+        let Some(index) = self.operation(token) else { return };
+        let Some(operation) = self.operations.at(index) else { return };
+        let response = Response {
+            reply: operation.sink.is_some(),
+            interface: self.number,
+            placed: true,
+            silent: false,
+            token,
+            mlength: 0,
+            offset: 0,
+            list: lintel_types::List::Priority,
+            fail: NiFail::Undeliverable,
+        };
+        self.finish(index, &response, host);
+    }
+
+    /// Everything under way to `target` has failed.
+    pub fn on_target_lost<H: Host<S>>(&mut self, target: ProcessId, host: &mut H) {
+        let lost: alloc::vec::Vec<u16> = self
+            .operations
+            .iter()
+            .filter_map(|(index, operation)| (operation.target == target).then_some(index))
+            .collect();
+        for index in lost {
+            let generation = self.operations.generation(index).unwrap_or_default();
+            self.on_undeliverable(index as u32 | (generation as u32 + 1) << 16, host);
+        }
+    }
+
+    fn finish<H: Host<S>>(&mut self, index: u16, response: &Response, host: &mut H) {
+        let Some(operation) = self.operations.remove(index) else { return };
+        let plan =
+            Plan { source: operation.source, sink: operation.sink, target: operation.target };
+        self.hold(plan, -1);
+        if let (true, Some(source)) = (operation.sending, operation.source) {
+            let fail = match response.fail {
+                NiFail::Undeliverable => NiFail::Undeliverable,
+                _ => NiFail::Ok,
+            };
+            self.tell_source(source, operation.user_ptr, operation.length, fail, host);
+        }
+        match (operation.sink, operation.source) {
+            (Some(sink), _) => self.tell_reply(sink, &operation, response, host),
+            (None, Some(source)) if !response.silent => {
+                self.tell_ack(source, &operation, response, host);
+            }
+            _ => {}
+        }
+        self.settle(host);
+    }
+
+    #[inline]
+    fn tell_sent<H: Host<S>>(
+        &mut self,
+        source: u16,
+        transfer: &Transfer,
+        fail: NiFail,
+        host: &mut H,
+    ) {
+        self.tell_source(source, transfer.user_ptr, transfer.length, fail, host);
+    }
+
+    /// The source may be used again: PTL_EVENT_SEND and its count.
+    #[inline]
+    fn tell_source<H: Host<S>>(
+        &mut self,
+        source: u16,
+        user_ptr: u64,
+        length: u64,
+        fail: NiFail,
+        host: &mut H,
+    ) {
+        let Some(descriptor) = self.descriptors.at(source) else { return };
+        let (options, queue, counter) =
+            (descriptor.options, descriptor.queue, descriptor.counter);
+        let disabled = options::MD_EVENT_SEND_DISABLE | options::MD_EVENT_SUCCESS_DISABLE;
+        if let Some(queue) = queue {
+            if fail != NiFail::Ok || options & disabled == 0 {
+                let mut event = Event::new(EventKind::Send);
+                event.user_ptr = user_ptr;
+                event.rlength = length;
+                event.mlength = length;
+                event.ni_fail = fail;
+                self.post(host, queue, &event);
+            }
+        }
+        if let (Some(counter), true) = (counter, options & options::MD_EVENT_CT_SEND != 0) {
+            let bytes = (options & options::MD_EVENT_CT_BYTES != 0).then_some(length);
+            self.count(counter, fail, bytes, host);
+        }
+    }
+
+    fn tell_reply<H: Host<S>>(
+        &mut self,
+        sink: u16,
+        operation: &Operation,
+        response: &Response,
+        host: &mut H,
+    ) {
+        let count = options::MD_EVENT_CT_REPLY;
+        self.tell_end(sink, EventKind::Reply, true, count, operation, response, host);
+    }
+
+    fn tell_ack<H: Host<S>>(
+        &mut self,
+        source: u16,
+        operation: &Operation,
+        response: &Response,
+        host: &mut H,
+    ) {
+        if operation.ack == AckRequest::None {
+            return;
+        }
+        let mut response = *response;
+        let completed = operation.ack == AckRequest::OperationCompleted;
+        if completed && response.fail != NiFail::Undeliverable {
+            // It says that the operation has ended, not how.
+            response.fail = NiFail::Ok;
+        }
+        let full = operation.ack == AckRequest::Full;
+        let count = options::MD_EVENT_CT_ACK;
+        self.tell_end(source, EventKind::Ack, full, count, operation, &response, host);
+    }
+
+    #[allow(clippy::too_many_arguments)] // one step, told for two kinds of end
+    fn tell_end<H: Host<S>>(
+        &mut self,
+        index: u16,
+        kind: EventKind,
+        full: bool,
+        count: u32,
+        operation: &Operation,
+        response: &Response,
+        host: &mut H,
+    ) {
+        let Some(descriptor) = self.descriptors.at(index) else { return };
+        let (options, queue, counter) =
+            (descriptor.options, descriptor.queue, descriptor.counter);
+        let fail = response.fail;
+        let quiet = fail == NiFail::Ok && options & options::MD_EVENT_SUCCESS_DISABLE != 0;
+        if let (Some(queue), true, false) = (queue, full, quiet) {
+            let mut event = Event::new(kind);
+            event.user_ptr = operation.user_ptr;
+            event.rlength = operation.length;
+            event.mlength = response.mlength;
+            event.remote_offset = response.offset;
+            event.list = response.list;
+            event.ni_fail = fail;
+            self.post(host, queue, &event);
+        }
+        if let (Some(counter), true) = (counter, options & count != 0) {
+            let by_bytes = options & options::MD_EVENT_CT_BYTES != 0
+                && operation.ack != AckRequest::OperationCompleted;
+            self.count(counter, fail, by_bytes.then_some(response.mlength), host);
+        }
+    }
+
+    /// Bytes that a request of this interface may carry: its verb decides.
+    pub fn verb_of(&self, token: u32) -> Option<Verb> {
+        self.operation(token).and_then(|index| self.operations.at(index)).map(|o| o.verb)
+    }
+}

@@ -1,0 +1,550 @@
+//! List entries and match list entries: linking, unlinking, searching
+//! (Portals 4.3, sections 3.11 and 3.12).
+
+use crate::{Host, Interface};
+use lintel_memory::{Buffer, Span};
+use lintel_types::{
+    Error, Event, EventKind, Handle, Kind, List, NiFail, ProcessId, Result, options,
+};
+use lintel_wire::{Request, Verb};
+
+/// What `PtlMEAppend` or `PtlLEAppend` is given; a list entry matches everything.
+#[derive(Clone, Debug)]
+pub struct EntrySpec<S> {
+    /// Portal table index.
+    pub portal: u32,
+    /// The memory.
+    pub buffer: Buffer<S>,
+    /// Counts go here, where an option asks for counts.
+    pub counter: Handle,
+    /// Who may reach it.
+    pub uid: u32,
+    /// `PTL_ME_*`
+    pub options: u32,
+    /// Whose messages it takes.
+    pub source: ProcessId,
+    /// Match bits.
+    pub match_bits: u64,
+    /// Bits that don't matter.
+    pub ignore_bits: u64,
+    /// Bytes below which a locally managed entry unlinks.
+    pub min_free: u64,
+    /// Told in its events.
+    pub user_ptr: u64,
+}
+
+/// `ptl_search_op_t`
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SearchOp {
+    /// Leave what is found.
+    Only,
+    /// Take what is found.
+    Delete,
+}
+
+pub(crate) struct Entry<S> {
+    pub(crate) spec: EntrySpec<S>,
+    pub(crate) counter: Option<u16>,
+    pub(crate) list: List,
+    pub(crate) linked: bool,
+    pub(crate) local_offset: u64,
+    /// Messages that are landing in it.
+    pub(crate) landing: u32,
+    /// Unexpected headers whose bytes lie in it.
+    pub(crate) unexpected: u32,
+}
+
+/// A message that landed in the overflow list, until someone asks for it.
+pub(crate) struct Unexpected {
+    pub(crate) entry: u16,
+    pub(crate) request: Request,
+    pub(crate) from: ProcessId,
+    pub(crate) uid: u32,
+    pub(crate) start: u64,
+    pub(crate) mlength: u64,
+    pub(crate) fail: NiFail,
+    pub(crate) landed: bool,
+    /// Whoever asked for it before it had landed.
+    pub(crate) claimant: Option<Claimant>,
+}
+
+/// Who is told of an unexpected message.
+#[derive(Clone, Copy)]
+pub(crate) struct Claimant {
+    user_ptr: u64,
+    options: u32,
+    counter: Option<u16>,
+}
+
+impl<S: Span> Entry<S> {
+    /// Whether a message from there and of that size is for this entry, the
+    /// match bits apart.
+    #[inline]
+    pub(crate) fn accepts(&self, logical: bool, from: ProcessId, request: &Request) -> bool {
+        from_source(self.spec.source, logical, from, request.rank)
+            && (self.spec.options & options::ME_NO_TRUNCATE == 0
+                || self.offset(request.remote_offset).saturating_add(request.length)
+                    <= self.spec.buffer.length())
+    }
+
+    #[inline]
+    pub(crate) fn offset(&self, remote: u64) -> u64 {
+        if self.locally_managed() { self.local_offset } else { remote }
+    }
+
+    #[inline]
+    pub(crate) fn locally_managed(&self) -> bool {
+        self.spec.options & options::ME_MANAGE_LOCAL != 0
+    }
+
+    /// Whether too little room is left to stay linked.
+    #[inline]
+    pub(crate) fn exhausted(&self) -> bool {
+        self.locally_managed()
+            && self.spec.min_free > 0
+            && self.spec.buffer.length().saturating_sub(self.local_offset) < self.spec.min_free
+    }
+
+    fn claimant(&self) -> Claimant {
+        Claimant {
+            user_ptr: self.spec.user_ptr,
+            options: self.spec.options,
+            counter: self.counter,
+        }
+    }
+}
+
+#[inline]
+fn from_source(source: ProcessId, logical: bool, from: ProcessId, rank: u32) -> bool {
+    if logical {
+        return source.rank() == ProcessId::RANK_ANY || source.rank() == rank;
+    }
+    (source.nid == ProcessId::NID_ANY || source.nid == from.nid)
+        && (source.pid == ProcessId::PID_ANY || source.pid == from.pid)
+}
+
+impl<S: Span> Interface<S> {
+    /// PtlLEAppend, PtlMEAppend.
+    ///
+    /// # Errors
+    /// `ArgInvalid` for an index that isn't allocated, unknown options, a counter
+    /// that isn't live but asked for, too long a vector; `NoSpace` beyond
+    /// `max_entries`; `ListTooLong` beyond `max_list_size`.
+    pub fn append<H: Host<S>>(
+        &mut self,
+        spec: EntrySpec<S>,
+        list: List,
+        host: &mut H,
+    ) -> Result<Handle> {
+        let handle = self.reserve_entry(&spec, list)?;
+        self.link_reserved(handle.index(), &spec, list, host);
+        self.settle(host);
+        Ok(handle)
+    }
+
+    /// PtlLEUnlink, PtlMEUnlink.
+    ///
+    /// # Errors
+    /// `ArgInvalid` for a handle that isn't a live entry, `InUse` while messages
+    /// land in it or unexpected headers point into it.
+    pub fn unlink(&mut self, handle: Handle) -> Result<()> {
+        let index = self.entry(handle)?;
+        let Some(entry) = self.entries.at(index) else { return Err(Error::ArgInvalid) };
+        if entry.landing > 0 || entry.unexpected > 0 {
+            return Err(Error::InUse);
+        }
+        self.take_off_list(index);
+        self.entries.remove(index);
+        Ok(())
+    }
+
+    /// PtlLESearch, PtlMESearch.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append).
+    pub fn search<H: Host<S>>(
+        &mut self,
+        spec: EntrySpec<S>,
+        op: SearchOp,
+        host: &mut H,
+    ) -> Result<()> {
+        self.check_entry(&spec)?;
+        let claimant = Claimant {
+            user_ptr: spec.user_ptr,
+            options: spec.options,
+            counter: self.entry_counter(&spec)?,
+        };
+        let found = match op {
+            SearchOp::Only => self.search_only(&spec, claimant, host),
+            SearchOp::Delete => self.search_delete(&spec, claimant, host),
+        };
+        let once = spec.options & options::ME_USE_ONCE != 0;
+        if !found {
+            self.tell_no_match(&spec, host);
+        }
+        if (!found || !once) && spec.options & options::ME_EVENT_CT_OVERFLOW != 0 {
+            if let Some(counter) = claimant.counter {
+                self.count(counter, NiFail::NoMatch, None, host);
+            }
+        }
+        self.settle(host);
+        Ok(())
+    }
+
+    pub(crate) fn entry(&self, handle: Handle) -> Result<u16> {
+        self.live(&self.entries, handle, self.entry_kind())
+    }
+
+    fn entry_kind(&self) -> Kind {
+        if self.matching() { Kind::MatchEntry } else { Kind::ListEntry }
+    }
+
+    fn check_entry(&self, spec: &EntrySpec<S>) -> Result<()> {
+        let known = if self.matching() { options::ME_ALL } else { options::LE_ALL };
+        if spec.options & !known != 0 {
+            return Err(Error::ArgInvalid);
+        }
+        self.portal(spec.portal)?;
+        self.check_buffer(&spec.buffer)
+    }
+
+    /// The counter, looked at only where an option asks for counts: programs
+    /// leave the field unset otherwise.
+    fn entry_counter(&self, spec: &EntrySpec<S>) -> Result<Option<u16>> {
+        let counts = options::ME_EVENT_CT_COMM | options::ME_EVENT_CT_OVERFLOW;
+        if spec.options & counts == 0 {
+            return Ok(None);
+        }
+        self.optional_counter(spec.counter)
+    }
+
+    /// A slot for an entry that isn't linked yet.
+    pub(crate) fn reserve_entry(&mut self, spec: &EntrySpec<S>, list: List) -> Result<Handle> {
+        self.check_entry(spec)?;
+        let counter = self.entry_counter(spec)?;
+        let limits = &self.config.limits;
+        if self.entries.len() >= limits.max_entries as usize {
+            return Err(Error::NoSpace);
+        }
+        let portal = self.portal(spec.portal)?;
+        let length = match list {
+            List::Priority => portal.priority.len(),
+            List::Overflow => portal.overflow.len(),
+        };
+        if length >= limits.max_list_size as usize {
+            return Err(Error::ListTooLong);
+        }
+        let entry = Entry {
+            spec: spec.clone(),
+            counter,
+            list,
+            linked: false,
+            local_offset: 0,
+            landing: 0,
+            unexpected: 0,
+        };
+        let (index, generation) = self.entries.insert(entry).map_err(|_| Error::NoSpace)?;
+        Ok(self.handle(self.entry_kind(), generation, index))
+    }
+
+    /// Gives a reserved entry the messages that came before it, and links it if
+    /// that leaves it any use.
+    pub(crate) fn link_reserved<H: Host<S>>(
+        &mut self,
+        index: u16,
+        spec: &EntrySpec<S>,
+        list: List,
+        host: &mut H,
+    ) {
+        if list == List::Priority && self.take_unexpected(index, spec, host) {
+            self.tell_entry(index, EventKind::AutoUnlink, options::ME_EVENT_UNLINK_DISABLE, host);
+            self.entries.remove(index);
+            return;
+        }
+        let (bits, ignore) =
+            if self.matching() { (spec.match_bits, spec.ignore_bits) } else { (0, u64::MAX) };
+        let Ok(portal) = self.portal_mut(spec.portal) else {
+            self.entries.remove(index);
+            return;
+        };
+        match list {
+            List::Priority => portal.priority.push(index, bits, ignore),
+            List::Overflow => portal.overflow.push(index, bits, ignore),
+        }
+        if let Some(entry) = self.entries.at_mut(index) {
+            entry.linked = true;
+        }
+        self.tell_entry(index, EventKind::Link, options::ME_EVENT_LINK_DISABLE, host);
+    }
+
+    /// Hands matching unexpected messages to a new entry; true once that has used it up.
+    fn take_unexpected<H: Host<S>>(
+        &mut self,
+        index: u16,
+        spec: &EntrySpec<S>,
+        host: &mut H,
+    ) -> bool {
+        let once = spec.options & options::ME_USE_ONCE != 0;
+        let advances = spec.options & options::ME_LOCAL_INC_UH_RLENGTH != 0;
+        while let Some(slot) = self.find_unexpected(spec, index) {
+            let Some(entry) = self.entries.at_mut(index) else { return true };
+            if advances && entry.locally_managed() {
+                let rlength = self.unexpected.at(slot).map_or(0, |header| header.request.length);
+                entry.local_offset = entry.local_offset.saturating_add(rlength);
+            }
+            let (claimant, exhausted) = (entry.claimant(), entry.exhausted());
+            self.claim_unexpected(slot, claimant, host);
+            if once || exhausted {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn find_unexpected(&mut self, spec: &EntrySpec<S>, index: u16) -> Option<u16> {
+        let portal = self.portals.get(spec.portal as usize)?.as_ref()?;
+        if portal.unexpected.is_empty() {
+            return None;
+        }
+        let (entry, logical) = (self.entries.at(index)?, self.logical());
+        let (bits, ignore) =
+            if self.matching() { (spec.match_bits, spec.ignore_bits) } else { (0, u64::MAX) };
+        let (found, walked) = portal.unexpected.find(bits, ignore, |slot| {
+            self.unexpected
+                .at(slot)
+                .is_some_and(|header| entry.accepts(logical, header.from, &header.request))
+        });
+        self.work.walked += u64::from(walked);
+        found
+    }
+
+    /// Takes an unexpected header off its list and tells the claimant, now or
+    /// once its bytes have landed.
+    fn claim_unexpected<H: Host<S>>(&mut self, slot: u16, claimant: Claimant, host: &mut H) {
+        let Some(header) = self.unexpected.at_mut(slot) else { return };
+        let portal = header.request.portal;
+        header.claimant = Some(claimant);
+        let landed = header.landed;
+        if let Ok(portal) = self.portal_mut(portal as u32) {
+            portal.unexpected.remove(slot);
+        }
+        if landed {
+            self.deliver_unexpected(slot, host);
+        }
+    }
+
+    /// The overflow event and count of a header that has a claimant and has landed.
+    pub(crate) fn deliver_unexpected<H: Host<S>>(&mut self, slot: u16, host: &mut H) {
+        let Some(header) = self.unexpected.remove(slot) else { return };
+        if let Some(claimant) = header.claimant {
+            let queue = self.portal(header.request.portal as u32).ok().and_then(|p| p.queue);
+            if claimant.options & options::ME_EVENT_OVER_DISABLE == 0 {
+                if let Some(queue) = queue {
+                    let kind = overflow_kind(header.request.verb);
+                    let event = self.unexpected_event(&header, kind, claimant.user_ptr);
+                    self.post(host, queue, &event);
+                }
+            }
+            self.count_overflow(&header, claimant, host);
+        }
+        self.release_overflow(header.entry, host);
+    }
+
+    fn count_overflow<H: Host<S>>(&mut self, header: &Unexpected, to: Claimant, host: &mut H) {
+        if to.options & options::ME_EVENT_CT_OVERFLOW != 0 {
+            if let Some(counter) = to.counter {
+                let bytes =
+                    (to.options & options::ME_EVENT_CT_BYTES != 0).then_some(header.mlength);
+                self.count(counter, header.fail, bytes, host);
+            }
+        }
+    }
+
+    fn unexpected_event(&self, header: &Unexpected, kind: EventKind, user_ptr: u64) -> Event {
+        let request = &header.request;
+        Event {
+            start: header.start,
+            user_ptr,
+            hdr_data: request.hdr_data,
+            match_bits: request.match_bits,
+            rlength: request.length,
+            mlength: header.mlength,
+            remote_offset: request.remote_offset,
+            initiator: self.initiator(header.from, request.rank),
+            uid: header.uid,
+            pt_index: request.portal as u32,
+            kind,
+            list: List::Overflow,
+            ni_fail: header.fail,
+            operation: request.operation,
+            datatype: request.datatype,
+        }
+    }
+
+    /// How an initiator is named in events: by rank on a logical interface.
+    #[inline]
+    pub(crate) fn initiator(&self, from: ProcessId, rank: u32) -> ProcessId {
+        if self.logical() { ProcessId::from_rank(rank) } else { from }
+    }
+
+    /// One unexpected header fewer points into an entry; frees it if it was the
+    /// last and the entry is off its list.
+    pub(crate) fn release_overflow<H: Host<S>>(&mut self, index: u16, host: &mut H) {
+        if let Some(entry) = self.entries.at_mut(index) {
+            entry.unexpected -= 1;
+        }
+        self.free_if_spent(index, host);
+    }
+
+    /// Frees an entry that is off its list and that nothing points to any more.
+    pub(crate) fn free_if_spent<H: Host<S>>(&mut self, index: u16, host: &mut H) {
+        let Some(entry) = self.entries.at(index) else { return };
+        if entry.linked || entry.landing > 0 || entry.unexpected > 0 {
+            return;
+        }
+        if entry.list == List::Overflow {
+            self.tell_entry(index, EventKind::AutoFree, options::ME_EVENT_UNLINK_DISABLE, host);
+        }
+        self.entries.remove(index);
+    }
+
+    /// Drops an unexpected header that nobody will ask for any more.
+    pub(crate) fn forget_unexpected(&mut self, slot: u16) {
+        let Some(header) = self.unexpected.remove(slot) else { return };
+        if let Ok(portal) = self.portal_mut(header.request.portal as u32) {
+            portal.unexpected.remove(slot);
+        }
+        if let Some(entry) = self.entries.at_mut(header.entry) {
+            entry.unexpected -= 1;
+            if !entry.linked && entry.unexpected == 0 {
+                self.entries.remove(header.entry);
+            }
+        }
+    }
+
+    pub(crate) fn take_off_list(&mut self, index: u16) {
+        let Some(entry) = self.entries.at_mut(index) else { return };
+        if !core::mem::replace(&mut entry.linked, false) {
+            return;
+        }
+        let (portal, list) = (entry.spec.portal, entry.list);
+        if let Ok(portal) = self.portal_mut(portal) {
+            match list {
+                List::Priority => portal.priority.remove(index),
+                List::Overflow => portal.overflow.remove(index),
+            }
+        }
+    }
+
+    /// An event about an entry itself, unless `disabled_by` forbids it.
+    pub(crate) fn tell_entry<H: Host<S>>(
+        &mut self,
+        index: u16,
+        kind: EventKind,
+        disabled_by: u32,
+        host: &mut H,
+    ) {
+        let Some(entry) = self.entries.at(index) else { return };
+        if entry.spec.options & disabled_by != 0 {
+            return;
+        }
+        let mut event = Event::new(kind);
+        event.user_ptr = entry.spec.user_ptr;
+        event.pt_index = entry.spec.portal;
+        event.list = entry.list;
+        if let Ok(Some(queue)) = self.portal(event.pt_index).map(|portal| portal.queue) {
+            self.post(host, queue, &event);
+        }
+    }
+
+    fn search_only<H: Host<S>>(
+        &mut self,
+        spec: &EntrySpec<S>,
+        claimant: Claimant,
+        host: &mut H,
+    ) -> bool {
+        let queue = self.portal(spec.portal).ok().and_then(|portal| portal.queue);
+        let once = spec.options & options::ME_USE_ONCE != 0;
+        let mut seen = alloc::vec::Vec::new();
+        while let Some(slot) = self.search_next(spec, |slot| !seen.contains(&slot)) {
+            seen.push(slot);
+            let Some(header) = self.unexpected.at(slot) else { break };
+            let mut event = self.unexpected_event(header, EventKind::Search, spec.user_ptr);
+            event.ni_fail = NiFail::Ok;
+            let bytes = (spec.options & options::ME_EVENT_CT_BYTES != 0).then_some(header.mlength);
+            if let (Some(queue), 0) = (queue, spec.options & options::ME_EVENT_COMM_DISABLE) {
+                self.post(host, queue, &event);
+            }
+            if spec.options & options::ME_EVENT_CT_OVERFLOW != 0 {
+                if let Some(counter) = claimant.counter {
+                    self.count(counter, NiFail::Ok, bytes, host);
+                }
+            }
+            if once {
+                break;
+            }
+        }
+        !seen.is_empty()
+    }
+
+    fn search_delete<H: Host<S>>(
+        &mut self,
+        spec: &EntrySpec<S>,
+        claimant: Claimant,
+        host: &mut H,
+    ) -> bool {
+        let mut found = false;
+        while let Some(slot) = self.search_next(spec, |_| true) {
+            found = true;
+            self.claim_unexpected(slot, claimant, host);
+            if spec.options & options::ME_USE_ONCE != 0 {
+                break;
+            }
+        }
+        found
+    }
+
+    fn search_next(&mut self, spec: &EntrySpec<S>, wanted: impl Fn(u16) -> bool) -> Option<u16> {
+        let logical = self.logical();
+        let (bits, ignore) =
+            if self.matching() { (spec.match_bits, spec.ignore_bits) } else { (0, u64::MAX) };
+        let portal = self.portals.get(spec.portal as usize)?.as_ref()?;
+        let fits = |request: &Request| {
+            let offset =
+                if spec.options & options::ME_MANAGE_LOCAL != 0 { 0 } else { request.remote_offset };
+            spec.options & options::ME_NO_TRUNCATE == 0
+                || offset.saturating_add(request.length) <= spec.buffer.length()
+        };
+        let (found, walked) = portal.unexpected.find(bits, ignore, |slot| {
+            wanted(slot)
+                && self.unexpected.at(slot).is_some_and(|header| {
+                    let rank = header.request.rank;
+                    from_source(spec.source, logical, header.from, rank) && fits(&header.request)
+                })
+        });
+        self.work.walked += u64::from(walked);
+        found
+    }
+
+    fn tell_no_match<H: Host<S>>(&mut self, spec: &EntrySpec<S>, host: &mut H) {
+        if spec.options & options::ME_EVENT_COMM_DISABLE != 0 {
+            return;
+        }
+        if let Some(queue) = self.portal(spec.portal).ok().and_then(|portal| portal.queue) {
+            let mut event = Event::new(EventKind::Search);
+            event.user_ptr = spec.user_ptr;
+            event.pt_index = spec.portal;
+            event.ni_fail = NiFail::NoMatch;
+            self.post(host, queue, &event);
+        }
+    }
+}
+
+fn overflow_kind(verb: Verb) -> EventKind {
+    match verb {
+        Verb::Put => EventKind::PutOverflow,
+        Verb::Get => EventKind::GetOverflow,
+        Verb::Atomic => EventKind::AtomicOverflow,
+        Verb::FetchAtomic | Verb::Swap => EventKind::FetchAtomicOverflow,
+    }
+}

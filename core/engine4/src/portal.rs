@@ -1,0 +1,139 @@
+//! The portal table (Portals 4.3, section 3.7).
+
+use crate::{Host, Interface};
+use lintel_memory::Span;
+use lintel_tables::{MatchList, Posted};
+use lintel_types::{Error, Event, EventKind, Handle, PT_ANY, Result, options};
+
+pub(crate) struct Portal {
+    pub(crate) options: u32,
+    pub(crate) queue: Option<u16>,
+    pub(crate) enabled: bool,
+    /// A disabling that waits for messages in flight before it is announced.
+    pub(crate) announce: bool,
+    /// Messages that are landing.
+    pub(crate) landing: u32,
+    pub(crate) priority: MatchList,
+    pub(crate) overflow: MatchList,
+    pub(crate) unexpected: Posted,
+}
+
+impl Portal {
+    pub(crate) fn flow_controlled(&self) -> bool {
+        self.options & options::PT_FLOWCTRL != 0
+    }
+}
+
+impl<S: Span> Interface<S> {
+    /// PtlPTAlloc.
+    ///
+    /// # Errors
+    /// `ArgInvalid` for unknown options, a queue that isn't live or an index
+    /// beyond the table; `PtEqNeeded` for flow control without a queue; `PtInUse`
+    /// for a taken index; `PtFull` where none is free.
+    pub fn portal_alloc(&mut self, options: u32, queue: Handle, wanted: u32) -> Result<u32> {
+        if options & !options::PT_ALL != 0 {
+            return Err(Error::ArgInvalid);
+        }
+        let queue = self.optional_queue(queue)?;
+        if options & options::PT_FLOWCTRL != 0 && queue.is_none() {
+            return Err(Error::PtEqNeeded);
+        }
+        let index = match wanted {
+            PT_ANY => self.portals.iter().position(Option::is_none).ok_or(Error::PtFull)?,
+            index if index as usize >= self.portals.len() => return Err(Error::ArgInvalid),
+            index if self.portals[index as usize].is_some() => return Err(Error::PtInUse),
+            index => index as usize,
+        };
+        self.portals[index] = Some(Portal {
+            options,
+            queue,
+            enabled: options & options::PT_ALLOC_DISABLED == 0,
+            announce: false,
+            landing: 0,
+            priority: MatchList::new(),
+            overflow: MatchList::new(),
+            unexpected: Posted::new(),
+        });
+        Ok(index as u32)
+    }
+
+    /// PtlPTFree.
+    ///
+    /// # Errors
+    /// `ArgInvalid` for an index that isn't allocated, `PtInUse` while entries
+    /// are linked or messages land.
+    pub fn portal_free(&mut self, index: u32) -> Result<()> {
+        let portal = self.portal_mut(index)?;
+        if !portal.priority.is_empty() || !portal.overflow.is_empty() || portal.landing > 0 {
+            return Err(Error::PtInUse);
+        }
+        while let (Some(slot), _) = self.portal_mut(index)?.unexpected.find(0, u64::MAX, |_| true) {
+            self.forget_unexpected(slot);
+        }
+        self.portals[index as usize] = None;
+        Ok(())
+    }
+
+    /// PtlPTDisable; true once no message is landing any more.
+    ///
+    /// # Errors
+    /// `ArgInvalid` for an index that isn't allocated.
+    pub fn portal_disable(&mut self, index: u32) -> Result<bool> {
+        let portal = self.portal_mut(index)?;
+        portal.enabled = false;
+        portal.announce = false;
+        Ok(portal.landing == 0)
+    }
+
+    /// PtlPTEnable.
+    ///
+    /// # Errors
+    /// `ArgInvalid` for an index that isn't allocated.
+    pub fn portal_enable(&mut self, index: u32) -> Result<()> {
+        let portal = self.portal_mut(index)?;
+        portal.enabled = true;
+        portal.announce = false;
+        Ok(())
+    }
+
+    /// Portal table entries with flow control that report to a queue: each has
+    /// an event reserved there.
+    pub fn flow_controlled_portals(&self, queue: u16) -> usize {
+        let reports = |portal: &&Portal| portal.flow_controlled() && portal.queue == Some(queue);
+        self.portals.iter().flatten().filter(reports).count()
+    }
+
+    #[inline]
+    pub(crate) fn portal(&self, index: u32) -> Result<&Portal> {
+        self.portals.get(index as usize).and_then(Option::as_ref).ok_or(Error::ArgInvalid)
+    }
+
+    #[inline]
+    pub(crate) fn portal_mut(&mut self, index: u32) -> Result<&mut Portal> {
+        self.portals.get_mut(index as usize).and_then(Option::as_mut).ok_or(Error::ArgInvalid)
+    }
+
+    /// Flow control has set in: nothing more is accepted until the owner enables
+    /// the entry again (section 2.6.1).
+    pub(crate) fn exhaust<H: Host<S>>(&mut self, index: u16, host: &mut H) {
+        let Ok(portal) = self.portal_mut(index as u32) else { return };
+        portal.enabled = false;
+        portal.announce = true;
+        self.announce_disabled(index, host);
+    }
+
+    pub(crate) fn announce_disabled<H: Host<S>>(&mut self, index: u16, host: &mut H) {
+        let Ok(portal) = self.portal_mut(index as u32) else { return };
+        if !portal.announce || portal.landing > 0 {
+            return;
+        }
+        portal.announce = false;
+        if let Some(queue) = portal.queue {
+            let mut event = Event::new(EventKind::PtDisabled);
+            event.pt_index = index as u32;
+            event.ni_fail = lintel_types::NiFail::PtDisabled;
+            self.post(host, queue, &event);
+        }
+    }
+}

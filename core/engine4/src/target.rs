@@ -1,0 +1,376 @@
+//! The target's side: what a request finds, and what is told of it
+//! (Portals 4.3, sections 2.2 to 2.6).
+
+use crate::lists::Unexpected;
+use crate::{Host, Interface};
+use lintel_memory::{Pieces, Span};
+use lintel_types::{
+    AckRequest, Event, EventKind, List, NiFail, OP_CSWAP, ProcessId, options,
+};
+use lintel_wire::{Request, Response, Verb};
+
+/// What becomes of a request, decided by its header alone.
+#[derive(Debug)]
+pub enum Landing<S> {
+    /// It is refused; the answer tells why, where one is awaited.
+    Refused(Option<Response>),
+    /// Its bytes go to, or come from, these pieces.
+    Accepted(Pieces<S>, Landed),
+}
+
+/// A request between its decision and its completion.
+#[must_use = "a delivery finishes through Interface::on_landed"]
+#[derive(Debug)]
+pub struct Landed {
+    request: Request,
+    from: ProcessId,
+    uid: u32,
+    entry: u16,
+    unexpected: Option<u16>,
+    list: List,
+    unlinked: bool,
+    silent: bool,
+    mlength: u64,
+    offset: u64,
+    start: u64,
+}
+
+impl Landed {
+    /// The request.
+    #[inline]
+    pub fn request(&self) -> &Request {
+        &self.request
+    }
+
+    /// Bytes that are moved.
+    #[inline]
+    pub fn mlength(&self) -> u64 {
+        self.mlength
+    }
+
+    /// The answer to the initiator, where one is awaited.
+    #[inline]
+    pub fn response(&self, fail: NiFail) -> Option<Response> {
+        if self.request.token == 0 {
+            return None;
+        }
+        Some(Response {
+            mlength: if fail == NiFail::Ok { self.mlength } else { 0 },
+            offset: self.offset,
+            list: self.list,
+            silent: self.silent,
+            ..answer(&self.request, fail)
+        })
+    }
+}
+
+fn answer(request: &Request, fail: NiFail) -> Response {
+    Response {
+        reply: matches!(request.verb, Verb::Get | Verb::FetchAtomic | Verb::Swap),
+        interface: request.interface,
+        placed: false,
+        silent: false,
+        token: request.token,
+        mlength: 0,
+        offset: request.remote_offset,
+        list: List::Priority,
+        fail,
+    }
+}
+
+impl<S: Span> Interface<S> {
+    /// A request has arrived.
+    #[inline]
+    pub fn on_request<H: Host<S>>(
+        &mut self,
+        from: ProcessId,
+        uid: u32,
+        request: &Request,
+        host: &mut H,
+    ) -> Landing<S> {
+        self.work.requests += 1;
+        match self.accept(from, uid, request, host) {
+            Ok(entry) => self.begin_landing(entry, from, uid, request),
+            Err(fail) => self.refuse(request, fail),
+        }
+    }
+
+    /// A request's bytes have been moved, or couldn't be.
+    #[inline]
+    pub fn on_landed<H: Host<S>>(&mut self, landed: Landed, fail: NiFail, host: &mut H) {
+        let Some(entry) = self.entries.at_mut(landed.entry) else { return };
+        entry.landing -= 1;
+        let (options, user_ptr, counter) =
+            (entry.spec.options, entry.spec.user_ptr, entry.counter);
+        let queue = match self.portal_mut(landed.request.portal as u32) {
+            Ok(portal) => {
+                portal.landing -= 1;
+                portal.queue
+            }
+            Err(_) => None,
+        };
+        if let Some(queue) = queue {
+            let quiet = options & options::ME_EVENT_COMM_DISABLE != 0
+                || (fail == NiFail::Ok && options & options::ME_EVENT_SUCCESS_DISABLE != 0);
+            if !quiet {
+                let event = self.landed_event(&landed, fail, user_ptr);
+                self.post(host, queue, &event);
+            }
+        }
+        if let (Some(counter), true) = (counter, options & options::ME_EVENT_CT_COMM != 0) {
+            let bytes = (options & options::ME_EVENT_CT_BYTES != 0).then_some(landed.mlength);
+            self.count(counter, fail, bytes, host);
+        }
+        if landed.unlinked || landed.unexpected.is_some() {
+            self.finish_landing(&landed, fail, host);
+        }
+        self.announce_disabled(landed.request.portal, host);
+        self.settle(host);
+    }
+
+    /// Finds the entry and checks who may do what; the order of the checks is
+    /// the specification's.
+    #[inline]
+    fn accept<H: Host<S>>(
+        &mut self,
+        from: ProcessId,
+        uid: u32,
+        request: &Request,
+        host: &mut H,
+    ) -> Result<u16, NiFail> {
+        let Ok(portal) = self.portal(request.portal as u32) else { return Err(NiFail::Dropped) };
+        if !portal.enabled {
+            return Err(NiFail::PtDisabled);
+        }
+        let flow_controlled = portal.flow_controlled();
+        let Some((index, list)) = self.find_entry(from, request) else {
+            return Err(self.run_out(request.portal, flow_controlled, host));
+        };
+        self.permit(index, uid, request)?;
+        if list == List::Overflow && !self.unexpected_has_room(index, request) {
+            return Err(self.run_out(request.portal, flow_controlled, host));
+        }
+        if flow_controlled && !self.queue_has_room(request.portal, host) {
+            return Err(self.run_out(request.portal, flow_controlled, host));
+        }
+        Ok(index)
+    }
+
+    #[inline]
+    fn find_entry(&mut self, from: ProcessId, request: &Request) -> Option<(u16, List)> {
+        let logical = self.logical();
+        let bits = if self.matching() { request.match_bits } else { 0 };
+        let portal = self.portals.get(request.portal as usize)?.as_ref()?;
+        let accepts = |slot: u16| {
+            self.entries.at(slot).is_some_and(|entry| entry.accepts(logical, from, request))
+        };
+        let (found, walked) = portal.priority.find(bits, accepts);
+        self.work.walked += u64::from(walked);
+        if let Some(index) = found {
+            return Some((index, List::Priority));
+        }
+        let (found, walked) = portal.overflow.find(bits, accepts);
+        self.work.walked += u64::from(walked);
+        found.map(|index| (index, List::Overflow))
+    }
+
+    /// Section 3.12: first the user, then the operation.
+    #[inline]
+    fn permit(&mut self, index: u16, uid: u32, request: &Request) -> Result<(), NiFail> {
+        let Some(entry) = self.entries.at(index) else { return Err(NiFail::Dropped) };
+        if entry.spec.uid != lintel_types::UID_ANY && entry.spec.uid != uid {
+            self.registers.permission_violations += 1;
+            return Err(NiFail::PermViolation);
+        }
+        let needed = match request.verb {
+            Verb::Put | Verb::Atomic => options::ME_OP_PUT,
+            Verb::Get => options::ME_OP_GET,
+            Verb::FetchAtomic | Verb::Swap => options::ME_OP_PUT | options::ME_OP_GET,
+        };
+        if entry.spec.options & needed != needed {
+            self.registers.operation_violations += 1;
+            return Err(NiFail::OpViolation);
+        }
+        Ok(())
+    }
+
+    fn unexpected_has_room(&self, index: u16, _request: &Request) -> bool {
+        self.entries.at(index).is_some_and(|entry| {
+            entry.spec.options & options::ME_UNEXPECTED_HDR_DISABLE != 0
+                || self.unexpected.len() < self.config.limits.max_unexpected_headers as usize
+        })
+    }
+
+    /// A message may cause an event of its own and that of an unlinked entry.
+    fn queue_has_room<H: Host<S>>(&self, portal: u16, host: &mut H) -> bool {
+        match self.portal(portal as u32) {
+            Ok(portal) => portal.queue.is_none_or(|queue| {
+                host.room(queue) > self.flow_controlled_portals(queue)
+            }),
+            Err(_) => true,
+        }
+    }
+
+    fn run_out<H: Host<S>>(&mut self, portal: u16, flow: bool, host: &mut H) -> NiFail {
+        if flow {
+            self.exhaust(portal, host);
+            return NiFail::PtDisabled;
+        }
+        NiFail::Dropped
+    }
+
+    #[cold]
+    fn refuse(&mut self, request: &Request, fail: NiFail) -> Landing<S> {
+        if matches!(fail, NiFail::Dropped | NiFail::PtDisabled) {
+            self.registers.drops += 1;
+        }
+        Landing::Refused((request.token != 0).then(|| answer(request, fail)))
+    }
+
+    #[inline]
+    fn begin_landing(
+        &mut self,
+        index: u16,
+        from: ProcessId,
+        uid: u32,
+        request: &Request,
+    ) -> Landing<S> {
+        let limit = self.length_limit(request);
+        let Some(entry) = self.entries.at_mut(index) else {
+            return self.refuse(request, NiFail::Dropped);
+        };
+        let offset = entry.offset(request.remote_offset);
+        let room = entry.spec.buffer.length().saturating_sub(offset);
+        let mlength = whole_elements(request, request.length.min(room).min(limit));
+        let pieces = entry.spec.buffer.pieces(offset, mlength);
+        let start = match pieces.start() {
+            // A message without bytes still tells where they would have gone.
+            0 => entry.spec.buffer.pieces(0, 1).start().wrapping_add(offset),
+            start => start,
+        };
+        if entry.locally_managed() {
+            entry.local_offset += mlength;
+        }
+        entry.landing += 1;
+        let spec = &entry.spec;
+        let unlinked = spec.options & options::ME_USE_ONCE != 0 || entry.exhausted();
+        let remembered =
+            entry.list == List::Overflow && spec.options & options::ME_UNEXPECTED_HDR_DISABLE == 0;
+        let mut landed = Landed {
+            request: *request,
+            from,
+            uid,
+            entry: index,
+            unexpected: None,
+            list: entry.list,
+            unlinked,
+            silent: request.ack == AckRequest::None && request.verb == Verb::Put
+                || spec.options & options::ME_ACK_DISABLE != 0,
+            mlength,
+            offset,
+            start,
+        };
+        if unlinked {
+            self.take_off_list(index);
+        }
+        if remembered {
+            landed.unexpected = self.remember(&landed);
+        }
+        if let Ok(portal) = self.portal_mut(request.portal as u32) {
+            portal.landing += 1;
+        }
+        Landing::Accepted(pieces, landed)
+    }
+
+    fn length_limit(&self, request: &Request) -> u64 {
+        match request.verb {
+            Verb::Put | Verb::Get => self.config.limits.max_msg_size,
+            Verb::Atomic => self.config.limits.max_atomic_size,
+            Verb::FetchAtomic | Verb::Swap => self.config.limits.max_fetch_atomic_size,
+        }
+    }
+
+    /// Keeps the header of a message that lands in the overflow list.
+    fn remember(&mut self, landed: &Landed) -> Option<u16> {
+        let header = Unexpected {
+            entry: landed.entry,
+            request: landed.request,
+            from: landed.from,
+            uid: landed.uid,
+            start: landed.start,
+            mlength: landed.mlength,
+            fail: NiFail::Ok,
+            landed: false,
+            claimant: None,
+        };
+        let (slot, _) = self.unexpected.insert(header).ok()?;
+        if let Some(entry) = self.entries.at_mut(landed.entry) {
+            entry.unexpected += 1;
+        }
+        let key = if self.matching() { landed.request.match_bits } else { 0 };
+        if let Ok(portal) = self.portal_mut(landed.request.portal as u32) {
+            portal.unexpected.push(slot, key);
+        }
+        Some(slot)
+    }
+
+    fn finish_landing<H: Host<S>>(&mut self, landed: &Landed, fail: NiFail, host: &mut H) {
+        if landed.unlinked {
+            let disabled_by = options::ME_EVENT_UNLINK_DISABLE;
+            self.tell_entry(landed.entry, EventKind::AutoUnlink, disabled_by, host);
+        }
+        if let Some(slot) = landed.unexpected {
+            if let Some(header) = self.unexpected.at_mut(slot) {
+                header.landed = true;
+                header.fail = fail;
+                if header.claimant.is_some() {
+                    self.deliver_unexpected(slot, host);
+                    return;
+                }
+            }
+        }
+        self.free_if_spent(landed.entry, host);
+    }
+
+    #[inline]
+    fn landed_event(&self, landed: &Landed, fail: NiFail, user_ptr: u64) -> Event {
+        let request = &landed.request;
+        Event {
+            start: landed.start,
+            user_ptr,
+            hdr_data: request.hdr_data,
+            match_bits: request.match_bits,
+            rlength: request.length,
+            mlength: if fail == NiFail::Ok { landed.mlength } else { 0 },
+            remote_offset: request.remote_offset,
+            initiator: self.initiator(landed.from, request.rank),
+            uid: landed.uid,
+            pt_index: request.portal as u32,
+            kind: match request.verb {
+                Verb::Put => EventKind::Put,
+                Verb::Get => EventKind::Get,
+                Verb::Atomic => EventKind::Atomic,
+                Verb::FetchAtomic | Verb::Swap => EventKind::FetchAtomic,
+            },
+            list: landed.list,
+            ni_fail: fail,
+            operation: request.operation,
+            datatype: request.datatype,
+        }
+    }
+}
+
+/// An atomic touches whole elements only, and a conditional swap just one.
+#[inline]
+fn whole_elements(request: &Request, length: u64) -> u64 {
+    if matches!(request.verb, Verb::Put | Verb::Get) {
+        return length;
+    }
+    match lintel_types::datatype_size(request.datatype) {
+        Some(size) if request.verb == Verb::Swap && request.operation >= OP_CSWAP => {
+            if length < size { 0 } else { size }
+        }
+        Some(size) => length - length % size,
+        None => 0,
+    }
+}

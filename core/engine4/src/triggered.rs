@@ -1,0 +1,183 @@
+//! Triggered operations (Portals 4.3, section 3.16, and the match entry
+//! extensions of the public implementation).
+//!
+//! What a counter releases goes into one queue that [`Interface::settle`]
+//! empties in a loop; a chain of any length needs no stack.
+
+use crate::{EntrySpec, Host, Interface, Transfer};
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, VecDeque};
+use lintel_memory::Span;
+use lintel_types::{CountingEvent, Error, Handle, Kind, List, Result};
+
+/// An operation that waits for a counter.
+pub enum Deferred<S> {
+    /// A put, get, atomic, fetch or swap.
+    Transfer(Box<Transfer>),
+    /// PtlTriggeredCTInc
+    Increment(Handle, CountingEvent),
+    /// PtlTriggeredCTSet
+    Set(Handle, CountingEvent),
+    /// PtlTriggeredMEAppend; the entry holds its slot already.
+    Append(Handle, Box<EntrySpec<S>>, List),
+    /// PtlTriggeredMEUnlink
+    Unlink(Handle),
+}
+
+/// What waits on one counter.
+pub(crate) struct Waiting<S> {
+    /// By threshold, then in posting order.
+    operations: BTreeMap<(u64, u64), Deferred<S>>,
+    lowest: u64,
+}
+
+impl<S> Default for Waiting<S> {
+    fn default() -> Self {
+        Waiting { operations: BTreeMap::new(), lowest: u64::MAX }
+    }
+}
+
+impl<S> Waiting<S> {
+    /// Whether anything waits for a threshold of at most `sum`.
+    #[inline]
+    pub(crate) fn reached(&self, sum: u64) -> bool {
+        sum >= self.lowest && !self.operations.is_empty()
+    }
+
+    pub(crate) fn release(&mut self, sum: u64, ready: &mut VecDeque<Deferred<S>>) {
+        while let Some(first) = self.operations.first_entry() {
+            if first.key().0 > sum {
+                break;
+            }
+            ready.push_back(first.remove());
+        }
+        self.lowest = self.operations.first_key_value().map_or(u64::MAX, |(key, _)| key.0);
+    }
+}
+
+impl<S: Span> Interface<S> {
+    /// Lets an operation wait until `trigger` has reached `threshold`; at once
+    /// where it has.
+    ///
+    /// # Errors
+    /// `ArgInvalid` where the operation itself would be refused now, or the
+    /// counter isn't live; `NoSpace` beyond `max_triggered_ops`.
+    pub fn trigger<H: Host<S>>(
+        &mut self,
+        operation: Deferred<S>,
+        trigger: Handle,
+        threshold: u64,
+        host: &mut H,
+    ) -> Result<()> {
+        let index = self.counter(trigger)?;
+        self.check_deferred(&operation)?;
+        if self.triggered >= self.config.limits.max_triggered_ops as usize {
+            return Err(Error::NoSpace);
+        }
+        self.posted += 1;
+        let posted = self.posted;
+        let Some(counter) = self.counters.at_mut(index) else { return Err(Error::ArgInvalid) };
+        self.triggered += 1;
+        counter.waiting.operations.insert((threshold, posted), operation);
+        counter.waiting.lowest = counter.waiting.lowest.min(threshold);
+        let sum = counter.value.sum();
+        if counter.waiting.reached(sum) {
+            counter.waiting.release(sum, &mut self.ready);
+            self.settle(host);
+        }
+        Ok(())
+    }
+
+    /// PtlTriggeredMEAppend: the handle is valid at once, the entry is linked
+    /// when the counter says so.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append) and [`trigger`](Self::trigger).
+    pub fn trigger_append<H: Host<S>>(
+        &mut self,
+        spec: EntrySpec<S>,
+        list: List,
+        trigger: Handle,
+        threshold: u64,
+        host: &mut H,
+    ) -> Result<Handle> {
+        self.counter(trigger)?;
+        let entry = self.reserve_entry(&spec, list)?;
+        let deferred = Deferred::Append(entry, Box::new(spec), list);
+        match self.trigger(deferred, trigger, threshold, host) {
+            Ok(()) => Ok(entry),
+            Err(error) => {
+                self.entries.remove(entry.index());
+                Err(error)
+            }
+        }
+    }
+
+    /// PtlCTCancelTriggered.
+    ///
+    /// # Errors
+    /// `ArgInvalid` for a handle that isn't a live counter.
+    pub fn cancel_triggered(&mut self, counter: Handle) -> Result<()> {
+        let index = self.counter(counter)?;
+        let Some(counter) = self.counters.at_mut(index) else { return Ok(()) };
+        let cancelled = core::mem::take(&mut counter.waiting);
+        self.triggered -= cancelled.operations.len();
+        for operation in cancelled.operations.into_values() {
+            if let Deferred::Append(entry, ..) = operation {
+                self.entries.remove(entry.index());
+            }
+        }
+        Ok(())
+    }
+
+    fn check_deferred(&self, operation: &Deferred<S>) -> Result<()> {
+        match operation {
+            Deferred::Transfer(transfer) => self.check(transfer).map(drop),
+            Deferred::Increment(counter, _) | Deferred::Set(counter, _) => {
+                self.counter(*counter).map(drop)
+            }
+            Deferred::Append(..) => Ok(()),
+            Deferred::Unlink(entry) => self.entry(*entry).map(drop),
+        }
+    }
+
+    /// Does what counters have released, until nothing is released any more.
+    #[inline]
+    pub(crate) fn settle<H: Host<S>>(&mut self, host: &mut H) {
+        while let Some(operation) = self.ready.pop_front() {
+            self.triggered -= 1;
+            self.work.fired += 1;
+            self.fire(operation, host);
+        }
+    }
+
+    /// An operation whose descriptor, counter or entry is gone by now is dropped:
+    /// there is nobody left whom it could tell.
+    fn fire<H: Host<S>>(&mut self, operation: Deferred<S>, host: &mut H) {
+        match operation {
+            Deferred::Transfer(transfer) => {
+                if let Ok(plan) = self.check(&transfer) {
+                    let _ = self.launch(&transfer, plan, host);
+                }
+            }
+            Deferred::Increment(counter, by) => {
+                if let Ok(index) = self.counter(counter) {
+                    self.increment(index, by, host);
+                }
+            }
+            Deferred::Set(counter, value) => {
+                if let Ok(index) = self.counter(counter) {
+                    self.set(index, value, host);
+                }
+            }
+            Deferred::Append(entry, spec, list) => {
+                if self.live(&self.entries, entry, Kind::MatchEntry).is_ok() {
+                    self.link_reserved(entry.index(), &spec, list, host);
+                }
+            }
+            Deferred::Unlink(entry) => {
+                let _ = self.unlink(entry);
+            }
+        }
+    }
+}

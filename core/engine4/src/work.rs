@@ -1,0 +1,20 @@
+//! What the engine did, counted: a simulator prices it, a real run exports it.
+
+/// Work since it was last taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Work {
+    /// List entries and unexpected headers looked at.
+    pub walked: u64,
+    /// Requests that arrived.
+    pub requests: u64,
+    /// Responses that arrived.
+    pub responses: u64,
+    /// Full events posted.
+    pub events: u64,
+    /// Counters changed.
+    pub counts: u64,
+    /// Atomic elements to combine.
+    pub atomics: u64,
+    /// Triggered operations that fired.
+    pub fired: u64,
+}
