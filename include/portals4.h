@@ -1239,12 +1239,11 @@ int PtlCTInc(ptl_handle_ct_t ct_handle,
  * @return PTL_OK           begun. How it ends, events and counters tell: a target that is gone is
  *                          PTL_NI_UNDELIVERABLE there.
  * @return PTL_NO_INIT      the library isn't initialized
- * @return PTL_ARG_INVALID  `md_handle` isn't a descriptor, offset and length leave its region,
- *                          `length` is above `max_msg_size`, `ack_req` is unknown, or asks for an
- *                          event, or a count, that the descriptor has no queue, or no counter, for,
- *                          the descriptor is PTL_MD_UNRELIABLE and a full acknowledgement is asked
- *                          for, or `target_id` is no process: a wildcard, or a rank outside of the
- *                          map
+ * @return PTL_ARG_INVALID  `md_handle` isn't a descriptor; offset and length leave its region;
+ *                          `length` is above `max_msg_size`; `ack_req` is unknown, is PTL_ACK_REQ
+ *                          although the descriptor has no queue or is PTL_MD_UNRELIABLE, or is
+ *                          PTL_CT_ACK_REQ although it has no counter; or `target_id` is no process
+ *                          but a wildcard, or a rank outside of the map
  * @return PTL_NO_SPACE     there is no memory to begin it
  * @blocks never: what the network can't take at once is kept
  * @threads safe; calls of several threads have no order among them
