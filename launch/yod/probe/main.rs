@@ -1,0 +1,69 @@
+//! A rank for the integration tests: does what its first argument says.
+
+use std::io::Write;
+
+use lintel_pmi::client::Client;
+
+fn main() {
+    let what = std::env::args().nth(1).unwrap_or_default();
+    let mut pmi = Client::from_env().expect("PMI-1").expect("a launcher");
+    let (rank, size) = (pmi.rank(), pmi.size());
+    match what.as_str() {
+        "exchange" => {
+            for round in 0..20 {
+                pmi.put(&format!("key-{round}-{rank}"), &format!("value={rank}"))
+                    .unwrap();
+                pmi.barrier().unwrap();
+                for peer in 0..size {
+                    let value = pmi.get(&format!("key-{round}-{peer}")).unwrap();
+                    assert_eq!(value, Some(format!("value={peer}")));
+                }
+            }
+            println!("rank {rank} of {size} in {}", pmi.kvs_name());
+            pmi.finalize().unwrap();
+        }
+        "leave" if rank == 0 => {}
+        "leave" => pmi.barrier().unwrap(),
+        "abort" if rank == 1 => {
+            pmi.abort(7).unwrap();
+            wait_for_ever();
+        }
+        "abort" => pmi.barrier().unwrap(),
+        "garbage" if rank == 0 => {
+            let fd = std::env::var("PMI_FD").unwrap();
+            let script = format!("printf 'what is this\\n' >&{fd}");
+            std::process::Command::new("bash")
+                .args(["-c", &script])
+                .status()
+                .unwrap();
+            wait_for_ever();
+        }
+        "garbage" => pmi.barrier().unwrap(),
+        "segment" => {
+            let job = std::env::var("LINTEL_JOB").unwrap();
+            let path = format!("/dev/shm/lintel-{job}-1-{}", std::process::id());
+            std::fs::File::create(&path)
+                .unwrap()
+                .write_all(b"left")
+                .unwrap();
+            println!("{path}");
+            pmi.barrier().unwrap();
+            match rank {
+                0 => std::process::abort(),
+                _ => wait_for_ever(),
+            }
+        }
+        "wait" => {
+            println!("{}", std::process::id());
+            pmi.barrier().unwrap();
+            wait_for_ever();
+        }
+        other => panic!("{other:?} is not known"),
+    }
+}
+
+fn wait_for_ever() {
+    loop {
+        std::thread::park();
+    }
+}

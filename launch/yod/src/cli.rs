@@ -1,0 +1,276 @@
+//! The command line: clap's, after yod's old spellings are brought to clap's.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use clap::{CommandFactory, Parser};
+
+use crate::job::{Bind, Job};
+
+/// Start the ranks of a parallel program on this machine.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "yod", version, about, long_about = LONG_ABOUT, after_help = AFTER_HELP)]
+pub struct Options {
+    /// Number of ranks to start
+    #[arg(
+        short = 'n', long = "ranks", visible_aliases = ["np", "sz"], value_name = "N",
+        default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=MOST_RANKS)
+    )]
+    ranks: u32,
+
+    /// Begin each line of output with the rank that wrote it
+    #[arg(short, long)]
+    label: bool,
+
+    /// Print elapsed time, and user and system time of each rank, at the end
+    #[arg(long)]
+    pub timing: bool,
+
+    /// Say nothing of why a job ended
+    #[arg(short, long)]
+    quiet: bool,
+
+    /// Print what would be run, with its environment, and exit
+    #[arg(long)]
+    pub show: bool,
+
+    /// Pin rank i to core i, modulo the cores that yod may use
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "none")]
+    #[arg(num_args = 0..=1, require_equals = false, default_missing_value = "core")]
+    bind: Bind,
+
+    /// End the job after this many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    timeout: Option<Duration>,
+
+    /// The program, found as a shell finds it, and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
+    command: Vec<OsString>,
+}
+
+/// The command line's shape, for man pages and completions.
+pub fn command() -> clap::Command {
+    Options::command()
+}
+
+impl Options {
+    /// Parses this process's arguments; prints help or the error and exits where
+    /// there is nothing to run.
+    pub fn from_command_line() -> Options {
+        Options::parse_from(normalise(std::env::args_os()))
+    }
+
+    /// The job that was asked for.
+    pub fn job(&self) -> Job {
+        let mut job = Job::new(self.ranks as usize, &self.command[0]);
+        job.args = self.command[1..].to_vec();
+        job.bind = self.bind;
+        job.label = self.label;
+        job.timeout = self.timeout;
+        job.quiet = self.quiet;
+        job
+    }
+}
+
+/// Brings yod's single-dash words (`-timing`, `-sz 4`) to two dashes, up to the
+/// program's name and not beyond.
+///
+/// ```
+/// let argv = ["yod", "-sz", "2", "-quiet", "prog", "-quiet"].map(Into::into);
+/// let normal: Vec<_> = yod::normalise(argv).collect();
+/// assert_eq!(normal, ["yod", "--sz", "2", "--quiet", "prog", "-quiet"]);
+/// ```
+pub fn normalise(argv: impl IntoIterator<Item = OsString>) -> impl Iterator<Item = OsString> {
+    let mut state = State::AtProgram;
+    argv.into_iter().flat_map(move |argument| {
+        let text = argument.to_string_lossy().into_owned();
+        let (next, normal) = state.on_argument(&text);
+        state = next;
+        match normal {
+            Some(normal) => normal,
+            None => vec![argument],
+        }
+    })
+}
+
+/// Where in the command line an argument stands.
+#[derive(Clone, Copy)]
+enum State {
+    /// yod's own name is next.
+    AtProgram,
+    /// An option or the program's name is next.
+    AtOption,
+    /// The value of an option is next.
+    AtValue,
+    /// The value of an option is next, and may be missing.
+    AtBindValue,
+    /// The rest is the program's.
+    Beyond,
+}
+
+impl State {
+    /// The state after `text`, and what stands for it where that is not itself.
+    fn on_argument(self, text: &str) -> (State, Option<Vec<OsString>>) {
+        match self {
+            State::AtProgram | State::AtValue => (State::AtOption, None),
+            State::AtBindValue if BIND_VALUES.contains(&text) => (State::AtOption, None),
+            State::AtOption | State::AtBindValue => {
+                let (next, normal) = on_option(text);
+                // clap would take the word after a bare --bind for its value.
+                let bare_bind_before = matches!(self, State::AtBindValue);
+                if bare_bind_before && !text.starts_with('-') {
+                    return (State::Beyond, Some(vec!["--".into(), text.into()]));
+                }
+                (next, normal.map(|word| vec![word.into()]))
+            }
+            State::Beyond => (State::Beyond, None),
+        }
+    }
+}
+
+fn on_option(text: &str) -> (State, Option<String>) {
+    let Some(word) = text
+        .strip_prefix('-')
+        .filter(|word| !word.is_empty() && *word != "-")
+    else {
+        return (State::Beyond, None);
+    };
+    let bare = word.strip_prefix('-').unwrap_or(word);
+    let (name, has_value) = match bare.split_once('=') {
+        Some((name, _)) => (name, true),
+        None => (bare, false),
+    };
+    let next = match name {
+        _ if has_value => State::AtOption,
+        "bind" => State::AtBindValue,
+        "n" | "ranks" | "np" | "sz" | "timeout" => State::AtValue,
+        // A cluster such as -ln: its last letter takes the value.
+        _ if !word.starts_with('-') && !LONG_WORDS.contains(&name) && name.ends_with('n') => {
+            State::AtValue
+        }
+        _ => State::AtOption,
+    };
+    let old = !word.starts_with('-') && LONG_WORDS.contains(&name);
+    (next, old.then(|| format!("--{bare}")))
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let count: f64 = text
+        .parse()
+        .map_err(|_| "a number of seconds is expected".to_string())?;
+    Duration::try_from_secs_f64(count)
+        .ok()
+        .filter(|time| !time.is_zero())
+        .ok_or_else(|| "more than 0 seconds are expected".into())
+}
+
+const MOST_RANKS: i64 = 4096;
+const BIND_VALUES: [&str; 2] = ["none", "core"];
+const LONG_WORDS: [&str; 11] = [
+    "ranks", "np", "sz", "label", "timing", "quiet", "show", "bind", "timeout", "help", "version",
+];
+
+const LONG_ABOUT: &str = "\
+Start N ranks of a parallel program on this machine and serve them PMI-1, by which Portals \
+programs, MPICH's and SOS's find each other.
+
+Output is passed through line by line; standard input goes to rank 0. When a rank ends by a \
+signal or with an exit code other than 0, the others are ended too. Ctrl-C ends the job gently, \
+a second one at once. What crashed ranks left in shared memory is removed.";
+
+const AFTER_HELP: &str = "\
+Long options may be written with one dash, in yod's tradition: -np 4, -sz 4, -timing.
+
+Each rank finds in its environment: PMI_FD, PMI_RANK, PMI_SIZE (PMI-1), MPI_LOCALRANKID, \
+MPI_LOCALNRANKS, and LINTEL_JOB, which names the job's files in /dev/shm.
+
+Exit code: 0 when all ranks ended with 0; else that of the first rank that failed, 128 + the \
+signal's number where a signal ended it or the job, 124 after --timeout, 126 or 127 when the \
+program can't be run, 1 for other failures, 2 for a wrong command line.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(words: &[&str]) -> Result<Options, clap::Error> {
+        let argv = std::iter::once("yod")
+            .chain(words.iter().copied())
+            .map(OsString::from);
+        Options::try_parse_from(normalise(argv))
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn old_and_new_spellings_mean_the_same() {
+        for words in [
+            &["-n", "3", "p"][..],
+            &["-n3", "p"],
+            &["-np", "3", "p"],
+            &["-sz", "3", "p"],
+            &["-sz=3", "p"],
+            &["--np", "3", "p"],
+            &["--ranks=3", "p"],
+            &["-ln", "3", "p"],
+        ] {
+            assert_eq!(parse(words).unwrap().job().ranks, 3, "{words:?}");
+        }
+        let options = parse(&[
+            "-timing", "-quiet", "-show", "-label", "-timeout", "1.5", "p",
+        ]);
+        let options = options.unwrap();
+        assert!(options.timing && options.quiet && options.show && options.label);
+        assert_eq!(options.job().timeout, Some(Duration::from_millis(1500)));
+    }
+
+    #[test]
+    fn the_program_keeps_its_arguments_untouched() {
+        let job = parse(&["-n", "2", "p", "-timing", "-n", "5", "--", "-l"])
+            .unwrap()
+            .job();
+        assert_eq!((job.ranks, job.label), (2, false));
+        assert_eq!(job.args, ["-timing", "-n", "5", "--", "-l"]);
+        let job = parse(&["--", "-odd-name", "-quiet"]).unwrap().job();
+        assert_eq!(
+            (job.program, job.args),
+            ("-odd-name".into(), vec!["-quiet".into()])
+        );
+    }
+
+    #[test]
+    fn bind_needs_no_value() {
+        assert_eq!(parse(&["p"]).unwrap().job().bind, Bind::None);
+        for words in [
+            &["--bind", "p"][..],
+            &["-bind", "core", "p"],
+            &["--bind=core", "p"],
+        ] {
+            let job = parse(words).unwrap().job();
+            assert_eq!(
+                (job.bind, job.program),
+                (Bind::Core, "p".into()),
+                "{words:?}"
+            );
+        }
+        let job = parse(&["--bind", "-n", "2", "--bind", "none", "p"]);
+        assert!(job.is_err(), "given twice");
+    }
+
+    #[test]
+    fn senseless_numbers_and_words_are_refused() {
+        for words in [
+            &["-n", "0", "p"][..],
+            &["-n", "x", "p"],
+            &["--timeout", "0", "p"],
+            &["--timeout", "-1", "p"],
+            &["--timng", "p"],
+            &["-n", "2"],
+            &[],
+        ] {
+            assert!(parse(words).is_err(), "{words:?}");
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! What to run, and how it went.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::fmt::Write as _;
+use std::io;
+use std::time::Duration;
+
+use lintel_pmi::server::StuckBarrier;
+use signal_hook::low_level::signal_name;
+
+use crate::rank;
+
+/// A program to be run as a number of ranks.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// How many; at least 1.
+    pub ranks: usize,
+    /// What to run, found as a shell finds it.
+    pub program: OsString,
+    /// Its arguments, without its name.
+    pub args: Vec<OsString>,
+    /// Variables set for every rank beside those that yod sets itself.
+    pub env: Vec<(OsString, OsString)>,
+    /// Where ranks may run.
+    pub bind: Bind,
+    /// Whether each line of output begins with the rank that wrote it.
+    pub label: bool,
+    /// How long the job may take.
+    pub timeout: Option<Duration>,
+    /// Whether to keep silent about why the job ended.
+    pub quiet: bool,
+}
+
+/// Where ranks may run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Bind {
+    /// Wherever the system puts them.
+    #[default]
+    None,
+    /// Rank i on core i, modulo the cores that this process may use.
+    Core,
+}
+
+impl Job {
+    /// A job with everything at its default.
+    pub fn new(ranks: usize, program: impl Into<OsString>) -> Job {
+        Job {
+            ranks,
+            program: program.into(),
+            args: Vec::new(),
+            env: Vec::new(),
+            bind: Bind::None,
+            label: false,
+            timeout: None,
+            quiet: false,
+        }
+    }
+
+    /// What would be run: one line of shell per rank.
+    pub fn describe(&self) -> String {
+        let mut text = String::new();
+        for rank in 0..self.ranks {
+            let cpu = rank::core_of(self, rank).map(|cpu| format!("taskset -c {cpu} "));
+            let mut words = vec!["env".to_string()];
+            let placeholders = [
+                ("LINTEL_JOB".into(), OsString::from("<job>")),
+                ("PMI_FD".into(), OsString::from("<socket>")),
+            ];
+            let set = self
+                .env
+                .iter()
+                .cloned()
+                .chain(rank::numbers(rank, self.ranks));
+            for (name, value) in set.chain(placeholders) {
+                words.push(format!("{}={}", name.to_string_lossy(), quoted(&value)));
+            }
+            words.push(format!(
+                "{}{}",
+                cpu.unwrap_or_default(),
+                quoted(&self.program)
+            ));
+            words.extend(self.args.iter().map(|argument| quoted(argument)));
+            let _ = writeln!(text, "{}", words.join(" "));
+        }
+        text
+    }
+}
+
+/// How a job went.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The value of `LINTEL_JOB`.
+    pub job: String,
+    /// Why the job ended early; `None` when every rank ended well.
+    pub cause: Option<Cause>,
+    /// From before the first rank's start to after the last one's end.
+    pub elapsed: Duration,
+    /// One for each rank, by rank.
+    pub ranks: Vec<RankOutcome>,
+}
+
+/// How a rank went.
+#[derive(Clone, Copy, Debug)]
+pub struct RankOutcome {
+    /// Its process.
+    pub pid: i32,
+    /// How it ended.
+    pub end: End,
+    /// Processor time in its own code, with that of children it waited for, in
+    /// steps of the kernel's clock tick (10 ms as a rule).
+    pub user: Duration,
+    /// Processor time in the kernel, likewise.
+    pub system: Duration,
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// With this exit code.
+    Exited(i32),
+    /// By the signal of this number.
+    Killed(i32),
+}
+
+/// Why a job ended early: the first thing that went wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// A rank failed.
+    Rank {
+        /// Which.
+        rank: usize,
+        /// How.
+        end: End,
+    },
+    /// A rank asked for it through PMI.
+    Aborted {
+        /// Which.
+        rank: usize,
+        /// The code it wants.
+        code: i32,
+        /// Its words, possibly none.
+        message: String,
+    },
+    /// A rank does not speak PMI-1.
+    Protocol {
+        /// Which.
+        rank: usize,
+        /// How.
+        error: lintel_pmi::server::Violation,
+    },
+    /// Ranks wait in a barrier for ranks that ended.
+    Barrier(StuckBarrier),
+    /// The job took longer than this.
+    Timeout(Duration),
+    /// A signal of this number reached the launcher.
+    Interrupted(i32),
+    /// Nobody reads the output any more.
+    OutputClosed,
+}
+
+impl Outcome {
+    /// What the launcher should exit with.
+    pub fn exit_code(&self) -> u8 {
+        self.cause.as_ref().map_or(0, Cause::exit_code)
+    }
+
+    /// A table of the times, as text.
+    pub fn timing(&self) -> String {
+        let mut text = format!("yod: elapsed {:.3} s\n", self.elapsed.as_secs_f64());
+        let _ = writeln!(
+            text,
+            "yod: {:>5} {:>9} {:>9}  ended",
+            "rank", "user s", "system s"
+        );
+        for (rank, outcome) in self.ranks.iter().enumerate() {
+            let (user, system) = (outcome.user.as_secs_f64(), outcome.system.as_secs_f64());
+            let _ = writeln!(
+                text,
+                "yod: {rank:>5} {user:>9.2} {system:>9.2}  {}",
+                outcome.end
+            );
+        }
+        text
+    }
+}
+
+impl End {
+    /// The code a shell would give.
+    pub fn exit_code(self) -> u8 {
+        let code = match self {
+            End::Exited(code) => code,
+            End::Killed(signal) => 128 + signal,
+        };
+        u8::try_from(code).unwrap_or(1)
+    }
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            End::Exited(code) => write!(f, "with exit code {code}"),
+            End::Killed(signal) => write!(f, "by {}", Named(signal)),
+        }
+    }
+}
+
+impl Cause {
+    /// The code that tells of this cause; never 0.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Cause::Rank { end, .. } => end.exit_code(),
+            // Codes are what a process can exit with: one byte.
+            Cause::Aborted { code, .. } => u8::try_from(code & 0xff).unwrap_or(1).max(1),
+            Cause::Protocol { .. } | Cause::Barrier(_) => 1,
+            Cause::Timeout(_) => 124,
+            Cause::Interrupted(signal) => End::Killed(*signal).exit_code(),
+            Cause::OutputClosed => End::Killed(SIGPIPE).exit_code(),
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cause::Rank { rank, end } => write!(f, "rank {rank} ended {end}"),
+            Cause::Aborted {
+                rank,
+                code,
+                message,
+            } if message.is_empty() => {
+                write!(f, "rank {rank} aborted the job with code {code}")
+            }
+            Cause::Aborted {
+                rank,
+                code,
+                message,
+            } => {
+                write!(f, "rank {rank} aborted the job with code {code}: {message}")
+            }
+            Cause::Protocol { rank, error } => {
+                write!(f, "rank {rank} does not speak PMI-1: {error}")
+            }
+            Cause::Barrier(StuckBarrier { waiting, left }) => write!(
+                f,
+                "{} in a barrier that {} left without entering",
+                ranks(waiting, "waits", "wait"),
+                ranks(left, "has", "have")
+            ),
+            Cause::Timeout(time) => write!(f, "the job took longer than {} s", time.as_secs_f64()),
+            Cause::Interrupted(signal) => write!(f, "{} received", Named(*signal)),
+            Cause::OutputClosed => write!(f, "nobody reads the output any more"),
+        }
+    }
+}
+
+/// Why no job could be run.
+#[derive(Debug)]
+pub enum Error {
+    /// A job of no ranks was asked for.
+    NoRanks,
+    /// The program is not there.
+    NotFound {
+        /// Its name.
+        program: OsString,
+        /// Whether the current directory holds a file of that name.
+        here: bool,
+    },
+    /// The program is there and can't be executed.
+    NotExecutable(OsString),
+    /// The system refused.
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// Its answer.
+        error: io::Error,
+    },
+}
+
+impl Error {
+    /// What the launcher should exit with: a shell's codes.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Error::NotFound { .. } => 127,
+            Error::NotExecutable(_) => 126,
+            Error::NoRanks | Error::System { .. } => 1,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::NoRanks => write!(f, "a job has at least one rank"),
+            Error::NotFound {
+                program,
+                here: false,
+            } => write!(f, "{program:?} was not found"),
+            Error::NotFound {
+                program,
+                here: true,
+            } => {
+                let name = program.to_string_lossy();
+                write!(
+                    f,
+                    "{name:?} is not in PATH; for the one in this directory write ./{name}"
+                )
+            }
+            Error::NotExecutable(program) => write!(f, "{program:?} is not an executable file"),
+            Error::System { what, error } => write!(f, "{what} failed: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// A signal's name and number.
+struct Named(i32);
+
+impl fmt::Display for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match signal_name(self.0) {
+            Some(name) => write!(f, "{name} (signal {})", self.0),
+            None => write!(f, "signal {}", self.0),
+        }
+    }
+}
+
+const SIGPIPE: i32 = rustix::process::Signal::PIPE.as_raw();
+
+fn ranks(numbers: &[usize], one: &str, many: &str) -> String {
+    const MOST: usize = 8;
+    let mut list: Vec<String> = numbers.iter().take(MOST).map(usize::to_string).collect();
+    if numbers.len() > MOST {
+        list.push(format!("… ({} in all)", numbers.len()));
+    }
+    match numbers.len() {
+        1 => format!("rank {} {one}", list.join(", ")),
+        _ => format!("ranks {} {many}", list.join(", ")),
+    }
+}
+
+fn quoted(word: &OsStr) -> String {
+    let text = word.to_string_lossy();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@%".contains(c);
+    match !text.is_empty() && text.chars().all(plain) {
+        true => text.into_owned(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_description_is_shell() {
+        let mut job = Job::new(2, "./my prog");
+        job.args = vec!["it's".into(), "-x".into()];
+        let text = job.describe();
+        assert_eq!(text.lines().count(), 2);
+        assert!(
+            text.lines()
+                .all(|line| line.ends_with(r"'./my prog' 'it'\''s' -x")),
+            "{text}"
+        );
+        assert!(text.contains("PMI_RANK=1 PMI_SIZE=2"), "{text}");
+    }
+
+    #[test]
+    fn causes_read_as_sentences() {
+        let stuck = StuckBarrier {
+            waiting: vec![0, 2],
+            left: vec![1],
+        };
+        assert_eq!(
+            Cause::Barrier(stuck).to_string(),
+            "ranks 0, 2 wait in a barrier that rank 1 has left without entering"
+        );
+        let killed = Cause::Rank {
+            rank: 3,
+            end: End::Killed(11),
+        };
+        assert_eq!(killed.to_string(), "rank 3 ended by SIGSEGV (signal 11)");
+        assert_eq!(killed.exit_code(), 139);
+        let abort = Cause::Aborted {
+            rank: 0,
+            code: 256,
+            message: String::new(),
+        };
+        assert_eq!(abort.exit_code(), 1);
+    }
+}

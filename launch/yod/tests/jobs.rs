@@ -1,0 +1,412 @@
+//! Whole jobs, started by the yod binary. Each waits on what ranks say or on an
+//! end, never on time alone.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+const PROBE: &str = env!("CARGO_BIN_EXE_yod-probe");
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn yod(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_yod"));
+    command
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// Runs to the end: exit code, standard output, standard error.
+fn run(args: &[&str]) -> (i32, String, String) {
+    let output = within_patience(yod(args).spawn().unwrap(), |child| child.wait_with_output());
+    read(output.unwrap())
+}
+
+fn read(output: Output) -> (i32, String, String) {
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (
+        output.status.code().unwrap(),
+        text(output.stdout),
+        text(output.stderr),
+    )
+}
+
+fn within_patience<T: Send + 'static>(
+    child: Child,
+    work: impl FnOnce(Child) -> T + Send + 'static,
+) -> T {
+    let (done, end) = mpsc::channel();
+    std::thread::spawn(move || done.send(work(child)));
+    end.recv_timeout(PATIENCE)
+        .expect("the launcher ends in time")
+}
+
+/// A running launcher whose lines are read one by one.
+struct Running {
+    child: Child,
+    stdout: BufReader<std::process::ChildStdout>,
+    stderr: BufReader<std::process::ChildStderr>,
+}
+
+impl Running {
+    fn start(args: &[&str]) -> Running {
+        let mut child = yod(args).spawn().unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        Running {
+            child,
+            stdout,
+            stderr,
+        }
+    }
+
+    fn lines(&mut self, count: usize) -> Vec<String> {
+        (0..count).map(|_| line_of(&mut self.stdout)).collect()
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// What is left of both streams, and the end.
+    fn finish(mut self) -> (ExitStatus, String, String) {
+        within_patience(self.child, move |mut child| {
+            let (mut out, mut err) = (String::new(), String::new());
+            self.stdout.read_to_string(&mut out).unwrap();
+            self.stderr.read_to_string(&mut err).unwrap();
+            (child.wait().unwrap(), out, err)
+        })
+    }
+}
+
+fn line_of(stream: &mut impl BufRead) -> String {
+    let mut line = String::new();
+    stream.read_line(&mut line).unwrap();
+    line.trim_end().to_string()
+}
+
+/// Waits until `condition` holds.
+fn eventually(what: &str, condition: impl Fn() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < end, "{what}");
+        std::thread::yield_now();
+    }
+}
+
+/// Whether a process runs; one that ended and waits to be reaped doesn't.
+fn runs(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(") ").map(|(_, rest)| rest.chars().next());
+    !matches!(state, None | Some(None | Some('Z' | 'X')))
+}
+
+fn sorted(text: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    lines
+}
+
+#[test]
+fn ranks_get_distinct_numbers_and_one_job_id() {
+    let script = "echo $PMI_RANK/$PMI_SIZE $LINTEL_JOB";
+    let (code, out, _) = run(&["-n", "4", "sh", "-c", script]);
+    let lines = sorted(&out);
+    let (_, job) = lines[0].split_once(' ').unwrap();
+    let expected: Vec<String> = (0..4).map(|rank| format!("{rank}/4 {job}")).collect();
+    assert_eq!(
+        (code, lines),
+        (0, expected.iter().map(String::as_str).collect())
+    );
+    assert!(
+        job.len() >= 16 && job.bytes().all(|b| b.is_ascii_hexdigit()),
+        "{job}"
+    );
+}
+
+#[test]
+fn ranks_exchange_values_and_meet_at_barriers() {
+    let (code, out, err) = run(&["-n", "5", PROBE, "exchange"]);
+    assert_eq!((code, out.lines().count(), err.as_str()), (0, 5, ""));
+}
+
+#[test]
+fn the_first_failure_gives_the_exit_code_and_ends_all() {
+    let script = "[ $PMI_RANK = 1 ] && exit 3; exec sleep 1000";
+    let (code, _, err) = run(&["-n", "3", "sh", "-c", script]);
+    assert_eq!(
+        (code, err.as_str()),
+        (3, "yod: rank 1 ended with exit code 3; ending the job\n")
+    );
+}
+
+#[test]
+fn a_crash_gives_128_plus_the_signal_and_ends_all() {
+    let script = "[ $PMI_RANK = 2 ] && kill -SEGV $$; exec sleep 1000";
+    let (code, _, err) = run(&["-n", "3", "sh", "-c", script]);
+    assert_eq!(code, 139);
+    assert!(err.contains("rank 2 ended by SIGSEGV (signal 11)"), "{err}");
+    let (code, _, err) = run(&["-n", "3", "-quiet", "sh", "-c", script]);
+    assert_eq!((code, err.as_str()), (139, ""));
+}
+
+#[test]
+fn one_rank_killed_from_outside_ends_all() {
+    let mut job = Running::start(&["-n", "3", PROBE, "wait"]);
+    let pids = job.lines(3);
+    let victim = Pid::from_raw(pids[1].parse().unwrap()).unwrap();
+    kill_process(victim, Signal::KILL).unwrap();
+    let (status, _, err) = job.finish();
+    assert_eq!(status.code(), Some(137));
+    assert!(err.contains("by SIGKILL (signal 9)"), "{err}");
+    assert!(!pids.iter().any(|pid| runs(pid)));
+}
+
+#[test]
+fn ranks_that_ignore_the_gentle_signal_are_killed_after_a_grace() {
+    let script = "trap '' TERM; echo $$; while :; do sleep 1; done";
+    let mut job = Running::start(&["-n", "1", "sh", "-c", script]);
+    let pid = job.lines(1).remove(0);
+    let started = Instant::now();
+    job.signal(Signal::TERM);
+    let (status, _, _) = job.finish();
+    assert_eq!(status.code(), Some(143));
+    assert!(started.elapsed() >= yod::GRACE && !runs(&pid));
+}
+
+#[test]
+fn what_ranks_started_ends_with_them() {
+    let script = "sleep 1000 & echo $!; [ $PMI_RANK = 1 ] && exit 3; wait";
+    let (code, out, _) = run(&["-n", "2", "sh", "-c", script]);
+    assert_eq!(code, 3);
+    assert!(!out.lines().any(runs));
+    let (code, out, _) = run(&["-n", "2", "sh", "-c", "sleep 1000 & echo $!"]);
+    assert_eq!((code, out.lines().count()), (0, 2));
+    assert!(!out.lines().any(runs));
+}
+
+#[test]
+fn a_killed_launcher_takes_processes_and_shared_memory_along() {
+    let script = "sleep 1000 & : > /dev/shm/lintel-$LINTEL_JOB-1-$$; \
+                  echo $! /dev/shm/lintel-$LINTEL_JOB-1-$$ $$; wait";
+    let mut job = Running::start(&["-n", "2", "sh", "-c", script]);
+    let lines = job.lines(2);
+    job.signal(Signal::KILL);
+    job.child.wait().unwrap();
+    for line in &lines {
+        let [child, segment, rank] = line.split(' ').collect::<Vec<_>>()[..] else {
+            panic!()
+        };
+        eventually("the rank ends", || !runs(rank));
+        eventually("its child ends", || !runs(child));
+        eventually("its segment is removed", || !Path::new(segment).exists());
+    }
+}
+
+#[test]
+fn what_crashed_ranks_left_in_shared_memory_is_removed() {
+    let other = format!("/dev/shm/lintel-other{}-1-1", std::process::id());
+    std::fs::write(&other, "").unwrap();
+    let (code, out, _) = run(&["-n", "3", PROBE, "segment"]);
+    let kept = std::fs::remove_file(&other);
+    assert_eq!((code, out.lines().count()), (134, 3));
+    assert!(!out.lines().any(|path| Path::new(path).exists()));
+    assert!(kept.is_ok(), "another job's segment stays");
+}
+
+#[test]
+fn a_rank_that_leaves_others_in_a_barrier_is_a_failure() {
+    let (code, _, err) = run(&["-n", "3", PROBE, "leave"]);
+    assert_eq!(code, 1);
+    assert!(
+        err.contains("barrier that rank 0 has left without entering"),
+        "{err}"
+    );
+}
+
+#[test]
+fn an_abort_ends_all_with_its_code() {
+    let (code, _, err) = run(&["-n", "3", PROBE, "abort"]);
+    assert_eq!(code, 7);
+    assert!(err.contains("rank 1 aborted the job with code 7"), "{err}");
+}
+
+#[test]
+fn a_rank_that_speaks_no_pmi_ends_the_job() {
+    let (code, _, err) = run(&["-n", "2", PROBE, "garbage"]);
+    assert_eq!(code, 1);
+    assert!(err.contains("rank 0 does not speak PMI-1"), "{err}");
+}
+
+const TRAPS: &str = "trap 'echo user; exit 0' USR1; trap 'echo bye; exit 0' INT; \
+                     echo ready; while :; do sleep 1000 & wait $!; done";
+
+#[test]
+fn user_signals_reach_every_rank() {
+    let mut job = Running::start(&["-n", "2", "sh", "-c", TRAPS]);
+    job.lines(2);
+    job.signal(Signal::USR1);
+    // The shells tell of their children's end on standard error.
+    let (status, out, _) = job.finish();
+    assert_eq!((status.code(), out.as_str()), (Some(0), "user\nuser\n"));
+}
+
+#[test]
+fn an_interrupt_ends_gently() {
+    let mut job = Running::start(&["-n", "2", "sh", "-c", TRAPS]);
+    job.lines(2);
+    job.signal(Signal::INT);
+    let (status, out, err) = job.finish();
+    assert_eq!((status.code(), out.as_str()), (Some(130), "bye\nbye\n"));
+    assert_eq!(err, "yod: SIGINT (signal 2) received; ending the job\n");
+}
+
+#[test]
+fn a_second_interrupt_ends_at_once() {
+    let script = "trap '' INT TERM; echo $$; while :; do sleep 1; done";
+    let mut job = Running::start(&["-n", "2", "sh", "-c", script]);
+    let pids = job.lines(2);
+    let started = Instant::now();
+    job.signal(Signal::INT);
+    line_of(&mut job.stderr);
+    job.signal(Signal::INT);
+    let (status, _, _) = job.finish();
+    assert_eq!(status.code(), Some(130));
+    assert!(started.elapsed() < yod::GRACE);
+    assert!(!pids.iter().any(|pid| runs(pid)));
+}
+
+#[test]
+fn a_job_that_takes_too_long_is_ended() {
+    let (code, _, err) = run(&["-n", "2", "-timeout", "0.2", "sleep", "1000"]);
+    assert_eq!(
+        (code, err.as_str()),
+        (124, "yod: the job took longer than 0.2 s; ending the job\n")
+    );
+}
+
+#[test]
+fn lines_are_labelled_by_rank() {
+    let script = "printf 'out\\nlast'; echo err >&2";
+    let (code, out, err) = run(&["-n", "2", "-l", "sh", "-c", script]);
+    assert_eq!(code, 0);
+    assert_eq!(sorted(&out), ["[0] last", "[0] out", "[1] last", "[1] out"]);
+    assert_eq!(sorted(&err), ["[0] err", "[1] err"]);
+}
+
+#[test]
+fn output_is_never_lost_nor_torn() {
+    let (code, out, _) = run(&["-n", "3", "seq", "-f", "%06.0f", "1", "60000"]);
+    assert_eq!((code, out.lines().count()), (0, 180_000));
+    assert!(out.lines().all(|line| line.len() == 6));
+}
+
+#[test]
+fn output_waits_for_a_slow_reader() {
+    let mut job = Running::start(&["-n", "2", "seq", "1", "400000"]);
+    job.lines(1);
+    // Time itself is the test: no step of ending a job may drop output meanwhile.
+    std::thread::park_timeout(yod::GRACE + Duration::from_secs(4));
+    let (status, out, _) = job.finish();
+    assert_eq!((status.code(), out.lines().count()), (Some(0), 800_000 - 1));
+}
+
+#[test]
+fn a_reader_that_leaves_ends_the_job() {
+    let mut job = Running::start(&["-n", "2", "yes"]);
+    job.lines(1);
+    drop(job.stdout);
+    let status = within_patience(job.child, |mut child| child.wait().unwrap());
+    assert_eq!(status.code(), Some(141));
+}
+
+#[test]
+fn standard_input_goes_to_rank_0() {
+    let mut child = yod(&["-n", "2", "-l", "cat"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"hello\n").unwrap();
+    let output = within_patience(child, |child| child.wait_with_output()).unwrap();
+    assert_eq!(read(output), (0, "[0] hello\n".into(), String::new()));
+}
+
+#[test]
+fn a_rank_holds_no_socket_of_another() {
+    let script = "ls -l /proc/$$/fd | grep -c socket:";
+    let (_, out, _) = run(&["-n", "3", "sh", "-c", script]);
+    assert_eq!(out, "1\n1\n1\n");
+}
+
+#[test]
+fn variables_of_an_outer_launcher_do_not_reach_ranks() {
+    let mut command = yod(&["-n", "1", "sh", "-c", "echo $PMIX_RANK$PMI_ID$PMI_RANK"]);
+    command
+        .env("PMIX_RANK", "7")
+        .env("PMI_ID", "8")
+        .env("PMI_RANK", "9");
+    let output = command.output().unwrap();
+    assert_eq!(read(output), (0, "0\n".into(), String::new()));
+}
+
+#[test]
+fn ranks_are_bound_to_cores_on_request() {
+    let script = "grep Cpus_allowed_list /proc/self/status";
+    let (_, free, _) = run(&["sh", "-c", script]);
+    let (code, out, _) = run(&["-n", "3", "-l", "--bind", "sh", "-c", script]);
+    let cores: Vec<&str> = sorted(&out)
+        .iter()
+        .map(|l| l.rsplit('\t').next().unwrap())
+        .collect();
+    assert!(
+        code == 0 && cores.iter().all(|core| core.parse::<usize>().is_ok()),
+        "{out}"
+    );
+    let several = free.contains([',', '-']);
+    assert_eq!(cores[0] != cores[1], several, "{free}{out}");
+}
+
+#[test]
+fn times_are_told_on_request() {
+    let (code, _, err) = run(&["-n", "2", "-timing", "true"]);
+    assert_eq!((code, err.lines().count()), (0, 4));
+    assert!(err.starts_with("yod: elapsed "), "{err}");
+}
+
+#[test]
+fn a_job_can_be_shown_without_running() {
+    let (code, out, _) = run(&["-n", "2", "-show", "no-such-program", "a b"]);
+    assert_eq!((code, out.lines().count()), (0, 2));
+    assert!(
+        out.lines()
+            .all(|line| line.ends_with("no-such-program 'a b'")),
+        "{out}"
+    );
+}
+
+#[test]
+fn programs_that_cannot_run_are_told_once() {
+    let (code, _, err) = run(&["-n", "9", "no-such-program"]);
+    assert_eq!(
+        (code, err.as_str()),
+        (127, "yod: \"no-such-program\" was not found\n")
+    );
+    let (code, ..) = run(&["-n", "9", "/etc/passwd"]);
+    assert_eq!(code, 126);
+    let (code, ..) = run(&["-n", "0", "true"]);
+    assert_eq!(code, 2);
+}
+
+#[test]
+fn two_hundred_ranks_start_and_end() {
+    let (code, out, _) = run(&["-n", "200", "sh", "-c", "echo $PMI_RANK"]);
+    let mut ranks: Vec<usize> = out.lines().map(|line| line.parse().unwrap()).collect();
+    ranks.sort_unstable();
+    assert_eq!((code, ranks), (0, (0..200).collect()));
+}
