@@ -114,7 +114,7 @@ enum ptl_retvals {
     PTL_EQ_EMPTY = 4,        /**< No event is there. */
     PTL_FAIL = 5,            /**< Something failed outside the library. */
     PTL_IGNORED = 6,         /**< The map was set before, and stays. */
-    PTL_IN_USE = 7,          /**< A message is still using the entry. */
+    PTL_IN_USE = 7,          /**< Operations still use the descriptor, or messages the entry. */
     PTL_LIST_TOO_LONG = 8,   /**< The list has reached its limit. */
     PTL_NO_INIT = 9,         /**< The library is not initialized. */
     PTL_NO_SPACE = 10,       /**< A limit of the interface, or of memory, is reached. */
@@ -422,7 +422,7 @@ int PtlPTAlloc(ptl_handle_ni_t ni_handle,
  * @return PTL_OK           free again
  * @return PTL_NO_INIT      the library isn't initialized
  * @return PTL_ARG_INVALID  `ni_handle` isn't an open interface, or the index isn't taken
- * @return PTL_PT_IN_USE    an entry is still on one of its lists
+ * @return PTL_PT_IN_USE    an entry is still on one of its lists, or a message is being delivered
  * @blocks never
  * @threads safe
  * @see PtlPTAlloc
@@ -592,14 +592,14 @@ int PtlMDBind(ptl_handle_ni_t ni_handle,
 /**
  * Releases a memory descriptor
  *
- * The handle is invalid from now on. Operations under way are finished with the memory, queue and
- * counter that they began with, so memory of operations not yet known to be complete stays
- * borrowed until they are.
+ * The handle is invalid from now on, and the memory is the program's alone again. Triggered
+ * operations that name it are dropped when their time comes.
  *
  * @param[in] md_handle  the descriptor
  * @return PTL_OK           released
  * @return PTL_NO_INIT      the library isn't initialized
  * @return PTL_ARG_INVALID  `md_handle` isn't a descriptor
+ * @return PTL_IN_USE       operations that it began are still under way; it stays
  * @blocks never
  * @threads safe
  * @see PtlMDBind
@@ -661,9 +661,9 @@ typedef struct {
  *
  * On the priority list, headers kept of messages that came before are given to it first: each
  * makes an overflow event, such as PTL_EVENT_PUT_OVERFLOW. A use-once entry takes one and isn't
- * linked then; another takes all and is linked. Otherwise, and on the overflow list always, it is
- * linked at the end, which makes a PTL_EVENT_LINK. Users and operations are not checked for
- * headers kept.
+ * linked then, but unlinked, as PTL_EVENT_AUTO_UNLINK tells; another takes all and is linked.
+ * Otherwise, and on the overflow list always, it is linked at the end, which makes a
+ * PTL_EVENT_LINK. Users and operations are not checked for headers kept.
  *
  * The structure is copied, an array of PTL_IOVEC too. The memory is lent to the library until
  * the entry is unlinked: by PtlLEUnlink, or by use, which PTL_EVENT_AUTO_UNLINK tells. On the
@@ -680,9 +680,8 @@ typedef struct {
  * @return PTL_ARG_INVALID    `ni_handle` isn't an open interface without matching, `pt_index` isn't
  *                            taken, `le` or `le_handle` is NULL, an option or the list is unknown,
  *                            the counter isn't of this interface, or the region is no region
- * @return PTL_NO_SPACE       the interface has `max_entries` entries, or the list `max_list_size`
- * @return PTL_LIST_TOO_LONG  kept for the specification's sake: a list at `max_list_size` gives
- *                            PTL_NO_SPACE, as in the reference implementation
+ * @return PTL_NO_SPACE       the interface has `max_entries` entries
+ * @return PTL_LIST_TOO_LONG  the list has `max_list_size` entries
  * @blocks never
  * @threads safe
  * @see PtlLEUnlink, PtlLESearch, PtlMEAppend
@@ -718,13 +717,14 @@ int PtlLEUnlink(ptl_handle_le_t le_handle);
  * The headers kept are searched just as PtlLEAppend would, but nothing is linked. The answer is
  * an event on the queue of the portal table entry, and never a change of a status register.
  *
- * - PTL_SEARCH_ONLY makes a PTL_EVENT_SEARCH with the first header found.
+ * - PTL_SEARCH_ONLY makes a PTL_EVENT_SEARCH with the first header found, or of each if the entry
+ *   isn't use-once.
  * - PTL_SEARCH_DELETE takes headers out, all if the entry isn't use-once, and makes an overflow
  *   event of each.
  * - If there is none, either makes a PTL_EVENT_SEARCH with PTL_NI_NO_MATCH.
  *
- * If the entry counts overflow events, its counter counts what was found; if nothing was,
- * a failure.
+ * If the entry counts overflow events, its counter counts each header found, and a failure when the
+ * search came to the end: when nothing was found, or the entry isn't use-once.
  *
  * @param[in] ni_handle      an interface without matching
  * @param[in] pt_index       the portal table entry
@@ -803,9 +803,9 @@ typedef struct {
  *
  * On the priority list, headers kept of messages that came before and match are given to it
  * first, the oldest first: each makes an overflow event, such as PTL_EVENT_PUT_OVERFLOW. A
- * use-once entry takes one and isn't linked then; another takes all and is linked. Otherwise, and
- * on the overflow list always, it is linked at the end, which makes a PTL_EVENT_LINK. Users and
- * operations are not checked for headers kept.
+ * use-once entry takes one and isn't linked then, but unlinked, as PTL_EVENT_AUTO_UNLINK tells;
+ * another takes all and is linked. Otherwise, and on the overflow list always, it is linked at the
+ * end, which makes a PTL_EVENT_LINK. Users and operations are not checked for headers kept.
  *
  * The structure is copied, an array of PTL_IOVEC too. The memory is lent to the library until the
  * entry is unlinked: by PtlMEUnlink, or by use, which PTL_EVENT_AUTO_UNLINK tells. On the overflow
@@ -822,9 +822,8 @@ typedef struct {
  * @return PTL_ARG_INVALID    `ni_handle` isn't an open interface with matching, `pt_index` isn't
  *                            taken, `me` or `me_handle` is NULL, an option or the list is unknown,
  *                            the counter isn't of this interface, or the region is no region
- * @return PTL_NO_SPACE       the interface has `max_entries` entries, or the list `max_list_size`
- * @return PTL_LIST_TOO_LONG  kept for the specification's sake: a list at `max_list_size` gives
- *                            PTL_NO_SPACE, as in the reference implementation
+ * @return PTL_NO_SPACE       the interface has `max_entries` entries
+ * @return PTL_LIST_TOO_LONG  the list has `max_list_size` entries
  * @blocks never
  * @threads safe
  * @see PtlMEUnlink, PtlMESearch, PtlTriggeredMEAppend
@@ -860,13 +859,14 @@ int PtlMEUnlink(ptl_handle_me_t me_handle);
  * The headers kept are searched just as PtlMEAppend would, but nothing is linked. The answer is
  * an event on the queue of the portal table entry, and never a change of a status register.
  *
- * - PTL_SEARCH_ONLY makes a PTL_EVENT_SEARCH with the first header that matches.
+ * - PTL_SEARCH_ONLY makes a PTL_EVENT_SEARCH with the first header that matches, or of each if the
+ *   entry isn't use-once.
  * - PTL_SEARCH_DELETE takes headers out, all that match if the entry isn't use-once, and makes an
  *   overflow event of each. The message's data stays where the event says.
  * - If none matches, either makes a PTL_EVENT_SEARCH with PTL_NI_NO_MATCH.
  *
- * If the entry counts overflow events, its counter counts what was found; if nothing was,
- * a failure.
+ * If the entry counts overflow events, its counter counts each header found, and a failure when the
+ * search came to the end: when nothing was found, or the entry isn't use-once.
  *
  * @param[in] ni_handle      an interface with matching
  * @param[in] pt_index       the portal table entry
@@ -1495,7 +1495,7 @@ int PtlAtomicSync(void);
  * threshold in the order of their calls. Each begins once.
  *
  * The arguments are checked now. The memory must be as it is to be sent when the operation begins,
- * and the descriptor must live until then.
+ * and the descriptor must live until then: if it is gone, the operation is dropped silently.
  *
  * @param[in] md_handle, local_offset, length, ack_req, target_id, pt_index, match_bits,
  *            remote_offset, user_ptr, hdr_data  as of PtlPut
@@ -1731,7 +1731,7 @@ int PtlTriggeredMEAppend(ptl_handle_ni_t ni_handle,
  * Unlinks a match list entry once a counter reaches a threshold
  *
  * PtlMEUnlink, done as PtlTriggeredPut tells. If the entry is in use at that time, or gone, nothing
- * happens but that the counter's failures are one more.
+ * happens.
  *
  * @param[in] me_handle       the entry
  * @param[in] trig_ct_handle  the counter, of the same interface
