@@ -5,7 +5,11 @@ use std::io::Write;
 use lintel_pmi::client::Client;
 
 fn main() {
+    yod::become_helper_if_asked();
     let what = std::env::args().nth(1).unwrap_or_default();
+    if what == "library" {
+        return launch();
+    }
     let mut pmi = Client::from_env().expect("PMI-1").expect("a launcher");
     let (rank, size) = (pmi.rank(), pmi.size());
     match what.as_str() {
@@ -60,6 +64,19 @@ fn main() {
         }
         other => panic!("{other:?} is not known"),
     }
+}
+
+/// Starts jobs from another binary than yod, then has none.
+fn launch() {
+    for _ in 0..2 {
+        let mut job = yod::Job::new(2, std::env::current_exe().unwrap());
+        job.args = vec!["exchange".into()];
+        job.env = vec![("COLOUR".into(), "blue".into())];
+        let outcome = yod::run(&job).unwrap();
+        assert_eq!((outcome.exit_code(), outcome.ranks.len()), (0, 2));
+    }
+    println!("idle");
+    wait_for_ever();
 }
 
 fn wait_for_ever() {

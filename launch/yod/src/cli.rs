@@ -43,6 +43,10 @@ pub struct Options {
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<Duration>,
 
+    /// Let the other ranks go on when one fails
+    #[arg(short, long)]
+    keep_going: bool,
+
     /// The program, found as a shell finds it, and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
@@ -67,6 +71,7 @@ impl Options {
         job.bind = self.bind;
         job.label = self.label;
         job.timeout = self.timeout;
+        job.keep_going = self.keep_going;
         job.quiet = self.quiet;
         job
     }
@@ -166,8 +171,19 @@ fn seconds(text: &str) -> Result<Duration, String> {
 
 const MOST_RANKS: i64 = 4096;
 const BIND_VALUES: [&str; 2] = ["none", "core"];
-const LONG_WORDS: [&str; 11] = [
-    "ranks", "np", "sz", "label", "timing", "quiet", "show", "bind", "timeout", "help", "version",
+const LONG_WORDS: [&str; 12] = [
+    "ranks",
+    "np",
+    "sz",
+    "label",
+    "timing",
+    "quiet",
+    "show",
+    "bind",
+    "timeout",
+    "keep-going",
+    "help",
+    "version",
 ];
 
 const LONG_ABOUT: &str = "\
@@ -175,7 +191,7 @@ Start N ranks of a parallel program on this machine and serve them PMI-1, by whi
 programs, MPICH's and SOS's find each other.
 
 Output is passed through line by line; standard input goes to rank 0. When a rank ends by a \
-signal or with an exit code other than 0, the others are ended too. Ctrl-C ends the job gently, \
+signal or with an exit code other than 0, the others are ended too, unless --keep-going is given. Ctrl-C ends the job gently, \
 a second one at once. What crashed ranks left in shared memory is removed.";
 
 const AFTER_HELP: &str = "\

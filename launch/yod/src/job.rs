@@ -28,6 +28,8 @@ pub struct Job {
     pub label: bool,
     /// How long the job may take.
     pub timeout: Option<Duration>,
+    /// Whether the other ranks go on when one fails.
+    pub keep_going: bool,
     /// Whether to keep silent about why the job ended.
     pub quiet: bool,
 }
@@ -53,6 +55,7 @@ impl Job {
             bind: Bind::None,
             label: false,
             timeout: None,
+            keep_going: false,
             quiet: false,
         }
     }

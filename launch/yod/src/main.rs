@@ -1,6 +1,7 @@
 //! The launcher's command.
 #![forbid(unsafe_code)]
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -8,13 +9,15 @@ fn main() -> ExitCode {
     let options = yod::Options::from_command_line();
     let job = options.job();
     if options.show {
-        print!("{}", job.describe());
+        // A reader that left early, as head does, is no failure.
+        let _ = io::stdout().write_all(job.describe().as_bytes());
         return ExitCode::SUCCESS;
     }
     match yod::run(&job) {
         Ok(outcome) => {
             if options.timing {
-                eprint!("{}", outcome.timing());
+                // Without standard error there is nobody to tell.
+                let _ = io::stderr().write_all(outcome.timing().as_bytes());
             }
             ExitCode::from(outcome.exit_code())
         }

@@ -28,7 +28,9 @@ pub const GRACE: Duration = Duration::from_secs(2);
 ///
 /// Blocks. Takes SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 and SIGTSTP meanwhile;
 /// one job runs at a time in a process. The ranks die with the calling thread.
-/// The binary must call [`crate::become_helper_if_asked`] first in its `main`.
+/// The binary must call [`crate::become_helper_if_asked`] first in its `main`, and
+/// its other threads should start no processes while ranks are being started: they
+/// would inherit a rank's PMI connection.
 ///
 /// # Errors
 /// [`Error`] where no rank, or not every rank, could be started; none is left then.
@@ -409,7 +411,11 @@ impl<'a> Supervisor<'a> {
             .find(crashed)
             .or_else(|| exits.iter().find(failed));
         if let Some((&rank, end)) = first.and_then(|rank| Some((rank, end(*rank)?))) {
-            self.on_cause(Cause::Rank { rank, end }, Signal::TERM);
+            let cause = Cause::Rank { rank, end };
+            match self.job.keep_going {
+                true => self.note(cause, "; the others go on"),
+                false => self.on_cause(cause, Signal::TERM),
+            }
         }
         self.look_for_stuck_barrier();
         if self.ending.is_none() && !exits.is_empty() {
@@ -442,22 +448,24 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// The first cause counts; what follows, follows from it.
+    /// Something went wrong that ends the job.
     fn on_cause(&mut self, cause: Cause, signal: Signal) {
-        if self.cause.is_some() {
+        self.note(cause, "; ending the job");
+        if self.ending.is_none() {
+            self.end_by(signal);
+        }
+    }
+
+    /// The first cause counts; what follows, follows from it.
+    fn note(&mut self, cause: Cause, and: &str) {
+        if self.cause.is_some() && self.ending.is_some() {
             return;
         }
         if !self.job.quiet {
-            let others = if self.job.ranks > 1 {
-                "; ending the job"
-            } else {
-                ""
-            };
-            self.stderr
-                .push(format!("yod: {cause}{others}\n").as_bytes());
+            let and = if self.job.ranks > 1 { and } else { "" };
+            self.stderr.push(format!("yod: {cause}{and}\n").as_bytes());
         }
-        self.cause = Some(cause);
-        self.end_by(signal);
+        self.cause.get_or_insert(cause);
     }
 
     /// Begins the end of the job, gently.

@@ -2,6 +2,7 @@
 //! end, never on time alone.
 
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc;
@@ -56,7 +57,11 @@ struct Running {
 
 impl Running {
     fn start(args: &[&str]) -> Running {
-        let mut child = yod(args).spawn().unwrap();
+        Running::of(&mut yod(args))
+    }
+
+    fn of(command: &mut Command) -> Running {
+        let mut child = command.spawn().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let stderr = BufReader::new(child.stderr.take().unwrap());
         Running {
@@ -166,6 +171,25 @@ fn one_rank_killed_from_outside_ends_all() {
     assert_eq!(status.code(), Some(137));
     assert!(err.contains("by SIGKILL (signal 9)"), "{err}");
     assert!(!pids.iter().any(|pid| runs(pid)));
+}
+
+#[test]
+fn the_others_go_on_on_request() {
+    let script = "[ $PMI_RANK = 1 ] && exit 3; read line; echo $line";
+    let args = ["-n", "2", "-keep-going", "sh", "-c", script];
+    let mut job = Running::of(yod(&args).stdin(Stdio::piped()));
+    assert_eq!(
+        line_of(&mut job.stderr),
+        "yod: rank 1 ended with exit code 3; the others go on"
+    );
+    job.child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(b"still here\n")
+        .unwrap();
+    let (status, out, _) = job.finish();
+    assert_eq!((status.code(), out.as_str()), (Some(3), "still here\n"));
 }
 
 #[test]
@@ -409,4 +433,23 @@ fn two_hundred_ranks_start_and_end() {
     let mut ranks: Vec<usize> = out.lines().map(|line| line.parse().unwrap()).collect();
     ranks.sort_unstable();
     assert_eq!((code, ranks), (0, (0..200).collect()));
+}
+
+#[test]
+fn another_binary_starts_jobs_and_keeps_its_own_signals() {
+    let mut command = Command::new(PROBE);
+    command
+        .arg("library")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut launcher = Running::of(&mut command);
+    let lines = launcher.lines(5);
+    assert!(
+        lines[..4].iter().all(|line| line.starts_with("rank ")),
+        "{lines:?}"
+    );
+    assert_eq!(lines[4], "idle");
+    launcher.signal(Signal::INT);
+    assert_eq!(launcher.finish().0.signal(), Some(Signal::INT.as_raw()));
 }
