@@ -1,2 +1,10 @@
-//! Information, measurement and plots of Portals on this machine.
-fn main() {}
+//! The command `lintel`; everything is in the library.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    yod::become_helper_if_asked();
+    lintel::cli::Cli::parse().run()
+}

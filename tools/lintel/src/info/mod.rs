@@ -1,0 +1,188 @@
+//! `lintel info`: what Portals is on this machine, before anything goes wrong.
+
+mod copy;
+mod variables;
+
+use std::fmt::Write;
+
+use serde::Serialize;
+
+use crate::error::Result;
+use crate::machine::{self, Machine};
+use crate::portals::{Interface, Limits};
+
+pub use copy::{NAME as PROBE, Probe, probe_from_child};
+pub use variables::{VARIABLES, Variable};
+
+/// What `lintel info` may be told.
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    /// Show only the environment variables
+    #[arg(long)]
+    env: bool,
+
+    /// Write JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints it.
+///
+/// # Errors
+/// What the system refused; an interface that doesn't open is part of the answer.
+pub fn run(options: &Options) -> Result<()> {
+    let variables = variables::current();
+    if options.env {
+        print!("{}", render(options, &variables, variables_text));
+        return Ok(());
+    }
+    let info = Info {
+        lintel: env!("CARGO_PKG_VERSION"),
+        machine: Machine::here(machine::allowed_cores()?),
+        interface: interface(),
+        networks: networks(),
+        variables,
+    };
+    print!("{}", render(options, &info, Info::text));
+    Ok(())
+}
+
+/// Everything, in the order that it is printed.
+#[derive(Debug, Serialize)]
+struct Info {
+    lintel: &'static str,
+    machine: Machine,
+    interface: std::result::Result<Opened, String>,
+    networks: Vec<Network>,
+    variables: Vec<variables::Current>,
+}
+
+/// An interface as `PtlNIInit` gave it, physical and matching, default limits.
+#[derive(Debug, Serialize)]
+struct Opened {
+    nid: u32,
+    pid: u32,
+    uid: u32,
+    limits: Limits,
+    coherent_atomics: bool,
+}
+
+/// A network abstraction layer.
+#[derive(Debug, Serialize)]
+struct Network {
+    name: &'static str,
+    available: bool,
+    detail: String,
+}
+
+fn interface() -> std::result::Result<Opened, String> {
+    let open = || -> crate::portals::Result<Opened> {
+        let interface = Interface::open_default()?;
+        Ok(Opened {
+            nid: interface.id().nid,
+            pid: interface.id().pid,
+            uid: interface.uid()?,
+            limits: *interface.limits(),
+            coherent_atomics: interface.has_coherent_atomics(),
+        })
+    };
+    open().map_err(|error| error.to_string())
+}
+
+fn networks() -> Vec<Network> {
+    let absent = |name| Network {
+        name,
+        available: false,
+        detail: "not in this version".into(),
+    };
+    let shm = Network {
+        name: "shm",
+        available: true,
+        detail: format!("processes of one user on this machine; {}", copy::probe()),
+    };
+    vec![shm, absent("udp"), absent("ofi"), absent("sim")]
+}
+
+fn render<T: Serialize>(options: &Options, value: &T, text: impl Fn(&T) -> String) -> String {
+    match options.json {
+        true => serde_json::to_string_pretty(value).expect("plain data") + "\n",
+        false => text(value),
+    }
+}
+
+impl Info {
+    fn text(&self) -> String {
+        let machine = &self.machine;
+        let mut out = format!("lintel {}\n\nmachine\n", self.lintel);
+        pair(&mut out, "host", &machine.host);
+        pair(&mut out, "processor", &machine.cpu);
+        pair(&mut out, "kernel", &format!("Linux {}", machine.kernel));
+        pair(&mut out, "cores allowed", &machine.processors.to_string());
+        pair(&mut out, "huge pages", &machine.huge_pages);
+        out.push_str("\ninterface (PTL_IFACE_DEFAULT, matching, physical, default limits)\n");
+        match &self.interface {
+            Ok(opened) => opened.text(&mut out),
+            Err(refusal) => pair(&mut out, "not available", refusal),
+        }
+        out.push_str("\nnetworks\n");
+        for network in &self.networks {
+            pair(&mut out, network.name, &network.detail);
+        }
+        out.push('\n');
+        out.push_str(&variables_text(&self.variables));
+        out
+    }
+}
+
+impl Opened {
+    fn text(&self, out: &mut String) {
+        pair(
+            out,
+            "nid, pid, uid",
+            &format!("{}, {}, {}", self.nid, self.pid, self.uid),
+        );
+        let limits = serde_json::to_value(self.limits).expect("plain data");
+        for (name, value) in limits.as_object().into_iter().flatten() {
+            let value = match name.as_str() {
+                "features" => self.features(),
+                _ => value.to_string(),
+            };
+            pair(out, name, &value);
+        }
+    }
+
+    fn features(&self) -> String {
+        let names = [
+            "PTL_TARGET_BIND_INACCESSIBLE",
+            "PTL_TOTAL_DATA_ORDERING",
+            "PTL_COHERENT_ATOMICS",
+        ];
+        let set = (0..names.len()).filter(|bit| self.limits.features & (1 << bit) != 0);
+        let set: Vec<&str> = set.map(|bit| names[bit]).collect();
+        if set.is_empty() {
+            "none".into()
+        } else {
+            set.join(", ")
+        }
+    }
+}
+
+fn variables_text(variables: &Vec<variables::Current>) -> String {
+    let mut out = String::from("environment variables\n");
+    for variable in variables {
+        let value = match &variable.value {
+            Some(value) => format!("set to \"{value}\""),
+            None => format!("not set; {}", variable.default),
+        };
+        pair(&mut out, variable.name, &value);
+        pair(&mut out, "", variable.meaning);
+        if !variable.effective {
+            pair(&mut out, "", "not yet effective in this version");
+        }
+    }
+    out
+}
+
+fn pair(out: &mut String, name: &str, value: &str) {
+    let _ = writeln!(out, "  {name:<22} {value}");
+}

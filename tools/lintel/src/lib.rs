@@ -1,0 +1,35 @@
+//! The command `lintel`: information, measurement and plots of Portals.
+//!
+//! It talks to Portals only through the C API, as its users do, and compares what it
+//! measures with what the machine itself can do.
+//!
+//! ```text
+//!   cli ── info                      interfaces, limits, variables
+//!       ├─ perf ── team ── harness   two pinned processes, paired rounds
+//!       │           ├─ limits        what the machine can do
+//!       │           └─ one module a benchmark, over `portals`
+//!       └─ plot ── report            reads what perf wrote
+//! ```
+//!
+//! Raw pointers live in [`raw`] and [`portals`]; nothing else here is unsafe.
+
+#![deny(unsafe_code)]
+
+// The symbols that `portals` declares.
+extern crate portals4_c as _;
+
+pub mod cli;
+mod error;
+pub mod info;
+pub mod limits;
+pub mod machine;
+pub mod perf;
+pub mod plot;
+pub mod portals;
+pub mod raw;
+pub mod report;
+mod stats;
+mod team;
+
+pub use cli::command;
+pub use error::{Error, Result};

@@ -1,0 +1,115 @@
+//! `lintel perf limits`: what the machine itself can do, without Portals.
+//!
+//! | module | limits |
+//! |---|---|
+//! | [`lines`] | cache lines between two cores |
+//! | [`copies`] | memcpy, cross-memory attach |
+//! | [`kernel`] | system call, futex, UDP on loopback |
+
+pub mod copies;
+pub mod kernel;
+pub mod lines;
+
+use copies::{CrossMemory, Memcpy};
+use kernel::{FutexNobody, FutexWake, SystemCall, UdpPingPong};
+use lines::{FetchAdd, Handover, LockedXor, Slots};
+
+use crate::error::Result;
+use crate::perf::harness::{Pattern, measure};
+use crate::perf::session::Session;
+use crate::report::Row;
+
+/// Measures all of them.
+///
+/// # Errors
+/// What the system refused; cross-memory attach that is forbidden here is left out.
+pub fn run(session: &mut Session) -> Result<()> {
+    cache_lines(session)?;
+    copies(session)?;
+    kernel(session)
+}
+
+/// The table that RandomAccess and its limit use, in bytes.
+pub const XOR_TABLE: usize = 16 << 20;
+
+fn cache_lines(session: &mut Session) -> Result<()> {
+    let one = Handover::one_line(&session.team)?;
+    time(session, "one line there and back, half", 8, 2.0, one)?;
+    let two = Handover::two_lines(&session.team)?;
+    time(session, "two lines there and back, half", 8, 2.0, two)?;
+    let slots = Slots::new(&session.team)?;
+    rate(
+        session,
+        "64 B slots, one producer, one consumer",
+        1.0,
+        slots,
+    )?;
+    let add = FetchAdd::new(&session.team)?;
+    time(session, "contended fetch-add, each core", 8, 1.0, add)?;
+    let xor = LockedXor::new(&session.team, XOR_TABLE)?;
+    rate(session, "locked xor on a shared table, both", 2.0, xor)
+}
+
+fn copies(session: &mut Session) -> Result<()> {
+    for bytes in [4 << 10, 64 << 10, 1 << 20, 4 << 20] {
+        let hot = Memcpy::hot(&session.team, bytes)?;
+        time(session, "memcpy, hot", bytes as u64, 1.0, hot)?;
+    }
+    let cold = Memcpy::cold(&session.team, 1 << 20)?;
+    time(session, "memcpy, cold", 1 << 20, 1.0, cold)?;
+    if !CrossMemory::is_allowed(&session.team)? {
+        return session.note("cross-memory attach is forbidden here; its rows are left out");
+    }
+    for bytes in [8, 4 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20] {
+        let copy = CrossMemory::new(&session.team, bytes)?;
+        time(session, "cross-memory copy", bytes as u64, 1.0, copy)?;
+    }
+    Ok(())
+}
+
+fn kernel(session: &mut Session) -> Result<()> {
+    let wake = FutexWake::new(&session.team)?;
+    time(session, "futex wake to the other core", 0, 2.0, wake)?;
+    time(
+        session,
+        "futex_wake, nobody waits",
+        0,
+        1.0,
+        FutexNobody::new(),
+    )?;
+    time(session, "system call", 0, 1.0, SystemCall)?;
+    let udp = UdpPingPong::new(&session.team)?;
+    time(session, "UDP loopback, spinning, half", 8, 2.0, udp)
+}
+
+/// A limit whose repetition has `parts` equal parts.
+fn time(
+    session: &mut Session,
+    name: &str,
+    bytes: u64,
+    parts: f64,
+    mut pattern: impl Pattern,
+) -> Result<()> {
+    session.announce(name, bytes);
+    let outcomes = measure(&session.team, session.plan, &mut [&mut pattern])?;
+    session.record(|| {
+        let row = Row::new("limits", name, bytes).timed(&outcomes[0], parts);
+        match bytes {
+            0..64 => row,
+            _ => row.with_bandwidth(bytes),
+        }
+    });
+    Ok(())
+}
+
+/// A limit that is best read as a rate of `each` things a repetition.
+fn rate(session: &mut Session, name: &str, each: f64, mut pattern: impl Pattern) -> Result<()> {
+    session.announce(name, 8);
+    let outcomes = measure(&session.team, session.plan, &mut [&mut pattern])?;
+    session.record(|| {
+        Row::new("limits", name, 8)
+            .timed(&outcomes[0], 1.0)
+            .with_rate(each)
+    });
+    Ok(())
+}

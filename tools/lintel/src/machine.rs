@@ -1,0 +1,77 @@
+//! What machine a measurement ran on.
+
+use std::fs;
+
+use rustix::system::uname;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{During, Error, Result};
+
+/// A machine, as far as it bears on a measurement.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Machine {
+    /// Its name.
+    pub host: String,
+    /// The processor's model.
+    pub cpu: String,
+    /// The kernel's release.
+    pub kernel: String,
+    /// Processors that this process may use.
+    pub processors: usize,
+    /// Cores that the ranks are pinned to, by rank.
+    pub cores: Vec<usize>,
+    /// Whether the kernel gives transparent huge pages (`always`, `madvise`, `never`).
+    pub huge_pages: String,
+}
+
+impl Machine {
+    /// This one, with ranks on `cores`.
+    pub fn here(cores: Vec<usize>) -> Self {
+        let names = uname();
+        Self {
+            host: names.nodename().to_string_lossy().into_owned(),
+            cpu: cpu_model(),
+            kernel: names.release().to_string_lossy().into_owned(),
+            processors: allowed_cores().map_or(1, |cores| cores.len()),
+            cores,
+            huge_pages: huge_pages(),
+        }
+    }
+}
+
+/// The cores that this process may run on, lowest first.
+pub fn allowed_cores() -> Result<Vec<usize>> {
+    let set = sched_getaffinity(None).during("asking for the allowed cores")?;
+    Ok((0..CpuSet::MAX_CPU)
+        .filter(|&core| set.is_set(core))
+        .collect())
+}
+
+/// Keeps this process, and every thread it starts from now on, on `core`.
+pub fn pin(core: usize) -> Result<()> {
+    if core >= CpuSet::MAX_CPU {
+        return Err(Error::Usage(format!("there is no core {core}")));
+    }
+    let mut set = CpuSet::new();
+    set.set(core);
+    sched_setaffinity(None, &set).during(format!("pinning to core {core}"))
+}
+
+fn cpu_model() -> String {
+    let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    info.lines()
+        .find_map(|line| line.strip_prefix("model name")?.split_once(':'))
+        .map_or_else(
+            || "unknown processor".into(),
+            |(_, name)| name.trim().into(),
+        )
+}
+
+fn huge_pages() -> String {
+    let text =
+        fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
+    text.split_once('[')
+        .and_then(|(_, rest)| rest.split_once(']'))
+        .map_or_else(|| "unknown".into(), |(chosen, _)| chosen.into())
+}

@@ -1,0 +1,96 @@
+//! `atomics`: the four atomic calls on one word of 8 B.
+
+use super::baseline::{Baseline, Span};
+use super::harness::{Pattern, measure};
+use super::session::Session;
+use super::station::{Setup, Station};
+use crate::error::Result;
+use crate::portals::{Ack, Counted, Op};
+use crate::report::Row;
+
+/// An atomic one way as a ping-pong; the fetching ones from call to reply, by a
+/// target that polls.
+pub fn run(session: &mut Session) -> Result<()> {
+    let setup = Setup::simple(session, 4096, Counted::Replies);
+    let station = Station::new(session, setup)?;
+    let calls = [
+        ("atomic sum, one way", Call::Atomic),
+        ("fetch-atomic sum", Call::Fetch),
+        ("swap", Call::Swap),
+        ("conditional swap", Call::CompareSwap),
+    ];
+    for (variant, call) in calls {
+        session.announce(variant, 8);
+        let span = call.span();
+        let parts = if span == Span::HalfTrip { 2.0 } else { 1.0 };
+        let mut limit = Baseline::new(session, &station, 8, span)?;
+        let mut pattern = Atomic(&station, call);
+        let patterns: &mut [&mut dyn Pattern] = &mut [limit.pattern(), &mut pattern];
+        let outcomes = measure(&session.team, session.plan, patterns)?;
+        session.record(|| {
+            let row = Row::new("atomics", variant, 8).timed(&outcomes[1], parts);
+            limit.compare(row, &outcomes[1], parts, &outcomes[0])
+        });
+    }
+    session.team.meet()
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Call {
+    Atomic,
+    Fetch,
+    Swap,
+    CompareSwap,
+}
+
+impl Call {
+    fn span(self) -> Span {
+        match self {
+            Self::Atomic => Span::HalfTrip,
+            _ => Span::RoundTrip,
+        }
+    }
+}
+
+struct Atomic<'a>(&'a Station, Call);
+
+impl Atomic<'_> {
+    fn issue(&self) -> Result<()> {
+        let t = self.0.transfer(8);
+        let md = &self.0.md;
+        match self.1 {
+            Call::Atomic => md.atomic(&t, Op::Sum, Ack::None)?,
+            Call::Fetch => md.fetch_atomic(&t, Op::Sum, OLD)?,
+            Call::Swap => md.swap(&t, Op::Swap, OLD, 0)?,
+            Call::CompareSwap => md.swap(&t, Op::CompareSwap, OLD, 0)?,
+        }
+        Ok(())
+    }
+}
+
+impl Pattern for Atomic<'_> {
+    fn lead(&mut self, n: u64) -> Result<()> {
+        for _ in 0..n {
+            self.issue()?;
+            match self.1 {
+                Call::Atomic => self.0.arrivals.next()?,
+                _ => self.0.completions.next()?,
+            }
+        }
+        Ok(())
+    }
+
+    fn follow(&mut self, n: u64) -> Result<()> {
+        if self.1 != Call::Atomic {
+            return self.0.arrivals.take(n);
+        }
+        for _ in 0..n {
+            self.0.arrivals.next()?;
+            self.issue()?;
+        }
+        Ok(())
+    }
+}
+
+/// Where the old value lands in the descriptor.
+const OLD: u64 = 64;

@@ -1,0 +1,68 @@
+//! Which of the machine's limits a size is compared with.
+
+use super::harness::{Outcome, Pattern};
+use super::session::Session;
+use super::station::Station;
+use crate::error::Result;
+use crate::limits::copies::CrossMemory;
+use crate::limits::lines::Handover;
+use crate::report::Row;
+
+/// What part of an exchange is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Span {
+    /// One way.
+    HalfTrip,
+    /// There and back.
+    RoundTrip,
+}
+
+/// The limit for one size: up to [`SMALL`] a cache line handed over, above it a bare
+/// cross-memory copy between the same buffers, where the kernel allows one.
+pub struct Baseline {
+    name: &'static str,
+    parts: f64,
+    pattern: Box<dyn Pattern>,
+}
+
+impl Baseline {
+    /// For messages of `bytes`.
+    pub fn new(session: &Session, station: &Station, bytes: u64, span: Span) -> Result<Self> {
+        let team = &session.team;
+        if bytes > SMALL && CrossMemory::is_allowed(team)? {
+            let bytes = bytes as usize;
+            return Ok(Self {
+                name: "cross-memory copy",
+                parts: 1.0,
+                pattern: Box::new(CrossMemory::between(
+                    team,
+                    &station.source,
+                    &station.landing,
+                    bytes,
+                )?),
+            });
+        }
+        let (name, parts) = match span {
+            Span::HalfTrip => ("one line, one way", 2.0),
+            Span::RoundTrip => ("one line, there and back", 1.0),
+        };
+        Ok(Self {
+            name,
+            parts,
+            pattern: Box::new(Handover::one_line(team)?),
+        })
+    }
+
+    /// To be measured in turns with the benchmark.
+    pub fn pattern(&mut self) -> &mut dyn Pattern {
+        &mut *self.pattern
+    }
+
+    /// Adds this limit to `row`, whose repetition has `parts` parts.
+    pub fn compare(&self, row: Row, own: &Outcome, parts: f64, limit: &Outcome) -> Row {
+        row.against(self.name, (own, parts), (limit, self.parts))
+    }
+}
+
+/// The largest size that is compared with a hand-over, in bytes.
+pub const SMALL: u64 = 4096;

@@ -1,0 +1,155 @@
+//! `delay`: an operation meets a target that computes and makes no call.
+
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::time::{Duration, Instant};
+
+use rustix::time::{ClockId, clock_gettime};
+
+use super::session::Session;
+use super::station::{Setup, Station};
+use crate::error::Result;
+use crate::portals::{Counted, Op};
+use crate::raw::Region;
+use crate::report::Row;
+use crate::stats::Times;
+use crate::team::{Team, WORDS, spin_until};
+
+/// Put, get and fetch-atomic of 8 B: from the call to the acknowledgement or reply,
+/// and to the moment that the target's memory shows the change.
+pub fn run(session: &mut Session) -> Result<()> {
+    let calls = [
+        ("put", Call::Put, Counted::Acks),
+        ("get", Call::Get, Counted::Replies),
+        ("fetch-atomic", Call::Fetch, Counted::Replies),
+    ];
+    for (variant, call, stage) in calls {
+        session.announce(variant, 8);
+        let setup = Setup::simple(session, 4096, stage);
+        let station = Station::new(session, setup)?;
+        let trial = Trial {
+            station: &station,
+            call,
+            flags: session.team.share(4096)?,
+            compute: Duration::from_millis(session.options.compute),
+        };
+        let seen = trial.repeat(&session.team)?;
+        session.record(|| seen.into_row(variant, &trial));
+        session.team.meet()?;
+    }
+    Ok(())
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Call {
+    Put,
+    Get,
+    Fetch,
+}
+
+struct Trial<'a> {
+    station: &'a Station,
+    call: Call,
+    flags: Region,
+    compute: Duration,
+}
+
+#[derive(Default)]
+struct Seen {
+    completed: Vec<f64>,
+    delivered: Vec<f64>,
+    evented: u64,
+}
+
+impl Trial<'_> {
+    fn repeat(&self, team: &Team) -> Result<Seen> {
+        let mut seen = Seen::default();
+        for trial in 1..=TRIALS {
+            let mut words = [0; WORDS];
+            match team.leads() {
+                true => words[..2].copy_from_slice(&self.strike(trial)?),
+                false => words[2..4].copy_from_slice(&self.compute(trial)?),
+            }
+            let all = team.exchange(words)?;
+            let (struck, completed) = (all[0][0], all[0][1]);
+            let (delivered, evented) = (all[1][2], all[1][3]);
+            seen.completed.push(completed as f64);
+            if delivered != 0 {
+                seen.delivered.push(delivered.saturating_sub(struck) as f64);
+            }
+            seen.evented += evented;
+        }
+        Ok(seen)
+    }
+
+    /// The origin: waits until the other side is deep in its computing. When it
+    /// struck, and how long completion took, in ns.
+    fn strike(&self, trial: u64) -> Result<[u64; 2]> {
+        let started = &self.flags.lines()[0].0[0];
+        spin_until(|| started.load(Acquire) == trial)?;
+        // Never the same moment, so that no rhythm of the target hides.
+        let pause = self.compute * u32::try_from(trial % 7 + 2).unwrap_or(2) / 16;
+        let end = Instant::now() + pause;
+        while Instant::now() < end {}
+        self.station.source.words()[0].store(trial, Release);
+        let transfer = self.station.transfer(8);
+        let struck = now_ns();
+        let start = Instant::now();
+        match self.call {
+            Call::Put => {
+                let ack = self.station.completions.ack();
+                self.station.md.put(&transfer, ack)?;
+            }
+            Call::Get => self.station.md.get(&transfer)?,
+            Call::Fetch => self.station.md.fetch_atomic(&transfer, Op::Sum, 64)?,
+        }
+        self.station.completions.next()?;
+        Ok([struck, start.elapsed().as_nanos() as u64])
+    }
+
+    /// The target: computes, looking at its own memory. When that changed, in ns, and
+    /// whether the event was there at the first look afterwards.
+    fn compute(&self, trial: u64) -> Result<[u64; 2]> {
+        let landing = &self.station.landing.words()[0];
+        let before = landing.load(Acquire);
+        let mut delivered = 0;
+        self.flags.lines()[0].0[0].store(trial, Release);
+        let end = Instant::now() + self.compute;
+        while Instant::now() < end {
+            if delivered == 0 && landing.load(Acquire) != before {
+                delivered = now_ns();
+            }
+        }
+        let evented = self.station.arrivals.try_take()?;
+        if !evented {
+            self.station.arrivals.next()?;
+        }
+        Ok([delivered, evented.into()])
+    }
+}
+
+impl Seen {
+    fn into_row(self, variant: &str, trial: &Trial<'_>) -> Row {
+        let mut row = Row::new("delay", variant, 8)
+            .with("computes ms", trial.compute.as_secs_f64() * 1e3)
+            .with(
+                "event waiting %",
+                100.0 * self.evented as f64 / TRIALS as f64,
+            );
+        row.times = Some(Times::of(&self.completed));
+        row.iterations = TRIALS;
+        if self.delivered.is_empty() {
+            return row;
+        }
+        let delivered = Times::of(&self.delivered);
+        row.with("delivered median µs", delivered.median_us)
+            .with("delivered p99 µs", delivered.p99_us)
+    }
+}
+
+/// The monotonic clock, which all processes of a machine share.
+pub fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
+}
+
+const TRIALS: u64 = 100;

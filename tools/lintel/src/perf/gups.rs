@@ -1,0 +1,183 @@
+//! `gups`: HPCC's RandomAccess with Portals atomics: each of two processes xors
+//! random words of a table that both hold a half of.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::harness::{Pattern, measure};
+use super::options::Wait;
+use super::session::Session;
+use super::station::{Setup, Signal, Station};
+use crate::error::{Error, Result};
+use crate::limits::XOR_TABLE;
+use crate::limits::lines::{LockedXor, next_random};
+use crate::portals::{Ack, Counted, Op, Process, Transfer};
+use crate::report::Row;
+use crate::team::{Team, WORDS};
+
+/// Updates a second of both together, then a check of the whole table.
+pub fn run(session: &mut Session) -> Result<()> {
+    session.announce("RandomAccess", 8);
+    let half = XOR_TABLE / 2;
+    let setup = Setup {
+        bytes: half as u64,
+        arrive: Wait::Ct,
+        complete: (Wait::Ct, Counted::Acks),
+        depth: 64,
+        ahead: &[],
+    };
+    let station = Station::new(session, setup)?;
+    let (interface, _) = session.interface()?;
+    let mut access = RandomAccess::new(&session.team, &station, interface.id());
+    access.fill();
+    let mut limit = LockedXor::new(&session.team, XOR_TABLE)?;
+    let patterns: &mut [&mut dyn Pattern] = &mut [&mut limit, &mut access];
+    let outcomes = measure(&session.team, session.plan, patterns)?;
+    let wrong = access.verify(&session.team)?;
+    if wrong > 0 {
+        let words = XOR_TABLE / 8;
+        return Err(Error::Wrong(format!(
+            "{wrong} of {words} table words after RandomAccess"
+        )));
+    }
+    let local = if access.coherent {
+        "own half directly"
+    } else {
+        "own half by Portals"
+    };
+    session.record(|| {
+        let row = Row::new("gups", local, 8)
+            .timed(&outcomes[1], 1.0)
+            .with_rate(2.0)
+            .against(
+                "locked xor, shared table",
+                (&outcomes[1], 1.0),
+                (&outcomes[0], 1.0),
+            );
+        let rate = row.million_per_s.unwrap_or(0.0);
+        row.with("GUPS", rate / 1e3)
+            .with("table MiB", (XOR_TABLE >> 20) as f64)
+            .with("wrong words", wrong as f64)
+    });
+    session.team.meet()
+}
+
+struct RandomAccess<'a> {
+    station: &'a Station,
+    me: Process,
+    rank: u64,
+    half: u64,
+    coherent: bool,
+    random: u64,
+    updates: u64,
+    sent: [u64; 2],
+    team: &'a Team,
+}
+
+impl<'a> RandomAccess<'a> {
+    fn new(team: &'a Team, station: &'a Station, me: Process) -> Self {
+        let rank = team.rank() as u64;
+        Self {
+            station,
+            me,
+            rank,
+            half: station.landing.words().len() as u64,
+            coherent: station.interface.has_coherent_atomics(),
+            random: SEEDS[team.rank()],
+            updates: 0,
+            sent: [0; 2],
+            team,
+        }
+    }
+
+    /// Word i of the whole table holds i.
+    fn fill(&self) {
+        for (i, word) in (self.rank * self.half..).zip(self.station.landing.words()) {
+            word.store(i, Relaxed);
+        }
+    }
+
+    fn update(&mut self, n: u64) -> Result<()> {
+        for _ in 0..n {
+            self.random = next_random(self.random);
+            let place = self.random & (2 * self.half - 1);
+            self.send(place, self.random)?;
+        }
+        self.updates += n;
+        Ok(())
+    }
+
+    fn send(&mut self, place: u64, value: u64) -> Result<()> {
+        let (owner, word) = (place / self.half, place % self.half);
+        if owner == self.rank && self.coherent {
+            self.station.landing.words()[word as usize].fetch_xor(value, Relaxed);
+            return Ok(());
+        }
+        // The descriptor's memory is a ring of operands: one is read when its
+        // message leaves, long before its place comes round again.
+        let slot = self.sent[0] + self.sent[1];
+        let slot = slot % OPERANDS;
+        self.station.source.words()[slot as usize].store(value, Relaxed);
+        let mut transfer = Transfer {
+            local_offset: slot * 8,
+            remote_offset: word * 8,
+            ..self.station.transfer(8)
+        };
+        if owner == self.rank {
+            transfer.target = self.me;
+            transfer.table = self.station.own_table();
+        }
+        self.sent[owner as usize] += 1;
+        Ok(self.station.md.atomic(&transfer, Op::Xor, Ack::None)?)
+    }
+
+    /// Waits until every update of both ranks has been applied here.
+    fn settle(&self) -> Result<()> {
+        let mut words = [0; WORDS];
+        words[..2].copy_from_slice(&self.sent);
+        let all = self.team.exchange(words)?;
+        let expected = all.iter().map(|words| words[self.rank as usize]).sum();
+        if let Signal::Counted(counter, _) = &self.station.arrivals {
+            counter.wait(expected)?;
+        }
+        self.team.meet()
+    }
+
+    /// Does every update once more, which undoes it, and counts the words that
+    /// aren't as filled.
+    fn verify(&mut self, team: &Team) -> Result<u64> {
+        self.settle()?;
+        self.random = SEEDS[team.rank()];
+        let updates = self.updates;
+        self.update(updates)?;
+        self.settle()?;
+        let wrong = (self.rank * self.half..)
+            .zip(self.station.landing.words())
+            .filter(|(i, word)| word.load(Relaxed) != *i)
+            .count();
+        let mut words = [0; WORDS];
+        words[0] = wrong as u64;
+        Ok(team.exchange(words)?.iter().map(|words| words[0]).sum())
+    }
+}
+
+impl Pattern for RandomAccess<'_> {
+    fn lead(&mut self, n: u64) -> Result<()> {
+        self.update(n)?;
+        self.settle()
+    }
+
+    fn follow(&mut self, n: u64) -> Result<()> {
+        self.update(n)?;
+        self.settle()
+    }
+
+    fn fewest(&self) -> u64 {
+        100_000
+    }
+}
+
+/// Operands kept before one is written over; 64 KiB stay in the cache.
+const OPERANDS: u64 = 8192;
+
+/// Two places far apart in the sequence.
+const SEEDS: [u64; 2] = [0x1234_5678_9abc_def1, 0xfedc_ba98_7654_3217];

@@ -1,0 +1,277 @@
+//! `memory` and `startup`: measured in fresh processes, since a process remembers what
+//! it once allocated.
+//!
+//! Rank 0 starts copies of this program under a hidden name; they form a team of their
+//! own and leave their findings in its memory.
+
+use std::fs;
+use std::process::{Child, Command};
+use std::rc::Rc;
+
+use super::delay::now_ns;
+use super::session::Session;
+use crate::error::{During, Error, Result};
+use crate::machine;
+use crate::portals::{Ack, Interface, Match, Process, Report, Transfer};
+use crate::raw::{Region, Ticket};
+use crate::report::Row;
+use crate::stats::Times;
+use crate::team::{Team, WORDS};
+
+/// What a member does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Role {
+    /// Opens an interface and exchanges a first message
+    Startup,
+    /// Opens an interface and lets rank 1 of the team touch it
+    Memory,
+}
+
+/// What the hidden command takes.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct Membership {
+    #[arg(value_enum)]
+    role: Role,
+    pid: u32,
+    fd: u32,
+    rank: usize,
+    size: usize,
+    core: usize,
+}
+
+/// Resident memory of an interface with default limits, then of each peer touched.
+pub fn memory(session: &mut Session) -> Result<()> {
+    let peers = usize::from(session.options.peers);
+    session.announce("memory", 0);
+    let found = on_leader(session, |session| {
+        let found = gather(session, Role::Memory, peers + 1)?;
+        Ok(found[0])
+    })?;
+    session.record(|| {
+        let [bare, open, first, last, ..] = found.map(|kib| kib as f64);
+        let further = (peers.max(2) - 1) as f64;
+        Row::new("memory", "resident", 0)
+            .with("bare process KiB", bare)
+            .with("interface KiB", open - bare)
+            .with("first peer KiB", first - open)
+            .with("each further peer KiB", (last - first) / further)
+            .with("peers", peers as f64)
+    });
+    session.team.meet()
+}
+
+/// From the call of `PtlNIInit` to the event of a first message of 8 B, both processes
+/// starting at once.
+pub fn startup(session: &mut Session) -> Result<()> {
+    session.announce("startup", 8);
+    let mut init = Vec::new();
+    let mut message = Vec::new();
+    for _ in 0..LAUNCHES {
+        let found = on_leader(session, |session| {
+            let found = gather(session, Role::Startup, 2)?;
+            let init = found.iter().map(|words| words[0]).max().unwrap_or(0);
+            let started = found.iter().map(|words| words[1]).min().unwrap_or(0);
+            let mut words = [0; WORDS];
+            words[..2].copy_from_slice(&[init, found[1][2].saturating_sub(started)]);
+            Ok(words)
+        })?;
+        init.push(found[0] as f64);
+        message.push(found[1] as f64);
+    }
+    session.record(|| {
+        let mut row = Row::new("startup", "cold, to the first message's event", 8)
+            .with("PtlNIInit median µs", Times::of(&init).median_us);
+        row.times = Some(Times::of(&message));
+        row.iterations = LAUNCHES;
+        row
+    });
+    session.team.meet()
+}
+
+/// The hidden command: joins the team, does its role, leaves its findings.
+///
+/// # Errors
+/// Whatever went wrong; the starter sees the exit code.
+pub fn serve(membership: Membership) -> Result<()> {
+    machine::pin(membership.core)?;
+    let ticket = Ticket {
+        pid: membership.pid,
+        fd: membership.fd,
+    };
+    // Rank 0 is the starter, which opens no interface.
+    let team = Team::join(ticket, membership.rank, membership.size)?;
+    let words = match membership.role {
+        Role::Startup => first_message(&team)?,
+        Role::Memory => touched(&team)?,
+    };
+    team.exchange(words)?;
+    Ok(())
+}
+
+/// Runs `step` where rank 0 is and tells the rest; the other rank waits.
+fn on_leader(
+    session: &Session,
+    step: impl FnOnce(&Session) -> Result<[u64; WORDS]>,
+) -> Result<[u64; WORDS]> {
+    let words = match session.team.leads() {
+        true => step(session)?,
+        false => [0; WORDS],
+    };
+    session.team.told(words)
+}
+
+/// Starts `count` members and returns what each left.
+fn gather(session: &Session, role: Role, count: usize) -> Result<Vec<[u64; WORDS]>> {
+    let team = Team::found(count + 1)?;
+    let cores = &session.options.cores;
+    let mut children = Vec::new();
+    for rank in 1..=count {
+        let core = cores[(rank - 1) % cores.len()];
+        children.push(start(role, &team, rank, core)?);
+    }
+    let steps = match role {
+        Role::Startup => STARTUP_MEETINGS,
+        Role::Memory => MEMORY_MEETINGS,
+    };
+    for _ in 0..steps {
+        team.exchange([0; WORDS])?;
+    }
+    let found = team.exchange([0; WORDS])?;
+    for mut child in children {
+        let status = child.wait().during("waiting for a member")?;
+        if !status.success() {
+            return Err(Error::Wrong(format!("a member ended with {status}")));
+        }
+    }
+    Ok(found[1..].to_vec())
+}
+
+fn start(role: Role, team: &Team, rank: usize, core: usize) -> Result<Child> {
+    let program = std::env::current_exe().during("finding this program")?;
+    let role = clap::ValueEnum::to_possible_value(&role).expect("no role is hidden");
+    let ticket = team.ticket();
+    let numbers = [
+        ticket.pid as usize,
+        ticket.fd as usize,
+        rank,
+        team.size(),
+        core,
+    ];
+    Command::new(program)
+        .args([super::MEMBER, role.get_name()])
+        .args(numbers.map(|number| number.to_string()))
+        .env_remove("PMI_FD")
+        .env_remove("PMI_RANK")
+        .env_remove("PMI_SIZE")
+        .spawn()
+        .during("starting a member")
+}
+
+/// An interface and a table for an entry that takes anything; fields are dropped in
+/// this order.
+struct Receiver {
+    interface: Interface,
+    table: crate::portals::Table,
+    queue: crate::portals::Queue,
+    memory: Rc<Region>,
+}
+
+impl Receiver {
+    fn open(interface: Interface) -> Result<Self> {
+        let queue = interface.queue(64)?;
+        let table = interface.table_any(Some(&queue))?;
+        let memory = Rc::new(Region::private(4096).during("allocating")?);
+        Ok(Self {
+            interface,
+            queue,
+            table,
+            memory,
+        })
+    }
+
+    fn address(&self) -> [u64; WORDS] {
+        let id = self.interface.id();
+        let mut words = [0; WORDS];
+        words[..3].copy_from_slice(&[id.nid.into(), id.pid.into(), self.table.index().into()]);
+        words
+    }
+
+    fn accept(&self) -> Result<crate::portals::Entry> {
+        let any = Match {
+            ignore: u64::MAX,
+            ..Match::default()
+        };
+        Ok(self.interface.append(&self.table, &self.memory, any)?)
+    }
+
+    fn put_to(&self, words: [u64; WORDS]) -> Result<()> {
+        let md = self.interface.bind(&self.memory, Report::default())?;
+        let transfer = Transfer {
+            target: Process {
+                nid: words[0] as u32,
+                pid: words[1] as u32,
+            },
+            table: words[2] as u32,
+            length: 8,
+            ..Transfer::default()
+        };
+        Ok(md.put(&transfer, Ack::None)?)
+    }
+}
+
+/// Nanoseconds in `PtlNIInit`, when it began, and when the first message's event was
+/// seen, which only the first member does.
+fn first_message(team: &Team) -> Result<[u64; WORDS]> {
+    team.exchange([0; WORDS])?;
+    let began = now_ns();
+    let interface = Interface::open_default()?;
+    let opened = now_ns();
+    let receiver = Receiver::open(interface)?;
+    let _entry = receiver.accept()?;
+    let all = team.exchange(receiver.address())?;
+    let mut words = [0; WORDS];
+    words[..2].copy_from_slice(&[opened - began, began]);
+    if team.rank() == 1 {
+        receiver.put_to(all[2])?;
+    } else {
+        receiver.queue.spin()?;
+        words[2] = now_ns();
+    }
+    team.exchange([0; WORDS])?;
+    Ok(words)
+}
+
+/// Resident KiB of the first member before and after opening an interface, after
+/// touching one peer, and after touching all.
+fn touched(team: &Team) -> Result<[u64; WORDS]> {
+    let mut words = [0; WORDS];
+    words[0] = resident_kib()?;
+    let interface = Interface::open_default()?;
+    words[1] = resident_kib()?;
+    let receiver = Receiver::open(interface)?;
+    let _entry = receiver.accept()?;
+    let all = team.exchange(receiver.address())?;
+    if team.rank() == 1 {
+        for (i, &peer) in all[2..].iter().enumerate() {
+            receiver.put_to(peer)?;
+            words[if i == 0 { 2 } else { 3 }] = resident_kib()?;
+        }
+    } else {
+        receiver.queue.wait()?;
+    }
+    team.exchange([0; WORDS])?;
+    Ok(words)
+}
+
+fn resident_kib() -> Result<u64> {
+    let text = fs::read_to_string("/proc/self/smaps_rollup").during("reading resident memory")?;
+    text.lines()
+        .find_map(|line| line.strip_prefix("Rss:")?.trim().strip_suffix(" kB"))
+        .and_then(|kib| kib.trim().parse().ok())
+        .ok_or_else(|| Error::Wrong("the kernel reports no resident memory".into()))
+}
+
+const LAUNCHES: u64 = 15;
+/// Exchanges of a member before it leaves its findings.
+const STARTUP_MEETINGS: u32 = 3;
+const MEMORY_MEETINGS: u32 = 2;

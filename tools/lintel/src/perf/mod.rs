@@ -1,0 +1,213 @@
+//! `lintel perf`: Portals measured beside the machine's own limits.
+//!
+//! ```text
+//!   lintel perf ──launches── rank 0 ─┬─ Session ── one module a benchmark
+//!                            rank 1 ─┘      └── harness: turns, batches, ratios
+//! ```
+//!
+//! Without `PMI_FD` it starts two copies of itself; with it, it is one of them, and
+//! `yod -n 2 lintel perf` or `mpiexec -n 2 lintel perf` works as well.
+
+mod atomics;
+mod baseline;
+mod delay;
+mod depth;
+mod gups;
+pub mod harness;
+mod idle;
+pub mod members;
+mod netpipe;
+mod options;
+mod overlap;
+mod pingpong;
+pub mod session;
+mod station;
+mod stream;
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use lintel_pmi::client::Client;
+
+pub use options::{Benchmark, Options, Wait};
+
+use crate::error::{During, Error, Result};
+use crate::limits;
+use crate::machine::{self, Machine};
+use crate::raw::Ticket;
+use crate::report::Report;
+use crate::team::Team;
+use session::Session;
+
+/// The hidden command by which measurements start fresh processes.
+pub const MEMBER: &str = "perf-member";
+
+/// What a benchmark's times are; the title of its table.
+pub fn describe(benchmark: &str) -> &str {
+    match benchmark {
+        "limits" => "limits: what the machine itself can do",
+        "put" => "put: ping-pong over persistent descriptors, half a round trip",
+        "get" => "get: from the call to the reply, target polling",
+        "bidirectional" => "bidirectional: both put at once, until own send and the other's put",
+        "bandwidth" => "bandwidth: streams, time of one message",
+        "rate" => "rate: streams of 8 B puts, time of one message",
+        "atomics" => "atomics: one 8 B word; one way, or from the call to the reply",
+        "netpipe" => "netpipe: many sizes and offsets",
+        "gups" => "gups: RandomAccess by Portals atomics, time of one rank's update",
+        "depth" => "depth: half round trip of a put behind other match entries",
+        "overlap" => "overlap: transfer and computing at once",
+        "delay" => "delay: the target computes and makes no call; until acknowledgement or reply",
+        "memory" => "memory: resident, default limits",
+        "startup" => "startup: fresh processes, from PtlNIInit to the first message's event",
+        "idle" => "idle: processor time of the busier process",
+        other => other,
+    }
+}
+
+/// Runs the command, in the launching process or in a rank.
+///
+/// # Errors
+/// What the system, the launcher or Portals refused.
+pub fn run(options: Options) -> Result<ExitCode> {
+    let options = complete(options)?;
+    let client = Client::from_env()
+        .map_err(|error| Error::Usage(format!("the launcher's environment: {error}")))?;
+    match client {
+        None => launch(),
+        Some(client) => rank(client, options).map(|()| ExitCode::SUCCESS),
+    }
+}
+
+/// Fills in what depends on the machine.
+fn complete(mut options: Options) -> Result<Options> {
+    if options.cores.is_empty() {
+        let allowed = machine::allowed_cores()?;
+        options.cores = allowed.iter().copied().cycle().take(2).collect();
+    }
+    match options.cores.len() {
+        2 => Ok(options),
+        n => Err(Error::Usage(format!("--cores takes two cores, not {n}"))),
+    }
+}
+
+/// Starts two copies of this program with these arguments.
+fn launch() -> Result<ExitCode> {
+    let program = std::env::current_exe().during("finding this program")?;
+    let mut job = yod::Job::new(RANKS, program);
+    job.args = std::env::args_os().skip(1).collect();
+    job.env.extend(session::terminal_hint());
+    let outcome =
+        yod::run(&job).map_err(|error| Error::Usage(format!("starting two ranks: {error}")))?;
+    Ok(ExitCode::from(outcome.exit_code()))
+}
+
+/// One of the two.
+fn rank(mut client: Client, options: Options) -> Result<()> {
+    if client.size() != RANKS {
+        return Err(Error::Usage(format!(
+            "lintel perf runs as two ranks, not {}",
+            client.size()
+        )));
+    }
+    let cores = options.cores.clone();
+    machine::pin(cores[client.rank()])?;
+    let started = SystemTime::now();
+    let team = form_team(&mut client).map_err(|error| Error::Usage(error.to_string()))?;
+    let selected = options.selected();
+    let mut session = Session::new(team, options.clone(), selected.len() as u64);
+    for benchmark in selected {
+        one(&mut session, benchmark)?;
+        session.advance();
+    }
+    let leads = session.team.leads();
+    let rows = session.into_rows();
+    if leads {
+        let report = Report {
+            schema: 1,
+            lintel: env!("CARGO_PKG_VERSION").into(),
+            started: started
+                .duration_since(UNIX_EPOCH)
+                .map_or(0, |since| since.as_secs()),
+            command: std::env::args().collect(),
+            options: serde_json::to_value(&options).expect("options are plain data"),
+            machine: Machine::here(cores),
+            environment: environment(),
+            rows,
+        };
+        deliver(&report, &options)?;
+    }
+    client
+        .finalize()
+        .map_err(|error| Error::Usage(format!("leaving the launcher: {error}")))
+}
+
+fn one(session: &mut Session, benchmark: Benchmark) -> Result<()> {
+    match benchmark {
+        Benchmark::All | Benchmark::Every => Ok(()),
+        Benchmark::Limits => limits::run(session),
+        Benchmark::Put => pingpong::put(session),
+        Benchmark::Get => pingpong::get(session),
+        Benchmark::Bidirectional => pingpong::bidirectional(session),
+        Benchmark::Bandwidth => stream::bandwidth(session),
+        Benchmark::Rate => stream::rate(session),
+        Benchmark::Atomics => atomics::run(session),
+        Benchmark::Netpipe => netpipe::run(session),
+        Benchmark::Gups => gups::run(session),
+        Benchmark::Depth => depth::run(session),
+        Benchmark::Overlap => overlap::run(session),
+        Benchmark::Delay => delay::run(session),
+        Benchmark::Memory => members::memory(session),
+        Benchmark::Startup => members::startup(session),
+        Benchmark::Idle => idle::run(session),
+    }
+}
+
+/// Rank 0's memory, found through the launcher's key-value store.
+fn form_team(client: &mut Client) -> std::result::Result<Team, Box<dyn std::error::Error>> {
+    let (rank, size) = (client.rank(), client.size());
+    let founded = match rank {
+        0 => Some(Team::found(size)?),
+        _ => None,
+    };
+    if let Some(team) = &founded {
+        let ticket = team.ticket();
+        client.put(TICKET, &format!("{}:{}", ticket.pid, ticket.fd))?;
+    }
+    client.barrier()?;
+    if let Some(team) = founded {
+        return Ok(team);
+    }
+    let text = client.get(TICKET)?.ok_or("rank 0 published no ticket")?;
+    let (pid, fd) = text.split_once(':').ok_or("rank 0's ticket is garbled")?;
+    let ticket = Ticket {
+        pid: pid.parse()?,
+        fd: fd.parse()?,
+    };
+    Ok(Team::join(ticket, rank, size)?)
+}
+
+fn deliver(report: &Report, options: &Options) -> Result<()> {
+    if let Some(place) = &options.json {
+        report.write_json(place)?;
+    }
+    if let Some(place) = &options.csv {
+        report.write_csv(place)?;
+    }
+    let taken = |place: &Option<String>| place.as_deref() == Some("-");
+    if !taken(&options.json) && !taken(&options.csv) {
+        print!("{}", report.tables());
+    }
+    Ok(())
+}
+
+/// The variables that change what Portals does.
+fn environment() -> BTreeMap<String, String> {
+    std::env::vars()
+        .filter(|(name, _)| name.starts_with("PTL_") || name.starts_with("LINTEL_"))
+        .filter(|(name, _)| name != session::TERMINAL_HINT)
+        .collect()
+}
+
+const RANKS: usize = 2;
+const TICKET: &str = "lintel-perf-team";

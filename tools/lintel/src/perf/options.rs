@@ -1,0 +1,240 @@
+//! What `lintel perf` may be told.
+
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+use super::harness::Plan;
+
+/// What to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Benchmark {
+    /// put, get, bandwidth, rate, atomics: a first look
+    All,
+    /// Every benchmark below
+    Every,
+    /// What the machine itself can do, without Portals
+    Limits,
+    /// Ping-pong of puts over persistent descriptors, half a round trip
+    Put,
+    /// Gets, a whole round trip
+    Get,
+    /// Puts in both directions at once
+    Bidirectional,
+    /// Streams of puts and gets
+    Bandwidth,
+    /// Streams of 8 B puts
+    Rate,
+    /// Atomic, fetch-atomic, swap and conditional swap of 8 B
+    Atomics,
+    /// Many sizes, each a little less and a little more; offsets; streaming
+    Netpipe,
+    /// RandomAccess: remote xor of random words
+    Gups,
+    /// Latency behind long match lists
+    Depth,
+    /// Transfer hidden behind computing, at either side
+    Overlap,
+    /// Delivery to a target that computes and makes no call
+    Delay,
+    /// Resident memory of an interface, and of each peer
+    Memory,
+    /// From PtlNIInit to the first message, in fresh processes
+    Startup,
+    /// Processor time of a process that only holds an interface open
+    Idle,
+}
+
+impl Benchmark {
+    /// Its name on the command line and in reports.
+    pub fn name(self) -> String {
+        let value = self.to_possible_value().expect("no benchmark is hidden");
+        value.get_name().to_owned()
+    }
+}
+
+/// How a process waits for what it expects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Wait {
+    /// PtlEQGet, again and again
+    Eq,
+    /// PtlEQWait
+    Eqwait,
+    /// PtlCTWait
+    Ct,
+}
+
+impl Wait {
+    /// Its name on the command line and in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Eq => "PtlEQGet",
+            Self::Eqwait => "PtlEQWait",
+            Self::Ct => "PtlCTWait",
+        }
+    }
+}
+
+/// Options of `lintel perf`; each is written into the report.
+#[derive(Clone, Debug, Args, Serialize)]
+pub struct Options {
+    /// What to measure
+    #[arg(value_enum, value_name = "BENCHMARK", default_value = "all")]
+    pub benchmarks: Vec<Benchmark>,
+
+    /// Message sizes in bytes; K and M stand for KiB and MiB
+    #[arg(long, value_delimiter = ',', value_parser = parse_size, value_name = "BYTES,…",
+          default_value = "0,1,8,64,256,1K,4K,16K,64K,256K,1M,4M")]
+    pub sizes: Vec<u64>,
+
+    /// How to wait for messages
+    #[arg(long, value_enum, default_value = "eq")]
+    pub wait: Wait,
+
+    /// Time spent on one point, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 200)]
+    pub time: u64,
+
+    /// Turns that a benchmark and its limit take on one point
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
+    pub rounds: u32,
+
+    /// Cores to pin the two processes to [default: the first two allowed]
+    #[arg(long, value_delimiter = ',', value_name = "A,B")]
+    pub cores: Vec<usize>,
+
+    /// Messages in flight when streaming 8 B puts
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..))]
+    pub window: u64,
+
+    /// netpipe: how far around each size to look, in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 3)]
+    pub perturbation: u64,
+
+    /// netpipe: offsets of the data in its page
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "BYTES,…",
+        default_value = "0,1"
+    )]
+    pub offsets: Vec<u64>,
+
+    /// depth: entries ahead of the one that matches
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "N,…",
+        default_value = "1,10,100,1000,10000"
+    )]
+    pub depths: Vec<usize>,
+
+    /// delay: how long the target computes, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 10)]
+    pub compute: u64,
+
+    /// memory: peers to touch
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub peers: u16,
+
+    /// Write the report as JSON, with all that is needed to repeat it; - is standard output
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<String>,
+
+    /// Write the rows as comma-separated values; - is standard output
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<String>,
+}
+
+impl Options {
+    /// How long and how often to measure one point.
+    pub fn plan(&self) -> Plan {
+        Plan {
+            rounds: self.rounds,
+            time: Duration::from_millis(self.time),
+        }
+    }
+
+    /// The largest message size, at least 8.
+    pub fn largest(&self) -> u64 {
+        self.sizes.iter().copied().max().unwrap_or(0).max(8)
+    }
+
+    /// What to run, in order, with the collective words taken apart.
+    pub fn selected(&self) -> Vec<Benchmark> {
+        let mut all = Vec::new();
+        for &benchmark in &self.benchmarks {
+            match benchmark {
+                Benchmark::All => all.extend(FIRST_LOOK),
+                Benchmark::Every => all.extend(EVERY),
+                one => all.push(one),
+            }
+        }
+        all
+    }
+}
+
+const FIRST_LOOK: [Benchmark; 5] = [
+    Benchmark::Put,
+    Benchmark::Get,
+    Benchmark::Bandwidth,
+    Benchmark::Rate,
+    Benchmark::Atomics,
+];
+
+const EVERY: [Benchmark; 15] = [
+    Benchmark::Limits,
+    Benchmark::Put,
+    Benchmark::Get,
+    Benchmark::Bidirectional,
+    Benchmark::Bandwidth,
+    Benchmark::Rate,
+    Benchmark::Atomics,
+    Benchmark::Netpipe,
+    Benchmark::Gups,
+    Benchmark::Depth,
+    Benchmark::Overlap,
+    Benchmark::Delay,
+    Benchmark::Memory,
+    Benchmark::Startup,
+    Benchmark::Idle,
+];
+
+fn parse_size(text: &str) -> Result<u64, String> {
+    let upper = text.to_ascii_uppercase();
+    let (digits, unit) = match upper.strip_suffix(['K', 'M']) {
+        Some(digits) if upper.ends_with('K') => (digits, 1 << 10),
+        Some(digits) => (digits, 1 << 20),
+        None => (upper.as_str(), 1),
+    };
+    let refusal = || format!("'{text}' is no size such as 8, 64K or 4M, at most 1024M");
+    let number: u64 = digits.parse().map_err(|_| refusal())?;
+    let bytes = number.checked_mul(unit).ok_or_else(refusal)?;
+    match bytes {
+        0..=LARGEST_SIZE => Ok(bytes),
+        _ => Err(refusal()),
+    }
+}
+
+const LARGEST_SIZE: u64 = 1 << 30;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_take_binary_units() {
+        let sizes = ["0", "8", "64k", "4M"].map(|text| parse_size(text).expect("a size"));
+        assert_eq!(sizes, [0, 8, 64 << 10, 4 << 20]);
+    }
+
+    #[test]
+    fn senseless_sizes_are_refused() {
+        for text in ["", "K", "-1", "8 KiB", "99999999999999999999", "2048M"] {
+            assert!(parse_size(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! `overlap`: how much of a transfer hides behind computing, at either side.
+//!
+//! Three patterns take turns: the transfer alone, the computing alone, and both. If T
+//! and C are the first two times and B the third, the overlap is
+//! (T + C − B) / min(T, C).
+
+use std::hint::black_box;
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::time::Instant;
+
+use super::harness::{Pattern, measure};
+use super::session::Session;
+use super::station::{Setup, Station};
+use crate::error::Result;
+use crate::portals::Counted;
+use crate::raw::Region;
+use crate::report::Row;
+use crate::team::{Team, WORDS, spin_until};
+
+/// 64 KiB and 4 MiB, the origin computing, then the target.
+pub fn run(session: &mut Session) -> Result<()> {
+    for side in [Side::Origin, Side::Target] {
+        for bytes in [64 << 10, 4 << 20] {
+            point(session, side, bytes)?;
+        }
+    }
+    Ok(())
+}
+
+fn point(session: &mut Session, side: Side, bytes: u64) -> Result<()> {
+    session.announce(side.name(), bytes);
+    let setup = Setup::simple(session, bytes, Counted::Acks);
+    let station = Station::new(session, setup)?;
+    let flags = session.team.share(4096)?;
+    let exchange = |moves, rounds| Exchange {
+        station: &station,
+        team_leads: session.team.leads(),
+        flags: &flags,
+        bytes,
+        side,
+        moves,
+        rounds,
+    };
+    let mut transfer = exchange(true, 0);
+    let alone = measure(&session.team, session.plan, &mut [&mut transfer])?;
+    let length = alone.first().filter(|_| session.team.leads());
+    let rounds = rounds_for(&session.team, length.map(|o| o.times(1.0).median_us))?;
+    let mut compute = exchange(false, rounds);
+    let mut both = exchange(true, rounds);
+    let patterns: &mut [&mut dyn Pattern] = &mut [&mut transfer, &mut compute, &mut both];
+    let outcomes = measure(&session.team, session.plan, patterns)?;
+    session.record(|| {
+        let [t, c, b] = [0, 1, 2].map(|i| outcomes[i].times(1.0).median_us);
+        let percent = 100.0 * (t + c - b) / t.min(c);
+        Row::new("overlap", side.name(), bytes)
+            .timed(&outcomes[2], 1.0)
+            .with("transfer µs", t)
+            .with("computing µs", c)
+            .with("overlap %", percent.clamp(0.0, 100.0))
+    });
+    session.team.meet()
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Origin,
+    Target,
+}
+
+impl Side {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Origin => "origin computes",
+            Self::Target => "target computes",
+        }
+    }
+}
+
+/// One put and its acknowledgement, one stretch of computing, or both at once; over
+/// when both sides are through.
+struct Exchange<'a> {
+    station: &'a Station,
+    team_leads: bool,
+    flags: &'a Region,
+    bytes: u64,
+    side: Side,
+    moves: bool,
+    rounds: u64,
+}
+
+impl Exchange<'_> {
+    fn compute(&self) {
+        let mine = (self.side == Side::Origin) == self.team_leads;
+        if mine {
+            compute(self.rounds);
+        }
+    }
+
+    /// The two ranks meet: rank 0 raises line 0, rank 1 line 1.
+    fn tell(&self) {
+        let own = usize::from(!self.team_leads);
+        let word = &self.flags.lines()[2 * own].0[0];
+        word.store(word.load(Acquire) + 1, Release);
+    }
+
+    fn heed(&self) -> Result<()> {
+        let (own, other) = if self.team_leads { (0, 2) } else { (2, 0) };
+        let lines = self.flags.lines();
+        let heard = &lines[own].0[1];
+        let next = heard.load(Acquire) + 1;
+        heard.store(next, Release);
+        spin_until(|| lines[other].0[0].load(Acquire) >= next)
+    }
+}
+
+impl Pattern for Exchange<'_> {
+    fn lead(&mut self, n: u64) -> Result<()> {
+        let transfer = self.station.transfer(self.bytes);
+        for _ in 0..n {
+            self.tell();
+            if self.moves {
+                self.station
+                    .md
+                    .put(&transfer, self.station.completions.ack())?;
+            }
+            self.compute();
+            if self.moves {
+                self.station.completions.next()?;
+            }
+            self.heed()?;
+        }
+        Ok(())
+    }
+
+    fn follow(&mut self, n: u64) -> Result<()> {
+        for _ in 0..n {
+            self.heed()?;
+            self.compute();
+            if self.moves {
+                self.station.arrivals.next()?;
+            }
+            self.tell();
+        }
+        Ok(())
+    }
+}
+
+/// Arithmetic in registers: it takes time and touches no memory.
+fn compute(rounds: u64) {
+    let mut value = 1_u64;
+    for i in 0..rounds {
+        value = black_box(value.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(i));
+    }
+    black_box(value);
+}
+
+/// How many rounds take `us`, known to rank 0, told to all.
+fn rounds_for(team: &Team, us: Option<f64>) -> Result<u64> {
+    let mut words = [0; WORDS];
+    if let Some(us) = us {
+        compute(PROBE);
+        let start = Instant::now();
+        compute(PROBE);
+        let each = start.elapsed().as_nanos() as f64 / PROBE as f64;
+        words[0] = (us * 1e3 / each).ceil() as u64;
+    }
+    Ok(team.told(words)?[0])
+}
+
+const PROBE: u64 = 1 << 20;

@@ -1,0 +1,130 @@
+//! One run of `lintel perf` in one of its processes.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::IsTerminal;
+
+use console::Term;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::harness::Plan;
+use super::options::Options;
+use crate::error::Result;
+use crate::portals::{Interface, Process};
+use crate::report::{Row, table_size};
+use crate::team::{Team, WORDS};
+
+/// What every benchmark needs, and where its rows go.
+pub struct Session {
+    /// The processes.
+    pub team: Team,
+    /// How long to measure.
+    pub plan: Plan,
+    /// What was asked for.
+    pub options: Options,
+    rows: Vec<Row>,
+    open: Option<(Interface, Process)>,
+    progress: ProgressBar,
+}
+
+impl Session {
+    /// A session without rows that has `steps` benchmarks before it.
+    pub fn new(team: Team, options: Options, steps: u64) -> Self {
+        let progress = match team.leads() {
+            true => ProgressBar::with_draw_target(Some(steps), target()),
+            false => ProgressBar::hidden(),
+        };
+        let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {elapsed} {msg}");
+        progress.set_style(style.expect("the template is sound"));
+        Self {
+            team,
+            plan: options.plan(),
+            options,
+            rows: Vec::new(),
+            open: None,
+            progress,
+        }
+    }
+
+    /// This process's interface and the other one's id; opened on first use, so that
+    /// limits are measured without it.
+    pub fn interface(&mut self) -> Result<(Interface, Process)> {
+        if let Some(open) = &self.open {
+            return Ok(open.clone());
+        }
+        let interface = Interface::open(ENTRIES)?;
+        let mut words = [0; WORDS];
+        words[0] = interface.id().nid.into();
+        words[1] = interface.id().pid.into();
+        let words = self.team.swap(words)?;
+        let peer = Process {
+            nid: words[0] as u32,
+            pid: words[1] as u32,
+        };
+        Ok(self.open.insert((interface, peer)).clone())
+    }
+
+    /// Keeps a row, in the process that has one.
+    pub fn record(&mut self, row: impl FnOnce() -> Row) {
+        if self.team.leads() {
+            self.rows.push(row());
+        }
+    }
+
+    /// Shows what is being measured. Only between measurements: nothing draws while
+    /// the watch runs.
+    pub fn announce(&self, what: &str, bytes: u64) {
+        self.progress
+            .set_message(format!("{what}, {}", table_size(bytes)));
+        self.progress.tick();
+    }
+
+    /// One benchmark is over.
+    pub fn advance(&self) {
+        self.progress.inc(1);
+    }
+
+    /// Tells the person something that the rows don't.
+    pub fn note(&self, text: &str) -> Result<()> {
+        if self.team.leads() {
+            self.progress.suspend(|| eprintln!("lintel: {text}"));
+        }
+        Ok(())
+    }
+
+    /// Ends the session and gives its rows.
+    pub fn into_rows(self) -> Vec<Row> {
+        self.progress.finish_and_clear();
+        self.rows
+    }
+}
+
+/// Tells the ranks, whose standard error is the launcher's pipe, that a person is
+/// watching a terminal.
+pub fn terminal_hint() -> Option<(OsString, OsString)> {
+    std::io::stderr()
+        .is_terminal()
+        .then(|| (TERMINAL_HINT.into(), "1".into()))
+}
+
+/// Standard error, or the terminal behind the launcher, or nothing.
+fn target() -> ProgressDrawTarget {
+    if std::env::var_os(TERMINAL_HINT).is_none() {
+        return ProgressDrawTarget::stderr();
+    }
+    let open = || File::options().read(true).write(true).open("/dev/tty");
+    match (open(), open()) {
+        (Ok(input), Ok(output)) => {
+            ProgressDrawTarget::term(Term::read_write_pair(input, output), DRAWS_PER_SECOND)
+        }
+        _ => ProgressDrawTarget::hidden(),
+    }
+}
+
+/// The variable of [`terminal_hint`].
+pub const TERMINAL_HINT: &str = "LINTEL_PERF_TERMINAL";
+
+const DRAWS_PER_SECOND: u8 = 5;
+
+/// Match entries that `depth` needs, and some.
+const ENTRIES: i32 = 1 << 16;

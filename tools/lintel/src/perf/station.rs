@@ -1,0 +1,234 @@
+//! One side of a benchmark as PortalPerf has it: a persistent descriptor to send
+//! from, one persistent match entry to receive in.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use super::options::Wait;
+use super::session::Session;
+use crate::error::{During, Result};
+use crate::portals::{
+    Ack, Counted, Counter, Entry, Interface, Match, Md, Queue, Report, Table, Transfer,
+};
+use crate::raw::Region;
+use crate::team::WORDS;
+
+/// Descriptors, memory and signals of one side. Fields are dropped in this order.
+pub struct Station {
+    /// Sends from `source`; gets and fetches land there too.
+    pub md: Md,
+    /// What stands before the entry that matches.
+    _ahead: Vec<Entry>,
+    _entry: Entry,
+    table: Table,
+    /// Messages that arrived here.
+    pub arrivals: Signal,
+    /// Operations of this side that are complete.
+    pub completions: Signal,
+    /// Memory of the descriptor.
+    pub source: Rc<Region>,
+    /// Memory of the entry.
+    pub landing: Rc<Region>,
+    /// Names the other side's entry.
+    pub to_peer: Transfer,
+    /// Keeps everything above alive.
+    pub interface: Interface,
+}
+
+/// How a [`Station`] is to be set up.
+#[derive(Clone, Copy)]
+pub struct Setup<'a> {
+    /// Bytes of each buffer.
+    pub bytes: u64,
+    /// How arrivals are waited for.
+    pub arrive: Wait,
+    /// How own operations are waited for, and which stage of them.
+    pub complete: (Wait, Counted),
+    /// Events that may wait in a queue.
+    pub depth: u64,
+    /// Entries ahead of the one that matches, in order: bits and ignore bits.
+    pub ahead: &'a [(u64, u64)],
+}
+
+impl Setup<'_> {
+    /// For messages of up to `bytes`, waiting as told, for one stage of an operation.
+    pub fn simple(session: &Session, bytes: u64, stage: Counted) -> Self {
+        let wait = session.options.wait;
+        Self {
+            bytes,
+            arrive: wait,
+            complete: (wait, stage),
+            depth: 64,
+            ahead: &[],
+        }
+    }
+}
+
+impl Station {
+    /// Sets up both sides; when it returns, each may send to the other.
+    ///
+    /// # Errors
+    /// What Portals or the system refused.
+    pub fn new(session: &mut Session, setup: Setup<'_>) -> Result<Self> {
+        let (interface, peer) = session.interface()?;
+        let memory = || Region::private(setup.bytes as usize).during("allocating");
+        let (source, landing) = (Rc::new(memory()?), Rc::new(memory()?));
+        let arrivals = Signal::new(&interface, setup.arrive, setup.depth)?;
+        let completions = Signal::new(&interface, setup.complete.0, setup.depth)?;
+        let table = interface.table_any(arrivals.queue())?;
+        let ahead = ahead(&interface, &table, setup.ahead)?;
+        let entry = interface.append(
+            &table,
+            &landing,
+            Match {
+                bits: BITS,
+                counter: arrivals.counter(),
+                silent: arrivals.queue().is_none(),
+                ..Match::default()
+            },
+        )?;
+        let md = interface.bind(
+            &source,
+            Report {
+                queue: completions.queue(),
+                counter: completions.counter(),
+                count: setup.complete.1,
+                quiet_send: setup.complete.1 != Counted::Sends,
+            },
+        )?;
+        let mut words = [0; WORDS];
+        words[0] = table.index().into();
+        let to_peer = Transfer {
+            target: peer,
+            table: session.team.swap(words)?[0] as u32,
+            bits: BITS,
+            ..Transfer::default()
+        };
+        Ok(Self {
+            md,
+            _ahead: ahead,
+            _entry: entry,
+            table,
+            arrivals,
+            completions,
+            source,
+            landing,
+            to_peer,
+            interface,
+        })
+    }
+
+    /// This side's portal table index, for operations on itself.
+    pub fn own_table(&self) -> u32 {
+        self.table.index()
+    }
+
+    /// A transfer of `length` bytes to the other side's entry.
+    pub fn transfer(&self, length: u64) -> Transfer {
+        Transfer {
+            length,
+            ..self.to_peer
+        }
+    }
+}
+
+fn ahead(interface: &Interface, table: &Table, bits: &[(u64, u64)]) -> Result<Vec<Entry>> {
+    if bits.is_empty() {
+        return Ok(Vec::new());
+    }
+    let memory = Rc::new(Region::private(64).during("allocating")?);
+    let entry = |&(bits, ignore): &(u64, u64)| {
+        let silent = Match {
+            bits,
+            ignore,
+            silent: true,
+            ..Match::default()
+        };
+        Ok(interface.append(table, &memory, silent)?)
+    };
+    bits.iter().map(entry).collect()
+}
+
+/// Something awaited again and again, in one of the ways that Portals offers.
+pub enum Signal {
+    /// `PtlCTWait` for one more than before.
+    Counted(Counter, Cell<u64>),
+    /// `PtlEQGet` until there is an event.
+    Polled(Queue),
+    /// `PtlEQWait`.
+    Slept(Queue),
+}
+
+impl Signal {
+    /// With a queue of `depth` events, where there is one.
+    pub fn new(interface: &Interface, wait: Wait, depth: u64) -> Result<Self> {
+        Ok(match wait {
+            Wait::Ct => Self::Counted(interface.counter()?, Cell::new(0)),
+            Wait::Eq => Self::Polled(interface.queue(depth)?),
+            Wait::Eqwait => Self::Slept(interface.queue(depth)?),
+        })
+    }
+
+    /// Waits for the next one.
+    #[inline]
+    pub fn next(&self) -> Result<()> {
+        match self {
+            Self::Polled(queue) => queue.spin().map(drop)?,
+            Self::Slept(queue) => queue.wait().map(drop)?,
+            Self::Counted(counter, seen) => {
+                seen.set(seen.get() + 1);
+                counter.wait(seen.get())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for the next `n`.
+    #[inline]
+    pub fn take(&self, n: u64) -> Result<()> {
+        match self {
+            Self::Counted(counter, seen) => {
+                seen.set(seen.get() + n);
+                Ok(counter.wait(seen.get())?)
+            }
+            _ => (0..n).try_for_each(|_| self.next()),
+        }
+    }
+
+    /// Takes the next one if it is there already, and says so.
+    pub fn try_take(&self) -> Result<bool> {
+        match self {
+            Self::Polled(queue) | Self::Slept(queue) => Ok(queue.try_next()?.is_some()),
+            Self::Counted(counter, seen) => {
+                let there = counter.get()?.success > seen.get();
+                seen.set(seen.get() + u64::from(there));
+                Ok(there)
+            }
+        }
+    }
+
+    /// A counting acknowledgement for a counter, a full one for a queue.
+    pub fn ack(&self) -> Ack {
+        match self {
+            Self::Counted(..) => Ack::Count,
+            _ => Ack::Full,
+        }
+    }
+
+    fn queue(&self) -> Option<&Queue> {
+        match self {
+            Self::Counted(..) => None,
+            Self::Polled(queue) | Self::Slept(queue) => Some(queue),
+        }
+    }
+
+    fn counter(&self) -> Option<&Counter> {
+        match self {
+            Self::Counted(counter, _) => Some(counter),
+            _ => None,
+        }
+    }
+}
+
+/// Match bits of every benchmark's own entry: none of `depth`'s others has them.
+pub const BITS: u64 = 0x11e7_e100_0000_0001;

@@ -1,0 +1,202 @@
+//! `bandwidth` and `rate`: many operations in flight.
+
+use std::cell::Cell;
+use std::sync::atomic::Ordering::{Acquire, Release};
+
+use super::baseline::{Baseline, Span};
+use super::harness::{Pattern, measure};
+use super::options::Wait;
+use super::session::Session;
+use super::station::{Setup, Signal, Station};
+use crate::error::Result;
+use crate::limits::lines::Slots;
+use crate::portals::{Ack, Counted, Transfer};
+use crate::raw::Region;
+use crate::report::Row;
+use crate::team::{Team, spin_until};
+
+/// Streams of puts, then of gets, of each size.
+pub fn bandwidth(session: &mut Session) -> Result<()> {
+    for (variant, way, stage) in [
+        ("put", Way::Put(End::Acked), Counted::Acks),
+        ("get", Way::Get, Counted::Replies),
+    ] {
+        let setup = counting(session.options.largest(), stage);
+        let station = Station::new(session, setup)?;
+        let sizes = session.options.sizes.clone();
+        for bytes in sizes.into_iter().filter(|&bytes| bytes >= 64) {
+            session.announce(&format!("bandwidth, {variant}"), bytes);
+            let mut limit = Baseline::new(session, &station, bytes, Span::HalfTrip)?;
+            let window = window_for(bytes);
+            let transfer = station.transfer(bytes);
+            let mut stream = Stream::new(&session.team, &station, transfer, window, way)?;
+            let patterns: &mut [&mut dyn Pattern] = &mut [limit.pattern(), &mut stream];
+            let outcomes = measure(&session.team, session.plan, patterns)?;
+            session.record(|| {
+                let row = Row::new("bandwidth", variant, bytes)
+                    .timed(&outcomes[1], 1.0)
+                    .with_bandwidth(bytes)
+                    .with("in flight", window as f64);
+                limit.compare(row, &outcomes[1], 1.0, &outcomes[0])
+            });
+        }
+        session.team.meet()?;
+    }
+    Ok(())
+}
+
+/// Streams of 8 B puts, told apart by who says that they arrived.
+pub fn rate(session: &mut Session) -> Result<()> {
+    let window = session.options.window;
+    let forms = [
+        ("counted at the target", Wait::Ct, End::Arrived),
+        ("counted acknowledgements", Wait::Ct, End::Acked),
+        ("events at the target", Wait::Eq, End::Acked),
+    ];
+    for (variant, arrive, end) in forms {
+        session.announce("rate", 8);
+        let mut setup = counting(4096, Counted::Acks);
+        setup.arrive = arrive;
+        setup.depth = 2 * window;
+        let station = Station::new(session, setup)?;
+        let way = Way::Put(end);
+        let transfer = station.transfer(8);
+        let mut stream = Stream::new(&session.team, &station, transfer, window, way)?;
+        let mut slots = Slots::new(&session.team)?;
+        let patterns: &mut [&mut dyn Pattern] = &mut [&mut slots, &mut stream];
+        let outcomes = measure(&session.team, session.plan, patterns)?;
+        session.record(|| {
+            Row::new("rate", variant, 8)
+                .timed(&outcomes[1], 1.0)
+                .with_rate(1.0)
+                .with("in flight", window as f64)
+                .against("64 B slots", (&outcomes[1], 1.0), (&outcomes[0], 1.0))
+        });
+        session.team.meet()?;
+    }
+    Ok(())
+}
+
+/// Counting events at both ends, as streams use them.
+pub fn counting<'a>(bytes: u64, stage: Counted) -> Setup<'a> {
+    Setup {
+        bytes,
+        arrive: Wait::Ct,
+        complete: (Wait::Ct, stage),
+        depth: 64,
+        ahead: &[],
+    }
+}
+
+/// Messages in flight that keep about 4 MiB moving.
+pub fn window_for(bytes: u64) -> u64 {
+    ((4 << 20) / bytes.max(1)).clamp(4, 256)
+}
+
+/// Which way the bytes of a stream go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// From rank 0 to rank 1.
+    Put(End),
+    /// From rank 1 to rank 0.
+    Get,
+}
+
+/// Who tells rank 0 that a stream of puts is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Counting acknowledgements; they also keep the window.
+    Acked,
+    /// Rank 1, outside Portals, when its counter says so. The window is the
+    /// library's own.
+    Arrived,
+}
+
+/// Up to `window` operations of rank 0 in flight.
+pub struct Stream<'a> {
+    station: &'a Station,
+    transfer: Transfer,
+    window: u64,
+    way: Way,
+    done: Region,
+    batches: u64,
+    issued: Cell<u64>,
+    completed: Cell<u64>,
+}
+
+impl<'a> Stream<'a> {
+    /// Whose station counts at rank 0's end.
+    pub fn new(
+        team: &Team,
+        station: &'a Station,
+        transfer: Transfer,
+        window: u64,
+        way: Way,
+    ) -> Result<Self> {
+        let issued = match &station.completions {
+            Signal::Counted(counter, _) => counter.get()?.success,
+            _ => 0,
+        };
+        Ok(Self {
+            station,
+            transfer,
+            window,
+            way,
+            done: team.share(4096)?,
+            batches: 0,
+            issued: Cell::new(issued),
+            completed: Cell::new(issued),
+        })
+    }
+
+    fn issue(&self) -> Result<()> {
+        match self.way {
+            Way::Put(End::Acked) => self.station.md.put(&self.transfer, Ack::Count)?,
+            Way::Put(End::Arrived) => return Ok(self.station.md.put(&self.transfer, Ack::None)?),
+            Way::Get => self.station.md.get(&self.transfer)?,
+        }
+        self.issued.set(self.issued.get() + 1);
+        Ok(())
+    }
+
+    /// With the window full, waits until half of it is complete.
+    fn make_room(&self) -> Result<()> {
+        if self.issued.get() - self.completed.get() < self.window {
+            return Ok(());
+        }
+        self.complete(self.issued.get() - self.window / 2)
+    }
+
+    fn complete(&self, count: u64) -> Result<()> {
+        if let Signal::Counted(counter, _) = &self.station.completions {
+            counter.wait(count)?;
+        }
+        self.completed.set(count);
+        Ok(())
+    }
+}
+
+impl Pattern for Stream<'_> {
+    fn lead(&mut self, n: u64) -> Result<()> {
+        for _ in 0..n {
+            self.make_room()?;
+            self.issue()?;
+        }
+        self.batches += 1;
+        if self.way == Way::Put(End::Arrived) {
+            return spin_until(|| self.done.words()[0].load(Acquire) == self.batches);
+        }
+        self.complete(self.issued.get())
+    }
+
+    fn follow(&mut self, n: u64) -> Result<()> {
+        self.station.arrivals.take(n)?;
+        self.batches += 1;
+        self.done.words()[0].store(self.batches, Release);
+        Ok(())
+    }
+
+    fn fewest(&self) -> u64 {
+        2 * self.window
+    }
+}

@@ -1,0 +1,261 @@
+//! One line chart as SVG: title, axes with units, lines, and a legend below.
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use super::axis::Axis;
+pub use super::axis::Scale;
+use crate::error::{Error, Result};
+
+/// How a series is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stroke {
+    /// A line with a mark at each point.
+    Plain,
+    /// A thin line without marks, for hundreds of points.
+    Fine,
+    /// Dashed and grey, told apart by number.
+    Limit(usize),
+}
+
+/// A line of a chart.
+#[derive(Clone, Debug)]
+pub struct Series {
+    label: String,
+    stroke: Stroke,
+    points: Vec<(f64, f64)>,
+}
+
+impl Series {
+    /// Through `points`, by their x.
+    pub fn new(label: &str, stroke: Stroke, mut points: Vec<(f64, f64)>) -> Self {
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        Self {
+            label: label.into(),
+            stroke,
+            points,
+        }
+    }
+}
+
+/// A chart before it is drawn.
+#[derive(Clone, Debug)]
+pub struct Figure {
+    title: String,
+    subtitle: String,
+    x: (String, Scale),
+    y: (String, Scale),
+    series: Vec<Series>,
+}
+
+impl Figure {
+    /// Without lines.
+    pub fn new(title: &str, x: (&str, Scale), y: (&str, Scale)) -> Self {
+        Self {
+            title: title.into(),
+            subtitle: String::new(),
+            x: (x.0.into(), x.1),
+            y: (y.0.into(), y.1),
+            series: Vec::new(),
+        }
+    }
+
+    /// Over message size.
+    pub fn over_size(title: &str, y: &str, scale: Scale) -> Self {
+        Self::new(title, ("message size (bytes)", Scale::Sizes), (y, scale))
+    }
+
+    /// Adds a line, if it has points.
+    pub fn add(&mut self, series: Series) {
+        if !series.points.is_empty() {
+            self.series.push(series);
+        }
+    }
+
+    /// With a line of small print under its title.
+    pub fn below(mut self, subtitle: &str) -> Self {
+        self.subtitle = subtitle.into();
+        self
+    }
+
+    /// Whether there is anything measured to draw.
+    pub fn has_points(&self) -> bool {
+        let measured = |series: &Series| !matches!(series.stroke, Stroke::Limit(_));
+        self.series.iter().any(measured)
+    }
+
+    /// The least and the greatest x.
+    pub fn span(&self) -> Option<(f64, f64)> {
+        let xs = self
+            .series
+            .iter()
+            .flat_map(|s| s.points.iter().map(|p| p.0));
+        xs.fold(None, |span, x| match span {
+            None => Some((x, x)),
+            Some((low, high)) => Some((f64::min(low, x), f64::max(high, x))),
+        })
+    }
+}
+
+/// Draws `figure`.
+///
+/// # Errors
+/// What the drawing library refused.
+pub fn draw(figure: &Figure) -> Result<String> {
+    let refuse = |what: &dyn std::fmt::Display| Error::Wrong(format!("drawing: {what}"));
+    let legend = LEGEND_ROW * figure.series.len().div_ceil(2) as u32 + 16;
+    let size = (WIDTH, HEIGHT + legend);
+    let mut svg = String::new();
+    {
+        let root = SVGBackend::with_string(&mut svg, size).into_drawing_area();
+        root.fill(&WHITE).map_err(|error| refuse(&error))?;
+        let (top, rest) = root.split_vertically(TITLE);
+        let (plot, below) = rest.split_vertically(HEIGHT - TITLE);
+        draw_title(&top, figure).map_err(|error| refuse(&error))?;
+        draw_plot(&plot, figure).map_err(|error| refuse(&error))?;
+        draw_legend(&below, figure).map_err(|error| refuse(&error))?;
+        root.present().map_err(|error| refuse(&error))?;
+    }
+    Ok(svg)
+}
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Drawn = std::result::Result<(), Box<dyn std::error::Error>>;
+type Plot<'a, 'b> = ChartContext<'b, SVGBackend<'a>, Cartesian2d<Axis, Axis>>;
+
+fn draw_title(area: &Area<'_>, figure: &Figure) -> Drawn {
+    let title = font(24).style(FontStyle::Bold).color(&INK);
+    let small = font(15).color(&QUIET);
+    area.draw_text(&figure.title, &title, (LEFT, 14))?;
+    area.draw_text(&figure.subtitle, &small, (LEFT, 46))?;
+    Ok(())
+}
+
+fn draw_plot(area: &Area<'_>, figure: &Figure) -> Drawn {
+    let points = || figure.series.iter().flat_map(|s| s.points.iter());
+    let x = Axis::new(figure.x.1, points().map(|p| p.0));
+    let y = Axis::new(figure.y.1, points().map(|p| p.1));
+    let mut chart = ChartBuilder::on(area)
+        .margin_right(28)
+        .margin_top(4)
+        .x_label_area_size(58)
+        .y_label_area_size(LEFT)
+        .build_cartesian_2d(x.clone(), y.clone())?;
+    chart
+        .configure_mesh()
+        .light_line_style(TRANSPARENT)
+        .bold_line_style(GRID)
+        .axis_style(QUIET)
+        .x_labels(x.ticks.len())
+        .y_labels(y.ticks.len())
+        .x_desc(figure.x.0.as_str())
+        .y_desc(figure.y.0.as_str())
+        .label_style(font(16).color(&INK))
+        .axis_desc_style(font(17).color(&INK))
+        .draw()?;
+    for (look, series) in looks(figure) {
+        let points: Vec<_> = series
+            .points
+            .iter()
+            .map(|&(px, py)| (x.place(px), y.place(py)))
+            .collect();
+        draw_series(&mut chart, look, points)?;
+    }
+    Ok(())
+}
+
+fn draw_series(chart: &mut Plot<'_, '_>, look: Look, points: Vec<(f64, f64)>) -> Drawn {
+    if let Some((dash, gap)) = look.dash {
+        let line = DashedLineSeries::new(points, dash, gap, look.line);
+        chart.draw_series(line)?;
+        return Ok(());
+    }
+    chart.draw_series(LineSeries::new(points.clone(), look.line))?;
+    if look.marks {
+        let mark = |point| Circle::new(point, 4, look.line.color.filled());
+        chart.draw_series(points.into_iter().map(mark))?;
+    }
+    Ok(())
+}
+
+fn draw_legend(area: &Area<'_>, figure: &Figure) -> Drawn {
+    let middle = Pos::new(HPos::Left, VPos::Center);
+    let text = font(16).color(&INK).pos(middle);
+    let rows = figure.series.len().div_ceil(2);
+    for (i, (look, series)) in looks(figure).into_iter().enumerate() {
+        let x = LEFT + (i / rows) as i32 * (WIDTH as i32 - LEFT) / 2;
+        let y = 12 + (i % rows) as i32 * LEGEND_ROW as i32;
+        let sample = [(x, y), (x + 40, y)];
+        match look.dash {
+            Some((dash, gap)) => {
+                for from in (x..x + 40).step_by((dash + gap) as usize) {
+                    let dash = [(from, y), ((from + dash as i32).min(x + 40), y)];
+                    area.draw(&PathElement::new(dash, look.line))?;
+                }
+            }
+            None => area.draw(&PathElement::new(sample, look.line))?,
+        }
+        if look.marks {
+            area.draw(&Circle::new((x + 20, y), 4, look.line.color.filled()))?;
+        }
+        area.draw_text(&series.label, &text, (x + 50, y))?;
+    }
+    Ok(())
+}
+
+/// What a line looks like in the plot and in the legend.
+#[derive(Clone, Copy)]
+struct Look {
+    line: ShapeStyle,
+    dash: Option<(u32, u32)>,
+    marks: bool,
+}
+
+fn looks(figure: &Figure) -> Vec<(Look, &Series)> {
+    let mut colours = COLOURS.iter().cycle();
+    let mut look = |series: &Series| match series.stroke {
+        Stroke::Limit(number) => Look {
+            line: QUIET.stroke_width(2),
+            dash: Some(DASHES[number % DASHES.len()]),
+            marks: false,
+        },
+        stroke => Look {
+            line: colours
+                .next()
+                .expect("an endless cycle")
+                .stroke_width(if stroke == Stroke::Fine { 2 } else { 3 }),
+            dash: None,
+            marks: stroke == Stroke::Plain,
+        },
+    };
+    figure.series.iter().map(|s| (look(s), s)).collect()
+}
+
+fn font(size: u32) -> FontDesc<'static> {
+    ("sans-serif", size).into_font()
+}
+
+const WIDTH: u32 = 960;
+/// Of title and plot, without the legend.
+const HEIGHT: u32 = 620;
+const TITLE: u32 = 76;
+const LEFT: i32 = 84;
+const LEGEND_ROW: u32 = 26;
+
+const INK: RGBColor = RGBColor(34, 34, 34);
+const QUIET: RGBColor = RGBColor(105, 105, 105);
+const GRID: RGBColor = RGBColor(225, 225, 225);
+
+/// Okabe and Ito's colours, which colour-blind readers tell apart.
+const COLOURS: [RGBColor; 7] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(230, 159, 0),
+    RGBColor(86, 180, 233),
+    RGBColor(0, 0, 0),
+];
+
+const DASHES: [(u32, u32); 2] = [(9, 5), (3, 4)];

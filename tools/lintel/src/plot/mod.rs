@@ -1,0 +1,45 @@
+//! `lintel plot`: figures of what `lintel perf --json` wrote.
+//!
+//! [`figures`] decides what is shown, [`chart`] draws it as SVG, [`png`] turns that
+//! into pixels with a font that is carried along: no font or library of the system is
+//! needed.
+
+mod axis;
+mod chart;
+mod figures;
+mod png;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::error::{During, Error, Result};
+use crate::report::Report;
+
+/// Draws every figure for which `file` has rows into `directory`, as SVG and PNG, and
+/// returns the files written.
+///
+/// # Errors
+/// A file that isn't a report, a report without anything to draw, a directory that
+/// can't be written.
+pub fn run(file: &Path, directory: &Path) -> Result<Vec<PathBuf>> {
+    let report = Report::read(file)?;
+    let figures = figures::of(&report);
+    if figures.is_empty() {
+        return Err(Error::Usage(format!(
+            "{} has no rows that make a figure",
+            file.display()
+        )));
+    }
+    fs::create_dir_all(directory).during(format!("making {}", directory.display()))?;
+    let mut written = Vec::new();
+    for (name, figure) in figures {
+        let svg = chart::draw(&figure)?;
+        let pixels = png::render(&svg)?;
+        for (ending, bytes) in [("svg", svg.as_bytes()), ("png", &pixels)] {
+            let path = directory.join(format!("{name}.{ending}"));
+            fs::write(&path, bytes).during(format!("writing {}", path.display()))?;
+            written.push(path);
+        }
+    }
+    Ok(written)
+}

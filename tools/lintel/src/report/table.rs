@@ -1,0 +1,179 @@
+//! Rows as tables for people: one table a benchmark, only columns that say something.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use super::{Report, Row};
+
+/// All tables, each under its title, after a line about the machine.
+pub fn tables(report: &Report) -> String {
+    let machine = &report.machine;
+    let mut out = format!(
+        "lintel {} on {} ({}, Linux {}), cores {}\n",
+        report.lintel,
+        machine.host,
+        machine.cpu,
+        machine.kernel,
+        join(&machine.cores),
+    );
+    let mut rows = report.rows.as_slice();
+    while let Some(first) = rows.first() {
+        let end = rows.iter().position(|row| row.benchmark != first.benchmark);
+        let (group, rest) = rows.split_at(end.unwrap_or(rows.len()));
+        out.push('\n');
+        out.push_str(&table(group));
+        rows = rest;
+    }
+    out
+}
+
+/// `0 B`, `64 B`, `4 KiB`, `1 MiB`, `12345 B`.
+pub fn size(bytes: u64) -> String {
+    match bytes {
+        0 => "0 B".into(),
+        b if b % (1 << 20) == 0 => format!("{} MiB", b >> 20),
+        b if b % (1 << 10) == 0 => format!("{} KiB", b >> 10),
+        b => format!("{b} B"),
+    }
+}
+
+fn table(rows: &[Row]) -> String {
+    let columns = columns(rows);
+    let mut lines = vec![columns.iter().map(|c| c.title.clone()).collect::<Vec<_>>()];
+    for row in rows {
+        lines.push(columns.iter().map(|c| (c.cell)(row)).collect());
+    }
+    let widths: Vec<usize> = (0..columns.len())
+        .map(|i| {
+            lines
+                .iter()
+                .map(|l| l[i].chars().count())
+                .max()
+                .unwrap_or(0)
+        })
+        .collect();
+    let mut out = format!("{}\n", crate::perf::describe(&rows[0].benchmark));
+    for line in lines {
+        let mut text = String::new();
+        for ((cell, width), column) in line.iter().zip(&widths).zip(&columns) {
+            let _ = match column.left {
+                true => write!(text, "  {cell:<width$}"),
+                false => write!(text, "  {cell:>width$}"),
+            };
+        }
+        out.push_str(text.trim_end());
+        out.push('\n');
+    }
+    out
+}
+
+struct Column {
+    title: String,
+    left: bool,
+    cell: Box<dyn Fn(&Row) -> String>,
+}
+
+fn columns(rows: &[Row]) -> Vec<Column> {
+    let mut all = vec![left("", |row| row.variant.clone())];
+    all.push(right("size", |row| size(row.bytes)));
+    all.push(right("median µs", |row| {
+        time(row.times.map(|t| t.median_us))
+    }));
+    all.push(right("min µs", |row| time(row.times.map(|t| t.min_us))));
+    all.push(right("mean µs", |row| time(row.times.map(|t| t.mean_us))));
+    all.push(right("p99 µs", |row| time(row.times.map(|t| t.p99_us))));
+    all.push(right("GB/s", |row| fixed(row.gb_per_s, 2)));
+    all.push(right("M msg/s", |row| fixed(row.million_per_s, 2)));
+    let names: BTreeSet<String> = rows
+        .iter()
+        .flat_map(|r| r.figures.keys().cloned())
+        .collect();
+    for name in names {
+        let key = name.clone();
+        all.push(right(&name, move |row| {
+            figure(row.figures.get(&key).copied())
+        }));
+    }
+    all.push(right("limit µs", |row| {
+        time(row.limit.as_ref().map(|limit| limit.median_us))
+    }));
+    all.push(right("× limit", |row| {
+        fixed(row.limit.as_ref().map(|limit| limit.ratio), 2)
+    }));
+    all.push(left("limit is", |row| {
+        row.limit
+            .as_ref()
+            .map(|l| l.name.clone())
+            .unwrap_or_default()
+    }));
+    all.push(right("iterations", |row| match row.iterations {
+        0 => String::new(),
+        n => n.to_string(),
+    }));
+    all.retain(|column| {
+        rows.iter()
+            .any(|row| !matches!((column.cell)(row).as_str(), "" | "0 B"))
+    });
+    all
+}
+
+fn left(title: &str, cell: impl Fn(&Row) -> String + 'static) -> Column {
+    column(title, true, cell)
+}
+
+fn right(title: &str, cell: impl Fn(&Row) -> String + 'static) -> Column {
+    column(title, false, cell)
+}
+
+fn column(title: &str, left: bool, cell: impl Fn(&Row) -> String + 'static) -> Column {
+    Column {
+        title: title.into(),
+        left,
+        cell: Box::new(cell),
+    }
+}
+
+fn time(us: Option<f64>) -> String {
+    match us {
+        None => String::new(),
+        Some(us) if us >= 1000.0 => format!("{us:.0}"),
+        Some(us) if us >= 100.0 => format!("{us:.1}"),
+        Some(us) if us >= 10.0 => format!("{us:.2}"),
+        Some(us) => format!("{us:.3}"),
+    }
+}
+
+fn fixed(value: Option<f64>, digits: usize) -> String {
+    value.map(|v| format!("{v:.digits$}")).unwrap_or_default()
+}
+
+fn figure(value: Option<f64>) -> String {
+    match value {
+        None => String::new(),
+        Some(v) if v.fract() == 0.0 => format!("{v:.0}"),
+        Some(v) if v.abs() < 1.0 => format!("{v:.4}"),
+        Some(v) => format!("{v:.2}"),
+    }
+}
+
+fn join(cores: &[usize]) -> String {
+    let cores: Vec<String> = cores.iter().map(usize::to_string).collect();
+    cores.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_written_in_binary_units() {
+        let texts: Vec<String> = [0, 64, 4096, 4 << 20, 4097].map(size).into();
+        assert_eq!(texts, ["0 B", "64 B", "4 KiB", "4 MiB", "4097 B"]);
+    }
+
+    #[test]
+    fn columns_without_a_value_are_left_out() {
+        let text = table(&[Row::new("put", "eq", 8)]);
+        assert!(text.contains("size") && !text.contains("GB/s"), "{text}");
+    }
+}

@@ -1,0 +1,167 @@
+//! The processes of one measurement: who they are, and how they meet without
+//! Portals, so that meeting costs the measured path nothing.
+//!
+//! Rank 0 makes one page of shared memory; the others find it by its [`Ticket`],
+//! passed on by the launcher's key-value store. Each rank writes one line of it.
+
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::time::{Duration, Instant};
+
+use crate::error::{During, Error, Result};
+use crate::raw::{Region, Ticket};
+
+/// A process among those of a measurement.
+pub struct Team {
+    rank: usize,
+    size: usize,
+    meetings: std::cell::Cell<u64>,
+    shared: Region,
+}
+
+/// As many words as a rank can hand to the others at once.
+pub const WORDS: usize = 7;
+
+impl Team {
+    /// Rank 0's side: makes the memory that the others join.
+    pub fn found(size: usize) -> Result<Self> {
+        let shared = Region::shared(size * 64).during("making shared memory")?;
+        Ok(Self::over(shared, 0, size))
+    }
+
+    /// The other ranks' side.
+    pub fn join(ticket: Ticket, rank: usize, size: usize) -> Result<Self> {
+        let shared = Region::open(ticket).during("joining rank 0's shared memory")?;
+        Ok(Self::over(shared, rank, size))
+    }
+
+    /// What [`Team::join`] needs.
+    pub fn ticket(&self) -> Ticket {
+        self.shared.ticket().expect("the team's memory is shared")
+    }
+
+    /// This process's number.
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// How many processes there are.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Whether this process times and reports.
+    pub fn leads(&self) -> bool {
+        self.rank == 0
+    }
+
+    /// Returns when every rank has called it as often.
+    ///
+    /// What a rank wrote to shared memory before is visible to all after.
+    pub fn meet(&self) -> Result<()> {
+        let meeting = self.meetings.get() + 1;
+        self.meetings.set(meeting);
+        let lines = self.shared.lines();
+        lines[self.rank].0[0].store(meeting, Release);
+        for line in &lines[..self.size] {
+            spin_until(|| line.0[0].load(Acquire) >= meeting)?;
+        }
+        Ok(())
+    }
+
+    /// Hands `words` to every rank and returns those of all, by rank.
+    pub fn exchange(&self, words: [u64; WORDS]) -> Result<Vec<[u64; WORDS]>> {
+        let lines = self.shared.lines();
+        for (slot, word) in lines[self.rank].0[1..].iter().zip(words) {
+            slot.store(word, Release);
+        }
+        self.meet()?;
+        let all = lines[..self.size]
+            .iter()
+            .map(|line| std::array::from_fn(|i| line.0[i + 1].load(Acquire)))
+            .collect();
+        self.meet()?;
+        Ok(all)
+    }
+
+    /// The leader's words, in every rank.
+    pub fn told(&self, words: [u64; WORDS]) -> Result<[u64; WORDS]> {
+        Ok(self.exchange(words)?[0])
+    }
+
+    /// The words of the other one of two.
+    pub fn swap(&self, words: [u64; WORDS]) -> Result<[u64; WORDS]> {
+        let other = 1 - self.rank;
+        Ok(self.exchange(words)?[other])
+    }
+
+    /// Shared memory of at least `length` bytes, the same for all.
+    pub fn share(&self, length: usize) -> Result<Region> {
+        let made = match self.leads() {
+            true => Some(Region::shared(length).during("making shared memory")?),
+            false => None,
+        };
+        let mut words = [0; WORDS];
+        if let Some(ticket) = made.as_ref().and_then(Region::ticket) {
+            words[0] = ticket.pid.into();
+            words[1] = ticket.fd.into();
+        }
+        let words = self.told(words)?;
+        let region = match made {
+            Some(region) => region,
+            None => Region::open(Ticket {
+                pid: words[0] as u32,
+                fd: words[1] as u32,
+            })
+            .during("opening shared memory")?,
+        };
+        self.meet()?;
+        Ok(region)
+    }
+
+    fn over(shared: Region, rank: usize, size: usize) -> Self {
+        Self {
+            rank,
+            size,
+            meetings: std::cell::Cell::new(0),
+            shared,
+        }
+    }
+}
+
+/// Spins until `done`, at most [`PATIENCE`]; without a pause instruction, whose
+/// length would show in a hand-over.
+pub fn spin_until(mut done: impl FnMut() -> bool) -> Result<()> {
+    let mut deadline = None;
+    loop {
+        for _ in 0..LOOKS_PER_CLOCK {
+            if done() {
+                return Ok(());
+            }
+        }
+        match deadline {
+            None => deadline = Some(Instant::now() + PATIENCE),
+            Some(deadline) if Instant::now() > deadline => return Err(Error::PeerStalled),
+            Some(_) => std::thread::yield_now(),
+        }
+    }
+}
+
+const LOOKS_PER_CLOCK: u32 = 1 << 14;
+const PATIENCE: Duration = Duration::from_secs(180);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_ranks_swap_their_words() {
+        let first = Team::found(2).expect("memory");
+        let ticket = first.ticket();
+        let other = std::thread::spawn(move || {
+            let second = Team::join(ticket, 1, 2).expect("joins");
+            second.swap([2; WORDS]).expect("meets")
+        });
+        assert_eq!(first.swap([1; WORDS]).expect("meets"), [2; WORDS]);
+        assert_eq!(other.join().expect("ends"), [1; WORDS]);
+    }
+}
