@@ -1,6 +1,5 @@
 //! Compiles `tests/c/*.c` as a user would, and starts them with yod.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -44,15 +43,25 @@ pub fn run(tree: &Tree, only: Option<&str>, report: &mut Report) {
         }
     }
     if only.is_none() {
-        report.check("C: the example of README.md", || {
-            readme_example(tree, &dist)
-        });
+        examples(tree, &dist, report);
+    }
+}
+
+/// What README.md and the packaging promise.
+fn examples(tree: &Tree, dist: &Path, report: &mut Report) {
+    report.check("C: the example of README.md", || readme_example(tree, dist));
+    if shell::find_program("cmake").is_some() {
+        report.check("C: a CMake project", || cmake_project(tree, dist));
     }
 }
 
 fn compile_and_start(tree: &Tree, dist: &Path, source: &Path, link: Link) -> Outcome {
     let program = compile(tree, dist, source, link)?;
-    start(dist, &program)
+    let mut yod = yod(dist, &program);
+    if matches!(link, Link::Loaded) {
+        yod.env("LD_LIBRARY_PATH", dist.join("lib"));
+    }
+    shell::run_within(&mut yod, LIMIT)
 }
 
 fn compile(tree: &Tree, dist: &Path, source: &Path, link: Link) -> Result<PathBuf, String> {
@@ -102,39 +111,67 @@ fn pkg_config(dist: &Path, words: &[&str]) -> Result<Vec<String>, String> {
     Ok(flags.split_whitespace().map(String::from).collect())
 }
 
-fn start(dist: &Path, program: &Path) -> Outcome {
+/// Two ranks of a program, which finds the library by the run path that
+/// pkg-config gave it.
+fn yod(dist: &Path, program: &Path) -> Command {
     let mut yod = Command::new(dist.join("bin/yod"));
     yod.args(["-n", "2"])
         .arg(program)
-        .env("LD_LIBRARY_PATH", dist.join("lib"));
-    shell::run_within(&mut yod, LIMIT)
+        .env_remove("LD_LIBRARY_PATH");
+    yod
 }
 
 /// The program that README.md shows does what README.md says.
 fn readme_example(tree: &Tree, dist: &Path) -> Outcome {
+    let source = readme_source(tree, &tree.target.join("c-tests"))?;
+    greets(dist, &compile(tree, dist, &source, Link::Shared)?)
+}
+
+fn readme_source(tree: &Tree, folder: &Path) -> Result<PathBuf, String> {
     let text = shell::read(&tree.path("README.md"))?;
     let body = text
         .split_once("```c\n")
         .and_then(|(_, rest)| rest.split_once("```"))
         .ok_or("README.md shows no C program")?
         .0;
-    let folder = tree.target.join("c-tests");
-    std::fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
+    std::fs::create_dir_all(folder).map_err(|e| e.to_string())?;
     let source = folder.join("hello.c");
     std::fs::write(&source, body).map_err(|e| e.to_string())?;
-    let program = compile(tree, dist, &source, Link::Shared)?;
-    let env: HashMap<&str, PathBuf> = HashMap::from([("LD_LIBRARY_PATH", dist.join("lib"))]);
-    let said = shell::output(
-        Command::new(dist.join("bin/yod"))
-            .args(["-n", "2"])
-            .arg(program)
-            .envs(env),
-    )?;
+    Ok(source)
+}
+
+fn greets(dist: &Path, program: &Path) -> Outcome {
+    let said = shell::output(&mut yod(dist, program))?;
     match said.matches("hello, portals").count() {
         2 => Ok(()),
         _ => Err(format!("two ranks should have greeted: {said:?}")),
     }
 }
+
+/// The same program, built by a project that uses CMake.
+fn cmake_project(tree: &Tree, dist: &Path) -> Outcome {
+    let folder = tree.fresh_folder("c-tests/cmake")?;
+    readme_source(tree, &folder)?;
+    std::fs::write(folder.join("CMakeLists.txt"), CMAKE_PROJECT).map_err(|e| e.to_string())?;
+    let prefix = format!("-DCMAKE_PREFIX_PATH={}", dist.display());
+    let cmake = |words: &[&str]| {
+        shell::output(Command::new("cmake").args(words).current_dir(&folder)).map(drop)
+    };
+    cmake(&["-S", ".", "-B", "build", &prefix])?;
+    cmake(&["--build", "build"])?;
+    greets(dist, &folder.join("build/shared"))?;
+    greets(dist, &folder.join("build/static"))
+}
+
+const CMAKE_PROJECT: &str = "\
+cmake_minimum_required(VERSION 3.13)
+project(hello C)
+find_package(portals4 4.3 REQUIRED)
+add_executable(shared hello.c)
+target_link_libraries(shared PRIVATE portals4::portals4)
+add_executable(static hello.c)
+target_link_libraries(static PRIVATE portals4::portals4_static)
+";
 
 fn stem(source: &Path) -> String {
     let stem = source.file_stem().unwrap_or_default();

@@ -41,18 +41,19 @@ fn measure(dist: &Path, out: &Path, length: Length) -> Outcome {
     let lintel = dist.join("bin/lintel");
     let json = out.join("perf.json");
     let mut perf = Command::new(&lintel);
-    perf.args(["perf", "demo", "--json"]).arg(&json);
+    perf.args(["perf", "put", "get", "bandwidth", "rate", "atomics"]);
     if length == Length::Smoke {
-        perf.arg("--quick");
+        perf.args(["--time", "20", "--rounds", "3", "--sizes", "8,4K,1M"]);
     }
-    shell::run_within(&mut perf, LIMIT)?;
-    shell::run(
+    shell::run_within(perf.arg("--json").arg(&json), LIMIT)?;
+    shell::output(
         Command::new(&lintel)
             .arg("plot")
             .arg(&json)
             .arg("--out")
             .arg(out),
     )
+    .map(drop)
 }
 
 fn plots(out: &Path) -> Vec<PathBuf> {
