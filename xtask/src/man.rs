@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::process::Command;
 
 use crate::report::Outcome;
 use crate::shell::{self, Tree};
@@ -67,6 +68,26 @@ pub fn check(tree: &Tree) -> Outcome {
         let missing: Vec<String> = missing.into_iter().collect();
         return Err(format!("no page {}", missing.join(", ")));
     }
+    if shell::find_program("man").is_some() {
+        typeset(&man)?;
+    }
     println!("   {wanted} pages");
+    Ok(())
+}
+
+/// Each page goes through the typesetter without a warning.
+fn typeset(man: &Path) -> Outcome {
+    for page in ["1", "3", "7"]
+        .iter()
+        .flat_map(|section| shell::files(&man.join(format!("man{section}")), section))
+    {
+        let mut man = Command::new("man");
+        man.env("LC_ALL", "C.UTF-8").args(["--warnings", "-l"]);
+        let said = man.arg(&page).output().map_err(|e| e.to_string())?.stderr;
+        if !said.is_empty() {
+            let said = String::from_utf8_lossy(&said);
+            return Err(format!("{}: {}", page.display(), said.trim_end()));
+        }
+    }
     Ok(())
 }
