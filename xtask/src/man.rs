@@ -1,5 +1,4 @@
-//! Man pages: section 3 from the headers, section 1 from the programs, others
-//! by hand.
+//! Man pages: sections 3 and 7 from the headers, section 1 from the programs.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -17,11 +16,10 @@ pub fn build_and_check(tree: &Tree) -> Outcome {
 /// Writes every page below `share/man`.
 pub fn install(tree: &Tree, man: &Path) -> Outcome {
     from_headers(tree, man)?;
-    by_hand(tree, man)?;
     from_programs(tree, man)
 }
 
-/// Sections 3 and 7, out of the headers' comments.
+/// Sections 3 and 7, out of the headers' comments and doc/man.
 fn from_headers(tree: &Tree, man: &Path) -> Outcome {
     let mut mangen = tree.cargo();
     mangen
@@ -31,18 +29,6 @@ fn from_headers(tree: &Tree, man: &Path) -> Outcome {
         mangen.arg("--header").arg(header);
     }
     shell::run(mangen.arg("--out").arg(man))
-}
-
-/// `doc/man/NAME.7` and the like, as they are.
-fn by_hand(tree: &Tree, man: &Path) -> Outcome {
-    for section in ["1", "3", "7"] {
-        for page in shell::files(&tree.path("doc/man"), section) {
-            let name = page.file_name().unwrap_or_default();
-            let to = man.join(format!("man{section}")).join(name);
-            dist::install(&page, &to, 0o644)?;
-        }
-    }
-    Ok(())
 }
 
 /// Section 1, out of the command lines.
