@@ -128,6 +128,34 @@ impl Team {
     }
 }
 
+/// Where two ranks wait for each other in the midst of a measured batch.
+pub struct Gate {
+    shared: Region,
+    rank: usize,
+    passed: u64,
+}
+
+impl Gate {
+    /// Between the ranks of a team of two.
+    pub fn new(team: &Team) -> Result<Self> {
+        Ok(Self {
+            shared: team.share(4096)?,
+            rank: team.rank,
+            passed: 0,
+        })
+    }
+
+    /// Returns when the other one has called it as often.
+    pub fn pass(&mut self) -> Result<()> {
+        self.passed += 1;
+        // Two lines apart, so that no prefetcher couples them.
+        let lines = self.shared.lines();
+        lines[2 * self.rank].0[0].store(self.passed, Release);
+        let other = &lines[2 * (1 - self.rank)].0[0];
+        spin_until(|| other.load(Acquire) >= self.passed)
+    }
+}
+
 /// Spins until `done`, at most [`PATIENCE`]; without a pause instruction, whose
 /// length would show in a hand-over.
 pub fn spin_until(mut done: impl FnMut() -> bool) -> Result<()> {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, compiler_fence};
 use crate::error::Result;
 use crate::perf::harness::Pattern;
 use crate::raw::{Line, Region};
-use crate::team::{Team, spin_until};
+use crate::team::{Gate, Team, spin_until};
 
 /// A line with flag and payload goes to the other core and comes back: over itself,
 /// or over a second one.
@@ -118,9 +118,11 @@ impl Pattern for Slots {
     }
 }
 
-/// Both cores add to one word.
+/// Both cores add to one word. A batch ends when both are through, so that neither
+/// ever has the word to itself.
 pub struct FetchAdd {
     shared: Region,
+    gate: Gate,
 }
 
 impl FetchAdd {
@@ -128,25 +130,25 @@ impl FetchAdd {
     pub fn new(team: &Team) -> Result<Self> {
         Ok(Self {
             shared: team.share(4096)?,
+            gate: Gate::new(team)?,
         })
     }
 
-    fn add(&self, n: u64) {
+    fn add(&mut self, n: u64) -> Result<()> {
         for _ in 0..n {
             self.shared.words()[0].fetch_add(1, Relaxed);
         }
+        self.gate.pass()
     }
 }
 
 impl Pattern for FetchAdd {
     fn lead(&mut self, n: u64) -> Result<()> {
-        self.add(n);
-        Ok(())
+        self.add(n)
     }
 
     fn follow(&mut self, n: u64) -> Result<()> {
-        self.add(n);
-        Ok(())
+        self.add(n)
     }
 
     fn fewest(&self) -> u64 {
@@ -157,6 +159,7 @@ impl Pattern for FetchAdd {
 /// Both cores xor random words of one table: what RandomAccess could reach.
 pub struct LockedXor {
     table: Region,
+    gate: Gate,
     random: u64,
 }
 
@@ -169,29 +172,29 @@ impl LockedXor {
         }
         Ok(Self {
             table,
+            gate: Gate::new(team)?,
             random: 0x9e37_79b9_7f4a_7c15 ^ team.rank() as u64,
         })
     }
 
-    fn update(&mut self, n: u64) {
+    fn update(&mut self, n: u64) -> Result<()> {
         let words = self.table.words();
         let mask = words.len() as u64 - 1;
         for _ in 0..n {
             self.random = next_random(self.random);
             words[(self.random & mask) as usize].fetch_xor(self.random, Relaxed);
         }
+        self.gate.pass()
     }
 }
 
 impl Pattern for LockedXor {
     fn lead(&mut self, n: u64) -> Result<()> {
-        self.update(n);
-        Ok(())
+        self.update(n)
     }
 
     fn follow(&mut self, n: u64) -> Result<()> {
-        self.update(n);
-        Ok(())
+        self.update(n)
     }
 
     fn fewest(&self) -> u64 {

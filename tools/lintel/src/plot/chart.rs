@@ -104,7 +104,7 @@ impl Figure {
 /// What the drawing library refused.
 pub fn draw(figure: &Figure) -> Result<String> {
     let refuse = |what: &dyn std::fmt::Display| Error::Wrong(format!("drawing: {what}"));
-    let legend = LEGEND_ROW * figure.series.len().div_ceil(2) as u32 + 16;
+    let legend = LEGEND_ROW * figure.series.len().div_ceil(2) as u32 + LEGEND_ROW;
     let size = (WIDTH, HEIGHT + legend);
     let mut svg = String::new();
     {
@@ -137,10 +137,11 @@ fn draw_plot(area: &Area<'_>, figure: &Figure) -> Drawn {
     let x = Axis::new(figure.x.1, points().map(|p| p.0));
     let y = Axis::new(figure.y.1, points().map(|p| p.1));
     let mut chart = ChartBuilder::on(area)
+        .margin_left(MARGIN)
         .margin_right(28)
         .margin_top(4)
         .x_label_area_size(58)
-        .y_label_area_size(LEFT)
+        .y_label_area_size(LEFT - MARGIN)
         .build_cartesian_2d(x.clone(), y.clone())?;
     chart
         .configure_mesh()
@@ -185,7 +186,7 @@ fn draw_legend(area: &Area<'_>, figure: &Figure) -> Drawn {
     let rows = figure.series.len().div_ceil(2);
     for (i, (look, series)) in looks(figure).into_iter().enumerate() {
         let x = LEFT + (i / rows) as i32 * (WIDTH as i32 - LEFT) / 2;
-        let y = 12 + (i % rows) as i32 * LEGEND_ROW as i32;
+        let y = LEGEND_ROW as i32 + (i % rows) as i32 * LEGEND_ROW as i32;
         let sample = [(x, y), (x + 40, y)];
         match look.dash {
             Some((dash, gap)) => {
@@ -240,15 +241,18 @@ const WIDTH: u32 = 960;
 /// Of title and plot, without the legend.
 const HEIGHT: u32 = 620;
 const TITLE: u32 = 76;
-const LEFT: i32 = 84;
+/// Where the plot begins, and all text above and below it.
+const LEFT: i32 = 96;
+const MARGIN: i32 = 14;
 const LEGEND_ROW: u32 = 26;
 
 const INK: RGBColor = RGBColor(34, 34, 34);
 const QUIET: RGBColor = RGBColor(105, 105, 105);
 const GRID: RGBColor = RGBColor(225, 225, 225);
 
-/// Okabe and Ito's colours, which colour-blind readers tell apart.
-const COLOURS: [RGBColor; 7] = [
+/// Okabe and Ito's colours, which colour-blind readers tell apart, the yellow one
+/// replaced by a brown that shows on white.
+const COLOURS: [RGBColor; 8] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
     RGBColor(0, 158, 115),
@@ -256,6 +260,7 @@ const COLOURS: [RGBColor; 7] = [
     RGBColor(230, 159, 0),
     RGBColor(86, 180, 233),
     RGBColor(0, 0, 0),
+    RGBColor(140, 86, 75),
 ];
 
-const DASHES: [(u32, u32); 2] = [(9, 5), (3, 4)];
+const DASHES: [(u32, u32); 3] = [(9, 5), (3, 4), (18, 5)];

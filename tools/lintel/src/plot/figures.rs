@@ -94,7 +94,7 @@ fn ratio(rows: &[Row]) -> Figure {
         Quantity::Ratio,
     ));
     if let Some((low, high)) = figure.span() {
-        let label = "limit: one cache line up to 4 KiB, then a cross-memory copy";
+        let label = "limit: a cache line; above 4 KiB a copy";
         let points = vec![(low, 1.0), (high, 1.0)];
         figure.add(Series::new(label, Stroke::Limit(0), points));
     }
