@@ -174,3 +174,22 @@ impl fmt::Debug for Claim {
         write!(f, "Claim({:p} + {})", self.start, self.length)
     }
 }
+
+impl lintel_memory::Span for Claim {
+    #[inline]
+    fn empty() -> Self {
+        Claim::empty()
+    }
+    #[inline]
+    fn address(self) -> u64 {
+        Claim::address(self)
+    }
+    #[inline]
+    fn length(self) -> u64 {
+        self.len()
+    }
+    #[inline]
+    fn narrow(self, offset: u64, length: u64) -> Self {
+        self.slice(offset, length)
+    }
+}

@@ -1,0 +1,139 @@
+//! How a process that sleeps is woken.
+//!
+//! Whoever is about to sleep writes who it is, orders that before its last look
+//! at the rings, and sleeps. A sender writes its record and then looks who
+//! sleeps. One of the two sees the other. The order that this needs is paid for
+//! by the one who sleeps: `membarrier` makes every running sender's memory
+//! accesses fall before or after it, so a sender needs no fence.
+
+use crate::segment::Segment;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering, compiler_fence, fence};
+use std::time::Duration;
+
+/// Who may sleep on a bell.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub enum Sleeper {
+    /// The thread that makes progress while the application computes.
+    Helper = 1,
+    /// A thread inside a call that waits.
+    Caller = 2,
+}
+
+/// The bell of this process.
+#[derive(Clone)]
+pub struct Bell {
+    segment: Arc<Segment>,
+}
+
+impl Bell {
+    pub(crate) fn new(segment: Arc<Segment>) -> Self {
+        Bell { segment }
+    }
+
+    /// Says that `sleeper` sleeps, or is about to. After this, look at the rings
+    /// once more: what isn't seen then will ring.
+    pub fn arm(&self, sleeper: Sleeper) {
+        self.segment.header().bell.asleep.store(sleeper as u32, Ordering::SeqCst);
+        barrier();
+    }
+
+    /// Says that somebody polls: senders needn't ring.
+    #[inline]
+    pub fn disarm(&self) {
+        self.segment.header().bell.asleep.store(0, Ordering::Relaxed);
+    }
+
+    /// Whether the next sender would ring.
+    #[inline]
+    pub fn is_armed(&self) -> bool {
+        self.segment.header().bell.asleep.load(Ordering::Relaxed) != 0
+    }
+
+    /// A number that changes with every ring; read it before the last look.
+    pub fn rings(&self, sleeper: Sleeper) -> u32 {
+        self.word(sleeper).load(Ordering::Acquire)
+    }
+
+    /// Sleeps until the bell rings for `sleeper`, unless it has since `rings`.
+    pub fn sleep(&self, sleeper: Sleeper, rings: u32, timeout: Option<Duration>) {
+        let timeout = timeout.map(|timeout| libc::timespec {
+            tv_sec: timeout.as_secs() as libc::time_t,
+            tv_nsec: libc::c_long::from(timeout.subsec_nanos()),
+        });
+        let timeout = timeout.as_ref().map_or(std::ptr::null(), |timeout| timeout);
+        // SAFETY: a mapped futex word; a null timeout means none.
+        unsafe {
+            libc::syscall(
+                libc::SYS_futex,
+                self.word(sleeper).as_ptr(),
+                libc::FUTEX_WAIT,
+                rings,
+                timeout,
+            );
+        }
+    }
+
+    /// Wakes a sleeper of this process.
+    pub fn wake(&self, sleeper: Sleeper) {
+        ring(self.word(sleeper));
+    }
+
+    fn word(&self, sleeper: Sleeper) -> &AtomicU32 {
+        word(&self.segment, sleeper as u32)
+    }
+}
+
+fn word(segment: &Segment, sleeper: u32) -> &AtomicU32 {
+    let bell = &segment.header().bell;
+    if sleeper == Sleeper::Caller as u32 { &bell.caller } else { &bell.helper }
+}
+
+fn ring(word: &AtomicU32) {
+    word.fetch_add(1, Ordering::Release);
+    // SAFETY: a mapped futex word.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
+}
+
+/// After a record was committed to `segment`: rings if its owner sleeps.
+#[inline]
+pub(crate) fn knock(segment: &Segment, needs_fence: bool) {
+    if needs_fence {
+        fence(Ordering::SeqCst);
+    } else {
+        compiler_fence(Ordering::SeqCst);
+    }
+    if segment.header().bell.asleep.load(Ordering::Relaxed) != 0 {
+        wake_owner(segment);
+    }
+}
+
+#[cold]
+fn wake_owner(segment: &Segment) {
+    let sleeper = segment.header().bell.asleep.swap(0, Ordering::SeqCst);
+    if sleeper != 0 {
+        ring(word(segment, sleeper));
+    }
+}
+
+/// Wakes the owner's helper although somebody seemed to poll.
+pub(crate) fn nudge(segment: &Segment) {
+    ring(word(segment, Sleeper::Helper as u32));
+}
+
+const GLOBAL_EXPEDITED: i32 = 1 << 1;
+const REGISTER_GLOBAL_EXPEDITED: i32 = 1 << 2;
+
+/// Whether this process takes part in barriers that others order.
+pub(crate) fn register_for_barriers() -> bool {
+    // SAFETY: membarrier takes two numbers.
+    unsafe { libc::syscall(libc::SYS_membarrier, REGISTER_GLOBAL_EXPEDITED, 0) == 0 }
+}
+
+fn barrier() {
+    // SAFETY: membarrier takes two numbers. Where it is missing, senders fence.
+    if unsafe { libc::syscall(libc::SYS_membarrier, GLOBAL_EXPEDITED, 0) } != 0 {
+        fence(Ordering::SeqCst);
+    }
+}

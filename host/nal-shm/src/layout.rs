@@ -1,0 +1,74 @@
+//! What a segment's bytes mean.
+
+use lintel_ring::{Control, RING_BYTES};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
+
+/// "lintel" and the version of this layout.
+pub(crate) const MAGIC: u64 = 0x6c69_6e74_656c_0001;
+/// Lanes in a segment: how many processes can send to one. Only those in use
+/// have memory behind them.
+pub(crate) const LANES: usize = 1024;
+
+/// The first page.
+#[repr(C, align(128))]
+pub(crate) struct Header {
+    pub(crate) magic: AtomicU64,
+    pub(crate) os_process: AtomicI32,
+    pub(crate) nid: AtomicU32,
+    pub(crate) pid: AtomicU32,
+    /// Senders must order their commit and their look at the bell themselves.
+    pub(crate) needs_fence: AtomicU32,
+    /// Where in the owner's memory `nonce` stands once more: who can read it
+    /// there can move bytes directly.
+    pub(crate) probe: AtomicU64,
+    pub(crate) nonce: AtomicU64,
+    pub(crate) bell: BellWords,
+    pub(crate) changes: Changes,
+}
+
+/// Counts lanes opened and closed.
+#[repr(C, align(128))]
+pub(crate) struct Changes(pub(crate) AtomicU32);
+
+/// See [`crate::Bell`].
+#[repr(C, align(128))]
+pub(crate) struct BellWords {
+    /// Who sleeps: 0 nobody, 1 the helper, 2 a caller.
+    pub(crate) asleep: AtomicU32,
+    pub(crate) helper: AtomicU32,
+    pub(crate) caller: AtomicU32,
+}
+
+/// A lane's state.
+pub(crate) const FREE: u32 = 0;
+/// Taken, but not ready.
+pub(crate) const TAKEN: u32 = 1;
+/// In use.
+pub(crate) const OPEN: u32 = 2;
+/// The sender has sent its last record.
+pub(crate) const CLOSED: u32 = 3;
+
+/// One sender's way in.
+#[repr(C, align(128))]
+pub(crate) struct Lane {
+    pub(crate) state: AtomicU32,
+    pub(crate) os_process: AtomicI32,
+    pub(crate) nid: AtomicU32,
+    pub(crate) pid: AtomicU32,
+    pub(crate) control: Control,
+}
+
+/// Everything before the rings.
+#[repr(C, align(4096))]
+pub(crate) struct Front {
+    pub(crate) header: Header,
+    pub(crate) lanes: [Lane; LANES],
+}
+
+/// Bytes of a segment; memory stands only behind those that were touched.
+pub(crate) const SEGMENT_BYTES: usize = size_of::<Front>() + LANES * RING_BYTES;
+
+/// Where a lane's ring begins.
+pub(crate) const fn ring_offset(lane: usize) -> usize {
+    size_of::<Front>() + lane * RING_BYTES
+}

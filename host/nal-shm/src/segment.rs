@@ -1,0 +1,349 @@
+//! A process's segment of shared memory: a file under /dev/shm.
+//!
+//! A segment gets its name only when it is ready and locked, so a named segment
+//! without a lock belonged to a process that has died, and may be removed.
+
+use crate::bell::register_for_barriers;
+use crate::layout::{Front, Header, LANES, Lane, MAGIC, SEGMENT_BYTES, ring_offset};
+use lintel_ring::RING_BYTES;
+use lintel_types::ProcessId;
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const DIRECTORY: &str = "/dev/shm";
+/// Process identifiers that are given out to those who don't care.
+const ANY_FIRST: u32 = 1024;
+const ANY_LAST: u32 = 0xfffe;
+
+/// Why a segment can't be had.
+#[derive(Debug)]
+pub enum OpenError {
+    /// Another live process has the name.
+    InUse,
+    /// No process identifier is free.
+    NoneFree,
+    /// Nobody has the name.
+    Nobody,
+    /// The owner has no lane left.
+    NoLane,
+    /// The file is something else, or of another version.
+    Foreign,
+    /// The system refused.
+    System(io::Error),
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenError::InUse => f.write_str("another process has that process identifier"),
+            OpenError::NoneFree => f.write_str("every process identifier is taken"),
+            OpenError::Nobody => f.write_str("no live process has that identifier"),
+            OpenError::NoLane => write!(f, "{LANES} processes send to it already"),
+            OpenError::Foreign => f.write_str("its segment is of another version of Lintel"),
+            OpenError::System(error) => write!(f, "the system refused shared memory: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+impl From<io::Error> for OpenError {
+    fn from(error: io::Error) -> Self {
+        OpenError::System(error)
+    }
+}
+
+/// A mapped segment, one's own or a peer's.
+pub struct Segment {
+    memory: *mut u8,
+    file: File,
+    path: PathBuf,
+    job: String,
+    process: ProcessId,
+    owned: bool,
+    /// What the header's `probe` points to; empty in a peer's segment.
+    nonce: Box<AtomicU64>,
+}
+
+// SAFETY: the memory stays mapped as long as the Segment lives and is accessed
+// through atomics, rings and claims only.
+unsafe impl Send for Segment {}
+// SAFETY: as for Send.
+unsafe impl Sync for Segment {}
+
+impl Segment {
+    /// Makes the segment of this process; `pid` may be [`ProcessId::PID_ANY`].
+    ///
+    /// # Errors
+    /// `InUse`, `NoneFree` or `System`.
+    pub fn create(job: &str, nid: u32, pid: u32) -> Result<Segment, OpenError> {
+        let temporary = Path::new(DIRECTORY)
+            .join(format!("lintel-{job}-new-{}-{}", std::process::id(), unique()));
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&temporary)?;
+        let named = Self::set_up(file, job, nid).and_then(|mut segment| {
+            segment.take_name(&temporary, nid, pid)?;
+            Ok(segment)
+        });
+        let _ = std::fs::remove_file(&temporary);
+        named
+    }
+
+    /// Maps a live peer's segment.
+    ///
+    /// # Errors
+    /// `Nobody`, `Foreign` or `System`.
+    pub(crate) fn open(job: &str, process: ProcessId) -> Result<Segment, OpenError> {
+        let path = path(job, process);
+        let file = match OpenOptions::new().read(true).write(true).open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(OpenError::Nobody),
+            Err(error) => return Err(error.into()),
+        };
+        if file.metadata()?.len() != SEGMENT_BYTES as u64 {
+            return Err(OpenError::Foreign);
+        }
+        if !is_locked(&file) {
+            return Err(OpenError::Nobody);
+        }
+        let segment = Segment {
+            memory: map(&file)?,
+            file,
+            path,
+            job: job.to_owned(),
+            process,
+            owned: false,
+            nonce: Box::default(),
+        };
+        if segment.header().magic.load(Ordering::Acquire) != MAGIC {
+            return Err(OpenError::Foreign);
+        }
+        Ok(segment)
+    }
+
+    /// Whose it is.
+    pub fn process(&self) -> ProcessId {
+        self.process
+    }
+
+    pub(crate) fn job(&self) -> &str {
+        &self.job
+    }
+
+    /// Whether the owner still lives and hasn't given the segment up.
+    pub(crate) fn owner_lives(&self) -> bool {
+        is_locked(&self.file)
+    }
+
+    #[inline]
+    pub(crate) fn changes(&self) -> u32 {
+        self.header().changes.0.load(Ordering::Acquire)
+    }
+
+    #[inline]
+    pub(crate) fn header(&self) -> &Header {
+        &self.front().header
+    }
+
+    #[inline]
+    pub(crate) fn lane(&self, lane: usize) -> &Lane {
+        &self.front().lanes[lane]
+    }
+
+    /// Where a lane's ring begins; aligned to a line.
+    pub(crate) fn ring(&self, lane: usize) -> *mut u8 {
+        debug_assert!(lane < LANES);
+        // SAFETY: the offset of an existing lane lies inside the mapping.
+        unsafe { self.memory.add(ring_offset(lane)) }
+    }
+
+    /// Puts memory behind a ring, so that a full /dev/shm is an error now and no
+    /// signal later.
+    pub(crate) fn reserve_ring(&self, lane: usize) -> Result<(), OpenError> {
+        let (offset, length) = (ring_offset(lane) as i64, RING_BYTES as i64);
+        // SAFETY: posix_fallocate takes any numbers.
+        match unsafe { libc::posix_fallocate(self.file.as_raw_fd(), offset, length) } {
+            0 => Ok(()),
+            error => Err(io::Error::from_raw_os_error(error).into()),
+        }
+    }
+
+    #[inline]
+    fn front(&self) -> &Front {
+        // SAFETY: the mapping is page-aligned, longer than a Front, all of whose
+        // fields are atomics that any bytes are valid for, and lives as long as self.
+        unsafe { &*self.memory.cast::<Front>() }
+    }
+
+    fn set_up(file: File, job: &str, nid: u32) -> Result<Segment, OpenError> {
+        file.set_len(SEGMENT_BYTES as u64)?;
+        // SAFETY: posix_fallocate takes any numbers.
+        let reserved =
+            unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, size_of::<Header>() as i64) };
+        if reserved != 0 {
+            return Err(io::Error::from_raw_os_error(reserved).into());
+        }
+        if !lock(&file)? {
+            return Err(OpenError::InUse);
+        }
+        let segment = Segment {
+            memory: map(&file)?,
+            file,
+            path: PathBuf::new(),
+            job: job.to_owned(),
+            process: ProcessId::new(nid, 0),
+            owned: true,
+            nonce: Box::new(AtomicU64::new(random())),
+        };
+        segment.fill_header();
+        Ok(segment)
+    }
+
+    fn fill_header(&self) {
+        let header = self.header();
+        header.os_process.store(std::process::id() as i32, Ordering::Relaxed);
+        header.nonce.store(self.nonce.load(Ordering::Relaxed), Ordering::Relaxed);
+        header.probe.store(&raw const *self.nonce as u64, Ordering::Relaxed);
+        let fence = u32::from(!register_for_barriers());
+        header.needs_fence.store(fence, Ordering::Relaxed);
+        header.magic.store(MAGIC, Ordering::Release);
+    }
+
+    fn take_name(&mut self, temporary: &Path, nid: u32, pid: u32) -> Result<(), OpenError> {
+        if pid != ProcessId::PID_ANY {
+            return self.take_one(temporary, ProcessId::new(nid, pid));
+        }
+        let numbers = ANY_LAST - ANY_FIRST + 1;
+        let first = std::process::id() % numbers;
+        for step in 0..numbers {
+            let pid = ANY_FIRST + (first + step) % numbers;
+            match self.take_one(temporary, ProcessId::new(nid, pid)) {
+                Err(OpenError::InUse) => continue,
+                taken => return taken,
+            }
+        }
+        Err(OpenError::NoneFree)
+    }
+
+    fn take_one(&mut self, temporary: &Path, process: ProcessId) -> Result<(), OpenError> {
+        self.header().nid.store(process.nid, Ordering::Relaxed);
+        self.header().pid.store(process.pid, Ordering::Relaxed);
+        let path = path(&self.job, process);
+        for _ in 0..2 {
+            match std::fs::hard_link(temporary, &path) {
+                Ok(()) => {
+                    self.process = process;
+                    self.path = path;
+                    return Ok(());
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    if !remove_if_stale(&path) {
+                        return Err(OpenError::InUse);
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(OpenError::InUse)
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        if self.owned && !self.path.as_os_str().is_empty() {
+            let _ = std::fs::remove_file(&self.path);
+        }
+        // SAFETY: mapped by map() with this length, and nobody else unmaps it.
+        unsafe { libc::munmap(self.memory.cast(), SEGMENT_BYTES) };
+    }
+}
+
+fn path(job: &str, process: ProcessId) -> PathBuf {
+    Path::new(DIRECTORY).join(format!("lintel-{job}-{:x}-{}", process.nid, process.pid))
+}
+
+fn unique() -> u64 {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    COUNT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Unlikely to be found by chance in another process's memory.
+fn random() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    std::collections::hash_map::RandomState::new().build_hasher().finish() | 1
+}
+
+fn map(file: &File) -> Result<*mut u8, OpenError> {
+    // SAFETY: a new shared mapping of a file; nothing is placed over it.
+    let memory = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            SEGMENT_BYTES,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_SHARED | libc::MAP_NORESERVE,
+            file.as_raw_fd(),
+            0,
+        )
+    };
+    if memory == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error().into());
+    }
+    Ok(memory.cast())
+}
+
+fn whole_file(kind: i32) -> libc::flock {
+    // SAFETY: a flock of zeros is valid; the fields that matter are set below.
+    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+    lock.l_type = kind as i16;
+    lock.l_whence = libc::SEEK_SET as i16;
+    lock
+}
+
+/// Takes the lock that says "the owner lives"; false where another has it. The
+/// system lets it go when this process ends, however it ends, and a forked child
+/// doesn't have it.
+fn lock(file: &File) -> io::Result<bool> {
+    let lock = whole_file(libc::F_WRLCK);
+    // SAFETY: the file is open and the flock lives through the call.
+    match unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLK, &lock) } {
+        0 => Ok(true),
+        _ => match io::Error::last_os_error() {
+            error if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => Ok(false),
+            error => Err(error),
+        },
+    }
+}
+
+fn is_locked(file: &File) -> bool {
+    let mut lock = whole_file(libc::F_WRLCK);
+    // SAFETY: the file is open and the flock lives through the call.
+    let asked = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETLK, &mut lock) };
+    asked == 0 && lock.l_type != libc::F_UNLCK as i16
+}
+
+/// Removes what a dead process left; false where the owner lives. Whoever holds
+/// the dead file's lock is the only one to remove its name.
+fn remove_if_stale(path: &Path) -> bool {
+    let Ok(file) = OpenOptions::new().read(true).write(true).open(path) else {
+        return !path.exists();
+    };
+    if !matches!(lock(&file), Ok(true)) {
+        return false;
+    }
+    let same = |a: std::fs::Metadata, b: std::fs::Metadata| a.ino() == b.ino();
+    if let (Ok(named), Ok(opened)) = (std::fs::metadata(path), file.metadata()) {
+        if same(named, opened) {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+    true
+}

@@ -1,0 +1,105 @@
+//! Middleware that makes peers unreachable, for tests.
+
+use crate::{Arrival, Caps, MoveError, Nal, Origin, Outgoing, Unreachable};
+use lintel_claim::{Claim, RemoteSpan};
+use lintel_types::ProcessId;
+use lintel_wire::Words;
+use std::collections::VecDeque;
+
+/// Cuts peers off when told to: nothing more is sent to them, nothing lent by
+/// them can be moved, and they are reported lost.
+pub struct Fault<N> {
+    inner: N,
+    cut: Vec<ProcessId>,
+    lost: VecDeque<ProcessId>,
+}
+
+impl<N: Nal> Fault<N> {
+    /// Wraps a NAL; nobody is cut off yet.
+    pub fn new(inner: N) -> Self {
+        Fault { inner, cut: Vec::new(), lost: VecDeque::new() }
+    }
+
+    /// Cuts a process off.
+    pub fn cut_off(&mut self, process: ProcessId) {
+        self.cut.push(process);
+        self.lost.push_back(process);
+    }
+
+    fn is_cut(&self, process: ProcessId) -> bool {
+        self.cut.contains(&process)
+    }
+}
+
+impl<N: Nal> Nal for Fault<N> {
+    fn caps(&self) -> Caps {
+        self.inner.caps()
+    }
+
+    fn send(
+        &mut self,
+        to: ProcessId,
+        words: &Words,
+        body: Outgoing<'_>,
+    ) -> Result<(), Unreachable> {
+        if self.is_cut(to) { Err(Unreachable) } else { self.inner.send(to, words, body) }
+    }
+
+    fn next(&mut self) -> Option<Arrival> {
+        if let Some(process) = self.lost.pop_front() {
+            return Some(Arrival::Lost(process));
+        }
+        loop {
+            match self.inner.next()? {
+                Arrival::Message(origin, ..) if self.is_cut(origin.process) => {
+                    self.inner.done(origin);
+                }
+                arrival => return Some(arrival),
+            }
+        }
+    }
+
+    fn done(&mut self, origin: Origin) {
+        self.inner.done(origin);
+    }
+
+    fn receive_into(&mut self, origin: Origin, pieces: Vec<Claim>) {
+        self.inner.receive_into(origin, pieces);
+    }
+
+    fn fetch(
+        &mut self,
+        from: Origin,
+        remote: &[RemoteSpan],
+        to: &[Claim],
+    ) -> Result<u64, MoveError> {
+        if self.is_cut(from.process) {
+            return Err(MoveError::Gone);
+        }
+        self.inner.fetch(from, remote, to)
+    }
+
+    fn place(
+        &mut self,
+        to: Origin,
+        from: &[Claim],
+        remote: &[RemoteSpan],
+    ) -> Result<u64, MoveError> {
+        if self.is_cut(to.process) {
+            return Err(MoveError::Gone);
+        }
+        self.inner.place(to, from, remote)
+    }
+
+    fn flush(&mut self) -> bool {
+        self.inner.flush()
+    }
+
+    fn check_peers(&mut self) {
+        self.inner.check_peers();
+    }
+
+    fn nudge(&mut self) {
+        self.inner.nudge();
+    }
+}

@@ -1,0 +1,158 @@
+//! A network abstraction layer: moves a header and the bytes that go with it.
+//!
+//! ```text
+//!   send ──▶ ┌─────┐ ─ ─ ─ a network ─ ─ ─ ┌─────┐ ──▶ next   header, and its bytes or their place
+//!            │ Nal │                       │ Nal │ ◀── fetch  bytes lent by the sender
+//!            └─────┘                       └─────┘ ──▶ next   a stream is whole, a peer is lost
+//! ```
+//!
+//! A NAL knows no portal table and no match bits; words pass through unread. It
+//! keeps the order between two processes, never loses what it accepted while
+//! both live, and reports [`Arrival::Lost`] once when a peer has gone.
+//!
+//! Order of use: [`Nal::send`] at any time; [`Nal::next`] until it gives nothing,
+//! each message followed by [`Nal::done`]. [`Nal::flush`] now and then sends
+//! what found no room.
+//!
+//! Middleware wraps the same trait: [`Trace`] writes a line a message, [`Fault`]
+//! cuts peers off. [`Loopback`] joins a process to itself.
+#![forbid(unsafe_code)]
+
+mod fault;
+mod loopback;
+mod trace;
+
+pub use fault::Fault;
+pub use loopback::Loopback;
+pub use trace::Trace;
+
+use lintel_claim::{Claim, RemoteSpan};
+use lintel_types::ProcessId;
+use lintel_wire::{OPERAND_BYTES, Words};
+
+/// What a NAL can do.
+#[derive(Clone, Copy, Debug)]
+pub struct Caps {
+    /// Its name, as in `PTL_NAL`.
+    pub name: &'static str,
+    /// Bytes up to which a body is best copied at once.
+    pub eager: u64,
+}
+
+/// Where a message came from. The NAL vouches for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Origin {
+    /// The sending process.
+    pub process: ProcessId,
+    /// Its user.
+    pub uid: u32,
+    /// The NAL's own name for the way that it came.
+    pub lane: u32,
+}
+
+/// The bytes that go with a header.
+#[derive(Clone, Copy, Debug)]
+pub enum Outgoing<'a> {
+    /// Copied before `send` returns, whatever their length.
+    Copied {
+        /// Goes first, where there is one.
+        operand: Option<&'a [u8; OPERAND_BYTES]>,
+        /// Then these.
+        pieces: &'a [Claim],
+    },
+    /// Left in place until a response says that they aren't needed any more;
+    /// the receiver fetches them.
+    LentToRead(&'a [Claim]),
+    /// Left in place; the receiver fills them.
+    LentToFill(&'a [Claim]),
+}
+
+/// Something has come.
+#[derive(Clone, Debug)]
+pub enum Arrival {
+    /// A message. Its payload is valid until [`Nal::done`].
+    Message(Origin, Words, Payload),
+    /// The stream announced on this way is whole.
+    Streamed(Origin),
+    /// A process can't be reached any more: it has ended, or been cut off.
+    Lost(ProcessId),
+}
+
+/// The bytes of a message that has arrived.
+#[derive(Clone, Debug)]
+pub enum Payload {
+    /// Here they are.
+    Enclosed(Claim),
+    /// They are there: use [`Nal::fetch`] or [`Nal::place`].
+    Lent(Vec<RemoteSpan>),
+    /// So many will follow: name a place with [`Nal::receive_into`] before [`Nal::done`].
+    Streamed(u64),
+}
+
+/// There is no way to that process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Unreachable;
+
+/// Lent bytes couldn't be moved.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MoveError {
+    /// Memory on one side can't be touched.
+    Fault,
+    /// The peer has gone, or forbids it.
+    Gone,
+}
+
+/// A path from the library to a network.
+pub trait Nal {
+    /// What it can do.
+    fn caps(&self) -> Caps;
+
+    /// Sends a header and its bytes. Never blocks: what finds no room waits here,
+    /// in order.
+    ///
+    /// # Errors
+    /// [`Unreachable`] where nobody answers to that name; nothing was sent.
+    fn send(&mut self, to: ProcessId, words: &Words, body: Outgoing<'_>)
+    -> Result<(), Unreachable>;
+
+    /// The next arrival. A message stays the next one until [`done`](Self::done).
+    fn next(&mut self) -> Option<Arrival>;
+
+    /// The message that `next` gave has been dealt with.
+    fn done(&mut self, origin: Origin);
+
+    /// Where the bytes of the announced stream go; what doesn't fit is dropped.
+    fn receive_into(&mut self, origin: Origin, pieces: Vec<Claim>);
+
+    /// Fetches lent bytes, as many as both sides hold; blocks while they move.
+    ///
+    /// # Errors
+    /// [`MoveError`]; some bytes may have moved.
+    fn fetch(
+        &mut self,
+        from: Origin,
+        remote: &[RemoteSpan],
+        to: &[Claim],
+    ) -> Result<u64, MoveError>;
+
+    /// Fills lent bytes; blocks while they move.
+    ///
+    /// # Errors
+    /// [`MoveError`]; some bytes may have moved.
+    fn place(
+        &mut self,
+        to: Origin,
+        from: &[Claim],
+        remote: &[RemoteSpan],
+    ) -> Result<u64, MoveError>;
+
+    /// Sends what waits; true while something still does.
+    fn flush(&mut self) -> bool;
+
+    /// Looks whether peers still live; those that don't arrive as lost. Cheap
+    /// enough for a few times a second, not for more.
+    fn check_peers(&mut self);
+
+    /// Nudges peers that haven't looked at what was sent to them.
+    fn nudge(&mut self);
+}

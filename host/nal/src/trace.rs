@@ -1,0 +1,89 @@
+//! Middleware that tells of every message.
+
+use crate::{Arrival, Caps, MoveError, Nal, Origin, Outgoing, Unreachable};
+use lintel_claim::{Claim, RemoteSpan};
+use lintel_types::ProcessId;
+use lintel_wire::{Message, Words};
+
+/// Hands a line for each message to `tell`.
+pub struct Trace<N, F> {
+    inner: N,
+    tell: F,
+}
+
+impl<N: Nal, F: FnMut(String)> Trace<N, F> {
+    /// Wraps a NAL.
+    pub fn new(inner: N, tell: F) -> Self {
+        Trace { inner, tell }
+    }
+
+    fn line(&mut self, direction: &str, process: ProcessId, words: &Words) {
+        let what = match Message::parse(words) {
+            Ok(message) => format!("{message:?}"),
+            Err(malformed) => format!("{malformed}: {words:x?}"),
+        };
+        (self.tell)(format!("{direction} {:#x}/{} {what}", process.nid, process.pid));
+    }
+}
+
+impl<N: Nal, F: FnMut(String)> Nal for Trace<N, F> {
+    fn caps(&self) -> Caps {
+        self.inner.caps()
+    }
+
+    fn send(
+        &mut self,
+        to: ProcessId,
+        words: &Words,
+        body: Outgoing<'_>,
+    ) -> Result<(), Unreachable> {
+        let sent = self.inner.send(to, words, body);
+        self.line(if sent.is_ok() { "to" } else { "unreachable" }, to, words);
+        sent
+    }
+
+    fn next(&mut self) -> Option<Arrival> {
+        self.inner.next()
+    }
+
+    fn done(&mut self, origin: Origin) {
+        if let Some(Arrival::Message(origin, words, _)) = self.inner.next() {
+            self.line("from", origin.process, &words);
+        }
+        self.inner.done(origin);
+    }
+
+    fn receive_into(&mut self, origin: Origin, pieces: Vec<Claim>) {
+        self.inner.receive_into(origin, pieces);
+    }
+
+    fn fetch(
+        &mut self,
+        from: Origin,
+        remote: &[RemoteSpan],
+        to: &[Claim],
+    ) -> Result<u64, MoveError> {
+        self.inner.fetch(from, remote, to)
+    }
+
+    fn place(
+        &mut self,
+        to: Origin,
+        from: &[Claim],
+        remote: &[RemoteSpan],
+    ) -> Result<u64, MoveError> {
+        self.inner.place(to, from, remote)
+    }
+
+    fn flush(&mut self) -> bool {
+        self.inner.flush()
+    }
+
+    fn check_peers(&mut self) {
+        self.inner.check_peers();
+    }
+
+    fn nudge(&mut self) {
+        self.inner.nudge();
+    }
+}
