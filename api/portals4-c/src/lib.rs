@@ -1,1 +1,25 @@
-//! libportals.so.4: check, convert, call, map.
+//! `libportals.so.4`: the functions of `include/portals4.h`.
+//!
+//! Every entry reads check, convert, call, map. Outputs are written on success
+//! only. What the functions do is told in the header; what the arguments become
+//! is told here. An `if` that is no argument check lives elsewhere.
+//!
+//! Safety, for every function: pointers are null or point to what the header
+//! says, for as long as the header says. A null pointer where none may be is
+//! refused.
+#![allow(non_snake_case, clippy::missing_safety_doc)]
+
+mod convert;
+mod entries;
+mod events;
+mod interfaces;
+mod moves;
+mod triggered;
+mod types;
+
+pub use entries::*;
+pub use events::*;
+pub use interfaces::*;
+pub use moves::*;
+pub use triggered::*;
+pub use types::*;

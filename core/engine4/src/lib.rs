@@ -194,6 +194,25 @@ impl<S: Span> Interface<S> {
         self.config.process
     }
 
+    /// The user that the process belongs to.
+    pub fn uid(&self) -> u32 {
+        self.config.uid
+    }
+
+    /// Whether a handle names a live object of this interface.
+    ///
+    /// # Errors
+    /// `ArgInvalid` where it doesn't.
+    pub fn check_live(&self, handle: Handle) -> Result<()> {
+        match handle.kind() {
+            Some(Kind::EventQueue) => self.queue(handle).map(drop),
+            Some(Kind::Counter) => self.counter(handle).map(drop),
+            Some(Kind::MemoryDescriptor) => self.descriptor(handle).map(drop),
+            Some(Kind::ListEntry | Kind::MatchEntry) => self.entry(handle).map(drop),
+            Some(Kind::Interface) | None => Err(Error::ArgInvalid),
+        }
+    }
+
     /// Sets the map from ranks to processes (PtlSetMap).
     ///
     /// # Errors

@@ -30,10 +30,14 @@ pub struct Landed {
     list: List,
     unlinked: bool,
     silent: bool,
+    accessible: bool,
     mlength: u64,
     offset: u64,
     start: u64,
 }
+
+/// An entry longer than this can't be all memory of a process.
+const MOST_MEMORY: u64 = 1 << 46;
 
 impl Landed {
     /// The request.
@@ -46,6 +50,13 @@ impl Landed {
     #[inline]
     pub fn mlength(&self) -> u64 {
         self.mlength
+    }
+
+    /// Whether the entry's owner vouches that all of it can be touched; else the
+    /// message may name an address where nothing is.
+    #[inline]
+    pub fn is_accessible(&self) -> bool {
+        self.accessible
     }
 
     /// The answer to the initiator, where one is awaited.
@@ -266,6 +277,8 @@ impl<S: Span> Interface<S> {
             unlinked,
             silent: request.ack == AckRequest::None && request.verb == Verb::Put
                 || spec.options & options::ME_ACK_DISABLE != 0,
+            accessible: spec.options & options::ME_IS_ACCESSIBLE != 0
+                || spec.buffer.length() < MOST_MEMORY,
             mlength,
             offset,
             start,

@@ -1,0 +1,157 @@
+//! Memory descriptors, list entries, match list entries.
+
+use crate::convert::{code, descriptor, give, list, list_entry, match_entry, not_null, search};
+use crate::types::{Le, Md, Me};
+use lintel_claim::Claim;
+use lintel_engine4::EntrySpec;
+use lintel_runtime::process;
+use lintel_types::{Error, Handle, Kind, Result};
+use std::ffi::{c_int, c_void};
+
+/// `PtlMDBind`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PtlMDBind(
+    ni_handle: Handle,
+    md: *const Md,
+    md_handle: *mut Handle,
+) -> c_int {
+    let bind = || {
+        process().check_alive()?;
+        not_null(md_handle)?;
+        let spec = descriptor(md)?;
+        named(ni_handle)?;
+        process().with(ni_handle, |interface, _| interface.descriptor_bind(spec))
+    };
+    code(bind().map(|handle| give(md_handle, handle)))
+}
+
+/// `PtlMDRelease`
+#[unsafe(no_mangle)]
+pub extern "C" fn PtlMDRelease(md_handle: Handle) -> c_int {
+    code(process().with(md_handle, |interface, _| interface.descriptor_release(md_handle)))
+}
+
+/// `PtlLEAppend`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PtlLEAppend(
+    ni_handle: Handle,
+    pt_index: u32,
+    le: *const Le,
+    ptl_list: u8,
+    user_ptr: *mut c_void,
+    le_handle: *mut Handle,
+) -> c_int {
+    let spec = || list_entry(le, pt_index, user_ptr as u64);
+    append(ni_handle, spec, false, ptl_list, le_handle)
+}
+
+/// `PtlMEAppend`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PtlMEAppend(
+    ni_handle: Handle,
+    pt_index: u32,
+    me: *const Me,
+    ptl_list: u8,
+    user_ptr: *mut c_void,
+    me_handle: *mut Handle,
+) -> c_int {
+    let spec = || match_entry(me, pt_index, user_ptr as u64);
+    append(ni_handle, spec, true, ptl_list, me_handle)
+}
+
+/// `PtlLEUnlink`
+#[unsafe(no_mangle)]
+pub extern "C" fn PtlLEUnlink(le_handle: Handle) -> c_int {
+    unlink(le_handle, Kind::ListEntry)
+}
+
+/// `PtlMEUnlink`
+#[unsafe(no_mangle)]
+pub extern "C" fn PtlMEUnlink(me_handle: Handle) -> c_int {
+    unlink(me_handle, Kind::MatchEntry)
+}
+
+/// `PtlLESearch`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PtlLESearch(
+    ni_handle: Handle,
+    pt_index: u32,
+    le: *const Le,
+    ptl_search_op: u8,
+    user_ptr: *mut c_void,
+) -> c_int {
+    let spec = || list_entry(le, pt_index, user_ptr as u64);
+    search_for(ni_handle, spec, false, ptl_search_op)
+}
+
+/// `PtlMESearch`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PtlMESearch(
+    ni_handle: Handle,
+    pt_index: u32,
+    me: *const Me,
+    ptl_search_op: u8,
+    user_ptr: *mut c_void,
+) -> c_int {
+    let spec = || match_entry(me, pt_index, user_ptr as u64);
+    search_for(ni_handle, spec, true, ptl_search_op)
+}
+
+fn append(
+    ni_handle: Handle,
+    spec: impl FnOnce() -> Result<EntrySpec<Claim>>,
+    matching: bool,
+    ptl_list: u8,
+    handle: *mut Handle,
+) -> c_int {
+    let append = || {
+        process().check_alive()?;
+        not_null(handle)?;
+        let (spec, list) = (spec()?, list(ptl_list)?);
+        named(ni_handle)?;
+        process().with(ni_handle, |interface, effects| {
+            of_its_kind(interface.matching(), matching)?;
+            interface.append(spec, list, effects)
+        })
+    };
+    code(append().map(|entry| give(handle, entry)))
+}
+
+fn unlink(handle: Handle, kind: Kind) -> c_int {
+    let unlink = || {
+        process().check_alive()?;
+        if !handle.is(kind) {
+            return Err(Error::ArgInvalid);
+        }
+        process().with(handle, |interface, _| interface.unlink(handle))
+    };
+    code(unlink())
+}
+
+fn search_for(
+    ni_handle: Handle,
+    spec: impl FnOnce() -> Result<EntrySpec<Claim>>,
+    matching: bool,
+    op: u8,
+) -> c_int {
+    let search_for = || {
+        process().check_alive()?;
+        let (spec, op) = (spec()?, search(op)?);
+        named(ni_handle)?;
+        process().with(ni_handle, |interface, effects| {
+            of_its_kind(interface.matching(), matching)?;
+            interface.search(spec, op, effects)
+        })
+    };
+    code(search_for())
+}
+
+/// Match list entries are for matching interfaces, list entries for the others.
+pub(crate) fn of_its_kind(interface: bool, entry: bool) -> Result<()> {
+    if interface == entry { Ok(()) } else { Err(Error::ArgInvalid) }
+}
+
+/// The handle must be an interface's, not that of an object on one.
+pub(crate) fn named(ni_handle: Handle) -> Result<()> {
+    if ni_handle.is(Kind::Interface) { Ok(()) } else { Err(Error::ArgInvalid) }
+}

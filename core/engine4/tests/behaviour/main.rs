@@ -1,0 +1,13 @@
+//! What the engine does, rule by rule: one sentence, one test.
+
+#[path = "../rig/mod.rs"]
+mod rig;
+
+mod handles;
+mod initiator;
+mod matching;
+mod overflow;
+mod portal;
+mod searching;
+mod target;
+mod triggered;

@@ -1,0 +1,377 @@
+//! The rig: interfaces as nodes, a host that writes everything down, and a wire
+//! that carries requests and responses between them, step by step or to the end.
+//!
+//! Memory has addresses and lengths only; what would be copied is told by the
+//! pieces of a [`Sent`], an [`Arrival`] or a [`Moved`].
+//!
+//! ```text
+//!   let mut wire = Wire::of(2, options);            two processes, 1/100 and 2/100
+//!   let portal = wire.node(1).portal(0);            a portal table entry with a queue
+//!   wire.put(0, 1, …); wire.deliver();              all the way, response included
+//!   wire.node(1).events()                           what the target's queue holds
+//! ```
+#![allow(dead_code)] // each test binary uses its part
+
+use lintel_engine4::{
+    Body, Config, DescriptorSpec, EntrySpec, Filling, Host, Interface, Landed, Landing, Transfer,
+    Undeliverable,
+};
+use lintel_memory::{Buffer, Ghost, Pieces};
+use lintel_types::{
+    AckRequest, CountingEvent, Error, Event, EventKind, Handle, Limits, List, NiFail, ProcessId,
+    UID_ANY, options,
+};
+use lintel_wire::{OPERAND_BYTES, Request, Response, Verb};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+pub const MATCHING: u32 = options::NI_MATCHING | options::NI_PHYSICAL;
+pub const NON_MATCHING: u32 = options::NI_NO_MATCHING | options::NI_PHYSICAL;
+pub const LOGICAL: u32 = options::NI_MATCHING | options::NI_LOGICAL;
+pub const EAGER: u64 = 256;
+pub const UID: u32 = 1000;
+/// Where the target's memory begins; any address does.
+pub const BASE: u64 = 0x10_0000;
+
+/// A request that the engine has sent.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Sent {
+    pub to: ProcessId,
+    pub request: Request,
+    pub operand: Option<[u8; OPERAND_BYTES]>,
+    pub pieces: Vec<Ghost>,
+}
+
+/// A host that remembers.
+#[derive(Default)]
+pub struct Recorder {
+    pub events: BTreeMap<u16, Vec<Event>>,
+    pub counters: BTreeMap<u16, CountingEvent>,
+    pub sent: VecDeque<Sent>,
+    /// Events that a queue can hold; a queue that isn't named holds any number.
+    pub capacity: BTreeMap<u16, usize>,
+    pub unreachable: BTreeSet<ProcessId>,
+}
+
+impl Host<Ghost> for Recorder {
+    fn post(&mut self, queue: u16, event: &Event) {
+        self.events.entry(queue).or_default().push(*event);
+    }
+
+    fn room(&mut self, queue: u16) -> usize {
+        let held = self.events.get(&queue).map_or(0, Vec::len);
+        self.capacity.get(&queue).map_or(usize::MAX, |capacity| capacity.saturating_sub(held))
+    }
+
+    fn publish(&mut self, counter: u16, value: CountingEvent) {
+        self.counters.insert(counter, value);
+    }
+
+    fn send(
+        &mut self,
+        to: ProcessId,
+        request: &Request,
+        body: Body<'_, Ghost>,
+    ) -> Result<(), Undeliverable> {
+        if self.unreachable.contains(&to) {
+            return Err(Undeliverable);
+        }
+        let pieces = body.pieces.as_slice().to_vec();
+        self.sent.push_back(Sent { to, request: *request, operand: body.operand.copied(), pieces });
+        Ok(())
+    }
+}
+
+/// One process's interface, its host, and the queue that its portals report to.
+pub struct Node {
+    pub interface: Interface<Ghost>,
+    pub host: Recorder,
+    pub queue: Handle,
+    pub id: ProcessId,
+}
+
+impl Node {
+    pub fn new(id: ProcessId, options: u32, limits: Limits) -> Self {
+        let config =
+            Config { options, limits, process: id, uid: UID, eager: EAGER, generation: 5 };
+        let mut interface = Interface::new(config);
+        let queue = interface.queue_alloc(64).unwrap();
+        Node { interface, host: Recorder::default(), queue, id }
+    }
+
+    /// A portal table entry that reports to the node's queue.
+    pub fn portal(&mut self, options: u32) -> u32 {
+        self.interface.portal_alloc(options, self.queue, lintel_types::PT_ANY).unwrap()
+    }
+
+    pub fn append(&mut self, spec: EntrySpec<Ghost>, list: List) -> Handle {
+        self.interface.append(spec, list, &mut self.host).unwrap()
+    }
+
+    pub fn counter(&mut self) -> Handle {
+        self.interface.counter_alloc(&mut self.host).unwrap()
+    }
+
+    pub fn bind(&mut self, spec: DescriptorSpec<Ghost>) -> Handle {
+        self.interface.descriptor_bind(spec).unwrap()
+    }
+
+    /// 4096 bytes at 0x1000, events into the node's queue.
+    pub fn descriptor(&mut self) -> Handle {
+        let queue = self.queue;
+        self.bind(DescriptorSpec { queue, ..descriptor() })
+    }
+
+    pub fn start(&mut self, transfer: &Transfer) -> Result<(), Error> {
+        self.interface.start(transfer, &mut self.host)
+    }
+
+    /// Takes the events of the node's queue.
+    pub fn events(&mut self) -> Vec<Event> {
+        self.host.events.remove(&self.queue.index()).unwrap_or_default()
+    }
+
+    /// Takes the events of the node's queue; tells their kinds.
+    pub fn kinds(&mut self) -> Vec<EventKind> {
+        self.events().iter().map(|event| event.kind).collect()
+    }
+
+    /// A counter as the engine has it, which must be what it has shown.
+    pub fn count(&self, counter: Handle) -> (u64, u64) {
+        let value = self.interface.counter_value(counter).unwrap();
+        assert_eq!(self.host.counters[&counter.index()], value);
+        (value.success, value.failure)
+    }
+
+    /// A request arrives that no interface of the rig has sent.
+    pub fn on_request(&mut self, from: ProcessId, request: &Request) -> Landing<Ghost> {
+        self.interface.on_request(from, UID, request, &mut self.host)
+    }
+
+    pub fn on_landed(&mut self, landed: Landed, fail: NiFail) {
+        self.interface.on_landed(landed, fail, &mut self.host);
+    }
+
+    /// A request arrives and lands at once.
+    pub fn take(&mut self, from: ProcessId, request: &Request) -> Outcome {
+        match self.on_request(from, request) {
+            Landing::Refused(response) => {
+                Outcome { fail: response.map(|r| r.fail), response, pieces: Vec::new() }
+            }
+            Landing::Accepted(pieces, landed) => {
+                let response = landed.response(NiFail::Ok);
+                self.on_landed(landed, NiFail::Ok);
+                Outcome { fail: None, response, pieces: pieces.as_slice().to_vec() }
+            }
+        }
+    }
+
+    /// Begins a landing that must be accepted.
+    pub fn begin(&mut self, from: ProcessId, request: &Request) -> Landed {
+        match self.on_request(from, request) {
+            Landing::Accepted(_, landed) => landed,
+            Landing::Refused(response) => panic!("refused: {response:?}"),
+        }
+    }
+
+    pub fn on_response(&mut self, response: &Response) -> Option<(Pieces<Ghost>, Filling)> {
+        self.interface.on_response(response, &mut self.host)
+    }
+}
+
+/// What became of a request that arrived and landed at once.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Why it was refused, where an answer says so.
+    pub fail: Option<NiFail>,
+    pub response: Option<Response>,
+    pub pieces: Vec<Ghost>,
+}
+
+/// Bytes that went over the wire.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Moved {
+    pub request: Request,
+    pub source: Vec<Ghost>,
+    pub target: Vec<Ghost>,
+}
+
+/// Nodes 1/100, 2/100, … of the same kind, and the way between them.
+pub struct Wire {
+    pub nodes: Vec<Node>,
+    pub moved: Vec<Moved>,
+    /// How the copying at the target ends.
+    pub landing: NiFail,
+    /// How the copying of a reply ends.
+    pub filling: NiFail,
+}
+
+pub fn process(index: usize) -> ProcessId {
+    ProcessId::new(index as u32 + 1, 100)
+}
+
+impl Wire {
+    pub fn of(count: usize, options: u32) -> Self {
+        Self::with_limits(count, options, Limits::DEFAULT)
+    }
+
+    pub fn with_limits(count: usize, options: u32, limits: Limits) -> Self {
+        let mut nodes: Vec<Node> =
+            (0..count).map(|index| Node::new(process(index), options, limits)).collect();
+        if options & options::NI_LOGICAL != 0 {
+            let map: Vec<ProcessId> = (0..count).map(process).collect();
+            for node in &mut nodes {
+                node.interface.set_map(&map).unwrap();
+            }
+        }
+        Wire { nodes, moved: Vec::new(), landing: NiFail::Ok, filling: NiFail::Ok }
+    }
+
+    pub fn node(&mut self, index: usize) -> &mut Node {
+        &mut self.nodes[index]
+    }
+
+    /// Carries everything that is on its way to its end.
+    pub fn deliver(&mut self) {
+        while let Some(from) = self.nodes.iter().position(|node| !node.host.sent.is_empty()) {
+            let Some(sent) = self.nodes[from].host.sent.pop_front() else { return };
+            self.carry(from, sent);
+        }
+    }
+
+    fn carry(&mut self, from: usize, sent: Sent) {
+        let to = self.nodes.iter().position(|node| node.id == sent.to);
+        let to = to.expect("the test sends to a node of its wire");
+        let initiator = self.nodes[from].id;
+        let response = match self.nodes[to].on_request(initiator, &sent.request) {
+            Landing::Refused(response) => response,
+            Landing::Accepted(pieces, landed) => {
+                let target = pieces.as_slice().to_vec();
+                self.moved.push(Moved { request: sent.request, source: sent.pieces, target });
+                let response = landed.response(self.landing);
+                let fail = self.landing;
+                self.nodes[to].on_landed(landed, fail);
+                response
+            }
+        };
+        let Some(response) = response else { return };
+        let fail = self.filling;
+        let node = &mut self.nodes[from];
+        if let Some((_, filling)) = node.on_response(&response) {
+            node.interface.on_filled(filling, fail, &mut node.host);
+        }
+    }
+}
+
+/// A descriptor over 4096 bytes at 0x1000 that tells nobody.
+pub fn descriptor() -> DescriptorSpec<Ghost> {
+    DescriptorSpec {
+        buffer: Buffer::Contiguous(Ghost::new(0x1000, 4096)),
+        options: 0,
+        queue: Handle::EQ_NONE,
+        counter: Handle::CT_NONE,
+    }
+}
+
+/// An entry over 1000 bytes at [`BASE`] for anyone's puts and gets with bits 7.
+pub fn entry(portal: u32) -> EntrySpec<Ghost> {
+    EntrySpec {
+        portal,
+        buffer: bytes(1000),
+        counter: Handle::CT_NONE,
+        uid: UID_ANY,
+        options: options::ME_OP_PUT | options::ME_OP_GET,
+        source: ProcessId::new(ProcessId::NID_ANY, ProcessId::PID_ANY),
+        match_bits: 7,
+        ignore_bits: 0,
+        min_free: 0,
+        user_ptr: 0xabc,
+    }
+}
+
+/// An entry of a logical interface: any rank's messages.
+pub fn entry_for_rank(portal: u32, rank: u32) -> EntrySpec<Ghost> {
+    EntrySpec { source: ProcessId::from_rank(rank), ..entry(portal) }
+}
+
+/// A run of bytes at [`BASE`].
+pub fn bytes(length: u64) -> Buffer<Ghost> {
+    Buffer::Contiguous(Ghost::new(BASE, length))
+}
+
+/// A put of 8 bytes with bits 7 from the start of `source`.
+pub fn put(source: Handle, target: ProcessId, portal: u32) -> Transfer {
+    Transfer {
+        verb: Verb::Put,
+        source,
+        source_offset: 0,
+        sink: Handle::INVALID,
+        sink_offset: 0,
+        length: 8,
+        ack: AckRequest::None,
+        target,
+        portal,
+        match_bits: 7,
+        remote_offset: 0,
+        user_ptr: 0xdef,
+        hdr_data: 0x99,
+        operation: 0,
+        datatype: 0,
+        operand: [0; OPERAND_BYTES],
+    }
+}
+
+/// A get of 8 bytes with bits 7 to the start of `sink`.
+pub fn get(sink: Handle, target: ProcessId, portal: u32) -> Transfer {
+    Transfer { verb: Verb::Get, sink, source: Handle::INVALID, ..put(sink, target, portal) }
+}
+
+/// `PTL_SUM` of one 64-bit integer with bits 7.
+pub fn atomic(source: Handle, target: ProcessId, portal: u32) -> Transfer {
+    Transfer { verb: Verb::Atomic, operation: 2, datatype: 7, ..put(source, target, portal) }
+}
+
+/// A put of 8 bytes with bits 7 as it arrives; its token is 1.
+pub fn request(portal: u32) -> Request {
+    Request {
+        verb: Verb::Put,
+        interface: 1,
+        ack: AckRequest::Full,
+        referenced: false,
+        portal: portal as u16,
+        token: 1,
+        rank: ProcessId::RANK_ANY,
+        length: 8,
+        operation: 0,
+        datatype: 0,
+        match_bits: 7,
+        remote_offset: 0,
+        hdr_data: 0x99,
+    }
+}
+
+/// Numbers from a seed, the same everywhere (splitmix64).
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    /// A number below `bound`, which isn't 0.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+
+    /// True once in `n` times.
+    pub fn once_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+
+    pub fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len() as u64) as usize]
+    }
+}

@@ -1,0 +1,293 @@
+//! What one lock guards: the interfaces and the ways out.
+
+use crate::Interface;
+use crate::effects::{Effects, Ways};
+use crate::landing::StreamTask;
+use crate::log::{Level, log, log_level};
+use crate::tables::Tables;
+use lintel_claim::Region;
+use lintel_nal::{Arrival, Fault, Loopback, Nal, Origin, Trace, Payload};
+use lintel_nal_shm::{Bell, ShmNal};
+use lintel_types::{NiFail, ProcessId};
+use lintel_wire::{Message, Request, Response, Verb, Words};
+use std::time::{Duration, Instant};
+
+/// The NALs that a user can choose by name, and what may wrap them.
+pub(crate) enum Way {
+    Shm(ShmNal),
+    Traced(Box<Trace<Fault<ShmNal>, fn(String)>>),
+}
+
+/// Messages handled before the lock is let go.
+const BATCH: usize = 256;
+/// Polls in vain before a peer is nudged that hasn't looked, and between nudges.
+const FIRST_NUDGE: u32 = 200;
+const LATER_NUDGES: u32 = 20_000;
+/// Polls after which senders needn't ring any more.
+const BUSY: u32 = 64;
+/// How often peers are looked after while something depends on them.
+pub(crate) const PEER_CHECK: Duration = Duration::from_millis(50);
+
+pub(crate) struct Core {
+    pub(crate) interfaces: [Option<Opened>; 4],
+    pub(crate) ways: Ways,
+    pub(crate) tables: &'static [Tables; 4],
+    pub(crate) bell: Bell,
+    pub(crate) streams: Vec<(u32, StreamTask)>,
+    pub(crate) scratch: Vec<u8>,
+    pub(crate) bounce: Region,
+    /// Polls by callers, ever; the helper watches whether it moves.
+    pub(crate) polls: u64,
+    /// Polls since the bell was armed.
+    pub(crate) polls_armed: u32,
+    polls_in_vain: u32,
+    pub(crate) helper_ticks: bool,
+    pub(crate) closing: bool,
+    pub(crate) callers_asleep: u32,
+    checked: Instant,
+}
+
+/// An interface in use.
+pub(crate) struct Opened {
+    pub(crate) interface: Box<Interface>,
+    pub(crate) references: u32,
+    pub(crate) generation: u16,
+}
+
+impl Core {
+    pub(crate) fn new(nal: ShmNal, uid: u32, tables: &'static [Tables; 4]) -> Core {
+        let (me, bell) = (nal.process(), nal.bell());
+        let way = if log_level() == Level::Trace {
+            let tell: fn(String) = |line| log(Level::Trace, &line);
+            Way::Traced(Box::new(Trace::new(Fault::new(nal), tell)))
+        } else {
+            Way::Shm(nal)
+        };
+        Core {
+            interfaces: [const { None }; 4],
+            ways: Ways { me, nal: way, loopback: Loopback::new(me, uid), noise: false },
+            tables,
+            bell,
+            streams: Vec::new(),
+            scratch: Vec::new(),
+            bounce: Region::new(4096),
+            polls: 0,
+            polls_armed: 0,
+            polls_in_vain: 0,
+            helper_ticks: false,
+            closing: false,
+            callers_asleep: 0,
+            checked: Instant::now(),
+        }
+    }
+
+    /// An interface with its host.
+    #[inline]
+    pub(crate) fn parts(&mut self, number: u8) -> Option<(&mut Interface, Effects<'_>)> {
+        let opened = self.interfaces[number as usize & 3].as_mut()?;
+        let tables = &self.tables[number as usize & 3];
+        Some((&mut opened.interface, Effects { ways: &mut self.ways, tables }))
+    }
+
+    /// Handles what has arrived and sends what waits; tells how many arrivals
+    /// there were.
+    #[inline]
+    pub(crate) fn progress(&mut self) -> usize {
+        let mut handled = 0;
+        while handled < BATCH {
+            match self.ways.nal.next() {
+                Some(arrival) => self.on_arrival(arrival),
+                None => break,
+            }
+            handled += 1;
+        }
+        if !self.ways.loopback.is_empty() {
+            handled += self.drain_loopback();
+        }
+        self.ways.nal.flush();
+        handled
+    }
+
+    /// Progress made by a caller that waits for something.
+    #[inline]
+    pub(crate) fn poll(&mut self) -> bool {
+        self.polls += 1;
+        if self.progress() > 0 {
+            self.polls_in_vain = 0;
+        } else {
+            self.polls_in_vain += 1;
+            if self.polls_in_vain == FIRST_NUDGE {
+                self.nudge();
+            }
+        }
+        if self.bell.is_armed() {
+            self.polls_armed += 1;
+            return self.polls_armed >= BUSY && self.callers_asleep == 0;
+        }
+        false
+    }
+
+    /// Somebody polls all the time: senders needn't ring. The helper has to look
+    /// after the end of that, so it must be woken now.
+    #[cold]
+    pub(crate) fn take_over_from_helper(&mut self) {
+        self.polls_armed = 0;
+        self.bell.disarm();
+        if !self.helper_ticks {
+            self.helper_ticks = true;
+            self.bell.wake(lintel_nal_shm::Sleeper::Helper);
+        }
+    }
+
+    #[cold]
+    fn nudge(&mut self) {
+        self.polls_in_vain = FIRST_NUDGE.wrapping_sub(LATER_NUDGES);
+        self.ways.nal.nudge();
+    }
+
+    /// Messages to oneself; they may cause further ones.
+    #[inline]
+    pub(crate) fn drain_loopback(&mut self) -> usize {
+        let mut handled = 0;
+        while let Some(arrival) = self.ways.loopback.next() {
+            self.on_arrival(arrival);
+            handled += 1;
+        }
+        handled
+    }
+
+    #[inline]
+    fn on_arrival(&mut self, arrival: Arrival) {
+        match arrival {
+            Arrival::Message(origin, words, payload) => self.on_message(origin, &words, payload),
+            Arrival::Streamed(origin) => self.on_streamed(origin),
+            Arrival::Lost(process) => self.on_lost(process),
+        }
+    }
+
+    #[inline]
+    fn on_message(&mut self, origin: Origin, words: &Words, payload: Payload) {
+        match Message::parse(words) {
+            Ok(Message::Request(request)) => self.on_request(origin, &request, payload),
+            Ok(Message::Response(response)) => self.on_response(origin, &response, payload),
+            Err(malformed) => {
+                log(Level::Warn, &format!("{malformed} (process {})", origin.process.pid));
+            }
+        }
+        self.done(origin);
+    }
+
+    #[inline]
+    fn done(&mut self, origin: Origin) {
+        if origin.process == self.ways.me {
+            self.ways.loopback.done(origin);
+        } else {
+            self.ways.nal.done(origin);
+        }
+    }
+
+    /// A request for an interface that isn't open is dropped as if its portal
+    /// table entry weren't allocated.
+    pub(crate) fn refuse(&mut self, origin: Origin, request: &Request) {
+        if request.token != 0 {
+            let response = Response {
+                reply: !matches!(request.verb, Verb::Put | Verb::Atomic),
+                interface: request.interface,
+                placed: false,
+                silent: false,
+                token: request.token,
+                mlength: 0,
+                offset: 0,
+                list: lintel_types::List::Priority,
+                fail: NiFail::Dropped,
+            };
+            self.ways.respond(origin.process, &response);
+        }
+    }
+
+    #[cold]
+    fn on_lost(&mut self, process: ProcessId) {
+        log(Level::Info, &format!("process {:#x}/{} is gone", process.nid, process.pid));
+        for number in 0..4 {
+            if let Some((interface, mut effects)) = self.parts(number) {
+                interface.on_target_lost(process, &mut effects);
+            }
+        }
+        self.abandon_streams(process);
+    }
+
+    /// Whether something depends on another process: an answer, or room.
+    pub(crate) fn depends_on_peers(&mut self) -> bool {
+        let awaits = self.interfaces.iter().flatten().any(|o| o.interface.operations_under_way() > 0);
+        awaits || !self.streams.is_empty() || self.ways.nal.flush()
+    }
+
+    /// Looks after peers, if it is time to.
+    pub(crate) fn check_peers(&mut self) {
+        if self.checked.elapsed() >= PEER_CHECK {
+            self.checked = Instant::now();
+            self.ways.nal.check_peers();
+        }
+    }
+}
+
+macro_rules! each_way {
+    ($self:expr, $nal:ident => $body:expr) => {
+        match $self {
+            Way::Shm($nal) => $body,
+            Way::Traced($nal) => $body,
+        }
+    };
+}
+
+impl Nal for Way {
+    fn caps(&self) -> lintel_nal::Caps {
+        each_way!(self, nal => nal.caps())
+    }
+    #[inline]
+    fn send(
+        &mut self,
+        to: ProcessId,
+        words: &Words,
+        body: lintel_nal::Outgoing<'_>,
+    ) -> Result<(), lintel_nal::Unreachable> {
+        each_way!(self, nal => nal.send(to, words, body))
+    }
+    #[inline]
+    fn next(&mut self) -> Option<Arrival> {
+        each_way!(self, nal => nal.next())
+    }
+    #[inline]
+    fn done(&mut self, origin: Origin) {
+        each_way!(self, nal => nal.done(origin));
+    }
+    fn receive_into(&mut self, origin: Origin, pieces: Vec<lintel_claim::Claim>) {
+        each_way!(self, nal => nal.receive_into(origin, pieces));
+    }
+    fn fetch(
+        &mut self,
+        from: Origin,
+        remote: &[lintel_claim::RemoteSpan],
+        to: &[lintel_claim::Claim],
+    ) -> Result<u64, lintel_nal::MoveError> {
+        each_way!(self, nal => nal.fetch(from, remote, to))
+    }
+    fn place(
+        &mut self,
+        to: Origin,
+        from: &[lintel_claim::Claim],
+        remote: &[lintel_claim::RemoteSpan],
+    ) -> Result<u64, lintel_nal::MoveError> {
+        each_way!(self, nal => nal.place(to, from, remote))
+    }
+    #[inline]
+    fn flush(&mut self) -> bool {
+        each_way!(self, nal => nal.flush())
+    }
+    fn check_peers(&mut self) {
+        each_way!(self, nal => nal.check_peers());
+    }
+    fn nudge(&mut self) {
+        each_way!(self, nal => nal.nudge());
+    }
+}

@@ -1,0 +1,83 @@
+//! The thread that makes progress while the application computes.
+
+use crate::core::{Core, PEER_CHECK};
+use crate::log::{Level, log};
+use crate::process::Process;
+use lintel_nal_shm::Sleeper;
+use nix::sys::signal::SigSet;
+use std::io;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How often the helper looks whether the application still polls.
+pub const LEASE: Duration = Duration::from_micros(200);
+/// How soon it tries again to send what found no room.
+const RETRY: Duration = Duration::from_micros(100);
+
+/// What the helper does next.
+enum Next {
+    Stop,
+    /// Look again soon: somebody polls, or something waits for room.
+    Look(Duration),
+    /// Sleep until the bell rings, or until peers are to be looked after.
+    Sleep(Option<Duration>),
+}
+
+/// Starts the helper of an open process.
+pub(crate) fn start(process: &'static Process) -> io::Result<JoinHandle<()>> {
+    let builder = std::thread::Builder::new().name("lintel".into()).stack_size(256 << 10);
+    // The application's signals are for its own threads: the mask is inherited.
+    let kept = SigSet::thread_get_mask();
+    let _ = SigSet::all().thread_block();
+    let started = builder.spawn(move || run(process));
+    if let Ok(kept) = kept {
+        let _ = kept.thread_set_mask();
+    }
+    started
+}
+
+fn run(process: &'static Process) {
+    let Some(bell) = process.bell() else { return };
+    let mut seen = 0;
+    loop {
+        let rings = bell.rings(Sleeper::Helper);
+        match process.with_core(|core| look(core, &mut seen)) {
+            None | Some(Next::Stop) => break,
+            Some(Next::Look(after)) => bell.sleep(Sleeper::Helper, rings, Some(after)),
+            Some(Next::Sleep(timeout)) => {
+                // What came before the bell was armed rings nobody: look once more.
+                let found = process.with_core(|core| core.progress());
+                if found == Some(0) {
+                    bell.sleep(Sleeper::Helper, rings, timeout);
+                }
+            }
+        }
+    }
+    log(Level::Info, "the helper ends");
+}
+
+/// Makes progress, then decides by what has happened since it last looked.
+fn look(core: &mut Core, seen: &mut u64) -> Next {
+    if core.closing {
+        return Next::Stop;
+    }
+    core.progress();
+    let depends = core.depends_on_peers();
+    if depends {
+        core.check_peers();
+    }
+    if core.ways.nal_waits() {
+        return Next::Look(RETRY);
+    }
+    if core.callers_asleep == 0 && core.polls != *seen {
+        *seen = core.polls;
+        core.helper_ticks = true;
+        return Next::Look(LEASE);
+    }
+    core.helper_ticks = false;
+    core.polls_armed = 0;
+    if core.callers_asleep == 0 {
+        core.bell.arm(Sleeper::Helper);
+    }
+    Next::Sleep(depends.then_some(PEER_CHECK))
+}

@@ -1,0 +1,100 @@
+//! Waiting for something that progress brings: first by polling, then asleep.
+
+use crate::core::PEER_CHECK;
+use crate::process::Process;
+use lintel_nal_shm::Sleeper;
+use lintel_types::{Error, Result};
+use std::time::{Duration, Instant};
+
+/// Polls before a waiter lets other threads have the core in between; well
+/// above what an answer from a running peer takes.
+const SPINS: u32 = 2000;
+/// Polls in all before a waiter sleeps.
+const PATIENCE: u32 = SPINS + 200;
+/// How soon a sleeper tries again to send what found no room.
+const RETRY: Duration = Duration::from_micros(100);
+
+impl Process {
+    /// Waits until `ready` gives something; nothing once the deadline has passed.
+    ///
+    /// # Errors
+    /// `Aborted` after [`Process::abort`], `NoInit` after the last `fini`.
+    pub(crate) fn wait<T>(
+        &'static self,
+        deadline: Option<Instant>,
+        mut ready: impl FnMut() -> Result<Option<T>>,
+    ) -> Result<Option<T>> {
+        let mut polls = 0;
+        loop {
+            if self.is_aborted() {
+                return Err(Error::Aborted);
+            }
+            self.check_alive()?;
+            if let Some(found) = ready()? {
+                return Ok(Some(found));
+            }
+            self.poll();
+            polls += 1;
+            if polls < SPINS {
+                // A look at the clock costs as much as several polls.
+                if polls % 64 != 1 || !passed(deadline) {
+                    continue;
+                }
+            } else if polls < PATIENCE {
+                std::thread::yield_now();
+            } else {
+                self.sleep(deadline, &mut ready)?;
+            }
+            if passed(deadline) {
+                return ready();
+            }
+        }
+    }
+
+    /// Sleeps until something happens in this process or arrives, at most until
+    /// the deadline. A `ready` that finds something here keeps it for the caller's
+    /// next look only if it doesn't consume; so it isn't asked here.
+    fn sleep<T>(
+        &'static self,
+        deadline: Option<Instant>,
+        _ready: &mut impl FnMut() -> Result<Option<T>>,
+    ) -> Result<()> {
+        let Some(bell) = self.bell() else { return Err(Error::NoInit) };
+        let noise = self.noise();
+        let timeout = self.with_core(|core| {
+            core.callers_asleep += 1;
+            core.bell.arm(Sleeper::Caller);
+            core.progress();
+            match (core.ways.nal_waits(), core.depends_on_peers()) {
+                (true, _) => Some(RETRY),
+                (false, true) => Some(PEER_CHECK),
+                (false, false) => None,
+            }
+        });
+        let rings = bell.rings(Sleeper::Caller);
+        // Whatever was posted since the caller's last look counts as noise.
+        if self.noise() == noise && !self.is_aborted() {
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            let timeout = [timeout.flatten(), left].into_iter().flatten().min();
+            bell.sleep(Sleeper::Caller, rings, timeout);
+        }
+        self.with_core(|core| {
+            core.callers_asleep -= 1;
+            core.progress();
+            core.check_peers();
+            // Somebody must be rung from now on: another caller, or the helper.
+            if core.callers_asleep > 0 {
+                core.bell.arm(Sleeper::Caller);
+            } else if !core.helper_ticks {
+                core.polls_armed = 0;
+                core.bell.arm(Sleeper::Helper);
+            }
+            core.progress();
+        });
+        Ok(())
+    }
+}
+
+fn passed(deadline: Option<Instant>) -> bool {
+    deadline.is_some_and(|deadline| Instant::now() >= deadline)
+}
