@@ -39,7 +39,11 @@ pub(crate) fn take<T: Copy>(place: *const T) -> Result<T> {
 
 #[inline]
 pub(crate) fn not_null<T>(place: *const T) -> Result<()> {
-    if place.is_null() { Err(Error::ArgInvalid) } else { Ok(()) }
+    if place.is_null() {
+        Err(Error::ArgInvalid)
+    } else {
+        Ok(())
+    }
 }
 
 /// An array of the caller's, for the length of a call.
@@ -49,7 +53,9 @@ pub(crate) fn array<'a, T>(start: *const T, length: u64) -> Result<&'a [T]> {
         return Ok(&[]);
     }
     not_null(start)?;
-    let bytes = (length as usize).checked_mul(size_of::<T>()).ok_or(Error::ArgInvalid)?;
+    let bytes = (length as usize)
+        .checked_mul(size_of::<T>())
+        .ok_or(Error::ArgInvalid)?;
     if bytes > isize::MAX as usize {
         return Err(Error::ArgInvalid);
     }
@@ -77,8 +83,10 @@ fn buffer(start: *mut c_void, length: u64, options: u32) -> Result<Buffer<Claim>
         return Err(Error::ArgInvalid);
     }
     let pieces = array(start.cast::<Iovec>(), length)?;
-    let pieces: Result<Vec<Claim>> =
-        pieces.iter().map(|piece| claim(piece.iov_base, piece.iov_len)).collect();
+    let pieces: Result<Vec<Claim>> = pieces
+        .iter()
+        .map(|piece| claim(piece.iov_base, piece.iov_len))
+        .collect();
     Ok(Buffer::vector(pieces?))
 }
 
@@ -100,7 +108,7 @@ pub(crate) fn list_entry(le: *const Le, portal: u32, user_ptr: u64) -> Result<En
         counter: Handle(le.ct_handle),
         uid: le.uid,
         options: le.options,
-        source: ProcessId::new(ProcessId::RANK_ANY, ProcessId::PID_ANY),
+        source: ProcessId::default(),
         match_bits: 0,
         ignore_bits: u64::MAX,
         min_free: 0,

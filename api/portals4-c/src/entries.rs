@@ -28,7 +28,9 @@ pub unsafe extern "C" fn PtlMDBind(
 /// `PtlMDRelease`
 #[unsafe(no_mangle)]
 pub extern "C" fn PtlMDRelease(md_handle: Handle) -> c_int {
-    code(process().with(md_handle, |interface, _| interface.descriptor_release(md_handle)))
+    code(process().with(md_handle, |interface, _| {
+        interface.descriptor_release(md_handle)
+    }))
 }
 
 /// `PtlLEAppend`
@@ -148,10 +150,18 @@ fn search_for(
 
 /// Match list entries are for matching interfaces, list entries for the others.
 pub(crate) fn of_its_kind(interface: bool, entry: bool) -> Result<()> {
-    if interface == entry { Ok(()) } else { Err(Error::ArgInvalid) }
+    if interface == entry {
+        Ok(())
+    } else {
+        Err(Error::ArgInvalid)
+    }
 }
 
 /// The handle must be an interface's, not that of an object on one.
 pub(crate) fn named(ni_handle: Handle) -> Result<()> {
-    if ni_handle.is(Kind::Interface) { Ok(()) } else { Err(Error::ArgInvalid) }
+    if ni_handle.is(Kind::Interface) {
+        Ok(())
+    } else {
+        Err(Error::ArgInvalid)
+    }
 }

@@ -29,7 +29,9 @@ pub extern "C" fn PtlCTFree(ct_handle: Handle) -> c_int {
 /// `PtlCTCancelTriggered`
 #[unsafe(no_mangle)]
 pub extern "C" fn PtlCTCancelTriggered(ct_handle: Handle) -> c_int {
-    code(process().with(ct_handle, |interface, _| interface.cancel_triggered(ct_handle)))
+    code(process().with(ct_handle, |interface, _| {
+        interface.cancel_triggered(ct_handle)
+    }))
 }
 
 /// `PtlCTGet`
@@ -188,5 +190,9 @@ pub unsafe extern "C" fn PtlEQPoll(
 #[inline]
 fn deliver(place: *mut Event, event: Event, dropped: bool) -> c_int {
     give(place, event);
-    if dropped { Error::EqDropped as c_int } else { 0 }
+    if dropped {
+        Error::EqDropped as c_int
+    } else {
+        0
+    }
 }

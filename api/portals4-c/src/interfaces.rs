@@ -155,31 +155,37 @@ pub unsafe extern "C" fn PtlGetMap(
 /// `PtlGetUid`
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PtlGetUid(ni_handle: Handle, uid: *mut u32) -> c_int {
-    code(on_interface(ni_handle, |interface| Ok(interface.uid())).and_then(|found| {
-        not_null(uid)?;
-        give(uid, found);
-        Ok(())
-    }))
+    code(
+        on_interface(ni_handle, |interface| Ok(interface.uid())).and_then(|found| {
+            not_null(uid)?;
+            give(uid, found);
+            Ok(())
+        }),
+    )
 }
 
 /// `PtlGetId`
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PtlGetId(ni_handle: Handle, id: *mut ProcessId) -> c_int {
-    code(on_interface(ni_handle, |interface| Ok(interface.id())).and_then(|found| {
-        not_null(id)?;
-        give(id, found);
-        Ok(())
-    }))
+    code(
+        on_interface(ni_handle, |interface| Ok(interface.id())).and_then(|found| {
+            not_null(id)?;
+            give(id, found);
+            Ok(())
+        }),
+    )
 }
 
 /// `PtlGetPhysId`
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PtlGetPhysId(ni_handle: Handle, id: *mut ProcessId) -> c_int {
-    code(on_interface(ni_handle, |interface| Ok(interface.physical_id())).and_then(|found| {
-        not_null(id)?;
-        give(id, found);
-        Ok(())
-    }))
+    code(
+        on_interface(ni_handle, |interface| Ok(interface.physical_id())).and_then(|found| {
+            not_null(id)?;
+            give(id, found);
+            Ok(())
+        }),
+    )
 }
 
 /// `PtlPTAlloc`
@@ -208,7 +214,9 @@ pub unsafe extern "C" fn PtlPTAlloc(
 /// `PtlPTFree`
 #[unsafe(no_mangle)]
 pub extern "C" fn PtlPTFree(ni_handle: Handle, pt_index: u32) -> c_int {
-    code(on_interface(ni_handle, |interface| interface.portal_free(pt_index)))
+    code(on_interface(ni_handle, |interface| {
+        interface.portal_free(pt_index)
+    }))
 }
 
 /// `PtlPTDisable`
@@ -224,7 +232,9 @@ pub extern "C" fn PtlPTDisable(ni_handle: Handle, pt_index: u32) -> c_int {
 /// `PtlPTEnable`
 #[unsafe(no_mangle)]
 pub extern "C" fn PtlPTEnable(ni_handle: Handle, pt_index: u32) -> c_int {
-    code(on_interface(ni_handle, |interface| interface.portal_enable(pt_index)))
+    code(on_interface(ni_handle, |interface| {
+        interface.portal_enable(pt_index)
+    }))
 }
 
 /// `PtlHandleIsEqual`

@@ -4,9 +4,7 @@ use crate::convert::code;
 use lintel_claim::{Datatype, Kind as Calls, Operation, valid};
 use lintel_engine4::Transfer;
 use lintel_runtime::process;
-use lintel_types::{
-    AckRequest, Error, Handle, OP_CSWAP, ProcessId, Result, datatype_size,
-};
+use lintel_types::{AckRequest, Error, Handle, OP_CSWAP, ProcessId, Result, datatype_size};
 use lintel_wire::{OPERAND_BYTES, Verb};
 use std::ffi::{c_int, c_void};
 
@@ -53,7 +51,10 @@ fn transfer(verb: Verb, source: Place, sink: Place, length: u64, to: Target) -> 
 #[inline]
 pub(crate) fn put(source: Place, length: u64, ack_req: u8, to: Target) -> Result<Transfer> {
     let ack = AckRequest::try_from(ack_req)?;
-    Ok(Transfer { ack, ..transfer(Verb::Put, source, NOWHERE, length, to) })
+    Ok(Transfer {
+        ack,
+        ..transfer(Verb::Put, source, NOWHERE, length, to)
+    })
 }
 
 #[inline]
@@ -72,7 +73,12 @@ pub(crate) fn atomic(
     let ack = AckRequest::try_from(ack_req)?;
     let (operation, datatype) = kinds;
     let transfer = transfer(Verb::Atomic, source, NOWHERE, length, to);
-    Ok(Transfer { ack, operation, datatype, ..transfer })
+    Ok(Transfer {
+        ack,
+        operation,
+        datatype,
+        ..transfer
+    })
 }
 
 pub(crate) fn fetch_atomic(
@@ -85,7 +91,11 @@ pub(crate) fn fetch_atomic(
     allowed(kinds, Calls::FetchAtomic)?;
     let (operation, datatype) = kinds;
     let transfer = transfer(Verb::FetchAtomic, source, sink, length, to);
-    Ok(Transfer { operation, datatype, ..transfer })
+    Ok(Transfer {
+        operation,
+        datatype,
+        ..transfer
+    })
 }
 
 pub(crate) fn swap(
@@ -106,10 +116,19 @@ pub(crate) fn swap(
         let size = datatype_size(datatype).unwrap_or(0) as usize;
         // SAFETY: not null, and the header asks for one element of the datatype,
         // which is at most OPERAND_BYTES long.
-        unsafe { operand.cast::<u8>().copy_to_nonoverlapping(bytes.as_mut_ptr(), size) };
+        unsafe {
+            operand
+                .cast::<u8>()
+                .copy_to_nonoverlapping(bytes.as_mut_ptr(), size)
+        };
     }
     let transfer = transfer(Verb::Swap, source, sink, length, to);
-    Ok(Transfer { operation, datatype, operand: bytes, ..transfer })
+    Ok(Transfer {
+        operation,
+        datatype,
+        operand: bytes,
+        ..transfer
+    })
 }
 
 /// Whether the call has that operation on that datatype.
@@ -140,7 +159,14 @@ pub extern "C" fn PtlPut(
     hdr_data: u64,
 ) -> c_int {
     let process = target_id;
-    let to = Target { process, pt_index, match_bits, remote_offset, user_ptr, hdr_data };
+    let to = Target {
+        process,
+        pt_index,
+        match_bits,
+        remote_offset,
+        user_ptr,
+        hdr_data,
+    };
     start(put((md_handle, local_offset), length, ack_req, to))
 }
 
@@ -157,7 +183,14 @@ pub extern "C" fn PtlGet(
     user_ptr: *mut c_void,
 ) -> c_int {
     let process = target_id;
-    let to = Target { process, pt_index, match_bits, remote_offset, user_ptr, hdr_data: 0 };
+    let to = Target {
+        process,
+        pt_index,
+        match_bits,
+        remote_offset,
+        user_ptr,
+        hdr_data: 0,
+    };
     start(Ok(get((md_handle, local_offset), length, to)))
 }
 
@@ -178,8 +211,21 @@ pub extern "C" fn PtlAtomic(
     datatype: u8,
 ) -> c_int {
     let process = target_id;
-    let to = Target { process, pt_index, match_bits, remote_offset, user_ptr, hdr_data };
-    start(atomic((md_handle, local_offset), length, ack_req, to, (operation, datatype)))
+    let to = Target {
+        process,
+        pt_index,
+        match_bits,
+        remote_offset,
+        user_ptr,
+        hdr_data,
+    };
+    start(atomic(
+        (md_handle, local_offset),
+        length,
+        ack_req,
+        to,
+        (operation, datatype),
+    ))
 }
 
 /// `PtlFetchAtomic`
@@ -200,9 +246,25 @@ pub extern "C" fn PtlFetchAtomic(
     datatype: u8,
 ) -> c_int {
     let process = target_id;
-    let to = Target { process, pt_index, match_bits, remote_offset, user_ptr, hdr_data };
-    let (sink, source) = ((get_md_handle, local_get_offset), (put_md_handle, local_put_offset));
-    start(fetch_atomic(sink, source, length, to, (operation, datatype)))
+    let to = Target {
+        process,
+        pt_index,
+        match_bits,
+        remote_offset,
+        user_ptr,
+        hdr_data,
+    };
+    let (sink, source) = (
+        (get_md_handle, local_get_offset),
+        (put_md_handle, local_put_offset),
+    );
+    start(fetch_atomic(
+        sink,
+        source,
+        length,
+        to,
+        (operation, datatype),
+    ))
 }
 
 /// `PtlSwap`
@@ -224,9 +286,26 @@ pub unsafe extern "C" fn PtlSwap(
     datatype: u8,
 ) -> c_int {
     let process = target_id;
-    let to = Target { process, pt_index, match_bits, remote_offset, user_ptr, hdr_data };
-    let (sink, source) = ((get_md_handle, local_get_offset), (put_md_handle, local_put_offset));
-    start(swap(sink, source, length, to, operand, (operation, datatype)))
+    let to = Target {
+        process,
+        pt_index,
+        match_bits,
+        remote_offset,
+        user_ptr,
+        hdr_data,
+    };
+    let (sink, source) = (
+        (get_md_handle, local_get_offset),
+        (put_md_handle, local_put_offset),
+    );
+    start(swap(
+        sink,
+        source,
+        length,
+        to,
+        operand,
+        (operation, datatype),
+    ))
 }
 
 /// `PtlAtomicSync`: atomics are the processor's own, or done before their event.

@@ -37,8 +37,19 @@ pub extern "C" fn PtlTriggeredPut(
     threshold: u64,
 ) -> c_int {
     let process = target_id;
-    let to = Target { process, pt_index, match_bits, remote_offset, user_ptr, hdr_data };
-    defer(put((md_handle, local_offset), length, ack_req, to), trig_ct_handle, threshold)
+    let to = Target {
+        process,
+        pt_index,
+        match_bits,
+        remote_offset,
+        user_ptr,
+        hdr_data,
+    };
+    defer(
+        put((md_handle, local_offset), length, ack_req, to),
+        trig_ct_handle,
+        threshold,
+    )
 }
 
 /// `PtlTriggeredGet`
@@ -56,8 +67,19 @@ pub extern "C" fn PtlTriggeredGet(
     threshold: u64,
 ) -> c_int {
     let process = target_id;
-    let to = Target { process, pt_index, match_bits, remote_offset, user_ptr, hdr_data: 0 };
-    defer(Ok(get((md_handle, local_offset), length, to)), trig_ct_handle, threshold)
+    let to = Target {
+        process,
+        pt_index,
+        match_bits,
+        remote_offset,
+        user_ptr,
+        hdr_data: 0,
+    };
+    defer(
+        Ok(get((md_handle, local_offset), length, to)),
+        trig_ct_handle,
+        threshold,
+    )
 }
 
 /// `PtlTriggeredAtomic`
@@ -79,9 +101,21 @@ pub extern "C" fn PtlTriggeredAtomic(
     threshold: u64,
 ) -> c_int {
     let process = target_id;
-    let to = Target { process, pt_index, match_bits, remote_offset, user_ptr, hdr_data };
-    let transfer =
-        atomic((md_handle, local_offset), length, ack_req, to, (operation, datatype));
+    let to = Target {
+        process,
+        pt_index,
+        match_bits,
+        remote_offset,
+        user_ptr,
+        hdr_data,
+    };
+    let transfer = atomic(
+        (md_handle, local_offset),
+        length,
+        ack_req,
+        to,
+        (operation, datatype),
+    );
     defer(transfer, trig_ct_handle, threshold)
 }
 
@@ -105,8 +139,18 @@ pub extern "C" fn PtlTriggeredFetchAtomic(
     threshold: u64,
 ) -> c_int {
     let process = target_id;
-    let to = Target { process, pt_index, match_bits, remote_offset, user_ptr, hdr_data };
-    let (sink, source) = ((get_md_handle, local_get_offset), (put_md_handle, local_put_offset));
+    let to = Target {
+        process,
+        pt_index,
+        match_bits,
+        remote_offset,
+        user_ptr,
+        hdr_data,
+    };
+    let (sink, source) = (
+        (get_md_handle, local_get_offset),
+        (put_md_handle, local_put_offset),
+    );
     let transfer = fetch_atomic(sink, source, length, to, (operation, datatype));
     defer(transfer, trig_ct_handle, threshold)
 }
@@ -132,8 +176,18 @@ pub unsafe extern "C" fn PtlTriggeredSwap(
     threshold: u64,
 ) -> c_int {
     let process = target_id;
-    let to = Target { process, pt_index, match_bits, remote_offset, user_ptr, hdr_data };
-    let (sink, source) = ((get_md_handle, local_get_offset), (put_md_handle, local_put_offset));
+    let to = Target {
+        process,
+        pt_index,
+        match_bits,
+        remote_offset,
+        user_ptr,
+        hdr_data,
+    };
+    let (sink, source) = (
+        (get_md_handle, local_get_offset),
+        (put_md_handle, local_put_offset),
+    );
     let transfer = swap(sink, source, length, to, operand, (operation, datatype));
     defer(transfer, trig_ct_handle, threshold)
 }
@@ -206,7 +260,12 @@ pub extern "C" fn PtlTriggeredMEUnlink(
             return Err(Error::ArgInvalid);
         }
         process().with(trig_ct_handle, |interface, effects| {
-            interface.trigger(Deferred::Unlink(me_handle), trig_ct_handle, threshold, effects)
+            interface.trigger(
+                Deferred::Unlink(me_handle),
+                trig_ct_handle,
+                threshold,
+                effects,
+            )
         })
     };
     code(unlink())

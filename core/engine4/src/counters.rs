@@ -19,7 +19,10 @@ impl<S: Span> Interface<S> {
         if self.counters.len() >= self.config.limits.max_cts as usize {
             return Err(Error::NoSpace);
         }
-        let counter = Counter { value: CountingEvent::default(), waiting: Waiting::default() };
+        let counter = Counter {
+            value: CountingEvent::default(),
+            waiting: Waiting::default(),
+        };
         let (index, generation) = self.counters.insert(counter).map_err(|_| Error::NoSpace)?;
         host.publish(index, CountingEvent::default());
         Ok(self.handle(Kind::Counter, generation, index))
@@ -41,7 +44,10 @@ impl<S: Span> Interface<S> {
     /// `ArgInvalid` for a handle that isn't a live counter.
     pub fn counter_value(&self, counter: Handle) -> Result<CountingEvent> {
         let index = self.counter(counter)?;
-        Ok(self.counters.at(index).map_or(CountingEvent::default(), |counter| counter.value))
+        Ok(self
+            .counters
+            .at(index)
+            .map_or(CountingEvent::default(), |counter| counter.value))
     }
 
     /// PtlCTSet.
@@ -92,15 +98,23 @@ impl<S: Span> Interface<S> {
         host: &mut H,
     ) {
         let by = match fail {
-            NiFail::Ok => CountingEvent { success: bytes.unwrap_or(1), failure: 0 },
-            _ => CountingEvent { success: 0, failure: 1 },
+            NiFail::Ok => CountingEvent {
+                success: bytes.unwrap_or(1),
+                failure: 0,
+            },
+            _ => CountingEvent {
+                success: 0,
+                failure: 1,
+            },
         };
         self.increment(index, by, host);
     }
 
     #[inline]
     pub(crate) fn increment<H: Host<S>>(&mut self, index: u16, by: CountingEvent, host: &mut H) {
-        let Some(counter) = self.counters.at(index) else { return };
+        let Some(counter) = self.counters.at(index) else {
+            return;
+        };
         let value = CountingEvent {
             success: counter.value.success.wrapping_add(by.success),
             failure: counter.value.failure.wrapping_add(by.failure),
@@ -110,7 +124,9 @@ impl<S: Span> Interface<S> {
 
     #[inline]
     pub(crate) fn set<H: Host<S>>(&mut self, index: u16, value: CountingEvent, host: &mut H) {
-        let Some(counter) = self.counters.at_mut(index) else { return };
+        let Some(counter) = self.counters.at_mut(index) else {
+            return;
+        };
         counter.value = value;
         self.work.counts += 1;
         host.publish(index, value);

@@ -47,8 +47,10 @@ impl<S: Span> Interface<S> {
         if self.descriptors.len() >= self.config.limits.max_mds as usize {
             return Err(Error::NoSpace);
         }
-        let (index, generation) =
-            self.descriptors.insert(descriptor).map_err(|_| Error::NoSpace)?;
+        let (index, generation) = self
+            .descriptors
+            .insert(descriptor)
+            .map_err(|_| Error::NoSpace)?;
         Ok(self.handle(Kind::MemoryDescriptor, generation, index))
     }
 
@@ -59,7 +61,11 @@ impl<S: Span> Interface<S> {
     /// operations are pending on it.
     pub fn descriptor_release(&mut self, descriptor: Handle) -> Result<()> {
         let index = self.descriptor(descriptor)?;
-        if self.descriptors.at(index).is_some_and(|descriptor| descriptor.pending > 0) {
+        if self
+            .descriptors
+            .at(index)
+            .is_some_and(|descriptor| descriptor.pending > 0)
+        {
             return Err(Error::InUse);
         }
         self.descriptors.remove(index);

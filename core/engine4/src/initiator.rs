@@ -98,7 +98,9 @@ impl<S: Span> Interface<S> {
 
     /// Targets of operations that still await an answer.
     pub fn awaited_targets(&self) -> impl Iterator<Item = ProcessId> {
-        self.operations.iter().map(|(_, operation)| operation.target)
+        self.operations
+            .iter()
+            .map(|(_, operation)| operation.target)
     }
 
     #[inline]
@@ -106,8 +108,13 @@ impl<S: Span> Interface<S> {
         let limits = &self.config.limits;
         let reads = transfer.verb != Verb::Get;
         let writes = !matches!(transfer.verb, Verb::Put | Verb::Atomic);
-        let mut plan = Plan { source: None, sink: None, target: self.route(transfer.target)? };
-        if transfer.portal > u16::MAX as u32 || transfer.length > limits.max_msg_size.min(MAX_LENGTH)
+        let mut plan = Plan {
+            source: None,
+            sink: None,
+            target: self.route(transfer.target)?,
+        };
+        if transfer.portal > u16::MAX as u32
+            || transfer.length > limits.max_msg_size.min(MAX_LENGTH)
         {
             return Err(Error::ArgInvalid);
         }
@@ -130,7 +137,11 @@ impl<S: Span> Interface<S> {
     #[inline]
     fn route(&self, target: ProcessId) -> Result<ProcessId> {
         if self.logical() {
-            return self.map.get(target.rank() as usize).copied().ok_or(Error::ArgInvalid);
+            return self
+                .map
+                .get(target.rank() as usize)
+                .copied()
+                .ok_or(Error::ArgInvalid);
         }
         if target.nid == ProcessId::NID_ANY || target.pid == ProcessId::PID_ANY {
             return Err(Error::ArgInvalid);
@@ -161,7 +172,11 @@ impl<S: Span> Interface<S> {
             }
             AckRequest::Counting => descriptor.counter.is_none(),
         };
-        if homeless { Err(Error::ArgInvalid) } else { Ok(()) }
+        if homeless {
+            Err(Error::ArgInvalid)
+        } else {
+            Ok(())
+        }
     }
 
     fn check_atomic(&self, transfer: &Transfer) -> Result<()> {
@@ -193,7 +208,11 @@ impl<S: Span> Interface<S> {
         let answered = referenced
             || transfer.ack != AckRequest::None
             || !matches!(transfer.verb, Verb::Put | Verb::Atomic);
-        let token = if answered { self.begin(transfer, plan, referenced)? } else { 0 };
+        let token = if answered {
+            self.begin(transfer, plan, referenced)?
+        } else {
+            0
+        };
         let request = Request {
             verb: transfer.verb,
             interface: self.number,
@@ -245,7 +264,10 @@ impl<S: Span> Interface<S> {
             target: plan.target,
             sending: referenced && plan.source.is_some(),
         };
-        let (index, generation) = self.operations.insert(operation).map_err(|_| Error::NoSpace)?;
+        let (index, generation) = self
+            .operations
+            .insert(operation)
+            .map_err(|_| Error::NoSpace)?;
         self.hold(plan, 1);
         Ok(index as u32 | (generation as u32 + 1) << 16)
     }
@@ -281,7 +303,12 @@ impl<S: Span> Interface<S> {
                 Some(descriptor) => descriptor.buffer.pieces(operation.sink_offset, length),
                 None => Pieces::none(),
             };
-            return Some((pieces, Filling { response: *response }));
+            return Some((
+                pieces,
+                Filling {
+                    response: *response,
+                },
+            ));
         }
         self.finish(index, response, host);
         None
@@ -301,8 +328,12 @@ impl<S: Span> Interface<S> {
 
     /// An operation's target can't be reached any more.
     pub fn on_undeliverable<H: Host<S>>(&mut self, token: u32, host: &mut H) {
-        let Some(index) = self.operation(token) else { return };
-        let Some(operation) = self.operations.at(index) else { return };
+        let Some(index) = self.operation(token) else {
+            return;
+        };
+        let Some(operation) = self.operations.at(index) else {
+            return;
+        };
         let response = Response {
             reply: operation.sink.is_some(),
             interface: self.number,
@@ -331,9 +362,14 @@ impl<S: Span> Interface<S> {
     }
 
     fn finish<H: Host<S>>(&mut self, index: u16, response: &Response, host: &mut H) {
-        let Some(operation) = self.operations.remove(index) else { return };
-        let plan =
-            Plan { source: operation.source, sink: operation.sink, target: operation.target };
+        let Some(operation) = self.operations.remove(index) else {
+            return;
+        };
+        let plan = Plan {
+            source: operation.source,
+            sink: operation.sink,
+            target: operation.target,
+        };
         self.hold(plan, -1);
         if let (true, Some(source)) = (operation.sending, operation.source) {
             let fail = match response.fail {
@@ -373,9 +409,10 @@ impl<S: Span> Interface<S> {
         fail: NiFail,
         host: &mut H,
     ) {
-        let Some(descriptor) = self.descriptors.at(source) else { return };
-        let (options, queue, counter) =
-            (descriptor.options, descriptor.queue, descriptor.counter);
+        let Some(descriptor) = self.descriptors.at(source) else {
+            return;
+        };
+        let (options, queue, counter) = (descriptor.options, descriptor.queue, descriptor.counter);
         let disabled = options::MD_EVENT_SEND_DISABLE | options::MD_EVENT_SUCCESS_DISABLE;
         if let Some(queue) = queue {
             if fail != NiFail::Ok || options & disabled == 0 {
@@ -401,7 +438,15 @@ impl<S: Span> Interface<S> {
         host: &mut H,
     ) {
         let count = options::MD_EVENT_CT_REPLY;
-        self.tell_end(sink, EventKind::Reply, true, count, operation, response, host);
+        self.tell_end(
+            sink,
+            EventKind::Reply,
+            true,
+            count,
+            operation,
+            response,
+            host,
+        );
     }
 
     fn tell_ack<H: Host<S>>(
@@ -422,7 +467,15 @@ impl<S: Span> Interface<S> {
         }
         let full = operation.ack == AckRequest::Full;
         let count = options::MD_EVENT_CT_ACK;
-        self.tell_end(source, EventKind::Ack, full, count, operation, &response, host);
+        self.tell_end(
+            source,
+            EventKind::Ack,
+            full,
+            count,
+            operation,
+            &response,
+            host,
+        );
     }
 
     #[allow(clippy::too_many_arguments)] // one step, told for two kinds of end
@@ -436,9 +489,10 @@ impl<S: Span> Interface<S> {
         response: &Response,
         host: &mut H,
     ) {
-        let Some(descriptor) = self.descriptors.at(index) else { return };
-        let (options, queue, counter) =
-            (descriptor.options, descriptor.queue, descriptor.counter);
+        let Some(descriptor) = self.descriptors.at(index) else {
+            return;
+        };
+        let (options, queue, counter) = (descriptor.options, descriptor.queue, descriptor.counter);
         let fail = response.fail;
         let quiet = fail == NiFail::Ok && options & options::MD_EVENT_SUCCESS_DISABLE != 0;
         if let (Some(queue), true, false) = (queue, full, quiet) {
@@ -460,6 +514,8 @@ impl<S: Span> Interface<S> {
 
     /// Bytes that a request of this interface may carry: its verb decides.
     pub fn verb_of(&self, token: u32) -> Option<Verb> {
-        self.operation(token).and_then(|index| self.operations.at(index)).map(|o| o.verb)
+        self.operation(token)
+            .and_then(|index| self.operations.at(index))
+            .map(|o| o.verb)
     }
 }

@@ -43,9 +43,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use lintel_memory::{Pieces, Span};
 use lintel_tables::Slab;
-use lintel_types::{
-    CountingEvent, Error, Event, Handle, Kind, Limits, ProcessId, Result, options,
-};
+use lintel_types::{CountingEvent, Error, Event, Handle, Kind, Limits, ProcessId, Result, options};
 use lintel_wire::{OPERAND_BYTES, Request};
 
 /// Where the engine's effects go.
@@ -186,7 +184,11 @@ impl<S: Span> Interface<S> {
 
     /// The identifier that `PtlGetId` gives: physical, or the rank once a map is set.
     pub fn id(&self) -> ProcessId {
-        if self.logical() { ProcessId::from_rank(self.rank) } else { self.config.process }
+        if self.logical() {
+            ProcessId::from_rank(self.rank)
+        } else {
+            self.config.process
+        }
     }
 
     /// Physical identifier of the process.
@@ -226,7 +228,10 @@ impl<S: Span> Interface<S> {
             return Err(Error::Ignored);
         }
         let me = self.config.process;
-        let rank = map.iter().position(|process| *process == me).ok_or(Error::ArgInvalid)?;
+        let rank = map
+            .iter()
+            .position(|process| *process == me)
+            .ok_or(Error::ArgInvalid)?;
         self.rank = rank as u32;
         self.map = map.to_vec();
         Ok(())
@@ -237,7 +242,11 @@ impl<S: Span> Interface<S> {
     /// # Errors
     /// `ArgInvalid` on a physical interface.
     pub fn map(&self) -> Result<&[ProcessId]> {
-        if self.logical() { Ok(&self.map) } else { Err(Error::ArgInvalid) }
+        if self.logical() {
+            Ok(&self.map)
+        } else {
+            Err(Error::ArgInvalid)
+        }
     }
 
     /// Reserves an event queue; the host keeps its events under the handle's index.
@@ -272,7 +281,11 @@ impl<S: Span> Interface<S> {
     #[inline]
     fn generation(&self, handle: Handle) -> u16 {
         let (given, first) = (handle.generation(), self.config.generation);
-        if given >= first { given - first } else { given + Handle::GENERATIONS - first }
+        if given >= first {
+            given - first
+        } else {
+            given + Handle::GENERATIONS - first
+        }
     }
 
     /// Index of a live event queue of this interface.

@@ -83,13 +83,19 @@ impl<S: Span> Entry<S> {
     pub(crate) fn accepts(&self, logical: bool, from: ProcessId, request: &Request) -> bool {
         from_source(self.spec.source, logical, from, request.rank)
             && (self.spec.options & options::ME_NO_TRUNCATE == 0
-                || self.offset(request.remote_offset).saturating_add(request.length)
+                || self
+                    .offset(request.remote_offset)
+                    .saturating_add(request.length)
                     <= self.spec.buffer.length())
     }
 
     #[inline]
     pub(crate) fn offset(&self, remote: u64) -> u64 {
-        if self.locally_managed() { self.local_offset } else { remote }
+        if self.locally_managed() {
+            self.local_offset
+        } else {
+            remote
+        }
     }
 
     #[inline]
@@ -149,7 +155,9 @@ impl<S: Span> Interface<S> {
     /// land in it or unexpected headers point into it.
     pub fn unlink(&mut self, handle: Handle) -> Result<()> {
         let index = self.entry(handle)?;
-        let Some(entry) = self.entries.at(index) else { return Err(Error::ArgInvalid) };
+        let Some(entry) = self.entries.at(index) else {
+            return Err(Error::ArgInvalid);
+        };
         if entry.landing > 0 || entry.unexpected > 0 {
             return Err(Error::InUse);
         }
@@ -164,11 +172,12 @@ impl<S: Span> Interface<S> {
     /// As [`append`](Self::append).
     pub fn search<H: Host<S>>(
         &mut self,
-        spec: EntrySpec<S>,
+        mut spec: EntrySpec<S>,
         op: SearchOp,
         host: &mut H,
     ) -> Result<()> {
         self.check_entry(&spec)?;
+        self.open_to_all(&mut spec);
         let claimant = Claimant {
             user_ptr: spec.user_ptr,
             options: spec.options,
@@ -196,16 +205,34 @@ impl<S: Span> Interface<S> {
     }
 
     fn entry_kind(&self) -> Kind {
-        if self.matching() { Kind::MatchEntry } else { Kind::ListEntry }
+        if self.matching() {
+            Kind::MatchEntry
+        } else {
+            Kind::ListEntry
+        }
     }
 
     fn check_entry(&self, spec: &EntrySpec<S>) -> Result<()> {
-        let known = if self.matching() { options::ME_ALL } else { options::LE_ALL };
+        let known = if self.matching() {
+            options::ME_ALL
+        } else {
+            options::LE_ALL
+        };
         if spec.options & !known != 0 {
             return Err(Error::ArgInvalid);
         }
         self.portal(spec.portal)?;
         self.check_buffer(&spec.buffer)
+    }
+
+    /// A list entry takes messages from everywhere.
+    fn open_to_all(&self, spec: &mut EntrySpec<S>) {
+        if !self.matching() {
+            spec.source = match self.logical() {
+                true => ProcessId::from_rank(ProcessId::RANK_ANY),
+                false => ProcessId::new(ProcessId::NID_ANY, ProcessId::PID_ANY),
+            };
+        }
     }
 
     /// The counter, looked at only where an option asks for counts: programs
@@ -234,8 +261,10 @@ impl<S: Span> Interface<S> {
         if length >= limits.max_list_size as usize {
             return Err(Error::ListTooLong);
         }
+        let mut spec = spec.clone();
+        self.open_to_all(&mut spec);
         let entry = Entry {
-            spec: spec.clone(),
+            spec,
             counter,
             list,
             linked: false,
@@ -257,12 +286,20 @@ impl<S: Span> Interface<S> {
         host: &mut H,
     ) {
         if list == List::Priority && self.take_unexpected(index, spec, host) {
-            self.tell_entry(index, EventKind::AutoUnlink, options::ME_EVENT_UNLINK_DISABLE, host);
+            self.tell_entry(
+                index,
+                EventKind::AutoUnlink,
+                options::ME_EVENT_UNLINK_DISABLE,
+                host,
+            );
             self.entries.remove(index);
             return;
         }
-        let (bits, ignore) =
-            if self.matching() { (spec.match_bits, spec.ignore_bits) } else { (0, u64::MAX) };
+        let (bits, ignore) = if self.matching() {
+            (spec.match_bits, spec.ignore_bits)
+        } else {
+            (0, u64::MAX)
+        };
         let Ok(portal) = self.portal_mut(spec.portal) else {
             self.entries.remove(index);
             return;
@@ -287,9 +324,14 @@ impl<S: Span> Interface<S> {
         let once = spec.options & options::ME_USE_ONCE != 0;
         let advances = spec.options & options::ME_LOCAL_INC_UH_RLENGTH != 0;
         while let Some(slot) = self.find_unexpected(spec, index) {
-            let Some(entry) = self.entries.at_mut(index) else { return true };
+            let Some(entry) = self.entries.at_mut(index) else {
+                return true;
+            };
             if advances && entry.locally_managed() {
-                let rlength = self.unexpected.at(slot).map_or(0, |header| header.request.length);
+                let rlength = self
+                    .unexpected
+                    .at(slot)
+                    .map_or(0, |header| header.request.length);
                 entry.local_offset = entry.local_offset.saturating_add(rlength);
             }
             let (claimant, exhausted) = (entry.claimant(), entry.exhausted());
@@ -307,8 +349,11 @@ impl<S: Span> Interface<S> {
             return None;
         }
         let (entry, logical) = (self.entries.at(index)?, self.logical());
-        let (bits, ignore) =
-            if self.matching() { (spec.match_bits, spec.ignore_bits) } else { (0, u64::MAX) };
+        let (bits, ignore) = if self.matching() {
+            (spec.match_bits, spec.ignore_bits)
+        } else {
+            (0, u64::MAX)
+        };
         let (found, walked) = portal.unexpected.find(bits, ignore, |slot| {
             self.unexpected
                 .at(slot)
@@ -321,7 +366,9 @@ impl<S: Span> Interface<S> {
     /// Takes an unexpected header off its list and tells the claimant, now or
     /// once its bytes have landed.
     fn claim_unexpected<H: Host<S>>(&mut self, slot: u16, claimant: Claimant, host: &mut H) {
-        let Some(header) = self.unexpected.at_mut(slot) else { return };
+        let Some(header) = self.unexpected.at_mut(slot) else {
+            return;
+        };
         let portal = header.request.portal;
         header.claimant = Some(claimant);
         let landed = header.landed;
@@ -335,9 +382,14 @@ impl<S: Span> Interface<S> {
 
     /// The overflow event and count of a header that has a claimant and has landed.
     pub(crate) fn deliver_unexpected<H: Host<S>>(&mut self, slot: u16, host: &mut H) {
-        let Some(header) = self.unexpected.remove(slot) else { return };
+        let Some(header) = self.unexpected.remove(slot) else {
+            return;
+        };
         if let Some(claimant) = header.claimant {
-            let queue = self.portal(header.request.portal as u32).ok().and_then(|p| p.queue);
+            let queue = self
+                .portal(header.request.portal as u32)
+                .ok()
+                .and_then(|p| p.queue);
             if claimant.options & options::ME_EVENT_OVER_DISABLE == 0 {
                 if let Some(queue) = queue {
                     let kind = overflow_kind(header.request.verb);
@@ -384,7 +436,11 @@ impl<S: Span> Interface<S> {
     /// How an initiator is named in events: by rank on a logical interface.
     #[inline]
     pub(crate) fn initiator(&self, from: ProcessId, rank: u32) -> ProcessId {
-        if self.logical() { ProcessId::from_rank(rank) } else { from }
+        if self.logical() {
+            ProcessId::from_rank(rank)
+        } else {
+            from
+        }
     }
 
     /// One unexpected header fewer points into an entry; frees it if it was the
@@ -398,19 +454,28 @@ impl<S: Span> Interface<S> {
 
     /// Frees an entry that is off its list and that nothing points to any more.
     pub(crate) fn free_if_spent<H: Host<S>>(&mut self, index: u16, host: &mut H) {
-        let Some(entry) = self.entries.at(index) else { return };
+        let Some(entry) = self.entries.at(index) else {
+            return;
+        };
         if entry.linked || entry.landing > 0 || entry.unexpected > 0 {
             return;
         }
         if entry.list == List::Overflow {
-            self.tell_entry(index, EventKind::AutoFree, options::ME_EVENT_UNLINK_DISABLE, host);
+            self.tell_entry(
+                index,
+                EventKind::AutoFree,
+                options::ME_EVENT_UNLINK_DISABLE,
+                host,
+            );
         }
         self.entries.remove(index);
     }
 
     /// Drops an unexpected header that nobody will ask for any more.
     pub(crate) fn forget_unexpected(&mut self, slot: u16) {
-        let Some(header) = self.unexpected.remove(slot) else { return };
+        let Some(header) = self.unexpected.remove(slot) else {
+            return;
+        };
         if let Ok(portal) = self.portal_mut(header.request.portal as u32) {
             portal.unexpected.remove(slot);
         }
@@ -423,7 +488,9 @@ impl<S: Span> Interface<S> {
     }
 
     pub(crate) fn take_off_list(&mut self, index: u16) {
-        let Some(entry) = self.entries.at_mut(index) else { return };
+        let Some(entry) = self.entries.at_mut(index) else {
+            return;
+        };
         if !core::mem::replace(&mut entry.linked, false) {
             return;
         }
@@ -444,7 +511,9 @@ impl<S: Span> Interface<S> {
         disabled_by: u32,
         host: &mut H,
     ) {
-        let Some(entry) = self.entries.at(index) else { return };
+        let Some(entry) = self.entries.at(index) else {
+            return;
+        };
         if entry.spec.options & disabled_by != 0 {
             return;
         }
@@ -463,12 +532,17 @@ impl<S: Span> Interface<S> {
         claimant: Claimant,
         host: &mut H,
     ) -> bool {
-        let queue = self.portal(spec.portal).ok().and_then(|portal| portal.queue);
+        let queue = self
+            .portal(spec.portal)
+            .ok()
+            .and_then(|portal| portal.queue);
         let once = spec.options & options::ME_USE_ONCE != 0;
         let mut seen = alloc::vec::Vec::new();
         while let Some(slot) = self.search_next(spec, |slot| !seen.contains(&slot)) {
             seen.push(slot);
-            let Some(header) = self.unexpected.at(slot) else { break };
+            let Some(header) = self.unexpected.at(slot) else {
+                break;
+            };
             let mut event = self.unexpected_event(header, EventKind::Search, spec.user_ptr);
             event.ni_fail = NiFail::Ok;
             let bytes = (spec.options & options::ME_EVENT_CT_BYTES != 0).then_some(header.mlength);
@@ -506,12 +580,18 @@ impl<S: Span> Interface<S> {
 
     fn search_next(&mut self, spec: &EntrySpec<S>, wanted: impl Fn(u16) -> bool) -> Option<u16> {
         let logical = self.logical();
-        let (bits, ignore) =
-            if self.matching() { (spec.match_bits, spec.ignore_bits) } else { (0, u64::MAX) };
+        let (bits, ignore) = if self.matching() {
+            (spec.match_bits, spec.ignore_bits)
+        } else {
+            (0, u64::MAX)
+        };
         let portal = self.portals.get(spec.portal as usize)?.as_ref()?;
         let fits = |request: &Request| {
-            let offset =
-                if spec.options & options::ME_MANAGE_LOCAL != 0 { 0 } else { request.remote_offset };
+            let offset = if spec.options & options::ME_MANAGE_LOCAL != 0 {
+                0
+            } else {
+                request.remote_offset
+            };
             spec.options & options::ME_NO_TRUNCATE == 0
                 || offset.saturating_add(request.length) <= spec.buffer.length()
         };
@@ -530,7 +610,11 @@ impl<S: Span> Interface<S> {
         if spec.options & options::ME_EVENT_COMM_DISABLE != 0 {
             return;
         }
-        if let Some(queue) = self.portal(spec.portal).ok().and_then(|portal| portal.queue) {
+        if let Some(queue) = self
+            .portal(spec.portal)
+            .ok()
+            .and_then(|portal| portal.queue)
+        {
             let mut event = Event::new(EventKind::Search);
             event.user_ptr = spec.user_ptr;
             event.pt_index = spec.portal;

@@ -40,7 +40,11 @@ impl<S: Span> Interface<S> {
             return Err(Error::PtEqNeeded);
         }
         let index = match wanted {
-            PT_ANY => self.portals.iter().position(Option::is_none).ok_or(Error::PtFull)?,
+            PT_ANY => self
+                .portals
+                .iter()
+                .position(Option::is_none)
+                .ok_or(Error::PtFull)?,
             index if index as usize >= self.portals.len() => return Err(Error::ArgInvalid),
             index if self.portals[index as usize].is_some() => return Err(Error::PtInUse),
             index => index as usize,
@@ -68,7 +72,11 @@ impl<S: Span> Interface<S> {
         if !portal.priority.is_empty() || !portal.overflow.is_empty() || portal.landing > 0 {
             return Err(Error::PtInUse);
         }
-        while let (Some(slot), _) = self.portal_mut(index)?.unexpected.find(0, u64::MAX, |_| true) {
+        while let (Some(slot), _) = self
+            .portal_mut(index)?
+            .unexpected
+            .find(0, u64::MAX, |_| true)
+        {
             self.forget_unexpected(slot);
         }
         self.portals[index as usize] = None;
@@ -106,25 +114,35 @@ impl<S: Span> Interface<S> {
 
     #[inline]
     pub(crate) fn portal(&self, index: u32) -> Result<&Portal> {
-        self.portals.get(index as usize).and_then(Option::as_ref).ok_or(Error::ArgInvalid)
+        self.portals
+            .get(index as usize)
+            .and_then(Option::as_ref)
+            .ok_or(Error::ArgInvalid)
     }
 
     #[inline]
     pub(crate) fn portal_mut(&mut self, index: u32) -> Result<&mut Portal> {
-        self.portals.get_mut(index as usize).and_then(Option::as_mut).ok_or(Error::ArgInvalid)
+        self.portals
+            .get_mut(index as usize)
+            .and_then(Option::as_mut)
+            .ok_or(Error::ArgInvalid)
     }
 
     /// Flow control has set in: nothing more is accepted until the owner enables
     /// the entry again (section 2.6.1).
     pub(crate) fn exhaust<H: Host<S>>(&mut self, index: u16, host: &mut H) {
-        let Ok(portal) = self.portal_mut(index as u32) else { return };
+        let Ok(portal) = self.portal_mut(index as u32) else {
+            return;
+        };
         portal.enabled = false;
         portal.announce = true;
         self.announce_disabled(index, host);
     }
 
     pub(crate) fn announce_disabled<H: Host<S>>(&mut self, index: u16, host: &mut H) {
-        let Ok(portal) = self.portal_mut(index as u32) else { return };
+        let Ok(portal) = self.portal_mut(index as u32) else {
+            return;
+        };
         if !portal.announce || portal.landing > 0 {
             return;
         }

@@ -4,9 +4,7 @@
 use crate::lists::Unexpected;
 use crate::{Host, Interface};
 use lintel_memory::{Pieces, Span};
-use lintel_types::{
-    AckRequest, Event, EventKind, List, NiFail, OP_CSWAP, ProcessId, options,
-};
+use lintel_types::{AckRequest, Event, EventKind, List, NiFail, OP_CSWAP, ProcessId, options};
 use lintel_wire::{Request, Response, Verb};
 
 /// What becomes of a request, decided by its header alone.
@@ -109,10 +107,11 @@ impl<S: Span> Interface<S> {
     /// A request's bytes have been moved, or couldn't be.
     #[inline]
     pub fn on_landed<H: Host<S>>(&mut self, landed: Landed, fail: NiFail, host: &mut H) {
-        let Some(entry) = self.entries.at_mut(landed.entry) else { return };
+        let Some(entry) = self.entries.at_mut(landed.entry) else {
+            return;
+        };
         entry.landing -= 1;
-        let (options, user_ptr, counter) =
-            (entry.spec.options, entry.spec.user_ptr, entry.counter);
+        let (options, user_ptr, counter) = (entry.spec.options, entry.spec.user_ptr, entry.counter);
         let queue = match self.portal_mut(landed.request.portal as u32) {
             Ok(portal) => {
                 portal.landing -= 1;
@@ -149,7 +148,9 @@ impl<S: Span> Interface<S> {
         request: &Request,
         host: &mut H,
     ) -> Result<u16, NiFail> {
-        let Ok(portal) = self.portal(request.portal as u32) else { return Err(NiFail::Dropped) };
+        let Ok(portal) = self.portal(request.portal as u32) else {
+            return Err(NiFail::Dropped);
+        };
         if !portal.enabled {
             return Err(NiFail::PtDisabled);
         }
@@ -170,10 +171,16 @@ impl<S: Span> Interface<S> {
     #[inline]
     fn find_entry(&mut self, from: ProcessId, request: &Request) -> Option<(u16, List)> {
         let logical = self.logical();
-        let bits = if self.matching() { request.match_bits } else { 0 };
+        let bits = if self.matching() {
+            request.match_bits
+        } else {
+            0
+        };
         let portal = self.portals.get(request.portal as usize)?.as_ref()?;
         let accepts = |slot: u16| {
-            self.entries.at(slot).is_some_and(|entry| entry.accepts(logical, from, request))
+            self.entries
+                .at(slot)
+                .is_some_and(|entry| entry.accepts(logical, from, request))
         };
         let (found, walked) = portal.priority.find(bits, accepts);
         self.work.walked += u64::from(walked);
@@ -188,7 +195,9 @@ impl<S: Span> Interface<S> {
     /// Section 3.12: first the user, then the operation.
     #[inline]
     fn permit(&mut self, index: u16, uid: u32, request: &Request) -> Result<(), NiFail> {
-        let Some(entry) = self.entries.at(index) else { return Err(NiFail::Dropped) };
+        let Some(entry) = self.entries.at(index) else {
+            return Err(NiFail::Dropped);
+        };
         if entry.spec.uid != lintel_types::UID_ANY && entry.spec.uid != uid {
             self.registers.permission_violations += 1;
             return Err(NiFail::PermViolation);
@@ -215,9 +224,9 @@ impl<S: Span> Interface<S> {
     /// A message may cause an event of its own and that of an unlinked entry.
     fn queue_has_room<H: Host<S>>(&self, portal: u16, host: &mut H) -> bool {
         match self.portal(portal as u32) {
-            Ok(portal) => portal.queue.is_none_or(|queue| {
-                host.room(queue) > self.flow_controlled_portals(queue)
-            }),
+            Ok(portal) => portal
+                .queue
+                .is_none_or(|queue| host.room(queue) > self.flow_controlled_portals(queue)),
             Err(_) => true,
         }
     }
@@ -320,7 +329,11 @@ impl<S: Span> Interface<S> {
         if let Some(entry) = self.entries.at_mut(landed.entry) {
             entry.unexpected += 1;
         }
-        let key = if self.matching() { landed.request.match_bits } else { 0 };
+        let key = if self.matching() {
+            landed.request.match_bits
+        } else {
+            0
+        };
         if let Ok(portal) = self.portal_mut(landed.request.portal as u32) {
             portal.unexpected.push(slot, key);
         }
@@ -354,7 +367,11 @@ impl<S: Span> Interface<S> {
             hdr_data: request.hdr_data,
             match_bits: request.match_bits,
             rlength: request.length,
-            mlength: if fail == NiFail::Ok { landed.mlength } else { 0 },
+            mlength: if fail == NiFail::Ok {
+                landed.mlength
+            } else {
+                0
+            },
             remote_offset: request.remote_offset,
             initiator: self.initiator(landed.from, request.rank),
             uid: landed.uid,

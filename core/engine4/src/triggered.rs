@@ -33,7 +33,10 @@ pub(crate) struct Waiting<S> {
 
 impl<S> Default for Waiting<S> {
     fn default() -> Self {
-        Waiting { operations: BTreeMap::new(), lowest: u64::MAX }
+        Waiting {
+            operations: BTreeMap::new(),
+            lowest: u64::MAX,
+        }
     }
 }
 
@@ -51,7 +54,10 @@ impl<S> Waiting<S> {
             }
             ready.push_back(first.remove());
         }
-        self.lowest = self.operations.first_key_value().map_or(u64::MAX, |(key, _)| key.0);
+        self.lowest = self
+            .operations
+            .first_key_value()
+            .map_or(u64::MAX, |(key, _)| key.0);
     }
 }
 
@@ -76,9 +82,14 @@ impl<S: Span> Interface<S> {
         }
         self.posted += 1;
         let posted = self.posted;
-        let Some(counter) = self.counters.at_mut(index) else { return Err(Error::ArgInvalid) };
+        let Some(counter) = self.counters.at_mut(index) else {
+            return Err(Error::ArgInvalid);
+        };
         self.triggered += 1;
-        counter.waiting.operations.insert((threshold, posted), operation);
+        counter
+            .waiting
+            .operations
+            .insert((threshold, posted), operation);
         counter.waiting.lowest = counter.waiting.lowest.min(threshold);
         let sum = counter.value.sum();
         if counter.waiting.reached(sum) {
@@ -119,7 +130,9 @@ impl<S: Span> Interface<S> {
     /// `ArgInvalid` for a handle that isn't a live counter.
     pub fn cancel_triggered(&mut self, counter: Handle) -> Result<()> {
         let index = self.counter(counter)?;
-        let Some(counter) = self.counters.at_mut(index) else { return Ok(()) };
+        let Some(counter) = self.counters.at_mut(index) else {
+            return Ok(());
+        };
         let cancelled = core::mem::take(&mut counter.waiting);
         self.triggered -= cancelled.operations.len();
         for operation in cancelled.operations.into_values() {

@@ -57,7 +57,10 @@ impl Span for Ghost {
     }
     fn narrow(self, offset: u64, length: u64) -> Self {
         let offset = offset.min(self.length);
-        Self::new(self.address.wrapping_add(offset), length.min(self.length - offset))
+        Self::new(
+            self.address.wrapping_add(offset),
+            length.min(self.length - offset),
+        )
     }
 }
 
@@ -83,7 +86,9 @@ pub enum Pieces<S> {
 impl<S: Span> Buffer<S> {
     /// The region that an I/O vector describes.
     pub fn vector(pieces: Vec<S>) -> Self {
-        let length = pieces.iter().fold(0u64, |sum, piece| sum.saturating_add(piece.length()));
+        let length = pieces
+            .iter()
+            .fold(0u64, |sum, piece| sum.saturating_add(piece.length()));
         Buffer::Vector(pieces.into(), length)
     }
 
@@ -168,7 +173,10 @@ mod tests {
     fn pieces_cross_the_joints_of_a_vector() {
         let buffer = Buffer::vector(vec![Ghost::new(0, 3), Ghost::new(10, 0), Ghost::new(20, 5)]);
         assert_eq!(buffer.length(), 8);
-        assert_eq!(buffer.pieces(2, 99).as_slice(), [Ghost::new(2, 1), Ghost::new(20, 5)]);
+        assert_eq!(
+            buffer.pieces(2, 99).as_slice(),
+            [Ghost::new(2, 1), Ghost::new(20, 5)]
+        );
         assert_eq!(buffer.pieces(8, 1).length(), 0);
     }
 }

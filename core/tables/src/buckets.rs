@@ -11,7 +11,10 @@ pub(crate) struct Buckets {
 
 impl Buckets {
     pub(crate) const fn new() -> Self {
-        Buckets { heads: Vec::new(), count: 0 }
+        Buckets {
+            heads: Vec::new(),
+            count: 0,
+        }
     }
 
     /// Fibonacci hashing: the high bits of a multiplication spread any pattern.
@@ -19,7 +22,11 @@ impl Buckets {
     fn bucket(&self, key: u64) -> usize {
         let bits = self.heads.len().trailing_zeros();
         let mixed = (key ^ key >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        if bits == 0 { 0 } else { (mixed >> (64 - bits)) as usize }
+        if bits == 0 {
+            0
+        } else {
+            (mixed >> (64 - bits)) as usize
+        }
     }
 
     #[inline]

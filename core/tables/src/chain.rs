@@ -26,7 +26,10 @@ pub struct Chain {
 
 impl Chain {
     /// A chain without slots.
-    pub const EMPTY: Chain = Chain { first: NONE, last: NONE };
+    pub const EMPTY: Chain = Chain {
+        first: NONE,
+        last: NONE,
+    };
 
     /// The first slot.
     #[inline]
@@ -46,9 +49,18 @@ impl Chains {
     pub fn push_back(&mut self, chain: &mut Chain, slot: u16) {
         let slot = slot as usize;
         if slot >= self.links.len() {
-            self.links.resize(slot + 1, Link { next: NONE, previous: NONE });
+            self.links.resize(
+                slot + 1,
+                Link {
+                    next: NONE,
+                    previous: NONE,
+                },
+            );
         }
-        self.links[slot] = Link { next: NONE, previous: chain.last };
+        self.links[slot] = Link {
+            next: NONE,
+            previous: chain.last,
+        };
         match chain.last {
             NONE => chain.first = slot as u32,
             last => self.links[last as usize].next = slot as u32,
@@ -89,7 +101,10 @@ mod tests {
             chains.push_back(&mut chain, slot);
         }
         chains.remove(&mut chain, 1);
-        assert_eq!((chain.first(), chains.next(4), chains.next(7)), (Some(4), Some(7), None));
+        assert_eq!(
+            (chain.first(), chains.next(4), chains.next(7)),
+            (Some(4), Some(7), None)
+        );
         chains.remove(&mut chain, 4);
         chains.remove(&mut chain, 7);
         assert_eq!(chain, Chain::EMPTY);

@@ -61,12 +61,18 @@ impl MatchList {
         if at >= self.patterns.len() {
             self.patterns.resize(at + 1, Pattern::default());
         }
-        self.patterns[at] = Pattern { bits, ignore, posted: self.posted };
+        self.patterns[at] = Pattern {
+            bits,
+            ignore,
+            posted: self.posted,
+        };
         self.posted += 1;
         self.length += 1;
         if ignore == 0 {
             let patterns = &self.patterns;
-            self.exact.insert(&mut self.chains, bits, slot, |slot| patterns[slot as usize].bits);
+            self.exact.insert(&mut self.chains, bits, slot, |slot| {
+                patterns[slot as usize].bits
+            });
         } else {
             self.chains.push_back(&mut self.ignoring, slot);
         }
@@ -136,7 +142,9 @@ mod tests {
 
     /// A small generator, so that a failure can be repeated from its seed.
     fn random(state: &mut u64) -> u64 {
-        *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        *state = state
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
         *state >> 33
     }
 

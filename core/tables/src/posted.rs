@@ -53,14 +53,16 @@ impl Posted {
         self.keys[at] = key;
         self.order.push_back(&mut self.all, slot);
         let keys = &self.keys;
-        self.buckets.insert(&mut self.by_key, key, slot, |slot| keys[slot as usize]);
+        self.buckets
+            .insert(&mut self.by_key, key, slot, |slot| keys[slot as usize]);
         self.length += 1;
     }
 
     /// Takes the key in `slot`, which is in the list, out of it.
     pub fn remove(&mut self, slot: u16) {
         self.order.remove(&mut self.all, slot);
-        self.buckets.remove(&mut self.by_key, self.keys[slot as usize], slot);
+        self.buckets
+            .remove(&mut self.by_key, self.keys[slot as usize], slot);
         self.length -= 1;
     }
 

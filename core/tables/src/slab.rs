@@ -19,7 +19,12 @@ pub struct Slab<T> {
 impl<T> Slab<T> {
     /// An empty slab.
     pub const fn new(generations: u16) -> Self {
-        Slab { slots: Vec::new(), free: Vec::new(), live: 0, generations }
+        Slab {
+            slots: Vec::new(),
+            free: Vec::new(),
+            live: 0,
+            generations,
+        }
     }
 
     /// How many values it holds.
@@ -39,7 +44,10 @@ impl<T> Slab<T> {
         let index = match self.free.pop() {
             Some(index) => index,
             None if self.slots.len() < u16::MAX as usize => {
-                self.slots.push(Slot { generation: 0, value: None });
+                self.slots.push(Slot {
+                    generation: 0,
+                    value: None,
+                });
                 (self.slots.len() - 1) as u16
             }
             None => return Err(value),
@@ -92,7 +100,11 @@ impl<T> Slab<T> {
     pub fn remove(&mut self, index: u16) -> Option<T> {
         let slot = self.slots.get_mut(index as usize)?;
         let value = slot.value.take()?;
-        slot.generation = if slot.generation + 1 >= self.generations { 0 } else { slot.generation + 1 };
+        slot.generation = if slot.generation + 1 >= self.generations {
+            0
+        } else {
+            slot.generation + 1
+        };
         self.free.push(index);
         self.live -= 1;
         Some(value)

@@ -168,11 +168,18 @@ impl Event {
             rlength: words[4],
             mlength: words[5],
             remote_offset: words[6],
-            initiator: ProcessId { nid: words[7] as u32, pid: (words[7] >> 32) as u32 },
+            initiator: ProcessId {
+                nid: words[7] as u32,
+                pid: (words[7] >> 32) as u32,
+            },
             uid: words[8] as u32,
             pt_index: (words[8] >> 32) as u32,
             kind: EventKind::from_bits(words[9] as u8),
-            list: if words[9] & 0x100 == 0 { List::Priority } else { List::Overflow },
+            list: if words[9] & 0x100 == 0 {
+                List::Priority
+            } else {
+                List::Overflow
+            },
             ni_fail: NiFail::from_bits((words[9] >> 16) as u8),
             operation: (words[9] >> 24) as u8,
             datatype: (words[9] >> 32) as u8,

@@ -101,7 +101,11 @@ mod tests {
     #[test]
     fn no_live_object_bears_a_none_handle() {
         for none in [Handle::EQ_NONE, Handle::CT_NONE, Handle::INVALID] {
-            assert_eq!(none.generation(), Handle::GENERATIONS, "generation is never given out");
+            assert_eq!(
+                none.generation(),
+                Handle::GENERATIONS,
+                "generation is never given out"
+            );
         }
     }
 }

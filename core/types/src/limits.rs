@@ -118,11 +118,23 @@ mod tests {
 
     #[test]
     fn greedy_requests_are_clamped_and_small_ones_are_honoured() {
-        let greedy = Limits { max_entries: i32::MAX, max_pt_index: i32::MAX, ..Limits::DEFAULT };
+        let greedy = Limits {
+            max_entries: i32::MAX,
+            max_pt_index: i32::MAX,
+            ..Limits::DEFAULT
+        };
         assert_eq!(greedy.clamped().max_entries, Limits::HIGHEST.max_entries);
         assert_eq!(greedy.clamped().max_pt_index, Limits::HIGHEST.max_pt_index);
-        let small = Limits { max_unexpected_headers: 32, max_pt_index: 3, ..Limits::DEFAULT };
+        let small = Limits {
+            max_unexpected_headers: 32,
+            max_pt_index: 3,
+            ..Limits::DEFAULT
+        };
         assert_eq!(small.clamped().max_unexpected_headers, 32);
-        assert_eq!(small.clamped().max_pt_index, 63, "the specification's least");
+        assert_eq!(
+            small.clamped().max_pt_index,
+            63,
+            "the specification's least"
+        );
     }
 }

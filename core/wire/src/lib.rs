@@ -127,9 +127,7 @@ impl Request {
     /// The request as words; the low half of word 0 is zero.
     #[inline]
     pub fn to_words(&self) -> Words {
-        let flags = self.interface as u64
-            | (self.ack as u64) << 2
-            | (self.referenced as u64) << 4;
+        let flags = self.interface as u64 | (self.ack as u64) << 2 | (self.referenced as u64) << 4;
         [
             (self.verb as u64) << 32 | flags << 40 | (self.portal as u64) << 48,
             self.token as u64 | (self.rank as u64) << 32,
@@ -146,8 +144,7 @@ impl Response {
     #[inline]
     pub fn to_words(&self) -> Words {
         let kind = if self.reply { REPLY } else { ACK };
-        let flags =
-            self.interface as u64 | (self.silent as u64) << 2 | (self.placed as u64) << 4;
+        let flags = self.interface as u64 | (self.silent as u64) << 2 | (self.placed as u64) << 4;
         [
             (kind as u64) << 32 | flags << 40,
             self.token as u64,
@@ -222,7 +219,11 @@ impl Response {
             token: words[1] as u32,
             mlength: words[2] & MAX_LENGTH,
             offset: words[4],
-            list: if list == 0 { List::Priority } else { List::Overflow },
+            list: if list == 0 {
+                List::Priority
+            } else {
+                List::Overflow
+            },
             fail: NiFail::from_bits(fail),
         })
     }
@@ -249,7 +250,10 @@ mod tests {
             remote_offset: 1 << 63,
             hdr_data: 42,
         };
-        assert_eq!(Message::parse(&request.to_words()), Ok(Message::Request(request)));
+        assert_eq!(
+            Message::parse(&request.to_words()),
+            Ok(Message::Request(request))
+        );
     }
 
     #[test]
@@ -266,7 +270,10 @@ mod tests {
                 list: List::Overflow,
                 fail: NiFail::from_bits(bits),
             };
-            assert_eq!(Message::parse(&response.to_words()), Ok(Message::Response(response)));
+            assert_eq!(
+                Message::parse(&response.to_words()),
+                Ok(Message::Response(response))
+            );
         }
     }
 

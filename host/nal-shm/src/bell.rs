@@ -35,14 +35,22 @@ impl Bell {
     /// Says that `sleeper` sleeps, or is about to. After this, look at the rings
     /// once more: what isn't seen then will ring.
     pub fn arm(&self, sleeper: Sleeper) {
-        self.segment.header().bell.asleep.store(sleeper as u32, Ordering::SeqCst);
+        self.segment
+            .header()
+            .bell
+            .asleep
+            .store(sleeper as u32, Ordering::SeqCst);
         barrier();
     }
 
     /// Says that somebody polls: senders needn't ring.
     #[inline]
     pub fn disarm(&self) {
-        self.segment.header().bell.asleep.store(0, Ordering::Relaxed);
+        self.segment
+            .header()
+            .bell
+            .asleep
+            .store(0, Ordering::Relaxed);
     }
 
     /// Whether the next sender would ring.
@@ -87,7 +95,11 @@ impl Bell {
 
 fn word(segment: &Segment, sleeper: u32) -> &AtomicU32 {
     let bell = &segment.header().bell;
-    if sleeper == Sleeper::Caller as u32 { &bell.caller } else { &bell.helper }
+    if sleeper == Sleeper::Caller as u32 {
+        &bell.caller
+    } else {
+        &bell.helper
+    }
 }
 
 fn ring(word: &AtomicU32) {

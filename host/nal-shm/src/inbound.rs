@@ -47,7 +47,11 @@ impl Inbound {
             lane,
             receiver,
             // Only processes of one user can open each other's segments.
-            origin: Origin { process, uid: own_uid(), lane: lane as u32 },
+            origin: Origin {
+                process,
+                uid: own_uid(),
+                lane: lane as u32,
+            },
             os_process: shared.os_process.load(Ordering::Relaxed),
             stream: None,
             dead: false,
@@ -104,7 +108,10 @@ impl Inbound {
         let stream = self.stream.as_mut().ok_or(Corrupt)?;
         let moved = copy_vectored(&[record.payload], &stream.rest);
         skip(&mut stream.rest, moved);
-        stream.missing = stream.missing.checked_sub(record.payload.len()).ok_or(Corrupt)?;
+        stream.missing = stream
+            .missing
+            .checked_sub(record.payload.len())
+            .ok_or(Corrupt)?;
         let whole = stream.missing == 0;
         if whole {
             self.stream = None;
@@ -118,7 +125,10 @@ impl Inbound {
         if let Ok(Some(record)) = self.receiver.peek() {
             if Form::of(&record.words) == Some(Form::Announced) {
                 let missing = record.payload.load_u64(0).unwrap_or(0);
-                let stream = self.stream.get_or_insert(Stream { rest: Vec::new(), missing });
+                let stream = self.stream.get_or_insert(Stream {
+                    rest: Vec::new(),
+                    missing,
+                });
                 stream.missing = missing;
             }
             self.receiver.advance();
@@ -126,7 +136,10 @@ impl Inbound {
     }
 
     pub(crate) fn receive_into(&mut self, pieces: Vec<Claim>) {
-        self.stream = Some(Stream { rest: pieces, missing: 0 });
+        self.stream = Some(Stream {
+            rest: pieces,
+            missing: 0,
+        });
     }
 
     pub(crate) fn sender_died(&mut self) {

@@ -150,7 +150,9 @@ impl ShmNal {
 
     /// Whether bytes of `process` can be moved directly; nothing where it isn't connected.
     pub fn cross_memory(&self, process: ProcessId) -> Option<bool> {
-        self.by_process.get(&process).map(|index| self.peers[*index].cross_memory())
+        self.by_process
+            .get(&process)
+            .map(|index| self.peers[*index].cross_memory())
     }
 
     #[inline]
@@ -171,7 +173,10 @@ impl ShmNal {
     #[cold]
     fn connect(&mut self, process: ProcessId) -> Result<usize, Unreachable> {
         let peer = Peer::connect(&self.segment, process).map_err(|error| {
-            (self.log)(&format!("no way to process {:#x}/{}: {error}", process.nid, process.pid));
+            (self.log)(&format!(
+                "no way to process {:#x}/{}: {error}",
+                process.nid, process.pid
+            ));
             Unreachable
         })?;
         self.peers.push(peer);
@@ -223,10 +228,16 @@ impl ShmNal {
 
     fn lane(&mut self, origin: Origin) -> Option<&mut Inbound> {
         let cursor = self.cursor;
-        if self.inbound.get(cursor).is_some_and(|inbound| inbound.lane() == origin.lane as usize) {
+        if self
+            .inbound
+            .get(cursor)
+            .is_some_and(|inbound| inbound.lane() == origin.lane as usize)
+        {
             return self.inbound.get_mut(cursor);
         }
-        self.inbound.iter_mut().find(|inbound| inbound.lane() == origin.lane as usize)
+        self.inbound
+            .iter_mut()
+            .find(|inbound| inbound.lane() == origin.lane as usize)
     }
 
     /// The next arrival on any lane, turn by turn.
@@ -267,7 +278,10 @@ impl ShmNal {
 
 impl Nal for ShmNal {
     fn caps(&self) -> Caps {
-        Caps { name: "shm", eager: EAGER }
+        Caps {
+            name: "shm",
+            eager: EAGER,
+        }
     }
 
     #[inline]
@@ -281,8 +295,14 @@ impl Nal for ShmNal {
         let peer = &mut self.peers[index];
         let waited = peer.waits();
         match body {
-            Outgoing::Copied { operand: None, pieces } => peer.copy(words, pieces),
-            Outgoing::Copied { operand: Some(operand), pieces } => {
+            Outgoing::Copied {
+                operand: None,
+                pieces,
+            } => peer.copy(words, pieces),
+            Outgoing::Copied {
+                operand: Some(operand),
+                pieces,
+            } => {
                 peer.copy_with_operand(words, operand, pieces);
             }
             Outgoing::LentToRead(pieces) => peer.lend(words, pieces, true),

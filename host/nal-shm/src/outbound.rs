@@ -4,7 +4,7 @@ use crate::bell::{knock, nudge, register_for_barriers};
 use crate::layout::{CLOSED, FREE, LANES, OPEN, TAKEN};
 use crate::segment::{OpenError, Segment};
 use crate::{EAGER, Form};
-use lintel_claim::{Claim, RemoteSpan, Region, copy_vectored, pull};
+use lintel_claim::{Claim, Region, RemoteSpan, copy_vectored, pull};
 use lintel_ring::{MAX_PAYLOAD, Sender};
 use lintel_types::ProcessId;
 use lintel_wire::{OPERAND_BYTES, Words};
@@ -48,13 +48,15 @@ impl Peer {
             return Err(error);
         }
         let shared = segment.lane(lane);
-        shared.os_process.store(std::process::id() as i32, Ordering::Relaxed);
+        shared
+            .os_process
+            .store(std::process::id() as i32, Ordering::Relaxed);
         shared.nid.store(own.process().nid, Ordering::Relaxed);
         shared.pid.store(own.process().pid, Ordering::Relaxed);
         shared.state.store(OPEN, Ordering::Release);
         segment.header().changes.0.fetch_add(1, Ordering::Release);
-        let needs_fence = segment.header().needs_fence.load(Ordering::Relaxed) != 0
-            || !register_for_barriers();
+        let needs_fence =
+            segment.header().needs_fence.load(Ordering::Relaxed) != 0 || !register_for_barriers();
         Ok(Peer {
             process,
             // SAFETY: the lane is this process's alone, its ring and control are
@@ -122,8 +124,11 @@ impl Peer {
         }
         copy_vectored(pieces, &[region.claim().slice(ahead, bytes)]);
         let body = vec![region.claim()];
-        let form =
-            if ahead + bytes > MAX_PAYLOAD as u64 { Form::Announced } else { Form::Enclosed };
+        let form = if ahead + bytes > MAX_PAYLOAD as u64 {
+            Form::Announced
+        } else {
+            Form::Enclosed
+        };
         self.waiting.push_back(Waiting {
             words: *words,
             form,
@@ -146,7 +151,13 @@ impl Peer {
         } else {
             (Form::Enclosed, Vec::new(), None)
         };
-        self.waiting.push_back(Waiting { words: *words, form, body, _copy: copy, stream: None });
+        self.waiting.push_back(Waiting {
+            words: *words,
+            form,
+            body,
+            _copy: copy,
+            stream: None,
+        });
         self.flush();
     }
 
@@ -181,8 +192,15 @@ impl Peer {
 
     /// Nothing more will be sent.
     pub(crate) fn close(&mut self) {
-        self.segment.lane(self.lane).state.store(CLOSED, Ordering::Release);
-        self.segment.header().changes.0.fetch_add(1, Ordering::Release);
+        self.segment
+            .lane(self.lane)
+            .state
+            .store(CLOSED, Ordering::Release);
+        self.segment
+            .header()
+            .changes
+            .0
+            .fetch_add(1, Ordering::Release);
     }
 }
 
@@ -215,7 +233,9 @@ impl Waiting {
         let total = length(&self.body);
         let region = Region::new(8);
         region.write(0, &total.to_ne_bytes());
-        let sent = sender.push(&self.form.on(&self.words), &[region.claim()]).is_ok();
+        let sent = sender
+            .push(&self.form.on(&self.words), &[region.claim()])
+            .is_ok();
         if sent {
             self.stream = Some(total);
         }
@@ -245,8 +265,15 @@ fn take_lane(segment: &Segment) -> Result<usize, OpenError> {
 fn can_read(segment: &Segment) -> bool {
     let header = segment.header();
     let seen = Region::new(8);
-    let probe = RemoteSpan { address: header.probe.load(Ordering::Relaxed), length: 8 };
-    pull(header.os_process.load(Ordering::Relaxed), &[probe], &[seen.claim()]) == Ok(8)
+    let probe = RemoteSpan {
+        address: header.probe.load(Ordering::Relaxed),
+        length: 8,
+    };
+    pull(
+        header.os_process.load(Ordering::Relaxed),
+        &[probe],
+        &[seen.claim()],
+    ) == Ok(8)
         && seen.claim().load_u64(0) == Some(header.nonce.load(Ordering::Relaxed))
 }
 

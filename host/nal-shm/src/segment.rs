@@ -82,8 +82,11 @@ impl Segment {
     /// # Errors
     /// `InUse`, `NoneFree` or `System`.
     pub fn create(job: &str, nid: u32, pid: u32) -> Result<Segment, OpenError> {
-        let temporary = Path::new(DIRECTORY)
-            .join(format!("lintel-{job}-new-{}-{}", std::process::id(), unique()));
+        let temporary = Path::new(DIRECTORY).join(format!(
+            "lintel-{job}-new-{}-{}",
+            std::process::id(),
+            unique()
+        ));
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -210,9 +213,15 @@ impl Segment {
 
     fn fill_header(&self) {
         let header = self.header();
-        header.os_process.store(std::process::id() as i32, Ordering::Relaxed);
-        header.nonce.store(self.nonce.load(Ordering::Relaxed), Ordering::Relaxed);
-        header.probe.store(&raw const *self.nonce as u64, Ordering::Relaxed);
+        header
+            .os_process
+            .store(std::process::id() as i32, Ordering::Relaxed);
+        header
+            .nonce
+            .store(self.nonce.load(Ordering::Relaxed), Ordering::Relaxed);
+        header
+            .probe
+            .store(&raw const *self.nonce as u64, Ordering::Relaxed);
         let fence = u32::from(!register_for_barriers());
         header.needs_fence.store(fence, Ordering::Relaxed);
         header.magic.store(MAGIC, Ordering::Release);
@@ -279,7 +288,10 @@ fn unique() -> u64 {
 /// Unlikely to be found by chance in another process's memory.
 fn random() -> u64 {
     use std::hash::{BuildHasher, Hasher};
-    std::collections::hash_map::RandomState::new().build_hasher().finish() | 1
+    std::collections::hash_map::RandomState::new()
+        .build_hasher()
+        .finish()
+        | 1
 }
 
 fn map(file: &File) -> Result<*mut u8, OpenError> {

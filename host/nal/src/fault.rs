@@ -17,7 +17,11 @@ pub struct Fault<N> {
 impl<N: Nal> Fault<N> {
     /// Wraps a NAL; nobody is cut off yet.
     pub fn new(inner: N) -> Self {
-        Fault { inner, cut: Vec::new(), lost: VecDeque::new() }
+        Fault {
+            inner,
+            cut: Vec::new(),
+            lost: VecDeque::new(),
+        }
     }
 
     /// Cuts a process off.
@@ -42,7 +46,11 @@ impl<N: Nal> Nal for Fault<N> {
         words: &Words,
         body: Outgoing<'_>,
     ) -> Result<(), Unreachable> {
-        if self.is_cut(to) { Err(Unreachable) } else { self.inner.send(to, words, body) }
+        if self.is_cut(to) {
+            Err(Unreachable)
+        } else {
+            self.inner.send(to, words, body)
+        }
     }
 
     fn next(&mut self) -> Option<Arrival> {

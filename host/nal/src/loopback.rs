@@ -1,7 +1,7 @@
 //! A process joined to itself.
 
 use crate::{Arrival, Caps, MoveError, Nal, Origin, Outgoing, Payload, Unreachable};
-use lintel_claim::{Claim, RemoteSpan, Region, copy_vectored};
+use lintel_claim::{Claim, Region, RemoteSpan, copy_vectored};
 use lintel_types::ProcessId;
 use lintel_wire::Words;
 use std::collections::VecDeque;
@@ -21,7 +21,14 @@ struct Waiting {
 impl Loopback {
     /// The loopback of a process.
     pub fn new(process: ProcessId, uid: u32) -> Self {
-        Loopback { me: Origin { process, uid, lane: 0 }, waiting: VecDeque::new() }
+        Loopback {
+            me: Origin {
+                process,
+                uid,
+                lane: 0,
+            },
+            waiting: VecDeque::new(),
+        }
     }
 
     /// Whether nothing waits.
@@ -36,7 +43,10 @@ impl Loopback {
 
 impl Nal for Loopback {
     fn caps(&self) -> Caps {
-        Caps { name: "self", eager: u64::MAX }
+        Caps {
+            name: "self",
+            eager: u64::MAX,
+        }
     }
 
     fn send(
@@ -52,7 +62,11 @@ impl Nal for Loopback {
             Outgoing::Copied { operand, pieces } => (Some(copied(operand, pieces)), Vec::new()),
             Outgoing::LentToRead(pieces) | Outgoing::LentToFill(pieces) => (None, pieces.to_vec()),
         };
-        self.waiting.push_back(Waiting { words: *words, copied, lent });
+        self.waiting.push_back(Waiting {
+            words: *words,
+            copied,
+            lent,
+        });
         Ok(())
     }
 

@@ -22,7 +22,10 @@ impl<N: Nal, F: FnMut(String)> Trace<N, F> {
             Ok(message) => format!("{message:?}"),
             Err(malformed) => format!("{malformed}: {words:x?}"),
         };
-        (self.tell)(format!("{direction} {:#x}/{} {what}", process.nid, process.pid));
+        (self.tell)(format!(
+            "{direction} {:#x}/{} {what}",
+            process.nid, process.pid
+        ));
     }
 }
 

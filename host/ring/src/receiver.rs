@@ -42,7 +42,15 @@ impl Receiver {
     /// `ring` is aligned to 64 bytes, [`RING_BYTES`](crate::RING_BYTES) long and,
     /// with `control`, stays mapped as long as the receiver and its records live.
     pub unsafe fn new(ring: *mut u8, control: *const Control) -> Self {
-        Receiver { ring, control, at: 0, head: 0, told: 0, sequence: 1, open: 0 }
+        Receiver {
+            ring,
+            control,
+            at: 0,
+            head: 0,
+            told: 0,
+            sequence: 1,
+            open: 0,
+        }
     }
 
     /// The next record, if one has arrived; the same one again until
@@ -107,7 +115,9 @@ impl Receiver {
         if self.told != self.head {
             self.told = self.head;
             // SAFETY: the control stays mapped (Receiver::new).
-            unsafe { &*self.control }.head.store(self.head, Ordering::Release);
+            unsafe { &*self.control }
+                .head
+                .store(self.head, Ordering::Release);
         }
     }
 

@@ -34,7 +34,14 @@ impl Sender {
     /// with `control`, stays mapped as long as the sender lives. No other sender
     /// writes to it.
     pub unsafe fn new(ring: *mut u8, control: *const Control) -> Self {
-        Sender { ring, control, at: 0, tail: 0, head: 0, sequence: 1 }
+        Sender {
+            ring,
+            control,
+            at: 0,
+            tail: 0,
+            head: 0,
+            sequence: 1,
+        }
     }
 
     /// Writes a record: the words (of the first only the high half is used) and
@@ -78,7 +85,11 @@ impl Sender {
     /// Ensures `needed` lines in a row, and one more for the cleared commit word.
     #[inline]
     fn make_room(&mut self, needed: usize) -> Result<(), Full> {
-        let skipped = if self.at + needed > LINES { LINES - self.at } else { 0 };
+        let skipped = if self.at + needed > LINES {
+            LINES - self.at
+        } else {
+            0
+        };
         let wanted = (needed + skipped + 1) as u64;
         if LINES as u64 - (self.tail - self.head) < wanted {
             self.refresh();

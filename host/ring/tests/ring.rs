@@ -48,10 +48,19 @@ fn records_of_every_length_arrive_whole_and_in_order_over_many_laps() {
     for round in 0..3000u64 {
         let length = (round as usize * 37) % (MAX_PAYLOAD + 1);
         let payload = rig.payload(length, round);
-        sender.push(&words(round), &[payload]).expect("the receiver keeps up");
-        let record = receiver.peek().expect("no nonsense").expect("it has arrived");
+        sender
+            .push(&words(round), &[payload])
+            .expect("the receiver keeps up");
+        let record = receiver
+            .peek()
+            .expect("no nonsense")
+            .expect("it has arrived");
         assert_eq!(record.words[1..], words(round)[1..], "round {round}");
-        assert_eq!(bytes(record.payload), bytes(payload), "round {round} of {length} bytes");
+        assert_eq!(
+            bytes(record.payload),
+            bytes(payload),
+            "round {round} of {length} bytes"
+        );
         receiver.advance();
         receiver.tell();
         assert!(receiver.peek().unwrap().is_none(), "round {round}");
@@ -134,6 +143,10 @@ fn nonsense_in_the_ring_is_noticed_and_stays_noticed() {
         let (rig, _sender, mut receiver) = Rig::new();
         rig.memory.write(0, &garbage.to_ne_bytes());
         assert_eq!(receiver.peek().map(|_| ()), Err(Corrupt), "{garbage:#x}");
-        assert_eq!(receiver.peek().map(|_| ()), Err(Corrupt), "{garbage:#x} again");
+        assert_eq!(
+            receiver.peek().map(|_| ()),
+            Err(Corrupt),
+            "{garbage:#x} again"
+        );
     }
 }

@@ -6,7 +6,7 @@ use crate::landing::StreamTask;
 use crate::log::{Level, log, log_level};
 use crate::tables::Tables;
 use lintel_claim::Region;
-use lintel_nal::{Arrival, Fault, Loopback, Nal, Origin, Trace, Payload};
+use lintel_nal::{Arrival, Fault, Loopback, Nal, Origin, Payload, Trace};
 use lintel_nal_shm::{Bell, ShmNal};
 use lintel_types::{NiFail, ProcessId};
 use lintel_wire::{Message, Request, Response, Verb, Words};
@@ -65,7 +65,12 @@ impl Core {
         };
         Core {
             interfaces: [const { None }; 4],
-            ways: Ways { me, nal: way, loopback: Loopback::new(me, uid), noise: false },
+            ways: Ways {
+                me,
+                nal: way,
+                loopback: Loopback::new(me, uid),
+                noise: false,
+            },
             tables,
             bell,
             streams: Vec::new(),
@@ -86,7 +91,13 @@ impl Core {
     pub(crate) fn parts(&mut self, number: u8) -> Option<(&mut Interface, Effects<'_>)> {
         let opened = self.interfaces[number as usize & 3].as_mut()?;
         let tables = &self.tables[number as usize & 3];
-        Some((&mut opened.interface, Effects { ways: &mut self.ways, tables }))
+        Some((
+            &mut opened.interface,
+            Effects {
+                ways: &mut self.ways,
+                tables,
+            },
+        ))
     }
 
     /// Handles what has arrived and sends what waits; tells how many arrivals
@@ -171,7 +182,10 @@ impl Core {
             Ok(Message::Request(request)) => self.on_request(origin, &request, payload),
             Ok(Message::Response(response)) => self.on_response(origin, &response, payload),
             Err(malformed) => {
-                log(Level::Warn, &format!("{malformed} (process {})", origin.process.pid));
+                log(
+                    Level::Warn,
+                    &format!("{malformed} (process {})", origin.process.pid),
+                );
             }
         }
         self.done(origin);
@@ -207,7 +221,10 @@ impl Core {
 
     #[cold]
     fn on_lost(&mut self, process: ProcessId) {
-        log(Level::Info, &format!("process {:#x}/{} is gone", process.nid, process.pid));
+        log(
+            Level::Info,
+            &format!("process {:#x}/{} is gone", process.nid, process.pid),
+        );
         for number in 0..4 {
             if let Some((interface, mut effects)) = self.parts(number) {
                 interface.on_target_lost(process, &mut effects);
@@ -218,7 +235,11 @@ impl Core {
 
     /// Whether something depends on another process: an answer, or room.
     pub(crate) fn depends_on_peers(&mut self) -> bool {
-        let awaits = self.interfaces.iter().flatten().any(|o| o.interface.operations_under_way() > 0);
+        let awaits = self
+            .interfaces
+            .iter()
+            .flatten()
+            .any(|o| o.interface.operations_under_way() > 0);
         awaits || !self.streams.is_empty() || self.ways.nal.flush()
     }
 

@@ -42,7 +42,10 @@ impl Ways {
     /// Sends a response without bytes; one that can't be delivered is awaited by nobody.
     #[inline]
     pub(crate) fn respond(&mut self, to: ProcessId, response: &Response) {
-        let nothing = Outgoing::Copied { operand: None, pieces: &[] };
+        let nothing = Outgoing::Copied {
+            operand: None,
+            pieces: &[],
+        };
         let _ = self.send(to, &response.to_words(), nothing);
     }
 }
@@ -84,9 +87,15 @@ impl Host<Claim> for Effects<'_> {
             pieces => pieces.as_slice(),
         };
         let outgoing = match (request.verb, request.referenced) {
-            (Verb::Get, false) => Outgoing::Copied { operand: None, pieces: &[] },
+            (Verb::Get, false) => Outgoing::Copied {
+                operand: None,
+                pieces: &[],
+            },
             (Verb::Get, true) => Outgoing::LentToFill(pieces),
-            (_, false) => Outgoing::Copied { operand: body.operand, pieces },
+            (_, false) => Outgoing::Copied {
+                operand: body.operand,
+                pieces,
+            },
             (_, true) => Outgoing::LentToRead(pieces),
         };
         self.ways.send(to, &words, outgoing)

@@ -25,7 +25,9 @@ enum Next {
 
 /// Starts the helper of an open process.
 pub(crate) fn start(process: &'static Process) -> io::Result<JoinHandle<()>> {
-    let builder = std::thread::Builder::new().name("lintel".into()).stack_size(256 << 10);
+    let builder = std::thread::Builder::new()
+        .name("lintel".into())
+        .stack_size(256 << 10);
     // The application's signals are for its own threads: the mask is inherited.
     let kept = SigSet::thread_get_mask();
     let _ = SigSet::all().thread_block();

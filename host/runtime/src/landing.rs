@@ -79,8 +79,11 @@ impl Core {
     }
 
     fn stream_in(&mut self, origin: Origin, pieces: Pieces<Claim>, landed: Landed) {
-        self.ways.nal.receive_into(origin, pieces.as_slice().to_vec());
-        self.streams.push((origin.lane, StreamTask::Landing(origin.process, landed)));
+        self.ways
+            .nal
+            .receive_into(origin, pieces.as_slice().to_vec());
+        self.streams
+            .push((origin.lane, StreamTask::Landing(origin.process, landed)));
     }
 
     /// Answers a get: into the initiator's memory where it was lent and the
@@ -145,9 +148,14 @@ impl Core {
     }
 
     fn reply(&mut self, origin: Origin, response: &Response, pieces: &[Claim]) {
-        let outgoing = Outgoing::Copied { operand: None, pieces };
+        let outgoing = Outgoing::Copied {
+            operand: None,
+            pieces,
+        };
         // An initiator that is gone awaits nothing.
-        let _ = self.ways.send(origin.process, &response.to_words(), outgoing);
+        let _ = self
+            .ways
+            .send(origin.process, &response.to_words(), outgoing);
     }
 
     /// Carries out an atomic, and returns the earlier value where it is wanted.
@@ -161,7 +169,11 @@ impl Core {
         let mut small = [0u8; 64];
         let mut fetched = [0u8; 64];
         let request = *landed.request();
-        let ahead = if request.verb == Verb::Swap { OPERAND_BYTES } else { 0 };
+        let ahead = if request.verb == Verb::Swap {
+            OPERAND_BYTES
+        } else {
+            0
+        };
         let length = landed.mlength() as usize;
         let kinds = (
             Operation::try_from(request.operation),
@@ -218,15 +230,21 @@ impl Core {
 
     #[inline]
     pub(crate) fn on_response(&mut self, origin: Origin, response: &Response, payload: Payload) {
-        let Some((interface, mut effects)) = self.parts(response.interface) else { return };
-        let Some((pieces, filling)) = interface.on_response(response, &mut effects) else { return };
+        let Some((interface, mut effects)) = self.parts(response.interface) else {
+            return;
+        };
+        let Some((pieces, filling)) = interface.on_response(response, &mut effects) else {
+            return;
+        };
         match payload {
             Payload::Enclosed(claim) => {
                 copy_vectored(&[claim], pieces.as_slice());
                 interface.on_filled(filling, NiFail::Ok, &mut effects);
             }
             Payload::Streamed(_) => {
-                self.ways.nal.receive_into(origin, pieces.as_slice().to_vec());
+                self.ways
+                    .nal
+                    .receive_into(origin, pieces.as_slice().to_vec());
                 let task = StreamTask::Filling(response.interface, origin.process, filling);
                 self.streams.push((origin.lane, task));
             }
@@ -238,7 +256,10 @@ impl Core {
 
     #[cold]
     pub(crate) fn on_streamed(&mut self, origin: Origin) {
-        let found = self.streams.iter().position(|(lane, _)| *lane == origin.lane);
+        let found = self
+            .streams
+            .iter()
+            .position(|(lane, _)| *lane == origin.lane);
         if let Some(index) = found {
             let (_, task) = self.streams.swap_remove(index);
             self.finish_stream(origin, task, NiFail::Ok);
@@ -263,7 +284,11 @@ impl Core {
         };
         while let Some(index) = self.streams.iter().position(|(_, task)| of_process(task)) {
             let (lane, task) = self.streams.swap_remove(index);
-            let origin = Origin { process, uid: 0, lane };
+            let origin = Origin {
+                process,
+                uid: 0,
+                lane,
+            };
             self.finish_stream(origin, task, NiFail::Undeliverable);
         }
     }
@@ -308,7 +333,10 @@ fn first_bytes(spans: &[RemoteSpan], mut bytes: u64) -> Vec<RemoteSpan> {
         }
         let length = span.length.min(bytes);
         bytes -= length;
-        first.push(RemoteSpan { address: span.address, length });
+        first.push(RemoteSpan {
+            address: span.address,
+            length,
+        });
     }
     first
 }

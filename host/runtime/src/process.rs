@@ -11,9 +11,7 @@ use crate::{Interface, queue::MOST_EVENTS};
 use lintel_engine4::{Config, Transfer, number};
 use lintel_nal::Nal;
 use lintel_nal_shm::{Bell, OpenError, ShmNal, Sleeper};
-use lintel_types::{
-    CountingEvent, Error, Event, Handle, Kind, Limits, ProcessId, Result, options,
-};
+use lintel_types::{CountingEvent, Error, Event, Handle, Kind, Limits, ProcessId, Result, options};
 use parking_lot::Mutex;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -78,9 +76,11 @@ impl Process {
 
     /// PtlFini. The last one closes every interface.
     pub fn fini(&self) {
-        let before = self.references.fetch_update(Ordering::AcqRel, Ordering::Acquire, |count| {
-            count.checked_sub(1)
-        });
+        let before = self
+            .references
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |count| {
+                count.checked_sub(1)
+            });
         if before == Ok(1) {
             let mut generations = self.opening.lock();
             for number in 0..4 {
@@ -161,7 +161,9 @@ impl Process {
         let last = self
             .with_core(|core| {
                 check_interface(core, handle)?;
-                let opened = core.interfaces[number as usize].as_mut().ok_or(Error::ArgInvalid)?;
+                let opened = core.interfaces[number as usize]
+                    .as_mut()
+                    .ok_or(Error::ArgInvalid)?;
                 opened.references -= 1;
                 Ok(opened.references == 0)
             })
@@ -185,7 +187,9 @@ impl Process {
     ) -> Result<R> {
         self.check_alive()?;
         let mut guard = self.core.lock();
-        let Some(core) = guard.as_mut() else { return Err(Error::ArgInvalid) };
+        let Some(core) = guard.as_mut() else {
+            return Err(Error::ArgInvalid);
+        };
         if handle.is(Kind::Interface) {
             check_interface(core, handle)?;
         }
@@ -209,7 +213,11 @@ impl Process {
     /// As `Interface::start`.
     #[inline]
     pub fn start(&'static self, transfer: &Transfer) -> Result<()> {
-        let by = if transfer.source == Handle::INVALID { transfer.sink } else { transfer.source };
+        let by = if transfer.source == Handle::INVALID {
+            transfer.sink
+        } else {
+            transfer.source
+        };
         match self.with(by, |interface, effects| interface.start(transfer, effects)) {
             Err(Error::NoSpace) => self.start_when_possible(by, transfer),
             done => done,
@@ -242,7 +250,9 @@ impl Process {
         self.check_alive()?;
         self.with_core(|core| {
             let number = handle.interface();
-            let opened = core.interfaces[number as usize].as_ref().ok_or(Error::ArgInvalid)?;
+            let opened = core.interfaces[number as usize]
+                .as_ref()
+                .ok_or(Error::ArgInvalid)?;
             Ok(Handle::new(Kind::Interface, number, opened.generation, 0))
         })
         .unwrap_or(Err(Error::ArgInvalid))
@@ -258,7 +268,10 @@ impl Process {
         }
         self.with(interface, |interface, effects| {
             let handle = interface.queue_alloc(count)?;
-            effects.tables.queue_at(handle.index()).begin(handle.0, count);
+            effects
+                .tables
+                .queue_at(handle.index())
+                .begin(handle.0, count);
             Ok(handle)
         })
     }
@@ -397,7 +410,8 @@ impl Process {
         if timeout == 0 {
             return self.look_once(any)?.ok_or(Error::CtNoneReached);
         }
-        self.wait(deadline(timeout), any)?.ok_or(Error::CtNoneReached)
+        self.wait(deadline(timeout), any)?
+            .ok_or(Error::CtNoneReached)
     }
 
     /// Gives the queue of flow-controlled portal table entries room for what they report.
@@ -405,7 +419,10 @@ impl Process {
         self.with(interface, |interface, effects| {
             let portals = interface.flow_controlled_portals(queue.index());
             // A message, its entry's unlinking, and the disabling for each.
-            effects.tables.queue_at(queue.index()).set_reserve(portals * 4);
+            effects
+                .tables
+                .queue_at(queue.index())
+                .set_reserve(portals * 4);
             Ok(())
         })
     }
@@ -413,7 +430,9 @@ impl Process {
     /// Makes progress, unless another thread does.
     #[inline]
     pub(crate) fn poll(&'static self) {
-        let Some(mut guard) = self.core.try_lock() else { return };
+        let Some(mut guard) = self.core.try_lock() else {
+            return;
+        };
         let Some(core) = guard.as_mut() else { return };
         if core.poll() {
             core.take_over_from_helper();
@@ -454,7 +473,8 @@ impl Process {
         }
         core.ways.noise = false;
         // Under the core's lock, so a load and a store are enough.
-        self.noise.store(self.noise.load(Ordering::Relaxed) + 1, Ordering::Release);
+        self.noise
+            .store(self.noise.load(Ordering::Relaxed) + 1, Ordering::Release);
         core.callers_asleep > 0
     }
 
@@ -473,15 +493,17 @@ impl Process {
             return Ok(());
         }
         let settings = Settings::from_env().map_err(|_| Error::Fail)?;
-        let nal = ShmNal::open(&settings.job, settings.nid, pid, |words| log(Level::Warn, words))
-            .map_err(|error| {
-                log(Level::Warn, &format!("no interface: {error}"));
-                match error {
-                    OpenError::InUse => Error::PidInUse,
-                    OpenError::NoneFree => Error::NoSpace,
-                    _ => Error::Fail,
-                }
-            })?;
+        let nal = ShmNal::open(&settings.job, settings.nid, pid, |words| {
+            log(Level::Warn, words)
+        })
+        .map_err(|error| {
+            log(Level::Warn, &format!("no interface: {error}"));
+            match error {
+                OpenError::InUse => Error::PidInUse,
+                OpenError::NoneFree => Error::NoSpace,
+                _ => Error::Fail,
+            }
+        })?;
         *self.core.lock() = Some(Core::new(nal, nix::unistd::geteuid().as_raw(), tables()));
         match helper::start(self) {
             Ok(helper) => *self.helper.lock() = Some(helper),
@@ -544,8 +566,19 @@ fn open_interface(
     let uid = nix::unistd::geteuid().as_raw();
     let opened = core.interfaces[number as usize].get_or_insert_with(|| {
         let limits = desired.unwrap_or(Limits::DEFAULT).clamped();
-        let config = Config { options, limits, process, uid, eager, generation };
-        Opened { interface: Box::new(Interface::new(config)), references: 0, generation }
+        let config = Config {
+            options,
+            limits,
+            process,
+            uid,
+            eager,
+            generation,
+        };
+        Opened {
+            interface: Box::new(Interface::new(config)),
+            references: 0,
+            generation,
+        }
     });
     opened.references += 1;
     let handle = Handle::new(Kind::Interface, number, opened.generation, 0);

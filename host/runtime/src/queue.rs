@@ -39,7 +39,8 @@ const FREE: u32 = u32::MAX;
 impl EventQueue {
     /// Begins a new life under a handle. Called under the core's lock.
     pub(crate) fn begin(&self, handle: u32, count: u64) {
-        self.count.store(count.clamp(1, MOST_EVENTS / 2) as u32, Ordering::Relaxed);
+        self.count
+            .store(count.clamp(1, MOST_EVENTS / 2) as u32, Ordering::Relaxed);
         self.reserve.store(0, Ordering::Relaxed);
         let tail = self.tail.load(Ordering::Relaxed);
         self.head.store(tail, Ordering::Relaxed);
@@ -87,8 +88,10 @@ impl EventQueue {
     fn drop_oldest(&self, oldest: u64) {
         // A reader that takes the event at this moment has made room as well.
         let next = oldest + 1;
-        let taken =
-            self.head.compare_exchange(oldest, next, Ordering::AcqRel, Ordering::Relaxed).is_err();
+        let taken = self
+            .head
+            .compare_exchange(oldest, next, Ordering::AcqRel, Ordering::Relaxed)
+            .is_err();
         if !taken {
             self.dropped.store(true, Ordering::Release);
         }
@@ -116,7 +119,10 @@ impl EventQueue {
             {
                 let dropped = self.dropped.load(Ordering::Relaxed)
                     && self.dropped.swap(false, Ordering::Acquire);
-                return Some(Taken { event: Event::from_words(&words), dropped });
+                return Some(Taken {
+                    event: Event::from_words(&words),
+                    dropped,
+                });
             }
         }
     }
@@ -124,16 +130,22 @@ impl EventQueue {
     #[inline]
     fn slot(&self, position: u64) -> &Slot {
         let index = position as usize % (CHUNK * CHUNKS);
-        let chunks = self.chunks.get_or_init(|| (0..CHUNKS).map(|_| OnceLock::new()).collect());
+        let chunks = self
+            .chunks
+            .get_or_init(|| (0..CHUNKS).map(|_| OnceLock::new()).collect());
         let chunk = chunks[index / CHUNK].get_or_init(new_chunk);
         &chunk[index % CHUNK]
     }
 }
 
 fn new_chunk() -> Box<[Slot; CHUNK]> {
-    let slots: Vec<Slot> =
-        (0..CHUNK).map(|_| std::array::from_fn(|_| AtomicU64::new(0))).collect();
-    slots.into_boxed_slice().try_into().expect("it has CHUNK slots")
+    let slots: Vec<Slot> = (0..CHUNK)
+        .map(|_| std::array::from_fn(|_| AtomicU64::new(0)))
+        .collect();
+    slots
+        .into_boxed_slice()
+        .try_into()
+        .expect("it has CHUNK slots")
 }
 
 #[cfg(test)]
@@ -142,7 +154,10 @@ mod tests {
     use lintel_types::EventKind;
 
     fn event(number: u64) -> Event {
-        Event { user_ptr: number, ..Event::new(EventKind::Put) }
+        Event {
+            user_ptr: number,
+            ..Event::new(EventKind::Put)
+        }
     }
 
     fn queue(count: u64) -> EventQueue {

@@ -71,8 +71,15 @@ pub struct SettingError {
 
 impl fmt::Display for SettingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let values = SETTINGS.iter().find(|s| s.name == self.name).map_or("", |s| s.values);
-        write!(f, "{}={} isn't understood; it takes {values}", self.name, self.value)
+        let values = SETTINGS
+            .iter()
+            .find(|s| s.name == self.name)
+            .map_or("", |s| s.values);
+        write!(
+            f,
+            "{}={} isn't understood; it takes {values}",
+            self.name, self.value
+        )
     }
 }
 
@@ -91,7 +98,12 @@ impl Settings {
         let read = |name: &'static str| {
             let setting = SETTINGS.iter().find(|setting| setting.name == name);
             let default = setting.map_or("", |setting| setting.default).to_owned();
-            (name, lookup(name).filter(|value| !value.is_empty()).unwrap_or(default))
+            (
+                name,
+                lookup(name)
+                    .filter(|value| !value.is_empty())
+                    .unwrap_or(default),
+            )
         };
         only(read("PTL_NAL"), "shm")?;
         only(read("PTL_MODE"), "accelerated")?;
@@ -104,7 +116,11 @@ impl Settings {
 }
 
 fn only((name, value): (&'static str, String), known: &str) -> Result<(), SettingError> {
-    if value == known { Ok(()) } else { Err(SettingError { name, value }) }
+    if value == known {
+        Ok(())
+    } else {
+        Err(SettingError { name, value })
+    }
 }
 
 fn nid((name, value): (&'static str, String)) -> Result<u32, SettingError> {
@@ -152,8 +168,14 @@ mod tests {
     #[test]
     fn a_value_that_isnt_understood_names_its_variable_and_what_it_takes() {
         let error = with("PTL_NAL", "myrinet").expect_err("there is no such NAL");
-        assert_eq!(error.to_string(), "PTL_NAL=myrinet isn't understood; it takes shm");
+        assert_eq!(
+            error.to_string(),
+            "PTL_NAL=myrinet isn't understood; it takes shm"
+        );
         assert!(with("LINTEL_JOB", "../etc").is_err());
-        assert!(with("PTL_IFACE", "0.0.255.255").is_err(), "that is PTL_NID_ANY");
+        assert!(
+            with("PTL_IFACE", "0.0.255.255").is_err(),
+            "that is PTL_NID_ANY"
+        );
     }
 }

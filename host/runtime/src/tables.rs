@@ -18,7 +18,11 @@ pub(crate) struct Cell {
 
 impl Default for Cell {
     fn default() -> Self {
-        Cell { handle: AtomicU32::new(u32::MAX), success: 0.into(), failure: 0.into() }
+        Cell {
+            handle: AtomicU32::new(u32::MAX),
+            success: 0.into(),
+            failure: 0.into(),
+        }
     }
 }
 
@@ -68,14 +72,17 @@ struct Shelf<T, const N: usize> {
 
 impl<T, const N: usize> Default for Shelf<T, N> {
     fn default() -> Self {
-        Shelf { boards: OnceLock::new() }
+        Shelf {
+            boards: OnceLock::new(),
+        }
     }
 }
 
 impl<T: Default, const N: usize> Shelf<T, N> {
     fn get_or_make(&self, index: u16) -> &T {
-        let boards =
-            self.boards.get_or_init(|| (0..65536 / N).map(|_| OnceLock::new()).collect());
+        let boards = self
+            .boards
+            .get_or_init(|| (0..65536 / N).map(|_| OnceLock::new()).collect());
         let board =
             boards[index as usize / N].get_or_init(|| (0..N).map(|_| T::default()).collect());
         &board[index as usize % N]
@@ -83,7 +90,9 @@ impl<T: Default, const N: usize> Shelf<T, N> {
 
     #[inline]
     fn get(&self, index: u16) -> Option<&T> {
-        self.boards.get()?[index as usize / N].get().map(|board| &board[index as usize % N])
+        self.boards.get()?[index as usize / N]
+            .get()
+            .map(|board| &board[index as usize % N])
     }
 
     fn each(&self, f: impl Fn(&T)) {

@@ -30,6 +30,8 @@ impl Process {
                 return Err(Error::Aborted);
             }
             self.check_alive()?;
+            // Before the look: what is posted after it counts as noise.
+            let noise = self.noise();
             if let Some(found) = ready()? {
                 return Ok(Some(found));
             }
@@ -43,7 +45,7 @@ impl Process {
             } else if polls < PATIENCE {
                 std::thread::yield_now();
             } else {
-                self.sleep(deadline, &mut ready)?;
+                self.sleep(deadline, noise)?;
             }
             if passed(deadline) {
                 return ready();
@@ -52,15 +54,12 @@ impl Process {
     }
 
     /// Sleeps until something happens in this process or arrives, at most until
-    /// the deadline. A `ready` that finds something here keeps it for the caller's
-    /// next look only if it doesn't consume; so it isn't asked here.
-    fn sleep<T>(
-        &'static self,
-        deadline: Option<Instant>,
-        _ready: &mut impl FnMut() -> Result<Option<T>>,
-    ) -> Result<()> {
-        let Some(bell) = self.bell() else { return Err(Error::NoInit) };
-        let noise = self.noise();
+    /// the deadline; not at all where something has since `noise`.
+    fn sleep(&'static self, deadline: Option<Instant>, noise: u64) -> Result<()> {
+        let Some(bell) = self.bell() else {
+            return Err(Error::NoInit);
+        };
+        let rings = bell.rings(Sleeper::Caller);
         let timeout = self.with_core(|core| {
             core.callers_asleep += 1;
             core.bell.arm(Sleeper::Caller);
@@ -71,8 +70,6 @@ impl Process {
                 (false, false) => None,
             }
         });
-        let rings = bell.rings(Sleeper::Caller);
-        // Whatever was posted since the caller's last look counts as noise.
         if self.noise() == noise && !self.is_aborted() {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             let timeout = [timeout.flatten(), left].into_iter().flatten().min();

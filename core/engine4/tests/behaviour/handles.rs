@@ -15,7 +15,11 @@ const BAD: Error = Error::ArgInvalid;
 /// interface, another generation, an index beyond, and the reserved ones.
 fn strangers(good: Handle, freed: Handle) -> Vec<Handle> {
     let mut all = vec![freed, Handle::INVALID, Handle(0), Handle(good.0 ^ 1 << 27)];
-    all.extend([Handle(good.0 ^ 1 << 16), Handle(good.0 | 0x7ff << 16), Handle(good.0 | 0xffff)]);
+    all.extend([
+        Handle(good.0 ^ 1 << 16),
+        Handle(good.0 | 0x7ff << 16),
+        Handle(good.0 | 0xffff),
+    ]);
     all.extend((1..8).map(|kind| Handle(good.0 ^ kind << 29)));
     all
 }
@@ -27,7 +31,11 @@ fn a_descriptor_that_is_not_live_is_refused() {
     node.interface.descriptor_release(freed).unwrap();
     let good = node.descriptor();
     for stranger in strangers(good, freed) {
-        assert_eq!(node.interface.descriptor_release(stranger), Err(BAD), "{stranger:?}");
+        assert_eq!(
+            node.interface.descriptor_release(stranger),
+            Err(BAD),
+            "{stranger:?}"
+        );
         assert_eq!(node.start(&put(stranger, process(0), 0)), Err(BAD));
         assert_eq!(node.start(&get(stranger, process(0), 0)), Err(BAD));
     }
@@ -42,26 +50,63 @@ fn a_counter_that_is_not_live_is_refused() {
     let freed = node.counter();
     node.interface.counter_free(freed).unwrap();
     let good = node.counter();
-    let one = CountingEvent { success: 1, failure: 0 };
+    let one = CountingEvent {
+        success: 1,
+        failure: 0,
+    };
     for stranger in strangers(good, freed) {
-        assert_eq!(node.interface.counter_free(stranger), Err(BAD), "{stranger:?}");
+        assert_eq!(
+            node.interface.counter_free(stranger),
+            Err(BAD),
+            "{stranger:?}"
+        );
         assert_eq!(node.interface.counter_value(stranger), Err(BAD));
         assert_eq!(node.interface.cancel_triggered(stranger), Err(BAD));
-        assert_eq!(node.interface.counter_inc(stranger, one, &mut node.host), Err(BAD));
-        assert_eq!(node.interface.counter_set(stranger, one, &mut node.host), Err(BAD));
+        assert_eq!(
+            node.interface.counter_inc(stranger, one, &mut node.host),
+            Err(BAD)
+        );
+        assert_eq!(
+            node.interface.counter_set(stranger, one, &mut node.host),
+            Err(BAD)
+        );
         let operation = Deferred::Increment(good, one);
-        assert_eq!(node.interface.trigger(operation, stranger, 0, &mut node.host), Err(BAD));
+        assert_eq!(
+            node.interface
+                .trigger(operation, stranger, 0, &mut node.host),
+            Err(BAD)
+        );
         let operation = Deferred::Increment(stranger, one);
-        assert_eq!(node.interface.trigger(operation, good, 0, &mut node.host), Err(BAD));
-        let spec = DescriptorSpec { counter: stranger, ..descriptor() };
+        assert_eq!(
+            node.interface.trigger(operation, good, 0, &mut node.host),
+            Err(BAD)
+        );
+        let spec = DescriptorSpec {
+            counter: stranger,
+            ..descriptor()
+        };
         assert_eq!(node.interface.descriptor_bind(spec), Err(BAD));
         let options = options::ME_EVENT_CT_COMM;
-        let spec = EntrySpec { counter: stranger, options, ..entry(portal) };
-        let refused = node.interface.append(spec.clone(), List::Priority, &mut node.host);
+        let spec = EntrySpec {
+            counter: stranger,
+            options,
+            ..entry(portal)
+        };
+        let refused = node
+            .interface
+            .append(spec.clone(), List::Priority, &mut node.host);
         assert_eq!(refused, Err(BAD));
-        assert_eq!(node.interface.search(spec, SearchOp::Only, &mut node.host), Err(BAD));
+        assert_eq!(
+            node.interface.search(spec, SearchOp::Only, &mut node.host),
+            Err(BAD)
+        );
         let refused = node.interface.trigger_append(
-            entry(portal), List::Priority, stranger, 0, &mut node.host);
+            entry(portal),
+            List::Priority,
+            stranger,
+            0,
+            &mut node.host,
+        );
         assert_eq!(refused, Err(BAD));
     }
     assert_eq!(node.count(good), (0, 0));
@@ -75,8 +120,15 @@ fn a_queue_that_is_not_live_is_refused() {
     node.interface.queue_free(freed).unwrap();
     let good = node.interface.queue_alloc(1).unwrap();
     for stranger in strangers(good, freed) {
-        assert_eq!(node.interface.queue_free(stranger), Err(BAD), "{stranger:?}");
-        let spec = DescriptorSpec { queue: stranger, ..descriptor() };
+        assert_eq!(
+            node.interface.queue_free(stranger),
+            Err(BAD),
+            "{stranger:?}"
+        );
+        let spec = DescriptorSpec {
+            queue: stranger,
+            ..descriptor()
+        };
         assert_eq!(node.interface.descriptor_bind(spec), Err(BAD));
         assert_eq!(node.interface.portal_alloc(0, stranger, 0), Err(BAD));
     }
@@ -94,7 +146,11 @@ fn an_entry_that_is_not_live_is_refused() {
         for stranger in strangers(good, freed) {
             assert_eq!(node.interface.unlink(stranger), Err(BAD), "{stranger:?}");
             let operation = Deferred::Unlink(stranger);
-            assert_eq!(node.interface.trigger(operation, counter, 0, &mut node.host), Err(BAD));
+            assert_eq!(
+                node.interface
+                    .trigger(operation, counter, 0, &mut node.host),
+                Err(BAD)
+            );
         }
         assert_eq!(node.interface.unlink(good), Ok(()));
     }
@@ -102,10 +158,16 @@ fn an_entry_that_is_not_live_is_refused() {
 
 #[test]
 fn entries_are_named_by_the_kind_of_their_interface() {
-    for (options, kind) in [(MATCHING, Kind::MatchEntry), (NON_MATCHING, Kind::ListEntry)] {
+    for (options, kind) in [
+        (MATCHING, Kind::MatchEntry),
+        (NON_MATCHING, Kind::ListEntry),
+    ] {
         let mut node = Wire::of(1, options).nodes.remove(0);
         let portal = node.portal(0);
-        assert_eq!(node.append(entry(portal), List::Priority).kind(), Some(kind));
+        assert_eq!(
+            node.append(entry(portal), List::Priority).kind(),
+            Some(kind)
+        );
     }
 }
 
@@ -114,27 +176,47 @@ fn unknown_options_are_refused() {
     let mut node = node();
     let portal = node.portal(0);
     for bit in 20..32 {
-        let spec = EntrySpec { options: 1 << bit, ..entry(portal) };
-        let refused = node.interface.append(spec.clone(), List::Priority, &mut node.host);
+        let spec = EntrySpec {
+            options: 1 << bit,
+            ..entry(portal)
+        };
+        let refused = node
+            .interface
+            .append(spec.clone(), List::Priority, &mut node.host);
         assert_eq!(refused, Err(BAD));
-        assert_eq!(node.interface.search(spec, SearchOp::Only, &mut node.host), Err(BAD));
+        assert_eq!(
+            node.interface.search(spec, SearchOp::Only, &mut node.host),
+            Err(BAD)
+        );
     }
     for bit in (9..14).chain(15..32) {
-        let spec = DescriptorSpec { options: 1 << bit, ..descriptor() };
+        let spec = DescriptorSpec {
+            options: 1 << bit,
+            ..descriptor()
+        };
         assert_eq!(node.interface.descriptor_bind(spec), Err(BAD));
     }
 }
 
 #[test]
 fn too_long_a_vector_is_refused() {
-    let limits = Limits { max_iovecs: 2, ..Limits::DEFAULT };
+    let limits = Limits {
+        max_iovecs: 2,
+        ..Limits::DEFAULT
+    };
     let mut node = Wire::with_limits(1, MATCHING, limits).nodes.remove(0);
     let portal = node.portal(0);
     for (pieces, wanted) in [(2, Ok(())), (3, Err(BAD))] {
         let buffer = Buffer::vector(vec![Ghost::new(1, 1); pieces]);
-        let spec = DescriptorSpec { buffer: buffer.clone(), ..descriptor() };
+        let spec = DescriptorSpec {
+            buffer: buffer.clone(),
+            ..descriptor()
+        };
         assert_eq!(node.interface.descriptor_bind(spec).map(drop), wanted);
-        let spec = EntrySpec { buffer, ..entry(portal) };
+        let spec = EntrySpec {
+            buffer,
+            ..entry(portal)
+        };
         let appended = node.interface.append(spec, List::Priority, &mut node.host);
         assert_eq!(appended.map(drop), wanted);
     }
@@ -142,11 +224,22 @@ fn too_long_a_vector_is_refused() {
 
 #[test]
 fn objects_beyond_their_limit_are_refused_until_one_goes() {
-    let limits = Limits { max_mds: 1, max_cts: 1, max_eqs: 1, ..Limits::DEFAULT };
+    let limits = Limits {
+        max_mds: 1,
+        max_cts: 1,
+        max_eqs: 1,
+        ..Limits::DEFAULT
+    };
     let mut node = Wire::with_limits(1, MATCHING, limits).nodes.remove(0);
     let (md, ct) = (node.bind(descriptor()), node.counter());
-    assert_eq!(node.interface.descriptor_bind(descriptor()), Err(Error::NoSpace));
-    assert_eq!(node.interface.counter_alloc(&mut node.host), Err(Error::NoSpace));
+    assert_eq!(
+        node.interface.descriptor_bind(descriptor()),
+        Err(Error::NoSpace)
+    );
+    assert_eq!(
+        node.interface.counter_alloc(&mut node.host),
+        Err(Error::NoSpace)
+    );
     assert_eq!(node.interface.queue_alloc(1), Err(Error::NoSpace));
     node.interface.descriptor_release(md).unwrap();
     node.interface.counter_free(ct).unwrap();

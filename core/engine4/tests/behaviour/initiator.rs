@@ -18,14 +18,28 @@ fn pair() -> Wire {
 fn pair_with(options: u32) -> Wire {
     let mut wire = Wire::of(2, MATCHING);
     let portal = wire.node(1).portal(0);
-    wire.node(1).append(EntrySpec { options, ..entry(portal) }, List::Priority);
+    wire.node(1).append(
+        EntrySpec {
+            options,
+            ..entry(portal)
+        },
+        List::Priority,
+    );
     wire
 }
 
 /// A descriptor with a queue and a counter.
 fn bind(node: &mut Node, options: u32) -> (Handle, Handle) {
     let (queue, counter) = (node.queue, node.counter());
-    (node.bind(DescriptorSpec { queue, counter, options, ..descriptor() }), counter)
+    (
+        node.bind(DescriptorSpec {
+            queue,
+            counter,
+            options,
+            ..descriptor()
+        }),
+        counter,
+    )
 }
 
 fn with_ack(ack: AckRequest, transfer: Transfer) -> Transfer {
@@ -36,8 +50,13 @@ fn with_ack(ack: AckRequest, transfer: Transfer) -> Transfer {
 fn a_put_goes_all_the_way_and_comes_back() {
     let mut wire = pair();
     let source = wire.node(0).descriptor();
-    let transfer = Transfer { source_offset: 16, ..put(source, process(1), 0) };
-    wire.node(0).start(&with_ack(AckRequest::Full, transfer)).unwrap();
+    let transfer = Transfer {
+        source_offset: 16,
+        ..put(source, process(1), 0)
+    };
+    wire.node(0)
+        .start(&with_ack(AckRequest::Full, transfer))
+        .unwrap();
     wire.deliver();
     assert_eq!(wire.node(0).kinds(), [EventKind::Send, EventKind::Ack]);
     assert_eq!(wire.node(1).kinds(), [EventKind::Put]);
@@ -50,20 +69,32 @@ fn a_put_goes_all_the_way_and_comes_back() {
 fn a_put_to_self_is_a_put_like_any_other() {
     let mut wire = pair();
     let source = wire.node(1).descriptor();
-    wire.node(1).start(&with_ack(AckRequest::Full, put(source, process(1), 0))).unwrap();
+    wire.node(1)
+        .start(&with_ack(AckRequest::Full, put(source, process(1), 0)))
+        .unwrap();
     wire.deliver();
-    assert_eq!(wire.node(1).kinds(), [EventKind::Send, EventKind::Put, EventKind::Ack]);
+    assert_eq!(
+        wire.node(1).kinds(),
+        [EventKind::Send, EventKind::Put, EventKind::Ack]
+    );
 }
 
 #[test]
 fn a_get_fills_its_sink_with_what_there_is() {
     let mut wire = pair();
     let sink = wire.node(0).descriptor();
-    let transfer = Transfer { length: 64, remote_offset: 960, ..get(sink, process(1), 0) };
+    let transfer = Transfer {
+        length: 64,
+        remote_offset: 960,
+        ..get(sink, process(1), 0)
+    };
     wire.node(0).start(&transfer).unwrap();
     wire.deliver();
     let reply = wire.node(0).events()[0];
-    assert_eq!((reply.kind, reply.rlength, reply.mlength), (EventKind::Reply, 64, 40));
+    assert_eq!(
+        (reply.kind, reply.rlength, reply.mlength),
+        (EventKind::Reply, 64, 40)
+    );
     assert_eq!((reply.remote_offset, reply.user_ptr), (960, 0xdef));
     assert_eq!(wire.node(1).kinds(), [EventKind::Get]);
 }
@@ -74,10 +105,19 @@ fn a_fetch_tells_send_at_its_source_and_reply_at_its_sink() {
     let (source, sent) = bind(wire.node(0), options::MD_EVENT_CT_SEND);
     let (sink, replied) = bind(wire.node(0), options::MD_EVENT_CT_REPLY);
     let transfer = atomic(source, process(1), 0);
-    wire.node(0).start(&Transfer { verb: Verb::FetchAtomic, sink, ..transfer }).unwrap();
+    wire.node(0)
+        .start(&Transfer {
+            verb: Verb::FetchAtomic,
+            sink,
+            ..transfer
+        })
+        .unwrap();
     wire.deliver();
     assert_eq!(wire.node(0).kinds(), [EventKind::Send, EventKind::Reply]);
-    assert_eq!((wire.node(0).count(sent), wire.node(0).count(replied)), ((1, 0), (1, 0)));
+    assert_eq!(
+        (wire.node(0).count(sent), wire.node(0).count(replied)),
+        ((1, 0), (1, 0))
+    );
 }
 
 #[test]
@@ -85,7 +125,13 @@ fn a_swap_carries_its_operand() {
     let mut wire = pair();
     let (source, sink) = (wire.node(0).descriptor(), wire.node(0).descriptor());
     let operand = [7; 32];
-    let transfer = Transfer { verb: Verb::Swap, operation: 11, sink, operand, ..atomic(source, process(1), 0) };
+    let transfer = Transfer {
+        verb: Verb::Swap,
+        operation: 11,
+        sink,
+        operand,
+        ..atomic(source, process(1), 0)
+    };
     wire.node(0).start(&transfer).unwrap();
     assert_eq!(wire.node(0).host.sent[0].operand, Some(operand));
 }
@@ -101,7 +147,9 @@ fn an_acknowledgement_is_told_by_its_kind() {
     ] {
         let mut wire = pair();
         let (source, counter) = bind(wire.node(0), options::MD_EVENT_CT_ACK);
-        wire.node(0).start(&with_ack(ack, put(source, process(1), 0))).unwrap();
+        wire.node(0)
+            .start(&with_ack(ack, put(source, process(1), 0)))
+            .unwrap();
         wire.deliver();
         assert_eq!(wire.node(0).kinds(), kinds, "{ack:?}");
         assert_eq!(wire.node(0).count(counter), count, "{ack:?}");
@@ -120,11 +168,22 @@ fn a_refusal_is_told_by_the_kind_of_acknowledgement() {
         let mut wire = pair();
         let disabled = options::MD_EVENT_SUCCESS_DISABLE | options::MD_EVENT_SEND_DISABLE;
         let (source, counter) = bind(wire.node(0), options::MD_EVENT_CT_ACK | disabled);
-        let transfer = Transfer { match_bits: 8, ..put(source, process(1), 0) };
+        let transfer = Transfer {
+            match_bits: 8,
+            ..put(source, process(1), 0)
+        };
         wire.node(0).start(&with_ack(ack, transfer)).unwrap();
         wire.deliver();
-        let fails: Vec<_> = wire.node(0).events().iter().map(|event| event.ni_fail).collect();
-        assert_eq!(fails, acks, "{ack:?}: failures are told though successes aren't");
+        let fails: Vec<_> = wire
+            .node(0)
+            .events()
+            .iter()
+            .map(|event| event.ni_fail)
+            .collect();
+        assert_eq!(
+            fails, acks,
+            "{ack:?}: failures are told though successes aren't"
+        );
         assert_eq!(wire.node(0).count(counter), count, "{ack:?}");
     }
 }
@@ -138,7 +197,9 @@ fn options_silence_the_events_that_they_name() {
     ] {
         let mut wire = pair();
         let (source, _) = bind(wire.node(0), options);
-        wire.node(0).start(&with_ack(AckRequest::Full, put(source, process(1), 0))).unwrap();
+        wire.node(0)
+            .start(&with_ack(AckRequest::Full, put(source, process(1), 0)))
+            .unwrap();
         wire.deliver();
         assert_eq!(wire.node(0).kinds(), kinds, "{options:#x}");
     }
@@ -151,10 +212,18 @@ fn success_disabled_silences_replies_but_not_failed_ones() {
     wire.node(0).start(&get(sink, process(1), 0)).unwrap();
     wire.deliver();
     assert_eq!(wire.node(0).kinds(), []);
-    wire.node(0).start(&Transfer { match_bits: 8, ..get(sink, process(1), 0) }).unwrap();
+    wire.node(0)
+        .start(&Transfer {
+            match_bits: 8,
+            ..get(sink, process(1), 0)
+        })
+        .unwrap();
     wire.deliver();
     let reply = wire.node(0).events()[0];
-    assert_eq!((reply.kind, reply.ni_fail, reply.mlength), (EventKind::Reply, NiFail::Dropped, 0));
+    assert_eq!(
+        (reply.kind, reply.ni_fail, reply.mlength),
+        (EventKind::Reply, NiFail::Dropped, 0)
+    );
 }
 
 #[test]
@@ -174,13 +243,24 @@ fn counters_count_bytes_where_bytes_are_counted() {
     let mut wire = pair();
     let all = options::MD_EVENT_CT_SEND | options::MD_EVENT_CT_ACK | bytes;
     let (source, counter) = bind(wire.node(0), all);
-    let transfer = Transfer { length: 100, remote_offset: 970, ..put(source, process(1), 0) };
-    wire.node(0).start(&with_ack(AckRequest::Counting, transfer)).unwrap();
+    let transfer = Transfer {
+        length: 100,
+        remote_offset: 970,
+        ..put(source, process(1), 0)
+    };
+    wire.node(0)
+        .start(&with_ack(AckRequest::Counting, transfer))
+        .unwrap();
     assert_eq!(wire.node(0).count(counter), (100, 0));
     wire.deliver();
     assert_eq!(wire.node(0).count(counter), (130, 0), "30 were not cut");
     let (sink, replied) = bind(wire.node(0), options::MD_EVENT_CT_REPLY | bytes);
-    wire.node(0).start(&Transfer { remote_offset: 995, ..get(sink, process(1), 0) }).unwrap();
+    wire.node(0)
+        .start(&Transfer {
+            remote_offset: 995,
+            ..get(sink, process(1), 0)
+        })
+        .unwrap();
     wire.deliver();
     assert_eq!(wire.node(0).count(replied), (5, 0));
 }
@@ -188,9 +268,16 @@ fn counters_count_bytes_where_bytes_are_counted() {
 #[test]
 fn completion_counts_one_though_bytes_are_counted() {
     let mut wire = pair();
-    let (source, counter) =
-        bind(wire.node(0), options::MD_EVENT_CT_ACK | options::MD_EVENT_CT_BYTES);
-    wire.node(0).start(&with_ack(AckRequest::OperationCompleted, put(source, process(1), 0))).unwrap();
+    let (source, counter) = bind(
+        wire.node(0),
+        options::MD_EVENT_CT_ACK | options::MD_EVENT_CT_BYTES,
+    );
+    wire.node(0)
+        .start(&with_ack(
+            AckRequest::OperationCompleted,
+            put(source, process(1), 0),
+        ))
+        .unwrap();
     wire.deliver();
     assert_eq!(wire.node(0).count(counter), (1, 0));
 }
@@ -199,7 +286,9 @@ fn completion_counts_one_though_bytes_are_counted() {
 fn an_entry_that_acknowledges_nothing_is_never_heard_of() {
     let mut wire = pair_with(QUIET | options::ME_ACK_DISABLE);
     let (source, counter) = bind(wire.node(0), options::MD_EVENT_CT_ACK);
-    wire.node(0).start(&with_ack(AckRequest::Full, put(source, process(1), 0))).unwrap();
+    wire.node(0)
+        .start(&with_ack(AckRequest::Full, put(source, process(1), 0)))
+        .unwrap();
     wire.deliver();
     assert_eq!(wire.node(0).kinds(), [EventKind::Send]);
     assert_eq!(wire.node(0).count(counter), (0, 0));
@@ -214,11 +303,17 @@ fn a_referenced_body_is_free_only_when_its_response_comes() {
     ] {
         let mut wire = pair();
         let source = wire.node(0).descriptor();
-        let transfer = Transfer { length: EAGER + 1, ..put(source, process(1), 0) };
+        let transfer = Transfer {
+            length: EAGER + 1,
+            ..put(source, process(1), 0)
+        };
         wire.node(0).start(&with_ack(ack, transfer)).unwrap();
         assert!(wire.node(0).host.sent[0].request.referenced);
         assert_eq!(wire.node(0).kinds(), []);
-        assert_eq!(wire.node(0).interface.descriptor_release(source), Err(Error::InUse));
+        assert_eq!(
+            wire.node(0).interface.descriptor_release(source),
+            Err(Error::InUse)
+        );
         wire.deliver();
         assert_eq!(wire.node(0).kinds(), kinds);
         assert_eq!(wire.node(0).interface.descriptor_release(source), Ok(()));
@@ -229,11 +324,18 @@ fn a_referenced_body_is_free_only_when_its_response_comes() {
 fn a_referenced_body_of_a_refused_put_was_sent_nevertheless() {
     let mut wire = pair();
     let source = wire.node(0).descriptor();
-    let transfer = Transfer { length: 1000, match_bits: 8, ..put(source, process(1), 0) };
+    let transfer = Transfer {
+        length: 1000,
+        match_bits: 8,
+        ..put(source, process(1), 0)
+    };
     wire.node(0).start(&transfer).unwrap();
     wire.deliver();
     let send = wire.node(0).events()[0];
-    assert_eq!((send.kind, send.ni_fail, send.mlength), (EventKind::Send, NiFail::Ok, 1000));
+    assert_eq!(
+        (send.kind, send.ni_fail, send.mlength),
+        (EventKind::Send, NiFail::Ok, 1000)
+    );
 }
 
 #[test]
@@ -250,12 +352,23 @@ fn an_unreachable_target_fails_the_send_and_whatever_else_was_awaited() {
         let options = options::MD_EVENT_CT_SEND | options::MD_EVENT_CT_ACK;
         let (source, counter) = bind(wire.node(0), options);
         wire.node(0).host.unreachable.insert(process(5));
-        let transfer = Transfer { length, ..put(source, process(5), 0) };
+        let transfer = Transfer {
+            length,
+            ..put(source, process(5), 0)
+        };
         wire.node(0).start(&with_ack(ack, transfer)).unwrap();
         let events = wire.node(0).events();
-        assert!(events.iter().all(|event| event.ni_fail == NiFail::Undeliverable));
+        assert!(
+            events
+                .iter()
+                .all(|event| event.ni_fail == NiFail::Undeliverable)
+        );
         let told: Vec<_> = events.iter().map(|event| event.kind).collect();
-        assert_eq!((told, wire.node(0).count(counter)), (kinds, count), "{length} {ack:?}");
+        assert_eq!(
+            (told, wire.node(0).count(counter)),
+            (kinds, count),
+            "{length} {ack:?}"
+        );
         assert_eq!(wire.node(0).interface.descriptor_release(source), Ok(()));
     }
 }
@@ -267,12 +380,22 @@ fn an_unreachable_target_fails_a_get_and_both_ends_of_a_fetch() {
     wire.node(0).host.unreachable.insert(process(5));
     wire.node(0).start(&get(sink, process(5), 0)).unwrap();
     assert_eq!(wire.node(0).kinds(), [EventKind::Reply]);
-    let fetch = Transfer { verb: Verb::FetchAtomic, sink, ..atomic(source, process(5), 0) };
+    let fetch = Transfer {
+        verb: Verb::FetchAtomic,
+        sink,
+        ..atomic(source, process(5), 0)
+    };
     wire.node(0).start(&fetch).unwrap();
     let events = wire.node(0).events();
-    let told: Vec<_> = events.iter().map(|event| (event.kind, event.ni_fail)).collect();
+    let told: Vec<_> = events
+        .iter()
+        .map(|event| (event.kind, event.ni_fail))
+        .collect();
     let failed = NiFail::Undeliverable;
-    assert_eq!(told, [(EventKind::Send, failed), (EventKind::Reply, failed)]);
+    assert_eq!(
+        told,
+        [(EventKind::Send, failed), (EventKind::Reply, failed)]
+    );
 }
 
 #[test]
@@ -280,12 +403,19 @@ fn a_lost_target_fails_everything_on_its_way_there_and_nothing_else() {
     let mut wire = pair();
     let source = wire.node(0).descriptor();
     for target in [process(4), process(1), process(4)] {
-        wire.node(0).start(&with_ack(AckRequest::Full, put(source, target, 0))).unwrap();
+        wire.node(0)
+            .start(&with_ack(AckRequest::Full, put(source, target, 0)))
+            .unwrap();
     }
     assert_eq!(wire.node(0).events().len(), 3, "sent");
     let node = wire.node(0);
     node.interface.on_target_lost(process(4), &mut node.host);
-    let fails: Vec<_> = wire.node(0).events().iter().map(|e| (e.kind, e.ni_fail)).collect();
+    let fails: Vec<_> = wire
+        .node(0)
+        .events()
+        .iter()
+        .map(|e| (e.kind, e.ni_fail))
+        .collect();
     assert_eq!(fails, [(EventKind::Ack, NiFail::Undeliverable); 2]);
     let awaited: Vec<_> = wire.node(0).interface.awaited_targets().collect();
     assert_eq!(awaited, [process(1)]);
@@ -295,7 +425,9 @@ fn a_lost_target_fails_everything_on_its_way_there_and_nothing_else() {
 fn a_response_to_nothing_or_a_second_one_is_ignored() {
     let mut wire = pair();
     let source = wire.node(0).descriptor();
-    wire.node(0).start(&with_ack(AckRequest::Full, put(source, process(1), 0))).unwrap();
+    wire.node(0)
+        .start(&with_ack(AckRequest::Full, put(source, process(1), 0)))
+        .unwrap();
     let token = wire.node(0).host.sent[0].request.token;
     let response = Response {
         reply: false,
@@ -309,7 +441,11 @@ fn a_response_to_nothing_or_a_second_one_is_ignored() {
         fail: NiFail::Ok,
     };
     for token in [0, u32::MAX, token ^ 1, token ^ 0x1_0000] {
-        assert!(wire.node(0).on_response(&Response { token, ..response }).is_none());
+        assert!(
+            wire.node(0)
+                .on_response(&Response { token, ..response })
+                .is_none()
+        );
     }
     assert_eq!(wire.node(0).kinds(), [EventKind::Send]);
     wire.node(0).on_response(&response);
@@ -336,26 +472,41 @@ fn a_reply_in_place_needs_no_filling() {
     };
     assert!(wire.node(0).on_response(&response).is_none());
     let reply = wire.node(0).events()[0];
-    assert_eq!((reply.kind, reply.list, reply.mlength), (EventKind::Reply, List::Overflow, 8));
+    assert_eq!(
+        (reply.kind, reply.list, reply.mlength),
+        (EventKind::Reply, List::Overflow, 8)
+    );
 }
 
 #[test]
 fn a_target_cannot_claim_more_bytes_than_were_asked_for() {
     for placed in [false, true] {
         let mut wire = pair();
-        let (sink, counter) =
-            bind(wire.node(0), options::MD_EVENT_CT_REPLY | options::MD_EVENT_CT_BYTES);
+        let (sink, counter) = bind(
+            wire.node(0),
+            options::MD_EVENT_CT_REPLY | options::MD_EVENT_CT_BYTES,
+        );
         wire.node(0).start(&get(sink, process(1), 0)).unwrap();
         let token = wire.node(0).host.sent[0].request.token;
         let (interface, silent, offset, list) = (1, false, 0, List::Priority);
         let fail = NiFail::Ok;
         let mlength = 1 << 40;
-        let response =
-            Response { reply: true, interface, placed, silent, token, mlength, offset, list, fail };
+        let response = Response {
+            reply: true,
+            interface,
+            placed,
+            silent,
+            token,
+            mlength,
+            offset,
+            list,
+            fail,
+        };
         if let Some((pieces, filling)) = wire.node(0).on_response(&response) {
             assert_eq!(pieces.length(), 8);
             let node = wire.node(0);
-            node.interface.on_filled(filling, NiFail::Ok, &mut node.host);
+            node.interface
+                .on_filled(filling, NiFail::Ok, &mut node.host);
         }
         assert_eq!(wire.node(0).events()[0].mlength, 8);
         assert_eq!(wire.node(0).count(counter), (8, 0));
@@ -369,28 +520,131 @@ fn transfers_that_cannot_be_meant_are_refused_and_leave_no_trace() {
     let mute = wire.node(0).bind(descriptor());
     let good = put(source, process(1), 0);
     let sum = atomic(source, process(1), 0);
-    let fetch = Transfer { verb: Verb::FetchAtomic, sink: mute, ..sum.clone() };
-    let swap = Transfer { verb: Verb::Swap, operation: 10, ..fetch.clone() };
+    let fetch = Transfer {
+        verb: Verb::FetchAtomic,
+        sink: mute,
+        ..sum.clone()
+    };
+    let swap = Transfer {
+        verb: Verb::Swap,
+        operation: 10,
+        ..fetch.clone()
+    };
     let any = ProcessId::NID_ANY;
     for (name, transfer) in [
-        ("end beyond", Transfer { source_offset: 4089, ..good.clone() }),
-        ("offset beyond", Transfer { source_offset: u64::MAX, ..good.clone() }),
-        ("portal", Transfer { portal: 65536, ..good.clone() }),
-        ("any node", Transfer { target: ProcessId::new(any, 100), ..good.clone() }),
-        ("any process", Transfer { target: ProcessId::new(1, any), ..good.clone() }),
-        ("descriptor", Transfer { source: Handle::INVALID, ..good.clone() }),
-        ("ack without queue", with_ack(AckRequest::Full, put(mute, process(1), 0))),
-        ("ack without counter", with_ack(AckRequest::Counting, good.clone())),
-        ("sink of a get", Transfer { sink_offset: 4096, ..get(source, process(1), 0) }),
-        ("datatype", Transfer { datatype: 14, ..sum.clone() }),
-        ("part of an element", Transfer { length: 12, ..sum.clone() }),
-        ("swap as atomic", Transfer { operation: 10, ..sum.clone() }),
-        ("sum as swap", Transfer { operation: 2, ..swap.clone() }),
-        ("no operation", Transfer { operation: 18, ..swap.clone() }),
-        ("two conditional elements", Transfer { operation: 11, length: 16, ..swap.clone() }),
-        ("no sink", Transfer { sink: Handle::INVALID, ..swap.clone() }),
+        (
+            "end beyond",
+            Transfer {
+                source_offset: 4089,
+                ..good.clone()
+            },
+        ),
+        (
+            "offset beyond",
+            Transfer {
+                source_offset: u64::MAX,
+                ..good.clone()
+            },
+        ),
+        (
+            "portal",
+            Transfer {
+                portal: 65536,
+                ..good.clone()
+            },
+        ),
+        (
+            "any node",
+            Transfer {
+                target: ProcessId::new(any, 100),
+                ..good.clone()
+            },
+        ),
+        (
+            "any process",
+            Transfer {
+                target: ProcessId::new(1, any),
+                ..good.clone()
+            },
+        ),
+        (
+            "descriptor",
+            Transfer {
+                source: Handle::INVALID,
+                ..good.clone()
+            },
+        ),
+        (
+            "ack without queue",
+            with_ack(AckRequest::Full, put(mute, process(1), 0)),
+        ),
+        (
+            "ack without counter",
+            with_ack(AckRequest::Counting, good.clone()),
+        ),
+        (
+            "sink of a get",
+            Transfer {
+                sink_offset: 4096,
+                ..get(source, process(1), 0)
+            },
+        ),
+        (
+            "datatype",
+            Transfer {
+                datatype: 14,
+                ..sum.clone()
+            },
+        ),
+        (
+            "part of an element",
+            Transfer {
+                length: 12,
+                ..sum.clone()
+            },
+        ),
+        (
+            "swap as atomic",
+            Transfer {
+                operation: 10,
+                ..sum.clone()
+            },
+        ),
+        (
+            "sum as swap",
+            Transfer {
+                operation: 2,
+                ..swap.clone()
+            },
+        ),
+        (
+            "no operation",
+            Transfer {
+                operation: 18,
+                ..swap.clone()
+            },
+        ),
+        (
+            "two conditional elements",
+            Transfer {
+                operation: 11,
+                length: 16,
+                ..swap.clone()
+            },
+        ),
+        (
+            "no sink",
+            Transfer {
+                sink: Handle::INVALID,
+                ..swap.clone()
+            },
+        ),
     ] {
-        assert_eq!(wire.node(0).start(&transfer), Err(Error::ArgInvalid), "{name}");
+        assert_eq!(
+            wire.node(0).start(&transfer),
+            Err(Error::ArgInvalid),
+            "{name}"
+        );
     }
     assert!(wire.node(0).host.sent.is_empty() && wire.node(0).kinds().is_empty());
     for transfer in [good, sum, fetch, swap] {
@@ -402,14 +656,29 @@ fn transfers_that_cannot_be_meant_are_refused_and_leave_no_trace() {
 fn atomics_beyond_their_size_are_refused() {
     let mut wire = pair();
     let buffer = Buffer::Contiguous(Ghost::new(0, u64::MAX));
-    let source = wire.node(0).bind(DescriptorSpec { buffer, ..descriptor() });
+    let source = wire.node(0).bind(DescriptorSpec {
+        buffer,
+        ..descriptor()
+    });
     let most = Limits::DEFAULT.max_atomic_size;
     let sum = atomic(source, process(1), 0);
-    assert_eq!(wire.node(0).start(&Transfer { length: most, ..sum.clone() }), Ok(()));
-    let refused = wire.node(0).start(&Transfer { length: most + 8, ..sum });
+    assert_eq!(
+        wire.node(0).start(&Transfer {
+            length: most,
+            ..sum.clone()
+        }),
+        Ok(())
+    );
+    let refused = wire.node(0).start(&Transfer {
+        length: most + 8,
+        ..sum
+    });
     assert_eq!(refused, Err(Error::ArgInvalid));
     let most = Limits::DEFAULT.max_msg_size;
-    let refused = wire.node(0).start(&Transfer { length: most + 1, ..put(source, process(1), 0) });
+    let refused = wire.node(0).start(&Transfer {
+        length: most + 1,
+        ..put(source, process(1), 0)
+    });
     assert_eq!(refused, Err(Error::ArgInvalid));
 }
 
@@ -418,23 +687,37 @@ fn an_unreliable_descriptor_has_no_full_acknowledgement() {
     let mut wire = pair();
     let (source, _) = bind(wire.node(0), options::MD_UNRELIABLE);
     let good = put(source, process(1), 0);
-    let refused = wire.node(0).start(&with_ack(AckRequest::Full, good.clone()));
+    let refused = wire
+        .node(0)
+        .start(&with_ack(AckRequest::Full, good.clone()));
     assert_eq!(refused, Err(Error::ArgInvalid));
-    assert_eq!(wire.node(0).start(&with_ack(AckRequest::Counting, good)), Ok(()));
+    assert_eq!(
+        wire.node(0).start(&with_ack(AckRequest::Counting, good)),
+        Ok(())
+    );
 }
 
 #[test]
 fn a_rank_goes_to_the_process_that_the_map_names() {
     let mut wire = Wire::of(2, LOGICAL);
     let portal = wire.node(1).portal(0);
-    wire.node(1).append(entry_for_rank(portal, 0), List::Priority);
+    wire.node(1)
+        .append(entry_for_rank(portal, 0), List::Priority);
     let source = wire.node(0).descriptor();
     let transfer = put(source, ProcessId::from_rank(1), portal);
-    wire.node(0).start(&with_ack(AckRequest::Full, transfer.clone())).unwrap();
+    wire.node(0)
+        .start(&with_ack(AckRequest::Full, transfer.clone()))
+        .unwrap();
     wire.deliver();
     let event = wire.node(1).events()[1];
-    assert_eq!((event.kind, event.initiator), (EventKind::Put, ProcessId::from_rank(0)));
-    let nobody = Transfer { target: ProcessId::from_rank(2), ..transfer };
+    assert_eq!(
+        (event.kind, event.initiator),
+        (EventKind::Put, ProcessId::from_rank(0))
+    );
+    let nobody = Transfer {
+        target: ProcessId::from_rank(2),
+        ..transfer
+    };
     assert_eq!(wire.node(0).start(&nobody), Err(Error::ArgInvalid));
 }
 
@@ -442,19 +725,28 @@ fn a_rank_goes_to_the_process_that_the_map_names() {
 fn a_map_is_set_once_by_one_of_its_own() {
     let mut node = Node::new(process(1), LOGICAL, Limits::DEFAULT);
     assert_eq!(node.interface.map(), Ok(&[][..]));
-    assert_eq!(node.interface.set_map(&[process(0)]), Err(Error::ArgInvalid));
+    assert_eq!(
+        node.interface.set_map(&[process(0)]),
+        Err(Error::ArgInvalid)
+    );
     assert_eq!(node.interface.set_map(&[]), Err(Error::ArgInvalid));
     assert_eq!(node.interface.id().rank(), ProcessId::RANK_ANY);
     assert_eq!(node.interface.set_map(&[process(0), process(1)]), Ok(()));
     assert_eq!(node.interface.set_map(&[process(1)]), Err(Error::Ignored));
     assert_eq!(node.interface.map(), Ok(&[process(0), process(1)][..]));
-    assert_eq!((node.interface.id().rank(), node.interface.physical_id()), (1, process(1)));
+    assert_eq!(
+        (node.interface.id().rank(), node.interface.physical_id()),
+        (1, process(1))
+    );
 }
 
 #[test]
 fn a_physical_interface_has_no_map() {
     let mut node = Node::new(process(0), MATCHING, Limits::DEFAULT);
-    assert_eq!(node.interface.set_map(&[process(0)]), Err(Error::ArgInvalid));
+    assert_eq!(
+        node.interface.set_map(&[process(0)]),
+        Err(Error::ArgInvalid)
+    );
     assert_eq!(node.interface.map(), Err(Error::ArgInvalid));
     assert_eq!(node.interface.id(), process(0));
 }
@@ -471,8 +763,19 @@ fn a_logical_interface_without_a_map_reaches_nobody() {
 fn descriptors_may_lie_in_pieces() {
     let mut wire = pair();
     let buffer = Buffer::vector(vec![Ghost::new(100, 6), Ghost::new(200, 6)]);
-    let source = wire.node(0).bind(DescriptorSpec { buffer, ..descriptor() });
-    wire.node(0).start(&Transfer { source_offset: 3, ..put(source, process(1), 0) }).unwrap();
+    let source = wire.node(0).bind(DescriptorSpec {
+        buffer,
+        ..descriptor()
+    });
+    wire.node(0)
+        .start(&Transfer {
+            source_offset: 3,
+            ..put(source, process(1), 0)
+        })
+        .unwrap();
     wire.deliver();
-    assert_eq!(wire.moved[0].source, [Ghost::new(103, 3), Ghost::new(200, 5)]);
+    assert_eq!(
+        wire.moved[0].source,
+        [Ghost::new(103, 3), Ghost::new(200, 5)]
+    );
 }

@@ -23,7 +23,13 @@ const QUIET: u32 =
 fn bits_that_differ_are_dropped_and_counted() {
     let (mut node, portal) = target(MATCHING);
     node.append(entry(portal), List::Priority);
-    let outcome = node.take(process(1), &Request { match_bits: 6, ..request(portal) });
+    let outcome = node.take(
+        process(1),
+        &Request {
+            match_bits: 6,
+            ..request(portal)
+        },
+    );
     assert_eq!(outcome.fail, Some(NiFail::Dropped));
     assert_eq!(node.interface.registers().drops, 1);
 }
@@ -31,9 +37,31 @@ fn bits_that_differ_are_dropped_and_counted() {
 #[test]
 fn ignored_bits_do_not_matter() {
     let (mut node, portal) = target(MATCHING);
-    node.append(EntrySpec { ignore_bits: 0xf, ..entry(portal) }, List::Priority);
-    assert_eq!(node.take(process(1), &Request { match_bits: 0xc, ..request(portal) }).fail, None);
-    let outcome = node.take(process(1), &Request { match_bits: 0x1c, ..request(portal) });
+    node.append(
+        EntrySpec {
+            ignore_bits: 0xf,
+            ..entry(portal)
+        },
+        List::Priority,
+    );
+    assert_eq!(
+        node.take(
+            process(1),
+            &Request {
+                match_bits: 0xc,
+                ..request(portal)
+            }
+        )
+        .fail,
+        None
+    );
+    let outcome = node.take(
+        process(1),
+        &Request {
+            match_bits: 0x1c,
+            ..request(portal)
+        },
+    );
     assert_eq!(outcome.fail, Some(NiFail::Dropped));
 }
 
@@ -42,7 +70,12 @@ fn the_entry_posted_first_wins_whether_it_names_its_bits_or_ignores_some() {
     let (mut node, portal) = target(MATCHING);
     let once = QUIET | options::ME_USE_ONCE;
     for (user_ptr, ignore_bits) in [(1, 0), (2, u64::MAX), (3, 0), (4, 1), (5, 0)] {
-        let spec = EntrySpec { user_ptr, ignore_bits, options: once, ..entry(portal) };
+        let spec = EntrySpec {
+            user_ptr,
+            ignore_bits,
+            options: once,
+            ..entry(portal)
+        };
         node.append(spec, List::Priority);
     }
     for _ in 0..5 {
@@ -54,8 +87,22 @@ fn the_entry_posted_first_wins_whether_it_names_its_bits_or_ignores_some() {
 #[test]
 fn the_priority_list_comes_before_the_overflow_list() {
     let (mut node, portal) = target(MATCHING);
-    node.append(EntrySpec { user_ptr: 1, options: QUIET, ..entry(portal) }, List::Overflow);
-    node.append(EntrySpec { user_ptr: 2, options: QUIET, ..entry(portal) }, List::Priority);
+    node.append(
+        EntrySpec {
+            user_ptr: 1,
+            options: QUIET,
+            ..entry(portal)
+        },
+        List::Overflow,
+    );
+    node.append(
+        EntrySpec {
+            user_ptr: 2,
+            options: QUIET,
+            ..entry(portal)
+        },
+        List::Priority,
+    );
     node.take(process(1), &request(portal));
     let events = node.events();
     assert_eq!((events[0].user_ptr, events[0].list), (2, List::Priority));
@@ -64,15 +111,28 @@ fn the_priority_list_comes_before_the_overflow_list() {
 #[test]
 fn a_list_entry_takes_any_bits() {
     let (mut node, portal) = target(NON_MATCHING);
-    node.append(EntrySpec { match_bits: 1, ..entry(portal) }, List::Priority);
-    let message = Request { interface: 0, match_bits: u64::MAX, ..request(portal) };
+    node.append(
+        EntrySpec {
+            match_bits: 1,
+            ..entry(portal)
+        },
+        List::Priority,
+    );
+    let message = Request {
+        interface: 0,
+        match_bits: u64::MAX,
+        ..request(portal)
+    };
     assert_eq!(node.take(process(1), &message).fail, None);
 }
 
 #[test]
 fn match_entry_options_are_refused_for_list_entries() {
     let (mut node, portal) = target(NON_MATCHING);
-    let spec = EntrySpec { options: options::ME_MANAGE_LOCAL, ..entry(portal) };
+    let spec = EntrySpec {
+        options: options::ME_MANAGE_LOCAL,
+        ..entry(portal)
+    };
     let refused = node.interface.append(spec, List::Priority, &mut node.host);
     assert_eq!(refused, Err(lintel_types::Error::ArgInvalid));
     assert_eq!(node.kinds(), []);
@@ -88,7 +148,13 @@ fn a_physical_source_may_leave_node_or_process_open() {
         (3, ProcessId::PID_ANY, false),
     ] {
         let (mut node, portal) = target(MATCHING);
-        node.append(EntrySpec { source: ProcessId::new(nid, pid), ..entry(portal) }, List::Priority);
+        node.append(
+            EntrySpec {
+                source: ProcessId::new(nid, pid),
+                ..entry(portal)
+            },
+            List::Priority,
+        );
         let outcome = node.take(process(1), &request(portal));
         assert_eq!(outcome.fail.is_none(), taken, "{nid} {pid}");
     }
@@ -99,8 +165,16 @@ fn a_logical_source_is_a_rank_whatever_process_it_is() {
     for (wanted, taken) in [(3, true), (4, false), (ProcessId::RANK_ANY, true)] {
         let (mut node, portal) = target(LOGICAL);
         node.append(entry_for_rank(portal, wanted), List::Priority);
-        let message = Request { interface: 3, rank: 3, ..request(portal) };
-        assert_eq!(node.take(process(9), &message).fail.is_none(), taken, "{wanted}");
+        let message = Request {
+            interface: 3,
+            rank: 3,
+            ..request(portal)
+        };
+        assert_eq!(
+            node.take(process(9), &message).fail.is_none(),
+            taken,
+            "{wanted}"
+        );
         if taken {
             let initiator = node.events().last().map(|event| event.initiator);
             assert_eq!(initiator, Some(ProcessId::from_rank(3)));
@@ -113,12 +187,31 @@ fn a_message_that_would_be_cut_passes_by_an_entry_without_truncation() {
     let (mut node, portal) = target(MATCHING);
     let strict = QUIET | options::ME_NO_TRUNCATE;
     node.append(
-        EntrySpec { user_ptr: 1, buffer: bytes(16), options: strict, ..entry(portal) },
+        EntrySpec {
+            user_ptr: 1,
+            buffer: bytes(16),
+            options: strict,
+            ..entry(portal)
+        },
         List::Priority,
     );
-    node.append(EntrySpec { user_ptr: 2, options: QUIET, ..entry(portal) }, List::Priority);
+    node.append(
+        EntrySpec {
+            user_ptr: 2,
+            options: QUIET,
+            ..entry(portal)
+        },
+        List::Priority,
+    );
     for (length, remote_offset) in [(16, 0), (8, 8), (8, 9), (17, 0), (1, u64::MAX)] {
-        node.take(process(1), &Request { length, remote_offset, ..request(portal) });
+        node.take(
+            process(1),
+            &Request {
+                length,
+                remote_offset,
+                ..request(portal)
+            },
+        );
     }
     assert_eq!(user_ptrs(&mut node), [1, 1, 2, 2, 2]);
 }
@@ -127,17 +220,44 @@ fn a_message_that_would_be_cut_passes_by_an_entry_without_truncation() {
 fn a_locally_managed_entry_without_truncation_asks_for_what_is_left() {
     let (mut node, portal) = target(MATCHING);
     let strict = QUIET | options::ME_NO_TRUNCATE | options::ME_MANAGE_LOCAL;
-    node.append(EntrySpec { buffer: bytes(16), options: strict, ..entry(portal) }, List::Priority);
-    let message = Request { remote_offset: 1 << 40, length: 10, ..request(portal) };
+    node.append(
+        EntrySpec {
+            buffer: bytes(16),
+            options: strict,
+            ..entry(portal)
+        },
+        List::Priority,
+    );
+    let message = Request {
+        remote_offset: 1 << 40,
+        length: 10,
+        ..request(portal)
+    };
     assert_eq!(node.take(process(1), &message).fail, None);
     assert_eq!(node.take(process(1), &message).fail, Some(NiFail::Dropped));
-    assert_eq!(node.take(process(1), &Request { length: 6, ..message }).fail, None);
+    assert_eq!(
+        node.take(
+            process(1),
+            &Request {
+                length: 6,
+                ..message
+            }
+        )
+        .fail,
+        None
+    );
 }
 
 #[test]
 fn a_foreign_user_is_refused_and_counted_apart_from_drops() {
     let (mut node, portal) = target(MATCHING);
-    node.append(EntrySpec { uid: UID + 1, ..entry(portal) }, List::Priority);
+    node.append(
+        EntrySpec {
+            uid: UID + 1,
+            ..entry(portal)
+        },
+        List::Priority,
+    );
     let outcome = node.take(process(1), &request(portal));
     assert_eq!(outcome.fail, Some(NiFail::PermViolation));
     let registers = node.interface.registers();
@@ -147,9 +267,24 @@ fn a_foreign_user_is_refused_and_counted_apart_from_drops() {
 #[test]
 fn the_first_entry_that_matches_decides_on_permission_though_a_later_one_would_allow() {
     let (mut node, portal) = target(MATCHING);
-    node.append(EntrySpec { uid: UID + 1, ..entry(portal) }, List::Priority);
-    node.append(EntrySpec { uid: UID_ANY, ..entry(portal) }, List::Priority);
-    assert_eq!(node.take(process(1), &request(portal)).fail, Some(NiFail::PermViolation));
+    node.append(
+        EntrySpec {
+            uid: UID + 1,
+            ..entry(portal)
+        },
+        List::Priority,
+    );
+    node.append(
+        EntrySpec {
+            uid: UID_ANY,
+            ..entry(portal)
+        },
+        List::Priority,
+    );
+    assert_eq!(
+        node.take(process(1), &request(portal)).fail,
+        Some(NiFail::PermViolation)
+    );
 }
 
 #[test]
@@ -165,8 +300,21 @@ fn each_operation_needs_its_permission() {
     ] {
         for options in [0, put, get, put | get] {
             let (mut node, portal) = target(MATCHING);
-            node.append(EntrySpec { options, ..entry(portal) }, List::Priority);
-            let outcome = node.take(process(1), &Request { verb, datatype: 7, ..request(portal) });
+            node.append(
+                EntrySpec {
+                    options,
+                    ..entry(portal)
+                },
+                List::Priority,
+            );
+            let outcome = node.take(
+                process(1),
+                &Request {
+                    verb,
+                    datatype: 7,
+                    ..request(portal)
+                },
+            );
             let wanted = (!allowed.contains(&options)).then_some(NiFail::OpViolation);
             assert_eq!(outcome.fail, wanted, "{verb:?} {options:#x}");
             let violations = node.interface.registers().operation_violations;
@@ -179,9 +327,22 @@ fn each_operation_needs_its_permission() {
 fn ten_thousand_other_entries_are_not_looked_at() {
     let (mut node, portal) = target(MATCHING);
     for match_bits in 1000..11000 {
-        node.append(EntrySpec { match_bits, options: QUIET, ..entry(portal) }, List::Priority);
+        node.append(
+            EntrySpec {
+                match_bits,
+                options: QUIET,
+                ..entry(portal)
+            },
+            List::Priority,
+        );
     }
-    node.append(EntrySpec { options: QUIET, ..entry(portal) }, List::Priority);
+    node.append(
+        EntrySpec {
+            options: QUIET,
+            ..entry(portal)
+        },
+        List::Priority,
+    );
     node.interface.take_work();
     node.take(process(1), &request(portal));
     assert!(node.interface.take_work().walked < 32);

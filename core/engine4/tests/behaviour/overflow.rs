@@ -15,12 +15,14 @@ fn target() -> (Node, u32) {
     target_with(Limits::DEFAULT)
 }
 
-const QUIET: u32 =
-    options::ME_OP_PUT | options::ME_OP_GET | options::ME_EVENT_LINK_DISABLE;
+const QUIET: u32 = options::ME_OP_PUT | options::ME_OP_GET | options::ME_EVENT_LINK_DISABLE;
 
 /// A spec that tells of nothing but messages.
 fn quiet(portal: u32) -> EntrySpec<lintel_memory::Ghost> {
-    EntrySpec { options: QUIET, ..entry(portal) }
+    EntrySpec {
+        options: QUIET,
+        ..entry(portal)
+    }
 }
 
 #[test]
@@ -28,27 +30,70 @@ fn an_unexpected_message_is_handed_to_the_next_entry_that_matches() {
     let (mut node, portal) = target();
     node.append(quiet(portal), List::Overflow);
     node.take(process(1), &request(portal));
-    node.append(EntrySpec { user_ptr: 2, match_bits: 8, ..quiet(portal) }, List::Priority);
+    node.append(
+        EntrySpec {
+            user_ptr: 2,
+            match_bits: 8,
+            ..quiet(portal)
+        },
+        List::Priority,
+    );
     assert_eq!(node.kinds(), [EventKind::Put]);
     let once = QUIET | options::ME_USE_ONCE;
-    node.append(EntrySpec { user_ptr: 3, options: once, ..quiet(portal) }, List::Priority);
+    node.append(
+        EntrySpec {
+            user_ptr: 3,
+            options: once,
+            ..quiet(portal)
+        },
+        List::Priority,
+    );
     let events = node.events();
-    assert_eq!((events[0].kind, events[0].user_ptr), (EventKind::PutOverflow, 3));
+    assert_eq!(
+        (events[0].kind, events[0].user_ptr),
+        (EventKind::PutOverflow, 3)
+    );
     assert_eq!((events[0].start, events[0].list), (BASE, List::Overflow));
-    assert_eq!(events[1].kind, EventKind::AutoUnlink, "it was used and never linked");
+    assert_eq!(
+        events[1].kind,
+        EventKind::AutoUnlink,
+        "it was used and never linked"
+    );
 }
 
 #[test]
 fn unexpected_messages_are_handed_out_in_order_of_arrival() {
     let (mut node, portal) = target();
-    let spec = EntrySpec { options: QUIET | options::ME_MANAGE_LOCAL, ..quiet(portal) };
-    node.append(EntrySpec { ignore_bits: u64::MAX, ..spec }, List::Overflow);
+    let spec = EntrySpec {
+        options: QUIET | options::ME_MANAGE_LOCAL,
+        ..quiet(portal)
+    };
+    node.append(
+        EntrySpec {
+            ignore_bits: u64::MAX,
+            ..spec
+        },
+        List::Overflow,
+    );
     for (hdr_data, match_bits) in [(1, 7), (2, 6), (3, 7), (4, 5)] {
-        node.take(process(1), &Request { hdr_data, match_bits, ..request(portal) });
+        node.take(
+            process(1),
+            &Request {
+                hdr_data,
+                match_bits,
+                ..request(portal)
+            },
+        );
     }
     node.events();
     node.append(quiet(portal), List::Priority);
-    node.append(EntrySpec { ignore_bits: 3, ..quiet(portal) }, List::Priority);
+    node.append(
+        EntrySpec {
+            ignore_bits: 3,
+            ..quiet(portal)
+        },
+        List::Priority,
+    );
     let seen: Vec<u64> = node.events().iter().map(|event| event.hdr_data).collect();
     assert_eq!(seen, [1, 3, 2, 4]);
 }
@@ -61,7 +106,11 @@ fn an_entry_that_stays_takes_every_unexpected_message_and_is_linked() {
     node.take(process(1), &request(portal));
     node.events();
     node.append(entry(portal), List::Priority);
-    let wanted = [EventKind::PutOverflow, EventKind::PutOverflow, EventKind::Link];
+    let wanted = [
+        EventKind::PutOverflow,
+        EventKind::PutOverflow,
+        EventKind::Link,
+    ];
     assert_eq!(node.kinds(), wanted);
 }
 
@@ -81,7 +130,14 @@ fn a_message_claimed_while_it_lands_is_told_when_it_has_landed() {
     node.append(quiet(portal), List::Overflow);
     let landed = node.begin(process(1), &request(portal));
     let once = QUIET | options::ME_USE_ONCE | options::ME_EVENT_UNLINK_DISABLE;
-    node.append(EntrySpec { user_ptr: 3, options: once, ..quiet(portal) }, List::Priority);
+    node.append(
+        EntrySpec {
+            user_ptr: 3,
+            options: once,
+            ..quiet(portal)
+        },
+        List::Priority,
+    );
     assert_eq!(node.kinds(), []);
     node.on_landed(landed, NiFail::Ok);
     assert_eq!(node.kinds(), [EventKind::Put, EventKind::PutOverflow]);
@@ -96,28 +152,56 @@ fn a_message_that_failed_to_land_tells_its_claimant_so() {
     node.on_landed(landed, NiFail::Segv);
     node.events();
     let options = QUIET | options::ME_EVENT_CT_OVERFLOW;
-    node.append(EntrySpec { counter, options, ..quiet(portal) }, List::Priority);
+    node.append(
+        EntrySpec {
+            counter,
+            options,
+            ..quiet(portal)
+        },
+        List::Priority,
+    );
     assert_eq!(node.events()[0].ni_fail, NiFail::Segv);
     assert_eq!(node.count(counter), (0, 1));
 }
 
 #[test]
 fn headers_beyond_the_limit_are_dropped_until_one_is_claimed() {
-    let (mut node, portal) = target_with(Limits { max_unexpected_headers: 2, ..Limits::DEFAULT });
+    let (mut node, portal) = target_with(Limits {
+        max_unexpected_headers: 2,
+        ..Limits::DEFAULT
+    });
     node.append(quiet(portal), List::Overflow);
     assert_eq!(node.take(process(1), &request(portal)).fail, None);
     assert_eq!(node.take(process(1), &request(portal)).fail, None);
-    assert_eq!(node.take(process(1), &request(portal)).fail, Some(NiFail::Dropped));
+    assert_eq!(
+        node.take(process(1), &request(portal)).fail,
+        Some(NiFail::Dropped)
+    );
     let once = QUIET | options::ME_USE_ONCE;
-    node.append(EntrySpec { options: once, ..quiet(portal) }, List::Priority);
+    node.append(
+        EntrySpec {
+            options: once,
+            ..quiet(portal)
+        },
+        List::Priority,
+    );
     assert_eq!(node.take(process(1), &request(portal)).fail, None);
 }
 
 #[test]
 fn an_entry_without_headers_needs_none_and_hands_nothing_out() {
-    let (mut node, portal) = target_with(Limits { max_unexpected_headers: 1, ..Limits::DEFAULT });
+    let (mut node, portal) = target_with(Limits {
+        max_unexpected_headers: 1,
+        ..Limits::DEFAULT
+    });
     let options = QUIET | options::ME_UNEXPECTED_HDR_DISABLE;
-    node.append(EntrySpec { options, ..quiet(portal) }, List::Overflow);
+    node.append(
+        EntrySpec {
+            options,
+            ..quiet(portal)
+        },
+        List::Overflow,
+    );
     for _ in 0..3 {
         assert_eq!(node.take(process(1), &request(portal)).fail, None);
     }
@@ -130,14 +214,26 @@ fn an_entry_without_headers_needs_none_and_hands_nothing_out() {
 fn a_full_overflow_entry_unlinks_and_is_free_once_its_messages_are_claimed() {
     let (mut node, portal) = target();
     let options = QUIET | options::ME_MANAGE_LOCAL;
-    let spec = EntrySpec { options, min_free: 8, buffer: bytes(20), ..quiet(portal) };
+    let spec = EntrySpec {
+        options,
+        min_free: 8,
+        buffer: bytes(20),
+        ..quiet(portal)
+    };
     let handle = node.append(spec, List::Overflow);
     node.take(process(1), &request(portal));
     node.take(process(1), &request(portal));
-    assert_eq!(node.kinds(), [EventKind::Put, EventKind::Put, EventKind::AutoUnlink]);
+    assert_eq!(
+        node.kinds(),
+        [EventKind::Put, EventKind::Put, EventKind::AutoUnlink]
+    );
     assert_eq!(node.interface.unlink(handle), Err(Error::InUse));
     node.append(quiet(portal), List::Priority);
-    let wanted = [EventKind::PutOverflow, EventKind::PutOverflow, EventKind::AutoFree];
+    let wanted = [
+        EventKind::PutOverflow,
+        EventKind::PutOverflow,
+        EventKind::AutoFree,
+    ];
     assert_eq!(node.kinds(), wanted);
     assert_eq!(node.interface.unlink(handle), Err(Error::ArgInvalid));
 }
@@ -146,7 +242,12 @@ fn a_full_overflow_entry_unlinks_and_is_free_once_its_messages_are_claimed() {
 fn without_headers_a_full_overflow_entry_is_free_with_its_last_message() {
     let (mut node, portal) = target();
     let options = QUIET | options::ME_MANAGE_LOCAL | options::ME_UNEXPECTED_HDR_DISABLE;
-    let spec = EntrySpec { options, min_free: 8, buffer: bytes(20), ..quiet(portal) };
+    let spec = EntrySpec {
+        options,
+        min_free: 8,
+        buffer: bytes(20),
+        ..quiet(portal)
+    };
     node.append(spec, List::Overflow);
     let first = node.begin(process(1), &request(portal));
     let second = node.begin(process(1), &request(portal));
@@ -163,7 +264,13 @@ fn an_overflow_entry_with_unclaimed_messages_cannot_be_unlinked() {
     node.take(process(1), &request(portal));
     assert_eq!(node.interface.unlink(handle), Err(Error::InUse));
     let options = QUIET | options::ME_USE_ONCE;
-    node.append(EntrySpec { options, ..quiet(portal) }, List::Priority);
+    node.append(
+        EntrySpec {
+            options,
+            ..quiet(portal)
+        },
+        List::Priority,
+    );
     assert_eq!(node.interface.unlink(handle), Ok(()));
 }
 
@@ -172,9 +279,21 @@ fn overflow_events_and_counts_are_chosen_apart() {
     for (options, events, count) in [
         (options::ME_EVENT_OVER_DISABLE, 0, 0),
         (options::ME_EVENT_CT_OVERFLOW, 2, 2),
-        (options::ME_EVENT_CT_OVERFLOW | options::ME_EVENT_CT_BYTES, 2, 16),
-        (options::ME_EVENT_CT_OVERFLOW | options::ME_EVENT_OVER_DISABLE, 0, 2),
-        (options::ME_EVENT_CT_COMM | options::ME_EVENT_COMM_DISABLE, 2, 0),
+        (
+            options::ME_EVENT_CT_OVERFLOW | options::ME_EVENT_CT_BYTES,
+            2,
+            16,
+        ),
+        (
+            options::ME_EVENT_CT_OVERFLOW | options::ME_EVENT_OVER_DISABLE,
+            0,
+            2,
+        ),
+        (
+            options::ME_EVENT_CT_COMM | options::ME_EVENT_COMM_DISABLE,
+            2,
+            0,
+        ),
     ] {
         let (mut node, portal) = target();
         let counter = node.counter();
@@ -183,7 +302,14 @@ fn overflow_events_and_counts_are_chosen_apart() {
         node.take(process(1), &request(portal));
         node.events();
         let options = QUIET | options;
-        node.append(EntrySpec { options, counter, ..quiet(portal) }, List::Priority);
+        node.append(
+            EntrySpec {
+                options,
+                counter,
+                ..quiet(portal)
+            },
+            List::Priority,
+        );
         assert_eq!(node.events().len(), events, "{options:#x}");
         assert_eq!(node.count(counter), (count, 0), "{options:#x}");
     }
@@ -200,7 +326,14 @@ fn every_verb_has_its_overflow_event() {
     ] {
         let (mut node, portal) = target();
         node.append(quiet(portal), List::Overflow);
-        node.take(process(1), &Request { verb, datatype: 7, ..request(portal) });
+        node.take(
+            process(1),
+            &Request {
+                verb,
+                datatype: 7,
+                ..request(portal)
+            },
+        );
         node.events();
         node.append(quiet(portal), List::Priority);
         assert_eq!(node.kinds(), [kind]);
@@ -210,16 +343,40 @@ fn every_verb_has_its_overflow_event() {
 #[test]
 fn unexpected_lengths_move_a_local_offset_where_the_entry_asks_for_it() {
     let (mut node, portal) = target();
-    node.append(EntrySpec { buffer: bytes(4), ..quiet(portal) }, List::Overflow);
-    node.take(process(1), &Request { length: 10, ..request(portal) });
+    node.append(
+        EntrySpec {
+            buffer: bytes(4),
+            ..quiet(portal)
+        },
+        List::Overflow,
+    );
+    node.take(
+        process(1),
+        &Request {
+            length: 10,
+            ..request(portal)
+        },
+    );
     let local = QUIET | options::ME_MANAGE_LOCAL;
     for (options, start) in [(local | options::ME_LOCAL_INC_UH_RLENGTH, 10), (local, 0)] {
-        let handle = node.append(EntrySpec { options, ..quiet(portal) }, List::Priority);
+        let handle = node.append(
+            EntrySpec {
+                options,
+                ..quiet(portal)
+            },
+            List::Priority,
+        );
         node.events();
         node.take(process(1), &request(portal));
         assert_eq!(node.events()[0].start, BASE + start);
         node.interface.unlink(handle).unwrap();
-        node.take(process(1), &Request { length: 10, ..request(portal) });
+        node.take(
+            process(1),
+            &Request {
+                length: 10,
+                ..request(portal)
+            },
+        );
     }
 }
 
@@ -228,13 +385,27 @@ fn unexpected_lengths_may_use_an_entry_up() {
     let (mut node, portal) = target();
     node.append(quiet(portal), List::Overflow);
     for _ in 0..3 {
-        node.take(process(1), &Request { length: 400, ..request(portal) });
+        node.take(
+            process(1),
+            &Request {
+                length: 400,
+                ..request(portal)
+            },
+        );
     }
     node.events();
     let options = QUIET | options::ME_MANAGE_LOCAL | options::ME_LOCAL_INC_UH_RLENGTH;
-    let spec = EntrySpec { options, min_free: 300, ..quiet(portal) };
+    let spec = EntrySpec {
+        options,
+        min_free: 300,
+        ..quiet(portal)
+    };
     node.append(spec, List::Priority);
-    let wanted = [EventKind::PutOverflow, EventKind::PutOverflow, EventKind::AutoUnlink];
+    let wanted = [
+        EventKind::PutOverflow,
+        EventKind::PutOverflow,
+        EventKind::AutoUnlink,
+    ];
     assert_eq!(node.kinds(), wanted, "the third waits for someone else");
     node.append(quiet(portal), List::Priority);
     assert_eq!(node.kinds(), [EventKind::PutOverflow]);
@@ -247,7 +418,11 @@ fn unexpected_messages_leave_an_entry_alone_that_counts_only_what_lands() {
     node.take(process(1), &request(portal));
     node.events();
     let options = options::ME_OP_PUT | options::ME_MANAGE_LOCAL;
-    let spec = EntrySpec { options, min_free: 2000, ..quiet(portal) };
+    let spec = EntrySpec {
+        options,
+        min_free: 2000,
+        ..quiet(portal)
+    };
     node.append(spec, List::Priority);
     assert_eq!(node.kinds(), [EventKind::PutOverflow, EventKind::Link]);
 }
@@ -256,22 +431,60 @@ fn unexpected_messages_leave_an_entry_alone_that_counts_only_what_lands() {
 fn an_entry_without_truncation_passes_by_longer_unexpected_messages() {
     let (mut node, portal) = target();
     node.append(quiet(portal), List::Overflow);
-    node.take(process(1), &Request { length: 9, ..request(portal) });
-    node.take(process(1), &Request { length: 8, ..request(portal) });
+    node.take(
+        process(1),
+        &Request {
+            length: 9,
+            ..request(portal)
+        },
+    );
+    node.take(
+        process(1),
+        &Request {
+            length: 8,
+            ..request(portal)
+        },
+    );
     node.events();
     let options = QUIET | options::ME_NO_TRUNCATE;
-    node.append(EntrySpec { options, buffer: bytes(8), ..quiet(portal) }, List::Priority);
-    assert_eq!(node.events().iter().map(|event| event.rlength).collect::<Vec<_>>(), [8]);
+    node.append(
+        EntrySpec {
+            options,
+            buffer: bytes(8),
+            ..quiet(portal)
+        },
+        List::Priority,
+    );
+    assert_eq!(
+        node.events()
+            .iter()
+            .map(|event| event.rlength)
+            .collect::<Vec<_>>(),
+        [8]
+    );
 }
 
 #[test]
 fn freeing_a_portal_forgets_its_unexpected_messages() {
-    let (mut node, portal) = target_with(Limits { max_unexpected_headers: 1, ..Limits::DEFAULT });
+    let (mut node, portal) = target_with(Limits {
+        max_unexpected_headers: 1,
+        ..Limits::DEFAULT
+    });
     let options = QUIET | options::ME_USE_ONCE;
-    node.append(EntrySpec { options, ..quiet(portal) }, List::Overflow);
+    node.append(
+        EntrySpec {
+            options,
+            ..quiet(portal)
+        },
+        List::Overflow,
+    );
     node.take(process(1), &request(portal));
     assert_eq!(node.interface.portal_free(portal), Ok(()));
     assert_eq!(node.portal(0), portal);
     node.append(quiet(portal), List::Overflow);
-    assert_eq!(node.take(process(1), &request(portal)).fail, None, "the header is free again");
+    assert_eq!(
+        node.take(process(1), &request(portal)).fail,
+        None,
+        "the header is free again"
+    );
 }

@@ -2,9 +2,7 @@
 
 use crate::rig::*;
 use lintel_engine4::EntrySpec;
-use lintel_types::{
-    Error, EventKind, Handle, Limits, List, NiFail, PT_ANY, options,
-};
+use lintel_types::{Error, EventKind, Handle, Limits, List, NiFail, PT_ANY, options};
 use lintel_wire::Request;
 
 fn node() -> Node {
@@ -27,7 +25,10 @@ fn portals_are_given_out_from_the_first_free_one() {
 
 #[test]
 fn a_portal_that_cannot_be_meant_is_refused_by_reason() {
-    let limits = Limits { max_pt_index: 1, ..Limits::DEFAULT };
+    let limits = Limits {
+        max_pt_index: 1,
+        ..Limits::DEFAULT
+    };
     let mut node = Wire::with_limits(1, MATCHING, limits).nodes.remove(0);
     let (queue, none) = (node.queue, Handle::EQ_NONE);
     let mut alloc = |options, queue, index| node.interface.portal_alloc(options, queue, index);
@@ -59,9 +60,14 @@ fn a_portal_that_is_not_allocated_can_be_neither_enabled_nor_disabled() {
     let mut node = node();
     for portal in [0, 255, 256, PT_ANY] {
         assert_eq!(node.interface.portal_enable(portal), Err(Error::ArgInvalid));
-        assert_eq!(node.interface.portal_disable(portal), Err(Error::ArgInvalid));
+        assert_eq!(
+            node.interface.portal_disable(portal),
+            Err(Error::ArgInvalid)
+        );
         assert_eq!(node.interface.portal_free(portal), Err(Error::ArgInvalid));
-        let refused = node.interface.append(entry(portal), List::Priority, &mut node.host);
+        let refused = node
+            .interface
+            .append(entry(portal), List::Priority, &mut node.host);
         assert_eq!(refused, Err(Error::ArgInvalid));
     }
 }
@@ -70,13 +76,26 @@ fn a_portal_that_is_not_allocated_can_be_neither_enabled_nor_disabled() {
 fn a_disabled_portal_refuses_until_it_is_enabled() {
     let mut node = node();
     let portal = node.portal(0);
-    node.append(EntrySpec { options: QUIET, ..entry(portal) }, List::Priority);
+    node.append(
+        EntrySpec {
+            options: QUIET,
+            ..entry(portal)
+        },
+        List::Priority,
+    );
     assert_eq!(node.interface.portal_disable(portal), Ok(true));
-    assert_eq!(node.take(process(1), &request(portal)).fail, Some(NiFail::PtDisabled));
+    assert_eq!(
+        node.take(process(1), &request(portal)).fail,
+        Some(NiFail::PtDisabled)
+    );
     assert_eq!(node.interface.registers().drops, 1);
     node.interface.portal_enable(portal).unwrap();
     assert_eq!(node.take(process(1), &request(portal)).fail, None);
-    assert_eq!(node.kinds(), [EventKind::Put], "disabling by hand tells nothing");
+    assert_eq!(
+        node.kinds(),
+        [EventKind::Put],
+        "disabling by hand tells nothing"
+    );
 }
 
 #[test]
@@ -84,7 +103,10 @@ fn a_portal_may_be_born_disabled() {
     let mut node = node();
     let portal = node.portal(options::PT_ALLOC_DISABLED);
     node.append(entry(portal), List::Priority);
-    assert_eq!(node.take(process(1), &request(portal)).fail, Some(NiFail::PtDisabled));
+    assert_eq!(
+        node.take(process(1), &request(portal)).fail,
+        Some(NiFail::PtDisabled)
+    );
     node.interface.portal_enable(portal).unwrap();
     assert_eq!(node.take(process(1), &request(portal)).fail, None);
 }
@@ -104,7 +126,10 @@ fn disabling_is_complete_once_nothing_lands_any_more() {
 fn without_flow_control_a_message_for_nobody_disables_nothing() {
     let mut node = node();
     let portal = node.portal(0);
-    assert_eq!(node.take(process(1), &request(portal)).fail, Some(NiFail::Dropped));
+    assert_eq!(
+        node.take(process(1), &request(portal)).fail,
+        Some(NiFail::Dropped)
+    );
     node.append(entry(portal), List::Priority);
     assert_eq!(node.take(process(1), &request(portal)).fail, None);
 }
@@ -114,28 +139,61 @@ fn with_flow_control_a_message_for_nobody_disables_the_portal_and_is_told_once()
     let mut node = node();
     let portal = node.portal(options::PT_FLOWCTRL);
     for _ in 0..3 {
-        assert_eq!(node.take(process(1), &request(portal)).fail, Some(NiFail::PtDisabled));
+        assert_eq!(
+            node.take(process(1), &request(portal)).fail,
+            Some(NiFail::PtDisabled)
+        );
     }
     let events = node.events();
     assert_eq!(events.len(), 1);
-    assert_eq!((events[0].kind, events[0].pt_index), (EventKind::PtDisabled, portal));
+    assert_eq!(
+        (events[0].kind, events[0].pt_index),
+        (EventKind::PtDisabled, portal)
+    );
     assert_eq!(events[0].ni_fail, NiFail::PtDisabled);
-    node.append(EntrySpec { options: QUIET, ..entry(portal) }, List::Priority);
-    assert_eq!(node.take(process(1), &request(portal)).fail, Some(NiFail::PtDisabled));
+    node.append(
+        EntrySpec {
+            options: QUIET,
+            ..entry(portal)
+        },
+        List::Priority,
+    );
+    assert_eq!(
+        node.take(process(1), &request(portal)).fail,
+        Some(NiFail::PtDisabled)
+    );
     node.interface.portal_enable(portal).unwrap();
     assert_eq!(node.take(process(1), &request(portal)).fail, None);
-    node.take(process(1), &Request { match_bits: 8, ..request(portal) });
+    node.take(
+        process(1),
+        &Request {
+            match_bits: 8,
+            ..request(portal)
+        },
+    );
     assert_eq!(node.kinds(), [EventKind::Put, EventKind::PtDisabled]);
 }
 
 #[test]
 fn flow_control_sets_in_where_headers_run_out() {
-    let limits = Limits { max_unexpected_headers: 1, ..Limits::DEFAULT };
+    let limits = Limits {
+        max_unexpected_headers: 1,
+        ..Limits::DEFAULT
+    };
     let mut node = Wire::with_limits(1, MATCHING, limits).nodes.remove(0);
     let portal = node.portal(options::PT_FLOWCTRL);
-    node.append(EntrySpec { options: QUIET, ..entry(portal) }, List::Overflow);
+    node.append(
+        EntrySpec {
+            options: QUIET,
+            ..entry(portal)
+        },
+        List::Overflow,
+    );
     node.take(process(1), &request(portal));
-    assert_eq!(node.take(process(1), &request(portal)).fail, Some(NiFail::PtDisabled));
+    assert_eq!(
+        node.take(process(1), &request(portal)).fail,
+        Some(NiFail::PtDisabled)
+    );
     assert_eq!(node.kinds(), [EventKind::Put, EventKind::PtDisabled]);
 }
 
@@ -144,12 +202,24 @@ fn flow_control_sets_in_while_the_queue_still_can_tell_of_it() {
     let mut node = node();
     let portal = node.portal(options::PT_FLOWCTRL);
     node.host.capacity.insert(node.queue.index(), 4);
-    node.append(EntrySpec { options: QUIET, ..entry(portal) }, List::Priority);
-    let fails: Vec<_> = (0..5).map(|_| node.take(process(1), &request(portal)).fail).collect();
+    node.append(
+        EntrySpec {
+            options: QUIET,
+            ..entry(portal)
+        },
+        List::Priority,
+    );
+    let fails: Vec<_> = (0..5)
+        .map(|_| node.take(process(1), &request(portal)).fail)
+        .collect();
     let disabled = Some(NiFail::PtDisabled);
     assert_eq!(fails, [None, None, None, disabled, disabled]);
     let put = EventKind::Put;
-    assert_eq!(node.kinds(), [put, put, put, EventKind::PtDisabled], "four events fit");
+    assert_eq!(
+        node.kinds(),
+        [put, put, put, EventKind::PtDisabled],
+        "four events fit"
+    );
 }
 
 #[test]
@@ -157,7 +227,13 @@ fn each_portal_with_flow_control_has_an_event_reserved() {
     let mut node = node();
     let portals = [0; 3].map(|_| node.portal(options::PT_FLOWCTRL));
     node.host.capacity.insert(node.queue.index(), 4);
-    node.append(EntrySpec { options: QUIET, ..entry(portals[0]) }, List::Priority);
+    node.append(
+        EntrySpec {
+            options: QUIET,
+            ..entry(portals[0])
+        },
+        List::Priority,
+    );
     assert_eq!(node.take(process(1), &request(portals[0])).fail, None);
     for portal in portals {
         let outcome = node.take(process(1), &request(portal));
@@ -171,13 +247,25 @@ fn messages_that_land_count_as_events_to_come() {
     let mut node = node();
     let portal = node.portal(options::PT_FLOWCTRL);
     node.host.capacity.insert(node.queue.index(), 3);
-    node.append(EntrySpec { options: QUIET, ..entry(portal) }, List::Priority);
+    node.append(
+        EntrySpec {
+            options: QUIET,
+            ..entry(portal)
+        },
+        List::Priority,
+    );
     let first = node.begin(process(1), &request(portal));
     let second = node.begin(process(1), &request(portal));
-    assert_eq!(node.take(process(1), &request(portal)).fail, Some(NiFail::PtDisabled));
+    assert_eq!(
+        node.take(process(1), &request(portal)).fail,
+        Some(NiFail::PtDisabled)
+    );
     node.on_landed(first, NiFail::Ok);
     node.on_landed(second, NiFail::Ok);
-    assert_eq!(node.kinds(), [EventKind::Put, EventKind::Put, EventKind::PtDisabled]);
+    assert_eq!(
+        node.kinds(),
+        [EventKind::Put, EventKind::Put, EventKind::PtDisabled]
+    );
 }
 
 #[test]
@@ -186,8 +274,17 @@ fn an_entry_that_will_unlink_needs_room_for_two_events() {
     let portal = node.portal(options::PT_FLOWCTRL);
     node.host.capacity.insert(node.queue.index(), 2);
     let once = options::ME_OP_PUT | options::ME_EVENT_LINK_DISABLE | options::ME_USE_ONCE;
-    node.append(EntrySpec { options: once, ..entry(portal) }, List::Priority);
-    assert_eq!(node.take(process(1), &request(portal)).fail, Some(NiFail::PtDisabled));
+    node.append(
+        EntrySpec {
+            options: once,
+            ..entry(portal)
+        },
+        List::Priority,
+    );
+    assert_eq!(
+        node.take(process(1), &request(portal)).fail,
+        Some(NiFail::PtDisabled)
+    );
     assert_eq!(node.kinds(), [EventKind::PtDisabled]);
 }
 
@@ -195,9 +292,21 @@ fn an_entry_that_will_unlink_needs_room_for_two_events() {
 fn disabling_is_told_only_after_what_was_landing() {
     let mut node = node();
     let portal = node.portal(options::PT_FLOWCTRL);
-    node.append(EntrySpec { options: QUIET, ..entry(portal) }, List::Priority);
+    node.append(
+        EntrySpec {
+            options: QUIET,
+            ..entry(portal)
+        },
+        List::Priority,
+    );
     let landed = node.begin(process(1), &request(portal));
-    node.take(process(1), &Request { match_bits: 8, ..request(portal) });
+    node.take(
+        process(1),
+        &Request {
+            match_bits: 8,
+            ..request(portal)
+        },
+    );
     assert_eq!(node.kinds(), []);
     node.on_landed(landed, NiFail::Ok);
     assert_eq!(node.kinds(), [EventKind::Put, EventKind::PtDisabled]);
@@ -207,9 +316,21 @@ fn disabling_is_told_only_after_what_was_landing() {
 fn a_portal_enabled_before_its_disabling_was_told_never_tells() {
     let mut node = node();
     let portal = node.portal(options::PT_FLOWCTRL);
-    node.append(EntrySpec { options: QUIET, ..entry(portal) }, List::Priority);
+    node.append(
+        EntrySpec {
+            options: QUIET,
+            ..entry(portal)
+        },
+        List::Priority,
+    );
     let landed = node.begin(process(1), &request(portal));
-    node.take(process(1), &Request { match_bits: 8, ..request(portal) });
+    node.take(
+        process(1),
+        &Request {
+            match_bits: 8,
+            ..request(portal)
+        },
+    );
     node.interface.portal_enable(portal).unwrap();
     node.on_landed(landed, NiFail::Ok);
     assert_eq!(node.kinds(), [EventKind::Put]);
@@ -219,23 +340,40 @@ fn a_portal_enabled_before_its_disabling_was_told_never_tells() {
 fn violations_leave_a_flow_controlled_portal_enabled() {
     let mut node = node();
     let portal = node.portal(options::PT_FLOWCTRL);
-    node.append(EntrySpec { options: options::ME_OP_GET, ..entry(portal) }, List::Priority);
+    node.append(
+        EntrySpec {
+            options: options::ME_OP_GET,
+            ..entry(portal)
+        },
+        List::Priority,
+    );
     for _ in 0..2 {
-        assert_eq!(node.take(process(1), &request(portal)).fail, Some(NiFail::OpViolation));
+        assert_eq!(
+            node.take(process(1), &request(portal)).fail,
+            Some(NiFail::OpViolation)
+        );
     }
 }
 
 #[test]
 fn entries_beyond_the_limits_are_refused_and_change_nothing() {
-    let limits = Limits { max_entries: 3, max_list_size: 2, ..Limits::DEFAULT };
+    let limits = Limits {
+        max_entries: 3,
+        max_list_size: 2,
+        ..Limits::DEFAULT
+    };
     let mut node = Wire::with_limits(1, MATCHING, limits).nodes.remove(0);
     let portal = node.portal(0);
     node.append(entry(portal), List::Priority);
     let second = node.append(entry(portal), List::Priority);
-    let refused = node.interface.append(entry(portal), List::Priority, &mut node.host);
+    let refused = node
+        .interface
+        .append(entry(portal), List::Priority, &mut node.host);
     assert_eq!(refused, Err(Error::ListTooLong));
     node.append(entry(portal), List::Overflow);
-    let refused = node.interface.append(entry(portal), List::Overflow, &mut node.host);
+    let refused = node
+        .interface
+        .append(entry(portal), List::Overflow, &mut node.host);
     assert_eq!(refused, Err(Error::NoSpace));
     assert_eq!(node.kinds(), [EventKind::Link; 3]);
     node.interface.unlink(second).unwrap();

@@ -14,9 +14,21 @@ fn target(count: u64) -> (Node, u32) {
     let mut wire = Wire::of(1, MATCHING);
     let mut node = wire.nodes.remove(0);
     let portal = node.portal(0);
-    node.append(EntrySpec { options: QUIET, ..entry(portal) }, List::Overflow);
+    node.append(
+        EntrySpec {
+            options: QUIET,
+            ..entry(portal)
+        },
+        List::Overflow,
+    );
     for hdr_data in 1..=count {
-        node.take(process(1), &Request { hdr_data, ..request(portal) });
+        node.take(
+            process(1),
+            &Request {
+                hdr_data,
+                ..request(portal)
+            },
+        );
     }
     node.events();
     (node, portal)
@@ -27,7 +39,10 @@ fn search(node: &mut Node, spec: EntrySpec<Ghost>, op: SearchOp) {
 }
 
 fn spec(portal: u32, options: u32) -> EntrySpec<Ghost> {
-    EntrySpec { options: QUIET | options, ..entry(portal) }
+    EntrySpec {
+        options: QUIET | options,
+        ..entry(portal)
+    }
 }
 
 #[test]
@@ -35,7 +50,11 @@ fn a_search_shows_every_message_in_order_and_leaves_it() {
     let (mut node, portal) = target(3);
     for _ in 0..2 {
         search(&mut node, spec(portal, 0), SearchOp::Only);
-        let seen: Vec<_> = node.events().iter().map(|e| (e.kind, e.hdr_data, e.ni_fail)).collect();
+        let seen: Vec<_> = node
+            .events()
+            .iter()
+            .map(|e| (e.kind, e.hdr_data, e.ni_fail))
+            .collect();
         let wanted = [1, 2, 3].map(|data| (EventKind::Search, data, NiFail::Ok));
         assert_eq!(seen, wanted);
     }
@@ -44,17 +63,34 @@ fn a_search_shows_every_message_in_order_and_leaves_it() {
 #[test]
 fn a_search_once_shows_the_first_message() {
     let (mut node, portal) = target(3);
-    search(&mut node, spec(portal, options::ME_USE_ONCE), SearchOp::Only);
-    assert_eq!(node.events().iter().map(|e| e.hdr_data).collect::<Vec<_>>(), [1]);
+    search(
+        &mut node,
+        spec(portal, options::ME_USE_ONCE),
+        SearchOp::Only,
+    );
+    assert_eq!(
+        node.events().iter().map(|e| e.hdr_data).collect::<Vec<_>>(),
+        [1]
+    );
 }
 
 #[test]
 fn a_search_in_vain_says_so() {
     for op in [SearchOp::Only, SearchOp::Delete] {
         let (mut node, portal) = target(1);
-        search(&mut node, EntrySpec { match_bits: 8, ..spec(portal, 0) }, op);
+        search(
+            &mut node,
+            EntrySpec {
+                match_bits: 8,
+                ..spec(portal, 0)
+            },
+            op,
+        );
         let event = node.events()[0];
-        assert_eq!((event.kind, event.ni_fail), (EventKind::Search, NiFail::NoMatch));
+        assert_eq!(
+            (event.kind, event.ni_fail),
+            (EventKind::Search, NiFail::NoMatch)
+        );
         assert_eq!((event.user_ptr, event.pt_index), (0xabc, portal));
     }
 }
@@ -62,12 +98,19 @@ fn a_search_in_vain_says_so() {
 #[test]
 fn a_search_that_deletes_hands_the_messages_out() {
     let (mut node, portal) = target(3);
-    search(&mut node, spec(portal, options::ME_USE_ONCE), SearchOp::Delete);
+    search(
+        &mut node,
+        spec(portal, options::ME_USE_ONCE),
+        SearchOp::Delete,
+    );
     search(&mut node, spec(portal, 0), SearchOp::Delete);
     search(&mut node, spec(portal, 0), SearchOp::Delete);
     let seen: Vec<_> = node.events().iter().map(|e| (e.kind, e.hdr_data)).collect();
     let over = EventKind::PutOverflow;
-    assert_eq!(seen, [(over, 1), (over, 2), (over, 3), (EventKind::Search, 0)]);
+    assert_eq!(
+        seen,
+        [(over, 1), (over, 2), (over, 3), (EventKind::Search, 0)]
+    );
 }
 
 #[test]
@@ -85,8 +128,19 @@ fn searches_count_what_is_found_and_the_end_of_the_list_as_a_failure() {
         ] {
             let (mut node, portal) = target(messages);
             let counter = node.counter();
-            search(&mut node, EntrySpec { counter, ..spec(portal, options) }, op);
-            assert_eq!(node.count(counter), counted, "{op:?} {messages} {options:#x}");
+            search(
+                &mut node,
+                EntrySpec {
+                    counter,
+                    ..spec(portal, options)
+                },
+                op,
+            );
+            assert_eq!(
+                node.count(counter),
+                counted,
+                "{op:?} {messages} {options:#x}"
+            );
         }
     }
 }
@@ -94,8 +148,15 @@ fn searches_count_what_is_found_and_the_end_of_the_list_as_a_failure() {
 #[test]
 fn a_search_with_communication_disabled_is_silent() {
     let (mut node, portal) = target(1);
-    search(&mut node, spec(portal, options::ME_EVENT_COMM_DISABLE), SearchOp::Only);
-    let nothing = EntrySpec { match_bits: 8, ..spec(portal, options::ME_EVENT_COMM_DISABLE) };
+    search(
+        &mut node,
+        spec(portal, options::ME_EVENT_COMM_DISABLE),
+        SearchOp::Only,
+    );
+    let nothing = EntrySpec {
+        match_bits: 8,
+        ..spec(portal, options::ME_EVENT_COMM_DISABLE)
+    };
     search(&mut node, nothing, SearchOp::Only);
     assert_eq!(node.kinds(), []);
 }
@@ -123,7 +184,14 @@ fn a_search_never_links() {
 fn a_search_of_many_messages_looks_at_each_once() {
     let (mut node, portal) = target(10_000);
     node.interface.take_work();
-    search(&mut node, EntrySpec { ignore_bits: 1, ..spec(portal, 0) }, SearchOp::Only);
+    search(
+        &mut node,
+        EntrySpec {
+            ignore_bits: 1,
+            ..spec(portal, 0)
+        },
+        SearchOp::Only,
+    );
     assert_eq!(node.events().len(), 10_000);
     assert_eq!(node.interface.take_work().walked, 10_000);
 }

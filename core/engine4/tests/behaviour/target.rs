@@ -19,13 +19,26 @@ const BOTH: u32 = options::ME_OP_PUT | options::ME_OP_GET;
 fn a_put_event_tells_everything_about_its_message() {
     let (mut node, portal) = target();
     node.append(entry(portal), List::Priority);
-    let message = Request { length: 2000, remote_offset: 900, ..request(portal) };
+    let message = Request {
+        length: 2000,
+        remote_offset: 900,
+        ..request(portal)
+    };
     let outcome = node.take(process(1), &message);
     let event = node.events()[1];
     assert_eq!((event.kind, event.list), (EventKind::Put, List::Priority));
-    assert_eq!((event.rlength, event.mlength, event.remote_offset), (2000, 100, 900));
-    assert_eq!((event.start, event.user_ptr, event.hdr_data), (BASE + 900, 0xabc, 0x99));
-    assert_eq!((event.initiator, event.uid, event.match_bits), (process(1), UID, 7));
+    assert_eq!(
+        (event.rlength, event.mlength, event.remote_offset),
+        (2000, 100, 900)
+    );
+    assert_eq!(
+        (event.start, event.user_ptr, event.hdr_data),
+        (BASE + 900, 0xabc, 0x99)
+    );
+    assert_eq!(
+        (event.initiator, event.uid, event.match_bits),
+        (process(1), UID, 7)
+    );
     assert_eq!(outcome.pieces, [Ghost::new(BASE + 900, 100)]);
 }
 
@@ -34,10 +47,23 @@ fn a_message_beyond_the_entry_is_cut_to_nothing() {
     let (mut node, portal) = target();
     node.append(entry(portal), List::Priority);
     for remote_offset in [1000, 1001, u64::MAX] {
-        let message = Request { remote_offset, ..request(portal) };
+        let message = Request {
+            remote_offset,
+            ..request(portal)
+        };
         let outcome = node.take(process(1), &message);
-        assert_eq!(outcome.response.map(|r| (r.fail, r.mlength)), Some((NiFail::Ok, 0)));
-        assert_eq!(outcome.pieces.iter().map(|piece| lintel_memory::Span::length(*piece)).sum::<u64>(), 0);
+        assert_eq!(
+            outcome.response.map(|r| (r.fail, r.mlength)),
+            Some((NiFail::Ok, 0))
+        );
+        assert_eq!(
+            outcome
+                .pieces
+                .iter()
+                .map(|piece| lintel_memory::Span::length(*piece))
+                .sum::<u64>(),
+            0
+        );
     }
 }
 
@@ -45,8 +71,21 @@ fn a_message_beyond_the_entry_is_cut_to_nothing() {
 fn a_vector_is_one_region_across_its_joints() {
     let (mut node, portal) = target();
     let buffer = Buffer::vector(vec![Ghost::new(100, 10), Ghost::new(500, 10)]);
-    node.append(EntrySpec { buffer, ..entry(portal) }, List::Priority);
-    let outcome = node.take(process(1), &Request { length: 99, remote_offset: 6, ..request(portal) });
+    node.append(
+        EntrySpec {
+            buffer,
+            ..entry(portal)
+        },
+        List::Priority,
+    );
+    let outcome = node.take(
+        process(1),
+        &Request {
+            length: 99,
+            remote_offset: 6,
+            ..request(portal)
+        },
+    );
     assert_eq!(outcome.pieces, [Ghost::new(106, 4), Ghost::new(500, 10)]);
     assert_eq!(node.events()[1].start, 106);
 }
@@ -55,8 +94,21 @@ fn a_vector_is_one_region_across_its_joints() {
 fn a_message_without_bytes_tells_where_in_a_vector_they_would_have_gone() {
     let (mut node, portal) = target();
     let buffer = Buffer::vector(vec![Ghost::new(100, 10), Ghost::new(500, 10)]);
-    node.append(EntrySpec { buffer, ..entry(portal) }, List::Priority);
-    node.take(process(1), &Request { length: 0, remote_offset: 13, ..request(portal) });
+    node.append(
+        EntrySpec {
+            buffer,
+            ..entry(portal)
+        },
+        List::Priority,
+    );
+    node.take(
+        process(1),
+        &Request {
+            length: 0,
+            remote_offset: 13,
+            ..request(portal)
+        },
+    );
     assert_eq!(node.events()[1].start, 503);
 }
 
@@ -64,9 +116,27 @@ fn a_message_without_bytes_tells_where_in_a_vector_they_would_have_gone() {
 fn memory_from_address_zero_upwards_is_an_entry_like_any_other() {
     let (mut node, portal) = target();
     let buffer = Buffer::Contiguous(Ghost::new(0, u64::MAX));
-    node.append(EntrySpec { buffer, ..entry(portal) }, List::Priority);
-    node.take(process(1), &Request { remote_offset: 0, ..request(portal) });
-    node.take(process(1), &Request { remote_offset: 0xdead_0000, ..request(portal) });
+    node.append(
+        EntrySpec {
+            buffer,
+            ..entry(portal)
+        },
+        List::Priority,
+    );
+    node.take(
+        process(1),
+        &Request {
+            remote_offset: 0,
+            ..request(portal)
+        },
+    );
+    node.take(
+        process(1),
+        &Request {
+            remote_offset: 0xdead_0000,
+            ..request(portal)
+        },
+    );
     let starts: Vec<u64> = node.events()[1..].iter().map(|event| event.start).collect();
     assert_eq!(starts, [0, 0xdead_0000]);
 }
@@ -74,23 +144,51 @@ fn memory_from_address_zero_upwards_is_an_entry_like_any_other() {
 #[test]
 fn a_locally_managed_entry_lays_messages_end_to_end() {
     let (mut node, portal) = target();
-    let spec = EntrySpec { options: PUT | options::ME_MANAGE_LOCAL, ..entry(portal) };
+    let spec = EntrySpec {
+        options: PUT | options::ME_MANAGE_LOCAL,
+        ..entry(portal)
+    };
     node.append(spec, List::Priority);
     for length in [10, 0, 20] {
-        node.take(process(1), &Request { length, remote_offset: 77, ..request(portal) });
+        node.take(
+            process(1),
+            &Request {
+                length,
+                remote_offset: 77,
+                ..request(portal)
+            },
+        );
     }
     let events = node.events();
-    let seen: Vec<_> = events[1..].iter().map(|e| (e.start - BASE, e.remote_offset)).collect();
+    let seen: Vec<_> = events[1..]
+        .iter()
+        .map(|e| (e.start - BASE, e.remote_offset))
+        .collect();
     assert_eq!(seen, [(0, 77), (10, 77), (10, 77)]);
 }
 
 #[test]
 fn the_acknowledgement_of_a_locally_managed_entry_tells_the_offset_used() {
     let (mut node, portal) = target();
-    let spec = EntrySpec { options: PUT | options::ME_MANAGE_LOCAL, ..entry(portal) };
+    let spec = EntrySpec {
+        options: PUT | options::ME_MANAGE_LOCAL,
+        ..entry(portal)
+    };
     node.append(spec, List::Priority);
-    node.take(process(1), &Request { length: 30, ..request(portal) });
-    let outcome = node.take(process(1), &Request { remote_offset: 5, ..request(portal) });
+    node.take(
+        process(1),
+        &Request {
+            length: 30,
+            ..request(portal)
+        },
+    );
+    let outcome = node.take(
+        process(1),
+        &Request {
+            remote_offset: 5,
+            ..request(portal)
+        },
+    );
     assert_eq!(outcome.response.map(|response| response.offset), Some(30));
 }
 
@@ -98,86 +196,201 @@ fn the_acknowledgement_of_a_locally_managed_entry_tells_the_offset_used() {
 fn an_entry_with_less_than_min_free_left_unlinks_itself() {
     let (mut node, portal) = target();
     let options = PUT | options::ME_MANAGE_LOCAL;
-    let spec = EntrySpec { options, min_free: 100, buffer: bytes(200), ..entry(portal) };
+    let spec = EntrySpec {
+        options,
+        min_free: 100,
+        buffer: bytes(200),
+        ..entry(portal)
+    };
     let handle = node.append(spec, List::Priority);
-    node.take(process(1), &Request { length: 100, ..request(portal) });
-    assert_eq!(node.kinds(), [EventKind::Link, EventKind::Put], "100 left is not less than 100");
-    node.take(process(1), &Request { length: 1, ..request(portal) });
+    node.take(
+        process(1),
+        &Request {
+            length: 100,
+            ..request(portal)
+        },
+    );
+    assert_eq!(
+        node.kinds(),
+        [EventKind::Link, EventKind::Put],
+        "100 left is not less than 100"
+    );
+    node.take(
+        process(1),
+        &Request {
+            length: 1,
+            ..request(portal)
+        },
+    );
     assert_eq!(node.kinds(), [EventKind::Put, EventKind::AutoUnlink]);
-    assert_eq!(node.interface.unlink(handle), Err(lintel_types::Error::ArgInvalid));
+    assert_eq!(
+        node.interface.unlink(handle),
+        Err(lintel_types::Error::ArgInvalid)
+    );
 }
 
 #[test]
 fn without_min_free_a_full_entry_stays_linked() {
     let (mut node, portal) = target();
     let options = PUT | options::ME_MANAGE_LOCAL;
-    node.append(EntrySpec { options, buffer: bytes(8), ..entry(portal) }, List::Priority);
+    node.append(
+        EntrySpec {
+            options,
+            buffer: bytes(8),
+            ..entry(portal)
+        },
+        List::Priority,
+    );
     node.take(process(1), &request(portal));
     let outcome = node.take(process(1), &request(portal));
-    assert_eq!(outcome.response.map(|r| (r.fail, r.mlength)), Some((NiFail::Ok, 0)));
+    assert_eq!(
+        outcome.response.map(|r| (r.fail, r.mlength)),
+        Some((NiFail::Ok, 0))
+    );
 }
 
 #[test]
 fn a_use_once_entry_takes_one_message() {
     let (mut node, portal) = target();
-    let spec = EntrySpec { options: PUT | options::ME_USE_ONCE, ..entry(portal) };
+    let spec = EntrySpec {
+        options: PUT | options::ME_USE_ONCE,
+        ..entry(portal)
+    };
     node.append(spec, List::Priority);
     assert_eq!(node.take(process(1), &request(portal)).fail, None);
-    assert_eq!(node.take(process(1), &request(portal)).fail, Some(NiFail::Dropped));
-    assert_eq!(node.kinds(), [EventKind::Link, EventKind::Put, EventKind::AutoUnlink]);
+    assert_eq!(
+        node.take(process(1), &request(portal)).fail,
+        Some(NiFail::Dropped)
+    );
+    assert_eq!(
+        node.kinds(),
+        [EventKind::Link, EventKind::Put, EventKind::AutoUnlink]
+    );
 }
 
 #[test]
 fn a_use_once_entry_is_taken_from_the_moment_a_message_is_accepted() {
     let (mut node, portal) = target();
-    let spec = EntrySpec { options: PUT | options::ME_USE_ONCE, ..entry(portal) };
+    let spec = EntrySpec {
+        options: PUT | options::ME_USE_ONCE,
+        ..entry(portal)
+    };
     let handle = node.append(spec, List::Priority);
     let landed = node.begin(process(1), &request(portal));
-    assert_eq!(node.take(process(1), &request(portal)).fail, Some(NiFail::Dropped));
-    assert_eq!(node.interface.unlink(handle), Err(lintel_types::Error::InUse));
+    assert_eq!(
+        node.take(process(1), &request(portal)).fail,
+        Some(NiFail::Dropped)
+    );
+    assert_eq!(
+        node.interface.unlink(handle),
+        Err(lintel_types::Error::InUse)
+    );
     node.on_landed(landed, NiFail::Ok);
-    assert_eq!(node.interface.unlink(handle), Err(lintel_types::Error::ArgInvalid));
+    assert_eq!(
+        node.interface.unlink(handle),
+        Err(lintel_types::Error::ArgInvalid)
+    );
 }
 
 #[test]
 fn an_entry_goes_with_its_last_message_whichever_lands_last() {
     let (mut node, portal) = target();
     let options = PUT | options::ME_MANAGE_LOCAL;
-    let spec = EntrySpec { options, min_free: 100, buffer: bytes(200), ..entry(portal) };
+    let spec = EntrySpec {
+        options,
+        min_free: 100,
+        buffer: bytes(200),
+        ..entry(portal)
+    };
     let handle = node.append(spec, List::Priority);
-    let earlier = node.begin(process(1), &Request { length: 50, ..request(portal) });
-    let last = node.begin(process(1), &Request { length: 100, ..request(portal) });
+    let earlier = node.begin(
+        process(1),
+        &Request {
+            length: 50,
+            ..request(portal)
+        },
+    );
+    let last = node.begin(
+        process(1),
+        &Request {
+            length: 100,
+            ..request(portal)
+        },
+    );
     node.on_landed(last, NiFail::Ok);
-    assert_eq!(node.interface.unlink(handle), Err(lintel_types::Error::InUse));
+    assert_eq!(
+        node.interface.unlink(handle),
+        Err(lintel_types::Error::InUse)
+    );
     node.on_landed(earlier, NiFail::Ok);
-    assert_eq!(node.interface.unlink(handle), Err(lintel_types::Error::ArgInvalid), "it is gone");
+    assert_eq!(
+        node.interface.unlink(handle),
+        Err(lintel_types::Error::ArgInvalid),
+        "it is gone"
+    );
 }
 
 #[test]
 fn a_failed_landing_is_told_with_its_reason_and_no_bytes() {
     let (mut node, portal) = target();
     let options = PUT | options::ME_EVENT_SUCCESS_DISABLE;
-    node.append(EntrySpec { options, ..entry(portal) }, List::Priority);
+    node.append(
+        EntrySpec {
+            options,
+            ..entry(portal)
+        },
+        List::Priority,
+    );
     let landed = node.begin(process(1), &request(portal));
-    assert_eq!(landed.response(NiFail::Segv).map(|r| (r.fail, r.mlength)), Some((NiFail::Segv, 0)));
+    assert_eq!(
+        landed.response(NiFail::Segv).map(|r| (r.fail, r.mlength)),
+        Some((NiFail::Segv, 0))
+    );
     node.on_landed(landed, NiFail::Segv);
     let event = node.events()[1];
-    assert_eq!((event.kind, event.ni_fail, event.mlength), (EventKind::Put, NiFail::Segv, 0));
+    assert_eq!(
+        (event.kind, event.ni_fail, event.mlength),
+        (EventKind::Put, NiFail::Segv, 0)
+    );
 }
 
 #[test]
 fn options_silence_the_events_that_they_name() {
     let once = PUT | options::ME_USE_ONCE;
     for (options, kinds) in [
-        (0, vec![EventKind::Link, EventKind::Put, EventKind::AutoUnlink]),
-        (options::ME_EVENT_LINK_DISABLE, vec![EventKind::Put, EventKind::AutoUnlink]),
-        (options::ME_EVENT_COMM_DISABLE, vec![EventKind::Link, EventKind::AutoUnlink]),
-        (options::ME_EVENT_SUCCESS_DISABLE, vec![EventKind::Link, EventKind::AutoUnlink]),
-        (options::ME_EVENT_UNLINK_DISABLE, vec![EventKind::Link, EventKind::Put]),
-        (options::ME_EVENT_OVER_DISABLE, vec![EventKind::Link, EventKind::Put, EventKind::AutoUnlink]),
+        (
+            0,
+            vec![EventKind::Link, EventKind::Put, EventKind::AutoUnlink],
+        ),
+        (
+            options::ME_EVENT_LINK_DISABLE,
+            vec![EventKind::Put, EventKind::AutoUnlink],
+        ),
+        (
+            options::ME_EVENT_COMM_DISABLE,
+            vec![EventKind::Link, EventKind::AutoUnlink],
+        ),
+        (
+            options::ME_EVENT_SUCCESS_DISABLE,
+            vec![EventKind::Link, EventKind::AutoUnlink],
+        ),
+        (
+            options::ME_EVENT_UNLINK_DISABLE,
+            vec![EventKind::Link, EventKind::Put],
+        ),
+        (
+            options::ME_EVENT_OVER_DISABLE,
+            vec![EventKind::Link, EventKind::Put, EventKind::AutoUnlink],
+        ),
     ] {
         let (mut node, portal) = target();
-        node.append(EntrySpec { options: once | options, ..entry(portal) }, List::Priority);
+        node.append(
+            EntrySpec {
+                options: once | options,
+                ..entry(portal)
+            },
+            List::Priority,
+        );
         node.take(process(1), &request(portal));
         assert_eq!(node.kinds(), kinds, "{options:#x}");
     }
@@ -187,7 +400,13 @@ fn options_silence_the_events_that_they_name() {
 fn communication_disabled_silences_failures_too() {
     let (mut node, portal) = target();
     let options = PUT | options::ME_EVENT_COMM_DISABLE;
-    node.append(EntrySpec { options, ..entry(portal) }, List::Priority);
+    node.append(
+        EntrySpec {
+            options,
+            ..entry(portal)
+        },
+        List::Priority,
+    );
     let landed = node.begin(process(1), &request(portal));
     node.on_landed(landed, NiFail::Segv);
     assert_eq!(node.kinds(), [EventKind::Link]);
@@ -199,7 +418,14 @@ fn a_counter_counts_messages_or_bytes_and_failures_as_one() {
         let (mut node, portal) = target();
         let counter = node.counter();
         let options = PUT | options::ME_EVENT_CT_COMM | options;
-        node.append(EntrySpec { options, counter, ..entry(portal) }, List::Priority);
+        node.append(
+            EntrySpec {
+                options,
+                counter,
+                ..entry(portal)
+            },
+            List::Priority,
+        );
         node.take(process(1), &request(portal));
         node.take(process(1), &request(portal));
         let landed = node.begin(process(1), &request(portal));
@@ -212,9 +438,19 @@ fn a_counter_counts_messages_or_bytes_and_failures_as_one() {
 fn a_counter_is_looked_at_only_where_an_option_asks_for_counts() {
     let (mut node, portal) = target();
     let counter = lintel_types::Handle(0);
-    node.append(EntrySpec { counter, ..entry(portal) }, List::Priority);
+    node.append(
+        EntrySpec {
+            counter,
+            ..entry(portal)
+        },
+        List::Priority,
+    );
     let options = PUT | options::ME_EVENT_CT_COMM;
-    let spec = EntrySpec { counter, options, ..entry(portal) };
+    let spec = EntrySpec {
+        counter,
+        options,
+        ..entry(portal)
+    };
     let refused = node.interface.append(spec, List::Priority, &mut node.host);
     assert_eq!(refused, Err(lintel_types::Error::ArgInvalid));
 }
@@ -229,8 +465,22 @@ fn every_verb_has_its_event() {
         (Verb::Swap, EventKind::FetchAtomic),
     ] {
         let (mut node, portal) = target();
-        node.append(EntrySpec { options: BOTH, ..entry(portal) }, List::Priority);
-        node.take(process(1), &Request { verb, datatype: 7, operation: 10, ..request(portal) });
+        node.append(
+            EntrySpec {
+                options: BOTH,
+                ..entry(portal)
+            },
+            List::Priority,
+        );
+        node.take(
+            process(1),
+            &Request {
+                verb,
+                datatype: 7,
+                operation: 10,
+                ..request(portal)
+            },
+        );
         let event = node.events()[1];
         assert_eq!((event.kind, event.operation, event.datatype), (kind, 10, 7));
     }
@@ -239,26 +489,63 @@ fn every_verb_has_its_event() {
 #[test]
 fn an_atomic_touches_whole_elements_only() {
     let (mut node, portal) = target();
-    node.append(EntrySpec { buffer: bytes(30), ..entry(portal) }, List::Priority);
-    let message = Request { verb: Verb::Atomic, datatype: 7, length: 32, ..request(portal) };
-    assert_eq!(node.take(process(1), &message).response.map(|r| r.mlength), Some(24));
+    node.append(
+        EntrySpec {
+            buffer: bytes(30),
+            ..entry(portal)
+        },
+        List::Priority,
+    );
+    let message = Request {
+        verb: Verb::Atomic,
+        datatype: 7,
+        length: 32,
+        ..request(portal)
+    };
+    assert_eq!(
+        node.take(process(1), &message).response.map(|r| r.mlength),
+        Some(24)
+    );
 }
 
 #[test]
 fn a_conditional_swap_touches_one_element_or_none() {
     let (mut node, portal) = target();
-    node.append(EntrySpec { buffer: bytes(12), ..entry(portal) }, List::Priority);
-    let message =
-        Request { verb: Verb::Swap, operation: 11, datatype: 7, length: 8, ..request(portal) };
-    assert_eq!(node.take(process(1), &message).response.map(|r| r.mlength), Some(8));
-    let message = Request { remote_offset: 8, ..message };
-    assert_eq!(node.take(process(1), &message).response.map(|r| r.mlength), Some(0));
+    node.append(
+        EntrySpec {
+            buffer: bytes(12),
+            ..entry(portal)
+        },
+        List::Priority,
+    );
+    let message = Request {
+        verb: Verb::Swap,
+        operation: 11,
+        datatype: 7,
+        length: 8,
+        ..request(portal)
+    };
+    assert_eq!(
+        node.take(process(1), &message).response.map(|r| r.mlength),
+        Some(8)
+    );
+    let message = Request {
+        remote_offset: 8,
+        ..message
+    };
+    assert_eq!(
+        node.take(process(1), &message).response.map(|r| r.mlength),
+        Some(0)
+    );
 }
 
 #[test]
 fn no_answer_leaves_for_a_message_that_awaits_none() {
     let (mut node, portal) = target();
-    let message = Request { token: 0, ..request(portal) };
+    let message = Request {
+        token: 0,
+        ..request(portal)
+    };
     assert_eq!(node.take(process(1), &message).response, None);
     node.append(entry(portal), List::Priority);
     assert_eq!(node.take(process(1), &message).response, None);
@@ -268,7 +555,10 @@ fn no_answer_leaves_for_a_message_that_awaits_none() {
 fn a_request_for_no_portal_is_dropped_and_counted() {
     let (mut node, portal) = target();
     for portal in [portal + 1, 255, 256, 65535] {
-        assert_eq!(node.take(process(1), &request(portal)).fail, Some(NiFail::Dropped));
+        assert_eq!(
+            node.take(process(1), &request(portal)).fail,
+            Some(NiFail::Dropped)
+        );
     }
     assert_eq!(node.interface.registers().drops, 4);
 }
@@ -278,9 +568,19 @@ fn an_entry_that_is_landed_in_cannot_be_unlinked() {
     let (mut node, portal) = target();
     let handle = node.append(entry(portal), List::Priority);
     let landed = node.begin(process(1), &request(portal));
-    assert_eq!(node.interface.unlink(handle), Err(lintel_types::Error::InUse));
-    assert_eq!(node.interface.portal_free(portal), Err(lintel_types::Error::PtInUse));
+    assert_eq!(
+        node.interface.unlink(handle),
+        Err(lintel_types::Error::InUse)
+    );
+    assert_eq!(
+        node.interface.portal_free(portal),
+        Err(lintel_types::Error::PtInUse)
+    );
     node.on_landed(landed, NiFail::Ok);
     assert_eq!(node.interface.unlink(handle), Ok(()));
-    assert_eq!(node.kinds(), [EventKind::Link, EventKind::Put], "unlinking by hand tells nothing");
+    assert_eq!(
+        node.kinds(),
+        [EventKind::Link, EventKind::Put],
+        "unlinking by hand tells nothing"
+    );
 }

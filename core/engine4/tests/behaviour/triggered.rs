@@ -2,12 +2,13 @@
 
 use crate::rig::*;
 use lintel_engine4::{Deferred, DescriptorSpec, EntrySpec};
-use lintel_types::{
-    AckRequest, CountingEvent, Error, EventKind, Handle, Limits, List, options,
-};
+use lintel_types::{AckRequest, CountingEvent, Error, EventKind, Handle, Limits, List, options};
 use lintel_wire::Request;
 
-const ONE: CountingEvent = CountingEvent { success: 1, failure: 0 };
+const ONE: CountingEvent = CountingEvent {
+    success: 1,
+    failure: 0,
+};
 
 fn node() -> Node {
     Wire::of(1, MATCHING).nodes.remove(0)
@@ -19,12 +20,15 @@ fn trigger(
     counter: Handle,
     threshold: u64,
 ) -> Result<(), Error> {
-    node.interface.trigger(operation, counter, threshold, &mut node.host)
+    node.interface
+        .trigger(operation, counter, threshold, &mut node.host)
 }
 
 fn inc(node: &mut Node, counter: Handle, success: u64, failure: u64) {
     let by = CountingEvent { success, failure };
-    node.interface.counter_inc(counter, by, &mut node.host).unwrap();
+    node.interface
+        .counter_inc(counter, by, &mut node.host)
+        .unwrap();
 }
 
 #[test]
@@ -63,9 +67,14 @@ fn a_threshold_already_reached_fires_at_once() {
 fn a_counter_that_is_set_fires_too() {
     let mut node = node();
     let (trigger_on, counted) = (node.counter(), node.counter());
-    let value = CountingEvent { success: 7, failure: 1 };
+    let value = CountingEvent {
+        success: 7,
+        failure: 1,
+    };
     trigger(&mut node, Deferred::Set(counted, value), trigger_on, 8).unwrap();
-    node.interface.counter_set(trigger_on, value, &mut node.host).unwrap();
+    node.interface
+        .counter_set(trigger_on, value, &mut node.host)
+        .unwrap();
     assert_eq!(node.count(counted), (7, 1));
 }
 
@@ -75,7 +84,10 @@ fn operations_at_one_threshold_fire_in_posting_order_and_lower_thresholds_first(
     let counter = node.counter();
     let source = node.descriptor();
     for (user_ptr, threshold) in [(5, 3), (1, 1), (3, 2), (4, 2), (2, 1)] {
-        let transfer = lintel_engine4::Transfer { user_ptr, ..put(source, process(0), 0) };
+        let transfer = lintel_engine4::Transfer {
+            user_ptr,
+            ..put(source, process(0), 0)
+        };
         let operation = Deferred::Transfer(Box::new(transfer));
         trigger(&mut node, operation, counter, threshold).unwrap();
     }
@@ -91,7 +103,13 @@ fn a_triggered_put_goes_all_the_way() {
     wire.node(1).append(entry(portal), List::Priority);
     let (source, counter) = (wire.node(0).descriptor(), wire.node(0).counter());
     let transfer = put(source, process(1), portal);
-    trigger(wire.node(0), Deferred::Transfer(Box::new(transfer)), counter, 1).unwrap();
+    trigger(
+        wire.node(0),
+        Deferred::Transfer(Box::new(transfer)),
+        counter,
+        1,
+    )
+    .unwrap();
     wire.deliver();
     assert_eq!(wire.node(1).kinds(), [EventKind::Link]);
     inc(wire.node(0), counter, 1, 0);
@@ -106,7 +124,14 @@ fn a_put_that_lands_releases_the_next() {
         let portal = wire.node(index).portal(0);
         let counter = wire.node(index).counter();
         let options = options::ME_OP_PUT | options::ME_EVENT_CT_COMM;
-        wire.node(index).append(EntrySpec { options, counter, ..entry(portal) }, List::Priority);
+        wire.node(index).append(
+            EntrySpec {
+                options,
+                counter,
+                ..entry(portal)
+            },
+            List::Priority,
+        );
         let source = wire.node(index).bind(descriptor());
         let onwards = Box::new(put(source, process((index + 1) % 3), 0));
         trigger(wire.node(index), Deferred::Transfer(onwards), counter, 1).unwrap();
@@ -116,16 +141,29 @@ fn a_put_that_lands_releases_the_next() {
     let source = wire.node(0).bind(descriptor());
     wire.node(0).start(&put(source, process(1), 0)).unwrap();
     wire.deliver();
-    assert_eq!(wire.node(0).kinds(), [EventKind::Link, EventKind::Put], "round the ring");
+    assert_eq!(
+        wire.node(0).kinds(),
+        [EventKind::Link, EventKind::Put],
+        "round the ring"
+    );
 }
 
 #[test]
 fn a_chain_of_a_hundred_thousand_needs_no_stack() {
-    let limits = Limits { max_triggered_ops: 1 << 20, ..Limits::DEFAULT };
+    let limits = Limits {
+        max_triggered_ops: 1 << 20,
+        ..Limits::DEFAULT
+    };
     let mut node = Wire::with_limits(1, MATCHING, limits).nodes.remove(0);
     let counter = node.counter();
     for threshold in 1..=100_000 {
-        trigger(&mut node, Deferred::Increment(counter, ONE), counter, threshold).unwrap();
+        trigger(
+            &mut node,
+            Deferred::Increment(counter, ONE),
+            counter,
+            threshold,
+        )
+        .unwrap();
     }
     inc(&mut node, counter, 1, 0);
     assert_eq!(node.count(counter), (100_001, 0));
@@ -134,13 +172,23 @@ fn a_chain_of_a_hundred_thousand_needs_no_stack() {
 #[test]
 fn a_chain_of_undeliverable_puts_needs_no_stack() {
     for ack in [AckRequest::None, AckRequest::Counting] {
-        let limits = Limits { max_triggered_ops: 1 << 20, ..Limits::DEFAULT };
+        let limits = Limits {
+            max_triggered_ops: 1 << 20,
+            ..Limits::DEFAULT
+        };
         let mut node = Wire::with_limits(1, MATCHING, limits).nodes.remove(0);
         node.host.unreachable.insert(process(5));
         let counter = node.counter();
         let options = options::MD_EVENT_CT_SEND;
-        let source = node.bind(DescriptorSpec { counter, options, ..descriptor() });
-        let transfer = lintel_engine4::Transfer { ack, ..put(source, process(5), 0) };
+        let source = node.bind(DescriptorSpec {
+            counter,
+            options,
+            ..descriptor()
+        });
+        let transfer = lintel_engine4::Transfer {
+            ack,
+            ..put(source, process(5), 0)
+        };
         for threshold in 1..=100_000 {
             let operation = Deferred::Transfer(Box::new(transfer.clone()));
             trigger(&mut node, operation, counter, threshold).unwrap();
@@ -176,7 +224,10 @@ fn what_is_cancelled_never_fires() {
 
 #[test]
 fn operations_beyond_the_limit_are_refused_until_one_has_fired_or_is_cancelled() {
-    let limits = Limits { max_triggered_ops: 2, ..Limits::DEFAULT };
+    let limits = Limits {
+        max_triggered_ops: 2,
+        ..Limits::DEFAULT
+    };
     let mut node = Wire::with_limits(1, MATCHING, limits).nodes.remove(0);
     let (one, two) = (node.counter(), node.counter());
     let operation = || Deferred::Increment(two, ONE);
@@ -186,7 +237,10 @@ fn operations_beyond_the_limit_are_refused_until_one_has_fired_or_is_cancelled()
     inc(&mut node, one, 1, 0);
     assert_eq!(trigger(&mut node, operation(), one, 2), Ok(()));
     node.interface.counter_free(two).unwrap();
-    assert_eq!(trigger(&mut node, Deferred::Increment(one, ONE), one, 3), Ok(()));
+    assert_eq!(
+        trigger(&mut node, Deferred::Increment(one, ONE), one, 3),
+        Ok(())
+    );
 }
 
 #[test]
@@ -194,13 +248,19 @@ fn a_triggered_operation_is_checked_when_it_is_posted() {
     let mut node = node();
     let counter = node.counter();
     let bad = Box::new(put(Handle::INVALID, process(0), 0));
-    assert_eq!(trigger(&mut node, Deferred::Transfer(bad), counter, 1), Err(Error::ArgInvalid));
+    assert_eq!(
+        trigger(&mut node, Deferred::Transfer(bad), counter, 1),
+        Err(Error::ArgInvalid)
+    );
     let bad = Deferred::Increment(Handle::CT_NONE, ONE);
     assert_eq!(trigger(&mut node, bad, counter, 1), Err(Error::ArgInvalid));
     let bad = Deferred::Unlink(Handle::INVALID);
     assert_eq!(trigger(&mut node, bad, counter, 1), Err(Error::ArgInvalid));
     let good = Deferred::Increment(counter, ONE);
-    assert_eq!(trigger(&mut node, good, Handle::CT_NONE, 1), Err(Error::ArgInvalid));
+    assert_eq!(
+        trigger(&mut node, good, Handle::CT_NONE, 1),
+        Err(Error::ArgInvalid)
+    );
 }
 
 #[test]
@@ -216,22 +276,49 @@ fn an_operation_whose_objects_are_gone_is_dropped() {
     let other = node.counter();
     inc(&mut node, counter, 1, 0);
     assert!(node.host.sent.is_empty());
-    assert_eq!(node.count(other), (0, 0), "it has the slot of the one that is gone");
+    assert_eq!(
+        node.count(other),
+        (0, 0),
+        "it has the slot of the one that is gone"
+    );
 }
 
 #[test]
 fn a_triggered_append_is_linked_when_its_counter_says_so() {
     let mut node = node();
     let (portal, counter) = (node.portal(0), node.counter());
-    let spec = EntrySpec { match_bits: 9, ..entry(portal) };
+    let spec = EntrySpec {
+        match_bits: 9,
+        ..entry(portal)
+    };
     let handle = node
         .interface
         .trigger_append(spec, List::Priority, counter, 1, &mut node.host)
         .unwrap();
-    assert!(node.take(process(1), &Request { match_bits: 9, ..request(portal) }).fail.is_some());
+    assert!(
+        node.take(
+            process(1),
+            &Request {
+                match_bits: 9,
+                ..request(portal)
+            }
+        )
+        .fail
+        .is_some()
+    );
     inc(&mut node, counter, 1, 0);
     assert_eq!(node.kinds(), [EventKind::Link]);
-    assert_eq!(node.take(process(1), &Request { match_bits: 9, ..request(portal) }).fail, None);
+    assert_eq!(
+        node.take(
+            process(1),
+            &Request {
+                match_bits: 9,
+                ..request(portal)
+            }
+        )
+        .fail,
+        None
+    );
     trigger(&mut node, Deferred::Unlink(handle), counter, 2).unwrap();
     inc(&mut node, counter, 1, 0);
     assert_eq!(node.interface.unlink(handle), Err(Error::ArgInvalid));
@@ -245,19 +332,34 @@ fn a_triggered_list_entry_is_linked_too() {
         .trigger_append(entry(portal), List::Priority, counter, 1, &mut node.host)
         .unwrap();
     inc(&mut node, counter, 1, 0);
-    assert_eq!(node.take(process(1), &Request { interface: 0, ..request(portal) }).fail, None);
+    assert_eq!(
+        node.take(
+            process(1),
+            &Request {
+                interface: 0,
+                ..request(portal)
+            }
+        )
+        .fail,
+        None
+    );
 }
 
 #[test]
 fn an_append_that_is_cancelled_gives_its_entry_back() {
-    let limits = Limits { max_entries: 1, ..Limits::DEFAULT };
+    let limits = Limits {
+        max_entries: 1,
+        ..Limits::DEFAULT
+    };
     let mut node = Wire::with_limits(1, MATCHING, limits).nodes.remove(0);
     let (portal, counter) = (node.portal(0), node.counter());
     let appended = node
         .interface
         .trigger_append(entry(portal), List::Priority, counter, 1, &mut node.host)
         .unwrap();
-    let refused = node.interface.append(entry(portal), List::Priority, &mut node.host);
+    let refused = node
+        .interface
+        .append(entry(portal), List::Priority, &mut node.host);
     assert_eq!(refused, Err(Error::NoSpace));
     node.interface.cancel_triggered(counter).unwrap();
     assert_eq!(node.interface.unlink(appended), Err(Error::ArgInvalid));
@@ -282,13 +384,21 @@ fn cancelling_an_append_spares_the_entry_that_took_its_place() {
 
 #[test]
 fn an_append_beyond_the_limit_of_operations_holds_no_entry() {
-    let limits = Limits { max_triggered_ops: 1, max_entries: 2, ..Limits::DEFAULT };
+    let limits = Limits {
+        max_triggered_ops: 1,
+        max_entries: 2,
+        ..Limits::DEFAULT
+    };
     let mut node = Wire::with_limits(1, MATCHING, limits).nodes.remove(0);
     let (portal, counter) = (node.portal(0), node.counter());
     for wanted in [Ok(()), Err(Error::NoSpace), Err(Error::NoSpace)] {
-        let appended = node
-            .interface
-            .trigger_append(entry(portal), List::Priority, counter, 1, &mut node.host);
+        let appended = node.interface.trigger_append(
+            entry(portal),
+            List::Priority,
+            counter,
+            1,
+            &mut node.host,
+        );
         assert_eq!(appended.map(drop), wanted);
     }
     node.append(entry(portal), List::Priority);

@@ -59,7 +59,9 @@ impl Host<Ghost> for Recorder {
 
     fn room(&mut self, queue: u16) -> usize {
         let held = self.events.get(&queue).map_or(0, Vec::len);
-        self.capacity.get(&queue).map_or(usize::MAX, |capacity| capacity.saturating_sub(held))
+        self.capacity
+            .get(&queue)
+            .map_or(usize::MAX, |capacity| capacity.saturating_sub(held))
     }
 
     fn publish(&mut self, counter: u16, value: CountingEvent) {
@@ -76,7 +78,12 @@ impl Host<Ghost> for Recorder {
             return Err(Undeliverable);
         }
         let pieces = body.pieces.as_slice().to_vec();
-        self.sent.push_back(Sent { to, request: *request, operand: body.operand.copied(), pieces });
+        self.sent.push_back(Sent {
+            to,
+            request: *request,
+            operand: body.operand.copied(),
+            pieces,
+        });
         Ok(())
     }
 }
@@ -91,16 +98,29 @@ pub struct Node {
 
 impl Node {
     pub fn new(id: ProcessId, options: u32, limits: Limits) -> Self {
-        let config =
-            Config { options, limits, process: id, uid: UID, eager: EAGER, generation: 5 };
+        let config = Config {
+            options,
+            limits,
+            process: id,
+            uid: UID,
+            eager: EAGER,
+            generation: 5,
+        };
         let mut interface = Interface::new(config);
         let queue = interface.queue_alloc(64).unwrap();
-        Node { interface, host: Recorder::default(), queue, id }
+        Node {
+            interface,
+            host: Recorder::default(),
+            queue,
+            id,
+        }
     }
 
     /// A portal table entry that reports to the node's queue.
     pub fn portal(&mut self, options: u32) -> u32 {
-        self.interface.portal_alloc(options, self.queue, lintel_types::PT_ANY).unwrap()
+        self.interface
+            .portal_alloc(options, self.queue, lintel_types::PT_ANY)
+            .unwrap()
     }
 
     pub fn append(&mut self, spec: EntrySpec<Ghost>, list: List) -> Handle {
@@ -118,7 +138,10 @@ impl Node {
     /// 4096 bytes at 0x1000, events into the node's queue.
     pub fn descriptor(&mut self) -> Handle {
         let queue = self.queue;
-        self.bind(DescriptorSpec { queue, ..descriptor() })
+        self.bind(DescriptorSpec {
+            queue,
+            ..descriptor()
+        })
     }
 
     pub fn start(&mut self, transfer: &Transfer) -> Result<(), Error> {
@@ -127,7 +150,10 @@ impl Node {
 
     /// Takes the events of the node's queue.
     pub fn events(&mut self) -> Vec<Event> {
-        self.host.events.remove(&self.queue.index()).unwrap_or_default()
+        self.host
+            .events
+            .remove(&self.queue.index())
+            .unwrap_or_default()
     }
 
     /// Takes the events of the node's queue; tells their kinds.
@@ -144,7 +170,8 @@ impl Node {
 
     /// A request arrives that no interface of the rig has sent.
     pub fn on_request(&mut self, from: ProcessId, request: &Request) -> Landing<Ghost> {
-        self.interface.on_request(from, UID, request, &mut self.host)
+        self.interface
+            .on_request(from, UID, request, &mut self.host)
     }
 
     pub fn on_landed(&mut self, landed: Landed, fail: NiFail) {
@@ -154,13 +181,19 @@ impl Node {
     /// A request arrives and lands at once.
     pub fn take(&mut self, from: ProcessId, request: &Request) -> Outcome {
         match self.on_request(from, request) {
-            Landing::Refused(response) => {
-                Outcome { fail: response.map(|r| r.fail), response, pieces: Vec::new() }
-            }
+            Landing::Refused(response) => Outcome {
+                fail: response.map(|r| r.fail),
+                response,
+                pieces: Vec::new(),
+            },
             Landing::Accepted(pieces, landed) => {
                 let response = landed.response(NiFail::Ok);
                 self.on_landed(landed, NiFail::Ok);
-                Outcome { fail: None, response, pieces: pieces.as_slice().to_vec() }
+                Outcome {
+                    fail: None,
+                    response,
+                    pieces: pieces.as_slice().to_vec(),
+                }
             }
         }
     }
@@ -215,15 +248,21 @@ impl Wire {
     }
 
     pub fn with_limits(count: usize, options: u32, limits: Limits) -> Self {
-        let mut nodes: Vec<Node> =
-            (0..count).map(|index| Node::new(process(index), options, limits)).collect();
+        let mut nodes: Vec<Node> = (0..count)
+            .map(|index| Node::new(process(index), options, limits))
+            .collect();
         if options & options::NI_LOGICAL != 0 {
             let map: Vec<ProcessId> = (0..count).map(process).collect();
             for node in &mut nodes {
                 node.interface.set_map(&map).unwrap();
             }
         }
-        Wire { nodes, moved: Vec::new(), landing: NiFail::Ok, filling: NiFail::Ok }
+        Wire {
+            nodes,
+            moved: Vec::new(),
+            landing: NiFail::Ok,
+            filling: NiFail::Ok,
+        }
     }
 
     pub fn node(&mut self, index: usize) -> &mut Node {
@@ -232,8 +271,14 @@ impl Wire {
 
     /// Carries everything that is on its way to its end.
     pub fn deliver(&mut self) {
-        while let Some(from) = self.nodes.iter().position(|node| !node.host.sent.is_empty()) {
-            let Some(sent) = self.nodes[from].host.sent.pop_front() else { return };
+        while let Some(from) = self
+            .nodes
+            .iter()
+            .position(|node| !node.host.sent.is_empty())
+        {
+            let Some(sent) = self.nodes[from].host.sent.pop_front() else {
+                return;
+            };
             self.carry(from, sent);
         }
     }
@@ -246,7 +291,11 @@ impl Wire {
             Landing::Refused(response) => response,
             Landing::Accepted(pieces, landed) => {
                 let target = pieces.as_slice().to_vec();
-                self.moved.push(Moved { request: sent.request, source: sent.pieces, target });
+                self.moved.push(Moved {
+                    request: sent.request,
+                    source: sent.pieces,
+                    target,
+                });
                 let response = landed.response(self.landing);
                 let fail = self.landing;
                 self.nodes[to].on_landed(landed, fail);
@@ -290,7 +339,10 @@ pub fn entry(portal: u32) -> EntrySpec<Ghost> {
 
 /// An entry of a logical interface: any rank's messages.
 pub fn entry_for_rank(portal: u32, rank: u32) -> EntrySpec<Ghost> {
-    EntrySpec { source: ProcessId::from_rank(rank), ..entry(portal) }
+    EntrySpec {
+        source: ProcessId::from_rank(rank),
+        ..entry(portal)
+    }
 }
 
 /// A run of bytes at [`BASE`].
@@ -322,12 +374,22 @@ pub fn put(source: Handle, target: ProcessId, portal: u32) -> Transfer {
 
 /// A get of 8 bytes with bits 7 to the start of `sink`.
 pub fn get(sink: Handle, target: ProcessId, portal: u32) -> Transfer {
-    Transfer { verb: Verb::Get, sink, source: Handle::INVALID, ..put(sink, target, portal) }
+    Transfer {
+        verb: Verb::Get,
+        sink,
+        source: Handle::INVALID,
+        ..put(sink, target, portal)
+    }
 }
 
 /// `PTL_SUM` of one 64-bit integer with bits 7.
 pub fn atomic(source: Handle, target: ProcessId, portal: u32) -> Transfer {
-    Transfer { verb: Verb::Atomic, operation: 2, datatype: 7, ..put(source, target, portal) }
+    Transfer {
+        verb: Verb::Atomic,
+        operation: 2,
+        datatype: 7,
+        ..put(source, target, portal)
+    }
 }
 
 /// A put of 8 bytes with bits 7 as it arrives; its token is 1.
