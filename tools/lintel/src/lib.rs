@@ -16,7 +16,7 @@
 #![deny(unsafe_code)]
 
 // The symbols that `portals` declares.
-extern crate portals4_c as _;
+extern crate portals as _;
 
 pub mod cli;
 mod error;

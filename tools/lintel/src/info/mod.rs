@@ -12,7 +12,6 @@ use crate::machine::{self, Machine};
 use crate::portals::{Interface, Limits};
 
 pub use copy::{NAME as PROBE, Probe, probe_from_child};
-pub use variables::{VARIABLES, Variable};
 
 /// What `lintel info` may be told.
 #[derive(Debug, clap::Args)]
@@ -171,11 +170,16 @@ fn variables_text(variables: &Vec<variables::Current>) -> String {
     let mut out = String::from("environment variables\n");
     for variable in variables {
         let value = match &variable.value {
-            Some(value) => format!("set to \"{value}\""),
-            None => format!("not set; {}", variable.default),
+            Some(value) => format!("\"{value}\""),
+            None => "not set".into(),
         };
-        pair(&mut out, variable.name, &value);
-        pair(&mut out, "", variable.meaning);
+        pair(&mut out, variable.name, variable.meaning);
+        let (default, values) = (variable.default, variable.values);
+        pair(
+            &mut out,
+            "",
+            &format!("{value}; default {default}; takes {values}"),
+        );
         if !variable.effective {
             pair(&mut out, "", "not yet effective in this version");
         }

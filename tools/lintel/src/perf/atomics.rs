@@ -35,11 +35,16 @@ pub fn run(session: &mut Session) -> Result<()> {
     session.team.meet()
 }
 
+/// An atomic call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Call {
+pub enum Call {
+    /// `PtlAtomic`
     Atomic,
+    /// `PtlFetchAtomic`
     Fetch,
+    /// `PtlSwap`
     Swap,
+    /// `PtlSwap`, if equal
     CompareSwap,
 }
 
@@ -52,7 +57,8 @@ impl Call {
     }
 }
 
-struct Atomic<'a>(&'a Station, Call);
+/// One call on one word, by rank 0 or there and back.
+pub struct Atomic<'a>(pub &'a Station, pub Call);
 
 impl Atomic<'_> {
     fn issue(&self) -> Result<()> {

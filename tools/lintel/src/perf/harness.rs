@@ -150,8 +150,10 @@ fn run(team: &Team, block: Block, pattern: &mut dyn Pattern) -> Result<Vec<f64>>
         } else {
             pattern.follow(block.repeats)?;
         }
+        // Off the watch. A side that only counts what arrives never lags by more
+        // than a batch, so its queue can be sized.
+        team.meet()?;
     }
-    team.meet()?;
     Ok(samples)
 }
 

@@ -21,6 +21,7 @@ mod options;
 mod overlap;
 mod pingpong;
 pub mod session;
+mod small;
 mod station;
 mod stream;
 
@@ -36,7 +37,7 @@ use crate::error::{During, Error, Result};
 use crate::limits;
 use crate::machine::{self, Machine};
 use crate::raw::Ticket;
-use crate::report::Report;
+use crate::report::{Report, targets};
 use crate::team::Team;
 use session::Session;
 
@@ -47,6 +48,7 @@ pub const MEMBER: &str = "perf-member";
 pub fn describe(benchmark: &str) -> &str {
     match benchmark {
         "limits" => "limits: what the machine itself can do",
+        "small" => "small: 8 B in turns; a put is half a round trip, the others from call to reply",
         "put" => "put: ping-pong over persistent descriptors, half a round trip",
         "get" => "get: from the call to the reply, target polling",
         "bidirectional" => "bidirectional: both put at once, until own send and the other's put",
@@ -133,6 +135,10 @@ fn rank(mut client: Client, options: Options) -> Result<()> {
             options: serde_json::to_value(&options).expect("options are plain data"),
             machine: Machine::here(cores),
             environment: environment(),
+            targets: match options.benchmarks.contains(&Benchmark::Targets) {
+                true => targets::judge(&rows),
+                false => Vec::new(),
+            },
             rows,
         };
         deliver(&report, &options)?;
@@ -144,8 +150,9 @@ fn rank(mut client: Client, options: Options) -> Result<()> {
 
 fn one(session: &mut Session, benchmark: Benchmark) -> Result<()> {
     match benchmark {
-        Benchmark::All | Benchmark::Every => Ok(()),
+        Benchmark::All | Benchmark::Every | Benchmark::Targets => Ok(()),
         Benchmark::Limits => limits::run(session),
+        Benchmark::Small => small::run(session),
         Benchmark::Put => pingpong::put(session),
         Benchmark::Get => pingpong::get(session),
         Benchmark::Bidirectional => pingpong::bidirectional(session),

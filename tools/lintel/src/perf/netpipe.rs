@@ -33,7 +33,7 @@ fn form_at_all_sizes(session: &mut Session, form: Form) -> Result<()> {
     let room = options.largest() + options.perturbation + furthest;
     let mut setup = counting(room, form.stage());
     setup.arrive = session.options.wait;
-    setup.depth = 1024;
+    setup.depth = 8192;
     let station = Station::new(session, setup)?;
     for &offset in &offsets {
         for &bytes in &sizes {
@@ -139,11 +139,11 @@ fn schedule(largest: u64, around: u64) -> Vec<u64> {
     sizes
 }
 
-/// There are hundreds of points, so each gets a tenth of the time.
+/// There are hundreds of points, so each gets a twentieth of the time.
 fn brief(plan: Plan) -> Plan {
     Plan {
         rounds: plan.rounds.min(3),
-        time: plan.time / 10,
+        time: plan.time / 20,
     }
 }
 

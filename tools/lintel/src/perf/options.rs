@@ -15,6 +15,8 @@ pub enum Benchmark {
     All,
     /// Every benchmark below
     Every,
+    /// What the project's performance targets need, with a verdict on each
+    Targets,
     /// What the machine itself can do, without Portals
     Limits,
     /// Ping-pong of puts over persistent descriptors, half a round trip
@@ -27,6 +29,8 @@ pub enum Benchmark {
     Bandwidth,
     /// Streams of 8 B puts
     Rate,
+    /// 8 B: put by every way to wait, get, fetch-atomic, in turns
+    Small,
     /// Atomic, fetch-atomic, swap and conditional swap of 8 B
     Atomics,
     /// Many sizes, each a little less and a little more; offsets; streaming
@@ -170,6 +174,7 @@ impl Options {
             match benchmark {
                 Benchmark::All => all.extend(FIRST_LOOK),
                 Benchmark::Every => all.extend(EVERY),
+                Benchmark::Targets => all.extend(FOR_TARGETS),
                 one => all.push(one),
             }
         }
@@ -185,8 +190,23 @@ const FIRST_LOOK: [Benchmark; 5] = [
     Benchmark::Atomics,
 ];
 
-const EVERY: [Benchmark; 15] = [
+const FOR_TARGETS: [Benchmark; 11] = [
+    Benchmark::Small,
+    Benchmark::Put,
+    Benchmark::Bandwidth,
+    Benchmark::Rate,
+    Benchmark::Gups,
+    Benchmark::Depth,
+    Benchmark::Overlap,
+    Benchmark::Delay,
+    Benchmark::Memory,
+    Benchmark::Startup,
+    Benchmark::Idle,
+];
+
+const EVERY: [Benchmark; 16] = [
     Benchmark::Limits,
+    Benchmark::Small,
     Benchmark::Put,
     Benchmark::Get,
     Benchmark::Bidirectional,

@@ -8,7 +8,7 @@
 //!     Rc<Ni>        Queue  Counter  Table    Md    Entry     (freed on drop)
 //! ```
 //!
-//! To run against another `libportals.so.4`, drop the `portals4_c` line in `lib.rs`
+//! To run against another `libportals.so.4`, drop the `extern crate portals` line in `lib.rs`
 //! and link with `-lportals`: nothing else knows where the symbols come from.
 
 #![allow(unsafe_code)]

@@ -1,12 +1,12 @@
 //! Rows as comma-separated values, one header for all benchmarks.
 
-use std::collections::BTreeSet;
+use indexmap::IndexSet;
 
 use super::Row;
 
 /// A header and one line a row; a figure that a row doesn't have stays empty.
 pub fn lines(rows: &[Row]) -> Vec<u8> {
-    let figures: BTreeSet<&String> = rows.iter().flat_map(|row| row.figures.keys()).collect();
+    let figures: IndexSet<&String> = rows.iter().flat_map(|row| row.figures.keys()).collect();
     let mut writer = csv::Writer::from_writer(Vec::new());
     let header = HEADER
         .into_iter()

@@ -2,12 +2,14 @@
 
 mod csv;
 mod table;
+pub mod targets;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
+use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{During, Error, Result};
@@ -34,6 +36,9 @@ pub struct Report {
     pub machine: Machine,
     /// `PTL_*` and `LINTEL_*` variables that were set.
     pub environment: BTreeMap<String, String>,
+    /// The project's targets beside it, when asked for.
+    #[serde(default)]
+    pub targets: Vec<targets::Verdict>,
     /// What was found.
     pub rows: Vec<Row>,
 }
@@ -59,7 +64,7 @@ pub struct Row {
     /// What the machine itself does in the same rounds.
     pub limit: Option<Limit>,
     /// Figures that only this benchmark has, by name with unit.
-    pub figures: BTreeMap<String, f64>,
+    pub figures: IndexMap<String, f64>,
 }
 
 /// A limit that was measured in turns with a row.
@@ -163,7 +168,12 @@ impl Report {
 
     /// The tables for people.
     pub fn tables(&self) -> String {
-        table::tables(self)
+        let mut text = table::tables(self);
+        if !self.targets.is_empty() {
+            text.push('\n');
+            text.push_str(&targets::table(&self.targets));
+        }
+        text
     }
 }
 

@@ -1,7 +1,8 @@
 //! Rows as tables for people: one table a benchmark, only columns that say something.
 
-use std::collections::BTreeSet;
 use std::fmt::Write;
+
+use indexmap::IndexSet;
 
 use super::{Report, Row};
 
@@ -82,9 +83,9 @@ fn columns(rows: &[Row]) -> Vec<Column> {
     all.push(right("min µs", |row| time(row.times.map(|t| t.min_us))));
     all.push(right("mean µs", |row| time(row.times.map(|t| t.mean_us))));
     all.push(right("p99 µs", |row| time(row.times.map(|t| t.p99_us))));
-    all.push(right("GB/s", |row| fixed(row.gb_per_s, 2)));
+    all.push(right("GB/s", |row| figure(row.gb_per_s)));
     all.push(right("M msg/s", |row| fixed(row.million_per_s, 2)));
-    let names: BTreeSet<String> = rows
+    let names: IndexSet<String> = rows
         .iter()
         .flat_map(|r| r.figures.keys().cloned())
         .collect();

@@ -1,0 +1,261 @@
+//! The project's performance targets over shared memory, held against a report.
+
+use std::fmt::Write;
+
+use serde::{Deserialize, Serialize};
+
+use super::Row;
+
+/// A target and what a run reached.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// What is asked for.
+    pub measure: String,
+    /// The bound, with its unit.
+    pub target: String,
+    /// What was measured; `None` when the run didn't.
+    pub reached: Option<f64>,
+    /// Whether it is within the bound.
+    pub met: bool,
+}
+
+/// Judges every target by `rows`.
+pub fn judge(rows: &[Row]) -> Vec<Verdict> {
+    TARGETS.iter().map(|target| target.judge(rows)).collect()
+}
+
+/// The verdicts for people.
+pub fn table(verdicts: &[Verdict]) -> String {
+    let mut out = String::from("targets\n");
+    for verdict in verdicts {
+        let reached = match verdict.reached {
+            Some(value) => format!("{value:.3}"),
+            None => "–".into(),
+        };
+        let met = match (verdict.reached, verdict.met) {
+            (None, _) => "not measured",
+            (_, true) => "met",
+            (_, false) => "missed",
+        };
+        let (measure, target) = (&verdict.measure, &verdict.target);
+        let _ = writeln!(out, "  {measure:<58} {target:>12} {reached:>10}  {met}");
+    }
+    out
+}
+
+struct Target {
+    measure: &'static str,
+    bound: Bound,
+    unit: &'static str,
+    value: fn(&[Row]) -> Option<f64>,
+}
+
+#[derive(Clone, Copy)]
+enum Bound {
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+impl Target {
+    fn judge(&self, rows: &[Row]) -> Verdict {
+        let reached = (self.value)(rows).filter(|value| value.is_finite());
+        let (sign, bound) = match self.bound {
+            Bound::AtMost(bound) => ('≤', bound),
+            Bound::AtLeast(bound) => ('≥', bound),
+        };
+        Verdict {
+            measure: self.measure.into(),
+            target: format!("{sign} {bound} {}", self.unit).trim_end().into(),
+            reached,
+            met: reached.is_some_and(|value| match self.bound {
+                Bound::AtMost(bound) => value <= bound,
+                Bound::AtLeast(bound) => value >= bound,
+            }),
+        }
+    }
+}
+
+const fn at_most(
+    measure: &'static str,
+    bound: f64,
+    unit: &'static str,
+    value: fn(&[Row]) -> Option<f64>,
+) -> Target {
+    let bound = Bound::AtMost(bound);
+    Target {
+        measure,
+        bound,
+        unit,
+        value,
+    }
+}
+
+const fn at_least(
+    measure: &'static str,
+    bound: f64,
+    unit: &'static str,
+    value: fn(&[Row]) -> Option<f64>,
+) -> Target {
+    let bound = Bound::AtLeast(bound);
+    Target {
+        measure,
+        bound,
+        unit,
+        value,
+    }
+}
+
+const TARGETS: &[Target] = &[
+    at_most(
+        "8 B put, event-driven, to the one-line limit",
+        2.0,
+        "×",
+        |rows| ratio(find(rows, "small", "put, PtlEQGet", 8)?),
+    ),
+    at_most("8 B put, PtlCTWait and PtlEQGet apart", 15.0, "%", |rows| {
+        let ratio = figure(find(rows, "small", "put, PtlCTWait", 8)?, "× put")?;
+        Some((ratio - 1.0).abs() * 100.0)
+    }),
+    at_least(
+        "8 B puts streaming, counted at the target",
+        20.0,
+        "M/s",
+        |rows| find(rows, "rate", "counted at the target", 8)?.million_per_s,
+    ),
+    at_most("4 KiB put", 0.6, "µs", |rows| {
+        let put = |row: &&Row| row.benchmark == "put" && row.bytes == 4096;
+        rows.iter().find(put)?.median_us()
+    }),
+    at_least(
+        "put bandwidth, 64 KiB up, worst, of a bare copy",
+        95.0,
+        "%",
+        |rows| worst_share_of_copy(rows, "put"),
+    ),
+    at_least(
+        "get bandwidth, 64 KiB up, worst, of a bare copy",
+        95.0,
+        "%",
+        |rows| worst_share_of_copy(rows, "get"),
+    ),
+    at_most("8 B get, target polling, to a put", 2.2, "×", |rows| {
+        figure(find(rows, "small", "get", 8)?, "× put")
+    }),
+    at_most(
+        "8 B fetch-atomic, target polling, to a put",
+        2.2,
+        "×",
+        |rows| figure(find(rows, "small", "fetch-atomic", 8)?, "× put"),
+    ),
+    at_most("8 B put, target computing, delivered", 10.0, "µs", |rows| {
+        figure(find(rows, "delay", "put", 8)?, "delivered median µs")
+    }),
+    at_most(
+        "8 B put, target computing, acknowledged",
+        10.0,
+        "µs",
+        |rows| find(rows, "delay", "put", 8)?.median_us(),
+    ),
+    at_most("8 B get, target computing", 10.0, "µs", |rows| {
+        find(rows, "delay", "get", 8)?.median_us()
+    }),
+    at_most("8 B fetch-atomic, target computing", 10.0, "µs", |rows| {
+        find(rows, "delay", "fetch-atomic", 8)?.median_us()
+    }),
+    at_least(
+        "overlap, 64 KiB and 4 MiB, either side, worst",
+        95.0,
+        "%",
+        |rows| least(rows, "overlap", |row| figure(row, "overlap %")),
+    ),
+    at_most(
+        "latency behind 10,000 exact entries, to one",
+        1.3,
+        "×",
+        |rows| figure(at_depth(rows, "exact entries")?, "× depth 1"),
+    ),
+    at_most(
+        "10,000 entries, 1,000 wildcards, to their naive walk",
+        2.0,
+        "×",
+        |rows| {
+            let row = at_depth(rows, "one in ten a wildcard")?;
+            Some(figure(row, "added µs")? / figure(row, "naive walk of the wildcards µs")?)
+        },
+    ),
+    at_least("RandomAccess, two processes", 0.05, "GUPS", |rows| {
+        least(rows, "gups", |row| figure(row, "GUPS"))
+    }),
+    at_most("memory of an interface", 8192.0, "KiB", |rows| {
+        least(rows, "memory", |row| figure(row, "interface KiB"))
+    }),
+    at_most("memory of each further peer", 64.0, "KiB", |rows| {
+        least(rows, "memory", |row| figure(row, "each further peer KiB"))
+    }),
+    at_most(
+        "PtlNIInit to the first message, cold",
+        5000.0,
+        "µs",
+        |rows| least(rows, "startup", Row::median_us),
+    ),
+    at_most("idle process, interface open", 0.05, "%", |rows| {
+        least(rows, "idle", |row| figure(row, "processor %"))
+    }),
+];
+
+fn find<'a>(rows: &'a [Row], benchmark: &str, variant: &str, bytes: u64) -> Option<&'a Row> {
+    rows.iter()
+        .find(|row| row.benchmark == benchmark && row.variant == variant && row.bytes == bytes)
+}
+
+fn at_depth<'a>(rows: &'a [Row], variant: &str) -> Option<&'a Row> {
+    rows.iter().find(|row| {
+        row.benchmark == "depth"
+            && row.variant == variant
+            && figure(row, "entries ahead") == Some(10_000.0)
+    })
+}
+
+fn worst_share_of_copy(rows: &[Row], variant: &str) -> Option<f64> {
+    least(rows, "bandwidth", |row| {
+        let counts = row.variant == variant && row.bytes >= 64 << 10;
+        let limit = row
+            .limit
+            .as_ref()
+            .filter(|l| counts && l.name.contains("copy"))?;
+        Some(100.0 / limit.ratio)
+    })
+}
+
+fn least(rows: &[Row], benchmark: &str, value: impl Fn(&Row) -> Option<f64>) -> Option<f64> {
+    rows.iter()
+        .filter(|row| row.benchmark == benchmark)
+        .filter_map(value)
+        .reduce(f64::min)
+}
+
+fn figure(row: &Row, name: &str) -> Option<f64> {
+    row.figures.get(name).copied()
+}
+
+fn ratio(row: &Row) -> Option<f64> {
+    row.limit.as_ref().map(|limit| limit.ratio)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_without_its_row_is_not_met() {
+        assert!(judge(&[]).iter().all(|v| !v.met && v.reached.is_none()));
+    }
+
+    #[test]
+    fn a_rate_above_its_bound_is_met() {
+        let mut row = Row::new("rate", "counted at the target", 8);
+        row.million_per_s = Some(21.0);
+        let met = judge(&[row]).into_iter().filter(|v| v.met).count();
+        assert_eq!(met, 1);
+    }
+}
