@@ -1,4 +1,4 @@
-//! `libportals.so.4`: the functions of `include/portals4.h`.
+//! `libportals.so.4`: the functions of `include/portals4.h` and `portals4_ext.h`.
 //!
 //! Every entry reads check, convert, call, map. Outputs are written on success
 //! only. What the functions do is told in the header; what the arguments become
@@ -14,6 +14,7 @@ mod entries;
 mod events;
 mod interfaces;
 mod moves;
+mod names;
 mod triggered;
 mod types;
 
@@ -21,5 +22,6 @@ pub use entries::*;
 pub use events::*;
 pub use interfaces::*;
 pub use moves::*;
+pub use names::*;
 pub use triggered::*;
 pub use types::*;
