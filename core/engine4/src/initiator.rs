@@ -83,7 +83,7 @@ impl<S: Span> Interface<S> {
     /// or index that can't be, an acknowledgement that has nowhere to go, an
     /// operation that its datatype doesn't have; `NoSpace` while 65,535
     /// operations are under way.
-    #[inline]
+    #[inline(always)]
     pub fn start<H: Host<S>>(&mut self, transfer: &Transfer, host: &mut H) -> Result<()> {
         let plan = self.check(transfer)?;
         self.launch(transfer, plan, host)?;
@@ -103,7 +103,7 @@ impl<S: Span> Interface<S> {
             .map(|(_, operation)| operation.target)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn check(&self, transfer: &Transfer) -> Result<Plan> {
         let limits = &self.config.limits;
         let reads = transfer.verb != Verb::Get;
@@ -134,7 +134,7 @@ impl<S: Span> Interface<S> {
     }
 
     /// The process behind a target; on a logical interface by the map.
-    #[inline]
+    #[inline(always)]
     fn route(&self, target: ProcessId) -> Result<ProcessId> {
         if self.logical() {
             return self
@@ -149,7 +149,7 @@ impl<S: Span> Interface<S> {
         Ok(target)
     }
 
-    #[inline]
+    #[inline(always)]
     fn within(&self, descriptor: Handle, offset: u64, length: u64) -> Result<u16> {
         let index = self.descriptor(descriptor)?;
         let end = offset.checked_add(length).ok_or(Error::ArgInvalid)?;
@@ -160,7 +160,7 @@ impl<S: Span> Interface<S> {
     }
 
     /// An acknowledgement needs a queue or counter to go to (section 3.15.1).
-    #[inline]
+    #[inline(always)]
     fn check_ack(&self, source: Option<u16>, ack: AckRequest) -> Result<()> {
         let Some(descriptor) = source.and_then(|index| self.descriptors.at(index)) else {
             return Ok(());
@@ -197,7 +197,7 @@ impl<S: Span> Interface<S> {
     }
 
     /// Sends a checked operation; `NoSpace` leaves no trace.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn launch<H: Host<S>>(
         &mut self,
         transfer: &Transfer,
@@ -239,7 +239,7 @@ impl<S: Span> Interface<S> {
         let operand = (transfer.verb == Verb::Swap).then_some(&transfer.operand);
         let sent = host.send(plan.target, &request, Body { operand, pieces });
         match (sent, plan.source) {
-            (Err(Undeliverable), _) if answered => self.on_undeliverable(token, host),
+            (Err(Undeliverable), _) if answered => self.end_unsent(token, host),
             (Err(Undeliverable), Some(source)) => {
                 self.tell_sent(source, transfer, NiFail::Undeliverable, host);
             }
@@ -328,24 +328,10 @@ impl<S: Span> Interface<S> {
 
     /// An operation's target can't be reached any more.
     pub fn on_undeliverable<H: Host<S>>(&mut self, token: u32, host: &mut H) {
-        let Some(index) = self.operation(token) else {
-            return;
-        };
-        let Some(operation) = self.operations.at(index) else {
-            return;
-        };
-        let response = Response {
-            reply: operation.sink.is_some(),
-            interface: self.number,
-            placed: true,
-            silent: false,
-            token,
-            mlength: 0,
-            offset: 0,
-            list: lintel_types::List::Priority,
-            fail: NiFail::Undeliverable,
-        };
-        self.finish(index, &response, host);
+        if let Some(index) = self.operation(token) {
+            self.end_undelivered(index, host);
+            self.settle(host);
+        }
     }
 
     /// Everything under way to `target` has failed.
@@ -356,12 +342,48 @@ impl<S: Span> Interface<S> {
             .filter_map(|(index, operation)| (operation.target == target).then_some(index))
             .collect();
         for index in lost {
-            let generation = self.operations.generation(index).unwrap_or_default();
-            self.on_undeliverable(index as u32 | (generation as u32 + 1) << 16, host);
+            self.end_undelivered(index, host);
         }
+        self.settle(host);
+    }
+
+    /// The request of an operation never left, so its source wasn't told of yet.
+    #[cold]
+    fn end_unsent<H: Host<S>>(&mut self, token: u32, host: &mut H) {
+        let Some(index) = self.operation(token) else {
+            return;
+        };
+        if let Some(operation) = self.operations.at_mut(index) {
+            operation.sending = true;
+        }
+        self.end_undelivered(index, host);
+    }
+
+    /// Doesn't settle: a released operation may end here too, at any depth of a chain.
+    fn end_undelivered<H: Host<S>>(&mut self, index: u16, host: &mut H) {
+        let Some(operation) = self.operations.at(index) else {
+            return;
+        };
+        let response = Response {
+            reply: operation.sink.is_some(),
+            interface: self.number,
+            placed: true,
+            silent: false,
+            token: 0,
+            mlength: 0,
+            offset: 0,
+            list: lintel_types::List::Priority,
+            fail: NiFail::Undeliverable,
+        };
+        self.end(index, &response, host);
     }
 
     fn finish<H: Host<S>>(&mut self, index: u16, response: &Response, host: &mut H) {
+        self.end(index, response, host);
+        self.settle(host);
+    }
+
+    fn end<H: Host<S>>(&mut self, index: u16, response: &Response, host: &mut H) {
         let Some(operation) = self.operations.remove(index) else {
             return;
         };
@@ -385,10 +407,9 @@ impl<S: Span> Interface<S> {
             }
             _ => {}
         }
-        self.settle(host);
     }
 
-    #[inline]
+    #[inline(always)]
     fn tell_sent<H: Host<S>>(
         &mut self,
         source: u16,
@@ -494,12 +515,14 @@ impl<S: Span> Interface<S> {
         };
         let (options, queue, counter) = (descriptor.options, descriptor.queue, descriptor.counter);
         let fail = response.fail;
+        // A target says how many bytes it moved; more than asked for is a lie.
+        let mlength = response.mlength.min(operation.length);
         let quiet = fail == NiFail::Ok && options & options::MD_EVENT_SUCCESS_DISABLE != 0;
         if let (Some(queue), true, false) = (queue, full, quiet) {
             let mut event = Event::new(kind);
             event.user_ptr = operation.user_ptr;
             event.rlength = operation.length;
-            event.mlength = response.mlength;
+            event.mlength = mlength;
             event.remote_offset = response.offset;
             event.list = response.list;
             event.ni_fail = fail;
@@ -508,7 +531,7 @@ impl<S: Span> Interface<S> {
         if let (Some(counter), true) = (counter, options & count != 0) {
             let by_bytes = options & options::MD_EVENT_CT_BYTES != 0
                 && operation.ack != AckRequest::OperationCompleted;
-            self.count(counter, fail, by_bytes.then_some(response.mlength), host);
+            self.count(counter, fail, by_bytes.then_some(mlength), host);
         }
     }
 

@@ -49,6 +49,7 @@ use lintel_wire::{OPERAND_BYTES, Request};
 /// Where the engine's effects go.
 pub trait Host<S> {
     /// Puts an event into a queue.
+    #[inline(always)]
     fn post(&mut self, queue: u16, event: &Event);
     /// How many events a queue can take without losing one.
     fn room(&mut self, queue: u16) -> usize;
@@ -130,9 +131,13 @@ impl<S: Span> Interface<S> {
     /// A fresh interface.
     pub fn new(config: Config) -> Self {
         let portals = (0..=config.limits.max_pt_index).map(|_| None).collect();
+        let generation = config.generation % Handle::GENERATIONS;
         Interface {
             number: number(config.options),
-            config,
+            config: Config {
+                generation,
+                ..config
+            },
             map: Vec::new(),
             rank: ProcessId::RANK_ANY,
             portals,
@@ -278,9 +283,13 @@ impl<S: Span> Interface<S> {
     }
 
     /// The slot generation that a handle claims; see [`Config::generation`].
-    #[inline]
+    #[inline(always)]
     fn generation(&self, handle: Handle) -> u16 {
         let (given, first) = (handle.generation(), self.config.generation);
+        if given >= Handle::GENERATIONS {
+            // The reserved handles' generation is no slot's.
+            return given;
+        }
         if given >= first {
             given - first
         } else {
@@ -293,7 +302,7 @@ impl<S: Span> Interface<S> {
         self.live(&self.queues, handle, Kind::EventQueue)
     }
 
-    #[inline]
+    #[inline(always)]
     fn live<T>(&self, slab: &Slab<T>, handle: Handle, kind: Kind) -> Result<u16> {
         let mine = handle.is(kind) && handle.interface() == self.number;
         match slab.get(handle.index(), self.generation(handle)) {

@@ -111,6 +111,16 @@ impl<S: Span> Entry<S> {
             && self.spec.buffer.length().saturating_sub(self.local_offset) < self.spec.min_free
     }
 
+    /// Events that a message to this entry may cause: its own, and that of an
+    /// entry that unlinks.
+    #[inline]
+    pub(crate) fn most_events(&self) -> u32 {
+        let once = self.spec.options & options::ME_USE_ONCE != 0;
+        let unlinks = once || (self.locally_managed() && self.spec.min_free > 0);
+        let told = self.spec.options & options::ME_EVENT_UNLINK_DISABLE == 0;
+        1 + u32::from(unlinks && told)
+    }
+
     fn claimant(&self) -> Claimant {
         Claimant {
             user_ptr: self.spec.user_ptr,
@@ -334,7 +344,7 @@ impl<S: Span> Interface<S> {
                     .map_or(0, |header| header.request.length);
                 entry.local_offset = entry.local_offset.saturating_add(rlength);
             }
-            let (claimant, exhausted) = (entry.claimant(), entry.exhausted());
+            let (claimant, exhausted) = (entry.claimant(), advances && entry.exhausted());
             self.claim_unexpected(slot, claimant, host);
             if once || exhausted {
                 return true;
@@ -538,8 +548,12 @@ impl<S: Span> Interface<S> {
             .and_then(|portal| portal.queue);
         let once = spec.options & options::ME_USE_ONCE != 0;
         let mut seen = alloc::vec::Vec::new();
-        while let Some(slot) = self.search_next(spec, |slot| !seen.contains(&slot)) {
+        self.search_from(spec, |slot| {
             seen.push(slot);
+            once
+        });
+        let found = !seen.is_empty();
+        for slot in seen {
             let Some(header) = self.unexpected.at(slot) else {
                 break;
             };
@@ -554,11 +568,8 @@ impl<S: Span> Interface<S> {
                     self.count(counter, NiFail::Ok, bytes, host);
                 }
             }
-            if once {
-                break;
-            }
         }
-        !seen.is_empty()
+        found
     }
 
     fn search_delete<H: Host<S>>(
@@ -568,7 +579,7 @@ impl<S: Span> Interface<S> {
         host: &mut H,
     ) -> bool {
         let mut found = false;
-        while let Some(slot) = self.search_next(spec, |_| true) {
+        while let Some(slot) = self.search_from(spec, |_| true) {
             found = true;
             self.claim_unexpected(slot, claimant, host);
             if spec.options & options::ME_USE_ONCE != 0 {
@@ -578,7 +589,13 @@ impl<S: Span> Interface<S> {
         found
     }
 
-    fn search_next(&mut self, spec: &EntrySpec<S>, wanted: impl Fn(u16) -> bool) -> Option<u16> {
+    /// The first header that fits and that `ends` the search, which is shown each
+    /// header that fits.
+    fn search_from(
+        &mut self,
+        spec: &EntrySpec<S>,
+        mut ends: impl FnMut(u16) -> bool,
+    ) -> Option<u16> {
         let logical = self.logical();
         let (bits, ignore) = if self.matching() {
             (spec.match_bits, spec.ignore_bits)
@@ -596,11 +613,11 @@ impl<S: Span> Interface<S> {
                 || offset.saturating_add(request.length) <= spec.buffer.length()
         };
         let (found, walked) = portal.unexpected.find(bits, ignore, |slot| {
-            wanted(slot)
-                && self.unexpected.at(slot).is_some_and(|header| {
-                    let rank = header.request.rank;
-                    from_source(spec.source, logical, header.from, rank) && fits(&header.request)
-                })
+            let fitting = self.unexpected.at(slot).is_some_and(|header| {
+                let rank = header.request.rank;
+                from_source(spec.source, logical, header.from, rank) && fits(&header.request)
+            });
+            fitting && ends(slot)
         });
         self.work.walked += u64::from(walked);
         found

@@ -13,6 +13,8 @@ pub(crate) struct Portal {
     pub(crate) announce: bool,
     /// Messages that are landing.
     pub(crate) landing: u32,
+    /// Events that those may cause.
+    pub(crate) promised: u32,
     pub(crate) priority: MatchList,
     pub(crate) overflow: MatchList,
     pub(crate) unexpected: Posted,
@@ -55,6 +57,7 @@ impl<S: Span> Interface<S> {
             enabled: options & options::PT_ALLOC_DISABLED == 0,
             announce: false,
             landing: 0,
+            promised: 0,
             priority: MatchList::new(),
             overflow: MatchList::new(),
             unexpected: Posted::new(),
@@ -108,8 +111,15 @@ impl<S: Span> Interface<S> {
     /// Portal table entries with flow control that report to a queue: each has
     /// an event reserved there.
     pub fn flow_controlled_portals(&self, queue: u16) -> usize {
-        let reports = |portal: &&Portal| portal.flow_controlled() && portal.queue == Some(queue);
-        self.portals.iter().flatten().filter(reports).count()
+        self.portals_reporting_to(queue).count()
+    }
+
+    /// The portal table entries with flow control that report to a queue.
+    pub(crate) fn portals_reporting_to(&self, queue: u16) -> impl Iterator<Item = &Portal> {
+        self.portals
+            .iter()
+            .flatten()
+            .filter(move |portal| portal.flow_controlled() && portal.queue == Some(queue))
     }
 
     #[inline]

@@ -32,6 +32,8 @@ pub struct Landed {
     mlength: u64,
     offset: u64,
     start: u64,
+    /// Events that it may still cause.
+    promised: u32,
 }
 
 /// An entry longer than this can't be all memory of a process.
@@ -58,7 +60,7 @@ impl Landed {
     }
 
     /// The answer to the initiator, where one is awaited.
-    #[inline]
+    #[inline(always)]
     pub fn response(&self, fail: NiFail) -> Option<Response> {
         if self.request.token == 0 {
             return None;
@@ -73,6 +75,7 @@ impl Landed {
     }
 }
 
+#[inline(always)]
 fn answer(request: &Request, fail: NiFail) -> Response {
     Response {
         reply: matches!(request.verb, Verb::Get | Verb::FetchAtomic | Verb::Swap),
@@ -89,7 +92,7 @@ fn answer(request: &Request, fail: NiFail) -> Response {
 
 impl<S: Span> Interface<S> {
     /// A request has arrived.
-    #[inline]
+    #[inline(always)]
     pub fn on_request<H: Host<S>>(
         &mut self,
         from: ProcessId,
@@ -105,16 +108,18 @@ impl<S: Span> Interface<S> {
     }
 
     /// A request's bytes have been moved, or couldn't be.
-    #[inline]
+    #[inline(always)]
     pub fn on_landed<H: Host<S>>(&mut self, landed: Landed, fail: NiFail, host: &mut H) {
         let Some(entry) = self.entries.at_mut(landed.entry) else {
             return;
         };
         entry.landing -= 1;
         let (options, user_ptr, counter) = (entry.spec.options, entry.spec.user_ptr, entry.counter);
+        let linked = entry.linked;
         let queue = match self.portal_mut(landed.request.portal as u32) {
             Ok(portal) => {
                 portal.landing -= 1;
+                portal.promised -= landed.promised;
                 portal.queue
             }
             Err(_) => None,
@@ -131,7 +136,8 @@ impl<S: Span> Interface<S> {
             let bytes = (options & options::ME_EVENT_CT_BYTES != 0).then_some(landed.mlength);
             self.count(counter, fail, bytes, host);
         }
-        if landed.unlinked || landed.unexpected.is_some() {
+        // Also where a later message has unlinked the entry and landed earlier.
+        if !linked || landed.unexpected.is_some() {
             self.finish_landing(&landed, fail, host);
         }
         self.announce_disabled(landed.request.portal, host);
@@ -140,7 +146,7 @@ impl<S: Span> Interface<S> {
 
     /// Finds the entry and checks who may do what; the order of the checks is
     /// the specification's.
-    #[inline]
+    #[inline(always)]
     fn accept<H: Host<S>>(
         &mut self,
         from: ProcessId,
@@ -162,13 +168,13 @@ impl<S: Span> Interface<S> {
         if list == List::Overflow && !self.unexpected_has_room(index, request) {
             return Err(self.run_out(request.portal, flow_controlled, host));
         }
-        if flow_controlled && !self.queue_has_room(request.portal, host) {
+        if flow_controlled && !self.queue_has_room(index, host) {
             return Err(self.run_out(request.portal, flow_controlled, host));
         }
         Ok(index)
     }
 
-    #[inline]
+    #[inline(always)]
     fn find_entry(&mut self, from: ProcessId, request: &Request) -> Option<(u16, List)> {
         let logical = self.logical();
         let bits = if self.matching() {
@@ -193,7 +199,7 @@ impl<S: Span> Interface<S> {
     }
 
     /// Section 3.12: first the user, then the operation.
-    #[inline]
+    #[inline(always)]
     fn permit(&mut self, index: u16, uid: u32, request: &Request) -> Result<(), NiFail> {
         let Some(entry) = self.entries.at(index) else {
             return Err(NiFail::Dropped);
@@ -221,14 +227,21 @@ impl<S: Span> Interface<S> {
         })
     }
 
-    /// A message may cause an event of its own and that of an unlinked entry.
-    fn queue_has_room<H: Host<S>>(&self, portal: u16, host: &mut H) -> bool {
-        match self.portal(portal as u32) {
-            Ok(portal) => portal
-                .queue
-                .is_none_or(|queue| host.room(queue) > self.flow_controlled_portals(queue)),
-            Err(_) => true,
-        }
+    /// Whether the events that a message to this entry may cause fit in beside
+    /// those of messages that are landing, with one to spare for each portal
+    /// table entry that may have to tell of its disabling.
+    fn queue_has_room<H: Host<S>>(&self, index: u16, host: &mut H) -> bool {
+        let Some(entry) = self.entries.at(index) else {
+            return true;
+        };
+        let Ok(Some(queue)) = self.portal(entry.spec.portal).map(|portal| portal.queue) else {
+            return true;
+        };
+        let promised: usize = self
+            .portals_reporting_to(queue)
+            .map(|portal| 1 + portal.promised as usize)
+            .sum();
+        host.room(queue) >= promised + entry.most_events() as usize
     }
 
     fn run_out<H: Host<S>>(&mut self, portal: u16, flow: bool, host: &mut H) -> NiFail {
@@ -247,7 +260,7 @@ impl<S: Span> Interface<S> {
         Landing::Refused((request.token != 0).then(|| answer(request, fail)))
     }
 
-    #[inline]
+    #[inline(always)]
     fn begin_landing(
         &mut self,
         index: u16,
@@ -265,13 +278,14 @@ impl<S: Span> Interface<S> {
         let pieces = entry.spec.buffer.pieces(offset, mlength);
         let start = match pieces.start() {
             // A message without bytes still tells where they would have gone.
-            0 => entry.spec.buffer.pieces(0, 1).start().wrapping_add(offset),
+            0 => entry.spec.buffer.pieces(offset, 1).start(),
             start => start,
         };
         if entry.locally_managed() {
             entry.local_offset += mlength;
         }
         entry.landing += 1;
+        let promised = entry.most_events();
         let spec = &entry.spec;
         let unlinked = spec.options & options::ME_USE_ONCE != 0 || entry.exhausted();
         let remembered =
@@ -291,6 +305,7 @@ impl<S: Span> Interface<S> {
             mlength,
             offset,
             start,
+            promised,
         };
         if unlinked {
             self.take_off_list(index);
@@ -300,6 +315,7 @@ impl<S: Span> Interface<S> {
         }
         if let Ok(portal) = self.portal_mut(request.portal as u32) {
             portal.landing += 1;
+            portal.promised += promised;
         }
         Landing::Accepted(pieces, landed)
     }
@@ -358,7 +374,7 @@ impl<S: Span> Interface<S> {
         self.free_if_spent(landed.entry, host);
     }
 
-    #[inline]
+    #[inline(always)]
     fn landed_event(&self, landed: &Landed, fail: NiFail, user_ptr: u64) -> Event {
         let request = &landed.request;
         Event {
@@ -391,7 +407,7 @@ impl<S: Span> Interface<S> {
 }
 
 /// An atomic touches whole elements only, and a conditional swap just one.
-#[inline]
+#[inline(always)]
 fn whole_elements(request: &Request, length: u64) -> u64 {
     if matches!(request.verb, Verb::Put | Verb::Get) {
         return length;

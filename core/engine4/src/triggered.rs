@@ -8,7 +8,7 @@ use crate::{EntrySpec, Host, Interface, Transfer};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use lintel_memory::Span;
-use lintel_types::{CountingEvent, Error, Handle, Kind, List, Result};
+use lintel_types::{CountingEvent, Error, Handle, List, Result};
 
 /// An operation that waits for a counter.
 pub enum Deferred<S> {
@@ -18,7 +18,8 @@ pub enum Deferred<S> {
     Increment(Handle, CountingEvent),
     /// PtlTriggeredCTSet
     Set(Handle, CountingEvent),
-    /// PtlTriggeredMEAppend; the entry holds its slot already.
+    /// PtlTriggeredMEAppend, by [`Interface::trigger_append`] alone; the entry holds
+    /// its slot already.
     Append(Handle, Box<EntrySpec<S>>, List),
     /// PtlTriggeredMEUnlink
     Unlink(Handle),
@@ -75,8 +76,19 @@ impl<S: Span> Interface<S> {
         threshold: u64,
         host: &mut H,
     ) -> Result<()> {
-        let index = self.counter(trigger)?;
+        self.counter(trigger)?;
         self.check_deferred(&operation)?;
+        self.wait_for(operation, trigger, threshold, host)
+    }
+
+    fn wait_for<H: Host<S>>(
+        &mut self,
+        operation: Deferred<S>,
+        trigger: Handle,
+        threshold: u64,
+        host: &mut H,
+    ) -> Result<()> {
+        let index = self.counter(trigger)?;
         if self.triggered >= self.config.limits.max_triggered_ops as usize {
             return Err(Error::NoSpace);
         }
@@ -115,7 +127,7 @@ impl<S: Span> Interface<S> {
         self.counter(trigger)?;
         let entry = self.reserve_entry(&spec, list)?;
         let deferred = Deferred::Append(entry, Box::new(spec), list);
-        match self.trigger(deferred, trigger, threshold, host) {
+        match self.wait_for(deferred, trigger, threshold, host) {
             Ok(()) => Ok(entry),
             Err(error) => {
                 self.entries.remove(entry.index());
@@ -137,7 +149,10 @@ impl<S: Span> Interface<S> {
         self.triggered -= cancelled.operations.len();
         for operation in cancelled.operations.into_values() {
             if let Deferred::Append(entry, ..) = operation {
-                self.entries.remove(entry.index());
+                // It may be unlinked already, and its slot be another entry's.
+                if let Ok(index) = self.entry(entry) {
+                    self.entries.remove(index);
+                }
             }
         }
         Ok(())
@@ -149,7 +164,8 @@ impl<S: Span> Interface<S> {
             Deferred::Increment(counter, _) | Deferred::Set(counter, _) => {
                 self.counter(*counter).map(drop)
             }
-            Deferred::Append(..) => Ok(()),
+            // Only `trigger_append` knows that the entry isn't linked yet.
+            Deferred::Append(..) => Err(Error::ArgInvalid),
             Deferred::Unlink(entry) => self.entry(*entry).map(drop),
         }
     }
@@ -184,8 +200,8 @@ impl<S: Span> Interface<S> {
                 }
             }
             Deferred::Append(entry, spec, list) => {
-                if self.live(&self.entries, entry, Kind::MatchEntry).is_ok() {
-                    self.link_reserved(entry.index(), &spec, list, host);
+                if let Ok(index) = self.entry(entry) {
+                    self.link_reserved(index, &spec, list, host);
                 }
             }
             Deferred::Unlink(entry) => {
