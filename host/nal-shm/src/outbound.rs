@@ -85,7 +85,7 @@ impl Peer {
     }
 
     /// Sends a copy of the body.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn copy(&mut self, words: &Words, pieces: &[Claim]) {
         let fits = match pieces {
             [one] => one.len() <= MAX_PAYLOAD as u64,

@@ -58,7 +58,7 @@ impl Receiver {
     ///
     /// # Errors
     /// [`Corrupt`] for ever after the sender has written nonsense.
-    #[inline]
+    #[inline(always)]
     pub fn peek(&mut self) -> Result<Option<Record>, Corrupt> {
         loop {
             let line = self.line(self.at);

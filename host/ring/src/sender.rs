@@ -52,7 +52,7 @@ impl Sender {
     ///
     /// # Panics
     /// Where the payload is longer than [`MAX_PAYLOAD`].
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, words: &[u64; WORDS], payload: &[Claim]) -> Result<(), Full> {
         let bytes = match payload {
             [one] => one.len() as usize,
@@ -83,7 +83,7 @@ impl Sender {
     }
 
     /// Ensures `needed` lines in a row, and one more for the cleared commit word.
-    #[inline]
+    #[inline(always)]
     fn make_room(&mut self, needed: usize) -> Result<(), Full> {
         let skipped = if self.at + needed > LINES {
             LINES - self.at
@@ -116,7 +116,7 @@ impl Sender {
     /// Publishes the record at `at`. Pairs with the Acquire load in
     /// `Receiver::peek` ("ring commit"): whoever sees the commit word sees the
     /// record's words and payload and the cleared commit word behind it.
-    #[inline]
+    #[inline(always)]
     fn commit(&mut self, first: u64, bytes: usize, lines: usize) {
         let record = self.line(self.at);
         self.at += lines;

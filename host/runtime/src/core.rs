@@ -87,7 +87,7 @@ impl Core {
     }
 
     /// An interface with its host.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn parts(&mut self, number: u8) -> Option<(&mut Interface, Effects<'_>)> {
         let opened = self.interfaces[number as usize & 3].as_mut()?;
         let tables = &self.tables[number as usize & 3];
@@ -102,7 +102,7 @@ impl Core {
 
     /// Handles what has arrived and sends what waits; tells how many arrivals
     /// there were.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn progress(&mut self) -> usize {
         let mut handled = 0;
         while handled < BATCH {
@@ -120,7 +120,7 @@ impl Core {
     }
 
     /// Progress made by a caller that waits for something.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn poll(&mut self) -> bool {
         self.polls += 1;
         if self.progress() > 0 {
@@ -167,7 +167,7 @@ impl Core {
         handled
     }
 
-    #[inline]
+    #[inline(always)]
     fn on_arrival(&mut self, arrival: Arrival) {
         match arrival {
             Arrival::Message(origin, words, payload) => self.on_message(origin, &words, payload),
@@ -176,7 +176,7 @@ impl Core {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn on_message(&mut self, origin: Origin, words: &Words, payload: Payload) {
         match Message::parse(words) {
             Ok(Message::Request(request)) => self.on_request(origin, &request, payload),
@@ -191,7 +191,7 @@ impl Core {
         self.done(origin);
     }
 
-    #[inline]
+    #[inline(always)]
     fn done(&mut self, origin: Origin) {
         if origin.process == self.ways.me {
             self.ways.loopback.done(origin);

@@ -20,7 +20,7 @@ pub(crate) enum StreamTask {
 }
 
 impl Core {
-    #[inline]
+    #[inline(always)]
     pub(crate) fn on_request(&mut self, origin: Origin, request: &Request, payload: Payload) {
         let Some((interface, mut effects)) = self.parts(request.interface) else {
             return self.refuse(origin, request);
@@ -32,7 +32,7 @@ impl Core {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn land(&mut self, origin: Origin, pieces: Pieces<Claim>, landed: Landed, payload: Payload) {
         let fail = match landed.request().verb {
             Verb::Put => match payload {
@@ -48,7 +48,7 @@ impl Core {
         self.finish_landing(origin, landed, fail);
     }
 
-    #[inline]
+    #[inline(always)]
     fn finish_landing(&mut self, origin: Origin, landed: Landed, fail: NiFail) {
         if let Some(response) = landed.response(fail) {
             self.ways.respond(origin.process, &response);
@@ -56,7 +56,7 @@ impl Core {
         self.tell_landed(landed, fail);
     }
 
-    #[inline]
+    #[inline(always)]
     fn tell_landed(&mut self, landed: Landed, fail: NiFail) {
         if let Some((interface, mut effects)) = self.parts(landed.request().interface) {
             interface.on_landed(landed, fail, &mut effects);
@@ -295,7 +295,7 @@ impl Core {
 }
 
 /// Copies enclosed bytes to their place.
-#[inline]
+#[inline(always)]
 fn deposit(from: Claim, to: &Pieces<Claim>, landed: &Landed) -> NiFail {
     if let Pieces::One(to) = to {
         if landed.is_accessible() {

@@ -179,7 +179,7 @@ impl Process {
     /// # Errors
     /// `ArgInvalid` where the handle's interface isn't open, `NoInit`, and the
     /// command's own.
-    #[inline]
+    #[inline(always)]
     pub fn with<R>(
         &'static self,
         handle: Handle,
@@ -211,7 +211,7 @@ impl Process {
     ///
     /// # Errors
     /// As `Interface::start`.
-    #[inline]
+    #[inline(always)]
     pub fn start(&'static self, transfer: &Transfer) -> Result<()> {
         let by = if transfer.source == Handle::INVALID {
             transfer.sink
@@ -292,7 +292,7 @@ impl Process {
     ///
     /// # Errors
     /// `ArgInvalid`, `NoInit`, `EqEmpty`.
-    #[inline]
+    #[inline(always)]
     pub fn queue_get(&'static self, handle: Handle) -> Result<(Event, bool)> {
         self.check_alive()?;
         let queue = tables()[handle.interface() as usize].queue(handle)?;
@@ -428,7 +428,7 @@ impl Process {
     }
 
     /// Makes progress, unless another thread does.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn poll(&'static self) {
         let Some(mut guard) = self.core.try_lock() else {
             return;
@@ -466,7 +466,7 @@ impl Process {
     }
 
     /// Takes note of events; true where callers sleep who may wait for them.
-    #[inline]
+    #[inline(always)]
     fn make_noise(&self, core: &mut Core) -> bool {
         if !core.ways.noise {
             return false;
