@@ -386,7 +386,8 @@ impl Process {
         Ok(cell.value())
     }
 
-    /// PtlCTWait and PtlCTPoll: the first counter whose sum has reached its test.
+    /// PtlCTWait and PtlCTPoll: the first counter whose successes have reached its
+    /// test, or that has counted a failure.
     ///
     /// # Errors
     /// `ArgInvalid`, `NoInit`, `Aborted`; `CtNoneReached` once `timeout` (ms) is over.
@@ -401,7 +402,7 @@ impl Process {
             for (which, (handle, test)) in handles.iter().zip(tests).enumerate() {
                 let cell = tables()[handle.interface() as usize].counter(*handle)?;
                 let value = cell.value();
-                if value.sum() >= *test {
+                if value.success >= *test || value.failure != 0 {
                     return Ok(Some((value, which)));
                 }
             }
