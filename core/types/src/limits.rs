@@ -75,12 +75,16 @@ impl Limits {
         ..Self::DEFAULT
     };
 
-    /// What a caller gets that asks for `self`: counts are honoured exactly
-    /// where they can be, raised to what the specification demands at least,
-    /// lowered to what there is; sizes are always the full ones. Never refused.
+    /// What a caller gets that asks for `self`: a wish is honoured exactly where
+    /// it can be, raised to what the specification demands at least, lowered to
+    /// what there is; 0 stands for the default. Never refused.
     pub fn clamped(self) -> Limits {
         let count = |wanted: i32, default: i32, highest: i32| match wanted {
             ..=0 => default,
+            _ => wanted.min(highest),
+        };
+        let bytes = |wanted: u64, highest: u64| match wanted {
+            0 => highest,
             _ => wanted.min(highest),
         };
         let (d, h) = (Self::DEFAULT, Self::HIGHEST);
@@ -102,7 +106,13 @@ impl Limits {
                 d.max_triggered_ops,
                 h.max_triggered_ops,
             ),
-            ..d
+            max_msg_size: bytes(self.max_msg_size, h.max_msg_size),
+            max_atomic_size: bytes(self.max_atomic_size, h.max_atomic_size),
+            max_fetch_atomic_size: bytes(self.max_fetch_atomic_size, h.max_fetch_atomic_size),
+            max_waw_ordered_size: bytes(self.max_waw_ordered_size, h.max_waw_ordered_size),
+            max_war_ordered_size: bytes(self.max_war_ordered_size, h.max_war_ordered_size),
+            max_volatile_size: bytes(self.max_volatile_size, h.max_volatile_size),
+            features: d.features,
         }
     }
 }
@@ -135,6 +145,23 @@ mod tests {
             small.clamped().max_pt_index,
             63,
             "the specification's least"
+        );
+    }
+
+    #[test]
+    fn small_sizes_are_honoured_and_none_means_the_default() {
+        let small = Limits {
+            max_msg_size: 4,
+            max_atomic_size: 0,
+            max_fetch_atomic_size: u64::MAX,
+            ..Limits::DEFAULT
+        };
+        let given = small.clamped();
+        assert_eq!(given.max_msg_size, 4);
+        assert_eq!(given.max_atomic_size, Limits::DEFAULT.max_atomic_size);
+        assert_eq!(
+            given.max_fetch_atomic_size,
+            Limits::HIGHEST.max_fetch_atomic_size
         );
     }
 }
