@@ -1,13 +1,14 @@
 //! The initiator's side: starting operations and hearing of their end
 //! (Portals 4.3, section 3.15).
 
+use crate::descriptors::Descriptor;
 use crate::{Body, Host, Interface, Undeliverable};
 use lintel_memory::{Pieces, Span};
 use lintel_types::{
-    AckRequest, Error, Event, EventKind, Handle, NiFail, OP_CSWAP, OP_LAST, OP_SWAP, ProcessId,
+    AckRequest, Error, Event, EventKind, Handle, Kind, NiFail, OP_CSWAP, OP_LAST, OP_SWAP, ProcessId,
     Result, datatype_size, options,
 };
-use lintel_wire::{MAX_LENGTH, OPERAND_BYTES, Request, Response, Verb};
+use lintel_wire::{OPERAND_BYTES, Request, Response, Verb};
 
 /// Everything that a data movement call is given.
 #[derive(Clone, Debug)]
@@ -60,12 +61,21 @@ pub(crate) struct Operation {
     sending: bool,
 }
 
-/// What a check has found: descriptors by index, and the target physically.
+/// What a check has found: the descriptors, and the target physically.
 #[derive(Clone, Copy)]
 pub(crate) struct Plan {
-    source: Option<u16>,
-    sink: Option<u16>,
+    source: Option<End>,
+    sink: Option<End>,
     target: ProcessId,
+}
+
+/// A descriptor, and whom it tells.
+#[derive(Clone, Copy)]
+struct End {
+    index: u16,
+    options: u32,
+    queue: Option<u16>,
+    counter: Option<u16>,
 }
 
 /// A reply between its arrival and its completion.
@@ -73,6 +83,14 @@ pub(crate) struct Plan {
 #[derive(Debug)]
 pub struct Filling {
     response: Response,
+}
+
+impl<S> Descriptor<S> {
+    #[inline(always)]
+    fn end(&self, index: u16) -> End {
+        let (options, queue, counter) = (self.options, self.queue, self.counter);
+        End { index, options, queue, counter }
+    }
 }
 
 impl<S: Span> Interface<S> {
@@ -114,7 +132,7 @@ impl<S: Span> Interface<S> {
             target: self.route(transfer.target)?,
         };
         if transfer.portal > u16::MAX as u32
-            || transfer.length > limits.max_msg_size.min(MAX_LENGTH)
+            || transfer.length > limits.max_msg_size
         {
             return Err(Error::ArgInvalid);
         }
@@ -150,27 +168,31 @@ impl<S: Span> Interface<S> {
     }
 
     #[inline(always)]
-    fn within(&self, descriptor: Handle, offset: u64, length: u64) -> Result<u16> {
-        let index = self.descriptor(descriptor)?;
-        let end = offset.checked_add(length).ok_or(Error::ArgInvalid)?;
-        match self.descriptors.at(index) {
-            Some(descriptor) if end <= descriptor.buffer.length() => Ok(index),
+    fn within(&self, handle: Handle, offset: u64, length: u64) -> Result<End> {
+        let index = handle.index();
+        let mine = handle.is(Kind::MemoryDescriptor) && handle.interface() == self.number;
+        match self.descriptors.get(index, self.generation(handle)) {
+            Some(descriptor) if mine => {
+                let end = offset.checked_add(length).ok_or(Error::ArgInvalid)?;
+                if end > descriptor.buffer.length() {
+                    return Err(Error::ArgInvalid);
+                }
+                Ok(descriptor.end(index))
+            }
             _ => Err(Error::ArgInvalid),
         }
     }
 
     /// An acknowledgement needs a queue or counter to go to (section 3.15.1).
     #[inline(always)]
-    fn check_ack(&self, source: Option<u16>, ack: AckRequest) -> Result<()> {
-        let Some(descriptor) = source.and_then(|index| self.descriptors.at(index)) else {
+    fn check_ack(&self, source: Option<End>, ack: AckRequest) -> Result<()> {
+        let Some(end) = source else {
             return Ok(());
         };
         let homeless = match ack {
             AckRequest::None | AckRequest::OperationCompleted => false,
-            AckRequest::Full => {
-                descriptor.queue.is_none() || descriptor.options & options::MD_UNRELIABLE != 0
-            }
-            AckRequest::Counting => descriptor.counter.is_none(),
+            AckRequest::Full => end.queue.is_none() || end.options & options::MD_UNRELIABLE != 0,
+            AckRequest::Counting => end.counter.is_none(),
         };
         if homeless {
             Err(Error::ArgInvalid)
@@ -205,18 +227,19 @@ impl<S: Span> Interface<S> {
         host: &mut H,
     ) -> Result<()> {
         let referenced = transfer.length > self.config.eager;
+        let ack = Self::wanted_ack(plan.source, transfer.ack);
         let answered = referenced
-            || transfer.ack != AckRequest::None
+            || ack != AckRequest::None
             || !matches!(transfer.verb, Verb::Put | Verb::Atomic);
         let token = if answered {
-            self.begin(transfer, plan, referenced)?
+            self.begin(transfer, plan, ack, referenced)?
         } else {
             0
         };
         let request = Request {
             verb: transfer.verb,
             interface: self.number,
-            ack: transfer.ack,
+            ack,
             referenced,
             portal: transfer.portal as u16,
             token,
@@ -228,11 +251,11 @@ impl<S: Span> Interface<S> {
             remote_offset: transfer.remote_offset,
             hdr_data: transfer.hdr_data,
         };
-        let (descriptor, offset) = match plan.source {
-            Some(source) => (source, transfer.source_offset),
-            None => (plan.sink.unwrap_or_default(), transfer.sink_offset),
+        let (end, offset) = match plan.source {
+            Some(source) => (Some(source), transfer.source_offset),
+            None => (plan.sink, transfer.sink_offset),
         };
-        let pieces = match self.descriptors.at(descriptor) {
+        let pieces = match end.and_then(|end| self.descriptors.at(end.index)) {
             Some(descriptor) => descriptor.buffer.pieces(offset, transfer.length),
             None => Pieces::none(),
         };
@@ -251,13 +274,31 @@ impl<S: Span> Interface<S> {
         Ok(())
     }
 
+    /// An acknowledgement that could only be counted isn't asked for where the
+    /// descriptor doesn't count them: nobody would hear it, and the descriptor
+    /// would be in use until it came.
+    #[inline(always)]
+    fn wanted_ack(source: Option<End>, ack: AckRequest) -> AckRequest {
+        let counted = source.is_some_and(|end| end.options & options::MD_EVENT_CT_ACK != 0);
+        match ack {
+            AckRequest::Counting | AckRequest::OperationCompleted if !counted => AckRequest::None,
+            ack => ack,
+        }
+    }
+
     /// Remembers an operation that will be answered; its token is never 0.
-    fn begin(&mut self, transfer: &Transfer, plan: Plan, referenced: bool) -> Result<u32> {
+    fn begin(
+        &mut self,
+        transfer: &Transfer,
+        plan: Plan,
+        ack: AckRequest,
+        referenced: bool,
+    ) -> Result<u32> {
         let operation = Operation {
             verb: transfer.verb,
-            ack: transfer.ack,
-            source: plan.source,
-            sink: plan.sink,
+            ack,
+            source: plan.source.map(|end| end.index),
+            sink: plan.sink.map(|end| end.index),
             sink_offset: transfer.sink_offset,
             length: transfer.length,
             user_ptr: transfer.user_ptr,
@@ -268,16 +309,19 @@ impl<S: Span> Interface<S> {
             .operations
             .insert(operation)
             .map_err(|_| Error::NoSpace)?;
-        self.hold(plan, 1);
+        self.hold(plan.source.map(|end| end.index), 1);
+        self.hold(plan.sink.map(|end| end.index), 1);
         Ok(index as u32 | (generation as u32 + 1) << 16)
     }
 
-    fn hold(&mut self, plan: Plan, by: i32) {
-        for index in [plan.source, plan.sink].into_iter().flatten() {
-            if let Some(descriptor) = self.descriptors.at_mut(index) {
-                descriptor.pending = descriptor.pending.wrapping_add_signed(by);
-            }
+    fn hold(&mut self, descriptor: Option<u16>, by: i32) {
+        if let Some(descriptor) = descriptor.and_then(|index| self.descriptors.at_mut(index)) {
+            descriptor.pending = descriptor.pending.wrapping_add_signed(by);
         }
+    }
+
+    fn end_of(&self, descriptor: Option<u16>) -> Option<End> {
+        descriptor.and_then(|index| Some(self.descriptors.at(index)?.end(index)))
     }
 
     #[inline]
@@ -387,20 +431,17 @@ impl<S: Span> Interface<S> {
         let Some(operation) = self.operations.remove(index) else {
             return;
         };
-        let plan = Plan {
-            source: operation.source,
-            sink: operation.sink,
-            target: operation.target,
-        };
-        self.hold(plan, -1);
-        if let (true, Some(source)) = (operation.sending, operation.source) {
+        self.hold(operation.source, -1);
+        self.hold(operation.sink, -1);
+        let (source, sink) = (self.end_of(operation.source), self.end_of(operation.sink));
+        if let (true, Some(source)) = (operation.sending, source) {
             let fail = match response.fail {
                 NiFail::Undeliverable => NiFail::Undeliverable,
                 _ => NiFail::Ok,
             };
             self.tell_source(source, operation.user_ptr, operation.length, fail, host);
         }
-        match (operation.sink, operation.source) {
+        match (sink, source) {
             (Some(sink), _) => self.tell_reply(sink, &operation, response, host),
             (None, Some(source)) if !response.silent => {
                 self.tell_ack(source, &operation, response, host);
@@ -412,7 +453,7 @@ impl<S: Span> Interface<S> {
     #[inline(always)]
     fn tell_sent<H: Host<S>>(
         &mut self,
-        source: u16,
+        source: End,
         transfer: &Transfer,
         fail: NiFail,
         host: &mut H,
@@ -424,16 +465,13 @@ impl<S: Span> Interface<S> {
     #[inline]
     fn tell_source<H: Host<S>>(
         &mut self,
-        source: u16,
+        source: End,
         user_ptr: u64,
         length: u64,
         fail: NiFail,
         host: &mut H,
     ) {
-        let Some(descriptor) = self.descriptors.at(source) else {
-            return;
-        };
-        let (options, queue, counter) = (descriptor.options, descriptor.queue, descriptor.counter);
+        let End { options, queue, counter, .. } = source;
         let disabled = options::MD_EVENT_SEND_DISABLE | options::MD_EVENT_SUCCESS_DISABLE;
         if let Some(queue) = queue {
             if fail != NiFail::Ok || options & disabled == 0 {
@@ -453,7 +491,7 @@ impl<S: Span> Interface<S> {
 
     fn tell_reply<H: Host<S>>(
         &mut self,
-        sink: u16,
+        sink: End,
         operation: &Operation,
         response: &Response,
         host: &mut H,
@@ -472,7 +510,7 @@ impl<S: Span> Interface<S> {
 
     fn tell_ack<H: Host<S>>(
         &mut self,
-        source: u16,
+        source: End,
         operation: &Operation,
         response: &Response,
         host: &mut H,
@@ -502,7 +540,7 @@ impl<S: Span> Interface<S> {
     #[allow(clippy::too_many_arguments)] // one step, told for two kinds of end
     fn tell_end<H: Host<S>>(
         &mut self,
-        index: u16,
+        end: End,
         kind: EventKind,
         full: bool,
         count: u32,
@@ -510,10 +548,7 @@ impl<S: Span> Interface<S> {
         response: &Response,
         host: &mut H,
     ) {
-        let Some(descriptor) = self.descriptors.at(index) else {
-            return;
-        };
-        let (options, queue, counter) = (descriptor.options, descriptor.queue, descriptor.counter);
+        let End { options, queue, counter, .. } = end;
         let fail = response.fail;
         // A target says how many bytes it moved; more than asked for is a lie.
         let mlength = response.mlength.min(operation.length);

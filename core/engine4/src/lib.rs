@@ -35,7 +35,7 @@ mod work;
 pub use descriptors::DescriptorSpec;
 pub use initiator::{Filling, Transfer};
 pub use lists::{EntrySpec, SearchOp};
-pub use target::{Landed, Landing};
+pub use target::{Accepted, Landed, Landing};
 pub use triggered::Deferred;
 pub use work::Work;
 
@@ -49,7 +49,6 @@ use lintel_wire::{OPERAND_BYTES, Request};
 /// Where the engine's effects go.
 pub trait Host<S> {
     /// Puts an event into a queue.
-    #[inline(always)]
     fn post(&mut self, queue: u16, event: &Event);
     /// How many events a queue can take without losing one.
     fn room(&mut self, queue: u16) -> usize;

@@ -16,6 +16,11 @@ pub enum Landing<S> {
     Accepted(Pieces<S>, Landed),
 }
 
+/// A request that has found its entry.
+#[must_use = "an accepted request begins to land at once"]
+#[derive(Debug)]
+pub struct Accepted(u16);
+
 /// A request between its decision and its completion.
 #[must_use = "a delivery finishes through Interface::on_landed"]
 #[derive(Debug)]
@@ -91,8 +96,8 @@ fn answer(request: &Request, fail: NiFail) -> Response {
 }
 
 impl<S: Span> Interface<S> {
-    /// A request has arrived.
-    #[inline(always)]
+    /// A request has arrived: [`accept`](Self::accept) and
+    /// [`begin_landing`](Self::begin_landing) in one.
     pub fn on_request<H: Host<S>>(
         &mut self,
         from: ProcessId,
@@ -100,10 +105,31 @@ impl<S: Span> Interface<S> {
         request: &Request,
         host: &mut H,
     ) -> Landing<S> {
-        self.work.requests += 1;
         match self.accept(from, uid, request, host) {
-            Ok(entry) => self.begin_landing(entry, from, uid, request),
-            Err(fail) => self.refuse(request, fail),
+            Ok(accepted) => {
+                let (pieces, landed) = self.begin_landing(accepted, from, uid, request);
+                Landing::Accepted(pieces, landed)
+            }
+            Err(response) => Landing::Refused(response),
+        }
+    }
+
+    /// Decides what a request that has arrived finds.
+    ///
+    /// # Errors
+    /// It is refused; the answer tells why, where one is awaited.
+    #[inline(always)]
+    pub fn accept<H: Host<S>>(
+        &mut self,
+        from: ProcessId,
+        uid: u32,
+        request: &Request,
+        host: &mut H,
+    ) -> Result<Accepted, Option<Response>> {
+        self.work.requests += 1;
+        match self.admit(from, uid, request, host) {
+            Ok(entry) => Ok(Accepted(entry)),
+            Err(fail) => Err(self.refuse(request, fail)),
         }
     }
 
@@ -147,7 +173,7 @@ impl<S: Span> Interface<S> {
     /// Finds the entry and checks who may do what; the order of the checks is
     /// the specification's.
     #[inline(always)]
-    fn accept<H: Host<S>>(
+    fn admit<H: Host<S>>(
         &mut self,
         from: ProcessId,
         uid: u32,
@@ -253,25 +279,30 @@ impl<S: Span> Interface<S> {
     }
 
     #[cold]
-    fn refuse(&mut self, request: &Request, fail: NiFail) -> Landing<S> {
+    fn refuse(&mut self, request: &Request, fail: NiFail) -> Option<Response> {
         if matches!(fail, NiFail::Dropped | NiFail::PtDisabled) {
             self.registers.drops += 1;
         }
-        Landing::Refused((request.token != 0).then(|| answer(request, fail)))
+        (request.token != 0).then(|| answer(request, fail))
     }
 
+    /// Takes the place of an accepted request's bytes.
+    ///
+    /// # Panics
+    /// Where anything was done to the interface since [`accept`](Self::accept).
     #[inline(always)]
-    fn begin_landing(
+    pub fn begin_landing(
         &mut self,
-        index: u16,
+        Accepted(index): Accepted,
         from: ProcessId,
         uid: u32,
         request: &Request,
-    ) -> Landing<S> {
+    ) -> (Pieces<S>, Landed) {
         let limit = self.length_limit(request);
-        let Some(entry) = self.entries.at_mut(index) else {
-            return self.refuse(request, NiFail::Dropped);
-        };
+        let entry = self
+            .entries
+            .at_mut(index)
+            .expect("accept has just found the entry");
         let offset = entry.offset(request.remote_offset);
         let room = entry.spec.buffer.length().saturating_sub(offset);
         let mlength = whole_elements(request, request.length.min(room).min(limit));
@@ -290,34 +321,38 @@ impl<S: Span> Interface<S> {
         let unlinked = spec.options & options::ME_USE_ONCE != 0 || entry.exhausted();
         let remembered =
             entry.list == List::Overflow && spec.options & options::ME_UNEXPECTED_HDR_DISABLE == 0;
-        let mut landed = Landed {
+        let list = entry.list;
+        let accessible = spec.options & options::ME_IS_ACCESSIBLE != 0
+            || spec.buffer.length() < MOST_MEMORY;
+        let silent = request.ack == AckRequest::None && request.verb == Verb::Put
+            || spec.options & options::ME_ACK_DISABLE != 0;
+        if unlinked {
+            self.take_off_list(index);
+        }
+        let unexpected = match remembered {
+            true => self.remember(index, from, uid, request, start, mlength),
+            false => None,
+        };
+        if let Ok(portal) = self.portal_mut(request.portal as u32) {
+            portal.landing += 1;
+            portal.promised += promised;
+        }
+        let landed = Landed {
             request: *request,
             from,
             uid,
             entry: index,
-            unexpected: None,
-            list: entry.list,
+            unexpected,
+            list,
             unlinked,
-            silent: request.ack == AckRequest::None && request.verb == Verb::Put
-                || spec.options & options::ME_ACK_DISABLE != 0,
-            accessible: spec.options & options::ME_IS_ACCESSIBLE != 0
-                || spec.buffer.length() < MOST_MEMORY,
+            silent,
+            accessible,
             mlength,
             offset,
             start,
             promised,
         };
-        if unlinked {
-            self.take_off_list(index);
-        }
-        if remembered {
-            landed.unexpected = self.remember(&landed);
-        }
-        if let Ok(portal) = self.portal_mut(request.portal as u32) {
-            portal.landing += 1;
-            portal.promised += promised;
-        }
-        Landing::Accepted(pieces, landed)
+        (pieces, landed)
     }
 
     fn length_limit(&self, request: &Request) -> u64 {
@@ -329,28 +364,37 @@ impl<S: Span> Interface<S> {
     }
 
     /// Keeps the header of a message that lands in the overflow list.
-    fn remember(&mut self, landed: &Landed) -> Option<u16> {
+    #[inline(never)]
+    fn remember(
+        &mut self,
+        entry: u16,
+        from: ProcessId,
+        uid: u32,
+        request: &Request,
+        start: u64,
+        mlength: u64,
+    ) -> Option<u16> {
         let header = Unexpected {
-            entry: landed.entry,
-            request: landed.request,
-            from: landed.from,
-            uid: landed.uid,
-            start: landed.start,
-            mlength: landed.mlength,
+            entry,
+            request: *request,
+            from,
+            uid,
+            start,
+            mlength,
             fail: NiFail::Ok,
             landed: false,
             claimant: None,
         };
         let (slot, _) = self.unexpected.insert(header).ok()?;
-        if let Some(entry) = self.entries.at_mut(landed.entry) {
+        if let Some(entry) = self.entries.at_mut(entry) {
             entry.unexpected += 1;
         }
         let key = if self.matching() {
-            landed.request.match_bits
+            request.match_bits
         } else {
             0
         };
-        if let Ok(portal) = self.portal_mut(landed.request.portal as u32) {
+        if let Ok(portal) = self.portal_mut(request.portal as u32) {
             portal.unexpected.push(slot, key);
         }
         Some(slot)

@@ -17,6 +17,9 @@ pub(crate) struct Inbound {
     origin: Origin,
     os_process: i32,
     stream: Option<Stream>,
+    /// Bytes of a stream that `next` has announced, and where they go.
+    announced: Option<u64>,
+    place: Option<Vec<Claim>>,
     dead: bool,
     corrupt: bool,
 }
@@ -54,6 +57,8 @@ impl Inbound {
             },
             os_process: shared.os_process.load(Ordering::Relaxed),
             stream: None,
+            announced: None,
+            place: None,
             dead: false,
             corrupt: false,
         })
@@ -72,7 +77,7 @@ impl Inbound {
     }
 
     /// The next arrival; a message stays the next until [`done`](Self::done).
-    #[inline]
+    #[inline(always)]
     pub(crate) fn next(&mut self) -> Result<Option<Arrival>, Corrupt> {
         loop {
             let Some(record) = self.receiver.peek()? else {
@@ -98,7 +103,11 @@ impl Inbound {
     fn unusual(&mut self, form: Form, record: &Record) -> Result<Arrival, Corrupt> {
         let payload = match form {
             Form::Lent => Payload::Lent(spans(record.payload)),
-            _ => Payload::Streamed(record.payload.load_u64(0).ok_or(Corrupt)?),
+            _ => {
+                let length = record.payload.load_u64(0).ok_or(Corrupt)?;
+                self.announced = Some(length);
+                Payload::Streamed(length)
+            }
         };
         Ok(message(self.origin, record.words, payload))
     }
@@ -120,26 +129,18 @@ impl Inbound {
         Ok(whole)
     }
 
-    #[inline]
+    /// The record that `next` gave has been dealt with.
+    #[inline(always)]
     pub(crate) fn done(&mut self) {
-        if let Ok(Some(record)) = self.receiver.peek() {
-            if Form::of(&record.words) == Some(Form::Announced) {
-                let missing = record.payload.load_u64(0).unwrap_or(0);
-                let stream = self.stream.get_or_insert(Stream {
-                    rest: Vec::new(),
-                    missing,
-                });
-                stream.missing = missing;
-            }
-            self.receiver.advance();
+        if let Some(missing) = self.announced.take() {
+            let rest = self.place.take().unwrap_or_default();
+            self.stream = Some(Stream { rest, missing });
         }
+        self.receiver.advance();
     }
 
     pub(crate) fn receive_into(&mut self, pieces: Vec<Claim>) {
-        self.stream = Some(Stream {
-            rest: pieces,
-            missing: 0,
-        });
+        self.place = Some(pieces);
     }
 
     pub(crate) fn sender_died(&mut self) {

@@ -184,6 +184,26 @@ impl ShmNal {
         Ok(self.peers.len() - 1)
     }
 
+    /// Sends to whom nothing was sent last, what must wait, and what is lent.
+    #[inline(never)]
+    fn send_with_care(
+        &mut self,
+        to: ProcessId,
+        words: &Words,
+        body: Outgoing<'_>,
+    ) -> Result<(), Unreachable> {
+        let index = self.peer(to)?;
+        let peer = &mut self.peers[index];
+        let waited = peer.waits();
+        match body {
+            Outgoing::Copied { operand, pieces } => peer.copy(words, operand, pieces),
+            Outgoing::LentToRead(pieces) => peer.lend(words, pieces, true),
+            Outgoing::LentToFill(pieces) => peer.lend(words, pieces, false),
+        }
+        self.waiting += usize::from(peer.waits() && !waited);
+        Ok(())
+    }
+
     /// Takes note of lanes that were opened or closed since the last look.
     #[cold]
     fn look_at_lanes(&mut self, changes: u32) {
@@ -241,7 +261,7 @@ impl ShmNal {
     }
 
     /// The next arrival on any lane, turn by turn.
-    #[inline]
+    #[inline(always)]
     fn next_on_lanes(&mut self) -> Option<Arrival> {
         for _ in 0..self.inbound.len() {
             if self.cursor >= self.inbound.len() {
@@ -284,51 +304,43 @@ impl Nal for ShmNal {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn send(
         &mut self,
         to: ProcessId,
         words: &Words,
         body: Outgoing<'_>,
     ) -> Result<(), Unreachable> {
-        let index = self.peer(to)?;
-        let peer = &mut self.peers[index];
-        let waited = peer.waits();
-        match body {
-            Outgoing::Copied {
-                operand: None,
-                pieces,
-            } => peer.copy(words, pieces),
-            Outgoing::Copied {
-                operand: Some(operand),
-                pieces,
-            } => {
-                peer.copy_with_operand(words, operand, pieces);
+        if let (Some((last, index)), Outgoing::Copied { operand, pieces }) = (self.last, body) {
+            if last == to && self.peers[index].copy_now(words, operand, pieces) {
+                return Ok(());
             }
-            Outgoing::LentToRead(pieces) => peer.lend(words, pieces, true),
-            Outgoing::LentToFill(pieces) => peer.lend(words, pieces, false),
         }
-        self.waiting += usize::from(peer.waits() && !waited);
-        Ok(())
+        self.send_with_care(to, words, body)
     }
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Arrival> {
-        if let Some(process) = self.lost.pop_front() {
-            return Some(Arrival::Lost(process));
-        }
         let changes = self.segment.changes();
         if changes != self.changes {
             self.look_at_lanes(changes);
         }
+        if !self.lost.is_empty() {
+            return self.lost.pop_front().map(Arrival::Lost);
+        }
         self.next_on_lanes()
     }
 
-    #[inline]
+    #[inline(always)]
     fn done(&mut self, origin: Origin) {
         self.turn += 1;
-        if let Some(inbound) = self.lane(origin) {
-            inbound.done();
+        match self.inbound.get_mut(self.cursor) {
+            Some(inbound) if inbound.lane() == origin.lane as usize => inbound.done(),
+            _ => {
+                if let Some(inbound) = self.lane(origin) {
+                    inbound.done();
+                }
+            }
         }
     }
 

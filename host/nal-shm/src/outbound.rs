@@ -31,11 +31,17 @@ pub(crate) struct Peer {
 struct Waiting {
     words: Words,
     form: Form,
-    body: Vec<Claim>,
-    /// Keeps a copied body.
-    _copy: Option<Region>,
-    /// Bytes of the stream still to send, once it is announced.
-    stream: Option<u64>,
+    body: Body,
+    /// Bytes of the body that were sent.
+    sent: u64,
+    /// Its first record was sent.
+    begun: bool,
+}
+
+enum Body {
+    Copied(Vec<u8>),
+    /// Stays with its owner until a response comes.
+    Lent(Vec<Claim>),
 }
 
 impl Peer {
@@ -84,58 +90,70 @@ impl Peer {
         !self.waiting.is_empty()
     }
 
-    /// Sends a copy of the body.
+    /// Sends a copy of the body, if there is room for it now.
     #[inline(always)]
-    pub(crate) fn copy(&mut self, words: &Words, pieces: &[Claim]) {
-        let fits = match pieces {
-            [one] => one.len() <= MAX_PAYLOAD as u64,
-            many => length(many) <= MAX_PAYLOAD as u64,
-        };
-        if fits && self.waiting.is_empty() && self.sender.push(words, pieces).is_ok() {
-            knock(&self.segment, self.needs_fence);
-            return;
-        }
-        self.wait_with_copy(words, None, pieces);
-    }
-
-    /// As [`copy`](Self::copy), with an operand ahead of the body.
-    pub(crate) fn copy_with_operand(
+    pub(crate) fn copy_now(
         &mut self,
         words: &Words,
-        operand: &[u8; OPERAND_BYTES],
+        operand: Option<&[u8; OPERAND_BYTES]>,
         pieces: &[Claim],
-    ) {
-        self.wait_with_copy(words, Some(operand), pieces);
-        self.flush();
+    ) -> bool {
+        if !self.waiting.is_empty() {
+            return false;
+        }
+        let pushed = match (operand, pieces) {
+            (None, [one]) if one.len() <= MAX_PAYLOAD as u64 => self.sender.push(words, &[*one]),
+            (None, []) => self.sender.push(words, &[]),
+            _ => return self.push_parts(words, operand, pieces),
+        };
+        if pushed.is_ok() {
+            knock(&self.segment, self.needs_fence);
+        }
+        pushed.is_ok()
     }
 
-    #[cold]
-    fn wait_with_copy(
+    #[inline(never)]
+    fn push_parts(
+        &mut self,
+        words: &Words,
+        operand: Option<&[u8; OPERAND_BYTES]>,
+        pieces: &[Claim],
+    ) -> bool {
+        let ahead = operand.map(|operand| bytes(operand));
+        if ahead.map_or(0, Claim::len) + length(pieces) > MAX_PAYLOAD as u64 {
+            return false;
+        }
+        let parts: Vec<Claim> = ahead.into_iter().chain(pieces.iter().copied()).collect();
+        let pushed = self.sender.push(words, &parts).is_ok();
+        if pushed {
+            knock(&self.segment, self.needs_fence);
+        }
+        pushed
+    }
+
+    /// Sends a copy of the body, now or when there is room.
+    pub(crate) fn copy(
         &mut self,
         words: &Words,
         operand: Option<&[u8; OPERAND_BYTES]>,
         pieces: &[Claim],
     ) {
-        let ahead = operand.map_or(0, |operand| operand.len() as u64);
-        let bytes = length(pieces);
-        let region = Region::new(ahead + bytes);
-        if let Some(operand) = operand {
-            region.write(0, operand);
+        if self.copy_now(words, operand, pieces) {
+            return;
         }
-        copy_vectored(pieces, &[region.claim().slice(ahead, bytes)]);
-        let body = vec![region.claim()];
-        let form = if ahead + bytes > MAX_PAYLOAD as u64 {
-            Form::Announced
-        } else {
-            Form::Enclosed
+        let mut copy = operand.map_or_else(Vec::new, |operand| operand.to_vec());
+        let ahead = copy.len();
+        copy.resize(ahead + length(pieces) as usize, 0);
+        copy_vectored(pieces, &[bytes(&copy[ahead..])]);
+        let form = match copy.len() {
+            0..=MAX_PAYLOAD => Form::Enclosed,
+            _ => Form::Announced,
         };
-        self.waiting.push_back(Waiting {
-            words: *words,
-            form,
-            body,
-            _copy: Some(region),
-            stream: None,
-        });
+        self.wait_for_room(words, form, Body::Copied(copy));
+    }
+
+    fn wait_for_room(&mut self, words: &Words, form: Form, body: Body) {
+        self.waiting.push_back(Waiting { words: *words, form, body, sent: 0, begun: false });
         self.flush();
     }
 
@@ -143,22 +161,24 @@ impl Peer {
     /// can't, what it would read streams to it, and what it would fill it will
     /// stream back.
     pub(crate) fn lend(&mut self, words: &Words, pieces: &[Claim], to_read: bool) {
-        let (form, body, copy) = if self.cross_memory && pieces.len() <= MAX_SPANS {
-            let table = table(pieces);
-            (Form::Lent, vec![table.claim()], Some(table))
+        if self.cross_memory && pieces.len() <= MAX_SPANS {
+            let mut small = [0u64; 16];
+            let table = match small.get_mut(..pieces.len() * 2) {
+                Some(table) => table,
+                None => return self.wait_for_room(words, Form::Lent, Body::Copied(table(pieces))),
+            };
+            for (entry, piece) in table.chunks_exact_mut(2).zip(pieces) {
+                entry.copy_from_slice(&[piece.address(), piece.len()]);
+            }
+            let words = Form::Lent.on(words);
+            if !self.copy_now(&words, None, &[numbers(table)]) {
+                self.wait_for_room(&words, Form::Lent, Body::Copied(self::table(pieces)));
+            }
         } else if to_read {
-            (Form::Announced, pieces.to_vec(), None)
+            self.wait_for_room(words, Form::Announced, Body::Lent(pieces.to_vec()));
         } else {
-            (Form::Enclosed, Vec::new(), None)
-        };
-        self.waiting.push_back(Waiting {
-            words: *words,
-            form,
-            body,
-            _copy: copy,
-            stream: None,
-        });
-        self.flush();
+            self.wait_for_room(words, Form::Enclosed, Body::Copied(Vec::new()));
+        }
     }
 
     /// Sends what waits; true while something still does.
@@ -207,43 +227,44 @@ impl Peer {
 impl Waiting {
     /// Writes one record; false where there is no room.
     fn send(&mut self, sender: &mut Sender) -> bool {
-        match self.stream {
-            None if self.form == Form::Announced => self.announce(sender),
-            None => {
-                let sent = sender.push(&self.form.on(&self.words), &self.body).is_ok();
-                if sent {
-                    self.stream = Some(0);
-                }
-                sent
+        let words = self.form.on(&self.words);
+        let total = self.body.length();
+        let pushed = match (self.form, self.begun) {
+            (Form::Announced, false) => sender.push(&words, &[numbers(&[total])]),
+            (Form::Announced, true) => {
+                let pieces = self.body.part(self.sent, CHUNK);
+                let pushed = sender.push(&Form::Chunk.on(&[0; 6]), &pieces);
+                self.sent += if pushed.is_ok() { CHUNK.min(total - self.sent) } else { 0 };
+                pushed
             }
-            Some(rest) => {
-                let part = rest.min(CHUNK);
-                let pieces = first_bytes(&self.body, part);
-                if sender.push(&Form::Chunk.on(&[0; 6]), &pieces).is_err() {
-                    return false;
-                }
-                skip(&mut self.body, part);
-                self.stream = Some(rest - part);
-                true
+            _ => {
+                self.sent = total;
+                sender.push(&words, &self.body.part(0, total))
             }
-        }
-    }
-
-    fn announce(&mut self, sender: &mut Sender) -> bool {
-        let total = length(&self.body);
-        let region = Region::new(8);
-        region.write(0, &total.to_ne_bytes());
-        let sent = sender
-            .push(&self.form.on(&self.words), &[region.claim()])
-            .is_ok();
-        if sent {
-            self.stream = Some(total);
-        }
-        sent
+        };
+        self.begun |= pushed.is_ok();
+        pushed.is_ok()
     }
 
     fn is_sent(&self) -> bool {
-        self.stream == Some(0)
+        self.begun && self.sent == self.body.length()
+    }
+}
+
+impl Body {
+    fn length(&self) -> u64 {
+        match self {
+            Body::Copied(copy) => copy.len() as u64,
+            Body::Lent(pieces) => length(pieces),
+        }
+    }
+
+    /// Where at most `most` bytes from `offset` lie.
+    fn part(&self, offset: u64, most: u64) -> Vec<Claim> {
+        match self {
+            Body::Copied(copy) => vec![bytes(copy).slice(offset, most)],
+            Body::Lent(pieces) => part(pieces, offset, most),
+        }
     }
 }
 
@@ -277,39 +298,45 @@ fn can_read(segment: &Segment) -> bool {
         && seen.claim().load_u64(0) == Some(header.nonce.load(Ordering::Relaxed))
 }
 
-fn table(pieces: &[Claim]) -> Region {
-    let table = Region::new(pieces.len() as u64 * 16);
-    for (index, piece) in pieces.iter().enumerate() {
-        table.claim().store_u64(index as u64 * 16, piece.address());
-        table.claim().store_u64(index as u64 * 16 + 8, piece.len());
-    }
-    table
+/// Bytes of ours as the source of a copy.
+fn bytes(bytes: &[u8]) -> Claim {
+    // SAFETY: callers use the claim while the borrow lasts, and as a source; `copy`
+    // has made the one place that it writes to and shares it with nobody.
+    unsafe { Claim::new(bytes.as_ptr().cast_mut(), bytes.len() as u64) }
+}
+
+/// Numbers of ours as the source of a copy.
+fn numbers(numbers: &[u64]) -> Claim {
+    // SAFETY: callers use the claim while the borrow lasts, and as a source only.
+    unsafe { Claim::new(numbers.as_ptr().cast_mut().cast(), size_of_val(numbers) as u64) }
+}
+
+fn table(pieces: &[Claim]) -> Vec<u8> {
+    pieces
+        .iter()
+        .flat_map(|piece| [piece.address(), piece.len()])
+        .flat_map(u64::to_ne_bytes)
+        .collect()
 }
 
 fn length(pieces: &[Claim]) -> u64 {
     pieces.iter().map(|piece| piece.len()).sum()
 }
 
-fn first_bytes(pieces: &[Claim], mut bytes: u64) -> Vec<Claim> {
-    let mut first = Vec::new();
+fn part(pieces: &[Claim], mut offset: u64, mut most: u64) -> Vec<Claim> {
+    let mut found = Vec::new();
     for piece in pieces {
-        if bytes == 0 {
+        if most == 0 {
             break;
         }
-        let part = piece.slice(0, bytes);
-        bytes -= part.len();
-        first.push(part);
-    }
-    first
-}
-
-fn skip(pieces: &mut Vec<Claim>, mut bytes: u64) {
-    while let Some(first) = pieces.first_mut() {
-        if bytes < first.len() {
-            *first = first.slice(bytes, u64::MAX);
-            return;
+        if offset >= piece.len() {
+            offset -= piece.len();
+            continue;
         }
-        bytes -= first.len();
-        pieces.remove(0);
+        let part = piece.slice(offset, most);
+        offset = 0;
+        most -= part.len();
+        found.push(part);
     }
+    found
 }

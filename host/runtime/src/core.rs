@@ -25,6 +25,11 @@ const FIRST_NUDGE: u32 = 200;
 const LATER_NUDGES: u32 = 20_000;
 /// Polls after which senders needn't ring any more.
 const BUSY: u32 = 64;
+/// Further looks in a poll that has found nothing: a message on its way is
+/// nearer than the caller's next call.
+const GLANCES: u32 = 6;
+/// Polls until a caller gives up waiting for room.
+const MOST_POLLS_FOR_ROOM: u32 = 2000;
 /// How often peers are looked after while something depends on them.
 pub(crate) const PEER_CHECK: Duration = Duration::from_millis(50);
 
@@ -102,7 +107,7 @@ impl Core {
 
     /// Handles what has arrived and sends what waits; tells how many arrivals
     /// there were.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn progress(&mut self) -> usize {
         let mut handled = 0;
         while handled < BATCH {
@@ -123,7 +128,14 @@ impl Core {
     #[inline(always)]
     pub(crate) fn poll(&mut self) -> bool {
         self.polls += 1;
-        if self.progress() > 0 {
+        let mut handled = self.progress();
+        for _ in 0..GLANCES {
+            if handled > 0 {
+                break;
+            }
+            handled = self.glance();
+        }
+        if handled > 0 {
             self.polls_in_vain = 0;
         } else {
             self.polls_in_vain += 1;
@@ -136,6 +148,18 @@ impl Core {
             return self.polls_armed >= BUSY && self.callers_asleep == 0;
         }
         false
+    }
+
+    /// One more look at what may have just arrived.
+    #[inline(always)]
+    fn glance(&mut self) -> usize {
+        match self.ways.nal.next() {
+            Some(arrival) => {
+                self.on_arrival(arrival);
+                1 + self.progress()
+            }
+            None => 0,
+        }
     }
 
     /// Somebody polls all the time: senders needn't ring. The helper has to look
@@ -154,6 +178,17 @@ impl Core {
     fn nudge(&mut self) {
         self.polls_in_vain = FIRST_NUDGE.wrapping_sub(LATER_NUDGES);
         self.ways.nal.nudge();
+    }
+
+    /// A peer is behind: rather than let ever more wait here, gives it some time.
+    /// Bounded, for the peer may have stopped.
+    #[cold]
+    pub(crate) fn make_way(&mut self) {
+        for _ in 0..MOST_POLLS_FOR_ROOM {
+            if self.progress() == 0 && !self.ways.nal_waits() {
+                break;
+            }
+        }
     }
 
     /// Messages to oneself; they may cause further ones.

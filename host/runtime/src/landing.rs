@@ -5,7 +5,7 @@ use lintel_claim::{
     Claim, CrossMemoryError, Datatype, Operation, Region, RemoteSpan, atomic, copy_checked,
     copy_vectored, fetch_atomic, swap,
 };
-use lintel_engine4::{Filling, Landed, Landing};
+use lintel_engine4::{Filling, Landed};
 use lintel_memory::Pieces;
 use lintel_nal::{MoveError, Nal, Origin, Outgoing, Payload};
 use lintel_types::{NiFail, ProcessId};
@@ -25,10 +25,15 @@ impl Core {
         let Some((interface, mut effects)) = self.parts(request.interface) else {
             return self.refuse(origin, request);
         };
-        match interface.on_request(origin.process, origin.uid, request, &mut effects) {
-            Landing::Accepted(pieces, landed) => self.land(origin, pieces, landed, payload),
-            Landing::Refused(Some(response)) => self.ways.respond(origin.process, &response),
-            Landing::Refused(None) => {}
+        let accepted = interface.accept(origin.process, origin.uid, request, &mut effects);
+        match accepted {
+            Ok(accepted) => {
+                let (pieces, landed) =
+                    interface.begin_landing(accepted, origin.process, origin.uid, request);
+                self.land(origin, pieces, landed, payload);
+            }
+            Err(Some(response)) => self.ways.respond(origin.process, &response),
+            Err(None) => {}
         }
     }
 

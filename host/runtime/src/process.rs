@@ -123,6 +123,17 @@ impl Process {
         Ok(())
     }
 
+    /// PtlAtomicSync: atomics are carried out under the core's lock, so those begun
+    /// have ended, and are seen, once it was had.
+    ///
+    /// # Errors
+    /// `NoInit`
+    pub fn atomic_sync(&self) -> Result<()> {
+        self.check_alive()?;
+        drop(self.core.lock());
+        Ok(())
+    }
+
     /// PtlNIInit. Counted; an interface that is open already keeps its limits.
     ///
     /// # Errors
@@ -199,6 +210,9 @@ impl Process {
         let result = command(interface, &mut effects);
         if !core.ways.loopback.is_empty() {
             core.drain_loopback();
+        }
+        if core.ways.nal_waits() {
+            core.make_way();
         }
         let wake = self.make_noise(core);
         drop(guard);

@@ -36,7 +36,8 @@ impl Process {
                 return Ok(Some(found));
             }
             self.poll();
-            polls += 1;
+            // Where anything happens there is reason to stay awake.
+            polls = if self.noise() == noise { polls + 1 } else { 1 };
             if polls < SPINS {
                 // A look at the clock costs as much as several polls.
                 if polls % 64 != 1 || !passed(deadline) {
