@@ -77,12 +77,12 @@ impl Region {
         let file = self.file.as_ref()?;
         Some(Ticket {
             pid: std::process::id(),
-            fd: file.as_raw_fd().cast_unsigned(),
+            fd: file.as_raw_fd() as u32,
         })
     }
 
     /// Length in bytes, a multiple of the page size.
-    pub fn len(&self) -> usize {
+    pub fn size(&self) -> usize {
         self.length
     }
 

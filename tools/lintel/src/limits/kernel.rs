@@ -71,14 +71,8 @@ impl Pattern for FutexWake {
 }
 
 /// Rank 0 wakes a futex that nobody waits for.
+#[derive(Default)]
 pub struct FutexNobody(AtomicU32);
-
-impl FutexNobody {
-    /// A word of this process.
-    pub fn new() -> Self {
-        Self(AtomicU32::new(0))
-    }
-}
 
 impl Pattern for FutexNobody {
     fn lead(&mut self, n: u64) -> Result<()> {

@@ -75,7 +75,7 @@ fn kernel(session: &mut Session) -> Result<()> {
         "futex_wake, nobody waits",
         0,
         1.0,
-        FutexNobody::new(),
+        FutexNobody::default(),
     )?;
     time(session, "system call", 0, 1.0, SystemCall)?;
     let udp = UdpPingPong::new(&session.team)?;

@@ -146,10 +146,16 @@ impl Seen {
     }
 }
 
+/// What `clock` shows.
+pub fn since(clock: ClockId) -> Duration {
+    let now = clock_gettime(clock);
+    let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
+    Duration::new(seconds, u32::try_from(now.tv_nsec).unwrap_or(0))
+}
+
 /// The monotonic clock, which all processes of a machine share.
 pub fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
+    since(ClockId::Monotonic).as_nanos() as u64
 }
 
 const TRIALS: u64 = 100;

@@ -95,14 +95,14 @@ struct Block {
 
 fn calibrate(team: &Team, plan: Plan, pattern: &mut dyn Pattern) -> Result<Block> {
     let mut block = Block {
-        batches: 2,
+        batches: PROBES,
         repeats: pattern.fewest(),
     };
     loop {
         let samples = run(team, block, pattern)?;
-        let next = samples
-            .last()
-            .map(|&each| refine(plan, block, pattern.fewest(), each));
+        // The quickest counts: a disturbed one would leave the point with few samples.
+        let quickest = samples.into_iter().reduce(f64::min);
+        let next = quickest.map(|each| refine(plan, block, pattern.fewest(), each));
         let (next, settled) = next.unwrap_or((block, true));
         let mut words = [0; WORDS];
         words[..3].copy_from_slice(&[next.batches, next.repeats, settled.into()]);
@@ -126,7 +126,7 @@ fn refine(plan: Plan, tried: Block, fewest: u64, each: f64) -> (Block, bool) {
         let repeats = tried.repeats * 4;
         return (
             Block {
-                batches: 2,
+                batches: PROBES,
                 repeats,
             },
             false,
@@ -159,6 +159,9 @@ fn run(team: &Team, block: Block, pattern: &mut dyn Pattern) -> Result<Vec<f64>>
 
 /// The shortest stretch that is timed as one: a thousand times the clock's own cost.
 pub const BATCH: Duration = Duration::from_micros(25);
+
+/// Batches of a trial block.
+const PROBES: u64 = 3;
 
 #[cfg(test)]
 mod tests {

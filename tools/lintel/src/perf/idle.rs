@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::ClockId;
 
+use super::delay::since;
 use super::harness::Pattern;
 use super::pingpong::PutPing;
 use super::session::Session;
@@ -42,11 +43,7 @@ pub fn run(session: &mut Session) -> Result<()> {
 
 /// Of all threads of this process.
 fn processor_time() -> Duration {
-    let now = clock_gettime(ClockId::ProcessCPUTime);
-    Duration::new(
-        now.tv_sec.cast_unsigned(),
-        u32::try_from(now.tv_nsec).unwrap_or(0),
-    )
+    since(ClockId::ProcessCPUTime)
 }
 
 const NAP: Duration = Duration::from_secs(2);

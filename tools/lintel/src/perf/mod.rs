@@ -113,6 +113,7 @@ fn rank(mut client: Client, options: Options) -> Result<()> {
         )));
     }
     let cores = options.cores.clone();
+    let here = Machine::here(cores.clone());
     machine::pin(cores[client.rank()])?;
     let started = SystemTime::now();
     let team = form_team(&mut client).map_err(|error| Error::Usage(error.to_string()))?;
@@ -133,7 +134,7 @@ fn rank(mut client: Client, options: Options) -> Result<()> {
                 .map_or(0, |since| since.as_secs()),
             command: std::env::args().collect(),
             options: serde_json::to_value(&options).expect("options are plain data"),
-            machine: Machine::here(cores),
+            machine: here,
             environment: environment(),
             targets: match options.benchmarks.contains(&Benchmark::Targets) {
                 true => targets::judge(&rows),

@@ -167,7 +167,7 @@ impl Interface {
     pub fn bind(&self, memory: &Rc<Region>, report: Report<'_>) -> Result<Md> {
         let md = sys::MemoryDescriptor {
             start: ptr::with_exposed_provenance_mut(memory.address() as usize),
-            length: memory.len() as u64,
+            length: memory.size() as u64,
             options: report.md_options(),
             eq_handle: report.queue.map_or(sys::PTL_EQ_NONE, |q| q.handle),
             ct_handle: report.counter.map_or(sys::PTL_CT_NONE, |c| c.handle),
@@ -193,7 +193,7 @@ impl Interface {
     pub fn append(&self, table: &Table, memory: &Rc<Region>, entry: Match<'_>) -> Result<Entry> {
         let me = sys::MatchEntry {
             start: ptr::with_exposed_provenance_mut(memory.address() as usize),
-            length: memory.len() as u64,
+            length: memory.size() as u64,
             ct_handle: entry.counter.map_or(sys::PTL_CT_NONE, |c| c.handle),
             uid: sys::PTL_UID_ANY,
             options: entry.options(),
