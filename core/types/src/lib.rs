@@ -98,6 +98,55 @@ pub enum Error {
     Aborted = 15,
 }
 
+/// Who is wrong, what, and how it is mended.
+impl core::fmt::Display for Error {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::ArgInvalid => {
+                "the caller passed a wrong argument: something gone or of another interface, \
+                 out of range, or an unknown option; the call's page lists them"
+            }
+            Self::CtNoneReached => {
+                "no counter has reached its test in time: wait longer, or look at the peer"
+            }
+            Self::EqDropped => {
+                "the event queue was full and has lost events: make it larger, or read it sooner"
+            }
+            Self::EqEmpty => "no event is there: wait for one",
+            Self::Fail => "the system or the environment failed; standard error says how",
+            Self::Ignored => {
+                "the interface has a map already: set it once, by whoever opens the interface"
+            }
+            Self::InUse => {
+                "messages still use it: wait for their events, then release it once more"
+            }
+            Self::ListTooLong => {
+                "the list is full: wait until entries are used, or ask for more max_list_size"
+            }
+            Self::NoInit => {
+                "the library isn't started in this process: call PtlInit, in a fork's child never"
+            }
+            Self::NoSpace => {
+                "a limit of the interface or of memory is reached: release something, or ask for \
+                 higher limits when opening the interface"
+            }
+            Self::PidInUse => {
+                "another process of the node has that pid: choose another, or let the library"
+            }
+            Self::PtFull => {
+                "every portal table index is taken: free one, or ask for more max_pt_index"
+            }
+            Self::PtEqNeeded => "flow control reports to an event queue: give it one",
+            Self::PtInUse => {
+                "the portal table index is taken: unlink its entries and free it, or choose another"
+            }
+            Self::Aborted => "this process called PtlAbort: end the library and start it again",
+        })
+    }
+}
+
+impl core::error::Error for Error {}
+
 /// A call's result.
 pub type Result<T> = core::result::Result<T, Error>;
 
