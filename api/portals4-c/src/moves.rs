@@ -308,9 +308,8 @@ pub unsafe extern "C" fn PtlSwap(
     ))
 }
 
-/// `PtlAtomicSync`: atomics are the processor's own, or done before their event.
+/// `PtlAtomicSync`
 #[unsafe(no_mangle)]
 pub extern "C" fn PtlAtomicSync() -> c_int {
-    std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
-    code(process().check_alive())
+    code(process().atomic_sync())
 }
