@@ -1,0 +1,111 @@
+//! Memory descriptors.
+
+use crate::counter::Counter;
+use crate::interface::Interface;
+use crate::leftovers::{self, Leftover};
+use crate::memory::Memory;
+use crate::queue::EventQueue;
+use lintel_engine4 as engine;
+use lintel_runtime::process;
+use lintel_types::{Error, Handle, Result};
+
+/// Memory of the initiator, and where its events and counts go.
+#[derive(Clone, Debug, Default)]
+pub struct DescriptorSpec {
+    /// The memory.
+    pub memory: Memory,
+    /// `options::MD_*`
+    pub options: u32,
+    /// Where full events go.
+    pub queue: Option<EventQueue>,
+    /// What counts, where an option asks for counts.
+    pub counter: Option<Counter>,
+}
+
+/// Memory that operations send from, and that replies go to (PtlMDBind). Dropping it
+/// releases it; its memory is kept until operations that it began have ended.
+///
+/// ```
+/// use portals4::*;
+/// # let portals = Portals::init()?;
+/// # let interface = Interface::open(&portals, Options::default())?;
+/// let region = Region::new(1 << 20);
+/// let descriptor = MemoryDescriptor::bind(&interface, DescriptorSpec {
+///     memory: Memory::from(&region),
+///     queue: Some(EventQueue::alloc(&interface, 64)?),
+///     ..DescriptorSpec::default()
+/// })?;
+/// descriptor.try_release().map_err(|(_, why)| why)?;
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "dropping a descriptor releases it"]
+pub struct MemoryDescriptor {
+    handle: Handle,
+    memory: Memory,
+    _queue: Option<EventQueue>,
+    _counter: Option<Counter>,
+    interface: Interface,
+}
+
+impl Drop for MemoryDescriptor {
+    fn drop(&mut self) {
+        Leftover::Descriptor(self.handle).let_go(std::mem::take(&mut self.memory));
+    }
+}
+
+impl MemoryDescriptor {
+    /// Makes a descriptor.
+    ///
+    /// # Errors
+    /// `ArgInvalid` for unknown options, another interface's queue or counter, or
+    /// memory of more than `max_iovecs` pieces; `NoSpace` beyond `max_mds`.
+    pub fn bind(interface: &Interface, spec: DescriptorSpec) -> Result<MemoryDescriptor> {
+        leftovers::sweep();
+        let for_engine = engine::DescriptorSpec {
+            buffer: spec.memory.buffer.clone(),
+            options: spec.options,
+            queue: EventQueue::handle_of(spec.queue.as_ref()),
+            counter: Counter::handle_of(spec.counter.as_ref()),
+        };
+        let handle = interface.with(|interface, _| interface.descriptor_bind(for_engine))?;
+        Ok(MemoryDescriptor {
+            handle,
+            memory: spec.memory,
+            _queue: spec.queue,
+            _counter: spec.counter,
+            interface: interface.clone(),
+        })
+    }
+
+    /// Releases it now, unless operations that it began are under way.
+    ///
+    /// # Errors
+    /// The descriptor, with `InUse`.
+    pub fn try_release(self) -> std::result::Result<(), (MemoryDescriptor, Error)> {
+        let handle = self.handle;
+        match process().with(handle, |interface, _| interface.descriptor_release(handle)) {
+            Ok(()) => Ok(()),
+            Err(error) => Err((self, error)),
+        }
+    }
+
+    /// Bytes of its memory.
+    pub fn len(&self) -> u64 {
+        self.memory.len()
+    }
+
+    /// Whether it has no memory.
+    pub fn is_empty(&self) -> bool {
+        self.memory.is_empty()
+    }
+
+    /// The interface that it was made on.
+    pub fn interface(&self) -> &Interface {
+        &self.interface
+    }
+
+    pub(crate) fn handle(&self) -> Handle {
+        self.handle
+    }
+}

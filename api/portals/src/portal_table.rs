@@ -1,0 +1,143 @@
+//! The portal table.
+
+use crate::entry::EntrySpec;
+use crate::interface::Interface;
+use crate::leftovers::{self, Leftover};
+use crate::memory::Memory;
+use crate::queue::EventQueue;
+use lintel_engine4::SearchOp;
+use lintel_runtime::process;
+use lintel_types::{Handle, PT_ANY, Result};
+use std::sync::Arc;
+
+/// What a portal table entry is to be. The default is any index, no queue.
+#[derive(Clone, Debug, Default)]
+pub struct PortalSpec {
+    /// `options::PT_*`
+    pub options: u32,
+    /// Where the events of its lists go.
+    pub queue: Option<EventQueue>,
+    /// The index wanted, if it matters.
+    pub index: Option<u32>,
+}
+
+/// An entry of the portal table (PtlPTAlloc): what initiators name by its index.
+/// Clones are the same one.
+///
+/// ```
+/// use portals4::*;
+/// # let portals = Portals::init()?;
+/// # let interface = Interface::open(&portals, Options::default())?;
+/// let portal = PortalTableEntry::alloc(&interface, PortalSpec {
+///     index: Some(11),
+///     ..PortalSpec::default()
+/// })?;
+/// assert_eq!(portal.index(), 11);
+/// portal.disable()?; // Messages already begun are delivered now; others are refused.
+/// portal.enable()?;
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct PortalTableEntry {
+    portal: Arc<Portal>,
+}
+
+#[derive(Debug)]
+struct Portal {
+    index: u32,
+    handle: Handle,
+    // After the index is free.
+    _queue: Option<EventQueue>,
+    interface: Interface,
+}
+
+impl Drop for Portal {
+    fn drop(&mut self) {
+        Leftover::Portal(self.handle, self.index).let_go(Memory::default());
+    }
+}
+
+impl PortalTableEntry {
+    /// Takes an index.
+    ///
+    /// # Errors
+    /// `ArgInvalid` for unknown options, another interface's queue or an index beyond
+    /// `max_pt_index`; `PtInUse` where the index is taken; `PtFull`; `PtEqNeeded` for
+    /// flow control without a queue.
+    pub fn alloc(interface: &Interface, spec: PortalSpec) -> Result<PortalTableEntry> {
+        leftovers::sweep();
+        let queue = EventQueue::handle_of(spec.queue.as_ref());
+        let wanted = spec.index.unwrap_or(PT_ANY);
+        let index =
+            interface.with(|interface, _| interface.portal_alloc(spec.options, queue, wanted))?;
+        let portal = PortalTableEntry {
+            portal: Arc::new(Portal {
+                index,
+                handle: interface.handle(),
+                _queue: spec.queue,
+                interface: interface.clone(),
+            }),
+        };
+        if queue != Handle::EQ_NONE {
+            process().reserve_events(interface.handle(), queue)?;
+        }
+        Ok(portal)
+    }
+
+    /// Its index.
+    pub fn index(&self) -> u32 {
+        self.portal.index
+    }
+
+    /// Refuses messages from now on; waits until those already begun are delivered
+    /// (PtlPTDisable).
+    ///
+    /// # Errors
+    /// `Aborted` after [`Portals::abort`](crate::Portals::abort).
+    pub fn disable(&self) -> Result<()> {
+        process().until(|| {
+            self.interface()
+                .with(|interface, _| Ok(interface.portal_disable(self.index())?.then_some(())))
+        })
+    }
+
+    /// Takes messages again (PtlPTEnable).
+    ///
+    /// # Errors
+    /// `NoInit` in a fork's child.
+    pub fn enable(&self) -> Result<()> {
+        self.interface()
+            .with(|interface, _| interface.portal_enable(self.index()))
+    }
+
+    /// Looks for messages that came before their entry (PtlLESearch, PtlMESearch);
+    /// events tell what was found. The entry's memory and list don't matter.
+    ///
+    /// ```
+    /// use portals4::*;
+    /// # let portals = Portals::init()?;
+    /// # let interface = Interface::open(&portals, Options::default())?;
+    /// let queue = EventQueue::alloc(&interface, 8)?;
+    /// let portal = PortalTableEntry::alloc(&interface, PortalSpec {
+    ///     queue: Some(queue.clone()),
+    ///     ..PortalSpec::default()
+    /// })?;
+    /// portal.search(EntrySpec::default(), SearchOp::Only)?;
+    /// let event = queue.wait()?;
+    /// assert_eq!((event.kind, event.ni_fail), (EventKind::Search, NiFail::NoMatch));
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `ArgInvalid` for unknown options or another interface's counter.
+    pub fn search(&self, spec: EntrySpec, op: SearchOp) -> Result<()> {
+        let spec = spec.for_engine(self);
+        self.interface()
+            .with(|interface, effects| interface.search(spec, op, effects))
+    }
+
+    /// The interface that it was made on.
+    pub fn interface(&self) -> &Interface {
+        &self.portal.interface
+    }
+}
