@@ -26,7 +26,7 @@ pub(crate) type Kinds = (u8, u8);
 
 const NOWHERE: Place = (Handle::INVALID, 0);
 
-#[inline]
+#[inline(always)]
 fn transfer(verb: Verb, source: Place, sink: Place, length: u64, to: Target) -> Transfer {
     Transfer {
         verb,
@@ -48,16 +48,15 @@ fn transfer(verb: Verb, source: Place, sink: Place, length: u64, to: Target) -> 
     }
 }
 
-#[inline]
-pub(crate) fn put(source: Place, length: u64, ack_req: u8, to: Target) -> Result<Transfer> {
-    let ack = AckRequest::try_from(ack_req)?;
-    Ok(Transfer {
+#[inline(always)]
+pub(crate) fn put(source: Place, length: u64, ack: AckRequest, to: Target) -> Transfer {
+    Transfer {
         ack,
         ..transfer(Verb::Put, source, NOWHERE, length, to)
-    })
+    }
 }
 
-#[inline]
+#[inline(always)]
 pub(crate) fn get(sink: Place, length: u64, to: Target) -> Transfer {
     transfer(Verb::Get, NOWHERE, sink, length, to)
 }
@@ -158,16 +157,18 @@ pub extern "C" fn PtlPut(
     user_ptr: *mut c_void,
     hdr_data: u64,
 ) -> c_int {
-    let process = target_id;
     let to = Target {
-        process,
+        process: target_id,
         pt_index,
         match_bits,
         remote_offset,
         user_ptr,
         hdr_data,
     };
-    start(put((md_handle, local_offset), length, ack_req, to))
+    match AckRequest::try_from(ack_req) {
+        Ok(ack) => code(process().start(&put((md_handle, local_offset), length, ack, to))),
+        Err(error) => error as c_int,
+    }
 }
 
 /// `PtlGet`
@@ -182,16 +183,15 @@ pub extern "C" fn PtlGet(
     remote_offset: u64,
     user_ptr: *mut c_void,
 ) -> c_int {
-    let process = target_id;
     let to = Target {
-        process,
+        process: target_id,
         pt_index,
         match_bits,
         remote_offset,
         user_ptr,
         hdr_data: 0,
     };
-    start(Ok(get((md_handle, local_offset), length, to)))
+    code(process().start(&get((md_handle, local_offset), length, to)))
 }
 
 /// `PtlAtomic`
@@ -210,9 +210,8 @@ pub extern "C" fn PtlAtomic(
     operation: u8,
     datatype: u8,
 ) -> c_int {
-    let process = target_id;
     let to = Target {
-        process,
+        process: target_id,
         pt_index,
         match_bits,
         remote_offset,
@@ -245,9 +244,8 @@ pub extern "C" fn PtlFetchAtomic(
     operation: u8,
     datatype: u8,
 ) -> c_int {
-    let process = target_id;
     let to = Target {
-        process,
+        process: target_id,
         pt_index,
         match_bits,
         remote_offset,
@@ -285,9 +283,8 @@ pub unsafe extern "C" fn PtlSwap(
     operation: u8,
     datatype: u8,
 ) -> c_int {
-    let process = target_id;
     let to = Target {
-        process,
+        process: target_id,
         pt_index,
         match_bits,
         remote_offset,

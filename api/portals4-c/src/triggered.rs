@@ -7,7 +7,7 @@ use crate::moves::{Target, atomic, fetch_atomic, get, put, swap};
 use crate::types::Me;
 use lintel_engine4::{Deferred, Transfer};
 use lintel_runtime::process;
-use lintel_types::{CountingEvent, Error, Handle, Kind, ProcessId, Result};
+use lintel_types::{AckRequest, CountingEvent, Error, Handle, Kind, ProcessId, Result};
 use std::ffi::{c_int, c_void};
 
 /// A transfer that waits for a counter of the same interface.
@@ -45,11 +45,9 @@ pub extern "C" fn PtlTriggeredPut(
         user_ptr,
         hdr_data,
     };
-    defer(
-        put((md_handle, local_offset), length, ack_req, to),
-        trig_ct_handle,
-        threshold,
-    )
+    let ack = AckRequest::try_from(ack_req);
+    let transfer = ack.map(|ack| put((md_handle, local_offset), length, ack, to));
+    defer(transfer, trig_ct_handle, threshold)
 }
 
 /// `PtlTriggeredGet`

@@ -2,11 +2,12 @@
 
 use crate::layout::{CLOSED, FREE, OPEN};
 use crate::segment::Segment;
-use crate::{Form, message, spans};
+use crate::{FORM_MASK, Form, message, spans};
 use lintel_claim::{Claim, copy_vectored};
 use lintel_nal::{Arrival, Origin, Payload};
 use lintel_ring::{Corrupt, RING_BYTES, Receiver, Record};
 use lintel_types::ProcessId;
+use lintel_wire::Words;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -96,6 +97,16 @@ impl Inbound {
                 }
                 form => return self.unusual(form, &record).map(Some),
             }
+        }
+    }
+
+    /// The next message, where its bytes are enclosed.
+    #[inline(always)]
+    pub(crate) fn next_enclosed(&mut self) -> Option<(Origin, Words, Claim)> {
+        let record = self.receiver.peek_plain()?;
+        match record.words[0] & FORM_MASK {
+            0 => Some((self.origin, record.words, record.payload)),
+            _ => None,
         }
     }
 

@@ -24,9 +24,11 @@ mod inbound;
 mod layout;
 mod outbound;
 mod segment;
+mod soon;
 
 pub use bell::{Bell, Sleeper};
 pub use segment::{OpenError, Segment};
+pub use soon::run_soon;
 
 use inbound::Inbound;
 use lintel_claim::{Claim, CrossMemoryError, RemoteSpan, pull, push};
@@ -329,6 +331,14 @@ impl Nal for ShmNal {
             return self.lost.pop_front().map(Arrival::Lost);
         }
         self.next_on_lanes()
+    }
+
+    #[inline(always)]
+    fn next_enclosed(&mut self) -> Option<(Origin, Words, Claim)> {
+        if self.turn >= TURN {
+            return None;
+        }
+        self.inbound.get_mut(self.cursor)?.next_enclosed()
     }
 
     #[inline(always)]

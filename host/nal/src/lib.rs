@@ -118,6 +118,14 @@ pub trait Nal {
     /// The next arrival. A message stays the next one until [`done`](Self::done).
     fn next(&mut self) -> Option<Arrival>;
 
+    /// As [`next`](Self::next), but only a message whose bytes are enclosed; gives
+    /// nothing where anything else comes next. A NAL that has no quicker way to
+    /// tell needn't.
+    #[inline(always)]
+    fn next_enclosed(&mut self) -> Option<(Origin, Words, Claim)> {
+        None
+    }
+
     /// The message that `next` gave has been dealt with.
     fn done(&mut self, origin: Origin);
 

@@ -92,8 +92,31 @@ impl Receiver {
         }
     }
 
+    /// As [`peek`](Self::peek), but also gives nothing where anything but a plain
+    /// record comes next.
+    #[inline(always)]
+    pub fn peek_plain(&mut self) -> Option<Record> {
+        let line = self.line(self.at);
+        // Pairs with the Release store in Sender::commit ("ring commit").
+        // SAFETY: the start of a line.
+        let commit = unsafe { word(line) }.load(Ordering::Acquire);
+        let bytes = (commit >> 16) as u16 as usize;
+        let open = lines(bytes);
+        let fits = bytes <= MAX_PAYLOAD && self.at + open <= LINES;
+        if commit as u16 != self.sequence || !fits || commit & SKIP == SKIP {
+            return None;
+        }
+        self.open = open;
+        // SAFETY: five times: the words lie in the record's first line.
+        let load = |index: usize| unsafe { word(line.add(index * 8)) }.load(Ordering::Relaxed);
+        let words = [commit, load(1), load(2), load(3), load(4), load(5)];
+        // SAFETY: the record's lines were checked to lie inside the ring.
+        let payload = unsafe { Claim::new(line.add(WORDS * 8), bytes as u64) };
+        Some(Record { words, payload })
+    }
+
     /// Done with the record that `peek` has shown.
-    #[inline]
+    #[inline(always)]
     pub fn advance(&mut self) {
         self.at += self.open;
         if self.at >= LINES {

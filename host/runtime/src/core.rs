@@ -111,9 +111,13 @@ impl Core {
     pub(crate) fn progress(&mut self) -> usize {
         let mut handled = 0;
         while handled < BATCH {
-            match self.ways.nal.next() {
-                Some(arrival) => self.on_arrival(arrival),
-                None => break,
+            if let Some((origin, words, claim)) = self.ways.nal.next_enclosed() {
+                self.on_message(origin, &words, Payload::Enclosed(claim));
+            } else {
+                match self.ways.nal.next() {
+                    Some(arrival) => self.on_arrival(arrival),
+                    None => break,
+                }
             }
             handled += 1;
         }
@@ -153,10 +157,10 @@ impl Core {
     /// One more look at what may have just arrived.
     #[inline(always)]
     fn glance(&mut self) -> usize {
-        match self.ways.nal.next() {
-            Some(arrival) => {
-                self.on_arrival(arrival);
-                1 + self.progress()
+        match self.ways.nal.next_enclosed() {
+            Some((origin, words, claim)) => {
+                self.on_message(origin, &words, Payload::Enclosed(claim));
+                1
             }
             None => 0,
         }
@@ -168,10 +172,7 @@ impl Core {
     pub(crate) fn take_over_from_helper(&mut self) {
         self.polls_armed = 0;
         self.bell.disarm();
-        if !self.helper_ticks {
-            self.helper_ticks = true;
-            self.bell.wake(lintel_nal_shm::Sleeper::Helper);
-        }
+        self.wake_helper();
     }
 
     #[cold]
@@ -186,8 +187,17 @@ impl Core {
     pub(crate) fn make_way(&mut self) {
         for _ in 0..MOST_POLLS_FOR_ROOM {
             if self.progress() == 0 && !self.ways.nal_waits() {
-                break;
+                return;
             }
+        }
+        self.wake_helper();
+    }
+
+    /// Sees to it that the helper looks after what is left.
+    fn wake_helper(&mut self) {
+        if !self.helper_ticks {
+            self.helper_ticks = true;
+            self.bell.wake(lintel_nal_shm::Sleeper::Helper);
         }
     }
 
@@ -202,7 +212,7 @@ impl Core {
         handled
     }
 
-    #[inline(always)]
+    #[inline(never)]
     fn on_arrival(&mut self, arrival: Arrival) {
         match arrival {
             Arrival::Message(origin, words, payload) => self.on_message(origin, &words, payload),
@@ -313,7 +323,14 @@ impl Nal for Way {
     fn next(&mut self) -> Option<Arrival> {
         each_way!(self, nal => nal.next())
     }
-    #[inline]
+    #[inline(always)]
+    fn next_enclosed(&mut self) -> Option<(Origin, Words, lintel_claim::Claim)> {
+        match self {
+            Way::Shm(nal) => nal.next_enclosed(),
+            Way::Traced(_) => None,
+        }
+    }
+    #[inline(always)]
     fn done(&mut self, origin: Origin) {
         each_way!(self, nal => nal.done(origin));
     }

@@ -3,7 +3,7 @@
 use crate::core::{Core, PEER_CHECK};
 use crate::log::{Level, log};
 use crate::process::Process;
-use lintel_nal_shm::Sleeper;
+use lintel_nal_shm::{Sleeper, run_soon};
 use nix::sys::signal::SigSet;
 use std::io;
 use std::thread::JoinHandle;
@@ -39,6 +39,7 @@ pub(crate) fn start(process: &'static Process) -> io::Result<JoinHandle<()>> {
 }
 
 fn run(process: &'static Process) {
+    run_soon();
     let Some(bell) = process.bell() else { return };
     let mut seen = 0;
     loop {

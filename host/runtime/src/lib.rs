@@ -33,6 +33,7 @@ pub use effects::Effects;
 pub use helper::LEASE;
 pub use log::{Level, log, log_level};
 pub use process::{Process, process};
+pub use queue::Taken;
 pub use settings::{SETTINGS, Setting, SettingError, Settings};
 
 /// The engine over real memory.

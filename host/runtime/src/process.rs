@@ -232,19 +232,21 @@ impl Process {
         } else {
             transfer.source
         };
-        match self.with(by, |interface, effects| interface.start(transfer, effects)) {
-            Err(Error::NoSpace) => self.start_when_possible(by, transfer),
-            done => done,
+        loop {
+            match self.with(by, |interface, effects| interface.start(transfer, effects)) {
+                Err(Error::NoSpace) => self.wait_for_an_answer(by)?,
+                done => return done,
+            }
         }
     }
 
     #[cold]
-    fn start_when_possible(&'static self, by: Handle, transfer: &Transfer) -> Result<()> {
+    fn wait_for_an_answer(&'static self, by: Handle) -> Result<()> {
+        let under_way = |interface: &mut Interface| interface.operations_under_way();
+        let full = self.with(by, |interface, _| Ok(under_way(interface)))?;
         self.until(|| {
-            match self.with(by, |interface, effects| interface.start(transfer, effects)) {
-                Err(Error::NoSpace) => Ok(None),
-                done => done.map(Some),
-            }
+            let now = self.with(by, |interface, _| Ok(under_way(interface)))?;
+            Ok((now < full).then_some(()))
         })
     }
 
@@ -306,18 +308,24 @@ impl Process {
     ///
     /// # Errors
     /// `ArgInvalid`, `NoInit`, `EqEmpty`.
-    #[inline(always)]
+    #[inline]
     pub fn queue_get(&'static self, handle: Handle) -> Result<(Event, bool)> {
+        let taken = self.queue_take(handle)?;
+        Ok((taken.event(), taken.dropped))
+    }
+
+    /// As [`queue_get`](Self::queue_get), the event still as words.
+    ///
+    /// # Errors
+    /// `ArgInvalid`, `NoInit`, `EqEmpty`.
+    #[inline(always)]
+    pub fn queue_take(&'static self, handle: Handle) -> Result<Taken> {
         self.check_alive()?;
         let queue = tables()[handle.interface() as usize].queue(handle)?;
-        if let Some(Taken { event, dropped }) = queue.pop() {
-            return Ok((event, dropped));
+        if queue.is_empty() {
+            self.poll();
         }
-        self.poll();
-        match queue.pop() {
-            Some(Taken { event, dropped }) => Ok((event, dropped)),
-            None => Err(Error::EqEmpty),
-        }
+        queue.pop().ok_or(Error::EqEmpty)
     }
 
     /// PtlEQWait and PtlEQPoll: the next event of any of the queues, tried from
@@ -337,8 +345,8 @@ impl Process {
                 let which = (first + step) % handles.len();
                 let handle = handles[which];
                 let queue = tables()[handle.interface() as usize].queue(handle)?;
-                if let Some(Taken { event, dropped }) = queue.pop() {
-                    return Ok(Some((event, dropped, which)));
+                if let Some(taken) = queue.pop() {
+                    return Ok(Some((taken.event(), taken.dropped, which)));
                 }
             }
             Ok(None)

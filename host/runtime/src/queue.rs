@@ -28,10 +28,25 @@ pub(crate) struct EventQueue {
     chunks: OnceLock<Box<[OnceLock<Box<[Slot; CHUNK]>>]>>,
 }
 
-/// An event, and whether others before it were lost.
-pub(crate) struct Taken {
-    pub(crate) event: Event,
-    pub(crate) dropped: bool,
+/// An event as words, and whether others before it were lost.
+pub struct Taken {
+    words: [u64; Event::WORDS],
+    /// Events before it were lost.
+    pub dropped: bool,
+}
+
+impl Taken {
+    /// The event.
+    #[inline]
+    pub fn event(&self) -> Event {
+        Event::from_words(&self.words)
+    }
+
+    /// The event as words, in the order of its fields in memory.
+    #[inline]
+    pub fn words(&self) -> &[u64; Event::WORDS] {
+        &self.words
+    }
 }
 
 const FREE: u32 = u32::MAX;
@@ -97,8 +112,14 @@ impl EventQueue {
         }
     }
 
+    /// Whether there is nothing to take.
+    #[inline(always)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.head.load(Ordering::Relaxed) == self.tail.load(Ordering::Acquire)
+    }
+
     /// Takes the oldest event. Any number of threads may do so.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn pop(&self) -> Option<Taken> {
         loop {
             let head = self.head.load(Ordering::Acquire);
@@ -119,15 +140,12 @@ impl EventQueue {
             {
                 let dropped = self.dropped.load(Ordering::Relaxed)
                     && self.dropped.swap(false, Ordering::Acquire);
-                return Some(Taken {
-                    event: Event::from_words(&words),
-                    dropped,
-                });
+                return Some(Taken { words, dropped });
             }
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn slot(&self, position: u64) -> &Slot {
         let index = position as usize % (CHUNK * CHUNKS);
         let chunks = self
@@ -172,7 +190,7 @@ mod tests {
         (0..4).for_each(|number| queue.push(&event(number)));
         for number in 0..4 {
             let taken = queue.pop().expect("an event is there");
-            assert_eq!((taken.event.user_ptr, taken.dropped), (number, false));
+            assert_eq!((taken.event().user_ptr, taken.dropped), (number, false));
         }
         assert!(queue.pop().is_none());
     }
@@ -182,9 +200,9 @@ mod tests {
         let queue = queue(2);
         (0..5).for_each(|number| queue.push(&event(number)));
         let first = queue.pop().expect("an event is there");
-        assert_eq!((first.event.user_ptr, first.dropped), (3, true));
+        assert_eq!((first.event().user_ptr, first.dropped), (3, true));
         let second = queue.pop().expect("an event is there");
-        assert_eq!((second.event.user_ptr, second.dropped), (4, false));
+        assert_eq!((second.event().user_ptr, second.dropped), (4, false));
     }
 
     #[test]
@@ -199,7 +217,7 @@ mod tests {
                     while left.load(Ordering::Relaxed) > 0 {
                         match queue.pop() {
                             Some(taken) => {
-                                sum.fetch_add(taken.event.user_ptr, Ordering::Relaxed);
+                                sum.fetch_add(taken.event().user_ptr, Ordering::Relaxed);
                                 left.fetch_sub(1, Ordering::Relaxed);
                             }
                             None => std::thread::yield_now(),
