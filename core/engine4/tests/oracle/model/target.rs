@@ -211,7 +211,8 @@ impl Model {
         };
         let disabled = spec.options & options::ME_EVENT_COMM_DISABLE != 0;
         let success_disabled = spec.options & options::ME_EVENT_SUCCESS_DISABLE != 0;
-        if !disabled && !(success_disabled && fail == NiFail::Ok) {
+        let quiet = disabled || (success_disabled && fail == NiFail::Ok);
+        if !quiet {
             let kind = match arrival.request.verb {
                 Verb::Put => EventKind::Put,
                 Verb::Get => EventKind::Get,

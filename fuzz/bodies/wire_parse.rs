@@ -1,0 +1,28 @@
+//! Any words give a message or an error, and a message survives its words.
+
+use lintel_wire::{BYTES, MAX_LENGTH, Message, WORDS};
+
+/// The words that bytes spell.
+pub fn words(bytes: &[u8]) -> [u64; WORDS] {
+    let mut words = [0; WORDS];
+    for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+        *word = u64::from_le_bytes(bytes.try_into().expect("a chunk has eight bytes"));
+    }
+    words
+}
+
+pub fn body(data: &[u8]) {
+    for chunk in data.chunks_exact(BYTES) {
+        let Ok(message) = Message::parse(&words(chunk)) else {
+            continue;
+        };
+        let again = message.to_words();
+        assert_eq!(Message::parse(&again), Ok(message));
+        assert_eq!(again[0] as u32, 0, "the low half is the carrier's");
+        let (length, interface) = match message {
+            Message::Request(request) => (request.length, request.interface),
+            Message::Response(response) => (response.mlength, response.interface),
+        };
+        assert!(length <= MAX_LENGTH && interface < 4);
+    }
+}
