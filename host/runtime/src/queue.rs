@@ -7,8 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 /// Events in a chunk; chunks are made when they are first needed.
 const CHUNK: usize = 256;
 const CHUNKS: usize = 512;
+const SLOTS: u64 = (CHUNK * CHUNKS) as u64;
 /// The most events that a queue can hold.
-pub(crate) const MOST_EVENTS: u64 = (CHUNK * CHUNKS) as u64;
+pub(crate) const MOST_EVENTS: u64 = SLOTS;
+/// Slots that a queue that runs empty again and again keeps to.
+const WARM: u64 = 64;
 
 type Slot = [AtomicU64; Event::WORDS];
 
@@ -84,12 +87,15 @@ impl EventQueue {
     }
 
     /// Appends an event. Called under the core's lock: there is one writer.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&self, event: &Event) {
-        let tail = self.tail.load(Ordering::Relaxed);
+        let mut tail = self.tail.load(Ordering::Relaxed);
         let limit = u64::from(self.count.load(Ordering::Relaxed))
             + u64::from(self.reserve.load(Ordering::Relaxed));
-        if tail - self.head.load(Ordering::Acquire) >= limit {
+        let used = tail - self.head.load(Ordering::Acquire);
+        if used == 0 && tail % SLOTS >= WARM {
+            tail = self.rewind(tail);
+        } else if used >= limit {
             self.drop_oldest(tail - limit);
         }
         for (word, value) in self.slot(tail).iter().zip(event.to_words()) {
@@ -97,6 +103,15 @@ impl EventQueue {
         }
         // Pairs with the Acquire load in pop ("event published").
         self.tail.store(tail + 1, Ordering::Release);
+    }
+
+    /// Begins anew at the first slots, which are still in the cache. A reader that
+    /// sees the new head before the new tail finds the queue empty, as it is.
+    #[cold]
+    fn rewind(&self, tail: u64) -> u64 {
+        let first = (tail / SLOTS + 1) * SLOTS;
+        self.head.store(first, Ordering::Release);
+        first
     }
 
     #[cold]
@@ -115,7 +130,7 @@ impl EventQueue {
     /// Whether there is nothing to take.
     #[inline(always)]
     pub(crate) fn is_empty(&self) -> bool {
-        self.head.load(Ordering::Relaxed) == self.tail.load(Ordering::Acquire)
+        self.head.load(Ordering::Relaxed) >= self.tail.load(Ordering::Acquire)
     }
 
     /// Takes the oldest event. Any number of threads may do so.
@@ -123,7 +138,7 @@ impl EventQueue {
     pub(crate) fn pop(&self) -> Option<Taken> {
         loop {
             let head = self.head.load(Ordering::Acquire);
-            if self.tail.load(Ordering::Acquire) == head {
+            if self.tail.load(Ordering::Acquire) <= head {
                 return None;
             }
             let mut words = [0; Event::WORDS];
@@ -147,7 +162,7 @@ impl EventQueue {
 
     #[inline(always)]
     fn slot(&self, position: u64) -> &Slot {
-        let index = position as usize % (CHUNK * CHUNKS);
+        let index = (position % SLOTS) as usize;
         let chunks = self
             .chunks
             .get_or_init(|| (0..CHUNKS).map(|_| OnceLock::new()).collect());
@@ -203,6 +218,17 @@ mod tests {
         assert_eq!((first.event().user_ptr, first.dropped), (3, true));
         let second = queue.pop().expect("an event is there");
         assert_eq!((second.event().user_ptr, second.dropped), (4, false));
+    }
+
+    #[test]
+    fn a_queue_that_runs_empty_keeps_to_its_first_slots() {
+        let queue = queue(1000);
+        for number in 0..10_000 {
+            queue.push(&event(number));
+            let taken = queue.pop().expect("an event is there");
+            assert_eq!((taken.event().user_ptr, taken.dropped), (number, false));
+            assert!(queue.tail.load(Ordering::Relaxed) % SLOTS <= WARM);
+        }
     }
 
     #[test]
