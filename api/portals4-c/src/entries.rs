@@ -28,7 +28,7 @@ pub unsafe extern "C" fn PtlMDBind(
 /// `PtlMDRelease`
 #[unsafe(no_mangle)]
 pub extern "C" fn PtlMDRelease(md_handle: Handle) -> c_int {
-    code(process().with(md_handle, |interface, _| {
+    code(process().end_with(md_handle, |interface| {
         interface.descriptor_release(md_handle)
     }))
 }
@@ -113,6 +113,11 @@ fn append(
         named(ni_handle)?;
         process().with(ni_handle, |interface, effects| {
             of_its_kind(interface.matching(), matching)?;
+            // Not looked at by the engine where nothing is counted; a program that
+            // fills nothing in leaves a 0 there.
+            if !matches!(spec.counter, Handle::CT_NONE | Handle(0)) {
+                interface.counter_value(spec.counter)?;
+            }
             interface.append(spec, list, effects)
         })
     };
@@ -125,7 +130,7 @@ fn unlink(handle: Handle, kind: Kind) -> c_int {
         if !handle.is(kind) {
             return Err(Error::ArgInvalid);
         }
-        process().with(handle, |interface, _| interface.unlink(handle))
+        process().end_with(handle, |interface| interface.unlink(handle))
     };
     code(unlink())
 }

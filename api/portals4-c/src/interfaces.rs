@@ -1,6 +1,7 @@
 //! Initialization, network interfaces, identity, portal table.
 
 use crate::convert::{array, code, give, not_null};
+use crate::entries::named;
 use lintel_runtime::process;
 use lintel_types::{Error, Handle, Kind, Limits, ProcessId, Result};
 use std::ffi::c_int;
@@ -214,9 +215,12 @@ pub unsafe extern "C" fn PtlPTAlloc(
 /// `PtlPTFree`
 #[unsafe(no_mangle)]
 pub extern "C" fn PtlPTFree(ni_handle: Handle, pt_index: u32) -> c_int {
-    code(on_interface(ni_handle, |interface| {
-        interface.portal_free(pt_index)
-    }))
+    let free = || {
+        process().check_alive()?;
+        named(ni_handle)?;
+        process().end_with(ni_handle, |interface| interface.portal_free(pt_index))
+    };
+    code(free())
 }
 
 /// `PtlPTDisable`

@@ -178,7 +178,7 @@ impl Process {
                 opened.references -= 1;
                 Ok(opened.references == 0)
             })
-            .ok_or(Error::NoInit)??;
+            .ok_or(Error::ArgInvalid)??;
         if last {
             self.shut(number, &mut generations);
         }
@@ -218,6 +218,25 @@ impl Process {
         drop(guard);
         self.wake_callers(wake);
         result
+    }
+
+    /// As [`with`](Self::with), for a command that ends something: where that is in
+    /// use, what has arrived is looked at, and then it is tried once more.
+    ///
+    /// # Errors
+    /// As [`with`](Self::with).
+    pub fn end_with<R>(
+        &'static self,
+        handle: Handle,
+        mut command: impl FnMut(&mut Interface) -> Result<R>,
+    ) -> Result<R> {
+        match self.with(handle, |interface, _| command(interface)) {
+            Err(Error::InUse | Error::PtInUse) => {
+                self.with_core(Core::progress);
+                self.with(handle, |interface, _| command(interface))
+            }
+            done => done,
+        }
     }
 
     /// Starts a data movement. While too many operations await their answers,
@@ -300,6 +319,8 @@ impl Process {
         self.with(handle, |interface, effects| {
             interface.queue_free(handle)?;
             effects.tables.queue_at(handle.index()).end();
+            // For those who wait for it.
+            effects.ways.noise = true;
             Ok(())
         })
     }
@@ -392,6 +413,8 @@ impl Process {
         self.with(handle, |interface, effects| {
             interface.counter_free(handle)?;
             effects.tables.counter_at(handle.index()).end();
+            // For those who wait for it.
+            effects.ways.noise = true;
             Ok(())
         })
     }

@@ -283,6 +283,20 @@ fn completion_counts_one_though_bytes_are_counted() {
 }
 
 #[test]
+fn an_acknowledgement_that_nothing_would_count_is_not_waited_for() {
+    let mut wire = pair();
+    let (source, counter) = bind(wire.node(0), options::MD_EVENT_CT_SEND);
+    for ack in [AckRequest::Counting, AckRequest::OperationCompleted] {
+        wire.node(0)
+            .start(&with_ack(ack, put(source, process(1), 0)))
+            .unwrap();
+        assert_eq!(wire.node(0).interface.operations_under_way(), 0, "{ack:?}");
+    }
+    assert_eq!(wire.node(0).count(counter), (2, 0));
+    assert_eq!(wire.node(0).interface.descriptor_release(source), Ok(()));
+}
+
+#[test]
 fn an_entry_that_acknowledges_nothing_is_never_heard_of() {
     let mut wire = pair_with(QUIET | options::ME_ACK_DISABLE);
     let (source, counter) = bind(wire.node(0), options::MD_EVENT_CT_ACK);
