@@ -22,6 +22,8 @@ pub(crate) struct Inbound {
     announced: Option<u64>,
     place: Option<Vec<Claim>>,
     dead: bool,
+    /// Its loss was told already.
+    told: bool,
     corrupt: bool,
 }
 
@@ -61,6 +63,7 @@ impl Inbound {
             announced: None,
             place: None,
             dead: false,
+            told: false,
             corrupt: false,
         })
     }
@@ -154,8 +157,16 @@ impl Inbound {
         self.place = Some(pieces);
     }
 
+    /// The sender has died, and that was told.
     pub(crate) fn sender_died(&mut self) {
         self.dead = true;
+        self.told = true;
+    }
+
+    /// Whether someone waits for the rest of a stream, and doesn't know yet that it
+    /// won't come.
+    pub(crate) fn leaves_a_stream(&self) -> bool {
+        self.stream.is_some() && !self.told
     }
 
     /// Looks whether the sender still lives.

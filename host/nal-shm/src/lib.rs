@@ -103,6 +103,8 @@ pub struct ShmNal {
     waiting: usize,
     troubles: Troubles,
     log: fn(&str),
+    /// Bytes may be moved directly, where the system allows it.
+    direct: bool,
 }
 
 impl ShmNal {
@@ -127,7 +129,24 @@ impl ShmNal {
             waiting: 0,
             troubles: Troubles::default(),
             log,
+            direct: true,
         })
+    }
+
+    /// As [`open`](Self::open), but where bytes could be moved directly they stream
+    /// nevertheless, as on systems that forbid it.
+    ///
+    /// # Errors
+    /// [`OpenError`]
+    pub fn open_without_cross_memory(
+        job: &str,
+        nid: u32,
+        pid: u32,
+        log: fn(&str),
+    ) -> Result<ShmNal, OpenError> {
+        let mut nal = ShmNal::open(job, nid, pid, log)?;
+        nal.direct = false;
+        Ok(nal)
     }
 
     /// The name that others reach this process by.
@@ -174,7 +193,7 @@ impl ShmNal {
 
     #[cold]
     fn connect(&mut self, process: ProcessId) -> Result<usize, Unreachable> {
-        let peer = Peer::connect(&self.segment, process).map_err(|error| {
+        let peer = Peer::connect(&self.segment, process, self.direct).map_err(|error| {
             (self.log)(&format!(
                 "no way to process {:#x}/{}: {error}",
                 process.nid, process.pid
@@ -222,9 +241,13 @@ impl ShmNal {
 
     /// Gives up lanes whose sender has closed them or died, once they are read.
     fn free_lanes(&mut self) {
+        let lost = &mut self.lost;
         self.inbound.retain_mut(|inbound| {
             let keep = !inbound.is_over();
             if !keep {
+                if inbound.leaves_a_stream() {
+                    lost.push_back(inbound.origin().process);
+                }
                 inbound.free();
             }
             keep

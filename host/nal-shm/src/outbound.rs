@@ -45,8 +45,12 @@ enum Body {
 }
 
 impl Peer {
-    /// Takes a lane in the segment of `process`.
-    pub(crate) fn connect(own: &Segment, process: ProcessId) -> Result<Peer, OpenError> {
+    /// Takes a lane in the segment of `process`; lends it bytes only where `direct`.
+    pub(crate) fn connect(
+        own: &Segment,
+        process: ProcessId,
+        direct: bool,
+    ) -> Result<Peer, OpenError> {
         let segment = Segment::open(own.job(), process)?;
         let lane = take_lane(&segment)?;
         if let Err(error) = segment.reserve_ring(lane) {
@@ -68,7 +72,7 @@ impl Peer {
             // SAFETY: the lane is this process's alone, its ring and control are
             // aligned and fresh, and the segment stays mapped beside the sender.
             sender: unsafe { Sender::new(segment.ring(lane), &shared.control) },
-            cross_memory: can_read(&segment),
+            cross_memory: direct && can_read(&segment),
             needs_fence,
             lane,
             waiting: VecDeque::new(),
@@ -153,7 +157,13 @@ impl Peer {
     }
 
     fn wait_for_room(&mut self, words: &Words, form: Form, body: Body) {
-        self.waiting.push_back(Waiting { words: *words, form, body, sent: 0, begun: false });
+        self.waiting.push_back(Waiting {
+            words: *words,
+            form,
+            body,
+            sent: 0,
+            begun: false,
+        });
         self.flush();
     }
 
@@ -174,7 +184,7 @@ impl Peer {
             if !self.copy_now(&words, None, &[numbers(table)]) {
                 self.wait_for_room(&words, Form::Lent, Body::Copied(self::table(pieces)));
             }
-        } else if to_read {
+        } else if to_read && length(pieces) > 0 {
             self.wait_for_room(words, Form::Announced, Body::Lent(pieces.to_vec()));
         } else {
             self.wait_for_room(words, Form::Enclosed, Body::Copied(Vec::new()));
@@ -234,7 +244,11 @@ impl Waiting {
             (Form::Announced, true) => {
                 let pieces = self.body.part(self.sent, CHUNK);
                 let pushed = sender.push(&Form::Chunk.on(&[0; 6]), &pieces);
-                self.sent += if pushed.is_ok() { CHUNK.min(total - self.sent) } else { 0 };
+                self.sent += if pushed.is_ok() {
+                    CHUNK.min(total - self.sent)
+                } else {
+                    0
+                };
                 pushed
             }
             _ => {
@@ -308,7 +322,12 @@ fn bytes(bytes: &[u8]) -> Claim {
 /// Numbers of ours as the source of a copy.
 fn numbers(numbers: &[u64]) -> Claim {
     // SAFETY: callers use the claim while the borrow lasts, and as a source only.
-    unsafe { Claim::new(numbers.as_ptr().cast_mut().cast(), size_of_val(numbers) as u64) }
+    unsafe {
+        Claim::new(
+            numbers.as_ptr().cast_mut().cast(),
+            size_of_val(numbers) as u64,
+        )
+    }
 }
 
 fn table(pieces: &[Claim]) -> Vec<u8> {

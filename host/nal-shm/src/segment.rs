@@ -14,6 +14,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 const DIRECTORY: &str = "/dev/shm";
 /// Process identifiers that are given out to those who don't care.
@@ -115,9 +116,6 @@ impl Segment {
         if file.metadata()?.len() != SEGMENT_BYTES as u64 {
             return Err(OpenError::Foreign);
         }
-        if !is_locked(&file) {
-            return Err(OpenError::Nobody);
-        }
         let segment = Segment {
             memory: map(&file)?,
             file,
@@ -129,6 +127,9 @@ impl Segment {
         };
         if segment.header().magic.load(Ordering::Acquire) != MAGIC {
             return Err(OpenError::Foreign);
+        }
+        if !segment.owner_lives() {
+            return Err(OpenError::Nobody);
         }
         Ok(segment)
     }
@@ -144,7 +145,7 @@ impl Segment {
 
     /// Whether the owner still lives and hasn't given the segment up.
     pub(crate) fn owner_lives(&self) -> bool {
-        is_locked(&self.file)
+        is_locked(&self.file) || self.file.metadata().is_ok_and(|file| is_own(&file))
     }
 
     #[inline]
@@ -208,6 +209,8 @@ impl Segment {
             nonce: Box::new(AtomicU64::new(random())),
         };
         segment.fill_header();
+        let inode = segment.file.metadata()?.ino();
+        own(|inodes| inodes.push(inode));
         Ok(segment)
     }
 
@@ -268,12 +271,25 @@ impl Segment {
 
 impl Drop for Segment {
     fn drop(&mut self) {
+        if let (true, Ok(file)) = (self.owned, self.file.metadata()) {
+            own(|inodes| inodes.retain(|inode| *inode != file.ino()));
+        }
         if self.owned && !self.path.as_os_str().is_empty() {
             let _ = std::fs::remove_file(&self.path);
         }
         // SAFETY: mapped by map() with this length, and nobody else unmaps it.
         unsafe { libc::munmap(self.memory.cast(), SEGMENT_BYTES) };
     }
+}
+
+/// The inodes of the segments that this process owns: it doesn't see its own locks.
+fn own<R>(f: impl FnOnce(&mut Vec<u64>) -> R) -> R {
+    static INODES: Mutex<Vec<u64>> = Mutex::new(Vec::new());
+    f(&mut INODES.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+fn is_own(file: &std::fs::Metadata) -> bool {
+    own(|inodes| inodes.contains(&file.ino()))
 }
 
 fn path(job: &str, process: ProcessId) -> PathBuf {
@@ -345,6 +361,10 @@ fn is_locked(file: &File) -> bool {
 /// Removes what a dead process left; false where the owner lives. Whoever holds
 /// the dead file's lock is the only one to remove its name.
 fn remove_if_stale(path: &Path) -> bool {
+    // Before it is opened: closing it would let go of the lock.
+    if std::fs::metadata(path).is_ok_and(|file| is_own(&file)) {
+        return false;
+    }
     let Ok(file) = OpenOptions::new().read(true).write(true).open(path) else {
         return !path.exists();
     };
