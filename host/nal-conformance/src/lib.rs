@@ -1,0 +1,73 @@
+//! One suite that every NAL passes. A new NAL is finished when it does.
+//!
+//! ```text
+//!   suite!(join)  ──▶  #[test] copies_arrive_in_the_order_of_sending
+//!                      #[test] …                    one a promise of trait Nal
+//! ```
+//!
+//! `join` makes a network: given a number of members it gives so many, or as many
+//! as the network can have, which is one for a loopback. Promises about peers are
+//! then left out, those about messages are held against messages to oneself.
+//!
+//! ```
+//! use lintel_nal::Loopback;
+//! use lintel_nal_conformance::Member;
+//! use lintel_types::ProcessId;
+//!
+//! fn join(_members: usize) -> Vec<Member<Loopback>> {
+//!     let name = ProcessId::new(1, 1);
+//!     vec![Member { name, nal: Loopback::new(name, 0) }]
+//! }
+//! lintel_nal_conformance::suite!(join);
+//! # fn main() {}
+//! ```
+#![forbid(unsafe_code)]
+
+mod peers;
+mod promises;
+mod rig;
+
+pub use peers::{
+    a_lost_peer_is_reported_once_and_is_unreachable, a_stream_of_a_lost_sender_is_told_as_lost,
+    messages_of_an_ended_sender_still_arrive, nobody_is_starved_by_a_busy_sender,
+    nobody_is_unreachable_and_nothing_is_sent, streams_of_two_senders_dont_mix,
+};
+pub use promises::{
+    a_message_stays_the_next_one_until_done, a_place_that_is_too_small_takes_the_beginning,
+    an_operand_goes_first, copies_arrive_in_the_order_of_sending,
+    copies_of_every_size_arrive_whole, lent_bytes_arrive_where_they_are_wanted,
+    lent_places_are_filled, pieces_arrive_as_one, what_finds_no_room_waits_in_order,
+};
+pub use rig::Member;
+
+/// A test of each promise, on networks that `join` makes: a
+/// `fn(usize) -> Vec<Member<impl Nal>>`.
+#[macro_export]
+macro_rules! suite {
+    ($join:expr) => {
+        $crate::suite! {
+            $join,
+            copies_arrive_in_the_order_of_sending
+            copies_of_every_size_arrive_whole
+            pieces_arrive_as_one
+            an_operand_goes_first
+            a_message_stays_the_next_one_until_done
+            lent_bytes_arrive_where_they_are_wanted
+            a_place_that_is_too_small_takes_the_beginning
+            lent_places_are_filled
+            what_finds_no_room_waits_in_order
+            nobody_is_unreachable_and_nothing_is_sent
+            nobody_is_starved_by_a_busy_sender
+            streams_of_two_senders_dont_mix
+            messages_of_an_ended_sender_still_arrive
+            a_lost_peer_is_reported_once_and_is_unreachable
+            a_stream_of_a_lost_sender_is_told_as_lost
+        }
+    };
+    ($join:expr, $($promise:ident)*) => {
+        $(#[test]
+        fn $promise() {
+            $crate::$promise($join);
+        })*
+    };
+}

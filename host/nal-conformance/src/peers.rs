@@ -1,0 +1,149 @@
+//! Promises about peers.
+
+use crate::rig::{Member, Rig, copied, number_of, pattern, region_of};
+use lintel_claim::Region;
+use lintel_nal::{Arrival, Nal, Outgoing, Payload, Unreachable};
+use lintel_types::ProcessId;
+
+/// Nobody answers to that name: an error now, and no trace.
+pub fn nobody_is_unreachable_and_nothing_is_sent<N: Nal>(join: impl Fn(usize) -> Vec<Member<N>>) {
+    let (mut rig, from, to) = Rig::pair(join);
+    let nobody = ProcessId::new(rig.name(from).nid, 60_001);
+    assert_eq!(rig.try_send(from, nobody, 1, copied(&[])), Err(Unreachable));
+    rig.assert_silence();
+    rig.send_copied(from, to, 2, b"somebody");
+    assert_eq!(rig.receive(to, 8).number, 2);
+}
+
+/// Two senders, one of whom has sent much before: the other has its turn.
+pub fn nobody_is_starved_by_a_busy_sender<N: Nal>(join: impl Fn(usize) -> Vec<Member<N>>) {
+    const MANY: u64 = 2000;
+    const FEW: u64 = 50;
+    let Some(mut rig) = Rig::of(join, 3) else {
+        return;
+    };
+    for number in 0..MANY {
+        rig.send_copied(0, 2, number, b"busy");
+    }
+    for number in 0..FEW {
+        rig.send_copied(1, 2, number, b"calm");
+    }
+    let calm = rig.name(1);
+    let (mut taken, mut of_calm) = (0, 0);
+    while of_calm < FEW {
+        let received = rig.receive(2, 4);
+        taken += 1;
+        if received.origin.process == calm {
+            assert_eq!(received.number, of_calm);
+            of_calm += 1;
+        }
+    }
+    assert!(taken < MANY / 2, "{FEW} messages came after {taken}");
+    for _ in taken..MANY + FEW {
+        rig.receive(2, 4);
+    }
+    rig.assert_silence();
+}
+
+/// Bytes that come in parts from several sides end up where each belongs.
+pub fn streams_of_two_senders_dont_mix<N: Nal>(join: impl Fn(usize) -> Vec<Member<N>>) {
+    const SIZE: u64 = 300_000;
+    let Some(mut rig) = Rig::of(join, 3) else {
+        return;
+    };
+    let lent = [0, 1].map(|sender| region_of(&pattern(sender, SIZE)));
+    let places = [Region::new(SIZE), Region::new(SIZE)];
+    for (sender, lent) in lent.iter().enumerate() {
+        let body = [lent.claim()];
+        rig.send(sender, 2, sender as u64, Outgoing::LentToRead(&body));
+    }
+    let mut missing = 2;
+    while missing > 0 {
+        match rig.arrival(2) {
+            Arrival::Message(origin, words, payload) => {
+                let place = places[number_of(&words) as usize].claim();
+                match payload {
+                    Payload::Streamed(length) => {
+                        assert_eq!(length, SIZE);
+                        rig.nal(2).receive_into(origin, vec![place]);
+                        rig.nal(2).done(origin);
+                    }
+                    other => {
+                        rig.bring(2, origin, other, &[place]);
+                        missing -= 1;
+                    }
+                }
+            }
+            Arrival::Streamed(_) => missing -= 1,
+            Arrival::Lost(process) => panic!("{process:?} lives"),
+        }
+    }
+    for (sender, place) in places.iter().enumerate() {
+        let mut arrived = vec![0; SIZE as usize];
+        place.read(0, &mut arrived);
+        assert!(arrived == pattern(sender as u64, SIZE), "sender {sender}");
+    }
+    rig.assert_silence();
+}
+
+/// What was accepted isn't lost because its sender ends, once it is on its way.
+pub fn messages_of_an_ended_sender_still_arrive<N: Nal>(join: impl Fn(usize) -> Vec<Member<N>>) {
+    let Some(mut rig) = Rig::of(join, 2) else {
+        return;
+    };
+    for number in 0..3 {
+        rig.send_copied(1, 0, number, &pattern(number, 50));
+    }
+    assert!(!rig.nal(1).flush(), "three short messages find room");
+    rig.members.pop();
+    rig.nal(0).check_peers();
+    for number in 0..3 {
+        let received = rig.receive(0, 50);
+        assert_eq!(received.number, number);
+        assert!(received.bytes == pattern(number, 50));
+    }
+}
+
+/// [`Arrival::Lost`] comes once; then the name is nobody's.
+pub fn a_lost_peer_is_reported_once_and_is_unreachable<N: Nal>(
+    join: impl Fn(usize) -> Vec<Member<N>>,
+) {
+    let Some(mut rig) = Rig::of(join, 3) else {
+        return;
+    };
+    let lost = rig.name(2);
+    rig.send_copied(0, 2, 0, b"unread");
+    rig.members.pop();
+    match rig.arrival_after_loss(0) {
+        Arrival::Lost(process) => assert_eq!(process, lost),
+        other => panic!("the loss was to be told, not {other:?}"),
+    }
+    rig.nal(0).check_peers();
+    rig.assert_silence();
+    assert_eq!(rig.try_send(0, lost, 1, copied(&[])), Err(Unreachable));
+    rig.send_copied(0, 1, 2, b"others live");
+    assert_eq!(rig.receive(1, 11).number, 2);
+}
+
+/// Who waits for the rest of a stream learns that it won't come, also where it never
+/// sent to that peer itself.
+pub fn a_stream_of_a_lost_sender_is_told_as_lost<N: Nal>(join: impl Fn(usize) -> Vec<Member<N>>) {
+    let Some(mut rig) = Rig::of(join, 2) else {
+        return;
+    };
+    let (lost, place) = (rig.name(1), Region::new(1 << 20));
+    let lent = region_of(&pattern(1, 1 << 20));
+    rig.send(1, 0, 1, Outgoing::LentToRead(&[lent.claim()]));
+    let (origin, _, payload) = rig.message(0);
+    let Payload::Streamed(_) = payload else {
+        return; // It is fetched in one go, and there is nothing to wait for.
+    };
+    rig.nal(0).receive_into(origin, vec![place.claim()]);
+    rig.nal(0).done(origin);
+    rig.members.pop();
+    match rig.arrival_after_loss(0) {
+        Arrival::Lost(process) => assert_eq!(process, lost),
+        other => panic!("the loss was to be told, not {other:?}"),
+    }
+    rig.assert_silence();
+}

@@ -1,0 +1,97 @@
+//! What middleware adds to a NAL; that it takes nothing away is told by the suite.
+
+use lintel_claim::Region;
+use lintel_nal::{Arrival, Fault, MoveError, Nal, Outgoing, Payload, Trace, Unreachable};
+use lintel_nal_shm::ShmNal;
+use lintel_types::{AckRequest, ProcessId};
+use lintel_wire::{Request, Verb, Words};
+
+const NOTHING: Outgoing<'static> = Outgoing::Copied {
+    operand: None,
+    pieces: &[],
+};
+
+fn pair(test: &str) -> (ShmNal, ShmNal) {
+    let job = format!("middleware-{test}-{}", std::process::id());
+    let open = |pid| ShmNal::open(&job, 1, pid, |words| eprintln!("{words}"));
+    let opened = (open(1), open(2));
+    let (Ok(one), Ok(other)) = opened else {
+        panic!("shared memory can be had");
+    };
+    (one, other)
+}
+
+fn words() -> Words {
+    let request = Request {
+        verb: Verb::Get,
+        interface: 1,
+        ack: AckRequest::None,
+        referenced: false,
+        portal: 5,
+        token: 1,
+        rank: 0,
+        length: 0,
+        operation: 0,
+        datatype: 0,
+        match_bits: 0,
+        remote_offset: 0,
+        hdr_data: 0,
+    };
+    request.to_words()
+}
+
+#[test]
+fn who_is_cut_off_is_lost_once_unreachable_and_unheard() {
+    let (one, mut other) = pair("cut");
+    let (here, there) = (one.process(), other.process());
+    let mut one = Fault::new(one);
+    one.send(there, &words(), NOTHING)
+        .expect("nobody is cut off");
+    other
+        .send(here, &words(), NOTHING)
+        .expect("it knows of no fault");
+    one.cut_off(there);
+    assert!(matches!(one.next(), Some(Arrival::Lost(process)) if process == there));
+    assert!(one.next().is_none(), "its message is dropped");
+    assert_eq!(one.send(there, &words(), NOTHING), Err(Unreachable));
+}
+
+#[test]
+fn what_a_cut_off_peer_has_lent_cant_be_moved() {
+    let (one, mut other) = pair("lent");
+    let (here, there) = (one.process(), other.process());
+    let mut one = Fault::new(one);
+    let (lent, place) = (Region::new(100_000), Region::new(100_000));
+    let body = Outgoing::LentToRead(&[lent.claim()]);
+    other.send(here, &words(), body).expect("nobody is cut off");
+    let Some(Arrival::Message(origin, _, Payload::Lent(spans))) = one.next() else {
+        return; // The system forbids it, so there is nothing to cut.
+    };
+    one.cut_off(there);
+    let pieces = [place.claim()];
+    assert_eq!(one.fetch(origin, &spans, &pieces), Err(MoveError::Gone));
+    assert_eq!(one.place(origin, &pieces, &spans), Err(MoveError::Gone));
+}
+
+#[test]
+fn each_message_is_told_in_a_line() {
+    let (one, mut other) = pair("trace");
+    let (here, there) = (one.process(), other.process());
+    let mut lines = Vec::new();
+    let mut one = Trace::new(one, |line: String| lines.push(line));
+    one.send(there, &words(), NOTHING).expect("it is there");
+    let nobody = ProcessId::new(1, 3);
+    one.send(nobody, &words(), NOTHING).expect_err("it isn't");
+    other.send(here, &words(), NOTHING).expect("it is there");
+    match one.next() {
+        Some(Arrival::Message(origin, ..)) => one.done(origin),
+        other => panic!("a message was to come, not {other:?}"),
+    }
+    drop(one);
+    let [sent, failed, received] = lines.as_slice() else {
+        panic!("three lines were to be told: {lines:?}");
+    };
+    assert!(sent.starts_with("to 0x1/2") && sent.contains("verb: Get"));
+    assert!(failed.starts_with("unreachable 0x1/3"));
+    assert!(received.starts_with("from 0x1/2"));
+}
