@@ -6,7 +6,7 @@
 //! order would find the same, which the tests check.
 
 use crate::buckets::Buckets;
-use crate::chain::{Chain, Chains};
+use crate::chain::Chains;
 use alloc::vec::Vec;
 
 #[derive(Clone, Copy, Default)]
@@ -16,12 +16,25 @@ struct Pattern {
     posted: u64,
 }
 
+/// A pattern that ignores bits, or the hole that it left.
+#[derive(Clone, Copy)]
+struct Ignoring {
+    bits: u64,
+    /// Bits that matter.
+    mask: u64,
+    posted: u64,
+    slot: u16,
+    live: bool,
+}
+
 /// A list of patterns under slot numbers that the caller chooses.
 pub struct MatchList {
     patterns: Vec<Pattern>,
     chains: Chains,
     exact: Buckets,
-    ignoring: Chain,
+    /// In posting order and side by side, so that a walk is quick.
+    ignoring: Vec<Ignoring>,
+    holes: usize,
     posted: u64,
     length: usize,
 }
@@ -39,7 +52,8 @@ impl MatchList {
             patterns: Vec::new(),
             chains: Chains::new(),
             exact: Buckets::new(),
-            ignoring: Chain::EMPTY,
+            ignoring: Vec::new(),
+            holes: 0,
             posted: 0,
             length: 0,
         }
@@ -74,19 +88,45 @@ impl MatchList {
                 patterns[slot as usize].bits
             });
         } else {
-            self.chains.push_back(&mut self.ignoring, slot);
+            let posted = self.patterns[at].posted;
+            self.ignoring.push(Ignoring {
+                bits: bits & !ignore,
+                mask: !ignore,
+                posted,
+                slot,
+                live: true,
+            });
         }
     }
 
     /// Takes the entry in `slot`, which is in the list, out of it.
     pub fn remove(&mut self, slot: u16) {
-        let Pattern { bits, ignore, .. } = self.patterns[slot as usize];
+        let Pattern {
+            bits,
+            ignore,
+            posted,
+        } = self.patterns[slot as usize];
         if ignore == 0 {
             self.exact.remove(&mut self.chains, bits, slot);
         } else {
-            self.chains.remove(&mut self.ignoring, slot);
+            self.leave_hole(posted);
         }
         self.length -= 1;
+    }
+
+    /// Holes are filled when there are more of them than patterns.
+    fn leave_hole(&mut self, posted: u64) {
+        if let Ok(at) = self
+            .ignoring
+            .binary_search_by_key(&posted, |pattern| pattern.posted)
+        {
+            self.ignoring[at].live = false;
+            self.holes += 1;
+        }
+        if self.holes * 2 > self.ignoring.len() {
+            self.ignoring.retain(|pattern| pattern.live);
+            self.holes = 0;
+        }
     }
 
     /// The earliest entry whose pattern fits `bits` and that `accepts`; and how
@@ -106,18 +146,15 @@ impl MatchList {
             }
             at = self.chains.next(slot);
         }
-        at = self.ignoring.first();
-        while let Some(slot) = at {
-            let pattern = &self.patterns[slot as usize];
+        for pattern in &self.ignoring {
             if pattern.posted > before {
                 break;
             }
-            walked += 1;
-            if (pattern.bits ^ bits) & !pattern.ignore == 0 && accepts(slot) {
-                found = Some(slot);
+            walked += u32::from(pattern.live);
+            if bits & pattern.mask == pattern.bits && pattern.live && accepts(pattern.slot) {
+                found = Some(pattern.slot);
                 break;
             }
-            at = self.chains.next(slot);
         }
         (found, walked)
     }
