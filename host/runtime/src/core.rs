@@ -15,8 +15,10 @@ use std::time::{Duration, Instant};
 /// The NALs that a user can choose by name, and what may wrap them.
 pub(crate) enum Way {
     Shm(ShmNal),
-    Traced(Box<Trace<Fault<ShmNal>, fn(String)>>),
+    Traced(Box<Traced>),
 }
+
+type Traced = Trace<Fault<ShmNal>, fn(String)>;
 
 /// Messages handled before the lock is let go.
 const BATCH: usize = 256;

@@ -205,7 +205,7 @@ impl Core {
             Verb::Atomic => atomic(operation, datatype, target, operands),
             Verb::FetchAtomic => fetch_atomic(operation, datatype, target, operands, old),
             _ => {
-                let compare = &operand[..(datatype.size() as usize).min(ahead)];
+                let compare = &operand[..datatype.size().min(ahead)];
                 swap(operation, datatype, target, operands, compare, old);
             }
         }

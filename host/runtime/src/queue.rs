@@ -14,6 +14,7 @@ pub(crate) const MOST_EVENTS: u64 = SLOTS;
 const WARM: u64 = 64;
 
 type Slot = [AtomicU64; Event::WORDS];
+type Chunk = OnceLock<Box<[Slot; CHUNK]>>;
 
 /// A queue of events. When it is full the oldest makes way (Portals 4.3,
 /// PtlEQAlloc), and the next reader is told.
@@ -28,7 +29,7 @@ pub(crate) struct EventQueue {
     head: AtomicU64,
     tail: AtomicU64,
     dropped: AtomicBool,
-    chunks: OnceLock<Box<[OnceLock<Box<[Slot; CHUNK]>>]>>,
+    chunks: OnceLock<Box<[Chunk]>>,
 }
 
 /// An event as words, and whether others before it were lost.

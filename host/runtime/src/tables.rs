@@ -67,8 +67,10 @@ pub(crate) struct Tables {
 
 /// Up to 65,536 things under stable numbers, made in boards of `N`.
 struct Shelf<T, const N: usize> {
-    boards: OnceLock<Box<[OnceLock<Box<[T]>>]>>,
+    boards: OnceLock<Box<[Board<T>]>>,
 }
+
+type Board<T> = OnceLock<Box<[T]>>;
 
 impl<T, const N: usize> Default for Shelf<T, N> {
     fn default() -> Self {

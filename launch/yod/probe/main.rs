@@ -1,4 +1,5 @@
 //! A rank for the integration tests: does what its first argument says.
+#![forbid(unsafe_code)]
 
 use std::io::Write;
 

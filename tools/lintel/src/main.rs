@@ -1,4 +1,5 @@
 //! The command `lintel`; everything is in the library.
+#![deny(unsafe_code)]
 
 use std::process::ExitCode;
 
