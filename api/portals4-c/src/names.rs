@@ -97,8 +97,8 @@ pub unsafe extern "C" fn PtlEvToStr(
 /// Writes the line; nothing where the event's kind or end is unknown. A line that
 /// is too long is cut, so writing never fails.
 fn describe(ni_options: u32, event: &RawEvent, line: &mut Line) -> Option<()> {
-    let kind = short(*EVENTS.get(event.kind as usize)?, "PTL_EVENT_")?;
-    let fail = short(*FAILURES.get(event.ni_fail as usize)?, "PTL_NI_")?;
+    let kind = short(EVENTS.get(event.kind as usize)?, "PTL_EVENT_")?;
+    let fail = short(FAILURES.get(event.ni_fail as usize)?, "PTL_NI_")?;
     let has = members(event.kind, event.ni_fail != 0);
     let mut tell = |member: u16, words: fmt::Arguments<'_>| {
         if has & member != 0 {
