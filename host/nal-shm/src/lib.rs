@@ -41,7 +41,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Bodies up to this many bytes are copied through the ring.
-pub const EAGER: u64 = 8192;
+pub const EAGER: u64 = 65536;
 /// A lane may give so many messages before the next one has its turn.
 const TURN: u32 = 32;
 /// The form of a record's payload, in bits of word 0 that messages leave free.

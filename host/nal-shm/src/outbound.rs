@@ -3,7 +3,7 @@
 use crate::bell::{knock, nudge, register_for_barriers};
 use crate::layout::{CLOSED, FREE, LANES, OPEN, TAKEN};
 use crate::segment::{OpenError, Segment};
-use crate::{EAGER, Form};
+use crate::{FORM_SHIFT, Form};
 use lintel_claim::{Claim, Region, RemoteSpan, copy_vectored, pull};
 use lintel_ring::{MAX_PAYLOAD, Sender};
 use lintel_types::ProcessId;
@@ -14,7 +14,10 @@ use std::sync::atomic::Ordering;
 /// Spans that fit into one record.
 const MAX_SPANS: usize = MAX_PAYLOAD / 16;
 /// Bytes of a stream in one record.
-const CHUNK: u64 = EAGER;
+const CHUNK: u64 = 4096;
+const CHUNK_WORDS: Words = [(Form::Chunk as u64) << FORM_SHIFT, 0, 0, 0, 0, 0];
+/// Tries to write a record before it waits: some microseconds.
+const MOMENT: u32 = 500;
 
 pub(crate) struct Peer {
     process: ProcessId,
@@ -145,6 +148,9 @@ impl Peer {
         if self.copy_now(words, operand, pieces) {
             return;
         }
+        if operand.is_none() && length(pieces) > MAX_PAYLOAD as u64 {
+            return self.stream(words, pieces);
+        }
         let mut copy = operand.map_or_else(Vec::new, |operand| operand.to_vec());
         let ahead = copy.len();
         copy.resize(ahead + length(pieces) as usize, 0);
@@ -154,6 +160,48 @@ impl Peer {
             _ => Form::Announced,
         };
         self.wait_for_room(words, form, Body::Copied(copy));
+    }
+
+    /// Streams a copy of the body: the receiver reads one part while this side
+    /// writes the next. What a slow receiver leaves no room for waits as a copy.
+    fn stream(&mut self, words: &Words, pieces: &[Claim]) {
+        let total = length(pieces);
+        let announced = Form::Announced.on(words);
+        let mut sent = 0;
+        let mut begun = self.waiting.is_empty()
+            && self.push_patiently(&announced, &[numbers(&[total])]);
+        let whole = begun;
+        while begun && sent < total {
+            begun = match pieces {
+                [one] => self.push_patiently(&CHUNK_WORDS, &[one.slice(sent, CHUNK)]),
+                many => self.push_patiently(&CHUNK_WORDS, &part(many, sent, CHUNK)),
+            };
+            sent += if begun { CHUNK.min(total - sent) } else { 0 };
+        }
+        if sent < total || !whole {
+            let rest = vec![0; (total - sent) as usize];
+            copy_vectored(&part(pieces, sent, total), &[bytes(&rest[..])]);
+            self.waiting.push_back(Waiting {
+                words: *words,
+                form: Form::Announced,
+                body: Body::Copied(rest),
+                sent: 0,
+                begun: whole,
+            });
+            self.flush();
+        }
+    }
+
+    /// Writes a record, and where the ring is full gives the receiver a moment.
+    fn push_patiently(&mut self, words: &Words, pieces: &[Claim]) -> bool {
+        for _ in 0..MOMENT {
+            if self.sender.push(words, pieces).is_ok() {
+                knock(&self.segment, self.needs_fence);
+                return true;
+            }
+            std::hint::spin_loop();
+        }
+        false
     }
 
     fn wait_for_room(&mut self, words: &Words, form: Form, body: Body) {
@@ -243,7 +291,7 @@ impl Waiting {
             (Form::Announced, false) => sender.push(&words, &[numbers(&[total])]),
             (Form::Announced, true) => {
                 let pieces = self.body.part(self.sent, CHUNK);
-                let pushed = sender.push(&Form::Chunk.on(&[0; 6]), &pieces);
+                let pushed = sender.push(&CHUNK_WORDS, &pieces);
                 self.sent += if pushed.is_ok() {
                     CHUNK.min(total - self.sent)
                 } else {
