@@ -62,6 +62,8 @@ impl Sender {
         let needed = lines(bytes);
         self.make_room(needed)?;
         let record = self.line(self.at);
+        let behind = self.behind(needed);
+        self.clear(behind);
         for (index, value) in words.iter().enumerate().skip(1) {
             // SAFETY: the words lie in the record's first line, which is reserved.
             unsafe { word(record.add(index * 8)) }.store(*value, Ordering::Relaxed);
@@ -72,7 +74,9 @@ impl Sender {
         for piece in payload {
             room = room.slice(copy(*piece, room), u64::MAX);
         }
-        self.commit(words[0], bytes, needed);
+        self.commit(words[0], bytes, needed, behind);
+        // The line that the next record most likely clears is fetched meanwhile.
+        self.clear(self.behind(1));
         Ok(())
     }
 
@@ -82,7 +86,7 @@ impl Sender {
         self.head == self.tail
     }
 
-    /// Ensures `needed` lines in a row, and one more for the cleared commit word.
+    /// Ensures `needed` lines in a row, and two more whose commit words are cleared.
     #[inline(always)]
     fn make_room(&mut self, needed: usize) -> Result<(), Full> {
         let skipped = if self.at + needed > LINES {
@@ -90,7 +94,7 @@ impl Sender {
         } else {
             0
         };
-        let wanted = (needed + skipped + 1) as u64;
+        let wanted = (needed + skipped + 2) as u64;
         if LINES as u64 - (self.tail - self.head) < wanted {
             self.refresh();
             if LINES as u64 - (self.tail - self.head) < wanted {
@@ -98,7 +102,8 @@ impl Sender {
             }
         }
         if skipped > 0 {
-            self.commit(SKIP, 0, skipped);
+            self.clear(0);
+            self.commit(SKIP, 0, skipped, 0);
         }
         Ok(())
     }
@@ -113,19 +118,30 @@ impl Sender {
         }
     }
 
+    /// The line behind a record of so many lines.
+    #[inline(always)]
+    fn behind(&self, lines: usize) -> usize {
+        let behind = self.at + lines;
+        if behind >= LINES { behind - LINES } else { behind }
+    }
+
+    /// Clears a commit word that isn't written yet. Before anything of the record
+    /// ahead of it is: a processor makes stores visible in order, and this line
+    /// may first have to come from the receiver, who polls the other one.
+    #[inline(always)]
+    fn clear(&mut self, line: usize) {
+        // SAFETY: a line start; make_room has kept the line free.
+        unsafe { word(self.line(line)) }.store(0, Ordering::Relaxed);
+    }
+
     /// Publishes the record at `at`. Pairs with the Acquire load in
     /// `Receiver::peek` ("ring commit"): whoever sees the commit word sees the
     /// record's words and payload and the cleared commit word behind it.
     #[inline(always)]
-    fn commit(&mut self, first: u64, bytes: usize, lines: usize) {
+    fn commit(&mut self, first: u64, bytes: usize, lines: usize, behind: usize) {
         let record = self.line(self.at);
-        self.at += lines;
-        if self.at == LINES {
-            self.at = 0;
-        }
+        self.at = behind;
         self.tail += lines as u64;
-        // SAFETY: a line start; make_room has kept the line behind the record free.
-        unsafe { word(self.line(self.at)) }.store(0, Ordering::Relaxed);
         let commit =
             first & 0xffff_ffff_0000_0000 | (bytes as u64) << 16 | u64::from(self.sequence);
         self.sequence = after(self.sequence);
