@@ -28,13 +28,22 @@ impl<S: Span> Interface<S> {
         Ok(self.handle(Kind::Counter, generation, index))
     }
 
-    /// PtlCTFree; what waits on the counter is cancelled.
+    /// PtlCTFree; what waits on the counter is cancelled, and what names it works on
+    /// without counting.
     ///
     /// # Errors
     /// `ArgInvalid` for a handle that isn't a live counter.
     pub fn counter_free(&mut self, counter: Handle) -> Result<()> {
         self.cancel_triggered(counter)?;
-        self.counters.remove(counter.index());
+        let index = counter.index();
+        let named = |counter: &mut Option<u16>| {
+            counter.take_if(|counter| *counter == index);
+        };
+        let descriptors = self.descriptors.values_mut();
+        descriptors.for_each(|descriptor| named(&mut descriptor.counter));
+        let entries = self.entries.values_mut();
+        entries.for_each(|entry| named(&mut entry.counter));
+        self.counters.remove(index);
         Ok(())
     }
 

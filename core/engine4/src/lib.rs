@@ -241,15 +241,15 @@ impl<S: Span> Interface<S> {
         Ok(())
     }
 
-    /// The map (PtlGetMap); empty before it is set.
+    /// The map (PtlGetMap).
     ///
     /// # Errors
-    /// `ArgInvalid` on a physical interface.
+    /// `ArgInvalid` on a physical interface, and before a map is set.
     pub fn map(&self) -> Result<&[ProcessId]> {
-        if self.logical() {
-            Ok(&self.map)
-        } else {
+        if self.map.is_empty() {
             Err(Error::ArgInvalid)
+        } else {
+            Ok(&self.map)
         }
     }
 
@@ -265,12 +265,20 @@ impl<S: Span> Interface<S> {
         Ok(self.handle(Kind::EventQueue, generation, index))
     }
 
-    /// Frees an event queue.
+    /// Frees an event queue. What names it works on without full events, whoever has
+    /// its slot next.
     ///
     /// # Errors
     /// `ArgInvalid` for a handle that isn't a live queue.
     pub fn queue_free(&mut self, queue: Handle) -> Result<()> {
         let index = self.queue(queue)?;
+        let named = |queue: &mut Option<u16>| {
+            queue.take_if(|queue| *queue == index);
+        };
+        let descriptors = self.descriptors.values_mut();
+        descriptors.for_each(|descriptor| named(&mut descriptor.queue));
+        let portals = self.portals.iter_mut().flatten();
+        portals.for_each(|portal| named(&mut portal.queue));
         self.queues.remove(index);
         Ok(())
     }

@@ -117,6 +117,11 @@ impl<T> Slab<T> {
             .enumerate()
             .filter_map(|(index, slot)| Some((index as u16, slot.value.as_ref()?)))
     }
+
+    /// Values in slot order, to be changed.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.slots.iter_mut().filter_map(|slot| slot.value.as_mut())
+    }
 }
 
 #[cfg(test)]
