@@ -535,8 +535,11 @@ impl Process {
 
     /// Opens the NAL and starts the helper, for the first interface.
     fn join(&'static self, pid: u32) -> Result<()> {
-        if self.core.lock().is_some() {
-            return Ok(());
+        if let Some(core) = self.core.lock().as_ref() {
+            return match pid == ProcessId::PID_ANY || pid == core.ways.me.pid {
+                true => Ok(()),
+                false => Err(Error::ArgInvalid),
+            };
         }
         let settings = Settings::from_env().map_err(|_| Error::Fail)?;
         let nal = ShmNal::open(&settings.job, settings.nid, pid, |words| {
