@@ -4,18 +4,20 @@ use crate::types::{Iovec, Le, Md, Me};
 use lintel_claim::Claim;
 use lintel_engine4::{DescriptorSpec, EntrySpec, SearchOp};
 use lintel_memory::Buffer;
+use lintel_runtime::process;
 use lintel_types::{Error, Handle, Limits, List, ProcessId, Result, options};
 use std::ffi::{c_int, c_void};
 
 /// A region longer than this is all memory of the process, wherever it starts.
 const ALL_MEMORY: u64 = 1 << 46;
 
-/// `PTL_OK` or the error's code.
+/// `PTL_OK` or the error's code. Whatever else is wrong, a library that isn't
+/// initialized is told first.
 #[inline]
 pub(crate) fn code(result: Result<()>) -> c_int {
     match result {
         Ok(()) => 0,
-        Err(error) => error as c_int,
+        Err(error) => process().check_alive().err().unwrap_or(error) as c_int,
     }
 }
 
@@ -67,7 +69,8 @@ pub(crate) fn array<'a, T>(start: *const T, length: u64) -> Result<&'a [T]> {
 /// The user's memory. It stays his: the header asks that it lives until the
 /// descriptor or entry is released.
 fn claim(start: *mut c_void, length: u64) -> Result<Claim> {
-    if start.is_null() && length > 0 && length < ALL_MEMORY {
+    let wraps = (start as u64).checked_add(length).is_none();
+    if length > 0 && length < ALL_MEMORY && (start.is_null() || wraps) {
         return Err(Error::ArgInvalid);
     }
     // SAFETY: the header asks that the memory stays usable while it is bound; where

@@ -167,7 +167,7 @@ pub extern "C" fn PtlPut(
     };
     match AckRequest::try_from(ack_req) {
         Ok(ack) => code(process().start(&put((md_handle, local_offset), length, ack, to))),
-        Err(error) => error as c_int,
+        Err(error) => code(Err(error)),
     }
 }
 
