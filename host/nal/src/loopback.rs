@@ -3,20 +3,31 @@
 use crate::{Arrival, Caps, MoveError, Nal, Origin, Outgoing, Payload, Unreachable};
 use lintel_claim::{Claim, Region, RemoteSpan, copy_vectored};
 use lintel_types::ProcessId;
-use lintel_wire::Words;
+use lintel_wire::{OPERAND_BYTES, Words};
 use std::collections::VecDeque;
 
 /// Carries messages of one process to itself, in order.
 pub struct Loopback {
     me: Origin,
     waiting: VecDeque<Waiting>,
+    /// Small regions to use again.
+    spare: Vec<Region>,
 }
 
 struct Waiting {
     words: Words,
-    copied: Option<Region>,
-    lent: Vec<Claim>,
+    body: Body,
 }
+
+enum Body {
+    /// A copy at the front of a region.
+    Copied(Region, u64),
+    Lent(Vec<Claim>),
+}
+
+/// Bytes of a region that is kept for further messages, and how many are.
+const SPARE_BYTES: u64 = 4096;
+const SPARES: usize = 64;
 
 impl Loopback {
     /// The loopback of a process.
@@ -28,6 +39,7 @@ impl Loopback {
                 lane: 0,
             },
             waiting: VecDeque::new(),
+            spare: Vec::new(),
         }
     }
 
@@ -37,7 +49,27 @@ impl Loopback {
     }
 
     fn lent(&self) -> &[Claim] {
-        self.waiting.front().map_or(&[], |waiting| &waiting.lent)
+        match self.waiting.front() {
+            Some(Waiting {
+                body: Body::Lent(pieces),
+                ..
+            }) => pieces,
+            _ => &[],
+        }
+    }
+
+    fn copy(&mut self, operand: Option<&[u8; OPERAND_BYTES]>, pieces: &[Claim]) -> Body {
+        let ahead = operand.map_or(0, |operand| operand.len() as u64);
+        let length = ahead + pieces.iter().map(|piece| piece.len()).sum::<u64>();
+        let region = match self.spare.pop() {
+            Some(region) if length <= SPARE_BYTES => region,
+            _ => Region::new(length.max(SPARE_BYTES)),
+        };
+        if let Some(operand) = operand {
+            region.write(0, operand);
+        }
+        copy_vectored(pieces, &[region.claim().slice(ahead, length - ahead)]);
+        Body::Copied(region, length)
     }
 }
 
@@ -58,29 +90,38 @@ impl Nal for Loopback {
         if to != self.me.process {
             return Err(Unreachable);
         }
-        let (copied, lent) = match body {
-            Outgoing::Copied { operand, pieces } => (Some(copied(operand, pieces)), Vec::new()),
-            Outgoing::LentToRead(pieces) | Outgoing::LentToFill(pieces) => (None, pieces.to_vec()),
+        let body = match body {
+            Outgoing::Copied { operand, pieces } => self.copy(operand, pieces),
+            Outgoing::LentToRead(pieces) | Outgoing::LentToFill(pieces) => {
+                Body::Lent(pieces.to_vec())
+            }
         };
         self.waiting.push_back(Waiting {
             words: *words,
-            copied,
-            lent,
+            body,
         });
         Ok(())
     }
 
     fn next(&mut self) -> Option<Arrival> {
         let waiting = self.waiting.front()?;
-        let payload = match &waiting.copied {
-            Some(region) => Payload::Enclosed(region.claim()),
-            None => Payload::Lent(Vec::new()),
+        let payload = match &waiting.body {
+            Body::Copied(region, length) => Payload::Enclosed(region.claim().slice(0, *length)),
+            Body::Lent(_) => Payload::Lent(Vec::new()),
         };
         Some(Arrival::Message(self.me, waiting.words, payload))
     }
 
     fn done(&mut self, _origin: Origin) {
-        self.waiting.pop_front();
+        if let Some(Waiting {
+            body: Body::Copied(region, _),
+            ..
+        }) = self.waiting.pop_front()
+        {
+            if region.len() == SPARE_BYTES && self.spare.len() < SPARES {
+                self.spare.push(region);
+            }
+        }
     }
 
     fn receive_into(&mut self, _origin: Origin, _pieces: Vec<Claim>) {}
@@ -110,15 +151,4 @@ impl Nal for Loopback {
     fn check_peers(&mut self) {}
 
     fn nudge(&mut self) {}
-}
-
-fn copied(operand: Option<&[u8; 32]>, pieces: &[Claim]) -> Region {
-    let ahead = operand.map_or(0, |operand| operand.len() as u64);
-    let length = pieces.iter().map(|piece| piece.len()).sum::<u64>();
-    let region = Region::new(ahead + length);
-    if let Some(operand) = operand {
-        region.write(0, operand);
-    }
-    copy_vectored(pieces, &[region.claim().slice(ahead, length)]);
-    region
 }
