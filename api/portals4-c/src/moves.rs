@@ -166,7 +166,10 @@ pub extern "C" fn PtlPut(
         hdr_data,
     };
     match AckRequest::try_from(ack_req) {
-        Ok(ack) => code(process().start(&put((md_handle, local_offset), length, ack, to))),
+        Ok(ack) => {
+            let put = put((md_handle, local_offset), length, ack, to);
+            code(process().start_by(md_handle, |interface, effects| interface.start(&put, effects)))
+        }
         Err(error) => code(Err(error)),
     }
 }
@@ -191,7 +194,8 @@ pub extern "C" fn PtlGet(
         user_ptr,
         hdr_data: 0,
     };
-    code(process().start(&get((md_handle, local_offset), length, to)))
+    let get = get((md_handle, local_offset), length, to);
+    code(process().start_by(md_handle, |interface, effects| interface.start(&get, effects)))
 }
 
 /// `PtlAtomic`

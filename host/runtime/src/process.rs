@@ -251,9 +251,23 @@ impl Process {
         } else {
             transfer.source
         };
+        self.start_by(by, |interface, effects| interface.start(transfer, effects))
+    }
+
+    /// As [`start`](Self::start), for a caller that knows the descriptor and brings
+    /// the step itself: the compiler then sees the whole way of that one call.
+    ///
+    /// # Errors
+    /// As `Interface::start`.
+    #[inline(always)]
+    pub fn start_by(
+        &'static self,
+        descriptor: Handle,
+        mut step: impl FnMut(&mut Interface, &mut Effects<'_>) -> Result<()>,
+    ) -> Result<()> {
         loop {
-            match self.with(by, |interface, effects| interface.start(transfer, effects)) {
-                Err(Error::NoSpace) => self.wait_for_an_answer(by)?,
+            match self.with(descriptor, &mut step) {
+                Err(Error::NoSpace) => self.wait_for_an_answer(descriptor)?,
                 done => return done,
             }
         }
