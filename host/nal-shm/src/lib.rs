@@ -288,10 +288,11 @@ impl ShmNal {
     /// The next arrival on any lane, turn by turn.
     #[inline(always)]
     fn next_on_lanes(&mut self) -> Option<Arrival> {
-        for _ in 0..self.inbound.len() {
-            if self.cursor >= self.inbound.len() {
-                self.cursor = 0;
-            }
+        if self.inbound.is_empty() {
+            return None;
+        }
+        // Once more than there are lanes: the first may only have ended its turn.
+        for _ in 0..=self.inbound.len() {
             if self.turn < TURN {
                 let inbound = &mut self.inbound[self.cursor];
                 match inbound.next() {
@@ -300,8 +301,11 @@ impl ShmNal {
                     Err(_) => self.give_up(),
                 }
             }
-            self.cursor += 1;
             self.turn = 0;
+            self.cursor += 1;
+            if self.cursor >= self.inbound.len() {
+                self.cursor = 0;
+            }
         }
         None
     }
