@@ -143,7 +143,11 @@ pub unsafe extern "C" fn PtlEQGet(eq_handle: Handle, event: *mut Event) -> c_int
         Ok(taken) => {
             // Word for word: an Event in memory is its words (lintel-types).
             give(event.cast(), *taken.words());
-            if taken.dropped { Error::EqDropped as c_int } else { 0 }
+            if taken.dropped {
+                Error::EqDropped as c_int
+            } else {
+                0
+            }
         }
         Err(error) => error as c_int,
     }

@@ -168,7 +168,9 @@ pub extern "C" fn PtlPut(
     match AckRequest::try_from(ack_req) {
         Ok(ack) => {
             let put = put((md_handle, local_offset), length, ack, to);
-            code(process().start_by(md_handle, |interface, effects| interface.start(&put, effects)))
+            code(process().start_by(md_handle, |interface, effects| {
+                interface.start(&put, effects)
+            }))
         }
         Err(error) => code(Err(error)),
     }
@@ -195,7 +197,9 @@ pub extern "C" fn PtlGet(
         hdr_data: 0,
     };
     let get = get((md_handle, local_offset), length, to);
-    code(process().start_by(md_handle, |interface, effects| interface.start(&get, effects)))
+    code(process().start_by(md_handle, |interface, effects| {
+        interface.start(&get, effects)
+    }))
 }
 
 /// `PtlAtomic`

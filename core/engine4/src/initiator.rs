@@ -5,8 +5,8 @@ use crate::descriptors::Descriptor;
 use crate::{Body, Host, Interface, Undeliverable};
 use lintel_memory::{Pieces, Span};
 use lintel_types::{
-    AckRequest, Error, Event, EventKind, Handle, Kind, NiFail, OP_CSWAP, OP_LAST, OP_SWAP, ProcessId,
-    Result, datatype_size, options,
+    AckRequest, Error, Event, EventKind, Handle, Kind, NiFail, OP_CSWAP, OP_LAST, OP_SWAP,
+    ProcessId, Result, datatype_size, options,
 };
 use lintel_wire::{OPERAND_BYTES, Request, Response, Verb};
 
@@ -89,7 +89,12 @@ impl<S> Descriptor<S> {
     #[inline(always)]
     fn end(&self, index: u16) -> End {
         let (options, queue, counter) = (self.options, self.queue, self.counter);
-        End { index, options, queue, counter }
+        End {
+            index,
+            options,
+            queue,
+            counter,
+        }
     }
 }
 
@@ -131,9 +136,7 @@ impl<S: Span> Interface<S> {
             sink: None,
             target: self.route(transfer.target)?,
         };
-        if transfer.portal > u16::MAX as u32
-            || transfer.length > limits.max_msg_size
-        {
+        if transfer.portal > u16::MAX as u32 || transfer.length > limits.max_msg_size {
             return Err(Error::ArgInvalid);
         }
         if reads {
@@ -471,7 +474,12 @@ impl<S: Span> Interface<S> {
         fail: NiFail,
         host: &mut H,
     ) {
-        let End { options, queue, counter, .. } = source;
+        let End {
+            options,
+            queue,
+            counter,
+            ..
+        } = source;
         let disabled = options::MD_EVENT_SEND_DISABLE | options::MD_EVENT_SUCCESS_DISABLE;
         if let Some(queue) = queue {
             if fail != NiFail::Ok || options & disabled == 0 {
@@ -548,7 +556,12 @@ impl<S: Span> Interface<S> {
         response: &Response,
         host: &mut H,
     ) {
-        let End { options, queue, counter, .. } = end;
+        let End {
+            options,
+            queue,
+            counter,
+            ..
+        } = end;
         let fail = response.fail;
         // A target says how many bytes it moved; more than asked for is a lie.
         let mlength = response.mlength.min(operation.length);

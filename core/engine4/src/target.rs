@@ -322,8 +322,8 @@ impl<S: Span> Interface<S> {
         let remembered =
             entry.list == List::Overflow && spec.options & options::ME_UNEXPECTED_HDR_DISABLE == 0;
         let list = entry.list;
-        let accessible = spec.options & options::ME_IS_ACCESSIBLE != 0
-            || spec.buffer.length() < MOST_MEMORY;
+        let accessible =
+            spec.options & options::ME_IS_ACCESSIBLE != 0 || spec.buffer.length() < MOST_MEMORY;
         let silent = request.ack == AckRequest::None && request.verb == Verb::Put
             || spec.options & options::ME_ACK_DISABLE != 0;
         if unlinked {

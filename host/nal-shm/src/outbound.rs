@@ -168,8 +168,8 @@ impl Peer {
         let total = length(pieces);
         let announced = Form::Announced.on(words);
         let mut sent = 0;
-        let mut begun = self.waiting.is_empty()
-            && self.push_patiently(&announced, &[numbers(&[total])]);
+        let mut begun =
+            self.waiting.is_empty() && self.push_patiently(&announced, &[numbers(&[total])]);
         let whole = begun;
         while begun && sent < total {
             begun = match pieces {

@@ -122,7 +122,11 @@ impl Sender {
     #[inline(always)]
     fn behind(&self, lines: usize) -> usize {
         let behind = self.at + lines;
-        if behind >= LINES { behind - LINES } else { behind }
+        if behind >= LINES {
+            behind - LINES
+        } else {
+            behind
+        }
     }
 
     /// Clears a commit word that isn't written yet. Before anything of the record
