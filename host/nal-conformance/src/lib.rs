@@ -28,7 +28,7 @@ mod promises;
 mod rig;
 
 pub use peers::{
-    a_lost_peer_is_reported_once_and_is_unreachable, a_stream_of_a_lost_sender_is_told_as_lost,
+    a_lost_peer_is_reported_once_and_is_unreachable, a_stream_of_a_lost_sender_is_told_as_broken,
     messages_of_an_ended_sender_still_arrive, nobody_is_starved_by_a_busy_sender,
     nobody_is_unreachable_and_nothing_is_sent, streams_of_two_senders_dont_mix,
 };
@@ -61,7 +61,7 @@ macro_rules! suite {
             streams_of_two_senders_dont_mix
             messages_of_an_ended_sender_still_arrive
             a_lost_peer_is_reported_once_and_is_unreachable
-            a_stream_of_a_lost_sender_is_told_as_lost
+            a_stream_of_a_lost_sender_is_told_as_broken
         }
     };
     ($join:expr, $($promise:ident)*) => {

@@ -6,6 +6,7 @@
 //! by the one who sleeps: `membarrier` makes every running sender's memory
 //! accesses fall before or after it, so a sender needs no fence.
 
+use crate::layout::GONE;
 use crate::segment::Segment;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering, compiler_fence, fence};
@@ -108,25 +109,28 @@ fn ring(word: &AtomicU32) {
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
 }
 
-/// After a record was committed to `segment`: rings if its owner sleeps.
+/// After a record was committed to `segment`: rings if its owner sleeps; false
+/// where the owner is known to have ended.
 #[inline]
-pub(crate) fn knock(segment: &Segment, needs_fence: bool) {
+pub(crate) fn knock(segment: &Segment, needs_fence: bool) -> bool {
     if needs_fence {
         fence(Ordering::SeqCst);
     } else {
         compiler_fence(Ordering::SeqCst);
     }
-    if segment.header().bell.asleep.load(Ordering::Relaxed) != 0 {
-        wake_owner(segment);
-    }
+    segment.header().bell.asleep.load(Ordering::Relaxed) == 0 || wake_owner(segment)
 }
 
 #[cold]
-fn wake_owner(segment: &Segment) {
-    let sleeper = segment.header().bell.asleep.swap(0, Ordering::SeqCst);
-    if sleeper != 0 {
-        ring(word(segment, sleeper));
+fn wake_owner(segment: &Segment) -> bool {
+    let asleep = &segment.header().bell.asleep;
+    let awake = |sleeper| (sleeper != 0 && sleeper != GONE).then_some(0);
+    match asleep.fetch_update(Ordering::SeqCst, Ordering::SeqCst, awake) {
+        Ok(sleeper) => ring(word(segment, sleeper)),
+        Err(GONE) => return false,
+        Err(_) => {}
     }
+    true
 }
 
 /// Wakes the owner's helper although somebody seemed to poll.

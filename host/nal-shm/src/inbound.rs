@@ -1,11 +1,11 @@
 //! A lane that this process reads.
 
-use crate::layout::{CLOSED, FREE, OPEN};
-use crate::segment::Segment;
+use crate::layout::{CLOSED, FREE, OPEN, REACH_NO, REACH_YES};
+use crate::segment::{Segment, Watch};
 use crate::{FORM_MASK, Form, message, spans};
 use lintel_claim::{Claim, copy_vectored};
 use lintel_nal::{Arrival, Origin, Payload};
-use lintel_ring::{Corrupt, RING_BYTES, Receiver, Record};
+use lintel_ring::{Corrupt, Receiver, Record};
 use lintel_types::ProcessId;
 use lintel_wire::Words;
 use std::sync::Arc;
@@ -16,15 +16,15 @@ pub(crate) struct Inbound {
     lane: usize,
     receiver: Receiver,
     origin: Origin,
+    inode: u64,
+    /// The sender's segment; nothing once the sender has ended.
+    sender: Option<Watch>,
     os_process: i32,
+    reach: bool,
     stream: Option<Stream>,
     /// Bytes of a stream that `next` has announced, and where they go.
     announced: Option<u64>,
     place: Option<Vec<Claim>>,
-    dead: bool,
-    /// Its loss was told already.
-    told: bool,
-    corrupt: bool,
 }
 
 /// Bytes that come in parts.
@@ -35,8 +35,9 @@ struct Stream {
 }
 
 impl Inbound {
-    /// The lane with that number, if a sender has opened it.
-    pub(crate) fn accept(segment: &Arc<Segment>, lane: usize) -> Option<Inbound> {
+    /// The lane with that number, if a sender has opened it; it is told that its
+    /// bytes can be reached only where `direct`.
+    pub(crate) fn accept(segment: &Arc<Segment>, lane: usize, direct: bool) -> Option<Inbound> {
         let shared = segment.lane(lane);
         if !matches!(shared.state.load(Ordering::Acquire), OPEN | CLOSED) {
             return None;
@@ -45,6 +46,15 @@ impl Inbound {
             shared.nid.load(Ordering::Relaxed),
             shared.pid.load(Ordering::Relaxed),
         );
+        let inode = shared.inode.load(Ordering::Relaxed);
+        // A lane in this process's own name is nobody's. (To open and close the
+        // own segment would give up its lock.)
+        let sender = (process != segment.process())
+            .then(|| Watch::open(segment.job(), process, inode))
+            .flatten();
+        let reach = direct && sender.as_ref().is_some_and(Watch::can_reach);
+        let answer = if reach { REACH_YES } else { REACH_NO };
+        shared.reach.store(answer, Ordering::Relaxed);
         // SAFETY: the lane's ring and control are aligned and mapped as long as the
         // segment, which this value keeps.
         let receiver = unsafe { Receiver::new(segment.ring(lane), &shared.control) };
@@ -58,13 +68,13 @@ impl Inbound {
                 uid: own_uid(),
                 lane: lane as u32,
             },
-            os_process: shared.os_process.load(Ordering::Relaxed),
+            inode,
+            os_process: sender.as_ref().and_then(Watch::owner).unwrap_or(0),
+            sender,
+            reach,
             stream: None,
             announced: None,
             place: None,
-            dead: false,
-            told: false,
-            corrupt: false,
         })
     }
 
@@ -76,8 +86,34 @@ impl Inbound {
         self.origin
     }
 
+    /// Tells the sender from others of its name.
+    pub(crate) fn inode(&self) -> u64 {
+        self.inode
+    }
+
+    /// The sender's number to this system; 0, which names nobody, where it has none.
     pub(crate) fn os_process(&self) -> i32 {
         self.os_process
+    }
+
+    /// Whether the sender lived when it was last looked at.
+    pub(crate) fn sender_lives(&self) -> bool {
+        self.sender.is_some()
+    }
+
+    /// Whether the sender lives and its memory can't be reached all the same.
+    pub(crate) fn is_beyond_reach(&self) -> bool {
+        self.sender.is_some() && !self.reach
+    }
+
+    /// Whether the lane still is the one that was accepted. Nobody but this
+    /// process may free it; who changes it otherwise loses it.
+    pub(crate) fn is_same(&self) -> bool {
+        let shared = self.segment.lane(self.lane);
+        matches!(shared.state.load(Ordering::Acquire), OPEN | CLOSED)
+            && shared.nid.load(Ordering::Relaxed) == self.origin.process.nid
+            && shared.pid.load(Ordering::Relaxed) == self.origin.process.pid
+            && shared.inode.load(Ordering::Relaxed) == self.inode
     }
 
     /// The next arrival; a message stays the next until [`done`](Self::done).
@@ -117,10 +153,12 @@ impl Inbound {
     fn unusual(&mut self, form: Form, record: &Record) -> Result<Arrival, Corrupt> {
         let payload = match form {
             Form::Lent => Payload::Lent(spans(record.payload)),
+            // One stream ends before another begins, and none is empty.
+            _ if self.stream.is_some() => return Err(Corrupt),
             _ => {
-                let length = record.payload.load_u64(0).ok_or(Corrupt)?;
-                self.announced = Some(length);
-                Payload::Streamed(length)
+                let length = record.payload.load_u64(0).filter(|length| *length > 0);
+                self.announced = length;
+                Payload::Streamed(length.ok_or(Corrupt)?)
             }
         };
         Ok(message(self.origin, record.words, payload))
@@ -157,44 +195,33 @@ impl Inbound {
         self.place = Some(pieces);
     }
 
-    /// The sender has died, and that was told.
-    pub(crate) fn sender_died(&mut self) {
-        self.dead = true;
-        self.told = true;
-    }
-
-    /// Whether someone waits for the rest of a stream, and doesn't know yet that it
-    /// won't come.
-    pub(crate) fn leaves_a_stream(&self) -> bool {
-        self.stream.is_some() && !self.told
-    }
-
     /// Looks whether the sender still lives.
     pub(crate) fn check_sender(&mut self) {
-        // SAFETY: signal 0 only asks whether the process exists.
-        let gone = unsafe { libc::kill(self.os_process, 0) } != 0
-            && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH);
-        self.dead |= gone;
+        if self.sender.as_ref().is_some_and(|sender| !sender.lives()) {
+            self.sender = None;
+        }
+    }
+
+    /// Whether nothing will be sent any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        let closed = self.segment.lane(self.lane).state.load(Ordering::Acquire) == CLOSED;
+        closed || self.sender.is_none()
     }
 
     /// Whether nothing will come any more, and everything has been read.
     pub(crate) fn is_over(&mut self) -> bool {
-        let closed = self.segment.lane(self.lane).state.load(Ordering::Acquire) == CLOSED;
-        (self.dead || closed) && (self.corrupt || matches!(self.receiver.peek(), Ok(None) | Err(_)))
+        self.is_closed() && matches!(self.receiver.peek(), Ok(None))
     }
 
-    /// Makes the lane new for the next sender.
+    /// Leaves the lane to the next sender.
     pub(crate) fn free(&mut self) {
-        let shared = self.segment.lane(self.lane);
-        // SAFETY: the lane's ring, which no sender writes to any more.
-        unsafe { self.segment.ring(self.lane).write_bytes(0, RING_BYTES) };
-        shared.control.reset();
-        shared.state.store(FREE, Ordering::Release);
+        let state = &self.segment.lane(self.lane).state;
+        state.store(FREE, Ordering::Release);
     }
 
-    /// Its sender has written nonsense; true the first time.
-    pub(crate) fn give_up(&mut self) -> bool {
-        !std::mem::replace(&mut self.corrupt, true)
+    /// Whether a stream was under way, which ends here.
+    pub(crate) fn break_stream(&mut self) -> bool {
+        self.stream.take().is_some()
     }
 }
 

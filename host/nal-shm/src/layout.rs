@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 pub(crate) const MAGIC: u64 = 0x6c69_6e74_656c_0001;
 /// Lanes in a segment: how many processes can send to one. Only those in use
 /// have memory behind them.
-pub(crate) const LANES: usize = 1024;
+pub const LANES: usize = 1024;
 
 /// The first page.
 #[repr(C, align(128))]
@@ -33,11 +33,14 @@ pub(crate) struct Changes(pub(crate) AtomicU32);
 /// See [`crate::Bell`].
 #[repr(C, align(128))]
 pub(crate) struct BellWords {
-    /// Who sleeps: 0 nobody, 1 the helper, 2 a caller.
+    /// Who sleeps: 0 nobody, 1 the helper, 2 a caller; or [`GONE`].
     pub(crate) asleep: AtomicU32,
     pub(crate) helper: AtomicU32,
     pub(crate) caller: AtomicU32,
 }
+
+/// In place of a sleeper: the owner has ended, nobody will ever read.
+pub(crate) const GONE: u32 = 3;
 
 /// A lane's state.
 pub(crate) const FREE: u32 = 0;
@@ -48,6 +51,11 @@ pub(crate) const OPEN: u32 = 2;
 /// The sender has sent its last record.
 pub(crate) const CLOSED: u32 = 3;
 
+/// Values of a lane's `reach`.
+pub(crate) const REACH_UNKNOWN: u32 = 0;
+pub(crate) const REACH_YES: u32 = 1;
+pub(crate) const REACH_NO: u32 = 2;
+
 /// One sender's way in.
 #[repr(C, align(128))]
 pub(crate) struct Lane {
@@ -55,6 +63,12 @@ pub(crate) struct Lane {
     pub(crate) os_process: AtomicI32,
     pub(crate) nid: AtomicU32,
     pub(crate) pid: AtomicU32,
+    /// The sender's own segment, by its inode: tells it from one that had its
+    /// name before, or has it afterwards.
+    pub(crate) inode: AtomicU64,
+    /// Whether the receiver can move bytes of the sender directly; it says so
+    /// when it first sees the lane.
+    pub(crate) reach: AtomicU32,
     pub(crate) control: Control,
 }
 
@@ -68,7 +82,16 @@ pub(crate) struct Front {
 /// Bytes of a segment; memory stands only behind those that were touched.
 pub(crate) const SEGMENT_BYTES: usize = size_of::<Front>() + LANES * RING_BYTES;
 
+/// Bytes of what a lane says of itself.
+pub const LANE_BYTES: usize = size_of::<Lane>();
+
+/// Where a lane says who sends on it: its state, the sender's number to the
+/// system, its node and process identifiers.
+pub const fn lane_offset(lane: usize) -> usize {
+    std::mem::offset_of!(Front, lanes) + lane * LANE_BYTES
+}
+
 /// Where a lane's ring begins.
-pub(crate) const fn ring_offset(lane: usize) -> usize {
+pub const fn ring_offset(lane: usize) -> usize {
     size_of::<Front>() + lane * RING_BYTES
 }

@@ -21,7 +21,8 @@
 
 mod bell;
 mod inbound;
-mod layout;
+#[doc(hidden)]
+pub mod layout;
 mod outbound;
 mod segment;
 mod soon;
@@ -96,10 +97,17 @@ pub struct ShmNal {
     by_process: FxHashMap<ProcessId, usize>,
     last: Option<(ProcessId, usize)>,
     inbound: Vec<Inbound>,
+    /// Lanes whose senders have written nonsense: no more is read from them, nor
+    /// sent to those processes, until they end.
+    outcasts: Vec<Inbound>,
     cursor: usize,
     turn: u32,
     changes: u32,
-    lost: VecDeque<ProcessId>,
+    /// What to tell before anything else arrives: processes lost, streams broken.
+    notices: VecDeque<Arrival>,
+    /// Nobody answered there at the last try: that is told once.
+    unanswered: Option<ProcessId>,
+    told_of_reach: bool,
     waiting: usize,
     troubles: Troubles,
     log: fn(&str),
@@ -122,10 +130,13 @@ impl ShmNal {
             by_process: FxHashMap::default(),
             last: None,
             inbound: Vec::new(),
+            outcasts: Vec::new(),
             cursor: 0,
             turn: 0,
             changes: 0,
-            lost: VecDeque::new(),
+            notices: VecDeque::new(),
+            unanswered: None,
+            told_of_reach: false,
             waiting: 0,
             troubles: Troubles::default(),
             log,
@@ -178,28 +189,40 @@ impl ShmNal {
 
     #[inline]
     fn peer(&mut self, process: ProcessId) -> Result<usize, Unreachable> {
-        if let Some((last, index)) = self.last {
-            if last == process {
-                return Ok(index);
-            }
-        }
         let index = match self.by_process.get(&process) {
             Some(index) => *index,
             None => self.connect(process)?,
         };
+        if self.peers[index].is_gone() {
+            self.drop_peer(index);
+            return Err(Unreachable);
+        }
         self.last = Some((process, index));
         Ok(index)
     }
 
     #[cold]
     fn connect(&mut self, process: ProcessId) -> Result<usize, Unreachable> {
+        self.check_senders();
+        let is_lost = self.notices.iter().any(|notice| match notice {
+            // Whoever has the name now is reached once that has been told.
+            Arrival::Lost(lost) => *lost == process,
+            _ => false,
+        });
+        let mut outcasts = self.outcasts.iter().map(Inbound::origin);
+        if process == self.me || is_lost || outcasts.any(|o| o.process == process) {
+            return Err(Unreachable);
+        }
         let peer = Peer::connect(&self.segment, process, self.direct).map_err(|error| {
-            (self.log)(&format!(
-                "no way to process {:#x}/{}: {error}",
-                process.nid, process.pid
-            ));
+            if self.unanswered.replace(process) != Some(process) {
+                (self.log)(&format!(
+                    "no way to process {:#x}/{}: {error}",
+                    process.nid, process.pid
+                ));
+            }
             Unreachable
         })?;
+        self.unanswered = None;
         self.peers.push(peer);
         self.by_process.insert(process, self.peers.len() - 1);
         Ok(self.peers.len() - 1)
@@ -221,6 +244,10 @@ impl ShmNal {
             Outgoing::LentToRead(pieces) => peer.lend(words, pieces, true),
             Outgoing::LentToFill(pieces) => peer.lend(words, pieces, false),
         }
+        if peer.is_gone() {
+            self.drop_peer(index);
+            return Err(Unreachable);
+        }
         self.waiting += usize::from(peer.waits() && !waited);
         Ok(())
     }
@@ -229,46 +256,98 @@ impl ShmNal {
     #[cold]
     fn look_at_lanes(&mut self, changes: u32) {
         self.changes = changes;
+        self.check_senders();
+        self.disown_changed_lanes();
         for lane in 0..layout::LANES {
-            if self.inbound.iter().any(|known| known.lane() == lane) {
+            let mut known = self.inbound.iter().chain(&self.outcasts);
+            if known.any(|known| known.lane() == lane) {
                 continue;
             }
-            if let Some(inbound) = Inbound::accept(&self.segment, lane) {
+            if let Some(inbound) = Inbound::accept(&self.segment, lane, self.direct) {
+                if self.direct && inbound.is_beyond_reach() && !self.told_of_reach {
+                    self.told_of_reach = true;
+                    (self.log)(
+                        "the system denies cross-memory copies: long messages go through \
+                         shared memory, copied twice",
+                    );
+                }
+                self.forget_predecessor(&inbound);
                 self.inbound.push(inbound);
             }
         }
     }
 
+    /// A process with the name of another has begun: the other one has ended. To
+    /// know it before the first message of the new one is read matters: the
+    /// answers go to it.
+    fn forget_predecessor(&mut self, successor: &Inbound) {
+        let known = self.by_process.get(&successor.origin().process).copied();
+        let other = |known: &usize| self.peers[*known].inode() != successor.inode();
+        if let Some(index) = known.filter(other).filter(|_| successor.sender_lives()) {
+            self.drop_peer(index);
+        }
+    }
+
     /// Gives up lanes whose sender has closed them or died, once they are read.
-    fn free_lanes(&mut self) {
-        let lost = &mut self.lost;
-        self.inbound.retain_mut(|inbound| {
-            let keep = !inbound.is_over();
+    fn check_senders(&mut self) {
+        let mut over = Vec::new();
+        for index in (0..self.inbound.len()).rev() {
+            self.inbound[index].check_sender();
+            if self.inbound[index].is_over() {
+                over.push(self.inbound.swap_remove(index));
+            }
+        }
+        for mut inbound in over {
+            self.cut_off(&mut inbound);
+            inbound.free();
+        }
+        self.outcasts.retain_mut(|outcast| {
+            outcast.check_sender();
+            let keep = !outcast.is_closed();
             if !keep {
-                if inbound.leaves_a_stream() {
-                    lost.push_back(inbound.origin().process);
-                }
-                inbound.free();
+                outcast.free();
             }
             keep
         });
         self.cursor = 0;
     }
 
+    /// Nothing will come on this lane any more, no answer either.
+    fn cut_off(&mut self, inbound: &mut Inbound) {
+        if inbound.break_stream() {
+            self.notices.push_back(Arrival::Broken(inbound.origin()));
+        }
+        let known = self.by_process.get(&inbound.origin().process).copied();
+        if let Some(index) = known.filter(|known| self.peers[*known].inode() == inbound.inode()) {
+            self.drop_peer(index);
+        }
+    }
+
+    /// A lane that says something else of itself than before was written to by
+    /// who shouldn't; it may already be another sender's.
+    fn disown_changed_lanes(&mut self) {
+        self.outcasts.retain(Inbound::is_same);
+        while let Some(index) = self.inbound.iter().position(|lane| !lane.is_same()) {
+            let inbound = self.inbound.swap_remove(index);
+            self.complain(inbound);
+        }
+    }
+
     fn drop_peer(&mut self, index: usize) {
-        let peer = self.peers.swap_remove(index);
+        let mut peer = self.peers.swap_remove(index);
         self.last = None;
         self.by_process.remove(&peer.process());
         if let Some(moved) = self.peers.get(index) {
             self.by_process.insert(moved.process(), index);
         }
-        for inbound in &mut self.inbound {
-            if inbound.origin().process == peer.process() {
-                inbound.sender_died();
-            }
-        }
+        peer.close();
+        peer.clear_away();
         self.troubles.lost_peers += 1;
-        self.lost.push_back(peer.process());
+        // Nothing is read before this was told.
+        self.turn = TURN;
+        self.notices.push_back(Arrival::Lost(peer.process()));
+        // Somebody is to hear of it, even if the application looks no more.
+        self.bell().wake(Sleeper::Helper);
     }
 
     fn lane(&mut self, origin: Origin) -> Option<&mut Inbound> {
@@ -298,7 +377,7 @@ impl ShmNal {
                 match inbound.next() {
                     Ok(Some(arrival)) => return Some(arrival),
                     Ok(None) => {}
-                    Err(_) => self.give_up(),
+                    Err(_) => return self.give_up(),
                 }
             }
             self.turn = 0;
@@ -312,16 +391,24 @@ impl ShmNal {
 
     /// A sender has written nonsense: its messages are lost, nobody else's.
     #[cold]
-    fn give_up(&mut self) {
-        let inbound = &mut self.inbound[self.cursor];
-        if inbound.give_up() {
-            let process = inbound.origin().process;
-            self.troubles.corrupt_lanes += 1;
-            (self.log)(&format!(
-                "process {:#x}/{} wrote nonsense into its lane; its messages are dropped",
-                process.nid, process.pid
-            ));
-        }
+    fn give_up(&mut self) -> Option<Arrival> {
+        let outcast = self.inbound.swap_remove(self.cursor);
+        let outcast = self.complain(outcast);
+        self.outcasts.push(outcast);
+        self.next()
+    }
+
+    /// What is under way to the sender of such a lane will never be answered.
+    fn complain(&mut self, mut inbound: Inbound) -> Inbound {
+        let process = inbound.origin().process;
+        self.troubles.corrupt_lanes += 1;
+        (self.log)(&format!(
+            "process {:#x}/{} wrote nonsense into its lane; its messages are dropped",
+            process.nid, process.pid
+        ));
+        self.cut_off(&mut inbound);
+        self.cursor = 0;
+        inbound
     }
 }
 
@@ -354,8 +441,8 @@ impl Nal for ShmNal {
         if changes != self.changes {
             self.look_at_lanes(changes);
         }
-        if !self.lost.is_empty() {
-            return self.lost.pop_front().map(Arrival::Lost);
+        if !self.notices.is_empty() {
+            return self.notices.pop_front();
         }
         self.next_on_lanes()
     }
@@ -428,10 +515,7 @@ impl Nal for ShmNal {
                 self.drop_peer(index);
             }
         }
-        for inbound in &mut self.inbound {
-            inbound.check_sender();
-        }
-        self.free_lanes();
+        self.check_senders();
     }
 
     fn nudge(&mut self) {

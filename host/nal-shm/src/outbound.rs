@@ -1,10 +1,10 @@
 //! A peer that this process writes to.
 
 use crate::bell::{knock, nudge, register_for_barriers};
-use crate::layout::{CLOSED, FREE, LANES, OPEN, TAKEN};
+use crate::layout::{CLOSED, FREE, LANES, OPEN, REACH_UNKNOWN, REACH_YES, TAKEN};
 use crate::segment::{OpenError, Segment};
 use crate::{FORM_SHIFT, Form};
-use lintel_claim::{Claim, Region, RemoteSpan, copy_vectored, pull};
+use lintel_claim::{Claim, copy_vectored};
 use lintel_ring::{MAX_PAYLOAD, Sender};
 use lintel_types::ProcessId;
 use lintel_wire::{OPERAND_BYTES, Words};
@@ -26,8 +26,11 @@ pub(crate) struct Peer {
     segment: Segment,
     lane: usize,
     waiting: VecDeque<Waiting>,
-    cross_memory: bool,
+    inode: u64,
+    direct: bool,
     needs_fence: bool,
+    /// The owner is known to have ended.
+    gone: bool,
 }
 
 /// What found no room yet.
@@ -60,12 +63,15 @@ impl Peer {
             segment.lane(lane).state.store(FREE, Ordering::Release);
             return Err(error);
         }
+        segment.clear_lane(lane);
         let shared = segment.lane(lane);
         shared
             .os_process
             .store(std::process::id() as i32, Ordering::Relaxed);
         shared.nid.store(own.process().nid, Ordering::Relaxed);
         shared.pid.store(own.process().pid, Ordering::Relaxed);
+        shared.inode.store(own.inode(), Ordering::Relaxed);
+        shared.reach.store(REACH_UNKNOWN, Ordering::Relaxed);
         shared.state.store(OPEN, Ordering::Release);
         segment.header().changes.0.fetch_add(1, Ordering::Release);
         let needs_fence =
@@ -75,8 +81,10 @@ impl Peer {
             // SAFETY: the lane is this process's alone, its ring and control are
             // aligned and fresh, and the segment stays mapped beside the sender.
             sender: unsafe { Sender::new(segment.ring(lane), &shared.control) },
-            cross_memory: direct && can_read(&segment),
+            inode: segment.inode(),
+            direct,
             needs_fence,
+            gone: false,
             lane,
             waiting: VecDeque::new(),
             segment,
@@ -87,8 +95,23 @@ impl Peer {
         self.process
     }
 
+    /// Tells the peer from others of its name.
+    pub(crate) fn inode(&self) -> u64 {
+        self.inode
+    }
+
+    /// Whether the peer can move bytes of this process directly. It says so when
+    /// it first looks at the lane; what is sent before streams.
     pub(crate) fn cross_memory(&self) -> bool {
-        self.cross_memory
+        let reach = &self.segment.lane(self.lane).reach;
+        self.direct && reach.load(Ordering::Relaxed) == REACH_YES
+    }
+
+    /// Whether the peer is known to have ended: nothing that was sent to it lately
+    /// is read by anyone.
+    #[inline]
+    pub(crate) fn is_gone(&self) -> bool {
+        self.gone
     }
 
     /// Whether something found no room yet.
@@ -113,10 +136,17 @@ impl Peer {
             (None, []) => self.sender.push(words, &[]),
             _ => return self.push_parts(words, operand, pieces),
         };
-        if pushed.is_ok() {
-            knock(&self.segment, self.needs_fence);
+        pushed.is_ok() && self.knock()
+    }
+
+    /// Rings where the peer sleeps; false where it has ended.
+    #[inline(always)]
+    fn knock(&mut self) -> bool {
+        let heard = knock(&self.segment, self.needs_fence);
+        if !heard {
+            self.gone = true;
         }
-        pushed.is_ok()
+        heard
     }
 
     #[inline(never)]
@@ -131,11 +161,7 @@ impl Peer {
             return false;
         }
         let parts: Vec<Claim> = ahead.into_iter().chain(pieces.iter().copied()).collect();
-        let pushed = self.sender.push(words, &parts).is_ok();
-        if pushed {
-            knock(&self.segment, self.needs_fence);
-        }
-        pushed
+        self.sender.push(words, &parts).is_ok() && self.knock()
     }
 
     /// Sends a copy of the body, now or when there is room.
@@ -219,7 +245,7 @@ impl Peer {
     /// can't, what it would read streams to it, and what it would fill it will
     /// stream back.
     pub(crate) fn lend(&mut self, words: &Words, pieces: &[Claim], to_read: bool) {
-        if self.cross_memory && pieces.len() <= MAX_SPANS {
+        if self.cross_memory() && pieces.len() <= MAX_SPANS {
             let mut small = [0u64; 16];
             let table = match small.get_mut(..pieces.len() * 2) {
                 Some(table) => table,
@@ -252,13 +278,18 @@ impl Peer {
             }
         }
         if sent {
-            knock(&self.segment, self.needs_fence);
+            self.knock();
         }
         self.waits()
     }
 
     pub(crate) fn lives(&self) -> bool {
-        self.segment.owner_lives()
+        !self.gone && self.segment.owner_lives()
+    }
+
+    /// Removes what the peer, which has ended, left in shared memory.
+    pub(crate) fn clear_away(&self) {
+        self.segment.clear_away();
     }
 
     /// Wakes a peer that hasn't looked at what was sent to it.
@@ -340,24 +371,6 @@ fn take_lane(segment: &Segment) -> Result<usize, OpenError> {
                     .is_ok()
         })
         .ok_or(OpenError::NoLane)
-}
-
-/// Whether this process may move bytes of the owner directly: it must find the
-/// owner's number where the owner says it is. (In another process namespace the
-/// number would name somebody else.)
-fn can_read(segment: &Segment) -> bool {
-    let header = segment.header();
-    let seen = Region::new(8);
-    let probe = RemoteSpan {
-        address: header.probe.load(Ordering::Relaxed),
-        length: 8,
-    };
-    pull(
-        header.os_process.load(Ordering::Relaxed),
-        &[probe],
-        &[seen.claim()],
-    ) == Ok(8)
-        && seen.claim().load_u64(0) == Some(header.nonce.load(Ordering::Relaxed))
 }
 
 /// Bytes of ours as the source of a copy.

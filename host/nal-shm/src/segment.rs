@@ -4,22 +4,32 @@
 //! without a lock belonged to a process that has died, and may be removed.
 
 use crate::bell::register_for_barriers;
-use crate::layout::{Front, Header, LANES, Lane, MAGIC, SEGMENT_BYTES, ring_offset};
+use crate::layout::{
+    BellWords, Front, GONE, Header, LANES, Lane, MAGIC, SEGMENT_BYTES, ring_offset,
+};
+use lintel_claim::{Region, RemoteSpan, pull};
 use lintel_ring::RING_BYTES;
 use lintel_types::ProcessId;
+use std::ffi::CString;
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::mem::offset_of;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 const DIRECTORY: &str = "/dev/shm";
 /// Process identifiers that are given out to those who don't care.
 const ANY_FIRST: u32 = 1024;
 const ANY_LAST: u32 = 0xfffe;
+/// How often, and how soon again, a name is tried that somebody clears away.
+const TRIES: u32 = 50;
+const TRY_AGAIN: Duration = Duration::from_millis(1);
 
 /// Why a segment can't be had.
 #[derive(Debug)]
@@ -83,23 +93,16 @@ impl Segment {
     /// # Errors
     /// `InUse`, `NoneFree` or `System`.
     pub fn create(job: &str, nid: u32, pid: u32) -> Result<Segment, OpenError> {
-        let temporary = Path::new(DIRECTORY).join(format!(
-            "lintel-{job}-new-{}-{}",
-            std::process::id(),
-            unique()
-        ));
+        // Without a name, so that nothing stays behind if this process ends now.
         let file = OpenOptions::new()
             .read(true)
             .write(true)
-            .create_new(true)
+            .custom_flags(libc::O_TMPFILE)
             .mode(0o600)
-            .open(&temporary)?;
-        let named = Self::set_up(file, job, nid).and_then(|mut segment| {
-            segment.take_name(&temporary, nid, pid)?;
-            Ok(segment)
-        });
-        let _ = std::fs::remove_file(&temporary);
-        named
+            .open(DIRECTORY)?;
+        let mut segment = Self::set_up(file, job, nid)?;
+        segment.take_name(nid, pid)?;
+        Ok(segment)
     }
 
     /// Maps a live peer's segment.
@@ -145,7 +148,26 @@ impl Segment {
 
     /// Whether the owner still lives and hasn't given the segment up.
     pub(crate) fn owner_lives(&self) -> bool {
-        is_locked(&self.file) || self.file.metadata().is_ok_and(|file| is_own(&file))
+        self.header().bell.asleep.load(Ordering::Relaxed) != GONE
+            && (is_locked(&self.file) || is_own(self.inode()))
+    }
+
+    /// Tells this segment from every other.
+    pub(crate) fn inode(&self) -> u64 {
+        self.file.metadata().map_or(0, |metadata| metadata.ino())
+    }
+
+    /// Removes what the dead owner left, unless that has been done.
+    pub(crate) fn clear_away(&self) {
+        remove_if_stale(&self.path);
+    }
+
+    /// Empties a lane's ring, which no other sender writes to and the receiver
+    /// doesn't read yet.
+    pub(crate) fn clear_lane(&self, lane: usize) {
+        // SAFETY: the lane's ring is mapped, and this sender's alone.
+        unsafe { self.ring(lane).write_bytes(0, RING_BYTES) };
+        self.lane(lane).control.reset();
     }
 
     #[inline]
@@ -230,15 +252,15 @@ impl Segment {
         header.magic.store(MAGIC, Ordering::Release);
     }
 
-    fn take_name(&mut self, temporary: &Path, nid: u32, pid: u32) -> Result<(), OpenError> {
+    fn take_name(&mut self, nid: u32, pid: u32) -> Result<(), OpenError> {
         if pid != ProcessId::PID_ANY {
-            return self.take_one(temporary, ProcessId::new(nid, pid));
+            return self.take_one(ProcessId::new(nid, pid));
         }
         let numbers = ANY_LAST - ANY_FIRST + 1;
         let first = std::process::id() % numbers;
         for step in 0..numbers {
             let pid = ANY_FIRST + (first + step) % numbers;
-            match self.take_one(temporary, ProcessId::new(nid, pid)) {
+            match self.take_one(ProcessId::new(nid, pid)) {
                 Err(OpenError::InUse) => continue,
                 taken => return taken,
             }
@@ -246,26 +268,77 @@ impl Segment {
         Err(OpenError::NoneFree)
     }
 
-    fn take_one(&mut self, temporary: &Path, process: ProcessId) -> Result<(), OpenError> {
+    fn take_one(&mut self, process: ProcessId) -> Result<(), OpenError> {
         self.header().nid.store(process.nid, Ordering::Relaxed);
         self.header().pid.store(process.pid, Ordering::Relaxed);
         let path = path(&self.job, process);
-        for _ in 0..2 {
-            match std::fs::hard_link(temporary, &path) {
+        for _ in 0..TRIES {
+            match link(&self.file, &path) {
                 Ok(()) => {
                     self.process = process;
                     self.path = path;
                     return Ok(());
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    if !remove_if_stale(&path) {
-                        return Err(OpenError::InUse);
+                    match remove_if_stale(&path) {
+                        Stale::Removed => {}
+                        Stale::Lives => return Err(OpenError::InUse),
+                        Stale::BeingRemoved => std::thread::sleep(TRY_AGAIN),
                     }
                 }
                 Err(error) => return Err(error.into()),
             }
         }
         Err(OpenError::InUse)
+    }
+}
+
+/// A peer's segment held open without being mapped: tells whether that process
+/// lives, and whether its memory can be reached.
+pub(crate) struct Watch {
+    file: File,
+    inode: u64,
+}
+
+impl Watch {
+    /// Nothing where the segment with that inode isn't any more.
+    pub(crate) fn open(job: &str, process: ProcessId, inode: u64) -> Option<Watch> {
+        let file = File::open(path(job, process)).ok()?;
+        let same = file.metadata().ok()?.ino() == inode;
+        let watch = Watch { file, inode };
+        (same && watch.lives()).then_some(watch)
+    }
+
+    pub(crate) fn lives(&self) -> bool {
+        is_locked(&self.file) || is_own(self.inode)
+    }
+
+    /// The owner's number to this system, by the kernel's word.
+    pub(crate) fn owner(&self) -> Option<i32> {
+        if is_own(self.inode) {
+            return i32::try_from(std::process::id()).ok();
+        }
+        holder(&self.file).filter(|process| *process > 0)
+    }
+
+    /// Whether this process can move bytes of the owner directly: it must find
+    /// the owner's nonce where the owner says it is.
+    pub(crate) fn can_reach(&self) -> bool {
+        let word = |offset| {
+            let mut bytes = [0; 8];
+            let read = self.file.read_exact_at(&mut bytes, offset as u64);
+            read.ok().map(|()| u64::from_ne_bytes(bytes))
+        };
+        let (Some(address), Some(nonce), Some(owner)) = (
+            word(offset_of!(Header, probe)),
+            word(offset_of!(Header, nonce)),
+            self.owner(),
+        ) else {
+            return false;
+        };
+        let seen = Region::new(8);
+        let probe = RemoteSpan { address, length: 8 };
+        pull(owner, &[probe], &[seen.claim()]) == Ok(8) && seen.claim().load_u64(0) == Some(nonce)
     }
 }
 
@@ -276,6 +349,8 @@ impl Drop for Segment {
         }
         if self.owned && !self.path.as_os_str().is_empty() {
             let _ = std::fs::remove_file(&self.path);
+            let asleep = &self.header().bell.asleep;
+            asleep.store(GONE, Ordering::SeqCst);
         }
         // SAFETY: mapped by map() with this length, and nobody else unmaps it.
         unsafe { libc::munmap(self.memory.cast(), SEGMENT_BYTES) };
@@ -288,17 +363,25 @@ fn own<R>(f: impl FnOnce(&mut Vec<u64>) -> R) -> R {
     f(&mut INODES.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-fn is_own(file: &std::fs::Metadata) -> bool {
-    own(|inodes| inodes.contains(&file.ino()))
+fn is_own(inode: u64) -> bool {
+    own(|inodes| inodes.contains(&inode))
 }
 
 fn path(job: &str, process: ProcessId) -> PathBuf {
     Path::new(DIRECTORY).join(format!("lintel-{job}-{:x}-{}", process.nid, process.pid))
 }
 
-fn unique() -> u64 {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    COUNT.fetch_add(1, Ordering::Relaxed)
+/// Gives a file without a name its name.
+fn link(file: &File, path: &Path) -> io::Result<()> {
+    let c_string = |bytes: &[u8]| CString::new(bytes).map_err(io::Error::from);
+    let from = c_string(format!("/proc/self/fd/{}", file.as_raw_fd()).as_bytes())?;
+    let to = c_string(path.as_os_str().as_bytes())?;
+    let (here, follow) = (libc::AT_FDCWD, libc::AT_SYMLINK_FOLLOW);
+    // SAFETY: two C strings that live through the call.
+    match unsafe { libc::linkat(here, from.as_ptr(), here, to.as_ptr(), follow) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Unlikely to be found by chance in another process's memory.
@@ -351,25 +434,47 @@ fn lock(file: &File) -> io::Result<bool> {
     }
 }
 
-fn is_locked(file: &File) -> bool {
+/// The process that holds the file's lock; 0 where this one can't name it.
+fn holder(file: &File) -> Option<i32> {
     let mut lock = whole_file(libc::F_WRLCK);
     // SAFETY: the file is open and the flock lives through the call.
     let asked = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETLK, &mut lock) };
-    asked == 0 && lock.l_type != libc::F_UNLCK as i16
+    (asked == 0 && lock.l_type != libc::F_UNLCK as i16).then_some(lock.l_pid)
 }
 
-/// Removes what a dead process left; false where the owner lives. Whoever holds
-/// the dead file's lock is the only one to remove its name.
-fn remove_if_stale(path: &Path) -> bool {
+fn is_locked(file: &File) -> bool {
+    holder(file).is_some()
+}
+
+/// What was found under a name that is taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stale {
+    Removed,
+    Lives,
+    /// Somebody else is just removing it.
+    BeingRemoved,
+}
+
+/// Removes what a dead process left. Whoever holds the dead file's lock is the
+/// only one to remove its name.
+fn remove_if_stale(path: &Path) -> Stale {
     // Before it is opened: closing it would let go of the lock.
-    if std::fs::metadata(path).is_ok_and(|file| is_own(&file)) {
-        return false;
+    if std::fs::metadata(path).is_ok_and(|file| is_own(file.ino())) {
+        return Stale::Lives;
     }
     let Ok(file) = OpenOptions::new().read(true).write(true).open(path) else {
-        return !path.exists();
+        return if path.exists() {
+            Stale::Lives
+        } else {
+            Stale::Removed
+        };
     };
     if !matches!(lock(&file), Ok(true)) {
-        return false;
+        return match (holder(&file), recorded_owner(&file)) {
+            (Some(holder), Some(owner)) if holder == owner => Stale::Lives,
+            (Some(0), _) => Stale::Lives,
+            _ => Stale::BeingRemoved,
+        };
     }
     let same = |a: std::fs::Metadata, b: std::fs::Metadata| a.ino() == b.ino();
     if let (Ok(named), Ok(opened)) = (std::fs::metadata(path), file.metadata()) {
@@ -377,5 +482,15 @@ fn remove_if_stale(path: &Path) -> bool {
             let _ = std::fs::remove_file(path);
         }
     }
-    true
+    // Senders that don't know yet are told.
+    let gone = offset_of!(Header, bell) + offset_of!(BellWords, asleep);
+    let _ = file.write_all_at(&GONE.to_ne_bytes(), gone as u64);
+    Stale::Removed
+}
+
+fn recorded_owner(file: &File) -> Option<i32> {
+    let mut bytes = [0; 4];
+    let at = offset_of!(Header, os_process) as u64;
+    file.read_exact_at(&mut bytes, at).ok()?;
+    Some(i32::from_ne_bytes(bytes))
 }

@@ -74,6 +74,8 @@ pub enum Arrival {
     Message(Origin, Words, Payload),
     /// The stream announced on this way is whole.
     Streamed(Origin),
+    /// The stream announced on this way will never be whole.
+    Broken(Origin),
     /// A process can't be reached any more: it has ended, or been cut off.
     Lost(ProcessId),
 }

@@ -144,7 +144,7 @@ impl Core {
         if handled > 0 {
             self.polls_in_vain = 0;
         } else {
-            self.polls_in_vain += 1;
+            self.polls_in_vain = self.polls_in_vain.wrapping_add(1);
             if self.polls_in_vain == FIRST_NUDGE {
                 self.nudge();
             }
@@ -218,7 +218,8 @@ impl Core {
     fn on_arrival(&mut self, arrival: Arrival) {
         match arrival {
             Arrival::Message(origin, words, payload) => self.on_message(origin, &words, payload),
-            Arrival::Streamed(origin) => self.on_streamed(origin),
+            Arrival::Streamed(origin) => self.on_streamed(origin, NiFail::Ok),
+            Arrival::Broken(origin) => self.on_streamed(origin, NiFail::Undeliverable),
             Arrival::Lost(process) => self.on_lost(process),
         }
     }
@@ -277,7 +278,6 @@ impl Core {
                 interface.on_target_lost(process, &mut effects);
             }
         }
-        self.abandon_streams(process);
     }
 
     /// Whether something depends on another process: an answer, or room.

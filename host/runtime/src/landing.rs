@@ -8,15 +8,15 @@ use lintel_claim::{
 use lintel_engine4::{Filling, Landed};
 use lintel_memory::Pieces;
 use lintel_nal::{MoveError, Nal, Origin, Outgoing, Payload};
-use lintel_types::{NiFail, ProcessId};
+use lintel_types::NiFail;
 use lintel_wire::{OPERAND_BYTES, Request, Response, Verb};
 
 /// What to finish when a stream is whole.
 pub(crate) enum StreamTask {
     /// A request.
-    Landing(ProcessId, Landed),
+    Landing(Landed),
     /// A reply on that interface.
-    Filling(u8, ProcessId, Filling),
+    Filling(u8, Filling),
 }
 
 impl Core {
@@ -88,7 +88,7 @@ impl Core {
             .nal
             .receive_into(origin, pieces.as_slice().to_vec());
         self.streams
-            .push((origin.lane, StreamTask::Landing(origin.process, landed)));
+            .push((origin.lane, StreamTask::Landing(landed)));
     }
 
     /// Answers a get: into the initiator's memory where it was lent and the
@@ -144,7 +144,8 @@ impl Core {
         if landed.is_accessible() || landed.mlength() == 0 {
             return Ok(None);
         }
-        let region = Region::new(landed.mlength());
+        // Whatever length a peer names, a refusal of the system is an answer.
+        let region = Region::try_new(landed.mlength()).map_err(|_| NiFail::Segv)?;
         match copy_checked(pieces.as_slice(), &[region.claim()]) {
             Ok(moved) if moved == landed.mlength() => Ok(Some(region)),
             Err(CrossMemoryError::Denied) => Ok(None),
@@ -250,7 +251,7 @@ impl Core {
                 self.ways
                     .nal
                     .receive_into(origin, pieces.as_slice().to_vec());
-                let task = StreamTask::Filling(response.interface, origin.process, filling);
+                let task = StreamTask::Filling(response.interface, filling);
                 self.streams.push((origin.lane, task));
             }
             Payload::Lent(_) => {
@@ -260,41 +261,25 @@ impl Core {
     }
 
     #[cold]
-    pub(crate) fn on_streamed(&mut self, origin: Origin) {
+    pub(crate) fn on_streamed(&mut self, origin: Origin, fail: NiFail) {
         let found = self
             .streams
             .iter()
             .position(|(lane, _)| *lane == origin.lane);
         if let Some(index) = found {
             let (_, task) = self.streams.swap_remove(index);
-            self.finish_stream(origin, task, NiFail::Ok);
+            self.finish_stream(origin, task, fail);
         }
     }
 
     fn finish_stream(&mut self, origin: Origin, task: StreamTask, fail: NiFail) {
         match task {
-            StreamTask::Landing(_, landed) => self.finish_landing(origin, landed, fail),
-            StreamTask::Filling(number, _, filling) => {
+            StreamTask::Landing(landed) => self.finish_landing(origin, landed, fail),
+            StreamTask::Filling(number, filling) => {
                 if let Some((interface, mut effects)) = self.parts(number) {
                     interface.on_filled(filling, fail, &mut effects);
                 }
             }
-        }
-    }
-
-    /// The other half of these streams will never come.
-    pub(crate) fn abandon_streams(&mut self, process: ProcessId) {
-        let of_process = |task: &StreamTask| match task {
-            StreamTask::Landing(from, _) | StreamTask::Filling(_, from, _) => *from == process,
-        };
-        while let Some(index) = self.streams.iter().position(|(_, task)| of_process(task)) {
-            let (lane, task) = self.streams.swap_remove(index);
-            let origin = Origin {
-                process,
-                uid: 0,
-                lane,
-            };
-            self.finish_stream(origin, task, NiFail::Undeliverable);
         }
     }
 }

@@ -76,6 +76,9 @@ impl Process {
 
     /// PtlFini. The last one closes every interface.
     pub fn fini(&self) {
+        if self.forked.load(Ordering::Relaxed) {
+            return;
+        }
         let before = self
             .references
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |count| {
@@ -93,6 +96,9 @@ impl Process {
     /// PtlAbort: everyone who waits returns, and waits no more.
     pub fn abort(&self) {
         self.aborted.store(true, Ordering::Release);
+        if self.forked.load(Ordering::Relaxed) {
+            return;
+        }
         if let Some(bell) = self.bell() {
             bell.wake(Sleeper::Caller);
         }

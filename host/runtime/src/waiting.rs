@@ -64,7 +64,10 @@ impl Process {
         let timeout = self.with_core(|core| {
             core.callers_asleep += 1;
             core.bell.arm(Sleeper::Caller);
-            core.progress();
+            if core.progress() > 0 {
+                // There may be more, for which nobody rings.
+                return Some(Duration::ZERO);
+            }
             match (core.ways.nal_waits(), core.depends_on_peers()) {
                 (true, _) => Some(RETRY),
                 (false, true) => Some(PEER_CHECK),
@@ -87,7 +90,10 @@ impl Process {
                 core.polls_armed = 0;
                 core.bell.arm(Sleeper::Helper);
             }
-            core.progress();
+            if core.progress() > 0 {
+                // As above: the helper looks until there is nothing.
+                core.bell.wake(Sleeper::Helper);
+            }
         });
         Ok(())
     }
