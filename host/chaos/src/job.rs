@@ -1,0 +1,230 @@
+//! A job of its own for each test, and the workers in it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// The longest that a test waits for anything.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+const SHARED_MEMORY: &str = "/dev/shm";
+
+/// Processes that see each other. What a failing test leaves is removed.
+pub struct Job {
+    name: String,
+    program: PathBuf,
+}
+
+impl Job {
+    /// A job that no other has the name of; `program` is the worker.
+    pub fn new(program: &str) -> Job {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        Job {
+            name: format!("chaos{}x{count}", std::process::id()),
+            program: program.into(),
+        }
+    }
+
+    /// From now on another program is the worker.
+    pub fn run(&mut self, program: &Path) {
+        self.program = program.to_owned();
+    }
+
+    /// Its name, the value of `LINTEL_JOB`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// A worker, to be started with [`Worker::start`].
+    pub fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(words).env("LINTEL_JOB", &self.name);
+        command
+    }
+
+    /// Starts a worker.
+    pub fn start(&self, words: &[&str]) -> Worker {
+        Worker::start(self.command(words))
+    }
+
+    /// Names of what stands in shared memory.
+    pub fn leftovers(&self) -> Vec<String> {
+        let prefix = format!("lintel-{}-", self.name);
+        let entries = std::fs::read_dir(SHARED_MEMORY).expect("there is /dev/shm");
+        entries
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .filter(|name| name.starts_with(&prefix))
+            .collect()
+    }
+
+    /// The file of a process.
+    pub fn segment(&self, pid: u32) -> PathBuf {
+        let nid = crate::ptl::NID;
+        PathBuf::from(SHARED_MEMORY).join(format!("lintel-{}-{nid:x}-{pid}", self.name))
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        for name in self.leftovers() {
+            let _ = std::fs::remove_file(PathBuf::from(SHARED_MEMORY).join(name));
+        }
+    }
+}
+
+/// A running worker; it is killed when this is dropped.
+pub struct Worker {
+    child: Child,
+    lines: Receiver<String>,
+    complaints: Arc<Mutex<String>>,
+}
+
+impl Worker {
+    /// Starts it with pipes.
+    pub fn start(mut command: Command) -> Worker {
+        let piped = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = piped.spawn().expect("the worker starts");
+        let (sender, lines) = channel();
+        let stdout = child.stdout.take().expect("it is piped");
+        std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        let complaints = Arc::new(Mutex::new(String::new()));
+        let (told, stderr) = (
+            complaints.clone(),
+            child.stderr.take().expect("it is piped"),
+        );
+        std::thread::spawn(move || {
+            let mut stderr = BufReader::new(stderr);
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = stderr.read(&mut bytes) {
+                let words = String::from_utf8_lossy(&bytes[..count]);
+                told.lock().expect("nobody panics").push_str(&words);
+            }
+        });
+        Worker {
+            child,
+            lines,
+            complaints,
+        }
+    }
+
+    /// The system's number of the process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The next line.
+    ///
+    /// # Panics
+    /// Where none comes in time.
+    pub fn line(&mut self) -> String {
+        match self.lines.recv_timeout(PATIENCE) {
+            Ok(line) => line,
+            Err(why) => {
+                // Its last words may still be on their way.
+                std::thread::sleep(Duration::from_millis(200));
+                let status = self.child.try_wait();
+                panic!(
+                    "no line from worker {} ({why}, {status:?}); it said: {}",
+                    self.id(),
+                    self.complaints()
+                );
+            }
+        }
+    }
+
+    /// The rest of the next line, which must begin with `start`.
+    ///
+    /// # Panics
+    /// Where it doesn't, or doesn't come.
+    pub fn expect(&mut self, start: &str) -> String {
+        let line = self.line();
+        match line.strip_prefix(start) {
+            Some(rest) => rest.trim().to_owned(),
+            None => panic!(
+                "worker {} said {line:?}, not {start:?}; and: {}",
+                self.id(),
+                self.complaints()
+            ),
+        }
+    }
+
+    /// Whether it has said nothing for so long.
+    pub fn is_silent(&mut self, how_long: Duration) -> bool {
+        matches!(
+            self.lines.recv_timeout(how_long),
+            Err(RecvTimeoutError::Timeout)
+        )
+    }
+
+    /// Says a line to it.
+    pub fn say(&mut self, words: &str) {
+        let stdin = self.child.stdin.as_mut().expect("it is piped");
+        // A worker that has ended is noticed by who waits for its answer.
+        let _ = writeln!(stdin, "{words}");
+    }
+
+    /// What it has written to standard error so far.
+    pub fn complaints(&self) -> String {
+        self.complaints.lock().expect("nobody panics").clone()
+    }
+
+    /// SIGKILL, and waits for the end.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Waits for the end.
+    ///
+    /// # Panics
+    /// Where it doesn't come in time.
+    pub fn wait(&mut self) -> ExitStatus {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait().expect("it is our child") {
+                return status;
+            }
+            assert!(
+                Instant::now() < until,
+                "worker {} doesn't end; it said: {}",
+                self.id(),
+                self.complaints()
+            );
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Waits for the end, which must be a success.
+    ///
+    /// # Panics
+    /// Where it is none.
+    pub fn succeed(&mut self) {
+        let status = self.wait();
+        assert!(
+            status.success(),
+            "worker {} ended with {status}; it said: {}",
+            self.id(),
+            self.complaints()
+        );
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

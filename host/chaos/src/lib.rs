@@ -1,0 +1,16 @@
+//! What the tests that break things share: a process started again as a worker,
+//! a job of its own for each test, random numbers from a printed seed, and
+//! Portals calls as the workers need them.
+//!
+//! ```text
+//!   tests/*.rs ──spawn──▶ chaos-worker <what it is to do>      one job a test
+//!        │  ◀── lines on stdout, words on stdin ──▶  │
+//!        └── kills, garbles, looks at /dev/shm ──────┘
+//! ```
+//!
+//! Nothing here is for users.
+
+pub mod job;
+pub mod memory;
+pub mod ptl;
+pub mod random;

@@ -1,0 +1,310 @@
+//! Portals calls as the workers need them: the functions of libportals.so.4,
+//! linked as Rust, with results for return codes.
+
+use crate::memory::Memory;
+use lintel_types::{CountingEvent, Event, Handle, Limits, ProcessId, options};
+use portals::{Md, Me};
+use std::ffi::c_int;
+use std::ptr::null_mut;
+
+/// A return code other than `PTL_OK`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Code(pub c_int);
+
+/// `PTL_EQ_EMPTY`
+pub const EMPTY: Code = Code(4);
+/// `PTL_NO_INIT`
+pub const NO_INIT: Code = Code(9);
+/// `PTL_ABORTED`
+pub const ABORTED: Code = Code(15);
+/// `PTL_ACK_REQ`
+pub const ACK: u8 = 1;
+/// `PTL_CT_ACK_REQ`
+pub const CT_ACK: u8 = 2;
+/// Milliseconds that a call waits at most.
+pub const PATIENCE: u32 = 20_000;
+/// The portal table index that the workers use.
+pub const PORTAL: u32 = 3;
+/// The node that the tests run on.
+pub const NID: u32 = 0x7f00_0001;
+
+fn code(code: c_int) -> Result<(), Code> {
+    if code == 0 { Ok(()) } else { Err(Code(code)) }
+}
+
+/// A process of this node.
+pub fn process(pid: u32) -> ProcessId {
+    ProcessId::new(NID, pid)
+}
+
+/// Portals, and a matching physical interface.
+pub struct Interface {
+    /// Its handle.
+    pub handle: Handle,
+}
+
+/// Where an operation goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// The process.
+    pub process: ProcessId,
+    /// The entry there.
+    pub bits: u64,
+    /// Offset there.
+    pub offset: u64,
+}
+
+impl Interface {
+    /// `PtlInit` and `PtlNIInit`.
+    pub fn open(pid: u32) -> Result<Interface, Code> {
+        code(portals::PtlInit())?;
+        Self::again(pid)
+    }
+
+    /// `PtlNIInit` alone.
+    pub fn again(pid: u32) -> Result<Interface, Code> {
+        let mut handle = Handle::INVALID;
+        let kind = options::NI_MATCHING | options::NI_PHYSICAL;
+        let none = std::ptr::null::<Limits>();
+        // SAFETY: null limits are allowed; the handle is ours.
+        code(unsafe {
+            portals::PtlNIInit(u32::MAX, kind, pid, none, null_mut(), &raw mut handle)
+        })?;
+        Ok(Interface { handle })
+    }
+
+    /// `PtlNIFini` and `PtlFini`.
+    pub fn close(self) -> Result<(), Code> {
+        let closed = code(portals::PtlNIFini(self.handle));
+        portals::PtlFini();
+        closed
+    }
+
+    /// `PtlGetPhysId`
+    pub fn id(&self) -> Result<ProcessId, Code> {
+        let mut id = ProcessId::default();
+        // SAFETY: the place is ours.
+        code(unsafe { portals::PtlGetPhysId(self.handle, &raw mut id) })?;
+        Ok(id)
+    }
+
+    /// `PtlEQAlloc`
+    pub fn queue(&self, count: u64) -> Result<Handle, Code> {
+        let mut queue = Handle::INVALID;
+        // SAFETY: the place is ours.
+        code(unsafe { portals::PtlEQAlloc(self.handle, count, &raw mut queue) })?;
+        Ok(queue)
+    }
+
+    /// `PtlCTAlloc`
+    pub fn counter(&self) -> Result<Handle, Code> {
+        let mut counter = Handle::INVALID;
+        // SAFETY: the place is ours.
+        code(unsafe { portals::PtlCTAlloc(self.handle, &raw mut counter) })?;
+        Ok(counter)
+    }
+
+    /// `PtlPTAlloc` of [`PORTAL`].
+    pub fn portal(&self, queue: Handle) -> Result<(), Code> {
+        let mut index = 0;
+        // SAFETY: the place is ours.
+        code(unsafe { portals::PtlPTAlloc(self.handle, 0, queue, PORTAL, &raw mut index) })
+    }
+
+    /// `PtlMEAppend`: all of the memory, to put to and get from.
+    pub fn expose(&self, memory: Memory, bits: u64, more: u32) -> Result<(), Code> {
+        self.expose_counted(memory, bits, more, Handle::CT_NONE)
+    }
+
+    /// As [`expose`](Self::expose), counting.
+    pub fn expose_counted(
+        &self,
+        memory: Memory,
+        bits: u64,
+        more: u32,
+        counter: Handle,
+    ) -> Result<(), Code> {
+        let me = Me {
+            start: memory.address().cast(),
+            length: memory.bytes() as u64,
+            ct_handle: counter.0,
+            uid: u32::MAX,
+            options: options::ME_OP_PUT
+                | options::ME_OP_GET
+                | options::ME_EVENT_LINK_DISABLE
+                | more,
+            match_id: ProcessId::new(ProcessId::NID_ANY, ProcessId::PID_ANY),
+            match_bits: bits,
+            ignore_bits: 0,
+            min_free: 0,
+        };
+        let mut entry = Handle::INVALID;
+        // SAFETY: the entry is valid and its memory lives for ever.
+        code(unsafe {
+            portals::PtlMEAppend(
+                self.handle,
+                PORTAL,
+                &raw const me,
+                0,
+                null_mut(),
+                &raw mut entry,
+            )
+        })
+    }
+
+    /// `PtlMDBind`: all of the memory.
+    pub fn bind(&self, memory: Memory, queue: Handle) -> Result<Handle, Code> {
+        self.bind_counted(memory, queue, Handle::CT_NONE, 0)
+    }
+
+    /// As [`bind`](Self::bind), counting.
+    pub fn bind_counted(
+        &self,
+        memory: Memory,
+        queue: Handle,
+        counter: Handle,
+        more: u32,
+    ) -> Result<Handle, Code> {
+        let md = Md {
+            start: memory.address().cast(),
+            length: memory.bytes() as u64,
+            options: more,
+            eq_handle: queue.0,
+            ct_handle: counter.0,
+        };
+        let mut handle = Handle::INVALID;
+        // SAFETY: the descriptor is valid and its memory lives for ever.
+        code(unsafe { portals::PtlMDBind(self.handle, &raw const md, &raw mut handle) })?;
+        Ok(handle)
+    }
+}
+
+/// `PtlPut` from the same offset as it goes to.
+pub fn put(from: Handle, length: u64, ack: u8, to: Target, user: usize) -> Result<(), Code> {
+    let user = std::ptr::without_provenance_mut(user);
+    code(portals::PtlPut(
+        from, to.offset, length, ack, to.process, PORTAL, to.bits, to.offset, user, 0,
+    ))
+}
+
+/// `PtlGet` to the same offset as it comes from.
+pub fn get(into: Handle, length: u64, from: Target, user: usize) -> Result<(), Code> {
+    let user = std::ptr::without_provenance_mut(user);
+    code(portals::PtlGet(
+        into,
+        from.offset,
+        length,
+        from.process,
+        PORTAL,
+        from.bits,
+        from.offset,
+        user,
+    ))
+}
+
+const SUM: u8 = 2;
+const UINT64: u8 = 8;
+
+/// `PtlAtomic`: adds 64-bit numbers.
+pub fn add(from: Handle, length: u64, to: Target, user: usize) -> Result<(), Code> {
+    let user = std::ptr::without_provenance_mut(user);
+    code(portals::PtlAtomic(
+        from, 0, length, ACK, to.process, PORTAL, to.bits, to.offset, user, 0, SUM, UINT64,
+    ))
+}
+
+/// `PtlFetchAtomic`: adds 64-bit numbers, and brings what was there.
+pub fn fetch_add(
+    into: Handle,
+    from: Handle,
+    length: u64,
+    to: Target,
+    user: usize,
+) -> Result<(), Code> {
+    let user = std::ptr::without_provenance_mut(user);
+    code(portals::PtlFetchAtomic(
+        into, 0, from, 0, length, to.process, PORTAL, to.bits, to.offset, user, 0, SUM, UINT64,
+    ))
+}
+
+/// `PtlEQGet`
+pub fn event(queue: Handle) -> Result<Event, Code> {
+    let mut event = Event::new(lintel_types::EventKind::Search);
+    // SAFETY: the place is ours.
+    code(unsafe { portals::PtlEQGet(queue, &raw mut event) })?;
+    Ok(event)
+}
+
+/// `PtlEQPoll` of one queue; waits at most so many milliseconds.
+pub fn event_within(queue: Handle, milliseconds: u32) -> Result<Event, Code> {
+    let mut event = Event::new(lintel_types::EventKind::Search);
+    let mut which = 0;
+    // SAFETY: the places are ours.
+    code(unsafe {
+        portals::PtlEQPoll(
+            &raw const queue,
+            1,
+            milliseconds,
+            &raw mut event,
+            &raw mut which,
+        )
+    })?;
+    Ok(event)
+}
+
+/// `PtlEQWait`
+pub fn wait_event(queue: Handle) -> Result<Event, Code> {
+    let mut event = Event::new(lintel_types::EventKind::Search);
+    // SAFETY: the place is ours.
+    code(unsafe { portals::PtlEQWait(queue, &raw mut event) })?;
+    Ok(event)
+}
+
+/// `PtlCTWait`
+pub fn wait_count(counter: Handle, test: u64) -> Result<CountingEvent, Code> {
+    let mut value = CountingEvent::default();
+    // SAFETY: the place is ours.
+    code(unsafe { portals::PtlCTWait(counter, test, &raw mut value) })?;
+    Ok(value)
+}
+
+/// `PtlCTPoll` of one counter; waits at most so many milliseconds.
+pub fn count_within(counter: Handle, test: u64, ms: u32) -> Result<CountingEvent, Code> {
+    let mut value = CountingEvent::default();
+    let mut which = 0;
+    // SAFETY: the places are ours.
+    code(unsafe {
+        portals::PtlCTPoll(
+            &raw const counter,
+            &raw const test,
+            1,
+            ms,
+            &raw mut value,
+            &raw mut which,
+        )
+    })?;
+    Ok(value)
+}
+
+/// `PtlCTGet`
+pub fn count(counter: Handle) -> Result<CountingEvent, Code> {
+    let mut value = CountingEvent::default();
+    // SAFETY: the place is ours.
+    code(unsafe { portals::PtlCTGet(counter, &raw mut value) })?;
+    Ok(value)
+}
+
+/// `PtlAbort`
+pub fn abort() {
+    portals::PtlAbort();
+}
+
+/// `PtlInit`
+pub fn init() -> Result<(), Code> {
+    code(portals::PtlInit())
+}
+
+/// `PtlFini`
+pub fn fini() {
+    portals::PtlFini();
+}

@@ -1,0 +1,192 @@
+//! What the system forbids, forks, ends and keeps apart.
+
+use lintel_chaos::job::{Job, Worker};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+
+const WORKER: &str = env!("CARGO_BIN_EXE_chaos-worker");
+/// Nobody's, on every Linux.
+const NOBODY: u32 = 65534;
+
+/// The superuser may look into every process: where this is one, the workers
+/// belong to somebody else, who must be able to read the program.
+struct Plain {
+    job: Job,
+    drop_privileges: bool,
+    copy: PathBuf,
+}
+
+impl Plain {
+    fn new() -> Plain {
+        // SAFETY: geteuid has no preconditions.
+        let drop_privileges = unsafe { libc::geteuid() } == 0;
+        let mut job = Job::new(WORKER);
+        let copy = std::env::temp_dir().join(format!("worker-{}", job.name()));
+        std::fs::copy(WORKER, &copy).expect("there is room for a copy");
+        job.run(&copy);
+        Plain {
+            job,
+            drop_privileges,
+            copy,
+        }
+    }
+
+    fn start(&self, pid: &str) -> Worker {
+        let mut command = self.job.command(&["script", pid]);
+        if self.drop_privileges {
+            command.uid(NOBODY).gid(NOBODY).current_dir("/");
+        }
+        let mut worker = Worker::start(command);
+        worker.expect("ready");
+        worker
+    }
+}
+
+impl Drop for Plain {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.copy);
+    }
+}
+
+#[test]
+fn long_messages_stream_where_cross_memory_is_denied() {
+    let plain = Plain::new();
+    for who in 0..3 {
+        let (mut one, mut two) = (plain.start("11"), plain.start("12"));
+        if who != 1 {
+            one.say("dumpable 0");
+            one.expect("dumpable 0");
+        }
+        if who != 0 {
+            two.say("dumpable 0");
+            two.expect("dumpable 0");
+        }
+        for (length, offset) in [(3_000_000, 0), (8193, 3_100_000), (100_000, 3_500_000)] {
+            one.say(&format!("put 12 {offset} {length}"));
+            one.expect("Ok");
+            two.say(&format!("received {offset} {length}"));
+            two.expect("right");
+            one.say(&format!("get 12 {offset} {length}"));
+            one.expect("Ok");
+            two.say(&format!("put 11 {offset} {length}"));
+            two.expect("Ok");
+            two.say(&format!("get 11 {offset} {length}"));
+            two.expect("Ok");
+        }
+        let told = one.complaints() + &two.complaints();
+        assert!(told.contains("denies cross-memory"), "case {who}: {told:?}");
+        for mut worker in [one, two] {
+            worker.say("quit");
+            worker.expect("bye");
+            worker.succeed();
+        }
+    }
+    assert_eq!(plain.job.leftovers(), Vec::<String>::new());
+}
+
+#[test]
+fn a_sender_killed_in_a_stream_leaves_its_target_working() {
+    let plain = Plain::new();
+    let mut target = plain.start("12");
+    for round in 0..20 {
+        let mut sender = plain.start("11");
+        sender.say("dumpable 0");
+        sender.expect("dumpable 0");
+        sender.say("put 12 0 4000000");
+        std::thread::sleep(std::time::Duration::from_micros(round * 150));
+        sender.kill();
+        let mut next = plain.start("11");
+        next.say("put 12 0 100000");
+        next.expect("Ok");
+        target.say("received 0 100000");
+        target.expect("right");
+        next.say("quit");
+        next.expect("bye");
+    }
+}
+
+#[test]
+fn a_forks_child_is_told_and_its_parent_goes_on() {
+    let job = Job::new(WORKER);
+    let mut other = job.start(&["script", "12"]);
+    other.expect("ready");
+    let mut parent = job.start(&["fork", "11", "12"]);
+    parent.expect("ready");
+    parent.expect("done");
+    assert!(job.segment(11).exists(), "the child took it away");
+    other.say("put 11 0 8");
+    other.expect("Dropped");
+    parent.say("end");
+    parent.succeed();
+    other.say("quit");
+    other.expect("bye");
+    other.succeed();
+    assert_eq!(job.leftovers(), Vec::<String>::new());
+}
+
+#[test]
+fn an_end_without_ptlfini_leaves_nothing_in_shared_memory() {
+    let job = Job::new(WORKER);
+    for how in ["exit", "return"] {
+        let mut worker = job.start(&["script", "11"]);
+        worker.expect("ready");
+        assert!(job.segment(11).exists());
+        worker.say(how);
+        worker.succeed();
+        assert_eq!(job.leftovers(), Vec::<String>::new(), "{how}");
+    }
+}
+
+#[test]
+fn the_name_of_one_that_vanished_is_free() {
+    let job = Job::new(WORKER);
+    let mut worker = job.start(&["script", "11"]);
+    worker.expect("ready");
+    worker.say("vanish");
+    worker.succeed();
+    let mut next = job.start(&["script", "11"]);
+    next.expect("ready");
+    let mut third = job.start(&["script", "11"]);
+    third.expect("refused 11");
+    next.say("quit");
+    next.expect("bye");
+    assert_eq!(job.leftovers(), Vec::<String>::new());
+}
+
+#[test]
+fn processes_of_different_jobs_dont_see_each_other() {
+    let (one_job, two_job) = (Job::new(WORKER), Job::new(WORKER));
+    let mut one = one_job.start(&["script", "11"]);
+    let mut two = two_job.start(&["script", "12"]);
+    let mut twin = two_job.start(&["script", "11"]);
+    for worker in [&mut one, &mut two, &mut twin] {
+        worker.expect("ready");
+    }
+    one.say("put 12 0 8");
+    one.expect("Undeliverable");
+    two.say("put 11 0 8");
+    two.expect("Ok");
+    twin.say("received 0 8");
+    twin.expect("right");
+    one.say("received 0 8");
+    one.expect("wrong at 0");
+}
+
+#[test]
+fn a_variable_that_isnt_understood_is_named_with_its_values() {
+    let job = Job::new(WORKER);
+    for (name, value, says) in [
+        ("PTL_NAL", "foo", "shm"),
+        ("PTL_MODE", "foo", "accelerated"),
+        ("PTL_LOG", "loud", "off, warn, info, trace"),
+    ] {
+        let mut command = job.command(&["script", "11"]);
+        command.env(name, value);
+        let mut worker = Worker::start(command);
+        worker.expect("refused");
+        worker.succeed();
+        let told = worker.complaints();
+        let wanted = format!("{name}={value} isn't understood");
+        assert!(told.contains(&wanted) && told.contains(says), "{told:?}");
+    }
+}
