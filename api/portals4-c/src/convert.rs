@@ -127,12 +127,23 @@ pub(crate) fn match_entry(me: *const Me, portal: u32, user_ptr: u64) -> Result<E
         counter: Handle(me.ct_handle),
         uid: me.uid,
         options: me.options,
-        source: me.match_id,
+        source: source(me.match_id),
         match_bits: me.match_bits,
         ignore_bits: me.ignore_bits,
         min_free: me.min_free,
         user_ptr,
     })
+}
+
+/// A program that initializes `match_id` with PTL_NID_ANY alone leaves a pid of 0,
+/// which is PTL_PID_ANY in some headers, and which the library gives to nobody.
+/// A rank is not touched by this.
+fn source(match_id: ProcessId) -> ProcessId {
+    const NID_ANY_ALONE: ProcessId = ProcessId::new(ProcessId::NID_ANY, 0);
+    match match_id {
+        NID_ANY_ALONE => ProcessId::new(ProcessId::NID_ANY, ProcessId::PID_ANY),
+        other => other,
+    }
 }
 
 pub(crate) fn list(list: u8) -> Result<List> {
