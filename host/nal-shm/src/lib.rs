@@ -97,8 +97,8 @@ pub struct ShmNal {
     by_process: FxHashMap<ProcessId, usize>,
     last: Option<(ProcessId, usize)>,
     inbound: Vec<Inbound>,
-    /// Lanes whose senders have written nonsense: no more is read from them, nor
-    /// sent to those processes, until they end.
+    /// Lanes whose senders have written nonsense, or closed them: no more is read
+    /// from them, nor sent to those processes, until they end.
     outcasts: Vec<Inbound>,
     cursor: usize,
     turn: u32,
@@ -203,14 +203,17 @@ impl ShmNal {
 
     #[cold]
     fn connect(&mut self, process: ProcessId) -> Result<usize, Unreachable> {
-        self.check_senders();
+        // Whose messages wait here, perhaps of one who had that name before.
+        self.look_at_lanes(self.segment.changes());
         let is_lost = self.notices.iter().any(|notice| match notice {
             // Whoever has the name now is reached once that has been told.
             Arrival::Lost(lost) => *lost == process,
             _ => false,
         });
-        let mut outcasts = self.outcasts.iter().map(Inbound::origin);
-        if process == self.me || is_lost || outcasts.any(|o| o.process == process) {
+        // Answers to one who has ended are not for who has the name now.
+        let ended = self.inbound.iter().filter(|lane| !lane.sender_lives());
+        let mut shunned = self.outcasts.iter().chain(ended).map(Inbound::origin);
+        if process == self.me || is_lost || shunned.any(|o| o.process == process) {
             return Err(Unreachable);
         }
         let peer = Peer::connect(&self.segment, process, self.direct).map_err(|error| {
@@ -258,34 +261,62 @@ impl ShmNal {
         self.changes = changes;
         self.check_senders();
         self.disown_changed_lanes();
+        let mut begun = Vec::new();
         for lane in 0..layout::LANES {
-            let mut known = self.inbound.iter().chain(&self.outcasts);
-            if known.any(|known| known.lane() == lane) {
+            if self.inbound.iter().any(|known| known.lane() == lane) {
                 continue;
             }
-            if let Some(inbound) = Inbound::accept(&self.segment, lane, self.direct) {
-                if self.direct && inbound.is_beyond_reach() && !self.told_of_reach {
-                    self.told_of_reach = true;
-                    (self.log)(
-                        "the system denies cross-memory copies: long messages go through \
-                         shared memory, copied twice",
-                    );
-                }
-                self.forget_predecessor(&inbound);
-                self.inbound.push(inbound);
+            let outcast = self.outcasts.iter().find(|known| known.lane() == lane);
+            if outcast.is_some_and(Inbound::is_same) {
+                continue;
             }
+            let Some(inbound) = Inbound::accept(&self.segment, lane, self.direct) else {
+                continue;
+            };
+            // Whoever has got an outcast's lane must be somebody else for certain.
+            let other = |o: &Inbound| inbound.sender_lives() && inbound.inode() != o.inode();
+            if outcast.is_none_or(other) {
+                begun.push(inbound);
+            }
+        }
+        // Those of the dead first: their names may be others' by now.
+        begun.sort_by_key(Inbound::sender_lives);
+        for inbound in begun {
+            self.admit(inbound);
         }
     }
 
-    /// A process with the name of another has begun: the other one has ended. To
-    /// know it before the first message of the new one is read matters: the
-    /// answers go to it.
-    fn forget_predecessor(&mut self, successor: &Inbound) {
-        let known = self.by_process.get(&successor.origin().process).copied();
-        let other = |known: &usize| self.peers[*known].inode() != successor.inode();
-        if let Some(index) = known.filter(other).filter(|_| successor.sender_lives()) {
-            self.drop_peer(index);
+    fn admit(&mut self, mut inbound: Inbound) {
+        if self.direct && inbound.is_beyond_reach() && !self.told_of_reach {
+            self.told_of_reach = true;
+            (self.log)(
+                "the system denies cross-memory copies: long messages go through \
+                 shared memory, copied twice",
+            );
         }
+        let (process, inode) = (inbound.origin().process, inbound.inode());
+        let lives = inbound.sender_lives();
+        if self.has_predecessor(process, inode) && lives {
+            // Once that one's messages are read. Until then, look again.
+            self.changes = self.changes.wrapping_sub(1);
+            return;
+        }
+        let known = self.by_process.get(&process).copied();
+        match known.filter(|known| self.peers[*known].inode() != inode) {
+            // The one who had the name has ended. To know it before the first
+            // message of the new one is read matters: the answers go to it.
+            Some(predecessor) if lives => self.drop_peer(predecessor),
+            // Of one who has ended, and whose name another has: nobody to answer.
+            Some(_) => return inbound.free(),
+            None => {}
+        }
+        self.inbound.push(inbound);
+    }
+
+    /// Whether messages of an earlier process of that name are still to be read.
+    fn has_predecessor(&self, process: ProcessId, inode: u64) -> bool {
+        let other = |lane: &Inbound| lane.origin().process == process && lane.inode() != inode;
+        self.inbound.iter().any(other)
     }
 
     /// Gives up lanes whose sender has closed them or died, once they are read.
@@ -299,12 +330,18 @@ impl ShmNal {
         }
         for mut inbound in over {
             self.cut_off(&mut inbound);
-            inbound.free();
+            if inbound.sender_lives() {
+                // It wants to hear no more, so it won't answer either.
+                self.outcasts.push(inbound);
+            } else {
+                inbound.free();
+            }
         }
+        let inbound = &self.inbound;
         self.outcasts.retain_mut(|outcast| {
             outcast.check_sender();
-            let keep = !outcast.is_closed();
-            if !keep {
+            let keep = outcast.sender_lives();
+            if !keep && !inbound.iter().any(|other| other.lane() == outcast.lane()) {
                 outcast.free();
             }
             keep
@@ -315,6 +352,7 @@ impl ShmNal {
     /// Nothing will come on this lane any more, no answer either.
     fn cut_off(&mut self, inbound: &mut Inbound) {
         if inbound.break_stream() {
+            self.turn = TURN;
             self.notices.push_back(Arrival::Broken(inbound.origin()));
         }
         let known = self.by_process.get(&inbound.origin().process).copied();
@@ -326,10 +364,9 @@ impl ShmNal {
     /// A lane that says something else of itself than before was written to by
     /// who shouldn't; it may already be another sender's.
     fn disown_changed_lanes(&mut self) {
-        self.outcasts.retain(Inbound::is_same);
         while let Some(index) = self.inbound.iter().position(|lane| !lane.is_same()) {
-            let inbound = self.inbound.swap_remove(index);
-            self.complain(inbound);
+            let outcast = self.inbound.swap_remove(index);
+            self.cast_out(outcast);
         }
     }
 
@@ -393,22 +430,21 @@ impl ShmNal {
     #[cold]
     fn give_up(&mut self) -> Option<Arrival> {
         let outcast = self.inbound.swap_remove(self.cursor);
-        let outcast = self.complain(outcast);
-        self.outcasts.push(outcast);
+        self.cast_out(outcast);
         self.next()
     }
 
     /// What is under way to the sender of such a lane will never be answered.
-    fn complain(&mut self, mut inbound: Inbound) -> Inbound {
-        let process = inbound.origin().process;
+    fn cast_out(&mut self, mut outcast: Inbound) {
+        let process = outcast.origin().process;
         self.troubles.corrupt_lanes += 1;
         (self.log)(&format!(
             "process {:#x}/{} wrote nonsense into its lane; its messages are dropped",
             process.nid, process.pid
         ));
-        self.cut_off(&mut inbound);
+        self.cut_off(&mut outcast);
         self.cursor = 0;
-        inbound
+        self.outcasts.push(outcast);
     }
 }
 

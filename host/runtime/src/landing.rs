@@ -274,7 +274,11 @@ impl Core {
 
     fn finish_stream(&mut self, origin: Origin, task: StreamTask, fail: NiFail) {
         match task {
-            StreamTask::Landing(landed) => self.finish_landing(origin, landed, fail),
+            StreamTask::Landing(landed) if fail == NiFail::Ok => {
+                self.finish_landing(origin, landed, fail);
+            }
+            // Who broke it off has ended; an answer could reach another of its name.
+            StreamTask::Landing(landed) => self.tell_landed(landed, fail),
             StreamTask::Filling(number, filling) => {
                 if let Some((interface, mut effects)) = self.parts(number) {
                     interface.on_filled(filling, fail, &mut effects);
