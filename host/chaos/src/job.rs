@@ -182,6 +182,23 @@ impl Worker {
         self.complaints.lock().expect("nobody panics").clone()
     }
 
+    /// Waits until it has complained in these words.
+    ///
+    /// # Panics
+    /// Where it doesn't in time.
+    pub fn hear(&self, words: &str) {
+        let until = Instant::now() + PATIENCE;
+        while !self.complaints().contains(words) {
+            assert!(
+                Instant::now() < until,
+                "worker {} doesn't say {words:?} but: {}",
+                self.id(),
+                self.complaints()
+            );
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     /// SIGKILL, and waits for the end.
     pub fn kill(&mut self) {
         let _ = self.child.kill();

@@ -2,6 +2,7 @@
 
 mod forked;
 mod garble;
+mod hail;
 mod load;
 mod script;
 mod threads;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
                 std::thread::park();
             }
         }
+        ["hail", target] => hail::run(number(target)),
         ["script", pid] => script::run(number(pid)),
         ["threads", pid, other] => threads::run(number(pid), number(other)),
         ["fork", pid, other] => forked::run(number(pid), number(other)),
