@@ -5,12 +5,20 @@
 //! sleeps. One of the two sees the other. The order that this needs is paid for
 //! by the one who sleeps: `membarrier` makes every running sender's memory
 //! accesses fall before or after it, so a sender needs no fence.
+//!
+//! That call interrupts every other processor, which is dear in a virtual
+//! machine. So a sleeper first sleeps for a moment ([`SETTLE`]) without it, in
+//! which any store has long become visible, and only then, if still nothing has
+//! come, orders and sleeps for good.
 
 use crate::layout::GONE;
 use crate::segment::Segment;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering, compiler_fence, fence};
 use std::time::Duration;
+
+/// How long to sleep at most on a bell that was armed and not settled.
+pub const SETTLE: Duration = Duration::from_micros(100);
 
 /// Who may sleep on a bell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,13 +42,19 @@ impl Bell {
     }
 
     /// Says that `sleeper` sleeps, or is about to. After this, look at the rings
-    /// once more: what isn't seen then will ring.
+    /// once more, and sleep no longer than [`SETTLE`] before [`settle`](Self::settle).
     pub fn arm(&self, sleeper: Sleeper) {
         self.segment
             .header()
             .bell
             .asleep
             .store(sleeper as u32, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+    }
+
+    /// Orders what was armed before what comes next. After this, look at the rings
+    /// once more: what isn't seen then will ring.
+    pub fn settle(&self) {
         barrier();
     }
 

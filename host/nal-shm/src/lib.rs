@@ -27,7 +27,7 @@ mod outbound;
 mod segment;
 mod soon;
 
-pub use bell::{Bell, Sleeper};
+pub use bell::{Bell, SETTLE, Sleeper};
 pub use segment::{OpenError, Segment};
 pub use soon::run_soon;
 

@@ -13,6 +13,7 @@ use lintel_wire::{Message, Request, Response, Verb, Words};
 use std::time::{Duration, Instant};
 
 /// The NALs that a user can choose by name, and what may wrap them.
+#[allow(clippy::large_enum_variant)] // there is one, and the common form takes no detour
 pub(crate) enum Way {
     Shm(ShmNal),
     Traced(Box<Traced>),
@@ -23,7 +24,7 @@ type Traced = Trace<Fault<ShmNal>, fn(String)>;
 /// Messages handled before the lock is let go.
 const BATCH: usize = 256;
 /// Polls in vain before a peer is nudged that hasn't looked, and between nudges.
-const FIRST_NUDGE: u32 = 200;
+const FIRST_NUDGE: u32 = 40;
 const LATER_NUDGES: u32 = 20_000;
 /// Polls after which senders needn't ring any more.
 const BUSY: u32 = 64;
@@ -196,7 +197,7 @@ impl Core {
     }
 
     /// Sees to it that the helper looks after what is left.
-    fn wake_helper(&mut self) {
+    pub(crate) fn wake_helper(&mut self) {
         if !self.helper_ticks {
             self.helper_ticks = true;
             self.bell.wake(lintel_nal_shm::Sleeper::Helper);

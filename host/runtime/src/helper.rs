@@ -3,7 +3,7 @@
 use crate::core::{Core, PEER_CHECK};
 use crate::log::{Level, log};
 use crate::process::Process;
-use lintel_nal_shm::{Sleeper, run_soon};
+use lintel_nal_shm::{Bell, SETTLE, Sleeper, run_soon};
 use nix::sys::signal::SigSet;
 use std::io;
 use std::thread::JoinHandle;
@@ -47,16 +47,26 @@ fn run(process: &'static Process) {
         match process.with_core(|core| look(core, &mut seen)) {
             None | Some(Next::Stop) => break,
             Some(Next::Look(after)) => bell.sleep(Sleeper::Helper, rings, Some(after)),
-            Some(Next::Sleep(timeout)) => {
-                // What came before the bell was armed rings nobody: look once more.
-                let found = process.with_core(|core| core.progress());
-                if found == Some(0) {
-                    bell.sleep(Sleeper::Helper, rings, timeout);
-                }
-            }
+            Some(Next::Sleep(timeout)) => doze(process, &bell, rings, timeout),
         }
     }
     log(Level::Info, "the helper ends");
+}
+
+/// Sleeps for a moment, then for as long as nothing comes.
+fn doze(process: &Process, bell: &Bell, rings: u32, timeout: Option<Duration>) {
+    // What came before the bell was armed rings nobody: look once more.
+    let nothing = || process.with_core(Core::progress) == Some(0);
+    if !nothing() {
+        return;
+    }
+    bell.sleep(Sleeper::Helper, rings, Some(SETTLE));
+    if bell.rings(Sleeper::Helper) == rings {
+        bell.settle();
+        if nothing() {
+            bell.sleep(Sleeper::Helper, rings, timeout);
+        }
+    }
 }
 
 /// Makes progress, then decides by what has happened since it last looked.

@@ -1,8 +1,8 @@
 //! Waiting for something that progress brings: first by polling, then asleep.
 
-use crate::core::PEER_CHECK;
+use crate::core::{Core, PEER_CHECK};
 use crate::process::Process;
-use lintel_nal_shm::Sleeper;
+use lintel_nal_shm::{SETTLE, Sleeper};
 use lintel_types::{Error, Result};
 use std::time::{Duration, Instant};
 
@@ -61,41 +61,58 @@ impl Process {
             return Err(Error::NoInit);
         };
         let rings = bell.rings(Sleeper::Caller);
-        let timeout = self.with_core(|core| {
+        let quiet = || self.noise() == noise && !self.is_aborted();
+        let doze = |most: Option<Duration>| {
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            let may = self.with_core(Core::may_sleep).flatten();
+            if quiet() {
+                let timeout = [most, may, left].into_iter().flatten().min();
+                bell.sleep(Sleeper::Caller, rings, timeout);
+            }
+        };
+        self.with_core(|core| {
             core.callers_asleep += 1;
             core.bell.arm(Sleeper::Caller);
-            if core.progress() > 0 {
-                // There may be more, for which nobody rings.
-                return Some(Duration::ZERO);
-            }
-            match (core.ways.nal_waits(), core.depends_on_peers()) {
-                (true, _) => Some(RETRY),
-                (false, true) => Some(PEER_CHECK),
-                (false, false) => None,
-            }
         });
-        if self.noise() == noise && !self.is_aborted() {
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            let timeout = [timeout.flatten(), left].into_iter().flatten().min();
-            bell.sleep(Sleeper::Caller, rings, timeout);
+        doze(Some(SETTLE));
+        if quiet() && bell.rings(Sleeper::Caller) == rings && !passed(deadline) {
+            bell.settle();
+            doze(None);
         }
-        self.with_core(|core| {
-            core.callers_asleep -= 1;
-            core.progress();
-            core.check_peers();
-            // Somebody must be rung from now on: another caller, or the helper.
-            if core.callers_asleep > 0 {
-                core.bell.arm(Sleeper::Caller);
-            } else if !core.helper_ticks {
-                core.polls_armed = 0;
-                core.bell.arm(Sleeper::Helper);
-            }
-            if core.progress() > 0 {
-                // As above: the helper looks until there is nothing.
-                core.bell.wake(Sleeper::Helper);
-            }
-        });
+        self.with_core(Core::hand_over);
         Ok(())
+    }
+}
+
+impl Core {
+    /// A last look before a caller sleeps, and how long he may: not at all where
+    /// something came, for there may be more, for which nobody rings.
+    fn may_sleep(&mut self) -> Option<Duration> {
+        if self.progress() > 0 {
+            return Some(Duration::ZERO);
+        }
+        match (self.ways.nal_waits(), self.depends_on_peers()) {
+            (true, _) => Some(RETRY),
+            (false, true) => Some(PEER_CHECK),
+            (false, false) => None,
+        }
+    }
+
+    /// A caller has slept: somebody must be rung from now on, another caller that
+    /// still sleeps, or the helper, who sees to that himself.
+    fn hand_over(&mut self) {
+        self.callers_asleep -= 1;
+        self.progress();
+        self.check_peers();
+        if self.callers_asleep == 0 {
+            return self.wake_helper();
+        }
+        self.bell.arm(Sleeper::Caller);
+        self.bell.settle();
+        if self.progress() > 0 {
+            // As above: the helper looks until there is nothing.
+            self.bell.wake(Sleeper::Helper);
+        }
     }
 }
 
