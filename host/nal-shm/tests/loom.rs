@@ -1,0 +1,114 @@
+//! Falling asleep and ringing, every interleaving, under loom:
+//!
+//! ```sh
+//! RUSTFLAGS="--cfg loom" cargo test --release -p lintel-nal-shm --test loom --target-dir target/loom
+//! ```
+//!
+//! A model of `Bell::arm`, `Bell::sleep` and `knock`: loom knows no futex and no
+//! `membarrier`. The futex is a lock and a condition; the barrier that the sleeper
+//! makes on every processor stands as a fence on each side, which is what it
+//! amounts to. A ring that gets lost shows as a deadlock.
+#![cfg(loom)]
+
+use loom::sync::atomic::{AtomicU32, Ordering, fence};
+use loom::sync::{Arc, Condvar, Mutex};
+use loom::thread;
+
+const HELPER: u32 = 1;
+
+struct Shared {
+    /// Records committed, in place of a ring.
+    records: AtomicU32,
+    asleep: AtomicU32,
+    rings: AtomicU32,
+    futex: Mutex<()>,
+    woken: Condvar,
+    with_barrier: bool,
+}
+
+impl Shared {
+    fn new(with_barrier: bool) -> Arc<Shared> {
+        Arc::new(Shared {
+            records: AtomicU32::new(0),
+            asleep: AtomicU32::new(0),
+            rings: AtomicU32::new(0),
+            futex: Mutex::new(()),
+            woken: Condvar::new(),
+            with_barrier,
+        })
+    }
+
+    fn barrier(&self) {
+        if self.with_barrier {
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    /// Commits a record; rings if somebody sleeps.
+    fn send(&self) {
+        self.records.fetch_add(1, Ordering::Release);
+        self.barrier();
+        if self.asleep.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let awake = |sleeper| (sleeper != 0).then_some(0);
+        let found = self
+            .asleep
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, awake);
+        if found.is_ok() {
+            self.rings.fetch_add(1, Ordering::Release);
+            drop(self.futex.lock());
+            self.woken.notify_all();
+        }
+    }
+
+    /// Waits for so many records, asleep where there are fewer.
+    fn receive(&self, wanted: u32) {
+        loop {
+            let rings = self.rings.load(Ordering::Acquire);
+            self.asleep.store(HELPER, Ordering::Relaxed);
+            self.barrier();
+            if self.records.load(Ordering::Acquire) >= wanted {
+                return;
+            }
+            let mut guard = self.futex.lock().expect("no panic");
+            while self.rings.load(Ordering::Acquire) == rings {
+                guard = self.woken.wait(guard).expect("no panic");
+            }
+        }
+    }
+}
+
+fn explore(senders: u32, with_barrier: bool) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(move || {
+        let shared = Shared::new(with_barrier);
+        let sending: Vec<_> = (0..senders)
+            .map(|_| {
+                let shared = shared.clone();
+                thread::spawn(move || shared.send())
+            })
+            .collect();
+        shared.receive(senders);
+        for sender in sending {
+            sender.join().expect("no panic");
+        }
+    });
+}
+
+#[test]
+fn who_falls_asleep_is_rung_for_what_was_not_seen() {
+    explore(1, true);
+}
+
+#[test]
+fn two_senders_ring_at_least_once_for_each_sleep() {
+    explore(2, true);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn without_the_barrier_a_ring_is_lost() {
+    explore(1, false);
+}
