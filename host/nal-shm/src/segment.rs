@@ -24,6 +24,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 const DIRECTORY: &str = "/dev/shm";
+/// Segments that a starting process looks at, to remove those of dead ones.
+const MOST_LOOKED_AT: usize = 64;
 /// Process identifiers that are given out to those who don't care.
 const ANY_FIRST: u32 = 1024;
 const ANY_LAST: u32 = 0xfffe;
@@ -102,6 +104,7 @@ impl Segment {
             .open(DIRECTORY)?;
         let mut segment = Self::set_up(file, job, nid)?;
         segment.take_name(nid, pid)?;
+        remove_leftovers(job);
         Ok(segment)
     }
 
@@ -488,9 +491,40 @@ fn remove_if_stale(path: &Path) -> Stale {
     Stale::Removed
 }
 
+/// Removes what killed processes of the job have left, as far as a quick look
+/// finds it.
+fn remove_leftovers(job: &str) {
+    let Ok(files) = std::fs::read_dir(DIRECTORY) else {
+        return;
+    };
+    let prefix = format!("lintel-{job}-");
+    let of_job = |name: &std::ffi::OsStr| name.to_str().is_some_and(|n| n.starts_with(&prefix));
+    let left = files.flatten().filter(|file| of_job(&file.file_name()));
+    for file in left.take(MOST_LOOKED_AT) {
+        remove_if_stale(&file.path());
+    }
+}
+
 fn recorded_owner(file: &File) -> Option<i32> {
     let mut bytes = [0; 4];
     let at = offset_of!(Header, os_process) as u64;
     file.read_exact_at(&mut bytes, at).ok()?;
     Some(i32::from_ne_bytes(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_starting_process_removes_what_a_killed_one_of_its_job_left() {
+        let job = format!("leftover{}", std::process::id());
+        let left = path(&job, ProcessId::new(0x7f00_0001, 77));
+        std::fs::write(&left, vec![0; 4096]).expect("/dev/shm can be written to");
+        let live = Segment::create(&job, 0x7f00_0001, 78).expect("the name is free");
+        let next = Segment::create(&job, 0x7f00_0001, 79).expect("the name is free");
+        assert!(!left.exists(), "nobody holds its lock");
+        assert!(path(&job, live.process()).exists(), "its owner lives");
+        drop((live, next));
+    }
 }
