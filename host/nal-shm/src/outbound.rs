@@ -26,6 +26,8 @@ pub(crate) struct Peer {
     segment: Segment,
     lane: usize,
     waiting: VecDeque<Waiting>,
+    /// Something was lent since the last nudge.
+    lent_last: bool,
     inode: u64,
     direct: bool,
     needs_fence: bool,
@@ -87,6 +89,7 @@ impl Peer {
             gone: false,
             lane,
             waiting: VecDeque::new(),
+            lent_last: false,
             segment,
         })
     }
@@ -245,6 +248,7 @@ impl Peer {
     /// can't, what it would read streams to it, and what it would fill it will
     /// stream back.
     pub(crate) fn lend(&mut self, words: &Words, pieces: &[Claim], to_read: bool) {
+        self.lent_last = true;
         if self.cross_memory() && pieces.len() <= MAX_SPANS {
             let mut small = [0u64; 16];
             let table = match small.get_mut(..pieces.len() * 2) {
@@ -294,7 +298,9 @@ impl Peer {
 
     /// Wakes a peer that hasn't looked at what was sent to it.
     pub(crate) fn nudge(&mut self) {
-        if !self.sender.is_drained() {
+        // One who has been lent a body may be fetching it: he has the next turn.
+        let fetches = std::mem::take(&mut self.lent_last);
+        if !fetches && !self.sender.is_drained() {
             nudge(&self.segment);
         }
     }

@@ -23,8 +23,9 @@ type Traced = Trace<Fault<ShmNal>, fn(String)>;
 
 /// Messages handled before the lock is let go.
 const BATCH: usize = 256;
-/// Polls in vain before a peer is nudged that hasn't looked, and between nudges.
-const FIRST_NUDGE: u32 = 40;
+/// Polls in vain after which peers that haven't looked are nudged: soon, once more
+/// for those that may have been copying, and then seldom.
+const NUDGES: [u32; 2] = [40, 400];
 const LATER_NUDGES: u32 = 20_000;
 /// Polls after which senders needn't ring any more.
 const BUSY: u32 = 64;
@@ -145,8 +146,8 @@ impl Core {
         if handled > 0 {
             self.polls_in_vain = 0;
         } else {
-            self.polls_in_vain = self.polls_in_vain.wrapping_add(1);
-            if self.polls_in_vain == FIRST_NUDGE {
+            self.polls_in_vain += 1;
+            if NUDGES.contains(&self.polls_in_vain) || self.polls_in_vain >= LATER_NUDGES {
                 self.nudge();
             }
         }
@@ -180,7 +181,7 @@ impl Core {
 
     #[cold]
     fn nudge(&mut self) {
-        self.polls_in_vain = FIRST_NUDGE.wrapping_sub(LATER_NUDGES);
+        self.polls_in_vain %= LATER_NUDGES;
         self.ways.nal.nudge();
     }
 
