@@ -69,7 +69,7 @@ fn copies(session: &mut Session) -> Result<()> {
 
 fn kernel(session: &mut Session) -> Result<()> {
     let wake = FutexWake::new(&session.team)?;
-    time(session, "futex wake to the other core", 0, 2.0, wake)?;
+    time(session, "futex hand-over to the other core", 0, 2.0, wake)?;
     time(
         session,
         "futex_wake, nobody waits",
