@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -160,14 +160,6 @@ impl Worker {
                 self.complaints()
             ),
         }
-    }
-
-    /// Whether it has said nothing for so long.
-    pub fn is_silent(&mut self, how_long: Duration) -> bool {
-        matches!(
-            self.lines.recv_timeout(how_long),
-            Err(RecvTimeoutError::Timeout)
-        )
     }
 
     /// Says a line to it.

@@ -8,6 +8,7 @@
 //!        └── kills, garbles, looks at /dev/shm ──────┘
 //! ```
 //!
+//! `LINTEL_CHAOS_SEED` repeats a run, `LINTEL_CHAOS_ROUNDS` (12) kills more often.
 //! Nothing here is for users.
 
 pub mod job;
