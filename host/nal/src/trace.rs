@@ -9,12 +9,18 @@ use lintel_wire::{Message, Words};
 pub struct Trace<N, F> {
     inner: N,
     tell: F,
+    /// The message that `next` gave last. (To ask for it again could give a loss.)
+    shown: Option<Words>,
 }
 
 impl<N: Nal, F: FnMut(String)> Trace<N, F> {
     /// Wraps a NAL.
     pub fn new(inner: N, tell: F) -> Self {
-        Trace { inner, tell }
+        Trace {
+            inner,
+            tell,
+            shown: None,
+        }
     }
 
     fn line(&mut self, direction: &str, process: ProcessId, words: &Words) {
@@ -46,11 +52,15 @@ impl<N: Nal, F: FnMut(String)> Nal for Trace<N, F> {
     }
 
     fn next(&mut self) -> Option<Arrival> {
-        self.inner.next()
+        let arrival = self.inner.next();
+        if let Some(Arrival::Message(_, words, _)) = &arrival {
+            self.shown = Some(*words);
+        }
+        arrival
     }
 
     fn done(&mut self, origin: Origin) {
-        if let Some(Arrival::Message(origin, words, _)) = self.inner.next() {
+        if let Some(words) = self.shown.take() {
             self.line("from", origin.process, &words);
         }
         self.inner.done(origin);
