@@ -37,7 +37,8 @@ fn a_garbled_lane_costs_its_writers_messages_only() {
                 [&one, &two, &bad].map(Worker::complaints)
             );
             // Both go on all the while.
-            (count(&mut one), count(&mut two));
+            count(&mut one);
+            count(&mut two);
         }
         goes_on(&mut one, 12);
         goes_on(&mut two, 11);
