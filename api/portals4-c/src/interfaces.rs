@@ -18,7 +18,8 @@ pub extern "C" fn PtlInit() -> c_int {
         // SAFETY: as above.
         unsafe { libc::atexit(at_exit) };
     });
-    code(process().init())
+    // Not `code`, for which nothing is initialized whatever else is wrong.
+    process().init().err().map_or(0, |error| error as c_int)
 }
 
 extern "C" fn after_fork() {

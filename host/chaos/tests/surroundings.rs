@@ -183,7 +183,7 @@ fn a_variable_that_isnt_understood_is_named_with_its_values() {
         let mut command = job.command(&["script", "11"]);
         command.env(name, value);
         let mut worker = Worker::start(command);
-        worker.expect("refused");
+        assert_eq!(worker.expect("refused"), "5", "PTL_FAIL of PtlInit");
         worker.hear(&format!("{name}={value} isn't understood; it takes {says}"));
         worker.succeed();
     }
