@@ -12,6 +12,7 @@ mod dist;
 mod fuzz;
 mod header_text;
 mod headers;
+mod loom;
 mod man;
 mod prerequisites;
 mod report;
@@ -33,7 +34,7 @@ cargo xtask WORD
   test [--quick]      everything that makes this tree trustworthy; --quick leaves
                       out the release build and what runs on it
   demo                two processes, the table of latency and bandwidth, the plots
-  ci                  test, a minute of each fuzz target, the demo
+  ci                  test, the loom models, a minute of each fuzz target, the demo
   dist --prefix DIR   builds release and installs library, headers, pages, tools
 
   rooms               ARCHITECTURE.md against the crates
@@ -41,6 +42,7 @@ cargo xtask WORD
   spec                spec/portals4.toml against the headers
   symbols             libportals.so.4 exports what the headers declare, no more
   man                 every function and every tool has its page
+  loom                the models of the ring and the bell, in every order
   c-tests [NAME]      tests/c against the installed library
   fuzz [SECONDS]      each fuzz target for a while (default 60 s)
 ";
@@ -67,6 +69,7 @@ fn main() -> ExitCode {
         "spec" => one("spec", || spec::check(&tree)),
         "symbols" => one("symbols", || symbols::build_and_check(&tree)),
         "man" => one("man", || man::build_and_check(&tree)),
+        "loom" => one("loom", || loom::run(&tree)),
         "c-tests" => many(|report| c_tests::run(&tree, rest.first().copied(), report)),
         "fuzz" => many(|report| fuzz::run(&tree, seconds(&rest), report)),
         "help" | "--help" | "-h" => {

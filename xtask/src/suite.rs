@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use crate::report::Report;
 use crate::shell::{self, Tree};
-use crate::{c_tests, demo, dist, fuzz, headers, man, prerequisites, rooms, spec, symbols};
+use crate::{c_tests, demo, dist, fuzz, headers, loom, man, prerequisites, rooms, spec, symbols};
 
 /// Seconds per fuzz target in CI.
 const FUZZ_SECONDS: u32 = 60;
@@ -15,10 +15,11 @@ pub fn test(tree: &Tree, quick: bool) -> ExitCode {
     report.finish()
 }
 
-/// `test`, then a while of fuzzing, then a short demo.
+/// `test`, the loom models, then a while of fuzzing, then a short demo.
 pub fn ci(tree: &Tree) -> ExitCode {
     let mut report = Report::new();
     checks(tree, false, &mut report);
+    report.check("loom models", || loom::run(tree));
     fuzz::run(tree, FUZZ_SECONDS, &mut report);
     report.check("demo", || demo::run(tree, demo::Length::Smoke));
     report.finish()
