@@ -29,7 +29,7 @@ mod soon;
 
 pub use bell::{Bell, SETTLE, Sleeper};
 pub use segment::{OpenError, Segment};
-pub use soon::run_soon;
+pub use soon::{bound_to, run_soon};
 
 use inbound::Inbound;
 use lintel_claim::{Claim, CrossMemoryError, RemoteSpan, pull, push};

@@ -3,7 +3,7 @@
 use crate::core::{Core, PEER_CHECK};
 use crate::log::{Level, log};
 use crate::process::Process;
-use lintel_nal_shm::{Bell, SETTLE, Sleeper, run_soon};
+use lintel_nal_shm::{Bell, SETTLE, Sleeper, bound_to, run_soon};
 use nix::sys::signal::SigSet;
 use std::io;
 use std::thread::JoinHandle;
@@ -31,7 +31,11 @@ pub(crate) fn start(process: &'static Process) -> io::Result<JoinHandle<()>> {
     // The application's signals are for its own threads: the mask is inherited.
     let kept = SigSet::thread_get_mask();
     let _ = SigSet::all().thread_block();
-    let started = builder.spawn(move || run(process));
+    let busy = bound_to();
+    let started = builder.spawn(move || {
+        run_soon(busy);
+        run(process);
+    });
     if let Ok(kept) = kept {
         let _ = kept.thread_set_mask();
     }
@@ -39,7 +43,6 @@ pub(crate) fn start(process: &'static Process) -> io::Result<JoinHandle<()>> {
 }
 
 fn run(process: &'static Process) {
-    run_soon();
     let Some(bell) = process.bell() else { return };
     let mut seen = 0;
     loop {
