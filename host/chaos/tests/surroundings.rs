@@ -3,6 +3,7 @@
 use lintel_chaos::job::{Job, Worker};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
+use std::process::Command;
 
 const WORKER: &str = env!("CARGO_BIN_EXE_chaos-worker");
 /// Nobody's, on every Linux.
@@ -22,7 +23,13 @@ impl Plain {
         let drop_privileges = unsafe { libc::geteuid() } == 0;
         let mut job = Job::new(WORKER);
         let copy = std::env::temp_dir().join(format!("worker-{}", job.name()));
-        std::fs::copy(WORKER, &copy).expect("there is room for a copy");
+        // By another process: a worker that is forked here meanwhile would inherit
+        // the copy open for writing, and nobody could run it until that one execs.
+        let copied = Command::new("cp").arg(WORKER).arg(&copy).status();
+        assert!(
+            copied.is_ok_and(|status| status.success()),
+            "cp makes a copy"
+        );
         job.run(&copy);
         Plain {
             job,
