@@ -49,7 +49,6 @@ pub struct Transfer {
 
 /// An operation under way.
 pub(crate) struct Operation {
-    verb: Verb,
     ack: AckRequest,
     source: Option<u16>,
     sink: Option<u16>,
@@ -298,7 +297,6 @@ impl<S: Span> Interface<S> {
         referenced: bool,
     ) -> Result<u32> {
         let operation = Operation {
-            verb: transfer.verb,
             ack,
             source: plan.source.map(|end| end.index),
             sink: plan.sink.map(|end| end.index),
@@ -581,12 +579,5 @@ impl<S: Span> Interface<S> {
                 && operation.ack != AckRequest::OperationCompleted;
             self.count(counter, fail, by_bytes.then_some(mlength), host);
         }
-    }
-
-    /// Bytes that a request of this interface may carry: its verb decides.
-    pub fn verb_of(&self, token: u32) -> Option<Verb> {
-        self.operation(token)
-            .and_then(|index| self.operations.at(index))
-            .map(|o| o.verb)
     }
 }

@@ -191,7 +191,7 @@ impl<S: Span> Interface<S> {
             return Err(self.run_out(request.portal, flow_controlled, host));
         };
         self.permit(index, uid, request)?;
-        if list == List::Overflow && !self.unexpected_has_room(index, request) {
+        if list == List::Overflow && !self.unexpected_has_room(index) {
             return Err(self.run_out(request.portal, flow_controlled, host));
         }
         if flow_controlled && !self.queue_has_room(index, host) {
@@ -246,7 +246,7 @@ impl<S: Span> Interface<S> {
         Ok(())
     }
 
-    fn unexpected_has_room(&self, index: u16, _request: &Request) -> bool {
+    fn unexpected_has_room(&self, index: u16) -> bool {
         self.entries.at(index).is_some_and(|entry| {
             entry.spec.options & options::ME_UNEXPECTED_HDR_DISABLE != 0
                 || self.unexpected.len() < self.config.limits.max_unexpected_headers as usize
