@@ -102,8 +102,9 @@ impl Inbound {
     }
 
     /// Whether the sender lives and its memory can't be reached all the same.
+    /// (One who has ended since can't be reached either, and that says nothing.)
     pub(crate) fn is_beyond_reach(&self) -> bool {
-        self.sender.is_some() && !self.reach
+        !self.reach && self.sender.as_ref().is_some_and(Watch::lives)
     }
 
     /// Whether the lane still is the one that was accepted. Nobody but this

@@ -287,9 +287,7 @@ impl ShmNal {
     }
 
     fn admit(&mut self, mut inbound: Inbound) {
-        // One who has just ended is beyond reach too, and that says nothing.
-        let beyond = inbound.is_beyond_reach() && inbound.sender_lives();
-        if self.direct && beyond && !self.told_of_reach {
+        if self.direct && !self.told_of_reach && inbound.is_beyond_reach() {
             self.told_of_reach = true;
             (self.log)(
                 "the system denies cross-memory copies: long messages go through \
