@@ -15,6 +15,9 @@ use lintel_wire::{OPERAND_BYTES, Request, Response, Verb};
 pub(crate) enum StreamTask {
     /// A request.
     Landing(Landed),
+    /// A request whose memory may not be there: the bytes come into a region
+    /// first, and from there through the kernel, which looks.
+    Checked(Landed, Region, Pieces<Claim>),
     /// A reply on that interface.
     Filling(u8, Filling),
 }
@@ -84,11 +87,20 @@ impl Core {
     }
 
     fn stream_in(&mut self, origin: Origin, pieces: Pieces<Claim>, landed: Landed) {
-        self.ways
-            .nal
-            .receive_into(origin, pieces.as_slice().to_vec());
-        self.streams
-            .push((origin.lane, StreamTask::Landing(landed)));
+        let (place, task) = if landed.is_accessible() {
+            (pieces.as_slice().to_vec(), StreamTask::Landing(landed))
+        } else {
+            // Whatever length a peer names, a refusal of the system is an answer.
+            match Region::try_new(landed.mlength()) {
+                Ok(region) => {
+                    let place = vec![region.claim()];
+                    (place, StreamTask::Checked(landed, region, pieces))
+                }
+                Err(_) => return self.finish_landing(origin, landed, NiFail::Segv),
+            }
+        };
+        self.ways.nal.receive_into(origin, place);
+        self.streams.push((origin.lane, task));
     }
 
     /// Answers a get: into the initiator's memory where it was lent and the
@@ -277,8 +289,14 @@ impl Core {
             StreamTask::Landing(landed) if fail == NiFail::Ok => {
                 self.finish_landing(origin, landed, fail);
             }
+            StreamTask::Checked(landed, region, pieces) if fail == NiFail::Ok => {
+                let fail = deposit(region.claim(), &pieces, &landed);
+                self.finish_landing(origin, landed, fail);
+            }
             // Who broke it off has ended; an answer could reach another of its name.
-            StreamTask::Landing(landed) => self.tell_landed(landed, fail),
+            StreamTask::Landing(landed) | StreamTask::Checked(landed, ..) => {
+                self.tell_landed(landed, fail);
+            }
             StreamTask::Filling(number, filling) => {
                 if let Some((interface, mut effects)) = self.parts(number) {
                     interface.on_filled(filling, fail, &mut effects);
