@@ -177,10 +177,34 @@ impl<N: Nal> Rig<N> {
         }
     }
 
+    /// Sends to a name that is nobody's: an error now, or a loss told soon.
+    pub(crate) fn assert_unreachable(&mut self, from: usize, nobody: ProcessId) {
+        if self.try_send(from, nobody, 1, copied(&[])) == Err(Unreachable) {
+            return;
+        }
+        match self.arrival_after_loss(from) {
+            Arrival::Lost(process) => assert_eq!(process, nobody),
+            other => panic!("nobody's absence was to be told, not {other:?}"),
+        }
+    }
+
+    /// Until all that a member has sent is known to have reached its receivers.
+    pub(crate) fn settle(&mut self, member: usize) {
+        let until = Instant::now() + LIMIT;
+        while self.nal(member).flush() || !self.nal(member).is_settled() {
+            self.members.iter_mut().for_each(|other| {
+                other.nal.flush();
+            });
+            assert!(Instant::now() < until, "member {member} doesn't settle");
+            std::thread::yield_now();
+        }
+    }
+
     /// Looks after peers until an arrival is there.
     pub(crate) fn arrival_after_loss(&mut self, at: usize) -> Arrival {
         let until = Instant::now() + LIMIT;
         loop {
+            self.nal(at).flush();
             self.nal(at).check_peers();
             if let Some(arrival) = self.nal(at).next() {
                 return arrival;

@@ -5,6 +5,8 @@ use lintel_claim::{Claim, RemoteSpan};
 use lintel_types::ProcessId;
 use lintel_wire::Words;
 use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
+use std::time::Instant;
 
 /// Cuts peers off when told to: nothing more is sent to them, nothing lent by
 /// them can be moved, and they are reported lost.
@@ -109,5 +111,17 @@ impl<N: Nal> Nal for Fault<N> {
 
     fn nudge(&mut self) {
         self.inner.nudge();
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.inner.descriptor()
+    }
+
+    fn due(&self) -> Option<Instant> {
+        self.inner.due()
+    }
+
+    fn is_settled(&self) -> bool {
+        self.inner.is_settled()
     }
 }

@@ -29,6 +29,8 @@ pub use trace::Trace;
 use lintel_claim::{Claim, RemoteSpan};
 use lintel_types::ProcessId;
 use lintel_wire::{OPERAND_BYTES, Words};
+use std::os::fd::BorrowedFd;
+use std::time::Instant;
 
 /// What a NAL can do.
 #[derive(Clone, Copy, Debug)]
@@ -113,7 +115,8 @@ pub trait Nal {
     /// in order.
     ///
     /// # Errors
-    /// [`Unreachable`] where nobody answers to that name; nothing was sent.
+    /// [`Unreachable`] where nobody is known to answer to that name; nothing was
+    /// sent. A network that can't tell at once reports [`Arrival::Lost`] later.
     fn send(&mut self, to: ProcessId, words: &Words, body: Outgoing<'_>)
     -> Result<(), Unreachable>;
 
@@ -165,4 +168,22 @@ pub trait Nal {
 
     /// Nudges peers that haven't looked at what was sent to them.
     fn nudge(&mut self);
+
+    /// What becomes readable when something may have come, where a doorbell in
+    /// memory doesn't tell. Whoever sleeps does so on it too.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// When [`flush`](Self::flush) must be called next, though nothing comes: to
+    /// send again what got no answer, to acknowledge, to look after a peer.
+    fn due(&self) -> Option<Instant> {
+        None
+    }
+
+    /// Whether all that was sent is known to have reached its receivers. Who leaves
+    /// before may take messages with it.
+    fn is_settled(&self) -> bool {
+        true
+    }
 }

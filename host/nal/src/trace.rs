@@ -4,6 +4,8 @@ use crate::{Arrival, Caps, MoveError, Nal, Origin, Outgoing, Unreachable};
 use lintel_claim::{Claim, RemoteSpan};
 use lintel_types::ProcessId;
 use lintel_wire::{Message, Words};
+use std::os::fd::BorrowedFd;
+use std::time::Instant;
 
 /// Hands a line for each message to `tell`.
 pub struct Trace<N, F> {
@@ -98,5 +100,17 @@ impl<N: Nal, F: FnMut(String)> Nal for Trace<N, F> {
 
     fn nudge(&mut self) {
         self.inner.nudge();
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.inner.descriptor()
+    }
+
+    fn due(&self) -> Option<Instant> {
+        self.inner.due()
+    }
+
+    fn is_settled(&self) -> bool {
+        self.inner.is_settled()
     }
 }
