@@ -1,6 +1,6 @@
 //! Middleware that makes peers unreachable, for tests.
 
-use crate::{Arrival, Caps, MoveError, Nal, Origin, Outgoing, Unreachable};
+use crate::{Arrival, Caps, MoveError, Nal, Origin, Outgoing, Resources, Unreachable};
 use lintel_claim::{Claim, RemoteSpan};
 use lintel_types::ProcessId;
 use lintel_wire::Words;
@@ -121,7 +121,19 @@ impl<N: Nal> Nal for Fault<N> {
         self.inner.due()
     }
 
+    fn rests(&self) -> bool {
+        self.inner.rests()
+    }
+
+    fn stir(&mut self) {
+        self.inner.stir();
+    }
+
     fn is_settled(&self) -> bool {
         self.inner.is_settled()
+    }
+
+    fn resources(&self) -> Resources {
+        self.inner.resources()
     }
 }

@@ -15,15 +15,19 @@
 //! what found no room.
 //!
 //! Middleware wraps the same trait: [`Trace`] writes a line a message, [`Fault`]
-//! cuts peers off. [`Loopback`] joins a process to itself.
+//! cuts peers off, [`Route`] makes one NAL of a near and a far one. [`Loopback`]
+//! joins a process to itself.
 #![forbid(unsafe_code)]
 
+mod boxed;
 mod fault;
 mod loopback;
+mod route;
 mod trace;
 
 pub use fault::Fault;
 pub use loopback::Loopback;
+pub use route::Route;
 pub use trace::Trace;
 
 use lintel_claim::{Claim, RemoteSpan};
@@ -67,6 +71,29 @@ pub enum Outgoing<'a> {
     LentToRead(&'a [Claim]),
     /// Left in place; the receiver fills them.
     LentToFill(&'a [Claim]),
+}
+
+/// What a NAL holds, and what has happened to it: for `lintel info`, measurement
+/// and tests.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Resources {
+    /// Connections that carry state of transmission (window, timers, buffers); what
+    /// one is kept for, the connection model says.
+    pub contexts: u64,
+    /// Processes that messages were exchanged with.
+    pub pairs: u64,
+    /// Sockets or endpoints.
+    pub sockets: u64,
+    /// Bytes of memory behind all of these.
+    pub bytes: u64,
+    /// Packets sent once more.
+    pub retransmitted: u64,
+    /// Packets that came once more.
+    pub duplicates: u64,
+    /// Packets dropped because their authenticator was wrong.
+    pub forged: u64,
+    /// Packets dropped because they are none of ours, or not for this process.
+    pub malformed: u64,
 }
 
 /// Something has come.
@@ -181,9 +208,23 @@ pub trait Nal {
         None
     }
 
+    /// Whether nobody looks for what comes by the [descriptor](Self::descriptor)
+    /// now, though [`next`](Self::next) is called: somebody has to sleep on it.
+    fn rests(&self) -> bool {
+        false
+    }
+
+    /// The descriptor was readable: looks again.
+    fn stir(&mut self) {}
+
     /// Whether all that was sent is known to have reached its receivers. Who leaves
     /// before may take messages with it.
     fn is_settled(&self) -> bool {
         true
+    }
+
+    /// What it holds now, and what has happened to it so far.
+    fn resources(&self) -> Resources {
+        Resources::default()
     }
 }
