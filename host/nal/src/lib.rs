@@ -80,6 +80,8 @@ pub struct Resources {
     /// Connections that carry state of transmission (window, timers, buffers); what
     /// one is kept for, the connection model says.
     pub contexts: u64,
+    /// Connections kept in the node's table, the same for all its processes.
+    pub shared_contexts: u64,
     /// Processes that messages were exchanged with.
     pub pairs: u64,
     /// Sockets or endpoints.
@@ -92,8 +94,10 @@ pub struct Resources {
     pub duplicates: u64,
     /// Packets dropped because their authenticator was wrong.
     pub forged: u64,
-    /// Packets dropped because they are none of ours, or not for this process.
+    /// Packets dropped because they are none of ours.
     pub malformed: u64,
+    /// Packets dropped because they were for another process.
+    pub misdirected: u64,
 }
 
 /// Something has come.
