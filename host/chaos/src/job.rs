@@ -1,5 +1,7 @@
 //! A job of its own for each test, and the workers in it.
 
+use crate::places::Places;
+use lintel_types::ProcessId;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -12,11 +14,16 @@ use std::time::{Duration, Instant};
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 const SHARED_MEMORY: &str = "/dev/shm";
+/// Any secret will do among processes that are started here.
+const SECRET: &str = "5ec7e75ec7e75ec7e75ec7e75ec7e75ec7e75ec7e75ec7e75ec7e75ec7e75ec7";
+/// Milliseconds after which a peer that is silent is dead, where the test doesn't say.
+const PEER_TIMEOUT: &str = "4000";
 
 /// Processes that see each other. What a failing test leaves is removed.
 pub struct Job {
     name: String,
     program: PathBuf,
+    places: Places,
 }
 
 impl Job {
@@ -27,6 +34,7 @@ impl Job {
         Job {
             name: format!("chaos{}x{count}", std::process::id()),
             program: program.into(),
+            places: Places::of_job(count),
         }
     }
 
@@ -40,10 +48,22 @@ impl Job {
         &self.name
     }
 
-    /// A worker, to be started with [`Worker::start`].
+    /// Where its processes are.
+    pub fn places(&self) -> Places {
+        self.places
+    }
+
+    /// A worker, to be started with [`Worker::start`]. The second word is its number,
+    /// or that of one beside which it is.
     pub fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command.args(words).env("LINTEL_JOB", &self.name);
+        command.env("LINTEL_SECRET", SECRET);
+        if std::env::var_os("PTL_PEER_TIMEOUT").is_none() {
+            command.env("PTL_PEER_TIMEOUT", PEER_TIMEOUT);
+        }
+        let number = words.get(1).and_then(|word| word.parse().ok());
+        self.places.tell(&mut command, number.unwrap_or(0));
         command
     }
 
@@ -63,8 +83,8 @@ impl Job {
     }
 
     /// The file of a process.
-    pub fn segment(&self, pid: u32) -> PathBuf {
-        let nid = crate::ptl::NID;
+    pub fn segment(&self, number: u32) -> PathBuf {
+        let ProcessId { nid, pid } = self.places.process(number);
         PathBuf::from(SHARED_MEMORY).join(format!("lintel-{}-{nid:x}-{pid}", self.name))
     }
 }
@@ -144,6 +164,11 @@ impl Worker {
                 );
             }
         }
+    }
+
+    /// The next line, where there is one already.
+    pub fn line_if_any(&mut self) -> Option<String> {
+        self.lines.try_recv().ok()
     }
 
     /// The rest of the next line, which must begin with `start`.

@@ -9,9 +9,12 @@
 //! ```
 //!
 //! `LINTEL_CHAOS_SEED` repeats a run, `LINTEL_CHAOS_ROUNDS` (12) kills more often.
+//! `PTL_NAL` and `LINTEL_CHAOS_NODES` (1) say over what and between how many nodes.
+//! A test in a module `only_shm` or `only_udp` makes sense over that alone.
 //! Nothing here is for users.
 
 pub mod job;
 pub mod memory;
+pub mod places;
 pub mod ptl;
 pub mod random;

@@ -2,10 +2,12 @@
 //! linked as Rust, with results for return codes.
 
 use crate::memory::Memory;
+use crate::places::Places;
 use lintel_types::{CountingEvent, Event, Handle, Limits, ProcessId, options};
 use portals::{Md, Me};
 use std::ffi::c_int;
 use std::ptr::null_mut;
+use std::sync::OnceLock;
 
 /// A return code other than `PTL_OK`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,16 +27,20 @@ pub const CT_ACK: u8 = 2;
 pub const PATIENCE: u32 = 20_000;
 /// The portal table index that the workers use.
 pub const PORTAL: u32 = 3;
-/// The node that the tests run on.
-pub const NID: u32 = 0x7f00_0001;
 
 fn code(code: c_int) -> Result<(), Code> {
     if code == 0 { Ok(()) } else { Err(Code(code)) }
 }
 
-/// A process of this node.
-pub fn process(pid: u32) -> ProcessId {
-    ProcessId::new(NID, pid)
+/// The process of that number in this worker's job.
+pub fn process(number: u32) -> ProcessId {
+    places().process(number)
+}
+
+/// The places of this worker's job.
+pub fn places() -> Places {
+    static PLACES: OnceLock<Places> = OnceLock::new();
+    *PLACES.get_or_init(Places::from_env)
 }
 
 /// Portals, and a matching physical interface.
@@ -55,10 +61,16 @@ pub struct Target {
 }
 
 impl Interface {
-    /// `PtlInit` and `PtlNIInit`.
-    pub fn open(pid: u32) -> Result<Interface, Code> {
-        code(portals::PtlInit())?;
-        Self::again(pid)
+    /// `PtlInit` and `PtlNIInit`, as the process of that number.
+    pub fn open(number: u32) -> Result<Interface, Code> {
+        init()?;
+        Self::again(process(number).pid)
+    }
+
+    /// `PtlInit` and `PtlNIInit` with any pid.
+    pub fn open_any() -> Result<Interface, Code> {
+        init()?;
+        Self::again(ProcessId::PID_ANY)
     }
 
     /// `PtlNIInit` alone.

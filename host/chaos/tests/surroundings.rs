@@ -56,42 +56,6 @@ impl Drop for Plain {
 }
 
 #[test]
-fn long_messages_stream_where_cross_memory_is_denied() {
-    let plain = Plain::new();
-    for who in 0..3 {
-        let (mut one, mut two) = (plain.start("11"), plain.start("12"));
-        if who != 1 {
-            one.say("dumpable 0");
-            one.expect("dumpable 0");
-        }
-        if who != 0 {
-            two.say("dumpable 0");
-            two.expect("dumpable 0");
-        }
-        for (length, offset) in [(3_000_000, 0), (8193, 3_100_000), (100_000, 3_500_000)] {
-            one.say(&format!("put 12 {offset} {length}"));
-            one.expect("Ok");
-            two.say(&format!("received {offset} {length}"));
-            two.expect("right");
-            one.say(&format!("get 12 {offset} {length}"));
-            one.expect("Ok");
-            two.say(&format!("put 11 {offset} {length}"));
-            two.expect("Ok");
-            two.say(&format!("get 11 {offset} {length}"));
-            two.expect("Ok");
-        }
-        let denied = if who == 1 { &one } else { &two };
-        denied.hear("denies cross-memory");
-        for mut worker in [one, two] {
-            worker.say("quit");
-            worker.expect("bye");
-            worker.succeed();
-        }
-    }
-    assert_eq!(plain.job.leftovers(), Vec::<String>::new());
-}
-
-#[test]
 fn a_sender_killed_in_a_stream_leaves_its_target_working() {
     let plain = Plain::new();
     let mut target = plain.start("12");
@@ -119,8 +83,9 @@ fn a_forks_child_is_told_and_its_parent_goes_on() {
     other.expect("ready");
     let mut parent = job.start(&["fork", "11", "12"]);
     parent.expect("ready");
+    let before = job.leftovers();
     parent.expect("done");
-    assert!(job.segment(11).exists(), "the child took it away");
+    assert_eq!(job.leftovers(), before, "the child took something away");
     other.say("put 11 0 8");
     other.expect("Dropped");
     parent.say("end");
@@ -129,19 +94,6 @@ fn a_forks_child_is_told_and_its_parent_goes_on() {
     other.expect("bye");
     other.succeed();
     assert_eq!(job.leftovers(), Vec::<String>::new());
-}
-
-#[test]
-fn an_end_without_ptlfini_leaves_nothing_in_shared_memory() {
-    let job = Job::new(WORKER);
-    for how in ["exit", "return"] {
-        let mut worker = job.start(&["script", "11"]);
-        worker.expect("ready");
-        assert!(job.segment(11).exists());
-        worker.say(how);
-        worker.succeed();
-        assert_eq!(job.leftovers(), Vec::<String>::new(), "{how}");
-    }
 }
 
 #[test]
@@ -193,5 +145,58 @@ fn a_variable_that_isnt_understood_is_named_with_its_values() {
         assert_eq!(worker.expect("refused"), "5", "PTL_FAIL of PtlInit");
         worker.hear(&format!("{name}={value} isn't understood; it takes {says}"));
         worker.succeed();
+    }
+}
+
+mod only_shm {
+    use super::*;
+
+    #[test]
+    fn long_messages_stream_where_cross_memory_is_denied() {
+        let plain = Plain::new();
+        for who in 0..3 {
+            let (mut one, mut two) = (plain.start("11"), plain.start("12"));
+            if who != 1 {
+                one.say("dumpable 0");
+                one.expect("dumpable 0");
+            }
+            if who != 0 {
+                two.say("dumpable 0");
+                two.expect("dumpable 0");
+            }
+            for (length, offset) in [(3_000_000, 0), (8193, 3_100_000), (100_000, 3_500_000)] {
+                one.say(&format!("put 12 {offset} {length}"));
+                one.expect("Ok");
+                two.say(&format!("received {offset} {length}"));
+                two.expect("right");
+                one.say(&format!("get 12 {offset} {length}"));
+                one.expect("Ok");
+                two.say(&format!("put 11 {offset} {length}"));
+                two.expect("Ok");
+                two.say(&format!("get 11 {offset} {length}"));
+                two.expect("Ok");
+            }
+            let denied = if who == 1 { &one } else { &two };
+            denied.hear("denies cross-memory");
+            for mut worker in [one, two] {
+                worker.say("quit");
+                worker.expect("bye");
+                worker.succeed();
+            }
+        }
+        assert_eq!(plain.job.leftovers(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn an_end_without_ptlfini_leaves_nothing_in_shared_memory() {
+        let job = Job::new(WORKER);
+        for how in ["exit", "return"] {
+            let mut worker = job.start(&["script", "11"]);
+            worker.expect("ready");
+            assert!(job.segment(11).exists());
+            worker.say(how);
+            worker.succeed();
+            assert_eq!(job.leftovers(), Vec::<String>::new(), "{how}");
+        }
     }
 }

@@ -4,6 +4,7 @@ use lintel_chaos::ptl;
 use lintel_chaos::random::Random;
 use lintel_nal_shm::layout::{LANE_BYTES, LANES, lane_offset, ring_offset};
 use lintel_ring::{LINE, LINES, RING_BYTES};
+use lintel_types::ProcessId;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -41,7 +42,8 @@ unsafe impl Send for Mapped {}
 impl Mapped {
     fn open(peer: u32) -> Option<Mapped> {
         let job = std::env::var("LINTEL_JOB").ok()?;
-        let path = format!("/dev/shm/lintel-{job}-{:x}-{peer}", ptl::NID);
+        let ProcessId { nid, pid } = ptl::process(peer);
+        let path = format!("/dev/shm/lintel-{job}-{nid:x}-{pid}");
         let file = std::fs::OpenOptions::new()
             .read(true)
             .write(true)

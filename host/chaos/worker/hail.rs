@@ -3,10 +3,10 @@
 use crate::Done;
 use lintel_chaos::memory::Memory;
 use lintel_chaos::ptl::{self, ACK, Interface, PATIENCE, Target};
-use lintel_types::{EventKind, NiFail, ProcessId};
+use lintel_types::{EventKind, NiFail};
 
 pub fn run(target: u32) -> Done {
-    let interface = Interface::open(ProcessId::PID_ANY).map_err(|why| format!("open: {why:?}"))?;
+    let interface = Interface::open_any().map_err(|why| format!("open: {why:?}"))?;
     let queue = interface.queue(8).map_err(|why| format!("{why:?}"))?;
     let source = interface.bind(Memory::new(8), queue);
     let to = Target {

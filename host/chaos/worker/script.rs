@@ -33,7 +33,7 @@ pub fn run(pid: u32) -> Done {
         }
     };
     let mut script = Script::new(interface).map_err(|why| format!("{why:?}"))?;
-    println!("ready {}", script.interface.id().map_or(0, |id| id.pid));
+    println!("ready");
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words.as_slice() {

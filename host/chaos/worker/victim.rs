@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 pub fn run(pid: u32) -> Done {
     let job = std::env::var("LINTEL_JOB").map_err(|why| why.to_string())?;
     let log = |words: &str| eprintln!("{words}");
-    let mut nal = ShmNal::open(&job, ptl::NID, pid, log).map_err(|why| why.to_string())?;
+    let me = ptl::process(pid);
+    let mut nal = ShmNal::open(&job, me.nid, me.pid, log).map_err(|why| why.to_string())?;
     println!("ready");
     let (sender, orders) = channel();
     std::thread::spawn(move || {
@@ -25,7 +26,9 @@ pub fn run(pid: u32) -> Done {
     loop {
         while let Some(arrival) = nal.next() {
             if let Arrival::Message(origin, ..) = arrival {
-                *messages.entry(origin.process.pid).or_default() += 1;
+                *messages
+                    .entry(ptl::places().number(origin.process))
+                    .or_default() += 1;
                 nal.done(origin);
             }
         }
