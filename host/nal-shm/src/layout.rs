@@ -4,7 +4,9 @@ use lintel_ring::{Control, RING_BYTES};
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 
 /// "lintel" and the version of this layout.
-pub(crate) const MAGIC: u64 = 0x6c69_6e74_656c_0001;
+pub(crate) const MAGIC: u64 = 0x6c69_6e74_656c_0002;
+/// Numbers on a process's card.
+pub const CARD_WORDS: usize = 16;
 /// Lanes in a segment: how many processes can send to one. Only those in use
 /// have memory behind them.
 pub const LANES: usize = 1024;
@@ -24,6 +26,8 @@ pub(crate) struct Header {
     pub(crate) nonce: AtomicU64,
     pub(crate) bell: BellWords,
     pub(crate) changes: Changes,
+    /// See [`crate::Card`].
+    pub(crate) card: [AtomicU64; CARD_WORDS],
 }
 
 /// Counts lanes opened and closed.

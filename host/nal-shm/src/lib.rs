@@ -20,6 +20,7 @@
 //! Left to others: threads and waiting (the runtime), what the words mean.
 
 mod bell;
+mod card;
 mod inbound;
 #[doc(hidden)]
 pub mod layout;
@@ -28,12 +29,15 @@ mod segment;
 mod soon;
 
 pub use bell::{Bell, SETTLE, Sleeper};
+pub use card::{Card, CardWriter, Words as CardWords, cards};
 pub use segment::{OpenError, Segment};
 pub use soon::{bound_to, run_soon};
 
 use inbound::Inbound;
 use lintel_claim::{Claim, CrossMemoryError, RemoteSpan, pull, push};
-use lintel_nal::{Arrival, Caps, MoveError, Nal, Origin, Outgoing, Payload, Unreachable};
+use lintel_nal::{
+    Arrival, Caps, MoveError, Nal, Origin, Outgoing, Payload, Resources, Unreachable,
+};
 use lintel_types::ProcessId;
 use lintel_wire::Words;
 use outbound::Peer;
@@ -168,6 +172,11 @@ impl ShmNal {
     /// What wakes this process.
     pub fn bell(&self) -> Bell {
         Bell::new(self.segment.clone())
+    }
+
+    /// What shows numbers of this process to others.
+    pub fn card(&self) -> CardWriter {
+        CardWriter::new(self.segment.clone())
     }
 
     /// What went wrong so far.
@@ -557,6 +566,13 @@ impl Nal for ShmNal {
     fn nudge(&mut self) {
         for peer in &mut self.peers {
             peer.nudge();
+        }
+    }
+
+    fn resources(&self) -> Resources {
+        Resources {
+            lanes: self.inbound.len() as u64,
+            ..Resources::default()
         }
     }
 }

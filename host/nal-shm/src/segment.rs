@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-const DIRECTORY: &str = "/dev/shm";
+pub(crate) const DIRECTORY: &str = "/dev/shm";
 /// Segments that a starting process looks at, to remove those of dead ones.
 const MOST_LOOKED_AT: usize = 64;
 /// Process identifiers that are given out to those who don't care.
@@ -366,12 +366,21 @@ fn own<R>(f: impl FnOnce(&mut Vec<u64>) -> R) -> R {
     f(&mut INODES.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-fn is_own(inode: u64) -> bool {
+pub(crate) fn is_own(inode: u64) -> bool {
     own(|inodes| inodes.contains(&inode))
 }
 
 fn path(job: &str, process: ProcessId) -> PathBuf {
     Path::new(DIRECTORY).join(format!("lintel-{job}-{:x}-{}", process.nid, process.pid))
+}
+
+/// Whose segment a file is by its name; nothing where it is something else.
+pub(crate) fn process_of(path: &Path) -> Option<(String, ProcessId)> {
+    let name = path.file_name()?.to_str()?.strip_prefix("lintel-")?;
+    let mut parts = name.rsplitn(3, '-');
+    let pid = parts.next()?.parse().ok()?;
+    let nid = u32::from_str_radix(parts.next()?, 16).ok()?;
+    Some((parts.next()?.to_owned(), ProcessId::new(nid, pid)))
 }
 
 /// Gives a file without a name its name.
@@ -445,7 +454,7 @@ fn holder(file: &File) -> Option<i32> {
     (asked == 0 && lock.l_type != libc::F_UNLCK as i16).then_some(lock.l_pid)
 }
 
-fn is_locked(file: &File) -> bool {
+pub(crate) fn is_locked(file: &File) -> bool {
     holder(file).is_some()
 }
 
@@ -497,11 +506,10 @@ fn remove_leftovers(job: &str) {
     let Ok(files) = std::fs::read_dir(DIRECTORY) else {
         return;
     };
-    let prefix = format!("lintel-{job}-");
-    let of_job = |name: &std::ffi::OsStr| name.to_str().is_some_and(|n| n.starts_with(&prefix));
-    let left = files.flatten().filter(|file| of_job(&file.file_name()));
-    for file in left.take(MOST_LOOKED_AT) {
-        remove_if_stale(&file.path());
+    let paths = files.flatten().map(|file| file.path());
+    let of_job = |path: &PathBuf| process_of(path).is_some_and(|(found, _)| found == job);
+    for path in paths.filter(of_job).take(MOST_LOOKED_AT) {
+        remove_if_stale(&path);
     }
 }
 
@@ -526,5 +534,14 @@ mod tests {
         assert!(!left.exists(), "nobody holds its lock");
         assert!(path(&job, live.process()).exists(), "its owner lives");
         drop((live, next));
+    }
+
+    #[test]
+    fn other_files_of_a_job_are_no_segments() {
+        let of = |name| process_of(&Path::new(DIRECTORY).join(name));
+        let process = ProcessId::new(0x7f00_0001, 77);
+        assert_eq!(of("lintel-a-b-7f000001-77"), Some(("a-b".into(), process)));
+        assert_eq!(of("lintel-a-7f000001-paths"), None);
+        assert_eq!(of("lintel-a-7f000001.agent"), None);
     }
 }

@@ -88,6 +88,8 @@ pub struct Resources {
     pub sockets: u64,
     /// Bytes of memory behind all of these.
     pub bytes: u64,
+    /// Rings in shared memory that others send to it on.
+    pub lanes: u64,
     /// Packets sent once more.
     pub retransmitted: u64,
     /// Packets that came once more.

@@ -235,7 +235,7 @@ impl<Near: Nal, Far: Nal> Nal for Route<Near, Far> {
     fn resources(&self) -> Resources {
         let (near, far) = (self.near.resources(), self.far.resources());
         Resources {
-            bytes: near.bytes + far.bytes,
+            lanes: near.lanes,
             ..far
         }
     }
