@@ -8,7 +8,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
@@ -73,7 +73,6 @@ impl Region {
 
     /// How another process finds this shared memory; `None` for private memory.
     pub fn ticket(&self) -> Option<Ticket> {
-        use std::os::fd::AsRawFd;
         let file = self.file.as_ref()?;
         Some(Ticket {
             pid: std::process::id(),
@@ -197,6 +196,42 @@ impl Drop for Region {
 pub fn smallest_system_call() {
     // SAFETY: getppid takes nothing and can't fail.
     unsafe { libc::syscall(libc::SYS_getppid) };
+}
+
+/// An option of a UDP socket that the safe crates don't offer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UdpOption {
+    /// UDP_SEGMENT: what is sent is cut into datagrams of so many bytes.
+    Segment,
+    /// UDP_GRO: datagrams of one flow arrive together.
+    Coalesce,
+}
+
+/// Sets `option` to `value`.
+///
+/// # Errors
+/// `ENOPROTOOPT` before Linux 4.18 and 5.0.
+pub fn set_udp_option(socket: &impl AsRawFd, option: UdpOption, value: i32) -> io::Result<()> {
+    let name = match option {
+        UdpOption::Segment => libc::UDP_SEGMENT,
+        UdpOption::Coalesce => libc::UDP_GRO,
+    };
+    let length = size_of::<i32>() as libc::socklen_t;
+    // SAFETY: the value outlives the call and has that length; the descriptor is
+    // the socket's, which the caller holds.
+    let code = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_UDP,
+            name,
+            ptr::from_ref(&value).cast(),
+            length,
+        )
+    };
+    match code {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 fn page_ceiling(length: usize) -> usize {

@@ -175,7 +175,8 @@ pub fn spin_until(mut done: impl FnMut() -> bool) -> Result<()> {
 }
 
 const LOOKS_PER_CLOCK: u32 = 1 << 14;
-const PATIENCE: Duration = Duration::from_secs(180);
+/// How long one process waits for another before it gives up.
+pub const PATIENCE: Duration = Duration::from_secs(180);
 
 #[cfg(test)]
 mod tests {

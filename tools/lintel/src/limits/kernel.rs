@@ -1,9 +1,8 @@
-//! What the kernel charges: a system call, waking the other core, UDP on loopback.
+//! What the kernel charges: a system call, waking the other core, idle or busy.
 
-use std::io::ErrorKind::WouldBlock;
-use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Release};
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::thread::futex;
@@ -11,7 +10,7 @@ use rustix::thread::futex;
 use crate::error::{During, Result};
 use crate::perf::harness::Pattern;
 use crate::raw::{self, Region};
-use crate::team::{Team, WORDS, spin_until};
+use crate::team::{PATIENCE, Team, WORDS, spin_until};
 
 /// Each side sleeps on a futex until the other wakes it.
 pub struct FutexWake {
@@ -101,60 +100,85 @@ impl Pattern for SystemCall {
     }
 }
 
-/// Datagrams of 8 B over loopback, both sides spinning.
-pub struct UdpPingPong(UdpSocket);
+/// Rank 0 wakes a thread that sleeps on a core which another thread keeps busy: what
+/// a message to a process that computes costs at least.
+pub struct BusyWake {
+    shared: Region,
+}
 
-impl UdpPingPong {
-    /// A socket on each side, connected to the other.
+/// Places in the shared memory of [`BusyWake`], one line each.
+const CALL: usize = 0;
+const ASLEEP: usize = 16;
+const AWAKE: usize = 32;
+
+impl BusyWake {
+    /// Nobody sleeps yet.
     pub fn new(team: &Team) -> Result<Self> {
-        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).during("binding a UDP socket")?;
-        let port = socket.local_addr().during("naming a UDP socket")?.port();
-        let mut words = [0; WORDS];
-        words[0] = port.into();
-        let peer = team.swap(words)?[0] as u16;
-        socket
-            .connect((Ipv4Addr::LOCALHOST, peer))
-            .during("connecting a UDP socket")?;
-        socket
-            .set_nonblocking(true)
-            .during("making a UDP socket spin")?;
-        team.meet()?;
-        Ok(Self(socket))
+        Ok(Self {
+            shared: team.share(4096)?,
+        })
     }
 
-    fn send(&self) -> Result<()> {
-        self.0.send(&[0; 8]).during("sending a datagram")?;
-        Ok(())
-    }
-
-    fn receive(&self) -> Result<()> {
-        let mut failure = None;
-        spin_until(|| match self.0.recv(&mut [0; 8]) {
-            Err(error) if error.kind() == WouldBlock => false,
-            Err(error) => {
-                failure = Some(error);
-                true
+    /// Nanoseconds from the call to the woken thread's first store, one value a
+    /// trial in which the thread slept; in rank 0, nothing elsewhere.
+    pub fn repeat(&self, team: &Team) -> Result<Vec<f64>> {
+        let mut samples = Vec::new();
+        for trial in 1..=BUSY_TRIALS {
+            match team.leads() {
+                true => samples.extend(self.wake(trial)?),
+                false => self.compute_beside_a_sleeper(trial)?,
             }
-            Ok(_) => true,
-        })?;
-        failure.map_or(Ok(()), Err).during("receiving a datagram")
+            team.exchange([0; WORDS])?;
+        }
+        Ok(samples)
+    }
+
+    fn word(&self, place: usize) -> &AtomicU32 {
+        &self.shared.halves()[place]
+    }
+
+    fn wake(&self, trial: u32) -> Result<Option<f64>> {
+        spin_until(|| self.word(ASLEEP).load(Acquire) == trial)?;
+        busy_for(FALLING_ASLEEP);
+        let start = Instant::now();
+        self.word(CALL).store(trial, Release);
+        let woken = futex::wake(self.word(CALL), futex::Flags::empty(), 1).during("futex_wake")?;
+        spin_until(|| self.word(AWAKE).load(Acquire) == trial)?;
+        let took = start.elapsed().as_nanos() as f64;
+        Ok((woken == 1).then_some(took))
+    }
+
+    /// The thread that computes is this one; both are bound to one core.
+    fn compute_beside_a_sleeper(&self, trial: u32) -> Result<()> {
+        std::thread::scope(|scope| {
+            let sleeper = scope.spawn(|| self.sleep(trial));
+            let end = Instant::now() + PATIENCE;
+            while self.word(AWAKE).load(Acquire) != trial && Instant::now() < end {
+                busy_for(COMPUTING);
+            }
+            sleeper.join().expect("the sleeper doesn't panic")
+        })
+    }
+
+    fn sleep(&self, trial: u32) -> Result<()> {
+        self.word(ASLEEP).store(trial, Release);
+        while self.word(CALL).load(Acquire) != trial {
+            match futex::wait(self.word(CALL), futex::Flags::empty(), trial - 1, None) {
+                Ok(()) | Err(Errno::AGAIN | Errno::INTR) => {}
+                Err(error) => return Err(error).during("futex_wait"),
+            }
+        }
+        self.word(AWAKE).store(trial, Release);
+        Ok(())
     }
 }
 
-impl Pattern for UdpPingPong {
-    fn lead(&mut self, n: u64) -> Result<()> {
-        for _ in 0..n {
-            self.send()?;
-            self.receive()?;
-        }
-        Ok(())
-    }
-
-    fn follow(&mut self, n: u64) -> Result<()> {
-        for _ in 0..n {
-            self.receive()?;
-            self.send()?;
-        }
-        Ok(())
-    }
+fn busy_for(time: Duration) {
+    let end = Instant::now() + time;
+    while Instant::now() < end {}
 }
+
+const BUSY_TRIALS: u32 = 300;
+/// From saying that one is about to sleep to sleeping, by far.
+const FALLING_ASLEEP: Duration = Duration::from_micros(300);
+const COMPUTING: Duration = Duration::from_micros(5);

@@ -4,20 +4,24 @@
 //! |---|---|
 //! | [`lines`] | cache lines between two cores |
 //! | [`copies`] | memcpy, cross-memory attach |
-//! | [`kernel`] | system call, futex, UDP on loopback |
+//! | [`kernel`] | system call, futex |
+//! | [`network`] | bare UDP and TCP sockets on loopback |
 
 pub mod copies;
 pub mod kernel;
 pub mod lines;
+pub mod network;
 
 use copies::{CrossMemory, Memcpy};
-use kernel::{FutexNobody, FutexWake, SystemCall, UdpPingPong};
+use kernel::{BusyWake, FutexNobody, FutexWake, SystemCall};
 use lines::{FetchAdd, Handover, LockedXor, Slots};
+use network::{Burst, TcpPingPong, UdpPingPong, UdpStream, Waiting};
 
 use crate::error::Result;
 use crate::perf::harness::{Pattern, measure};
 use crate::perf::session::Session;
 use crate::report::Row;
+use crate::stats::Times;
 
 /// Measures all of them.
 ///
@@ -26,7 +30,8 @@ use crate::report::Row;
 pub fn run(session: &mut Session) -> Result<()> {
     cache_lines(session)?;
     copies(session)?;
-    kernel(session)
+    kernel(session)?;
+    network(session)
 }
 
 /// The table that RandomAccess and its limit use, in bytes.
@@ -78,9 +83,66 @@ fn kernel(session: &mut Session) -> Result<()> {
         FutexNobody::default(),
     )?;
     time(session, "system call", 0, 1.0, SystemCall)?;
-    let udp = UdpPingPong::new(&session.team)?;
-    time(session, "UDP loopback, spinning, half", 8, 2.0, udp)
+    busy_wake(session)
 }
+
+/// Timed trial by trial: falling asleep must not be on the watch.
+fn busy_wake(session: &mut Session) -> Result<()> {
+    session.announce("futex wake onto a busy core", 0);
+    let samples = BusyWake::new(&session.team)?.repeat(&session.team)?;
+    if session.team.leads() && samples.is_empty() {
+        return session.note("no thread fell asleep beside a busy one; that row is left out");
+    }
+    session.record(|| {
+        let mut row = Row::new("limits", "futex wake onto a busy core", 0);
+        row.times = Some(Times::of(&samples));
+        row.iterations = samples.len() as u64;
+        row
+    });
+    Ok(())
+}
+
+fn network(session: &mut Session) -> Result<()> {
+    for (name, waiting) in [
+        ("UDP loopback, spinning, half", Waiting::Spinning),
+        ("UDP loopback, blocking, half", Waiting::Blocking),
+    ] {
+        let udp = UdpPingPong::new(&session.team, 8, waiting)?;
+        time(session, name, 8, 2.0, udp)?;
+    }
+    let tcp = TcpPingPong::new(&session.team)?;
+    time(session, "TCP loopback, spinning, half", 8, 2.0, tcp)?;
+    for (name, burst) in [
+        ("UDP stream, one call each", Burst::Datagram(ETHERNET)),
+        (
+            "UDP stream, GSO and GRO, a call",
+            Burst::Segmented(ETHERNET),
+        ),
+        ("UDP stream, largest datagrams", Burst::Datagram(LARGE)),
+    ] {
+        udp_stream(session, name, burst)?;
+    }
+    Ok(())
+}
+
+fn udp_stream(session: &mut Session, name: &str, burst: Burst) -> Result<()> {
+    let bytes = burst.bytes() as u64;
+    session.announce(name, bytes);
+    let mut stream = UdpStream::new(&session.team, burst)?;
+    let outcomes = measure(&session.team, session.plan, &mut [&mut stream])?;
+    session.record(|| {
+        Row::new("limits", name, bytes)
+            .timed(&outcomes[0], 1.0)
+            .with_bandwidth(bytes)
+            .with_rate(burst.datagrams() as f64)
+    });
+    Ok(())
+}
+
+/// Payload of a datagram that an Ethernet frame surely holds, in bytes.
+pub const ETHERNET: usize = 1400;
+/// Near the largest datagram of IPv4, in bytes.
+const LARGE: usize = 60 << 10;
 
 /// A limit whose repetition has `parts` equal parts.
 fn time(
