@@ -36,5 +36,6 @@
 pub mod client;
 mod inherited;
 pub mod launcher;
+pub mod mapping;
 pub mod server;
 pub mod wire;

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use crate::mapping::process_mapping;
 use crate::wire::{KEY_MAX, KVS_NAME_MAX, Lines, Message, ParseError, VALUE_MAX};
 
 /// What the launcher must act on.
@@ -98,17 +99,28 @@ impl Server {
     ///
     /// `kvs_name` names the store; blanks and what exceeds [`KVS_NAME_MAX`] are dropped.
     pub fn new(size: usize, kvs_name: &str) -> Server {
+        Server::on_nodes(&vec![0; size], kvs_name)
+    }
+
+    /// A server for ranks on several nodes: `nodes` gives the node of each rank.
+    ///
+    /// `kvs_name` as in [`Server::new`].
+    pub fn on_nodes(nodes: &[usize], kvs_name: &str) -> Server {
         let name: String = kvs_name
             .chars()
             .filter(char::is_ascii_graphic)
             .take(KVS_NAME_MAX - 1)
             .collect();
-        // MPICH reads from this key which ranks share a node: (first node, nodes, ranks each).
-        let mapping = format!("(vector,(0,1,{size}))");
+        // MPICH reads from this key which ranks share a node. One that is too long
+        // is left out: then it compares host names.
+        let mapping = Some(process_mapping(nodes)).filter(|text| text.len() < VALUE_MAX);
         Server {
-            ranks: (0..size).map(|_| Rank::default()).collect(),
+            ranks: nodes.iter().map(|_| Rank::default()).collect(),
             kvs_name: name,
-            store: BTreeMap::from([("PMI_process_mapping".into(), mapping)]),
+            store: mapping
+                .map(|text| ("PMI_process_mapping".into(), text))
+                .into_iter()
+                .collect(),
             published: BTreeMap::new(),
             events: VecDeque::new(),
         }

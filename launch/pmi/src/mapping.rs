@@ -1,0 +1,97 @@
+//! Which ranks share a node, in the words of the key `PMI_process_mapping`.
+//!
+//! `(vector,(first,count,each),…)` seats `each` ranks on node `first`, then on the
+//! next, on `count` nodes in all; block follows block, and after the last the first
+//! begins anew until every rank has its seat.
+
+/// The mapping of ranks to nodes, `nodes` giving each rank's node.
+///
+/// ```
+/// use lintel_pmi::mapping::process_mapping;
+///
+/// assert_eq!(process_mapping(&[0, 0, 1, 1]), "(vector,(0,2,2))");
+/// assert_eq!(process_mapping(&[0, 0, 1]), "(vector,(0,1,2),(1,1,1))");
+/// assert_eq!(process_mapping(&[0, 1, 0, 1, 0]), "(vector,(0,2,1))");
+/// ```
+pub fn process_mapping(nodes: &[usize]) -> String {
+    let blocks = blocks(nodes);
+    let enough = (1..blocks.len())
+        .find(|&count| seats(&blocks[..count], nodes.len()).eq(nodes.iter().copied()))
+        .unwrap_or(blocks.len());
+    let mut text = String::from("(vector");
+    for Block { first, count, each } in &blocks[..enough] {
+        text.push_str(&format!(",({first},{count},{each})"));
+    }
+    text.push(')');
+    text
+}
+
+/// `each` ranks on each of `count` nodes from `first` on.
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    first: usize,
+    count: usize,
+    each: usize,
+}
+
+fn blocks(nodes: &[usize]) -> Vec<Block> {
+    let mut blocks: Vec<Block> = Vec::new();
+    for run in nodes.chunk_by(|a, b| a == b) {
+        let (first, each) = (run[0], run.len());
+        match blocks.last_mut() {
+            Some(last) if last.each == each && last.first + last.count == first => last.count += 1,
+            _ => blocks.push(Block {
+                first,
+                count: 1,
+                each,
+            }),
+        }
+    }
+    blocks
+}
+
+/// The node of each of `size` ranks, as a reader of `blocks` understands them.
+fn seats(blocks: &[Block], size: usize) -> impl Iterator<Item = usize> + '_ {
+    let nodes = blocks.iter().cycle().flat_map(|block| {
+        let each = block.each;
+        (block.first..block.first + block.count)
+            .flat_map(move |node| std::iter::repeat_n(node, each))
+    });
+    nodes.take(size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_reads_back_as_the_same_seats() {
+        let uneven = [0, 0, 0, 1, 1, 2, 2];
+        let cyclic: Vec<usize> = (0..4096).map(|rank| rank % 3).collect();
+        let apart = [2, 0, 0, 1, 5];
+        for nodes in [&uneven[..], &cyclic, &apart, &[0]] {
+            let text = process_mapping(nodes);
+            let body = text
+                .strip_prefix("(vector,(")
+                .and_then(|rest| rest.strip_suffix("))"))
+                .expect("a vector of blocks");
+            let read: Vec<Block> = body
+                .split("),(")
+                .map(|block| {
+                    let mut numbers = block.split(',').map(|number| number.parse().unwrap());
+                    let mut next = || numbers.next().unwrap();
+                    Block {
+                        first: next(),
+                        count: next(),
+                        each: next(),
+                    }
+                })
+                .collect();
+            assert!(
+                seats(&read, nodes.len()).eq(nodes.iter().copied()),
+                "{text}"
+            );
+        }
+        assert_eq!(process_mapping(&cyclic), "(vector,(0,3,1))");
+    }
+}
