@@ -206,14 +206,14 @@ impl UdpStream {
                 .and_then(|()| set_udp_option(&socket, UdpOption::Coalesce, 1))
                 .during("asking for segmented datagrams")?;
         }
-        let room = receive_room(&socket)?;
+        let window = receive_window(&socket, burst)?;
         let taken = team.share(4096)?;
         Ok(Self {
             socket,
             taken,
             data: vec![0; burst.bytes()],
             message: message.max(1),
-            window: room.max(burst.bytes() as u64),
+            window,
             moved: 0,
         })
     }
@@ -274,14 +274,15 @@ fn connected_pair(team: &Team) -> Result<UdpSocket> {
     Ok(socket)
 }
 
-/// Payload that a socket surely holds: half of its buffer, since the kernel counts
-/// what it keeps beside the bytes too, less than as much again.
-fn receive_room(socket: &UdpSocket) -> Result<u64> {
+/// Payload that a socket surely holds, at least one burst: the kernel counts what it
+/// keeps beside the bytes too, so half of the buffer is left to that.
+fn receive_window(socket: &UdpSocket, burst: Burst) -> Result<u64> {
     // More than is granted as a rule; the kernel gives what it may.
     let _ = sockopt::set_socket_recv_buffer_size(socket, 4 << 20);
     let granted = sockopt::socket_recv_buffer_size(socket)
         .during("asking for the size of a socket's buffer")?;
-    Ok(granted as u64 / 2)
+    let bursts = granted / 2 / (burst.bytes() + BESIDE_PAYLOAD);
+    Ok((bursts.max(1) * burst.bytes()) as u64)
 }
 
 /// Repeats `call` until it doesn't have to wait.
@@ -303,5 +304,7 @@ fn spin(mut call: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
 /// Payload of the largest datagram of IPv4, in bytes: 65,535 less the headers of IP
 /// and UDP.
 const LARGEST_DATAGRAM: usize = 65_507;
+/// What the kernel counts for a small buffer beside its bytes, about.
+const BESIDE_PAYLOAD: usize = 1024;
 /// Segments of one call that every kernel with UDP_SEGMENT takes.
 const MOST_SEGMENTS: usize = 64;

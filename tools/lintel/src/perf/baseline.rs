@@ -4,9 +4,12 @@ use super::harness::{Outcome, Pattern};
 use super::session::Session;
 use super::station::Station;
 use crate::error::Result;
+use crate::limits::ETHERNET;
 use crate::limits::copies::CrossMemory;
 use crate::limits::lines::Handover;
+use crate::limits::network::{Burst, UdpPingPong, UdpStream, Waiting};
 use crate::report::Row;
+use crate::team::Team;
 
 /// What part of an exchange is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,8 +20,10 @@ pub enum Span {
     RoundTrip,
 }
 
-/// The limit for one size: up to [`SMALL`] a cache line handed over, above it a bare
-/// cross-memory copy between the same buffers, where the kernel allows one.
+/// The limit for one size. In shared memory: up to [`SMALL`] a cache line handed over,
+/// above it a bare cross-memory copy between the same buffers, where the kernel allows
+/// one. Over a network: a bare ping-pong of datagrams, above [`SMALL`] a bare stream of
+/// segmented ones.
 pub struct Baseline {
     name: &'static str,
     parts: f64,
@@ -29,6 +34,9 @@ impl Baseline {
     /// For messages of `bytes`.
     pub fn new(session: &Session, station: &Station, bytes: u64, span: Span) -> Result<Self> {
         let team = &session.team;
+        if session.options.network.is_crossed() {
+            return Self::over_sockets(team, bytes, span);
+        }
         if bytes > SMALL && CrossMemory::is_allowed(team)? {
             let bytes = bytes as usize;
             return Ok(Self {
@@ -53,6 +61,27 @@ impl Baseline {
         })
     }
 
+    fn over_sockets(team: &Team, bytes: u64, span: Span) -> Result<Self> {
+        if bytes > SMALL {
+            let stream = UdpStream::of_messages(team, Burst::Segmented(ETHERNET), bytes)?;
+            return Ok(Self {
+                name: BARE_STREAM,
+                parts: 1.0,
+                pattern: Box::new(stream),
+            });
+        }
+        let (name, parts) = match span {
+            Span::HalfTrip => (BARE_PING_PONG, 2.0),
+            Span::RoundTrip => ("bare UDP ping-pong, there and back", 1.0),
+        };
+        let ping_pong = UdpPingPong::new(team, bytes as usize, Waiting::Spinning)?;
+        Ok(Self {
+            name,
+            parts,
+            pattern: Box::new(ping_pong),
+        })
+    }
+
     /// To be measured in turns with the benchmark.
     pub fn pattern(&mut self) -> &mut dyn Pattern {
         &mut *self.pattern
@@ -64,5 +93,10 @@ impl Baseline {
     }
 }
 
-/// The largest size that is compared with a hand-over, in bytes.
+/// The limit of one way over a network.
+pub const BARE_PING_PONG: &str = "bare UDP ping-pong, one way";
+/// The limit of bandwidth over a network.
+pub const BARE_STREAM: &str = "bare UDP stream, GSO and GRO";
+
+/// The largest size that is compared with a hand-over or a ping-pong, in bytes.
 pub const SMALL: u64 = 4096;

@@ -9,7 +9,7 @@
 //! `yod -n 2 lintel perf` or `mpiexec -n 2 lintel perf` works as well.
 
 mod atomics;
-mod baseline;
+pub mod baseline;
 mod delay;
 mod depth;
 mod gups;
@@ -17,6 +17,7 @@ pub mod harness;
 mod idle;
 pub mod members;
 mod netpipe;
+pub mod network;
 mod options;
 mod overlap;
 mod pingpong;
@@ -76,7 +77,7 @@ pub fn run(options: Options) -> Result<ExitCode> {
     let client = Client::from_env()
         .map_err(|error| Error::Usage(format!("the launcher's environment: {error}")))?;
     match client {
-        None => launch(),
+        None => launch(&options),
         Some(client) => rank(client, options).map(|()| ExitCode::SUCCESS),
     }
 }
@@ -87,6 +88,7 @@ fn complete(mut options: Options) -> Result<Options> {
         let allowed = machine::allowed_cores()?;
         options.cores = allowed.iter().copied().cycle().take(2).collect();
     }
+    options.network.complete(1)?;
     match options.cores.len() {
         2 => Ok(options),
         n => Err(Error::Usage(format!("--cores takes two cores, not {n}"))),
@@ -94,11 +96,12 @@ fn complete(mut options: Options) -> Result<Options> {
 }
 
 /// Starts two copies of this program with these arguments.
-fn launch() -> Result<ExitCode> {
+fn launch(options: &Options) -> Result<ExitCode> {
     let program = std::env::current_exe().during("finding this program")?;
     let mut job = yod::Job::new(RANKS, program);
     job.args = std::env::args_os().skip(1).collect();
     job.env.extend(session::terminal_hint());
+    job.env.extend(options.network.variables());
     let outcome =
         yod::run(&job).map_err(|error| Error::Usage(format!("starting two ranks: {error}")))?;
     Ok(ExitCode::from(outcome.exit_code()))
@@ -137,7 +140,7 @@ fn rank(mut client: Client, options: Options) -> Result<()> {
             machine: here,
             environment: environment(),
             targets: match options.benchmarks.contains(&Benchmark::Targets) {
-                true => targets::judge(&rows),
+                true => targets::judge(&rows, options.network.is_crossed()),
                 false => Vec::new(),
             },
             rows,
@@ -209,11 +212,11 @@ fn deliver(report: &Report, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// The variables that change what Portals does.
+/// The variables that change what Portals does; a secret is nobody's business.
 fn environment() -> BTreeMap<String, String> {
     std::env::vars()
         .filter(|(name, _)| name.starts_with("PTL_") || name.starts_with("LINTEL_"))
-        .filter(|(name, _)| name != session::TERMINAL_HINT)
+        .filter(|(name, _)| ![session::TERMINAL_HINT, "LINTEL_SECRET"].contains(&name.as_str()))
         .collect()
 }
 

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use super::harness::Plan;
+use super::network::Network;
 
 /// What to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
@@ -110,6 +111,11 @@ pub struct Options {
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     pub cores: Vec<usize>,
 
+    /// What carries the messages.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub network: Network,
+
     /// Messages in flight when streaming 8 B puts
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..))]
     pub window: u64,
@@ -174,6 +180,7 @@ impl Options {
             match benchmark {
                 Benchmark::All => all.extend(FIRST_LOOK),
                 Benchmark::Every => all.extend(EVERY),
+                Benchmark::Targets if self.network.is_crossed() => all.extend(FOR_NETWORK_TARGETS),
                 Benchmark::Targets => all.extend(FOR_TARGETS),
                 one => all.push(one),
             }
@@ -199,6 +206,14 @@ const FOR_TARGETS: [Benchmark; 11] = [
     Benchmark::Depth,
     Benchmark::Overlap,
     Benchmark::Delay,
+    Benchmark::Memory,
+    Benchmark::Startup,
+    Benchmark::Idle,
+];
+
+const FOR_NETWORK_TARGETS: [Benchmark; 5] = [
+    Benchmark::Small,
+    Benchmark::Bandwidth,
     Benchmark::Memory,
     Benchmark::Startup,
     Benchmark::Idle,

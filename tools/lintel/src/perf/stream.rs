@@ -10,6 +10,7 @@ use super::session::Session;
 use super::station::{Setup, Signal, Station};
 use crate::error::Result;
 use crate::limits::lines::Slots;
+use crate::limits::network::{Burst, UdpStream};
 use crate::portals::{Ack, Counted, Transfer};
 use crate::raw::Region;
 use crate::report::Row;
@@ -62,19 +63,29 @@ pub fn rate(session: &mut Session) -> Result<()> {
         let way = Way::Put(end);
         let transfer = station.transfer(8);
         let mut stream = Stream::new(&session.team, &station, transfer, window, way)?;
-        let mut slots = Slots::new(&session.team)?;
-        let patterns: &mut [&mut dyn Pattern] = &mut [&mut slots, &mut stream];
+        let (limit_name, mut limit) = rate_limit(session)?;
+        let patterns: &mut [&mut dyn Pattern] = &mut [&mut *limit, &mut stream];
         let outcomes = measure(&session.team, session.plan, patterns)?;
         session.record(|| {
             Row::new("rate", variant, 8)
                 .timed(&outcomes[1], 1.0)
                 .with_rate(1.0)
                 .with("in flight", window as f64)
-                .against("64 B slots", (&outcomes[1], 1.0), (&outcomes[0], 1.0))
+                .against(limit_name, (&outcomes[1], 1.0), (&outcomes[0], 1.0))
         });
         session.team.meet()?;
     }
     Ok(())
+}
+
+/// What 8 B messages are held against: slots of shared memory, or bare datagrams.
+fn rate_limit(session: &Session) -> Result<(&'static str, Box<dyn Pattern>)> {
+    let team = &session.team;
+    if session.options.network.is_crossed() {
+        let stream = UdpStream::new(team, Burst::Datagram(8))?;
+        return Ok(("bare UDP, one call each", Box::new(stream)));
+    }
+    Ok(("64 B slots", Box::new(Slots::new(team)?)))
 }
 
 /// Counting events at both ends, as streams use them.

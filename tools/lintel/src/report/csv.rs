@@ -2,21 +2,25 @@
 
 use indexmap::IndexSet;
 
-use super::Row;
+use super::{Report, Row};
 
 /// A header and one line a row; a figure that a row doesn't have stays empty.
-pub fn lines(rows: &[Row]) -> Vec<u8> {
+pub fn lines(report: &Report) -> Vec<u8> {
+    let rows = &report.rows;
+    let network = NETWORK.map(|name| report.option(name));
     let figures: IndexSet<&String> = rows.iter().flat_map(|row| row.figures.keys()).collect();
     let mut writer = csv::Writer::from_writer(Vec::new());
     let header = HEADER
         .into_iter()
+        .chain(NETWORK)
         .chain(figures.iter().map(|name| name.as_str()));
     writer.write_record(header).expect("memory takes it");
     for row in rows {
         let own = figures
             .iter()
             .map(|name| text(row.figures.get(*name).copied()));
-        let record = fixed_fields(row).into_iter().chain(own);
+        let record = fixed_fields(row).into_iter().chain(network.clone());
+        let record = record.chain(own);
         writer.write_record(record).expect("memory takes it");
     }
     writer.into_inner().expect("memory takes it")
@@ -37,6 +41,9 @@ const HEADER: [&str; 13] = [
     "limit_median_us",
     "ratio_to_limit",
 ];
+
+/// Options that tell what carried the messages.
+const NETWORK: [&str; 4] = ["nodes", "nal", "mode", "conn"];
 
 fn fixed_fields(row: &Row) -> [String; 13] {
     let limit = row.limit.as_ref();
@@ -71,7 +78,10 @@ mod tests {
             Row::new("put", "eq, spinning", 8),
             Row::new("delay", "", 8).with("evented %", 100.0),
         ];
-        let text = String::from_utf8(lines(&rows)).expect("text");
+        let mut report = Report::of(rows.into());
+        report.options = serde_json::json!({"nodes": 2, "nal": "udp", "mode": null});
+        let text = String::from_utf8(lines(&report)).expect("text");
+        assert!(text.contains(",2,udp,,,"), "{text}");
         let mut reader = csv::Reader::from_reader(text.as_bytes());
         assert_eq!(reader.records().filter(|r| r.is_ok()).count(), 2);
     }

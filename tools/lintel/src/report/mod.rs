@@ -158,12 +158,22 @@ impl Report {
         write_to(place, text.as_bytes())
     }
 
-    /// Writes one line a row; the machine and the options are in the JSON form.
+    /// An option with the value used, as text; nothing where it had none.
+    pub fn option(&self, name: &str) -> String {
+        match self.options.get(name) {
+            None | Some(serde_json::Value::Null) => String::new(),
+            Some(serde_json::Value::String(text)) => text.clone(),
+            Some(other) => other.to_string(),
+        }
+    }
+
+    /// Writes one line a row, with what carried the messages; the machine and the
+    /// other options are in the JSON form.
     ///
     /// # Errors
     /// What the system said.
     pub fn write_csv(&self, place: &str) -> Result<()> {
-        write_to(place, &csv::lines(&self.rows))
+        write_to(place, &csv::lines(self))
     }
 
     /// The tables for people.
@@ -184,4 +194,30 @@ fn write_to(place: &str, bytes: &[u8]) -> Result<()> {
             .during("writing to standard output");
     }
     fs::write(place, bytes).during(format!("writing {place}"))
+}
+
+#[cfg(test)]
+impl Report {
+    /// Of a machine that is no real one.
+    pub(crate) fn of(rows: Vec<Row>) -> Self {
+        let machine = Machine {
+            host: "host".into(),
+            cpu: "a processor".into(),
+            kernel: "6.1".into(),
+            processors: 2,
+            cores: vec![0, 1],
+            huge_pages: "madvise".into(),
+        };
+        Self {
+            schema: 1,
+            lintel: "0.0.0".into(),
+            started: 0,
+            command: Vec::new(),
+            options: serde_json::Value::Null,
+            machine,
+            environment: BTreeMap::new(),
+            targets: Vec::new(),
+            rows,
+        }
+    }
 }

@@ -17,6 +17,7 @@ pub fn tables(report: &Report) -> String {
         machine.kernel,
         join(&machine.cores),
     );
+    out.push_str(&network(report));
     let mut rows = report.rows.as_slice();
     while let Some(first) = rows.first() {
         let end = rows.iter().position(|row| row.benchmark != first.benchmark);
@@ -27,6 +28,30 @@ pub fn tables(report: &Report) -> String {
     }
     out
 }
+
+/// A line about what carried the messages, unless all was left to the library.
+fn network(report: &Report) -> String {
+    let nodes = match report.option("nodes").as_str() {
+        "" | "1" => String::new(),
+        nodes => format!("{nodes} virtual nodes"),
+    };
+    let variables = report.environment.iter();
+    let telling = variables.filter(|(name, _)| !OF_THE_LAUNCHER.contains(&name.as_str()));
+    let variables = telling.map(|(name, value)| format!("{name}={value}"));
+    let parts: Vec<String> = std::iter::once(nodes).chain(variables).collect();
+    let parts: Vec<&str> = parts
+        .iter()
+        .map(String::as_str)
+        .filter(|p| !p.is_empty())
+        .collect();
+    match parts.is_empty() {
+        true => String::new(),
+        false => format!("{}\n", parts.join(", ")),
+    }
+}
+
+/// Variables that every launched job has.
+const OF_THE_LAUNCHER: [&str; 3] = ["LINTEL_JOB", "LINTEL_NODES", "LINTEL_NODE_RANK"];
 
 /// `0 B`, `64 B`, `4 KiB`, `1 MiB`, `12345 B`.
 pub fn size(bytes: u64) -> String {
@@ -176,5 +201,15 @@ mod tests {
     fn columns_without_a_value_are_left_out() {
         let text = table(&[Row::new("put", "eq", 8)]);
         assert!(text.contains("size") && !text.contains("GB/s"), "{text}");
+    }
+
+    #[test]
+    fn what_carried_the_messages_is_told_under_the_machine() {
+        let mut report = Report::of(vec![Row::new("put", "eq", 8)]);
+        assert!(tables(&report).lines().nth(1).is_some_and(str::is_empty));
+        report.options = serde_json::json!({"nodes": 2});
+        report.environment.insert("PTL_NAL".into(), "udp".into());
+        let text = tables(&report);
+        assert_eq!(text.lines().nth(1), Some("2 virtual nodes, PTL_NAL=udp"));
     }
 }

@@ -1,10 +1,11 @@
-//! The project's performance targets over shared memory, held against a report.
+//! The project's performance targets, held against a report.
 
 use std::fmt::Write;
 
 use serde::{Deserialize, Serialize};
 
 use super::Row;
+use crate::perf::baseline::{BARE_PING_PONG, BARE_STREAM};
 
 /// A target and what a run reached.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -19,9 +20,14 @@ pub struct Verdict {
     pub met: bool,
 }
 
-/// Judges every target by `rows`.
-pub fn judge(rows: &[Row]) -> Vec<Verdict> {
-    TARGETS.iter().map(|target| target.judge(rows)).collect()
+/// Judges by `rows` every target of shared memory, or of the network between nodes.
+pub fn judge(rows: &[Row], is_crossed: bool) -> Vec<Verdict> {
+    let targets: &[&[Target]] = match is_crossed {
+        true => &[OVER_NETWORK, ANYWHERE],
+        false => &[IN_SHARED_MEMORY, ANYWHERE],
+    };
+    let all = targets.iter().flat_map(|targets| targets.iter());
+    all.map(|target| target.judge(rows)).collect()
 }
 
 /// The verdicts for people.
@@ -105,7 +111,28 @@ const fn at_least(
     }
 }
 
-const TARGETS: &[Target] = &[
+const OVER_NETWORK: &[Target] = &[
+    at_most(
+        "8 B put, event-driven, to a bare UDP ping-pong",
+        1.25,
+        "×",
+        |rows| {
+            let put = find(rows, "small", "put, PtlEQGet", 8)?;
+            ratio_to(put, BARE_PING_PONG)
+        },
+    ),
+    at_least(
+        "1 MiB puts, of a bare GSO and GRO stream",
+        80.0,
+        "%",
+        |rows| {
+            let put = find(rows, "bandwidth", "put", 1 << 20)?;
+            Some(100.0 / ratio_to(put, BARE_STREAM)?)
+        },
+    ),
+];
+
+const IN_SHARED_MEMORY: &[Target] = &[
     at_most(
         "8 B put, event-driven, to the one-line limit",
         2.0,
@@ -186,6 +213,9 @@ const TARGETS: &[Target] = &[
     at_least("RandomAccess, two processes", 0.05, "GUPS", |rows| {
         least(rows, "gups", |row| figure(row, "GUPS"))
     }),
+];
+
+const ANYWHERE: &[Target] = &[
     at_most("memory of an interface", 8192.0, "KiB", |rows| {
         least(rows, "memory", |row| figure(row, "interface KiB"))
     }),
@@ -238,6 +268,13 @@ fn figure(row: &Row, name: &str) -> Option<f64> {
     row.figures.get(name).copied()
 }
 
+fn ratio_to(row: &Row, limit: &str) -> Option<f64> {
+    row.limit
+        .as_ref()
+        .filter(|found| found.name == limit)
+        .map(|found| found.ratio)
+}
+
 fn ratio(row: &Row) -> Option<f64> {
     row.limit.as_ref().map(|limit| limit.ratio)
 }
@@ -245,17 +282,33 @@ fn ratio(row: &Row) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::Limit;
 
     #[test]
     fn a_target_without_its_row_is_not_met() {
-        assert!(judge(&[]).iter().all(|v| !v.met && v.reached.is_none()));
+        let all = [false, true].map(|is_crossed| judge(&[], is_crossed));
+        assert!(all.iter().flatten().all(|v| !v.met && v.reached.is_none()));
+    }
+
+    #[test]
+    fn a_put_is_held_against_bare_datagrams_between_nodes_only() {
+        let mut row = Row::new("small", "put, PtlEQGet", 8);
+        row.limit = Some(Limit {
+            name: BARE_PING_PONG.into(),
+            median_us: 2.0,
+            ratio: 1.2,
+        });
+        let verdict = &judge(&[row.clone()], true)[0];
+        assert_eq!((verdict.reached, verdict.met), (Some(1.2), true));
+        row.limit.as_mut().expect("set above").name = "one line, one way".into();
+        assert_eq!(judge(&[row], true)[0].reached, None);
     }
 
     #[test]
     fn a_rate_above_its_bound_is_met() {
         let mut row = Row::new("rate", "counted at the target", 8);
         row.million_per_s = Some(21.0);
-        let met = judge(&[row]).into_iter().filter(|v| v.met).count();
+        let met = judge(&[row], false).into_iter().filter(|v| v.met).count();
         assert_eq!(met, 1);
     }
 }

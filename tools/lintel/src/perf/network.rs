@@ -1,0 +1,168 @@
+//! What carries the messages of a measurement: virtual nodes, networks, placement,
+//! connections. Options become variables of the job's environment; what isn't given
+//! stays as the environment has it.
+
+use std::env;
+use std::ffi::OsString;
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+use crate::error::{Error, Result};
+
+/// Options about it.
+#[derive(Clone, Debug, Default, Args, Serialize)]
+pub struct Network {
+    /// Virtual nodes that the processes are spread over: loopback addresses, between
+    /// which messages leave shared memory [default: 1; connections and placements: 2]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=2))]
+    pub nodes: Option<u16>,
+
+    /// Networks that carry messages, such as udp or shm,udp (sets PTL_NAL)
+    #[arg(long, value_name = "LIST")]
+    pub nal: Option<String>,
+
+    /// Where the engine lives (sets PTL_MODE)
+    #[arg(long, value_enum)]
+    pub mode: Option<Mode>,
+
+    /// What a connection between nodes is kept for (sets PTL_CONN)
+    #[arg(long, value_enum)]
+    pub conn: Option<Model>,
+}
+
+/// Where the engine lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// In the process
+    Accelerated,
+    /// In the node's agent
+    Generic,
+}
+
+/// What a connection between nodes is kept for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Model {
+    /// A pair of processes
+    Rc,
+    /// A process and a remote node
+    Xrc,
+    /// A pair of nodes
+    Node,
+}
+
+impl Mode {
+    /// As `PTL_MODE` has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Accelerated => "accelerated",
+            Self::Generic => "generic",
+        }
+    }
+}
+
+impl Model {
+    /// As `PTL_CONN` has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Rc => "rc",
+            Self::Xrc => "xrc",
+            Self::Node => "node",
+        }
+    }
+}
+
+impl Network {
+    /// The variables that these options set.
+    pub fn variables(&self) -> Vec<(OsString, OsString)> {
+        self.given()
+            .into_iter()
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect()
+    }
+
+    /// Fills in what the environment says, for the report. `nodes` is what there are
+    /// unless it is told otherwise.
+    ///
+    /// # Errors
+    /// An option that another launcher's environment contradicts.
+    pub fn complete(&mut self, nodes: u16) -> Result<()> {
+        self.check_environment()?;
+        let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
+        let told = variable("LINTEL_NODES").and_then(|nodes| nodes.parse().ok());
+        self.nodes = self.nodes.or(told).or(Some(nodes));
+        self.nal = self.nal.take().or_else(|| variable("PTL_NAL"));
+        let mode = variable("PTL_MODE").and_then(|mode| Mode::from_str(&mode, false).ok());
+        self.mode = self.mode.or(mode);
+        let model = variable("PTL_CONN").and_then(|model| Model::from_str(&model, false).ok());
+        self.conn = self.conn.or(model);
+        Ok(())
+    }
+
+    /// How many virtual nodes there are.
+    pub fn nodes(&self) -> usize {
+        self.nodes.map_or(1, usize::from)
+    }
+
+    /// Whether the messages of two ranks leave shared memory.
+    pub fn is_crossed(&self) -> bool {
+        let lists_shm = |nal: &String| nal.split(',').any(|name| name.trim() == "shm");
+        self.nodes() > 1 || self.nal.as_ref().is_some_and(|nal| !lists_shm(nal))
+    }
+
+    fn given(&self) -> Vec<(&'static str, String)> {
+        let nal = self.nal.clone().map(|nal| ("PTL_NAL", nal));
+        let mode = self.mode.map(|mode| ("PTL_MODE", mode.name().into()));
+        let conn = self.conn.map(|model| ("PTL_CONN", model.name().into()));
+        [nal, mode, conn].into_iter().flatten().collect()
+    }
+
+    /// In a rank the variables are set already, by us or by another launcher.
+    fn check_environment(&self) -> Result<()> {
+        if env::var_os("PMI_FD").is_none() {
+            return Ok(());
+        }
+        let mut given = self.given().into_iter();
+        match given.find(|(name, value)| env::var(name).as_ref() != Ok(value)) {
+            None => Ok(()),
+            Some((name, value)) => Err(Error::Usage(format!(
+                "under another launcher options set no variables; set {name}={value} for every rank"
+            ))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn over(nodes: u16, nal: Option<&str>) -> Network {
+        Network {
+            nodes: Some(nodes),
+            nal: nal.map(String::from),
+            ..Network::default()
+        }
+    }
+
+    #[test]
+    fn messages_leave_shared_memory_between_nodes_or_where_it_is_not_listed() {
+        assert!(!over(1, None).is_crossed());
+        assert!(!over(1, Some("shm,udp")).is_crossed());
+        assert!(over(1, Some("udp")).is_crossed());
+        assert!(over(2, None).is_crossed());
+    }
+
+    #[test]
+    fn options_become_variables() {
+        let network = Network {
+            conn: Some(Model::Xrc),
+            mode: Some(Mode::Generic),
+            ..over(2, Some("udp"))
+        };
+        let set = network.given();
+        let text: Vec<String> = set.iter().map(|(n, v)| format!("{n}={v}")).collect();
+        assert_eq!(text, ["PTL_NAL=udp", "PTL_MODE=generic", "PTL_CONN=xrc"]);
+    }
+}
