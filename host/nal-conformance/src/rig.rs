@@ -98,11 +98,20 @@ impl<N: Nal> Rig<N> {
         region.write(0, &vec![0xee; bytes.len()]);
     }
 
+    /// What is there, looked for as by who sleeps on the descriptor.
+    fn look(&mut self, at: usize) -> Option<Arrival> {
+        let nal = self.nal(at);
+        if nal.rests() {
+            nal.stir();
+        }
+        nal.next()
+    }
+
     /// The next arrival at a member; everybody else sends what waits meanwhile.
     pub(crate) fn arrival(&mut self, at: usize) -> Arrival {
         let until = Instant::now() + LIMIT;
         loop {
-            if let Some(arrival) = self.nal(at).next() {
+            if let Some(arrival) = self.look(at) {
                 return arrival;
             }
             for member in &mut self.members {
@@ -170,9 +179,9 @@ impl<N: Nal> Rig<N> {
 
     /// Nothing is there, though everybody looks.
     pub(crate) fn assert_silence(&mut self) {
-        for member in &mut self.members {
-            member.nal.flush();
-            let arrival = member.nal.next();
+        for member in 0..self.members.len() {
+            self.nal(member).flush();
+            let arrival = self.look(member);
             assert!(arrival.is_none(), "nothing was to come, not {arrival:?}");
         }
     }
@@ -206,7 +215,7 @@ impl<N: Nal> Rig<N> {
         loop {
             self.nal(at).flush();
             self.nal(at).check_peers();
-            if let Some(arrival) = self.nal(at).next() {
+            if let Some(arrival) = self.look(at) {
                 return arrival;
             }
             assert!(Instant::now() < until, "no loss is told to member {at}");
