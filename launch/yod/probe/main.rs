@@ -27,6 +27,7 @@ fn main() {
             println!("rank {rank} of {size} in {}", pmi.kvs_name());
             pmi.finalize().unwrap();
         }
+        "mapping" => println!("{}", pmi.get("PMI_process_mapping").unwrap().unwrap()),
         "leave" if rank == 0 => {}
         "leave" => pmi.barrier().unwrap(),
         "abort" if rank == 1 => {

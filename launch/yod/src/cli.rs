@@ -1,22 +1,52 @@
 //! The command line: clap's, after yod's old spellings are brought to clap's.
 
 use std::ffi::OsString;
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, Parser, ValueEnum};
 
 use crate::job::{Bind, Job};
+use crate::layout::{Map, Nodes};
 
 /// Start the ranks of a parallel program on this machine.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "yod", version, about, long_about = LONG_ABOUT, after_help = AFTER_HELP)]
 pub struct Options {
-    /// Number of ranks to start
+    /// Number of ranks to start [default: one for each node]
     #[arg(
         short = 'n', long = "ranks", visible_aliases = ["np", "sz"], value_name = "N",
-        default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=MOST_RANKS)
+        value_parser = clap::value_parser!(u32).range(1..=MOST_RANKS)
     )]
-    ranks: u32,
+    ranks: Option<u32>,
+
+    /// Number of virtual nodes: loopback addresses, shared memory within each
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_RANKS))]
+    nodes: Option<u32>,
+
+    /// The order in which ranks are given to nodes
+    #[arg(long, value_enum, value_name = "ORDER", default_value = "block")]
+    map: Map,
+
+    /// Address of the first virtual node; the others follow it [default: 127.0.0.1]
+    #[arg(long, value_name = "ADDRESS")]
+    first_address: Option<Ipv4Addr>,
+
+    /// Where the ranks' engines live: in them, or in an agent per node (sets PTL_MODE)
+    #[arg(long, value_enum, value_name = "PLACEMENT")]
+    mode: Option<Mode>,
+
+    /// What carries messages: shm, udp, ofi or a list of them (sets PTL_NAL)
+    #[arg(long, value_name = "LIST", value_parser = ["shm", "udp", "ofi"], value_delimiter = ',')]
+    nal: Vec<String>,
+
+    /// What connections between nodes belong to (sets PTL_CONN)
+    #[arg(long, value_enum, value_name = "MODEL")]
+    conn: Option<Conn>,
+
+    /// The agent of generic placement [default: lintel-agent beside yod or in PATH]
+    #[arg(long, value_name = "PROGRAM")]
+    agent: Option<OsString>,
 
     /// Begin each line of output with the rank that wrote it
     #[arg(short, long)]
@@ -52,6 +82,26 @@ pub struct Options {
     command: Vec<OsString>,
 }
 
+/// Where the engines live.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Mode {
+    /// In each rank
+    Accelerated,
+    /// In an agent per node
+    Generic,
+}
+
+/// What connections between nodes belong to.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Conn {
+    /// Each pair of processes
+    Rc,
+    /// Each process and remote node
+    Xrc,
+    /// Each pair of nodes
+    Node,
+}
+
 /// The command line's shape, for man pages and completions.
 pub fn command() -> clap::Command {
     Options::command()
@@ -66,8 +116,18 @@ impl Options {
 
     /// The job that was asked for.
     pub fn job(&self) -> Job {
-        let mut job = Job::new(self.ranks as usize, &self.command[0]);
+        let nodes = self.nodes();
+        let ranks = match (self.ranks, &nodes) {
+            (Some(ranks), _) => ranks as usize,
+            (None, Nodes::Here) => 1,
+            (None, Nodes::Virtual { count, .. }) => *count,
+        };
+        let mut job = Job::new(ranks, &self.command[0]);
         job.args = self.command[1..].to_vec();
+        job.env = self.variables();
+        job.nodes = nodes;
+        job.map = self.map;
+        job.agent = self.agent.clone();
         job.bind = self.bind;
         job.label = self.label;
         job.timeout = self.timeout;
@@ -75,6 +135,37 @@ impl Options {
         job.quiet = self.quiet;
         job
     }
+}
+
+impl Options {
+    fn nodes(&self) -> Nodes {
+        match (self.nodes, self.first_address) {
+            (None, None) => Nodes::Here,
+            (count, first) => Nodes::Virtual {
+                count: count.unwrap_or(1) as usize,
+                first: first.unwrap_or(Ipv4Addr::LOCALHOST),
+            },
+        }
+    }
+
+    /// What the shorthands stand for.
+    fn variables(&self) -> Vec<(OsString, OsString)> {
+        let nal = (!self.nal.is_empty()).then(|| self.nal.join(","));
+        [
+            ("PTL_MODE", self.mode.map(word)),
+            ("PTL_NAL", nal),
+            ("PTL_CONN", self.conn.map(word)),
+        ]
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.into(), value?.into())))
+        .collect()
+    }
+}
+
+/// The word that stands for `value` on the command line, and in the environment too.
+fn word(value: impl ValueEnum) -> String {
+    let word = value.to_possible_value().expect("no value is hidden");
+    word.get_name().into()
 }
 
 /// Brings yod's single-dash words (`-timing`, `-sz 4`) to two dashes, up to the
@@ -148,7 +239,7 @@ fn on_option(text: &str) -> (State, Option<String>) {
     let next = match name {
         _ if has_value => State::AtOption,
         "bind" => State::AtBindValue,
-        "n" | "ranks" | "np" | "sz" | "timeout" => State::AtValue,
+        _ if TAKE_VALUES.contains(&name) => State::AtValue,
         // A cluster such as -ln: its last letter takes the value.
         _ if !word.starts_with('-') && !LONG_WORDS.contains(&name) && name.ends_with('n') => {
             State::AtValue
@@ -171,7 +262,22 @@ fn seconds(text: &str) -> Result<Duration, String> {
 
 const MOST_RANKS: i64 = 4096;
 const BIND_VALUES: [&str; 2] = ["none", "core"];
-const LONG_WORDS: [&str; 12] = [
+/// Options whose value may be the next word; --bind, whose value may be missing, apart.
+const TAKE_VALUES: [&str; 12] = [
+    "n",
+    "ranks",
+    "np",
+    "sz",
+    "timeout",
+    "nodes",
+    "map",
+    "first-address",
+    "mode",
+    "nal",
+    "conn",
+    "agent",
+];
+const LONG_WORDS: [&str; 19] = [
     "ranks",
     "np",
     "sz",
@@ -184,11 +290,21 @@ const LONG_WORDS: [&str; 12] = [
     "keep-going",
     "help",
     "version",
+    "nodes",
+    "map",
+    "first-address",
+    "mode",
+    "nal",
+    "conn",
+    "agent",
 ];
 
 const LONG_ABOUT: &str = "\
 Start N ranks of a parallel program on this machine and serve them PMI-1, by which Portals \
 programs, MPICH's and SOS's find each other.
+
+With --nodes this machine plays several nodes: the addresses 127.0.0.1, 127.0.0.2, …; ranks of one node \
+share memory, ranks of different nodes talk over the network.
 
 Output is passed through line by line; standard input goes to rank 0. When a rank ends by a \
 signal or with an exit code other than 0, the others are ended too, unless --keep-going is given. Ctrl-C ends the job gently, \
@@ -198,7 +314,12 @@ const AFTER_HELP: &str = "\
 Long options may be written with one dash, in yod's tradition: -np 4, -sz 4, -timing.
 
 Each rank finds in its environment: PMI_FD, PMI_RANK, PMI_SIZE (PMI-1), MPI_LOCALRANKID, \
-MPI_LOCALNRANKS, and LINTEL_JOB, which names the job's files in /dev/shm.
+MPI_LOCALNRANKS (its place on its node), LINTEL_NODES, LINTEL_NODE_RANK (its node's place), \
+LINTEL_JOB, which names the job's files in /dev/shm, and LINTEL_SECRET, 64 hexadecimal digits that \
+only the job's processes know; with --nodes or --first-address also PTL_IFACE, its node's address.
+
+With --mode generic, or PTL_MODE=generic in the environment, an agent per node is started before the \
+ranks and ended after them.
 
 Exit code: 0 when all ranks ended with 0; else that of the first rank that failed, 128 + the \
 signal's number where a signal ended it or the job, 124 after --timeout, 126 or 127 when the \
@@ -276,6 +397,44 @@ mod tests {
     }
 
     #[test]
+    fn shorthands_stand_for_variables_of_every_rank() {
+        let words = [
+            "-mode",
+            "generic",
+            "--nal=shm,udp",
+            "-conn",
+            "node",
+            "p",
+            "--mode",
+        ];
+        let job = parse(&words).unwrap().job();
+        let expected = [
+            ("PTL_MODE", "generic"),
+            ("PTL_NAL", "shm,udp"),
+            ("PTL_CONN", "node"),
+        ];
+        let expected = expected.map(|(name, value)| (name.into(), value.into()));
+        assert_eq!(
+            (job.env, job.args),
+            (expected.to_vec(), vec!["--mode".into()])
+        );
+        assert_eq!(parse(&["p"]).unwrap().job().env, []);
+    }
+
+    #[test]
+    fn nodes_are_virtual_when_their_number_or_address_is_given() {
+        assert_eq!(parse(&["p"]).unwrap().job().nodes, Nodes::Here);
+        let job = parse(&["--nodes", "3", "p"]).unwrap().job();
+        let (count, first) = (3, Ipv4Addr::LOCALHOST);
+        assert_eq!((job.ranks, job.nodes), (3, Nodes::Virtual { count, first }));
+        let job = parse(&["-n", "2", "--first-address", "127.1.2.3", "p"])
+            .unwrap()
+            .job();
+        let (count, first) = (1, Ipv4Addr::new(127, 1, 2, 3));
+        assert_eq!((job.ranks, job.nodes), (2, Nodes::Virtual { count, first }));
+    }
+
+    #[test]
     fn senseless_numbers_and_words_are_refused() {
         for words in [
             &["-n", "0", "p"][..],
@@ -283,6 +442,10 @@ mod tests {
             &["--timeout", "0", "p"],
             &["--timeout", "-1", "p"],
             &["--timng", "p"],
+            &["--nodes", "0", "p"],
+            &["--nodes", "2", "--map", "spiral", "p"],
+            &["--first-address", "localhost", "p"],
+            &["--nal", "shm,myrinet", "p"],
             &["-n", "2"],
             &[],
         ] {

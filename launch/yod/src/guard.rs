@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
 use crate::helper::GUARD;
 use crate::leftovers::{self, SHARED_MEMORY};
-use crate::rank::THIS_BINARY;
+use crate::process::THIS_BINARY;
 
 /// The launcher's end of the guard.
 pub(crate) struct Guard {

@@ -1,5 +1,5 @@
-//! The processes that a launcher starts as copies of itself: a rank before it
-//! becomes its program, and the job's guard.
+//! The processes that a launcher starts as copies of itself: a rank or an
+//! agent before it becomes its program, and the job's guard.
 //!
 //! A rank must ask the kernel to end it with its launcher. Only the rank itself
 //! can, and only before it becomes its program; doing it in a process of its own
@@ -19,26 +19,26 @@ use crate::guard;
 pub fn become_helper_if_asked() {
     let mut args = std::env::args_os().skip(1);
     match args.next() {
-        Some(word) if word == EXEC_RANK => become_rank(args.collect()),
+        Some(word) if word == EXEC_TIED => become_tied(args.collect()),
         Some(word) if word == GUARD => guard::watch(args.next()),
         _ => {}
     }
 }
 
-/// The first argument of a rank to be. After it: the launcher's process id, the
-/// rank, the core or `-`, the program and its arguments.
-pub(crate) const EXEC_RANK: &str = "--exec-rank";
+/// The first argument of a rank or agent to be. After it: the launcher's process id,
+/// what messages call the process, the core or `-`, the program and its arguments.
+pub(crate) const EXEC_TIED: &str = "--exec-tied";
 /// The first argument of a guard. After it: the job's id.
 pub(crate) const GUARD: &str = "--guard-job";
 
-fn become_rank(args: Vec<OsString>) -> ! {
-    let [launcher, rank, core, program, args @ ..] = &args[..] else {
-        eprintln!("yod: {EXEC_RANK} is yod's own");
+fn become_tied(args: Vec<OsString>) -> ! {
+    let [launcher, name, core, program, args @ ..] = &args[..] else {
+        eprintln!("yod: {EXEC_TIED} is yod's own");
         exit(2);
     };
-    let rank = rank.to_string_lossy();
+    let name = name.to_string_lossy();
     if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
-        eprintln!("yod: rank {rank} can't be tied to its launcher: {error}");
+        eprintln!("yod: {name} can't be tied to its launcher: {error}");
         exit(1);
     }
     // The launcher may have died before the request took hold.
@@ -52,10 +52,10 @@ fn become_rank(args: Vec<OsString>) -> ! {
         let mut cores = CpuSet::new();
         cores.set(core);
         if let Err(error) = sched_setaffinity(None, &cores) {
-            eprintln!("yod: rank {rank} can't be bound to core {core}: {error}");
+            eprintln!("yod: {name} can't be bound to core {core}: {error}");
         }
     }
     let error = Command::new(program).args(args).exec();
-    eprintln!("yod: rank {rank} can't run {program:?}: {error}");
+    eprintln!("yod: {name} can't run {program:?}: {error}");
     exit(126);
 }

@@ -4,12 +4,15 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fmt::Write as _;
 use std::io;
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use lintel_pmi::server::StuckBarrier;
 use signal_hook::low_level::signal_name;
 
-use crate::rank;
+use crate::layout::{Map, Nodes};
+use crate::plan::Plan;
+use crate::process::Ended;
 
 /// A program to be run as a number of ranks.
 #[derive(Clone, Debug)]
@@ -22,6 +25,14 @@ pub struct Job {
     pub args: Vec<OsString>,
     /// Variables set for every rank beside those that yod sets itself.
     pub env: Vec<(OsString, OsString)>,
+    /// The nodes that it runs on; at least one rank each.
+    pub nodes: Nodes,
+    /// The order in which ranks are given to nodes.
+    pub map: Map,
+    /// The agent of generic placement; otherwise `lintel-agent`, looked for beside this
+    /// binary and in `PATH`. One per node is started where the ranks' `PTL_MODE` is
+    /// `generic`.
+    pub agent: Option<OsString>,
     /// Where ranks may run.
     pub bind: Bind,
     /// Whether each line of output begins with the rank that wrote it.
@@ -52,6 +63,9 @@ impl Job {
             program: program.into(),
             args: Vec::new(),
             env: Vec::new(),
+            nodes: Nodes::Here,
+            map: Map::Block,
+            agent: None,
             bind: Bind::None,
             label: false,
             timeout: None,
@@ -60,33 +74,12 @@ impl Job {
         }
     }
 
-    /// What would be run: one line of shell per rank.
-    pub fn describe(&self) -> String {
-        let mut text = String::new();
-        for rank in 0..self.ranks {
-            let cpu = rank::core_of(self, rank).map(|cpu| format!("taskset -c {cpu} "));
-            let mut words = vec!["env".to_string()];
-            let placeholders = [
-                ("LINTEL_JOB".into(), OsString::from("<job>")),
-                ("PMI_FD".into(), OsString::from("<socket>")),
-            ];
-            let set = self
-                .env
-                .iter()
-                .cloned()
-                .chain(rank::numbers(rank, self.ranks));
-            for (name, value) in set.chain(placeholders) {
-                words.push(format!("{}={}", name.to_string_lossy(), quoted(&value)));
-            }
-            words.push(format!(
-                "{}{}",
-                cpu.unwrap_or_default(),
-                quoted(&self.program)
-            ));
-            words.extend(self.args.iter().map(|argument| quoted(argument)));
-            let _ = writeln!(text, "{}", words.join(" "));
-        }
-        text
+    /// What would be run: one line of shell per process.
+    ///
+    /// # Errors
+    /// The job makes no sense.
+    pub fn describe(&self) -> Result<String, Error> {
+        Plan::new(self)?.describe()
     }
 }
 
@@ -115,6 +108,17 @@ pub struct RankOutcome {
     pub user: Duration,
     /// Processor time in the kernel, likewise.
     pub system: Duration,
+}
+
+impl From<Ended> for RankOutcome {
+    fn from(ended: Ended) -> RankOutcome {
+        RankOutcome {
+            pid: ended.pid,
+            end: ended.end,
+            user: ended.user,
+            system: ended.system,
+        }
+    }
 }
 
 /// How a process ended.
@@ -151,6 +155,13 @@ pub enum Cause {
         rank: usize,
         /// How.
         error: lintel_pmi::server::Violation,
+    },
+    /// The agent of a node ended before its ranks.
+    Agent {
+        /// The node.
+        address: Ipv4Addr,
+        /// How.
+        end: End,
     },
     /// Ranks wait in a barrier for ranks that ended.
     Barrier(StuckBarrier),
@@ -215,7 +226,7 @@ impl Cause {
             Cause::Rank { end, .. } => end.exit_code(),
             // Codes are what a process can exit with: one byte.
             Cause::Aborted { code, .. } => u8::try_from(code & 0xff).unwrap_or(1).max(1),
-            Cause::Protocol { .. } | Cause::Barrier(_) => 1,
+            Cause::Protocol { .. } | Cause::Agent { .. } | Cause::Barrier(_) => 1,
             Cause::Timeout(_) => 124,
             Cause::Interrupted(signal) => End::Killed(*signal).exit_code(),
             Cause::OutputClosed => End::Killed(SIGPIPE).exit_code(),
@@ -244,6 +255,7 @@ impl fmt::Display for Cause {
             Cause::Protocol { rank, error } => {
                 write!(f, "rank {rank} does not speak PMI-1: {error}")
             }
+            Cause::Agent { address, end } => write!(f, "the agent of {address} ended {end}"),
             Cause::Barrier(StuckBarrier { waiting, left }) => write!(
                 f,
                 "{} in a barrier that {} left without entering",
@@ -262,6 +274,38 @@ impl fmt::Display for Cause {
 pub enum Error {
     /// A job of no ranks was asked for.
     NoRanks,
+    /// Some nodes would have no rank.
+    TooManyNodes {
+        /// How many nodes.
+        nodes: usize,
+        /// How many ranks.
+        ranks: usize,
+    },
+    /// There are not so many loopback addresses from there on.
+    NoSuchNodes {
+        /// How many nodes.
+        count: usize,
+        /// The address of the first.
+        first: Ipv4Addr,
+    },
+    /// `PTL_IFACE` holds no address, and the agent needs one.
+    NoAddress(OsString),
+    /// Generic placement needs an agent, and there is none.
+    NoAgent,
+    /// The agent of this node took too long until it was ready.
+    AgentNotReady {
+        /// The node.
+        address: Ipv4Addr,
+    },
+    /// The agent of a node ended before it was ready.
+    AgentEnded {
+        /// The node.
+        address: Ipv4Addr,
+        /// How.
+        end: End,
+    },
+    /// A signal of this number reached the launcher before the ranks were started.
+    Interrupted(i32),
     /// The program is not there.
     NotFound {
         /// Its name.
@@ -286,7 +330,14 @@ impl Error {
         match self {
             Error::NotFound { .. } => 127,
             Error::NotExecutable(_) => 126,
-            Error::NoRanks | Error::System { .. } => 1,
+            Error::Interrupted(signal) => End::Killed(*signal).exit_code(),
+            Error::TooManyNodes { .. } | Error::NoSuchNodes { .. } => 2,
+            Error::NoRanks
+            | Error::NoAddress(_)
+            | Error::NoAgent
+            | Error::AgentNotReady { .. }
+            | Error::AgentEnded { .. }
+            | Error::System { .. } => 1,
         }
     }
 }
@@ -295,6 +346,30 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::NoRanks => write!(f, "a job has at least one rank"),
+            Error::TooManyNodes { nodes, ranks } => write!(
+                f,
+                "{nodes} nodes are too many for {ranks} ranks: each node runs at least one"
+            ),
+            Error::NoSuchNodes { count, first } => write!(
+                f,
+                "there are no {count} nodes from {first} on: \
+                 nodes are addresses from 127.0.0.1 to 127.255.255.254"
+            ),
+            Error::NoAddress(text) => {
+                write!(f, "PTL_IFACE={} is no IPv4 address", text.to_string_lossy())
+            }
+            Error::NoAgent => write!(
+                f,
+                "generic placement needs lintel-agent, which is neither beside this program \
+                 nor in PATH; name it by --agent"
+            ),
+            Error::AgentNotReady { address } => {
+                write!(f, "the agent of {address} was not ready in time")
+            }
+            Error::AgentEnded { address, end } => {
+                write!(f, "the agent of {address} ended {end} before it was ready")
+            }
+            Error::Interrupted(signal) => write!(f, "{} received", Named(*signal)),
             Error::NotFound {
                 program,
                 here: false,
@@ -343,7 +418,7 @@ fn ranks(numbers: &[usize], one: &str, many: &str) -> String {
     }
 }
 
-fn quoted(word: &OsStr) -> String {
+pub(crate) fn quoted(word: &OsStr) -> String {
     let text = word.to_string_lossy();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@%".contains(c);
     match !text.is_empty() && text.chars().all(plain) {
@@ -360,7 +435,7 @@ mod tests {
     fn a_description_is_shell() {
         let mut job = Job::new(2, "./my prog");
         job.args = vec!["it's".into(), "-x".into()];
-        let text = job.describe();
+        let text = job.describe().unwrap();
         assert_eq!(text.lines().count(), 2);
         assert!(
             text.lines()

@@ -4,6 +4,7 @@
 //! ```text
 //!   yod ── PMI-1 server, signals, output, exit codes        one loop, no threads
 //!    ├─ guard            ends the job should yod be killed, then leaves
+//!    ├─ agent of node 0  in generic placement: before the ranks, after them
 //!    ├─ rank 0           own process group, own socket (PMI_FD), own pipes
 //!    └─ rank 1 …
 //! ```
@@ -26,18 +27,25 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod agents;
 mod cli;
 mod guard;
 mod helper;
 mod job;
+mod layout;
 mod leftovers;
 mod output;
+mod plan;
+mod process;
+mod program;
 mod rank;
+mod secret;
 mod signals;
 mod supervisor;
 
 pub use cli::{Options, command, normalise};
 pub use helper::become_helper_if_asked;
 pub use job::{Bind, Cause, End, Error, Job, Outcome, RankOutcome};
+pub use layout::{Map, Nodes};
 pub use leftovers::remove as remove_leftovers;
 pub use supervisor::{GRACE, run};

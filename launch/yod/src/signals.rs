@@ -52,6 +52,18 @@ impl Signals {
         stream.read(&mut bytes).unwrap_or(0)
     }
 
+    /// The descriptors to poll for signals that ask the job to end.
+    pub(crate) fn requests_to_end(&self) -> impl Iterator<Item = (i32, BorrowedFd<'_>)> {
+        let asks = |signal| ASK_FOR_AN_END.iter().any(|other| other.as_raw() == signal);
+        self.sources().filter(move |&(signal, _)| asks(signal))
+    }
+
+    /// A signal that asked the job to end since the last call.
+    pub(crate) fn take_request_to_end(&self) -> Option<i32> {
+        let mut requests = self.requests_to_end().map(|(signal, _)| signal);
+        requests.find(|&signal| self.take_arrivals(signal) > 0)
+    }
+
     fn hub(&self) -> &Hub {
         self.hub
             .as_ref()
@@ -88,6 +100,8 @@ impl Hub {
         Ok(Hub { idle, arrivals })
     }
 }
+
+const ASK_FOR_AN_END: [Signal; 3] = [Signal::INT, Signal::TERM, Signal::HUP];
 
 const PASSED_ON: [Signal; 6] = [
     Signal::INT,

@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use lintel_pmi::server::{Event, Server};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -13,11 +13,14 @@ use rustix::process::{
 };
 use rustix::termios::tcgetpgrp;
 
+use crate::agents::Agents;
 use crate::guard::Guard;
 use crate::job::{Cause, End, Error, Job, Outcome, RankOutcome};
 use crate::leftovers::{self, SHARED_MEMORY};
 use crate::output::Sink;
-use crate::rank::{self, Rank};
+use crate::plan::Plan;
+use crate::program;
+use crate::rank::Rank;
 use crate::signals::Signals;
 
 /// How long ranks have to end after a signal before the next, harder one.
@@ -35,52 +38,39 @@ pub const GRACE: Duration = Duration::from_secs(2);
 /// # Errors
 /// [`Error`] where no rank, or not every rank, could be started; none is left then.
 pub fn run(job: &Job) -> Result<Outcome, Error> {
-    if job.ranks == 0 {
-        return Err(Error::NoRanks);
-    }
-    rank::find(&job.program)?;
+    let plan = Plan::new(job)?;
+    program::find(&job.program)?;
     let signals = Signals::take().map_err(failed("installing signal handlers"))?;
     make_room_for_descriptors(job.ranks);
-    let id = new_id();
-    let started = Instant::now();
-    let mut guard = Guard::start(&id).map_err(failed("starting the job's guard"))?;
-    let ranks = start_ranks(job, &id, &mut guard);
-    let outcome = ranks.and_then(|ranks| {
-        let mut supervisor = Supervisor::new(job, &id, ranks, &signals, started);
-        supervisor.run().map_err(failed("waiting for the ranks"))?;
-        Ok(supervisor.finish(id.clone()))
-    });
+    let mut guard = Guard::start(&plan.id).map_err(failed("starting the job's guard"))?;
+    let outcome = run_guarded(&plan, &mut guard, &signals);
     guard.dismiss();
     // Best effort: a system without /dev/shm has nothing left in it.
-    let _ = leftovers::remove(Path::new(SHARED_MEMORY), &id);
+    let _ = leftovers::remove(Path::new(SHARED_MEMORY), &plan.id);
     outcome
+}
+
+fn run_guarded(plan: &Plan, guard: &mut Guard, signals: &Signals) -> Result<Outcome, Error> {
+    let started = Instant::now();
+    let agents = Agents::start(plan, guard, signals)?;
+    let ranks = start_ranks(plan, guard)?;
+    let mut supervisor = Supervisor::new(plan, ranks, agents, signals, started);
+    supervisor.run().map_err(failed("waiting for the ranks"))?;
+    Ok(supervisor.finish(plan.id.clone()))
 }
 
 fn failed(what: &'static str) -> impl Fn(io::Error) -> Error {
     move |error| Error::System { what, error }
 }
 
-fn start_ranks(job: &Job, id: &str, guard: &mut Guard) -> Result<Vec<Rank>, Error> {
-    let start = |number| {
-        let rank = Rank::start(job, number, id)?;
-        guard.on_group(rank.group());
+fn start_ranks(plan: &Plan, guard: &mut Guard) -> Result<Vec<Rank>, Error> {
+    let start = |seat| {
+        let rank = Rank::start(plan, seat)?;
+        guard.on_group(rank.process.group());
         Ok(rank)
     };
-    let ranks: io::Result<Vec<Rank>> = (0..job.ranks).map(start).collect();
+    let ranks: io::Result<Vec<Rank>> = plan.layout.seats.iter().map(start).collect();
     ranks.map_err(failed("starting a rank"))
-}
-
-/// Unique on this machine, and of fixed width: 40 bits of microseconds, 24 of pid.
-fn new_id() -> String {
-    let time = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default()
-        .as_micros();
-    format!(
-        "{:010x}{:06x}",
-        time & 0xff_ffff_ffff,
-        getpid().as_raw_nonzero()
-    )
 }
 
 /// A socket, two pipes and a process descriptor for each rank, and some for yod.
@@ -103,6 +93,7 @@ fn make_room_for_descriptors(ranks: usize) {
 struct Supervisor<'a> {
     job: &'a Job,
     ranks: Vec<Rank>,
+    agents: Agents,
     server: Server,
     signals: &'a Signals,
     stdout: Sink<io::Stdout>,
@@ -132,6 +123,7 @@ enum Source {
     Stdout(usize),
     Stderr(usize),
     Exit(usize),
+    Agents,
     OwnStdout,
     OwnStderr,
     InputFrom,
@@ -140,20 +132,22 @@ enum Source {
 
 impl<'a> Supervisor<'a> {
     fn new(
-        job: &'a Job,
-        id: &str,
+        plan: &Plan<'a>,
         mut ranks: Vec<Rank>,
+        agents: Agents,
         signals: &'a Signals,
         started: Instant,
     ) -> Supervisor<'a> {
-        let input = ranks[0].take_input().map(|to| InputRelay {
+        let input = ranks[0].process.take_input().map(|to| InputRelay {
             to: to.into(),
             held: Vec::new(),
         });
+        let nodes = plan.layout.nodes_of_ranks();
         Supervisor {
-            job,
-            server: Server::new(ranks.len(), &format!("kvs_{id}")),
+            job: plan.job,
+            server: Server::on_nodes(&nodes, &format!("kvs_{}", plan.id)),
             ranks,
+            agents,
             signals,
             stdout: Sink::new(io::stdout()),
             stderr: Sink::new(io::stderr()),
@@ -175,6 +169,7 @@ impl<'a> Supervisor<'a> {
                     Source::Stdout(rank) => self.on_stdout(rank),
                     Source::Stderr(rank) => self.on_stderr(rank),
                     Source::Exit(rank) => exits.push(rank),
+                    Source::Agents => self.on_agents(),
                     Source::OwnStdout => self.on_own_stdout(),
                     // Without standard error there is nobody to tell.
                     Source::OwnStderr => drop(self.stderr.on_writable()),
@@ -248,8 +243,11 @@ impl<'a> Supervisor<'a> {
                 all.push((Source::Stderr(number), pipe.as_fd(), read));
             }
             if rank.outcome.is_none() {
-                all.push((Source::Exit(number), rank.exit.as_fd(), read));
+                all.push((Source::Exit(number), rank.process.exit.as_fd(), read));
             }
+        }
+        for fd in self.agents.descriptors() {
+            all.push((Source::Agents, fd, read));
         }
         if !self.stdout.is_empty() {
             all.push((Source::OwnStdout, self.stdout.fd(), PollFlags::OUT));
@@ -397,6 +395,12 @@ impl<'a> Supervisor<'a> {
         }
     }
 
+    fn on_agents(&mut self) {
+        while let Some((address, end)) = self.agents.on_readable() {
+            self.on_cause(Cause::Agent { address, end }, Signal::TERM);
+        }
+    }
+
     fn on_exits(&mut self, exits: Vec<usize>) {
         for &rank in &exits {
             self.ranks[rank].on_exit();
@@ -513,12 +517,14 @@ impl<'a> Supervisor<'a> {
 
     fn signal_all(&self, signal: Signal) {
         for rank in &self.ranks {
-            rank.signal(signal);
+            rank.process.signal(signal);
         }
     }
 
     fn finish(mut self, job: String) -> Outcome {
-        self.ranks.iter_mut().for_each(Rank::reap);
+        self.ranks.iter_mut().for_each(|rank| rank.process.reap());
+        let grace = if self.hurry { Duration::ZERO } else { GRACE };
+        self.agents.end(grace);
         let elapsed = self.started.elapsed();
         let ranks: Option<Vec<RankOutcome>> = self.ranks.iter().map(|rank| rank.outcome).collect();
         let ranks = ranks.expect("the loop ends when every rank has");

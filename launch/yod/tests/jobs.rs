@@ -453,3 +453,162 @@ fn another_binary_starts_jobs_and_keeps_its_own_signals() {
     launcher.signal(Signal::INT);
     assert_eq!(launcher.finish().0.signal(), Some(Signal::INT.as_raw()));
 }
+
+#[test]
+fn ranks_are_seated_on_virtual_nodes_in_blocks_or_in_turns() {
+    let script = "echo $PMI_RANK $PTL_IFACE $LINTEL_NODE_RANK/$LINTEL_NODES \
+                  $MPI_LOCALRANKID/$MPI_LOCALNRANKS";
+    let (code, out, _) = run(&["-n", "3", "--nodes", "2", "sh", "-c", script]);
+    let expected = [
+        "0 127.0.0.1 0/2 0/2",
+        "1 127.0.0.1 0/2 1/2",
+        "2 127.0.0.2 1/2 0/1",
+    ];
+    assert_eq!((code, sorted(&out)), (0, expected.to_vec()));
+    let first = ["--first-address", "127.0.3.7", "--map", "cyclic"];
+    let words = [
+        &["--nodes", "2", "-n", "3"][..],
+        &first,
+        &["sh", "-c", script],
+    ]
+    .concat();
+    let (code, out, _) = run(&words);
+    let expected = [
+        "0 127.0.3.7 0/2 0/2",
+        "1 127.0.3.8 1/2 0/1",
+        "2 127.0.3.7 0/2 1/2",
+    ];
+    assert_eq!((code, sorted(&out)), (0, expected.to_vec()));
+}
+
+#[test]
+fn ranks_learn_through_pmi_who_shares_their_node() {
+    let (code, out, _) = run(&["-n", "3", "--nodes", "2", PROBE, "mapping"]);
+    assert_eq!(code, 0);
+    assert_eq!(sorted(&out), ["(vector,(0,1,2),(1,1,1))"; 3]);
+}
+
+#[test]
+fn more_nodes_than_ranks_are_refused() {
+    let (code, _, err) = run(&["-n", "2", "--nodes", "3", "true"]);
+    let told = "yod: 3 nodes are too many for 2 ranks: each node runs at least one\n";
+    assert_eq!((code, err.as_str()), (2, told));
+}
+
+#[test]
+fn a_job_on_one_node_leaves_the_address_alone() {
+    let mut command = yod(&["-n", "2", "sh", "-c", "echo $PTL_IFACE $LINTEL_NODES"]);
+    let output = command.env("PTL_IFACE", "10.1.2.3").output().unwrap();
+    assert_eq!(read(output).1, "10.1.2.3 1\n10.1.2.3 1\n");
+}
+
+#[test]
+fn segments_of_every_virtual_node_are_removed() {
+    let script = "f=/dev/shm/lintel-$LINTEL_JOB-$PTL_IFACE-1; : > $f; echo $f";
+    let (code, out, _) = run(&["-n", "2", "--nodes", "2", "sh", "-c", script]);
+    assert_eq!((code, out.lines().count()), (0, 2));
+    assert!(!out.lines().any(|path| Path::new(path).exists()), "{out}");
+}
+
+#[test]
+fn each_job_has_a_secret_of_its_own_that_is_not_shown() {
+    let script = "echo $LINTEL_SECRET";
+    let secret_of = |ranks: &str| {
+        let (code, out, _) = run(&["-n", ranks, "sh", "-c", script]);
+        let lines: Vec<String> = out.lines().map(str::to_string).collect();
+        assert!(
+            code == 0 && lines.iter().all(|line| *line == lines[0]),
+            "{out}"
+        );
+        lines[0].clone()
+    };
+    let secret = secret_of("2");
+    assert!(
+        secret.len() == 64 && secret.bytes().all(|b| b.is_ascii_hexdigit()),
+        "{secret}"
+    );
+    assert_ne!(secret, secret_of("1"));
+    let (_, shown, _) = run(&["-n", "1", "--show", "sh", "-c", "true"]);
+    assert!(shown.contains("LINTEL_SECRET='<secret>'"), "{shown}");
+}
+
+/// A stand-in for the agent: tells of its life in the file `log`, in one line a step.
+fn agent(directory: &Path, script: &str) -> String {
+    use std::os::unix::fs::PermissionsExt;
+    let path = directory.join("agent");
+    let log = directory.join("log");
+    let text = format!("#!/bin/sh\nlog={}\n{script}\n", log.display());
+    std::fs::write(&path, text).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path.to_str().unwrap().into()
+}
+
+/// A directory of this test alone, gone at its end.
+struct Scratch(std::path::PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Scratch {
+        let place = format!("yod-{name}-{}", std::process::id());
+        let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join(place);
+        std::fs::create_dir_all(&place).unwrap();
+        Scratch(place)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+const GOOD_AGENT: &str = "trap 'echo gone $2 >> $log; exit 0' TERM; \
+     echo come $1 $2 ${#LINTEL_SECRET} >> $log; echo ready; \
+     while :; do sleep 1000 & wait $!; done";
+
+#[test]
+fn agents_come_before_the_ranks_and_go_after_them() {
+    let scratch = Scratch::new("agents");
+    let agent = agent(&scratch.0, GOOD_AGENT);
+    let log = scratch.0.join("log");
+    let script = format!("echo rank $LINTEL_NODE_RANK >> {}", log.display());
+    let nodes = ["--mode", "generic", "--agent", &agent, "--nodes", "2"];
+    let (code, _, err) = run(&[&nodes[..], &["sh", "-c", &script]].concat());
+    let told = std::fs::read_to_string(log).unwrap();
+    let lines: Vec<&str> = told.lines().collect();
+    assert_eq!((code, err.as_str(), lines.len()), (0, "", 6), "{told}");
+    let come = ["come --iface 127.0.0.1 64", "come --iface 127.0.0.2 64"];
+    assert_eq!(sorted(&lines[..2].join("\n")), come);
+    assert_eq!(sorted(&lines[2..4].join("\n")), ["rank 0", "rank 1"]);
+    assert_eq!(
+        sorted(&lines[4..].join("\n")),
+        ["gone 127.0.0.1", "gone 127.0.0.2"]
+    );
+}
+
+#[test]
+fn an_agent_that_ends_early_ends_the_job() {
+    let scratch = Scratch::new("agent-ends");
+    let job = |script: &str, rank: &str| {
+        let agent = agent(&scratch.0, script);
+        run(&["--mode", "generic", "--agent", &agent, "sh", "-c", rank])
+    };
+    let (code, out, err) = job("exit 3", "echo started");
+    let told = "yod: the agent of 127.0.0.1 ended with exit code 3 before it was ready\n";
+    assert_eq!((code, out.as_str(), err.as_str()), (1, "", told));
+    let (code, _, err) = job("echo ready; exit 3", "exec sleep 1000");
+    let told = "yod: the agent of 127.0.0.1 ended with exit code 3\n";
+    assert_eq!((code, err.as_str()), (1, told));
+}
+
+#[test]
+fn an_interrupt_while_agents_get_ready_leaves_nothing() {
+    let scratch = Scratch::new("agent-slow");
+    let agent = agent(&scratch.0, "echo $$ >&2; exec sleep 1000");
+    let mut job = Running::start(&["--mode", "generic", "--agent", &agent, "true"]);
+    let pid = line_of(&mut job.stderr);
+    job.signal(Signal::INT);
+    let (status, _, err) = job.finish();
+    assert_eq!(status.code(), Some(130));
+    assert_eq!(err, "yod: SIGINT (signal 2) received\n");
+    assert!(!runs(&pid));
+}

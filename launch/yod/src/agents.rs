@@ -1,0 +1,223 @@
+//! The agents of generic placement: one process per node that holds the engines of the
+//! node's ranks. They are there before the first rank and go after the last.
+//!
+//! An agent is `lintel-agent --iface ADDRESS` with `LINTEL_JOB` and `LINTEL_SECRET` in
+//! its environment. It writes the line `ready` to standard output once ranks may come,
+//! and leaves on SIGTERM.
+
+use std::ffi::OsString;
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::Signal;
+
+use crate::guard::Guard;
+use crate::job::{End, Error};
+use crate::plan::Plan;
+use crate::process::{Process, tied_command};
+use crate::program;
+use crate::signals::Signals;
+
+/// The running agents of a job on this machine, possibly none.
+pub(crate) struct Agents {
+    agents: Vec<Agent>,
+}
+
+struct Agent {
+    address: Ipv4Addr,
+    process: Process,
+    /// While the agent holds the other end.
+    output: Option<OwnedFd>,
+    /// The beginning of its output, until it is ready.
+    said: Vec<u8>,
+    ready: bool,
+    /// Its end was told.
+    told: bool,
+}
+
+impl Agents {
+    /// Starts those that the job needs and waits until each is ready.
+    ///
+    /// # Errors
+    /// An agent that can't be started, ends, or isn't ready in time; a signal that
+    /// asks for an end meanwhile. None is left then.
+    pub(crate) fn start(
+        plan: &Plan,
+        guard: &mut Guard,
+        signals: &Signals,
+    ) -> Result<Agents, Error> {
+        let mut all = Agents { agents: Vec::new() };
+        if !plan.needs_agents() {
+            return Ok(all);
+        }
+        let program = find_agent(plan)?;
+        for address in plan.agent_addresses()? {
+            let agent = Agent::start(plan, &program, address).map_err(|error| Error::System {
+                what: "starting an agent",
+                error,
+            })?;
+            guard.on_group(agent.process.group());
+            all.agents.push(agent);
+        }
+        all.wait_until_ready(signals)?;
+        Ok(all)
+    }
+
+    fn wait_until_ready(&mut self, signals: &Signals) -> Result<(), Error> {
+        let deadline = Instant::now() + GET_READY;
+        while let Some(late) = self.agents.iter().find(|agent| !agent.ready) {
+            if Instant::now() >= deadline {
+                let address = late.address;
+                return Err(Error::AgentNotReady { address });
+            }
+            let mut fds: Vec<BorrowedFd> = signals.requests_to_end().map(|(_, fd)| fd).collect();
+            fds.extend(self.agents.iter().flat_map(Agent::descriptors));
+            wait_for(&fds, deadline).map_err(|error| Error::System {
+                what: "waiting for the agents",
+                error,
+            })?;
+            if let Some(number) = signals.take_request_to_end() {
+                return Err(Error::Interrupted(number));
+            }
+            for agent in &mut self.agents {
+                agent.on_output();
+            }
+            if let Some((address, end)) = self.take_end() {
+                return Err(Error::AgentEnded { address, end });
+            }
+        }
+        Ok(())
+    }
+
+    /// What to poll for reading: then call [`Agents::on_readable`].
+    pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.agents
+            .iter()
+            .filter(|agent| !agent.told)
+            .flat_map(Agent::descriptors)
+    }
+
+    /// Takes what agents write, and an agent that has ended, if one has: where, and how.
+    pub(crate) fn on_readable(&mut self) -> Option<(Ipv4Addr, End)> {
+        for agent in &mut self.agents {
+            agent.on_output();
+        }
+        self.take_end()
+    }
+
+    fn take_end(&mut self) -> Option<(Ipv4Addr, End)> {
+        let mut left = self.agents.iter_mut().filter(|agent| !agent.told);
+        left.find_map(|agent| {
+            let ended = agent.process.ended()?;
+            agent.told = true;
+            Some((agent.address, ended.end))
+        })
+    }
+
+    /// Ends all of them: gently, then after `grace` at once.
+    pub(crate) fn end(self, grace: Duration) {
+        let deadline = Instant::now() + grace;
+        for agent in &self.agents {
+            agent.process.signal(Signal::TERM);
+        }
+        for agent in &self.agents {
+            // What still runs then is killed when dropped.
+            while agent.process.ended().is_none() && Instant::now() < deadline {
+                let _ = wait_for(&[agent.process.exit.as_fd()], deadline);
+            }
+        }
+    }
+}
+
+impl Agent {
+    fn start(plan: &Plan, program: &OsString, address: Ipv4Addr) -> io::Result<Agent> {
+        let name = format!("agent {address}");
+        let mut command = tied_command(&name, program, None);
+        command.arg("--iface").arg(address.to_string());
+        plan.set_common_variables(&mut command);
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut process = Process::start(&mut command)?;
+        let output = process.take_output().map(OwnedFd::from);
+        Ok(Agent {
+            address,
+            process,
+            output,
+            said: Vec::new(),
+            ready: false,
+            told: false,
+        })
+    }
+
+    fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let output = self.output.as_ref().map(AsFd::as_fd);
+        output.into_iter().chain([self.process.exit.as_fd()])
+    }
+
+    /// Reads what it says, if anything; beyond the first line nobody listens.
+    fn on_output(&mut self) {
+        while let Some(pipe) = self.output.as_ref().filter(|pipe| is_readable(pipe)) {
+            let mut bytes = [0; 512];
+            match rustix::io::read(pipe, &mut bytes[..]) {
+                Ok(count @ 1..) if !self.ready => self.said.extend_from_slice(&bytes[..count]),
+                Ok(1..) | Err(Errno::INTR) => {}
+                Ok(0) | Err(_) => self.output = None,
+            }
+            self.ready |= self
+                .said
+                .split(|&b| b == b'\n')
+                .any(|line| line == b"ready");
+        }
+    }
+}
+
+/// Whether a read gives something, or the end, without waiting.
+fn is_readable(fd: &OwnedFd) -> bool {
+    let mut fds = [PollFd::new(fd, PollFlags::IN)];
+    let now = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    poll(&mut fds, Some(&now)).is_ok_and(|count| count > 0)
+}
+
+/// Waits until one of `fds` is readable or `deadline` has come.
+fn wait_for(fds: &[BorrowedFd], deadline: Instant) -> io::Result<()> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    let left = Timespec::try_from(left).expect("graces are short");
+    let mut fds: Vec<PollFd> = fds
+        .iter()
+        .map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN))
+        .collect();
+    match poll(&mut fds, Some(&left)) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The agent that was named, the one beside this binary, or the one in `PATH`.
+fn find_agent(plan: &Plan) -> Result<OsString, Error> {
+    if let Some(named) = &plan.job.agent {
+        program::find(named)?;
+        return Ok(named.clone());
+    }
+    let beside = std::env::current_exe().map(|this| this.with_file_name(AGENT));
+    if let Ok(beside) = beside.as_deref().map(Path::as_os_str) {
+        if program::find(beside).is_ok() {
+            return Ok(beside.into());
+        }
+    }
+    match program::find(AGENT.as_ref()) {
+        Ok(()) => Ok(AGENT.into()),
+        Err(_) => Err(Error::NoAgent),
+    }
+}
+
+const AGENT: &str = "lintel-agent";
+/// How long an agent may take until it is ready.
+const GET_READY: Duration = Duration::from_secs(10);

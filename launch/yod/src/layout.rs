@@ -1,0 +1,222 @@
+//! Which rank sits on which node, and what the node is called.
+
+use std::ffi::OsString;
+use std::net::Ipv4Addr;
+
+use crate::job::Error;
+
+/// The nodes that a job runs on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Nodes {
+    /// This machine, under the address that the ranks take by themselves.
+    #[default]
+    Here,
+    /// This machine plays several nodes, each a loopback address.
+    Virtual {
+        /// How many; at least 1.
+        count: usize,
+        /// The first node's address; the others follow it.
+        first: Ipv4Addr,
+    },
+}
+
+/// The order in which ranks are given to nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Map {
+    /// Neighbouring ranks share a node
+    #[default]
+    Block,
+    /// Neighbouring ranks sit on neighbouring nodes
+    Cyclic,
+}
+
+/// Where every rank sits.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    /// The address of each node; `None` where the ranks take theirs by themselves.
+    pub(crate) addresses: Vec<Option<Ipv4Addr>>,
+    /// One for each rank.
+    pub(crate) seats: Vec<Seat>,
+}
+
+/// Where a rank sits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seat {
+    pub(crate) rank: usize,
+    pub(crate) node: usize,
+    /// Its number among the ranks of its node.
+    pub(crate) local_rank: usize,
+    /// How many ranks its node has.
+    pub(crate) local_size: usize,
+}
+
+impl Layout {
+    /// Seats `ranks` ranks.
+    ///
+    /// # Errors
+    /// No ranks, a node without a rank, a node without an address.
+    pub(crate) fn new(ranks: usize, nodes: &Nodes, map: Map) -> Result<Layout, Error> {
+        let addresses = match *nodes {
+            Nodes::Here => vec![None],
+            Nodes::Virtual { count, first } => loopback_addresses(count, first)?,
+        };
+        if ranks == 0 {
+            return Err(Error::NoRanks);
+        }
+        if addresses.len() > ranks {
+            return Err(Error::TooManyNodes {
+                nodes: addresses.len(),
+                ranks,
+            });
+        }
+        let seats = seats(&nodes_of_ranks(ranks, addresses.len(), map));
+        Ok(Layout { addresses, seats })
+    }
+
+    /// The node of each rank.
+    pub(crate) fn nodes_of_ranks(&self) -> Vec<usize> {
+        self.seats.iter().map(|seat| seat.node).collect()
+    }
+
+    /// What tells a rank where it sits.
+    pub(crate) fn variables(&self, seat: &Seat) -> Vec<(OsString, OsString)> {
+        // The local numbers are what MPICH's hydra sets beside PMI-1's own.
+        let mut all: Vec<(OsString, OsString)> = [
+            ("PMI_RANK", seat.rank),
+            ("PMI_SIZE", self.seats.len()),
+            ("MPI_LOCALRANKID", seat.local_rank),
+            ("MPI_LOCALNRANKS", seat.local_size),
+            ("LINTEL_NODES", self.addresses.len()),
+            ("LINTEL_NODE_RANK", seat.node),
+        ]
+        .into_iter()
+        .map(|(name, number)| (name.into(), number.to_string().into()))
+        .collect();
+        if let Some(address) = self.addresses[seat.node] {
+            all.push(("PTL_IFACE".into(), address.to_string().into()));
+        }
+        all
+    }
+}
+
+fn loopback_addresses(count: usize, first: Ipv4Addr) -> Result<Vec<Option<Ipv4Addr>>, Error> {
+    let nth = |n: usize| {
+        let number = u32::from(first).checked_add(u32::try_from(n).ok()?)?;
+        let address = Ipv4Addr::from(number);
+        // The network's own address and its broadcast address are no node's.
+        let plain = !matches!(address.octets(), [_, 0, 0, 0] | [_, 255, 255, 255]);
+        (address.is_loopback() && plain).then_some(address)
+    };
+    let addresses: Vec<_> = (0..count).map(nth).collect();
+    match addresses.iter().all(Option::is_some) && count > 0 {
+        true => Ok(addresses),
+        false => Err(Error::NoSuchNodes { count, first }),
+    }
+}
+
+fn nodes_of_ranks(ranks: usize, nodes: usize, map: Map) -> Vec<usize> {
+    let (each, more) = (ranks / nodes, ranks % nodes);
+    match map {
+        Map::Cyclic => (0..ranks).map(|rank| rank % nodes).collect(),
+        Map::Block => (0..nodes)
+            .flat_map(|node| std::iter::repeat_n(node, each + usize::from(node < more)))
+            .collect(),
+    }
+}
+
+fn seats(nodes: &[usize]) -> Vec<Seat> {
+    let mut taken = vec![0; nodes.iter().max().map_or(0, |last| last + 1)];
+    let mut seats: Vec<Seat> = Vec::with_capacity(nodes.len());
+    for (rank, &node) in nodes.iter().enumerate() {
+        seats.push(Seat {
+            rank,
+            node,
+            local_rank: taken[node],
+            local_size: 0,
+        });
+        taken[node] += 1;
+    }
+    for seat in &mut seats {
+        seat.local_size = taken[seat.node];
+    }
+    seats
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn on_virtual(ranks: usize, count: usize, map: Map) -> Result<Layout, Error> {
+        let first = Ipv4Addr::LOCALHOST;
+        Layout::new(ranks, &Nodes::Virtual { count, first }, map)
+    }
+
+    fn local(layout: &Layout) -> Vec<(usize, usize, usize)> {
+        let each = layout.seats.iter();
+        each.map(|seat| (seat.node, seat.local_rank, seat.local_size))
+            .collect()
+    }
+
+    #[test]
+    fn blocks_differ_by_one_rank_at_most() {
+        let layout = on_virtual(5, 2, Map::Block).unwrap();
+        assert_eq!(
+            local(&layout),
+            [(0, 0, 3), (0, 1, 3), (0, 2, 3), (1, 0, 2), (1, 1, 2)]
+        );
+    }
+
+    #[test]
+    fn cyclic_ranks_go_round() {
+        let layout = on_virtual(5, 2, Map::Cyclic).unwrap();
+        assert_eq!(
+            local(&layout),
+            [(0, 0, 3), (1, 0, 2), (0, 1, 3), (1, 1, 2), (0, 2, 3)]
+        );
+    }
+
+    #[test]
+    fn addresses_follow_the_first() {
+        let nodes = Nodes::Virtual {
+            count: 3,
+            first: Ipv4Addr::new(127, 0, 0, 255),
+        };
+        let layout = Layout::new(3, &nodes, Map::Block).unwrap();
+        let addresses: Vec<String> = layout
+            .addresses
+            .iter()
+            .flatten()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(addresses, ["127.0.0.255", "127.0.1.0", "127.0.1.1"]);
+    }
+
+    #[test]
+    fn a_job_on_this_machine_alone_names_no_address() {
+        let layout = Layout::new(2, &Nodes::Here, Map::Block).unwrap();
+        assert_eq!(local(&layout), [(0, 0, 2), (0, 1, 2)]);
+        let variables = layout.variables(&layout.seats[1]);
+        assert!(variables.iter().all(|(name, _)| name != "PTL_IFACE"));
+    }
+
+    #[test]
+    fn nodes_without_rank_or_address_are_refused() {
+        assert!(matches!(
+            on_virtual(2, 3, Map::Block),
+            Err(Error::TooManyNodes { nodes: 3, ranks: 2 })
+        ));
+        for (count, first) in [
+            (0, Ipv4Addr::LOCALHOST),
+            (1, Ipv4Addr::new(10, 0, 0, 1)),
+            (1, Ipv4Addr::new(127, 0, 0, 0)),
+            (2, Ipv4Addr::new(127, 255, 255, 254)),
+        ] {
+            let nodes = Nodes::Virtual { count, first };
+            let refused = Layout::new(9, &nodes, Map::Block);
+            assert!(
+                matches!(refused, Err(Error::NoSuchNodes { .. })),
+                "{count} from {first}"
+            );
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! A job worked out: who sits where, and what each process finds in its environment.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::net::Ipv4Addr;
+use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustix::process::getpid;
+use rustix::thread::{CpuSet, sched_getaffinity};
+
+use crate::job::{Bind, Error, Job, quoted};
+use crate::layout::{Layout, Seat};
+use crate::secret::Secret;
+
+/// All that is known of a job before its first process starts.
+pub(crate) struct Plan<'a> {
+    pub(crate) job: &'a Job,
+    pub(crate) layout: Layout,
+    /// The value of `LINTEL_JOB`.
+    pub(crate) id: String,
+    secret: Secret,
+}
+
+impl<'a> Plan<'a> {
+    /// Works `job` out.
+    ///
+    /// # Errors
+    /// The job makes no sense, or the system has no randomness to give.
+    pub(crate) fn new(job: &'a Job) -> Result<Plan<'a>, Error> {
+        let secret = Secret::draw().map_err(|error| Error::System {
+            what: "drawing the job's secret",
+            error,
+        })?;
+        Ok(Plan {
+            job,
+            layout: Layout::new(job.ranks, &job.nodes, job.map)?,
+            id: new_id(),
+            secret,
+        })
+    }
+
+    /// What every process of the job finds in its environment.
+    pub(crate) fn set_common_variables(&self, command: &mut Command) {
+        for (name, _) in std::env::vars_os() {
+            if of_another_launcher(&name.to_string_lossy()) {
+                command.env_remove(name);
+            }
+        }
+        command
+            .envs(self.job.env.iter().map(|(name, value)| (name, value)))
+            .env("LINTEL_JOB", &self.id)
+            .env("LINTEL_SECRET", self.secret.digits());
+    }
+
+    /// The core that the rank at `seat` is bound to.
+    pub(crate) fn core_of(&self, seat: &Seat) -> Option<usize> {
+        if self.job.bind == Bind::None {
+            return None;
+        }
+        let allowed = sched_getaffinity(None).ok()?;
+        let cores: Vec<usize> = (0..CpuSet::MAX_CPU)
+            .filter(|&core| allowed.is_set(core))
+            .collect();
+        cores.get(seat.rank % cores.len().max(1)).copied()
+    }
+
+    /// Whether the ranks' engines live in agents.
+    pub(crate) fn needs_agents(&self) -> bool {
+        self.variable("PTL_MODE")
+            .is_some_and(|mode| mode == "generic")
+    }
+
+    /// Where agents are needed.
+    ///
+    /// # Errors
+    /// The node's address was left to the ranks, and the one that they would take is none.
+    pub(crate) fn agent_addresses(&self) -> Result<Vec<Ipv4Addr>, Error> {
+        let given = || match self.variable("PTL_IFACE").filter(|text| !text.is_empty()) {
+            None => Ok(Ipv4Addr::LOCALHOST),
+            Some(text) => {
+                let address = text.to_string_lossy().parse();
+                address.map_err(|_| Error::NoAddress(text))
+            }
+        };
+        let nodes = self.layout.addresses.iter();
+        nodes
+            .map(|address| address.map_or_else(given, Ok))
+            .collect()
+    }
+
+    /// What the ranks will find under `name`, where it isn't set by seat.
+    fn variable(&self, name: &str) -> Option<OsString> {
+        let set = self.job.env.iter().rev();
+        let given = set
+            .filter(|(given, _)| given == name)
+            .map(|(_, value)| value);
+        given.cloned().next().or_else(|| std::env::var_os(name))
+    }
+
+    /// What would be run: one line of shell per process.
+    pub(crate) fn describe(&self) -> Result<String, Error> {
+        let mut text = String::new();
+        if self.needs_agents() {
+            let agent = self.job.agent.as_deref().unwrap_or("lintel-agent".as_ref());
+            for address in self.agent_addresses()? {
+                let words = self.shell_words(Vec::new());
+                let agent = quoted(agent);
+                let _ = writeln!(text, "{words} {agent} --iface {address} &");
+            }
+        }
+        for seat in &self.layout.seats {
+            let mut set = self.layout.variables(seat);
+            set.push(("PMI_FD".into(), "<socket>".into()));
+            let mut words = vec![self.shell_words(set)];
+            words.extend(self.core_of(seat).map(|core| format!("taskset -c {core}")));
+            words.push(quoted(&self.job.program));
+            words.extend(self.job.args.iter().map(|argument| quoted(argument)));
+            let _ = writeln!(text, "{}", words.join(" "));
+        }
+        Ok(text)
+    }
+
+    /// The variables of a process as a shell would set them, secrets left out.
+    fn shell_words(&self, own: Vec<(OsString, OsString)>) -> String {
+        let common = [("LINTEL_JOB", "<job>"), ("LINTEL_SECRET", "<secret>")];
+        let common = common.map(|(name, value)| (name.into(), value.into()));
+        let all = self.job.env.iter().cloned().chain(own).chain(common);
+        let words =
+            all.map(|(name, value)| format!("{}={}", name.to_string_lossy(), quoted(&value)));
+        format!("env {}", words.collect::<Vec<_>>().join(" "))
+    }
+}
+
+/// Unique on this machine, and of fixed width: 40 bits of microseconds, 24 of pid.
+fn new_id() -> String {
+    let time = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_micros();
+    format!(
+        "{:010x}{:06x}",
+        time & 0xff_ffff_ffff,
+        getpid().as_raw_nonzero()
+    )
+}
+
+/// A launcher around this one must not be taken for the rank's own.
+fn of_another_launcher(name: &str) -> bool {
+    ["PMI_", "PMIX_", "OMPI_COMM_WORLD_", "HYDI_"]
+        .iter()
+        .any(|start| name.starts_with(start))
+}

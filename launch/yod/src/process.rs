@@ -1,0 +1,139 @@
+//! A started process, whatever it is for, with all that it starts itself.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use std::time::Duration;
+
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, kill_process_group, pidfd_open, waitid,
+};
+
+use crate::helper::EXEC_TIED;
+use crate::job::End;
+
+/// The running binary, also when its file was replaced meanwhile.
+pub(crate) const THIS_BINARY: &str = "/proc/self/exe";
+
+/// A process in a group of its own that dies with this one. It stays a zombie until
+/// [`Process::reap`], so that its number, which names its group too, can't be given
+/// to another.
+pub(crate) struct Process {
+    child: Child,
+    pid: Pid,
+    /// Readable once the process has ended.
+    pub(crate) exit: OwnedFd,
+    reaped: bool,
+}
+
+/// How a process went.
+pub(crate) struct Ended {
+    pub(crate) pid: i32,
+    pub(crate) end: End,
+    pub(crate) user: Duration,
+    pub(crate) system: Duration,
+}
+
+/// A command that becomes `program`, tied to this process and bound to `core` where
+/// there is one. `name` is what messages call it.
+pub(crate) fn tied_command(name: &str, program: &OsStr, core: Option<usize>) -> Command {
+    let core = core.map_or("-".into(), |core| core.to_string());
+    let launcher = getpid().as_raw_nonzero().to_string();
+    let mut command = Command::new(THIS_BINARY);
+    command
+        .arg0("yod-rank")
+        .args([EXEC_TIED, &launcher, name, &core])
+        .arg(program)
+        .process_group(0);
+    command
+}
+
+impl Process {
+    /// Starts what [`tied_command`] made.
+    ///
+    /// # Errors
+    /// The system refused.
+    pub(crate) fn start(command: &mut Command) -> io::Result<Process> {
+        let child = command.spawn()?;
+        let pid = Pid::from_child(&child);
+        let exit = pidfd_open(pid, PidfdFlags::empty())?;
+        Ok(Process {
+            child,
+            pid,
+            exit,
+            reaped: false,
+        })
+    }
+
+    /// The process group: the process and what it started.
+    pub(crate) fn group(&self) -> Pid {
+        self.pid
+    }
+
+    /// Our ends of its standard streams, where they are pipes; once.
+    pub(crate) fn take_input(&mut self) -> Option<ChildStdin> {
+        self.child.stdin.take()
+    }
+
+    pub(crate) fn take_output(&mut self) -> Option<ChildStdout> {
+        self.child.stdout.take()
+    }
+
+    pub(crate) fn take_errors(&mut self) -> Option<ChildStderr> {
+        self.child.stderr.take()
+    }
+
+    /// Sends `signal` to the process and all that it started.
+    pub(crate) fn signal(&self, signal: Signal) {
+        // A group whose processes have all ended needs no signal.
+        let _ = kill_process_group(self.pid, signal);
+    }
+
+    /// How the process ended, once it has, without reaping it.
+    pub(crate) fn ended(&self) -> Option<Ended> {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+        let status = waitid(WaitId::Pid(self.pid), options).ok()??;
+        let end = match (status.exit_status(), status.terminating_signal()) {
+            (Some(code), _) => End::Exited(code),
+            (None, signal) => End::Killed(signal.unwrap_or(0)),
+        };
+        let pid = self.pid.as_raw_nonzero().get();
+        let (user, system) = processor_time(pid).unwrap_or_default();
+        Some(Ended {
+            pid,
+            end,
+            user,
+            system,
+        })
+    }
+
+    /// Ends whatever is left and gives the number back.
+    pub(crate) fn reap(&mut self) {
+        if !self.reaped {
+            self.signal(Signal::KILL);
+            let _ = self.child.wait();
+            self.reaped = true;
+        }
+    }
+}
+
+impl Drop for Process {
+    /// Nothing outlives the launcher's interest, not even after an error.
+    fn drop(&mut self) {
+        self.reap();
+    }
+}
+
+/// User and system time of an ended, unreaped process and the children it waited for.
+fn processor_time(pid: i32) -> Option<(Duration, Duration)> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The second field is the command in parentheses and may hold anything.
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let ticks = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+    let second = rustix::param::clock_ticks_per_second().max(1);
+    let time = |ticks: u64| Duration::from_millis(ticks * 1000 / second);
+    // proc(5): 14 utime, 15 stime, 16 cutime, 17 cstime.
+    Some((time(ticks(14)? + ticks(16)?), time(ticks(15)? + ticks(17)?)))
+}

@@ -1,0 +1,41 @@
+//! The secret that the processes of a job share, and nobody else.
+
+use std::fmt::{self, Write as _};
+use std::io;
+
+use rustix::rand::{GetRandomFlags, getrandom};
+
+/// 32 random bytes, drawn anew for each job. Packets between nodes are
+/// authenticated under it.
+#[derive(Clone)]
+pub(crate) struct Secret(String);
+
+impl Secret {
+    /// Draws one from the system.
+    ///
+    /// # Errors
+    /// The system has no randomness to give.
+    pub(crate) fn draw() -> io::Result<Secret> {
+        let mut bytes = [0; 32];
+        let mut filled = 0;
+        while filled < bytes.len() {
+            filled += getrandom(&mut bytes[filled..], GetRandomFlags::empty())?;
+        }
+        let mut digits = String::with_capacity(64);
+        for byte in bytes {
+            let _ = write!(digits, "{byte:02x}");
+        }
+        Ok(Secret(digits))
+    }
+
+    /// As 64 hexadecimal digits, for the environment of the job's processes alone.
+    pub(crate) fn digits(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Secret(not shown)")
+    }
+}
