@@ -21,11 +21,13 @@ enum Word {
     /// Show interfaces, limits, networks and environment variables
     Info(info::Options),
     /// Measure Portals between two pinned processes, beside the machine's own limits
-    Perf(perf::Options),
+    Perf(Box<perf::Options>),
     /// Draw what `lintel perf --json` wrote, as SVG and PNG
     Plot(PlotOptions),
     #[command(name = perf::MEMBER, hide = true)]
     PerfMember(perf::members::Membership),
+    #[command(name = perf::CROWD, hide = true)]
+    PerfCrowd(Box<perf::crowd::jobs::Membership>),
     #[command(name = info::PROBE, hide = true)]
     ProbeCopy(info::Probe),
 }
@@ -64,7 +66,7 @@ impl Cli {
     fn dispatch(self) -> Result<ExitCode> {
         match self.word {
             Word::Info(options) => info::run(&options).map(|()| ExitCode::SUCCESS),
-            Word::Perf(options) => perf::run(options),
+            Word::Perf(options) => perf::run(*options),
             Word::Plot(options) => {
                 let drawn = plot::run(&options.file, &options.out)?;
                 for path in drawn {
@@ -74,6 +76,9 @@ impl Cli {
             }
             Word::PerfMember(membership) => {
                 perf::members::serve(membership).map(|()| ExitCode::SUCCESS)
+            }
+            Word::PerfCrowd(membership) => {
+                perf::crowd::jobs::serve(*membership).map(|()| ExitCode::SUCCESS)
             }
             Word::ProbeCopy(probe) => info::probe_from_child(probe).map(|()| ExitCode::SUCCESS),
         }

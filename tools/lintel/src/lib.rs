@@ -28,6 +28,7 @@ pub mod plot;
 pub mod portals;
 pub mod raw;
 pub mod report;
+mod resources;
 mod stats;
 mod team;
 

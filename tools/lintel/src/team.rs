@@ -1,11 +1,17 @@
 //! The processes of one measurement: who they are, and how they meet without
 //! Portals, so that meeting costs the measured path nothing.
 //!
-//! Rank 0 makes one page of shared memory; the others find it by its [`Ticket`],
+//! Rank 0 makes a little shared memory; the others find it by its [`Ticket`],
 //! passed on by the launcher's key-value store. Each rank writes one line of it.
+//! Two ranks on two cores meet spinning; more ranks than cores meet asleep, so that
+//! those who wait leave the cores to those who are measured.
 
-use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::thread::futex;
 
 use crate::error::{During, Error, Result};
 use crate::raw::{Region, Ticket};
@@ -14,8 +20,18 @@ use crate::raw::{Region, Ticket};
 pub struct Team {
     rank: usize,
     size: usize,
+    manner: Manner,
     meetings: std::cell::Cell<u64>,
     shared: Region,
+}
+
+/// How the ranks of a team wait for each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manner {
+    /// Each on a core of its own.
+    Spinning,
+    /// In the kernel.
+    Asleep,
 }
 
 /// As many words as a rank can hand to the others at once.
@@ -23,15 +39,16 @@ pub const WORDS: usize = 7;
 
 impl Team {
     /// Rank 0's side: makes the memory that the others join.
-    pub fn found(size: usize) -> Result<Self> {
-        let shared = Region::shared(size * 64).during("making shared memory")?;
-        Ok(Self::over(shared, 0, size))
+    pub fn found(size: usize, manner: Manner) -> Result<Self> {
+        // A line for each rank, and one that they meet over.
+        let shared = Region::shared((size + 1) * 64).during("making shared memory")?;
+        Ok(Self::over(shared, 0, size, manner))
     }
 
     /// The other ranks' side.
-    pub fn join(ticket: Ticket, rank: usize, size: usize) -> Result<Self> {
+    pub fn join(ticket: Ticket, rank: usize, size: usize, manner: Manner) -> Result<Self> {
         let shared = Region::open(ticket).during("joining rank 0's shared memory")?;
-        Ok(Self::over(shared, rank, size))
+        Ok(Self::over(shared, rank, size, manner))
     }
 
     /// What [`Team::join`] needs.
@@ -58,6 +75,13 @@ impl Team {
     ///
     /// What a rank wrote to shared memory before is visible to all after.
     pub fn meet(&self) -> Result<()> {
+        match self.manner {
+            Manner::Spinning => self.meet_spinning(),
+            Manner::Asleep => Huddle::over(&self.shared, self.size).pass(self.size),
+        }
+    }
+
+    fn meet_spinning(&self) -> Result<()> {
         let meeting = self.meetings.get() + 1;
         self.meetings.set(meeting);
         let lines = self.shared.lines();
@@ -118,10 +142,11 @@ impl Team {
         Ok(region)
     }
 
-    fn over(shared: Region, rank: usize, size: usize) -> Self {
+    fn over(shared: Region, rank: usize, size: usize, manner: Manner) -> Self {
         Self {
             rank,
             size,
+            manner,
             meetings: std::cell::Cell::new(0),
             shared,
         }
@@ -156,6 +181,55 @@ impl Gate {
     }
 }
 
+/// Where some processes wait for each other asleep: a line of shared memory.
+pub struct Huddle<'a> {
+    arrived: &'a AtomicU32,
+    generation: &'a AtomicU32,
+}
+
+impl<'a> Huddle<'a> {
+    /// Over line `line` of `shared`, which nothing else uses.
+    pub fn over(shared: &'a Region, line: usize) -> Self {
+        let words = &shared.halves()[line * 16..];
+        Self {
+            arrived: &words[0],
+            generation: &words[1],
+        }
+    }
+
+    /// Returns when `size` processes have called it.
+    ///
+    /// What one wrote to shared memory before is visible to all after.
+    ///
+    /// # Errors
+    /// One of them doesn't come.
+    pub fn pass(&self, size: usize) -> Result<()> {
+        let generation = self.generation.load(Acquire);
+        // The last one's store of the generation is what the others wait for; it
+        // has seen every other's addition here.
+        if self.arrived.fetch_add(1, AcqRel) as usize + 1 == size {
+            self.arrived.store(0, Relaxed);
+            self.generation.store(generation.wrapping_add(1), Release);
+            futex::wake(self.generation, futex::Flags::empty(), size as u32)
+                .during("futex_wake")?;
+            return Ok(());
+        }
+        let patience = rustix::time::Timespec {
+            tv_sec: PATIENCE.as_secs() as i64,
+            tv_nsec: 0,
+        };
+        while self.generation.load(Acquire) == generation {
+            let flags = futex::Flags::empty();
+            match futex::wait(self.generation, flags, generation, Some(&patience)) {
+                Ok(()) | Err(Errno::AGAIN | Errno::INTR) => {}
+                Err(Errno::TIMEDOUT) => return Err(Error::PeerStalled),
+                Err(error) => return Err(error).during("futex_wait"),
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Spins until `done`, at most [`PATIENCE`]; without a pause instruction, whose
 /// length would show in a hand-over.
 pub fn spin_until(mut done: impl FnMut() -> bool) -> Result<()> {
@@ -183,14 +257,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_ranks_swap_their_words() {
-        let first = Team::found(2).expect("memory");
-        let ticket = first.ticket();
-        let other = std::thread::spawn(move || {
-            let second = Team::join(ticket, 1, 2).expect("joins");
-            second.swap([2; WORDS]).expect("meets")
+    fn ranks_swap_their_words_spinning_and_asleep() {
+        for manner in [Manner::Spinning, Manner::Asleep] {
+            let first = Team::found(2, manner).expect("memory");
+            let ticket = first.ticket();
+            let other = std::thread::spawn(move || {
+                let second = Team::join(ticket, 1, 2, manner).expect("joins");
+                second.swap([2; WORDS]).expect("meets")
+            });
+            assert_eq!(first.swap([1; WORDS]).expect("meets"), [2; WORDS]);
+            assert_eq!(other.join().expect("ends"), [1; WORDS]);
+        }
+    }
+
+    #[test]
+    fn nobody_leaves_a_huddle_before_all_have_come() {
+        const SIZE: usize = 8;
+        let shared = Region::shared(4096).expect("memory");
+        let come = std::sync::atomic::AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..SIZE {
+                scope.spawn(|| {
+                    for round in 1..=200 {
+                        come.fetch_add(1, AcqRel);
+                        Huddle::over(&shared, 3).pass(SIZE).expect("all come");
+                        assert!(come.load(Acquire) >= round * SIZE);
+                    }
+                });
+            }
         });
-        assert_eq!(first.swap([1; WORDS]).expect("meets"), [2; WORDS]);
-        assert_eq!(other.join().expect("ends"), [1; WORDS]);
+        assert_eq!(come.load(Acquire), 200 * SIZE);
     }
 }

@@ -44,6 +44,15 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// Of rounds of one batch each: nanoseconds a repetition.
+    pub fn of_rounds(rounds: Vec<f64>, repetitions: u64) -> Self {
+        Self {
+            samples: rounds.clone(),
+            rounds,
+            repetitions,
+        }
+    }
+
     /// Statistics of a repetition's time divided by `parts`, such as 2 for half a
     /// round trip. A sample is the mean of one batch of at least [`BATCH`].
     pub fn times(&self, parts: f64) -> Times {
@@ -183,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_pattern_twice_as_long_has_ratio_two() {
-        let team = Team::found(1).expect("memory");
+        let team = Team::found(1, crate::team::Manner::Spinning).expect("memory");
         let plan = Plan {
             rounds: 5,
             time: Duration::from_millis(20),

@@ -16,7 +16,7 @@ use crate::portals::{Ack, Interface, Match, Process, Report, Transfer};
 use crate::raw::{Region, Ticket};
 use crate::report::Row;
 use crate::stats::Times;
-use crate::team::{Team, WORDS};
+use crate::team::{Manner, Team, WORDS};
 
 /// What a member does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -99,7 +99,7 @@ pub fn serve(membership: Membership) -> Result<()> {
         fd: membership.fd,
     };
     // Rank 0 is the starter, which opens no interface.
-    let team = Team::join(ticket, membership.rank, membership.size)?;
+    let team = Team::join(ticket, membership.rank, membership.size, Manner::Spinning)?;
     let words = match membership.role {
         Role::Startup => first_message(&team)?,
         Role::Memory => touched(&team)?,
@@ -122,7 +122,7 @@ fn on_leader(
 
 /// Starts `count` members and returns what each left.
 fn gather(session: &Session, role: Role, count: usize) -> Result<Vec<[u64; WORDS]>> {
-    let team = Team::found(count + 1)?;
+    let team = Team::found(count + 1, Manner::Spinning)?;
     let cores = &session.options.cores;
     let mut children = Vec::new();
     for rank in 1..=count {
@@ -263,7 +263,8 @@ fn touched(team: &Team) -> Result<[u64; WORDS]> {
     Ok(words)
 }
 
-fn resident_kib() -> Result<u64> {
+/// Resident memory of this process.
+pub fn resident_kib() -> Result<u64> {
     let text = fs::read_to_string("/proc/self/smaps_rollup").during("reading resident memory")?;
     text.lines()
         .find_map(|line| line.strip_prefix("Rss:")?.trim().strip_suffix(" kB"))

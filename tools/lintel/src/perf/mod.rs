@@ -10,6 +10,8 @@
 
 mod atomics;
 pub mod baseline;
+pub mod connections;
+pub mod crowd;
 mod delay;
 mod depth;
 mod gups;
@@ -21,6 +23,7 @@ pub mod network;
 mod options;
 mod overlap;
 mod pingpong;
+mod placements;
 pub mod session;
 mod small;
 mod station;
@@ -37,13 +40,17 @@ pub use options::{Benchmark, Options, Wait};
 use crate::error::{During, Error, Result};
 use crate::limits;
 use crate::machine::{self, Machine};
+use crate::plot;
 use crate::raw::Ticket;
-use crate::report::{Report, targets};
-use crate::team::Team;
+use crate::report::targets::{self, Verdict};
+use crate::report::{Report, Row};
+use crate::team::{Manner, Team};
 use session::Session;
 
 /// The hidden command by which measurements start fresh processes.
 pub const MEMBER: &str = "perf-member";
+/// The hidden command of ranks that are more than two.
+pub const CROWD: &str = "perf-crowd";
 
 /// What a benchmark's times are; the title of its table.
 pub fn describe(benchmark: &str) -> &str {
@@ -64,7 +71,8 @@ pub fn describe(benchmark: &str) -> &str {
         "memory" => "memory: resident, default limits",
         "startup" => "startup: fresh processes, from PtlNIInit to the first message's event",
         "idle" => "idle: processor time of the busier process",
-        other => other,
+        placements::BENCHMARK => "placements: ping-pong between nodes, half a round trip",
+        other => connections::describe(other).unwrap_or(other),
     }
 }
 
@@ -77,18 +85,20 @@ pub fn run(options: Options) -> Result<ExitCode> {
     let client = Client::from_env()
         .map_err(|error| Error::Usage(format!("the launcher's environment: {error}")))?;
     match client {
+        None if options.benchmarks == [Benchmark::Connections] => connections::launch(&options),
+        None if options.benchmarks == [Benchmark::Placements] => placements::launch(&options),
         None => launch(&options),
         Some(client) => rank(client, options).map(|()| ExitCode::SUCCESS),
     }
 }
 
-/// Fills in what depends on the machine.
+/// Fills in what depends on the machine and on the benchmark.
 fn complete(mut options: Options) -> Result<Options> {
     if options.cores.is_empty() {
         let allowed = machine::allowed_cores()?;
         options.cores = allowed.iter().copied().cycle().take(2).collect();
     }
-    options.network.complete(1)?;
+    options.complete()?;
     match options.cores.len() {
         2 => Ok(options),
         n => Err(Error::Usage(format!("--cores takes two cores, not {n}"))),
@@ -101,7 +111,7 @@ fn launch(options: &Options) -> Result<ExitCode> {
     let mut job = yod::Job::new(RANKS, program);
     job.args = std::env::args_os().skip(1).collect();
     job.env.extend(session::terminal_hint());
-    job.env.extend(options.network.variables());
+    options.network.apply(&mut job);
     let outcome =
         yod::run(&job).map_err(|error| Error::Usage(format!("starting two ranks: {error}")))?;
     Ok(ExitCode::from(outcome.exit_code()))
@@ -115,11 +125,9 @@ fn rank(mut client: Client, options: Options) -> Result<()> {
             client.size()
         )));
     }
-    let cores = options.cores.clone();
-    let here = Machine::here(cores.clone());
-    machine::pin(cores[client.rank()])?;
-    let started = SystemTime::now();
-    let team = form_team(&mut client).map_err(|error| Error::Usage(error.to_string()))?;
+    let start = Start::now(&options);
+    machine::pin(options.cores[client.rank()])?;
+    let team = form_team(&mut client, Manner::Spinning)?;
     let selected = options.selected();
     let mut session = Session::new(team, options.clone(), selected.len() as u64);
     for benchmark in selected {
@@ -129,22 +137,11 @@ fn rank(mut client: Client, options: Options) -> Result<()> {
     let leads = session.team.leads();
     let rows = session.into_rows();
     if leads {
-        let report = Report {
-            schema: 1,
-            lintel: env!("CARGO_PKG_VERSION").into(),
-            started: started
-                .duration_since(UNIX_EPOCH)
-                .map_or(0, |since| since.as_secs()),
-            command: std::env::args().collect(),
-            options: serde_json::to_value(&options).expect("options are plain data"),
-            machine: here,
-            environment: environment(),
-            targets: match options.benchmarks.contains(&Benchmark::Targets) {
-                true => targets::judge(&rows, options.network.is_crossed()),
-                false => Vec::new(),
-            },
-            rows,
+        let verdicts = match options.benchmarks.contains(&Benchmark::Targets) {
+            true => targets::judge(&rows, options.network.is_crossed()),
+            false => Vec::new(),
         };
+        let report = start.report(&options, rows, verdicts);
         deliver(&report, &options)?;
     }
     client
@@ -155,6 +152,10 @@ fn rank(mut client: Client, options: Options) -> Result<()> {
 fn one(session: &mut Session, benchmark: Benchmark) -> Result<()> {
     match benchmark {
         Benchmark::All | Benchmark::Every | Benchmark::Targets => Ok(()),
+        Benchmark::Connections | Benchmark::Placements => Err(Error::Usage(format!(
+            "{} starts its own ranks: run it without a launcher",
+            benchmark.name()
+        ))),
         Benchmark::Limits => limits::run(session),
         Benchmark::Small => small::run(session),
         Benchmark::Put => pingpong::put(session),
@@ -175,29 +176,73 @@ fn one(session: &mut Session, benchmark: Benchmark) -> Result<()> {
 }
 
 /// Rank 0's memory, found through the launcher's key-value store.
-fn form_team(client: &mut Client) -> std::result::Result<Team, Box<dyn std::error::Error>> {
+fn form_team(client: &mut Client, manner: Manner) -> Result<Team> {
+    let told = |error: Box<dyn std::error::Error>| Error::Usage(error.to_string());
     let (rank, size) = (client.rank(), client.size());
     let founded = match rank {
-        0 => Some(Team::found(size)?),
+        0 => Some(Team::found(size, manner)?),
         _ => None,
     };
-    if let Some(team) = &founded {
+    match (
+        pass_ticket(client, founded.as_ref()).map_err(told)?,
+        founded,
+    ) {
+        (_, Some(team)) => Ok(team),
+        (ticket, None) => Team::join(ticket, rank, size, manner),
+    }
+}
+
+/// The ticket of rank 0's team, in every rank.
+fn pass_ticket(
+    client: &mut Client,
+    founded: Option<&Team>,
+) -> std::result::Result<Ticket, Box<dyn std::error::Error>> {
+    if let Some(team) = founded {
         let ticket = team.ticket();
         client.put(TICKET, &format!("{}:{}", ticket.pid, ticket.fd))?;
     }
     client.barrier()?;
-    if let Some(team) = founded {
-        return Ok(team);
-    }
     let text = client.get(TICKET)?.ok_or("rank 0 published no ticket")?;
     let (pid, fd) = text.split_once(':').ok_or("rank 0's ticket is garbled")?;
-    let ticket = Ticket {
+    Ok(Ticket {
         pid: pid.parse()?,
         fd: fd.parse()?,
-    };
-    Ok(Team::join(ticket, rank, size)?)
+    })
 }
 
+/// When and where a run began.
+struct Start {
+    time: SystemTime,
+    machine: Machine,
+}
+
+impl Start {
+    /// Before this process is bound to a core, which would hide the others.
+    fn now(options: &Options) -> Self {
+        Self {
+            time: SystemTime::now(),
+            machine: Machine::here(options.cores.clone()),
+        }
+    }
+
+    fn report(self, options: &Options, rows: Vec<Row>, targets: Vec<Verdict>) -> Report {
+        let since = self.time.duration_since(UNIX_EPOCH);
+        Report {
+            schema: 1,
+            lintel: env!("CARGO_PKG_VERSION").into(),
+            started: since.map_or(0, |since| since.as_secs()),
+            command: std::env::args().collect(),
+            options: serde_json::to_value(options).expect("options are plain data"),
+            machine: self.machine,
+            environment: environment(),
+            targets,
+            rows,
+        }
+    }
+}
+
+/// Writes and draws what was asked for; the tables unless something else goes to
+/// standard output.
 fn deliver(report: &Report, options: &Options) -> Result<()> {
     if let Some(place) = &options.json {
         report.write_json(place)?;
@@ -205,9 +250,17 @@ fn deliver(report: &Report, options: &Options) -> Result<()> {
     if let Some(place) = &options.csv {
         report.write_csv(place)?;
     }
+    let drawn = match &options.plots {
+        Some(directory) => plot::draw(report, directory)?,
+        None => Vec::new(),
+    };
     let taken = |place: &Option<String>| place.as_deref() == Some("-");
-    if !taken(&options.json) && !taken(&options.csv) {
-        print!("{}", report.tables());
+    if taken(&options.json) || taken(&options.csv) {
+        return Ok(());
+    }
+    print!("{}", report.tables());
+    for path in drawn {
+        println!("{}", path.display());
     }
     Ok(())
 }

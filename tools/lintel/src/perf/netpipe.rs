@@ -124,7 +124,7 @@ impl Form {
 }
 
 /// 1, 2, 3, 4, 6, 8, 12 … `largest`, each with its neighbours `around` bytes away.
-fn schedule(largest: u64, around: u64) -> Vec<u64> {
+pub fn schedule(largest: u64, around: u64) -> Vec<u64> {
     let mut sizes = Vec::new();
     let mut power = 1;
     while power <= largest {
@@ -140,7 +140,7 @@ fn schedule(largest: u64, around: u64) -> Vec<u64> {
 }
 
 /// There are hundreds of points, so each gets a twentieth of the time.
-fn brief(plan: Plan) -> Plan {
+pub fn brief(plan: Plan) -> Plan {
     Plan {
         rounds: plan.rounds.min(3),
         time: plan.time / 20,

@@ -3,7 +3,7 @@
 //! stays as the environment has it.
 
 use std::env;
-use std::ffi::OsString;
+use std::net::Ipv4Addr;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
@@ -75,12 +75,20 @@ impl Model {
 }
 
 impl Network {
-    /// The variables that these options set.
-    pub fn variables(&self) -> Vec<(OsString, OsString)> {
-        self.given()
-            .into_iter()
-            .map(|(name, value)| (name.into(), value.into()))
-            .collect()
+    /// Seats the ranks of `job` on virtual nodes and sets what these options set;
+    /// what the job has by itself comes first.
+    pub fn apply(&self, job: &mut yod::Job) {
+        if self.nodes() > 1 {
+            job.nodes = yod::Nodes::Virtual {
+                count: self.nodes(),
+                first: Ipv4Addr::LOCALHOST,
+            };
+        }
+        for (name, value) in self.given() {
+            if !job.env.iter().any(|(own, _)| own == name) {
+                job.env.push((name.into(), value.into()));
+            }
+        }
     }
 
     /// Fills in what the environment says, for the report. `nodes` is what there are

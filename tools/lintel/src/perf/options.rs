@@ -1,12 +1,14 @@
 //! What `lintel perf` may be told.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use super::harness::Plan;
-use super::network::Network;
+use super::network::{Model, Network};
+use crate::error::{Error, Result};
 
 /// What to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
@@ -50,6 +52,11 @@ pub enum Benchmark {
     Startup,
     /// Processor time of a process that only holds an interface open
     Idle,
+    /// RC beside XRC and node-to-node connections, between two nodes of several
+    /// processes: latency, bandwidth, multi-pair, many-to-many, contexts, memory
+    Connections,
+    /// Generic beside accelerated placement, one and two processes a node
+    Placements,
 }
 
 impl Benchmark {
@@ -90,9 +97,10 @@ pub struct Options {
     #[arg(value_enum, value_name = "BENCHMARK", default_value = "all")]
     pub benchmarks: Vec<Benchmark>,
 
-    /// Message sizes in bytes; K and M stand for KiB and MiB
-    #[arg(long, value_delimiter = ',', value_parser = parse_size, value_name = "BYTES,…",
-          default_value = "0,1,8,64,256,1K,4K,16K,64K,256K,1M,4M")]
+    /// Message sizes in bytes; K and M stand for KiB and MiB [default:
+    /// 0,1,8,64,256,1K,4K,16K,64K,256K,1M,4M; connections: powers of two to 8K and 1M;
+    /// placements: NetPIPE's to 1M]
+    #[arg(long, value_delimiter = ',', value_parser = parse_size, value_name = "BYTES,…")]
     pub sizes: Vec<u64>,
 
     /// How to wait for messages
@@ -150,6 +158,29 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub peers: u16,
 
+    /// connections: models to compare, in turns, the others with the first
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        value_name = "MODEL,…",
+        default_value = "rc,xrc,node"
+    )]
+    pub models: Vec<Model>,
+
+    /// connections: processes a node in the multi-pair and many-to-many figures
+    #[arg(long, value_name = "N", default_value = "8", value_parser = parse_crowd)]
+    pub most_pairs: usize,
+
+    /// connections: processes a node up to which contexts and memory are counted
+    #[arg(long, value_name = "N", default_value = "16", value_parser = parse_crowd)]
+    pub most_processes: usize,
+
+    /// Draw the figures there, as SVG and PNG, as `lintel plot` does [default for
+    /// connections and placements: the current directory]
+    #[arg(long, value_name = "DIR")]
+    pub plots: Option<PathBuf>,
+
     /// Write the report as JSON, with all that is needed to repeat it; - is standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<String>,
@@ -166,6 +197,31 @@ impl Options {
             rounds: self.rounds,
             time: Duration::from_millis(self.time),
         }
+    }
+
+    /// Fills in what isn't given: the benchmark's own default, or what the environment
+    /// says.
+    ///
+    /// # Errors
+    /// Options that contradict each other or the environment.
+    pub fn complete(&mut self) -> Result<()> {
+        let own_ranks = |b: &Benchmark| matches!(b, Benchmark::Connections | Benchmark::Placements);
+        let starts_ranks = self.benchmarks.iter().find(|b| own_ranks(b));
+        if let (Some(one), 2..) = (starts_ranks, self.benchmarks.len()) {
+            let name = one.name();
+            return Err(Error::Usage(format!(
+                "{name} starts its own ranks: name it alone"
+            )));
+        }
+        self.models.dedup();
+        if starts_ranks.is_some() {
+            self.plots.get_or_insert_with(|| ".".into());
+            return self.network.complete(2);
+        }
+        if self.sizes.is_empty() {
+            self.sizes = DEFAULT_SIZES.into();
+        }
+        self.network.complete(1)
     }
 
     /// The largest message size, at least 8.
@@ -238,7 +294,30 @@ const EVERY: [Benchmark; 16] = [
     Benchmark::Idle,
 ];
 
-fn parse_size(text: &str) -> Result<u64, String> {
+const DEFAULT_SIZES: [u64; 12] = [
+    0,
+    1,
+    8,
+    64,
+    256,
+    1 << 10,
+    4 << 10,
+    16 << 10,
+    64 << 10,
+    256 << 10,
+    1 << 20,
+    4 << 20,
+];
+
+/// Processes of one of two nodes.
+fn parse_crowd(text: &str) -> std::result::Result<usize, String> {
+    match text.parse() {
+        Ok(count @ 1..=64) => Ok(count),
+        _ => Err(format!("'{text}' is no number from 1 to 64")),
+    }
+}
+
+fn parse_size(text: &str) -> std::result::Result<u64, String> {
     let upper = text.to_ascii_uppercase();
     let (digits, unit) = match upper.strip_suffix(['K', 'M']) {
         Some(digits) if upper.ends_with('K') => (digits, 1 << 10),
@@ -257,8 +336,36 @@ fn parse_size(text: &str) -> Result<u64, String> {
 const LARGEST_SIZE: u64 = 1 << 30;
 
 #[cfg(test)]
+impl Options {
+    /// As they are when nothing is given.
+    pub(crate) fn for_tests() -> Self {
+        Self::parse(&["connections"])
+    }
+
+    fn parse(words: &[&str]) -> Self {
+        #[derive(clap::Parser)]
+        struct Alone {
+            #[command(flatten)]
+            options: Options,
+        }
+        let words = std::iter::once(&"perf").chain(words);
+        <Alone as clap::Parser>::parse_from(words).options
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn benchmarks_with_ranks_of_their_own_stand_alone_on_two_nodes() {
+        let mut options = Options::parse(&["connections", "--models", "rc,xrc"]);
+        options.complete().expect("sound");
+        assert_eq!(options.network.nodes(), 2);
+        assert_eq!(options.models, [Model::Rc, Model::Xrc]);
+        assert!(options.sizes.is_empty() && options.plots.is_some());
+        assert!(Options::parse(&["placements", "put"]).complete().is_err());
+    }
 
     #[test]
     fn sizes_take_binary_units() {

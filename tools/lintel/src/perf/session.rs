@@ -24,18 +24,13 @@ pub struct Session {
     pub options: Options,
     rows: Vec<Row>,
     open: Option<(Interface, Process)>,
-    progress: ProgressBar,
+    progress: Progress,
 }
 
 impl Session {
     /// A session without rows that has `steps` benchmarks before it.
     pub fn new(team: Team, options: Options, steps: u64) -> Self {
-        let progress = match team.leads() {
-            true => ProgressBar::with_draw_target(Some(steps), target()),
-            false => ProgressBar::hidden(),
-        };
-        let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {elapsed} {msg}");
-        progress.set_style(style.expect("the template is sound"));
+        let progress = Progress::new(team.leads(), steps);
         Self {
             team,
             plan: options.plan(),
@@ -74,28 +69,59 @@ impl Session {
     /// Shows what is being measured. Only between measurements: nothing draws while
     /// the watch runs.
     pub fn announce(&self, what: &str, bytes: u64) {
-        self.progress
-            .set_message(format!("{what}, {}", table_size(bytes)));
-        self.progress.tick();
+        self.progress.announce(what, bytes);
     }
 
     /// One benchmark is over.
     pub fn advance(&self) {
-        self.progress.inc(1);
+        self.progress.advance();
     }
 
     /// Tells the person something that the rows don't.
     pub fn note(&self, text: &str) -> Result<()> {
         if self.team.leads() {
-            self.progress.suspend(|| eprintln!("lintel: {text}"));
+            self.progress.0.suspend(|| eprintln!("lintel: {text}"));
         }
         Ok(())
     }
 
     /// Ends the session and gives its rows.
     pub fn into_rows(self) -> Vec<Row> {
-        self.progress.finish_and_clear();
+        self.progress.finish();
         self.rows
+    }
+}
+
+/// How far a run is, for who watches a terminal.
+pub struct Progress(ProgressBar);
+
+impl Progress {
+    /// Of so many steps; shown by one process only.
+    pub fn new(is_shown: bool, steps: u64) -> Self {
+        let bar = match is_shown {
+            true => ProgressBar::with_draw_target(Some(steps), target()),
+            false => ProgressBar::hidden(),
+        };
+        let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {elapsed} {msg}");
+        bar.set_style(style.expect("the template is sound"));
+        Self(bar)
+    }
+
+    /// Shows what is being measured. Only between measurements: nothing draws while
+    /// the watch runs.
+    pub fn announce(&self, what: &str, bytes: u64) {
+        self.0.set_message(format!("{what}, {}", table_size(bytes)));
+        self.0.tick();
+    }
+
+    /// One step is over.
+    pub fn advance(&self) {
+        self.0.inc(1);
+    }
+
+    /// All are over.
+    pub fn finish(&self) {
+        self.0.finish_and_clear();
     }
 }
 

@@ -222,7 +222,8 @@ impl Signal {
         }
     }
 
-    fn counter(&self) -> Option<&Counter> {
+    /// Its counter, where it has one.
+    pub fn counter(&self) -> Option<&Counter> {
         match self {
             Self::Counted(counter, _) => Some(counter),
             _ => None,

@@ -23,13 +23,22 @@ use crate::report::Report;
 /// can't be written.
 pub fn run(file: &Path, directory: &Path) -> Result<Vec<PathBuf>> {
     let report = Report::read(file)?;
-    let figures = figures::of(&report);
-    if figures.is_empty() {
-        return Err(Error::Usage(format!(
+    let written = draw(&report, directory)?;
+    match written.is_empty() {
+        false => Ok(written),
+        true => Err(Error::Usage(format!(
             "{} has no rows that make a figure",
             file.display()
-        )));
+        ))),
     }
+}
+
+/// Draws every figure for which `report` has rows, possibly none, into `directory`.
+///
+/// # Errors
+/// A directory that can't be written.
+pub fn draw(report: &Report, directory: &Path) -> Result<Vec<PathBuf>> {
+    let figures = figures::of(report);
     fs::create_dir_all(directory).during(format!("making {}", directory.display()))?;
     let mut written = Vec::new();
     for (name, figure) in figures {

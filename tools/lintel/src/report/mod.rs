@@ -1,5 +1,6 @@
 //! What a measurement found: rows, with all that is needed to repeat it.
 
+pub mod connections;
 mod csv;
 mod table;
 pub mod targets;

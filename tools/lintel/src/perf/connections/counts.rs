@@ -1,0 +1,161 @@
+//! How many contexts, and how much memory, as the nodes fill up: fresh processes for
+//! every count and model, since a process remembers what it once allocated.
+
+use std::time::{Duration, Instant};
+
+use lintel_pmi::client::Client;
+
+use super::formula::Place;
+use super::{COUNTS, doubling};
+use crate::error::Result;
+use crate::perf::crowd::jobs::{Job, Task};
+use crate::perf::crowd::{Crowd, NODES, Seating};
+use crate::perf::members::resident_kib;
+use crate::perf::network::Model;
+use crate::perf::options::Options;
+use crate::portals::Transfer;
+use crate::report::Row;
+use crate::resources::{Counters, Published, Source};
+use crate::team::{Team, WORDS};
+
+/// A job for each number of processes and each model.
+///
+/// # Errors
+/// A job that can't be started or fails.
+pub fn jobs(options: &Options) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for seats in doubling(options.most_processes) {
+        for model in &options.models {
+            let job = Job {
+                task: Task::Counts,
+                ranks: NODES * seats,
+                variables: vec![("PTL_CONN".into(), model.name().into())],
+            };
+            rows.extend(job.run(options)?);
+        }
+    }
+    Ok(rows)
+}
+
+/// In each rank: puts to every process of the other node, then tells what it holds.
+///
+/// # Errors
+/// What the launcher, Portals or the system refused.
+pub fn counts(client: &mut Client, options: &Options) -> Result<Vec<Row>> {
+    let seats = client.size() / NODES;
+    let seating = Seating { groups: 1, seats };
+    let crowd = Crowd::join(client, seating, options, 4096)?;
+    let before = resident_kib()?;
+    touch_all(&crowd)?;
+    let grown = resident_kib()?.saturating_sub(before);
+    let all = tell_all(&crowd, grown)?;
+    let model = options.network.conn.unwrap_or(Model::Xrc);
+    Ok(vec![row(model, seats, &all)])
+}
+
+/// An acknowledged put to each; the first ones in an order of each process's own, so
+/// that no receiver is everybody's first.
+fn touch_all(crowd: &Crowd) -> Result<()> {
+    let seats = crowd.seating.seats;
+    let target = |seat| Transfer {
+        length: 8,
+        ..crowd.across(seat)
+    };
+    let targets: Vec<Transfer> = (0..seats).map(target).collect();
+    crowd.team.meet()?;
+    crowd
+        .post
+        .stream(&targets, crowd.me.seat, seats as u64, 16)?;
+    crowd.post.await_arrivals(seats as u64)?;
+    crowd.team.meet()
+}
+
+/// What each process holds, by rank: its counters, read by another one, and by how many
+/// KiB its resident memory has grown.
+fn tell_all(crowd: &Crowd, grown: u64) -> Result<Vec<(Counters, u64)>> {
+    let team = &crowd.team;
+    let mut words = [0; WORDS];
+    words[0] = std::process::id().into();
+    words[1] = grown;
+    let told = team.exchange(words)?;
+    // A process doesn't see itself among the published ones, so rank 1 looks at rank 0.
+    let own = match team.rank() {
+        0 | 1 => look(team, &told, crowd.seating.seats as u64)?,
+        _ => Vec::new(),
+    };
+    let of_zero = match (team.rank(), own.first()) {
+        (1, Some(Some(counters))) => counters.to_words(),
+        _ => [0; WORDS],
+    };
+    let of_zero = Counters::from_words(team.exchange(of_zero)?[1]);
+    let own = own.into_iter().chain(std::iter::repeat(None));
+    let counters = own.zip(&told).enumerate().map(|(rank, (seen, words))| {
+        let counters = if rank == 0 {
+            of_zero
+        } else {
+            seen.unwrap_or_default()
+        };
+        (counters, words[1])
+    });
+    Ok(counters.collect())
+}
+
+/// The counters of every other rank, once each is in touch with `pairs` processes, or
+/// as they are when that takes too long.
+fn look(team: &Team, told: &[[u64; WORDS]], pairs: u64) -> Result<Vec<Option<Counters>>> {
+    let end = Instant::now() + SETTLING;
+    loop {
+        let published = crate::resources::SharedMemory.published()?;
+        let of = |pid: u64| {
+            let same = |one: &&Published| u64::try_from(one.os_process) == Ok(pid);
+            published.iter().find(same).map(|one| one.counters)
+        };
+        let found: Vec<Option<Counters>> = told.iter().map(|words| of(words[0])).collect();
+        let settled = |(rank, seen): (usize, &Option<Counters>)| {
+            rank == team.rank() || seen.is_some_and(|counters| counters.pairs >= pairs)
+        };
+        if found.iter().enumerate().all(settled) || Instant::now() > end {
+            return Ok(found);
+        }
+        std::thread::sleep(LOOK_AGAIN);
+    }
+}
+
+fn row(model: Model, seats: usize, all: &[(Counters, u64)]) -> Row {
+    let place = Place {
+        processes: (NODES * seats) as u64,
+        a_node: seats as u64,
+    };
+    let mean = |value: fn(&Counters) -> u64| {
+        all.iter()
+            .map(|(counters, _)| value(counters) as f64)
+            .sum::<f64>()
+            / all.len() as f64
+    };
+    let a_node = |node: usize| -> u64 {
+        let of_node = &all[node * seats..(node + 1) * seats];
+        let own: u64 = of_node.iter().map(|(counters, _)| counters.contexts).sum();
+        let shared = of_node.iter().map(|(counters, _)| counters.shared_contexts);
+        own + shared.max().unwrap_or(0)
+    };
+    let resident = all.iter().map(|(_, kib)| *kib as f64).sum::<f64>() / all.len() as f64;
+    Row::new(COUNTS, model.name(), 0)
+        .with("processes a node", seats as f64)
+        .with("contexts a process", mean(|c| c.contexts))
+        .with(
+            "by formula",
+            place.software_contexts(model).a_process as f64,
+        )
+        .with("contexts a node", a_node(0).max(a_node(1)) as f64)
+        .with(
+            "node by formula",
+            place.software_contexts(model).a_node as f64,
+        )
+        .with("pairs a process", mean(|c| c.pairs))
+        .with("sockets a process", mean(|c| c.sockets))
+        .with("bytes a process", mean(|c| c.bytes))
+        .with("resident KiB more", resident)
+}
+
+const SETTLING: Duration = Duration::from_secs(3);
+const LOOK_AGAIN: Duration = Duration::from_millis(20);

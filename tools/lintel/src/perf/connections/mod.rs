@@ -1,0 +1,219 @@
+//! `connections`: what a connection between nodes is kept for, and what that costs.
+//! Repeats the figures of MVAPICH over XRC (seed 003): the models measured in turns,
+//! process by process of their own, then counts contexts and memory as nodes fill up.
+//!
+//! ```text
+//!   job of figures   two nodes × models × seats   latency … many-to-many, a stalled receiver
+//!   jobs of counts   two nodes × 1, 2, 4 … processes, one model each
+//!   formula          what was counted, carried on to 64K processes
+//! ```
+
+mod counts;
+pub mod formula;
+mod stalled;
+
+pub use counts::counts;
+
+use std::process::ExitCode;
+
+use lintel_pmi::client::Client;
+
+use super::crowd::jobs::{Job, Task};
+use super::crowd::scene::{Form, Scene};
+use super::crowd::{Crowd, Seating};
+use super::harness::Outcome;
+use super::network::Model;
+use super::options::Options;
+use super::session::Progress;
+use crate::error::Result;
+use crate::report::{Row, connections as verdicts};
+
+/// Starts the jobs and delivers the report.
+///
+/// # Errors
+/// A job that can't be started or fails, and places that can't be written.
+pub fn launch(options: &Options) -> Result<ExitCode> {
+    let start = super::Start::now(options);
+    let mut rows = figures_job(options)?;
+    rows.extend(counts::jobs(options)?);
+    rows.extend(formula::rows(&rows));
+    let verdicts = verdicts::judge(&rows);
+    super::deliver(&start.report(options, rows, verdicts), options)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn figures_job(options: &Options) -> Result<Vec<Row>> {
+    let job = Job {
+        task: Task::Figures,
+        ranks: seating(options).ranks(),
+        variables: Vec::new(),
+    };
+    job.run(options)
+}
+
+/// The model of the rank that the launcher numbered so.
+pub fn model_of(rank: usize, options: &Options) -> Model {
+    options.models[seating(options).seat(rank).group]
+}
+
+/// In each rank of the job of figures: all of them, group by group in turns.
+///
+/// # Errors
+/// What the launcher, Portals or the system refused.
+pub fn figures(client: &mut Client, options: &Options) -> Result<Vec<Row>> {
+    let steps = steps(options);
+    let most = steps.iter().map(|step| step.scene.bytes).max();
+    let bytes = most.unwrap_or(0).max(stalled::BULK);
+    let crowd = Crowd::join(client, seating(options), options, bytes)?;
+    let progress = Progress::new(crowd.team.leads(), steps.len() as u64 + 1);
+    let mut rows = Vec::new();
+    for step in steps {
+        progress.announce(step.benchmark, step.scene.bytes);
+        let outcomes = crowd.in_turns(options.plan(), step.scene)?;
+        rows.extend(step.rows(&options.models, &outcomes));
+        progress.advance();
+    }
+    progress.announce("a stalled receiver", 8);
+    rows.extend(stalled::run(&crowd, options)?);
+    progress.finish();
+    Ok(rows)
+}
+
+/// A point of a figure.
+struct Step {
+    benchmark: &'static str,
+    scene: Scene,
+}
+
+impl Step {
+    /// A row a model, each beside the first one.
+    fn rows(&self, models: &[Model], outcomes: &[Outcome]) -> Vec<Row> {
+        let Scene { bytes, pairs, .. } = self.scene;
+        let first = models[0].name();
+        let row = |(model, outcome): (&Model, &Outcome)| {
+            let messages = self.scene.messages() as f64;
+            let row = Row::new(self.benchmark, model.name(), bytes)
+                .timed(outcome, messages)
+                .with_bandwidth(bytes)
+                .with_rate(1.0)
+                .with("pairs", pairs as f64);
+            row.with(&format!("× {first}"), outcome.ratio_to(&outcomes[0]))
+        };
+        models.iter().zip(outcomes).map(row).collect()
+    }
+}
+
+/// Every point of every figure, in order.
+fn steps(options: &Options) -> Vec<Step> {
+    let most = options.most_pairs;
+    let mut all = Vec::new();
+    let mut add = |benchmark, form, pairs, sizes: &[u64]| {
+        all.extend(sizes.iter().map(|&bytes| Step {
+            benchmark,
+            scene: Scene { form, pairs, bytes },
+        }));
+    };
+    let (small, fine, coarse) = (
+        sizes(options, 0, SMALL, 2),
+        sizes(options, 1, LARGE, 2),
+        sizes(options, 1, LARGE, 4),
+    );
+    add(LATENCY, Form::PingPong, 1, &small);
+    add(ONE_WAY, Form::OneWay, 1, &fine);
+    add(BOTH_WAYS, Form::BothWays, 1, &fine);
+    for pairs in doubling(most) {
+        add(MULTI_PAIR, Form::OneWay, pairs, &coarse);
+    }
+    add(MANY_TO_MANY, Form::ManyToMany, most, &coarse);
+    all
+}
+
+/// Those that were asked for between `least` and `most`; else every power of `factor`.
+fn sizes(options: &Options, least: u64, most: u64, factor: u64) -> Vec<u64> {
+    if !options.sizes.is_empty() {
+        let within = |&&bytes: &&u64| (least..=most).contains(&bytes);
+        return options.sizes.iter().filter(within).copied().collect();
+    }
+    let zero = (least == 0).then_some(0);
+    let powers = (0..)
+        .map(|n| factor.pow(n))
+        .take_while(|&bytes| bytes <= most);
+    zero.into_iter().chain(powers).collect()
+}
+
+/// 1, 2, 4 … and `most` itself.
+pub fn doubling(most: usize) -> Vec<usize> {
+    let powers = (0..).map(|n| 1 << n).take_while(|&count| count < most);
+    powers.chain([most]).collect()
+}
+
+fn seating(options: &Options) -> Seating {
+    Seating {
+        groups: options.models.len(),
+        seats: options.most_pairs,
+    }
+}
+
+/// Half a round trip of a put, counted at the target.
+pub const LATENCY: &str = "conn-latency";
+/// One process of a node streams to one of the other.
+pub const ONE_WAY: &str = "conn-one-way";
+/// Both stream to each other.
+pub const BOTH_WAYS: &str = "conn-both-ways";
+/// Several processes of a node stream to as many of the other.
+pub const MULTI_PAIR: &str = "conn-pairs";
+/// Each process of a node streams to each of the other.
+pub const MANY_TO_MANY: &str = "conn-many";
+/// Acknowledged puts to the others of a node while one of its processes is stopped.
+pub const STALLED: &str = "conn-stalled";
+/// Contexts and memory as counted.
+pub const COUNTS: &str = "conn-counts";
+/// Contexts and memory by the formula.
+pub const FORMULA: &str = "conn-formula";
+
+/// What their tables say.
+pub fn describe(benchmark: &str) -> Option<&'static str> {
+    Some(match benchmark {
+        LATENCY => "connections, latency: ping-pong of puts, half a round trip",
+        ONE_WAY => "connections, uni-directional: a stream of puts, time of one message",
+        BOTH_WAYS => {
+            "connections, bi-directional: two streams at once, time of one message of either"
+        }
+        MULTI_PAIR => "connections, multi-pair: a stream each, time of one message of any",
+        MANY_TO_MANY => {
+            "connections, many-to-many: each streams to each, time of one message of any"
+        }
+        STALLED => "connections, one receiver stopped: 8 B to the others until acknowledged",
+        COUNTS => "connections, counted: two nodes, each process puts to each of the other node",
+        FORMULA => {
+            "connections, by formula: 16 processes a node, each in touch with every other node's"
+        }
+        _ => return None,
+    })
+}
+
+/// The largest size of the latency figure, in bytes (seed 003, "Latency").
+const SMALL: u64 = 8 << 10;
+/// The largest size of the bandwidth figures, in bytes.
+const LARGE: u64 = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_double_and_end_where_asked() {
+        assert_eq!(doubling(8), [1, 2, 4, 8]);
+        assert_eq!(doubling(6), [1, 2, 4, 6]);
+        assert_eq!(doubling(1), [1]);
+    }
+
+    #[test]
+    fn latency_goes_from_nothing_to_eight_kib() {
+        let options = Options::for_tests();
+        let small = sizes(&options, 0, SMALL, 2);
+        assert_eq!((small[0], small[1], small.len()), (0, 1, 15));
+        assert_eq!(small.last(), Some(&8192));
+        assert_eq!(sizes(&options, 1, LARGE, 4).len(), 11);
+    }
+}

@@ -1,0 +1,120 @@
+//! Jobs of this program's own ranks, started one after the other, whose rows come back
+//! through a file in memory.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use lintel_pmi::client::Client;
+use rustix::fs::{MemfdFlags, memfd_create};
+
+use crate::error::{During, Error, Result};
+use crate::perf::options::Options;
+use crate::perf::{connections, crowd, placements, session};
+use crate::report::Row;
+
+/// What the ranks of a job do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Task {
+    /// The figures of `connections`
+    Figures,
+    /// Contexts and memory at some number of processes
+    Counts,
+    /// The sweep of `placements`
+    Placement,
+}
+
+/// What the hidden command takes: the task, then all that `lintel perf` was told.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Membership {
+    #[arg(value_enum)]
+    task: Task,
+    #[arg(long)]
+    rows: PathBuf,
+    #[command(flatten)]
+    options: Options,
+}
+
+/// A job to be started.
+pub struct Job {
+    /// What its ranks do.
+    pub task: Task,
+    /// How many.
+    pub ranks: usize,
+    /// Variables of every rank.
+    pub variables: Vec<(OsString, OsString)>,
+}
+
+impl Job {
+    /// Runs it and gives its rows.
+    ///
+    /// # Errors
+    /// It couldn't be started, or a rank failed.
+    pub fn run(self, options: &Options) -> Result<Vec<Row>> {
+        let mut rows = memfd_create("lintel-rows", MemfdFlags::CLOEXEC)
+            .map(File::from)
+            .during("making a file in memory")?;
+        let mut job = self.into_job(&rows)?;
+        options.network.apply(&mut job);
+        let outcome = yod::run(&job)
+            .map_err(|error| Error::Usage(format!("starting {} ranks: {error}", job.ranks)))?;
+        if let Some(cause) = outcome.cause {
+            return Err(Error::Wrong(format!("the job ended early: {cause}")));
+        }
+        let mut text = String::new();
+        rows.read_to_string(&mut text).during("reading rows")?;
+        serde_json::from_str(&text)
+            .map_err(|error| Error::Wrong(format!("rank 0 left no rows: {error}")))
+    }
+
+    fn into_job(self, rows: &File) -> Result<yod::Job> {
+        let program = std::env::current_exe().during("finding this program")?;
+        let mut job = yod::Job::new(self.ranks, program);
+        let task = self.task.to_possible_value().expect("no task is hidden");
+        let place = format!("/proc/{}/fd/{}", std::process::id(), rows.as_raw_fd());
+        job.args = [crate::perf::CROWD, task.get_name(), "--rows", &place]
+            .map(OsString::from)
+            .into();
+        // What follows `lintel perf`.
+        job.args.extend(std::env::args_os().skip(2));
+        job.env = self.variables;
+        job.env.extend(session::terminal_hint());
+        Ok(job)
+    }
+}
+
+/// The hidden command, in each rank.
+///
+/// # Errors
+/// What the system, the launcher or Portals refused.
+pub fn serve(membership: Membership) -> Result<()> {
+    let options = crate::perf::complete(membership.options)?;
+    if membership.task == Task::Figures {
+        let rank = std::env::var("PMI_RANK")
+            .ok()
+            .and_then(|rank| rank.parse().ok());
+        crowd::become_model(connections::model_of(rank.unwrap_or(0), &options))?;
+    }
+    let client = Client::from_env()
+        .map_err(|error| Error::Usage(format!("the launcher's environment: {error}")))?;
+    let Some(mut client) = client else {
+        return Err(Error::Usage(
+            "this command is a rank's, started by another".into(),
+        ));
+    };
+    let rows = match membership.task {
+        Task::Figures => connections::figures(&mut client, &options)?,
+        Task::Counts => connections::counts(&mut client, &options)?,
+        Task::Placement => placements::sweep(&mut client, &options)?,
+    };
+    if client.rank() == 0 {
+        let text = serde_json::to_string(&rows).expect("rows are plain data");
+        fs::write(&membership.rows, text).during("handing rows to the starter")?;
+    }
+    client
+        .finalize()
+        .map_err(|error| Error::Usage(format!("leaving the launcher: {error}")))
+}

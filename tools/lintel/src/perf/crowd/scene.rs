@@ -1,0 +1,165 @@
+//! What the processes of a group do together, and how long it takes, group by group
+//! in turns.
+
+use std::time::Instant;
+
+use super::Crowd;
+use crate::error::Result;
+use crate::perf::harness::{Outcome, Plan};
+use crate::perf::stream::window_for;
+use crate::portals::Transfer;
+use crate::team::WORDS;
+
+/// Who sends to whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Each process of node 0 plays ping-pong with its opposite.
+    PingPong,
+    /// Each process of node 0 streams to its opposite.
+    OneWay,
+    /// Each process streams to its opposite, both ways at once.
+    BothWays,
+    /// Each process of node 0 streams to each of node 1 in turn.
+    ManyToMany,
+}
+
+/// A form with its sizes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scene {
+    /// Who sends to whom.
+    pub form: Form,
+    /// Processes of a node that take part.
+    pub pairs: usize,
+    /// Bytes of a message.
+    pub bytes: u64,
+}
+
+impl Scene {
+    /// Messages that all processes together move in one repetition.
+    pub fn messages(self) -> u64 {
+        let ways = match self.form {
+            Form::PingPong | Form::BothWays => 2,
+            Form::OneWay | Form::ManyToMany => 1,
+        };
+        ways * self.pairs as u64
+    }
+
+    /// The fewest repetitions that mean something, and what others are multiples of.
+    fn unit(self) -> u64 {
+        match self.form {
+            Form::PingPong => 1,
+            Form::ManyToMany => self.pairs as u64,
+            Form::OneWay | Form::BothWays => 4,
+        }
+    }
+}
+
+impl Crowd {
+    /// Measures `scene` in every group, in turns: one outcome a group, in every rank.
+    ///
+    /// # Errors
+    /// What Portals refused, or a process that doesn't come.
+    pub fn in_turns(&self, plan: Plan, scene: Scene) -> Result<Vec<Outcome>> {
+        let repeats = self.calibrate(plan, scene)?;
+        let mut rounds = vec![Vec::new(); self.seating.groups];
+        for _ in 0..plan.rounds {
+            for (group, samples) in rounds.iter_mut().enumerate() {
+                let took = self.turn(group, scene, repeats)?;
+                samples.push(took as f64 / repeats as f64);
+            }
+        }
+        let all = u64::from(plan.rounds) * repeats;
+        let outcome = |samples| Outcome::of_rounds(samples, all);
+        Ok(rounds.into_iter().map(outcome).collect())
+    }
+
+    /// Repetitions that fill a turn of the first group, the same for all groups.
+    fn calibrate(&self, plan: Plan, scene: Scene) -> Result<u64> {
+        let turn = plan.time.as_nanos() as u64 / u64::from(plan.rounds);
+        let unit = scene.unit();
+        let mut repeats = unit;
+        loop {
+            // The quickest counts: one that waits for a core says nothing.
+            let mut took = u64::MAX;
+            for _ in 0..PROBES {
+                took = took.min(self.turn(0, scene, repeats)?.max(1));
+            }
+            if took >= turn / 4 || repeats >= MOST_REPEATS {
+                let fitting = (repeats as u128 * u128::from(turn) / u128::from(took)) as u64;
+                return Ok(fitting.max(1).next_multiple_of(unit));
+            }
+            repeats *= 4;
+        }
+    }
+
+    /// One group plays while the others sleep; nanoseconds, by its leader's watch.
+    fn turn(&self, group: usize, scene: Scene, repeats: u64) -> Result<u64> {
+        self.team.meet()?;
+        let mut words = [0; WORDS];
+        if self.me.group == group && self.me.seat < scene.pairs {
+            words[0] = self.play(scene, repeats)?;
+        }
+        let all = self.team.exchange(words)?;
+        Ok(all[self.leader_of(group)][0])
+    }
+
+    fn play(&self, scene: Scene, n: u64) -> Result<u64> {
+        let opposite = Transfer {
+            length: scene.bytes,
+            ..self.across(self.me.seat)
+        };
+        self.huddle(2 * scene.pairs)?;
+        self.ping_pong(&opposite, WARMING)?;
+        let start = Instant::now();
+        let window = window_for(scene.bytes);
+        let sends = self.me.node == 0;
+        match scene.form {
+            Form::PingPong => {
+                self.ping_pong(&opposite, n)?;
+                // Each pair by its own watch: nobody waits for another's end.
+                return Ok(start.elapsed().as_nanos() as u64);
+            }
+            Form::OneWay if sends => self.post.stream(&[opposite], 0, n, window)?,
+            Form::ManyToMany if sends => {
+                let targets = self.targets(scene);
+                self.post.stream(&targets, self.me.seat, n, window)?;
+            }
+            Form::BothWays => {
+                self.post.stream(&[opposite], 0, n, window)?;
+                self.post.await_arrivals(n)?;
+            }
+            Form::OneWay | Form::ManyToMany => self.post.await_arrivals(n)?,
+        }
+        self.huddle(2 * scene.pairs)?;
+        Ok(start.elapsed().as_nanos() as u64)
+    }
+
+    fn ping_pong(&self, opposite: &Transfer, n: u64) -> Result<()> {
+        for _ in 0..n {
+            if self.me.node == 0 {
+                self.post.put(opposite)?;
+                self.post.await_arrivals(1)?;
+            } else {
+                self.post.await_arrivals(1)?;
+                self.post.put(opposite)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn targets(&self, scene: Scene) -> Vec<Transfer> {
+        let length = scene.bytes;
+        let target = |seat| Transfer {
+            length,
+            ..self.across(seat)
+        };
+        (0..scene.pairs).map(target).collect()
+    }
+}
+
+/// Exchanges off the watch, after which both sides are awake.
+const WARMING: u64 = 4;
+/// Trial turns.
+const PROBES: u32 = 3;
+/// Enough for a clock of any grain.
+const MOST_REPEATS: u64 = 1 << 24;

@@ -1,0 +1,98 @@
+//! What running processes tell of themselves: how many connections they keep, what that
+//! takes, and what went wrong on the way. Read from shared memory, without joining
+//! their job.
+
+use serde::Serialize;
+
+use crate::error::Result;
+use crate::team::WORDS;
+
+/// What a process counts about its network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counters {
+    /// Connections with state of transmission that are this process's alone.
+    pub contexts: u64,
+    /// Those in its node's table, the same for all its processes.
+    pub shared_contexts: u64,
+    /// Processes of other nodes that messages were exchanged with.
+    pub pairs: u64,
+    /// Sockets or endpoints.
+    pub sockets: u64,
+    /// Bytes of memory behind all of these.
+    pub bytes: u64,
+    /// Rings in shared memory that processes of its node send to it on.
+    pub lanes: u64,
+    /// Packets sent once more.
+    pub retransmitted: u64,
+    /// Packets that came once more.
+    pub duplicates: u64,
+    /// Packets dropped because their authenticator was wrong.
+    pub forged: u64,
+    /// Packets dropped because they were none of ours.
+    pub malformed: u64,
+    /// Packets dropped because they were for another process.
+    pub misdirected: u64,
+}
+
+impl Counters {
+    /// What is kept, as words that one rank tells another; what went wrong is left out.
+    pub fn to_words(self) -> [u64; WORDS] {
+        let mut words = [0; WORDS];
+        words[..5].copy_from_slice(&[
+            self.contexts,
+            self.shared_contexts,
+            self.pairs,
+            self.sockets,
+            self.bytes,
+        ]);
+        words
+    }
+
+    /// What [`Counters::to_words`] made.
+    pub fn from_words(words: [u64; WORDS]) -> Self {
+        let [contexts, shared_contexts, pairs, sockets, bytes, ..] = words;
+        Self {
+            contexts,
+            shared_contexts,
+            pairs,
+            sockets,
+            bytes,
+            ..Self::default()
+        }
+    }
+}
+
+/// A running process with its counters.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Published {
+    /// Its job.
+    pub job: String,
+    /// Its node.
+    pub nid: u32,
+    /// Its number in Portals.
+    pub pid: u32,
+    /// Its number to the system.
+    pub os_process: i32,
+    /// What it counts.
+    #[serde(flatten)]
+    pub counters: Counters,
+}
+
+/// Where published counters come from.
+pub trait Source {
+    /// Those of every live process but this one, by job, node and pid.
+    ///
+    /// # Errors
+    /// The place can't be read.
+    fn published(&self) -> Result<Vec<Published>>;
+}
+
+/// The segments of this machine's processes.
+#[derive(Clone, Copy, Debug)]
+pub struct SharedMemory;
+
+impl Source for SharedMemory {
+    fn published(&self) -> Result<Vec<Published>> {
+        Ok(Vec::new())
+    }
+}
