@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use crate::networks::Setting;
 use crate::report::{Outcome, Report};
 use crate::shell::{self, Tree};
 
@@ -22,10 +23,25 @@ enum Link {
 
 /// Runs every program, or the one that is named, against `target/dist`.
 pub fn run(tree: &Tree, only: Option<&str>, report: &mut Report) {
-    let dist = tree.dist();
+    run_in(tree, &Setting::default(), only, report);
+    if only.is_none() {
+        examples(tree, &tree.dist(), report);
+    }
+}
+
+/// The same without the examples, in a setting.
+pub fn run_in(tree: &Tree, setting: &Setting, only: Option<&str>, report: &mut Report) {
     for source in shell::files(&tree.path("tests/c"), "c") {
         let name = stem(&source);
         if only.is_some_and(|only| only != name) {
+            continue;
+        }
+        let told = match *setting == Setting::default() {
+            true => format!("C: {name}"),
+            false => format!("{setting}: C: {name}"),
+        };
+        if !setting.suits(&name) {
+            report.not_applicable(&told);
             continue;
         }
         let link = if name.starts_with("dlopen") {
@@ -33,17 +49,12 @@ pub fn run(tree: &Tree, only: Option<&str>, report: &mut Report) {
         } else {
             Link::Shared
         };
-        report.check(&format!("C: {name}"), || {
-            compile_and_start(tree, &dist, &source, link)
-        });
+        report.check(&told, || compile_and_start(tree, setting, &source, link));
         if name == "put_pingpong" {
-            report.check(&format!("C: {name}, linked statically"), || {
-                compile_and_start(tree, &dist, &source, Link::Static)
+            report.check(&format!("{told}, linked statically"), || {
+                compile_and_start(tree, setting, &source, Link::Static)
             });
         }
-    }
-    if only.is_none() {
-        examples(tree, &dist, report);
     }
 }
 
@@ -55,9 +66,10 @@ fn examples(tree: &Tree, dist: &Path, report: &mut Report) {
     }
 }
 
-fn compile_and_start(tree: &Tree, dist: &Path, source: &Path, link: Link) -> Outcome {
+fn compile_and_start(tree: &Tree, setting: &Setting, source: &Path, link: Link) -> Outcome {
+    let dist = &tree.dist();
     let program = compile(tree, dist, source, link)?;
-    let mut yod = yod(dist, &program);
+    let mut yod = yod(dist, setting, &program);
     if matches!(link, Link::Loaded) {
         yod.env("LD_LIBRARY_PATH", dist.join("lib"));
     }
@@ -113,11 +125,14 @@ fn pkg_config(dist: &Path, words: &[&str]) -> Result<Vec<String>, String> {
 
 /// Two ranks of a program, which finds the library by the run path that
 /// pkg-config gave it.
-fn yod(dist: &Path, program: &Path) -> Command {
+fn yod(dist: &Path, setting: &Setting, program: &Path) -> Command {
     let mut yod = Command::new(dist.join("bin/yod"));
-    yod.args(["-n", "2"])
-        .arg(program)
-        .env_remove("LD_LIBRARY_PATH");
+    yod.args(["-n", "2"]);
+    if setting.has_nodes() {
+        yod.args(["--nodes", "2"]);
+    }
+    yod.arg(program).env_remove("LD_LIBRARY_PATH");
+    setting.tell(&mut yod);
     yod
 }
 
@@ -141,7 +156,7 @@ fn readme_source(tree: &Tree, folder: &Path) -> Result<PathBuf, String> {
 }
 
 fn greets(dist: &Path, program: &Path) -> Outcome {
-    let said = shell::output(&mut yod(dist, program))?;
+    let said = shell::output(&mut yod(dist, &Setting::default(), program))?;
     match said.matches("hello, portals").count() {
         2 => Ok(()),
         _ => Err(format!("two ranks should have greeted: {said:?}")),

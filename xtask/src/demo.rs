@@ -5,6 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::dist;
+use crate::networks::Setting;
 use crate::report::Outcome;
 use crate::shell::{self, Tree};
 
@@ -37,17 +38,30 @@ pub fn run(tree: &Tree, length: Length) -> Outcome {
     Ok(())
 }
 
-fn measure(dist: &Path, out: &Path, length: Length) -> Outcome {
-    let lintel = dist.join("bin/lintel");
-    let json = out.join("perf.json");
-    let mut perf = Command::new(&lintel);
+/// The measurements of the demo with few repetitions, in a setting, on `target/dist`.
+pub fn smoke_in(tree: &Tree, setting: &Setting) -> Outcome {
+    let mut perf = perf(&tree.dist(), Length::Smoke);
+    if setting.has_nodes() {
+        perf.args(["--nodes", "2"]);
+    }
+    setting.tell(&mut perf);
+    shell::run_within(&mut perf, LIMIT)
+}
+
+fn perf(dist: &Path, length: Length) -> Command {
+    let mut perf = Command::new(dist.join("bin/lintel"));
     perf.args(["perf", "put", "get", "bandwidth", "rate", "atomics"]);
     if length == Length::Smoke {
         perf.args(["--time", "20", "--rounds", "3", "--sizes", "8,4K,1M"]);
     }
-    shell::run_within(perf.arg("--json").arg(&json), LIMIT)?;
+    perf
+}
+
+fn measure(dist: &Path, out: &Path, length: Length) -> Outcome {
+    let json = out.join("perf.json");
+    shell::run_within(perf(dist, length).arg("--json").arg(&json), LIMIT)?;
     shell::output(
-        Command::new(&lintel)
+        Command::new(dist.join("bin/lintel"))
             .arg("plot")
             .arg(&json)
             .arg("--out")

@@ -14,10 +14,13 @@ mod header_text;
 mod headers;
 mod loom;
 mod man;
+mod netns;
+mod networks;
 mod prerequisites;
 mod report;
 mod rooms;
 mod shell;
+mod soak;
 mod spec;
 mod suite;
 mod symbols;
@@ -25,17 +28,29 @@ mod symbols;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use networks::Setting;
 use report::{Outcome, Report};
-use shell::Tree;
+use shell::{Tree, Words};
+use soak::Soak;
 
 const WORDS: &str = "\
 cargo xtask WORD
 
   test [--quick]      everything that makes this tree trustworthy; --quick leaves
                       out the release build and what runs on it
+  test [--nal LIST] [--fault WHAT] [--mode MODE]
+                      how the library behaves, with PTL_NAL, LINTEL_FAULT and
+                      PTL_MODE set and jobs spread over two virtual nodes
   demo                two processes, the table of latency and bandwidth, the plots
-  ci                  test, the loom models, a minute of each fuzz target, the demo
+  ci                  test, the same over every network, the loom models, a minute
+                      of each fuzz target, the demo
   dist --prefix DIR   builds release and installs library, headers, pages, tools
+
+  soak [--minutes M | --seconds S] [--seed N] [--nal LIST] [--fault WHAT]
+                      random operations among 8 processes on 2 virtual nodes, one
+                      of which is killed and started again each minute (60 s)
+  netns               the same between two network namespaces, 1 % and 5 % of
+                      datagrams dropped (needs root)
 
   rooms               ARCHITECTURE.md against the crates
   headers             include/*.h compile alone as C99, C11 and C++17
@@ -60,7 +75,7 @@ fn main() -> ExitCode {
     let word = words.next().unwrap_or("help");
     let rest: Vec<&str> = words.collect();
     match word {
-        "test" => suite::test(&tree, rest.contains(&"--quick")),
+        "test" => test(&tree, &rest),
         "ci" => suite::ci(&tree),
         "demo" => one("demo", || demo::run(&tree, demo::Length::Full)),
         "dist" => one("dist", || dist::run(&tree, &prefix(&rest)?)),
@@ -70,6 +85,8 @@ fn main() -> ExitCode {
         "symbols" => one("symbols", || symbols::build_and_check(&tree)),
         "man" => one("man", || man::build_and_check(&tree)),
         "loom" => one("loom", || loom::run(&tree)),
+        "soak" => one("soak", || soak::run(&tree, &Soak::read(&rest)?)),
+        "netns" => many(|report| netns::run(&tree, report)),
         "c-tests" => many(|report| c_tests::run(&tree, rest.first().copied(), report)),
         "fuzz" => many(|report| fuzz::run(&tree, seconds(&rest), report)),
         "help" | "--help" | "-h" => {
@@ -80,6 +97,19 @@ fn main() -> ExitCode {
             eprint!("xtask: no word '{other}'\n\n{WORDS}");
             ExitCode::FAILURE
         }
+    }
+}
+
+fn test(tree: &Tree, rest: &[&str]) -> ExitCode {
+    match rest {
+        [] => return suite::test(tree, false),
+        ["--quick"] => return suite::test(tree, true),
+        _ => {}
+    }
+    let words = Words::new(rest).and_then(|words| words.only(&["--nal", "--fault", "--mode"]));
+    match words.map(|words| Setting::read(&words).unwrap_or_default()) {
+        Ok(setting) => suite::test_in(tree, &setting),
+        Err(wrong) => one("test", || Err(wrong)),
     }
 }
 

@@ -14,12 +14,23 @@ type Need = (&'static str, &'static str, &'static str);
 pub const BUILD: [Need; 1] = [("cc", "linking", "gcc libc6-dev")];
 
 /// Enough for every check.
-pub const TEST: [Need; 5] = [
+pub const TEST: [Need; 6] = [
     ("cc", "linking, C tests", "gcc libc6-dev"),
     ("c++", "the headers as C++", "g++"),
     ("nm", "exported symbols", "binutils"),
     ("readelf", "exported symbols", "binutils"),
     ("pkg-config", "C tests", "pkg-config"),
+    (
+        "fi_info",
+        "tests over libfabric",
+        "libfabric-bin libfabric1",
+    ),
+];
+
+/// Enough for two network namespaces with a filter between them.
+pub const NAMESPACES: [Need; 2] = [
+    ("ip", "network namespaces", "iproute2"),
+    ("nft", "dropping packets", "nftables"),
 ];
 
 /// Looks for each program and installs what is missing where it may.
@@ -97,7 +108,8 @@ fn install(packages: &[&str]) -> Outcome {
     apt(&install).or_else(|_| apt(&["update"]).and_then(|()| apt(&install)))
 }
 
-fn is_root() -> bool {
+/// Whether this process may do everything.
+pub fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata(Path::new("/proc/self")).is_ok_and(|me| me.uid() == 0)
 }

@@ -10,6 +10,7 @@ pub type Outcome = Result<(), String>;
 pub struct Report {
     passed: usize,
     failed: Vec<(String, String)>,
+    not_applicable: usize,
 }
 
 impl Report {
@@ -17,6 +18,7 @@ impl Report {
         Report {
             passed: 0,
             failed: Vec::new(),
+            not_applicable: 0,
         }
     }
 
@@ -40,13 +42,23 @@ impl Report {
         }
     }
 
+    /// Names what makes no sense here, so that nothing is left out in silence.
+    pub fn not_applicable(&mut self, name: &str) {
+        println!("   n/a  {name}");
+        self.not_applicable += 1;
+    }
+
     /// Prints what failed and the counts, each on lines of their own.
     pub fn finish(self) -> ExitCode {
         println!();
         for (name, wrong) in &self.failed {
             println!("failed: {name}: {wrong}");
         }
-        println!("{} passed, {} failed", self.passed, self.failed.len());
+        let (passed, failed) = (self.passed, self.failed.len());
+        match self.not_applicable {
+            0 => println!("{passed} passed, {failed} failed"),
+            n => println!("{passed} passed, {failed} failed, {n} tests not applicable"),
+        }
         if self.failed.is_empty() {
             ExitCode::SUCCESS
         } else {

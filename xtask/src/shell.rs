@@ -132,6 +132,48 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or("")
 }
 
+/// What follows a word on the command line: names that begin with `--`, each with a
+/// value behind it or after a `=`.
+pub struct Words(Vec<(String, String)>);
+
+impl Words {
+    pub fn new(words: &[&str]) -> Result<Words, String> {
+        let mut read = Vec::new();
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            let (name, joined) = match word.split_once('=') {
+                Some((name, value)) => (name, Some(value)),
+                None => (*word, None),
+            };
+            let value = joined.or_else(|| words.next().copied());
+            match value {
+                Some(value) if name.starts_with("--") => read.push((name.into(), value.into())),
+                Some(_) => return Err(format!("'{word}' isn't understood here")),
+                None => return Err(format!("{name} wants a value")),
+            }
+        }
+        Ok(Words(read))
+    }
+
+    /// The value of a name.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        let found = self.0.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// Refuses names that aren't among these.
+    pub fn only(self, names: &[&str]) -> Result<Words, String> {
+        match self
+            .0
+            .iter()
+            .find(|(name, _)| !names.contains(&name.as_str()))
+        {
+            Some((name, _)) => Err(format!("no option {name} here; {} are", names.join(", "))),
+            None => Ok(self),
+        }
+    }
+}
+
 /// Runs a command whose output the person sees.
 pub fn run(command: &mut Command) -> Outcome {
     let status = command

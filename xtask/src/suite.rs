@@ -2,9 +2,13 @@
 
 use std::process::ExitCode;
 
+use crate::networks::{self, Setting};
 use crate::report::Report;
 use crate::shell::{self, Tree};
-use crate::{c_tests, demo, dist, fuzz, headers, loom, man, prerequisites, rooms, spec, symbols};
+use crate::soak::{self, Soak};
+use crate::{
+    c_tests, demo, dist, fuzz, headers, loom, man, netns, prerequisites, rooms, spec, symbols,
+};
 
 /// Seconds per fuzz target in CI.
 const FUZZ_SECONDS: u32 = 60;
@@ -15,10 +19,26 @@ pub fn test(tree: &Tree, quick: bool) -> ExitCode {
     report.finish()
 }
 
-/// `test`, the loom models, then a while of fuzzing, then a short demo.
+/// What tells how the library behaves, in one setting.
+pub fn test_in(tree: &Tree, setting: &Setting) -> ExitCode {
+    let mut report = Report::new();
+    report.check("prerequisites", || {
+        prerequisites::programs(&prerequisites::TEST)
+    });
+    networks::install_and_run(tree, setting, &mut report);
+    report.finish()
+}
+
+/// `test`, the same behaviour over every network, the loom models, then a while of
+/// fuzzing, then a short demo.
 pub fn ci(tree: &Tree) -> ExitCode {
     let mut report = Report::new();
     checks(tree, false, &mut report);
+    for setting in networks::matrix() {
+        networks::run(tree, &setting, &mut report);
+    }
+    report.check("soak", || soak::run(tree, &Soak::short()));
+    netns::run(tree, &mut report);
     report.check("loom models", || loom::run(tree));
     fuzz::run(tree, FUZZ_SECONDS, &mut report);
     report.check("demo", || demo::run(tree, demo::Length::Smoke));

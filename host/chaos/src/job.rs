@@ -2,6 +2,7 @@
 
 use crate::places::Places;
 use lintel_types::ProcessId;
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -24,6 +25,8 @@ pub struct Job {
     name: String,
     program: PathBuf,
     places: Places,
+    /// By node, the words before a worker's own.
+    within: BTreeMap<u32, Vec<String>>,
 }
 
 impl Job {
@@ -35,12 +38,24 @@ impl Job {
             name: format!("chaos{}x{count}", std::process::id()),
             program: program.into(),
             places: Places::of_job(count),
+            within: BTreeMap::new(),
         }
     }
 
     /// From now on another program is the worker.
     pub fn run(&mut self, program: &Path) {
         self.program = program.to_owned();
+    }
+
+    /// From now on its processes are there.
+    pub fn place(&mut self, places: Places) {
+        self.places = places;
+    }
+
+    /// From now on workers on that node are started by this command, as
+    /// `ip netns exec NAME`.
+    pub fn enter(&mut self, node: u32, command: Vec<String>) {
+        self.within.insert(node, command);
     }
 
     /// Its name, the value of `LINTEL_JOB`.
@@ -56,14 +71,21 @@ impl Job {
     /// A worker, to be started with [`Worker::start`]. The second word is its number,
     /// or that of one beside which it is.
     pub fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(&self.program);
+        let number = words.get(1).and_then(|word| word.parse().ok()).unwrap_or(0);
+        let mut command = match self.within.get(&self.places.node(number)) {
+            Some(within) => {
+                let mut command = Command::new(&within[0]);
+                command.args(&within[1..]).arg(&self.program);
+                command
+            }
+            None => Command::new(&self.program),
+        };
         command.args(words).env("LINTEL_JOB", &self.name);
         command.env("LINTEL_SECRET", SECRET);
         if std::env::var_os("PTL_PEER_TIMEOUT").is_none() {
             command.env("PTL_PEER_TIMEOUT", PEER_TIMEOUT);
         }
-        let number = words.get(1).and_then(|word| word.parse().ok());
-        self.places.tell(&mut command, number.unwrap_or(0));
+        self.places.tell(&mut command, number);
         command
     }
 
@@ -169,6 +191,11 @@ impl Worker {
     /// The next line, where there is one already.
     pub fn line_if_any(&mut self) -> Option<String> {
         self.lines.try_recv().ok()
+    }
+
+    /// How it ended, where it has.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().ok().flatten()
     }
 
     /// The rest of the next line, which must begin with `start`.

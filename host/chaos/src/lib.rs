@@ -15,6 +15,7 @@
 
 pub mod job;
 pub mod memory;
+pub mod moves;
 pub mod places;
 pub mod ptl;
 pub mod random;

@@ -1,5 +1,7 @@
 //! Memory that others write to while we look.
 
+use crate::random::Random;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 /// Bytes that stay where they are until the process ends.
@@ -25,6 +27,33 @@ impl Memory {
             word.store(u64::from_ne_bytes(bytes), Ordering::Relaxed);
         }
         memory
+    }
+
+    /// Fills it with the numbers of a seed.
+    pub fn scatter(self, seed: u64) {
+        let mut random = Random::new(seed);
+        for word in self.words {
+            word.store(random.number(), Ordering::Relaxed);
+        }
+    }
+
+    /// CRC-32C of a range.
+    pub fn checksum(self, range: Range<usize>) -> u32 {
+        const CHUNK: usize = 512;
+        let mut sum = 0;
+        let mut bytes = [0; CHUNK * 8];
+        let mut at = range.start;
+        while at < range.end {
+            let first = at / 8;
+            let words = &self.words[first..self.words.len().min(first + CHUNK)];
+            for (bytes, word) in bytes.chunks_exact_mut(8).zip(words) {
+                bytes.copy_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes());
+            }
+            let end = range.end.min((first + CHUNK) * 8);
+            sum = crc32c::crc32c_append(sum, &bytes[at - first * 8..end - first * 8]);
+            at = end;
+        }
+        sum
     }
 
     /// Its first byte.
@@ -56,7 +85,7 @@ impl Memory {
     }
 
     /// The first offset in a range whose byte is neither 0 nor the pattern.
-    pub fn spoilt(self, mut range: std::ops::Range<usize>) -> Option<usize> {
+    pub fn spoilt(self, mut range: Range<usize>) -> Option<usize> {
         range.find(|at| {
             let byte = self.byte(*at);
             byte != 0 && byte != pattern(*at)
@@ -64,7 +93,7 @@ impl Memory {
     }
 
     /// The first offset in a range whose byte isn't the pattern.
-    pub fn unlike(self, mut range: std::ops::Range<usize>) -> Option<usize> {
+    pub fn unlike(self, mut range: Range<usize>) -> Option<usize> {
         range.find(|at| self.byte(*at) != pattern(*at))
     }
 }
@@ -72,4 +101,18 @@ impl Memory {
 /// What belongs at an offset: no two neighbours within 251 bytes agree, none is 0.
 pub fn pattern(offset: usize) -> u8 {
     (offset % 251) as u8 + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_checksum_is_that_of_the_bytes() {
+        let memory = Memory::patterned(20_000);
+        for range in [0..0, 0..20_000, 3..9, 7..8, 4090..4100, 4096..8192] {
+            let bytes: Vec<u8> = range.clone().map(|at| memory.byte(at)).collect();
+            assert_eq!(memory.checksum(range), crc32c::crc32c(&bytes));
+        }
+    }
 }

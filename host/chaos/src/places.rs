@@ -47,6 +47,12 @@ impl Places {
         }
     }
 
+    /// On these nodes, with pids from `base` on.
+    pub fn at(first: Ipv4Addr, nodes: u32, base: u32) -> Places {
+        let first = first.into();
+        Places { first, nodes, base }
+    }
+
     /// Those that the driver names.
     ///
     /// # Panics
@@ -69,9 +75,14 @@ impl Places {
         }
     }
 
+    /// Which of the nodes a process is on.
+    pub fn node(self, number: u32) -> u32 {
+        number % self.nodes
+    }
+
     /// The process of that number.
     pub fn process(self, number: u32) -> ProcessId {
-        ProcessId::new(self.first + number % self.nodes, self.base + number)
+        ProcessId::new(self.first + self.node(number), self.base + number)
     }
 
     /// The number of that process.

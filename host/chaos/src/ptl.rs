@@ -4,8 +4,9 @@
 use crate::memory::Memory;
 use crate::places::Places;
 use lintel_types::{CountingEvent, Event, Handle, Limits, ProcessId, options};
-use portals::{Md, Me};
+use portals::{Le, Md, Me};
 use std::ffi::c_int;
+use std::ops::Range;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
 
@@ -43,10 +44,30 @@ pub fn places() -> Places {
     *PLACES.get_or_init(Places::from_env)
 }
 
-/// Portals, and a matching physical interface.
+/// Portals, and a physical interface.
 pub struct Interface {
     /// Its handle.
     pub handle: Handle,
+    matching: bool,
+}
+
+/// What is offered to others.
+#[derive(Clone)]
+pub struct Entry {
+    /// The memory.
+    pub memory: Memory,
+    /// What of it, bytes.
+    pub range: Range<usize>,
+    /// Portal table index.
+    pub portal: u32,
+    /// Match bits, where the interface matches.
+    pub bits: u64,
+    /// Those that don't matter.
+    pub ignore: u64,
+    /// Beside puts and gets.
+    pub options: u32,
+    /// Counts where the options say so.
+    pub counter: Handle,
 }
 
 /// Where an operation goes.
@@ -73,16 +94,28 @@ impl Interface {
         Self::again(ProcessId::PID_ANY)
     }
 
-    /// `PtlNIInit` alone.
+    /// `PtlNIInit` alone, of a matching interface.
     pub fn again(pid: u32) -> Result<Interface, Code> {
+        Self::of_kind(options::NI_MATCHING, pid)
+    }
+
+    /// `PtlNIInit` alone, of an interface without matching.
+    pub fn plain(pid: u32) -> Result<Interface, Code> {
+        Self::of_kind(options::NI_NO_MATCHING, pid)
+    }
+
+    fn of_kind(matching: u32, pid: u32) -> Result<Interface, Code> {
         let mut handle = Handle::INVALID;
-        let kind = options::NI_MATCHING | options::NI_PHYSICAL;
+        let kind = matching | options::NI_PHYSICAL;
         let none = std::ptr::null::<Limits>();
         // SAFETY: null limits are allowed; the handle is ours.
         code(unsafe {
             portals::PtlNIInit(u32::MAX, kind, pid, none, null_mut(), &raw mut handle)
         })?;
-        Ok(Interface { handle })
+        Ok(Interface {
+            handle,
+            matching: matching == options::NI_MATCHING,
+        })
     }
 
     /// `PtlNIFini` and `PtlFini`.
@@ -90,6 +123,11 @@ impl Interface {
         let closed = code(portals::PtlNIFini(self.handle));
         portals::PtlFini();
         closed
+    }
+
+    /// `PtlNIFini` alone.
+    pub fn close_alone(self) -> Result<(), Code> {
+        code(portals::PtlNIFini(self.handle))
     }
 
     /// `PtlGetPhysId`
@@ -118,9 +156,14 @@ impl Interface {
 
     /// `PtlPTAlloc` of [`PORTAL`].
     pub fn portal(&self, queue: Handle) -> Result<(), Code> {
+        self.portal_at(PORTAL, queue)
+    }
+
+    /// `PtlPTAlloc` of an index.
+    pub fn portal_at(&self, portal: u32, queue: Handle) -> Result<(), Code> {
         let mut index = 0;
         // SAFETY: the place is ours.
-        code(unsafe { portals::PtlPTAlloc(self.handle, 0, queue, PORTAL, &raw mut index) })
+        code(unsafe { portals::PtlPTAlloc(self.handle, 0, queue, portal, &raw mut index) })
     }
 
     /// `PtlMEAppend`: all of the memory, to put to and get from.
@@ -136,32 +179,60 @@ impl Interface {
         more: u32,
         counter: Handle,
     ) -> Result<(), Code> {
+        self.append(&Entry {
+            memory,
+            range: 0..memory.bytes(),
+            portal: PORTAL,
+            bits,
+            ignore: 0,
+            options: more,
+            counter,
+        })
+    }
+
+    /// `PtlMEAppend`, or `PtlLEAppend` on an interface without matching.
+    pub fn append(&self, entry: &Entry) -> Result<(), Code> {
+        let more = options::ME_OP_PUT | options::ME_OP_GET | options::ME_EVENT_LINK_DISABLE;
         let me = Me {
-            start: memory.address().cast(),
-            length: memory.bytes() as u64,
-            ct_handle: counter.0,
+            start: entry
+                .memory
+                .address()
+                .wrapping_add(entry.range.start)
+                .cast(),
+            length: entry.range.len() as u64,
+            ct_handle: entry.counter.0,
             uid: u32::MAX,
-            options: options::ME_OP_PUT
-                | options::ME_OP_GET
-                | options::ME_EVENT_LINK_DISABLE
-                | more,
+            options: entry.options | more,
             match_id: ProcessId::new(ProcessId::NID_ANY, ProcessId::PID_ANY),
-            match_bits: bits,
-            ignore_bits: 0,
+            match_bits: entry.bits,
+            ignore_bits: entry.ignore,
             min_free: 0,
         };
-        let mut entry = Handle::INVALID;
+        match self.matching {
+            true => self.append_me(entry.portal, &me),
+            false => self.append_le(entry.portal, &me),
+        }
+    }
+
+    fn append_me(&self, portal: u32, me: &Me) -> Result<(), Code> {
+        let (list, mut handle) = (0, Handle::INVALID);
+        let (entry, place) = (std::ptr::from_ref(me), &raw mut handle);
         // SAFETY: the entry is valid and its memory lives for ever.
-        code(unsafe {
-            portals::PtlMEAppend(
-                self.handle,
-                PORTAL,
-                &raw const me,
-                0,
-                null_mut(),
-                &raw mut entry,
-            )
-        })
+        code(unsafe { portals::PtlMEAppend(self.handle, portal, entry, list, null_mut(), place) })
+    }
+
+    fn append_le(&self, portal: u32, me: &Me) -> Result<(), Code> {
+        let (list, mut handle) = (0, Handle::INVALID);
+        let le = Le {
+            start: me.start,
+            length: me.length,
+            ct_handle: me.ct_handle,
+            uid: me.uid,
+            options: me.options,
+        };
+        let (entry, place) = (&raw const le, &raw mut handle);
+        // SAFETY: the entry is valid and its memory lives for ever.
+        code(unsafe { portals::PtlLEAppend(self.handle, portal, entry, list, null_mut(), place) })
     }
 
     /// `PtlMDBind`: all of the memory.

@@ -1,0 +1,89 @@
+//! Random operations among processes that are killed and come back.
+
+use std::process::Command;
+use std::time::Duration;
+
+use crate::networks::Setting;
+use crate::report::Outcome;
+use crate::shell::{self, Tree, Words};
+
+/// What it runs over where nothing else is said.
+const NAL: &str = "udp";
+const FAULT: &str = "loss=0.01,seed=7";
+
+/// Beyond its own time: starting, ending, and what a stuck operation may take.
+const MORE: Duration = Duration::from_secs(180);
+
+/// How long, and over what.
+pub struct Soak {
+    seconds: u64,
+    seed: Option<String>,
+    setting: Setting,
+}
+
+impl Soak {
+    /// The form for CI: two kills in a minute.
+    pub fn short() -> Soak {
+        Soak {
+            seconds: 60,
+            seed: None,
+            setting: Setting::over(NAL, Some(FAULT)),
+        }
+    }
+
+    /// Reads `--minutes`, `--seconds`, `--seed`, and what a setting has.
+    pub fn read(words: &[&str]) -> Result<Soak, String> {
+        let words = Words::new(words)?.only(&[
+            "--minutes",
+            "--seconds",
+            "--seed",
+            "--nal",
+            "--fault",
+            "--mode",
+        ])?;
+        let number = |name: &str| match words.get(name).map(str::parse::<u64>) {
+            Some(Ok(number)) => Ok(Some(number)),
+            Some(Err(_)) => Err(format!("{name} wants a number")),
+            None => Ok(None),
+        };
+        let seconds = number("--seconds")?.or(number("--minutes")?.map(|minutes| minutes * 60));
+        let short = Soak::short();
+        Ok(Soak {
+            seconds: seconds.unwrap_or(short.seconds),
+            seed: words.get("--seed").map(String::from),
+            setting: Setting::read(&words).unwrap_or(short.setting),
+        })
+    }
+
+    /// One kill a minute, and at least two.
+    fn kills(&self) -> u64 {
+        (self.seconds / 60).max(2)
+    }
+}
+
+/// Soaks.
+pub fn run(tree: &Tree, soak: &Soak) -> Outcome {
+    let mut program = program(tree)?;
+    let (seconds, kills) = (soak.seconds.to_string(), soak.kills().to_string());
+    let nodes = if soak.setting.has_nodes() { "2" } else { "1" };
+    program.args(["--seconds", &seconds, "--kills", &kills, "--nodes", nodes]);
+    if let Some(seed) = &soak.seed {
+        program.args(["--seed", seed]);
+    }
+    soak.setting.tell(&mut program);
+    println!("   {} s, {kills} kills, {}", soak.seconds, soak.setting);
+    let limit = Duration::from_secs(soak.seconds) + MORE;
+    shell::run_within(&mut program, limit).map_err(|wrong| {
+        let seconds = soak.seconds;
+        format!(
+            "{wrong}\n        again: cargo xtask soak --seconds {seconds} --seed N, N as told above"
+        )
+    })
+}
+
+/// `chaos-soak`, built afresh.
+pub fn program(tree: &Tree) -> Result<Command, String> {
+    let build = ["build", "--quiet", "--release", "--package", "lintel-chaos"];
+    shell::run(tree.cargo().args(build))?;
+    Ok(Command::new(tree.target.join("release/chaos-soak")))
+}
