@@ -23,7 +23,7 @@ pub mod network;
 mod options;
 mod overlap;
 mod pingpong;
-mod placements;
+pub mod placements;
 pub mod session;
 mod small;
 mod station;

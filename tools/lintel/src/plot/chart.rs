@@ -1,4 +1,5 @@
-//! One line chart as SVG: title, axes with units, lines, and a legend below.
+//! A sheet of line charts as SVG, side by side: title, axes with units, lines, and a
+//! legend below.
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
@@ -15,6 +16,14 @@ pub enum Stroke {
     Plain,
     /// A thin line without marks, for hundreds of points.
     Fine,
+    /// As plain, of a colour and a dash by number: for lines that belong together, or
+    /// lie upon each other.
+    Styled {
+        /// Which colour.
+        colour: usize,
+        /// 0 for a line without gaps.
+        dash: usize,
+    },
     /// Dashed and grey, told apart by number.
     Limit(usize),
 }
@@ -98,26 +107,32 @@ impl Figure {
     }
 }
 
-/// Draws `figure`.
+/// Draws `figures` side by side.
 ///
 /// # Errors
 /// What the drawing library refused.
-pub fn draw(figure: &Figure) -> Result<String> {
-    let refuse = |what: &dyn std::fmt::Display| Error::Wrong(format!("drawing: {what}"));
-    let legend = LEGEND_ROW * figure.series.len().div_ceil(2) as u32 + LEGEND_ROW;
-    let size = (WIDTH, HEIGHT + legend);
+pub fn draw(figures: &[Figure]) -> Result<String> {
+    let most = figures.iter().map(|figure| figure.series.len()).max();
+    let legend = LEGEND_ROW * most.unwrap_or(0).div_ceil(2) as u32 + LEGEND_ROW;
+    let size = (WIDTH * figures.len() as u32, HEIGHT + legend);
     let mut svg = String::new();
-    {
-        let root = SVGBackend::with_string(&mut svg, size).into_drawing_area();
-        root.fill(&WHITE).map_err(|error| refuse(&error))?;
-        let (top, rest) = root.split_vertically(TITLE);
-        let (plot, below) = rest.split_vertically(HEIGHT - TITLE);
-        draw_title(&top, figure).map_err(|error| refuse(&error))?;
-        draw_plot(&plot, figure).map_err(|error| refuse(&error))?;
-        draw_legend(&below, figure).map_err(|error| refuse(&error))?;
-        root.present().map_err(|error| refuse(&error))?;
-    }
+    draw_sheet(&mut svg, size, figures)
+        .map_err(|error| Error::Wrong(format!("drawing: {error}")))?;
     Ok(svg)
+}
+
+fn draw_sheet(svg: &mut String, size: (u32, u32), figures: &[Figure]) -> Drawn {
+    let root = SVGBackend::with_string(svg, size).into_drawing_area();
+    root.fill(&WHITE)?;
+    for (area, figure) in root.split_evenly((1, figures.len())).iter().zip(figures) {
+        let (top, rest) = area.split_vertically(TITLE);
+        let (plot, below) = rest.split_vertically(HEIGHT - TITLE);
+        draw_title(&top, figure)?;
+        draw_plot(&plot, figure)?;
+        draw_legend(&below, figure)?;
+    }
+    root.present()?;
+    Ok(())
 }
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -167,12 +182,15 @@ fn draw_plot(area: &Area<'_>, figure: &Figure) -> Drawn {
 }
 
 fn draw_series(chart: &mut Plot<'_, '_>, look: Look, points: Vec<(f64, f64)>) -> Drawn {
-    if let Some((dash, gap)) = look.dash {
-        let line = DashedLineSeries::new(points, dash, gap, look.line);
-        chart.draw_series(line)?;
-        return Ok(());
+    match look.dash {
+        Some((dash, gap)) => {
+            let line = DashedLineSeries::new(points.clone(), dash, gap, look.line);
+            chart.draw_series(line)?;
+        }
+        None => {
+            chart.draw_series(LineSeries::new(points.clone(), look.line))?;
+        }
     }
-    chart.draw_series(LineSeries::new(points.clone(), look.line))?;
     if look.marks {
         let mark = |point| Circle::new(point, 4, look.line.color.filled());
         chart.draw_series(points.into_iter().map(mark))?;
@@ -221,6 +239,11 @@ fn looks(figure: &Figure) -> Vec<(Look, &Series)> {
             dash: Some(DASHES[number % DASHES.len()]),
             marks: false,
         },
+        Stroke::Styled { colour, dash } => Look {
+            line: COLOURS[colour % COLOURS.len()].stroke_width(3),
+            dash: dash.checked_sub(1).map(|dash| DASHES[dash % DASHES.len()]),
+            marks: true,
+        },
         stroke => Look {
             line: colours
                 .next()
@@ -264,3 +287,27 @@ const COLOURS: [RGBColor; 8] = [
 ];
 
 const DASHES: [(u32, u32); 3] = [(9, 5), (3, 4), (18, 5)];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figure(title: &str) -> Figure {
+        let mut figure = Figure::over_size(title, "time (µs)", Scale::Linear);
+        for (dash, label) in ["RC", "XRC"].into_iter().enumerate() {
+            let stroke = Stroke::Styled { colour: dash, dash };
+            figure.add(Series::new(label, stroke, vec![(8.0, 2.0), (64.0, 3.0)]));
+        }
+        figure
+    }
+
+    #[test]
+    fn figures_stand_side_by_side_each_with_its_title_and_legend() {
+        let svg = draw(&[figure("first"), figure("second")]).expect("draws");
+        let width = format!("width=\"{}\"", 2 * WIDTH);
+        assert!(svg.contains(&width));
+        for text in ["first", "second", "RC", "XRC", "64 B"] {
+            assert!(svg.contains(&format!("\n{text}\n")), "{text}");
+        }
+    }
+}

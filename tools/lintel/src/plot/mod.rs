@@ -41,8 +41,8 @@ pub fn draw(report: &Report, directory: &Path) -> Result<Vec<PathBuf>> {
     let figures = figures::of(report);
     fs::create_dir_all(directory).during(format!("making {}", directory.display()))?;
     let mut written = Vec::new();
-    for (name, figure) in figures {
-        let svg = chart::draw(&figure)?;
+    for (name, figures) in figures {
+        let svg = chart::draw(&figures)?;
         let pixels = png::render(&svg)?;
         for (ending, bytes) in [("svg", svg.as_bytes()), ("png", &pixels)] {
             let path = directory.join(format!("{name}.{ending}"));

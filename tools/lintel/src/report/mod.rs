@@ -18,7 +18,7 @@ use crate::machine::Machine;
 use crate::perf::harness::Outcome;
 use crate::stats::Times;
 
-pub use table::size as table_size;
+pub use table::{network, size as table_size};
 
 /// The file that `lintel perf --json` writes and `lintel plot` reads.
 #[derive(Clone, Debug, Serialize, Deserialize)]

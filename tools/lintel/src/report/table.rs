@@ -17,7 +17,10 @@ pub fn tables(report: &Report) -> String {
         machine.kernel,
         join(&machine.cores),
     );
-    out.push_str(&network(report));
+    let network = network(report);
+    if !network.is_empty() {
+        let _ = writeln!(out, "{network}");
+    }
     let mut rows = report.rows.as_slice();
     while let Some(first) = rows.first() {
         let end = rows.iter().position(|row| row.benchmark != first.benchmark);
@@ -29,25 +32,17 @@ pub fn tables(report: &Report) -> String {
     out
 }
 
-/// A line about what carried the messages, unless all was left to the library.
-fn network(report: &Report) -> String {
+/// What carried the messages, in one line; nothing where all was left to the library.
+pub fn network(report: &Report) -> String {
     let nodes = match report.option("nodes").as_str() {
-        "" | "1" => String::new(),
-        nodes => format!("{nodes} virtual nodes"),
+        "" | "1" => None,
+        nodes => Some(format!("{nodes} virtual nodes")),
     };
     let variables = report.environment.iter();
     let telling = variables.filter(|(name, _)| !OF_THE_LAUNCHER.contains(&name.as_str()));
     let variables = telling.map(|(name, value)| format!("{name}={value}"));
-    let parts: Vec<String> = std::iter::once(nodes).chain(variables).collect();
-    let parts: Vec<&str> = parts
-        .iter()
-        .map(String::as_str)
-        .filter(|p| !p.is_empty())
-        .collect();
-    match parts.is_empty() {
-        true => String::new(),
-        false => format!("{}\n", parts.join(", ")),
-    }
+    let parts: Vec<String> = nodes.into_iter().chain(variables).collect();
+    parts.join(", ")
 }
 
 /// Variables that every launched job has.
@@ -206,7 +201,7 @@ mod tests {
     #[test]
     fn what_carried_the_messages_is_told_under_the_machine() {
         let mut report = Report::of(vec![Row::new("put", "eq", 8)]);
-        assert!(tables(&report).lines().nth(1).is_some_and(str::is_empty));
+        assert_eq!(tables(&report).lines().nth(1), Some(""));
         report.options = serde_json::json!({"nodes": 2});
         report.environment.insert("PTL_NAL".into(), "udp".into());
         let text = tables(&report);

@@ -1,13 +1,21 @@
 //! Which figures a report makes, and of which rows.
 
+mod connections;
+mod placements;
+
 use std::collections::BTreeMap;
 
 use super::chart::{Figure, Scale, Series, Stroke};
-use crate::report::{Report, Row};
+use crate::machine::Machine;
+use crate::report::{Report, Row, network};
 
-/// Every figure that has points, by file name.
-pub fn of(report: &Report) -> Vec<(&'static str, Figure)> {
-    let host = format!("{}, Linux {}", report.machine.cpu, report.machine.kernel);
+/// Every sheet that has points, by file name: one figure, or two side by side.
+pub fn of(report: &Report) -> Vec<(&'static str, Vec<Figure>)> {
+    let Machine { cpu, kernel, .. } = &report.machine;
+    let host = match network(report) {
+        network if network.is_empty() => format!("{cpu}, Linux {kernel}"),
+        network => format!("{cpu}, Linux {kernel}; {network}"),
+    };
     let all = [
         ("latency", latency(&report.rows)),
         ("bandwidth", bandwidth(&report.rows)),
@@ -19,9 +27,15 @@ pub fn of(report: &Report) -> Vec<(&'static str, Figure)> {
         ),
         ("depth", depth(&report.rows)),
     ];
-    all.into_iter()
-        .filter(|(_, figure)| figure.has_points())
-        .map(|(name, figure)| (name, figure.below(&host)))
+    let single = all
+        .into_iter()
+        .chain(connections::all(&report.rows))
+        .map(|(name, figure)| (name, vec![figure]));
+    let placements = placements::sheet(&report.rows).into();
+    single
+        .chain([("placements", placements)])
+        .filter(|(_, figures)| figures.iter().all(Figure::has_points))
+        .map(|(name, figures)| (name, figures.into_iter().map(|f| f.below(&host)).collect()))
         .collect()
 }
 
