@@ -1,15 +1,16 @@
-//! Who started this process? A program that finds no PMI-1 and goes on as a job
-//! of one, while its launcher meant it to be one of many, gives N wrong answers
-//! and no error. [`recognise`] tells the cases apart, so that the program can
-//! say so loudly.
+//! Who started this process? A program that finds no launcher and goes on as a job of
+//! one, while its launcher meant it to be one of many, gives N wrong answers and no
+//! error. [`recognise`] tells the cases apart, so that the program can say so loudly.
 
 use std::fmt;
 
 /// What the environment says about the launcher.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Launcher {
-    /// A PMI-1 launcher (yod, MPICH's hydra): [`crate::client::Client::from_env`] works.
-    Pmi1,
+    /// A socket or port of PMI-1 or PMI-2: yod, MPICH's hydra, Slurm with `--mpi=pmi2`.
+    Pmi,
+    /// A PMIx server: Open MPI's mpirun, PRRTE, Slurm with `--mpi=pmix`.
+    Pmix,
     /// No launcher: a job of one.
     Singleton,
     /// A launcher started several ranks, and speaks something else.
@@ -17,6 +18,24 @@ pub enum Launcher {
         /// The variables that show it, and whose they are.
         evidence: String,
     },
+}
+
+/// The variable that names the protocol where the environment misleads.
+pub const CHOICE: &str = "LINTEL_PMI";
+/// Its values.
+pub const CHOICES: &str = "pmi1, pmi2, pmix, none";
+
+/// What `LINTEL_PMI` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// PMI-1 by `PMI_FD` or `PMI_PORT`.
+    Pmi1,
+    /// PMI-2, likewise.
+    Pmi2,
+    /// PMIx by libpmix.
+    Pmix,
+    /// A job of one, whatever the environment looks like.
+    None,
 }
 
 impl Launcher {
@@ -28,8 +47,9 @@ impl Launcher {
         Some(format!(
             "a launcher that is not understood started this process ({evidence}). \
              Each of its processes would run alone, as a job of one. \
-             Start the program with yod, or with a launcher that offers PMI-1 \
-             (MPICH's mpiexec; Slurm: srun --mpi=pmi2)."
+             Start the program with yod, or with a launcher that offers PMI-1, PMI-2 or PMIx \
+             (MPICH's mpiexec; Slurm: srun --mpi=pmi2 or --mpi=pmix), \
+             or say {CHOICE}=none if each is meant to be alone."
         ))
     }
 }
@@ -37,7 +57,8 @@ impl Launcher {
 impl fmt::Display for Launcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Launcher::Pmi1 => write!(f, "PMI-1"),
+            Launcher::Pmi => write!(f, "PMI-1 or PMI-2"),
+            Launcher::Pmix => write!(f, "PMIx"),
             Launcher::Singleton => write!(f, "none (a job of one)"),
             Launcher::NotUnderstood { evidence } => write!(f, "not understood ({evidence})"),
         }
@@ -46,7 +67,7 @@ impl fmt::Display for Launcher {
 
 /// Reads the environment of this process.
 pub fn recognise() -> Launcher {
-    recognise_in(|name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
+    recognise_in(environment)
 }
 
 /// As [`recognise`], with the environment given as a function.
@@ -63,13 +84,45 @@ pub fn recognise() -> Launcher {
 /// assert!(matches!(slurm, Launcher::NotUnderstood { .. }));
 /// ```
 pub fn recognise_in(variable: impl Fn(&str) -> Option<String>) -> Launcher {
-    if variable("PMI_FD").is_some() {
-        return Launcher::Pmi1;
+    let all = |names: [&str; 2]| names.iter().all(|name| variable(name).is_some());
+    if all(["PMIX_NAMESPACE", "PMIX_RANK"]) {
+        return Launcher::Pmix;
+    }
+    if variable("PMI_FD").is_some() || all(["PMI_PORT", "PMI_ID"]) {
+        return Launcher::Pmi;
     }
     TRACES
         .iter()
         .find_map(|trace| trace.verdict(&variable))
         .unwrap_or(Launcher::Singleton)
+}
+
+/// The protocol that the user names, if he does.
+///
+/// # Errors
+/// The value that isn't understood.
+pub fn chosen_in(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Choice>, String> {
+    let Some(value) = variable(CHOICE).filter(|value| !value.is_empty()) else {
+        return Ok(None);
+    };
+    match value.as_str() {
+        "pmi1" => Ok(Some(Choice::Pmi1)),
+        "pmi2" => Ok(Some(Choice::Pmi2)),
+        "pmix" => Ok(Some(Choice::Pmix)),
+        "none" => Ok(Some(Choice::None)),
+        _ => Err(value),
+    }
+}
+
+/// Whether a launcher says that this process is the only one of its job.
+pub(crate) fn is_alone_in(variable: impl Fn(&str) -> Option<String>) -> bool {
+    let verdict = |trace: &Trace| trace.verdict(&variable);
+    TRACES.iter().find_map(verdict) == Some(Launcher::Singleton)
+}
+
+/// A variable of this process.
+pub(crate) fn environment(name: &str) -> Option<String> {
+    std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
 }
 
 /// How a family of launchers shows in the environment of its ranks.
@@ -153,13 +206,35 @@ mod tests {
     }
 
     #[test]
-    fn a_pmi_descriptor_wins_over_all_other_traces() {
+    fn a_pmi_socket_or_port_wins_over_other_traces() {
         let both = [
             ("PMI_FD", "5"),
             ("SLURM_PROCID", "1"),
             ("SLURM_STEP_NUM_TASKS", "2"),
         ];
-        assert_eq!(with(&both), Launcher::Pmi1);
+        assert_eq!(with(&both), Launcher::Pmi);
+        let port = [
+            ("PMI_PORT", "host:5000"),
+            ("PMI_ID", "1"),
+            ("SLURM_PROCID", "1"),
+        ];
+        assert_eq!(with(&port), Launcher::Pmi);
+    }
+
+    #[test]
+    fn a_pmix_server_is_recognised_by_job_and_rank() {
+        let both = [("PMIX_NAMESPACE", "n"), ("PMIX_RANK", "0"), ("PMI_FD", "5")];
+        assert_eq!(with(&both), Launcher::Pmix);
+    }
+
+    #[test]
+    fn a_choice_is_one_of_the_known_words() {
+        let chosen = |word: &str| chosen_in(|name| (name == CHOICE).then(|| word.to_string()));
+        assert_eq!(chosen(""), Ok(None));
+        for word in CHOICES.split(", ") {
+            assert!(matches!(chosen(word), Ok(Some(_))), "{word}");
+        }
+        assert_eq!(chosen("pmi3"), Err("pmi3".into()));
     }
 
     #[test]

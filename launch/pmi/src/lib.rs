@@ -1,6 +1,7 @@
-//! PMI-1, the process management interface that MPICH's and SOS's simple
-//! clients speak: how a parallel program learns its rank, exchanges addresses
-//! through a key-value store, and meets its peers at a barrier.
+//! PMI, the process management interface: how a parallel program learns its rank,
+//! exchanges addresses through a key-value store, and meets its peers at a barrier. The
+//! server speaks PMI-1, as MPICH's and SOS's simple clients do; the client speaks PMI-1,
+//! PMI-2 and, through libpmix, PMIx.
 //!
 //! ```text
 //!   rank 0   Client ──┐  "cmd=put kvsname=… key=… value=…\n"
@@ -15,9 +16,9 @@
 //!    wrote ([`on_bytes`](server::Server::on_bytes)), writes back what
 //!    [`poll_output`](server::Server::poll_output) gives and acts on
 //!    [`poll_event`](server::Server::poll_event). The server does no I/O.
-//! 2. A rank calls [`client::Client::from_env`].
-//! 3. A program that must not silently run as N programs of one rank asks
-//!    [`launcher::recognise`] first.
+//! 2. A rank calls [`client::Client::from_env`]. It is an error, and no job of one, when
+//!    a launcher started the process and can't be talked with.
+//! 3. [`launcher::recognise`] tells what started this process without talking to it.
 //!
 //! ```
 //! use lintel_pmi::server::Server;
@@ -37,5 +38,7 @@ pub mod client;
 mod inherited;
 pub mod launcher;
 pub mod mapping;
+pub mod pmix;
 pub mod server;
 pub mod wire;
+pub mod wire2;

@@ -26,12 +26,43 @@ pub fn process_mapping(nodes: &[usize]) -> String {
     text
 }
 
+/// The node of each of `size` ranks, as `text` says; `None` when it is no mapping.
+///
+/// ```
+/// use lintel_pmi::mapping::nodes_of_ranks;
+///
+/// assert_eq!(nodes_of_ranks("(vector,(0,2,1))", 3), Some(vec![0, 1, 0]));
+/// ```
+pub fn nodes_of_ranks(text: &str, size: usize) -> Option<Vec<usize>> {
+    let body = text.trim().strip_prefix("(vector,(")?.strip_suffix("))")?;
+    let blocks: Option<Vec<Block>> = body.split("),(").map(Block::parse).collect();
+    Some(seats(&blocks?, size).collect())
+}
+
+/// The key under which launchers keep the mapping.
+pub const MAPPING_KEY: &str = "PMI_process_mapping";
+
 /// `each` ranks on each of `count` nodes from `first` on.
 #[derive(Clone, Copy, Debug)]
 struct Block {
     first: usize,
     count: usize,
     each: usize,
+}
+
+impl Block {
+    fn parse(text: &str) -> Option<Block> {
+        let numbers: Result<Vec<u32>, _> = text.split(',').map(|n| n.trim().parse()).collect();
+        match numbers.ok()?[..] {
+            // A block of nothing, repeated, would seat nobody for ever.
+            [first, count, each] if count > 0 && each > 0 => Some(Block {
+                first: first as usize,
+                count: count as usize,
+                each: each as usize,
+            }),
+            _ => None,
+        }
+    }
 }
 
 fn blocks(nodes: &[usize]) -> Vec<Block> {
@@ -71,27 +102,24 @@ mod tests {
         let apart = [2, 0, 0, 1, 5];
         for nodes in [&uneven[..], &cyclic, &apart, &[0]] {
             let text = process_mapping(nodes);
-            let body = text
-                .strip_prefix("(vector,(")
-                .and_then(|rest| rest.strip_suffix("))"))
-                .expect("a vector of blocks");
-            let read: Vec<Block> = body
-                .split("),(")
-                .map(|block| {
-                    let mut numbers = block.split(',').map(|number| number.parse().unwrap());
-                    let mut next = || numbers.next().unwrap();
-                    Block {
-                        first: next(),
-                        count: next(),
-                        each: next(),
-                    }
-                })
-                .collect();
-            assert!(
-                seats(&read, nodes.len()).eq(nodes.iter().copied()),
-                "{text}"
-            );
+            assert_eq!(nodes_of_ranks(&text, nodes.len()).as_deref(), Some(nodes));
         }
         assert_eq!(process_mapping(&cyclic), "(vector,(0,3,1))");
+    }
+
+    #[test]
+    fn texts_that_are_no_mapping_give_nothing() {
+        for text in [
+            "",
+            "(vector)",
+            "(vector,())",
+            "(vector,(0,1))",
+            "(vector,(0,0,4))",
+            "(vector,(0,1,0))",
+            "(matrix,(0,1,1))",
+            "(vector,(0,1,-1))",
+        ] {
+            assert_eq!(nodes_of_ranks(text, 2), None, "{text}");
+        }
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::mapping::process_mapping;
+use crate::mapping::{MAPPING_KEY, process_mapping};
 use crate::wire::{KEY_MAX, KVS_NAME_MAX, Lines, Message, ParseError, VALUE_MAX};
 
 /// What the launcher must act on.
@@ -118,7 +118,7 @@ impl Server {
             ranks: nodes.iter().map(|_| Rank::default()).collect(),
             kvs_name: name,
             store: mapping
-                .map(|text| ("PMI_process_mapping".into(), text))
+                .map(|text| (MAPPING_KEY.into(), text))
                 .into_iter()
                 .collect(),
             published: BTreeMap::new(),

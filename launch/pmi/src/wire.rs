@@ -84,7 +84,7 @@ impl Message {
     }
 }
 
-/// Why a line or a stream is not PMI-1. The peer is wrong.
+/// Why a line, a message or a stream is not PMI. The peer is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParseError {
     /// A word begins with `=`, or text stands where a `key=value` must.
@@ -95,6 +95,8 @@ pub enum ParseError {
     TooLong,
     /// The line is not UTF-8.
     NotText,
+    /// A message of PMI-2 begins with something else than its length.
+    NoLength,
 }
 
 impl fmt::Display for ParseError {
@@ -102,8 +104,9 @@ impl fmt::Display for ParseError {
         match self {
             ParseError::NoKey => write!(f, "a word is not of the form key=value"),
             ParseError::NoCommand => write!(f, "the line has no cmd="),
-            ParseError::TooLong => write!(f, "the line is longer than {MAX_LINE} bytes"),
+            ParseError::TooLong => write!(f, "a line or message is longer than may be"),
             ParseError::NotText => write!(f, "the line is not UTF-8 text"),
+            ParseError::NoLength => write!(f, "a message does not begin with its length"),
         }
     }
 }

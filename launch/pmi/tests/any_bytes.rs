@@ -1,8 +1,9 @@
 //! Any bytes, in any cuts: the server never panics, answers in whole lines, and
-//! the cuts make no difference.
+//! the cuts make no difference; counted messages never panic either.
 
 use lintel_pmi::server::{Event, Server};
 use lintel_pmi::wire::Message;
+use lintel_pmi::wire2;
 use proptest::prelude::*;
 
 /// Bytes that often come close to the protocol.
@@ -41,6 +42,18 @@ proptest! {
         if let Ok(message) = Message::parse(&line) {
             message.command();
             message.number("rc");
+        }
+    }
+
+    #[test]
+    fn any_counted_message_parses_or_is_refused(
+        bytes in prop::collection::vec(any::<u8>(), 0..60), close in "cmd=[a=;]{0,12}",
+    ) {
+        let _ = wire2::Message::length(&bytes);
+        let _ = wire2::Message::parse(&bytes);
+        if let Ok(message) = wire2::Message::parse(close.as_bytes()) {
+            let again = message.encode();
+            prop_assert_eq!(wire2::Message::parse(&again[wire2::LENGTH_DIGITS..]), Ok(message));
         }
     }
 
