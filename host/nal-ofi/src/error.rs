@@ -1,0 +1,105 @@
+//! Why there is no way through libfabric.
+
+use std::fmt;
+use std::io;
+
+/// Why [`OfiNal::open`](crate::OfiNal::open) failed.
+#[derive(Debug)]
+pub enum OpenError {
+    /// The library isn't there; the words are the loader's.
+    NoLibrary(String),
+    /// The library is older than what is declared here: major and minor version.
+    TooOld(u32, u32),
+    /// No provider does what is needed.
+    NoProvider {
+        /// The one asked for by name.
+        wanted: Option<String>,
+        /// Those that there are.
+        present: Vec<String>,
+    },
+    /// Another process has that process identifier.
+    InUse(u32),
+    /// The system has no process identifier left.
+    NoneFree,
+    /// libfabric refused a call.
+    Refused {
+        /// The call.
+        call: &'static str,
+        /// Its number for why.
+        code: i32,
+        /// What that means.
+        why: String,
+    },
+    /// The system refused.
+    System(io::Error),
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenError::NoLibrary(why) => write!(
+                f,
+                "there is no libfabric on this machine ({why}): install the package libfabric1 \
+                 (Debian, Ubuntu) or libfabric (Fedora, RHEL, SUSE), or name the folder of your \
+                 own libfabric.so.1 in LD_LIBRARY_PATH; or leave ofi out of PTL_NAL"
+            ),
+            OpenError::TooOld(major, minor) => write!(
+                f,
+                "libfabric {major}.{minor} is too old: 1.17 is the first that serves; install a \
+                 newer one, or name its folder in LD_LIBRARY_PATH"
+            ),
+            OpenError::NoProvider { wanted, present } => no_provider(f, wanted.as_deref(), present),
+            OpenError::InUse(pid) => write!(
+                f,
+                "another process has process identifier {pid} on this node (or another program \
+                 its port): choose another, or PTL_PID_ANY"
+            ),
+            OpenError::NoneFree => f.write_str("every process identifier is taken"),
+            OpenError::Refused { call, why, .. } => write!(
+                f,
+                "libfabric refused {call}: {why}; FI_LOG_LEVEL=warn makes it say more"
+            ),
+            OpenError::System(error) => write!(f, "the system refused: {error}"),
+        }
+    }
+}
+
+fn no_provider(
+    f: &mut fmt::Formatter<'_>,
+    wanted: Option<&str>,
+    present: &[String],
+) -> fmt::Result {
+    match wanted {
+        Some(name) => write!(
+            f,
+            "libfabric has no provider {name:?} with reliable datagrams and remote reads at this \
+             address"
+        )?,
+        None => f.write_str(
+            "libfabric has no provider with reliable datagrams and remote reads at this address",
+        )?,
+    }
+    if present.is_empty() {
+        f.write_str("; it has none at all here: see what fi_info says")
+    } else {
+        let names = present.join(", ");
+        write!(
+            f,
+            "; there are: {names}. Name one in PTL_OFI_PROVIDER, or none"
+        )
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+impl From<io::Error> for OpenError {
+    fn from(error: io::Error) -> Self {
+        OpenError::System(error)
+    }
+}
+
+impl From<rustix::io::Errno> for OpenError {
+    fn from(error: rustix::io::Errno) -> Self {
+        OpenError::System(error.into())
+    }
+}

@@ -1,0 +1,378 @@
+//! Frames: what one endpoint sends another. All numbers are little-endian.
+//!
+//! ```text
+//!  0  tag                    keyed hash of what follows, up to the payload, and of who receives
+//!  8  version | kind | flags (16) | length of what follows the words (32)
+//! 16  nid | pid              of the sender
+//! 24  uid | sequence         of the sender; the message's number between the two processes
+//! 32  incarnation            of the sender: nanoseconds of the clock when it started
+//! 40  incarnation            of the receiver, as the sender knows it; 0 if it doesn't
+//! 48  arrived | consumed     messages of the receiver's that have come; that it has dealt with
+//! 56  fetched | 0            bodies of the receiver's that aren't needed any more
+//! 64  words                  of a message: six, as it has them
+//! 112 payload                its bytes; or where they lie: address, length, key of each piece
+//! ```
+//!
+//! The three counts are of the whole life of the two incarnations, modulo 2^32.
+
+use lintel_types::ProcessId;
+use lintel_wire::{BYTES as WORDS_BYTES, WORDS, Words};
+use siphasher::sip::SipHasher24;
+use std::hash::Hasher as _;
+
+/// Bytes ahead of the words.
+pub(crate) const HEADER: usize = 64;
+/// Bytes ahead of a message's payload.
+pub(crate) const PREFIX: usize = HEADER + WORDS_BYTES;
+/// Bytes that tell where one piece of a body lies.
+pub(crate) const PIECE: usize = 24;
+/// Pieces that a body may have; those of more are brought together first.
+pub(crate) const MOST_PIECES: usize = 64;
+
+const VERSION: u8 = 1;
+/// Asks for a frame, whatever it says.
+const ASKS: u16 = 1;
+
+/// What a frame is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    /// A message with its bytes.
+    Enclosed = 1,
+    /// A message whose bytes are to be read from where they lie.
+    Announced = 2,
+    /// Nothing but counts.
+    Status = 3,
+    /// The sender ends.
+    Farewell = 4,
+}
+
+impl Kind {
+    fn of(number: u8) -> Option<Kind> {
+        Some(match number {
+            1 => Kind::Enclosed,
+            2 => Kind::Announced,
+            3 => Kind::Status,
+            4 => Kind::Farewell,
+            _ => return None,
+        })
+    }
+
+    /// Whether it carries a message, which has a number and takes room.
+    pub(crate) fn is_message(self) -> bool {
+        matches!(self, Kind::Enclosed | Kind::Announced)
+    }
+
+    pub(crate) fn prefix(self) -> usize {
+        if self.is_message() { PREFIX } else { HEADER }
+    }
+}
+
+/// What every frame begins with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Header {
+    pub(crate) kind: Kind,
+    pub(crate) asks: bool,
+    /// Bytes of payload.
+    pub(crate) length: u32,
+    pub(crate) from: ProcessId,
+    pub(crate) uid: u32,
+    pub(crate) sequence: u32,
+    pub(crate) incarnation: u64,
+    pub(crate) to_incarnation: u64,
+    pub(crate) arrived: u32,
+    pub(crate) consumed: u32,
+    pub(crate) fetched: u32,
+}
+
+/// Why bytes are no frame for us.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reject {
+    /// They are no frame at all, or of another version.
+    Malformed,
+    /// Their tag is wrong: another job's, another process's, or forged.
+    Forged,
+}
+
+/// Makes and checks tags, under a job's key.
+#[derive(Clone)]
+pub(crate) struct Seal(SipHasher24);
+
+/// A frame's beginning, header and words.
+pub(crate) type Prefix = [u8; PREFIX];
+
+impl Seal {
+    pub(crate) fn new(key: &[u8; 32]) -> Seal {
+        let (used, _) = key
+            .split_first_chunk()
+            .expect("sixteen of thirty-two bytes");
+        Seal(SipHasher24::new_with_key(used))
+    }
+
+    /// The tag of a frame to `receiver`: `sealed` is all of it but the tag, up to the
+    /// bytes of an enclosed message.
+    fn tag(&self, receiver: ProcessId, sealed: &[&[u8]]) -> u64 {
+        let mut hash = self.0;
+        hash.write_u32(receiver.nid);
+        hash.write_u32(receiver.pid);
+        sealed.iter().for_each(|part| hash.write(part));
+        hash.finish()
+    }
+
+    /// A frame's beginning; `table` is an announced body's.
+    pub(crate) fn write(
+        &self,
+        receiver: ProcessId,
+        header: &Header,
+        words: &Words,
+        table: &[u8],
+    ) -> Prefix {
+        let mut bytes = [0; PREFIX];
+        let mut writer = Writer {
+            bytes: &mut bytes,
+            at: 8,
+        };
+        writer.put(&[VERSION, header.kind as u8]);
+        writer.put(&(if header.asks { ASKS } else { 0 }).to_le_bytes());
+        writer.put(&header.length.to_le_bytes());
+        writer.put(&header.from.nid.to_le_bytes());
+        writer.put(&header.from.pid.to_le_bytes());
+        writer.put(&header.uid.to_le_bytes());
+        writer.put(&header.sequence.to_le_bytes());
+        writer.put(&header.incarnation.to_le_bytes());
+        writer.put(&header.to_incarnation.to_le_bytes());
+        writer.put(&header.arrived.to_le_bytes());
+        writer.put(&header.consumed.to_le_bytes());
+        writer.put(&header.fetched.to_le_bytes());
+        writer.put(&[0; 4]);
+        for word in words {
+            writer.put(&word.to_le_bytes());
+        }
+        let sealed = &bytes[8..header.kind.prefix()];
+        let tag = self.tag(receiver, &[sealed, table]);
+        bytes[..8].copy_from_slice(&tag.to_le_bytes());
+        bytes
+    }
+
+    /// Reads the beginning of a frame of `length` bytes that has come to `receiver`;
+    /// `table` gives the bytes of an announced body's.
+    pub(crate) fn read(
+        &self,
+        receiver: ProcessId,
+        bytes: &Prefix,
+        length: usize,
+        table: impl FnOnce() -> Vec<u8>,
+    ) -> Result<(Header, Words), Reject> {
+        let (header, words) = parse(bytes, length).ok_or(Reject::Malformed)?;
+        let table = match header.kind {
+            Kind::Announced => table(),
+            _ => Vec::new(),
+        };
+        let sealed = &bytes[8..header.kind.prefix()];
+        let mut reader = Reader { bytes, at: 0 };
+        if reader.u64() != self.tag(receiver, &[sealed, &table]) {
+            return Err(Reject::Forged);
+        }
+        Ok((header, words))
+    }
+}
+
+fn parse(bytes: &Prefix, length: usize) -> Option<(Header, Words)> {
+    let mut reader = Reader { bytes, at: 8 };
+    let [version, kind] = reader.take();
+    let kind = Kind::of(kind).filter(|kind| version == VERSION && length >= kind.prefix())?;
+    let header = Header {
+        kind,
+        asks: u16::from_le_bytes(reader.take()) & ASKS != 0,
+        length: reader.u32(),
+        from: ProcessId::new(reader.u32(), reader.u32()),
+        uid: reader.u32(),
+        sequence: reader.u32(),
+        incarnation: reader.u64(),
+        to_incarnation: reader.u64(),
+        arrived: reader.u32(),
+        consumed: reader.u32(),
+        fetched: reader.u32(),
+    };
+    let mut words = [0; WORDS];
+    let mut reader = Reader { bytes, at: HEADER };
+    words.fill_with(|| reader.u64());
+    let whole = kind.prefix() + header.length as usize == length;
+    let is_table = header.length as usize % PIECE == 0
+        && (1..=MOST_PIECES).contains(&(header.length as usize / PIECE));
+    (whole && (kind != Kind::Announced || is_table)).then_some((header, words))
+}
+
+/// Where a piece of a body lies, in the words of the process that has it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Piece {
+    pub(crate) name: u64,
+    pub(crate) length: u64,
+    pub(crate) key: u64,
+}
+
+pub(crate) fn write_table(pieces: &[Piece]) -> Vec<u8> {
+    let numbers = pieces
+        .iter()
+        .flat_map(|piece| [piece.name, piece.length, piece.key]);
+    numbers.flat_map(u64::to_le_bytes).collect()
+}
+
+/// The pieces and their lengths' sum; nothing where that is no length.
+pub(crate) fn read_table(bytes: &[u8]) -> Option<(Vec<Piece>, u64)> {
+    let number = |entry: &[u8], place: usize| {
+        let bytes = entry[place * 8..][..8].try_into().expect("eight bytes");
+        u64::from_le_bytes(bytes)
+    };
+    let pieces: Vec<Piece> = bytes
+        .chunks_exact(PIECE)
+        .map(|entry| Piece {
+            name: number(entry, 0),
+            length: number(entry, 1),
+            key: number(entry, 2),
+        })
+        .collect();
+    let total = pieces
+        .iter()
+        .try_fold(0u64, |sum, piece| sum.checked_add(piece.length))?;
+    (total > 0).then_some((pieces, total))
+}
+
+struct Writer<'a> {
+    bytes: &'a mut Prefix,
+    at: usize,
+}
+
+impl Writer<'_> {
+    fn put(&mut self, bytes: &[u8]) {
+        self.bytes[self.at..][..bytes.len()].copy_from_slice(bytes);
+        self.at += bytes.len();
+    }
+}
+
+struct Reader<'a> {
+    bytes: &'a Prefix,
+    at: usize,
+}
+
+impl Reader<'_> {
+    fn take<const N: usize>(&mut self) -> [u8; N] {
+        let bytes = self.bytes[self.at..][..N]
+            .try_into()
+            .expect("so many were taken");
+        self.at += N;
+        bytes
+    }
+
+    fn u32(&mut self) -> u32 {
+        u32::from_le_bytes(self.take())
+    }
+
+    fn u64(&mut self) -> u64 {
+        u64::from_le_bytes(self.take())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RECEIVER: ProcessId = ProcessId::new(0x7f00_0001, 7);
+    const WORDS: Words = [1, 2, 3, 4, 5, u64::MAX];
+
+    fn header(kind: Kind, length: u32) -> Header {
+        Header {
+            kind,
+            asks: true,
+            length,
+            from: ProcessId::new(0x7f00_0002, 9),
+            uid: 1000,
+            sequence: 77,
+            incarnation: 0x1122_3344_5566_7788,
+            to_incarnation: 5,
+            arrived: 1,
+            consumed: u32::MAX,
+            fetched: 3,
+        }
+    }
+
+    fn seal() -> Seal {
+        Seal::new(&[7; 32])
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        for (kind, length) in [
+            (Kind::Enclosed, 100),
+            (Kind::Status, 0),
+            (Kind::Farewell, 0),
+        ] {
+            let header = header(kind, length);
+            let bytes = seal().write(RECEIVER, &header, &WORDS, &[]);
+            let whole = kind.prefix() + length as usize;
+            let read = seal().read(RECEIVER, &bytes, whole, Vec::new);
+            let (read, words) = read.expect("it is whole");
+            assert_eq!(read, header);
+            assert!(words == WORDS || !kind.is_message());
+        }
+    }
+
+    #[test]
+    fn every_sealed_bit_counts() {
+        let table = write_table(&[Piece {
+            name: 1,
+            length: 2,
+            key: 3,
+        }]);
+        let header = header(Kind::Announced, table.len() as u32);
+        let bytes = seal().write(RECEIVER, &header, &WORDS, &table);
+        let whole = PREFIX + table.len();
+        assert!(
+            seal()
+                .read(RECEIVER, &bytes, whole, || table.clone())
+                .is_ok()
+        );
+        for bit in 0..PREFIX * 8 {
+            let mut changed = bytes;
+            changed[bit / 8] ^= 1 << (bit % 8);
+            assert!(
+                seal()
+                    .read(RECEIVER, &changed, whole, || table.clone())
+                    .is_err(),
+                "bit {bit}"
+            );
+        }
+        for bit in 0..table.len() * 8 {
+            let mut changed = table.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            let read = seal().read(RECEIVER, &bytes, whole, || changed);
+            assert_eq!(read, Err(Reject::Forged), "bit {bit} of the table");
+        }
+    }
+
+    #[test]
+    fn a_frame_is_for_one_receiver_and_one_job() {
+        let bytes = seal().write(RECEIVER, &header(Kind::Status, 0), &WORDS, &[]);
+        let other = ProcessId::new(RECEIVER.nid, RECEIVER.pid + 1);
+        let read = seal().read(other, &bytes, HEADER, Vec::new);
+        assert_eq!(read, Err(Reject::Forged));
+        let read = Seal::new(&[8; 32]).read(RECEIVER, &bytes, HEADER, Vec::new);
+        assert_eq!(read, Err(Reject::Forged));
+    }
+
+    #[test]
+    fn lengths_that_dont_agree_are_malformed() {
+        let bytes = seal().write(RECEIVER, &header(Kind::Enclosed, 100), &WORDS, &[]);
+        for length in [0, HEADER, PREFIX, PREFIX + 99, PREFIX + 101] {
+            let read = seal().read(RECEIVER, &bytes, length, Vec::new);
+            assert_eq!(read, Err(Reject::Malformed), "{length} bytes");
+        }
+        assert_eq!(read_table(&write_table(&[])), None);
+        let endless = Piece {
+            name: 0,
+            length: u64::MAX,
+            key: 0,
+        };
+        assert_eq!(read_table(&write_table(&[endless, endless])), None);
+    }
+}

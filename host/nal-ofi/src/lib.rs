@@ -1,0 +1,510 @@
+//! The libfabric NAL: messages between nodes over whatever libfabric drives.
+//!
+//! ```text
+//!   send ─▶ frame ────────── message ─────────▶ posted buffer ─▶ next: Enclosed
+//!   lent ─▶ registered ◀──── remote read ────── receive_into ◀── next: Streamed
+//!           released   ◀──── counts ─────────── every frame, or one of their own
+//! ```
+//!
+//! One reliable-datagram endpoint a process, of any provider that can read remote
+//! memory. A message and up to [`Caps::eager`] bytes are one frame. What is longer
+//! stays where it is, or in a copy, registered; the frame says where it lies and the
+//! receiver reads it straight to its place, while both go on with other work.
+//!
+//! A peer may have so many messages on their way or unread; each frame tells how
+//! many have arrived and how many have been dealt with. So what comes fits into the
+//! posted buffers of a few busy peers; that of more peers at once waits in the
+//! provider, which is asked for that (`FI_RM_ENABLED`). Order within a pair is the
+//! provider's (`FI_ORDER_SAS`), and checked by numbers; where it has none, the
+//! numbers restore it.
+//!
+//! Each frame carries a tag under the job's key. Which of two processes of one name
+//! it is from, its incarnation tells. A peer that is silent while something depends
+//! on it is asked, and lost after some time.
+//!
+//! Order of use: [`OfiNal::open`], then as every [`Nal`]. A thread that sleeps on
+//! [`descriptor`](Nal::descriptor) asks for [`due`](Nal::due) immediately before: it
+//! tells libfabric that somebody will sleep.
+//!
+//! Left to others: what the words mean; processes of one node, who have a shorter
+//! way; who has the job's key.
+#![deny(unsafe_code)]
+
+mod arriving;
+mod directory;
+mod error;
+mod fabric;
+mod frame;
+mod frames;
+mod health;
+mod peer;
+mod registrations;
+mod sending;
+mod streams;
+mod sys;
+
+pub use error::OpenError;
+
+use directory::Directory;
+use fabric::{Completion, Fabric, Library, Provider, Socket};
+use frame::{PREFIX, Seal};
+use frames::{FRAME, Frames};
+use lintel_claim::{Claim, RemoteSpan};
+use lintel_nal::{Arrival, Caps, MoveError, Nal, Origin, Outgoing, Resources, Unreachable};
+use lintel_types::ProcessId;
+use lintel_wire::Words;
+use peer::{Item, Peer};
+use registrations::Registrations;
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+use std::net::Ipv4Addr;
+use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Bodies up to this many bytes go with their message.
+pub const EAGER: u64 = FRAME - PREFIX as u64;
+/// Buffers for frames that come, and for frames that go.
+const RECEIVES: u32 = 256;
+const SENDS: u32 = 64;
+/// Reads that may be under way.
+const READS: u32 = 64;
+/// How long an ending process waits for its last frames to go.
+const LINGER: Duration = Duration::from_millis(100);
+/// How often one looks where the provider has nothing to sleep on: while something
+/// is under way, and else.
+const LOOKS: [Duration; 2] = [Duration::from_micros(100), Duration::from_millis(2)];
+/// How often the provider must be let work while frames are under way: it may have
+/// to send them again.
+const WORK: Duration = Duration::from_millis(5);
+
+/// What [`OfiNal::open`] has to know.
+#[derive(Clone, Debug)]
+pub struct Config<'a> {
+    /// This node: an IPv4 address as a number.
+    pub nid: u32,
+    /// The process identifier, which is a port where the provider knows ports; any
+    /// where it is nothing.
+    pub port: Option<u16>,
+    /// The provider by libfabric's name; the best where it is nothing.
+    pub provider: Option<String>,
+    /// The job's key.
+    pub key: [u8; 32],
+    /// The user's number.
+    pub uid: u32,
+    /// Extended reliable connections (XRC) are preferred, where a provider has them.
+    pub model_is_xrc: bool,
+    /// For so long a peer may be silent while something depends on it.
+    pub peer_timeout: Duration,
+    /// The job's name, the same for all of its processes.
+    pub job: &'a str,
+    /// Is told of peers that are lost or can't be found.
+    pub log: fn(&str),
+}
+
+/// What an operation of the fabric's is for.
+#[derive(Clone, Copy, Debug)]
+enum Operation {
+    /// A frame comes into that buffer.
+    Receive(u32),
+    /// A frame goes from that buffer to the peer on that lane.
+    Send(u32, u32),
+    /// Bytes of that lane's stream.
+    Read(u32),
+}
+
+/// The NAL of one process.
+pub struct OfiNal {
+    me: ProcessId,
+    uid: u32,
+    incarnation: u64,
+    seal: Seal,
+    timeout: Duration,
+    log: fn(&str),
+    directory: Directory,
+    peers: FxHashMap<u32, Peer>,
+    by_process: FxHashMap<ProcessId, u32>,
+    /// The last incarnation of each process that was lost: no more is heard of it.
+    graves: FxHashMap<ProcessId, u64>,
+    lanes: u32,
+    /// Those with something to read, in turn.
+    ready: VecDeque<u32>,
+    /// Whose message `next` has given.
+    current: Option<u32>,
+    notices: VecDeque<Arrival>,
+    /// Those with something to be done.
+    listed: Vec<u32>,
+    /// Frames of a process whose predecessor's messages are still unread.
+    parked: Vec<(ProcessId, u32, usize)>,
+    /// Buffers to be offered again.
+    idle: Vec<u32>,
+    over: Vec<Completion<Operation>>,
+    unanswered: Option<ProcessId>,
+    now: Instant,
+    next_check: Instant,
+    /// Somebody has asked for peers to be looked after, then last.
+    attended: Option<Instant>,
+    /// The fabric has been polled since the last flush.
+    polled: bool,
+    troubles: Resources,
+    // In the order in which they must go.
+    registrations: Registrations,
+    frames: Frames,
+    fabric: Fabric<Operation>,
+}
+
+impl OfiNal {
+    /// Opens an endpoint, and becomes a process of the node.
+    ///
+    /// # Errors
+    /// [`OpenError`], which says how to mend it.
+    pub fn open(config: Config<'_>) -> Result<OfiNal, OpenError> {
+        let name = config.provider.as_deref();
+        if config.model_is_xrc && name.is_none_or(|name| name.contains("verbs")) {
+            fabric::prefer_extended_connections();
+        }
+        let library = Library::get()?;
+        let socket = Socket {
+            node: Ipv4Addr::from(config.nid),
+            port: config.port,
+        };
+        let provider = Provider::choose(library, name, socket)?;
+        let traits = provider.traits();
+        let receives = RECEIVES
+            .min(u32::try_from(traits.receives).unwrap_or(RECEIVES))
+            .max(1);
+        let sends = SENDS
+            .min(u32::try_from(traits.sends).unwrap_or(SENDS))
+            .max(1);
+        let operations = (receives + sends + READS) as usize;
+        let mut fabric = Fabric::open(library, &provider, operations)
+            .map_err(|error| in_use(error, config.port))?;
+        let refused = |call| {
+            move |code: i32| OpenError::Refused {
+                call,
+                code: code.abs(),
+                why: library.explain(code),
+            }
+        };
+        let address = fabric
+            .address()
+            .map_err(refused("the endpoint's address"))?;
+        let (directory, pid) = if traits.by_socket {
+            let port = directory::port_of(&address).ok_or(OpenError::NoneFree)?;
+            (Directory::Sockets, u32::from(port))
+        } else {
+            Directory::enter(config.job, config.nid, config.port.map(u32::from), &address)?
+        };
+        let frames = Frames::new(&mut fabric, receives, sends).map_err(refused("buffers"))?;
+        Ok(OfiNal::new(&config, pid, directory, frames, fabric))
+    }
+
+    fn new(
+        config: &Config<'_>,
+        pid: u32,
+        directory: Directory,
+        frames: Frames,
+        fabric: Fabric<Operation>,
+    ) -> OfiNal {
+        let now = Instant::now();
+        let mut nal = OfiNal {
+            me: ProcessId::new(config.nid, pid),
+            uid: config.uid,
+            incarnation: nanoseconds(),
+            seal: Seal::new(&config.key),
+            timeout: config.peer_timeout,
+            log: config.log,
+            directory,
+            peers: FxHashMap::default(),
+            by_process: FxHashMap::default(),
+            graves: FxHashMap::default(),
+            lanes: 0,
+            ready: VecDeque::new(),
+            current: None,
+            notices: VecDeque::new(),
+            listed: Vec::new(),
+            parked: Vec::new(),
+            idle: frames.receives().collect(),
+            over: Vec::new(),
+            unanswered: None,
+            now,
+            next_check: now,
+            attended: None,
+            polled: false,
+            troubles: Resources::default(),
+            registrations: Registrations::new(&fabric),
+            frames,
+            fabric,
+        };
+        nal.offer_buffers();
+        nal
+    }
+
+    /// The name that others reach this process by.
+    pub fn process(&self) -> ProcessId {
+        self.me
+    }
+
+    /// The provider that libfabric drives.
+    pub fn provider_name(&self) -> &str {
+        self.fabric.name()
+    }
+
+    /// Lets the fabric work, and does what has become possible or due.
+    fn progress(&mut self) {
+        self.polled = true;
+        let mut over = std::mem::take(&mut self.over);
+        // Not for ever: what comes may come faster than it is read.
+        for _ in 0..8 {
+            if !self.fabric.poll(&mut over) {
+                break;
+            }
+            self.now = Instant::now();
+            for completion in over.drain(..) {
+                self.on_completion(completion);
+            }
+        }
+        self.over = over;
+        self.offer_buffers();
+        self.serve_all();
+    }
+
+    fn on_completion(&mut self, completion: Completion<Operation>) {
+        match (completion.operation, completion.outcome) {
+            (Some(Operation::Receive(buffer)), Ok(length)) => self.on_frame(buffer, length),
+            (Some(Operation::Receive(buffer)), Err(_)) => {
+                self.troubles.malformed += 1;
+                self.idle.push(buffer);
+            }
+            (Some(Operation::Send(buffer, _)), Ok(_)) => self.frames.give_back(buffer),
+            (Some(Operation::Send(buffer, lane)), Err(code)) => {
+                self.frames.give_back(buffer);
+                self.on_error(lane, code);
+            }
+            (Some(Operation::Read(lane)), outcome) => self.on_read(lane, outcome.is_ok()),
+            // Of a frame that was injected: who doesn't get it will be missed.
+            (None, _) => {}
+        }
+    }
+
+    /// Whether anything of ours is under way.
+    fn is_busy(&self) -> bool {
+        self.frames.under_way() > 0 || self.peers.values().any(Peer::is_needed)
+    }
+
+    fn list(&mut self, lane: u32) {
+        if let Some(peer) = self.peers.get_mut(&lane) {
+            if !std::mem::replace(&mut peer.listed, true) {
+                self.listed.push(lane);
+            }
+        }
+    }
+
+    /// Serves those who need it.
+    fn serve_all(&mut self) {
+        if !self.listed.is_empty() || self.is_check_due() {
+            self.now = Instant::now();
+        }
+        for lane in std::mem::take(&mut self.listed) {
+            if let Some(peer) = self.peers.get_mut(&lane) {
+                peer.listed = false;
+                self.serve(lane);
+            }
+        }
+        if self.is_check_due() && self.now >= self.next_check {
+            self.check_health();
+        }
+    }
+
+    fn serve(&mut self, lane: u32) {
+        self.send_waiting(lane);
+        self.advance_stream(lane);
+        let now = self.now;
+        let Some(peer) = self
+            .peers
+            .get_mut(&lane)
+            .filter(|peer| peer.ended.is_none())
+        else {
+            return;
+        };
+        if peer.receiving.owes(now) {
+            self.tell_counts(lane, false);
+        }
+        let Some(peer) = self.peers.get(&lane) else {
+            return;
+        };
+        let reads = |stream: &peer::Stream| stream.missing > 0;
+        let left = !peer.sending.waiting.is_empty()
+            || peer.receiving.due.is_some()
+            || peer.receiving.owes_now()
+            || peer.receiving.stream.as_ref().is_some_and(reads);
+        if left && peer.ended.is_none() {
+            self.list(lane);
+        }
+    }
+
+    /// When a listed peer must be served again.
+    fn due_of(&self, peer: &Peer) -> Option<Instant> {
+        let waits = !peer.sending.waiting.is_empty() && peer.sending.has_room();
+        let reads = peer
+            .receiving
+            .stream
+            .as_ref()
+            .is_some_and(|stream| stream.missing > 0);
+        let soon = (peer.receiving.owes_now() || reads || waits).then(|| self.now + LOOKS[0]);
+        let retry = peer.sending.retry.filter(|_| waits).map(|(at, _)| at);
+        [retry.or(soon), peer.receiving.due]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+}
+
+impl Nal for OfiNal {
+    fn caps(&self) -> Caps {
+        Caps {
+            name: "ofi",
+            eager: EAGER,
+        }
+    }
+
+    #[inline]
+    fn send(
+        &mut self,
+        to: ProcessId,
+        words: &Words,
+        body: Outgoing<'_>,
+    ) -> Result<(), Unreachable> {
+        self.send_message(to, words, body)
+    }
+
+    fn next(&mut self) -> Option<Arrival> {
+        if let Some(lane) = self.current {
+            return self.message_of(lane);
+        }
+        if self.ready.is_empty() && self.notices.is_empty() {
+            self.progress();
+        }
+        if let Some(notice) = self.notices.pop_front() {
+            return Some(notice);
+        }
+        let lane = *self.ready.front()?;
+        match self.peers.get(&lane)?.receiving.inbox.front()? {
+            Item::Message(_) => {
+                self.current = Some(lane);
+                self.message_of(lane)
+            }
+            Item::Lost => Some(self.take_loss(lane)),
+        }
+    }
+
+    fn done(&mut self, origin: Origin) {
+        self.current = None;
+        self.finish_message(origin.lane);
+    }
+
+    fn receive_into(&mut self, origin: Origin, pieces: Vec<Claim>) {
+        if let Some(peer) = self.peers.get_mut(&origin.lane) {
+            peer.receiving.place = Some(pieces);
+        }
+    }
+
+    /// Nothing arrives as lent.
+    fn fetch(&mut self, _: Origin, _: &[RemoteSpan], _: &[Claim]) -> Result<u64, MoveError> {
+        Err(MoveError::Gone)
+    }
+
+    /// Nothing arrives as lent.
+    fn place(&mut self, _: Origin, _: &[Claim], _: &[RemoteSpan]) -> Result<u64, MoveError> {
+        Err(MoveError::Gone)
+    }
+
+    /// True while more waits than a peer has room for. What waits for a connection
+    /// alone is sent when [`due`](Nal::due) says.
+    fn flush(&mut self) -> bool {
+        if !std::mem::take(&mut self.polled) {
+            self.progress();
+            self.polled = false;
+        }
+        let lacks = |lane: &u32| self.peers.get(lane).is_some_and(|p| p.sending.lacks_room());
+        self.listed.iter().any(lacks)
+    }
+
+    fn check_peers(&mut self) {
+        self.attend();
+    }
+
+    fn nudge(&mut self) {}
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.fabric.descriptor()
+    }
+
+    fn due(&self) -> Option<Instant> {
+        if !self.ready.is_empty() || !self.notices.is_empty() {
+            return Some(self.now);
+        }
+        let busy = self.is_busy();
+        let fabric = match self.fabric.descriptor() {
+            Some(_) if !self.fabric.may_sleep() => Some(self.now),
+            Some(_) => busy.then(|| Instant::now() + WORK),
+            None => Some(Instant::now() + LOOKS[usize::from(!busy)]),
+        };
+        let check = (busy || self.attended.is_some()).then_some(self.next_check);
+        let listed = self.listed.iter().filter_map(|lane| self.peers.get(lane));
+        let peers = listed.filter_map(|peer| self.due_of(peer)).min();
+        [fabric, check, peers].into_iter().flatten().min()
+    }
+
+    fn is_settled(&self) -> bool {
+        self.peers
+            .values()
+            .all(|peer| peer.ended.is_some() || peer.sending.is_settled())
+    }
+
+    fn resources(&self) -> Resources {
+        Resources {
+            contexts: self.peers.len() as u64,
+            pairs: self.peers.len() as u64,
+            sockets: 1,
+            bytes: self.frames.bytes() + (self.peers.len() * size_of::<Peer>()) as u64,
+            ..self.troubles
+        }
+    }
+}
+
+impl Drop for OfiNal {
+    fn drop(&mut self) {
+        // Whoever has sent meanwhile is to hear it too.
+        self.progress();
+        self.say_farewell();
+        let until = Instant::now() + LINGER;
+        while self.frames.under_way() > 0 && Instant::now() < until {
+            let mut over = Vec::new();
+            self.fabric.poll(&mut over);
+            for completion in over {
+                if let Some(Operation::Send(buffer, _)) = completion.operation {
+                    self.frames.give_back(buffer);
+                }
+            }
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// What tells this process from earlier ones of its name.
+fn nanoseconds() -> u64 {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX).max(1)
+}
+
+fn in_use(error: OpenError, port: Option<u16>) -> OpenError {
+    match error {
+        OpenError::Refused { code, .. } if code == libc::EADDRINUSE => port
+            .map_or(OpenError::NoneFree, |port| {
+                OpenError::InUse(u32::from(port))
+            }),
+        error => error,
+    }
+}

@@ -1,0 +1,219 @@
+//! What is known of another process.
+
+use crate::fabric::Address;
+use crate::frame::{Kind, Piece};
+use crate::registrations::{Copied, Hold};
+use lintel_claim::Claim;
+use lintel_nal::Origin;
+use lintel_types::ProcessId;
+use lintel_wire::Words;
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
+
+/// Messages that may be on their way to a process, or wait there to be dealt with.
+pub(crate) const WINDOW: u32 = 64;
+/// How soon a message is acknowledged when nothing is sent back.
+pub(crate) const ACKNOWLEDGE: Duration = Duration::from_millis(1);
+/// The shortest and the longest pause between two tries to reach a process that has
+/// never answered.
+pub(crate) const PAUSES: [Duration; 2] = [Duration::from_micros(20), Duration::from_millis(20)];
+
+pub(crate) struct Peer {
+    pub(crate) process: ProcessId,
+    pub(crate) lane: u32,
+    pub(crate) address: Option<Address>,
+    /// Which process of that name it is; 0 until it has been heard.
+    pub(crate) incarnation: u64,
+    pub(crate) uid: u32,
+    /// Messages were sent to it: its loss is told.
+    pub(crate) called: bool,
+    /// Nothing is sent to it any more; what it has sent is still read.
+    pub(crate) ended: Option<Instant>,
+    /// It stands in the list of those to be served.
+    pub(crate) listed: bool,
+    /// It stands in the list of those with something to read.
+    pub(crate) ready: bool,
+    pub(crate) sending: Sending,
+    pub(crate) receiving: Receiving,
+    pub(crate) health: Health,
+}
+
+/// What goes to the peer. The counts are the peer's, as last heard.
+#[derive(Default)]
+pub(crate) struct Sending {
+    /// Messages sent.
+    pub(crate) sequence: u32,
+    pub(crate) arrived: u32,
+    pub(crate) consumed: u32,
+    pub(crate) fetched: u32,
+    /// Messages that found no room.
+    pub(crate) waiting: VecDeque<Waiting>,
+    /// Bodies that the peer reads, in the order of their announcement.
+    pub(crate) bodies: VecDeque<Body>,
+    /// When the way to a peer that hasn't answered yet is tried again, and the pause.
+    pub(crate) retry: Option<(Instant, Duration)>,
+}
+
+pub(crate) struct Waiting {
+    pub(crate) kind: Kind,
+    pub(crate) words: Words,
+    pub(crate) payload: Vec<u8>,
+}
+
+/// Bytes that a peer reads.
+pub(crate) enum Body {
+    Copied(Copied),
+    Lent(Vec<Hold>),
+}
+
+/// What comes from the peer.
+#[derive(Default)]
+pub(crate) struct Receiving {
+    /// Messages that have come; the next one's number.
+    pub(crate) arrived: u32,
+    pub(crate) consumed: u32,
+    pub(crate) fetched: u32,
+    /// The three as the peer knows them.
+    pub(crate) told: [u32; 3],
+    /// Messages ahead of their turn, where the provider doesn't keep the order.
+    pub(crate) early: BTreeMap<u32, Held>,
+    pub(crate) inbox: VecDeque<Item>,
+    pub(crate) stream: Option<Stream>,
+    /// Where the announced stream goes.
+    pub(crate) place: Option<Vec<Claim>>,
+    /// The peer waits to hear.
+    pub(crate) is_asked: bool,
+    /// When it hears at the latest.
+    pub(crate) due: Option<Instant>,
+}
+
+/// A message in its buffer.
+pub(crate) struct Held {
+    pub(crate) buffer: u32,
+    pub(crate) words: Words,
+    pub(crate) length: u32,
+    /// The pieces of an announced body, and their bytes.
+    pub(crate) announced: Option<(Vec<Piece>, u64)>,
+}
+
+/// Something to read.
+pub(crate) enum Item {
+    Message(Held),
+    /// Nothing more comes.
+    Lost,
+}
+
+/// Bytes on their way to their place.
+pub(crate) struct Stream {
+    /// What of the peer's is still to be read.
+    pub(crate) pieces: VecDeque<Piece>,
+    /// Where it goes, and how that is registered.
+    pub(crate) place: VecDeque<(Claim, Option<Hold>)>,
+    pub(crate) holds: Vec<Hold>,
+    /// Bytes still to be asked for.
+    pub(crate) missing: u64,
+    /// Reads under way.
+    pub(crate) under_way: u32,
+    pub(crate) failed: bool,
+}
+
+/// Whether the peer answers, while something depends on it.
+pub(crate) struct Health {
+    pub(crate) heard: Instant,
+    /// Since when something depends on it.
+    pub(crate) since: Option<Instant>,
+    /// Questions without an answer, and when the last one was put.
+    pub(crate) asks: u32,
+    pub(crate) asked: Instant,
+    /// When a message last arrived there, or the first was sent after all had.
+    pub(crate) moved: Instant,
+}
+
+impl Peer {
+    pub(crate) fn new(process: ProcessId, lane: u32, now: Instant) -> Peer {
+        Peer {
+            process,
+            lane,
+            address: None,
+            incarnation: 0,
+            uid: 0,
+            called: false,
+            ended: None,
+            listed: false,
+            ready: false,
+            sending: Sending::default(),
+            receiving: Receiving::default(),
+            health: Health {
+                heard: now,
+                since: None,
+                asks: 0,
+                asked: now,
+                moved: now,
+            },
+        }
+    }
+
+    pub(crate) fn origin(&self) -> Origin {
+        Origin {
+            process: self.process,
+            uid: self.uid,
+            lane: self.lane,
+        }
+    }
+
+    /// Whether there is something to read now: nothing overtakes a stream.
+    pub(crate) fn is_readable(&self) -> bool {
+        self.receiving.stream.is_none() && !self.receiving.inbox.is_empty()
+    }
+
+    /// Whether nothing is left of one that has ended.
+    pub(crate) fn is_over(&self) -> bool {
+        let receiving = &self.receiving;
+        self.ended.is_some() && receiving.stream.is_none() && receiving.inbox.is_empty()
+    }
+
+    /// Whether the NAL itself needs the peer.
+    pub(crate) fn is_needed(&self) -> bool {
+        !self.sending.is_settled()
+            || self.receiving.stream.is_some()
+            || !self.receiving.early.is_empty()
+    }
+}
+
+impl Sending {
+    /// Whether the peer has room for another message.
+    #[inline]
+    pub(crate) fn has_room(&self) -> bool {
+        self.sequence.wrapping_sub(self.consumed) < WINDOW
+    }
+
+    /// Whether more waits than the peer has room for.
+    pub(crate) fn lacks_room(&self) -> bool {
+        let under_way = self.sequence.wrapping_sub(self.consumed);
+        self.waiting.len() as u64 + u64::from(under_way) > u64::from(WINDOW)
+    }
+
+    /// Whether everything has arrived, and all bodies have been read.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.waiting.is_empty() && self.bodies.is_empty() && self.arrived == self.sequence
+    }
+}
+
+impl Receiving {
+    pub(crate) fn counts(&self) -> [u32; 3] {
+        [self.arrived, self.consumed, self.fetched]
+    }
+
+    /// Whether the peer should hear now: it asks, it may lack room, or it keeps a
+    /// body.
+    pub(crate) fn owes_now(&self) -> bool {
+        let [_, consumed, fetched] = self.told;
+        self.is_asked
+            || self.fetched != fetched
+            || self.consumed.wrapping_sub(consumed) >= WINDOW / 4
+    }
+
+    pub(crate) fn owes(&self, now: Instant) -> bool {
+        self.owes_now() || self.due.is_some_and(|due| due <= now)
+    }
+}

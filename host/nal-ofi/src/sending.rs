@@ -1,0 +1,372 @@
+//! Messages on their way out.
+
+use crate::fabric::{Posted, Use};
+use crate::frame::{Header, Kind, MOST_PIECES, Piece, write_table};
+use crate::peer::{Body, PAUSES, Peer, Waiting};
+use crate::{EAGER, OfiNal, Operation};
+use lintel_claim::{Claim, copy_checked, copy_vectored};
+use lintel_nal::{Outgoing, Unreachable};
+use lintel_types::ProcessId;
+use lintel_wire::{OPERAND_BYTES, WORDS, Words};
+use std::time::Instant;
+
+/// The bytes behind a message's words.
+#[derive(Clone, Copy)]
+pub(crate) enum Bytes<'a> {
+    /// Of the sender, as they come.
+    Theirs(Option<&'a [u8; OPERAND_BYTES]>, &'a [Claim]),
+    /// Kept for this.
+    Ours(&'a [u8]),
+}
+
+impl Bytes<'_> {
+    fn length(self) -> u64 {
+        match self {
+            Bytes::Theirs(operand, pieces) => {
+                operand.map_or(0, |operand| operand.len() as u64) + length(pieces)
+            }
+            Bytes::Ours(bytes) => bytes.len() as u64,
+        }
+    }
+
+    /// Copies them, which is when an application's bytes are read.
+    fn copy_to(self, to: Claim) {
+        match self {
+            Bytes::Theirs(operand, pieces) => {
+                let ahead = operand.map_or(0, |operand| to.write(operand)) as u64;
+                copy_vectored(pieces, &[to.slice(ahead, u64::MAX)]);
+            }
+            Bytes::Ours(bytes) => {
+                to.write(bytes);
+            }
+        }
+    }
+
+    fn to_vec(self) -> Vec<u8> {
+        match self {
+            Bytes::Theirs(operand, pieces) => {
+                let mut bytes = operand.map_or_else(Vec::new, |operand| operand.to_vec());
+                for piece in pieces {
+                    let at = bytes.len();
+                    bytes.resize(at + piece.len() as usize, 0);
+                    piece.read(&mut bytes[at..]);
+                }
+                bytes
+            }
+            Bytes::Ours(bytes) => bytes.to_vec(),
+        }
+    }
+}
+
+impl OfiNal {
+    pub(crate) fn send_message(
+        &mut self,
+        to: ProcessId,
+        words: &Words,
+        body: Outgoing<'_>,
+    ) -> Result<(), Unreachable> {
+        let lane = self.call(to)?;
+        match body {
+            Outgoing::Copied { operand, pieces } => {
+                let bytes = Bytes::Theirs(operand, pieces);
+                if bytes.length() <= EAGER {
+                    self.send_or_wait(lane, Kind::Enclosed, words, bytes);
+                    return Ok(());
+                }
+                self.announce_copy(lane, words, bytes)
+            }
+            Outgoing::LentToRead(pieces) => {
+                if length(pieces) <= EAGER {
+                    self.send_or_wait(lane, Kind::Enclosed, words, Bytes::Theirs(None, pieces));
+                    return Ok(());
+                }
+                self.announce_lent(lane, words, pieces)
+            }
+            // To be filled by an answer: memory that may not be there can be sent
+            // from by the kernel only, which looks, and so isn't written from here.
+            Outgoing::LentToFill(_) => {
+                self.send_or_wait(lane, Kind::Enclosed, words, Bytes::Ours(&[]));
+                Ok(())
+            }
+        }
+    }
+
+    /// The lane of a peer that is to get a message.
+    #[inline]
+    fn call(&mut self, process: ProcessId) -> Result<u32, Unreachable> {
+        let lane = match self.by_process.get(&process) {
+            Some(lane) => *lane,
+            None => self.meet(process)?,
+        };
+        let peer = self.peers.get_mut(&lane).ok_or(Unreachable)?;
+        if peer.ended.is_some() || peer.address.is_none() {
+            return Err(Unreachable);
+        }
+        peer.called = true;
+        Ok(lane)
+    }
+
+    #[cold]
+    fn meet(&mut self, process: ProcessId) -> Result<u32, Unreachable> {
+        if process == self.me {
+            return Err(Unreachable);
+        }
+        let lane = self.make_peer(process);
+        if self
+            .peers
+            .get(&lane)
+            .is_some_and(|peer| peer.address.is_some())
+        {
+            self.unanswered = None;
+            return Ok(lane);
+        }
+        self.forget(lane);
+        if self.unanswered.replace(process) != Some(process) {
+            (self.log)(&format!(
+                "no way to process {:#x}/{}: {}",
+                process.nid,
+                process.pid,
+                self.directory.limits()
+            ));
+        }
+        Err(Unreachable)
+    }
+
+    pub(crate) fn make_peer(&mut self, process: ProcessId) -> u32 {
+        self.now = Instant::now();
+        // Half of the numbers are the runtime's.
+        self.lanes = (self.lanes + 1) & (u32::MAX >> 1);
+        let lane = self.lanes;
+        let mut peer = Peer::new(process, lane, self.now);
+        let address = self.directory.find(process);
+        peer.address = address.and_then(|address| self.fabric.insert(&address));
+        self.peers.insert(lane, peer);
+        self.by_process.insert(process, lane);
+        lane
+    }
+
+    /// Where a body is long: it stays where it is, and the peer reads it.
+    fn announce_lent(
+        &mut self,
+        lane: u32,
+        words: &Words,
+        pieces: &[Claim],
+    ) -> Result<(), Unreachable> {
+        let held = pieces.iter().filter(|piece| !piece.is_empty());
+        if held.clone().count() > MOST_PIECES {
+            return self.announce_copy(lane, words, Bytes::Theirs(None, pieces));
+        }
+        let (mut holds, mut table) = (Vec::new(), Vec::new());
+        for piece in held {
+            let hold = self.registrations.hold(&mut self.fabric, *piece, Use::Lent);
+            let Ok(hold) = hold else {
+                holds
+                    .drain(..)
+                    .for_each(|hold| self.registrations.release(hold));
+                return self.announce_copy(lane, words, Bytes::Theirs(None, pieces));
+            };
+            holds.push(hold);
+            table.extend(self.registrations.piece(hold, *piece));
+        }
+        self.announce(lane, words, Body::Lent(holds), &table);
+        Ok(())
+    }
+
+    /// Where the bytes may be overwritten at once: the peer reads a copy. Memory that
+    /// couldn't be registered may not be there: so the kernel looks.
+    fn announce_copy(
+        &mut self,
+        lane: u32,
+        words: &Words,
+        bytes: Bytes<'_>,
+    ) -> Result<(), Unreachable> {
+        let length = bytes.length();
+        let copied = self.registrations.copied(&mut self.fabric, length);
+        let copied = copied.map_err(|code| self.refuse(lane, code))?;
+        match bytes {
+            Bytes::Theirs(None, pieces) if copy_checked(pieces, &[copied.claim()]).is_ok() => {}
+            bytes => bytes.copy_to(copied.claim()),
+        }
+        let piece = copied.piece(length);
+        self.announce(lane, words, Body::Copied(copied), &[piece]);
+        Ok(())
+    }
+
+    #[cold]
+    fn refuse(&mut self, lane: u32, code: i32) -> Unreachable {
+        let process = self.peers.get(&lane).map(|peer| peer.process);
+        (self.log)(&format!(
+            "a message to {process:?} couldn't be sent: {} refuses memory for its copy (error \
+             {code}); see ulimit -l, or send shorter ones",
+            self.fabric.name()
+        ));
+        Unreachable
+    }
+
+    fn announce(&mut self, lane: u32, words: &Words, body: Body, table: &[Piece]) {
+        if let Some(peer) = self.peers.get_mut(&lane) {
+            peer.sending.bodies.push_back(body);
+            self.send_or_wait(
+                lane,
+                Kind::Announced,
+                words,
+                Bytes::Ours(&write_table(table)),
+            );
+        }
+    }
+
+    #[inline]
+    fn send_or_wait(&mut self, lane: u32, kind: Kind, words: &Words, bytes: Bytes<'_>) {
+        let Some(peer) = self.peers.get_mut(&lane) else {
+            return;
+        };
+        if peer.sending.waiting.is_empty() && peer.sending.has_room() {
+            match self.post(lane, kind, false, words, bytes) {
+                Posted::Yes => return,
+                Posted::Later => {}
+                Posted::No => return self.on_error(lane, 0),
+            }
+        }
+        let Some(peer) = self.peers.get_mut(&lane) else {
+            return;
+        };
+        peer.sending.waiting.push_back(Waiting {
+            kind,
+            words: *words,
+            payload: bytes.to_vec(),
+        });
+        self.list(lane);
+    }
+
+    /// Sends what found no room.
+    pub(crate) fn send_waiting(&mut self, lane: u32) {
+        while let Some(peer) = self.peers.get_mut(&lane) {
+            let sending = &mut peer.sending;
+            let early = sending.retry.is_some_and(|(at, _)| at > self.now);
+            if peer.ended.is_some() || early || !sending.has_room() {
+                return;
+            }
+            let Some(first) = sending.waiting.pop_front() else {
+                return;
+            };
+            let bytes = Bytes::Ours(&first.payload);
+            let posted = self.post(lane, first.kind, false, &first.words, bytes);
+            let Some(peer) = self.peers.get_mut(&lane) else {
+                return;
+            };
+            match posted {
+                Posted::Yes => peer.sending.retry = None,
+                Posted::Later => {
+                    peer.sending.waiting.push_front(first);
+                    return peer.pause(self.now);
+                }
+                Posted::No => return self.on_error(lane, 0),
+            }
+        }
+    }
+
+    /// Tells the peer what has come and what was dealt with.
+    pub(crate) fn tell_counts(&mut self, lane: u32, asks: bool) {
+        let nothing = [0; WORDS];
+        self.post(lane, Kind::Status, asks, &nothing, Bytes::Ours(&[]));
+    }
+
+    /// Writes a frame and gives it to the fabric.
+    #[inline]
+    pub(crate) fn post(
+        &mut self,
+        lane: u32,
+        kind: Kind,
+        asks: bool,
+        words: &Words,
+        bytes: Bytes<'_>,
+    ) -> Posted {
+        let Some(peer) = self.peers.get_mut(&lane) else {
+            return Posted::No;
+        };
+        let Some(address) = peer.address else {
+            return Posted::No;
+        };
+        let Some(buffer) = self.frames.take() else {
+            return Posted::Later;
+        };
+        let [arrived, consumed, fetched] = peer.receiving.counts();
+        let header = Header {
+            kind,
+            asks,
+            length: bytes.length() as u32,
+            from: self.me,
+            uid: self.uid,
+            sequence: peer.sending.sequence,
+            incarnation: self.incarnation,
+            to_incarnation: peer.incarnation,
+            arrived,
+            consumed,
+            fetched,
+        };
+        let table = match bytes {
+            Bytes::Ours(table) if kind == Kind::Announced => table,
+            _ => &[],
+        };
+        let prefix = &self.seal.write(peer.process, &header, words, table)[..kind.prefix()];
+        let frame = self.frames.claim(buffer);
+        frame.write(prefix);
+        bytes.copy_to(frame.slice(prefix.len() as u64, u64::MAX));
+        let frame = frame.slice(0, prefix.len() as u64 + u64::from(header.length));
+        let injected = frame.len() <= self.fabric.traits().inject as u64;
+        let posted = if injected {
+            self.fabric.inject(address, frame)
+        } else {
+            let operation = Operation::Send(buffer, lane);
+            self.fabric
+                .send(address, frame, self.frames.descriptor(), operation)
+        };
+        if injected || posted != Posted::Yes {
+            self.frames.give_back(buffer);
+        }
+        if posted == Posted::Yes {
+            peer.on_posted(kind, self.now);
+        }
+        posted
+    }
+
+    pub(crate) fn say_farewell(&mut self) {
+        let living = self.peers.values().filter(|peer| peer.ended.is_none());
+        for lane in living.map(|peer| peer.lane).collect::<Vec<_>>() {
+            self.post(lane, Kind::Farewell, false, &[0; WORDS], Bytes::Ours(&[]));
+        }
+    }
+}
+
+impl Peer {
+    /// A frame is on its way, and with it the counts.
+    #[inline]
+    fn on_posted(&mut self, kind: Kind, now: Instant) {
+        self.receiving.told = self.receiving.counts();
+        self.receiving.due = None;
+        self.receiving.is_asked = false;
+        if kind.is_message() {
+            if self.sending.arrived == self.sending.sequence {
+                self.health.moved = now;
+            }
+            self.sending.sequence = self.sending.sequence.wrapping_add(1);
+        }
+    }
+
+    /// One that has answered has only no room at the moment. To one that hasn't, a
+    /// connection is tried for, ever more seldom.
+    fn pause(&mut self, now: Instant) {
+        if self.incarnation != 0 {
+            self.sending.retry = None;
+            return;
+        }
+        let [shortest, longest] = PAUSES;
+        let last = self.sending.retry.map_or(shortest / 2, |(_, pause)| pause);
+        let pause = (last * 2).min(longest);
+        self.sending.retry = Some((now + pause, pause));
+    }
+}
+
+pub(crate) fn length(pieces: &[Claim]) -> u64 {
+    pieces.iter().map(|piece| piece.len()).sum()
+}

@@ -1,0 +1,190 @@
+//! Bodies that stay with their sender until they are read to their place.
+
+use crate::fabric::{Descriptor, Posted, Use};
+use crate::frame::Piece;
+use crate::peer::Stream;
+use crate::sending::length;
+use crate::{OfiNal, Operation};
+use lintel_claim::Claim;
+use lintel_nal::Arrival;
+use std::collections::VecDeque;
+
+/// Bytes of one read: long enough to be worth its cost, short enough that several
+/// are under way.
+const READ: u64 = 256 << 10;
+/// Reads of one stream under way.
+const AT_ONCE: u32 = 8;
+
+impl OfiNal {
+    /// Begins to read a body to its place; what doesn't fit isn't read.
+    pub(crate) fn begin_stream(&mut self, lane: u32, pieces: Vec<Piece>, place: Vec<Claim>) {
+        let there: u64 = pieces.iter().map(|piece| piece.length).sum();
+        let missing = there.min(length(&place));
+        let mut stream = Stream {
+            pieces: pieces.into(),
+            place: VecDeque::new(),
+            holds: Vec::new(),
+            missing,
+            under_way: 0,
+            failed: false,
+        };
+        for claim in place {
+            let hold = self.hold_place(claim, &mut stream);
+            stream.place.push_back((claim, hold));
+        }
+        let Some(peer) = self.peers.get_mut(&lane) else {
+            return;
+        };
+        stream.failed |= peer.ended.is_some();
+        peer.receiving.stream = Some(stream);
+        self.advance_stream(lane);
+        self.end_stream_if_over(lane);
+    }
+
+    fn hold_place(
+        &mut self,
+        claim: Claim,
+        stream: &mut Stream,
+    ) -> Option<crate::registrations::Hold> {
+        if claim.is_empty() || !self.fabric.traits().registration.local {
+            return None;
+        }
+        match self
+            .registrations
+            .hold(&mut self.fabric, claim, Use::Filled)
+        {
+            Ok(hold) => {
+                stream.holds.push(hold);
+                Some(hold)
+            }
+            Err(_) => {
+                stream.failed = true;
+                None
+            }
+        }
+    }
+
+    /// Asks for more of a stream, as much as may be under way.
+    pub(crate) fn advance_stream(&mut self, lane: u32) {
+        while let Some(peer) = self.peers.get_mut(&lane) {
+            let Some(stream) = &mut peer.receiving.stream else {
+                return;
+            };
+            if stream.failed || stream.missing == 0 || stream.under_way >= AT_ONCE {
+                return;
+            }
+            let most = READ.min(self.fabric.traits().most);
+            let (Some(address), Some((from, to, hold))) = (peer.address, stream.next(most)) else {
+                stream.failed = true;
+                return self.end_stream_if_over(lane);
+            };
+            let descriptor = hold.map_or_else(Descriptor::default, |hold| {
+                self.registrations.descriptor(hold)
+            });
+            let name = (from.name, from.key);
+            match self
+                .fabric
+                .read(address, name, to, descriptor, Operation::Read(lane))
+            {
+                Posted::Yes => stream.take(to.len()),
+                Posted::Later => return self.list(lane),
+                Posted::No => {
+                    stream.failed = true;
+                    return self.end_stream_if_over(lane);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn on_read(&mut self, lane: u32, succeeded: bool) {
+        let Some(peer) = self.peers.get_mut(&lane) else {
+            return;
+        };
+        let Some(stream) = &mut peer.receiving.stream else {
+            return;
+        };
+        stream.under_way -= 1;
+        stream.failed |= !succeeded;
+        self.advance_stream(lane);
+        self.end_stream_if_over(lane);
+    }
+
+    /// Tells the end of a stream, once nothing of it is under way any more.
+    pub(crate) fn end_stream_if_over(&mut self, lane: u32) {
+        let Some(peer) = self.peers.get_mut(&lane) else {
+            return;
+        };
+        let ended =
+            |stream: &mut Stream| stream.under_way == 0 && (stream.missing == 0 || stream.failed);
+        let Some(stream) = peer.receiving.stream.take_if(ended) else {
+            return;
+        };
+        stream
+            .holds
+            .into_iter()
+            .for_each(|hold| self.registrations.release(hold));
+        peer.receiving.fetched = peer.receiving.fetched.wrapping_add(1);
+        let origin = peer.origin();
+        if stream.failed {
+            self.notices.push_back(Arrival::Broken(origin));
+            self.on_error(lane, 0);
+        } else {
+            self.notices.push_back(Arrival::Streamed(origin));
+            self.list(lane);
+        }
+        self.make_ready(lane);
+        self.forget_if_over(lane);
+    }
+
+    /// Gives up a stream whose reads never end.
+    pub(crate) fn abandon_stream(&mut self, lane: u32) {
+        let Some(peer) = self.peers.get_mut(&lane) else {
+            return;
+        };
+        if let Some(stream) = &mut peer.receiving.stream {
+            (self.log)(&format!(
+                "{} doesn't end {} reads from process {:#x}/{}, which is lost: the memory that \
+                 they were to fill may still be written to",
+                self.fabric.name(),
+                stream.under_way,
+                peer.process.nid,
+                peer.process.pid
+            ));
+            stream.under_way = 0;
+            self.end_stream_if_over(lane);
+        }
+    }
+}
+
+impl Stream {
+    /// The next bytes to ask for, where they go, and how that place is registered.
+    fn next(&mut self, most: u64) -> Option<(Piece, Claim, Option<crate::registrations::Hold>)> {
+        while self.pieces.front().is_some_and(|piece| piece.length == 0) {
+            self.pieces.pop_front();
+        }
+        while self
+            .place
+            .front()
+            .is_some_and(|(claim, _)| claim.is_empty())
+        {
+            self.place.pop_front();
+        }
+        let from = *self.pieces.front()?;
+        let (to, hold) = *self.place.front()?;
+        let length = from.length.min(to.len()).min(most);
+        Some((from, to.slice(0, length), hold))
+    }
+
+    /// So many bytes have been asked for.
+    fn take(&mut self, bytes: u64) {
+        self.under_way += 1;
+        self.missing -= bytes;
+        if let Some(piece) = self.pieces.front_mut() {
+            piece.name = piece.name.wrapping_add(bytes);
+            piece.length -= bytes;
+        }
+        if let Some((claim, _)) = self.place.front_mut() {
+            *claim = claim.slice(bytes, u64::MAX);
+        }
+    }
+}
