@@ -11,11 +11,16 @@ use crate::copy::move_bytes;
 /// A claim is two words, owns nothing and can only shrink. Whoever makes one with
 /// [`Claim::new`] vouches for its memory; everything after that is safe.
 #[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(C)] // datagram.rs hands lists of claims to the kernel
 pub struct Claim {
     start: *mut u8,
     /// Bytes.
     length: u64,
 }
+
+/// Where a claim has its two words.
+pub(crate) const START: usize = std::mem::offset_of!(Claim, start);
+pub(crate) const SIZE: usize = std::mem::offset_of!(Claim, length);
 
 // SAFETY: a claim is a name for bytes, not access to a Rust value. Every access goes
 // through raw copies and atomics that expect other threads on the same bytes.
@@ -101,6 +106,18 @@ impl Claim {
         // Keeps the compiler from looking at the claimed bytes again instead of `into`.
         compiler_fence(Ordering::SeqCst);
         count as usize
+    }
+
+    /// Shows a copy of all bytes to `look`, in parts of a few KiB. Each byte is read
+    /// once.
+    pub fn each_part(self, mut look: impl FnMut(&[u8])) {
+        let mut part = [0; 4096];
+        let mut at = 0;
+        while at < self.length {
+            let count = self.slice(at, part.len() as u64).read(&mut part);
+            look(&part[..count]);
+            at += count as u64;
+        }
     }
 
     /// Copies our bytes to the front of the claim; returns how many, the smaller of

@@ -9,6 +9,7 @@
 //!   Claim ──copy───▶ Claim                            one address space
 //!   Claim ◀──pull─── RemoteSpan of another process    cross-memory attach
 //!   Claim ──push───▶ RemoteSpan of another process
+//!   Claim ──▶ datagram ──▶ Claim                      sockets, gathered and scattered
 //!   operand ─atomic─▶ Claim ──▶ fetched               Portals 4.3, PtlAtomic, PtlSwap
 //! ```
 //!
@@ -34,6 +35,7 @@ pub mod atomic;
 mod claim;
 mod copy;
 mod cross_memory;
+mod datagram;
 mod element;
 mod native;
 mod region;
@@ -43,6 +45,7 @@ pub use atomic::{Datatype, Kind, Operation, Unknown, atomic, fetch_atomic, swap,
 pub use claim::Claim;
 pub use copy::{copy, copy_vectored};
 pub use cross_memory::{CrossMemoryError, RemoteSpan, copy_checked, pull, push};
+pub use datagram::{MOST_PIECES, Received, receive_datagram, send_datagram, take_report};
 pub use region::Region;
 
 // Lengths and addresses travel as u64 and are used as usize.

@@ -1,0 +1,127 @@
+//! How fast one may send: round-trip time, and a window that losses shrink.
+
+use crate::time::{Nanos, Time};
+
+/// What the kernel of a receiver books for a datagram beyond its bytes, about.
+pub(crate) const OVERHEAD: u64 = 1024;
+/// Bytes that may be under way before anything is known of a path.
+const INITIAL: u64 = 128 << 10;
+/// More gains nothing even at 10 GB/s and 100 µs.
+const MOST: u64 = 2 << 20;
+/// A receiver may look seldom: its thread may just have lost its processor.
+const FLOOR: Nanos = Nanos::from_millis(2);
+/// Before the first answer.
+const UNKNOWN: Nanos = Nanos::from_millis(20);
+/// A path this long is worth pacing for; on shorter ones bursts are swallowed whole.
+const PACED: Nanos = Nanos::from_millis(1);
+/// How far ahead of its pace a sender may be.
+const BURST: Nanos = Nanos::from_millis(1);
+
+/// Smoothed round-trip time and its variation, as RFC 6298 has them.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct RoundTrip {
+    smoothed: Nanos,
+    variation: Nanos,
+}
+
+impl RoundTrip {
+    pub(crate) fn sample(&mut self, taken: Nanos) {
+        if self.smoothed == Nanos(0) {
+            *self = RoundTrip {
+                smoothed: Nanos(taken.0.max(1)),
+                variation: Nanos(taken.0 / 2),
+            };
+            return;
+        }
+        let error = taken.0.abs_diff(self.smoothed.0);
+        self.variation = Nanos(self.variation.0 - self.variation.0 / 4 + error / 4);
+        self.smoothed = Nanos((self.smoothed.0 - self.smoothed.0 / 8 + taken.0 / 8).max(1));
+    }
+
+    /// How long to wait for an answer.
+    pub(crate) fn timeout(&self) -> Nanos {
+        match self.smoothed {
+            Nanos(0) => UNKNOWN,
+            Nanos(smoothed) => {
+                let usual = smoothed + 4 * self.variation.0;
+                Nanos(usual.max(4 * smoothed)).max(FLOOR)
+            }
+        }
+    }
+}
+
+/// Bytes that may be under way: doubled each round trip until something is lost, then
+/// a datagram more each round trip, and by three tenths less for each round with a loss
+/// (the factor of RFC 9438).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Window {
+    size: u64,
+    threshold: u64,
+    least: u64,
+    /// Losses of what was sent before belong to one that has been answered.
+    answered: Time,
+    paced_until: Time,
+}
+
+impl Window {
+    pub(crate) fn new(datagram: u64) -> Window {
+        Window {
+            size: INITIAL.max(2 * (datagram + OVERHEAD)),
+            threshold: MOST,
+            least: 2 * (datagram + OVERHEAD),
+            answered: Time(0),
+            paced_until: Time(0),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// So many bytes have arrived, of `flying` that were under way.
+    #[inline]
+    pub(crate) fn on_arrived(&mut self, bytes: u64, flying: u64) {
+        if flying < self.size / 2 {
+            return; // It isn't what holds the sender back.
+        }
+        let gain = match self.size < self.threshold {
+            true => bytes,
+            false => (bytes * self.least / 2 / self.size).max(1),
+        };
+        self.size = (self.size + gain).min(MOST);
+    }
+
+    /// Something that was sent at that time got lost.
+    pub(crate) fn on_lost(&mut self, now: Time, sent: Time) {
+        if sent < self.answered {
+            return;
+        }
+        self.answered = now;
+        self.size = (self.size / 10 * 7).max(self.least);
+        self.threshold = self.size;
+    }
+
+    /// Nothing comes back from there at all.
+    pub(crate) fn on_silence(&mut self, now: Time) {
+        self.answered = now;
+        self.threshold = (self.size / 2).max(self.least);
+        self.size = self.least;
+    }
+
+    /// Until when to wait with the next datagram; nothing where it may go now.
+    #[inline]
+    pub(crate) fn paced(&self, now: Time) -> Option<Time> {
+        (self.paced_until > now.after(BURST)).then_some(self.paced_until)
+    }
+
+    /// So many bytes were sent: on long paths they are spread over the round trip,
+    /// a quarter faster than the window asks for.
+    #[inline]
+    pub(crate) fn on_sent(&mut self, now: Time, bytes: u64, round_trip: &RoundTrip) {
+        if round_trip.smoothed > PACED {
+            let share = round_trip.smoothed.0 * bytes / self.size * 4 / 5;
+            self.paced_until = self.paced_until.max(now).after(Nanos(share));
+        }
+    }
+}

@@ -1,0 +1,580 @@
+//! [`Endpoint`]: all pairs and contexts of a process, and what becomes of them.
+
+use crate::context::{Contexts, IDLE};
+use crate::packet::{Header, Kind};
+use crate::pair::{Message, NONE, Outbound, Pair, Receiving, Sending};
+use crate::time::{Nanos, Time};
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::time::Duration;
+use hashbrown::HashMap;
+use lintel_types::ProcessId;
+use rustc_hash::FxBuildHasher;
+
+/// Bytes that a peer is taken to have room for before it has said so.
+const UNKNOWN_ROOM: u64 = 128 << 10;
+/// For so long after somebody asked, the peers are looked after.
+const WATCH: Nanos = Nanos::from_millis(500);
+/// A wait for an answer is doubled at most so many times.
+const MOST_DOUBLED: u32 = 7;
+
+/// Which processes share a context.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Model {
+    /// Each remote process has its own ("reliable connection").
+    Rc,
+    /// The processes of a remote node share one ("extended reliable connection").
+    Xrc,
+    /// As `Xrc`, and the processes here share what they know of the path.
+    Node,
+}
+
+/// What an endpoint must know.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// The name of this process.
+    pub me: ProcessId,
+    /// Its user.
+    pub uid: u32,
+    /// Larger than that of any earlier process of that name.
+    pub incarnation: u64,
+    /// Which processes share a context.
+    pub model: Model,
+    /// Bytes of the longest datagram, header included.
+    pub datagram: u32,
+    /// Bytes that this process can buffer.
+    pub room: u32,
+    /// A peer on which something depends is given up after so much silence.
+    pub peer_timeout: Duration,
+}
+
+/// Names a pair; it stays the same as long as the endpoint lives.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct PairId(pub(crate) u32);
+
+impl PairId {
+    /// A small number.
+    pub fn index(self) -> u32 {
+        self.0
+    }
+}
+
+/// Nothing more will come from a peer, and nothing that was sent will be answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Loss {
+    /// The pair, which another process of that name may use from now on.
+    pub pair: PairId,
+    /// The peer.
+    pub process: ProcessId,
+    /// Something was sent to it.
+    pub was_addressed: bool,
+}
+
+/// What happened so far.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Counts {
+    /// Packets for another process.
+    pub misdirected: u64,
+    /// Packets of, or for, a process that has ended.
+    pub stale: u64,
+    /// Packets that contradict others of their sender.
+    pub contradictory: u64,
+    /// Packets that had come before.
+    pub duplicates: u64,
+    /// Packets sent again.
+    pub retransmitted: u64,
+    /// Packets too far ahead of a missing one.
+    pub beyond: u64,
+    /// Peers given up.
+    pub lost_peers: u64,
+}
+
+/// What an endpoint holds.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Resources {
+    /// Contexts.
+    pub contexts: usize,
+    /// Pairs.
+    pub pairs: usize,
+    /// Bytes of both, about.
+    pub bytes: usize,
+}
+
+/// Reliable messages between this process and others. `B` is where a body is.
+pub struct Endpoint<B> {
+    pub(crate) config: Config,
+    pub(crate) pairs: Vec<Pair<B>>,
+    names: HashMap<ProcessId, u32, FxBuildHasher>,
+    last: Option<(ProcessId, u32)>,
+    pub(crate) contexts: Contexts,
+    /// Pairs with something to send, each once.
+    pub(crate) ready: VecDeque<u32>,
+    /// Packets without payload, other than acknowledgements.
+    pub(crate) control: VecDeque<Header>,
+    /// Pairs that owe an acknowledgement now, each once.
+    pub(crate) owing: VecDeque<u32>,
+    /// Pairs with something to look after at some time, each once.
+    timed: Vec<u32>,
+    /// Not later than the first of those times.
+    wake: Time,
+    /// When a context that holds back for its pace has its turn.
+    pub(crate) paced: Time,
+    losses: VecDeque<Loss>,
+    /// A pair whose last packet is never acknowledged.
+    pub(crate) spent: Option<u32>,
+    pub(crate) finished: Vec<Message<B>>,
+    /// Messages that haven't been acknowledged, and those that aren't sent whole.
+    outstanding: usize,
+    pub(crate) unsent: usize,
+    pub(crate) counts: Counts,
+}
+
+impl<B> Endpoint<B> {
+    /// An endpoint that knows nobody.
+    pub fn new(config: Config) -> Self {
+        Endpoint {
+            config,
+            pairs: Vec::new(),
+            names: HashMap::default(),
+            last: None,
+            contexts: Contexts::new(config.model, config.datagram.into()),
+            ready: VecDeque::new(),
+            control: VecDeque::new(),
+            owing: VecDeque::new(),
+            timed: Vec::new(),
+            wake: Time::NEVER,
+            paced: Time::NEVER,
+            losses: VecDeque::new(),
+            spent: None,
+            finished: Vec::new(),
+            outstanding: 0,
+            unsent: 0,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Takes a message to be sent. One that may be the answer to a message which is still
+    /// coming (`waits`), and whose sender still reads from memory that the answer
+    /// would release, is held until that has come.
+    ///
+    /// # Errors
+    /// The message, if it isn't [`Class::Ordered`](crate::Class::Ordered) and doesn't fit one datagram.
+    #[inline]
+    pub fn send(
+        &mut self,
+        now: Time,
+        to: ProcessId,
+        message: Message<B>,
+        waits: bool,
+    ) -> Result<PairId, Message<B>> {
+        if message.class != crate::Class::Ordered && message.length > self.whole() {
+            return Err(message);
+        }
+        let index = self.pair_named(to);
+        let pair = &mut self.pairs[index as usize];
+        if !pair.depends(now) {
+            pair.since = now;
+        }
+        let waits = waits && pair.receiving.as_ref().is_some_and(|r| r.is_incomplete());
+        pair.is_addressed = true;
+        let sending = pair
+            .sending
+            .get_or_insert_with(|| Box::new(Sending::new(UNKNOWN_ROOM)));
+        sending.push(Outbound::new(message, waits));
+        self.outstanding += 1;
+        self.unsent += 1;
+        self.make_ready(index);
+        Ok(PairId(index))
+    }
+
+    /// Bytes of the longest message that fits one datagram.
+    pub fn whole(&self) -> u64 {
+        u64::from(self.config.datagram) - crate::WHOLE_BYTES as u64
+    }
+
+    /// The name of the process at the other end.
+    pub fn name(&self, pair: PairId) -> ProcessId {
+        self.pairs[pair.0 as usize].name
+    }
+
+    /// Messages that have been acknowledged since the last call, or given up: their
+    /// bodies aren't read any more.
+    #[inline]
+    pub fn take_finished(&mut self) -> impl Iterator<Item = Message<B>> + '_ {
+        self.finished.drain(..)
+    }
+
+    /// A peer that was given up or has ended, each time once.
+    #[inline]
+    pub fn poll_loss(&mut self) -> Option<Loss> {
+        self.losses.pop_front()
+    }
+
+    /// Whether everything sent has been acknowledged.
+    #[inline]
+    pub fn is_settled(&self) -> bool {
+        self.outstanding == 0
+    }
+
+    /// Messages that haven't been acknowledged.
+    pub fn outstanding(&self) -> usize {
+        self.outstanding
+    }
+
+    /// Whether something hasn't been sent for want of room.
+    #[inline]
+    pub fn has_unsent(&self) -> bool {
+        self.unsent > 0
+    }
+
+    /// Whether something may be sent before anything else happens.
+    #[inline]
+    pub fn has_work(&self) -> bool {
+        !self.ready.is_empty() || !self.owing.is_empty() || !self.control.is_empty()
+    }
+
+    /// Not later than when [`Endpoint::on_time`] has something to do.
+    #[inline]
+    pub fn due(&self) -> Time {
+        self.wake.min(self.paced)
+    }
+
+    /// What happened so far.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// What it holds at the moment.
+    pub fn resources(&self) -> Resources {
+        let heavy: usize = self
+            .pairs
+            .iter()
+            .map(|pair| {
+                pair.sending.as_ref().map_or(0, |sending| sending.bytes())
+                    + pair
+                        .receiving
+                        .as_ref()
+                        .map_or(0, |_| size_of::<Receiving>())
+            })
+            .sum();
+        let pairs = self.pairs.capacity() * size_of::<Pair<B>>()
+            + self.names.capacity() * (size_of::<(ProcessId, u32)>() + 1);
+        Resources {
+            contexts: self.contexts.len(),
+            pairs: self.pairs.len(),
+            bytes: heavy + pairs + self.contexts.bytes(),
+        }
+    }
+
+    /// Somebody waits for something that any peer might do: those that were sent
+    /// to are looked after for a while.
+    pub fn watch(&mut self, now: Time) {
+        for index in 0..self.pairs.len() {
+            let pair = &mut self.pairs[index];
+            if !pair.is_addressed {
+                continue;
+            }
+            if !pair.depends(now) {
+                pair.since = now;
+            }
+            pair.watched = now.after(WATCH);
+            let probe = self.probe_time(index as u32);
+            self.arm(index as u32, probe);
+        }
+    }
+
+    /// The system says that nobody is there. One who never answered is given up; one
+    /// who has is asked once more.
+    pub fn on_refused(&mut self, now: Time, process: ProcessId) {
+        let Some(&index) = self.names.get(&process) else {
+            return;
+        };
+        let pair = &mut self.pairs[index as usize];
+        if !pair.is_addressed && pair.remote == 0 {
+            return;
+        }
+        if pair.remote == 0 || pair.is_doubted {
+            return self.lose(index);
+        }
+        pair.is_doubted = true;
+        self.probe(now, index);
+    }
+
+    /// Does what is due: sends again, acknowledges, asks silent peers, gives up the dead.
+    pub fn on_time(&mut self, now: Time) {
+        if now >= self.paced {
+            self.paced = Time::NEVER;
+            for context in self.contexts.indices() {
+                self.unblock(context);
+            }
+        }
+        if now < self.wake {
+            return;
+        }
+        self.wake = Time::NEVER;
+        let mut at = 0;
+        while let Some(&index) = self.timed.get(at) {
+            match self.look_after(now, index) {
+                Time::NEVER => {
+                    self.timed.swap_remove(at);
+                    self.pairs[index as usize].is_timed = false;
+                }
+                next => {
+                    self.wake = self.wake.min(next);
+                    at += 1;
+                }
+            }
+        }
+        self.drop_idle(now);
+    }
+
+    /// Says farewell to everybody who knows this process.
+    pub fn farewell(&mut self) {
+        for index in 0..self.pairs.len() {
+            if self.pairs[index].remote != 0 {
+                let header = self.header(index as u32, Kind::Farewell);
+                self.control.push_back(header);
+            }
+        }
+    }
+
+    /// Looks after a pair; tells when to do so again.
+    fn look_after(&mut self, now: Time, index: u32) -> Time {
+        if self.is_silent(now, index) {
+            self.lose(index);
+            return Time::NEVER;
+        }
+        let pair = &mut self.pairs[index as usize];
+        let ack_at = pair.receiving.as_ref().map_or(Time::NEVER, |r| r.ack_at);
+        if ack_at <= now {
+            self.owe(index);
+        }
+        let depends = self.pairs[index as usize].depends(now);
+        if depends && self.probe_time(index) <= now {
+            self.probe(now, index);
+        }
+        self.resend_if_due(now, index);
+        let pair = &self.pairs[index as usize];
+        let ack_at = pair.receiving.as_ref().map_or(Time::NEVER, |r| r.ack_at);
+        let deadline = pair.sending.as_ref().map_or(Time::NEVER, |s| s.deadline);
+        let probe = if depends {
+            self.probe_time(index)
+        } else {
+            Time::NEVER
+        };
+        ack_at.min(deadline).min(probe)
+    }
+
+    fn is_silent(&self, now: Time, index: u32) -> bool {
+        let pair = &self.pairs[index as usize];
+        let silence = now.since(pair.heard.max(pair.since));
+        pair.depends(now) && silence >= Nanos::from(self.config.peer_timeout)
+    }
+
+    /// When a peer is to be asked whether it lives, if nothing comes.
+    pub(crate) fn probe_time(&self, index: u32) -> Time {
+        let pair = &self.pairs[index as usize];
+        let quarter = Nanos(Nanos::from(self.config.peer_timeout).0 / 4);
+        pair.heard.max(pair.since).max(pair.probed).after(quarter)
+    }
+
+    fn probe(&mut self, now: Time, index: u32) {
+        self.pairs[index as usize].probed = now;
+        let header = self.header(index, Kind::Probe);
+        self.control.push_back(header);
+    }
+
+    /// No answer in time: the oldest packet is sent again, and no new ones until
+    /// something comes. The path isn't blamed as long as others on it answer.
+    fn resend_if_due(&mut self, now: Time, index: u32) {
+        let pair = &mut self.pairs[index as usize];
+        let Some(sending) = pair.sending.as_mut().filter(|s| s.deadline <= now) else {
+            return;
+        };
+        let context = self.contexts.get(pair.context);
+        if !sending.is_parked {
+            sending.is_parked = true;
+            context.flying -= sending.flying;
+        }
+        sending.tries += 1;
+        let timeout = context.round_trip.timeout();
+        if sending.tries == 2 && now.since(context.heard) > timeout {
+            context.window.on_silence(now);
+        }
+        sending.resend_first();
+        let doubled = sending.tries.min(MOST_DOUBLED);
+        let most = Nanos(Nanos::from(self.config.peer_timeout).0 / 8).max(timeout);
+        sending.deadline = now.after(Nanos(timeout.0 << doubled).min(most));
+        let context = pair.context;
+        self.make_ready(index);
+        self.unblock(context);
+    }
+
+    /// Contexts that were idle for long go, and with them what pairs don't need
+    /// at rest.
+    fn drop_idle(&mut self, now: Time) {
+        for context in self.contexts.idle(now) {
+            let of_it = |pair: &&mut Pair<B>| pair.context == context;
+            for pair in self.pairs.iter_mut().filter(of_it) {
+                pair.context = NONE;
+                pair.sending
+                    .take_if(|sending| sending.is_empty() && !sending.is_ready);
+                pair.receiving
+                    .take_if(|receiving| receiving.is_idle() && !receiving.is_owing);
+            }
+            self.contexts.close(context);
+        }
+        if !self.contexts.is_empty() {
+            self.wake = self.wake.min(now.after(IDLE));
+        }
+    }
+
+    /// Whatever was under way between this process and the peer is over.
+    pub(crate) fn lose(&mut self, index: u32) {
+        let pair = &mut self.pairs[index as usize];
+        let was_addressed = pair.is_addressed;
+        let sending = pair.sending.take();
+        let fresh = Pair::new(pair.name, pair.local + 1);
+        let old = core::mem::replace(pair, fresh);
+        pair.is_timed = old.is_timed;
+        pair.dead = old.dead.max(old.remote);
+        if let Some(sending) = sending {
+            self.outstanding -= sending.len();
+            self.unsent -= sending.unsent();
+            if old.context != NONE && !sending.is_parked {
+                self.contexts.get(old.context).flying -= sending.flying;
+            }
+            self.finished.extend(sending.into_messages());
+        }
+        if old.context != NONE {
+            self.contexts
+                .get(old.context)
+                .blocked
+                .retain(|blocked| *blocked != index);
+            self.unblock(old.context);
+        }
+        self.ready.retain(|ready| *ready != index);
+        self.owing.retain(|owing| *owing != index);
+        self.counts.lost_peers += 1;
+        self.losses.push_back(Loss {
+            pair: PairId(index),
+            process: old.name,
+            was_addressed,
+        });
+    }
+
+    #[inline]
+    pub(crate) fn pair_named(&mut self, name: ProcessId) -> u32 {
+        if let Some((last, index)) = self.last {
+            if last == name {
+                return index;
+            }
+        }
+        let next = self.pairs.len() as u32;
+        let index = *self.names.entry(name).or_insert(next);
+        if index == next {
+            self.pairs.push(Pair::new(name, self.config.incarnation));
+        }
+        self.last = Some((name, index));
+        index
+    }
+
+    pub(crate) fn known(&self, name: ProcessId) -> Option<u32> {
+        match self.last {
+            Some((last, index)) if last == name => Some(index),
+            _ => self.names.get(&name).copied(),
+        }
+    }
+
+    /// A packet without payload as things stand; counts as an acknowledgement.
+    #[inline]
+    pub(crate) fn header(&mut self, index: u32, kind: Kind) -> Header {
+        let pair = &mut self.pairs[index as usize];
+        let mut selective = 0;
+        if let Some(receiving) = &mut pair.receiving {
+            receiving.owed = 0;
+            receiving.ack_at = Time::NEVER;
+            selective = receiving.early;
+        }
+        Header {
+            kind,
+            asks: false,
+            uid: self.config.uid,
+            source: self.config.me,
+            destination: pair.name,
+            room: self.config.room,
+            incarnation: pair.local,
+            believed: pair.remote,
+            sequence: pair.next,
+            acknowledged: pair.expected,
+            selective,
+        }
+    }
+
+    /// Has the pair looked after at that time, at the latest.
+    #[inline]
+    pub(crate) fn arm(&mut self, index: u32, at: Time) {
+        let pair = &mut self.pairs[index as usize];
+        if !pair.is_timed {
+            pair.is_timed = true;
+            self.timed.push(index);
+        }
+        self.wake = self.wake.min(at);
+    }
+
+    #[inline]
+    pub(crate) fn make_ready(&mut self, index: u32) {
+        if let Some(sending) = &mut self.pairs[index as usize].sending {
+            if !sending.is_ready {
+                sending.is_ready = true;
+                self.ready.push_back(index);
+            }
+        }
+    }
+
+    /// Acknowledges to that peer as soon as possible.
+    #[inline]
+    pub(crate) fn owe(&mut self, index: u32) {
+        let receiving = self.pairs[index as usize]
+            .receiving
+            .get_or_insert_with(fresh);
+        receiving.owed = receiving.owed.max(1);
+        receiving.ack_at = Time::NEVER;
+        if !receiving.is_owing {
+            receiving.is_owing = true;
+            self.owing.push_back(index);
+        }
+    }
+
+    /// There may be room in a context: some of the pairs that wait for it try again.
+    #[inline]
+    pub(crate) fn unblock(&mut self, context: u32) {
+        if context == NONE {
+            return;
+        }
+        let context = self.contexts.get(context);
+        let count = match context.flying {
+            0 => context.blocked.len(),
+            _ => context.blocked.len().min(4),
+        };
+        for index in context.blocked.drain(..count) {
+            self.ready.push_back(index);
+        }
+    }
+
+    /// Takes finished messages of a pair off its queue.
+    #[inline]
+    pub(crate) fn collect_finished(&mut self, index: u32) {
+        if let Some(sending) = &mut self.pairs[index as usize].sending {
+            while let Some(message) = sending.pop_finished() {
+                self.outstanding -= 1;
+                self.finished.push(message);
+            }
+        }
+    }
+}
+
+pub(crate) fn fresh() -> Box<Receiving> {
+    Box::new(Receiving::new())
+}

@@ -1,0 +1,54 @@
+//! Messages over datagrams: each arrives once, in order, whatever the network loses,
+//! repeats or reorders. No sockets, no memory of users, no clock: a datagram's header and
+//! the time come in, headers and the places of payloads go out.
+//!
+//! ```text
+//!   send ──▶ ┌──────── Endpoint ────────┐ ──▶ poll_transmit   a header, and which bytes
+//!            │ pair      pair      pair │                     of which body
+//!            │   └──┬─────┘         │   │
+//!   on_packet│   context         context│ ──▶ Verdict         deliver, keep, or drop
+//!  ─────────▶└──────────────────────────┘ ──▶ poll_loss       a peer has gone
+//! ```
+//!
+//! Two kinds of state. A *pair* is this process and one other: which packet comes next,
+//! either way, and who the other is. A *context* is a path: round-trip time, window,
+//! pacing. Which pairs share a context is the [`Model`]: none of them, those to one
+//! node, or those of all processes here to one node. Pairs stay, for order must survive;
+//! contexts are made on first use and go when they have been idle for 30 s.
+//!
+//! A peer that ends and begins again has a newer *incarnation*. A packet names its
+//! sender's and the one that it takes its receiver to have, so that nothing of an earlier
+//! life is mixed with a later one: its end is told first. A side that has given a peer up
+//! goes on in a newer incarnation too, so that the peer, should it live, learns of it.
+//!
+//! Order of use: [`Endpoint::send`], then [`Endpoint::poll_transmit`] until it gives
+//! nothing. For each datagram [`Header::parse`], then [`Endpoint::on_packet`]; after one
+//! that was delivered, [`Endpoint::on_early`] for those that waited for it. At the time
+//! of [`Endpoint::due`], [`Endpoint::on_time`]. [`Endpoint::poll_loss`] and
+//! [`Endpoint::take_finished`] after either.
+//!
+//! Left to others: checksums of payloads (who has the bytes computes them), sealed
+//! datagrams and sockets.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod congestion;
+mod context;
+mod endpoint;
+mod incoming;
+mod outgoing;
+mod packet;
+mod pair;
+mod time;
+
+pub use endpoint::{Config, Counts, Endpoint, Loss, Model, PairId, Resources};
+pub use incoming::Verdict;
+pub use outgoing::{Place, Transmit};
+pub use packet::{
+    Class, FIRST_BYTES, FURTHER_BYTES, Fragment, Header, Key, Kind, MAX_HEADER_BYTES, Refusal,
+    TAG_BYTES, VERSION, WHOLE_BYTES,
+};
+pub use pair::Message;
+pub use time::{Nanos, Time};

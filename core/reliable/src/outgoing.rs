@@ -1,0 +1,181 @@
+//! What goes out: whose turn it is, and what its packet says.
+
+use crate::endpoint::Endpoint;
+use crate::packet::{Header, Kind};
+use crate::pair::{NONE, Part, cost};
+use crate::time::Time;
+
+/// Bytes that a pair may send before the next one has its turn.
+const TURN: u64 = 64 << 10;
+
+/// The payload of a datagram.
+pub struct Place<'a, B> {
+    /// The body that it is part of.
+    pub body: &'a B,
+    /// Where in that, bytes.
+    pub offset: u64,
+    /// Bytes.
+    pub length: u32,
+    /// It has been sent before.
+    pub again: bool,
+}
+
+/// A datagram to be sent. The checksum of its payload is still to be set.
+pub struct Transmit<'a, B> {
+    /// What it says.
+    pub header: Header,
+    /// What goes behind the header.
+    pub payload: Option<Place<'a, B>>,
+}
+
+impl<B> Endpoint<B> {
+    /// The next datagram, if one may go now. Pairs take turns.
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit<'_, B>> {
+        if let Some(index) = self.spent.take() {
+            self.collect_finished(index);
+        }
+        if let Some(header) = self.control.pop_front() {
+            return Some(Transmit {
+                header,
+                payload: None,
+            });
+        }
+        while let Some(&index) = self.ready.front() {
+            if let Some(part) = self.choose(now, index) {
+                return Some(self.compose(now, index, part));
+            }
+            self.ready.pop_front();
+        }
+        self.poll_ack()
+    }
+
+    /// The datagram that [`poll_transmit`](Self::poll_transmit) gave last didn't leave: what is
+    /// reliable in it is to be sent again.
+    pub fn take_back(&mut self, header: &Header) {
+        let is_reliable = match header.kind {
+            Kind::Data(fragment) => fragment.class != crate::Class::Unreliable,
+            _ => false,
+        };
+        let Some(index) = self.known(header.destination).filter(|_| is_reliable) else {
+            return;
+        };
+        let pair = &mut self.pairs[index as usize];
+        let Some(sending) = &mut pair.sending else {
+            return;
+        };
+        if let (Some(cost), false) = (sending.take_back(), sending.is_parked) {
+            self.contexts.get(pair.context).flying -= cost;
+        }
+        self.make_ready(index);
+    }
+
+    fn poll_ack(&mut self) -> Option<Transmit<'_, B>> {
+        while let Some(index) = self.owing.pop_front() {
+            let Some(receiving) = &mut self.pairs[index as usize].receiving else {
+                continue;
+            };
+            receiving.is_owing = false;
+            if receiving.owed > 0 {
+                return Some(Transmit {
+                    header: self.header(index, Kind::Ack),
+                    payload: None,
+                });
+            }
+        }
+        None
+    }
+
+    /// What the pair may send now; where that is nothing, it isn't ready any more.
+    #[inline]
+    fn choose(&mut self, now: Time, index: u32) -> Option<Part> {
+        let pair = &mut self.pairs[index as usize];
+        if pair.context == NONE {
+            pair.context = self.contexts.open(pair.name, now);
+        }
+        let sending = pair.sending.as_mut()?;
+        let Some(part) = sending.next_part(self.config.datagram) else {
+            sending.is_ready = false;
+            return None;
+        };
+        let cost = cost(part.length);
+        if sending.is_urgent {
+            return Some(part);
+        }
+        if sending.flying > 0 && sending.flying + cost > sending.room {
+            sending.is_ready = false; // Its own acknowledgements make it so again.
+            return None;
+        }
+        let context = self.contexts.get(pair.context);
+        if !context.admits(cost) {
+            context.blocked.push_back(index);
+            return None;
+        }
+        if let Some(until) = context.window.paced(now) {
+            context.blocked.push_back(index);
+            self.paced = self.paced.min(until);
+            return None;
+        }
+        Some(part)
+    }
+
+    #[inline]
+    fn compose(&mut self, now: Time, index: u32, part: Part) -> Transmit<'_, B> {
+        let mut header = self.header(index, Kind::Ack);
+        let pair = &mut self.pairs[index as usize];
+        let context = self.contexts.get(pair.context);
+        let sending = pair.sending.as_mut().expect("it has been chosen");
+        let cost = cost(part.length);
+        let fragment = sending
+            .outbound(part.message)
+            .fragment(part.offset, part.length);
+        let is_reliable = fragment.class != crate::Class::Unreliable;
+        header.kind = Kind::Data(fragment);
+        header.sequence = match part.again {
+            Some(ahead) => pair.acknowledged.wrapping_add(ahead as u32),
+            None if is_reliable => pair.next,
+            None => 0,
+        };
+        self.counts.retransmitted += u64::from(part.again.is_some());
+        self.unsent -= usize::from(sending.on_sent(&part, now));
+        context.used = now;
+        if is_reliable {
+            pair.next = pair.next.wrapping_add(u32::from(part.again.is_none()));
+            context.flying += if sending.is_parked { 0 } else { cost };
+            context.window.on_sent(now, cost, &context.round_trip);
+            sending.unasked += cost;
+            let window = context.window.size().min(sending.room);
+            let is_full = !context.admits(cost) || sending.flying + cost > sending.room;
+            header.asks = part.again.is_some() || is_full || sending.unasked >= window / 4;
+            if header.asks {
+                sending.unasked = 0;
+            }
+        }
+        sending.turn += cost;
+        if sending.turn >= TURN {
+            sending.turn = 0;
+            self.ready.rotate_left(1);
+        }
+        let armed = is_reliable && sending.deadline == Time::NEVER;
+        if armed {
+            sending.deadline = now.after(context.round_trip.timeout());
+            let deadline = sending.deadline;
+            self.arm(index, deadline);
+        }
+        if !is_reliable {
+            self.spent = Some(index);
+        }
+        let sending = self.pairs[index as usize]
+            .sending
+            .as_ref()
+            .expect("as above");
+        Transmit {
+            header,
+            payload: Some(Place {
+                body: &sending.outbound(part.message).message.body,
+                offset: part.offset,
+                length: part.length,
+                again: part.again.is_some(),
+            }),
+        }
+    }
+}

@@ -1,0 +1,389 @@
+//! What a datagram says: the format byte by byte, and the one parser.
+//!
+//! Little-endian; version 1.
+//!
+//! ```text
+//!  byte        0        1        2        3        4        5        6        7
+//!     0 | version |  kind  | class  | flags  | user of the sender (uid)          |
+//!     8 | source node                        | destination node                  |
+//!    16 | source pid       | destination pid | bytes that the sender can buffer  |
+//!    24 | incarnation of the sender                                              |
+//!    32 | incarnation that it takes the receiver to have; 0: doesn't know        |
+//!    40 | sequence number                    | the next one that it awaits       |
+//!    48 | bit i: the one i + 1 after that has come already                       |
+//!    56 | CRC-32C of the payload             | bytes of payload                  |
+//!    64 | parts (16): length of the message, offset of the payload               |
+//!       | first or whole (48): the six words of the message                      |
+//!       | authenticator (16)                                                     |
+//!       | payload                                                                |
+//! ```
+//!
+//! **Kinds**: 1 data, 2 acknowledgement, 3 probe (wants one), 4 farewell (the
+//! sender ends), 5 reset (you take me for somebody else). Only data has a class, flags
+//! FIRST and LAST, a checksum, payload and what follows byte 64; in other kinds these
+//! are zero. **Classes**: 0 reliable and ordered, 1 reliable, 2 neither.
+//!
+//! **Flags**: 1 FIRST, the first part of a message; 2 LAST, the last part; 4 ASKS, to
+//! be acknowledged at once. A datagram with FIRST and LAST is a whole message and has
+//! no parts field. Bits that aren't named here are zero, and a datagram that has others
+//! is malformed.
+//!
+//! **Sequence numbers** count the data of the classes 0 and 1 from one process to
+//! another, from 0 on, modulo 2³². An acknowledgement counts only where byte 32 names
+//! the incarnation that it is for.
+//!
+//! **Authenticator**: SipHash-2-4, 128 bits, with the first 16 bytes of the job's key,
+//! over everything before it. It keeps out whoever doesn't have the key: other jobs,
+//! other users, strayed and forged datagrams; addresses, user and incarnations can't
+//! be changed or invented, and a datagram of an earlier life is told by its incarnation.
+//! The payload is covered by its CRC, which is covered by the authenticator: that finds
+//! every accident, but who can change datagrams *on their way* can change a payload so
+//! that its CRC stays. Nothing is encrypted. (A keyed hash over all bytes would close
+//! that gap; BLAKE3 takes as long for a page as the kernel takes to carry it.)
+
+use core::hash::Hasher;
+use lintel_types::ProcessId;
+use lintel_wire::{WORDS, Words};
+use siphasher::sip128::{Hasher128, SipHasher24};
+
+/// The version of the format that this module speaks.
+pub const VERSION: u8 = 1;
+/// Bytes of an authenticator.
+pub const TAG_BYTES: usize = 16;
+/// Bytes ahead of the payload of a whole message.
+pub const WHOLE_BYTES: usize = BASE_BYTES + WORDS_BYTES + TAG_BYTES;
+/// Bytes ahead of the payload of a message's first part.
+pub const FIRST_BYTES: usize = BASE_BYTES + PARTS_BYTES + WORDS_BYTES + TAG_BYTES;
+/// Bytes ahead of the payload of a further part.
+pub const FURTHER_BYTES: usize = BASE_BYTES + PARTS_BYTES + TAG_BYTES;
+/// Bytes of the longest header, authenticator included.
+pub const MAX_HEADER_BYTES: usize = FIRST_BYTES;
+
+const BASE_BYTES: usize = 64;
+const PARTS_BYTES: usize = 16;
+const WORDS_BYTES: usize = WORDS * 8;
+
+const FIRST: u8 = 1;
+const LAST: u8 = 2;
+const ASKS: u8 = 4;
+
+/// What order and certainty a message gets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Class {
+    /// Arrives once, after everything of this class that was sent before.
+    Ordered = 0,
+    /// Arrives once, as soon as it can; fits one datagram.
+    Reliable = 1,
+    /// May get lost, arrive twice, and overtake; fits one datagram.
+    Unreliable = 2,
+}
+
+/// The payload of a data packet, and its place in a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fragment {
+    /// Its message's class.
+    pub class: Class,
+    /// The message's words, in its first part.
+    pub words: Option<Words>,
+    /// The message ends here.
+    pub last: bool,
+    /// Length of the message, bytes.
+    pub total: u64,
+    /// Where in the message the payload begins.
+    pub offset: u64,
+    /// Bytes of payload.
+    pub length: u32,
+    /// CRC-32C of the payload.
+    pub checksum: u32,
+}
+
+impl Fragment {
+    /// Whether it is a message by itself.
+    #[inline]
+    pub fn is_whole(&self) -> bool {
+        self.words.is_some() && self.last
+    }
+}
+
+/// What a packet is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Part of a message, or all of it.
+    Data(Fragment),
+    /// Says what has come.
+    Ack,
+    /// Asks for an acknowledgement.
+    Probe,
+    /// The sender ends.
+    Farewell,
+    /// The receiver takes the sender for somebody else.
+    Reset,
+}
+
+/// Everything in a packet but its payload.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Header {
+    /// What it is.
+    pub kind: Kind,
+    /// The sender wants an acknowledgement at once.
+    pub asks: bool,
+    /// User of the sender.
+    pub uid: u32,
+    /// The sender.
+    pub source: ProcessId,
+    /// The receiver.
+    pub destination: ProcessId,
+    /// Bytes that the sender's socket can hold.
+    pub room: u32,
+    /// The sender's incarnation: the newer, the larger.
+    pub incarnation: u64,
+    /// The receiver's, as the sender knows it; 0: not at all.
+    pub believed: u64,
+    /// Number of this packet among the reliable ones from the sender to the receiver.
+    pub sequence: u32,
+    /// The next number that the sender awaits.
+    pub acknowledged: u32,
+    /// Bit i: number `acknowledged + 1 + i` has come.
+    pub selective: u64,
+}
+
+/// Why a datagram was dropped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// It is no packet, or one of another version.
+    Malformed,
+    /// Its authenticator is wrong: whoever sent it doesn't have the key.
+    Forged,
+}
+
+/// A job's key.
+#[derive(Clone)]
+pub struct Key(SipHasher24);
+
+impl Key {
+    /// From the job's secret.
+    pub fn new(secret: &[u8; 32]) -> Key {
+        let mut half = [0; 16];
+        half.copy_from_slice(&secret[..16]);
+        Key(SipHasher24::new_with_key(&half))
+    }
+
+    #[inline]
+    fn tag(&self, bytes: &[u8]) -> [u8; TAG_BYTES] {
+        let mut hasher = self.0;
+        hasher.write(bytes);
+        hasher.finish128().as_u128().to_le_bytes()
+    }
+}
+
+impl Header {
+    /// Writes the header and its authenticator; tells how many bytes they are.
+    #[inline]
+    pub fn seal(&self, key: &Key, into: &mut [u8; MAX_HEADER_BYTES]) -> usize {
+        let mut writer = Writer { into, at: 0 };
+        self.write(&mut writer);
+        let at = writer.at;
+        let tag = key.tag(&into[..at]);
+        into[at..at + TAG_BYTES].copy_from_slice(&tag);
+        at + TAG_BYTES
+    }
+
+    #[inline]
+    fn write(&self, writer: &mut Writer<'_>) {
+        let (kind, fragment) = match &self.kind {
+            Kind::Data(fragment) => (1, Some(fragment)),
+            Kind::Ack => (2, None),
+            Kind::Probe => (3, None),
+            Kind::Farewell => (4, None),
+            Kind::Reset => (5, None),
+        };
+        let (class, first, last) = fragment.map_or((0, false, false), |fragment| {
+            (
+                fragment.class as u8,
+                fragment.words.is_some(),
+                fragment.last,
+            )
+        });
+        let flag = |set: bool, bit: u8| if set { bit } else { 0 };
+        let flags = flag(first, FIRST) | flag(last, LAST) | flag(self.asks, ASKS);
+        writer.put([VERSION, kind, class, flags]);
+        writer.put(self.uid.to_le_bytes());
+        writer.put(self.source.nid.to_le_bytes());
+        writer.put(self.destination.nid.to_le_bytes());
+        writer.put((self.source.pid as u16).to_le_bytes());
+        writer.put((self.destination.pid as u16).to_le_bytes());
+        writer.put(self.room.to_le_bytes());
+        writer.put(self.incarnation.to_le_bytes());
+        writer.put(self.believed.to_le_bytes());
+        writer.put(self.sequence.to_le_bytes());
+        writer.put(self.acknowledged.to_le_bytes());
+        writer.put(self.selective.to_le_bytes());
+        writer.put(fragment.map_or(0, |f| f.checksum).to_le_bytes());
+        writer.put(fragment.map_or(0, |f| f.length).to_le_bytes());
+        let Some(fragment) = fragment else { return };
+        if !fragment.is_whole() {
+            writer.put(fragment.total.to_le_bytes());
+            writer.put(fragment.offset.to_le_bytes());
+        }
+        for word in fragment.words.iter().flatten() {
+            writer.put(word.to_le_bytes());
+        }
+    }
+
+    /// Reads the beginning of a datagram of `length` bytes, as much of it as there is or
+    /// [`MAX_HEADER_BYTES`]; tells where its payload begins. Any bytes give a header or
+    /// a refusal.
+    ///
+    /// # Errors
+    /// [`Refusal`]
+    #[inline]
+    pub fn parse(beginning: &[u8], length: usize, key: &Key) -> Result<(Header, usize), Refusal> {
+        let mut reader = Reader { rest: beginning };
+        let header = read(&mut reader).ok_or(Refusal::Malformed)?;
+        let covered = beginning.len() - reader.rest.len();
+        let tag = reader.take::<TAG_BYTES>().ok_or(Refusal::Malformed)?;
+        if key.tag(&beginning[..covered]) != tag {
+            return Err(Refusal::Forged);
+        }
+        let ahead = covered + TAG_BYTES;
+        let payload = match header.kind {
+            Kind::Data(fragment) => fragment.length as usize,
+            _ => 0,
+        };
+        if ahead.checked_add(payload) != Some(length) {
+            return Err(Refusal::Malformed);
+        }
+        Ok((header, ahead))
+    }
+}
+
+#[inline]
+fn read(reader: &mut Reader<'_>) -> Option<Header> {
+    let [version, kind, class, flags] = reader.take()?;
+    if version != VERSION || flags & !(FIRST | LAST | ASKS) != 0 {
+        return None;
+    }
+    let uid = reader.u32()?;
+    let (source_nid, destination_nid) = (reader.u32()?, reader.u32()?);
+    let (source_pid, destination_pid) = (reader.u16()?, reader.u16()?);
+    let mut header = Header {
+        kind: match kind {
+            1 | 2 => Kind::Ack,
+            3 => Kind::Probe,
+            4 => Kind::Farewell,
+            5 => Kind::Reset,
+            _ => return None,
+        },
+        asks: flags & ASKS != 0,
+        uid,
+        source: ProcessId::new(source_nid, source_pid.into()),
+        destination: ProcessId::new(destination_nid, destination_pid.into()),
+        room: reader.u32()?,
+        incarnation: reader.u64()?,
+        believed: reader.u64()?,
+        sequence: reader.u32()?,
+        acknowledged: reader.u32()?,
+        selective: reader.u64()?,
+    };
+    let (checksum, length) = (reader.u32()?, reader.u32()?);
+    if kind == 1 {
+        let (first, last) = (flags & FIRST != 0, flags & LAST != 0);
+        let fragment = read_fragment(reader, class, first, last, length)?;
+        header.kind = Kind::Data(Fragment {
+            checksum,
+            ..fragment
+        });
+    } else if class != 0 || flags & (FIRST | LAST) != 0 || checksum != 0 || length != 0 {
+        return None;
+    }
+    Some(header)
+}
+
+#[inline]
+fn read_fragment(
+    reader: &mut Reader<'_>,
+    class: u8,
+    first: bool,
+    last: bool,
+    length: u32,
+) -> Option<Fragment> {
+    let class = match class {
+        0 => Class::Ordered,
+        1 => Class::Reliable,
+        2 => Class::Unreliable,
+        _ => return None,
+    };
+    let whole = first && last;
+    if class != Class::Ordered && !whole {
+        return None;
+    }
+    let (total, offset) = match whole {
+        true => (u64::from(length), 0),
+        false => (reader.u64()?, reader.u64()?),
+    };
+    let end = offset.checked_add(length.into())?;
+    // A part of several is never empty, and only the last one ends the message.
+    let sound = (offset == 0) == first && (end == total) == last && end <= total;
+    if !whole && (!sound || length == 0) {
+        return None;
+    }
+    Some(Fragment {
+        class,
+        words: if first { Some(reader.words()?) } else { None },
+        last,
+        total,
+        offset,
+        length,
+        checksum: 0,
+    })
+}
+
+struct Writer<'a> {
+    into: &'a mut [u8; MAX_HEADER_BYTES],
+    at: usize,
+}
+
+impl Writer<'_> {
+    #[inline(always)]
+    fn put<const N: usize>(&mut self, bytes: [u8; N]) {
+        self.into[self.at..self.at + N].copy_from_slice(&bytes);
+        self.at += N;
+    }
+}
+
+struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl Reader<'_> {
+    #[inline(always)]
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (bytes, rest) = self.rest.split_first_chunk()?;
+        self.rest = rest;
+        Some(*bytes)
+    }
+
+    #[inline(always)]
+    fn u16(&mut self) -> Option<u16> {
+        self.take().map(u16::from_le_bytes)
+    }
+
+    #[inline(always)]
+    fn u32(&mut self) -> Option<u32> {
+        self.take().map(u32::from_le_bytes)
+    }
+
+    #[inline(always)]
+    fn u64(&mut self) -> Option<u64> {
+        self.take().map(u64::from_le_bytes)
+    }
+
+    #[inline(always)]
+    fn words(&mut self) -> Option<Words> {
+        let mut words = [0; WORDS];
+        for word in &mut words {
+            *word = self.u64()?;
+        }
+        Some(words)
+    }
+}

@@ -1,0 +1,552 @@
+//! The light part of a connection: order between this process and one other.
+
+use crate::congestion::OVERHEAD;
+use crate::packet::{Class, FIRST_BYTES, FURTHER_BYTES, Fragment, WHOLE_BYTES};
+use crate::time::Time;
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use lintel_types::ProcessId;
+use lintel_wire::Words;
+
+/// No context.
+pub(crate) const NONE: u32 = u32::MAX;
+/// Packets so far beyond the next one are kept until it comes: as many as the
+/// acknowledgement can name.
+pub(crate) const AHEAD: u32 = u64::BITS;
+/// A packet is lost when so many that were sent after it have arrived.
+const OVERTAKEN: u32 = 3;
+
+/// Something to be sent.
+pub struct Message<B> {
+    /// What order and certainty it gets.
+    pub class: Class,
+    /// Its words.
+    pub words: Words,
+    /// Length of its body, bytes.
+    pub length: u64,
+    /// Where that is; given back by `Endpoint::take_finished` once it has arrived.
+    pub body: B,
+}
+
+/// A message on its way.
+pub(crate) struct Outbound<B> {
+    pub(crate) message: Message<B>,
+    /// Bytes that were sent at least once.
+    sent: u64,
+    /// Every part was sent at least once.
+    pub(crate) is_sent: bool,
+    /// It isn't needed any more.
+    is_finished: bool,
+    /// It may be an answer to a stream that is still coming, and waits for its end.
+    pub(crate) is_held: bool,
+}
+
+impl<B> Outbound<B> {
+    pub(crate) fn new(message: Message<B>, is_held: bool) -> Self {
+        Outbound {
+            message,
+            sent: 0,
+            is_sent: false,
+            is_finished: false,
+            is_held,
+        }
+    }
+
+    /// Length of the next part in datagrams of that size.
+    #[inline]
+    pub(crate) fn next_length(&self, datagram: u32) -> u32 {
+        let room = |ahead: usize| u64::from(datagram) - ahead as u64;
+        let rest = self.message.length - self.sent;
+        let most = match self.sent {
+            0 if rest <= room(WHOLE_BYTES) => rest,
+            0 => room(FIRST_BYTES),
+            _ => room(FURTHER_BYTES),
+        };
+        rest.min(most) as u32
+    }
+
+    #[inline]
+    fn take_part(&mut self, length: u32) -> u64 {
+        let offset = self.sent;
+        self.sent += u64::from(length);
+        self.is_sent = self.sent == self.message.length;
+        offset
+    }
+
+    #[inline]
+    pub(crate) fn fragment(&self, offset: u64, length: u32) -> Fragment {
+        Fragment {
+            class: self.message.class,
+            words: (offset == 0).then_some(self.message.words),
+            last: offset + u64::from(length) == self.message.length,
+            total: self.message.length,
+            offset,
+            length,
+            checksum: 0,
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Flying,
+    Lost,
+    /// Though something before it hasn't.
+    Arrived,
+}
+
+/// A packet that was sent and not yet acknowledged together with all before it.
+pub(crate) struct Sent {
+    /// Its message's number.
+    message: u32,
+    offset: u64,
+    length: u32,
+    /// The last time that it was sent, and the how-manieth sending that was.
+    at: Time,
+    order: u32,
+    state: State,
+    /// Sent more than once, so that an answer tells no round-trip time.
+    again: bool,
+}
+
+#[inline]
+pub(crate) fn cost(length: u32) -> u64 {
+    u64::from(length) + OVERHEAD
+}
+
+/// What is on its way to the peer.
+pub(crate) struct Sending<B> {
+    messages: VecDeque<Outbound<B>>,
+    /// Number of the first of them.
+    first: u32,
+    /// Index of the first that isn't sent whole.
+    fresh: usize,
+    /// The front one has the number that the peer awaits.
+    flight: VecDeque<Sent>,
+    lost: u32,
+    /// Bytes under way.
+    pub(crate) flying: u64,
+    sendings: u32,
+    /// The latest sending that is known to have arrived.
+    arrived: u32,
+    /// When to send again without an answer.
+    pub(crate) deadline: Time,
+    /// Deadlines missed in a row.
+    pub(crate) tries: u32,
+    /// It gets no answers, and its bytes don't count against the context's window.
+    pub(crate) is_parked: bool,
+    /// The next packet is sent whatever the window says.
+    pub(crate) is_urgent: bool,
+    pub(crate) is_ready: bool,
+    /// Bytes sent since an acknowledgement was asked for, and in the present turn.
+    pub(crate) unasked: u64,
+    pub(crate) turn: u64,
+    /// Bytes that the peer can buffer.
+    pub(crate) room: u64,
+}
+
+/// What an acknowledgement has brought.
+#[derive(Default)]
+pub(crate) struct Progress {
+    /// Bytes that have arrived.
+    pub(crate) bytes: u64,
+    /// When the latest of them was sent, if it was sent once.
+    pub(crate) sampled: Option<Time>,
+    /// When the latest of those now taken for lost was sent.
+    pub(crate) lost: Option<Time>,
+    /// The peer knows of more than before.
+    pub(crate) is_news: bool,
+}
+
+/// What to send next.
+#[derive(Clone, Copy)]
+pub(crate) struct Part {
+    /// Index of its message.
+    pub(crate) message: usize,
+    pub(crate) offset: u64,
+    pub(crate) length: u32,
+    /// Index in the flight, where it has been there.
+    pub(crate) again: Option<usize>,
+}
+
+impl<B> Sending<B> {
+    pub(crate) fn new(room: u64) -> Self {
+        Sending {
+            messages: VecDeque::new(),
+            first: 0,
+            fresh: 0,
+            flight: VecDeque::new(),
+            lost: 0,
+            flying: 0,
+            sendings: 0,
+            arrived: 0,
+            deadline: Time::NEVER,
+            tries: 0,
+            is_parked: false,
+            is_urgent: false,
+            is_ready: false,
+            unasked: 0,
+            turn: 0,
+            room,
+        }
+    }
+
+    pub(crate) fn push(&mut self, outbound: Outbound<B>) {
+        self.messages.push_back(outbound);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.messages.len()
+    }
+
+    /// Messages that aren't sent whole.
+    pub(crate) fn unsent(&self) -> usize {
+        self.messages.len() - self.fresh
+    }
+
+    pub(crate) fn awaits_answer(&self) -> bool {
+        !self.flight.is_empty()
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<Self>()
+            + self.messages.capacity() * size_of::<Outbound<B>>()
+            + self.flight.capacity() * size_of::<Sent>()
+    }
+
+    /// The packet that is to be sent next, what is lost first.
+    pub(crate) fn next_part(&self, datagram: u32) -> Option<Part> {
+        if self.lost > 0 {
+            let index = self
+                .flight
+                .iter()
+                .position(|sent| sent.state == State::Lost)?;
+            let sent = &self.flight[index];
+            return Some(Part {
+                message: sent.message.wrapping_sub(self.first) as usize,
+                offset: sent.offset,
+                length: sent.length,
+                again: Some(index),
+            });
+        }
+        let fresh = self.messages.get(self.fresh)?;
+        (!fresh.is_held && !self.is_parked).then(|| Part {
+            message: self.fresh,
+            offset: fresh.sent,
+            length: fresh.next_length(datagram),
+            again: None,
+        })
+    }
+
+    pub(crate) fn outbound(&self, index: usize) -> &Outbound<B> {
+        &self.messages[index]
+    }
+
+    /// Books a part as sent; true where its message now is sent whole for the first time.
+    pub(crate) fn on_sent(&mut self, part: &Part, now: Time) -> bool {
+        self.is_urgent = false;
+        if let Some(index) = part.again {
+            self.sendings = self.sendings.wrapping_add(1);
+            let sent = &mut self.flight[index];
+            sent.state = State::Flying;
+            sent.at = now;
+            sent.order = self.sendings;
+            sent.again = true;
+            self.lost -= 1;
+            self.flying += cost(part.length);
+            return false;
+        }
+        let outbound = &mut self.messages[part.message];
+        outbound.take_part(part.length);
+        let (is_sent, class) = (outbound.is_sent, outbound.message.class);
+        self.fresh += usize::from(is_sent);
+        if class == Class::Unreliable {
+            outbound.is_finished = true;
+            return is_sent;
+        }
+        self.sendings = self.sendings.wrapping_add(1);
+        self.flying += cost(part.length);
+        self.flight.push_back(Sent {
+            message: self.first.wrapping_add(part.message as u32),
+            offset: part.offset,
+            length: part.length,
+            at: now,
+            order: self.sendings,
+            state: State::Flying,
+            again: false,
+        });
+        is_sent
+    }
+
+    /// All up to there have arrived, and those that the bits name. Nothing where that
+    /// can't be.
+    pub(crate) fn on_ack(&mut self, count: u32, selective: u64) -> Option<Progress> {
+        if count as usize > self.flight.len() {
+            return None;
+        }
+        let mut progress = Progress::default();
+        for _ in 0..count {
+            self.pop(&mut progress);
+        }
+        progress.is_news = count > 0;
+        let mut bits = selective;
+        while bits != 0 {
+            let index = bits.trailing_zeros() as usize + 1;
+            bits &= bits - 1;
+            self.on_selected(index, &mut progress);
+        }
+        if selective != 0 || self.tries > 0 || progress.sampled.is_none() {
+            self.find_lost(&mut progress);
+        }
+        Some(progress)
+    }
+
+    fn pop(&mut self, progress: &mut Progress) {
+        let Some(sent) = self.flight.pop_front() else {
+            return;
+        };
+        self.on_arrived(&sent, progress);
+        let index = sent.message.wrapping_sub(self.first) as usize;
+        let outbound = &mut self.messages[index];
+        let end = sent.offset + u64::from(sent.length);
+        outbound.is_finished |= end == outbound.message.length;
+    }
+
+    fn on_selected(&mut self, index: usize, progress: &mut Progress) {
+        let Some(sent) = self.flight.get_mut(index) else {
+            return;
+        };
+        if sent.state == State::Arrived {
+            return;
+        }
+        let seen = Sent { ..*sent };
+        sent.state = State::Arrived;
+        progress.is_news = true;
+        self.on_arrived(&seen, progress);
+    }
+
+    #[inline]
+    fn on_arrived(&mut self, sent: &Sent, progress: &mut Progress) {
+        match sent.state {
+            State::Flying => {
+                self.flying -= cost(sent.length);
+                progress.bytes += cost(sent.length);
+            }
+            State::Lost => self.lost -= 1,
+            State::Arrived => return,
+        }
+        if sent.order.wrapping_sub(self.arrived) as i32 > 0 {
+            self.arrived = sent.order;
+            progress.sampled = (!sent.again).then_some(sent.at);
+        }
+    }
+
+    /// What others have overtaken by too much is lost.
+    fn find_lost(&mut self, progress: &mut Progress) {
+        for sent in &mut self.flight {
+            let overtaken = self.arrived.wrapping_sub(sent.order) as i32;
+            if sent.state == State::Flying && overtaken >= OVERTAKEN as i32 {
+                sent.state = State::Lost;
+                self.lost += 1;
+                self.flying -= cost(sent.length);
+                progress.lost = progress.lost.max(Some(sent.at));
+            }
+        }
+    }
+
+    /// The packet that the peer awaits is to be sent again, now.
+    pub(crate) fn resend_first(&mut self) {
+        if let Some(sent) = self.flight.front_mut() {
+            if sent.state == State::Flying {
+                sent.state = State::Lost;
+                self.lost += 1;
+                self.flying -= cost(sent.length);
+            }
+            self.is_urgent = true;
+        }
+    }
+
+    /// The packet sent last didn't leave after all.
+    pub(crate) fn take_back(&mut self) -> Option<u64> {
+        let order = self.sendings;
+        let mut newest = self.flight.iter_mut().rev();
+        let sent = newest.find(|sent| sent.order == order && sent.state == State::Flying)?;
+        sent.state = State::Lost;
+        self.lost += 1;
+        self.flying -= cost(sent.length);
+        Some(cost(sent.length))
+    }
+
+    /// A message at the front that isn't needed any more.
+    pub(crate) fn pop_finished(&mut self) -> Option<Message<B>> {
+        if !self.messages.front()?.is_finished {
+            return None;
+        }
+        self.first = self.first.wrapping_add(1);
+        self.fresh -= 1;
+        self.messages.pop_front().map(|outbound| outbound.message)
+    }
+
+    /// What waited for the end of a stream may go.
+    pub(crate) fn release(&mut self) {
+        for outbound in &mut self.messages {
+            outbound.is_held = false;
+        }
+    }
+
+    pub(crate) fn into_messages(self) -> impl Iterator<Item = Message<B>> {
+        self.messages.into_iter().map(|outbound| outbound.message)
+    }
+}
+
+/// What comes from the peer.
+pub(crate) struct Receiving {
+    /// Bit i: number `expected + 1 + i` has come already.
+    pub(crate) early: u64,
+    /// Those among them that have been delivered.
+    taken: u64,
+    /// Packets since the last acknowledgement.
+    pub(crate) owed: u32,
+    /// When to send one at the latest.
+    pub(crate) ack_at: Time,
+    pub(crate) is_owing: bool,
+    /// Length of the message that comes in parts, and bytes that have come.
+    assembly: Option<(u64, u64)>,
+}
+
+impl Receiving {
+    pub(crate) fn new() -> Self {
+        Receiving {
+            early: 0,
+            taken: 0,
+            owed: 0,
+            ack_at: Time::NEVER,
+            is_owing: false,
+            assembly: None,
+        }
+    }
+
+    /// Whether a message has come in part.
+    pub(crate) fn is_incomplete(&self) -> bool {
+        self.assembly.is_some()
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.early == 0 && self.owed == 0 && self.assembly.is_none()
+    }
+
+    /// Books a part in its order; false where it contradicts the parts before it.
+    pub(crate) fn assemble(&mut self, fragment: &Fragment) -> bool {
+        if fragment.class != Class::Ordered {
+            return true;
+        }
+        let sound = match self.assembly {
+            None => fragment.words.is_some(),
+            Some((total, come)) => {
+                fragment.words.is_none() && fragment.total == total && fragment.offset == come
+            }
+        };
+        let come = fragment.offset + u64::from(fragment.length);
+        self.assembly = (!fragment.last).then_some((fragment.total, come));
+        sound
+    }
+
+    /// The awaited packet has been delivered; gives the number to await next.
+    #[inline]
+    pub(crate) fn advance(&mut self, mut expected: u32) -> u32 {
+        loop {
+            expected = expected.wrapping_add(1);
+            let delivered = self.taken & 1 != 0;
+            self.early >>= 1;
+            self.taken >>= 1;
+            if !delivered {
+                return expected;
+            }
+        }
+    }
+
+    /// Whether that packet, `ahead` of the awaited one, came before.
+    pub(crate) fn has(&self, ahead: u32) -> bool {
+        self.early & bit(ahead) != 0
+    }
+
+    pub(crate) fn mark(&mut self, ahead: u32, delivered: bool) {
+        self.early |= bit(ahead);
+        self.taken |= if delivered { bit(ahead) } else { 0 };
+    }
+}
+
+fn bit(ahead: u32) -> u64 {
+    1 << (ahead - 1)
+}
+
+/// This process and one other.
+pub(crate) struct Pair<B> {
+    pub(crate) name: ProcessId,
+    /// This side's incarnation: a newer one after each loss.
+    pub(crate) local: u64,
+    /// The peer's; 0 while nothing has come from it.
+    pub(crate) remote: u64,
+    /// The latest of the peer's that was given up.
+    pub(crate) dead: u64,
+    pub(crate) heard: Time,
+    /// Since when something depends on the peer.
+    pub(crate) since: Time,
+    pub(crate) probed: Time,
+    /// Until then somebody waits for the peer to do something.
+    pub(crate) watched: Time,
+    /// Number of the next packet to be sent for the first time.
+    pub(crate) next: u32,
+    /// Number that the peer awaits.
+    pub(crate) acknowledged: u32,
+    /// Number that this side awaits.
+    pub(crate) expected: u32,
+    pub(crate) context: u32,
+    pub(crate) sending: Option<Box<Sending<B>>>,
+    pub(crate) receiving: Option<Box<Receiving>>,
+    pub(crate) is_timed: bool,
+    /// The system said that nobody is there, though somebody has been.
+    pub(crate) is_doubted: bool,
+    /// Something has been sent to it.
+    pub(crate) is_addressed: bool,
+}
+
+impl<B> Pair<B> {
+    pub(crate) fn new(name: ProcessId, local: u64) -> Self {
+        Pair {
+            name,
+            local,
+            remote: 0,
+            dead: 0,
+            heard: Time(0),
+            since: Time(0),
+            probed: Time(0),
+            watched: Time(0),
+            next: 0,
+            acknowledged: 0,
+            expected: 0,
+            context: NONE,
+            sending: None,
+            receiving: None,
+            is_timed: false,
+            is_doubted: false,
+            is_addressed: false,
+        }
+    }
+
+    /// Whether something that is under way or waited for depends on the peer.
+    pub(crate) fn depends(&self, now: Time) -> bool {
+        self.sending
+            .as_ref()
+            .is_some_and(|sending| !sending.is_empty())
+            || self
+                .receiving
+                .as_ref()
+                .is_some_and(|receiving| receiving.is_incomplete())
+            || now < self.watched
+    }
+}

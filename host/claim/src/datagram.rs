@@ -1,0 +1,165 @@
+//! Datagrams whose bytes lie in claims: the kernel gathers and scatters, nothing is
+//! copied on the way.
+
+use std::io;
+use std::mem::offset_of;
+use std::net::SocketAddrV4;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use crate::claim::{Claim, SIZE, START};
+
+// A list of claims is what the kernel takes as a list of places.
+const _: () = assert!(size_of::<Claim>() == size_of::<libc::iovec>());
+const _: () = assert!(START == offset_of!(libc::iovec, iov_base));
+const _: () = assert!(SIZE == offset_of!(libc::iovec, iov_len));
+
+/// Pieces that one datagram, or one train of datagrams, may have.
+pub const MOST_PIECES: usize = 1024;
+
+/// What has been received.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Received {
+    /// Bytes.
+    pub length: usize,
+    /// The length of each datagram but the last, where several came as one
+    /// (`UDP_GRO`).
+    pub segment: Option<usize>,
+}
+
+/// Sends the bytes of `pieces` as one datagram, or as a train of datagrams of `segment`
+/// bytes each (`UDP_SEGMENT`). Doesn't wait.
+///
+/// # Errors
+/// What the system said: [`io::ErrorKind::WouldBlock`] where the socket has no room now;
+/// also what it has to say of datagrams sent before. Nothing was sent then.
+pub fn send_datagram(
+    socket: BorrowedFd<'_>,
+    to: SocketAddrV4,
+    pieces: &[Claim],
+    segment: Option<u16>,
+) -> io::Result<()> {
+    let mut address = libc::sockaddr_in {
+        sin_family: libc::AF_INET as libc::sa_family_t,
+        sin_port: to.port().to_be(),
+        sin_addr: libc::in_addr {
+            s_addr: u32::from(*to.ip()).to_be(),
+        },
+        sin_zero: [0; 8],
+    };
+    let mut control = Control::default();
+    let mut message = message(pieces);
+    message.msg_name = (&raw mut address).cast();
+    message.msg_namelen = size_of::<libc::sockaddr_in>() as libc::socklen_t;
+    if let Some(segment) = segment {
+        control.level = libc::SOL_UDP;
+        control.kind = libc::UDP_SEGMENT;
+        control.length = Control::length_of(size_of::<u16>());
+        control.data[..2].copy_from_slice(&segment.to_ne_bytes());
+        message.msg_control = (&raw mut control).cast();
+        message.msg_controllen = control.length;
+    }
+    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+    // SAFETY: address and control live through the call; what the pieces name is
+    // readable (Claim::new), and the kernel checks each page itself.
+    match unsafe { libc::sendmsg(socket.as_raw_fd(), &message, flags) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// Receives a datagram, or a train of them, into `pieces`, one behind the other; what
+/// doesn't fit is lost. Doesn't wait.
+///
+/// # Errors
+/// What the system said: [`io::ErrorKind::WouldBlock`] where nothing is there; also what
+/// it has to say of datagrams sent before.
+#[inline]
+pub fn receive_datagram(socket: BorrowedFd<'_>, pieces: &[Claim]) -> io::Result<Received> {
+    let mut control = Control::default();
+    let mut message = message(pieces);
+    message.msg_control = (&raw mut control).cast();
+    message.msg_controllen = size_of::<Control>();
+    // SAFETY: control lives through the call; what the pieces name is writable
+    // (Claim::new), and the kernel checks each page itself.
+    let length = unsafe { libc::recvmsg(socket.as_raw_fd(), &mut message, libc::MSG_DONTWAIT) };
+    let length = usize::try_from(length).map_err(|_| io::Error::last_os_error())?;
+    let in_train = message.msg_controllen > 0
+        && (control.level, control.kind) == (libc::SOL_UDP, libc::UDP_GRO);
+    let [a, b, c, d, ..] = control.data;
+    Ok(Received {
+        length,
+        segment: in_train.then(|| i32::from_ne_bytes([a, b, c, d]) as usize),
+    })
+}
+
+/// Takes a report that a datagram sent before didn't arrive (`IP_RECVERR`): its receiver,
+/// and why not. Doesn't wait.
+///
+/// # Errors
+/// [`io::ErrorKind::WouldBlock`] where there is none.
+pub fn take_report(socket: BorrowedFd<'_>) -> io::Result<(SocketAddrV4, io::Error)> {
+    let mut address = libc::sockaddr_in {
+        sin_family: 0,
+        sin_port: 0,
+        sin_addr: libc::in_addr { s_addr: 0 },
+        sin_zero: [0; 8],
+    };
+    let mut control = Control::default();
+    let mut message = message(&[]);
+    message.msg_name = (&raw mut address).cast();
+    message.msg_namelen = size_of::<libc::sockaddr_in>() as libc::socklen_t;
+    message.msg_control = (&raw mut control).cast();
+    message.msg_controllen = size_of::<Control>();
+    let flags = libc::MSG_DONTWAIT | libc::MSG_ERRQUEUE;
+    // SAFETY: address and control live through the call, and there are no pieces.
+    if unsafe { libc::recvmsg(socket.as_raw_fd(), &mut message, flags) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // A `sock_extended_err` begins with the error's number.
+    let [a, b, c, d, ..] = control.data;
+    let to = SocketAddrV4::new(
+        u32::from_be(address.sin_addr.s_addr).into(),
+        u16::from_be(address.sin_port),
+    );
+    Ok((
+        to,
+        io::Error::from_raw_os_error(i32::from_ne_bytes([a, b, c, d])),
+    ))
+}
+
+/// One control message, with room for what the kernel tells here.
+#[repr(C, align(8))]
+struct Control {
+    length: usize,
+    level: i32,
+    kind: i32,
+    data: [u8; 48],
+}
+
+impl Default for Control {
+    fn default() -> Control {
+        Control {
+            length: 0,
+            level: 0,
+            kind: 0,
+            data: [0; 48],
+        }
+    }
+}
+
+impl Control {
+    fn length_of(data: usize) -> usize {
+        offset_of!(Control, data) + data
+    }
+}
+
+const _: () = assert!(offset_of!(Control, data) == size_of::<libc::cmsghdr>());
+const _: () = assert!(offset_of!(Control, level) == offset_of!(libc::cmsghdr, cmsg_level));
+
+fn message(pieces: &[Claim]) -> libc::msghdr {
+    // SAFETY: a msghdr of zeros is one that names nothing.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = pieces.as_ptr().cast_mut().cast();
+    message.msg_iovlen = pieces.len();
+    message
+}

@@ -1,0 +1,87 @@
+//! Where the bytes of a message to be sent are.
+
+use crate::buffers::{Buffer, Buffers};
+use lintel_claim::{Claim, copy_vectored};
+use lintel_nal::Outgoing;
+use lintel_wire::OPERAND_BYTES;
+
+/// Bytes that travel in the message itself.
+pub(crate) const SMALL: usize = 64;
+
+/// The body of a message.
+pub(crate) enum Body {
+    /// Here.
+    Small([u8; SMALL]),
+    /// A copy, so many bytes long.
+    Own(Buffer, u64),
+    /// Where the user has them, until the peer answers.
+    Lent(Box<[Claim]>),
+}
+
+impl Body {
+    /// Copies or notes what is to be sent; tells its length.
+    #[inline]
+    pub(crate) fn new(outgoing: Outgoing<'_>, buffers: &mut Buffers) -> (Body, u64) {
+        match outgoing {
+            Outgoing::Copied { operand, pieces } => copy(operand, pieces, buffers),
+            Outgoing::LentToRead(pieces) => (Body::Lent(pieces.into()), length(pieces)),
+            Outgoing::LentToFill(_) => (Body::Small([0; SMALL]), 0),
+        }
+    }
+
+    /// The pieces from `offset` on, `length` bytes; small bodies have none.
+    pub(crate) fn part(&self, offset: u64, length: u64, into: &mut Vec<Claim>) {
+        match self {
+            Body::Small(_) => {}
+            Body::Own(buffer, whole) => {
+                into.push(buffer.claim().slice(0, *whole).slice(offset, length));
+            }
+            Body::Lent(pieces) => part(pieces, offset, length, into),
+        }
+    }
+}
+
+fn copy(
+    operand: Option<&[u8; OPERAND_BYTES]>,
+    pieces: &[Claim],
+    buffers: &mut Buffers,
+) -> (Body, u64) {
+    let ahead = operand.map_or(0, |operand| operand.len());
+    let length = ahead as u64 + length(pieces);
+    if length <= SMALL as u64 {
+        let mut small = [0; SMALL];
+        if let Some(operand) = operand {
+            small[..ahead].copy_from_slice(operand);
+        }
+        let mut at = ahead;
+        for piece in pieces {
+            at += piece.read(&mut small[at..]);
+        }
+        return (Body::Small(small), length);
+    }
+    let buffer = buffers.take(length);
+    if let Some(operand) = operand {
+        buffer.claim().write(operand);
+    }
+    copy_vectored(pieces, &[buffer.claim().slice(ahead as u64, u64::MAX)]);
+    (Body::Own(buffer, length), length)
+}
+
+pub(crate) fn length(pieces: &[Claim]) -> u64 {
+    pieces.iter().map(|piece| piece.len()).sum()
+}
+
+/// What lies in `pieces` from `offset` on, at most `most` bytes.
+pub(crate) fn part(pieces: &[Claim], mut offset: u64, mut most: u64, into: &mut Vec<Claim>) {
+    for piece in pieces {
+        let part = piece.slice(offset, most);
+        offset = offset.saturating_sub(piece.len());
+        if !part.is_empty() {
+            most -= part.len();
+            into.push(part);
+        }
+        if most == 0 {
+            return;
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! What a user chooses and is told.
+
+use crate::{Faults, Model};
+use std::fmt;
+use std::io;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+/// How to open a NAL.
+pub struct Config<'a> {
+    /// The node: an address of this machine, as a number.
+    pub nid: u32,
+    /// The pid: a port, or any that is free.
+    pub port: Option<u16>,
+    /// The job's key: who has another isn't heard.
+    pub key: [u8; 32],
+    /// The user.
+    pub uid: u32,
+    /// Which processes share a context.
+    pub model: Model,
+    /// A peer on which something depends is lost after so much silence.
+    pub peer_timeout: Duration,
+    /// What to do wrong on purpose.
+    pub faults: Option<Faults>,
+    /// Is told of what a user should know.
+    pub log: fn(&str),
+    /// The job's name.
+    pub job: &'a str,
+}
+
+/// What a NAL holds at the moment.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Resources {
+    /// Contexts: what is known of a path.
+    pub contexts: u64,
+    /// Pairs: who has been heard from or sent to.
+    pub pairs: u64,
+    /// Sockets.
+    pub sockets: u64,
+    /// Bytes of memory, about.
+    pub bytes: u64,
+}
+
+/// What went wrong so far, and was made good or dropped.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Troubles {
+    /// Datagrams whose authenticator was wrong.
+    pub forged: u64,
+    /// Datagrams that are no packets, or contradict others of their sender.
+    pub malformed: u64,
+    /// Payloads that had changed on the way.
+    pub damaged: u64,
+    /// Packets for another process.
+    pub misdirected: u64,
+    /// Packets of, or for, a process that has ended.
+    pub stale: u64,
+    /// Packets sent again.
+    pub retransmitted: u64,
+    /// Packets that had come before.
+    pub duplicates: u64,
+    /// Packets too far ahead of a missing one.
+    pub beyond: u64,
+    /// Datagrams that the system had no room for, or no way.
+    pub unsent: u64,
+    /// Peers that ended or fell silent.
+    pub lost_peers: u64,
+}
+
+/// Why there is no socket.
+#[derive(Debug)]
+pub enum OpenError {
+    /// Another process has the pid.
+    PortInUse(Ipv4Addr, u16),
+    /// Ports below 1024 are for the system.
+    PortNotAllowed(u16),
+    /// No interface of this machine has the address.
+    NoSuchAddress(Ipv4Addr),
+    /// The system refused.
+    System(io::Error),
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenError::PortInUse(address, port) => write!(
+                f,
+                "another program has UDP port {port} of {address}: choose another pid, or let \
+                 the library choose"
+            ),
+            OpenError::PortNotAllowed(port) => write!(
+                f,
+                "pid {port} is a UDP port that this user may not have: choose one from 1024 on"
+            ),
+            OpenError::NoSuchAddress(address) => write!(
+                f,
+                "no network interface of this machine has the address {address}: name one that \
+                 `ip -4 address` lists in PTL_IFACE, or a virtual node from 127.0.0.1 on"
+            ),
+            OpenError::System(error) => write!(f, "the system gives no UDP socket: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}

@@ -1,0 +1,364 @@
+//! What has come and isn't delivered yet: messages to be looked at, streams that are
+//! being received, packets that came early.
+
+use crate::body::Body;
+use crate::buffers::{Buffer, Buffers};
+use crate::outlet::checksum;
+use lintel_claim::{Claim, copy_vectored};
+use lintel_nal::{Arrival, Origin, Payload};
+use lintel_reliable::{
+    Endpoint, Fragment, Header, Key, Kind, Loss, MAX_HEADER_BYTES, PairId, Refusal, Verdict,
+};
+use lintel_types::ProcessId;
+use lintel_wire::Words;
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+
+/// Bytes of packets that came early, or before they were asked for, at most.
+const MOST_KEPT: u64 = 4 << 20;
+/// Bytes taken from the socket before they are asked for, at most.
+const MOST_ABSORBED: u64 = 1 << 20;
+
+/// A packet's payload on its way to be delivered.
+struct Piece {
+    pair: PairId,
+    origin: Origin,
+    fragment: Fragment,
+    payload: Claim,
+    /// Where the payload is, if it isn't in the area.
+    buffer: Option<Buffer>,
+}
+
+/// What `next` has to look at.
+enum Waiting {
+    Piece(Piece),
+    Loss(Loss),
+}
+
+/// The message that `next` has given.
+struct Current {
+    pair: PairId,
+    origin: Origin,
+    words: Words,
+    payload: Claim,
+    /// It comes in parts, of which the payload is the first.
+    announced: Option<u64>,
+    place: Option<Vec<Claim>>,
+    buffer: Option<Buffer>,
+}
+
+/// A message that comes in parts.
+struct Stream {
+    origin: Origin,
+    /// Where the rest goes.
+    rest: Vec<Claim>,
+}
+
+/// The way in.
+pub(crate) struct Inbound {
+    me: ProcessId,
+    current: Option<Current>,
+    waiting: VecDeque<Waiting>,
+    notices: VecDeque<Arrival>,
+    early: FxHashMap<(PairId, u32), Piece>,
+    streams: FxHashMap<PairId, Stream>,
+    /// Bytes in `waiting` and `early`.
+    kept: u64,
+    /// Only acknowledgements are of interest.
+    is_closed: bool,
+    pub(crate) forged: u64,
+    pub(crate) malformed: u64,
+    pub(crate) damaged: u64,
+}
+
+impl Inbound {
+    pub(crate) fn new(me: ProcessId) -> Inbound {
+        Inbound {
+            me,
+            current: None,
+            waiting: VecDeque::new(),
+            notices: VecDeque::new(),
+            early: FxHashMap::default(),
+            streams: FxHashMap::default(),
+            kept: 0,
+            is_closed: false,
+            forged: 0,
+            malformed: 0,
+            damaged: 0,
+        }
+    }
+
+    /// Nothing more is delivered.
+    pub(crate) fn close(&mut self) {
+        self.is_closed = true;
+        self.current = None;
+    }
+
+    /// Whether there is nothing for `next` to give but what is in the socket.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty() && self.notices.is_empty() && self.current.is_none()
+    }
+
+    /// Whether datagrams may be received before they are asked for: there is room, and
+    /// none in the area is being looked at.
+    pub(crate) fn may_absorb(&self) -> bool {
+        let in_area = |current: &Current| current.buffer.is_none();
+        self.kept < MOST_ABSORBED && !self.current.as_ref().is_some_and(in_area)
+    }
+
+    pub(crate) fn may_keep(&self) -> bool {
+        self.kept < MOST_KEPT
+    }
+
+    /// Whether a message to that process may be the answer to one of which only the
+    /// beginning has come, and whose rest isn't wanted.
+    #[inline]
+    pub(crate) fn may_be_answered(&self, to: ProcessId) -> bool {
+        self.current.as_ref().is_some_and(|current| {
+            current.announced.is_some() && current.place.is_none() && current.origin.process == to
+        })
+    }
+
+    /// Looks whether a datagram is a packet with the right key and a sound payload.
+    #[inline]
+    pub(crate) fn open(&mut self, datagram: &Claim, key: &Key) -> Option<(Header, Claim)> {
+        let mut beginning = [0; MAX_HEADER_BYTES];
+        let count = datagram.read(&mut beginning);
+        let parsed = Header::parse(&beginning[..count], datagram.len() as usize, key);
+        let (mut header, ahead) = match parsed {
+            Ok(parsed) => parsed,
+            Err(Refusal::Forged) => {
+                self.forged += 1;
+                return None;
+            }
+            Err(Refusal::Malformed) => {
+                self.malformed += 1;
+                return None;
+            }
+        };
+        let payload = datagram.slice(ahead as u64, u64::MAX);
+        if self.is_closed && matches!(header.kind, Kind::Data(_)) {
+            header.kind = Kind::Ack;
+        }
+        if let Kind::Data(fragment) = &header.kind {
+            if checksum(&[payload]) != fragment.checksum {
+                self.damaged += 1;
+                return None;
+            }
+        }
+        Some((header, payload))
+    }
+
+    /// Does what the endpoint says with a packet; gives what there is to look at, unless
+    /// that is to be left for later.
+    #[inline]
+    pub(crate) fn on_verdict(
+        &mut self,
+        verdict: Verdict,
+        header: &Header,
+        payload: Claim,
+        for_later: bool,
+        endpoint: &mut Endpoint<Body>,
+        buffers: &mut Buffers,
+    ) -> Option<Arrival> {
+        let Kind::Data(fragment) = header.kind else {
+            return None;
+        };
+        let (pair, deliver) = match verdict {
+            Verdict::Drop => return None,
+            Verdict::Deliver(pair) => (pair, true),
+            Verdict::Keep(pair) => (pair, false),
+        };
+        let piece = Piece {
+            pair,
+            origin: Origin {
+                process: header.source,
+                uid: header.uid,
+                lane: pair.index(),
+            },
+            fragment,
+            payload,
+            buffer: None,
+        };
+        if !deliver {
+            let piece = self.keep(piece, buffers);
+            self.early.insert((pair, header.sequence), piece);
+            return None;
+        }
+        let arrival = self.deliver(piece, for_later, buffers);
+        if !self.early.is_empty() {
+            self.deliver_early(pair, endpoint);
+        }
+        arrival
+    }
+
+    /// What waited for the packet just delivered comes behind it.
+    #[cold]
+    fn deliver_early(&mut self, pair: PairId, endpoint: &mut Endpoint<Body>) {
+        while let Some(piece) = self.early.remove(&(pair, endpoint.expected(pair))) {
+            match endpoint.on_early(pair, &piece.fragment) {
+                Verdict::Deliver(_) => self.waiting.push_back(Waiting::Piece(piece)),
+                Verdict::Drop | Verdict::Keep(_) => return,
+            }
+        }
+    }
+
+    #[inline]
+    fn deliver(&mut self, piece: Piece, later: bool, buffers: &mut Buffers) -> Option<Arrival> {
+        let is_next = self.is_empty();
+        if piece.fragment.words.is_none() && is_next {
+            let arrival = self.fill(&piece);
+            if later {
+                self.notices.extend(arrival);
+                return None;
+            }
+            return arrival;
+        }
+        if is_next && !later {
+            return Some(self.show(piece));
+        }
+        let piece = self.keep(piece, buffers);
+        self.waiting.push_back(Waiting::Piece(piece));
+        None
+    }
+
+    /// Copies a piece out of the area.
+    fn keep(&mut self, piece: Piece, buffers: &mut Buffers) -> Piece {
+        let buffer = buffers.take(piece.payload.len());
+        lintel_claim::copy(piece.payload, buffer.claim());
+        self.kept += piece.payload.len();
+        Piece {
+            payload: buffer.claim().slice(0, piece.payload.len()),
+            buffer: Some(buffer),
+            ..piece
+        }
+    }
+
+    /// Takes note that nothing more comes from a peer, once what came has been looked at.
+    #[cold]
+    pub(crate) fn on_loss(&mut self, loss: &Loss, buffers: &mut Buffers) {
+        let (lost, kept) = (loss.pair, &mut self.kept);
+        self.early.retain(|(pair, _), piece| {
+            if let (true, Some(buffer)) = (*pair == lost, piece.buffer.take()) {
+                *kept -= piece.payload.len();
+                buffers.put(buffer);
+            }
+            *pair != lost
+        });
+        self.waiting.push_back(Waiting::Loss(*loss));
+    }
+
+    /// The next arrival among what has been received.
+    #[inline]
+    pub(crate) fn next(&mut self, buffers: &mut Buffers) -> Option<Arrival> {
+        if let Some(current) = &self.current {
+            return Some(current.arrival());
+        }
+        loop {
+            if let Some(notice) = self.notices.pop_front() {
+                return Some(notice);
+            }
+            match self.waiting.pop_front()? {
+                Waiting::Loss(loss) => self.tell(&loss),
+                Waiting::Piece(piece) => {
+                    self.kept -= piece.payload.len();
+                    if piece.fragment.words.is_some() {
+                        return Some(self.show(piece));
+                    }
+                    let arrival = self.fill(&piece);
+                    if let Some(buffer) = piece.buffer {
+                        buffers.put(buffer);
+                    }
+                    self.notices.extend(arrival);
+                }
+            }
+        }
+    }
+
+    fn tell(&mut self, loss: &Loss) {
+        if let Some(stream) = self.streams.remove(&loss.pair) {
+            self.notices.push_back(Arrival::Broken(stream.origin));
+        }
+        if loss.was_addressed {
+            self.notices.push_back(Arrival::Lost(loss.process));
+        }
+    }
+
+    /// A message, or the beginning of one, is the one to be looked at.
+    #[inline]
+    fn show(&mut self, piece: Piece) -> Arrival {
+        let fragment = &piece.fragment;
+        let current = Current {
+            pair: piece.pair,
+            origin: piece.origin,
+            words: fragment.words.unwrap_or_default(),
+            payload: piece.payload,
+            announced: (!fragment.last).then_some(fragment.total),
+            place: None,
+            buffer: piece.buffer,
+        };
+        let arrival = current.arrival();
+        self.current = Some(current);
+        arrival
+    }
+
+    /// Puts a part of a stream in place; tells where the stream is whole now.
+    #[inline]
+    fn fill(&mut self, piece: &Piece) -> Option<Arrival> {
+        let stream = self.streams.get_mut(&piece.pair)?;
+        let moved = copy_vectored(&[piece.payload], &stream.rest);
+        skip(&mut stream.rest, moved);
+        if !piece.fragment.last {
+            return None;
+        }
+        self.streams.remove(&piece.pair);
+        Some(Arrival::Streamed(piece.origin))
+    }
+
+    pub(crate) fn receive_into(&mut self, origin: Origin, pieces: Vec<Claim>) {
+        if let Some(current) = self.current.as_mut().filter(|c| c.origin == origin) {
+            current.place = Some(pieces);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn done(&mut self, origin: Origin, buffers: &mut Buffers) {
+        debug_assert!(origin.process != self.me, "those don't come this way");
+        let Some(current) = self.current.take() else {
+            return;
+        };
+        if current.announced.is_some() {
+            let mut rest = current.place.unwrap_or_default();
+            let moved = copy_vectored(&[current.payload], &rest);
+            skip(&mut rest, moved);
+            let origin = current.origin;
+            self.streams.insert(current.pair, Stream { origin, rest });
+        }
+        if let Some(buffer) = current.buffer {
+            buffers.put(buffer);
+        }
+    }
+}
+
+impl Current {
+    #[inline]
+    fn arrival(&self) -> Arrival {
+        let payload = match self.announced {
+            Some(length) => Payload::Streamed(length),
+            None => Payload::Enclosed(self.payload),
+        };
+        Arrival::Message(self.origin, self.words, payload)
+    }
+}
+
+fn skip(pieces: &mut Vec<Claim>, mut bytes: u64) {
+    while let Some(first) = pieces.first_mut() {
+        if bytes < first.len() {
+            *first = first.slice(bytes, u64::MAX);
+            return;
+        }
+        bytes -= first.len();
+        pieces.remove(0);
+    }
+}

@@ -1,0 +1,408 @@
+//! The UDP NAL: messages between processes of any nodes, over one socket a process.
+//!
+//! ```text
+//!   127.0.0.1:7001                                    127.0.0.2:7001
+//!   ┌────────────┐      header │ payload              ┌────────────┐
+//!   │ Endpoint   │   ┌─────────┴────────────┐         │ Endpoint   │
+//!   │ Outlet  ───┼──▶│ from the user's or   │────────▶┼─▶  Inlet   │
+//!   │ Inlet   ◀──┼───│ an own buffer        │◀────────┼── Outlet   │
+//!   └────────────┘   └──────────────────────┘         └────────────┘
+//! ```
+//!
+//! A node is an IPv4 address (its nid is the address as a number), a process's pid is
+//! its port. What is sent when, in which order and how often is `lintel_reliable`'s
+//! business; here are sockets, checksums of payloads, and users' buffers: what is lent
+//! is sent from where it lies, and a stream is received to where it belongs.
+//!
+//! Order of use: [`UdpNal::open`], then as every [`Nal`].
+//!
+//! Left to others: the job's secret, threads and waiting (the runtime), shared memory
+//! within a node.
+#![forbid(unsafe_code)]
+
+mod area;
+mod body;
+mod buffers;
+mod config;
+mod faults;
+mod inbound;
+mod outlet;
+mod socket;
+
+pub use config::{Config, OpenError, Resources, Troubles};
+pub use faults::{Faults, FaultsError};
+pub use lintel_reliable::Model;
+
+use area::Area;
+use body::Body;
+use buffers::Buffers;
+use inbound::Inbound;
+use lintel_claim::{Claim, RemoteSpan};
+use lintel_nal::{Arrival, Caps, MoveError, Nal, Origin, Outgoing, Unreachable};
+use lintel_reliable::{Class, Endpoint, Message, Nanos, Time};
+use lintel_types::ProcessId;
+use lintel_wire::Words;
+use outlet::{Outlet, Sent};
+use socket::Socket;
+use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Bodies up to this many bytes are copied at once: that costs less than to wait for
+/// the peer's answer before they may be used again.
+pub const EAGER: u64 = 16 << 10;
+/// Who leaves waits so long for acknowledgements while none comes.
+const LINGER: Duration = Duration::from_millis(200);
+/// How long it sleeps in between.
+const LINGER_LOOK: Duration = Duration::from_millis(1);
+/// While nothing is under way, every how-manieth flush looks into the socket.
+const SELDOM: u32 = 4;
+
+/// The NAL of one process.
+pub struct UdpNal {
+    endpoint: Endpoint<Body>,
+    outlet: Outlet,
+    inbound: Inbound,
+    area: Area,
+    buffers: Buffers,
+    me: ProcessId,
+    began: Instant,
+    /// `next` has found nothing since the last flush.
+    is_dry: bool,
+    flushes: u32,
+    log: fn(&str),
+    told_of_system: bool,
+}
+
+impl UdpNal {
+    /// Opens a socket at the node's address.
+    ///
+    /// # Errors
+    /// [`OpenError`]
+    pub fn open(config: Config<'_>) -> Result<UdpNal, OpenError> {
+        let socket = Socket::open(config.nid, config.port)?;
+        let me = socket.process();
+        let endpoint = Endpoint::new(lintel_reliable::Config {
+            me,
+            uid: config.uid,
+            incarnation: nanoseconds_now(),
+            model: config.model,
+            datagram: socket.datagram(),
+            room: socket.room(),
+            peer_timeout: config.peer_timeout,
+        });
+        Ok(UdpNal {
+            endpoint,
+            area: Area::new(),
+            outlet: Outlet::new(socket, &config.key, config.faults),
+            inbound: Inbound::new(me),
+            buffers: Buffers::new(),
+            me,
+            began: Instant::now(),
+            is_dry: false,
+            flushes: 0,
+            log: config.log,
+            told_of_system: false,
+        })
+    }
+
+    /// The name that others reach this process by.
+    pub fn process(&self) -> ProcessId {
+        self.me
+    }
+
+    /// What it holds at the moment.
+    pub fn resources(&self) -> Resources {
+        let held = self.endpoint.resources();
+        let bytes = held.bytes as u64 + self.area.bytes() + self.buffers.bytes();
+        Resources {
+            contexts: held.contexts as u64,
+            pairs: held.pairs as u64,
+            sockets: 1,
+            bytes,
+        }
+    }
+
+    /// What went wrong so far, and was made good or dropped.
+    pub fn troubles(&self) -> Troubles {
+        let counts = self.endpoint.counts();
+        Troubles {
+            forged: self.inbound.forged,
+            malformed: self.inbound.malformed + counts.contradictory,
+            damaged: self.inbound.damaged,
+            misdirected: counts.misdirected,
+            stale: counts.stale,
+            retransmitted: counts.retransmitted,
+            duplicates: counts.duplicates,
+            beyond: counts.beyond,
+            unsent: self.outlet.unsent,
+            lost_peers: counts.lost_peers,
+        }
+    }
+
+    #[inline]
+    fn now(&self) -> Time {
+        Time(self.began.elapsed().as_nanos() as u64)
+    }
+
+    /// Sends what may be sent.
+    #[inline]
+    fn pump(&mut self, now: Time) {
+        while let Some(transmit) = self.endpoint.poll_transmit(now) {
+            let header = transmit.header;
+            match self.outlet.send(transmit) {
+                Sent::Gone => {}
+                Sent::NoRoom => {
+                    self.endpoint.take_back(&header);
+                    break;
+                }
+                Sent::Reports => {
+                    self.endpoint.take_back(&header);
+                    self.take_reports(now);
+                }
+                Sent::NoWay(error) => self.on_no_way(now, header.destination, &error),
+            }
+        }
+        self.note_losses();
+        self.recycle();
+    }
+
+    #[inline]
+    fn recycle(&mut self) {
+        for message in self.endpoint.take_finished() {
+            if let Body::Own(buffer, _) = message.body {
+                self.buffers.put(buffer);
+            }
+        }
+    }
+
+    #[cold]
+    fn on_no_way(&mut self, now: Time, to: ProcessId, error: &std::io::Error) {
+        if !std::mem::replace(&mut self.told_of_system, true) {
+            (self.log)(&format!(
+                "the system doesn't send to process {:#x}/{}: {error}",
+                to.nid, to.pid
+            ));
+        }
+        self.endpoint.on_refused(now, to);
+    }
+
+    /// Takes note of who isn't there, by the system's word.
+    #[cold]
+    fn take_reports(&mut self, now: Time) {
+        while let Some(process) = self.outlet.socket.take_refusal() {
+            self.endpoint.on_refused(now, process);
+        }
+        self.note_losses();
+    }
+
+    fn note_losses(&mut self) {
+        while let Some(loss) = self.endpoint.poll_loss() {
+            self.inbound.on_loss(&loss, &mut self.buffers);
+        }
+    }
+
+    /// Does what is due by the clock, and sends.
+    fn tick(&mut self) {
+        let due = self.endpoint.due();
+        if due == Time::NEVER && !self.endpoint.has_work() {
+            return;
+        }
+        let now = self.now();
+        if now >= due {
+            self.endpoint.on_time(now);
+            self.note_losses();
+        }
+        self.pump(now);
+    }
+
+    /// Receives until there is nothing, or no room to keep it; acknowledgements take
+    /// effect, messages wait for `next`.
+    fn absorb(&mut self) {
+        while self.inbound.may_absorb() {
+            let Some(now) = self.receive() else { return };
+            let _ = self.take_segment(now, true);
+        }
+    }
+
+    /// Sees to it that a datagram is in the area; gives the time.
+    #[inline]
+    fn receive(&mut self) -> Option<Time> {
+        if self.area.is_empty() {
+            self.fill_area()?;
+        }
+        Some(self.now())
+    }
+
+    fn fill_area(&mut self) -> Option<()> {
+        loop {
+            let received = self.area.receive(&self.outlet.socket);
+            match received {
+                Ok(()) => return Some(()),
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return None,
+                Err(_) => {
+                    let now = self.now();
+                    self.take_reports(now);
+                    if !self.inbound.is_empty() {
+                        return None;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Deals with the next datagram in the area. A message that is to be looked at is
+    /// left there and given, or kept for later.
+    fn take_segment(&mut self, now: Time, for_later: bool) -> Option<Arrival> {
+        let segment = self.area.pop();
+        let (header, payload) = self.inbound.open(&segment, &self.outlet.key)?;
+        let verdict = self
+            .endpoint
+            .on_packet(now, &header, self.inbound.may_keep());
+        self.note_losses();
+        self.recycle();
+        self.inbound.on_verdict(
+            verdict,
+            &header,
+            payload,
+            for_later,
+            &mut self.endpoint,
+            &mut self.buffers,
+        )
+    }
+
+    /// Waits for acknowledgements as long as they come, then says farewell.
+    fn leave(&mut self) {
+        self.inbound.close();
+        let mut progress = (Instant::now(), usize::MAX);
+        while !self.endpoint.is_settled() && progress.0.elapsed() < LINGER {
+            self.absorb();
+            self.tick();
+            if self.endpoint.outstanding() < progress.1 {
+                progress = (Instant::now(), self.endpoint.outstanding());
+            }
+            self.outlet.socket.wait(LINGER_LOOK);
+        }
+        self.endpoint.farewell();
+        let now = self.now();
+        self.pump(now);
+        self.outlet.release_delayed();
+    }
+}
+
+impl Nal for UdpNal {
+    fn caps(&self) -> Caps {
+        Caps {
+            name: "udp",
+            eager: EAGER,
+        }
+    }
+
+    fn send(
+        &mut self,
+        to: ProcessId,
+        words: &Words,
+        body: Outgoing<'_>,
+    ) -> Result<(), Unreachable> {
+        if to == self.me || to.nid == 0 || to.pid == 0 || to.pid > u16::MAX.into() {
+            return Err(Unreachable);
+        }
+        let (body, length) = Body::new(body, &mut self.buffers);
+        let message = Message {
+            class: Class::Ordered,
+            words: *words,
+            length,
+            body,
+        };
+        let now = self.now();
+        let waits = self.inbound.may_be_answered(to);
+        let sent = self.endpoint.send(now, to, message, waits);
+        debug_assert!(sent.is_ok(), "ordered messages may have any length");
+        self.pump(now);
+        Ok(())
+    }
+
+    fn next(&mut self) -> Option<Arrival> {
+        loop {
+            if let Some(arrival) = self.inbound.next(&mut self.buffers) {
+                return Some(arrival);
+            }
+            if self.endpoint.has_work() {
+                let now = self.now();
+                self.pump(now);
+            }
+            let Some(now) = self.receive() else {
+                if !self.inbound.is_empty() {
+                    continue; // A loss, which the system has just told of.
+                }
+                self.is_dry = true;
+                return None;
+            };
+            if let Some(arrival) = self.take_segment(now, false) {
+                return Some(arrival);
+            }
+        }
+    }
+
+    fn done(&mut self, origin: Origin) {
+        self.inbound.done(origin, &mut self.buffers);
+    }
+
+    fn receive_into(&mut self, origin: Origin, pieces: Vec<Claim>) {
+        self.inbound.receive_into(origin, pieces);
+    }
+
+    fn fetch(&mut self, _: Origin, _: &[RemoteSpan], _: &[Claim]) -> Result<u64, MoveError> {
+        Err(MoveError::Gone) // Nothing is lent across a network.
+    }
+
+    fn place(&mut self, _: Origin, _: &[Claim], _: &[RemoteSpan]) -> Result<u64, MoveError> {
+        Err(MoveError::Gone)
+    }
+
+    fn flush(&mut self) -> bool {
+        self.flushes = self.flushes.wrapping_add(1);
+        let was_dry = std::mem::take(&mut self.is_dry);
+        if !was_dry && (!self.endpoint.is_settled() || self.flushes % SELDOM == 0) {
+            self.absorb();
+        }
+        self.tick();
+        self.endpoint.has_unsent()
+    }
+
+    fn check_peers(&mut self) {
+        let now = self.now();
+        self.endpoint.watch(now);
+    }
+
+    fn nudge(&mut self) {}
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.outlet.socket.descriptor())
+    }
+
+    fn due(&self) -> Option<Instant> {
+        if self.endpoint.has_work() || !self.inbound.is_empty() {
+            return Some(self.began);
+        }
+        match self.endpoint.due() {
+            Time::NEVER => None,
+            Time(at) => Some(self.began + Duration::from(Nanos(at))),
+        }
+    }
+
+    fn is_settled(&self) -> bool {
+        self.endpoint.is_settled()
+    }
+}
+
+impl Drop for UdpNal {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+/// Since 1970: later processes of a name have larger numbers.
+fn nanoseconds_now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(1, |since| since.as_nanos() as u64)
+}

@@ -1,0 +1,153 @@
+//! Seals datagrams and hands them to the socket.
+
+use crate::body::{Body, SMALL};
+use crate::faults::{Dice, Faults};
+use crate::socket::Socket;
+use crc_fast::{CrcAlgorithm, Digest};
+use lintel_claim::{Claim, Region};
+use lintel_reliable::{Key, Kind, MAX_HEADER_BYTES, Place, Transmit};
+use lintel_types::ProcessId;
+use std::io;
+
+/// What became of a datagram.
+pub(crate) enum Sent {
+    /// It is on its way (or lost on purpose).
+    Gone,
+    /// The socket is full.
+    NoRoom,
+    /// The system had to report on earlier ones first.
+    Reports,
+    /// There is no way to its receiver.
+    NoWay(io::Error),
+}
+
+/// The way out.
+pub(crate) struct Outlet {
+    pub(crate) socket: Socket,
+    pub(crate) key: Key,
+    /// Header and small body of the datagram at hand.
+    front: Region,
+    pieces: Vec<Claim>,
+    dice: Option<Dice>,
+    pub(crate) unsent: u64,
+}
+
+impl Outlet {
+    pub(crate) fn new(socket: Socket, key: &[u8; 32], faults: Option<Faults>) -> Outlet {
+        Outlet {
+            socket,
+            key: Key::new(key),
+            front: Region::new((MAX_HEADER_BYTES + SMALL) as u64),
+            pieces: Vec::new(),
+            dice: faults.map(Dice::new),
+            unsent: 0,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn send(&mut self, mut transmit: Transmit<'_, Body>) -> Sent {
+        let to = transmit.header.destination;
+        self.pieces.clear();
+        self.pieces.push(Claim::empty());
+        let mut front = [0; MAX_HEADER_BYTES + SMALL];
+        let mut small = &[][..];
+        if let (Some(place), Kind::Data(fragment)) = (&transmit.payload, &mut transmit.header.kind)
+        {
+            small = self.gather(place);
+            fragment.checksum = match small {
+                [] => checksum(&self.pieces),
+                small => checksum_of(small),
+            };
+        }
+        let (header, _) = front.split_first_chunk_mut().expect("it has that length");
+        let ahead = transmit.header.seal(&self.key, header);
+        front[ahead..ahead + small.len()].copy_from_slice(small);
+        self.front.write(0, &front[..ahead + small.len()]);
+        self.pieces[0] = self.front.claim().slice(0, (ahead + small.len()) as u64);
+        self.send_pieces(to)
+    }
+
+    /// Adds what lies in claims to the pieces; gives what doesn't.
+    #[inline]
+    fn gather<'b>(&mut self, place: &Place<'b, Body>) -> &'b [u8] {
+        if let Body::Small(bytes) = place.body {
+            return &bytes[place.offset as usize..][..place.length as usize];
+        }
+        place
+            .body
+            .part(place.offset, place.length.into(), &mut self.pieces);
+        &[]
+    }
+
+    #[inline]
+    fn send_pieces(&mut self, to: ProcessId) -> Sent {
+        if self.dice.is_some() {
+            return self.send_with_faults(to);
+        }
+        match self.socket.send(to, &self.pieces) {
+            Ok(()) => Sent::Gone,
+            Err(error) => self.on_error(error),
+        }
+    }
+
+    #[cold]
+    fn on_error(&mut self, error: io::Error) -> Sent {
+        match error.kind() {
+            io::ErrorKind::WouldBlock => Sent::NoRoom,
+            io::ErrorKind::ConnectionRefused => Sent::Reports,
+            io::ErrorKind::OutOfMemory | io::ErrorKind::Interrupted => {
+                self.unsent += 1;
+                Sent::Gone // As if the network had lost it.
+            }
+            _ => {
+                self.unsent += 1;
+                Sent::NoWay(error)
+            }
+        }
+    }
+
+    #[cold]
+    fn send_with_faults(&mut self, to: ProcessId) -> Sent {
+        let Some(dice) = &mut self.dice else {
+            return Sent::Gone;
+        };
+        let mut sent = Ok(());
+        for _ in 0..dice.throw(to, &self.pieces) {
+            sent = sent.and(self.socket.send(to, &self.pieces));
+        }
+        self.pass_delayed();
+        match sent {
+            Ok(()) => Sent::Gone,
+            Err(error) => self.on_error(error),
+        }
+    }
+
+    /// Lets what is sent late on purpose come nearer to its time.
+    pub(crate) fn pass_delayed(&mut self) {
+        if let Some(dice) = &mut self.dice {
+            dice.pass(|to, pieces| {
+                let _ = self.socket.send(to, pieces);
+            });
+        }
+    }
+
+    /// Sends what is sent late on purpose now.
+    pub(crate) fn release_delayed(&mut self) {
+        while self.dice.as_ref().is_some_and(|dice| !dice.is_clear()) {
+            self.pass_delayed();
+        }
+    }
+}
+
+/// CRC-32C of what lies in claims.
+pub(crate) fn checksum(pieces: &[Claim]) -> u32 {
+    let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
+    for piece in pieces {
+        piece.each_part(|part| digest.update(part));
+    }
+    digest.finalize() as u32
+}
+
+fn checksum_of(bytes: &[u8]) -> u32 {
+    crc_fast::checksum(CrcAlgorithm::Crc32Iscsi, bytes) as u32
+}

@@ -1,0 +1,133 @@
+//! The socket of a process, and what its network allows.
+
+use crate::config::OpenError;
+use lintel_claim::{Claim, Received, receive_datagram, send_datagram, take_report};
+use lintel_types::ProcessId;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{getsockopt, setsockopt, sockopt};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+/// Bytes of buffer asked for, either way; what is granted is told to peers.
+const BUFFER: usize = 4 << 20;
+/// IP and UDP headers of a datagram.
+const HEADERS: u32 = 28;
+/// Payload of the longest datagram worth sending: what one system call moves.
+const LONGEST: u32 = (60 << 10) + lintel_reliable::FURTHER_BYTES as u32;
+/// Where the network's limit can't be found out.
+const USUAL_MTU: u32 = 1500;
+
+/// A socket that doesn't wait.
+pub(crate) struct Socket {
+    socket: UdpSocket,
+    process: ProcessId,
+    datagram: u32,
+    room: u32,
+}
+
+impl Socket {
+    pub(crate) fn open(nid: u32, port: Option<u16>) -> Result<Socket, OpenError> {
+        let address = Ipv4Addr::from(nid);
+        let wanted = SocketAddrV4::new(address, port.unwrap_or(0));
+        let socket = UdpSocket::bind(wanted).map_err(|error| explain(error, wanted))?;
+        let pid = socket.local_addr().map_err(OpenError::System)?.port();
+        let system = |error: nix::errno::Errno| OpenError::System(error.into());
+        // A smaller buffer than asked for is granted without an error.
+        setsockopt(&socket, sockopt::RcvBuf, &BUFFER).map_err(system)?;
+        setsockopt(&socket, sockopt::SndBuf, &BUFFER).map_err(system)?;
+        setsockopt(&socket, sockopt::Ipv4RecvErr, &true).map_err(system)?;
+        let granted = getsockopt(&socket, sockopt::RcvBuf).map_err(system)?;
+        let datagram = LONGEST.min(mtu(address) - HEADERS);
+        Ok(Socket {
+            socket,
+            process: ProcessId::new(nid, pid.into()),
+            datagram,
+            // Others send too, and the kernel books more than the bytes.
+            room: u32::try_from(granted / 2).unwrap_or(u32::MAX),
+        })
+    }
+
+    pub(crate) fn process(&self) -> ProcessId {
+        self.process
+    }
+
+    /// Bytes of the longest datagram.
+    pub(crate) fn datagram(&self) -> u32 {
+        self.datagram
+    }
+
+    /// Bytes that wait here before any are lost, about.
+    pub(crate) fn room(&self) -> u32 {
+        self.room
+    }
+
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    #[inline]
+    pub(crate) fn send(&self, to: ProcessId, pieces: &[Claim]) -> io::Result<()> {
+        let address = SocketAddrV4::new(Ipv4Addr::from(to.nid), to.pid as u16);
+        send_datagram(self.socket.as_fd(), address, pieces, None)
+    }
+
+    #[inline]
+    pub(crate) fn receive(&self, pieces: &[Claim]) -> io::Result<Received> {
+        receive_datagram(self.socket.as_fd(), pieces)
+    }
+
+    /// A process that isn't there, as a datagram sent to it has shown.
+    pub(crate) fn take_refusal(&self) -> Option<ProcessId> {
+        loop {
+            let (to, error) = take_report(self.socket.as_fd()).ok()?;
+            if error.kind() == io::ErrorKind::ConnectionRefused {
+                return Some(ProcessId::new((*to.ip()).into(), to.port().into()));
+            }
+        }
+    }
+
+    /// Sleeps until something comes, at most so long.
+    pub(crate) fn wait(&self, most: Duration) {
+        let mut sockets = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
+        let timeout = PollTimeout::try_from(most).unwrap_or(PollTimeout::ZERO);
+        let _ = poll(&mut sockets, timeout);
+    }
+}
+
+fn explain(error: io::Error, wanted: SocketAddrV4) -> OpenError {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => OpenError::PortInUse(*wanted.ip(), wanted.port()),
+        io::ErrorKind::PermissionDenied => OpenError::PortNotAllowed(wanted.port()),
+        io::ErrorKind::AddrNotAvailable => OpenError::NoSuchAddress(*wanted.ip()),
+        _ => OpenError::System(error),
+    }
+}
+
+/// Bytes of the longest IP packet that the interface with that address carries.
+fn mtu(address: Ipv4Addr) -> u32 {
+    let name = interface_of(address);
+    let path = name.map(|name| format!("/sys/class/net/{name}/mtu"));
+    let told = path.and_then(|path| std::fs::read_to_string(path).ok());
+    let mtu = told.and_then(|told| told.trim().parse().ok());
+    // 576 is what every host takes (RFC 791).
+    mtu.unwrap_or(USUAL_MTU).max(576)
+}
+
+/// The interface that has the address, or the network that it is in.
+fn interface_of(address: Ipv4Addr) -> Option<String> {
+    let interfaces: Vec<_> = nix::ifaddrs::getifaddrs().ok()?.collect();
+    let ip = |storage: Option<nix::sys::socket::SockaddrStorage>| {
+        storage.and_then(|storage| storage.as_sockaddr_in().map(|ip| ip.ip()))
+    };
+    let has = |mask: fn(u32) -> u32| {
+        let found = interfaces.iter().find(|interface| {
+            let net = ip(interface.netmask).map_or(u32::MAX, u32::from) | mask(0);
+            ip(interface.address)
+                .is_some_and(|own| u32::from(own) & net == u32::from(address) & net)
+        });
+        found.map(|interface| interface.interface_name.clone())
+    };
+    has(|_| u32::MAX).or_else(|| has(|_| 0))
+}
