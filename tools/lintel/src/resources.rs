@@ -35,6 +35,40 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// Both together, of one node: what its processes share is the same for both.
+    pub fn beside(self, other: Self) -> Self {
+        Self {
+            contexts: self.contexts + other.contexts,
+            shared_contexts: self.shared_contexts.max(other.shared_contexts),
+            pairs: self.pairs + other.pairs,
+            sockets: self.sockets + other.sockets,
+            bytes: self.bytes + other.bytes,
+            lanes: self.lanes + other.lanes,
+            retransmitted: self.retransmitted + other.retransmitted,
+            duplicates: self.duplicates + other.duplicates,
+            forged: self.forged + other.forged,
+            malformed: self.malformed + other.malformed,
+            misdirected: self.misdirected + other.misdirected,
+        }
+    }
+
+    /// All of them, by the names that tables give them.
+    pub fn named(self) -> [(&'static str, u64); 11] {
+        [
+            ("contexts", self.contexts),
+            ("shared", self.shared_contexts),
+            ("pairs", self.pairs),
+            ("sockets", self.sockets),
+            ("bytes", self.bytes),
+            ("lanes", self.lanes),
+            ("sent again", self.retransmitted),
+            ("came again", self.duplicates),
+            ("forged", self.forged),
+            ("malformed", self.malformed),
+            ("misdirected", self.misdirected),
+        ]
+    }
+
     /// What is kept, as words that one rank tells another; what went wrong is left out.
     pub fn to_words(self) -> [u64; WORDS] {
         let mut words = [0; WORDS];

@@ -1,6 +1,7 @@
 //! `lintel info`: what Portals is on this machine, before anything goes wrong.
 
 mod copy;
+mod resources;
 mod variables;
 
 use std::fmt::Write;
@@ -10,8 +11,10 @@ use serde::Serialize;
 use crate::error::Result;
 use crate::machine::{self, Machine};
 use crate::portals::{Interface, Limits};
+use crate::resources::SharedMemory;
 
 pub use copy::{NAME as PROBE, Probe, probe_from_child};
+use resources::Overview;
 
 /// What `lintel info` may be told.
 #[derive(Debug, clap::Args)]
@@ -19,6 +22,15 @@ pub struct Options {
     /// Show only the environment variables
     #[arg(long)]
     env: bool,
+
+    /// Show what running processes hold: connections, sockets, bytes, and packets that
+    /// were lost, forged or misdirected, by process and by node
+    #[arg(long, conflicts_with = "env")]
+    resources: bool,
+
+    /// Only processes of this job, as LINTEL_JOB names it
+    #[arg(long, value_name = "JOB", requires = "resources")]
+    job: Option<String>,
 
     /// Write JSON
     #[arg(long)]
@@ -30,6 +42,11 @@ pub struct Options {
 /// # Errors
 /// What the system refused; an interface that doesn't open is part of the answer.
 pub fn run(options: &Options) -> Result<()> {
+    if options.resources {
+        let overview = Overview::of(&SharedMemory, options.job.as_deref())?;
+        print!("{}", render(options, &overview, Overview::text));
+        return Ok(());
+    }
     let variables = variables::current();
     if options.env {
         print!("{}", render(options, &variables, variables_text));

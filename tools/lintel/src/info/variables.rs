@@ -61,6 +61,15 @@ fn look(setting: &Setting, effective: bool) -> Current {
         meaning: setting.meaning,
         // One value is no choice.
         effective: effective && setting.name != "PTL_MODE",
-        value: std::env::var_os(setting.name).map(|value| value.to_string_lossy().into()),
+        value: value(setting.name),
+    }
+}
+
+/// A secret is only said to be there.
+fn value(name: &str) -> Option<String> {
+    let value = std::env::var_os(name)?;
+    match name {
+        "LINTEL_SECRET" => Some("(not shown)".into()),
+        _ => Some(value.to_string_lossy().into()),
     }
 }

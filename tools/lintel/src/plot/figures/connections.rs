@@ -97,14 +97,11 @@ fn counts(rows: &[Row]) -> Figure {
     );
     for (number, (name, stroke)) in MODELS.into_iter().enumerate() {
         let along = |y| over(rows, COUNTS, name, "processes a node", y);
-        let label = label(name);
-        figure.add(Series::new(&label, stroke, along("contexts a process")));
-        let label = format!("{label} by formula");
-        figure.add(Series::new(
-            &label,
-            Stroke::Limit(number),
-            along("by formula"),
-        ));
+        let counted = along("contexts a process");
+        figure.add(Series::new(label(name), stroke, counted));
+        let by_formula = format!("{} by formula", label(name));
+        let line = Stroke::Limit(number);
+        figure.add(Series::new(&by_formula, line, along("by formula")));
     }
     figure
 }
