@@ -1,0 +1,130 @@
+//! What is still to happen, and the loop that makes it happen.
+
+use crate::queue::EventQueue;
+use crate::time::{Duration, SimTime};
+use crate::trace::TraceHash;
+
+/// What can happen in a simulation: one enum for all of it.
+pub trait Event: Copy {
+    /// What happens and to whom, as one word for the trace hash.
+    fn word(&self) -> u64;
+}
+
+/// Whatever events happen to.
+pub trait World {
+    /// Its events.
+    type Event: Event;
+
+    /// An event's time has come: `agenda.now()`. May put further ones on the
+    /// agenda, for now or later.
+    fn on_event(&mut self, event: Self::Event, agenda: &mut Agenda<Self::Event>);
+}
+
+/// The time, and what is still to happen.
+pub struct Agenda<E> {
+    now: SimTime,
+    queue: EventQueue<E>,
+    executed: u64,
+    hash: TraceHash,
+}
+
+/// A world and its agenda.
+pub struct Simulation<W: World> {
+    /// What the events happen to.
+    pub world: W,
+    /// What is still to happen.
+    pub agenda: Agenda<W::Event>,
+}
+
+impl<E: Event> Agenda<E> {
+    /// An empty one, at the start of time.
+    pub fn new() -> Self {
+        Agenda {
+            now: SimTime::START,
+            queue: EventQueue::new(),
+            executed: 0,
+            hash: TraceHash::EMPTY,
+        }
+    }
+
+    /// What time it is.
+    #[inline]
+    pub fn now(&self) -> SimTime {
+        self.now
+    }
+
+    /// Lets `event` happen at `when`, after all that stand there already.
+    ///
+    /// # Panics
+    ///
+    /// Where `when` has passed: a component looked at the wrong time.
+    #[inline]
+    pub fn at(&mut self, when: SimTime, event: E) {
+        assert!(when >= self.now, "{when} has passed, it is {}", self.now);
+        self.queue.push(when, event);
+    }
+
+    /// Lets `event` happen a while from now.
+    #[inline]
+    pub fn after(&mut self, wait: Duration, event: E) {
+        self.queue.push(self.now + wait, event);
+    }
+
+    /// How many events have happened.
+    pub fn executed(&self) -> u64 {
+        self.executed
+    }
+
+    /// How many are still to happen.
+    pub fn pending(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// The hash of all that happened, with times, in order.
+    pub fn trace_hash(&self) -> u64 {
+        self.hash.value()
+    }
+
+    /// Takes the next event that is due by `limit`, and goes to its time.
+    #[inline]
+    pub fn take_due(&mut self, limit: SimTime) -> Option<E> {
+        let (when, event) = self.queue.pop_due(limit)?;
+        self.now = when;
+        self.executed += 1;
+        self.hash.add(when.as_ps());
+        self.hash.add(event.word());
+        Some(event)
+    }
+}
+
+impl<E: Event> Default for Agenda<E> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<W: World> Simulation<W> {
+    /// A simulation in which nothing is to happen yet.
+    pub fn new(world: W) -> Self {
+        Simulation {
+            world,
+            agenda: Agenda::new(),
+        }
+    }
+
+    /// Until nothing is to happen any more.
+    pub fn run(&mut self) {
+        while let Some(event) = self.agenda.take_due(SimTime::NEVER) {
+            self.world.on_event(event, &mut self.agenda);
+        }
+    }
+
+    /// All that is due by `limit`; then it is `limit`. Whether more is to happen.
+    pub fn run_until(&mut self, limit: SimTime) -> bool {
+        while let Some(event) = self.agenda.take_due(limit) {
+            self.world.on_event(event, &mut self.agenda);
+        }
+        self.agenda.now = self.agenda.now.max(limit);
+        self.agenda.pending() > 0
+    }
+}
