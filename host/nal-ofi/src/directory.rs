@@ -23,6 +23,8 @@ const FOLDER: &str = "/dev/shm";
 const MAGIC: &[u8; 8] = b"lintofi1";
 /// The longest address that any provider has is far shorter.
 const MOST: usize = 512;
+/// Files of a job that a starting process looks at, to remove those of dead ones.
+const MOST_LOOKED_AT: usize = 64;
 /// Process identifiers that are given out to those who don't care.
 const ANY: std::ops::RangeInclusive<u32> = 1024..=0xfffe;
 
@@ -34,8 +36,8 @@ pub(crate) enum Directory {
     Files {
         /// The job, which names the files.
         job: String,
-        /// One's own, removed when this goes.
-        _own: Entry,
+        /// One's own, until one leaves.
+        own: Option<Entry>,
     },
 }
 
@@ -60,9 +62,10 @@ impl Directory {
         for pid in pids {
             let path = path(job, ProcessId::new(nid, pid));
             if take_name(&file, &path)? {
-                let _own = Entry { path, _file: file };
+                let own = Some(Entry { path, _file: file });
                 let job = job.to_owned();
-                return Ok((Directory::Files { job, _own }, pid));
+                remove_leftovers(&job);
+                return Ok((Directory::Files { job, own }, pid));
             }
         }
         Err(pid.map_or(OpenError::NoneFree, OpenError::InUse))
@@ -97,6 +100,13 @@ impl Directory {
                 Ok(file) => !is_locked(&file),
                 Err(error) => error.kind() == std::io::ErrorKind::NotFound,
             },
+        }
+    }
+
+    /// One can't be found any more.
+    pub(crate) fn leave(&mut self) {
+        if let Directory::Files { own, .. } = self {
+            *own = None;
         }
     }
 
@@ -149,6 +159,24 @@ fn take_name(file: &File, path: &Path) -> Result<bool, OpenError> {
         }
     }
     Ok(false)
+}
+
+/// Removes what killed processes of a job have left, as far as it is soon found.
+fn remove_leftovers(job: &str) {
+    let Ok(folder) = std::fs::read_dir(FOLDER) else {
+        return;
+    };
+    let prefix = format!("lintel-{job}-");
+    let of_job = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| name.starts_with(&prefix) && name.ends_with(".ofi"))
+    };
+    let entries = folder.flatten().map(|entry| entry.path()).filter(of_job);
+    for path in entries.take(MOST_LOOKED_AT) {
+        if File::open(&path).is_ok_and(|file| !is_locked(&file)) {
+            let _ = std::fs::remove_file(path);
+        }
+    }
 }
 
 /// Whether somebody else keeps the lock.

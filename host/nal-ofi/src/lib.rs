@@ -249,6 +249,14 @@ impl OfiNal {
         self.fabric.name()
     }
 
+    /// Leaves the endpoint open when this is dropped, for tests: two endpoints of
+    /// provider shm in one process share memory that goes with the first of them,
+    /// though the other still looks at it. (Each process has its own mapping.)
+    #[doc(hidden)]
+    pub fn stay_open(&self) {
+        self.fabric.leak();
+    }
+
     /// Lets the fabric work, and does what has become possible or due.
     fn progress(&mut self) {
         self.polled = true;
@@ -477,6 +485,7 @@ impl Drop for OfiNal {
         // Whoever has sent meanwhile is to hear it too.
         self.progress();
         self.say_farewell();
+        self.directory.leave();
         let until = Instant::now() + LINGER;
         while self.frames.under_way() > 0 && Instant::now() < until {
             let mut over = Vec::new();

@@ -151,12 +151,6 @@ impl Registrations {
             self.copies.push(copied);
         }
     }
-
-    /// How many there are, idle or not.
-    #[cfg(test)]
-    pub(crate) fn count(&self) -> usize {
-        self.entries.len()
-    }
 }
 
 impl Copied {

@@ -48,12 +48,28 @@ fn network(provider: &str, members: usize) -> Vec<Member<Box<dyn Nal>>> {
     let job = format!("conformance-{}-{count}", std::process::id());
     let open = |_| {
         let nal = OfiNal::open(config(provider, &job)).expect("there is that provider");
+        if provider == "shm" {
+            nal.stay_open();
+            remove_segments();
+        }
         Member {
             name: nal.process(),
             nal: Box::new(nal) as Box<dyn Nal>,
         }
     };
     (0..members).map(open).collect()
+}
+
+/// Removes the segments of this process's endpoints, which stay open and would stay
+/// behind; within a process they are found without their files.
+fn remove_segments() {
+    let prefix = format!("{}:", std::process::id());
+    let folder = std::fs::read_dir("/dev/shm").expect("provider shm works there");
+    for entry in folder.flatten() {
+        if entry.file_name().to_string_lossy().starts_with(&prefix) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
 }
 
 mod tcp {

@@ -87,11 +87,11 @@ impl Registered {
 /// An open endpoint. Operations are named by values of type `T`.
 pub(crate) struct Fabric<T> {
     // In the order in which they must be closed.
-    endpoint: Object<sys::Ep>,
-    completions: Object<sys::Cq>,
-    addresses: Object<sys::Av>,
+    endpoint: Arc<Object<sys::Ep>>,
+    completions: Arc<Object<sys::Cq>>,
+    addresses: Arc<Object<sys::Av>>,
     domain: Arc<Object<sys::Domain>>,
-    fabric: Object<sys::Fabric>,
+    fabric: Arc<Object<sys::Fabric>>,
     traits: Traits,
     name: String,
     wait: Option<RawFd>,
@@ -140,11 +140,11 @@ impl<T> Fabric<T> {
             .control(sys::ENABLE, None)
             .map_err(refused("to enable the endpoint"))?;
         Ok(Fabric {
-            endpoint,
-            completions,
-            addresses,
+            endpoint: Arc::new(endpoint),
+            completions: Arc::new(completions),
+            addresses: Arc::new(addresses),
             domain: Arc::new(domain),
-            fabric,
+            fabric: Arc::new(fabric),
             traits,
             name: provider.name(),
             wait,
@@ -167,6 +167,15 @@ impl<T> Fabric<T> {
     /// Keeps memory until the endpoint is closed.
     pub(crate) fn keep(&mut self, memory: &Region) {
         self.kept.push(memory.clone());
+    }
+
+    /// Never closes the endpoint.
+    pub(crate) fn leak(&self) {
+        std::mem::forget(self.endpoint.clone());
+        std::mem::forget(self.completions.clone());
+        std::mem::forget(self.addresses.clone());
+        std::mem::forget(self.domain.clone());
+        std::mem::forget(self.fabric.clone());
     }
 
     /// The address of this endpoint, for peers.

@@ -60,7 +60,7 @@ impl<T: Kind> Object<T> {
 
     /// A control call whose argument is a number, or none.
     pub(super) fn control(&self, command: i32, argument: Option<&mut i32>) -> Result<(), i32> {
-        let argument = argument.map_or(std::ptr::null_mut(), |number| std::ptr::from_mut(number));
+        let argument = argument.map_or(std::ptr::null_mut(), std::ptr::from_mut);
         // SAFETY: of the commands used, GETWAIT writes a descriptor and ENABLE takes
         // no argument.
         let code = unsafe { (self.operations().control)(self.fid(), command, argument.cast()) };

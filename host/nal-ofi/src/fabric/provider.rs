@@ -18,8 +18,6 @@ pub(crate) struct Provider {
 pub(crate) struct Traits {
     /// Peers' addresses are their IPv4 addresses and ports.
     pub(crate) by_socket: bool,
-    /// It may leave messages out of order.
-    pub(crate) unordered: bool,
     /// Bytes that can be sent without keeping them.
     pub(crate) inject: usize,
     /// Operations that may be under way.
@@ -117,7 +115,6 @@ impl Provider {
         let asks = |bit: i32| domain.mr_mode & bit != 0;
         Traits {
             by_socket: info.addr_format == sys::SOCKADDR_IN,
-            unordered: sending.msg_order & receiving.msg_order & sys::ORDER_SAS == 0,
             inject: sending.inject_size,
             sends: sending.size,
             receives: receiving.size,
