@@ -9,13 +9,13 @@ use std::io::{self, BufRead, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio, exit};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::helper::GUARD;
 use crate::leftovers::{self, SHARED_MEMORY};
-use crate::process::THIS_BINARY;
+use crate::process::{THIS_BINARY, wait_until_gone};
 
 /// The launcher's end of the guard.
 pub(crate) struct Guard {
@@ -67,14 +67,7 @@ pub(crate) fn watch(id: Option<OsString>) -> ! {
     for &group in &groups {
         let _ = kill_process_group(group, Signal::KILL);
     }
-    let patience = Instant::now() + Duration::from_secs(2);
-    while groups
-        .iter()
-        .any(|&group| test_kill_process_group(group).is_ok())
-        && Instant::now() < patience
-    {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until_gone(&groups, Duration::from_secs(2));
     if let Some(id) = id {
         let _ = leftovers::remove(Path::new(SHARED_MEMORY), &id.to_string_lossy());
     }

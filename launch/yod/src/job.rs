@@ -297,7 +297,7 @@ pub enum Error {
         /// The node.
         address: Ipv4Addr,
     },
-    /// The agent of a node ended before it was ready.
+    /// The agent of a node ended before the ranks were started.
     AgentEnded {
         /// The node.
         address: Ipv4Addr,
@@ -367,7 +367,10 @@ impl fmt::Display for Error {
                 write!(f, "the agent of {address} was not ready in time")
             }
             Error::AgentEnded { address, end } => {
-                write!(f, "the agent of {address} ended {end} before it was ready")
+                write!(
+                    f,
+                    "the agent of {address} ended {end} before the ranks started"
+                )
             }
             Error::Interrupted(signal) => write!(f, "{} received", Named(*signal)),
             Error::NotFound {

@@ -91,11 +91,9 @@ impl<'a> Plan<'a> {
 
     /// What the ranks will find under `name`, where it isn't set by seat.
     fn variable(&self, name: &str) -> Option<OsString> {
-        let set = self.job.env.iter().rev();
-        let given = set
-            .filter(|(given, _)| given == name)
-            .map(|(_, value)| value);
-        given.cloned().next().or_else(|| std::env::var_os(name))
+        let mut set = self.job.env.iter().rev();
+        let given = set.find(|(given, _)| given == name);
+        given.map_or_else(|| std::env::var_os(name), |(_, value)| Some(value.clone()))
     }
 
     /// What would be run: one line of shell per process.

@@ -5,10 +5,11 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, kill_process_group, pidfd_open, waitid,
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, kill_process_group, pidfd_open,
+    test_kill_process_group, waitid,
 };
 
 use crate::helper::EXEC_TIED;
@@ -123,6 +124,17 @@ impl Drop for Process {
     /// Nothing outlives the launcher's interest, not even after an error.
     fn drop(&mut self) {
         self.reap();
+    }
+}
+
+/// Waits until no process is left of `groups`, which were all killed and their leaders
+/// reaped: a killed process needs a moment to go. Gives up after `patience`, since one
+/// that nobody reaps stays for ever.
+pub(crate) fn wait_until_gone(groups: &[Pid], patience: Duration) {
+    let deadline = Instant::now() + patience;
+    let left = |group: &Pid| test_kill_process_group(*group).is_ok();
+    while groups.iter().any(left) && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 

@@ -19,6 +19,7 @@ use crate::job::{Cause, End, Error, Job, Outcome, RankOutcome};
 use crate::leftovers::{self, SHARED_MEMORY};
 use crate::output::Sink;
 use crate::plan::Plan;
+use crate::process::wait_until_gone;
 use crate::program;
 use crate::rank::Rank;
 use crate::signals::Signals;
@@ -523,6 +524,8 @@ impl<'a> Supervisor<'a> {
 
     fn finish(mut self, job: String) -> Outcome {
         self.ranks.iter_mut().for_each(|rank| rank.process.reap());
+        let groups: Vec<_> = self.ranks.iter().map(|rank| rank.process.group()).collect();
+        wait_until_gone(&groups, GONE);
         let grace = if self.hurry { Duration::ZERO } else { GRACE };
         self.agents.end(grace);
         let elapsed = self.started.elapsed();
@@ -537,6 +540,8 @@ impl<'a> Supervisor<'a> {
     }
 }
 
+/// How long killed processes may take to go.
+const GONE: Duration = Duration::from_millis(200);
 /// How long the last output may take after SIGKILL.
 const AFTER_KILL: Duration = Duration::from_secs(1);
 
