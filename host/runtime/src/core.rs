@@ -3,23 +3,17 @@
 use crate::Interface;
 use crate::effects::{Effects, Ways};
 use crate::landing::StreamTask;
-use crate::log::{Level, log, log_level};
+use crate::log::{Level, log};
+use crate::resources::About;
 use crate::tables::Tables;
+use crate::watcher::Watcher;
+use crate::ways::Place;
 use lintel_claim::Region;
-use lintel_nal::{Arrival, Fault, Loopback, Nal, Origin, Payload, Trace};
-use lintel_nal_shm::{Bell, ShmNal};
+use lintel_nal::{Arrival, Loopback, Nal, Origin, Payload};
+use lintel_nal_shm::{Bell, CardWriter};
 use lintel_types::{NiFail, ProcessId};
 use lintel_wire::{Message, Request, Response, Verb, Words};
 use std::time::{Duration, Instant};
-
-/// The NALs that a user can choose by name, and what may wrap them.
-#[allow(clippy::large_enum_variant)] // there is one, and the common form takes no detour
-pub(crate) enum Way {
-    Shm(ShmNal),
-    Traced(Box<Traced>),
-}
-
-type Traced = Trace<Fault<ShmNal>, fn(String)>;
 
 /// Messages handled before the lock is let go.
 const BATCH: usize = 256;
@@ -42,6 +36,12 @@ pub(crate) struct Core {
     pub(crate) ways: Ways,
     pub(crate) tables: &'static [Tables; 4],
     pub(crate) bell: Bell,
+    pub(crate) card: CardWriter,
+    pub(crate) about: About,
+    /// Sleeps on the descriptor; nothing where there is none.
+    pub(crate) watcher: Option<Watcher>,
+    /// When a sleeping helper wakes by itself.
+    pub(crate) helper_wakes: Option<Instant>,
     pub(crate) streams: Vec<(u32, StreamTask)>,
     pub(crate) scratch: Vec<u8>,
     pub(crate) bounce: Region,
@@ -64,14 +64,13 @@ pub(crate) struct Opened {
 }
 
 impl Core {
-    pub(crate) fn new(nal: ShmNal, uid: u32, tables: &'static [Tables; 4]) -> Core {
-        let (me, bell) = (nal.process(), nal.bell());
-        let way = if log_level() == Level::Trace {
-            let tell: fn(String) = |line| log(Level::Trace, &line);
-            Way::Traced(Box::new(Trace::new(Fault::new(nal), tell)))
-        } else {
-            Way::Shm(nal)
-        };
+    pub(crate) fn new(place: Place, about: About, uid: u32, tables: &'static [Tables; 4]) -> Core {
+        let Place {
+            me,
+            way,
+            bell,
+            card,
+        } = place;
         Core {
             interfaces: [const { None }; 4],
             ways: Ways {
@@ -82,6 +81,10 @@ impl Core {
             },
             tables,
             bell,
+            card,
+            about,
+            watcher: None,
+            helper_wakes: None,
             streams: Vec::new(),
             scratch: Vec::new(),
             bounce: Region::new(4096),
@@ -150,6 +153,9 @@ impl Core {
             if NUDGES.contains(&self.polls_in_vain) || self.polls_in_vain >= LATER_NUDGES {
                 self.nudge();
             }
+            if self.ways.nal.rests() {
+                self.watch();
+            }
         }
         if self.bell.is_armed() {
             self.polls_armed += 1;
@@ -177,6 +183,23 @@ impl Core {
         self.polls_armed = 0;
         self.bell.disarm();
         self.wake_helper();
+    }
+
+    /// Nobody looks at the network's descriptor from now on: the watcher has to.
+    #[inline]
+    pub(crate) fn watch(&mut self) {
+        if let Some(watcher) = &mut self.watcher {
+            watcher.watch();
+        }
+    }
+
+    /// Whether the helper sleeps beyond what is due.
+    #[inline]
+    pub(crate) fn oversleeps(&self) -> bool {
+        let Some(due) = self.ways.nal.due() else {
+            return false;
+        };
+        !self.helper_ticks && self.helper_wakes.is_none_or(|wakes| wakes > due)
     }
 
     #[cold]
@@ -292,79 +315,19 @@ impl Core {
         awaits || !self.streams.is_empty() || self.ways.nal.flush()
     }
 
+    /// How long a sleeper may sleep: until something is due, or peers are to be
+    /// looked after.
+    pub(crate) fn until_due(&self, depends: bool) -> Option<Duration> {
+        let due = self.ways.nal.due();
+        let until = due.map(|due| due.saturating_duration_since(Instant::now()));
+        until.into_iter().chain(depends.then_some(PEER_CHECK)).min()
+    }
+
     /// Looks after peers, if it is time to.
     pub(crate) fn check_peers(&mut self) {
         if self.checked.elapsed() >= PEER_CHECK {
             self.checked = Instant::now();
             self.ways.nal.check_peers();
         }
-    }
-}
-
-macro_rules! each_way {
-    ($self:expr, $nal:ident => $body:expr) => {
-        match $self {
-            Way::Shm($nal) => $body,
-            Way::Traced($nal) => $body,
-        }
-    };
-}
-
-impl Nal for Way {
-    fn caps(&self) -> lintel_nal::Caps {
-        each_way!(self, nal => nal.caps())
-    }
-    #[inline]
-    fn send(
-        &mut self,
-        to: ProcessId,
-        words: &Words,
-        body: lintel_nal::Outgoing<'_>,
-    ) -> Result<(), lintel_nal::Unreachable> {
-        each_way!(self, nal => nal.send(to, words, body))
-    }
-    #[inline]
-    fn next(&mut self) -> Option<Arrival> {
-        each_way!(self, nal => nal.next())
-    }
-    #[inline(always)]
-    fn next_enclosed(&mut self) -> Option<(Origin, Words, lintel_claim::Claim)> {
-        match self {
-            Way::Shm(nal) => nal.next_enclosed(),
-            Way::Traced(_) => None,
-        }
-    }
-    #[inline(always)]
-    fn done(&mut self, origin: Origin) {
-        each_way!(self, nal => nal.done(origin));
-    }
-    fn receive_into(&mut self, origin: Origin, pieces: Vec<lintel_claim::Claim>) {
-        each_way!(self, nal => nal.receive_into(origin, pieces));
-    }
-    fn fetch(
-        &mut self,
-        from: Origin,
-        remote: &[lintel_claim::RemoteSpan],
-        to: &[lintel_claim::Claim],
-    ) -> Result<u64, lintel_nal::MoveError> {
-        each_way!(self, nal => nal.fetch(from, remote, to))
-    }
-    fn place(
-        &mut self,
-        to: Origin,
-        from: &[lintel_claim::Claim],
-        remote: &[lintel_claim::RemoteSpan],
-    ) -> Result<u64, lintel_nal::MoveError> {
-        each_way!(self, nal => nal.place(to, from, remote))
-    }
-    #[inline]
-    fn flush(&mut self) -> bool {
-        each_way!(self, nal => nal.flush())
-    }
-    fn check_peers(&mut self) {
-        each_way!(self, nal => nal.check_peers());
-    }
-    fn nudge(&mut self) {
-        each_way!(self, nal => nal.nudge());
     }
 }

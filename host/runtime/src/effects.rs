@@ -1,7 +1,7 @@
 //! Where an engine's effects go.
 
-use crate::core::Way;
 use crate::tables::Tables;
+use crate::ways::Way;
 use lintel_claim::Claim;
 use lintel_engine4::{Body, Host, Undeliverable};
 use lintel_memory::Pieces;

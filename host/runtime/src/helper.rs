@@ -1,13 +1,13 @@
 //! The thread that makes progress while the application computes.
 
-use crate::core::{Core, PEER_CHECK};
+use crate::core::Core;
 use crate::log::{Level, log};
 use crate::process::Process;
 use lintel_nal_shm::{Bell, SETTLE, Sleeper, bound_to, run_soon};
 use nix::sys::signal::SigSet;
 use std::io;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often the helper looks whether the application still polls.
 pub const LEASE: Duration = Duration::from_micros(200);
@@ -25,17 +25,25 @@ enum Next {
 
 /// Starts the helper of an open process.
 pub(crate) fn start(process: &'static Process) -> io::Result<JoinHandle<()>> {
+    let busy = bound_to();
+    spawn("lintel", move || {
+        run_soon(busy);
+        run(process);
+    })
+}
+
+/// Starts a thread of the library's.
+pub(crate) fn spawn(
+    name: &str,
+    body: impl FnOnce() + Send + 'static,
+) -> io::Result<JoinHandle<()>> {
     let builder = std::thread::Builder::new()
-        .name("lintel".into())
+        .name(name.into())
         .stack_size(256 << 10);
     // The application's signals are for its own threads: the mask is inherited.
     let kept = SigSet::thread_get_mask();
     let _ = SigSet::all().thread_block();
-    let busy = bound_to();
-    let started = builder.spawn(move || {
-        run_soon(busy);
-        run(process);
-    });
+    let started = builder.spawn(body);
     if let Ok(kept) = kept {
         let _ = kept.thread_set_mask();
     }
@@ -78,6 +86,7 @@ fn look(core: &mut Core, seen: &mut u64) -> Next {
         return Next::Stop;
     }
     core.progress();
+    core.show();
     let depends = core.depends_on_peers();
     if depends {
         core.check_peers();
@@ -94,6 +103,9 @@ fn look(core: &mut Core, seen: &mut u64) -> Next {
     core.polls_armed = 0;
     if core.callers_asleep == 0 {
         core.bell.arm(Sleeper::Helper);
+        core.watch();
     }
-    Next::Sleep(depends.then_some(PEER_CHECK))
+    let timeout = core.until_due(depends);
+    core.helper_wakes = timeout.map(|timeout| Instant::now() + timeout);
+    Next::Sleep(timeout)
 }

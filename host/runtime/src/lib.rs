@@ -25,16 +25,22 @@ mod landing;
 mod log;
 mod process;
 mod queue;
+mod resources;
+mod secret;
 mod settings;
 mod tables;
 mod waiting;
+mod watcher;
+mod ways;
 
 pub use effects::Effects;
 pub use helper::LEASE;
+pub use lintel_nal_udp::Model;
 pub use log::{Level, log, log_level};
 pub use process::{Process, process};
 pub use queue::Taken;
-pub use settings::{SETTINGS, Setting, SettingError, Settings};
+pub use resources::{Placement, Published, published};
+pub use settings::{Between, Mode, SETTINGS, Setting, SettingError, Settings};
 
 /// The engine over real memory.
 pub type Interface = lintel_engine4::Interface<lintel_claim::Claim>;

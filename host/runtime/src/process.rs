@@ -5,12 +5,14 @@ use crate::effects::Effects;
 use crate::helper;
 use crate::log::{Level, log, set_level};
 use crate::queue::Taken;
+use crate::resources::About;
 use crate::settings::Settings;
 use crate::tables::Tables;
 use crate::{Interface, queue::MOST_EVENTS};
+use crate::{watcher, ways};
 use lintel_engine4::{Config, Transfer, number};
 use lintel_nal::Nal;
-use lintel_nal_shm::{Bell, OpenError, ShmNal, Sleeper};
+use lintel_nal_shm::{Bell, Sleeper};
 use lintel_types::{CountingEvent, Error, Event, Handle, Kind, Limits, ProcessId, Result, options};
 use parking_lot::Mutex;
 use std::sync::OnceLock;
@@ -219,6 +221,9 @@ impl Process {
         }
         if core.ways.nal_waits() {
             core.make_way();
+        }
+        if core.oversleeps() {
+            core.wake_helper();
         }
         let wake = self.make_noise(core);
         drop(guard);
@@ -562,19 +567,15 @@ impl Process {
             };
         }
         let settings = Settings::from_env().map_err(|_| Error::Fail)?;
-        let nal = ShmNal::open(&settings.job, settings.nid, pid, |words| {
-            log(Level::Warn, words)
-        })
-        .map_err(|error| {
-            log(Level::Warn, &format!("no interface: {error}"));
-            match error {
-                OpenError::InUse => Error::PidInUse,
-                OpenError::NoneFree => Error::NoSpace,
-                _ => Error::Fail,
-            }
-        })?;
-        *self.core.lock() = Some(Core::new(nal, nix::unistd::geteuid().as_raw(), tables()));
-        match helper::start(self) {
+        let uid = nix::unistd::geteuid().as_raw();
+        let place = ways::join(&settings, pid, uid)?;
+        *self.core.lock() = Some(Core::new(
+            place,
+            About::new(&settings, false),
+            uid,
+            tables(),
+        ));
+        match watcher::start(self).and_then(|()| helper::start(self)) {
             Ok(helper) => *self.helper.lock() = Some(helper),
             Err(error) => {
                 *self.core.lock() = None;
@@ -606,7 +607,7 @@ impl Process {
         let sends = |core: &mut Core| {
             core.progress();
             core.check_peers();
-            core.ways.nal.flush()
+            core.ways.nal.flush() || !core.ways.nal.is_settled()
         };
         while self.with_core(sends) == Some(true) && Instant::now() < until {
             std::thread::sleep(Duration::from_micros(50));
@@ -619,7 +620,11 @@ impl Process {
             }
             let _ = helper.join();
         }
-        *self.core.lock() = None;
+        let core = self.core.lock().take();
+        // Outside the lock: the watcher may want it before it ends.
+        if let Some(watcher) = core.and_then(|mut core| core.watcher.take()) {
+            watcher.end();
+        }
     }
 }
 

@@ -1,8 +1,12 @@
 //! The environment variables that a user meets.
 
 use crate::log::Level;
+use lintel_nal_udp::{Faults, Model};
+use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 use std::fmt;
 use std::net::Ipv4Addr;
+use std::str::FromStr;
+use std::time::Duration;
 
 /// An environment variable: name, default, values, meaning.
 #[derive(Clone, Copy, Debug)]
@@ -18,24 +22,50 @@ pub struct Setting {
 }
 
 /// Every variable that the library reads.
-pub const SETTINGS: [Setting; 5] = [
+pub const SETTINGS: [Setting; 11] = [
     Setting {
         name: "PTL_NAL",
-        default: "shm",
-        values: "shm",
-        meaning: "the network that carries messages",
+        default: "shm, and udp too where PTL_IFACE is set",
+        values: "a list of shm, udp, ofi, with at most one of udp and ofi",
+        meaning: "the networks that carry messages: shm within the node, the other one between nodes, \
+                  or everything where shm isn't in the list",
     },
     Setting {
         name: "PTL_MODE",
         default: "accelerated",
-        values: "accelerated",
-        meaning: "where the engine lives",
+        values: "accelerated, generic",
+        meaning: "where the engine lives: in the process, or in the node's agent",
     },
     Setting {
         name: "PTL_IFACE",
         default: "127.0.0.1",
-        values: "an IPv4 address",
+        values: "an IPv4 address of this machine, or the name of an interface that has one",
         meaning: "the node's address, whose number is the nid",
+    },
+    Setting {
+        name: "PTL_CONN",
+        default: "xrc",
+        values: "rc, xrc, node",
+        meaning: "what a connection is kept for: a pair of processes, a process and a remote node, \
+                  a pair of nodes",
+    },
+    Setting {
+        name: "PTL_PEER_TIMEOUT",
+        default: "10000",
+        values: "milliseconds, 100 or more",
+        meaning: "how long a process on another node may be silent before it counts as dead",
+    },
+    Setting {
+        name: "PTL_OFI_PROVIDER",
+        default: "libfabric's choice",
+        values: "the name of a libfabric provider, such as tcp, verbs, cxi, efa",
+        meaning: "the provider that PTL_NAL=ofi uses",
+    },
+    Setting {
+        name: "PTL_SECRET_FILE",
+        default: "$HOME/.config/lintel/secret, made when it is first needed",
+        values: "a file of this user's that nobody else can read (mode 0600)",
+        meaning: "the secret that packets between nodes are authenticated with; the same on all nodes",
     },
     Setting {
         name: "PTL_LOG",
@@ -49,15 +79,59 @@ pub const SETTINGS: [Setting; 5] = [
         values: "letters, digits, - and _",
         meaning: "processes of different jobs don't see each other; yod sets it",
     },
+    Setting {
+        name: "LINTEL_SECRET",
+        default: "the contents of PTL_SECRET_FILE",
+        values: "64 hexadecimal digits",
+        meaning: "the job's secret; yod sets it",
+    },
+    Setting {
+        name: "LINTEL_FAULT",
+        default: "none",
+        values: "a list such as loss=0.01,duplicate=0.01,reorder=0.01,seed=7",
+        meaning: "faults that the UDP network makes on purpose, for tests",
+    },
 ];
+
+/// The network between nodes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Between {
+    /// Datagrams.
+    Udp,
+    /// libfabric.
+    Ofi,
+}
+
+/// Where the engine lives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// In the process.
+    Accelerated,
+    /// In the node's agent.
+    Generic,
+}
 
 /// What the variables say.
 #[derive(Clone, Debug)]
 pub struct Settings {
+    /// Whether messages within the node go through shared memory.
+    pub shm: bool,
+    /// What carries the others.
+    pub between: Option<Between>,
+    /// Where the engine lives.
+    pub mode: Mode,
     /// Node identifier.
     pub nid: u32,
+    /// What a connection between nodes is kept for.
+    pub model: Model,
+    /// Silence after which a process on another node counts as dead.
+    pub peer_timeout: Duration,
+    /// libfabric's provider, where one is asked for.
+    pub provider: Option<String>,
     /// Job.
     pub job: String,
+    /// Faults on purpose.
+    pub faults: Option<Faults>,
     /// Level of the log.
     pub level: Level,
 }
@@ -95,43 +169,104 @@ impl Settings {
     }
 
     fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Settings, SettingError> {
+        let given = |name: &str| lookup(name).filter(|value| !value.is_empty());
         let read = |name: &'static str| {
             let setting = SETTINGS.iter().find(|setting| setting.name == name);
             let default = setting.map_or("", |setting| setting.default).to_owned();
-            (
-                name,
-                lookup(name)
-                    .filter(|value| !value.is_empty())
-                    .unwrap_or(default),
-            )
+            (name, given(name).unwrap_or(default))
         };
-        only(read("PTL_NAL"), "shm")?;
-        only(read("PTL_MODE"), "accelerated")?;
+        let networks = match (given("PTL_NAL"), given("PTL_IFACE")) {
+            (Some(list), _) => list,
+            (None, Some(_)) => "shm,udp".into(),
+            (None, None) => "shm".into(),
+        };
+        let (shm, between) = networks_of(("PTL_NAL", networks))?;
         Ok(Settings {
+            shm,
+            between,
+            mode: mode(read("PTL_MODE"))?,
             nid: nid(read("PTL_IFACE"))?,
+            model: model(read("PTL_CONN"))?,
+            peer_timeout: peer_timeout(read("PTL_PEER_TIMEOUT"))?,
+            provider: given("PTL_OFI_PROVIDER"),
             job: job(read("LINTEL_JOB"))?,
+            faults: match given("LINTEL_FAULT") {
+                Some(faults) => Some(parsed(("LINTEL_FAULT", faults))?),
+                None => None,
+            },
             level: level(read("PTL_LOG"))?,
         })
     }
 }
 
-fn only((name, value): (&'static str, String), known: &str) -> Result<(), SettingError> {
-    if value == known {
-        Ok(())
-    } else {
-        Err(SettingError { name, value })
+type Named = (&'static str, String);
+
+fn networks_of((name, value): Named) -> Result<(bool, Option<Between>), SettingError> {
+    let (mut shm, mut between) = (false, None);
+    for network in value.split(',') {
+        let far = match network.trim() {
+            "shm" if !shm => {
+                shm = true;
+                continue;
+            }
+            "udp" => Between::Udp,
+            "ofi" => Between::Ofi,
+            _ => return Err(SettingError { name, value }),
+        };
+        if between.replace(far).is_some() {
+            return Err(SettingError { name, value });
+        }
     }
+    Ok((shm, between))
 }
 
-fn nid((name, value): (&'static str, String)) -> Result<u32, SettingError> {
-    match value.parse::<Ipv4Addr>().map(u32::from) {
-        // 0 is no address, and 0xffff is PTL_NID_ANY.
-        Ok(nid) if nid != 0 && nid != 0xffff => Ok(nid),
+fn mode((name, value): Named) -> Result<Mode, SettingError> {
+    match value.as_str() {
+        "accelerated" => Ok(Mode::Accelerated),
+        "generic" => Ok(Mode::Generic),
         _ => Err(SettingError { name, value }),
     }
 }
 
-fn job((name, value): (&'static str, String)) -> Result<String, SettingError> {
+fn model((name, value): Named) -> Result<Model, SettingError> {
+    match value.as_str() {
+        "rc" => Ok(Model::Rc),
+        "xrc" => Ok(Model::Xrc),
+        "node" => Ok(Model::Node),
+        _ => Err(SettingError { name, value }),
+    }
+}
+
+fn parsed<T: FromStr>((name, value): Named) -> Result<T, SettingError> {
+    value.parse().map_err(|_| SettingError { name, value })
+}
+
+fn peer_timeout((name, value): Named) -> Result<Duration, SettingError> {
+    match value.parse() {
+        Ok(milliseconds @ 100..=3_600_000) => Ok(Duration::from_millis(milliseconds)),
+        _ => Err(SettingError { name, value }),
+    }
+}
+
+fn nid((name, value): Named) -> Result<u32, SettingError> {
+    let address = value.parse().ok().or_else(|| address_of(&value));
+    match address.map(u32::from) {
+        // 0 is no address, and 0xffff is PTL_NID_ANY.
+        Some(nid) if nid != 0 && nid != 0xffff => Ok(nid),
+        _ => Err(SettingError { name, value }),
+    }
+}
+
+/// The first IPv4 address of an interface of this machine.
+fn address_of(interface: &str) -> Option<Ipv4Addr> {
+    let of_that_name = |found: &InterfaceAddress| found.interface_name == interface;
+    getifaddrs()
+        .ok()?
+        .filter(of_that_name)
+        .find_map(|found| Some(found.address?.as_sockaddr_in()?.ip()))
+}
+
+fn job((name, value): Named) -> Result<String, SettingError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if value.len() <= 64 && value.chars().all(plain) {
         Ok(value)
@@ -140,7 +275,7 @@ fn job((name, value): (&'static str, String)) -> Result<String, SettingError> {
     }
 }
 
-fn level((name, value): (&'static str, String)) -> Result<Level, SettingError> {
+fn level((name, value): Named) -> Result<Level, SettingError> {
     match value.as_str() {
         "off" => Ok(Level::Off),
         "warn" => Ok(Level::Warn),
@@ -163,6 +298,28 @@ mod tests {
         let settings = Settings::from_lookup(|_| None).expect("defaults are understood");
         assert_eq!(settings.nid, 0x7f00_0001);
         assert_eq!(settings.job, "0");
+        assert_eq!((settings.shm, settings.between), (true, None));
+        assert_eq!(settings.peer_timeout, Duration::from_secs(10));
+    }
+
+    #[test]
+    fn a_node_with_an_address_has_a_network_between_nodes() {
+        let settings = with("PTL_IFACE", "127.0.0.2").expect("it is an address");
+        assert_eq!((settings.shm, settings.between), (true, Some(Between::Udp)));
+        let settings = with("PTL_IFACE", "lo").expect("every machine has it");
+        assert_eq!(settings.nid, 0x7f00_0001);
+        let settings = with("PTL_NAL", "ofi").expect("it is a network");
+        assert_eq!(
+            (settings.shm, settings.between),
+            (false, Some(Between::Ofi))
+        );
+    }
+
+    #[test]
+    fn two_networks_between_nodes_are_refused() {
+        assert!(with("PTL_NAL", "udp,ofi").is_err());
+        assert!(with("PTL_NAL", "shm,shm").is_err());
+        assert!(with("PTL_PEER_TIMEOUT", "5").is_err());
     }
 
     #[test]
@@ -170,7 +327,7 @@ mod tests {
         let error = with("PTL_NAL", "myrinet").expect_err("there is no such NAL");
         assert_eq!(
             error.to_string(),
-            "PTL_NAL=myrinet isn't understood; it takes shm"
+            "PTL_NAL=myrinet isn't understood; it takes a list of shm, udp, ofi, with at most one of udp and ofi"
         );
         assert!(with("LINTEL_JOB", "../etc").is_err());
         assert!(

@@ -1,6 +1,6 @@
 //! Waiting for something that progress brings: first by polling, then asleep.
 
-use crate::core::{Core, PEER_CHECK};
+use crate::core::Core;
 use crate::process::Process;
 use lintel_nal_shm::{SETTLE, Sleeper};
 use lintel_types::{Error, Result};
@@ -73,6 +73,7 @@ impl Process {
         self.with_core(|core| {
             core.callers_asleep += 1;
             core.bell.arm(Sleeper::Caller);
+            core.watch();
         });
         doze(Some(SETTLE));
         if quiet() && bell.rings(Sleeper::Caller) == rings && !passed(deadline) {
@@ -91,11 +92,11 @@ impl Core {
         if self.progress() > 0 {
             return Some(Duration::ZERO);
         }
-        match (self.ways.nal_waits(), self.depends_on_peers()) {
-            (true, _) => Some(RETRY),
-            (false, true) => Some(PEER_CHECK),
-            (false, false) => None,
+        if self.ways.nal_waits() {
+            return Some(RETRY);
         }
+        let depends = self.depends_on_peers();
+        self.until_due(depends)
     }
 
     /// A caller has slept: somebody must be rung from now on, another caller that

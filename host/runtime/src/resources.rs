@@ -1,0 +1,163 @@
+//! What processes tell of what they hold: written to their segments' cards, read
+//! by tools.
+
+use crate::core::Core;
+use crate::settings::Settings;
+use lintel_nal::{Nal, Resources};
+use lintel_nal_shm::{Card, CardWords, cards};
+use lintel_nal_udp::Model;
+use std::io;
+
+/// Where a process's engine lives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Placement {
+    /// In the process.
+    Accelerated,
+    /// In the node's agent.
+    Generic,
+}
+
+/// What a process tells.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Published {
+    /// Its job.
+    pub job: String,
+    /// Its node.
+    pub nid: u32,
+    /// Its process identifier.
+    pub pid: u32,
+    /// Its number to the system; its agent's, where that has the engine.
+    pub os_process: i32,
+    /// Where its engine lives.
+    pub placement: Placement,
+    /// What its connections are kept for; nothing without a network between nodes.
+    pub model: Option<Model>,
+    /// What it holds.
+    pub resources: Resources,
+}
+
+/// What the live processes of this machine tell, this one left out.
+///
+/// # Errors
+/// The directory of shared memory can't be read.
+pub fn published() -> io::Result<Vec<Published>> {
+    Ok(cards()?.into_iter().map(read).collect())
+}
+
+/// What a process tells of itself whatever it holds.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct About {
+    generic: bool,
+    model: Option<Model>,
+}
+
+impl About {
+    pub(crate) fn new(settings: &Settings, generic: bool) -> Self {
+        About {
+            generic,
+            model: settings.between.map(|_| settings.model),
+        }
+    }
+}
+
+const MODELS: [Model; 3] = [Model::Rc, Model::Xrc, Model::Node];
+
+impl Core {
+    /// Shows what it holds now.
+    pub(crate) fn show(&self) {
+        self.card
+            .write(&words(&self.about, &self.ways.nal.resources()));
+    }
+}
+
+fn words(about: &About, held: &Resources) -> CardWords {
+    let model = MODELS.iter().position(|model| Some(*model) == about.model);
+    [
+        u64::from(about.generic),
+        model.map_or(0, |model| model as u64 + 1),
+        held.contexts,
+        held.shared_contexts,
+        held.pairs,
+        held.sockets,
+        held.bytes,
+        held.lanes,
+        held.retransmitted,
+        held.duplicates,
+        held.forged,
+        held.malformed,
+        held.misdirected,
+        0,
+        0,
+        0,
+    ]
+}
+
+fn read(card: Card) -> Published {
+    let [generic, model, rest @ ..] = card.words;
+    Published {
+        job: card.job,
+        nid: card.process.nid,
+        pid: card.process.pid,
+        os_process: card.os_process,
+        placement: if generic == 0 {
+            Placement::Accelerated
+        } else {
+            Placement::Generic
+        },
+        model: MODELS.get((model as usize).wrapping_sub(1)).copied(),
+        resources: Resources {
+            contexts: rest[0],
+            shared_contexts: rest[1],
+            pairs: rest[2],
+            sockets: rest[3],
+            bytes: rest[4],
+            lanes: rest[5],
+            retransmitted: rest[6],
+            duplicates: rest[7],
+            forged: rest[8],
+            malformed: rest[9],
+            misdirected: rest[10],
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lintel_types::ProcessId;
+
+    #[test]
+    fn what_was_written_on_a_card_is_read() {
+        let resources = Resources {
+            contexts: 1,
+            shared_contexts: 2,
+            pairs: 3,
+            sockets: 4,
+            bytes: 5,
+            lanes: 6,
+            retransmitted: 7,
+            duplicates: 8,
+            forged: 9,
+            malformed: 10,
+            misdirected: 11,
+        };
+        for model in [None, Some(Model::Rc), Some(Model::Xrc), Some(Model::Node)] {
+            let about = About {
+                generic: model.is_some(),
+                model,
+            };
+            let card = Card {
+                job: "j".into(),
+                process: ProcessId::new(1, 2),
+                os_process: 3,
+                words: words(&about, &resources),
+            };
+            let published = read(card);
+            assert_eq!(
+                (published.nid, published.pid, published.os_process),
+                (1, 2, 3)
+            );
+            assert_eq!((published.model, published.resources), (model, resources));
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! The thread that sleeps on a network's descriptor while nobody else looks there.
+//!
+//! A doorbell in memory can't wake who sleeps on a socket, nor a datagram who
+//! sleeps on a doorbell. So a process with a socket has a second sleeper. While
+//! somebody polls it is parked: a datagram that wakes a thread for nothing costs its
+//! sender more than the datagram.
+
+use crate::core::Core;
+use crate::process::Process;
+use lintel_nal::Nal;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+/// The watcher, as the core knows it.
+pub(crate) struct Watcher {
+    thread: JoinHandle<()>,
+    end: Arc<EventFd>,
+    /// It sleeps on the descriptor, or is about to.
+    watches: bool,
+}
+
+impl Watcher {
+    /// Has the descriptor watched from now on.
+    #[inline]
+    pub(crate) fn watch(&mut self) {
+        if !self.watches {
+            self.watches = true;
+            self.thread.thread().unpark();
+        }
+    }
+
+    /// Ends the thread; to be called without the core's lock.
+    pub(crate) fn end(self) {
+        let _ = self.end.write(1);
+        self.thread.thread().unpark();
+        let _ = self.thread.join();
+    }
+}
+
+/// Starts the watcher of an open process, where its network has a descriptor.
+pub(crate) fn start(process: &'static Process) -> io::Result<()> {
+    let descriptor = process.with_core(|core| {
+        let descriptor = core.ways.nal.descriptor();
+        descriptor.map(|descriptor| descriptor.try_clone_to_owned())
+    });
+    let Some(descriptor) = descriptor.flatten().transpose()? else {
+        return Ok(());
+    };
+    let end = Arc::new(EventFd::from_flags(EfdFlags::EFD_CLOEXEC)?);
+    let ended = end.clone();
+    let thread = crate::helper::spawn("lintel-net", move || run(process, &descriptor, &ended))?;
+    process.with_core(|core| {
+        core.watcher = Some(Watcher {
+            thread,
+            end,
+            watches: false,
+        });
+    });
+    Ok(())
+}
+
+/// What the watcher does next.
+#[derive(PartialEq)]
+enum Next {
+    Park,
+    Watch,
+}
+
+fn run(process: &'static Process, descriptor: &OwnedFd, end: &EventFd) {
+    let mut seen = 0;
+    let mut next = Next::Park;
+    loop {
+        if next == Next::Park {
+            std::thread::park();
+        } else if !readable(descriptor, end) {
+            return;
+        }
+        let looked = process.with_core(|core| look(core, &next, &mut seen));
+        match looked {
+            Some(then) => next = then,
+            None => return,
+        }
+    }
+}
+
+/// Waits until something may have come; false where it is to end.
+fn readable(descriptor: &OwnedFd, end: &EventFd) -> bool {
+    let mut waits = [
+        PollFd::new(descriptor.as_fd(), PollFlags::POLLIN),
+        PollFd::new(end.as_fd(), PollFlags::POLLIN),
+    ];
+    // A signal ends it early: then there is nothing, and it is looked at for nothing.
+    let _ = poll(&mut waits, PollTimeout::NONE);
+    waits[1].any() != Some(true)
+}
+
+/// After a park, whether to watch; after a watch, takes what has come.
+fn look(core: &mut Core, after: &Next, seen: &mut u64) -> Next {
+    if *after == Next::Watch {
+        core.ways.nal.stir();
+        core.progress();
+    }
+    let polled = core.callers_asleep == 0 && core.polls != *seen;
+    *seen = core.polls;
+    let Some(watcher) = &mut core.watcher else {
+        return Next::Park;
+    };
+    if *after == Next::Watch && polled && !core.ways.nal.rests() {
+        // Whoever stops polling says so, and the helper looks meanwhile.
+        watcher.watches = false;
+        core.wake_helper();
+        return Next::Park;
+    }
+    if watcher.watches {
+        Next::Watch
+    } else {
+        Next::Park
+    }
+}

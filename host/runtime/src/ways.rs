@@ -1,0 +1,271 @@
+//! The NALs that a user can choose by name.
+
+use crate::log::{Level, log, log_level};
+use crate::secret;
+use crate::settings::{Between, Settings};
+use lintel_claim::{Claim, RemoteSpan};
+use lintel_nal::{
+    Arrival, Caps, Fault, MoveError, Nal, Origin, Outgoing, Resources, Route, Trace, Unreachable,
+};
+use lintel_nal_ofi::OfiNal;
+use lintel_nal_shm::{Bell, CardWriter, OpenError, ShmNal};
+use lintel_nal_udp::{Model, UdpNal};
+use lintel_types::{Error, ProcessId};
+use lintel_wire::Words;
+use std::os::fd::BorrowedFd;
+use std::time::Instant;
+
+/// The way to other processes.
+#[allow(clippy::large_enum_variant)] // there is one, and the common form takes no detour
+pub(crate) enum Way {
+    /// Shared memory alone.
+    Shm(ShmNal),
+    /// Shared memory within the node or for nothing, another network beyond.
+    Routed(Box<Route<ShmNal, Far>>),
+    /// Either, with a line of log for each message.
+    Traced(Box<dyn Nal + Send>),
+}
+
+/// The network between nodes.
+type Far = Box<dyn Nal + Send>;
+
+/// A process's place on its networks.
+pub(crate) struct Place {
+    pub(crate) way: Way,
+    pub(crate) me: ProcessId,
+    pub(crate) bell: Bell,
+    pub(crate) card: CardWriter,
+}
+
+/// Process identifiers that are tried where any will do, and one is free on one
+/// network and taken on the other.
+const TRIES: u32 = 20;
+
+/// Joins the networks that the settings name.
+///
+/// # Errors
+/// `PidInUse`, `NoSpace`, `Fail`; the log says why.
+pub(crate) fn join(settings: &Settings, pid: u32, uid: u32) -> Result<Place, Error> {
+    let Some(between) = settings.between else {
+        let nal = shm(settings, pid)?;
+        return Ok(place(nal, |nal| traced_or(nal, Way::Shm)));
+    };
+    for _ in 0..TRIES {
+        let (me, far) = far(between, settings, pid, uid)?;
+        let near = match shm(settings, me.pid) {
+            Err(Error::PidInUse) if pid == ProcessId::PID_ANY => continue,
+            opened => opened?,
+        };
+        let node = settings.shm.then_some(settings.nid);
+        return Ok(place(near, |near| {
+            let route = Route::new(near, far, node);
+            traced_or(route, |route| Way::Routed(Box::new(route)))
+        }));
+    }
+    Err(Error::NoSpace)
+}
+
+/// The segment is a process's registration on its node and its bell, whether or
+/// not messages go through it.
+fn place(nal: ShmNal, way: impl FnOnce(ShmNal) -> Way) -> Place {
+    Place {
+        me: nal.process(),
+        bell: nal.bell(),
+        card: nal.card(),
+        way: way(nal),
+    }
+}
+
+fn traced_or<N: Nal + Send + 'static>(nal: N, plain: impl FnOnce(N) -> Way) -> Way {
+    if log_level() != Level::Trace {
+        return plain(nal);
+    }
+    let tell: fn(String) = |line| log(Level::Trace, &line);
+    Way::Traced(Box::new(Trace::new(Fault::new(nal), tell)))
+}
+
+fn warn(words: &str) {
+    log(Level::Warn, words);
+}
+
+fn shm(settings: &Settings, pid: u32) -> Result<ShmNal, Error> {
+    ShmNal::open(&settings.job, settings.nid, pid, warn).map_err(|error| {
+        let code = match error {
+            OpenError::InUse => Error::PidInUse,
+            OpenError::NoneFree => Error::NoSpace,
+            _ => Error::Fail,
+        };
+        refused(&error, code)
+    })
+}
+
+fn far(
+    between: Between,
+    settings: &Settings,
+    pid: u32,
+    uid: u32,
+) -> Result<(ProcessId, Far), Error> {
+    let key = secret::key(&settings.job).map_err(|error| refused(&error, Error::Fail))?;
+    let port = match u16::try_from(pid) {
+        Ok(port) if pid != ProcessId::PID_ANY => Some(port),
+        _ => None,
+    };
+    match between {
+        Between::Udp => udp(settings, port, key, uid),
+        Between::Ofi => ofi(settings, port, key, uid),
+    }
+}
+
+fn udp(
+    settings: &Settings,
+    port: Option<u16>,
+    key: [u8; 32],
+    uid: u32,
+) -> Result<(ProcessId, Far), Error> {
+    let config = lintel_nal_udp::Config {
+        nid: settings.nid,
+        port,
+        key,
+        uid,
+        model: settings.model,
+        peer_timeout: settings.peer_timeout,
+        faults: settings.faults,
+        log: warn,
+        job: &settings.job,
+    };
+    match UdpNal::open(config) {
+        Ok(nal) => Ok((nal.process(), Box::new(nal))),
+        Err(error) => {
+            let code = match error {
+                lintel_nal_udp::OpenError::PortInUse(..) => Error::PidInUse,
+                _ => Error::Fail,
+            };
+            Err(refused(&error, code))
+        }
+    }
+}
+
+fn ofi(
+    settings: &Settings,
+    port: Option<u16>,
+    key: [u8; 32],
+    uid: u32,
+) -> Result<(ProcessId, Far), Error> {
+    let config = lintel_nal_ofi::Config {
+        nid: settings.nid,
+        port,
+        provider: settings.provider.clone(),
+        key,
+        uid,
+        model_is_xrc: settings.model == Model::Xrc,
+        peer_timeout: settings.peer_timeout,
+        job: &settings.job,
+        log: warn,
+    };
+    match OfiNal::open(config) {
+        Ok(nal) => Ok((nal.process(), Box::new(nal))),
+        Err(error) => {
+            let code = match error {
+                lintel_nal_ofi::OpenError::InUse(_) => Error::PidInUse,
+                lintel_nal_ofi::OpenError::NoneFree => Error::NoSpace,
+                _ => Error::Fail,
+            };
+            Err(refused(&error, code))
+        }
+    }
+}
+
+fn refused(why: &dyn std::fmt::Display, code: Error) -> Error {
+    warn(&format!("no interface: {why}"));
+    code
+}
+
+macro_rules! each_way {
+    ($self:expr, $nal:ident => $body:expr) => {
+        match $self {
+            Way::Shm($nal) => $body,
+            Way::Routed($nal) => $body,
+            Way::Traced($nal) => $body,
+        }
+    };
+}
+
+impl Nal for Way {
+    fn caps(&self) -> Caps {
+        each_way!(self, nal => nal.caps())
+    }
+    #[inline]
+    fn send(
+        &mut self,
+        to: ProcessId,
+        words: &Words,
+        body: Outgoing<'_>,
+    ) -> Result<(), Unreachable> {
+        each_way!(self, nal => nal.send(to, words, body))
+    }
+    #[inline]
+    fn next(&mut self) -> Option<Arrival> {
+        each_way!(self, nal => nal.next())
+    }
+    #[inline(always)]
+    fn next_enclosed(&mut self) -> Option<(Origin, Words, Claim)> {
+        match self {
+            Way::Shm(nal) => nal.next_enclosed(),
+            Way::Routed(nal) => nal.next_enclosed(),
+            Way::Traced(_) => None,
+        }
+    }
+    #[inline(always)]
+    fn done(&mut self, origin: Origin) {
+        each_way!(self, nal => nal.done(origin));
+    }
+    fn receive_into(&mut self, origin: Origin, pieces: Vec<Claim>) {
+        each_way!(self, nal => nal.receive_into(origin, pieces));
+    }
+    fn fetch(
+        &mut self,
+        from: Origin,
+        remote: &[RemoteSpan],
+        to: &[Claim],
+    ) -> Result<u64, MoveError> {
+        each_way!(self, nal => nal.fetch(from, remote, to))
+    }
+    fn place(
+        &mut self,
+        to: Origin,
+        from: &[Claim],
+        remote: &[RemoteSpan],
+    ) -> Result<u64, MoveError> {
+        each_way!(self, nal => nal.place(to, from, remote))
+    }
+    #[inline]
+    fn flush(&mut self) -> bool {
+        each_way!(self, nal => nal.flush())
+    }
+    fn check_peers(&mut self) {
+        each_way!(self, nal => nal.check_peers());
+    }
+    fn nudge(&mut self) {
+        each_way!(self, nal => nal.nudge());
+    }
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        each_way!(self, nal => nal.descriptor())
+    }
+    #[inline]
+    fn due(&self) -> Option<Instant> {
+        each_way!(self, nal => nal.due())
+    }
+    #[inline]
+    fn rests(&self) -> bool {
+        each_way!(self, nal => nal.rests())
+    }
+    fn stir(&mut self) {
+        each_way!(self, nal => nal.stir());
+    }
+    fn is_settled(&self) -> bool {
+        each_way!(self, nal => nal.is_settled())
+    }
+    fn resources(&self) -> Resources {
+        each_way!(self, nal => nal.resources())
+    }
+}
