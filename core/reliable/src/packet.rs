@@ -29,7 +29,7 @@
 //! is malformed.
 //!
 //! **Sequence numbers** count the data of the classes 0 and 1 from one process to
-//! another, from 0 on, modulo 2³². An acknowledgement counts only where byte 32 names
+//! another, from 2³² - 1000 on, modulo 2³². An acknowledgement counts only where byte 32 names
 //! the incarnation that it is for.
 //!
 //! **Authenticator**: SipHash-2-4, 128 bits, with the first 16 bytes of the job's key,

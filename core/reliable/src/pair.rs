@@ -13,6 +13,9 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// Packets so far beyond the next one are kept until it comes: as many as the
 /// acknowledgement can name.
 pub(crate) const AHEAD: u32 = u64::BITS;
+/// The number of a pair's first packet: so close to the largest one that what begins
+/// again behind it is exercised every day.
+const FIRST_NUMBER: u32 = u32::MAX - 999;
 /// A packet is lost when so many that were sent after it have arrived.
 const OVERTAKEN: u32 = 3;
 
@@ -526,9 +529,9 @@ impl<B> Pair<B> {
             since: Time(0),
             probed: Time(0),
             watched: Time(0),
-            next: 0,
-            acknowledged: 0,
-            expected: 0,
+            next: FIRST_NUMBER,
+            acknowledged: FIRST_NUMBER,
+            expected: FIRST_NUMBER,
             context: NONE,
             sending: None,
             receiving: None,

@@ -203,6 +203,7 @@ impl UdpNal {
 
     /// Does what is due by the clock, and sends.
     fn tick(&mut self) {
+        self.outlet.pass_delayed();
         let due = self.endpoint.due();
         if due == Time::NEVER && !self.endpoint.has_work() {
             return;

@@ -123,6 +123,7 @@ impl Outlet {
     }
 
     /// Lets what is sent late on purpose come nearer to its time.
+    #[inline]
     pub(crate) fn pass_delayed(&mut self) {
         if let Some(dice) = &mut self.dice {
             dice.pass(|to, pieces| {

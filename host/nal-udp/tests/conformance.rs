@@ -17,7 +17,8 @@ fn network(members: usize, model: Model, faults: &str) -> Vec<Member<UdpNal>> {
             key: [7; 32],
             uid: 1000,
             model,
-            peer_timeout: Duration::from_secs(3),
+            // Longer than a busy machine lets a test wait for its turn.
+            peer_timeout: Duration::from_secs(60),
             faults,
             log: |words| eprintln!("{words}"),
             job: "conformance",
@@ -37,4 +38,16 @@ mod rc {
 mod xrc {
     use super::*;
     suite!(|members| network(members, Model::Xrc, ""));
+}
+
+mod with_a_hundredth_lost_repeated_and_reordered {
+    use super::*;
+    const FAULTS: &str = "loss=0.01,duplicate=0.01,reorder=0.01";
+    suite!(|members| network(members, Model::Xrc, FAULTS));
+}
+
+mod with_a_tenth_lost_repeated_and_reordered {
+    use super::*;
+    const FAULTS: &str = "loss=0.1,duplicate=0.1,reorder=0.1";
+    suite!(|members| network(members, Model::Rc, FAULTS));
 }
