@@ -12,6 +12,7 @@ mod dist;
 mod fuzz;
 mod header_text;
 mod headers;
+mod hostile;
 mod loom;
 mod man;
 mod netns;
@@ -51,6 +52,8 @@ cargo xtask WORD
                       of which is killed and started again each minute (60 s)
   netns               the same between two network namespaces, 1 % and 5 % of
                       datagrams dropped (needs root)
+  hostile [--packets N] [--seed N]
+                      random and mutated datagrams at a process (200,000)
 
   rooms               ARCHITECTURE.md against the crates
   headers             include/*.h compile alone as C99, C11 and C++17
@@ -86,6 +89,7 @@ fn main() -> ExitCode {
         "man" => one("man", || man::build_and_check(&tree)),
         "loom" => one("loom", || loom::run(&tree)),
         "soak" => one("soak", || soak::run(&tree, &Soak::read(&rest)?)),
+        "hostile" => one("hostile", || hostile::run(&tree, &rest)),
         "netns" => many(|report| netns::run(&tree, report)),
         "c-tests" => many(|report| c_tests::run(&tree, rest.first().copied(), report)),
         "fuzz" => many(|report| fuzz::run(&tree, seconds(&rest), report)),

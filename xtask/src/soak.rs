@@ -63,7 +63,7 @@ impl Soak {
 
 /// Soaks.
 pub fn run(tree: &Tree, soak: &Soak) -> Outcome {
-    let mut program = program(tree)?;
+    let mut program = program(tree, "chaos-soak")?;
     let (seconds, kills) = (soak.seconds.to_string(), soak.kills().to_string());
     let nodes = if soak.setting.has_nodes() { "2" } else { "1" };
     program.args(["--seconds", &seconds, "--kills", &kills, "--nodes", nodes]);
@@ -81,9 +81,9 @@ pub fn run(tree: &Tree, soak: &Soak) -> Outcome {
     })
 }
 
-/// `chaos-soak`, built afresh.
-pub fn program(tree: &Tree) -> Result<Command, String> {
+/// A program of the crate that breaks things, built afresh.
+pub fn program(tree: &Tree, name: &str) -> Result<Command, String> {
     let build = ["build", "--quiet", "--release", "--package", "lintel-chaos"];
     shell::run(tree.cargo().args(build))?;
-    Ok(Command::new(tree.target.join("release/chaos-soak")))
+    Ok(Command::new(tree.target.join("release").join(name)))
 }

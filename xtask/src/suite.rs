@@ -7,7 +7,8 @@ use crate::report::Report;
 use crate::shell::{self, Tree};
 use crate::soak::{self, Soak};
 use crate::{
-    c_tests, demo, dist, fuzz, headers, loom, man, netns, prerequisites, rooms, spec, symbols,
+    c_tests, demo, dist, fuzz, headers, hostile, loom, man, netns, prerequisites, rooms, spec,
+    symbols,
 };
 
 /// Seconds per fuzz target in CI.
@@ -38,6 +39,7 @@ pub fn ci(tree: &Tree) -> ExitCode {
         networks::run(tree, &setting, &mut report);
     }
     report.check("soak", || soak::run(tree, &Soak::short()));
+    report.check("hostile", || hostile::run(tree, &[]));
     netns::run(tree, &mut report);
     report.check("loom models", || loom::run(tree));
     fuzz::run(tree, FUZZ_SECONDS, &mut report);

@@ -1,0 +1,176 @@
+//! `chaos-hostile`: random and mutated datagrams at the port of a process that goes on
+//! talking to its peer.
+//!
+//! ```text
+//!   recordings: what a peer of the right key, and one of a wrong key, really send
+//!        │
+//!   attacker ──random, mutated, replayed──▶ victim ◀──messages in order──▶ friend
+//!                                             └── counts, and holds no more than before
+//! ```
+//!
+//! Every datagram is counted by the victim under what is wrong with it, or by the
+//! system as one for which the socket had no room; no message of the friend is lost,
+//! doubled, changed or out of order, and no peer is taken for dead.
+//!
+//! `chaos-hostile [--packets N] [--seed N]`
+#![forbid(unsafe_code)]
+
+mod attacker;
+mod recordings;
+mod talk;
+
+use attacker::Attacker;
+use lintel_chaos::places::Places;
+use lintel_chaos::random::Random;
+use lintel_nal_udp::{Config, Model, Troubles, UdpNal};
+use lintel_types::ProcessId;
+use recordings::Recordings;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use talk::Talk;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match Options::read(&words).and_then(|options| run(&options)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("chaos-hostile: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+struct Options {
+    packets: u64,
+    seed: Option<u64>,
+}
+
+impl Options {
+    fn read(words: &[String]) -> Result<Options, String> {
+        let mut options = Options {
+            packets: 200_000,
+            seed: None,
+        };
+        for pair in words.chunks(2) {
+            let number = pair.get(1).and_then(|word| word.parse().ok());
+            let number: u64 = number.ok_or(format!("{} wants a number", pair[0]))?;
+            match pair[0].as_str() {
+                "--packets" => options.packets = number,
+                "--seed" => options.seed = Some(number),
+                other => return Err(format!("no option {other}; --packets and --seed are")),
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// Who is where.
+struct Cast {
+    victim: ProcessId,
+    friend: ProcessId,
+    stranger: ProcessId,
+}
+
+/// The job's key.
+const KEY: [u8; 32] = [0x5e; 32];
+/// Another job's.
+const OTHER_KEY: [u8; 32] = [0x0e; 32];
+
+/// A NAL of a process.
+fn open(process: ProcessId, key: [u8; 32]) -> Result<UdpNal, String> {
+    UdpNal::open(Config {
+        nid: process.nid,
+        port: u16::try_from(process.pid).ok(),
+        key,
+        uid: 1000,
+        model: Model::Xrc,
+        peer_timeout: Duration::from_secs(20),
+        faults: None,
+        log: |words| eprintln!("{words}"),
+        job: "hostile",
+    })
+    .map_err(|why| why.to_string())
+}
+
+fn run(options: &Options) -> Result<(), String> {
+    let seed = options.seed;
+    let seed = seed.unwrap_or_else(|| Random::from_env().number() >> 16);
+    println!("seed {seed}");
+    let places = Places::apart(0, 3);
+    let cast = Cast {
+        victim: places.process(0),
+        friend: places.process(1),
+        stranger: places.process(2),
+    };
+    let recordings = Recordings::take(&cast)?;
+    let mut talk = Talk::begin(&cast)?;
+    let attack = attack(options.packets, seed, recordings, &cast, &mut talk);
+    attack.map_err(|why| format!("{why}\nthe same packets again: --seed {seed}"))
+}
+
+/// Datagrams between two looks of the victim: together they fit its socket.
+const BURST: u64 = 24;
+
+fn attack(
+    packets: u64,
+    seed: u64,
+    recordings: Recordings,
+    cast: &Cast,
+    talk: &mut Talk,
+) -> Result<(), String> {
+    let mut attacker = Attacker::new(cast, recordings, seed)?;
+    talk.settle()?;
+    let (before, held) = (talk.victim.troubles(), talk.victim.resources());
+    let began = Instant::now();
+    let mut sent = 0;
+    while sent < packets {
+        let burst = BURST.min(packets - sent);
+        (0..burst).try_for_each(|_| attacker.send())?;
+        sent += burst;
+        talk.go_on()?;
+    }
+    talk.settle()?;
+    let dropped = attacker.dropped_by_system()?;
+    let seconds = began.elapsed().as_secs_f64();
+    let now = talk.victim.troubles();
+    tell(packets, seconds, &before, &now, dropped, talk.heard);
+    let counted = wrong(&now) - wrong(&before);
+    // What the system dropped may have been the friend's, and was then sent again.
+    if counted > packets || counted + dropped < packets {
+        return Err(format!(
+            "of {packets} datagrams {counted} were counted, {dropped} dropped"
+        ));
+    }
+    let holds = talk.victim.resources();
+    if holds != held {
+        return Err(format!("the victim held {held:?}, and now {holds:?}"));
+    }
+    Ok(())
+}
+
+/// Everything that is wrong with a datagram; the friend's are never of these.
+fn wrong(troubles: &Troubles) -> u64 {
+    let Troubles {
+        forged,
+        malformed,
+        damaged,
+        misdirected,
+        stale,
+        ..
+    } = troubles;
+    forged + malformed + damaged + misdirected + stale
+}
+
+fn tell(packets: u64, seconds: f64, before: &Troubles, now: &Troubles, dropped: u64, heard: u64) {
+    println!("{packets} datagrams in {seconds:.1} s, meanwhile {heard} messages of the friend");
+    for (name, before, now) in [
+        ("forged", before.forged, now.forged),
+        ("malformed", before.malformed, now.malformed),
+        ("damaged", before.damaged, now.damaged),
+        ("misdirected", before.misdirected, now.misdirected),
+        ("stale", before.stale, now.stale),
+    ] {
+        println!("{name:>12} {}", now - before);
+    }
+    println!("{:>12} {dropped} by the system", "dropped");
+}
