@@ -2,9 +2,11 @@
 //! takes, and what went wrong on the way. Read from shared memory, without joining
 //! their job.
 
+use lintel_runtime::Placement;
 use serde::Serialize;
 
-use crate::error::Result;
+use crate::error::{During, Result};
+use crate::perf::network::{Mode, Model};
 use crate::team::WORDS;
 
 /// What a process counts about its network.
@@ -107,9 +109,47 @@ pub struct Published {
     pub pid: u32,
     /// Its number to the system.
     pub os_process: i32,
+    /// Where its engine lives.
+    pub mode: Mode,
+    /// What its connections are kept for; nothing without a network between nodes.
+    pub conn: Option<Model>,
     /// What it counts.
     #[serde(flatten)]
     pub counters: Counters,
+}
+
+impl From<lintel_runtime::Published> for Published {
+    fn from(found: lintel_runtime::Published) -> Self {
+        let held = found.resources;
+        Self {
+            job: found.job,
+            nid: found.nid,
+            pid: found.pid,
+            os_process: found.os_process,
+            mode: match found.placement {
+                Placement::Accelerated => Mode::Accelerated,
+                Placement::Generic => Mode::Generic,
+            },
+            conn: found.model.map(|model| match model {
+                lintel_runtime::Model::Rc => Model::Rc,
+                lintel_runtime::Model::Xrc => Model::Xrc,
+                lintel_runtime::Model::Node => Model::Node,
+            }),
+            counters: Counters {
+                contexts: held.contexts,
+                shared_contexts: held.shared_contexts,
+                pairs: held.pairs,
+                sockets: held.sockets,
+                bytes: held.bytes,
+                lanes: held.lanes,
+                retransmitted: held.retransmitted,
+                duplicates: held.duplicates,
+                forged: held.forged,
+                malformed: held.malformed,
+                misdirected: held.misdirected,
+            },
+        }
+    }
 }
 
 /// Where published counters come from.
@@ -127,6 +167,7 @@ pub struct SharedMemory;
 
 impl Source for SharedMemory {
     fn published(&self) -> Result<Vec<Published>> {
-        Ok(Vec::new())
+        let all = lintel_runtime::published().during("reading what processes publish")?;
+        Ok(all.into_iter().map(Published::from).collect())
     }
 }

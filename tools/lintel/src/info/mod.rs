@@ -5,12 +5,16 @@ mod resources;
 mod variables;
 
 use std::fmt::Write;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::time::Duration;
 
+use lintel_nal_ofi::OfiNal;
 use serde::Serialize;
 
 use crate::error::Result;
 use crate::machine::{self, Machine};
 use crate::portals::{Interface, Limits};
+use crate::raw::{UdpOption, set_udp_option};
 use crate::resources::SharedMemory;
 
 pub use copy::{NAME as PROBE, Probe, probe_from_child};
@@ -116,7 +120,53 @@ fn networks() -> Vec<Network> {
         available: true,
         detail: format!("processes of one user on this machine; {}", copy::probe()),
     };
-    vec![shm, absent("udp"), absent("ofi"), absent("sim")]
+    let udp = Network {
+        name: "udp",
+        available: true,
+        detail: format!("processes of other nodes; {}", udp_offload()),
+    };
+    vec![shm, udp, ofi(), absent("sim")]
+}
+
+/// What the kernel does for datagrams here.
+fn udp_offload() -> &'static str {
+    let asked = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|socket| {
+        set_udp_option(&socket, UdpOption::Segment, 1400)?;
+        set_udp_option(&socket, UdpOption::Coalesce, 1)
+    });
+    match asked {
+        Ok(()) => "datagrams segmented and coalesced by the kernel",
+        Err(_) => "datagrams one by one: this kernel neither segments nor coalesces them",
+    }
+}
+
+fn ofi() -> Network {
+    let opened = OfiNal::open(lintel_nal_ofi::Config {
+        nid: Ipv4Addr::LOCALHOST.into(),
+        port: None,
+        provider: std::env::var("PTL_OFI_PROVIDER").ok(),
+        key: [0; 32],
+        uid: 0,
+        model_is_xrc: false,
+        peer_timeout: Duration::from_secs(1),
+        job: "lintel-info",
+        log: |_| (),
+    });
+    let (available, detail) = match opened {
+        Ok(nal) => (
+            true,
+            format!(
+                "processes of other nodes, by libfabric's {}",
+                nal.provider_name()
+            ),
+        ),
+        Err(refusal) => (false, refusal.to_string()),
+    };
+    Network {
+        name: "ofi",
+        available,
+        detail,
+    }
 }
 
 fn render<T: Serialize>(options: &Options, value: &T, text: impl Fn(&T) -> String) -> String {
@@ -197,9 +247,6 @@ fn variables_text(variables: &Vec<variables::Current>) -> String {
             "",
             &format!("{value}; default {default}; takes {values}"),
         );
-        if !variable.effective {
-            pair(&mut out, "", "not yet effective in this version");
-        }
     }
     out
 }

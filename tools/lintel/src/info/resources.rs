@@ -8,6 +8,7 @@ use std::net::Ipv4Addr;
 use serde::Serialize;
 
 use crate::error::Result;
+use crate::perf::network::Model;
 use crate::resources::{Counters, Published, Source};
 
 /// What processes hold, and what that sums up to.
@@ -63,13 +64,15 @@ impl Overview {
         if self.processes.is_empty() {
             return "no process of this user has an interface open\n".into();
         }
-        let mut processes = vec![header(&["job", "node", "pid", "process"])];
+        let mut processes = vec![header(&["job", "node", "pid", "process", "mode", "conn"])];
         for process in &self.processes {
             let mut cells = vec![
                 process.job.clone(),
                 address(process.nid),
                 process.pid.to_string(),
                 process.os_process.to_string(),
+                process.mode.name().into(),
+                process.conn.map_or("–", Model::name).into(),
             ];
             cells.extend(cells_of(&process.counters));
             processes.push(cells);
@@ -130,6 +133,7 @@ fn table(lines: &[Vec<String>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::perf::network::Mode;
 
     /// Processes that were never there.
     struct Fake(Vec<Published>);
@@ -146,6 +150,8 @@ mod tests {
             nid,
             pid,
             os_process: 4000 + pid as i32,
+            mode: Mode::Accelerated,
+            conn: Some(Model::Xrc),
             counters: Counters {
                 contexts,
                 shared_contexts: 3,
@@ -192,8 +198,8 @@ mod tests {
         let text = Overview::of(&three(), Some("b")).expect("reads").text();
         let expected = "\
 processes
-  job  node        pid  process  contexts  shared  pairs  sockets  bytes  lanes  sent again  came again  forged  malformed  misdirected
-  b    127.0.0.2  1024     5024         1       3      7        1   1000      0           0           0       0          0            0
+  job  node        pid  process         mode  conn  contexts  shared  pairs  sockets  bytes  lanes  sent again  came again  forged  malformed  misdirected
+  b    127.0.0.2  1024     5024  accelerated   xrc         1       3      7        1   1000      0           0           0       0          0            0
 
 nodes
   job  node       processes  contexts  shared  pairs  sockets  bytes  lanes  sent again  came again  forged  malformed  misdirected

@@ -10,20 +10,11 @@ pub struct Current {
     pub default: &'static str,
     pub values: &'static str,
     pub meaning: &'static str,
-    pub effective: bool,
     pub value: Option<String>,
 }
 
-/// Variables that are documented but not read by this version of the library.
-const TO_COME: [Setting; 1] = [Setting {
-    name: "PTL_CONN",
-    default: "rc",
-    values: "rc, xrc, node",
-    meaning: "contexts between nodes",
-}];
-
 /// Variables that a launcher sets.
-const FROM_LAUNCHERS: [Setting; 3] = [
+const FROM_LAUNCHERS: [Setting; 5] = [
     Setting {
         name: "PMI_FD",
         default: "none",
@@ -42,25 +33,32 @@ const FROM_LAUNCHERS: [Setting; 3] = [
         values: "a number",
         meaning: "processes in this job",
     },
+    Setting {
+        name: "LINTEL_NODES",
+        default: "none",
+        values: "a number",
+        meaning: "nodes of this job",
+    },
+    Setting {
+        name: "LINTEL_NODE_RANK",
+        default: "none",
+        values: "a number",
+        meaning: "number of this process's node in its job",
+    },
 ];
 
-/// All of them, as they are set in this process: those that the library reads, those
-/// of launchers, those to come.
+/// All of them, as they are set in this process: those that the library reads, then
+/// those of launchers.
 pub fn current() -> Vec<Current> {
-    let read = SETTINGS.iter().chain(&FROM_LAUNCHERS);
-    let effective = read.map(|setting| look(setting, true));
-    let to_come = TO_COME.iter().map(|setting| look(setting, false));
-    effective.chain(to_come).collect()
+    SETTINGS.iter().chain(&FROM_LAUNCHERS).map(look).collect()
 }
 
-fn look(setting: &Setting, effective: bool) -> Current {
+fn look(setting: &Setting) -> Current {
     Current {
         name: setting.name,
         default: setting.default,
         values: setting.values,
         meaning: setting.meaning,
-        // One value is no choice.
-        effective: effective && setting.name != "PTL_MODE",
         value: value(setting.name),
     }
 }
