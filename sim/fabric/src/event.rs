@@ -1,0 +1,46 @@
+//! What happens inside fabrics.
+
+use lintel_sim_kernel::Event;
+
+/// Something that happens inside a fabric. Only the fabric that put it on the
+/// agenda knows what it means.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FabricEvent(pub(crate) Happening);
+
+/// The numbers are those of packets, links and messages under way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Happening {
+    /// By packet: its head is at the next router and may go on.
+    Arrive(u32),
+    /// By packet: a link may be able to take another one.
+    Wake(u32),
+    /// By packet: all of it is in its node.
+    Deliver(u32),
+    /// Both: the last byte of a message has left its node.
+    Left(u32),
+    /// Without contention: the head of a message is at its node.
+    Head(u32),
+    /// Without contention: its first packet is in.
+    First(u32),
+    /// Without contention: the other packets may come in.
+    Rest(u32),
+    /// Without contention: all of it is in.
+    Tail(u32),
+}
+
+impl Event for FabricEvent {
+    #[inline]
+    fn word(&self) -> u64 {
+        let (kind, number) = match self.0 {
+            Happening::Arrive(number) => (0, number),
+            Happening::Wake(number) => (1, number),
+            Happening::Deliver(number) => (2, number),
+            Happening::Left(number) => (3, number),
+            Happening::Head(number) => (4, number),
+            Happening::First(number) => (5, number),
+            Happening::Rest(number) => (6, number),
+            Happening::Tail(number) => (7, number),
+        };
+        kind << 32 | u64::from(number)
+    }
+}

@@ -1,0 +1,385 @@
+//! A network in which nobody is in the way: arrival times by formula.
+//!
+//! Only the two ends are shared. A node sends its messages one after the other,
+//! and takes them in one after the other, in the order in which their heads get
+//! there. Between the ends any number of messages cross.
+//!
+//! The formulas are those of packets that follow each other through links of
+//! constant speed: packet *k* starts on a link when its head is there and packet
+//! *k* − 1 is out of the way. So a message of which nothing else is in the way
+//! arrives as in [`crate::PacketFabric`], to the picosecond, as long as the
+//! buffers there cover the way of a packet and the way back of its room.
+//! `tests/agreement.rs` holds both against each other.
+//!
+//! Two events a message: its head is at its node, all of it is in. A message that
+//! tells when it began, and goes on after that, takes two more.
+
+use std::collections::VecDeque;
+
+use lintel_sim_kernel::{Agenda, Duration, Event, SimTime};
+
+use crate::Fabric;
+use crate::event::{FabricEvent, Happening};
+use crate::message::{Carried, Message, Node, Outcome};
+use crate::parameters::{Kind, Mistake, Parameters, Timing};
+use crate::pool::Pool;
+use crate::topology::Topology;
+
+/// Computes when messages arrive where nobody is in the way.
+pub struct FreeFabric<T> {
+    topology: T,
+    timing: Timing,
+    classes: u8,
+    ends: Vec<Ends>,
+    messages: Pool<Transit>,
+    carried: Carried,
+}
+
+/// What a node's messages share.
+#[derive(Clone, Default)]
+struct Ends {
+    /// The last message has left then.
+    sends_until: SimTime,
+    /// Its head is there, and it comes in or has to wait in the middle.
+    entering: Option<Entering>,
+    /// Their heads are there, and they wait.
+    waiting: VecDeque<u32>,
+    held: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Entering {
+    message: u32,
+    /// Its first packet is in, and no more may come.
+    is_stopped: bool,
+}
+
+/// A message that hasn't arrived.
+#[derive(Clone, Copy)]
+struct Transit {
+    message: Message,
+    /// When its packets' heads reach the node.
+    heads: Heads,
+    links: u32,
+}
+
+/// When the heads of a message's packets are somewhere.
+#[derive(Clone, Copy)]
+struct Heads {
+    first: SimTime,
+    /// The last of the whole packets before the last packet; `first` where there
+    /// is none.
+    last_whole: SimTime,
+    last: SimTime,
+}
+
+/// A message as packets: whole ones, and a last one that is whole or shorter.
+#[derive(Clone, Copy)]
+struct Train {
+    whole: u64,
+    last: u64,
+}
+
+impl Train {
+    fn new(bytes: u64, packet: u64) -> Self {
+        let whole = bytes.div_ceil(packet) - 1;
+        Train {
+            whole,
+            last: bytes - whole * packet,
+        }
+    }
+
+    /// The bytes of its first packet.
+    fn first(self, packet: u64) -> u64 {
+        if self.whole > 0 { packet } else { self.last }
+    }
+}
+
+impl<T: Topology> FreeFabric<T> {
+    /// An empty network.
+    pub fn new(topology: T, parameters: &Parameters) -> Result<Self, Mistake> {
+        parameters.check()?;
+        let nodes = topology.nodes() as usize;
+        Ok(FreeFabric {
+            topology,
+            timing: Timing::new(parameters),
+            classes: parameters.classes,
+            ends: vec![Ends::default(); nodes],
+            messages: Pool::new(),
+            carried: Carried::default(),
+        })
+    }
+
+    /// The network's shape.
+    pub fn topology(&self) -> &T {
+        &self.topology
+    }
+
+    fn end(&mut self, node: Node) -> &mut Ends {
+        &mut self.ends[node.0 as usize]
+    }
+
+    fn train(&self, message: &Message) -> Train {
+        Train::new(message.bytes.0, self.timing.packet)
+    }
+
+    /// When the heads reach the node of a message that starts at `start`, and how
+    /// many links they take.
+    fn travel(&self, message: &Message, start: SimTime) -> (Heads, u32) {
+        let train = self.train(message);
+        let mut way = Way::new(&self.timing, train, start);
+        let mut links = 2;
+        for leg in self.topology.legs(message.from, message.to) {
+            if leg.links > 0 {
+                way.enter(Kind::from(leg.reach));
+                way.pass(leg.links - 1);
+                links += leg.links;
+            }
+        }
+        way.enter(Kind::Eject);
+        way.pass(1);
+        (way.heads, links)
+    }
+
+    fn on_head<E>(&mut self, number: u32, agenda: &mut Agenda<E>)
+    where
+        E: Event + From<FabricEvent>,
+    {
+        let node = self.messages[number].message.to;
+        self.end(node).waiting.push_back(number);
+        self.take_in_next(node, agenda);
+    }
+
+    /// Takes the next message in, if the node is idle and not held.
+    fn take_in_next<E>(&mut self, node: Node, agenda: &mut Agenda<E>)
+    where
+        E: Event + From<FabricEvent>,
+    {
+        let end = self.end(node);
+        if end.held || end.entering.is_some() {
+            return;
+        }
+        let Some(number) = end.waiting.pop_front() else {
+            return;
+        };
+        end.entering = Some(Entering {
+            message: number,
+            is_stopped: false,
+        });
+        let Transit { message, .. } = self.messages[number];
+        let train = self.train(&message);
+        if message.tell_began && train.whole > 0 {
+            let first = self
+                .timing
+                .occupies(Kind::Eject, train.first(self.timing.packet));
+            agenda.after(first, FabricEvent(Happening::First(number)).into());
+            return;
+        }
+        self.take_in_rest(number, train, agenda);
+    }
+
+    /// All of it from now on, of which `left` is left.
+    fn take_in_rest<E>(&mut self, number: u32, left: Train, agenda: &mut Agenda<E>)
+    where
+        E: Event + From<FabricEvent>,
+    {
+        let Heads {
+            last_whole, last, ..
+        } = self.messages[number].heads;
+        let whole = self.timing.occupies(Kind::Eject, self.timing.packet);
+        let mut is_in = agenda.now();
+        if left.whole > 0 {
+            is_in = (is_in + whole * left.whole).max(last_whole + whole);
+        }
+        is_in = is_in.max(last) + self.timing.occupies(Kind::Eject, left.last);
+        agenda.at(is_in, FabricEvent(Happening::Tail(number)).into());
+    }
+
+    fn on_first<E>(&mut self, number: u32, agenda: &mut Agenda<E>) -> Outcome
+    where
+        E: Event + From<FabricEvent>,
+    {
+        // Behind whatever the node does now that it has heard of it.
+        let rest = FabricEvent(Happening::Rest(number));
+        agenda.after(Duration::ZERO, rest.into());
+        Outcome::Began(self.messages[number].message)
+    }
+
+    fn on_rest<E>(&mut self, number: u32, agenda: &mut Agenda<E>)
+    where
+        E: Event + From<FabricEvent>,
+    {
+        let message = self.messages[number].message;
+        let end = self.end(message.to);
+        if end.held {
+            end.entering = Some(Entering {
+                message: number,
+                is_stopped: true,
+            });
+            return;
+        }
+        let Train { whole, last } = self.train(&message);
+        let left = Train {
+            whole: whole - 1,
+            last,
+        };
+        self.take_in_rest(number, left, agenda);
+    }
+
+    fn on_tail<E>(&mut self, number: u32, agenda: &mut Agenda<E>) -> Outcome
+    where
+        E: Event + From<FabricEvent>,
+    {
+        let Transit { message, links, .. } = self.messages.remove(number);
+        let packets = self.train(&message).whole + 1;
+        self.carried.messages += 1;
+        self.carried.packets += packets;
+        self.carried.links += packets * u64::from(links);
+        self.carried.bytes += message.bytes.0;
+        self.end(message.to).entering = None;
+        self.take_in_next(message.to, agenda);
+        Outcome::Arrived(message)
+    }
+}
+
+/// A train on its way, link by link.
+struct Way<'a> {
+    timing: &'a Timing,
+    train: Train,
+    /// When packets start on the link.
+    heads: Heads,
+    kind: Kind,
+    /// From one whole packet to the next: the slowest link so far.
+    pace: Duration,
+}
+
+impl<'a> Way<'a> {
+    /// On the link out of its node.
+    fn new(timing: &'a Timing, train: Train, start: SimTime) -> Self {
+        let pace = timing.occupies(Kind::Inject, timing.packet);
+        let last = start + pace * train.whole;
+        Way {
+            timing,
+            train,
+            heads: Heads {
+                first: start,
+                last_whole: start + pace * train.whole.saturating_sub(1),
+                last,
+            },
+            kind: Kind::Inject,
+            pace,
+        }
+    }
+
+    /// Over the link, and onto one of another kind.
+    fn enter(&mut self, next: Kind) {
+        let Train { whole, last } = self.train;
+        let packet = self.timing.packet;
+        let delay = |bytes| self.timing.head_delay(self.kind, next, bytes);
+        let ready = self.heads.last + delay(last);
+        if whole == 0 {
+            self.heads = Heads {
+                first: ready,
+                last_whole: ready,
+                last: ready,
+            };
+        } else {
+            let first = self.heads.first + delay(packet);
+            let length = self.timing.occupies(next, packet);
+            self.pace = self.pace.max(length);
+            let last_whole = first + self.pace * (whole - 1);
+            let last = ready.max(last_whole + length);
+            self.heads = Heads {
+                first,
+                last_whole,
+                last,
+            };
+        }
+        self.kind = next;
+    }
+
+    /// Over so many more links of this kind. Whoever had to wait for one of them
+    /// doesn't wait for the next.
+    fn pass(&mut self, links: u32) {
+        let latency = self.timing.stage(self.kind).latency * u64::from(links);
+        self.heads.first += latency;
+        self.heads.last_whole += latency;
+        self.heads.last += latency;
+    }
+}
+
+impl<T: Topology> Fabric for FreeFabric<T> {
+    fn nodes(&self) -> u32 {
+        self.topology.nodes()
+    }
+
+    fn send<E>(&mut self, message: Message, agenda: &mut Agenda<E>)
+    where
+        E: Event + From<FabricEvent>,
+    {
+        message.check(self.nodes(), self.classes);
+        let start = self.end(message.from).sends_until.max(agenda.now());
+        let Train { whole, last } = self.train(&message);
+        let packet = self.timing.occupies(Kind::Inject, self.timing.packet);
+        let left = start + packet * whole + self.timing.occupies(Kind::Inject, last);
+        self.end(message.from).sends_until = left;
+        let (heads, links) = self.travel(&message, start);
+        let number = self.messages.insert(Transit {
+            message,
+            heads,
+            links,
+        });
+        if message.tell_left {
+            agenda.at(left, FabricEvent(Happening::Left(number)).into());
+        }
+        agenda.at(heads.first, FabricEvent(Happening::Head(number)).into());
+    }
+
+    fn on_event<E>(&mut self, event: FabricEvent, agenda: &mut Agenda<E>) -> Option<Outcome>
+    where
+        E: Event + From<FabricEvent>,
+    {
+        match event.0 {
+            Happening::Head(number) => self.on_head(number, agenda),
+            Happening::Rest(number) => self.on_rest(number, agenda),
+            Happening::First(number) => return Some(self.on_first(number, agenda)),
+            Happening::Tail(number) => return Some(self.on_tail(number, agenda)),
+            Happening::Left(number) => return Some(Outcome::Left(self.messages[number].message)),
+            other => unreachable!("{other:?} is none of this model's events"),
+        }
+        None
+    }
+
+    fn hold(&mut self, node: Node) {
+        self.end(node).held = true;
+    }
+
+    fn resume<E>(&mut self, node: Node, agenda: &mut Agenda<E>)
+    where
+        E: Event + From<FabricEvent>,
+    {
+        let end = self.end(node);
+        end.held = false;
+        match end.entering {
+            Some(Entering {
+                message,
+                is_stopped: true,
+            }) => {
+                end.entering = Some(Entering {
+                    message,
+                    is_stopped: false,
+                });
+                self.on_rest(message, agenda);
+            }
+            _ => self.take_in_next(node, agenda),
+        }
+    }
+
+    fn carried(&self) -> Carried {
+        self.carried
+    }
+
+    fn unfinished(&self) -> usize {
+        self.messages.len()
+    }
+}

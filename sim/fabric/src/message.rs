@@ -1,0 +1,75 @@
+//! What a fabric carries, and what it tells about it.
+
+use lintel_sim_kernel::Bytes;
+
+/// A node's number.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Node(pub u32);
+
+/// Bytes from one node to another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Message {
+    /// Sends it.
+    pub from: Node,
+    /// Gets it.
+    pub to: Node,
+    /// All that goes over the wire, headers included; not zero.
+    pub bytes: Bytes,
+    /// Messages of different classes have buffers of their own and don't wait
+    /// for each other's: requests and answers.
+    pub class: u8,
+    /// Whether [`Outcome::Left`] is wanted.
+    pub tell_left: bool,
+    /// Whether [`Outcome::Began`] is wanted.
+    pub tell_began: bool,
+    /// The sender's own name for it.
+    pub tag: u64,
+}
+
+/// What became of a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// Its last byte has left the node.
+    Left(Message),
+    /// Its first packet is in, and more are to come.
+    Began(Message),
+    /// All of it is in.
+    Arrived(Message),
+}
+
+/// What a fabric has carried.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Carried {
+    /// Messages that have arrived.
+    pub messages: u64,
+    /// Their packets.
+    pub packets: u64,
+    /// Links that these packets went over, the first and the last included.
+    pub links: u64,
+    /// Bytes of the messages that have arrived.
+    pub bytes: u64,
+}
+
+impl Message {
+    /// A message of class 0 about which only its arrival is told.
+    pub const fn new(from: Node, to: Node, bytes: Bytes) -> Self {
+        Message {
+            from,
+            to,
+            bytes,
+            class: 0,
+            tell_left: false,
+            tell_began: false,
+            tag: 0,
+        }
+    }
+
+    /// Keeps [`crate::Fabric::send`]'s promise to panic.
+    pub(crate) fn check(&self, nodes: u32, classes: u8) {
+        let last = self.from.max(self.to);
+        assert!(last.0 < nodes, "{last:?} is none of {nodes} nodes");
+        assert!(self.bytes.0 > 0, "a message has a byte at least");
+        let class = self.class;
+        assert!(class < classes, "class {class} is none of {classes}");
+    }
+}

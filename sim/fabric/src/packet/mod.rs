@@ -1,0 +1,404 @@
+//! Each packet over each link, with finite buffers.
+//!
+//! ```text
+//!   queue of lanes          link             lane's buffer, in the next router
+//!   ▭ ▭ ▭ ───────────▶ ═══════════════▶ ▭ ▭ ▭ ▭ ─── first packet ──▶ queue of
+//!                       busy, turn                                   its next link
+//!         ◀─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ room, a while after the tail has gone on
+//! ```
+//!
+//! - A packet's head reaches the next router after the link's latency and may go
+//!   on at once (virtual cut-through); its tail follows after the packet's bytes.
+//!   Where the next link is faster, the head waits until the packet won't run dry.
+//! - A packet leaves only when the next buffer of its lane has room for all of it.
+//! - Packets of a lane keep their order. When the first has started, the second
+//!   may start elsewhere at the same time: a buffer is read by several links.
+//! - A link serves the lanes that are wanted and have room, by
+//!   [`crate::Arbitration`].
+//!
+//! A packet that finds its way free costs one event a link, its arrival. Room is
+//! no event: its time is written down when the packet in that place goes on, and
+//! read by whoever wants it. Only a link that is waited for is woken.
+
+mod lanes;
+
+use lintel_sim_kernel::{Agenda, Duration, Event, SimTime};
+
+use crate::Fabric;
+use crate::event::{FabricEvent, Happening};
+use crate::message::{Carried, Message, Node, Outcome};
+use crate::parameters::{Kind, Mistake, Parameters, Timing};
+use crate::pool::Pool;
+use crate::topology::{Port, Topology};
+use lanes::{Lanes, Link, NONE};
+
+/// Moves each packet over each link.
+pub struct PacketFabric<T: Topology> {
+    topology: T,
+    timing: Timing,
+    credit: Duration,
+    classes: u8,
+    lanes: Lanes,
+    packets: Pool<Packet<T::Route>>,
+    messages: Pool<Transit<T::Route>>,
+    carried: Carried,
+}
+
+#[derive(Clone, Copy)]
+struct Packet<R> {
+    route: R,
+    message: u32,
+    /// When it left its node.
+    since: SimTime,
+    /// Behind it in its buffer.
+    next: u32,
+    /// The lane in whose buffer it is or will be; none at its source.
+    at: u32,
+    /// The lane that it takes next.
+    out: u32,
+    bytes: u32,
+    /// Links that it took.
+    links: u32,
+}
+
+/// A message that hasn't arrived.
+#[derive(Clone, Copy)]
+struct Transit<R> {
+    message: Message,
+    route: R,
+    unsent: u64,
+    awaited: u64,
+    /// Behind it at its source.
+    next: u32,
+}
+
+impl<T: Topology> PacketFabric<T> {
+    /// An empty network.
+    pub fn new(topology: T, parameters: &Parameters) -> Result<Self, Mistake> {
+        parameters.check()?;
+        if topology.lanes() * u32::from(parameters.classes) > 256 {
+            let most = 256 / topology.lanes();
+            return Err(Mistake(format!(
+                "classes is above {most}, a link has 256 lanes"
+            )));
+        }
+        Ok(PacketFabric {
+            timing: Timing::new(parameters),
+            credit: parameters.credit,
+            classes: parameters.classes,
+            lanes: Lanes::new(&topology, parameters),
+            packets: Pool::new(),
+            messages: Pool::new(),
+            carried: Carried::default(),
+            topology,
+        })
+    }
+
+    /// The network's shape.
+    pub fn topology(&self) -> &T {
+        &self.topology
+    }
+
+    /// How long the link out of a port has been occupied so far.
+    pub fn occupied(&mut self, port: Port) -> Duration {
+        let link = self.link_at(port.router, port.port);
+        self.lanes.link(link).occupied
+    }
+
+    #[inline]
+    fn link_at(&self, router: u32, port: u32) -> u32 {
+        router * self.topology.ports() + port
+    }
+
+    fn source_link(&self, node: Node) -> u32 {
+        self.topology.routers() * self.topology.ports() + node.0
+    }
+
+    fn sink_link(&self, node: Node) -> u32 {
+        let home = self.topology.home(node);
+        self.link_at(home.router, home.port)
+    }
+
+    #[inline]
+    fn on_arrive<E>(&mut self, packet: u32, agenda: &mut Agenda<E>)
+    where
+        E: Event + From<FabricEvent>,
+    {
+        let Packet {
+            at: lane, since, ..
+        } = self.packets[packet];
+        match self.lanes.lane(lane).push(packet, since) {
+            Some(before) => self.packets[before].next = packet,
+            None => {
+                let link = self.want(lane, packet);
+                self.serve(link, agenda);
+            }
+        }
+    }
+
+    fn on_wake<E>(&mut self, link: u32, agenda: &mut Agenda<E>)
+    where
+        E: Event + From<FabricEvent>,
+    {
+        // It was woken earlier, and looked for the time after that.
+        if self.lanes.link(link).wake_at != agenda.now() {
+            return;
+        }
+        self.lanes.link(link).wake_at = SimTime::NEVER;
+        self.serve(link, agenda);
+    }
+
+    fn on_deliver(&mut self, packet: u32) -> Option<Outcome> {
+        let Packet {
+            message: number,
+            bytes,
+            links,
+            ..
+        } = self.packets.remove(packet);
+        let transit = &mut self.messages[number];
+        let message = transit.message;
+        let is_first = transit.awaited == message.bytes.0;
+        transit.awaited -= u64::from(bytes);
+        self.carried.packets += 1;
+        self.carried.links += u64::from(links);
+        if transit.awaited == 0 {
+            self.messages.remove(number);
+            self.carried.messages += 1;
+            self.carried.bytes += message.bytes.0;
+            return Some(Outcome::Arrived(message));
+        }
+        (is_first && message.tell_began).then_some(Outcome::Began(message))
+    }
+
+    /// A lane's first packet wants its next link, which it names.
+    #[inline]
+    fn want(&mut self, lane: u32, packet: u32) -> u32 {
+        let out = self.packets[packet].out;
+        self.lanes.wait(out, lane);
+        self.lanes.link_of(out)
+    }
+
+    /// Sends what a link can send now. A packet that leaves its lane lets the next
+    /// one want a link, which is served then.
+    #[inline]
+    fn serve<E>(&mut self, link: u32, agenda: &mut Agenda<E>)
+    where
+        E: Event + From<FabricEvent>,
+    {
+        let mut next = Some(link);
+        while let Some(link) = next {
+            next = self.serve_once(link, agenda);
+        }
+    }
+
+    #[inline]
+    fn serve_once<E>(&mut self, link: u32, agenda: &mut Agenda<E>) -> Option<u32>
+    where
+        E: Event + From<FabricEvent>,
+    {
+        let now = agenda.now();
+        let busy_until = self.lanes.link(link).busy_until;
+        if busy_until > now {
+            self.wake(link, busy_until, agenda);
+            return None;
+        }
+        let lane = match self.lanes.choose(link, now) {
+            Ok(lane) => lane,
+            Err(room) => {
+                self.wake(link, room, agenda);
+                return None;
+            }
+        };
+        let wanted = match self.lanes.link(link).kind {
+            Kind::Inject => {
+                self.start_from_source(lane, agenda);
+                None
+            }
+            _ => self.start_from_buffer(lane, agenda),
+        };
+        let Link {
+            waiting,
+            busy_until,
+            ..
+        } = *self.lanes.link(link);
+        if waiting > 0 {
+            self.wake(link, busy_until, agenda);
+        }
+        wanted.filter(|&wanted| wanted != link)
+    }
+
+    /// Looks at a link at `when`, unless it is looked at before.
+    #[inline]
+    fn wake<E>(&mut self, link: u32, when: SimTime, agenda: &mut Agenda<E>)
+    where
+        E: Event + From<FabricEvent>,
+    {
+        let wake_at = &mut self.lanes.link(link).wake_at;
+        if when < *wake_at {
+            *wake_at = when;
+            agenda.at(when, FabricEvent(Happening::Wake(link)).into());
+        }
+    }
+
+    /// Sends the next packet of the message that waits longest at a source.
+    fn start_from_source<E>(&mut self, lane: u32, agenda: &mut Agenda<E>)
+    where
+        E: Event + From<FabricEvent>,
+    {
+        let number = self.lanes.lane(lane).first_waiting();
+        let transit = &mut self.messages[number];
+        let bytes = transit.unsent.min(self.timing.packet);
+        transit.unsent -= bytes;
+        let Transit {
+            route,
+            unsent,
+            next,
+            message,
+            ..
+        } = *transit;
+        if unsent == 0 {
+            self.lanes.unqueue(lane, next);
+        }
+        let packet = self.packets.insert(Packet {
+            route,
+            message: number,
+            since: agenda.now(),
+            next: NONE,
+            at: NONE,
+            out: lane,
+            // A packet is below 4 GiB.
+            bytes: bytes as u32,
+            links: 0,
+        });
+        let gone = self.start(packet, agenda);
+        if unsent == 0 && message.tell_left {
+            agenda.at(gone, FabricEvent(Happening::Left(number)).into());
+        }
+    }
+
+    /// Sends the packet that waits longest for a lane. Its place in its own buffer
+    /// becomes free, and the packet behind it wants a link, which is given.
+    #[inline]
+    fn start_from_buffer<E>(&mut self, lane: u32, agenda: &mut Agenda<E>) -> Option<u32>
+    where
+        E: Event + From<FabricEvent>,
+    {
+        let from = self.lanes.serve_waiting(lane);
+        let first = self.lanes.lane(from).first();
+        let packet = first.expect("a lane that waits has a packet");
+        let next = self.packets[packet].next;
+        let since = match next {
+            NONE => SimTime::START,
+            next => self.packets[next].since,
+        };
+        self.lanes.lane(from).pop(next, since);
+        let room = self.start(packet, agenda) + self.credit;
+        self.lanes.give_room(from, room);
+        if self.lanes.lane(from).is_wanted() {
+            let upstream = self.lanes.link_of(from);
+            self.wake(upstream, room, agenda);
+        }
+        (next != NONE).then(|| self.want(from, next))
+    }
+
+    /// Puts a packet on its next link, which is free. When its tail has left.
+    #[inline]
+    fn start<E>(&mut self, number: u32, agenda: &mut Agenda<E>) -> SimTime
+    where
+        E: Event + From<FabricEvent>,
+    {
+        let packet = &mut self.packets[number];
+        packet.links += 1;
+        let (lane, bytes) = (packet.out, u64::from(packet.bytes));
+        let link_number = self.lanes.link_of(lane);
+        let link = self.lanes.link(link_number);
+        let length = self.timing.occupies(link.kind, bytes);
+        let gone = agenda.now() + length;
+        link.busy_until = gone;
+        link.occupied += length;
+        let (kind, to) = (link.kind, link.to);
+        if kind == Kind::Eject {
+            let when = gone + self.timing.stage(kind).latency;
+            agenda.at(when, FabricEvent(Happening::Deliver(number)).into());
+            return gone;
+        }
+        self.lanes.take_room(lane);
+        let step = self.topology.step(to, &mut packet.route);
+        let class = u32::from(self.messages[packet.message].message.class);
+        let next = to * self.topology.ports() + step.port;
+        packet.at = lane;
+        packet.next = NONE;
+        packet.out = self
+            .lanes
+            .lane_of(next, class * self.topology.lanes() + step.lane);
+        let wait = self
+            .timing
+            .head_delay(kind, self.lanes.link(next).kind, bytes);
+        agenda.after(wait, FabricEvent(Happening::Arrive(number)).into());
+        gone
+    }
+}
+
+impl<T: Topology> Fabric for PacketFabric<T> {
+    fn nodes(&self) -> u32 {
+        self.topology.nodes()
+    }
+
+    fn send<E>(&mut self, message: Message, agenda: &mut Agenda<E>)
+    where
+        E: Event + From<FabricEvent>,
+    {
+        message.check(self.nodes(), self.classes);
+        let number = self.messages.insert(Transit {
+            message,
+            route: self.topology.route(message.from, message.to),
+            unsent: message.bytes.0,
+            awaited: message.bytes.0,
+            next: NONE,
+        });
+        let link = self.source_link(message.from);
+        let lane = u32::from(message.class) * self.topology.lanes();
+        let lane = self.lanes.lane_of(link, lane);
+        if let Some(before) = self.lanes.queue(lane, number) {
+            self.messages[before].next = number;
+        }
+        self.serve(link, agenda);
+    }
+
+    #[inline]
+    fn on_event<E>(&mut self, event: FabricEvent, agenda: &mut Agenda<E>) -> Option<Outcome>
+    where
+        E: Event + From<FabricEvent>,
+    {
+        match event.0 {
+            Happening::Arrive(packet) => self.on_arrive(packet, agenda),
+            Happening::Wake(link) => self.on_wake(link, agenda),
+            Happening::Deliver(packet) => return self.on_deliver(packet),
+            Happening::Left(number) => return Some(Outcome::Left(self.messages[number].message)),
+            other => unreachable!("{other:?} is none of this model's events"),
+        }
+        None
+    }
+
+    fn hold(&mut self, node: Node) {
+        let link = self.sink_link(node);
+        self.lanes.link(link).held = true;
+    }
+
+    fn resume<E>(&mut self, node: Node, agenda: &mut Agenda<E>)
+    where
+        E: Event + From<FabricEvent>,
+    {
+        let link = self.sink_link(node);
+        self.lanes.link(link).held = false;
+        self.serve(link, agenda);
+    }
+
+    fn carried(&self) -> Carried {
+        self.carried
+    }
+
+    fn unfinished(&self) -> usize {
+        self.messages.len()
+    }
+}
