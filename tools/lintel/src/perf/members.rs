@@ -2,10 +2,12 @@
 //! it once allocated.
 //!
 //! Rank 0 starts copies of this program under a hidden name; they form a team of their
-//! own and leave their findings in its memory.
+//! own and leave their findings in its memory. Where the two ranks sit on two nodes, the
+//! first member sits on rank 0's and the others on rank 1's.
 
 use std::fs;
-use std::process::{Child, Command};
+use std::net::Ipv4Addr;
+use std::process::Command;
 use std::rc::Rc;
 
 use super::delay::now_ns;
@@ -43,8 +45,9 @@ pub struct Membership {
 pub fn memory(session: &mut Session) -> Result<()> {
     let peers = usize::from(session.options.peers);
     session.announce("memory", 0);
+    let node = far_node(session)?;
     let found = on_leader(session, |session| {
-        let found = gather(session, Role::Memory, peers + 1)?;
+        let found = gather(session, Role::Memory, peers + 1, node)?;
         Ok(found[0])
     })?;
     session.record(|| {
@@ -64,11 +67,12 @@ pub fn memory(session: &mut Session) -> Result<()> {
 /// starting at once.
 pub fn startup(session: &mut Session) -> Result<()> {
     session.announce("startup", 8);
+    let node = far_node(session)?;
     let mut init = Vec::new();
     let mut message = Vec::new();
     for _ in 0..LAUNCHES {
         let found = on_leader(session, |session| {
-            let found = gather(session, Role::Startup, 2)?;
+            let found = gather(session, Role::Startup, 2, node)?;
             let init = found.iter().map(|words| words[0]).max().unwrap_or(0);
             let started = found.iter().map(|words| words[1]).min().unwrap_or(0);
             let mut words = [0; WORDS];
@@ -120,14 +124,33 @@ fn on_leader(
     session.team.told(words)
 }
 
-/// Starts `count` members and returns what each left.
-fn gather(session: &Session, role: Role, count: usize) -> Result<Vec<[u64; WORDS]>> {
+/// The address of the other rank's node, if that is another one.
+fn far_node(session: &mut Session) -> Result<Option<Ipv4Addr>> {
+    if !session.options.network.is_crossed() {
+        return Ok(None);
+    }
+    let (interface, peer) = session.interface()?;
+    let is_other = interface.id().nid != peer.nid;
+    Ok(is_other.then(|| Ipv4Addr::from(peer.nid)))
+}
+
+/// Starts `count` members, all but the first on `node`, and returns what each left.
+fn gather(
+    session: &Session,
+    role: Role,
+    count: usize,
+    node: Option<Ipv4Addr>,
+) -> Result<Vec<[u64; WORDS]>> {
     let team = Team::found(count + 1, Manner::Spinning)?;
     let cores = &session.options.cores;
     let mut children = Vec::new();
     for rank in 1..=count {
         let core = cores[(rank - 1) % cores.len()];
-        children.push(start(role, &team, rank, core)?);
+        let mut member = command(role, &team, rank, core)?;
+        if let (Some(node), true) = (node, rank > 1) {
+            member.env("PTL_IFACE", node.to_string());
+        }
+        children.push(member.spawn().during("starting a member")?);
     }
     let steps = match role {
         Role::Startup => STARTUP_MEETINGS,
@@ -146,7 +169,7 @@ fn gather(session: &Session, role: Role, count: usize) -> Result<Vec<[u64; WORDS
     Ok(found[1..].to_vec())
 }
 
-fn start(role: Role, team: &Team, rank: usize, core: usize) -> Result<Child> {
+fn command(role: Role, team: &Team, rank: usize, core: usize) -> Result<Command> {
     let program = std::env::current_exe().during("finding this program")?;
     let role = clap::ValueEnum::to_possible_value(&role).expect("no role is hidden");
     let ticket = team.ticket();
@@ -157,14 +180,14 @@ fn start(role: Role, team: &Team, rank: usize, core: usize) -> Result<Child> {
         team.size(),
         core,
     ];
-    Command::new(program)
+    let mut command = Command::new(program);
+    command
         .args([super::MEMBER, role.get_name()])
         .args(numbers.map(|number| number.to_string()))
         .env_remove("PMI_FD")
         .env_remove("PMI_RANK")
-        .env_remove("PMI_SIZE")
-        .spawn()
-        .during("starting a member")
+        .env_remove("PMI_SIZE");
+    Ok(command)
 }
 
 /// An interface and a table for an entry that takes anything; fields are dropped in

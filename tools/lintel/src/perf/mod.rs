@@ -234,7 +234,7 @@ impl Start {
             command: std::env::args().collect(),
             options: serde_json::to_value(options).expect("options are plain data"),
             machine: self.machine,
-            environment: environment(),
+            environment: environment(options),
             targets,
             rows,
         }
@@ -266,8 +266,10 @@ fn deliver(report: &Report, options: &Options) -> Result<()> {
 }
 
 /// The variables that change what Portals does; a secret is nobody's business.
-fn environment() -> BTreeMap<String, String> {
+fn environment(options: &Options) -> BTreeMap<String, String> {
+    let given = options.network.given().into_iter();
     std::env::vars()
+        .chain(given.map(|(name, value)| (name.to_owned(), value)))
         .filter(|(name, _)| name.starts_with("PTL_") || name.starts_with("LINTEL_"))
         .filter(|(name, _)| ![session::TERMINAL_HINT, "LINTEL_SECRET"].contains(&name.as_str()))
         .collect()

@@ -120,7 +120,8 @@ impl Network {
         self.nodes() > 1 || self.nal.as_ref().is_some_and(|nal| !lists_shm(nal))
     }
 
-    fn given(&self) -> Vec<(&'static str, String)> {
+    /// The variables that these options set.
+    pub fn given(&self) -> Vec<(&'static str, String)> {
         let nal = self.nal.clone().map(|nal| ("PTL_NAL", nal));
         let mode = self.mode.map(|mode| ("PTL_MODE", mode.name().into()));
         let conn = self.conn.map(|model| ("PTL_CONN", model.name().into()));

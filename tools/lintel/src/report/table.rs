@@ -45,8 +45,13 @@ pub fn network(report: &Report) -> String {
     parts.join(", ")
 }
 
-/// Variables that every launched job has.
-const OF_THE_LAUNCHER: [&str; 3] = ["LINTEL_JOB", "LINTEL_NODES", "LINTEL_NODE_RANK"];
+/// Variables that every launched job has, or that differ from rank to rank.
+const OF_THE_LAUNCHER: [&str; 4] = [
+    "LINTEL_JOB",
+    "LINTEL_NODES",
+    "LINTEL_NODE_RANK",
+    "PTL_IFACE",
+];
 
 /// `0 B`, `64 B`, `4 KiB`, `1 MiB`, `12345 B`.
 pub fn size(bytes: u64) -> String {
@@ -206,5 +211,33 @@ mod tests {
         report.environment.insert("PTL_NAL".into(), "udp".into());
         let text = tables(&report);
         assert_eq!(text.lines().nth(1), Some("2 virtual nodes, PTL_NAL=udp"));
+    }
+
+    #[test]
+    fn a_report_of_connections_reads_as_tables() {
+        let row = |model: &str, ratio: f64| {
+            let mut row = Row::new("conn-latency", model, 8).with("pairs", 1.0);
+            row.times = Some(crate::stats::Times::of(&[2000.0 * ratio]));
+            row.iterations = 14;
+            row.with("× rc", ratio)
+        };
+        let mut report = Report::of(vec![row("rc", 1.0), row("xrc", 1.034)]);
+        report.options = serde_json::json!({"nodes": 2});
+        report.targets = crate::report::connections::judge(&report.rows);
+        report.targets.truncate(2);
+        let expected = "\
+lintel 0.0.0 on host (a processor, Linux 6.1), cores 0, 1
+2 virtual nodes
+
+connections, latency: ping-pong of puts, half a round trip
+       size  median µs  min µs  mean µs  p99 µs  pairs  × rc  iterations
+  rc    8 B      2.000   2.000    2.000   2.000      1     1          14
+  xrc   8 B      2.068   2.068    2.068   2.068      1  1.03          14
+
+targets
+  XRC to RC, latency to 8 KiB, published 1.034                   ≤ 1.05 ×      1.034  met
+  XRC to RC, one-way bandwidth, published 1                      ≥ 0.95 ×          –  not measured
+";
+        assert_eq!(report.tables(), expected);
     }
 }

@@ -115,6 +115,21 @@ impl Weights {
     }
 }
 
+/// Adds to the counted rows how their bytes stand to the formula's, where the counts
+/// determine it.
+pub fn compare(rows: &mut [Row]) {
+    let Some(weights) = Weights::of(rows) else {
+        return;
+    };
+    for row in rows.iter_mut().filter(|row| row.benchmark == COUNTS) {
+        let figure = |name: &str| row.figures.get(name).copied().unwrap_or(0.0);
+        let (contexts, pairs) = (figure("contexts a process"), figure("pairs a process"));
+        let expected = weights.base + weights.context * contexts + weights.pair * pairs;
+        let ratio = figure("bytes a process") / expected;
+        row.figures.insert("bytes × formula".into(), ratio);
+    }
+}
+
 /// Carries on what `rows` counted, by the formula: 2 nodes, then twice as many, to
 /// [`MOST_PROCESSES`]. Memory is told where the counts determine it.
 pub fn rows(rows: &[Row]) -> Vec<Row> {
@@ -140,10 +155,12 @@ pub fn rows(rows: &[Row]) -> Vec<Row> {
 
 fn row(model: Model, place: Place, weights: Option<Weights>) -> Row {
     let contexts = place.software_contexts(model);
+    let hardware = place.hardware_contexts(model, 1);
     let row = Row::new(FORMULA, model.name(), 0)
         .with("processes", place.processes as f64)
         .with("contexts a process", contexts.a_process as f64)
-        .with("contexts a node", contexts.a_node as f64);
+        .with("contexts a node", contexts.a_node as f64)
+        .with("queue pairs a node in hardware", hardware.a_node as f64);
     match weights {
         None => row,
         Some(weights) => row
@@ -272,6 +289,11 @@ mod tests {
             (found.pair, weights.pair),
         ] {
             assert!((found - true_one).abs() < 1e-3, "{found} {true_one}");
+        }
+        let mut compared = both.clone();
+        compare(&mut compared);
+        for row in compared {
+            assert!((row.figures["bytes × formula"] - 1.0).abs() < 1e-6);
         }
         let last = rows(&both).into_iter().next_back().expect("rows");
         assert_eq!(last.figures["processes"], 65_536.0);

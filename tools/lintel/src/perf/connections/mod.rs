@@ -36,6 +36,7 @@ pub fn launch(options: &Options) -> Result<ExitCode> {
     let start = super::Start::now(options);
     let mut rows = figures_job(options)?;
     rows.extend(counts::jobs(options)?);
+    formula::compare(&mut rows);
     rows.extend(formula::rows(&rows));
     let verdicts = verdicts::judge(&rows);
     super::deliver(&start.report(options, rows, verdicts), options)?;
