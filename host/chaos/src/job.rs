@@ -23,6 +23,8 @@ const PEER_TIMEOUT: &str = "4000";
 /// Processes that see each other. What a failing test leaves is removed.
 pub struct Job {
     name: String,
+    count: u32,
+    network: Option<&'static str>,
     program: PathBuf,
     places: Places,
     /// By node, the words before a worker's own.
@@ -36,10 +38,21 @@ impl Job {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         Job {
             name: format!("chaos{}x{count}", std::process::id()),
+            count,
+            network: None,
             program: program.into(),
             places: Places::of_job(count),
             within: BTreeMap::new(),
         }
+    }
+
+    /// As [`new`](Self::new), over that network between two nodes, whatever the
+    /// environment asks for.
+    pub fn over(program: &str, network: &'static str) -> Job {
+        let mut job = Job::new(program);
+        job.places = Places::apart(job.count, 2);
+        job.network = Some(network);
+        job
     }
 
     /// From now on another program is the worker.
@@ -84,6 +97,9 @@ impl Job {
         command.env("LINTEL_SECRET", SECRET);
         if std::env::var_os("PTL_PEER_TIMEOUT").is_none() {
             command.env("PTL_PEER_TIMEOUT", PEER_TIMEOUT);
+        }
+        if let Some(network) = self.network {
+            command.env("PTL_NAL", network);
         }
         self.places.tell(&mut command, number);
         command
@@ -241,6 +257,41 @@ impl Worker {
             );
             std::thread::sleep(Duration::from_millis(1));
         }
+    }
+
+    /// SIGSTOP: it does nothing any more, and is there.
+    ///
+    /// # Panics
+    /// Where it still runs after a while.
+    pub fn stop(&self) {
+        self.signal(libc::SIGSTOP);
+        let until = Instant::now() + PATIENCE;
+        while !self.has_stopped() {
+            assert!(Instant::now() < until, "worker {} runs on", self.id());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn has_stopped(&self) -> bool {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.id()));
+        let stopped = |task: std::fs::DirEntry| {
+            let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+            let state = stat.rsplit(") ").next();
+            state.is_some_and(|state| state.starts_with('T'))
+        };
+        tasks.expect("it runs").flatten().all(stopped)
+    }
+
+    /// SIGCONT: it goes on.
+    pub fn go_on(&self) {
+        self.signal(libc::SIGCONT);
+    }
+
+    fn signal(&self, signal: i32) {
+        let id = i32::try_from(self.id()).expect("numbers of processes are small");
+        // SAFETY: kill takes numbers; the process is our child, not waited for.
+        let sent = unsafe { libc::kill(id, signal) };
+        assert_eq!(sent, 0, "worker {id} is there");
     }
 
     /// SIGKILL, and waits for the end.

@@ -135,8 +135,10 @@ fn processes_of_different_jobs_dont_see_each_other() {
 fn a_variable_that_isnt_understood_is_named_with_its_values() {
     let job = Job::new(WORKER);
     for (name, value, says) in [
-        ("PTL_NAL", "foo", "shm"),
-        ("PTL_MODE", "foo", "accelerated"),
+        ("PTL_NAL", "foo", "a list of shm, udp, ofi"),
+        ("PTL_MODE", "foo", "accelerated, generic"),
+        ("PTL_CONN", "foo", "rc, xrc, node"),
+        ("PTL_PEER_TIMEOUT", "soon", "milliseconds"),
         ("PTL_LOG", "loud", "off, warn, info, trace"),
     ] {
         let mut command = job.command(&["script", "11"]);
