@@ -6,6 +6,14 @@ use lintel_types::{Error, Handle, Kind, Result, options};
 
 /// What `PtlMDBind` is given.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    serde(bound(
+        serialize = "S: Span + serde::Serialize",
+        deserialize = "S: Span + serde::Deserialize<'de>"
+    ))
+)]
 pub struct DescriptorSpec<S> {
     /// The memory.
     pub buffer: Buffer<S>,

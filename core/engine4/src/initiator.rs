@@ -12,6 +12,7 @@ use lintel_wire::{OPERAND_BYTES, Request, Response, Verb};
 
 /// Everything that a data movement call is given.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Transfer {
     /// Which call.
     pub verb: Verb,

@@ -97,6 +97,7 @@ pub struct Config {
 
 /// Status registers, by `ptl_sr_index_t`.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Registers {
     /// Messages dropped.
     pub drops: i32,

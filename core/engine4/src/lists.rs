@@ -10,6 +10,14 @@ use lintel_wire::{Request, Verb};
 
 /// What `PtlMEAppend` or `PtlLEAppend` is given; a list entry matches everything.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    serde(bound(
+        serialize = "S: Span + serde::Serialize",
+        deserialize = "S: Span + serde::Deserialize<'de>"
+    ))
+)]
 pub struct EntrySpec<S> {
     /// Portal table index.
     pub portal: u32,
@@ -35,6 +43,7 @@ pub struct EntrySpec<S> {
 
 /// `ptl_search_op_t`
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum SearchOp {
     /// Leave what is found.
     Only,

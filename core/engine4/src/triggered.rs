@@ -11,6 +11,14 @@ use lintel_memory::Span;
 use lintel_types::{CountingEvent, Error, Handle, List, Result};
 
 /// An operation that waits for a counter.
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    serde(bound(
+        serialize = "S: Span + serde::Serialize",
+        deserialize = "S: Span + serde::Deserialize<'de>"
+    ))
+)]
 pub enum Deferred<S> {
     /// A put, get, atomic, fetch or swap.
     Transfer(Box<Transfer>),

@@ -67,11 +67,51 @@ impl Span for Ghost {
 /// Memory of a descriptor or entry: one span, or the pieces of an I/O vector,
 /// which count as one contiguous region.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    serde(
+        from = "Portable<S>",
+        into = "Portable<S>",
+        bound(
+            serialize = "S: Span + serde::Serialize",
+            deserialize = "S: Span + serde::Deserialize<'de>"
+        )
+    )
+)]
 pub enum Buffer<S> {
     /// One span.
     Contiguous(S),
     /// Pieces, and their bytes in all.
     Vector(Arc<[S]>, u64),
+}
+
+/// A buffer as it travels. A vector's bytes in all are counted by whoever receives it.
+#[cfg(feature = "serde")]
+#[derive(serde::Serialize, serde::Deserialize)]
+enum Portable<S> {
+    Contiguous(S),
+    Vector(Vec<S>),
+}
+
+#[cfg(feature = "serde")]
+impl<S: Span> From<Portable<S>> for Buffer<S> {
+    fn from(portable: Portable<S>) -> Self {
+        match portable {
+            Portable::Contiguous(span) => Buffer::Contiguous(span),
+            Portable::Vector(pieces) => Buffer::vector(pieces),
+        }
+    }
+}
+
+#[cfg(feature = "serde")]
+impl<S: Span> From<Buffer<S>> for Portable<S> {
+    fn from(buffer: Buffer<S>) -> Self {
+        match buffer {
+            Buffer::Contiguous(span) => Portable::Contiguous(span),
+            Buffer::Vector(pieces, _) => Portable::Vector(pieces.to_vec()),
+        }
+    }
 }
 
 /// Where a message's bytes lie, in order.

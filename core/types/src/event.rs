@@ -66,6 +66,7 @@ impl NiFail {
 
 /// Which list of a portal table entry: `ptl_list_t`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(u8)]
 pub enum List {
     /// `PTL_PRIORITY_LIST`
@@ -215,6 +216,7 @@ impl EventKind {
 
 /// A counting event's value: `ptl_ct_event_t`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(C)]
 pub struct CountingEvent {
     /// Successful operations, or bytes.

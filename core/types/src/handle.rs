@@ -24,6 +24,7 @@ pub enum Kind {
 /// handle of their kind and `PTL_INVALID_HANDLE` (`0xffffffff`) has no kind, so
 /// no live object ever bears them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(transparent)]
 pub struct Handle(pub u32);
 

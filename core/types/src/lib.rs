@@ -25,6 +25,7 @@ pub use limits::Limits;
 /// A process, by node and process number (physical addressing), or by rank in
 /// the first word (logical addressing): the 8 bytes of `ptl_process_t`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(C)]
 pub struct ProcessId {
     /// Node identifier; on a logical interface the rank.
@@ -64,6 +65,7 @@ pub const PT_ANY: u32 = u32::MAX;
 
 /// Why a call was refused: the return codes of Portals 4.3 other than `PTL_OK`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(i32)]
 pub enum Error {
     /// The caller passed an argument that can't be meant.
@@ -152,6 +154,7 @@ pub type Result<T> = core::result::Result<T, Error>;
 
 /// What acknowledgement the initiator of a put or atomic asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(u8)]
 pub enum AckRequest {
     /// `PTL_NO_ACK_REQ`

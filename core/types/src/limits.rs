@@ -2,6 +2,7 @@
 
 /// `ptl_ni_limits_t` (96 bytes): what an interface can hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(C)]
 pub struct Limits {
     /// List entries and match list entries at one time.

@@ -33,6 +33,7 @@ pub type Words = [u64; WORDS];
 
 /// What a request wants done at the target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(u8)]
 pub enum Verb {
     /// Write.

@@ -192,6 +192,15 @@ impl fmt::Debug for Claim {
     }
 }
 
+/// A claim travels as its address and length. There is no way back: whoever receives
+/// it has the bytes of another process, a [`RemoteSpan`](crate::RemoteSpan).
+#[cfg(feature = "serde")]
+impl serde::Serialize for Claim {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        crate::RemoteSpan::from(*self).serialize(serializer)
+    }
+}
+
 impl lintel_memory::Span for Claim {
     #[inline]
     fn empty() -> Self {

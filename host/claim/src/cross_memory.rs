@@ -12,11 +12,41 @@ use crate::walk::{Piece, Walk};
 
 /// Bytes in another process, by its own addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct RemoteSpan {
     /// The address in that process.
     pub address: u64,
     /// Bytes.
     pub length: u64,
+}
+
+impl lintel_memory::Span for RemoteSpan {
+    fn empty() -> Self {
+        RemoteSpan::default()
+    }
+    fn address(self) -> u64 {
+        self.address
+    }
+    fn length(self) -> u64 {
+        self.length
+    }
+    fn narrow(self, offset: u64, length: u64) -> Self {
+        let rest = self.skip(offset);
+        RemoteSpan {
+            length: length.min(rest.length),
+            ..rest
+        }
+    }
+}
+
+impl From<Claim> for RemoteSpan {
+    /// As others name the bytes of this process.
+    fn from(claim: Claim) -> Self {
+        RemoteSpan {
+            address: claim.address(),
+            length: claim.len(),
+        }
+    }
 }
 
 /// Why bytes did not cross.

@@ -1,0 +1,281 @@
+//! Where clients meet their agent: a unix socket in `/dev/shm`, open to its user
+//! alone. The system vouches for who comes in; the pages go out through it.
+
+use crate::page::Page;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, unlink};
+use rustix::io::Errno;
+use rustix::net::sockopt::socket_peercred;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind,
+    connect, listen, recv, recvmsg, send, sendmsg, socket_with,
+};
+use std::fmt;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+/// "bridge" and the version of what is spoken across.
+const GREETING: u64 = 0x6272_6964_6765_0001;
+/// What the agent answers: the pages come with it.
+const WELCOME: u8 = 1;
+/// How long a client waits for the agent's answer.
+const ANSWER: Timespec = Timespec {
+    tv_sec: 5,
+    tv_nsec: 0,
+};
+const WAITING_CLIENTS: i32 = 64;
+
+/// Where the agent of a job's node listens.
+pub fn path(job: &str, nid: u32) -> PathBuf {
+    Path::new("/dev/shm").join(format!("lintel-{job}-{nid:x}.agent"))
+}
+
+/// Why there is no way to an agent.
+#[derive(Debug)]
+pub enum Closed {
+    /// Nobody listens.
+    NoAgent,
+    /// The agent is another user's.
+    Stranger(u32),
+    /// The agent is of another version, or refuses.
+    Refused,
+    /// The system refused.
+    System(io::Error),
+}
+
+impl fmt::Display for Closed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Closed::NoAgent => f.write_str(
+                "PTL_MODE=generic needs an agent on this node: start lintel-agent, or use \
+                 yod --mode generic",
+            ),
+            Closed::Stranger(uid) => write!(
+                f,
+                "the agent of this node belongs to user {uid}: start one of your own under \
+                 another LINTEL_JOB"
+            ),
+            Closed::Refused => f.write_str(
+                "the agent of this node is of another version of Lintel, or can take no more \
+                 clients: its standard error says which",
+            ),
+            Closed::System(error) => write!(f, "no way to the agent of this node: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Closed {}
+
+impl From<Errno> for Closed {
+    fn from(error: Errno) -> Self {
+        match error {
+            Errno::NOENT | Errno::CONNREFUSED => Closed::NoAgent,
+            error => Closed::System(error.into()),
+        }
+    }
+}
+
+impl From<io::Error> for Closed {
+    fn from(error: io::Error) -> Self {
+        Closed::System(error)
+    }
+}
+
+/// Who has come in, by the system's word.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Peer {
+    /// The process's number to the system.
+    pub process: i32,
+    /// Its user.
+    pub uid: u32,
+}
+
+/// The agent's end.
+#[derive(Debug)]
+pub struct Door {
+    socket: OwnedFd,
+    path: PathBuf,
+}
+
+impl Door {
+    /// Opens the door of a node. Whoever does must know that no other agent lives:
+    /// what a dead one left there is removed.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub fn open(job: &str, nid: u32) -> io::Result<Door> {
+        let path = path(job, nid);
+        match unlink(&path) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let socket = seqpacket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
+        bind(&socket, &SocketAddrUnix::new(&path)?)?;
+        let door = Door { socket, path };
+        rustix::fs::chmod(&door.path, Mode::RUSR | Mode::WUSR)?;
+        listen(&door.socket, WAITING_CLIENTS)?;
+        Ok(door)
+    }
+
+    /// The next client at the door, if there is one.
+    ///
+    /// # Errors
+    /// What the system said; that client is lost, no other.
+    pub fn accept(&self) -> io::Result<Option<Visitor>> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        match accept_with(&self.socket, flags) {
+            Ok(socket) => {
+                let who = socket_peercred(&socket)?;
+                let peer = Peer {
+                    process: who.pid.as_raw_nonzero().get(),
+                    uid: who.uid.as_raw(),
+                };
+                Ok(Some(Visitor { socket, peer }))
+            }
+            Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl AsFd for Door {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        let _ = unlink(&self.path);
+    }
+}
+
+/// A client at the agent's end.
+#[derive(Debug)]
+pub struct Visitor {
+    socket: OwnedFd,
+    peer: Peer,
+}
+
+impl Visitor {
+    /// Who it is.
+    pub fn peer(&self) -> Peer {
+        self.peer
+    }
+
+    /// The generation that its handles begin with, once it has said so.
+    ///
+    /// # Errors
+    /// `WouldBlock` while it hasn't; `InvalidData` where it speaks otherwise.
+    pub fn greeting(&self) -> io::Result<u16> {
+        let mut words = [0; 16];
+        let (_, length) = recv(&self.socket, &mut words, RecvFlags::empty())?;
+        let (greeting, generation) = words.split_at(8);
+        if length != 16 || greeting != GREETING.to_ne_bytes() {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        Ok(u16::from_ne_bytes([generation[0], generation[1]]))
+    }
+
+    /// Hands it its pages.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub fn welcome(&self, page: &Page) -> io::Result<()> {
+        let files = [page.file()];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        control.push(SendAncillaryMessage::ScmRights(&files));
+        let flags = SendFlags::NOSIGNAL;
+        sendmsg(
+            &self.socket,
+            &[IoSlice::new(&[WELCOME])],
+            &mut control,
+            flags,
+        )?;
+        Ok(())
+    }
+
+    /// Whether it has closed its end, or sent something, which it never should.
+    pub fn is_over(&self) -> bool {
+        let mut byte = [0];
+        let peeked = recv(&self.socket, &mut byte, RecvFlags::PEEK);
+        !matches!(peeked, Err(Errno::AGAIN | Errno::INTR))
+    }
+}
+
+impl AsFd for Visitor {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// The client's end. The agent ends what it keeps for the client when it closes.
+#[derive(Debug)]
+pub struct Line {
+    socket: OwnedFd,
+}
+
+impl Line {
+    /// Calls the agent of a node; the handles that it gives out begin with
+    /// `generation`.
+    ///
+    /// # Errors
+    /// [`Closed`]
+    pub fn connect(job: &str, nid: u32, generation: u16) -> Result<(Line, Page), Closed> {
+        let socket = seqpacket(SocketFlags::CLOEXEC)?;
+        connect(&socket, &SocketAddrUnix::new(path(job, nid))?)?;
+        let (agent, own) = (socket_peercred(&socket)?.uid, rustix::process::geteuid());
+        if agent != own && !agent.is_root() {
+            return Err(Closed::Stranger(agent.as_raw()));
+        }
+        let mut words = [0; 16];
+        words[..8].copy_from_slice(&GREETING.to_ne_bytes());
+        words[8..10].copy_from_slice(&generation.to_ne_bytes());
+        send(&socket, &words, SendFlags::NOSIGNAL)?;
+        let page = receive_page(&socket)?;
+        Ok((Line { socket }, page))
+    }
+
+    /// Whether the agent still listens.
+    pub fn lives(&self) -> bool {
+        let mut ends = [PollFd::new(&self.socket, PollFlags::IN | PollFlags::RDHUP)];
+        let now = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        matches!(poll(&mut ends, Some(&now)), Ok(0) | Err(Errno::INTR))
+    }
+}
+
+fn seqpacket(flags: SocketFlags) -> Result<OwnedFd, Errno> {
+    socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
+}
+
+fn receive_page(socket: &OwnedFd) -> Result<Page, Closed> {
+    let mut ends = [PollFd::new(socket, PollFlags::IN)];
+    if poll(&mut ends, Some(&ANSWER))? == 0 {
+        return Err(Closed::Refused);
+    }
+    let mut byte = [0];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::CMSG_CLOEXEC;
+    let got = recvmsg(
+        socket,
+        &mut [IoSliceMut::new(&mut byte)],
+        &mut control,
+        flags,
+    )?;
+    let files = control.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut files) => files.next(),
+        _ => None,
+    });
+    match files {
+        Some(file) if got.bytes == 1 && byte == [WELCOME] => Ok(Page::open(file)?),
+        _ => Err(Closed::Refused),
+    }
+}

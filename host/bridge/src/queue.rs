@@ -1,0 +1,297 @@
+//! Event queues: written by one, read by any number of threads without a lock.
+//!
+//! The rules are here, the storage is whoever's it is: a process keeps its events
+//! on its heap, an agent in pages that it shares with its client. The client may
+//! write anything there, so nothing that is read from a queue is trusted: numbers
+//! wrap, and slots are found by [`Slots`], which knows its own bounds.
+
+use lintel_types::Event;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// An event as a queue holds it.
+pub type Slot = [AtomicU64; Event::WORDS];
+
+/// Slots that a queue that runs empty again and again keeps to.
+const WARM: u64 = 64;
+const FREE: u32 = u32::MAX;
+
+/// Where events lie.
+pub trait Slots {
+    /// How many there are; a power of two.
+    fn count(&self) -> u64;
+    /// The slot of a position, whatever that is.
+    fn slot(&self, position: u64) -> &Slot;
+}
+
+/// The two ends of a queue. When it is full the oldest event makes way (Portals
+/// 4.3, PtlEQAlloc), and the next reader is told.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct Ends {
+    /// The handle that it has now, or [`FREE`].
+    handle: AtomicU32,
+    /// Events asked for.
+    count: AtomicU32,
+    /// Further events, reserved for flow control.
+    reserve: AtomicU32,
+    /// Not 0 where events were lost since that was last told.
+    dropped: AtomicU32,
+    head: AtomicU64,
+    tail: AtomicU64,
+    /// Which slots are the queue's, where its storage needs to be told.
+    pub(crate) place: AtomicU64,
+}
+
+impl Default for Ends {
+    fn default() -> Self {
+        Ends {
+            handle: AtomicU32::new(FREE),
+            count: 0.into(),
+            reserve: 0.into(),
+            dropped: 0.into(),
+            head: 0.into(),
+            tail: 0.into(),
+            place: 0.into(),
+        }
+    }
+}
+
+/// An event as words, and whether others before it were lost.
+pub struct Taken {
+    words: [u64; Event::WORDS],
+    /// Events before it were lost.
+    pub dropped: bool,
+}
+
+impl Taken {
+    /// The event.
+    #[inline]
+    pub fn event(&self) -> Event {
+        Event::from_words(&self.words)
+    }
+
+    /// The event as words, in the order of its fields in memory.
+    #[inline]
+    pub fn words(&self) -> &[u64; Event::WORDS] {
+        &self.words
+    }
+}
+
+impl Ends {
+    /// Begins a new life under a handle, with room for `count` events.
+    pub fn begin(&self, handle: u32, count: u64) {
+        let count = u32::try_from(count.max(1)).unwrap_or(u32::MAX);
+        self.count.store(count, Ordering::Relaxed);
+        self.reserve.store(0, Ordering::Relaxed);
+        let tail = self.tail.load(Ordering::Relaxed);
+        self.head.store(tail, Ordering::Relaxed);
+        self.dropped.store(0, Ordering::Relaxed);
+        self.handle.store(handle, Ordering::Release);
+    }
+
+    /// Ends that life: whoever looks finds nothing.
+    pub fn end(&self) {
+        self.handle.store(FREE, Ordering::Release);
+    }
+
+    /// Whether it lives under that handle.
+    #[inline]
+    pub fn is(&self, handle: u32) -> bool {
+        self.handle.load(Ordering::Acquire) == handle && handle != FREE
+    }
+
+    /// Events that flow control may post beyond the count.
+    pub fn set_reserve(&self, reserve: usize) {
+        let reserve = u32::try_from(reserve).unwrap_or(u32::MAX);
+        self.reserve.store(reserve, Ordering::Relaxed);
+    }
+
+    /// How many events fit without touching the reserve.
+    pub fn room(&self) -> usize {
+        let head = self.head.load(Ordering::Acquire);
+        let used = self.tail.load(Ordering::Relaxed).wrapping_sub(head);
+        u64::from(self.count.load(Ordering::Relaxed)).saturating_sub(used) as usize
+    }
+
+    /// Appends an event. There is one writer at a time.
+    #[inline(always)]
+    pub fn push(&self, slots: &impl Slots, event: &Event) {
+        let mut tail = self.tail.load(Ordering::Relaxed);
+        let limit = u64::from(self.count.load(Ordering::Relaxed))
+            + u64::from(self.reserve.load(Ordering::Relaxed));
+        let used = tail.wrapping_sub(self.head.load(Ordering::Acquire));
+        if used == 0 && tail % slots.count() >= WARM {
+            tail = self.rewind(tail, slots.count());
+        } else if used >= limit {
+            self.drop_oldest(tail.wrapping_sub(limit));
+        }
+        for (word, value) in slots.slot(tail).iter().zip(event.to_words()) {
+            word.store(value, Ordering::Relaxed);
+        }
+        // Pairs with the Acquire load in pop ("event published").
+        self.tail.store(tail.wrapping_add(1), Ordering::Release);
+    }
+
+    /// Begins anew at the first slots, which are still in the cache. A reader that
+    /// sees the new head before the new tail finds the queue empty, as it is.
+    #[cold]
+    fn rewind(&self, tail: u64, slots: u64) -> u64 {
+        let first = (tail / slots).wrapping_add(1).wrapping_mul(slots);
+        self.head.store(first, Ordering::Release);
+        first
+    }
+
+    #[cold]
+    fn drop_oldest(&self, oldest: u64) {
+        // A reader that takes the event at this moment has made room as well.
+        let next = oldest.wrapping_add(1);
+        let taken = self
+            .head
+            .compare_exchange(oldest, next, Ordering::AcqRel, Ordering::Relaxed)
+            .is_err();
+        if !taken {
+            self.dropped.store(1, Ordering::Release);
+        }
+    }
+
+    /// Whether there is nothing to take.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.head.load(Ordering::Relaxed) >= self.tail.load(Ordering::Acquire)
+    }
+
+    /// Takes the oldest event. Any number of threads may do so.
+    #[inline(always)]
+    pub fn pop(&self, slots: &impl Slots) -> Option<Taken> {
+        loop {
+            let head = self.head.load(Ordering::Acquire);
+            if self.tail.load(Ordering::Acquire) <= head {
+                return None;
+            }
+            let mut words = [0; Event::WORDS];
+            for (value, word) in words.iter_mut().zip(slots.slot(head)) {
+                *value = word.load(Ordering::Relaxed);
+            }
+            // Fails where another reader, or the writer of a full queue, was here:
+            // then the words may be of two events, and are not looked at. Release:
+            // the writer may overwrite the slot only after it was read.
+            if self
+                .head
+                .compare_exchange(
+                    head,
+                    head.wrapping_add(1),
+                    Ordering::AcqRel,
+                    Ordering::Relaxed,
+                )
+                .is_ok()
+            {
+                let dropped = self.dropped.load(Ordering::Relaxed) != 0
+                    && self.dropped.swap(0, Ordering::Acquire) != 0;
+                return Some(Taken { words, dropped });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lintel_types::EventKind;
+
+    struct Fixed(Box<[Slot]>);
+
+    impl Slots for Fixed {
+        fn count(&self) -> u64 {
+            self.0.len() as u64
+        }
+        fn slot(&self, position: u64) -> &Slot {
+            &self.0[(position % self.count()) as usize]
+        }
+    }
+
+    fn event(number: u64) -> Event {
+        Event {
+            user_ptr: number,
+            ..Event::new(EventKind::Put)
+        }
+    }
+
+    fn queue(count: u64) -> (Ends, Fixed) {
+        let ends = Ends::default();
+        ends.begin(1, count);
+        let slots = (0..count.next_power_of_two().max(128)).map(|_| Slot::default());
+        (ends, Fixed(slots.collect()))
+    }
+
+    #[test]
+    fn events_leave_in_order() {
+        let (ends, slots) = queue(4);
+        (0..4).for_each(|number| ends.push(&slots, &event(number)));
+        for number in 0..4 {
+            let taken = ends.pop(&slots).expect("an event is there");
+            assert_eq!((taken.event().user_ptr, taken.dropped), (number, false));
+        }
+        assert!(ends.pop(&slots).is_none());
+    }
+
+    #[test]
+    fn a_full_queue_drops_the_oldest_and_says_so_once() {
+        let (ends, slots) = queue(2);
+        (0..5).for_each(|number| ends.push(&slots, &event(number)));
+        let first = ends.pop(&slots).expect("an event is there");
+        assert_eq!((first.event().user_ptr, first.dropped), (3, true));
+        let second = ends.pop(&slots).expect("an event is there");
+        assert_eq!((second.event().user_ptr, second.dropped), (4, false));
+    }
+
+    #[test]
+    fn a_queue_that_runs_empty_keeps_to_its_first_slots() {
+        let (ends, slots) = queue(1000);
+        for number in 0..10_000 {
+            ends.push(&slots, &event(number));
+            let taken = ends.pop(&slots).expect("an event is there");
+            assert_eq!((taken.event().user_ptr, taken.dropped), (number, false));
+            assert!(ends.tail.load(Ordering::Relaxed) % slots.count() <= WARM);
+        }
+    }
+
+    #[test]
+    fn every_event_is_taken_by_exactly_one_reader() {
+        const COUNT: u64 = 20_000;
+        let (ends, slots) = queue(1 << 15);
+        let (sum, left) = (AtomicU64::new(0), AtomicU64::new(COUNT));
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    while left.load(Ordering::Relaxed) > 0 {
+                        match ends.pop(&slots) {
+                            Some(taken) => {
+                                sum.fetch_add(taken.event().user_ptr, Ordering::Relaxed);
+                                left.fetch_sub(1, Ordering::Relaxed);
+                            }
+                            None => std::thread::yield_now(),
+                        }
+                    }
+                });
+            }
+            (0..COUNT).for_each(|number| ends.push(&slots, &event(number)));
+        });
+        assert_eq!(sum.load(Ordering::Relaxed), COUNT * (COUNT - 1) / 2);
+    }
+
+    #[test]
+    fn whatever_a_reader_writes_into_the_ends_a_push_comes_back() {
+        let numbers = [0, 1, 63, 64, u64::MAX / 2, u64::MAX - 1, u64::MAX];
+        for head in numbers {
+            for tail in numbers {
+                let (ends, slots) = queue(16);
+                ends.head.store(head, Ordering::Relaxed);
+                ends.tail.store(tail, Ordering::Relaxed);
+                ends.count.store(head as u32, Ordering::Relaxed);
+                ends.reserve.store(u32::MAX, Ordering::Relaxed);
+                (0..200).for_each(|number| ends.push(&slots, &event(number)));
+                ends.room();
+            }
+        }
+    }
+}
