@@ -109,8 +109,7 @@ impl Counter {
     /// # Errors
     /// `NoInit` in a fork's child.
     pub fn set(&self, value: CountingEvent) -> Result<()> {
-        self.interface()
-            .with(|interface, effects| interface.counter_set(self.handle(), value, effects))
+        process().counter_set(self.handle(), value)
     }
 
     /// Counts successes (PtlCTInc).
@@ -136,8 +135,7 @@ impl Counter {
     }
 
     fn add(&self, by: CountingEvent) -> Result<()> {
-        self.interface()
-            .with(|interface, effects| interface.counter_inc(self.handle(), by, effects))
+        process().counter_inc(self.handle(), by)
     }
 
     /// What is to happen when successes and failures together reach `threshold`.
@@ -150,8 +148,7 @@ impl Counter {
     /// # Errors
     /// `NoInit` in a fork's child.
     pub fn cancel_triggered(&self) -> Result<()> {
-        self.interface()
-            .with(|interface, _| interface.cancel_triggered(self.handle()))
+        process().cancel_triggered(self.handle())
     }
 
     /// The interface that it was made on.

@@ -68,7 +68,7 @@ impl MemoryDescriptor {
             queue: EventQueue::handle_of(spec.queue.as_ref()),
             counter: Counter::handle_of(spec.counter.as_ref()),
         };
-        let handle = interface.with(|interface, _| interface.descriptor_bind(for_engine))?;
+        let handle = process().descriptor_bind(interface.handle(), for_engine)?;
         Ok(MemoryDescriptor {
             handle,
             memory: spec.memory,
@@ -84,7 +84,7 @@ impl MemoryDescriptor {
     /// The descriptor, with `InUse`.
     pub fn try_release(self) -> std::result::Result<(), (MemoryDescriptor, Error)> {
         let handle = self.handle;
-        match process().with(handle, |interface, _| interface.descriptor_release(handle)) {
+        match process().descriptor_release(handle) {
             Ok(()) => Ok(()),
             Err(error) => Err((self, error)),
         }

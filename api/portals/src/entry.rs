@@ -104,9 +104,7 @@ impl Entry {
     pub fn append(portal: &PortalTableEntry, spec: EntrySpec) -> Result<Entry> {
         leftovers::sweep();
         let for_engine = spec.for_engine(portal);
-        let handle = portal
-            .interface()
-            .with(|interface, effects| interface.append(for_engine, spec.list, effects))?;
+        let handle = process().append(portal.interface().handle(), for_engine, spec.list)?;
         Ok(Entry::new(handle, spec, portal))
     }
 
@@ -124,7 +122,7 @@ impl Entry {
     /// # Errors
     /// The entry, with `InUse`, or `ArgInvalid` where use has unlinked it already.
     pub fn try_unlink(self) -> std::result::Result<(), (Entry, Error)> {
-        match process().with(self.handle, |interface, _| interface.unlink(self.handle)) {
+        match process().unlink(self.handle) {
             Ok(()) => Ok(()),
             Err(error) => Err((self, error)),
         }

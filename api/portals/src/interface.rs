@@ -2,7 +2,7 @@
 
 use crate::leftovers;
 use lintel_engine4::Registers;
-use lintel_runtime::{Effects, process};
+use lintel_runtime::process;
 use lintel_types::{Handle, Limits, ProcessId, Result, options};
 use std::sync::Arc;
 
@@ -177,7 +177,7 @@ impl Interface {
     /// # Errors
     /// `NoInit` in a fork's child, as of every call.
     pub fn id(&self) -> Result<ProcessId> {
-        self.with(|interface, _| Ok(interface.id()))
+        process().id(self.handle())
     }
 
     /// The process's nid and pid (PtlGetPhysId).
@@ -185,7 +185,7 @@ impl Interface {
     /// # Errors
     /// As [`id`](Self::id).
     pub fn physical_id(&self) -> Result<ProcessId> {
-        self.with(|interface, _| Ok(interface.physical_id()))
+        process().physical_id(self.handle())
     }
 
     /// The user that the process runs as (PtlGetUid).
@@ -193,7 +193,7 @@ impl Interface {
     /// # Errors
     /// As [`id`](Self::id).
     pub fn uid(&self) -> Result<u32> {
-        self.with(|interface, _| Ok(interface.uid()))
+        process().uid(self.handle())
     }
 
     /// The counters of trouble (PtlNIStatus).
@@ -201,7 +201,7 @@ impl Interface {
     /// # Errors
     /// As [`id`](Self::id).
     pub fn registers(&self) -> Result<Registers> {
-        self.with(|interface, _| Ok(interface.registers()))
+        process().registers(self.handle())
     }
 
     /// Tells a logical interface which process each rank is (PtlSetMap).
@@ -210,7 +210,7 @@ impl Interface {
     /// `ArgInvalid` on a physical interface, or where this process isn't in the map;
     /// `Ignored` where there is one already.
     pub fn set_map(&self, map: &[ProcessId]) -> Result<()> {
-        self.with(|interface, _| interface.set_map(map))
+        process().set_map(self.handle(), map.to_vec())
     }
 
     /// The map (PtlGetMap).
@@ -218,19 +218,11 @@ impl Interface {
     /// # Errors
     /// `ArgInvalid` on a physical interface, or without a map.
     pub fn map(&self) -> Result<Vec<ProcessId>> {
-        self.with(|interface, _| interface.map().map(<[_]>::to_vec))
+        process().map(self.handle())
     }
 
     pub(crate) fn handle(&self) -> Handle {
         self.open.handle
-    }
-
-    /// A command of the engine on this interface.
-    pub(crate) fn with<R>(
-        &self,
-        command: impl FnOnce(&mut lintel_runtime::Interface, &mut Effects<'_>) -> Result<R>,
-    ) -> Result<R> {
-        process().with(self.handle(), command)
     }
 
     pub(crate) fn is_logical(&self) -> bool {

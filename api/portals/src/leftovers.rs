@@ -37,15 +37,9 @@ impl Leftover {
 
     fn release(self) -> Result<()> {
         match self {
-            Leftover::Descriptor(handle) => {
-                process().with(handle, |interface, _| interface.descriptor_release(handle))
-            }
-            Leftover::Entry(handle) => {
-                process().with(handle, |interface, _| interface.unlink(handle))
-            }
-            Leftover::Portal(handle, index) => {
-                process().with(handle, |interface, _| interface.portal_free(index))
-            }
+            Leftover::Descriptor(handle) => process().descriptor_release(handle),
+            Leftover::Entry(handle) => process().unlink(handle),
+            Leftover::Portal(handle, index) => process().portal_free(handle, index),
         }
     }
 }

@@ -68,20 +68,16 @@ impl PortalTableEntry {
         leftovers::sweep();
         let queue = EventQueue::handle_of(spec.queue.as_ref());
         let wanted = spec.index.unwrap_or(PT_ANY);
-        let index =
-            interface.with(|interface, _| interface.portal_alloc(spec.options, queue, wanted))?;
-        let portal = PortalTableEntry {
+        let handle = interface.handle();
+        let index = process().portal_alloc(handle, spec.options, queue, wanted)?;
+        Ok(PortalTableEntry {
             portal: Arc::new(Portal {
                 index,
-                handle: interface.handle(),
+                handle,
                 _queue: spec.queue,
                 interface: interface.clone(),
             }),
-        };
-        if queue != Handle::EQ_NONE {
-            process().reserve_events(interface.handle(), queue)?;
-        }
-        Ok(portal)
+        })
     }
 
     /// Its index.
@@ -95,10 +91,7 @@ impl PortalTableEntry {
     /// # Errors
     /// `Aborted` after [`Portals::abort`](crate::Portals::abort).
     pub fn disable(&self) -> Result<()> {
-        process().until(|| {
-            self.interface()
-                .with(|interface, _| Ok(interface.portal_disable(self.index())?.then_some(())))
-        })
+        process().portal_disable(self.interface().handle(), self.index())
     }
 
     /// Takes messages again (PtlPTEnable).
@@ -106,8 +99,7 @@ impl PortalTableEntry {
     /// # Errors
     /// `NoInit` in a fork's child.
     pub fn enable(&self) -> Result<()> {
-        self.interface()
-            .with(|interface, _| interface.portal_enable(self.index()))
+        process().portal_enable(self.interface().handle(), self.index())
     }
 
     /// Looks for messages that came before their entry (PtlLESearch, PtlMESearch);
@@ -132,8 +124,7 @@ impl PortalTableEntry {
     /// `ArgInvalid` for unknown options or another interface's counter.
     pub fn search(&self, spec: EntrySpec, op: SearchOp) -> Result<()> {
         let spec = spec.for_engine(self);
-        self.interface()
-            .with(|interface, effects| interface.search(spec, op, effects))
+        process().search(self.interface().handle(), spec, op)
     }
 
     /// The interface that it was made on.

@@ -8,6 +8,7 @@ use crate::moves::{Atomic, FetchAtomic, Get, Put, Swap};
 use crate::portal_table::PortalTableEntry;
 use lintel_claim::Claim;
 use lintel_engine4::{Deferred, Transfer};
+use lintel_runtime::process;
 use lintel_types::{CountingEvent, Result};
 
 /// What is to happen when a counter reaches a threshold (section 3.16): by itself,
@@ -137,9 +138,9 @@ impl<'a> Trigger<'a> {
     pub fn append(self, portal: &PortalTableEntry, spec: EntrySpec) -> Result<Entry> {
         leftovers::sweep();
         let (for_engine, counter) = (spec.for_engine(portal), self.counter.handle());
-        let handle = portal.interface().with(|interface, effects| {
-            interface.trigger_append(for_engine, spec.list, counter, self.threshold, effects)
-        })?;
+        let interface = portal.interface().handle();
+        let handle =
+            process().trigger_append(interface, for_engine, spec.list, counter, self.threshold)?;
         Ok(Entry::new(handle, spec, portal))
     }
 
@@ -156,9 +157,6 @@ impl<'a> Trigger<'a> {
     }
 
     fn defer(self, operation: Deferred<Claim>) -> Result<()> {
-        let counter = self.counter.handle();
-        self.counter.interface().with(|interface, effects| {
-            interface.trigger(operation, counter, self.threshold, effects)
-        })
+        process().trigger(operation, self.counter.handle(), self.threshold)
     }
 }

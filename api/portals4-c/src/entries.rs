@@ -20,7 +20,7 @@ pub unsafe extern "C" fn PtlMDBind(
         not_null(md_handle)?;
         let spec = descriptor(md)?;
         named(ni_handle)?;
-        process().with(ni_handle, |interface, _| interface.descriptor_bind(spec))
+        process().descriptor_bind(ni_handle, spec)
     };
     code(bind().map(|handle| give(md_handle, handle)))
 }
@@ -28,9 +28,7 @@ pub unsafe extern "C" fn PtlMDBind(
 /// `PtlMDRelease`
 #[unsafe(no_mangle)]
 pub extern "C" fn PtlMDRelease(md_handle: Handle) -> c_int {
-    code(process().end_with(md_handle, |interface| {
-        interface.descriptor_release(md_handle)
-    }))
+    code(process().descriptor_release(md_handle))
 }
 
 /// `PtlLEAppend`
@@ -111,15 +109,8 @@ fn append(
         not_null(handle)?;
         let (spec, list) = (spec()?, list(ptl_list)?);
         named(ni_handle)?;
-        process().with(ni_handle, |interface, effects| {
-            of_its_kind(interface.matching(), matching)?;
-            // Not looked at by the engine where nothing is counted; a program that
-            // fills nothing in leaves a 0 there.
-            if !matches!(spec.counter, Handle::CT_NONE | Handle(0)) {
-                interface.counter_value(spec.counter)?;
-            }
-            interface.append(spec, list, effects)
-        })
+        of_its_kind(ni_handle, matching)?;
+        process().append(ni_handle, spec, list)
     };
     code(append().map(|entry| give(handle, entry)))
 }
@@ -130,7 +121,7 @@ fn unlink(handle: Handle, kind: Kind) -> c_int {
         if !handle.is(kind) {
             return Err(Error::ArgInvalid);
         }
-        process().end_with(handle, |interface| interface.unlink(handle))
+        process().unlink(handle)
     };
     code(unlink())
 }
@@ -145,17 +136,15 @@ fn search_for(
         process().check_alive()?;
         let (spec, op) = (spec()?, search(op)?);
         named(ni_handle)?;
-        process().with(ni_handle, |interface, effects| {
-            of_its_kind(interface.matching(), matching)?;
-            interface.search(spec, op, effects)
-        })
+        of_its_kind(ni_handle, matching)?;
+        process().search(ni_handle, spec, op)
     };
     code(search_for())
 }
 
 /// Match list entries are for matching interfaces, list entries for the others.
-pub(crate) fn of_its_kind(interface: bool, entry: bool) -> Result<()> {
-    if interface == entry {
+pub(crate) fn of_its_kind(ni_handle: Handle, matching: bool) -> Result<()> {
+    if ni_handle.is_matching() == matching {
         Ok(())
     } else {
         Err(Error::ArgInvalid)

@@ -29,9 +29,7 @@ pub extern "C" fn PtlCTFree(ct_handle: Handle) -> c_int {
 /// `PtlCTCancelTriggered`
 #[unsafe(no_mangle)]
 pub extern "C" fn PtlCTCancelTriggered(ct_handle: Handle) -> c_int {
-    code(process().with(ct_handle, |interface, _| {
-        interface.cancel_triggered(ct_handle)
-    }))
+    code(process().cancel_triggered(ct_handle))
 }
 
 /// `PtlCTGet`
@@ -89,18 +87,13 @@ pub unsafe extern "C" fn PtlCTPoll(
 /// `PtlCTSet`
 #[unsafe(no_mangle)]
 pub extern "C" fn PtlCTSet(ct_handle: Handle, new_ct: CountingEvent) -> c_int {
-    code(process().with(ct_handle, |interface, effects| {
-        interface.counter_set(ct_handle, new_ct, effects)
-    }))
+    code(process().counter_set(ct_handle, new_ct))
 }
 
 /// `PtlCTInc`
 #[unsafe(no_mangle)]
 pub extern "C" fn PtlCTInc(ct_handle: Handle, increment: CountingEvent) -> c_int {
-    code(process().with(ct_handle, |interface, effects| {
-        one_sided(increment)?;
-        interface.counter_inc(ct_handle, increment, effects)
-    }))
+    code(one_sided(increment).and_then(|()| process().counter_inc(ct_handle, increment)))
 }
 
 /// An increment counts successes or failures, not both.

@@ -3,7 +3,7 @@
 use crate::convert::{array, code, give, not_null};
 use crate::entries::named;
 use lintel_runtime::process;
-use lintel_types::{Error, Handle, Kind, Limits, ProcessId, Result};
+use lintel_types::{Error, Handle, Limits, ProcessId, Result};
 use std::ffi::c_int;
 use std::sync::Once;
 
@@ -81,7 +81,7 @@ pub unsafe extern "C" fn PtlNIStatus(
     status: *mut i32,
 ) -> c_int {
     let read = || {
-        let registers = on_interface(ni_handle, |interface| Ok(interface.registers()))?;
+        let registers = process().registers(on_interface(ni_handle)?)?;
         not_null(status)?;
         match status_register {
             0 => Ok(registers.drops),
@@ -103,11 +103,7 @@ pub unsafe extern "C" fn PtlNIHandle(handle: Handle, ni_handle: *mut Handle) -> 
             Some(_) if handle == Handle::EQ_NONE || handle == Handle::CT_NONE => {
                 Err(Error::ArgInvalid)
             }
-            Some(Kind::Interface) => on_interface(handle, |_| Ok(handle)),
-            Some(_) => {
-                process().with(handle, |interface, _| interface.check_live(handle))?;
-                process().interface_of(handle)
-            }
+            Some(_) => process().interface_of(handle),
             None => Err(Error::ArgInvalid),
         }
     };
@@ -124,7 +120,7 @@ pub unsafe extern "C" fn PtlSetMap(
     let set = || {
         process().check_alive()?;
         let map = array(mapping, map_size)?;
-        on_interface(ni_handle, |interface| interface.set_map(map))
+        process().set_map(on_interface(ni_handle)?, map.to_vec())
     };
     code(set())
 }
@@ -138,7 +134,7 @@ pub unsafe extern "C" fn PtlGetMap(
     actual_map_size: *mut u64,
 ) -> c_int {
     let get = || {
-        let map = on_interface(ni_handle, |interface| interface.map().map(<[_]>::to_vec))?;
+        let map = process().map(on_interface(ni_handle)?)?;
         if map_size > 0 {
             not_null(mapping)?;
         }
@@ -158,11 +154,13 @@ pub unsafe extern "C" fn PtlGetMap(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PtlGetUid(ni_handle: Handle, uid: *mut u32) -> c_int {
     code(
-        on_interface(ni_handle, |interface| Ok(interface.uid())).and_then(|found| {
-            not_null(uid)?;
-            give(uid, found);
-            Ok(())
-        }),
+        on_interface(ni_handle)
+            .and_then(|ni| process().uid(ni))
+            .and_then(|found| {
+                not_null(uid)?;
+                give(uid, found);
+                Ok(())
+            }),
     )
 }
 
@@ -170,11 +168,13 @@ pub unsafe extern "C" fn PtlGetUid(ni_handle: Handle, uid: *mut u32) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PtlGetId(ni_handle: Handle, id: *mut ProcessId) -> c_int {
     code(
-        on_interface(ni_handle, |interface| Ok(interface.id())).and_then(|found| {
-            not_null(id)?;
-            give(id, found);
-            Ok(())
-        }),
+        on_interface(ni_handle)
+            .and_then(|ni| process().id(ni))
+            .and_then(|found| {
+                not_null(id)?;
+                give(id, found);
+                Ok(())
+            }),
     )
 }
 
@@ -182,11 +182,13 @@ pub unsafe extern "C" fn PtlGetId(ni_handle: Handle, id: *mut ProcessId) -> c_in
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PtlGetPhysId(ni_handle: Handle, id: *mut ProcessId) -> c_int {
     code(
-        on_interface(ni_handle, |interface| Ok(interface.physical_id())).and_then(|found| {
-            not_null(id)?;
-            give(id, found);
-            Ok(())
-        }),
+        on_interface(ni_handle)
+            .and_then(|ni| process().physical_id(ni))
+            .and_then(|found| {
+                not_null(id)?;
+                give(id, found);
+                Ok(())
+            }),
     )
 }
 
@@ -202,13 +204,7 @@ pub unsafe extern "C" fn PtlPTAlloc(
     let alloc = || {
         process().check_alive()?;
         not_null(pt_index)?;
-        let index = on_interface(ni_handle, |interface| {
-            interface.portal_alloc(options, eq_handle, pt_index_req)
-        })?;
-        if eq_handle != Handle::EQ_NONE {
-            process().reserve_events(ni_handle, eq_handle)?;
-        }
-        Ok(index)
+        process().portal_alloc(on_interface(ni_handle)?, options, eq_handle, pt_index_req)
     };
     code(alloc().map(|index| give(pt_index, index)))
 }
@@ -219,7 +215,7 @@ pub extern "C" fn PtlPTFree(ni_handle: Handle, pt_index: u32) -> c_int {
     let free = || {
         process().check_alive()?;
         named(ni_handle)?;
-        process().end_with(ni_handle, |interface| interface.portal_free(pt_index))
+        process().portal_free(ni_handle, pt_index)
     };
     code(free())
 }
@@ -227,19 +223,13 @@ pub extern "C" fn PtlPTFree(ni_handle: Handle, pt_index: u32) -> c_int {
 /// `PtlPTDisable`
 #[unsafe(no_mangle)]
 pub extern "C" fn PtlPTDisable(ni_handle: Handle, pt_index: u32) -> c_int {
-    code(process().until(|| {
-        on_interface(ni_handle, |interface| {
-            Ok(interface.portal_disable(pt_index)?.then_some(()))
-        })
-    }))
+    code(on_interface(ni_handle).and_then(|ni| process().portal_disable(ni, pt_index)))
 }
 
 /// `PtlPTEnable`
 #[unsafe(no_mangle)]
 pub extern "C" fn PtlPTEnable(ni_handle: Handle, pt_index: u32) -> c_int {
-    code(on_interface(ni_handle, |interface| {
-        interface.portal_enable(pt_index)
-    }))
+    code(on_interface(ni_handle).and_then(|ni| process().portal_enable(ni, pt_index)))
 }
 
 /// `PtlHandleIsEqual`
@@ -251,23 +241,18 @@ pub extern "C" fn PtlHandleIsEqual(handle1: Handle, handle2: Handle) -> c_int {
 /// `PtlStartBundle`: messages are never held back, so there is nothing to start.
 #[unsafe(no_mangle)]
 pub extern "C" fn PtlStartBundle(ni_handle: Handle) -> c_int {
-    code(on_interface(ni_handle, |_| Ok(())))
+    code(on_interface(ni_handle).and_then(|ni| process().interface_of(ni).map(drop)))
 }
 
 /// `PtlEndBundle`
 #[unsafe(no_mangle)]
 pub extern "C" fn PtlEndBundle(ni_handle: Handle) -> c_int {
-    code(on_interface(ni_handle, |_| Ok(())))
+    code(on_interface(ni_handle).and_then(|ni| process().interface_of(ni).map(drop)))
 }
 
-/// A command on an interface named by its own handle.
-pub(crate) fn on_interface<R>(
-    ni_handle: Handle,
-    command: impl FnOnce(&mut lintel_runtime::Interface) -> Result<R>,
-) -> Result<R> {
+/// The handle of a command on an interface: it must be the interface's own.
+fn on_interface(ni_handle: Handle) -> Result<Handle> {
     process().check_alive()?;
-    if !ni_handle.is(Kind::Interface) {
-        return Err(Error::ArgInvalid);
-    }
-    process().with(ni_handle, |interface, _| command(interface))
+    named(ni_handle)?;
+    Ok(ni_handle)
 }

@@ -168,7 +168,7 @@ pub extern "C" fn PtlPut(
     match AckRequest::try_from(ack_req) {
         Ok(ack) => {
             let put = put((md_handle, local_offset), length, ack, to);
-            code(process().start_by(md_handle, |interface, effects| {
+            code(process().start_by(md_handle, &put, |interface, effects| {
                 interface.start(&put, effects)
             }))
         }
@@ -197,7 +197,7 @@ pub extern "C" fn PtlGet(
         hdr_data: 0,
     };
     let get = get((md_handle, local_offset), length, to);
-    code(process().start_by(md_handle, |interface, effects| {
+    code(process().start_by(md_handle, &get, |interface, effects| {
         interface.start(&get, effects)
     }))
 }

@@ -14,9 +14,7 @@ use std::ffi::{c_int, c_void};
 fn defer(transfer: Result<Transfer>, trig_ct_handle: Handle, threshold: u64) -> c_int {
     code(transfer.and_then(|transfer| {
         let deferred = Deferred::Transfer(Box::new(transfer));
-        process().with(trig_ct_handle, |interface, effects| {
-            interface.trigger(deferred, trig_ct_handle, threshold, effects)
-        })
+        process().trigger(deferred, trig_ct_handle, threshold)
     }))
 }
 
@@ -198,10 +196,9 @@ pub extern "C" fn PtlTriggeredCTInc(
     trig_ct_handle: Handle,
     threshold: u64,
 ) -> c_int {
-    code(process().with(trig_ct_handle, |interface, effects| {
-        one_sided(increment)?;
+    code(one_sided(increment).and_then(|()| {
         let deferred = Deferred::Increment(ct_handle, increment);
-        interface.trigger(deferred, trig_ct_handle, threshold, effects)
+        process().trigger(deferred, trig_ct_handle, threshold)
     }))
 }
 
@@ -213,10 +210,8 @@ pub extern "C" fn PtlTriggeredCTSet(
     trig_ct_handle: Handle,
     threshold: u64,
 ) -> c_int {
-    code(process().with(trig_ct_handle, |interface, effects| {
-        let deferred = Deferred::Set(ct_handle, new_ct);
-        interface.trigger(deferred, trig_ct_handle, threshold, effects)
-    }))
+    let deferred = Deferred::Set(ct_handle, new_ct);
+    code(process().trigger(deferred, trig_ct_handle, threshold))
 }
 
 /// `PtlTriggeredMEAppend`
@@ -237,10 +232,8 @@ pub unsafe extern "C" fn PtlTriggeredMEAppend(
         let spec = match_entry(me, pt_index, user_ptr as u64)?;
         let list = list(ptl_list)?;
         named(ni_handle)?;
-        process().with(ni_handle, |interface, effects| {
-            of_its_kind(interface.matching(), true)?;
-            interface.trigger_append(spec, list, trig_ct_handle, threshold, effects)
-        })
+        of_its_kind(ni_handle, true)?;
+        process().trigger_append(ni_handle, spec, list, trig_ct_handle, threshold)
     };
     code(append().map(|handle| give(me_handle, handle)))
 }
@@ -257,14 +250,7 @@ pub extern "C" fn PtlTriggeredMEUnlink(
         if !me_handle.is(Kind::MatchEntry) {
             return Err(Error::ArgInvalid);
         }
-        process().with(trig_ct_handle, |interface, effects| {
-            interface.trigger(
-                Deferred::Unlink(me_handle),
-                trig_ct_handle,
-                threshold,
-                effects,
-            )
-        })
+        process().trigger(Deferred::Unlink(me_handle), trig_ct_handle, threshold)
     };
     code(unlink())
 }

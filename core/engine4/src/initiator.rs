@@ -48,6 +48,18 @@ pub struct Transfer {
     pub operand: [u8; OPERAND_BYTES],
 }
 
+impl Transfer {
+    /// The descriptor that it is made with, or the first of two.
+    #[inline(always)]
+    pub fn by(&self) -> Handle {
+        if self.source == Handle::INVALID {
+            self.sink
+        } else {
+            self.source
+        }
+    }
+}
+
 /// An operation under way.
 pub(crate) struct Operation {
     ack: AckRequest,

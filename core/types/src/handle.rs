@@ -73,6 +73,12 @@ impl Handle {
         (self.0 >> 27) as u8 & 3
     }
 
+    /// Whether that interface matches by bits: its number is `matching | logical << 1`.
+    #[inline]
+    pub const fn is_matching(self) -> bool {
+        self.interface() & 1 != 0
+    }
+
     /// Which use of the slot it names.
     #[inline]
     pub const fn generation(self) -> u16 {

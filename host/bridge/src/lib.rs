@@ -36,4 +36,4 @@ pub use door::{Closed, Door, Line, Peer, Visitor, path};
 pub use mailbox::{Gone, WATCH};
 pub use page::{COUNTERS, MESSAGE_BYTES, Page, QUEUES};
 pub use queue::{Ends, Slot, Slots, Taken};
-pub use tables::Board;
+pub use tables::{Board, Tables};

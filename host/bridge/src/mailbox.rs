@@ -68,11 +68,14 @@ impl Page {
         let mut looks = 0;
         while front.answered.rings() == before {
             looks += 1;
-            match looks {
-                ..SPINS => std::hint::spin_loop(),
-                ..PATIENCE => std::thread::yield_now(),
-                _ if !lives() => return Err(Gone),
-                _ => front.answered.sleep(before, WATCH),
+            if looks < SPINS {
+                std::hint::spin_loop();
+            } else if looks < PATIENCE {
+                std::thread::yield_now();
+            } else if lives() {
+                front.answered.sleep(before, WATCH);
+            } else {
+                return Err(Gone);
             }
         }
         Ok(self.read(front.answered.length.load(Ordering::Relaxed)))

@@ -11,6 +11,31 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Slots beyond what a queue was asked for, for flow control.
 const RESERVE: u64 = 1024;
 
+/// What shows events and counts of one interface. There is one writer at a time.
+pub trait Tables: Send + Sync {
+    /// Puts an event into a queue.
+    fn post(&self, queue: u16, event: &Event);
+    /// How many events a queue can take without losing one.
+    fn room(&self, queue: u16) -> usize;
+    /// Shows a counter's value.
+    fn publish(&self, counter: u16, value: CountingEvent);
+    /// Begins a queue.
+    ///
+    /// # Errors
+    /// `NoSpace` where there is none for so many events.
+    fn begin_queue(&self, queue: Handle, count: u64) -> Result<()>;
+    /// Ends a queue.
+    fn end_queue(&self, queue: Handle);
+    /// Events that flow control may post beyond a queue's count.
+    fn set_reserve(&self, queue: u16, reserve: usize);
+    /// Begins a counter.
+    fn begin_counter(&self, counter: Handle);
+    /// Ends a counter.
+    fn end_counter(&self, counter: Handle);
+    /// Nothing lives here any more.
+    fn end_all(&self);
+}
+
 /// A run of slots, a power of two long: the first in the upper half of the word, the
 /// length's logarithm in the lower.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -104,29 +129,6 @@ impl Board {
         })
     }
 
-    /// Begins a queue.
-    ///
-    /// # Errors
-    /// `NoSpace` where the pages have no room for so many events.
-    pub fn begin_queue(&self, handle: Handle, count: u64) -> Result<()> {
-        let index = handle.index() as usize;
-        let (Some(ends), Some(own)) = (self.ends(index), self.places.get(index)) else {
-            return Err(Error::NoSpace);
-        };
-        let slots = count.saturating_add(RESERVE).min(1 << 31);
-        let class = slots.next_power_of_two().trailing_zeros();
-        let place = self.pool(|pool| pool.take(class)).ok_or(Error::NoSpace)?;
-        own.store(place.0, Ordering::Relaxed);
-        ends.place.store(place.0, Ordering::Relaxed);
-        ends.begin(handle.0, count);
-        Ok(())
-    }
-
-    /// Ends a queue.
-    pub fn end_queue(&self, handle: Handle) {
-        self.end_at(handle.index() as usize);
-    }
-
     fn end_at(&self, index: usize) {
         if let (Some(ends), Some(own)) = (self.ends(index), self.places.get(index)) {
             ends.end();
@@ -135,58 +137,6 @@ impl Board {
                 place => self.pool(|pool| pool.give_back(Place(place))),
             }
         }
-    }
-
-    /// Events that flow control may post beyond a queue's count.
-    pub fn set_reserve(&self, queue: u16, reserve: usize) {
-        if let Some(ends) = self.ends(queue as usize) {
-            ends.set_reserve(reserve.min(RESERVE as usize));
-        }
-    }
-
-    /// Posts an event.
-    pub fn post(&self, queue: u16, event: &Event) {
-        let Some((ends, slots)) = self.queue(queue) else {
-            return;
-        };
-        ends.push(&slots, event);
-    }
-
-    /// How many events a queue can take without losing one.
-    pub fn room(&self, queue: u16) -> usize {
-        self.ends(queue as usize).map_or(0, Ends::room)
-    }
-
-    /// Begins a counter.
-    pub fn begin_counter(&self, handle: Handle) {
-        if let Some(cell) = self.counter(handle.index()) {
-            cell.begin(handle);
-            let used = handle.index() as usize + 1;
-            self.counters.fetch_max(used, Ordering::Relaxed);
-        }
-    }
-
-    /// Ends a counter.
-    pub fn end_counter(&self, handle: Handle) {
-        if let Some(cell) = self.counter(handle.index()) {
-            cell.end();
-        }
-    }
-
-    /// Shows a counter's value.
-    pub fn publish(&self, counter: u16, value: CountingEvent) {
-        if let Some(cell) = self.counter(counter) {
-            cell.set(value);
-        }
-    }
-
-    /// Nothing lives here any more.
-    pub fn end_all(&self) {
-        (0..QUEUES).for_each(|index| self.end_at(index));
-        let interface = &self.page.front().interfaces[self.interface];
-        // Not those that were never touched: they would get memory by it.
-        let used = self.counters.load(Ordering::Relaxed);
-        interface.counters.iter().take(used).for_each(Cell::end);
     }
 
     fn queue(&self, index: u16) -> Option<(&Ends, Stretch<'_>)> {
@@ -208,6 +158,71 @@ impl Board {
 
     fn pool<R>(&self, f: impl FnOnce(&mut Pool) -> R) -> R {
         f(&mut self.pool.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Tables for Board {
+    fn begin_queue(&self, handle: Handle, count: u64) -> Result<()> {
+        let index = handle.index() as usize;
+        let (Some(ends), Some(own)) = (self.ends(index), self.places.get(index)) else {
+            return Err(Error::NoSpace);
+        };
+        let slots = count.saturating_add(RESERVE).min(1 << 31);
+        let class = slots.next_power_of_two().trailing_zeros();
+        let place = self.pool(|pool| pool.take(class)).ok_or(Error::NoSpace)?;
+        own.store(place.0, Ordering::Relaxed);
+        ends.place.store(place.0, Ordering::Relaxed);
+        ends.begin(handle.0, count);
+        Ok(())
+    }
+
+    fn end_queue(&self, handle: Handle) {
+        self.end_at(handle.index() as usize);
+    }
+
+    fn set_reserve(&self, queue: u16, reserve: usize) {
+        if let Some(ends) = self.ends(queue as usize) {
+            ends.set_reserve(reserve.min(RESERVE as usize));
+        }
+    }
+
+    fn post(&self, queue: u16, event: &Event) {
+        let Some((ends, slots)) = self.queue(queue) else {
+            return;
+        };
+        ends.push(&slots, event);
+    }
+
+    fn room(&self, queue: u16) -> usize {
+        self.ends(queue as usize).map_or(0, Ends::room)
+    }
+
+    fn begin_counter(&self, handle: Handle) {
+        if let Some(cell) = self.counter(handle.index()) {
+            cell.begin(handle);
+            let used = handle.index() as usize + 1;
+            self.counters.fetch_max(used, Ordering::Relaxed);
+        }
+    }
+
+    fn end_counter(&self, handle: Handle) {
+        if let Some(cell) = self.counter(handle.index()) {
+            cell.end();
+        }
+    }
+
+    fn publish(&self, counter: u16, value: CountingEvent) {
+        if let Some(cell) = self.counter(counter) {
+            cell.set(value);
+        }
+    }
+
+    fn end_all(&self) {
+        (0..QUEUES).for_each(|index| self.end_at(index));
+        let interface = &self.page.front().interfaces[self.interface];
+        // Not those that were never touched: they would get memory by it.
+        let used = self.counters.load(Ordering::Relaxed);
+        interface.counters.iter().take(used).for_each(Cell::end);
     }
 }
 

@@ -20,7 +20,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 pub(crate) const DIRECTORY: &str = "/dev/shm";
@@ -74,7 +74,7 @@ impl From<io::Error> for OpenError {
 /// A mapped segment, one's own or a peer's.
 pub struct Segment {
     memory: *mut u8,
-    file: File,
+    file: Arc<File>,
     path: PathBuf,
     job: String,
     process: ProcessId,
@@ -114,7 +114,7 @@ impl Segment {
     /// `Nobody`, `Foreign` or `System`.
     pub(crate) fn open(job: &str, process: ProcessId) -> Result<Segment, OpenError> {
         let path = path(job, process);
-        let file = match OpenOptions::new().read(true).write(true).open(&path) {
+        let file = match open_named(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(OpenError::Nobody),
             Err(error) => return Err(error.into()),
@@ -226,7 +226,7 @@ impl Segment {
         }
         let segment = Segment {
             memory: map(&file)?,
-            file,
+            file: Arc::new(file),
             path: PathBuf::new(),
             job: job.to_owned(),
             process: ProcessId::new(nid, 0),
@@ -234,8 +234,8 @@ impl Segment {
             nonce: Box::new(AtomicU64::new(random())),
         };
         segment.fill_header();
-        let inode = segment.file.metadata()?.ino();
-        own(|inodes| inodes.push(inode));
+        let owned = (segment.file.metadata()?.ino(), segment.file.clone());
+        own(|files| files.push(owned));
         Ok(segment)
     }
 
@@ -276,7 +276,8 @@ impl Segment {
         self.header().pid.store(process.pid, Ordering::Relaxed);
         let path = path(&self.job, process);
         for _ in 0..TRIES {
-            match link(&self.file, &path) {
+            let linked = with_names(|| link(&self.file, &path));
+            match linked {
                 Ok(()) => {
                     self.process = process;
                     self.path = path;
@@ -299,14 +300,14 @@ impl Segment {
 /// A peer's segment held open without being mapped: tells whether that process
 /// lives, and whether its memory can be reached.
 pub(crate) struct Watch {
-    file: File,
+    file: Arc<File>,
     inode: u64,
 }
 
 impl Watch {
     /// Nothing where the segment with that inode isn't any more.
     pub(crate) fn open(job: &str, process: ProcessId, inode: u64) -> Option<Watch> {
-        let file = File::open(path(job, process)).ok()?;
+        let file = open_named(&path(job, process)).ok()?;
         let same = file.metadata().ok()?.ino() == inode;
         let watch = Watch { file, inode };
         (same && watch.lives()).then_some(watch)
@@ -348,26 +349,54 @@ impl Watch {
 impl Drop for Segment {
     fn drop(&mut self) {
         if let (true, Ok(file)) = (self.owned, self.file.metadata()) {
-            own(|inodes| inodes.retain(|inode| *inode != file.ino()));
+            own(|files| files.retain(|(inode, _)| *inode != file.ino()));
         }
         if self.owned && !self.path.as_os_str().is_empty() {
             let _ = std::fs::remove_file(&self.path);
             let asleep = &self.header().bell.asleep;
             asleep.store(GONE, Ordering::SeqCst);
+            // Others in this process may have the file open for longer.
+            unlock(&self.file);
         }
         // SAFETY: mapped by map() with this length, and nobody else unmaps it.
         unsafe { libc::munmap(self.memory.cast(), SEGMENT_BYTES) };
     }
 }
 
-/// The inodes of the segments that this process owns: it doesn't see its own locks.
-fn own<R>(f: impl FnOnce(&mut Vec<u64>) -> R) -> R {
-    static INODES: Mutex<Vec<u64>> = Mutex::new(Vec::new());
-    f(&mut INODES.lock().unwrap_or_else(PoisonError::into_inner))
+/// The files of the segments that this process owns, by inode: it doesn't see its own
+/// locks, and to close such a file once more would let go of the lock.
+fn own<R>(f: impl FnOnce(&mut Vec<(u64, Arc<File>)>) -> R) -> R {
+    static FILES: Mutex<Vec<(u64, Arc<File>)>> = Mutex::new(Vec::new());
+    f(&mut FILES.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// While no other thread of this process gives a segment its name: what is found
+/// under one stays what it is.
+fn with_names<R>(f: impl FnOnce() -> R) -> R {
+    static NAMES: Mutex<()> = Mutex::new(());
+    let _alone = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    f()
+}
+
+/// Opens a named segment; one of this process's own is shared, not opened again.
+fn open_named(path: &Path) -> io::Result<Arc<File>> {
+    with_names(|| {
+        let inode = std::fs::metadata(path)?.ino();
+        let of_own = |files: &mut Vec<(u64, Arc<File>)>| {
+            let found = files.iter().find(|(own, _)| *own == inode);
+            found.map(|(_, file)| file.clone())
+        };
+        match own(of_own) {
+            Some(file) => Ok(file),
+            None => Ok(Arc::new(
+                OpenOptions::new().read(true).write(true).open(path)?,
+            )),
+        }
+    })
 }
 
 pub(crate) fn is_own(inode: u64) -> bool {
-    own(|inodes| inodes.contains(&inode))
+    own(|files| files.iter().any(|(own, _)| *own == inode))
 }
 
 fn path(job: &str, process: ProcessId) -> PathBuf {
@@ -446,6 +475,13 @@ fn lock(file: &File) -> io::Result<bool> {
     }
 }
 
+/// Lets go of it.
+fn unlock(file: &File) {
+    let lock = whole_file(libc::F_UNLCK);
+    // SAFETY: the file is open and the flock lives through the call.
+    unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLK, &lock) };
+}
+
 /// The process that holds the file's lock; 0 where this one can't name it.
 fn holder(file: &File) -> Option<i32> {
     let mut lock = whole_file(libc::F_WRLCK);
@@ -470,6 +506,10 @@ enum Stale {
 /// Removes what a dead process left. Whoever holds the dead file's lock is the
 /// only one to remove its name.
 fn remove_if_stale(path: &Path) -> Stale {
+    with_names(|| look_and_remove(path))
+}
+
+fn look_and_remove(path: &Path) -> Stale {
     // Before it is opened: closing it would let go of the lock.
     if std::fs::metadata(path).is_ok_and(|file| is_own(file.ino())) {
         return Stale::Lives;
@@ -523,6 +563,27 @@ fn recorded_owner(file: &File) -> Option<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn is_locked_for_others(segment: &Segment) -> bool {
+        let locks = std::fs::read_to_string("/proc/locks").expect("Linux tells of locks");
+        let inode = format!(":{} ", segment.inode());
+        locks.lines().any(|lock| lock.contains(&inode))
+    }
+
+    #[test]
+    fn two_segments_of_one_process_look_at_each_other_and_keep_their_locks() {
+        let job = format!("locks{}", std::process::id());
+        let first = Segment::create(&job, 0x7f00_0001, 1).expect("the name is free");
+        let second = Segment::create(&job, 0x7f00_0001, 2).expect("the name is free");
+        let seen = Segment::open(&job, first.process()).expect("it lives");
+        let watch = Watch::open(&job, second.process(), second.inode()).expect("it lives");
+        assert!(seen.owner_lives() && watch.lives());
+        drop((seen, watch));
+        assert!(is_locked_for_others(&first) && is_locked_for_others(&second));
+        let seen = Segment::open(&job, first.process()).expect("it lives");
+        drop(first);
+        assert!(!seen.owner_lives() && !is_locked_for_others(&seen));
+    }
 
     #[test]
     fn a_starting_process_removes_what_a_killed_one_of_its_job_left() {

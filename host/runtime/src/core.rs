@@ -1,14 +1,14 @@
 //! What one lock guards: the interfaces and the ways out.
 
-use crate::Interface;
-use crate::effects::{Effects, Ways};
+use crate::effects::{Effects, Kept, Ways};
 use crate::landing::StreamTask;
 use crate::log::{Level, log};
+use crate::owner::Owner;
 use crate::resources::About;
-use crate::tables::Tables;
 use crate::watcher::Watcher;
 use crate::ways::Place;
 use lintel_claim::Region;
+use lintel_engine4::Interface;
 use lintel_nal::{Arrival, Loopback, Nal, Origin, Payload};
 use lintel_nal_shm::{Bell, CardWriter};
 use lintel_types::{NiFail, ProcessId};
@@ -31,10 +31,12 @@ const MOST_POLLS_FOR_ROOM: u32 = 2000;
 /// How often peers are looked after while something depends on them.
 pub(crate) const PEER_CHECK: Duration = Duration::from_millis(50);
 
-pub(crate) struct Core {
-    pub(crate) interfaces: [Option<Opened>; 4],
+pub(crate) struct Core<O: Owner> {
+    pub(crate) interfaces: [Option<Opened<O>>; 4],
     pub(crate) ways: Ways,
-    pub(crate) tables: &'static [Tables; 4],
+    pub(crate) owner: O,
+    /// Copies of the owner's memory that were lent.
+    pub(crate) kept: Kept<O::Span>,
     pub(crate) bell: Bell,
     pub(crate) card: CardWriter,
     pub(crate) about: About,
@@ -42,7 +44,7 @@ pub(crate) struct Core {
     pub(crate) watcher: Option<Watcher>,
     /// When a sleeping helper wakes by itself.
     pub(crate) helper_wakes: Option<Instant>,
-    pub(crate) streams: Vec<(u32, StreamTask)>,
+    pub(crate) streams: Vec<(u32, StreamTask<O::Span>)>,
     pub(crate) scratch: Vec<u8>,
     pub(crate) bounce: Region,
     /// Polls by callers, ever; the helper watches whether it moves.
@@ -53,18 +55,20 @@ pub(crate) struct Core {
     pub(crate) helper_ticks: bool,
     pub(crate) closing: bool,
     pub(crate) callers_asleep: u32,
+    /// Whoever polled has said that he doesn't any more.
+    pub(crate) rests: bool,
     checked: Instant,
 }
 
 /// An interface in use.
-pub(crate) struct Opened {
-    pub(crate) interface: Box<Interface>,
+pub(crate) struct Opened<O: Owner> {
+    pub(crate) interface: Box<Interface<O::Span>>,
     pub(crate) references: u32,
     pub(crate) generation: u16,
 }
 
-impl Core {
-    pub(crate) fn new(place: Place, about: About, uid: u32, tables: &'static [Tables; 4]) -> Core {
+impl<O: Owner> Core<O> {
+    pub(crate) fn new(place: Place, about: About, owner: O) -> Core<O> {
         let Place {
             me,
             way,
@@ -76,10 +80,11 @@ impl Core {
             ways: Ways {
                 me,
                 nal: way,
-                loopback: Loopback::new(me, uid),
+                loopback: Loopback::new(me, owner.uid()),
                 noise: false,
             },
-            tables,
+            owner,
+            kept: Kept::default(),
             bell,
             card,
             about,
@@ -94,20 +99,25 @@ impl Core {
             helper_ticks: false,
             closing: false,
             callers_asleep: 0,
+            rests: false,
             checked: Instant::now(),
         }
     }
 
     /// An interface with its host.
     #[inline(always)]
-    pub(crate) fn parts(&mut self, number: u8) -> Option<(&mut Interface, Effects<'_>)> {
+    pub(crate) fn parts(
+        &mut self,
+        number: u8,
+    ) -> Option<(&mut Interface<O::Span>, Effects<'_, O>)> {
         let opened = self.interfaces[number as usize & 3].as_mut()?;
-        let tables = &self.tables[number as usize & 3];
         Some((
             &mut opened.interface,
             Effects {
                 ways: &mut self.ways,
-                tables,
+                tables: &self.owner.tables()[number as usize & 3],
+                owner: &self.owner,
+                kept: &mut self.kept,
             },
         ))
     }
@@ -200,6 +210,14 @@ impl Core {
             return false;
         };
         !self.helper_ticks && self.helper_wakes.is_none_or(|wakes| wakes > due)
+    }
+
+    /// Whoever polled ceases to: what comes from now on rings the helper.
+    pub(crate) fn rest(&mut self) {
+        self.rests = true;
+        self.bell.arm(lintel_nal_shm::Sleeper::Helper);
+        self.watch();
+        self.progress();
     }
 
     #[cold]
@@ -298,6 +316,7 @@ impl Core {
             Level::Info,
             &format!("process {:#x}/{} is gone", process.nid, process.pid),
         );
+        self.kept.forget(process);
         for number in 0..4 {
             if let Some((interface, mut effects)) = self.parts(number) {
                 interface.on_target_lost(process, &mut effects);

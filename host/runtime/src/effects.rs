@@ -1,13 +1,16 @@
 //! Where an engine's effects go.
 
-use crate::tables::Tables;
+use crate::owner::Owner;
 use crate::ways::Way;
-use lintel_claim::Claim;
+use lintel_bridge::Tables;
+use lintel_claim::{Claim, Region};
 use lintel_engine4::{Body, Host, Undeliverable};
 use lintel_memory::Pieces;
+use lintel_memory::Span;
 use lintel_nal::{Loopback, Nal, Outgoing};
 use lintel_types::{CountingEvent, Event, ProcessId};
-use lintel_wire::{Request, Response, Verb, Words};
+use lintel_wire::{OPERAND_BYTES, Request, Response, Verb, Words};
+use std::collections::HashMap;
 
 /// The ways out of a process: to others, and to itself.
 pub(crate) struct Ways {
@@ -51,26 +54,28 @@ impl Ways {
 }
 
 /// An engine's [`Host`] for the length of a call.
-pub struct Effects<'a> {
+pub struct Effects<'a, O: Owner> {
     pub(crate) ways: &'a mut Ways,
-    pub(crate) tables: &'a Tables,
+    pub(crate) tables: &'a O::Tables,
+    pub(crate) owner: &'a O,
+    pub(crate) kept: &'a mut Kept<O::Span>,
 }
 
-impl Host<Claim> for Effects<'_> {
+impl<O: Owner> Host<O::Span> for Effects<'_, O> {
     #[inline]
     fn post(&mut self, queue: u16, event: &Event) {
-        self.tables.queue_at(queue).push(event);
+        self.tables.post(queue, event);
         self.ways.noise = true;
     }
 
     #[inline]
     fn room(&mut self, queue: u16) -> usize {
-        self.tables.queue_at(queue).room()
+        self.tables.room(queue)
     }
 
     #[inline]
     fn publish(&mut self, counter: u16, value: CountingEvent) {
-        self.tables.counter_at(counter).set(value);
+        self.tables.publish(counter, value);
         self.ways.noise = true;
     }
 
@@ -79,25 +84,140 @@ impl Host<Claim> for Effects<'_> {
         &mut self,
         to: ProcessId,
         request: &Request,
-        body: Body<'_, Claim>,
+        body: Body<'_, O::Span>,
     ) -> Result<(), Undeliverable> {
-        let words = request.to_words();
         let pieces = match &body.pieces {
-            Pieces::One(one) if one.is_empty() => &[],
+            Pieces::One(one) if one.length() == 0 => &[],
             pieces => pieces.as_slice(),
         };
-        let outgoing = match (request.verb, request.referenced) {
-            (Verb::Get, false) => Outgoing::Copied {
-                operand: None,
-                pieces: &[],
-            },
-            (Verb::Get, true) => Outgoing::LentToFill(pieces),
-            (_, false) => Outgoing::Copied {
-                operand: body.operand,
-                pieces,
-            },
-            (_, true) => Outgoing::LentToRead(pieces),
+        match O::claims(pieces) {
+            Some(pieces) => {
+                let outgoing = outgoing(request, body.operand, pieces);
+                self.ways.send(to, &request.to_words(), outgoing)
+            }
+            None => self.send_copy(to, request, body.operand, pieces),
+        }
+    }
+}
+
+impl<O: Owner> Effects<'_, O> {
+    /// Sends memory that can't be touched: a copy goes in its place, and stays until
+    /// the answer where it is lent.
+    fn send_copy(
+        &mut self,
+        to: ProcessId,
+        request: &Request,
+        operand: Option<&[u8; OPERAND_BYTES]>,
+        pieces: &[O::Span],
+    ) -> Result<(), Undeliverable> {
+        let length = pieces.iter().map(|piece| piece.length()).sum();
+        let is_empty = length == 0 || (request.verb == Verb::Get && !request.referenced);
+        if is_empty {
+            return self
+                .ways
+                .send(to, &request.to_words(), outgoing(request, operand, &[]));
+        }
+        let copy = match request.referenced {
+            true => self.owner.staging(length).map_err(|_| Undeliverable)?,
+            false => self.kept.small(self.owner, length)?,
         };
-        self.ways.send(to, &words, outgoing)
+        let claims = [copy.claim().slice(0, length)];
+        if request.verb != Verb::Get {
+            match self.owner.copy_out(pieces, &claims) {
+                Ok(copied) if copied == length => {}
+                // The owner named memory that isn't there.
+                _ => return Err(Undeliverable),
+            }
+        }
+        let outgoing = outgoing(request, operand, &claims);
+        self.ways.send(to, &request.to_words(), outgoing)?;
+        if request.referenced {
+            self.kept.keep(request, to, copy, pieces);
+        }
+        Ok(())
+    }
+}
+
+/// What goes with a request.
+#[inline(always)]
+fn outgoing<'a>(
+    request: &Request,
+    operand: Option<&'a [u8; OPERAND_BYTES]>,
+    pieces: &'a [Claim],
+) -> Outgoing<'a> {
+    match (request.verb, request.referenced) {
+        (Verb::Get, false) => Outgoing::Copied {
+            operand: None,
+            pieces: &[],
+        },
+        (Verb::Get, true) => Outgoing::LentToFill(pieces),
+        (_, false) => Outgoing::Copied { operand, pieces },
+        (_, true) => Outgoing::LentToRead(pieces),
+    }
+}
+
+/// Copies of memory that were lent in its place, until the answer comes.
+pub(crate) struct Kept<S> {
+    lent: HashMap<(u8, u32), Lent<S>>,
+    bytes: u64,
+    /// For copies that are gone when `send` returns.
+    small: Region,
+}
+
+/// A copy, and what it stands for.
+pub(crate) struct Lent<S> {
+    to: ProcessId,
+    pub(crate) copy: Region,
+    pub(crate) pieces: Vec<S>,
+}
+
+impl<S> Default for Kept<S> {
+    fn default() -> Self {
+        Kept {
+            lent: HashMap::new(),
+            bytes: 0,
+            small: Region::new(0),
+        }
+    }
+}
+
+impl<S: Span> Kept<S> {
+    fn keep(&mut self, request: &Request, to: ProcessId, copy: Region, pieces: &[S]) {
+        self.bytes += copy.len();
+        let pieces = pieces.to_vec();
+        self.lent.insert(
+            (request.interface, request.token),
+            Lent { to, copy, pieces },
+        );
+    }
+
+    /// Room for a copy that is soon gone.
+    fn small(&mut self, owner: &impl Owner, length: u64) -> Result<Region, Undeliverable> {
+        if self.small.len() < length {
+            self.small = owner.staging(length).map_err(|_| Undeliverable)?;
+        }
+        Ok(self.small.clone())
+    }
+
+    /// What was lent for the operation that is answered.
+    pub(crate) fn take(&mut self, response: &Response) -> Option<Lent<S>> {
+        let lent = self.lent.remove(&(response.interface, response.token))?;
+        self.bytes -= lent.copy.len();
+        Some(lent)
+    }
+
+    /// Nobody will answer.
+    pub(crate) fn forget(&mut self, process: ProcessId) {
+        let bytes = &mut self.bytes;
+        self.lent.retain(|_, lent| {
+            let keep = lent.to != process;
+            *bytes -= if keep { 0 } else { lent.copy.len() };
+            keep
+        });
+    }
+
+    /// Bytes in all.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
     }
 }

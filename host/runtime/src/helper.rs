@@ -1,8 +1,9 @@
 //! The thread that makes progress while the application computes.
 
 use crate::core::Core;
+use crate::library::{Held, Library};
 use crate::log::{Level, log};
-use crate::process::Process;
+use crate::owner::Owner;
 use lintel_nal_shm::{Bell, SETTLE, Sleeper, bound_to, run_soon};
 use nix::sys::signal::SigSet;
 use std::io;
@@ -24,11 +25,11 @@ enum Next {
 }
 
 /// Starts the helper of an open process.
-pub(crate) fn start(process: &'static Process) -> io::Result<JoinHandle<()>> {
+pub(crate) fn start<O: Owner>(library: Held<O>) -> io::Result<JoinHandle<()>> {
     let busy = bound_to();
     spawn("lintel", move || {
         run_soon(busy);
-        run(process);
+        run(&library);
     })
 }
 
@@ -50,24 +51,24 @@ pub(crate) fn spawn(
     started
 }
 
-fn run(process: &'static Process) {
-    let Some(bell) = process.bell() else { return };
+fn run<O: Owner>(library: &Library<O>) {
+    let Some(bell) = library.bell() else { return };
     let mut seen = 0;
     loop {
         let rings = bell.rings(Sleeper::Helper);
-        match process.with_core(|core| look(core, &mut seen)) {
+        match library.with_core(|core| look(core, &mut seen)) {
             None | Some(Next::Stop) => break,
             Some(Next::Look(after)) => bell.sleep(Sleeper::Helper, rings, Some(after)),
-            Some(Next::Sleep(timeout)) => doze(process, &bell, rings, timeout),
+            Some(Next::Sleep(timeout)) => doze(library, &bell, rings, timeout),
         }
     }
     log(Level::Info, "the helper ends");
 }
 
 /// Sleeps for a moment, then for as long as nothing comes.
-fn doze(process: &Process, bell: &Bell, rings: u32, timeout: Option<Duration>) {
+fn doze<O: Owner>(library: &Library<O>, bell: &Bell, rings: u32, timeout: Option<Duration>) {
     // What came before the bell was armed rings nobody: look once more.
-    let nothing = || process.with_core(Core::progress) == Some(0);
+    let nothing = || library.with_core(Core::progress) == Some(0);
     if !nothing() {
         return;
     }
@@ -81,7 +82,7 @@ fn doze(process: &Process, bell: &Bell, rings: u32, timeout: Option<Duration>) {
 }
 
 /// Makes progress, then decides by what has happened since it last looked.
-fn look(core: &mut Core, seen: &mut u64) -> Next {
+fn look<O: Owner>(core: &mut Core<O>, seen: &mut u64) -> Next {
     if core.closing {
         return Next::Stop;
     }
@@ -94,7 +95,7 @@ fn look(core: &mut Core, seen: &mut u64) -> Next {
     if core.ways.nal_waits() {
         return Next::Look(RETRY);
     }
-    if core.callers_asleep == 0 && core.polls != *seen {
+    if core.callers_asleep == 0 && core.polls != *seen && !core.rests {
         *seen = core.polls;
         core.helper_ticks = true;
         return Next::Look(LEASE);

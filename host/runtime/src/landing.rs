@@ -1,28 +1,34 @@
 //! Moves the bytes of requests and replies to where the engine says.
 
 use crate::core::Core;
+use crate::owner::Owner;
 use lintel_claim::{
-    Claim, CrossMemoryError, Datatype, Operation, Region, RemoteSpan, atomic, copy_checked,
-    copy_vectored, fetch_atomic, swap,
+    Claim, CrossMemoryError, Datatype, Operation, Region, RemoteSpan, atomic, copy_vectored,
+    fetch_atomic, swap,
 };
 use lintel_engine4::{Filling, Landed};
-use lintel_memory::Pieces;
+use lintel_memory::{Pieces, Span};
 use lintel_nal::{MoveError, Nal, Origin, Outgoing, Payload};
 use lintel_types::NiFail;
 use lintel_wire::{OPERAND_BYTES, Request, Response, Verb};
 
 /// What to finish when a stream is whole.
-pub(crate) enum StreamTask {
+pub(crate) enum StreamTask<S> {
     /// A request.
     Landing(Landed),
     /// A request whose memory may not be there: the bytes come into a region
     /// first, and from there through the kernel, which looks.
-    Checked(Landed, Region, Pieces<Claim>),
+    Checked(Landed, Region, Pieces<S>),
     /// A reply on that interface.
     Filling(u8, Filling),
+    /// A reply for memory that can't be touched.
+    Copying(u8, Filling, Region, Pieces<S>),
 }
 
-impl Core {
+/// Bytes that are copied at once where they take a detour.
+const DETOUR: u64 = 1 << 20;
+
+impl<O: Owner> Core<O> {
     #[inline(always)]
     pub(crate) fn on_request(&mut self, origin: Origin, request: &Request, payload: Payload) {
         let Some((interface, mut effects)) = self.parts(request.interface) else {
@@ -41,10 +47,10 @@ impl Core {
     }
 
     #[inline(always)]
-    fn land(&mut self, origin: Origin, pieces: Pieces<Claim>, landed: Landed, payload: Payload) {
+    fn land(&mut self, origin: Origin, pieces: Pieces<O::Span>, landed: Landed, payload: Payload) {
         let fail = match landed.request().verb {
             Verb::Put => match payload {
-                Payload::Enclosed(claim) => deposit(claim, &pieces, &landed),
+                Payload::Enclosed(claim) => deposit(&self.owner, claim, &pieces, &landed),
                 Payload::Lent(spans) => self.fetch(origin, &spans, pieces.as_slice()),
                 Payload::Streamed(_) => return self.stream_in(origin, pieces, landed),
             },
@@ -72,32 +78,83 @@ impl Core {
     }
 
     /// Fetches what the initiator has lent.
-    fn fetch(&mut self, origin: Origin, spans: &[RemoteSpan], to: &[Claim]) -> NiFail {
-        let wanted: u64 = to.iter().map(|piece| piece.len()).sum();
+    fn fetch(&mut self, origin: Origin, spans: &[RemoteSpan], to: &[O::Span]) -> NiFail {
+        let wanted = length(to);
         if wanted == 0 {
             return NiFail::Ok;
         }
-        let spans = first_bytes(spans, wanted);
-        let moved = if origin.process == self.ways.me {
-            self.ways.loopback.fetch(origin, &spans, to)
-        } else {
-            self.ways.nal.fetch(origin, &spans, to)
-        };
-        moved_all(moved, wanted)
+        match O::claims(to) {
+            Some(to) => moved_all(self.move_in(origin, &part(spans, 0, wanted), to), wanted),
+            None => self.in_parts(wanted, |core, at, room| {
+                let spans = part(spans, at, room.len());
+                match core.move_in(origin, &spans, &[room]) {
+                    Ok(moved) if moved == room.len() => {}
+                    other => return moved_all(other, room.len()),
+                }
+                let copied = core.owner.copy_in(&[room], &part(to, at, room.len()));
+                copied_all(copied, room.len())
+            }),
+        }
     }
 
-    fn stream_in(&mut self, origin: Origin, pieces: Pieces<Claim>, landed: Landed) {
-        let (place, task) = if landed.is_accessible() {
-            (pieces.as_slice().to_vec(), StreamTask::Landing(landed))
+    /// Moves bytes part by part through memory of this process, until one fails.
+    fn in_parts(
+        &mut self,
+        total: u64,
+        mut part: impl FnMut(&mut Self, u64, Claim) -> NiFail,
+    ) -> NiFail {
+        let Ok(room) = self.owner.staging(total.min(DETOUR)) else {
+            return NiFail::Segv;
+        };
+        let mut at = 0;
+        while at < total {
+            let claim = room.claim().slice(0, total - at);
+            match part(self, at, claim) {
+                NiFail::Ok => at += claim.len(),
+                fail => return fail,
+            }
+        }
+        NiFail::Ok
+    }
+
+    fn move_in(
+        &mut self,
+        origin: Origin,
+        spans: &[RemoteSpan],
+        to: &[Claim],
+    ) -> Result<u64, MoveError> {
+        if origin.process == self.ways.me {
+            self.ways.loopback.fetch(origin, spans, to)
         } else {
+            self.ways.nal.fetch(origin, spans, to)
+        }
+    }
+
+    fn move_out(
+        &mut self,
+        origin: Origin,
+        from: &[Claim],
+        spans: &[RemoteSpan],
+    ) -> Result<u64, MoveError> {
+        if origin.process == self.ways.me {
+            self.ways.loopback.place(origin, from, spans)
+        } else {
+            self.ways.nal.place(origin, from, spans)
+        }
+    }
+
+    fn stream_in(&mut self, origin: Origin, pieces: Pieces<O::Span>, landed: Landed) {
+        let direct = O::claims(pieces.as_slice()).filter(|_| landed.is_accessible());
+        let (place, task) = match direct {
+            Some(claims) => (claims.to_vec(), StreamTask::Landing(landed)),
             // Whatever length a peer names, a refusal of the system is an answer.
-            match Region::try_new(landed.mlength()) {
+            None => match self.owner.staging(landed.mlength()) {
                 Ok(region) => {
                     let place = vec![region.claim()];
                     (place, StreamTask::Checked(landed, region, pieces))
                 }
                 Err(_) => return self.finish_landing(origin, landed, NiFail::Segv),
-            }
+            },
         };
         self.ways.nal.receive_into(origin, place);
         self.streams.push((origin.lane, task));
@@ -105,7 +162,7 @@ impl Core {
 
     /// Answers a get: into the initiator's memory where it was lent and the
     /// answer is long, else with the bytes enclosed.
-    fn give(&mut self, origin: Origin, pieces: &Pieces<Claim>, landed: Landed, payload: Payload) {
+    fn give(&mut self, origin: Origin, pieces: &Pieces<O::Span>, landed: Landed, payload: Payload) {
         let mut fail = NiFail::Ok;
         let mut response = match landed.response(NiFail::Ok) {
             Some(response) => response,
@@ -118,49 +175,57 @@ impl Core {
                 response.fail = fail;
                 self.ways.respond(origin.process, &response);
             }
-            _ => {
-                let checked = self.checked_source(pieces, &landed);
-                match checked {
-                    Ok(Some(copy)) => self.reply(origin, &response, &[copy.claim()]),
-                    Ok(None) => self.reply(origin, &response, pieces.as_slice()),
-                    Err(why) => {
-                        fail = why;
-                        response.fail = fail;
-                        response.mlength = 0;
-                        self.ways.respond(origin.process, &response);
-                    }
+            _ => match self.source(pieces, &landed) {
+                Ok(Source::Direct(claims)) => self.reply(origin, &response, claims),
+                Ok(Source::Copy(copy)) => self.reply(origin, &response, &[copy.claim()]),
+                Err(why) => {
+                    fail = why;
+                    response.fail = fail;
+                    response.mlength = 0;
+                    self.ways.respond(origin.process, &response);
                 }
-            }
+            },
         }
         self.tell_landed(landed, fail);
     }
 
-    fn place(&mut self, origin: Origin, from: &[Claim], spans: &[RemoteSpan]) -> NiFail {
-        let wanted: u64 = from.iter().map(|piece| piece.len()).sum();
-        let spans = first_bytes(spans, wanted);
-        let moved = if origin.process == self.ways.me {
-            self.ways.loopback.place(origin, from, &spans)
-        } else {
-            self.ways.nal.place(origin, from, &spans)
-        };
-        moved_all(moved, wanted)
+    fn place(&mut self, origin: Origin, from: &[O::Span], spans: &[RemoteSpan]) -> NiFail {
+        let wanted = length(from);
+        match O::claims(from) {
+            Some(from) => moved_all(self.move_out(origin, from, &part(spans, 0, wanted)), wanted),
+            None => self.in_parts(wanted, |core, at, room| {
+                match core.owner.copy_out(&part(from, at, room.len()), &[room]) {
+                    Ok(copied) if copied == room.len() => {}
+                    other => return copied_all(other, room.len()),
+                }
+                let spans = part(spans, at, room.len());
+                moved_all(core.move_out(origin, &[room], &spans), room.len())
+            }),
+        }
     }
 
-    /// Bytes of an entry that may name memory which isn't there are copied first,
-    /// by the system, which looks.
-    fn checked_source(
-        &mut self,
-        pieces: &Pieces<Claim>,
+    /// Where the bytes of an entry can be read. What may name memory which isn't
+    /// there, or can't be touched, is copied first by the system, which looks.
+    fn source<'a>(
+        &self,
+        pieces: &'a Pieces<O::Span>,
         landed: &Landed,
-    ) -> Result<Option<Region>, NiFail> {
-        if landed.is_accessible() || landed.mlength() == 0 {
-            return Ok(None);
+    ) -> Result<Source<'a>, NiFail> {
+        let claims = O::claims(pieces.as_slice());
+        match claims {
+            Some(claims) if landed.is_accessible() => return Ok(Source::Direct(claims)),
+            _ if landed.mlength() == 0 => return Ok(Source::Direct(&[])),
+            _ => {}
         }
         // Whatever length a peer names, a refusal of the system is an answer.
-        let region = Region::try_new(landed.mlength()).map_err(|_| NiFail::Segv)?;
-        match copy_checked(pieces.as_slice(), &[region.claim()]) {
-            Ok(moved) if moved == landed.mlength() => Ok(Some(region)),
-            Err(CrossMemoryError::Denied) => Ok(None),
+        let region = self
+            .owner
+            .staging(landed.mlength())
+            .map_err(|_| NiFail::Segv)?;
+        let copied = self.owner.copy_out(pieces.as_slice(), &[region.claim()]);
+        match (copied, claims) {
+            (Ok(copied), _) if copied == landed.mlength() => Ok(Source::Copy(region)),
+            (Err(CrossMemoryError::Denied), Some(claims)) => Ok(Source::Direct(claims)),
             _ => Err(NiFail::Segv),
         }
     }
@@ -180,7 +245,7 @@ impl Core {
     fn combine(
         &mut self,
         origin: Origin,
-        pieces: &Pieces<Claim>,
+        pieces: &Pieces<O::Span>,
         landed: Landed,
         payload: Payload,
     ) {
@@ -201,9 +266,12 @@ impl Core {
         let (Ok(operation), Ok(datatype), Payload::Enclosed(data)) = kinds else {
             return self.finish_landing(origin, landed, NiFail::OpViolation);
         };
-        if (data.len() as usize) < ahead + length || self.checked_source(pieces, &landed).is_err() {
+        if (data.len() as usize) < ahead + length {
             return self.finish_landing(origin, landed, NiFail::Segv);
         }
+        let Ok(source) = self.source(pieces, &landed) else {
+            return self.finish_landing(origin, landed, NiFail::Segv);
+        };
         let mut scratch = std::mem::take(&mut self.scratch);
         let (data_bytes, old) = if ahead + length <= small.len() {
             (&mut small[..ahead + length], &mut fetched[..length])
@@ -213,7 +281,11 @@ impl Core {
         };
         data.read(data_bytes);
         let (operand, operands) = data_bytes.split_at(ahead);
-        let target = pieces.as_slice();
+        let copy = source.copy();
+        let target = match O::claims(pieces.as_slice()) {
+            Some(claims) => claims,
+            None => copy.as_slice(),
+        };
         match request.verb {
             Verb::Atomic => atomic(operation, datatype, target, operands),
             Verb::FetchAtomic => fetch_atomic(operation, datatype, target, operands, old),
@@ -222,13 +294,17 @@ impl Core {
                 swap(operation, datatype, target, operands, compare, old);
             }
         }
-        self.answer_atomic(origin, landed, old);
+        let fail = match O::DIRECT {
+            true => NiFail::Ok,
+            false => copied_all(self.owner.copy_in(target, pieces.as_slice()), length as u64),
+        };
+        self.answer_atomic(origin, landed, fail, old);
         self.scratch = scratch;
     }
 
-    fn answer_atomic(&mut self, origin: Origin, landed: Landed, old: &[u8]) {
-        if landed.request().verb == Verb::Atomic {
-            return self.finish_landing(origin, landed, NiFail::Ok);
+    fn answer_atomic(&mut self, origin: Origin, landed: Landed, fail: NiFail, old: &[u8]) {
+        if landed.request().verb == Verb::Atomic || fail != NiFail::Ok {
+            return self.finish_landing(origin, landed, fail);
         }
         if let Some(response) = landed.response(NiFail::Ok) {
             let bounce = self.bounce(old);
@@ -248,27 +324,72 @@ impl Core {
 
     #[inline]
     pub(crate) fn on_response(&mut self, origin: Origin, response: &Response, payload: Payload) {
+        if !O::DIRECT {
+            return self.on_response_to_copy(origin, response, payload);
+        }
         let Some((interface, mut effects)) = self.parts(response.interface) else {
             return;
         };
         let Some((pieces, filling)) = interface.on_response(response, &mut effects) else {
             return;
         };
+        let Some(claims) = O::claims(pieces.as_slice()) else {
+            return;
+        };
         match payload {
             Payload::Enclosed(claim) => {
-                copy_vectored(&[claim], pieces.as_slice());
+                copy_vectored(&[claim], claims);
                 interface.on_filled(filling, NiFail::Ok, &mut effects);
             }
             Payload::Streamed(_) => {
-                self.ways
-                    .nal
-                    .receive_into(origin, pieces.as_slice().to_vec());
+                self.ways.nal.receive_into(origin, claims.to_vec());
                 let task = StreamTask::Filling(response.interface, filling);
                 self.streams.push((origin.lane, task));
             }
             Payload::Lent(_) => {
                 interface.on_filled(filling, NiFail::Undeliverable, &mut effects);
             }
+        }
+    }
+
+    /// As [`on_response`](Self::on_response), where a copy may have been lent in the
+    /// place of the owner's memory, which can't be touched.
+    fn on_response_to_copy(&mut self, origin: Origin, response: &Response, payload: Payload) {
+        let mut response = *response;
+        let lent = self.kept.take(&response);
+        if let (Some(lent), true, NiFail::Ok) = (lent, response.placed, response.fail) {
+            let placed = response.mlength.min(lent.copy.len());
+            let claims = [lent.copy.claim().slice(0, placed)];
+            response.fail = copied_all(self.owner.copy_in(&claims, &lent.pieces), placed);
+        }
+        let Some((interface, mut effects)) = self.parts(response.interface) else {
+            return;
+        };
+        let Some((pieces, filling)) = interface.on_response(&response, &mut effects) else {
+            return;
+        };
+        let wanted = pieces.length();
+        let fail = match payload {
+            Payload::Enclosed(claim) => {
+                let claim = claim.slice(0, wanted);
+                copied_all(self.owner.copy_in(&[claim], pieces.as_slice()), claim.len())
+            }
+            Payload::Streamed(_) => match self.owner.staging(wanted) {
+                Ok(copy) => {
+                    self.ways.nal.receive_into(origin, vec![copy.claim()]);
+                    let task = StreamTask::Copying(response.interface, filling, copy, pieces);
+                    return self.streams.push((origin.lane, task));
+                }
+                Err(_) => NiFail::Undeliverable,
+            },
+            Payload::Lent(_) => NiFail::Undeliverable,
+        };
+        self.fill(response.interface, filling, fail);
+    }
+
+    fn fill(&mut self, number: u8, filling: Filling, fail: NiFail) {
+        if let Some((interface, mut effects)) = self.parts(number) {
+            interface.on_filled(filling, fail, &mut effects);
         }
     }
 
@@ -284,47 +405,75 @@ impl Core {
         }
     }
 
-    fn finish_stream(&mut self, origin: Origin, task: StreamTask, fail: NiFail) {
+    fn finish_stream(&mut self, origin: Origin, task: StreamTask<O::Span>, fail: NiFail) {
         match task {
             StreamTask::Landing(landed) if fail == NiFail::Ok => {
                 self.finish_landing(origin, landed, fail);
             }
             StreamTask::Checked(landed, region, pieces) if fail == NiFail::Ok => {
-                let fail = deposit(region.claim(), &pieces, &landed);
+                let fail = deposit(&self.owner, region.claim(), &pieces, &landed);
                 self.finish_landing(origin, landed, fail);
             }
             // Who broke it off has ended; an answer could reach another of its name.
             StreamTask::Landing(landed) | StreamTask::Checked(landed, ..) => {
                 self.tell_landed(landed, fail);
             }
-            StreamTask::Filling(number, filling) => {
-                if let Some((interface, mut effects)) = self.parts(number) {
-                    interface.on_filled(filling, fail, &mut effects);
-                }
+            StreamTask::Copying(number, filling, copy, pieces) if fail == NiFail::Ok => {
+                let copied = self.owner.copy_in(&[copy.claim()], pieces.as_slice());
+                self.fill(number, filling, copied_all(copied, copy.len()));
             }
+            StreamTask::Filling(number, filling) | StreamTask::Copying(number, filling, ..) => {
+                self.fill(number, filling, fail);
+            }
+        }
+    }
+}
+
+/// Where bytes can be read.
+enum Source<'a> {
+    Direct(&'a [Claim]),
+    Copy(Region),
+}
+
+impl Source<'_> {
+    /// The copy, where it is one.
+    fn copy(&self) -> Option<Claim> {
+        match self {
+            Source::Direct(_) => None,
+            Source::Copy(region) => Some(region.claim()),
         }
     }
 }
 
 /// Copies enclosed bytes to their place.
 #[inline(always)]
-fn deposit(from: Claim, to: &Pieces<Claim>, landed: &Landed) -> NiFail {
-    if let Pieces::One(to) = to {
-        if landed.is_accessible() {
-            lintel_claim::copy(from, *to);
-            return NiFail::Ok;
-        }
-    }
-    if landed.is_accessible() || landed.mlength() == 0 {
-        copy_vectored(&[from], to.as_slice());
+fn deposit<O: Owner>(owner: &O, from: Claim, to: &Pieces<O::Span>, landed: &Landed) -> NiFail {
+    let claims = O::claims(to.as_slice());
+    if let (Some([to]), true) = (claims, landed.is_accessible()) {
+        lintel_claim::copy(from, *to);
         return NiFail::Ok;
     }
-    match copy_checked(&[from], to.as_slice()) {
-        Ok(moved) if moved == landed.mlength() => NiFail::Ok,
-        Err(CrossMemoryError::Denied) => {
-            copy_vectored(&[from], to.as_slice());
+    match claims {
+        Some(to) if landed.is_accessible() || landed.mlength() == 0 => {
+            copy_vectored(&[from], to);
+            return NiFail::Ok;
+        }
+        None if landed.mlength() == 0 => return NiFail::Ok,
+        _ => {}
+    }
+    match (owner.copy_in(&[from], to.as_slice()), claims) {
+        (Ok(copied), _) if copied == landed.mlength() => NiFail::Ok,
+        (Err(CrossMemoryError::Denied), Some(to)) => {
+            copy_vectored(&[from], to);
             NiFail::Ok
         }
+        _ => NiFail::Segv,
+    }
+}
+
+fn copied_all(copied: Result<u64, CrossMemoryError>, wanted: u64) -> NiFail {
+    match copied {
+        Ok(bytes) if bytes >= wanted => NiFail::Ok,
         _ => NiFail::Segv,
     }
 }
@@ -337,18 +486,25 @@ fn moved_all(moved: Result<u64, MoveError>, wanted: u64) -> NiFail {
     }
 }
 
-fn first_bytes(spans: &[RemoteSpan], mut bytes: u64) -> Vec<RemoteSpan> {
-    let mut first = Vec::with_capacity(spans.len());
-    for span in spans {
-        if bytes == 0 {
+fn length<S: Span>(pieces: &[S]) -> u64 {
+    pieces.iter().map(|piece| piece.length()).sum()
+}
+
+/// The pieces of `length` bytes from `at` on.
+fn part<S: Span>(pieces: &[S], mut at: u64, mut length: u64) -> Vec<S> {
+    let mut found = Vec::with_capacity(pieces.len());
+    for piece in pieces {
+        if length == 0 {
             break;
         }
-        let length = span.length.min(bytes);
-        bytes -= length;
-        first.push(RemoteSpan {
-            address: span.address,
-            length,
-        });
+        if at >= piece.length() {
+            at -= piece.length();
+            continue;
+        }
+        let piece = piece.narrow(at, length);
+        at = 0;
+        length -= piece.length();
+        found.push(piece);
     }
-    first
+    found
 }

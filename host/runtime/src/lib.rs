@@ -18,13 +18,20 @@
 //! [`Process::close`], [`Process::fini`].
 #![forbid(unsafe_code)]
 
+mod calls;
+mod client;
+mod commands;
 mod core;
 mod effects;
 mod helper;
 mod landing;
+mod library;
 mod log;
+mod looking;
+mod owner;
 mod process;
 mod queue;
+mod remote;
 mod resources;
 mod secret;
 mod settings;
@@ -33,12 +40,14 @@ mod waiting;
 mod watcher;
 mod ways;
 
-pub use effects::Effects;
+pub use client::{Client, Session};
 pub use helper::LEASE;
+pub use library::Library;
+pub use lintel_bridge::Taken;
 pub use lintel_nal_udp::Model;
 pub use log::{Level, log, log_level};
-pub use process::{Process, process};
-pub use queue::Taken;
+pub use owner::{Itself, Owner};
+pub use process::{Effects, Process, process};
 pub use resources::{Placement, Published, published};
 pub use settings::{Between, Mode, SETTINGS, Setting, SettingError, Settings};
 

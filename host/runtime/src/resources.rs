@@ -2,6 +2,7 @@
 //! by tools.
 
 use crate::core::Core;
+use crate::owner::Owner;
 use crate::settings::Settings;
 use lintel_nal::{Nal, Resources};
 use lintel_nal_shm::{Card, CardWords, cards};
@@ -62,7 +63,7 @@ impl About {
 
 const MODELS: [Model; 3] = [Model::Rc, Model::Xrc, Model::Node];
 
-impl Core {
+impl<O: Owner> Core<O> {
     /// Shows what it holds now.
     pub(crate) fn show(&self) {
         self.card

@@ -168,6 +168,17 @@ impl Settings {
         Self::from_lookup(|name| std::env::var(name).ok())
     }
 
+    /// As [`from_env`](Self::from_env), for the node of that address.
+    ///
+    /// # Errors
+    /// The first variable that isn't understood.
+    pub fn of_node(address: Ipv4Addr) -> Result<Settings, SettingError> {
+        Self::from_lookup(|name| match name {
+            "PTL_IFACE" => Some(address.to_string()),
+            _ => std::env::var(name).ok(),
+        })
+    }
+
     fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Settings, SettingError> {
         let given = |name: &str| lookup(name).filter(|value| !value.is_empty());
         let read = |name: &'static str| {

@@ -1,66 +1,17 @@
 //! What callers read without the core's lock: queues and counters.
 
 use crate::queue::EventQueue;
-use lintel_types::{CountingEvent, Error, Handle, Kind, Limits, Result};
+use lintel_bridge::{Cell, Tables};
+use lintel_types::{CountingEvent, Error, Event, Handle, Kind, Limits, Result};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 const QUEUES: usize = 64;
 const COUNTERS: usize = 256;
 
-/// A counter as callers see it.
-#[repr(align(64))]
-pub(crate) struct Cell {
-    handle: AtomicU32,
-    success: AtomicU64,
-    failure: AtomicU64,
-}
-
-impl Default for Cell {
-    fn default() -> Self {
-        Cell {
-            handle: AtomicU32::new(u32::MAX),
-            success: 0.into(),
-            failure: 0.into(),
-        }
-    }
-}
-
-impl Cell {
-    /// The value; its two halves may be of different moments (Portals 4.3, PtlCTGet).
-    #[inline]
-    pub(crate) fn value(&self) -> CountingEvent {
-        CountingEvent {
-            success: self.success.load(Ordering::Acquire),
-            failure: self.failure.load(Ordering::Acquire),
-        }
-    }
-
-    #[inline]
-    pub(crate) fn set(&self, value: CountingEvent) {
-        self.failure.store(value.failure, Ordering::Release);
-        self.success.store(value.success, Ordering::Release);
-    }
-
-    pub(crate) fn begin(&self, handle: Handle) {
-        self.set(CountingEvent::default());
-        self.handle.store(handle.0, Ordering::Release);
-    }
-
-    pub(crate) fn end(&self) {
-        self.handle.store(u32::MAX, Ordering::Release);
-    }
-
-    #[inline]
-    pub(crate) fn is(&self, handle: Handle) -> bool {
-        self.handle.load(Ordering::Acquire) == handle.0
-    }
-}
-
-/// The tables of one interface. They outlive it, since a caller may still look;
-/// a handle of the past finds nothing.
+/// The tables of one interface on the heap. They outlive it, since a caller may still
+/// look; a handle of the past finds nothing.
 #[derive(Default)]
-pub(crate) struct Tables {
+pub struct Shelves {
     queues: Shelf<EventQueue, QUEUES>,
     counters: Shelf<Cell, COUNTERS>,
 }
@@ -103,11 +54,11 @@ impl<T: Default, const N: usize> Shelf<T, N> {
     }
 }
 
-impl Tables {
+impl Shelves {
     #[inline]
     pub(crate) fn queue(&self, handle: Handle) -> Result<&EventQueue> {
         match self.queues.get(handle.index()) {
-            Some(queue) if handle.is(Kind::EventQueue) && queue.is(handle.0) => Ok(queue),
+            Some(queue) if handle.is(Kind::EventQueue) && queue.ends.is(handle.0) => Ok(queue),
             _ => Err(Error::ArgInvalid),
         }
     }
@@ -135,10 +86,47 @@ impl Tables {
             None => self.counters.get_or_make(index),
         }
     }
+}
 
-    /// Nothing lives here any more.
-    pub(crate) fn end_all(&self) {
-        self.queues.each(EventQueue::end);
+impl Tables for Shelves {
+    #[inline(always)]
+    fn post(&self, queue: u16, event: &Event) {
+        self.queue_at(queue).push(event);
+    }
+
+    #[inline]
+    fn room(&self, queue: u16) -> usize {
+        self.queue_at(queue).ends.room()
+    }
+
+    #[inline(always)]
+    fn publish(&self, counter: u16, value: CountingEvent) {
+        self.counter_at(counter).set(value);
+    }
+
+    fn begin_queue(&self, queue: Handle, count: u64) -> Result<()> {
+        self.queue_at(queue.index()).ends.begin(queue.0, count);
+        Ok(())
+    }
+
+    fn end_queue(&self, queue: Handle) {
+        self.queue_at(queue.index()).ends.end();
+    }
+
+    fn set_reserve(&self, queue: u16, reserve: usize) {
+        self.queue_at(queue).ends.set_reserve(reserve);
+    }
+
+    fn begin_counter(&self, counter: Handle) {
+        self.counter_at(counter.index()).begin(counter);
+    }
+
+    fn end_counter(&self, counter: Handle) {
+        self.counter_at(counter.index()).end();
+    }
+
+    fn end_all(&self) {
+        self.queues.each(|queue| queue.ends.end());
         self.counters.each(Cell::end);
     }
 }

@@ -1,7 +1,8 @@
 //! Waiting for something that progress brings: first by polling, then asleep.
 
 use crate::core::Core;
-use crate::process::Process;
+use crate::library::Library;
+use crate::owner::Owner;
 use lintel_nal_shm::{SETTLE, Sleeper};
 use lintel_types::{Error, Result};
 use std::time::{Duration, Instant};
@@ -14,13 +15,13 @@ const PATIENCE: u32 = SPINS + 200;
 /// How soon a sleeper tries again to send what found no room.
 const RETRY: Duration = Duration::from_micros(100);
 
-impl Process {
+impl<O: Owner> Library<O> {
     /// Waits until `ready` gives something; nothing once the deadline has passed.
     ///
     /// # Errors
-    /// `Aborted` after [`Process::abort`], `NoInit` after the last `fini`.
+    /// `Aborted` after [`Library::abort`], `NoInit` after the last `fini`.
     pub(crate) fn wait<T>(
-        &'static self,
+        &self,
         deadline: Option<Instant>,
         mut ready: impl FnMut() -> Result<Option<T>>,
     ) -> Result<Option<T>> {
@@ -56,7 +57,7 @@ impl Process {
 
     /// Sleeps until something happens in this process or arrives, at most until
     /// the deadline; not at all where something has since `noise`.
-    fn sleep(&'static self, deadline: Option<Instant>, noise: u64) -> Result<()> {
+    fn sleep(&self, deadline: Option<Instant>, noise: u64) -> Result<()> {
         let Some(bell) = self.bell() else {
             return Err(Error::NoInit);
         };
@@ -85,7 +86,7 @@ impl Process {
     }
 }
 
-impl Core {
+impl<O: Owner> Core<O> {
     /// A last look before a caller sleeps, and how long he may: not at all where
     /// something came, for there may be more, for which nobody rings.
     fn may_sleep(&mut self) -> Option<Duration> {

@@ -6,7 +6,8 @@
 //! sender more than the datagram.
 
 use crate::core::Core;
-use crate::process::Process;
+use crate::library::{Held, Library};
+use crate::owner::Owner;
 use lintel_nal::Nal;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -42,18 +43,19 @@ impl Watcher {
 }
 
 /// Starts the watcher of an open process, where its network has a descriptor.
-pub(crate) fn start(process: &'static Process) -> io::Result<()> {
-    let descriptor = process.with_core(|core| {
+pub(crate) fn start<O: Owner>(library: &Held<O>) -> io::Result<()> {
+    let descriptor = library.with_core(|core| {
         let descriptor = core.ways.nal.descriptor();
         descriptor.map(|descriptor| descriptor.try_clone_to_owned())
     });
     let Some(descriptor) = descriptor.flatten().transpose()? else {
         return Ok(());
     };
+    let held = library.clone();
     let end = Arc::new(EventFd::from_flags(EfdFlags::EFD_CLOEXEC)?);
     let ended = end.clone();
-    let thread = crate::helper::spawn("lintel-net", move || run(process, &descriptor, &ended))?;
-    process.with_core(|core| {
+    let thread = crate::helper::spawn("lintel-net", move || run(&held, &descriptor, &ended))?;
+    library.with_core(|core| {
         core.watcher = Some(Watcher {
             thread,
             end,
@@ -70,7 +72,7 @@ enum Next {
     Watch,
 }
 
-fn run(process: &'static Process, descriptor: &OwnedFd, end: &EventFd) {
+fn run<O: Owner>(library: &Library<O>, descriptor: &OwnedFd, end: &EventFd) {
     let mut seen = 0;
     let mut next = Next::Park;
     loop {
@@ -79,7 +81,7 @@ fn run(process: &'static Process, descriptor: &OwnedFd, end: &EventFd) {
         } else if !readable(descriptor, end) {
             return;
         }
-        let looked = process.with_core(|core| look(core, &next, &mut seen));
+        let looked = library.with_core(|core| look(core, &next, &mut seen));
         match looked {
             Some(then) => next = then,
             None => return,
@@ -99,7 +101,7 @@ fn readable(descriptor: &OwnedFd, end: &EventFd) -> bool {
 }
 
 /// After a park, whether to watch; after a watch, takes what has come.
-fn look(core: &mut Core, after: &Next, seen: &mut u64) -> Next {
+fn look<O: Owner>(core: &mut Core<O>, after: &Next, seen: &mut u64) -> Next {
     if *after == Next::Watch {
         core.ways.nal.stir();
         core.progress();

@@ -1,0 +1,42 @@
+//! The agent of a node: one process per node and user that has the engines of those
+//! who run in generic placement (`PTL_MODE=generic`).
+//!
+//! ```text
+//!   client A ──door──▶ ┌ agent ───────────────────────────────────┐
+//!      ▲ └──pages────▶ │ session A: thread, library, helper ── NAL ├──▶ other processes,
+//!      └──copies────── │ session B: thread, library, helper ── NAL │    other nodes
+//!   client B ──────▶   └──────────────────────────────────────────┘
+//! ```
+//!
+//! To peers a client looks like any process: it has a segment, a process identifier,
+//! an endpoint on the network. But the agent writes its headers, with the user that
+//! the system vouches for, and moves its bytes, by cross-memory copies that the system
+//! checks. What a client held ends with it, however it ends.
+//!
+//! Left to others: pages, mailbox and door ([`lintel_bridge`]); what a session does
+//! ([`lintel_runtime::Session`]).
+//!
+//! Order of use: [`Options::parse`](clap::Parser::parse), [`House::open`], then
+//! [`House::run`], which returns when the process is told to end.
+#![forbid(unsafe_code)]
+
+mod house;
+mod lock;
+
+pub use house::{House, OpenError};
+
+use std::net::Ipv4Addr;
+
+/// Has the engines of this node's processes that run with PTL_MODE=generic.
+///
+/// It writes "ready" on standard output when it listens, and ends on SIGTERM. Its
+/// clients are processes of the same user, job (LINTEL_JOB) and node; they need no
+/// network and no job secret of their own. PTL_NAL, PTL_CONN, PTL_LOG and the other
+/// variables mean the same as in a process without an agent, and hold for all clients.
+#[derive(Clone, Debug, clap::Parser)]
+#[command(name = "lintel-agent", version)]
+pub struct Options {
+    /// The node's address, as PTL_IFACE; its clients have the same there
+    #[arg(long, value_name = "ADDRESS")]
+    pub iface: Option<Ipv4Addr>,
+}

@@ -1,0 +1,269 @@
+//! The engine's commands, one by one, each with what it causes at once.
+
+use crate::core::Core;
+use crate::library::Library;
+use crate::owner::Owner;
+use lintel_bridge::Tables;
+use lintel_engine4::{Deferred, DescriptorSpec, EntrySpec, Registers, SearchOp, Transfer};
+use lintel_types::{CountingEvent, Error, Handle, Kind, List, ProcessId, Result};
+
+/// Bytes of the owner's memory that are lent as copies, beyond which further
+/// operations wait for the answers to earlier ones.
+const MOST_LENT: u64 = 64 << 20;
+
+impl<O: Owner> Library<O> {
+    /// PtlNIStatus.
+    ///
+    /// # Errors
+    /// `ArgInvalid` where the interface isn't open, as for all that follow.
+    pub fn registers(&self, interface: Handle) -> Result<Registers> {
+        self.with(interface, |interface, _| Ok(interface.registers()))
+    }
+
+    /// The interface handle that a live object's handle belongs to (PtlNIHandle).
+    ///
+    /// # Errors
+    /// `ArgInvalid` where that interface isn't open, or has no such object.
+    pub fn interface_of(&self, handle: Handle) -> Result<Handle> {
+        if handle.is(Kind::Interface) {
+            return self.with(handle, |_, _| Ok(handle));
+        }
+        self.with(handle, |interface, _| interface.check_live(handle))?;
+        self.with_core(|core| {
+            let number = handle.interface();
+            let opened = core.interfaces[number as usize]
+                .as_ref()
+                .ok_or(Error::ArgInvalid)?;
+            Ok(Handle::new(Kind::Interface, number, opened.generation, 0))
+        })
+        .unwrap_or(Err(Error::ArgInvalid))
+    }
+
+    /// PtlSetMap.
+    ///
+    /// # Errors
+    /// As `Interface::set_map`.
+    pub fn set_map(&self, interface: Handle, map: Vec<ProcessId>) -> Result<()> {
+        self.with(interface, |interface, _| interface.set_map(&map))
+    }
+
+    /// PtlGetMap.
+    ///
+    /// # Errors
+    /// As `Interface::map`.
+    pub fn map(&self, interface: Handle) -> Result<Vec<ProcessId>> {
+        self.with(interface, |interface, _| interface.map().map(<[_]>::to_vec))
+    }
+
+    /// PtlGetId.
+    ///
+    /// # Errors
+    /// `ArgInvalid`
+    pub fn id(&self, interface: Handle) -> Result<ProcessId> {
+        self.with(interface, |interface, _| Ok(interface.id()))
+    }
+
+    /// PtlGetPhysId.
+    ///
+    /// # Errors
+    /// `ArgInvalid`
+    pub fn physical_id(&self, interface: Handle) -> Result<ProcessId> {
+        self.with(interface, |interface, _| Ok(interface.physical_id()))
+    }
+
+    /// PtlGetUid.
+    ///
+    /// # Errors
+    /// `ArgInvalid`
+    pub fn uid(&self, interface: Handle) -> Result<u32> {
+        self.with(interface, |interface, _| Ok(interface.uid()))
+    }
+
+    /// PtlPTAlloc. The queue gets room for what flow control reports.
+    ///
+    /// # Errors
+    /// As `Interface::portal_alloc`.
+    pub fn portal_alloc(
+        &self,
+        interface: Handle,
+        options: u32,
+        queue: Handle,
+        wanted: u32,
+    ) -> Result<u32> {
+        self.with(interface, |interface, effects| {
+            let index = interface.portal_alloc(options, queue, wanted)?;
+            if queue != Handle::EQ_NONE {
+                let portals = interface.flow_controlled_portals(queue.index());
+                // A message, its entry's unlinking, and the disabling for each.
+                effects.tables.set_reserve(queue.index(), portals * 4);
+            }
+            Ok(index)
+        })
+    }
+
+    /// PtlPTFree.
+    ///
+    /// # Errors
+    /// As `Interface::portal_free`.
+    pub fn portal_free(&self, interface: Handle, index: u32) -> Result<()> {
+        self.end_with(interface, |interface| interface.portal_free(index))
+    }
+
+    /// PtlPTDisable; true once no message is landing any more.
+    ///
+    /// # Errors
+    /// As `Interface::portal_disable`.
+    pub fn portal_disable_begin(&self, interface: Handle, index: u32) -> Result<bool> {
+        let done = self.with(interface, |interface, _| interface.portal_disable(index))?;
+        if !done {
+            self.with_core(Core::progress);
+        }
+        Ok(done)
+    }
+
+    /// PtlPTEnable.
+    ///
+    /// # Errors
+    /// As `Interface::portal_enable`.
+    pub fn portal_enable(&self, interface: Handle, index: u32) -> Result<()> {
+        self.with(interface, |interface, _| interface.portal_enable(index))
+    }
+
+    /// PtlMDBind.
+    ///
+    /// # Errors
+    /// As `Interface::descriptor_bind`.
+    #[inline]
+    pub fn descriptor_bind(
+        &self,
+        interface: Handle,
+        spec: DescriptorSpec<O::Span>,
+    ) -> Result<Handle> {
+        self.with(interface, |interface, _| interface.descriptor_bind(spec))
+    }
+
+    /// PtlMDRelease.
+    ///
+    /// # Errors
+    /// As `Interface::descriptor_release`.
+    #[inline]
+    pub fn descriptor_release(&self, descriptor: Handle) -> Result<()> {
+        self.end_with(descriptor, |interface| {
+            interface.descriptor_release(descriptor)
+        })
+    }
+
+    /// PtlLEAppend, PtlMEAppend. A counter that is named must be one, also where
+    /// nothing is counted; a program that fills nothing in leaves a 0 there.
+    ///
+    /// # Errors
+    /// As `Interface::append`; `ArgInvalid` for a counter that isn't live.
+    #[inline]
+    pub fn append(
+        &self,
+        interface: Handle,
+        spec: EntrySpec<O::Span>,
+        list: List,
+    ) -> Result<Handle> {
+        self.with(interface, |interface, effects| {
+            if !matches!(spec.counter, Handle::CT_NONE | Handle(0)) {
+                interface.counter_value(spec.counter)?;
+            }
+            interface.append(spec, list, effects)
+        })
+    }
+
+    /// PtlLEUnlink, PtlMEUnlink.
+    ///
+    /// # Errors
+    /// As `Interface::unlink`.
+    #[inline]
+    pub fn unlink(&self, entry: Handle) -> Result<()> {
+        self.end_with(entry, |interface| interface.unlink(entry))
+    }
+
+    /// PtlLESearch, PtlMESearch.
+    ///
+    /// # Errors
+    /// As `Interface::search`.
+    pub fn search(&self, interface: Handle, spec: EntrySpec<O::Span>, op: SearchOp) -> Result<()> {
+        self.with(interface, |interface, effects| {
+            interface.search(spec, op, effects)
+        })
+    }
+
+    /// PtlCTSet.
+    ///
+    /// # Errors
+    /// As `Interface::counter_set`.
+    #[inline]
+    pub fn counter_set(&self, counter: Handle, value: CountingEvent) -> Result<()> {
+        self.with(counter, |interface, effects| {
+            interface.counter_set(counter, value, effects)
+        })
+    }
+
+    /// PtlCTInc.
+    ///
+    /// # Errors
+    /// As `Interface::counter_inc`.
+    #[inline]
+    pub fn counter_inc(&self, counter: Handle, by: CountingEvent) -> Result<()> {
+        self.with(counter, |interface, effects| {
+            interface.counter_inc(counter, by, effects)
+        })
+    }
+
+    /// PtlCTCancelTriggered.
+    ///
+    /// # Errors
+    /// As `Interface::cancel_triggered`.
+    pub fn cancel_triggered(&self, counter: Handle) -> Result<()> {
+        self.with(counter, |interface, _| interface.cancel_triggered(counter))
+    }
+
+    /// The triggered operations, but for `PtlTriggeredMEAppend`.
+    ///
+    /// # Errors
+    /// As `Interface::trigger`.
+    pub fn trigger(
+        &self,
+        operation: Deferred<O::Span>,
+        counter: Handle,
+        threshold: u64,
+    ) -> Result<()> {
+        self.with(counter, |interface, effects| {
+            interface.trigger(operation, counter, threshold, effects)
+        })
+    }
+
+    /// PtlTriggeredMEAppend.
+    ///
+    /// # Errors
+    /// As `Interface::trigger_append`.
+    pub fn trigger_append(
+        &self,
+        interface: Handle,
+        spec: EntrySpec<O::Span>,
+        list: List,
+        counter: Handle,
+        threshold: u64,
+    ) -> Result<Handle> {
+        self.with(interface, |interface, effects| {
+            interface.trigger_append(spec, list, counter, threshold, effects)
+        })
+    }
+
+    /// A data movement, for an owner who waits elsewhere.
+    ///
+    /// # Errors
+    /// As `Interface::start`; `NoSpace` while too much awaits its answers.
+    pub fn try_start(&self, transfer: Transfer) -> Result<()> {
+        let by = transfer.by();
+        if self.with_core(|core| core.kept.bytes() > MOST_LENT) == Some(true) {
+            self.with_core(Core::progress);
+            return Err(Error::NoSpace);
+        }
+        self.with(by, |interface, effects| interface.start(&transfer, effects))
+    }
+}

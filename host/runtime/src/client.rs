@@ -1,0 +1,193 @@
+//! The agent's side: a client whose engine lives in this process.
+//!
+//! A [`Session`] has a library of its own for the client, and so its own lock, helper
+//! and way to the network: clients don't wait for each other. Its thread carries out
+//! the client's commands, and between them makes the progress that a polling caller
+//! would make; then it sleeps, and the helper is rung by what arrives.
+
+use crate::commands::parse;
+use crate::core::Core;
+use crate::library::Library;
+use crate::log::{Level, log, set_level};
+use crate::owner::Owner;
+use crate::settings::{SettingError, Settings};
+use lintel_bridge::{Board, COUNTERS, Page, Peer, QUEUES, WATCH};
+use lintel_claim::{Claim, CrossMemoryError, Region, RemoteSpan, pull, push};
+use lintel_types::{Limits, options};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+/// Polls in vain between commands before a session's thread lets others have the
+/// processor, and before it sleeps.
+const SPINS: u32 = 50;
+const PATIENCE: u32 = 100;
+
+/// A process without an engine of its own.
+#[derive(Clone)]
+pub struct Client(Arc<Keep>);
+
+struct Keep {
+    peer: Peer,
+    page: Arc<Page>,
+    boards: [Board; 4],
+    settings: Settings,
+    most_staged: u64,
+}
+
+impl Client {
+    fn new(peer: Peer, page: Arc<Page>, settings: Settings) -> Client {
+        Client(Arc::new(Keep {
+            peer,
+            boards: Board::all(&page),
+            page,
+            settings,
+            most_staged: most_staged(),
+        }))
+    }
+}
+
+/// The longest copy that is made of a client's memory, bytes: a quarter of what the
+/// machine has, so that no client's wrong length ends the agent.
+fn most_staged() -> u64 {
+    nix::sys::sysinfo::sysinfo().map_or(1 << 30, |system| system.ram_total() / 4)
+}
+
+impl Owner for Client {
+    type Span = RemoteSpan;
+    type Tables = Board;
+    const DIRECT: bool = false;
+
+    #[inline(always)]
+    fn claims(_: &[RemoteSpan]) -> Option<&[Claim]> {
+        None
+    }
+
+    fn copy_in(&self, from: &[Claim], to: &[RemoteSpan]) -> Result<u64, CrossMemoryError> {
+        push(self.0.peer.process, from, to)
+    }
+
+    fn copy_out(&self, from: &[RemoteSpan], to: &[Claim]) -> Result<u64, CrossMemoryError> {
+        pull(self.0.peer.process, from, to)
+    }
+
+    fn staging(&self, length: u64) -> io::Result<Region> {
+        if length > self.0.most_staged {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        Region::try_new(length)
+    }
+
+    fn tables(&self) -> &[Board; 4] {
+        &self.0.boards
+    }
+
+    fn uid(&self) -> u32 {
+        self.0.peer.uid
+    }
+
+    fn settings(&self) -> Result<Settings, SettingError> {
+        Ok(self.0.settings.clone())
+    }
+
+    /// Atomics of a client are combined on a copy: what it does itself to the same
+    /// bytes doesn't take part.
+    fn limits(&self, wanted: Limits) -> Limits {
+        let limits = wanted.clamped();
+        Limits {
+            max_eqs: limits.max_eqs.min(QUEUES as i32),
+            max_cts: limits.max_cts.min(COUNTERS as i32),
+            features: limits.features & !options::FEATURE_COHERENT_ATOMICS,
+            ..limits
+        }
+    }
+
+    fn make_noise(&self) {
+        self.0.page.make_noise();
+    }
+}
+
+/// What an agent keeps for one client. Dropping it ends it: the network is left, and
+/// peers are told.
+pub struct Session {
+    page: Arc<Page>,
+    over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Session {
+    /// Serves a client from now on; its handles begin with `generation`.
+    ///
+    /// # Errors
+    /// The system has no thread.
+    pub fn start(
+        peer: Peer,
+        page: Arc<Page>,
+        settings: Settings,
+        generation: u16,
+    ) -> io::Result<Session> {
+        set_level(settings.level);
+        let library = Library::of_client(Client::new(peer, page.clone(), settings), generation);
+        let over = Arc::new(AtomicBool::new(false));
+        let (shared, ended) = (page.clone(), over.clone());
+        let thread = std::thread::Builder::new()
+            .name(format!("client {}", peer.process))
+            .spawn(move || serve(&library, &shared, &ended))?;
+        Ok(Session {
+            page,
+            over,
+            thread: Some(thread),
+        })
+    }
+
+    /// Tells it to end; it does so by itself.
+    pub fn end(&self) {
+        self.over.store(true, Ordering::Relaxed);
+        self.page.interrupt();
+    }
+
+    /// Whether it has ended.
+    pub fn is_over(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.end();
+        if let Some(thread) = self.thread.take() {
+            if thread.join().is_err() {
+                log(Level::Warn, "a client's session has failed, and ended");
+            }
+        }
+    }
+}
+
+fn serve(library: &Library<Client>, page: &Page, over: &AtomicBool) {
+    let (mut seen, mut idle) = (0, 0);
+    while !over.load(Ordering::Relaxed) {
+        if let Some(command) = page.command(&mut seen) {
+            let answer = match parse(&command) {
+                Some(command) => command.carry_out(library),
+                // An answer that says nothing, so that it isn't waited for.
+                None => Vec::new(),
+            };
+            page.answer(&answer);
+            idle = 0;
+            continue;
+        }
+        idle += 1;
+        if idle < SPINS {
+            library.poll_for_client();
+        } else if idle < PATIENCE {
+            library.poll_for_client();
+            std::thread::yield_now();
+        } else {
+            library.with_core(Core::rest);
+            page.await_command(seen, WATCH);
+        }
+    }
+    // Nobody is left who would wait for what was sent.
+    library.shut_at_once();
+}

@@ -1,0 +1,167 @@
+//! The calls of a program, and where each goes: to the library in this process, or
+//! as a command to the agent's, which carries it out by the same name.
+
+use crate::library::Library;
+use crate::owner::Owner;
+use crate::process::Process;
+use lintel_claim::{Claim, RemoteSpan};
+use lintel_engine4::{Deferred, DescriptorSpec, EntrySpec, Registers, SearchOp, Transfer};
+use lintel_memory::Span;
+use lintel_types::{CountingEvent, Error, Handle, Limits, List, ProcessId, Result};
+use serde::{Deserialize, Serialize};
+
+/// One line a call: what it is here, what it is on its way, what comes back. What is
+/// said of it in `Library` holds.
+macro_rules! commands {
+    ($($command:ident = fn $name:ident($($argument:ident: $kind:ty),*) -> $answer:ty;)*) => {
+        /// A call on its way to the agent.
+        #[derive(Serialize, Deserialize)]
+        #[serde(bound(
+            serialize = "S: Span + Serialize",
+            deserialize = "S: Span + Deserialize<'de>"
+        ))]
+        pub(crate) enum Command<S> {
+            $($command($($kind),*),)*
+        }
+
+        impl<S: Span> Command<S> {
+            /// Carries the call out, and gives its result as bytes.
+            pub(crate) fn carry_out<O: Owner<Span = S>>(
+                self,
+                library: &Library<O>,
+            ) -> Vec<u8> {
+                match self {
+                    $(Command::$command($($argument),*) => {
+                        to_bytes(&library.$name($($argument),*))
+                    })*
+                }
+            }
+        }
+
+        here! { $($command = fn $name($($argument: $kind),*) -> $answer;)* }
+    };
+}
+
+/// The public calls, on memory of this process.
+macro_rules! here {
+    ($($command:ident = fn $name:ident($($argument:ident: $kind:ty),*) -> $answer:ty;)*) => {
+        type S = Claim;
+
+        impl Process {
+            $(
+                #[doc = concat!("See [`Library::", stringify!($name), "`].")]
+                ///
+                /// # Errors
+                /// As there; `Fail` where the agent has gone.
+                #[inline]
+                pub fn $name(&'static self, $($argument: $kind),*) -> Result<$answer> {
+                    if self.is_generic() {
+                        return self.ask(&Command::<S>::$command($($argument),*));
+                    }
+                    self.library.$name($($argument),*)
+                }
+            )*
+        }
+    };
+}
+
+commands! {
+    Open = fn open_interface(iface: u32, options: u32, pid: u32, desired: Option<Limits>) -> (Handle, Limits);
+    Close = fn close_interface(interface: Handle) -> ();
+    Registers = fn registers(interface: Handle) -> Registers;
+    InterfaceOf = fn interface_of(handle: Handle) -> Handle;
+    SetMap = fn set_map(interface: Handle, map: Vec<ProcessId>) -> ();
+    Map = fn map(interface: Handle) -> Vec<ProcessId>;
+    Id = fn id(interface: Handle) -> ProcessId;
+    PhysicalId = fn physical_id(interface: Handle) -> ProcessId;
+    Uid = fn uid(interface: Handle) -> u32;
+    PortalAlloc = fn portal_alloc(interface: Handle, options: u32, queue: Handle, wanted: u32) -> u32;
+    PortalFree = fn portal_free(interface: Handle, index: u32) -> ();
+    PortalDisableBegin = fn portal_disable_begin(interface: Handle, index: u32) -> bool;
+    PortalEnable = fn portal_enable(interface: Handle, index: u32) -> ();
+    DescriptorBind = fn descriptor_bind(interface: Handle, spec: DescriptorSpec<S>) -> Handle;
+    DescriptorRelease = fn descriptor_release(descriptor: Handle) -> ();
+    Append = fn append(interface: Handle, spec: EntrySpec<S>, list: List) -> Handle;
+    Unlink = fn unlink(entry: Handle) -> ();
+    Search = fn search(interface: Handle, spec: EntrySpec<S>, op: SearchOp) -> ();
+    QueueAlloc = fn queue_alloc(interface: Handle, count: u64) -> Handle;
+    QueueFree = fn queue_free(queue: Handle) -> ();
+    CounterAlloc = fn counter_alloc(interface: Handle) -> Handle;
+    CounterFree = fn counter_free(counter: Handle) -> ();
+    CounterSet = fn counter_set(counter: Handle, value: CountingEvent) -> ();
+    CounterInc = fn counter_inc(counter: Handle, by: CountingEvent) -> ();
+    CancelTriggered = fn cancel_triggered(counter: Handle) -> ();
+    Trigger = fn trigger(operation: Deferred<S>, counter: Handle, threshold: u64) -> ();
+    TriggerAppend = fn trigger_append(
+        interface: Handle, spec: EntrySpec<S>, list: List, counter: Handle, threshold: u64
+    ) -> Handle;
+    Start = fn try_start(transfer: Transfer) -> ();
+    AtomicSync = fn atomic_sync() -> ();
+    Leave = fn leave_all() -> ();
+}
+
+/// Commands and answers as bytes.
+pub(crate) fn to_bytes(value: &impl Serialize) -> Vec<u8> {
+    postcard::to_stdvec(value).expect("a vector grows")
+}
+
+/// The command that the bytes of a client say, if they say one.
+pub(crate) fn parse(bytes: &[u8]) -> Option<Command<RemoteSpan>> {
+    postcard::from_bytes(bytes).ok()
+}
+
+/// The answer to a command; an agent that answers otherwise is of another version.
+pub(crate) fn answer<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> Result<T> {
+    postcard::from_bytes(bytes).unwrap_or(Err(Error::Fail))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lintel_claim::Region;
+    use lintel_memory::Buffer;
+
+    #[test]
+    fn memory_arrives_as_another_process_names_it() {
+        let region = Region::new(100);
+        let spec = DescriptorSpec {
+            buffer: Buffer::vector(vec![
+                region.claim().slice(0, 10),
+                region.claim().slice(50, 20),
+            ]),
+            options: 7,
+            queue: Handle::EQ_NONE,
+            counter: Handle::CT_NONE,
+        };
+        let sent = to_bytes(&Command::DescriptorBind(Handle(5), spec));
+        let Some(Command::DescriptorBind(handle, spec)) = parse(&sent) else {
+            panic!("it was such a command");
+        };
+        assert_eq!(
+            (handle, spec.options, spec.buffer.length()),
+            (Handle(5), 7, 30)
+        );
+        let address = region.claim().address();
+        let expected = [
+            RemoteSpan {
+                address: address + 8,
+                length: 2,
+            },
+            RemoteSpan {
+                address: address + 50,
+                length: 1,
+            },
+        ];
+        assert_eq!(spec.buffer.pieces(8, 3).as_slice(), expected);
+    }
+
+    #[test]
+    fn bytes_that_are_no_command_are_refused() {
+        assert!(parse(&[]).is_none());
+        assert!(parse(&[255, 255, 255, 255, 255]).is_none());
+        for length in 0..64 {
+            let bytes: Vec<u8> = (0..length).map(|at| (at * 37 + length) as u8).collect();
+            let _ = parse(&bytes);
+        }
+    }
+}

@@ -1,0 +1,625 @@
+//! The library that serves one owner: the engine's interfaces under a lock, with a
+//! helper that makes progress. A process has one, an agent one for each client.
+
+use crate::core::{Core, Opened};
+use crate::effects::Effects;
+use crate::helper;
+use crate::log::{Level, log, set_level};
+use crate::owner::Owner;
+use crate::queue::MOST_EVENTS;
+use crate::resources::About;
+use crate::settings::Settings;
+use crate::{watcher, ways};
+use lintel_bridge::Tables;
+use lintel_engine4::{Config, Interface, number};
+use lintel_nal::Nal;
+use lintel_nal_shm::{Bell, Sleeper};
+use lintel_types::{Error, Handle, Kind, Limits, ProcessId, Result, options};
+use parking_lot::Mutex;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// `PTL_IFACE_DEFAULT`
+const DEFAULT_IFACE: u32 = u32::MAX;
+/// How long the last close waits for peers to take what was sent to them.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Everything that Lintel keeps for an owner.
+pub struct Library<O: Owner> {
+    owner: O,
+    /// How its threads keep it.
+    anchor: OnceLock<Anchor<O>>,
+    references: AtomicU32,
+    /// A fork's child has the memory but not the threads.
+    forked: AtomicBool,
+    aborted: AtomicBool,
+    /// Counts calls that posted or counted something.
+    noise: AtomicU64,
+    core: Mutex<Option<Core<O>>>,
+    helper: Mutex<Option<JoinHandle<()>>>,
+    /// One interface is opened or closed at a time.
+    opening: Mutex<Generations>,
+}
+
+/// What keeps a library where it is.
+enum Anchor<O: Owner> {
+    /// It is the process's own.
+    Process(&'static Library<O>),
+    /// It ends with its client.
+    Client(Weak<Library<O>>),
+}
+
+/// A library that stays for as long as a thread needs it.
+pub(crate) enum Held<O: Owner> {
+    Process(&'static Library<O>),
+    Client(Arc<Library<O>>),
+}
+
+impl<O: Owner> Anchor<O> {
+    fn hold(&self) -> Option<Held<O>> {
+        match self {
+            Anchor::Process(library) => Some(Held::Process(library)),
+            Anchor::Client(library) => library.upgrade().map(Held::Client),
+        }
+    }
+}
+
+impl<O: Owner> Clone for Held<O> {
+    fn clone(&self) -> Self {
+        match self {
+            Held::Process(library) => Held::Process(library),
+            Held::Client(library) => Held::Client(library.clone()),
+        }
+    }
+}
+
+impl<O: Owner> Deref for Held<O> {
+    type Target = Library<O>;
+
+    fn deref(&self) -> &Library<O> {
+        match self {
+            Held::Process(library) => library,
+            Held::Client(library) => library,
+        }
+    }
+}
+
+#[derive(Default)]
+struct Generations([u16; 4]);
+
+impl<O: Owner> Library<O> {
+    /// A library without an interface; handles of its interfaces begin with
+    /// `generation`.
+    pub(crate) fn new(owner: O, generation: u16) -> Self {
+        Library {
+            owner,
+            anchor: OnceLock::new(),
+            references: AtomicU32::new(0),
+            forked: AtomicBool::new(false),
+            aborted: AtomicBool::new(false),
+            noise: AtomicU64::new(0),
+            core: Mutex::new(None),
+            helper: Mutex::new(None),
+            opening: Mutex::new(Generations([generation % Handle::GENERATIONS; 4])),
+        }
+    }
+
+    /// The library of somebody who lives elsewhere: it is in use until it is dropped.
+    pub(crate) fn of_client(owner: O, generation: u16) -> Arc<Self> {
+        Arc::new_cyclic(|library| {
+            let new = Library::new(owner, generation);
+            new.references.store(1, Ordering::Relaxed);
+            // It is new, so there is none yet.
+            let _ = new.anchor.set(Anchor::Client(library.clone()));
+            new
+        })
+    }
+
+    /// The process's own library: it stays where it is.
+    pub(crate) fn stay(&'static self) {
+        // Where it is set already, it is the same.
+        let _ = self.anchor.set(Anchor::Process(self));
+    }
+
+    /// Whose it is.
+    pub(crate) fn owner(&self) -> &O {
+        &self.owner
+    }
+
+    /// PtlInit. Counted.
+    ///
+    /// # Errors
+    /// `Fail` where an environment variable isn't understood, or in a fork's child.
+    pub fn init(&self) -> Result<Settings> {
+        if self.forked.load(Ordering::Relaxed) {
+            log(Level::Warn, "a fork's child can't use its parent's Portals");
+            return Err(Error::Fail);
+        }
+        let settings = self.owner.settings().map_err(|error| {
+            eprintln!("lintel[{}]: {error}", std::process::id());
+            Error::Fail
+        })?;
+        set_level(settings.level);
+        self.aborted.store(false, Ordering::Relaxed);
+        self.references.fetch_add(1, Ordering::AcqRel);
+        Ok(settings)
+    }
+
+    /// PtlFini. The last one closes every interface; true where it was that.
+    pub fn fini(&self) -> bool {
+        if self.forked.load(Ordering::Relaxed) {
+            return false;
+        }
+        let before = self
+            .references
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |count| {
+                count.checked_sub(1)
+            });
+        if before == Ok(1) {
+            self.shut_all();
+        }
+        before == Ok(1)
+    }
+
+    /// Closes every interface and leaves the network.
+    pub(crate) fn shut_all(&self) {
+        let mut generations = self.opening.lock();
+        for number in 0..4 {
+            self.shut(number, &mut generations);
+        }
+        self.leave(FAREWELL);
+    }
+
+    /// As [`shut_all`](Self::shut_all), without waiting for peers.
+    pub(crate) fn shut_at_once(&self) {
+        self.leave(Duration::ZERO);
+        self.shut_all();
+    }
+
+    /// As [`shut_all`](Self::shut_all), by a client's wish.
+    ///
+    /// # Errors
+    /// None.
+    pub fn leave_all(&self) -> Result<()> {
+        self.shut_all();
+        Ok(())
+    }
+
+    /// Whether an interface is open.
+    pub(crate) fn is_open(&self) -> bool {
+        self.core.lock().is_some()
+    }
+
+    /// PtlAbort: everyone who waits returns, and waits no more.
+    pub fn abort(&self) {
+        self.aborted.store(true, Ordering::Release);
+        if self.forked.load(Ordering::Relaxed) {
+            return;
+        }
+        if let Some(bell) = self.bell() {
+            bell.wake(Sleeper::Caller);
+        }
+    }
+
+    /// The process ends without a `fini`: leaves the network, so that peers learn
+    /// of it and nothing stays behind. True where it hadn't before.
+    pub fn exit(&self) -> bool {
+        let leaves =
+            !self.forked.load(Ordering::Relaxed) && self.references.swap(0, Ordering::AcqRel) > 0;
+        if leaves {
+            self.leave(FAREWELL);
+        }
+        leaves
+    }
+
+    /// Called in the child of a fork: the calls of the child answer with an error.
+    pub fn on_fork(&self) {
+        self.forked.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether Portals can be used now.
+    ///
+    /// # Errors
+    /// `NoInit` before the first `init`, after the last `fini`, in a fork's child.
+    #[inline]
+    pub fn check_alive(&self) -> Result<()> {
+        if self.references.load(Ordering::Relaxed) == 0 || self.forked.load(Ordering::Relaxed) {
+            return Err(Error::NoInit);
+        }
+        Ok(())
+    }
+
+    /// PtlAtomicSync: atomics are carried out under the core's lock, so those begun
+    /// have ended, and are seen, once it was had.
+    ///
+    /// # Errors
+    /// `NoInit`
+    pub fn atomic_sync(&self) -> Result<()> {
+        self.check_alive()?;
+        drop(self.core.lock());
+        Ok(())
+    }
+
+    /// PtlNIInit. Counted; an interface that is open already keeps its limits.
+    ///
+    /// # Errors
+    /// `ArgInvalid`, `PidInUse`, `NoSpace`, `Fail` where shared memory can't be had.
+    pub fn open_interface(
+        &self,
+        iface: u32,
+        options: u32,
+        pid: u32,
+        desired: Option<Limits>,
+    ) -> Result<(Handle, Limits)> {
+        self.check_alive()?;
+        let one_of = |a, b| (options & a != 0) != (options & b != 0);
+        let known = options & !0xf == 0
+            && one_of(options::NI_MATCHING, options::NI_NO_MATCHING)
+            && one_of(options::NI_LOGICAL, options::NI_PHYSICAL);
+        if !known || !matches!(iface, 0 | DEFAULT_IFACE) || pid > ProcessId::PID_ANY {
+            return Err(Error::ArgInvalid);
+        }
+        let generations = self.opening.lock();
+        self.join(pid)?;
+        let number = number(options);
+        let generation = generations.0[number as usize];
+        self.with_core(|core| use_interface(core, options, generation, desired))
+            .ok_or(Error::NoInit)
+    }
+
+    /// PtlNIFini.
+    ///
+    /// # Errors
+    /// `ArgInvalid` for a handle that isn't an open interface.
+    pub fn close_interface(&self, handle: Handle) -> Result<()> {
+        self.check_alive()?;
+        let mut generations = self.opening.lock();
+        let number = handle.interface();
+        let last = self
+            .with_core(|core| {
+                check_interface(core, handle)?;
+                let opened = core.interfaces[number as usize]
+                    .as_mut()
+                    .ok_or(Error::ArgInvalid)?;
+                opened.references -= 1;
+                Ok(opened.references == 0)
+            })
+            .ok_or(Error::ArgInvalid)??;
+        if last {
+            self.shut(number, &mut generations);
+        }
+        Ok(())
+    }
+
+    /// Carries out an engine command on an interface, and what it causes at once.
+    ///
+    /// # Errors
+    /// `ArgInvalid` where the handle's interface isn't open, `NoInit`, and the
+    /// command's own.
+    #[inline(always)]
+    pub fn with<R>(
+        &self,
+        handle: Handle,
+        command: impl FnOnce(&mut Interface<O::Span>, &mut Effects<'_, O>) -> Result<R>,
+    ) -> Result<R> {
+        self.check_alive()?;
+        let mut guard = self.core.lock();
+        let Some(core) = guard.as_mut() else {
+            return Err(Error::ArgInvalid);
+        };
+        if handle.is(Kind::Interface) {
+            check_interface(core, handle)?;
+        }
+        let Some((interface, mut effects)) = core.parts(handle.interface()) else {
+            return Err(Error::ArgInvalid);
+        };
+        let result = command(interface, &mut effects);
+        if !core.ways.loopback.is_empty() {
+            core.drain_loopback();
+        }
+        if core.ways.nal_waits() {
+            core.make_way();
+        }
+        if core.oversleeps() {
+            core.wake_helper();
+        }
+        let wake = self.make_noise(core);
+        drop(guard);
+        self.wake_callers(wake);
+        result
+    }
+
+    /// As [`with`](Self::with), for a command that ends something: where that is in
+    /// use, what has arrived is looked at, and then it is tried once more.
+    ///
+    /// # Errors
+    /// As [`with`](Self::with).
+    pub fn end_with<R>(
+        &self,
+        handle: Handle,
+        mut command: impl FnMut(&mut Interface<O::Span>) -> Result<R>,
+    ) -> Result<R> {
+        match self.with(handle, |interface, _| command(interface)) {
+            Err(Error::InUse | Error::PtInUse) => {
+                self.with_core(Core::progress);
+                self.with(handle, |interface, _| command(interface))
+            }
+            done => done,
+        }
+    }
+
+    /// Starts a data movement by the step that the caller brings. While too many
+    /// operations await their answers, waits for one of them.
+    ///
+    /// # Errors
+    /// As `Interface::start`.
+    #[inline(always)]
+    pub fn start_by(
+        &self,
+        descriptor: Handle,
+        mut step: impl FnMut(&mut Interface<O::Span>, &mut Effects<'_, O>) -> Result<()>,
+    ) -> Result<()> {
+        loop {
+            match self.with(descriptor, &mut step) {
+                Err(Error::NoSpace) => self.wait_for_an_answer(descriptor)?,
+                done => return done,
+            }
+        }
+    }
+
+    #[cold]
+    fn wait_for_an_answer(&self, by: Handle) -> Result<()> {
+        let under_way = |interface: &mut Interface<O::Span>| interface.operations_under_way();
+        let full = self.with(by, |interface, _| Ok(under_way(interface)))?;
+        self.until(|| {
+            let now = self.with(by, |interface, _| Ok(under_way(interface)))?;
+            Ok((now < full).then_some(()))
+        })
+    }
+
+    /// Makes progress until a command gives something.
+    ///
+    /// # Errors
+    /// The command's, and those of waiting.
+    pub fn until<R>(&self, command: impl FnMut() -> Result<Option<R>>) -> Result<R> {
+        self.wait(None, command)?.ok_or(Error::Fail)
+    }
+
+    /// PtlEQAlloc.
+    ///
+    /// # Errors
+    /// `ArgInvalid`, `NoSpace` beyond `max_eqs` or what a queue can hold.
+    pub fn queue_alloc(&self, interface: Handle, count: u64) -> Result<Handle> {
+        if count > MOST_EVENTS {
+            return Err(Error::NoSpace);
+        }
+        self.with(interface, |interface, effects| {
+            let handle = interface.queue_alloc(count)?;
+            if let Err(error) = effects.tables.begin_queue(handle, count) {
+                interface.queue_free(handle)?;
+                return Err(error);
+            }
+            Ok(handle)
+        })
+    }
+
+    /// PtlEQFree.
+    ///
+    /// # Errors
+    /// `ArgInvalid` for a handle that isn't a live queue.
+    pub fn queue_free(&self, handle: Handle) -> Result<()> {
+        self.with(handle, |interface, effects| {
+            interface.queue_free(handle)?;
+            effects.tables.end_queue(handle);
+            // For those who wait for it.
+            effects.ways.noise = true;
+            Ok(())
+        })
+    }
+
+    /// PtlCTAlloc.
+    ///
+    /// # Errors
+    /// `ArgInvalid`, `NoSpace` beyond `max_cts`.
+    pub fn counter_alloc(&self, interface: Handle) -> Result<Handle> {
+        self.with(interface, |interface, effects| {
+            let handle = interface.counter_alloc(effects)?;
+            effects.tables.begin_counter(handle);
+            Ok(handle)
+        })
+    }
+
+    /// PtlCTFree.
+    ///
+    /// # Errors
+    /// `ArgInvalid` for a handle that isn't a live counter.
+    pub fn counter_free(&self, handle: Handle) -> Result<()> {
+        self.with(handle, |interface, effects| {
+            interface.counter_free(handle)?;
+            effects.tables.end_counter(handle);
+            // For those who wait for it.
+            effects.ways.noise = true;
+            Ok(())
+        })
+    }
+
+    /// Makes progress, unless another thread does.
+    #[inline(always)]
+    pub(crate) fn poll(&self) {
+        let Some(mut guard) = self.core.try_lock() else {
+            return;
+        };
+        let Some(core) = guard.as_mut() else { return };
+        if core.poll() {
+            core.take_over_from_helper();
+        }
+        let wake = self.make_noise(core);
+        drop(guard);
+        self.wake_callers(wake);
+    }
+
+    /// As [`poll`](Self::poll), by a thread that polls for somebody else.
+    pub(crate) fn poll_for_client(&self) {
+        self.with_core(|core| core.rests = false);
+        self.poll();
+    }
+
+    /// Something under the core's lock, with what it causes.
+    pub(crate) fn with_core<R>(&self, f: impl FnOnce(&mut Core<O>) -> R) -> Option<R> {
+        let mut guard = self.core.lock();
+        let core = guard.as_mut()?;
+        let result = f(core);
+        let wake = self.make_noise(core);
+        drop(guard);
+        self.wake_callers(wake);
+        Some(result)
+    }
+
+    pub(crate) fn bell(&self) -> Option<Bell> {
+        self.core.lock().as_ref().map(|core| core.bell.clone())
+    }
+
+    pub(crate) fn noise(&self) -> u64 {
+        self.noise.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn is_aborted(&self) -> bool {
+        self.aborted.load(Ordering::Relaxed)
+    }
+
+    /// Takes note of events; true where callers sleep who may wait for them.
+    #[inline(always)]
+    fn make_noise(&self, core: &mut Core<O>) -> bool {
+        if !core.ways.noise {
+            return false;
+        }
+        core.ways.noise = false;
+        // Under the core's lock, so a load and a store are enough.
+        self.noise
+            .store(self.noise.load(Ordering::Relaxed) + 1, Ordering::Release);
+        self.owner.make_noise();
+        core.callers_asleep > 0
+    }
+
+    #[inline]
+    fn wake_callers(&self, wake: bool) {
+        if wake {
+            if let Some(bell) = self.bell() {
+                bell.wake(Sleeper::Caller);
+            }
+        }
+    }
+
+    /// Opens the NAL and starts the helper, for the first interface.
+    fn join(&self, pid: u32) -> Result<()> {
+        if let Some(core) = self.core.lock().as_ref() {
+            return match pid == ProcessId::PID_ANY || pid == core.ways.me.pid {
+                true => Ok(()),
+                false => Err(Error::ArgInvalid),
+            };
+        }
+        let settings = self.owner.settings().map_err(|_| Error::Fail)?;
+        let place = ways::join(&settings, pid, self.owner.uid())?;
+        let about = About::new(&settings, !O::DIRECT);
+        *self.core.lock() = Some(Core::new(place, about, self.owner.clone()));
+        let library = self
+            .anchor
+            .get()
+            .and_then(Anchor::hold)
+            .ok_or(Error::Fail)?;
+        match watcher::start(&library).and_then(|()| helper::start(library)) {
+            Ok(helper) => *self.helper.lock() = Some(helper),
+            Err(error) => {
+                *self.core.lock() = None;
+                log(Level::Warn, &format!("no thread for progress: {error}"));
+                return Err(Error::NoSpace);
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends an interface; the last one leaves the network.
+    fn shut(&self, number: u8, generations: &mut Generations) {
+        let index = number as usize;
+        let last = self.with_core(|core| {
+            if core.interfaces[index].take().is_some() {
+                generations.0[index] = (generations.0[index] + 97) % Handle::GENERATIONS;
+                core.owner.tables()[index].end_all();
+            }
+            core.interfaces.iter().all(Option::is_none)
+        });
+        if last == Some(true) {
+            self.leave(FAREWELL);
+        }
+    }
+
+    /// Waits, within bounds, until peers have taken what was sent; then leaves.
+    fn leave(&self, farewell: Duration) {
+        let until = Instant::now() + farewell;
+        let sends = |core: &mut Core<O>| {
+            core.progress();
+            core.check_peers();
+            core.ways.nal.flush() || !core.ways.nal.is_settled()
+        };
+        while self.with_core(sends) == Some(true) && Instant::now() < until {
+            std::thread::sleep(Duration::from_micros(50));
+        }
+        let bell = self.bell();
+        self.with_core(|core| core.closing = true);
+        if let Some(helper) = self.helper.lock().take() {
+            if let Some(bell) = &bell {
+                bell.wake(Sleeper::Helper);
+            }
+            let _ = helper.join();
+        }
+        let core = self.core.lock().take();
+        // Outside the lock: the watcher may want it before it ends.
+        if let Some(watcher) = core.and_then(|mut core| core.watcher.take()) {
+            watcher.end();
+        }
+    }
+}
+
+fn use_interface<O: Owner>(
+    core: &mut Core<O>,
+    options: u32,
+    generation: u16,
+    desired: Option<Limits>,
+) -> (Handle, Limits) {
+    let number = number(options);
+    let process = core.ways.me;
+    let eager = core.ways.nal.caps().eager;
+    let (uid, owner) = (core.owner.uid(), core.owner.clone());
+    let opened = core.interfaces[number as usize].get_or_insert_with(|| {
+        let limits = owner.limits(desired.unwrap_or(Limits::DEFAULT));
+        let config = Config {
+            options,
+            limits,
+            process,
+            uid,
+            eager,
+            generation,
+        };
+        Opened {
+            interface: Box::new(Interface::new(config)),
+            references: 0,
+            generation,
+        }
+    });
+    opened.references += 1;
+    let handle = Handle::new(Kind::Interface, number, opened.generation, 0);
+    (handle, *opened.interface.limits())
+}
+
+fn check_interface<O: Owner>(core: &Core<O>, handle: Handle) -> Result<()> {
+    let number = handle.interface();
+    match &core.interfaces[number as usize] {
+        Some(opened) if handle == Handle::new(Kind::Interface, number, opened.generation, 0) => {
+            Ok(())
+        }
+        _ => Err(Error::ArgInvalid),
+    }
+}

@@ -1,0 +1,144 @@
+//! Looking at queues and counters, and waiting for them: for callers in the process
+//! that the engine lives in.
+
+use crate::library::Library;
+use crate::owner::{Itself, Owner};
+use crate::tables::Shelves;
+use lintel_bridge::Taken;
+use lintel_types::{CountingEvent, Error, Event, Handle, Result};
+use std::time::{Duration, Instant};
+
+/// `PTL_TIME_FOREVER`
+const FOREVER: u32 = u32::MAX;
+
+impl Library<Itself> {
+    #[inline(always)]
+    fn tables_of(&self, handle: Handle) -> &Shelves {
+        &self.owner().tables()[handle.interface() as usize & 3]
+    }
+
+    /// PtlEQGet: the next event, and whether others before it were lost.
+    ///
+    /// # Errors
+    /// `ArgInvalid`, `NoInit`, `EqEmpty`.
+    #[inline]
+    pub fn queue_get(&self, handle: Handle) -> Result<(Event, bool)> {
+        let taken = self.queue_take(handle)?;
+        Ok((taken.event(), taken.dropped))
+    }
+
+    /// As [`queue_get`](Self::queue_get), the event still as words.
+    ///
+    /// # Errors
+    /// `ArgInvalid`, `NoInit`, `EqEmpty`.
+    #[inline(always)]
+    pub fn queue_take(&self, handle: Handle) -> Result<Taken> {
+        self.check_alive()?;
+        let queue = self.tables_of(handle).queue(handle)?;
+        if queue.ends.is_empty() {
+            self.poll();
+        }
+        queue.pop().ok_or(Error::EqEmpty)
+    }
+
+    /// PtlEQWait and PtlEQPoll: the next event of any of the queues, tried from
+    /// `first` on, and which queue had it.
+    ///
+    /// # Errors
+    /// `ArgInvalid`, `NoInit`, `Aborted`; `EqEmpty` once `timeout` (ms) is over.
+    pub fn queue_poll(&self, handles: &[Handle], timeout: u32) -> Result<(Event, bool, usize)> {
+        self.check_alive()?;
+        let first = self.noise() as usize % handles.len().max(1);
+        let take = |handle: Handle| Ok(self.tables_of(handle).queue(handle)?.pop());
+        let any = || first_event(handles, first, take);
+        if timeout == 0 {
+            return self.look_once(any)?.ok_or(Error::EqEmpty);
+        }
+        self.wait(deadline(timeout), any)?.ok_or(Error::EqEmpty)
+    }
+
+    /// One look, progress, and another look.
+    #[inline]
+    fn look_once<T>(&self, ready: impl Fn() -> Result<Option<T>>) -> Result<Option<T>> {
+        if self.is_aborted() {
+            return Err(Error::Aborted);
+        }
+        match ready()? {
+            None => {
+                self.poll();
+                ready()
+            }
+            found => Ok(found),
+        }
+    }
+
+    /// PtlCTGet. A caller that loops on it makes progress.
+    ///
+    /// # Errors
+    /// `ArgInvalid`, `NoInit`.
+    #[inline]
+    pub fn counter_get(&self, handle: Handle) -> Result<CountingEvent> {
+        self.check_alive()?;
+        let cell = self.tables_of(handle).counter(handle)?;
+        self.poll();
+        Ok(cell.value())
+    }
+
+    /// PtlCTWait and PtlCTPoll: the first counter whose successes have reached its
+    /// test, or that has counted a failure.
+    ///
+    /// # Errors
+    /// `ArgInvalid`, `NoInit`, `Aborted`; `CtNoneReached` once `timeout` (ms) is over.
+    pub fn counter_poll(
+        &self,
+        handles: &[Handle],
+        tests: &[u64],
+        timeout: u32,
+    ) -> Result<(CountingEvent, usize)> {
+        self.check_alive()?;
+        let value = |handle: Handle| Ok(self.tables_of(handle).counter(handle)?.value());
+        let any = || first_reached(handles, tests, value);
+        if timeout == 0 {
+            return self.look_once(any)?.ok_or(Error::CtNoneReached);
+        }
+        self.wait(deadline(timeout), any)?
+            .ok_or(Error::CtNoneReached)
+    }
+}
+
+/// When a timeout (ms) is over; nothing where it never is.
+pub(crate) fn deadline(timeout: u32) -> Option<Instant> {
+    (timeout != FOREVER).then(|| Instant::now() + Duration::from_millis(timeout.into()))
+}
+
+/// The first event of any of the queues, tried from `first` on, and which had it.
+#[inline]
+pub(crate) fn first_event(
+    handles: &[Handle],
+    first: usize,
+    take: impl Fn(Handle) -> Result<Option<Taken>>,
+) -> Result<Option<(Event, bool, usize)>> {
+    for step in 0..handles.len() {
+        let which = (first + step) % handles.len();
+        if let Some(taken) = take(handles[which])? {
+            return Ok(Some((taken.event(), taken.dropped, which)));
+        }
+    }
+    Ok(None)
+}
+
+/// The first counter that has reached its test, or has counted a failure.
+#[inline]
+pub(crate) fn first_reached(
+    handles: &[Handle],
+    tests: &[u64],
+    value: impl Fn(Handle) -> Result<CountingEvent>,
+) -> Result<Option<(CountingEvent, usize)>> {
+    for (which, (handle, test)) in handles.iter().zip(tests).enumerate() {
+        let value = value(*handle)?;
+        if value.success >= *test || value.failure != 0 {
+            return Ok(Some((value, which)));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,294 @@
+//! The way to the agent that has the engine, for a process without one.
+//!
+//! Commands are carried to the agent one at a time and answered at once. Whoever
+//! waits does so here, on what the agent shows in shared pages.
+
+use crate::commands::{Command, to_bytes};
+use crate::log::{Level, log};
+use crate::looking::{deadline, first_event, first_reached};
+use crate::process::Process;
+use crate::settings::Settings;
+use lintel_bridge::{Gone, Line, MESSAGE_BYTES, Page, Taken, WATCH};
+use lintel_claim::Claim;
+use lintel_types::{CountingEvent, Error, Event, Handle, Result};
+use parking_lot::{Mutex, RwLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// Looks before a waiter lets other threads have the processor in between, and in
+/// all before it sleeps: the agent may need the same one.
+const SPINS: u32 = 500;
+const PATIENCE: u32 = SPINS + 50;
+/// Looks in vain, of a caller that comes again and again, before it lets others have
+/// the processor; and before it looks whether the agent lives.
+const LOOKS: u32 = 64;
+const MANY_LOOKS: u32 = 1 << 14;
+/// How soon a command is tried again that had to wait.
+const RETRY: Duration = Duration::from_millis(1);
+/// By how much the generations of one session's handles differ from the next one's.
+const STEP: u16 = 97;
+
+/// What a process keeps of its agent.
+#[derive(Default)]
+pub(crate) struct Remote {
+    session: RwLock<Option<Arc<Session>>>,
+    /// What the handles of the next session begin with.
+    generation: AtomicU16,
+}
+
+struct Session {
+    line: Line,
+    page: Page,
+    /// One command at a time.
+    asking: Mutex<()>,
+    gone: AtomicBool,
+    looks: AtomicU32,
+}
+
+impl Session {
+    fn ask(&self, command: &[u8]) -> Result<Vec<u8>> {
+        if command.len() > MESSAGE_BYTES {
+            log(
+                Level::Warn,
+                "too much for one call to the agent: give it in parts",
+            );
+            return Err(Error::NoSpace);
+        }
+        let _alone = self.asking.lock();
+        self.check()?;
+        let answer = self.page.ask(command, || self.line.lives());
+        answer.map_err(|Gone| self.lose())
+    }
+
+    /// Whether the agent is known to have gone.
+    fn check(&self) -> Result<()> {
+        match self.gone.load(Ordering::Relaxed) {
+            true => Err(Error::Fail),
+            false => Ok(()),
+        }
+    }
+
+    /// Looks whether the agent still lives.
+    fn watch(&self) -> Result<()> {
+        match self.line.lives() {
+            true => self.check(),
+            false => Err(self.lose()),
+        }
+    }
+
+    #[cold]
+    fn lose(&self) -> Error {
+        if !self.gone.swap(true, Ordering::Relaxed) {
+            log(
+                Level::Warn,
+                "the agent of this node has gone, and all that it kept: end the library, and \
+                 start it again once lintel-agent runs",
+            );
+        }
+        Error::Fail
+    }
+
+    /// A look in vain, by a caller that will come again.
+    fn look_in_vain(&self) -> Result<()> {
+        let looks = self.looks.fetch_add(1, Ordering::Relaxed);
+        if looks % MANY_LOOKS == 0 {
+            self.watch()?;
+        } else if looks % LOOKS == 0 {
+            std::thread::yield_now();
+        }
+        self.check()
+    }
+}
+
+impl Remote {
+    /// Whether there is an agent that serves this process.
+    pub(crate) fn is_open(&self) -> bool {
+        self.session.read().is_some()
+    }
+
+    /// Calls the agent, unless that has been done.
+    ///
+    /// # Errors
+    /// `Fail` where there is none, or it has gone; the log says so.
+    pub(crate) fn join(&self) -> Result<()> {
+        let mut session = self.session.write();
+        if let Some(session) = session.as_ref() {
+            return session.check();
+        }
+        let settings = Settings::from_env().map_err(|_| Error::Fail)?;
+        let generation = self.generation.load(Ordering::Relaxed);
+        match Line::connect(
+            &settings.job,
+            settings.nid,
+            generation % Handle::GENERATIONS,
+        ) {
+            Ok((line, page)) => {
+                *session = Some(Arc::new(Session {
+                    line,
+                    page,
+                    asking: Mutex::new(()),
+                    gone: AtomicBool::new(false),
+                    looks: AtomicU32::new(1),
+                }));
+                self.age();
+                Ok(())
+            }
+            Err(error) => {
+                log(Level::Warn, &format!("no interface: {error}"));
+                Err(Error::Fail)
+            }
+        }
+    }
+
+    /// Handles from now on aren't taken for those of the past.
+    pub(crate) fn age(&self) {
+        let next = |generation| Some((generation + STEP) % Handle::GENERATIONS);
+        let _ = self
+            .generation
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+    }
+
+    /// Has the agent end all that it keeps for this process.
+    pub(crate) fn leave(&self) {
+        let session = self.session.write().take();
+        if let Some(session) = session {
+            // One that has gone has ended it already.
+            let _ = session.ask(&to_bytes(&Command::<Claim>::Leave()));
+            session.page.make_noise();
+        }
+    }
+
+    /// Wakes those who wait.
+    pub(crate) fn wake(&self) {
+        if let Ok(session) = self.session() {
+            session.page.make_noise();
+        }
+    }
+
+    fn session(&self) -> Result<Arc<Session>> {
+        self.session.read().clone().ok_or(Error::ArgInvalid)
+    }
+
+    /// Carries a command to the agent; gives its answer.
+    ///
+    /// # Errors
+    /// `ArgInvalid` where no interface is open, `Fail` where the agent has gone.
+    pub(crate) fn ask(&self, command: &[u8]) -> Result<Vec<u8>> {
+        self.session()?.ask(command)
+    }
+
+    /// Tries a command now and then until it gives something.
+    ///
+    /// # Errors
+    /// The command's, and those of waiting.
+    pub(crate) fn until<R>(
+        &self,
+        process: &Process,
+        mut command: impl FnMut() -> Result<Option<R>>,
+    ) -> Result<R> {
+        let session = self.session()?;
+        loop {
+            may_wait(process)?;
+            let noise = session.page.noise();
+            if let Some(done) = command()? {
+                return Ok(done);
+            }
+            session.page.sleep(noise, RETRY);
+        }
+    }
+
+    /// As `Process::queue_take`.
+    pub(crate) fn queue_take(&self, process: &Process, handle: Handle) -> Result<Taken> {
+        process.check_alive()?;
+        let session = self.session()?;
+        match session.page.take_event(handle)? {
+            Some(taken) => Ok(taken),
+            None => session.look_in_vain().and(Err(Error::EqEmpty)),
+        }
+    }
+
+    /// As `Process::queue_poll`.
+    pub(crate) fn queue_poll(
+        &self,
+        process: &Process,
+        handles: &[Handle],
+        timeout: u32,
+    ) -> Result<(Event, bool, usize)> {
+        process.check_alive()?;
+        let first = self.session()?.page.noise() as usize % handles.len().max(1);
+        let any = |page: &Page| first_event(handles, first, |handle| page.take_event(handle));
+        self.wait(process, timeout, any)?.ok_or(Error::EqEmpty)
+    }
+
+    /// As `Process::counter_get`.
+    pub(crate) fn counter_get(&self, process: &Process, handle: Handle) -> Result<CountingEvent> {
+        process.check_alive()?;
+        let session = self.session()?;
+        let value = session.page.counter_value(handle)?;
+        // Whoever looks again and again waits for something.
+        session.look_in_vain()?;
+        Ok(value)
+    }
+
+    /// As `Process::counter_poll`.
+    pub(crate) fn counter_poll(
+        &self,
+        process: &Process,
+        handles: &[Handle],
+        tests: &[u64],
+        timeout: u32,
+    ) -> Result<(CountingEvent, usize)> {
+        process.check_alive()?;
+        let value = |page: &Page, handle| page.counter_value(handle);
+        let any = |page: &Page| first_reached(handles, tests, |handle| value(page, handle));
+        let found = self.wait(process, timeout, any)?;
+        found.ok_or(Error::CtNoneReached)
+    }
+
+    /// Waits until `ready` gives something; nothing once `timeout` (ms) has passed.
+    fn wait<T>(
+        &self,
+        process: &Process,
+        timeout: u32,
+        ready: impl Fn(&Page) -> Result<Option<T>>,
+    ) -> Result<Option<T>> {
+        let session = self.session()?;
+        let page = &session.page;
+        let deadline = deadline(timeout);
+        let passed = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        let mut looks = 0;
+        loop {
+            may_wait(process)?;
+            let noise = page.noise();
+            if let Some(found) = ready(page)? {
+                return Ok(Some(found));
+            }
+            looks += 1;
+            if looks < SPINS && timeout > 0 {
+                std::hint::spin_loop();
+                // A look at the clock costs as much as several others.
+                if looks % 64 != 1 {
+                    continue;
+                }
+            } else if looks < PATIENCE || timeout == 0 {
+                std::thread::yield_now();
+            } else {
+                session.watch()?;
+                let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
+                page.sleep(noise, left.unwrap_or(WATCH).min(WATCH));
+            }
+            if passed() {
+                session.check()?;
+                return ready(page);
+            }
+        }
+    }
+}
+
+fn may_wait(process: &Process) -> Result<()> {
+    if process.library.is_aborted() {
+        return Err(Error::Aborted);
+    }
+    process.check_alive()
+}
