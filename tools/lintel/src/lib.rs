@@ -4,10 +4,11 @@
 //! measures with what the machine itself can do.
 //!
 //! ```text
-//!   cli ── info                      interfaces, limits, variables
+//!   cli ── info ── resources         interfaces, limits, variables; running processes
 //!       ├─ perf ── team ── harness   two pinned processes, paired rounds
-//!       │           ├─ limits        what the machine can do
-//!       │           └─ one module a benchmark, over `portals`
+//!       │    │      ├─ limits        what the machine can do
+//!       │    │      └─ one module a benchmark, over `portals`
+//!       │    └── crowd ── scene      two nodes of several processes, groups in turns
 //!       └─ plot ── report            reads what perf wrote
 //! ```
 //!

@@ -4,6 +4,7 @@
 
 use std::env;
 use std::net::Ipv4Addr;
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
@@ -25,6 +26,11 @@ pub struct Network {
     /// Where the engine lives (sets PTL_MODE)
     #[arg(long, value_enum)]
     pub mode: Option<Mode>,
+
+    /// The agent of generic placement [default: lintel-agent, beside this program or in
+    /// PATH]
+    #[arg(long, value_name = "PROGRAM")]
+    pub agent: Option<PathBuf>,
 
     /// What a connection between nodes is kept for (sets PTL_CONN)
     #[arg(long, value_enum)]
@@ -84,6 +90,7 @@ impl Network {
                 first: Ipv4Addr::LOCALHOST,
             };
         }
+        job.agent = self.agent.clone().map(PathBuf::into_os_string);
         for (name, value) in self.given() {
             if !job.env.iter().any(|(own, _)| own == name) {
                 job.env.push((name.into(), value.into()));

@@ -242,7 +242,7 @@ fn looks(figure: &Figure) -> Vec<(Look, &Series)> {
         Stroke::Styled { colour, dash } => Look {
             line: COLOURS[colour % COLOURS.len()].stroke_width(3),
             dash: dash.checked_sub(1).map(|dash| DASHES[dash % DASHES.len()]),
-            marks: true,
+            marks: series.points.len() <= MOST_MARKS,
         },
         stroke => Look {
             line: colours
@@ -285,6 +285,9 @@ const COLOURS: [RGBColor; 8] = [
     RGBColor(0, 0, 0),
     RGBColor(140, 86, 75),
 ];
+
+/// Points that still stand apart.
+const MOST_MARKS: usize = 40;
 
 const DASHES: [(u32, u32); 3] = [(9, 5), (3, 4), (18, 5)];
 
