@@ -92,14 +92,19 @@ impl Directory {
         }
     }
 
-    /// Whether that process has certainly ended.
+    /// Whether that process has certainly ended. Removes what a killed one has left.
     pub(crate) fn has_ended(&self, process: ProcessId) -> bool {
-        match self {
-            Directory::Sockets => false,
-            Directory::Files { job, .. } => match File::open(path(job, process)) {
-                Ok(file) => !is_locked(&file),
-                Err(error) => error.kind() == std::io::ErrorKind::NotFound,
-            },
+        let Directory::Files { job, .. } = self else {
+            return false;
+        };
+        let path = path(job, process);
+        match File::open(&path) {
+            Ok(file) if is_locked(&file) => false,
+            Ok(_) => {
+                let _ = std::fs::remove_file(path);
+                true
+            }
+            Err(error) => error.kind() == std::io::ErrorKind::NotFound,
         }
     }
 

@@ -45,10 +45,6 @@ impl OfiNal {
         }
     }
 
-    pub(crate) fn is_check_due(&self) -> bool {
-        !self.peers.is_empty()
-    }
-
     /// Asks those who are silent, and gives up those who stay so.
     pub(crate) fn check_health(&mut self) {
         self.next_check = self.now + (self.timeout / CHECKS).max(SHORTEST_CHECK);

@@ -56,6 +56,7 @@ use lintel_wire::Words;
 use peer::{Item, Peer};
 use registrations::Registrations;
 use rustc_hash::FxHashMap;
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 use std::os::fd::BorrowedFd;
@@ -68,6 +69,10 @@ const RECEIVES: u32 = 256;
 const SENDS: u32 = 64;
 /// Reads that may be under way.
 const READS: u32 = 64;
+/// Looks at the fabric for one at the clock.
+const LOOKS_PER_TIME: u32 = 16;
+/// Looks at the fabric in a row, while it has something to tell that isn't to be read.
+const MOST_LOOKS: usize = 8;
 /// How long an ending process waits for its last frames to go.
 const LINGER: Duration = Duration::from_millis(100);
 /// How often one looks where the provider has nothing to sleep on: while something
@@ -139,7 +144,10 @@ pub struct OfiNal {
     idle: Vec<u32>,
     over: Vec<Completion<Operation>>,
     unanswered: Option<ProcessId>,
+    /// The time, not long ago.
     now: Instant,
+    looks: u32,
+    may_have_slept: Cell<bool>,
     next_check: Instant,
     /// Somebody has asked for peers to be looked after, then last.
     attended: Option<Instant>,
@@ -227,6 +235,8 @@ impl OfiNal {
             over: Vec::new(),
             unanswered: None,
             now,
+            looks: 0,
+            may_have_slept: Cell::new(false),
             next_check: now,
             attended: None,
             polled: false,
@@ -260,20 +270,33 @@ impl OfiNal {
     /// Lets the fabric work, and does what has become possible or due.
     fn progress(&mut self) {
         self.polled = true;
+        self.look_at_clock();
         let mut over = std::mem::take(&mut self.over);
-        // Not for ever: what comes may come faster than it is read.
-        for _ in 0..8 {
+        // What has come is to be read at once: a further look is a system call.
+        for _ in 0..MOST_LOOKS {
             if !self.fabric.poll(&mut over) {
                 break;
             }
-            self.now = Instant::now();
             for completion in over.drain(..) {
                 self.on_completion(completion);
+            }
+            if !self.ready.is_empty() {
+                break;
             }
         }
         self.over = over;
         self.offer_buffers();
         self.serve_all();
+    }
+
+    /// What is measured here are milliseconds, and a look costs as much as a glance at
+    /// shared memory: one in a while does, and one after sleep.
+    #[inline]
+    fn look_at_clock(&mut self) {
+        self.looks = self.looks.wrapping_add(1);
+        if self.looks % LOOKS_PER_TIME == 0 || self.may_have_slept.replace(false) {
+            self.now = Instant::now();
+        }
     }
 
     fn on_completion(&mut self, completion: Completion<Operation>) {
@@ -309,16 +332,13 @@ impl OfiNal {
 
     /// Serves those who need it.
     fn serve_all(&mut self) {
-        if !self.listed.is_empty() || self.is_check_due() {
-            self.now = Instant::now();
-        }
         for lane in std::mem::take(&mut self.listed) {
             if let Some(peer) = self.peers.get_mut(&lane) {
                 peer.listed = false;
                 self.serve(lane);
             }
         }
-        if self.is_check_due() && self.now >= self.next_check {
+        if !self.peers.is_empty() && self.now >= self.next_check {
             self.check_health();
         }
     }
@@ -448,6 +468,7 @@ impl Nal for OfiNal {
     }
 
     fn due(&self) -> Option<Instant> {
+        self.may_have_slept.set(true);
         if !self.ready.is_empty() || !self.notices.is_empty() {
             return Some(self.now);
         }

@@ -36,10 +36,13 @@ impl Library {
     }
 
     fn load(name: &str) -> Result<Library, libloading::Error> {
-        // SAFETY: libfabric's constructors only read their own configuration; that
-        // the file by this name is libfabric is the machine's promise.
-        let library = unsafe { libloading::Library::new(name) }?;
-        let library = Box::leak(Box::new(library));
+        let handlers = Handlers::save();
+        // SAFETY: that the file by this name is libfabric is the machine's promise.
+        // Its constructors, and those of libraries that it needs, read their
+        // configuration and take signals, which are given back below.
+        let library = unsafe { libloading::Library::new(name) };
+        handlers.restore();
+        let library = Box::leak(Box::new(library?));
         Ok(Library {
             // SAFETY: all of these have the types that the headers declare.
             get_info: *unsafe { library.get(b"fi_getinfo\0") }?,
@@ -71,6 +74,40 @@ impl Library {
         // SAFETY: fi_strerror gives strings that are never changed or freed.
         let words = unsafe { CStr::from_ptr(words) };
         words.to_string_lossy().into_owned()
+    }
+}
+
+/// What the program does on signals that a library may take.
+struct Handlers([libc::sigaction; SIGNALS.len()]);
+
+/// PSM's libraries, which some builds of libfabric need, take these when they are
+/// loaded, to write a report; a program that is interrupted is none of their matter.
+const SIGNALS: [i32; 7] = [
+    libc::SIGSEGV,
+    libc::SIGBUS,
+    libc::SIGILL,
+    libc::SIGABRT,
+    libc::SIGFPE,
+    libc::SIGINT,
+    libc::SIGTERM,
+];
+
+impl Handlers {
+    fn save() -> Handlers {
+        Handlers(SIGNALS.map(|signal| {
+            // SAFETY: numbers and a pointer, for all of which zero is a value.
+            let mut handler: libc::sigaction = unsafe { std::mem::zeroed() };
+            // SAFETY: asks only; the answer has room.
+            unsafe { libc::sigaction(signal, std::ptr::null(), &mut handler) };
+            handler
+        }))
+    }
+
+    fn restore(&self) {
+        for (signal, handler) in SIGNALS.iter().zip(&self.0) {
+            // SAFETY: what the system has told of this signal a moment ago.
+            unsafe { libc::sigaction(*signal, handler, std::ptr::null_mut()) };
+        }
     }
 }
 
