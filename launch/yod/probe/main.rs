@@ -8,8 +8,10 @@ use lintel_pmi::client::Client;
 fn main() {
     yod::become_helper_if_asked();
     let what = std::env::args().nth(1).unwrap_or_default();
-    if what == "library" {
-        return launch();
+    match what.as_str() {
+        "library" => return launch(),
+        "relay" => return relay(),
+        _ => {}
     }
     let mut pmi = Client::from_env().expect("PMI-1").expect("a launcher");
     let (rank, size) = (pmi.rank(), pmi.size());
@@ -79,6 +81,33 @@ fn launch() {
     }
     println!("idle");
     wait_for_ever();
+}
+
+/// Stands in for ssh: runs the command of its last argument and carries its standard
+/// input and output. Killed, it drops both like a connection.
+fn relay() {
+    use std::os::fd::AsFd;
+    use std::os::unix::process::CommandExt;
+    let words: Vec<String> = std::env::args().collect();
+    let [.., host, command] = &words[..] else {
+        panic!("a host and a command are expected: {words:?}");
+    };
+    let mut child = std::process::Command::new("sh")
+        .args(["-c", command])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .unwrap();
+    eprintln!("relay {host} {} {}", std::process::id(), child.id());
+    let mut input = child.stdin.take().unwrap();
+    std::thread::spawn(move || std::io::copy(&mut std::io::stdin(), &mut input));
+    // Without the buffer of std's own, which waits for the end of a line.
+    let output = std::io::stdout().as_fd().try_clone_to_owned().unwrap();
+    let mut output = std::fs::File::from(output);
+    let _ = std::io::copy(&mut child.stdout.take().unwrap(), &mut output);
+    let status = child.wait().unwrap();
+    std::process::exit(status.code().unwrap_or(255));
 }
 
 fn wait_for_ever() {

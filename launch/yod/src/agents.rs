@@ -13,13 +13,14 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::process::Signal;
 
 use crate::guard::Guard;
 use crate::job::{End, Error};
-use crate::plan::Plan;
+use crate::plan::{Here, Plan};
+use crate::poll::{is_readable, wait_for};
 use crate::process::{Process, tied_command};
 use crate::program;
 use crate::signals::Signals;
@@ -49,6 +50,7 @@ impl Agents {
     /// asks for an end meanwhile. None is left then.
     pub(crate) fn start(
         plan: &Plan,
+        here: Here,
         guard: &mut Guard,
         signals: &Signals,
     ) -> Result<Agents, Error> {
@@ -57,7 +59,7 @@ impl Agents {
             return Ok(all);
         }
         let program = find_agent(plan)?;
-        for address in plan.agent_addresses()? {
+        for address in plan.agent_addresses(here)? {
             let agent = Agent::start(plan, &program, address).map_err(|error| Error::System {
                 what: "starting an agent",
                 error,
@@ -78,7 +80,7 @@ impl Agents {
             }
             let mut fds: Vec<BorrowedFd> = signals.requests_to_end().map(|(_, fd)| fd).collect();
             fds.extend(self.agents.iter().flat_map(Agent::descriptors));
-            wait_for(&fds, deadline).map_err(|error| Error::System {
+            wait_until(&fds, deadline).map_err(|error| Error::System {
                 what: "waiting for the agents",
                 error,
             })?;
@@ -129,7 +131,7 @@ impl Agents {
         for agent in &self.agents {
             // What still runs then is killed when dropped.
             while agent.process.ended().is_none() && Instant::now() < deadline {
-                let _ = wait_for(&[agent.process.exit.as_fd()], deadline);
+                let _ = wait_until(&[agent.process.exit.as_fd()], deadline);
             }
         }
     }
@@ -161,7 +163,11 @@ impl Agent {
 
     /// Reads what it says, if anything; beyond the first line nobody listens.
     fn on_output(&mut self) {
-        while let Some(pipe) = self.output.as_ref().filter(|pipe| is_readable(pipe)) {
+        while let Some(pipe) = self
+            .output
+            .as_ref()
+            .filter(|pipe| is_readable(pipe.as_fd()))
+        {
             let mut bytes = [0; 512];
             match rustix::io::read(pipe, &mut bytes[..]) {
                 Ok(count @ 1..) if !self.ready => self.said.extend_from_slice(&bytes[..count]),
@@ -176,33 +182,16 @@ impl Agent {
     }
 }
 
-/// Whether a read gives something, or the end, without waiting.
-fn is_readable(fd: &OwnedFd) -> bool {
-    let mut fds = [PollFd::new(fd, PollFlags::IN)];
-    let now = Timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    poll(&mut fds, Some(&now)).is_ok_and(|count| count > 0)
-}
-
 /// Waits until one of `fds` is readable or `deadline` has come.
-fn wait_for(fds: &[BorrowedFd], deadline: Instant) -> io::Result<()> {
+fn wait_until(fds: &[BorrowedFd], deadline: Instant) -> io::Result<()> {
     let left = deadline.saturating_duration_since(Instant::now());
-    let left = Timespec::try_from(left).expect("graces are short");
-    let mut fds: Vec<PollFd> = fds
-        .iter()
-        .map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN))
-        .collect();
-    match poll(&mut fds, Some(&left)) {
-        Ok(_) | Err(Errno::INTR) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
+    let each = fds.iter().map(|fd| ((), *fd, PollFlags::IN));
+    wait_for(&each.collect::<Vec<_>>(), Some(left)).map(drop)
 }
 
 /// The agent that was named, the one beside this binary, or the one in `PATH`.
 fn find_agent(plan: &Plan) -> Result<OsString, Error> {
-    if let Some(named) = &plan.job.agent {
+    if let Some(named) = &plan.agent {
         program::find(named)?;
         return Ok(named.clone());
     }

@@ -2,18 +2,20 @@
 
 use std::ffi::OsString;
 use std::net::Ipv4Addr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{CommandFactory, Parser, ValueEnum};
 
-use crate::job::{Bind, Job};
+use crate::hosts::{self, Named};
+use crate::job::{Bind, Error, Job};
 use crate::layout::{Map, Nodes};
 
-/// Start the ranks of a parallel program on this machine.
+/// Start the ranks of a parallel program, here or on other machines.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "yod", version, about, long_about = LONG_ABOUT, after_help = AFTER_HELP)]
 pub struct Options {
-    /// Number of ranks to start [default: one for each node]
+    /// Number of ranks to start [default: one for each node or slot]
     #[arg(
         short = 'n', long = "ranks", visible_aliases = ["np", "sz"], value_name = "N",
         value_parser = clap::value_parser!(u32).range(1..=MOST_RANKS)
@@ -23,6 +25,27 @@ pub struct Options {
     /// Number of virtual nodes: loopback addresses, shared memory within each
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_RANKS))]
     nodes: Option<u32>,
+
+    /// Hosts to run on, each NAME[=ADDRESS][:SLOTS], parted by commas
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(conflicts_with_all = ["nodes", "first_address", "hostfile"])]
+    hosts: Vec<Named>,
+
+    /// File of hosts to run on, one a line, slots=N behind it
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["nodes", "first_address"])]
+    hostfile: Option<PathBuf>,
+
+    /// What starts yod on a host; its name and a command are added [default: ssh]
+    #[arg(long, value_name = "COMMAND")]
+    launch_agent: Option<String>,
+
+    /// yod on other hosts [default: the path of this one]
+    #[arg(long, value_name = "PATH")]
+    remote_yod: Option<OsString>,
+
+    /// Set a variable for every rank, to the value that it has here or to the one given
+    #[arg(short = 'x', long, value_name = "NAME[=VALUE]")]
+    export: Vec<String>,
 
     /// The order in which ranks are given to nodes
     #[arg(long, value_enum, value_name = "ORDER", default_value = "block")]
@@ -115,50 +138,82 @@ impl Options {
     }
 
     /// The job that was asked for.
-    pub fn job(&self) -> Job {
-        let nodes = self.nodes();
-        let ranks = match (self.ranks, &nodes) {
-            (Some(ranks), _) => ranks as usize,
-            (None, Nodes::Here) => 1,
-            (None, Nodes::Virtual { count, .. }) => *count,
-        };
+    ///
+    /// # Errors
+    /// Hosts that can't be used, a variable that isn't set.
+    pub fn job(&self) -> Result<Job, Error> {
+        let nodes = self.nodes()?;
+        let ranks = self
+            .ranks
+            .map_or_else(|| most_natural(&nodes), |n| n as usize);
         let mut job = Job::new(ranks, &self.command[0]);
         job.args = self.command[1..].to_vec();
-        job.env = self.variables();
+        job.env = self.variables()?;
         job.nodes = nodes;
         job.map = self.map;
         job.agent = self.agent.clone();
+        let words = self
+            .launch_agent
+            .iter()
+            .flat_map(|words| words.split_whitespace());
+        job.launch_agent = words.map(OsString::from).collect();
+        job.remote_yod = self.remote_yod.clone();
         job.bind = self.bind;
         job.label = self.label;
         job.timeout = self.timeout;
         job.keep_going = self.keep_going;
         job.quiet = self.quiet;
-        job
+        Ok(job)
     }
-}
 
-impl Options {
-    fn nodes(&self) -> Nodes {
-        match (self.nodes, self.first_address) {
+    fn nodes(&self) -> Result<Nodes, Error> {
+        let hosts = match &self.hostfile {
+            Some(path) => hosts::read(path)?,
+            None => self.hosts.clone(),
+        };
+        if !hosts.is_empty() {
+            return hosts::resolve(hosts).map(Nodes::Hosts);
+        }
+        Ok(match (self.nodes, self.first_address) {
             (None, None) => Nodes::Here,
             (count, first) => Nodes::Virtual {
                 count: count.unwrap_or(1) as usize,
                 first: first.unwrap_or(Ipv4Addr::LOCALHOST),
             },
-        }
+        })
     }
 
-    /// What the shorthands stand for.
-    fn variables(&self) -> Vec<(OsString, OsString)> {
+    /// What the shorthands stand for, and what is exported.
+    fn variables(&self) -> Result<Vec<(OsString, OsString)>, Error> {
         let nal = (!self.nal.is_empty()).then(|| self.nal.join(","));
-        [
+        let shorthands = [
             ("PTL_MODE", self.mode.map(word)),
             ("PTL_NAL", nal),
             ("PTL_CONN", self.conn.map(word)),
-        ]
-        .into_iter()
-        .filter_map(|(name, value)| Some((name.into(), value?.into())))
-        .collect()
+        ];
+        let mut all: Vec<(OsString, OsString)> = shorthands
+            .into_iter()
+            .filter_map(|(name, value)| Some((name.into(), value?.into())))
+            .collect();
+        for word in &self.export {
+            all.push(match word.split_once('=') {
+                Some((name, value)) => (name.into(), value.into()),
+                None => {
+                    let value = std::env::var_os(word).ok_or(Error::NotSet(word.clone()))?;
+                    (word.into(), value)
+                }
+            });
+        }
+        Ok(all)
+    }
+}
+
+/// How many ranks there are where nobody says.
+fn most_natural(nodes: &Nodes) -> usize {
+    match nodes {
+        Nodes::Here => 1,
+        Nodes::Virtual { count, .. } => *count,
+        Nodes::Hosts(hosts) => hosts.iter().map(|host| host.slots.unwrap_or(1)).sum(),
     }
 }
 
@@ -241,7 +296,10 @@ fn on_option(text: &str) -> (State, Option<String>) {
         "bind" => State::AtBindValue,
         _ if TAKE_VALUES.contains(&name) => State::AtValue,
         // A cluster such as -ln: its last letter takes the value.
-        _ if !word.starts_with('-') && !LONG_WORDS.contains(&name) && name.ends_with('n') => {
+        _ if !word.starts_with('-')
+            && !LONG_WORDS.contains(&name)
+            && name.ends_with(['n', 'x']) =>
+        {
             State::AtValue
         }
         _ => State::AtOption,
@@ -263,13 +321,19 @@ fn seconds(text: &str) -> Result<Duration, String> {
 const MOST_RANKS: i64 = 4096;
 const BIND_VALUES: [&str; 2] = ["none", "core"];
 /// Options whose value may be the next word; --bind, whose value may be missing, apart.
-const TAKE_VALUES: [&str; 12] = [
+const TAKE_VALUES: &[&str] = &[
     "n",
+    "x",
     "ranks",
     "np",
     "sz",
     "timeout",
     "nodes",
+    "hosts",
+    "hostfile",
+    "launch-agent",
+    "remote-yod",
+    "export",
     "map",
     "first-address",
     "mode",
@@ -277,7 +341,7 @@ const TAKE_VALUES: [&str; 12] = [
     "conn",
     "agent",
 ];
-const LONG_WORDS: [&str; 19] = [
+const LONG_WORDS: &[&str] = &[
     "ranks",
     "np",
     "sz",
@@ -291,6 +355,11 @@ const LONG_WORDS: [&str; 19] = [
     "help",
     "version",
     "nodes",
+    "hosts",
+    "hostfile",
+    "launch-agent",
+    "remote-yod",
+    "export",
     "map",
     "first-address",
     "mode",
@@ -300,11 +369,15 @@ const LONG_WORDS: [&str; 19] = [
 ];
 
 const LONG_ABOUT: &str = "\
-Start N ranks of a parallel program on this machine and serve them PMI-1, by which Portals \
-programs, MPICH's and SOS's find each other.
+Start N ranks of a parallel program and serve them PMI-1, by which Portals programs, MPICH's and \
+SOS's find each other.
 
 With --nodes this machine plays several nodes: the addresses 127.0.0.1, 127.0.0.2, …; ranks of one node \
 share memory, ranks of different nodes talk over the network.
+
+With --hosts or --hostfile ranks run on other machines, which ssh must reach without a password and where \
+yod, program and working directory have the same paths. There the ranks get the variables PTL_*, LINTEL_*, PATH and LD_LIBRARY_PATH \
+from here, and what --export names. When a host is lost, the job ends.
 
 Output is passed through line by line; standard input goes to rank 0. When a rank ends by a \
 signal or with an exit code other than 0, the others are ended too, unless --keep-going is given. Ctrl-C ends the job gently, \
@@ -316,7 +389,8 @@ Long options may be written with one dash, in yod's tradition: -np 4, -sz 4, -ti
 Each rank finds in its environment: PMI_FD, PMI_RANK, PMI_SIZE (PMI-1), MPI_LOCALRANKID, \
 MPI_LOCALNRANKS (its place on its node), LINTEL_NODES, LINTEL_NODE_RANK (its node's place), \
 LINTEL_JOB, which names the job's files in /dev/shm, and LINTEL_SECRET, 64 hexadecimal digits that \
-only the job's processes know; with --nodes or --first-address also PTL_IFACE, its node's address.
+only the job's processes know; with --nodes, --first-address or \
+--hosts also PTL_IFACE, its node's address.
 
 With --mode generic, or PTL_MODE=generic in the environment, an agent per node is started before the \
 ranks and ended after them.
@@ -353,24 +427,31 @@ mod tests {
             &["--ranks=3", "p"],
             &["-ln", "3", "p"],
         ] {
-            assert_eq!(parse(words).unwrap().job().ranks, 3, "{words:?}");
+            assert_eq!(parse(words).unwrap().job().unwrap().ranks, 3, "{words:?}");
         }
         let options = parse(&[
             "-timing", "-quiet", "-show", "-label", "-timeout", "1.5", "p",
         ]);
         let options = options.unwrap();
         assert!(options.timing && options.quiet && options.show && options.label);
-        assert_eq!(options.job().timeout, Some(Duration::from_millis(1500)));
+        assert_eq!(
+            options.job().unwrap().timeout,
+            Some(Duration::from_millis(1500))
+        );
     }
 
     #[test]
     fn the_program_keeps_its_arguments_untouched() {
         let job = parse(&["-n", "2", "p", "-timing", "-n", "5", "--", "-l"])
             .unwrap()
-            .job();
+            .job()
+            .unwrap();
         assert_eq!((job.ranks, job.label), (2, false));
         assert_eq!(job.args, ["-timing", "-n", "5", "--", "-l"]);
-        let job = parse(&["--", "-odd-name", "-quiet"]).unwrap().job();
+        let job = parse(&["--", "-odd-name", "-quiet"])
+            .unwrap()
+            .job()
+            .unwrap();
         assert_eq!(
             (job.program, job.args),
             ("-odd-name".into(), vec!["-quiet".into()])
@@ -379,13 +460,13 @@ mod tests {
 
     #[test]
     fn bind_needs_no_value() {
-        assert_eq!(parse(&["p"]).unwrap().job().bind, Bind::None);
+        assert_eq!(parse(&["p"]).unwrap().job().unwrap().bind, Bind::None);
         for words in [
             &["--bind", "p"][..],
             &["-bind", "core", "p"],
             &["--bind=core", "p"],
         ] {
-            let job = parse(words).unwrap().job();
+            let job = parse(words).unwrap().job().unwrap();
             assert_eq!(
                 (job.bind, job.program),
                 (Bind::Core, "p".into()),
@@ -407,7 +488,7 @@ mod tests {
             "p",
             "--mode",
         ];
-        let job = parse(&words).unwrap().job();
+        let job = parse(&words).unwrap().job().unwrap();
         let expected = [
             ("PTL_MODE", "generic"),
             ("PTL_NAL", "shm,udp"),
@@ -418,20 +499,49 @@ mod tests {
             (job.env, job.args),
             (expected.to_vec(), vec!["--mode".into()])
         );
-        assert_eq!(parse(&["p"]).unwrap().job().env, []);
+        assert_eq!(parse(&["p"]).unwrap().job().unwrap().env, []);
     }
 
     #[test]
     fn nodes_are_virtual_when_their_number_or_address_is_given() {
-        assert_eq!(parse(&["p"]).unwrap().job().nodes, Nodes::Here);
-        let job = parse(&["--nodes", "3", "p"]).unwrap().job();
+        assert_eq!(parse(&["p"]).unwrap().job().unwrap().nodes, Nodes::Here);
+        let job = parse(&["--nodes", "3", "p"]).unwrap().job().unwrap();
         let (count, first) = (3, Ipv4Addr::LOCALHOST);
         assert_eq!((job.ranks, job.nodes), (3, Nodes::Virtual { count, first }));
         let job = parse(&["-n", "2", "--first-address", "127.1.2.3", "p"])
             .unwrap()
-            .job();
+            .job()
+            .unwrap();
         let (count, first) = (1, Ipv4Addr::new(127, 1, 2, 3));
         assert_eq!((job.ranks, job.nodes), (2, Nodes::Virtual { count, first }));
+    }
+
+    #[test]
+    fn hosts_give_a_rank_to_each_slot_unless_told_otherwise() {
+        let words = [
+            "-hosts",
+            "a=10.0.0.1:2,b=10.0.0.2",
+            "-launch-agent",
+            "sh -c x",
+            "p",
+        ];
+        let job = parse(&words).unwrap().job().unwrap();
+        assert_eq!((job.ranks, job.launch_agent.len()), (3, 3));
+        let Nodes::Hosts(hosts) = job.nodes else {
+            panic!("{:?}", job.nodes);
+        };
+        assert_eq!((hosts.len(), &*hosts[1].name), (2, "b"));
+    }
+
+    #[test]
+    fn variables_are_exported_by_value_or_name() {
+        let job = parse(&["-x", "A=b=c", "-export", "PATH", "-lx", "E=", "p"]);
+        let env = job.unwrap().job().unwrap().env;
+        let path = std::env::var_os("PATH").unwrap();
+        let expected = [("A", "b=c".into()), ("PATH", path), ("E", "".into())];
+        assert_eq!(env, expected.map(|(name, value)| (name.into(), value)));
+        let unset = parse(&["-x", "NO_SUCH_VARIABLE_HERE", "p"]).unwrap().job();
+        assert!(matches!(unset, Err(Error::NotSet(_))));
     }
 
     #[test]
@@ -446,6 +556,8 @@ mod tests {
             &["--nodes", "2", "--map", "spiral", "p"],
             &["--first-address", "localhost", "p"],
             &["--nal", "shm,myrinet", "p"],
+            &["--hosts", "a,-b", "p"],
+            &["--hosts", "a=1.2.3.4", "--nodes", "2", "p"],
             &["-n", "2"],
             &[],
         ] {

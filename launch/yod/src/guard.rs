@@ -24,7 +24,7 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    /// Starts the guard of the job `id`.
+    /// Starts the guard of the job or part of a job whose files bear the name `id`.
     pub(crate) fn start(id: &str) -> io::Result<Guard> {
         let mut child = Command::new(THIS_BINARY)
             .arg0("yod-guard")

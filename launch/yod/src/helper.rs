@@ -1,5 +1,6 @@
 //! The processes that a launcher starts as copies of itself: a rank or an
-//! agent before it becomes its program, and the job's guard.
+//! agent before it becomes its program, the job's guard, and the keeper of ranks on
+//! another machine.
 //!
 //! A rank must ask the kernel to end it with its launcher. Only the rank itself
 //! can, and only before it becomes its program; doing it in a process of its own
@@ -12,7 +13,7 @@ use std::process::{Command, exit};
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-use crate::guard;
+use crate::{guard, remote};
 
 /// Call it first in `main` of any binary that calls [`crate::run`]; it returns
 /// at once, except in the helper processes that `run` starts, where it never does.
@@ -21,6 +22,7 @@ pub fn become_helper_if_asked() {
     match args.next() {
         Some(word) if word == EXEC_TIED => become_tied(args.collect()),
         Some(word) if word == GUARD => guard::watch(args.next()),
+        Some(word) if word == REMOTE => remote::keep(),
         _ => {}
     }
 }
@@ -28,6 +30,8 @@ pub fn become_helper_if_asked() {
 /// The first argument of a rank or agent to be. After it: the launcher's process id,
 /// what messages call the process, the core or `-`, the program and its arguments.
 pub(crate) const EXEC_TIED: &str = "--exec-tied";
+/// The only argument of yod on another machine.
+pub(crate) const REMOTE: &str = "--remote";
 /// The first argument of a guard. After it: the job's id.
 pub(crate) const GUARD: &str = "--guard-job";
 

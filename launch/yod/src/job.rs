@@ -5,14 +5,15 @@ use std::fmt;
 use std::fmt::Write as _;
 use std::io;
 use std::net::Ipv4Addr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use lintel_pmi::server::StuckBarrier;
+use serde::{Deserialize, Serialize};
 use signal_hook::low_level::signal_name;
 
 use crate::layout::{Map, Nodes};
-use crate::plan::Plan;
-use crate::process::Ended;
+use crate::plan::{Here, Plan};
 
 /// A program to be run as a number of ranks.
 #[derive(Clone, Debug)]
@@ -33,6 +34,11 @@ pub struct Job {
     /// binary and in `PATH`. One per node is started where the ranks' `PTL_MODE` is
     /// `generic`.
     pub agent: Option<OsString>,
+    /// What starts yod on a host: a program and its arguments, to which the host's name
+    /// and the command are added. Empty for ssh.
+    pub launch_agent: Vec<OsString>,
+    /// yod on other hosts; otherwise the path of this binary.
+    pub remote_yod: Option<OsString>,
     /// Where ranks may run.
     pub bind: Bind,
     /// Whether each line of output begins with the rank that wrote it.
@@ -46,7 +52,7 @@ pub struct Job {
 }
 
 /// Where ranks may run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 pub enum Bind {
     /// Wherever the system puts them.
     #[default]
@@ -66,6 +72,8 @@ impl Job {
             nodes: Nodes::Here,
             map: Map::Block,
             agent: None,
+            launch_agent: Vec::new(),
+            remote_yod: None,
             bind: Bind::None,
             label: false,
             timeout: None,
@@ -74,14 +82,41 @@ impl Job {
         }
     }
 
-    /// What would be run: one line of shell per process.
+    /// The words before a host's name.
+    pub(crate) fn launch_agent(&self) -> Vec<OsString> {
+        match self.launch_agent.is_empty() {
+            true => SSH.map(OsString::from).to_vec(),
+            false => self.launch_agent.clone(),
+        }
+    }
+
+    /// What would be run: one line of shell per process, by host where there are some.
     ///
     /// # Errors
     /// The job makes no sense.
     pub fn describe(&self) -> Result<String, Error> {
-        Plan::new(self)?.describe()
+        let plan = Plan::new(self)?;
+        let Nodes::Hosts(hosts) = &self.nodes else {
+            return plan.describe(Here::All);
+        };
+        let mut text = String::new();
+        for (node, host) in hosts.iter().take(plan.layout.addresses.len()).enumerate() {
+            let _ = writeln!(text, "# on {} ({})", host.name, host.address);
+            text.push_str(&plan.describe(Here::Node(node))?);
+        }
+        Ok(text)
     }
 }
+
+/// Never asks for a password, and gives up on a host that doesn't answer.
+const SSH: [&str; 6] = [
+    "ssh",
+    "-T",
+    "-o",
+    "BatchMode=yes",
+    "-o",
+    "ConnectTimeout=10",
+];
 
 /// How a job went.
 #[derive(Debug)]
@@ -97,7 +132,7 @@ pub struct Outcome {
 }
 
 /// How a rank went.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct RankOutcome {
     /// Its process.
     pub pid: i32,
@@ -110,24 +145,25 @@ pub struct RankOutcome {
     pub system: Duration,
 }
 
-impl From<Ended> for RankOutcome {
-    fn from(ended: Ended) -> RankOutcome {
-        RankOutcome {
-            pid: ended.pid,
-            end: ended.end,
-            user: ended.user,
-            system: ended.system,
-        }
-    }
+impl RankOutcome {
+    /// Of a rank that went out of reach.
+    pub(crate) const LOST: RankOutcome = RankOutcome {
+        pid: 0,
+        end: End::Lost,
+        user: Duration::ZERO,
+        system: Duration::ZERO,
+    };
 }
 
 /// How a process ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum End {
     /// With this exit code.
     Exited(i32),
     /// By the signal of this number.
     Killed(i32),
+    /// Not known: its host went out of reach, or could not start it.
+    Lost,
 }
 
 /// Why a job ended early: the first thing that went wrong.
@@ -162,6 +198,22 @@ pub enum Cause {
         address: Ipv4Addr,
         /// How.
         end: End,
+    },
+    /// A host could start no rank.
+    HostFailed {
+        /// Its name.
+        host: String,
+        /// The code that its own launcher would have ended with.
+        code: u8,
+        /// Why.
+        text: String,
+    },
+    /// A host went out of reach.
+    HostLost {
+        /// Its name.
+        host: String,
+        /// Why.
+        why: String,
     },
     /// Ranks wait in a barrier for ranks that ended.
     Barrier(StuckBarrier),
@@ -205,6 +257,7 @@ impl End {
         let code = match self {
             End::Exited(code) => code,
             End::Killed(signal) => 128 + signal,
+            End::Lost => 1,
         };
         u8::try_from(code).unwrap_or(1)
     }
@@ -215,6 +268,7 @@ impl fmt::Display for End {
         match *self {
             End::Exited(code) => write!(f, "with exit code {code}"),
             End::Killed(signal) => write!(f, "by {}", Named(signal)),
+            End::Lost => write!(f, "out of reach"),
         }
     }
 }
@@ -226,7 +280,11 @@ impl Cause {
             Cause::Rank { end, .. } => end.exit_code(),
             // Codes are what a process can exit with: one byte.
             Cause::Aborted { code, .. } => u8::try_from(code & 0xff).unwrap_or(1).max(1),
-            Cause::Protocol { .. } | Cause::Agent { .. } | Cause::Barrier(_) => 1,
+            Cause::HostFailed { code, .. } => (*code).max(1),
+            Cause::Protocol { .. }
+            | Cause::Agent { .. }
+            | Cause::HostLost { .. }
+            | Cause::Barrier(_) => 1,
             Cause::Timeout(_) => 124,
             Cause::Interrupted(signal) => End::Killed(*signal).exit_code(),
             Cause::OutputClosed => End::Killed(SIGPIPE).exit_code(),
@@ -256,6 +314,8 @@ impl fmt::Display for Cause {
                 write!(f, "rank {rank} does not speak PMI-1: {error}")
             }
             Cause::Agent { address, end } => write!(f, "the agent of {address} ended {end}"),
+            Cause::HostFailed { host, text, .. } => write!(f, "on host {host}: {text}"),
+            Cause::HostLost { host, why } => write!(f, "host {host} is lost: {why}"),
             Cause::Barrier(StuckBarrier { waiting, left }) => write!(
                 f,
                 "{} in a barrier that {} left without entering",
@@ -280,6 +340,36 @@ pub enum Error {
         nodes: usize,
         /// How many ranks.
         ranks: usize,
+    },
+    /// A host that can't be used.
+    Host {
+        /// Its name.
+        name: String,
+        /// Why.
+        why: String,
+    },
+    /// A file of hosts that can't be used.
+    HostFile {
+        /// Its path.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// A variable to be exported that isn't set.
+    NotSet(String),
+    /// The hosts have not so many slots.
+    TooFewSlots {
+        /// How many slots.
+        slots: usize,
+        /// How many ranks.
+        ranks: usize,
+    },
+    /// The launcher's working directory can't be entered on another machine.
+    Directory {
+        /// Its path.
+        directory: OsString,
+        /// The system's answer.
+        error: io::Error,
     },
     /// There are not so many loopback addresses from there on.
     NoSuchNodes {
@@ -331,8 +421,14 @@ impl Error {
             Error::NotFound { .. } => 127,
             Error::NotExecutable(_) => 126,
             Error::Interrupted(signal) => End::Killed(*signal).exit_code(),
-            Error::TooManyNodes { .. } | Error::NoSuchNodes { .. } => 2,
+            Error::TooManyNodes { .. }
+            | Error::Host { .. }
+            | Error::HostFile { .. }
+            | Error::NotSet(_)
+            | Error::TooFewSlots { .. }
+            | Error::NoSuchNodes { .. } => 2,
             Error::NoRanks
+            | Error::Directory { .. }
             | Error::NoAddress(_)
             | Error::NoAgent
             | Error::AgentNotReady { .. }
@@ -349,6 +445,18 @@ impl fmt::Display for Error {
             Error::TooManyNodes { nodes, ranks } => write!(
                 f,
                 "{nodes} nodes are too many for {ranks} ranks: each node runs at least one"
+            ),
+            Error::Host { name, why } => write!(f, "host {name} can't be used: {why}"),
+            Error::HostFile { path, why } => write!(f, "{}: {why}", path.display()),
+            Error::NotSet(name) => write!(f, "{name} can't be exported: it is not set"),
+            Error::TooFewSlots { slots, ranks } => write!(
+                f,
+                "{ranks} ranks are too many for hosts with {slots} slots in all"
+            ),
+            Error::Directory { directory, error } => write!(
+                f,
+                "the directory {} can't be entered: {error}",
+                directory.to_string_lossy()
             ),
             Error::NoSuchNodes { count, first } => write!(
                 f,

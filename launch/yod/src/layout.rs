@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::net::Ipv4Addr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::job::Error;
 
 /// The nodes that a job runs on.
@@ -18,6 +20,21 @@ pub enum Nodes {
         /// The first node's address; the others follow it.
         first: Ipv4Addr,
     },
+    /// Other machines, reached through a launch agent such as ssh; those that no rank is
+    /// left for stay out.
+    Hosts(Vec<Host>),
+}
+
+/// A machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// What the launch agent calls it.
+    pub name: String,
+    /// The address by which the others reach its ranks.
+    pub address: Ipv4Addr,
+    /// How many ranks it takes. Where no host says, all take as many; where some do, the
+    /// others take one.
+    pub slots: Option<usize>,
 }
 
 /// The order in which ranks are given to nodes.
@@ -31,7 +48,7 @@ pub enum Map {
 }
 
 /// Where every rank sits.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Layout {
     /// The address of each node; `None` where the ranks take theirs by themselves.
     pub(crate) addresses: Vec<Option<Ipv4Addr>>,
@@ -40,7 +57,7 @@ pub(crate) struct Layout {
 }
 
 /// Where a rank sits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Seat {
     pub(crate) rank: usize,
     pub(crate) node: usize,
@@ -54,22 +71,31 @@ impl Layout {
     /// Seats `ranks` ranks.
     ///
     /// # Errors
-    /// No ranks, a node without a rank, a node without an address.
+    /// No ranks, a node without a rank, a node without an address, too few slots.
     pub(crate) fn new(ranks: usize, nodes: &Nodes, map: Map) -> Result<Layout, Error> {
-        let addresses = match *nodes {
-            Nodes::Here => vec![None],
-            Nodes::Virtual { count, first } => loopback_addresses(count, first)?,
-        };
         if ranks == 0 {
             return Err(Error::NoRanks);
         }
-        if addresses.len() > ranks {
-            return Err(Error::TooManyNodes {
-                nodes: addresses.len(),
-                ranks,
-            });
-        }
-        let seats = seats(&nodes_of_ranks(ranks, addresses.len(), map));
+        let (mut addresses, rooms) = match nodes {
+            Nodes::Here => (vec![None], vec![ranks]),
+            &Nodes::Virtual { count, first } => {
+                let addresses = loopback_addresses(count, first)?;
+                if count > ranks {
+                    return Err(Error::TooManyNodes {
+                        nodes: count,
+                        ranks,
+                    });
+                }
+                (addresses, shares(ranks, count))
+            }
+            Nodes::Hosts(hosts) => {
+                let addresses = hosts.iter().map(|host| Some(host.address)).collect();
+                (addresses, rooms_of(hosts, ranks)?)
+            }
+        };
+        let nodes = nodes_of_ranks(ranks, rooms, map);
+        addresses.truncate(nodes.iter().max().map_or(0, |last| last + 1));
+        let seats = seats(&nodes);
         Ok(Layout { addresses, seats })
     }
 
@@ -114,14 +140,41 @@ fn loopback_addresses(count: usize, first: Ipv4Addr) -> Result<Vec<Option<Ipv4Ad
     }
 }
 
-fn nodes_of_ranks(ranks: usize, nodes: usize, map: Map) -> Vec<usize> {
+/// As equal as can be, the larger ones first.
+fn shares(ranks: usize, nodes: usize) -> Vec<usize> {
     let (each, more) = (ranks / nodes, ranks % nodes);
-    match map {
-        Map::Cyclic => (0..ranks).map(|rank| rank % nodes).collect(),
-        Map::Block => (0..nodes)
-            .flat_map(|node| std::iter::repeat_n(node, each + usize::from(node < more)))
-            .collect(),
+    (0..nodes)
+        .map(|node| each + usize::from(node < more))
+        .collect()
+}
+
+/// How many ranks each host takes.
+fn rooms_of(hosts: &[Host], ranks: usize) -> Result<Vec<usize>, Error> {
+    if hosts.iter().all(|host| host.slots.is_none()) {
+        return Ok(shares(ranks, hosts.len().max(1)));
     }
+    let rooms: Vec<usize> = hosts.iter().map(|host| host.slots.unwrap_or(1)).collect();
+    match rooms.iter().sum() {
+        slots if slots >= ranks => Ok(rooms),
+        slots => Err(Error::TooFewSlots { slots, ranks }),
+    }
+}
+
+/// Fills nodes that take so many ranks each, `ranks` in all.
+fn nodes_of_ranks(ranks: usize, mut rooms: Vec<usize>, map: Map) -> Vec<usize> {
+    let mut nodes = Vec::with_capacity(ranks);
+    while nodes.len() < ranks {
+        for (node, room) in rooms.iter_mut().enumerate() {
+            let taken = match map {
+                Map::Block => *room,
+                Map::Cyclic => 1.min(*room),
+            };
+            let taken = taken.min(ranks - nodes.len());
+            nodes.extend(std::iter::repeat_n(node, taken));
+            *room -= taken;
+        }
+    }
+    nodes
 }
 
 fn seats(nodes: &[usize]) -> Vec<Seat> {
@@ -218,5 +271,44 @@ mod tests {
                 "{count} from {first}"
             );
         }
+    }
+
+    fn on_hosts(ranks: usize, slots: &[Option<usize>], map: Map) -> Result<Vec<usize>, Error> {
+        let host = |(n, &slots): (u8, _)| Host {
+            name: format!("host{n}"),
+            address: Ipv4Addr::new(10, 0, 0, n),
+            slots,
+        };
+        let hosts = Nodes::Hosts((1..).zip(slots).map(host).collect());
+        let layout = Layout::new(ranks, &hosts, map)?;
+        let nodes = layout.nodes_of_ranks();
+        assert_eq!(
+            Some(layout.addresses.len()),
+            nodes.iter().max().map(|n| n + 1)
+        );
+        Ok(nodes)
+    }
+
+    #[test]
+    fn hosts_take_what_their_slots_say() {
+        let slots = [Some(2), None, Some(3)];
+        let block = on_hosts(5, &slots, Map::Block).unwrap();
+        assert_eq!(block, [0, 0, 1, 2, 2]);
+        let cyclic = on_hosts(5, &slots, Map::Cyclic).unwrap();
+        assert_eq!(cyclic, [0, 1, 2, 0, 2]);
+        assert!(matches!(
+            on_hosts(7, &slots, Map::Block),
+            Err(Error::TooFewSlots { slots: 6, ranks: 7 })
+        ));
+    }
+
+    #[test]
+    fn hosts_without_slots_share_and_those_without_ranks_stay_out() {
+        assert_eq!(on_hosts(3, &[None; 2], Map::Block).unwrap(), [0, 0, 1]);
+        assert_eq!(on_hosts(2, &[None; 4], Map::Block).unwrap(), [0, 1]);
+        assert_eq!(
+            on_hosts(2, &[Some(2), Some(2)], Map::Block).unwrap(),
+            [0, 0]
+        );
     }
 }

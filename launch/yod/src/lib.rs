@@ -1,13 +1,17 @@
-//! yod starts the ranks of a parallel program on this machine, serves them
+//! yod starts the ranks of a parallel program, here or on other machines, serves them
 //! PMI-1, passes their output through, and sees to it that all of them end.
 //!
 //! ```text
-//!   yod ── PMI-1 server, signals, output, exit codes        one loop, no threads
-//!    ├─ guard            ends the job should yod be killed, then leaves
-//!    ├─ agent of node 0  in generic placement: before the ranks, after them
-//!    ├─ rank 0           own process group, own socket (PMI_FD), own pipes
-//!    └─ rank 1 …
+//!   supervisor ── PMI-1 server, signals, output, exit codes      one loop, no threads
+//!    ├─ crew ─┬─ agent of each node   in generic placement: before the ranks, after them
+//!    │        ├─ rank 0               own process group, own socket (PMI_FD), own pipes
+//!    │        └─ rank 1 …
+//!    └─ or a host for each node ══ ssh ══ yod --remote ── its crew
+//!   guard ── ends what its yod has started should that be killed, then leaves
 //! ```
+//!
+//! A crew does what it is ordered and reports; the supervisor decides. Orders and reports
+//! are calls within a process and messages between machines.
 //!
 //! What the ranks say to each other through PMI is `lintel-pmi`'s; what they
 //! say through Portals is not seen here.
@@ -29,16 +33,25 @@
 
 mod agents;
 mod cli;
+mod crew;
 mod guard;
 mod helper;
+mod host;
+mod hosts;
+mod input;
 mod job;
 mod layout;
 mod leftovers;
+mod link;
+mod message;
 mod output;
+mod places;
 mod plan;
+mod poll;
 mod process;
 mod program;
 mod rank;
+mod remote;
 mod secret;
 mod signals;
 mod supervisor;
@@ -46,6 +59,6 @@ mod supervisor;
 pub use cli::{Options, command, normalise};
 pub use helper::become_helper_if_asked;
 pub use job::{Bind, Cause, End, Error, Job, Outcome, RankOutcome};
-pub use layout::{Map, Nodes};
+pub use layout::{Host, Map, Nodes};
 pub use leftovers::remove as remove_leftovers;
 pub use supervisor::{GRACE, run};

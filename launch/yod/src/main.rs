@@ -4,22 +4,25 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use yod::{Error, Job};
+use yod::{Error, Job, Options};
 
 fn main() -> ExitCode {
     yod::become_helper_if_asked();
-    let options = yod::Options::from_command_line();
-    let job = options.job();
-    let code = match options.show {
-        true => show(&job),
-        false => run(&job, options.timing),
-    };
-    match code {
+    let options = Options::from_command_line();
+    match obey(&options) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("yod: {error}");
             ExitCode::from(error.exit_code())
         }
+    }
+}
+
+fn obey(options: &Options) -> Result<ExitCode, Error> {
+    let job = options.job()?;
+    match options.show {
+        true => show(&job),
+        false => run(&job, options.timing),
     }
 }
 

@@ -80,8 +80,16 @@ impl Lines {
         }
     }
 
-    /// Takes what the rank wrote and passes whole lines on.
-    pub(crate) fn on_bytes(&mut self, bytes: &[u8], mut pass: impl FnMut(&[u8])) {
+    /// Takes what the rank wrote, or `None` where it writes no more, and passes whole lines
+    /// on.
+    pub(crate) fn pass_on(&mut self, bytes: Option<&[u8]>, pass: impl FnMut(&[u8])) {
+        match bytes {
+            Some(bytes) => self.on_bytes(bytes, pass),
+            None => self.on_end(pass),
+        }
+    }
+
+    fn on_bytes(&mut self, bytes: &[u8], mut pass: impl FnMut(&[u8])) {
         if self.raw {
             return pass(bytes);
         }
@@ -94,7 +102,7 @@ impl Lines {
     }
 
     /// The rank writes no more: passes an unfinished line on.
-    pub(crate) fn on_end(&mut self, mut pass: impl FnMut(&[u8])) {
+    fn on_end(&mut self, mut pass: impl FnMut(&[u8])) {
         if self.held.is_empty() {
             return;
         }

@@ -7,36 +7,80 @@ use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::process::getpid;
-use rustix::thread::{CpuSet, sched_getaffinity};
+use serde::{Deserialize, Serialize};
 
+use crate::crew::cores_for;
 use crate::job::{Bind, Error, Job, quoted};
 use crate::layout::{Layout, Seat};
 use crate::secret::Secret;
 
-/// All that is known of a job before its first process starts.
-pub(crate) struct Plan<'a> {
-    pub(crate) job: &'a Job,
-    pub(crate) layout: Layout,
+/// All that is known of a job's processes before the first one starts.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Plan {
     /// The value of `LINTEL_JOB`.
     pub(crate) id: String,
+    pub(crate) layout: Layout,
+    pub(crate) program: OsString,
+    pub(crate) args: Vec<OsString>,
+    pub(crate) bind: Bind,
+    pub(crate) agent: Option<OsString>,
+    env: Vec<(OsString, OsString)>,
     secret: Secret,
 }
 
-impl<'a> Plan<'a> {
+/// A machine's part of a plan.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Here {
+    All,
+    Node(usize),
+}
+
+impl Plan {
     /// Works `job` out.
     ///
     /// # Errors
     /// The job makes no sense, or the system has no randomness to give.
-    pub(crate) fn new(job: &'a Job) -> Result<Plan<'a>, Error> {
+    pub(crate) fn new(job: &Job) -> Result<Plan, Error> {
         let secret = Secret::draw().map_err(|error| Error::System {
             what: "drawing the job's secret",
             error,
         })?;
         Ok(Plan {
-            job,
-            layout: Layout::new(job.ranks, &job.nodes, job.map)?,
             id: new_id(),
+            layout: Layout::new(job.ranks, &job.nodes, job.map)?,
+            program: job.program.clone(),
+            args: job.args.clone(),
+            bind: job.bind,
+            agent: job.agent.clone(),
+            env: job.env.clone(),
             secret,
+        })
+    }
+
+    /// The plan for another machine: with those variables of this process that are meant
+    /// for the job.
+    pub(crate) fn for_another_machine(&self) -> Plan {
+        let meant = |name: &OsString| {
+            let name = name.to_string_lossy();
+            let family = ["PTL_", "LINTEL_"]
+                .iter()
+                .any(|start| name.starts_with(start));
+            family || ["PATH", "LD_LIBRARY_PATH"].contains(&&*name)
+        };
+        let mut plan = self.clone();
+        plan.env = std::env::vars_os()
+            .filter(|(name, _)| meant(name))
+            .collect();
+        plan.env.extend(self.env.iter().cloned());
+        plan
+    }
+
+    /// The ranks of a machine.
+    pub(crate) fn seats(&self, here: Here) -> impl Iterator<Item = &Seat> {
+        let seats = self.layout.seats.iter();
+        seats.filter(move |seat| match here {
+            Here::All => true,
+            Here::Node(node) => seat.node == node,
         })
     }
 
@@ -48,21 +92,9 @@ impl<'a> Plan<'a> {
             }
         }
         command
-            .envs(self.job.env.iter().map(|(name, value)| (name, value)))
+            .envs(self.env.iter().map(|(name, value)| (name, value)))
             .env("LINTEL_JOB", &self.id)
             .env("LINTEL_SECRET", self.secret.digits());
-    }
-
-    /// The core that the rank at `seat` is bound to.
-    pub(crate) fn core_of(&self, seat: &Seat) -> Option<usize> {
-        if self.job.bind == Bind::None {
-            return None;
-        }
-        let allowed = sched_getaffinity(None).ok()?;
-        let cores: Vec<usize> = (0..CpuSet::MAX_CPU)
-            .filter(|&core| allowed.is_set(core))
-            .collect();
-        cores.get(seat.rank % cores.len().max(1)).copied()
     }
 
     /// Whether the ranks' engines live in agents.
@@ -75,7 +107,7 @@ impl<'a> Plan<'a> {
     ///
     /// # Errors
     /// The node's address was left to the ranks, and the one that they would take is none.
-    pub(crate) fn agent_addresses(&self) -> Result<Vec<Ipv4Addr>, Error> {
+    pub(crate) fn agent_addresses(&self, here: Here) -> Result<Vec<Ipv4Addr>, Error> {
         let given = || match self.variable("PTL_IFACE").filter(|text| !text.is_empty()) {
             None => Ok(Ipv4Addr::LOCALHOST),
             Some(text) => {
@@ -83,37 +115,43 @@ impl<'a> Plan<'a> {
                 address.map_err(|_| Error::NoAddress(text))
             }
         };
-        let nodes = self.layout.addresses.iter();
+        let nodes = self.layout.addresses.iter().enumerate();
         nodes
-            .map(|address| address.map_or_else(given, Ok))
+            .filter(|(node, _)| match here {
+                Here::All => true,
+                Here::Node(here) => *node == here,
+            })
+            .map(|(_, address)| address.map_or_else(given, Ok))
             .collect()
     }
 
     /// What the ranks will find under `name`, where it isn't set by seat.
     fn variable(&self, name: &str) -> Option<OsString> {
-        let mut set = self.job.env.iter().rev();
+        let mut set = self.env.iter().rev();
         let given = set.find(|(given, _)| given == name);
         given.map_or_else(|| std::env::var_os(name), |(_, value)| Some(value.clone()))
     }
 
-    /// What would be run: one line of shell per process.
-    pub(crate) fn describe(&self) -> Result<String, Error> {
+    /// What would be run: one line of shell per process of `here`.
+    pub(crate) fn describe(&self, here: Here) -> Result<String, Error> {
         let mut text = String::new();
         if self.needs_agents() {
-            let agent = self.job.agent.as_deref().unwrap_or("lintel-agent".as_ref());
-            for address in self.agent_addresses()? {
+            let agent = self.agent.as_deref().unwrap_or("lintel-agent".as_ref());
+            for address in self.agent_addresses(here)? {
                 let words = self.shell_words(Vec::new());
                 let agent = quoted(agent);
                 let _ = writeln!(text, "{words} {agent} --iface {address} &");
             }
         }
-        for seat in &self.layout.seats {
+        let cores = cores_for(self.bind);
+        for (place, seat) in self.seats(here).enumerate() {
             let mut set = self.layout.variables(seat);
             set.push(("PMI_FD".into(), "<socket>".into()));
             let mut words = vec![self.shell_words(set)];
-            words.extend(self.core_of(seat).map(|core| format!("taskset -c {core}")));
-            words.push(quoted(&self.job.program));
-            words.extend(self.job.args.iter().map(|argument| quoted(argument)));
+            let core = cores.get(place % cores.len().max(1));
+            words.extend(core.map(|core| format!("taskset -c {core}")));
+            words.push(quoted(&self.program));
+            words.extend(self.args.iter().map(|argument| quoted(argument)));
             let _ = writeln!(text, "{}", words.join(" "));
         }
         Ok(text)
@@ -123,7 +161,7 @@ impl<'a> Plan<'a> {
     fn shell_words(&self, own: Vec<(OsString, OsString)>) -> String {
         let common = [("LINTEL_JOB", "<job>"), ("LINTEL_SECRET", "<secret>")];
         let common = common.map(|(name, value)| (name.into(), value.into()));
-        let all = self.job.env.iter().cloned().chain(own).chain(common);
+        let all = self.env.iter().cloned().chain(own).chain(common);
         let words =
             all.map(|(name, value)| format!("{}={}", name.to_string_lossy(), quoted(&value)));
         format!("env {}", words.collect::<Vec<_>>().join(" "))

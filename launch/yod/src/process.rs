@@ -13,7 +13,7 @@ use rustix::process::{
 };
 
 use crate::helper::EXEC_TIED;
-use crate::job::End;
+use crate::job::{End, RankOutcome};
 
 /// The running binary, also when its file was replaced meanwhile.
 pub(crate) const THIS_BINARY: &str = "/proc/self/exe";
@@ -27,14 +27,6 @@ pub(crate) struct Process {
     /// Readable once the process has ended.
     pub(crate) exit: OwnedFd,
     reaped: bool,
-}
-
-/// How a process went.
-pub(crate) struct Ended {
-    pub(crate) pid: i32,
-    pub(crate) end: End,
-    pub(crate) user: Duration,
-    pub(crate) system: Duration,
 }
 
 /// A command that becomes `program`, tied to this process and bound to `core` where
@@ -93,7 +85,7 @@ impl Process {
     }
 
     /// How the process ended, once it has, without reaping it.
-    pub(crate) fn ended(&self) -> Option<Ended> {
+    pub(crate) fn ended(&self) -> Option<RankOutcome> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
         let status = waitid(WaitId::Pid(self.pid), options).ok()??;
         let end = match (status.exit_status(), status.terminating_signal()) {
@@ -102,7 +94,7 @@ impl Process {
         };
         let pid = self.pid.as_raw_nonzero().get();
         let (user, system) = processor_time(pid).unwrap_or_default();
-        Some(Ended {
+        Some(RankOutcome {
             pid,
             end,
             user,

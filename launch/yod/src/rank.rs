@@ -1,94 +1,150 @@
-//! One rank: how it is started, and what the launcher holds of it.
+//! One rank: how it is started, and what its keeper holds of it.
 
-use std::io::{self, IsTerminal};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 
-use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::io::{Errno, FdFlags, fcntl_setfd};
 
-use crate::job::RankOutcome;
 use crate::layout::Seat;
-use crate::output::Lines;
+use crate::message::{Report, Stream};
 use crate::plan::Plan;
 use crate::process::{Process, tied_command};
 
 /// A started rank.
 pub(crate) struct Rank {
+    pub(crate) number: usize,
     pub(crate) process: Process,
-    /// The launcher's end of the PMI connection, while it is open.
+    /// Our end of the PMI connection, while it is open.
     pub(crate) pmi: Option<UnixStream>,
     /// Answers that the connection did not take yet.
     pub(crate) pmi_held: Vec<u8>,
-    pub(crate) stdout: Stream,
-    pub(crate) stderr: Stream,
-    /// How the process ended, once it has.
-    pub(crate) outcome: Option<RankOutcome>,
+    /// Our ends of its output streams, while a process holds the others.
+    pub(crate) stdout: Option<OwnedFd>,
+    pub(crate) stderr: Option<OwnedFd>,
+    /// Its end was told.
+    pub(crate) ended: bool,
 }
 
-/// One of a rank's output streams.
-pub(crate) struct Stream {
-    /// While a process holds the other end.
-    pub(crate) pipe: Option<OwnedFd>,
-    pub(crate) lines: Lines,
+/// Where a rank's standard input comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Input {
+    /// Its keeper's own.
+    Inherited,
+    /// What its keeper is told to write.
+    Piped,
+    Nothing,
 }
 
 impl Rank {
-    /// Starts the rank that sits at `seat`.
-    pub(crate) fn start(plan: &Plan, seat: &Seat) -> io::Result<Rank> {
+    /// Starts the rank that sits at `seat`, bound to `core` where there is one.
+    pub(crate) fn start(
+        plan: &Plan,
+        seat: &Seat,
+        core: Option<usize>,
+        input: Input,
+    ) -> io::Result<Rank> {
         let (ours, theirs) = UnixStream::pair()?;
         ours.set_nonblocking(true)?;
         // The rank alone inherits its end: it is closed below, before another starts.
         fcntl_setfd(&theirs, FdFlags::empty())?;
-        let mut process = Process::start(&mut command_of(plan, seat, &theirs))?;
+        let mut command = command_of(plan, seat, core, &theirs);
+        command.stdin(match input {
+            Input::Inherited => Stdio::inherit(),
+            Input::Piped => Stdio::piped(),
+            Input::Nothing => Stdio::null(),
+        });
+        let mut process = Process::start(&mut command)?;
         drop(theirs);
-        let job = plan.job;
-        let lines = || Lines::new(seat.rank, job.ranks, job.label);
-        let stdout = process.take_output().map(OwnedFd::from);
-        let stderr = process.take_errors().map(OwnedFd::from);
         Ok(Rank {
-            process,
+            number: seat.rank,
             pmi: Some(ours),
             pmi_held: Vec::new(),
-            stdout: Stream {
-                pipe: stdout,
-                lines: lines(),
-            },
-            stderr: Stream {
-                pipe: stderr,
-                lines: lines(),
-            },
-            outcome: None,
+            stdout: process.take_output().map(OwnedFd::from),
+            stderr: process.take_errors().map(OwnedFd::from),
+            process,
+            ended: false,
         })
     }
 
+    /// Takes what the rank asked; to be called when its connection is readable.
+    pub(crate) fn on_question(&mut self, tell: &mut impl FnMut(Report)) {
+        let Some(mut stream) = self.pmi.as_ref() else {
+            return;
+        };
+        let mut bytes = [0; 4096];
+        match stream.read(&mut bytes) {
+            Ok(count @ 1..) => tell(Report::Pmi {
+                rank: self.number,
+                bytes: bytes[..count].to_vec(),
+            }),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Ok(0) | Err(_) => self.on_pmi_closed(tell),
+        }
+    }
+
+    /// Writes the answers that the connection takes.
+    pub(crate) fn answer(&mut self, tell: &mut impl FnMut(Report)) {
+        let Some(mut stream) = self.pmi.as_ref() else {
+            return self.pmi_held.clear();
+        };
+        while !self.pmi_held.is_empty() {
+            match stream.write(&self.pmi_held) {
+                Ok(count) => drop(self.pmi_held.drain(..count)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(_) => return self.on_pmi_closed(tell),
+            }
+        }
+    }
+
+    fn on_pmi_closed(&mut self, tell: &mut impl FnMut(Report)) {
+        self.pmi = None;
+        tell(Report::PmiClosed { rank: self.number });
+    }
+
+    /// Reads once from one of its streams.
+    pub(crate) fn on_output(&mut self, stream: Stream, tell: &mut impl FnMut(Report)) {
+        let rank = self.number;
+        let pipe = match stream {
+            Stream::Out => &mut self.stdout,
+            Stream::Err => &mut self.stderr,
+        };
+        let Some(fd) = pipe else { return };
+        let mut bytes = [0; 32768];
+        match rustix::io::read(fd, &mut bytes[..]) {
+            Ok(count @ 1..) => tell(Report::Output {
+                rank,
+                stream,
+                bytes: bytes[..count].to_vec(),
+            }),
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            Ok(0) | Err(_) => {
+                *pipe = None;
+                tell(Report::OutputEnd { rank, stream });
+            }
+        }
+    }
+
     /// Learns how the process ended.
-    pub(crate) fn on_exit(&mut self) {
-        self.outcome = self.process.ended().map(RankOutcome::from);
+    pub(crate) fn on_exit(&mut self, tell: &mut impl FnMut(Report)) {
+        if let Some(outcome) = self.process.ended().filter(|_| !self.ended) {
+            self.ended = true;
+            let rank = self.number;
+            tell(Report::Ended { rank, outcome });
+        }
     }
 }
 
-fn command_of(plan: &Plan, seat: &Seat, socket: &UnixStream) -> Command {
+fn command_of(plan: &Plan, seat: &Seat, core: Option<usize>, socket: &UnixStream) -> Command {
     let name = format!("rank {}", seat.rank);
-    let mut command = tied_command(&name, &plan.job.program, plan.core_of(seat));
-    command.args(&plan.job.args);
+    let mut command = tied_command(&name, &plan.program, core);
+    command.args(&plan.args);
     plan.set_common_variables(&mut command);
     command
         .envs(plan.layout.variables(seat))
-        .env("PMI_FD", socket.as_raw_fd().to_string());
-    command
-        .stdin(input_of(seat.rank))
+        .env("PMI_FD", socket.as_raw_fd().to_string())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     command
-}
-
-/// Rank 0 inherits standard input. A terminal's it gets through a pipe: the
-/// kernel stops a process outside the foreground group that reads a terminal.
-fn input_of(rank: usize) -> Stdio {
-    match rank {
-        0 if io::stdin().is_terminal() => Stdio::piped(),
-        0 => Stdio::inherit(),
-        _ => Stdio::null(),
-    }
 }

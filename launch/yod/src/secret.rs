@@ -4,10 +4,11 @@ use std::fmt::{self, Write as _};
 use std::io;
 
 use rustix::rand::{GetRandomFlags, getrandom};
+use serde::{Deserialize, Serialize};
 
 /// 32 random bytes, drawn anew for each job. Packets between nodes are
 /// authenticated under it.
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Secret(String);
 
 impl Secret {

@@ -1,27 +1,27 @@
-//! The loop of a job: one poll over signals, PMI connections, output and exits.
+//! The loop of a job: one poll over signals, standard streams and what the keepers of
+//! the ranks have to tell.
 
-use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::io;
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use lintel_pmi::server::{Event, Server};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
-use rustix::process::{
-    Resource, Rlimit, Signal, getpgrp, getpid, getrlimit, kill_process, setrlimit,
-};
-use rustix::termios::tcgetpgrp;
+use rustix::event::PollFlags;
+use rustix::process::{Signal, getpid, kill_process};
 
-use crate::agents::Agents;
 use crate::guard::Guard;
+use crate::host::News;
+use crate::input::Relay;
 use crate::job::{Cause, End, Error, Job, Outcome, RankOutcome};
+use crate::layout::Nodes;
 use crate::leftovers::{self, SHARED_MEMORY};
-use crate::output::Sink;
+use crate::message::{Order, Report, Stream};
+use crate::output::{Lines, Sink};
+use crate::places::{self, Places};
 use crate::plan::Plan;
-use crate::process::wait_until_gone;
-use crate::program;
-use crate::rank::Rank;
+use crate::poll::wait_for;
+use crate::rank::Input;
 use crate::signals::Signals;
 
 /// How long ranks have to end after a signal before the next, harder one.
@@ -40,22 +40,30 @@ pub const GRACE: Duration = Duration::from_secs(2);
 /// [`Error`] where no rank, or not every rank, could be started; none is left then.
 pub fn run(job: &Job) -> Result<Outcome, Error> {
     let plan = Plan::new(job)?;
-    program::find(&job.program)?;
     let signals = Signals::take().map_err(failed("installing signal handlers"))?;
-    make_room_for_descriptors(job.ranks);
     let mut guard = Guard::start(&plan.id).map_err(failed("starting the job's guard"))?;
-    let outcome = run_guarded(&plan, &mut guard, &signals);
+    let outcome = run_guarded(job, &plan, &mut guard, &signals);
     guard.dismiss();
     // Best effort: a system without /dev/shm has nothing left in it.
     let _ = leftovers::remove(Path::new(SHARED_MEMORY), &plan.id);
     outcome
 }
 
-fn run_guarded(plan: &Plan, guard: &mut Guard, signals: &Signals) -> Result<Outcome, Error> {
+fn run_guarded(
+    job: &Job,
+    plan: &Plan,
+    guard: &mut Guard,
+    signals: &Signals,
+) -> Result<Outcome, Error> {
     let started = Instant::now();
-    let agents = Agents::start(plan, guard, signals)?;
-    let ranks = start_ranks(plan, guard)?;
-    let mut supervisor = Supervisor::new(plan, ranks, agents, signals, started);
+    let remote = matches!(job.nodes, Nodes::Hosts(_));
+    let relay = Relay::needed(remote);
+    let input = match relay {
+        Some(_) => Input::Piped,
+        None => Input::Inherited,
+    };
+    let places = Places::start(job, plan, input, guard, signals)?;
+    let mut supervisor = Supervisor::new(job, plan, places, relay, signals, started);
     supervisor.run().map_err(failed("waiting for the ranks"))?;
     Ok(supervisor.finish(plan.id.clone()))
 }
@@ -64,47 +72,33 @@ fn failed(what: &'static str) -> impl Fn(io::Error) -> Error {
     move |error| Error::System { what, error }
 }
 
-fn start_ranks(plan: &Plan, guard: &mut Guard) -> Result<Vec<Rank>, Error> {
-    let start = |seat| {
-        let rank = Rank::start(plan, seat)?;
-        guard.on_group(rank.process.group());
-        Ok(rank)
-    };
-    let ranks: io::Result<Vec<Rank>> = plan.layout.seats.iter().map(start).collect();
-    ranks.map_err(failed("starting a rank"))
-}
-
-/// A socket, two pipes and a process descriptor for each rank, and some for yod.
-fn make_room_for_descriptors(ranks: usize) {
-    let needed = 4 * ranks as u64 + 64;
-    let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_some_and(|current| current < needed) {
-        let current = Some(limit.maximum.map_or(needed, |maximum| needed.min(maximum)));
-        // If refused, the start of the rank that finds no descriptor tells.
-        let _ = setrlimit(
-            Resource::Nofile,
-            Rlimit {
-                current,
-                maximum: limit.maximum,
-            },
-        );
-    }
-}
-
 struct Supervisor<'a> {
     job: &'a Job,
+    places: Places,
     ranks: Vec<Rank>,
-    agents: Agents,
     server: Server,
     signals: &'a Signals,
     stdout: Sink<io::Stdout>,
     stderr: Sink<io::Stderr>,
-    input: Option<InputRelay>,
+    /// Whether the keepers were told to read no more standard output, or error.
+    held: [bool; 2],
+    input: Option<Relay>,
     started: Instant,
     cause: Option<Cause>,
     ending: Option<Ending>,
     /// Asked twice to end: output that nobody takes is dropped.
     hurry: bool,
+}
+
+/// What is known of a rank.
+struct Rank {
+    node: usize,
+    stdout: Lines,
+    stderr: Lines,
+    /// Which of its streams may still bring something.
+    open: [bool; 2],
+    /// How the process ended, once it has.
+    outcome: Option<RankOutcome>,
 }
 
 /// The steps of ending a job, each harder than the one before.
@@ -120,38 +114,38 @@ struct Ending {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     Signal(i32),
-    Pmi(usize),
-    Stdout(usize),
-    Stderr(usize),
-    Exit(usize),
-    Agents,
+    Places(places::Source),
     OwnStdout,
     OwnStderr,
-    InputFrom,
-    InputTo,
+    Input,
 }
 
 impl<'a> Supervisor<'a> {
     fn new(
-        plan: &Plan<'a>,
-        mut ranks: Vec<Rank>,
-        agents: Agents,
+        job: &'a Job,
+        plan: &Plan,
+        places: Places,
+        input: Option<Relay>,
         signals: &'a Signals,
         started: Instant,
     ) -> Supervisor<'a> {
-        let input = ranks[0].process.take_input().map(|to| InputRelay {
-            to: to.into(),
-            held: Vec::new(),
-        });
         let nodes = plan.layout.nodes_of_ranks();
+        let rank = |(number, &node)| Rank {
+            node,
+            stdout: Lines::new(number, job.ranks, job.label),
+            stderr: Lines::new(number, job.ranks, job.label),
+            open: [true; 2],
+            outcome: None,
+        };
         Supervisor {
-            job: plan.job,
+            job,
+            places,
+            ranks: nodes.iter().enumerate().map(rank).collect(),
             server: Server::on_nodes(&nodes, &format!("kvs_{}", plan.id)),
-            ranks,
-            agents,
             signals,
             stdout: Sink::new(io::stdout()),
             stderr: Sink::new(io::stderr()),
+            held: [false; 2],
             input,
             started,
             cause: None,
@@ -162,22 +156,22 @@ impl<'a> Supervisor<'a> {
 
     fn run(&mut self) -> io::Result<()> {
         while !self.is_done() {
-            let mut exits = Vec::new();
+            let mut news = Vec::new();
             for (source, flags) in self.wait()? {
                 match source {
                     Source::Signal(signal) => self.on_signal(signal),
-                    Source::Pmi(rank) => self.on_pmi(rank, flags),
-                    Source::Stdout(rank) => self.on_stdout(rank),
-                    Source::Stderr(rank) => self.on_stderr(rank),
-                    Source::Exit(rank) => exits.push(rank),
-                    Source::Agents => self.on_agents(),
+                    Source::Places(source) => {
+                        self.places
+                            .on_ready(source, flags, &mut |one| news.push(one));
+                    }
                     Source::OwnStdout => self.on_own_stdout(),
                     // Without standard error there is nobody to tell.
                     Source::OwnStderr => drop(self.stderr.on_writable()),
-                    Source::InputFrom | Source::InputTo => self.on_input(source),
+                    Source::Input => self.on_input(),
                 }
             }
-            self.on_exits(exits);
+            self.on_news(news);
+            self.hold_output();
             self.on_clock(Instant::now());
         }
         Ok(())
@@ -186,7 +180,7 @@ impl<'a> Supervisor<'a> {
     /// All processes ended, and all that they wrote was passed on.
     fn is_done(&self) -> bool {
         let ended = |rank: &Rank| rank.outcome.is_some();
-        let silent = |rank: &Rank| rank.stdout.pipe.is_none() && rank.stderr.pipe.is_none();
+        let silent = |rank: &Rank| rank.open == [false; 2];
         let given_up = self.ending.as_ref().is_some_and(|ending| ending.given_up);
         let passed_on = self.stdout.is_empty() && self.stderr.is_empty();
         self.ranks.iter().all(ended)
@@ -196,82 +190,44 @@ impl<'a> Supervisor<'a> {
 
     /// Waits for something to do, and tells what, causes before effects.
     fn wait(&self) -> io::Result<Vec<(Source, PollFlags)>> {
-        let interests = self.interests();
-        let mut fds: Vec<PollFd> = interests
-            .iter()
-            .map(|(_, fd, flags)| PollFd::from_borrowed_fd(*fd, *flags))
-            .collect();
-        let timeout = self.next_step().map(|at| {
-            let left = at.saturating_duration_since(Instant::now());
-            Timespec::try_from(left).unwrap_or(Timespec {
-                tv_sec: i64::MAX,
-                tv_nsec: 0,
-            })
-        });
-        match poll(&mut fds, timeout.as_ref()) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-        let ready = interests
-            .iter()
-            .zip(&fds)
-            .filter(|(_, fd)| !fd.revents().is_empty());
-        Ok(ready
-            .map(|((source, ..), fd)| (*source, fd.revents()))
-            .collect())
-    }
-
-    fn interests(&self) -> Vec<(Source, BorrowedFd<'_>, PollFlags)> {
-        let mut all = Vec::with_capacity(4 * self.ranks.len() + 10);
+        let mut all: Vec<(Source, BorrowedFd, PollFlags)> = Vec::new();
         let read = PollFlags::IN;
         for (signal, fd) in self.signals.sources() {
             all.push((Source::Signal(signal), fd, read));
         }
-        for (number, rank) in self.ranks.iter().enumerate() {
-            if let Some(pmi) = &rank.pmi {
-                // A rank that doesn't take its answers is asked for no more questions.
-                let flags = if rank.pmi_held.is_empty() {
-                    read
-                } else {
-                    PollFlags::OUT
-                };
-                all.push((Source::Pmi(number), pmi.as_fd(), flags));
-            }
-            if let Some(pipe) = rank.stdout.pipe.as_ref().filter(|_| !self.stdout.is_full()) {
-                all.push((Source::Stdout(number), pipe.as_fd(), read));
-            }
-            if let Some(pipe) = rank.stderr.pipe.as_ref().filter(|_| !self.stderr.is_full()) {
-                all.push((Source::Stderr(number), pipe.as_fd(), read));
-            }
-            if rank.outcome.is_none() {
-                all.push((Source::Exit(number), rank.process.exit.as_fd(), read));
-            }
-        }
-        for fd in self.agents.descriptors() {
-            all.push((Source::Agents, fd, read));
-        }
+        let places = self.places.interests().into_iter();
+        all.extend(places.map(|(source, fd, flags)| (Source::Places(source), fd, flags)));
         if !self.stdout.is_empty() {
             all.push((Source::OwnStdout, self.stdout.fd(), PollFlags::OUT));
         }
         if !self.stderr.is_empty() {
             all.push((Source::OwnStderr, self.stderr.fd(), PollFlags::OUT));
         }
-        all.extend(self.input.as_ref().and_then(InputRelay::interest));
-        all
+        let input = self.input.as_ref().and_then(Relay::interest);
+        all.extend(input.map(|fd| (Source::Input, fd, read)));
+        wait_for(&all, self.next_step(Instant::now()))
     }
 
     /// When something is to be done though nothing happens.
-    fn next_step(&self) -> Option<Instant> {
-        match &self.ending {
+    fn next_step(&self, now: Instant) -> Option<Duration> {
+        let own = match &self.ending {
             Some(ending) => (!ending.given_up).then_some(ending.at),
             None => self
                 .job
                 .timeout
                 .and_then(|timeout| self.started.checked_add(timeout)),
-        }
+        };
+        let own = own.map(|at| at.saturating_duration_since(now));
+        [own, self.places.next_step(now)]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     fn on_clock(&mut self, now: Instant) {
+        let mut news = Vec::new();
+        self.places.on_clock(now, &mut |one| news.push(one));
+        self.on_news(news);
         if self
             .ending
             .as_ref()
@@ -305,27 +261,82 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Ctrl-Z: the ranks stand in groups that the terminal doesn't reach.
-    fn stop_with_ranks(&self) {
+    fn stop_with_ranks(&mut self) {
         self.signal_all(Signal::STOP);
+        self.places.push_orders();
         let _ = kill_process(getpid(), Signal::STOP);
         self.signal_all(Signal::CONT);
     }
 
-    fn on_pmi(&mut self, rank: usize, flags: PollFlags) {
-        let Some(mut stream) = self.ranks[rank].pmi.as_ref() else {
-            return;
-        };
-        if !flags.contains(PollFlags::OUT) {
-            let mut bytes = [0; 4096];
-            match stream.read(&mut bytes) {
-                Ok(0) => self.on_pmi_closed(rank),
-                Ok(count) => self.server.on_bytes(rank, &bytes[..count]),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(_) => self.on_pmi_closed(rank),
+    /// Ends are looked at last: what else came together with them came before.
+    fn on_news(&mut self, news: Vec<News>) {
+        let mut ended = Vec::new();
+        for one in news {
+            match one {
+                News::Report(report) => self.on_report(report, &mut ended),
+                News::Failed {
+                    host,
+                    code,
+                    text,
+                    ranks,
+                } => {
+                    self.on_cause(Cause::HostFailed { host, code, text }, Signal::TERM);
+                    self.give_up(&ranks);
+                }
+                News::Lost { host, why, ranks } => {
+                    self.on_cause(Cause::HostLost { host, why }, Signal::TERM);
+                    self.give_up(&ranks);
+                }
             }
         }
+        self.on_ends(&ended);
+    }
+
+    fn on_report(&mut self, report: Report, ended: &mut Vec<usize>) {
+        match report {
+            Report::Pmi { rank, bytes } => self.on_pmi(rank, &bytes),
+            Report::PmiClosed { rank } => self.server.on_closed(rank),
+            Report::Output {
+                rank,
+                stream,
+                bytes,
+            } => self.on_output(rank, stream, Some(&bytes)),
+            Report::OutputEnd { rank, stream } => self.on_output(rank, stream, None),
+            Report::Ended { rank, outcome } => {
+                self.ranks[rank].outcome = Some(outcome);
+                ended.push(rank);
+            }
+            Report::AgentEnded { address, end } => {
+                self.on_cause(Cause::Agent { address, end }, Signal::TERM);
+            }
+            Report::InputTaken => {
+                if let Some(relay) = &mut self.input {
+                    relay.wanted = true;
+                }
+            }
+        }
+    }
+
+    /// Nothing more will be heard of `ranks`.
+    fn give_up(&mut self, ranks: &[usize]) {
+        for &number in ranks {
+            self.server.on_closed(number);
+            for stream in [Stream::Out, Stream::Err] {
+                self.on_output(number, stream, None);
+            }
+            self.ranks[number].outcome.get_or_insert(RankOutcome::LOST);
+        }
+    }
+
+    fn on_pmi(&mut self, rank: usize, bytes: &[u8]) {
+        self.server.on_bytes(rank, bytes);
+        let mut news = Vec::new();
         for rank in 0..self.ranks.len() {
-            self.answer(rank);
+            if let Some(bytes) = self.server.poll_output(rank) {
+                let order = Order::Pmi { rank, bytes };
+                let node = self.ranks[rank].node;
+                self.places.order(node, order, &mut |one| news.push(one));
+            }
         }
         while let Some(event) = self.server.poll_event() {
             let cause = match event {
@@ -342,45 +353,28 @@ impl<'a> Supervisor<'a> {
             };
             self.on_cause(cause, Signal::TERM);
         }
+        self.on_news(news);
     }
 
-    fn on_pmi_closed(&mut self, rank: usize) {
-        self.ranks[rank].pmi = None;
-        self.server.on_closed(rank);
+    /// What a rank wrote, or `None` where it will write no more.
+    fn on_output(&mut self, rank: usize, stream: Stream, bytes: Option<&[u8]>) {
+        let rank = &mut self.ranks[rank];
+        match stream {
+            Stream::Out => rank.stdout.pass_on(bytes, |line| self.stdout.push(line)),
+            Stream::Err => rank.stderr.pass_on(bytes, |line| self.stderr.push(line)),
+        }
+        rank.open[stream as usize] &= bytes.is_some();
     }
 
-    fn answer(&mut self, number: usize) {
-        let rank = &mut self.ranks[number];
-        rank.pmi_held
-            .extend(self.server.poll_output(number).unwrap_or_default());
-        let Some(mut stream) = rank.pmi.as_ref() else {
-            return rank.pmi_held.clear();
-        };
-        while !rank.pmi_held.is_empty() {
-            match stream.write(&rank.pmi_held) {
-                Ok(count) => drop(rank.pmi_held.drain(..count)),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(_) => return self.on_pmi_closed(number),
+    /// A slow reader of ours stops the ranks' output, and nothing else.
+    fn hold_output(&mut self) {
+        let full = [self.stdout.is_full(), self.stderr.is_full()];
+        for stream in [Stream::Out, Stream::Err] {
+            let hold = full[stream as usize];
+            if std::mem::replace(&mut self.held[stream as usize], hold) != hold {
+                self.places.order_all(&Order::Hold { stream, hold });
             }
         }
-    }
-
-    fn on_stdout(&mut self, rank: usize) {
-        let stream = &mut self.ranks[rank].stdout;
-        let sink = &mut self.stdout;
-        pass_on(&mut stream.pipe, |bytes| match bytes {
-            Some(bytes) => stream.lines.on_bytes(bytes, |line| sink.push(line)),
-            None => stream.lines.on_end(|line| sink.push(line)),
-        });
-    }
-
-    fn on_stderr(&mut self, rank: usize) {
-        let stream = &mut self.ranks[rank].stderr;
-        let sink = &mut self.stderr;
-        pass_on(&mut stream.pipe, |bytes| match bytes {
-            Some(bytes) => stream.lines.on_bytes(bytes, |line| sink.push(line)),
-            None => stream.lines.on_end(|line| sink.push(line)),
-        });
     }
 
     fn on_own_stdout(&mut self) {
@@ -389,32 +383,26 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    fn on_input(&mut self, source: Source) {
-        let Some(relay) = &mut self.input else { return };
-        if !relay.on_ready(source) {
-            self.input = None;
+    fn on_input(&mut self) {
+        let order = self.input.as_mut().and_then(Relay::on_readable);
+        if let Some(order) = order {
+            let mut news = Vec::new();
+            let node = self.ranks[0].node;
+            self.places.order(node, order, &mut |one| news.push(one));
+            self.on_news(news);
         }
     }
 
-    fn on_agents(&mut self) {
-        while let Some((address, end)) = self.agents.on_readable() {
-            self.on_cause(Cause::Agent { address, end }, Signal::TERM);
-        }
-    }
-
-    fn on_exits(&mut self, exits: Vec<usize>) {
-        for &rank in &exits {
-            self.ranks[rank].on_exit();
-        }
+    fn on_ends(&mut self, ended: &[usize]) {
         let end = |rank: usize| self.ranks[rank].outcome.map(|outcome| outcome.end);
         let failed = |&&rank: &&usize| end(rank).is_some_and(|end| end != End::Exited(0));
         // Of ranks found ended together, one that crashed is rather the cause than
         // one that gave up.
         let crashed = |&&rank: &&usize| matches!(end(rank), Some(End::Killed(_)));
-        let first = exits
+        let first = ended
             .iter()
             .find(crashed)
-            .or_else(|| exits.iter().find(failed));
+            .or_else(|| ended.iter().find(failed));
         if let Some((&rank, end)) = first.and_then(|rank| Some((rank, end(*rank)?))) {
             let cause = Cause::Rank { rank, end };
             match self.job.keep_going {
@@ -423,7 +411,7 @@ impl<'a> Supervisor<'a> {
             }
         }
         self.look_for_stuck_barrier();
-        if self.ending.is_none() && !exits.is_empty() {
+        if self.ending.is_none() && !ended.is_empty() {
             self.end_what_is_left();
         }
     }
@@ -516,87 +504,26 @@ impl<'a> Supervisor<'a> {
         });
     }
 
-    fn signal_all(&self, signal: Signal) {
-        for rank in &self.ranks {
-            rank.process.signal(signal);
-        }
+    fn signal_all(&mut self, signal: Signal) {
+        self.places.order_all(&Order::Signal(signal.as_raw()));
     }
 
-    fn finish(mut self, job: String) -> Outcome {
-        self.ranks.iter_mut().for_each(|rank| rank.process.reap());
-        let groups: Vec<_> = self.ranks.iter().map(|rank| rank.process.group()).collect();
-        wait_until_gone(&groups, GONE);
+    fn finish(self, job: String) -> Outcome {
         let grace = if self.hurry { Duration::ZERO } else { GRACE };
-        self.agents.end(grace);
+        for host in self.places.finish(grace) {
+            eprintln!("yod: host {host} did not say that nothing of the job is left there");
+        }
         let elapsed = self.started.elapsed();
         let ranks: Option<Vec<RankOutcome>> = self.ranks.iter().map(|rank| rank.outcome).collect();
         let ranks = ranks.expect("the loop ends when every rank has");
         Outcome {
             job,
-            cause: self.cause.take(),
+            cause: self.cause,
             elapsed,
             ranks,
         }
     }
 }
 
-/// How long killed processes may take to go.
-const GONE: Duration = Duration::from_millis(200);
 /// How long the last output may take after SIGKILL.
 const AFTER_KILL: Duration = Duration::from_secs(1);
-
-/// Reads once from `pipe`; hands the bytes on, or `None` at its end.
-fn pass_on(pipe: &mut Option<OwnedFd>, mut each: impl FnMut(Option<&[u8]>)) {
-    let Some(fd) = pipe else { return };
-    let mut bytes = [0; 32768];
-    match rustix::io::read(fd, &mut bytes[..]) {
-        Ok(count @ 1..) => each(Some(&bytes[..count])),
-        Err(Errno::INTR | Errno::AGAIN) => {}
-        Ok(0) | Err(_) => {
-            *pipe = None;
-            each(None);
-        }
-    }
-}
-
-/// Carries what is typed at the terminal to rank 0.
-struct InputRelay {
-    to: OwnedFd,
-    held: Vec<u8>,
-}
-
-impl InputRelay {
-    fn interest(&self) -> Option<(Source, BorrowedFd<'_>, PollFlags)> {
-        if !self.held.is_empty() {
-            return Some((Source::InputTo, self.to.as_fd(), PollFlags::OUT));
-        }
-        // A background job that reads the terminal would be stopped.
-        let stdin = rustix::stdio::stdin();
-        let foreground = tcgetpgrp(stdin).is_ok_and(|group| group == getpgrp());
-        foreground.then_some((Source::InputFrom, stdin, PollFlags::IN))
-    }
-
-    /// Whether there is more to come.
-    fn on_ready(&mut self, source: Source) -> bool {
-        if source == Source::InputTo {
-            // No more than a writable pipe takes at once.
-            return match rustix::io::write(&self.to, &self.held) {
-                Ok(count) => {
-                    self.held.drain(..count);
-                    true
-                }
-                Err(Errno::INTR | Errno::AGAIN) => true,
-                Err(_) => false,
-            };
-        }
-        let mut bytes = [0; 4096];
-        match rustix::io::read(rustix::stdio::stdin(), &mut bytes[..]) {
-            Ok(count @ 1..) => {
-                self.held.extend_from_slice(&bytes[..count]);
-                true
-            }
-            Err(Errno::INTR | Errno::AGAIN) => true,
-            Ok(0) | Err(_) => false,
-        }
-    }
-}

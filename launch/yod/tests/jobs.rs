@@ -1,122 +1,19 @@
 //! Whole jobs, started by the yod binary. Each waits on what ranks say or on an
 //! end, never on time alone.
 
-use std::io::{BufRead, BufReader, Read, Write};
+mod rig;
+
+use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::sync::mpsc;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rig::{
+    GOOD_AGENT, PROBE, Running, Scratch, agent, eventually, line_of, read, run, runs, sorted,
+    within_patience, yod,
+};
 use rustix::process::{Pid, Signal, kill_process};
-
-const PROBE: &str = env!("CARGO_BIN_EXE_yod-probe");
-const PATIENCE: Duration = Duration::from_secs(60);
-
-fn yod(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_yod"));
-    command
-        .args(args)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    command
-}
-
-/// Runs to the end: exit code, standard output, standard error.
-fn run(args: &[&str]) -> (i32, String, String) {
-    let output = within_patience(yod(args).spawn().unwrap(), |child| child.wait_with_output());
-    read(output.unwrap())
-}
-
-fn read(output: Output) -> (i32, String, String) {
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    (
-        output.status.code().unwrap(),
-        text(output.stdout),
-        text(output.stderr),
-    )
-}
-
-fn within_patience<T: Send + 'static>(
-    child: Child,
-    work: impl FnOnce(Child) -> T + Send + 'static,
-) -> T {
-    let (done, end) = mpsc::channel();
-    std::thread::spawn(move || done.send(work(child)));
-    end.recv_timeout(PATIENCE)
-        .expect("the launcher ends in time")
-}
-
-/// A running launcher whose lines are read one by one.
-struct Running {
-    child: Child,
-    stdout: BufReader<std::process::ChildStdout>,
-    stderr: BufReader<std::process::ChildStderr>,
-}
-
-impl Running {
-    fn start(args: &[&str]) -> Running {
-        Running::of(&mut yod(args))
-    }
-
-    fn of(command: &mut Command) -> Running {
-        let mut child = command.spawn().unwrap();
-        let stdout = BufReader::new(child.stdout.take().unwrap());
-        let stderr = BufReader::new(child.stderr.take().unwrap());
-        Running {
-            child,
-            stdout,
-            stderr,
-        }
-    }
-
-    fn lines(&mut self, count: usize) -> Vec<String> {
-        (0..count).map(|_| line_of(&mut self.stdout)).collect()
-    }
-
-    fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.child), signal).unwrap();
-    }
-
-    /// What is left of both streams, and the end.
-    fn finish(mut self) -> (ExitStatus, String, String) {
-        within_patience(self.child, move |mut child| {
-            let (mut out, mut err) = (String::new(), String::new());
-            self.stdout.read_to_string(&mut out).unwrap();
-            self.stderr.read_to_string(&mut err).unwrap();
-            (child.wait().unwrap(), out, err)
-        })
-    }
-}
-
-fn line_of(stream: &mut impl BufRead) -> String {
-    let mut line = String::new();
-    stream.read_line(&mut line).unwrap();
-    line.trim_end().to_string()
-}
-
-/// Waits until `condition` holds.
-fn eventually(what: &str, condition: impl Fn() -> bool) {
-    let end = Instant::now() + PATIENCE;
-    while !condition() {
-        assert!(Instant::now() < end, "{what}");
-        std::thread::yield_now();
-    }
-}
-
-/// Whether a process runs; one that ended and waits to be reaped doesn't.
-fn runs(pid: &str) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat.rsplit_once(") ").map(|(_, rest)| rest.chars().next());
-    !matches!(state, None | Some(None | Some('Z' | 'X')))
-}
-
-fn sorted(text: &str) -> Vec<&str> {
-    let mut lines: Vec<&str> = text.lines().collect();
-    lines.sort_unstable();
-    lines
-}
 
 #[test]
 fn ranks_get_distinct_numbers_and_one_job_id() {
@@ -531,39 +428,6 @@ fn each_job_has_a_secret_of_its_own_that_is_not_shown() {
     let (_, shown, _) = run(&["-n", "1", "--show", "sh", "-c", "true"]);
     assert!(shown.contains("LINTEL_SECRET='<secret>'"), "{shown}");
 }
-
-/// A stand-in for the agent: tells of its life in the file `log`, in one line a step.
-fn agent(directory: &Path, script: &str) -> String {
-    use std::os::unix::fs::PermissionsExt;
-    let path = directory.join("agent");
-    let log = directory.join("log");
-    let text = format!("#!/bin/sh\nlog={}\n{script}\n", log.display());
-    std::fs::write(&path, text).unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    path.to_str().unwrap().into()
-}
-
-/// A directory of this test alone, gone at its end.
-struct Scratch(std::path::PathBuf);
-
-impl Scratch {
-    fn new(name: &str) -> Scratch {
-        let place = format!("yod-{name}-{}", std::process::id());
-        let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join(place);
-        std::fs::create_dir_all(&place).unwrap();
-        Scratch(place)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-const GOOD_AGENT: &str = "trap 'echo gone $2 >> $log; exit 0' TERM; \
-     echo come $1 $2 ${#LINTEL_SECRET} >> $log; echo ready; \
-     while :; do sleep 1000 & wait $!; done";
 
 #[test]
 fn agents_come_before_the_ranks_and_go_after_them() {

@@ -1,0 +1,243 @@
+//! The ranks of one machine, with their agents: started together, polled together,
+//! ended together.
+//!
+//! A crew decides nothing. It does what it is ordered and tells what happens, whether
+//! the launcher is in this process or on another machine.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::event::PollFlags;
+use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
+use rustix::thread::{CpuSet, sched_getaffinity};
+
+use crate::agents::Agents;
+use crate::guard::Guard;
+use crate::job::{Bind, Error};
+use crate::layout::Seat;
+use crate::message::{Order, Report, Stream};
+use crate::plan::{Here, Plan};
+use crate::process::wait_until_gone;
+use crate::rank::{Input, Rank};
+use crate::signals::Signals;
+
+/// The running ranks of one machine.
+pub(crate) struct Crew {
+    ranks: Vec<Rank>,
+    agents: Agents,
+    input: Option<InputPipe>,
+    /// Whose output is not to be read for now.
+    hold_out: bool,
+    hold_err: bool,
+}
+
+/// What a descriptor is polled for; ranks by their place in the crew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    Pmi(usize),
+    Output(usize, Stream),
+    Exit(usize),
+    Agents,
+    Input,
+}
+
+impl Crew {
+    /// Starts what `here` has of `plan`, agents first. `input` is where rank 0's
+    /// standard input comes from, should it be here.
+    ///
+    /// # Errors
+    /// The first process that can't be started; none is left then.
+    pub(crate) fn start(
+        plan: &Plan,
+        here: Here,
+        input: Input,
+        guard: &mut Guard,
+        signals: &Signals,
+    ) -> Result<Crew, Error> {
+        let seats: Vec<&Seat> = plan.seats(here).collect();
+        make_room_for_descriptors(seats.len());
+        let cores = cores_for(plan.bind);
+        let agents = Agents::start(plan, here, guard, signals)?;
+        let mut ranks = Vec::with_capacity(seats.len());
+        for (place, seat) in seats.into_iter().enumerate() {
+            let core = cores.get(place % cores.len().max(1)).copied();
+            let input = if seat.rank == 0 {
+                input
+            } else {
+                Input::Nothing
+            };
+            let rank = Rank::start(plan, seat, core, input).map_err(|error| Error::System {
+                what: "starting a rank",
+                error,
+            })?;
+            guard.on_group(rank.process.group());
+            ranks.push(rank);
+        }
+        let input = ranks.iter_mut().find_map(|rank| rank.process.take_input());
+        Ok(Crew {
+            ranks,
+            agents,
+            input: input.map(|to| InputPipe {
+                to: to.into(),
+                held: Vec::new(),
+            }),
+            hold_out: false,
+            hold_err: false,
+        })
+    }
+
+    /// What to poll: then call [`Crew::on_ready`]. `read_output` is whether there is room
+    /// for more output.
+    pub(crate) fn interests(&self, read_output: bool) -> Vec<(Source, BorrowedFd<'_>, PollFlags)> {
+        let mut all = Vec::with_capacity(4 * self.ranks.len() + 2);
+        let read = PollFlags::IN;
+        for (place, rank) in self.ranks.iter().enumerate() {
+            if let Some(pmi) = &rank.pmi {
+                // A rank that doesn't take its answers is asked for no more questions.
+                let flags = match rank.pmi_held.is_empty() {
+                    true => read,
+                    false => PollFlags::OUT,
+                };
+                all.push((Source::Pmi(place), pmi.as_fd(), flags));
+            }
+            let out = rank
+                .stdout
+                .as_ref()
+                .filter(|_| read_output && !self.hold_out);
+            let err = rank
+                .stderr
+                .as_ref()
+                .filter(|_| read_output && !self.hold_err);
+            for (stream, pipe) in [(Stream::Out, out), (Stream::Err, err)] {
+                all.extend(pipe.map(|fd| (Source::Output(place, stream), fd.as_fd(), read)));
+            }
+            if !rank.ended {
+                all.push((Source::Exit(place), rank.process.exit.as_fd(), read));
+            }
+        }
+        let agents = self.agents.descriptors();
+        all.extend(agents.map(|fd| (Source::Agents, fd, read)));
+        let input = self.input.as_ref().filter(|input| !input.held.is_empty());
+        all.extend(input.map(|input| (Source::Input, input.to.as_fd(), PollFlags::OUT)));
+        all
+    }
+
+    /// Does what can be done now, and tells what came of it.
+    pub(crate) fn on_ready(
+        &mut self,
+        source: Source,
+        flags: PollFlags,
+        tell: &mut impl FnMut(Report),
+    ) {
+        match source {
+            Source::Pmi(place) if flags.contains(PollFlags::OUT) => self.ranks[place].answer(tell),
+            Source::Pmi(place) => self.ranks[place].on_question(tell),
+            Source::Output(place, stream) => self.ranks[place].on_output(stream, tell),
+            Source::Exit(place) => self.ranks[place].on_exit(tell),
+            Source::Agents => {
+                while let Some((address, end)) = self.agents.on_readable() {
+                    tell(Report::AgentEnded { address, end });
+                }
+            }
+            Source::Input => self.on_input_writable(tell),
+        }
+    }
+
+    /// Does what the launcher wants.
+    pub(crate) fn obey(&mut self, order: Order, tell: &mut impl FnMut(Report)) {
+        match order {
+            Order::Pmi { rank, bytes } => {
+                let mut ranks = self.ranks.iter_mut();
+                if let Some(rank) = ranks.find(|other| other.number == rank) {
+                    rank.pmi_held.extend_from_slice(&bytes);
+                    rank.answer(tell);
+                }
+            }
+            Order::Signal(number) => {
+                if let Some(signal) = Signal::from_named_raw(number) {
+                    self.signal(signal);
+                }
+            }
+            Order::Input(bytes) => {
+                if let Some(input) = &mut self.input {
+                    input.held = bytes;
+                }
+            }
+            Order::InputEnd => self.input = None,
+            Order::Hold { stream, hold } => match stream {
+                Stream::Out => self.hold_out = hold,
+                Stream::Err => self.hold_err = hold,
+            },
+        }
+    }
+
+    /// Ends whatever is left, agents last.
+    pub(crate) fn finish(mut self, grace: Duration) {
+        self.signal(Signal::KILL);
+        self.ranks.iter_mut().for_each(|rank| rank.process.reap());
+        let groups: Vec<_> = self.ranks.iter().map(|rank| rank.process.group()).collect();
+        wait_until_gone(&groups, GONE);
+        self.agents.end(grace);
+    }
+
+    fn signal(&self, signal: Signal) {
+        for rank in &self.ranks {
+            rank.process.signal(signal);
+        }
+    }
+
+    fn on_input_writable(&mut self, tell: &mut impl FnMut(Report)) {
+        let Some(input) = &mut self.input else { return };
+        // No more than a writable pipe takes at once.
+        let piece = &input.held[..input.held.len().min(4096)];
+        match rustix::io::write(&input.to, piece) {
+            Ok(count) => drop(input.held.drain(..count)),
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            // Nobody reads it, so no more is asked for.
+            Err(_) => self.input = None,
+        }
+        if self
+            .input
+            .as_ref()
+            .is_some_and(|input| input.held.is_empty())
+        {
+            tell(Report::InputTaken);
+        }
+    }
+}
+
+/// Our end of rank 0's standard input.
+struct InputPipe {
+    to: OwnedFd,
+    held: Vec<u8>,
+}
+
+/// The cores that ranks are bound to, in turn; none where they are not bound.
+pub(crate) fn cores_for(bind: Bind) -> Vec<usize> {
+    let allowed = match bind {
+        Bind::None => return Vec::new(),
+        Bind::Core => sched_getaffinity(None),
+    };
+    let Ok(allowed) = allowed else {
+        return Vec::new();
+    };
+    (0..CpuSet::MAX_CPU)
+        .filter(|&core| allowed.is_set(core))
+        .collect()
+}
+
+/// A socket, two pipes and a process descriptor for each rank, and some for yod.
+fn make_room_for_descriptors(ranks: usize) {
+    let needed = 4 * ranks as u64 + 64;
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_some_and(|current| current < needed) {
+        let current = Some(limit.maximum.map_or(needed, |maximum| needed.min(maximum)));
+        let maximum = limit.maximum;
+        // If refused, the start of the rank that finds no descriptor tells.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current, maximum });
+    }
+}
+
+/// How long killed processes may take to go.
+const GONE: Duration = Duration::from_millis(200);

@@ -1,0 +1,242 @@
+//! A connection between the launcher and its other half on another machine.
+//!
+//! ```text
+//!   greeting line   length (4 bytes, little-endian)   message   length   message …
+//! ```
+//!
+//! Messages are in postcard's format. Both halves are the same version: the greeting
+//! says so. A login shell may print before the greeting; that is passed over.
+
+use std::io;
+use std::marker::PhantomData;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// Our end: receives messages of type `I`. Never blocks.
+pub(crate) struct Link<I> {
+    from: OwnedFd,
+    to: Option<OwnedFd>,
+    held: Vec<u8>,
+    received: Vec<u8>,
+    greeted: bool,
+    heard: Instant,
+    said: Instant,
+    of: PhantomData<I>,
+}
+
+/// Why no more comes.
+#[derive(Debug)]
+pub(crate) enum Broken {
+    /// The other half closed the connection.
+    Closed,
+    /// The connection failed.
+    Io(io::Error),
+    /// What came is no greeting.
+    NoGreeting,
+    /// What came is no message.
+    Garbage,
+}
+
+impl<I: DeserializeOwned> Link<I> {
+    /// Over two descriptors, which are made non-blocking. The greeting is sent.
+    pub(crate) fn new(from: OwnedFd, to: OwnedFd) -> io::Result<Link<I>> {
+        rustix::io::ioctl_fionbio(&from, true)?;
+        rustix::io::ioctl_fionbio(&to, true)?;
+        let now = Instant::now();
+        Ok(Link {
+            from,
+            to: Some(to),
+            held: GREETING.as_bytes().to_vec(),
+            received: Vec::new(),
+            greeted: false,
+            heard: now,
+            said: now,
+            of: PhantomData,
+        })
+    }
+
+    /// Sends `message` as soon as the other half takes it.
+    pub(crate) fn send(&mut self, message: &impl Serialize) {
+        let bytes = postcard::to_stdvec(message).expect("messages are plain data");
+        let length = u32::try_from(bytes.len()).expect("messages are short");
+        self.held.extend_from_slice(&length.to_le_bytes());
+        self.held.extend_from_slice(&bytes);
+        self.said = Instant::now();
+    }
+
+    /// Poll this for reading.
+    pub(crate) fn incoming(&self) -> BorrowedFd<'_> {
+        self.from.as_fd()
+    }
+
+    /// Poll this for writing, while there is something to be written.
+    pub(crate) fn outgoing(&self) -> Option<BorrowedFd<'_>> {
+        let to = self.to.as_ref().filter(|_| !self.held.is_empty());
+        to.map(AsFd::as_fd)
+    }
+
+    /// Whether more is waiting to be sent than should be.
+    pub(crate) fn is_full(&self) -> bool {
+        self.held.len() > MOST_HELD
+    }
+
+    /// Writes what the other half takes. What can't be written is dropped: reading will
+    /// tell why.
+    pub(crate) fn on_writable(&mut self) {
+        let Some(to) = &self.to else { return };
+        let piece = &self.held[..self.held.len().min(PIECE)];
+        match rustix::io::write(to, piece) {
+            Ok(count) => drop(self.held.drain(..count)),
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(_) => {
+                self.held.clear();
+                self.to = None;
+            }
+        }
+    }
+
+    /// Takes what has come; to be called when there is something to read.
+    ///
+    /// # Errors
+    /// Why nothing more will come; whatever came before was returned.
+    pub(crate) fn on_readable(&mut self) -> Result<Vec<I>, Broken> {
+        let mut bytes = [0; PIECE];
+        match rustix::io::read(&self.from, &mut bytes[..]) {
+            Ok(0) => return Err(Broken::Closed),
+            Ok(count) => self.received.extend_from_slice(&bytes[..count]),
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(error) => return Err(Broken::Io(error.into())),
+        }
+        self.heard = Instant::now();
+        if !self.greeted && !self.take_greeting()? {
+            return Ok(Vec::new());
+        }
+        self.take_messages()
+    }
+
+    /// Whether the other half has greeted.
+    pub(crate) fn is_greeted(&self) -> bool {
+        self.greeted
+    }
+
+    /// How long ago something came, and something was sent.
+    pub(crate) fn silence(&self, now: Instant) -> (Duration, Duration) {
+        (
+            now.saturating_duration_since(self.heard),
+            now.saturating_duration_since(self.said),
+        )
+    }
+
+    fn take_greeting(&mut self) -> Result<bool, Broken> {
+        let greeting = GREETING.as_bytes();
+        let mut places = self.received.windows(greeting.len());
+        if let Some(at) = places.position(|place| place == greeting) {
+            self.received.drain(..at + greeting.len());
+            self.greeted = true;
+        } else if self.received.len() > MOST_BEFORE_GREETING {
+            return Err(Broken::NoGreeting);
+        }
+        Ok(self.greeted)
+    }
+
+    fn take_messages(&mut self) -> Result<Vec<I>, Broken> {
+        let mut messages = Vec::new();
+        let mut rest = &self.received[..];
+        while let Some((length, after)) = rest.split_first_chunk() {
+            let length = u32::from_le_bytes(*length) as usize;
+            if length > LONGEST {
+                return Err(Broken::Garbage);
+            }
+            let Some((message, after)) = after.split_at_checked(length) else {
+                break;
+            };
+            messages.push(postcard::from_bytes(message).map_err(|_| Broken::Garbage)?);
+            rest = after;
+        }
+        let taken = self.received.len() - rest.len();
+        self.received.drain(..taken);
+        Ok(messages)
+    }
+}
+
+impl std::fmt::Display for Broken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Broken::Closed => write!(f, "the connection was closed"),
+            Broken::Io(error) => write!(f, "the connection failed: {error}"),
+            Broken::NoGreeting => write!(
+                f,
+                "what answers is no yod of this version ({})",
+                env!("CARGO_PKG_VERSION")
+            ),
+            Broken::Garbage => write!(f, "what came through the connection makes no sense"),
+        }
+    }
+}
+
+const GREETING: &str = concat!("yod-remote ", env!("CARGO_PKG_VERSION"), " 1\n");
+const MOST_BEFORE_GREETING: usize = 1 << 16;
+const MOST_HELD: usize = 1 << 20;
+/// Environment and arguments of a job fit, with room.
+const LONGEST: usize = 1 << 24;
+const PIECE: usize = 1 << 15;
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    fn pair() -> (Link<Vec<u8>>, Link<Vec<u8>>) {
+        let (a, b) = UnixStream::pair().unwrap();
+        let link = |socket: UnixStream| {
+            let other = socket.try_clone().unwrap();
+            Link::new(socket.into(), other.into()).unwrap()
+        };
+        (link(a), link(b))
+    }
+
+    fn push(link: &mut Link<Vec<u8>>) {
+        while link.outgoing().is_some() {
+            link.on_writable();
+        }
+    }
+
+    #[test]
+    fn messages_arrive_in_order_after_what_a_shell_printed() {
+        let (mut here, mut there) = pair();
+        here.held.splice(0..0, *b"Welcome to yod-remote country\n");
+        here.send(&vec![1u8]);
+        here.send(&vec![2u8; 1000]);
+        push(&mut here);
+        let messages = there.on_readable().unwrap();
+        assert_eq!(messages, [vec![1], vec![2; 1000]]);
+        assert!(there.is_greeted());
+        drop(here);
+        assert!(matches!(there.on_readable(), Err(Broken::Closed)));
+    }
+
+    #[test]
+    fn what_is_no_message_is_refused() {
+        let (mut here, mut there) = pair();
+        here.held.extend_from_slice(&[255; 8]);
+        push(&mut here);
+        assert!(matches!(there.on_readable(), Err(Broken::Garbage)));
+        let (mut here, mut there) = pair();
+        here.held = vec![b'x'; PIECE];
+        let refusal = loop {
+            if here.held.is_empty() {
+                here.held = vec![b'x'; PIECE];
+            }
+            here.on_writable();
+            if let Err(broken) = there.on_readable() {
+                break broken;
+            }
+        };
+        assert!(matches!(refusal, Broken::NoGreeting));
+    }
+}

@@ -1,0 +1,92 @@
+//! What the launcher and the keepers of ranks tell each other: calls within one
+//! process, frames between machines.
+
+use std::ffi::OsString;
+use std::net::Ipv4Addr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::job::{End, RankOutcome};
+use crate::plan::Plan;
+
+/// What the launcher wants of those who keep ranks.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Order {
+    /// Write to the PMI connection of a rank.
+    Pmi { rank: usize, bytes: Vec<u8> },
+    /// Send the signal of this number to every rank and all that it started.
+    Signal(i32),
+    /// Write to the standard input of rank 0; answered by [`Report::InputTaken`].
+    Input(Vec<u8>),
+    /// No more of that will come.
+    InputEnd,
+    /// Read no more of this stream's output, or go on reading it.
+    Hold { stream: Stream, hold: bool },
+}
+
+/// What those who keep ranks tell the launcher.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Report {
+    /// A rank wrote to its PMI connection.
+    Pmi { rank: usize, bytes: Vec<u8> },
+    /// A rank's PMI connection is closed.
+    PmiClosed { rank: usize },
+    /// A rank wrote to one of its streams.
+    Output {
+        rank: usize,
+        stream: Stream,
+        bytes: Vec<u8>,
+    },
+    /// No process holds that stream any more.
+    OutputEnd { rank: usize, stream: Stream },
+    /// A rank's process ended; its streams may still hold something.
+    Ended { rank: usize, outcome: RankOutcome },
+    /// The agent of a node ended.
+    AgentEnded { address: Ipv4Addr, end: End },
+    /// The last [`Order::Input`] was written: more may come.
+    InputTaken,
+}
+
+/// An output stream of a rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Stream {
+    Out,
+    Err,
+}
+
+/// From the launcher to another machine.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum ToRemote {
+    /// First of all: what to start.
+    Start(Box<Start>),
+    Order(Order),
+    /// Nothing to say; the launcher lives.
+    Alive,
+    /// The job is over: end what is left and leave.
+    Farewell,
+}
+
+/// From another machine to the launcher.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum FromRemote {
+    /// No rank could be started, and why; `code` is the launcher's exit code.
+    Failed {
+        code: u8,
+        text: String,
+    },
+    Report(Report),
+    /// Nothing to say; this machine lives.
+    Alive,
+    /// Nothing of the job is left here.
+    Gone,
+}
+
+/// What another machine is to start.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Start {
+    pub(crate) plan: Plan,
+    /// The node of the plan that the machine is.
+    pub(crate) node: usize,
+    /// The launcher's working directory.
+    pub(crate) directory: OsString,
+}

@@ -1,0 +1,151 @@
+//! What the tests of whole jobs share: launchers that are run, read and signalled.
+#![allow(dead_code, reason = "each test uses a part")]
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+pub const PROBE: &str = env!("CARGO_BIN_EXE_yod-probe");
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+pub fn yod(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_yod"));
+    command
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// Runs to the end: exit code, standard output, standard error.
+pub fn run(args: &[&str]) -> (i32, String, String) {
+    let output = within_patience(yod(args).spawn().unwrap(), |child| child.wait_with_output());
+    read(output.unwrap())
+}
+
+pub fn read(output: Output) -> (i32, String, String) {
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (
+        output.status.code().unwrap(),
+        text(output.stdout),
+        text(output.stderr),
+    )
+}
+
+pub fn within_patience<T: Send + 'static>(
+    child: Child,
+    work: impl FnOnce(Child) -> T + Send + 'static,
+) -> T {
+    let (done, end) = mpsc::channel();
+    std::thread::spawn(move || done.send(work(child)));
+    end.recv_timeout(PATIENCE)
+        .expect("the launcher ends in time")
+}
+
+/// A running launcher whose lines are read one by one.
+pub struct Running {
+    pub child: Child,
+    pub stdout: BufReader<std::process::ChildStdout>,
+    pub stderr: BufReader<std::process::ChildStderr>,
+}
+
+impl Running {
+    pub fn start(args: &[&str]) -> Running {
+        Running::of(&mut yod(args))
+    }
+
+    pub fn of(command: &mut Command) -> Running {
+        let mut child = command.spawn().unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        Running {
+            child,
+            stdout,
+            stderr,
+        }
+    }
+
+    pub fn lines(&mut self, count: usize) -> Vec<String> {
+        (0..count).map(|_| line_of(&mut self.stdout)).collect()
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// What is left of both streams, and the end.
+    pub fn finish(mut self) -> (ExitStatus, String, String) {
+        within_patience(self.child, move |mut child| {
+            let (mut out, mut err) = (String::new(), String::new());
+            self.stdout.read_to_string(&mut out).unwrap();
+            self.stderr.read_to_string(&mut err).unwrap();
+            (child.wait().unwrap(), out, err)
+        })
+    }
+}
+
+pub fn line_of(stream: &mut impl BufRead) -> String {
+    let mut line = String::new();
+    stream.read_line(&mut line).unwrap();
+    line.trim_end().to_string()
+}
+
+/// Waits until `condition` holds.
+pub fn eventually(what: &str, condition: impl Fn() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < end, "{what}");
+        std::thread::yield_now();
+    }
+}
+
+/// Whether a process runs; one that ended and waits to be reaped doesn't.
+pub fn runs(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(") ").map(|(_, rest)| rest.chars().next());
+    !matches!(state, None | Some(None | Some('Z' | 'X')))
+}
+
+pub fn sorted(text: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    lines
+}
+
+/// A stand-in for the agent: tells of its life in the file `log`, in one line a step.
+pub fn agent(directory: &Path, script: &str) -> String {
+    use std::os::unix::fs::PermissionsExt;
+    let path = directory.join("agent");
+    let log = directory.join("log");
+    let text = format!("#!/bin/sh\nlog={}\n{script}\n", log.display());
+    std::fs::write(&path, text).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path.to_str().unwrap().into()
+}
+
+/// A directory of this test alone, gone at its end.
+pub struct Scratch(pub std::path::PathBuf);
+
+impl Scratch {
+    pub fn new(name: &str) -> Scratch {
+        let place = format!("yod-{name}-{}", std::process::id());
+        let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join(place);
+        std::fs::create_dir_all(&place).unwrap();
+        Scratch(place)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+pub const GOOD_AGENT: &str = "trap 'echo gone $2 >> $log; exit 0' TERM; \
+     echo come $1 $2 ${#LINTEL_SECRET} >> $log; echo ready; \
+     while :; do sleep 1000 & wait $!; done";
