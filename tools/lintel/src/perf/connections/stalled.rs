@@ -1,6 +1,6 @@
 //! One receiver of a node is stopped while its queue fills; what do the others notice?
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -62,6 +62,8 @@ impl Found {
         for _ in 0..BULK_MESSAGES {
             crowd.post.put_aside(&bulk)?;
         }
+        // What its queue and the network take has left by then; the rest waits.
+        std::thread::sleep(FILLING);
         let found = sample(crowd, options);
         drop(stopped);
         self.stalled.extend(found?);
@@ -163,6 +165,7 @@ impl Drop for Stopped {
 }
 
 const BULK_MESSAGES: u64 = 32;
+const FILLING: Duration = Duration::from_millis(20);
 /// Samples of one state and round, so that there is a 99th percentile.
 const FEWEST: usize = 100;
 const ROUNDS: u32 = 5;
