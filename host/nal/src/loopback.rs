@@ -48,7 +48,8 @@ impl Loopback {
         self.waiting.is_empty()
     }
 
-    fn lent(&self) -> &[Claim] {
+    /// What the message that comes next has lent; it needs no moving to be used.
+    pub fn lent(&self) -> &[Claim] {
         match self.waiting.front() {
             Some(Waiting {
                 body: Body::Lent(pieces),

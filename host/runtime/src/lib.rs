@@ -1,10 +1,12 @@
-//! The only owner of locks, threads, clock and waiting: the "accelerated"
-//! placement, where the engine lives in the process.
+//! The only owner of locks, threads, clock and waiting; and the choice where the
+//! engine lives.
 //!
 //! ```text
-//!   a call ──▶ Process ──lock──▶ Core { four interfaces, NAL, loopback }
-//!                 │                    │ events, counts
-//!                 └── Tables ◀─────────┘      read without the lock
+//!   a call ──▶ Process ──accelerated──▶ Library ──lock──▶ Core { four interfaces, NAL, loopback }
+//!                 │                        │                │ events, counts
+//!                 │                        └── Tables ◀─────┘      read without the lock
+//!                 └──generic──▶ Remote ══ lintel-bridge ══▶ Session { Library of a Client }
+//!                              (here, waits)                (in the agent)
 //!   helper thread: sleeps on the bell, makes progress when no caller does
 //! ```
 //!
@@ -13,9 +15,14 @@
 //! between the helper looks every [`LEASE`], so that nobody need say that he
 //! stops polling. No thread spins while it has nothing to do.
 //!
-//! Order of use: [`process`], [`Process::init`], [`Process::open`], then
-//! [`Process::with`] for engine commands and the calls on queues and counters;
-//! [`Process::close`], [`Process::fini`].
+//! An engine has an [`Owner`], the process whose memory its spans name: [`Itself`]
+//! in the accelerated placement, a [`Client`] of the agent in the generic one. All
+//! code between the calls and the NAL is the same for both, and chosen when it is
+//! compiled.
+//!
+//! Order of use: [`process`], [`Process::init`], [`Process::open`], then the calls by
+//! their names; [`Process::close`], [`Process::fini`]. In an agent: a [`Session`] for
+//! each client.
 #![forbid(unsafe_code)]
 
 mod calls;

@@ -1,0 +1,138 @@
+//! Ends of clients and agents, expected and not.
+
+use crate::rig::{Rig, first_word, guest_of, told, wait_until};
+use lintel_chaos::job::Worker;
+use lintel_chaos::random::Random;
+
+/// Clients that are killed one after the other.
+const VICTIMS: u32 = 200;
+/// By which the agent may grow meanwhile, KiB: what an allocator keeps.
+const GROWTH: u64 = 8 << 10;
+
+#[test]
+fn a_killed_client_leaves_nothing_and_its_peers_learn_of_it() {
+    let rig = Rig::new();
+    let (mut one, two) = (rig.accelerated(1), rig.generic(2));
+    let segment = rig.job.segment(2);
+    told(&mut one, "put 2 100000", "Ok 100000");
+    assert!(segment.exists());
+    drop(two);
+    wait_until("the segment goes", || !segment.exists());
+    one.say("put 2 8");
+    one.expect("Undeliverable");
+    let mut next = rig.generic(2);
+    told(&mut one, "put 2 100000", "Ok 100000");
+    told(&mut next, "received 100000", "right");
+}
+
+#[test]
+fn an_agent_stays_as_it_is_over_many_killed_clients() {
+    let rig = Rig::new();
+    let mut one = rig.generic(1);
+    let kill_in_traffic = |victim: &mut Worker| {
+        for _ in 0..5 {
+            victim.say("put 1 1000000");
+            victim.say("get 1 1000000");
+        }
+        victim.line();
+    };
+    let mut settled = None;
+    for round in 0..VICTIMS {
+        let mut victim = rig.generic(2);
+        kill_in_traffic(&mut victim);
+        drop(victim);
+        wait_until("the segment goes", || !rig.job.segment(2).exists());
+        if round == VICTIMS / 4 {
+            settled = Some(rig.agent_memory());
+        }
+    }
+    told(&mut one, "put 1 8", "Ok 8");
+    let settled = settled.expect("there were so many");
+    let now = rig.agent_memory();
+    assert!(
+        now < settled + GROWTH,
+        "it grew from {settled} to {now} KiB"
+    );
+    wait_until("its threads and files go", || {
+        let (threads, files) = rig.agent_holds();
+        threads <= 3 && files <= 24
+    });
+}
+
+#[test]
+fn the_end_of_the_agent_ends_what_its_clients_wait_for() {
+    for kill in [true, false] {
+        let rig = Rig::new();
+        let (mut one, mut two, mut three) = (rig.generic(1), rig.generic(2), rig.generic(3));
+        one.say("wait-event");
+        one.expect("waiting");
+        two.say("spin-event");
+        end(rig.agent, kill);
+        one.expect("Err(Code(5))");
+        two.expect("Err(Code(5))");
+        told(&mut three, "put 1 8", "Code(5)");
+        told(&mut three, "quit", "Err(Code(5))");
+        three.hear("the agent of this node has gone");
+    }
+}
+
+fn end(agent: Worker, kill: bool) {
+    if kill {
+        return drop(agent);
+    }
+    let ended = std::process::Command::new("kill")
+        .arg(agent.id().to_string())
+        .status();
+    assert!(ended.expect("kill is everywhere").success());
+    let mut agent = agent;
+    wait_until("the agent ends", || agent.ended().is_some());
+    assert!(agent.ended().is_some_and(|status| status.success()));
+}
+
+#[test]
+fn an_agent_that_ends_leaves_nothing_and_another_takes_its_place() {
+    let mut rig = Rig::new();
+    rig.second_agent().hear("has an agent");
+    let one = rig.generic(1);
+    // Its door and the segments of its clients stay behind.
+    rig.replace_agent();
+    let two = rig.generic(1);
+    drop((one, two));
+    let Rig { job, agent } = rig;
+    end(agent, false);
+    wait_until("all is gone", || job.leftovers().is_empty());
+}
+
+#[test]
+fn without_an_agent_a_process_says_what_it_needs() {
+    let Rig { job, agent } = Rig::new();
+    end(agent, false);
+    let mut guest = guest_of(&job, 1, "generic");
+    assert_eq!(first_word(&mut guest), "refused 5");
+    guest.hear("PTL_MODE=generic needs an agent on this node: start lintel-agent");
+}
+
+#[test]
+fn nonsense_in_a_clients_pages_harms_nobody_else() {
+    let mut random = Random::from_env();
+    let rig = Rig::new();
+    let (mut one, mut two) = (rig.generic(1), rig.generic(2));
+    for _ in 0..10 {
+        let mut fool = rig.generic(3);
+        told(&mut fool, "put 1 8", "Ok 8");
+        told(
+            &mut fool,
+            &format!("garble {}", random.below(1 << 32)),
+            "garbled",
+        );
+        // Events for it, into queues that may be anywhere by now.
+        for _ in 0..20 {
+            one.say("put 3 8");
+            one.line();
+        }
+        told(&mut one, "put 2 100000", "Ok 100000");
+        told(&mut two, "fetch-add 1", "Ok 8");
+    }
+    told(&mut one, "quit", "Ok(())");
+    told(&mut two, "quit", "Ok(())");
+}

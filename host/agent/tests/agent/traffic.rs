@@ -1,0 +1,105 @@
+//! What clients do among themselves and with others.
+
+use crate::rig::{Rig, first_word, told};
+use lintel_chaos::job::Worker;
+
+/// Every kind of operation, short and long, from one to number `peer`.
+fn exchange(from: &mut Worker, to: &mut Worker, peer: u32) {
+    for bytes in [8, 5000, 60_000, 100_000, 4 << 20] {
+        told(from, &format!("put {peer} {bytes}"), &format!("Ok {bytes}"));
+        told(to, &format!("received {bytes}"), "right");
+        told(from, &format!("get {peer} {bytes}"), &format!("Ok {bytes}"));
+        told(from, &format!("got {bytes}"), "right");
+    }
+    told(from, &format!("add {peer}"), "Ok 8");
+    told(from, &format!("fetch-add {peer}"), "Ok 8");
+    told(from, "before", "1");
+    told(to, "sum", "2");
+}
+
+#[test]
+fn clients_of_one_agent_reach_each_other() {
+    let rig = Rig::new();
+    let (mut one, mut two) = (rig.generic(1), rig.generic(2));
+    exchange(&mut one, &mut two, 2);
+    exchange(&mut two, &mut one, 1);
+    told(&mut one, "quit", "Ok(())");
+    told(&mut two, "quit", "Ok(())");
+}
+
+#[test]
+fn a_client_reaches_itself() {
+    let rig = Rig::new();
+    let mut one = rig.generic(1);
+    for bytes in [8, 100_000, 4 << 20] {
+        told(&mut one, &format!("put 1 {bytes}"), &format!("Ok {bytes}"));
+        told(&mut one, &format!("received {bytes}"), "right");
+        told(&mut one, &format!("get 1 {bytes}"), &format!("Ok {bytes}"));
+        told(&mut one, &format!("got {bytes}"), "right");
+    }
+    told(&mut one, "fetch-add 1", "Ok 8");
+    told(&mut one, "sum", "1");
+}
+
+#[test]
+fn clients_and_processes_without_an_agent_reach_each_other() {
+    let rig = Rig::new();
+    let (mut generic, mut accelerated) = (rig.generic(1), rig.accelerated(2));
+    exchange(&mut generic, &mut accelerated, 2);
+    exchange(&mut accelerated, &mut generic, 1);
+}
+
+#[test]
+fn a_message_names_the_user_and_process_that_the_system_vouches_for() {
+    let rig = Rig::new();
+    let (mut generic, mut accelerated) = (rig.generic(1), rig.accelerated(2));
+    let uid = std::fs::metadata("/proc/self").map(|me| std::os::unix::fs::MetadataExt::uid(&me));
+    let uid = uid.expect("Linux has it");
+    told(&mut generic, "put 2 8", "Ok 8");
+    let from = rig.process(1);
+    told(&mut accelerated, "told", &format!("{from:?} uid {uid}"));
+    told(&mut accelerated, "put 1 8", "Ok 8");
+    let from = rig.process(2);
+    told(&mut generic, "told", &format!("{from:?} uid {uid}"));
+}
+
+#[test]
+fn a_name_that_is_taken_is_refused_whoever_has_it() {
+    let rig = Rig::new();
+    let _both = (rig.generic(1), rig.accelerated(2));
+    for (number, mode) in [(1, "generic"), (2, "generic"), (1, "accelerated")] {
+        let mut late = rig.guest(number, mode);
+        assert_eq!(first_word(&mut late), "refused 11", "{number} {mode}");
+    }
+}
+
+#[test]
+fn what_is_around_an_entry_is_neither_written_nor_read() {
+    let rig = Rig::new();
+    let (mut one, mut two) = (rig.generic(1), rig.generic(2));
+    for (offset, length, moved) in [(0, 64, 64), (0, 4096, 64), (60, 4000, 4), (64, 100, 0)] {
+        told(
+            &mut one,
+            &format!("put-window 2 {offset} {length}"),
+            &format!("Ok {moved}"),
+        );
+        told(
+            &mut one,
+            &format!("get-window 2 {offset} {length}"),
+            &format!("Ok {moved}"),
+        );
+        told(&mut two, "around", "right");
+    }
+}
+
+#[test]
+fn a_client_starts_the_library_again_and_old_handles_are_stale() {
+    let rig = Rig::new();
+    let (mut one, mut two) = (rig.generic(1), rig.generic(2));
+    for _ in 0..20 {
+        one.say("again");
+        one.expect("stale Err(Code(1))");
+        told(&mut one, "put 2 100000", "Ok 100000");
+    }
+    told(&mut two, "put 1 8", "Ok 8");
+}
