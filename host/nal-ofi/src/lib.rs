@@ -166,6 +166,15 @@ impl OfiNal {
     /// # Errors
     /// [`OpenError`], which says how to mend it.
     pub fn open(config: Config<'_>) -> Result<OfiNal, OpenError> {
+        OfiNal::open_with(config, |_| {})
+    }
+
+    /// As [`open`](Self::open); `adapt` may demand of the fabric what another provider
+    /// would.
+    fn open_with(
+        config: Config<'_>,
+        adapt: impl FnOnce(&mut Fabric<Operation>),
+    ) -> Result<OfiNal, OpenError> {
         let name = config.provider.as_deref();
         if config.model_is_xrc && name.is_none_or(|name| name.contains("verbs")) {
             fabric::prefer_extended_connections();
@@ -186,6 +195,7 @@ impl OfiNal {
         let operations = (receives + sends + READS) as usize;
         let mut fabric = Fabric::open(library, &provider, operations)
             .map_err(|error| in_use(error, config.port))?;
+        adapt(&mut fabric);
         let refused = |call| {
             move |code: i32| OpenError::Refused {
                 call,
@@ -536,5 +546,61 @@ fn in_use(error: OpenError, port: Option<u16>) -> OpenError {
                 OpenError::InUse(u32::from(port))
             }),
         error => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lintel_nal::Loopback;
+    use lintel_nal_conformance::{Member, suite};
+
+    const NID: u32 = 0x7f00_0001;
+
+    /// A network over tcp, every process of which registers its own buffers, and keeps
+    /// no registration, as providers want it that drive such cards.
+    fn network(members: usize) -> Vec<Member<Box<dyn Nal>>> {
+        let open = || {
+            let config = Config {
+                nid: NID,
+                port: None,
+                provider: Some("tcp;ofi_rxm".to_owned()),
+                key: [1; 32],
+                uid: 1000,
+                model_is_xrc: false,
+                peer_timeout: Duration::from_secs(1),
+                job: "registering",
+                log: |words| eprintln!("{words}"),
+            };
+            OfiNal::open_with(config, |fabric| {
+                let registration = &mut fabric.traits_mut().registration;
+                registration.local = true;
+                registration.pinned = true;
+            })
+        };
+        let mut network: Vec<Member<Box<dyn Nal>>> = Vec::new();
+        for _ in 0..members {
+            match open() {
+                Ok(nal) => network.push(Member {
+                    name: nal.process(),
+                    nal: Box::new(nal),
+                }),
+                Err(reason) => {
+                    eprintln!("SKIPPED, nothing was tested: {reason}");
+                    let name = ProcessId::new(NID, 1);
+                    let nal = Box::new(Loopback::new(name, 0));
+                    return vec![Member { name, nal }];
+                }
+            }
+        }
+        network
+    }
+
+    suite!(network);
+
+    #[test]
+    fn a_nal_goes_to_the_thread_that_uses_it() {
+        fn is_send<T: Send>() {}
+        is_send::<OfiNal>();
     }
 }

@@ -159,6 +159,12 @@ impl<T> Fabric<T> {
         &self.traits
     }
 
+    /// For tests: what the provider wants, and what it would do without.
+    #[cfg(test)]
+    pub(crate) fn traits_mut(&mut self) -> &mut Traits {
+        &mut self.traits
+    }
+
     /// The provider's name.
     pub(crate) fn name(&self) -> &str {
         &self.name
