@@ -26,6 +26,31 @@ pub struct Received {
     pub segment: Option<usize>,
 }
 
+const FLAGS: i32 = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+
+/// Sends the bytes of `pieces` as one datagram to whom the socket is connected. Doesn't
+/// wait.
+///
+/// # Errors
+/// As [`send_datagram`].
+#[inline]
+pub fn send_connected(socket: BorrowedFd<'_>, pieces: &[Claim]) -> io::Result<()> {
+    let sent = match pieces {
+        // SAFETY: what the piece names is readable (Claim::new), and the kernel
+        // checks each page itself.
+        [one] => unsafe {
+            let (start, length) = (one.start().cast(), one.len() as usize);
+            libc::send(socket.as_raw_fd(), start, length, FLAGS)
+        },
+        // SAFETY: as above, for each piece.
+        many => unsafe { libc::sendmsg(socket.as_raw_fd(), &message(many), FLAGS) },
+    };
+    match sent {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
 /// Sends the bytes of `pieces` as one datagram, or as a train of datagrams of `segment`
 /// bytes each (`UDP_SEGMENT`). Doesn't wait.
 ///
@@ -58,13 +83,26 @@ pub fn send_datagram(
         message.msg_control = (&raw mut control).cast();
         message.msg_controllen = control.length;
     }
-    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
     // SAFETY: address and control live through the call; what the pieces name is
     // readable (Claim::new), and the kernel checks each page itself.
-    match unsafe { libc::sendmsg(socket.as_raw_fd(), &message, flags) } {
+    match unsafe { libc::sendmsg(socket.as_raw_fd(), &message, FLAGS) } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),
     }
+}
+
+/// Receives a datagram into one piece; what doesn't fit is lost. Doesn't wait. Where
+/// datagrams come in trains (`UDP_GRO`), [`receive_datagram`] tells them apart.
+///
+/// # Errors
+/// As [`receive_datagram`].
+#[inline]
+pub fn receive_one(socket: BorrowedFd<'_>, piece: Claim) -> io::Result<usize> {
+    let (start, length) = (piece.start().cast(), piece.len() as usize);
+    // SAFETY: what the piece names is writable (Claim::new), and the kernel checks
+    // each page itself.
+    let received = unsafe { libc::recv(socket.as_raw_fd(), start, length, libc::MSG_DONTWAIT) };
+    usize::try_from(received).map_err(|_| io::Error::last_os_error())
 }
 
 /// Receives a datagram, or a train of them, into `pieces`, one behind the other; what

@@ -26,6 +26,7 @@ mod buffers;
 mod config;
 mod faults;
 mod inbound;
+mod lines;
 mod outlet;
 mod socket;
 
@@ -117,7 +118,7 @@ impl UdpNal {
         Resources {
             contexts: held.contexts as u64,
             pairs: held.pairs as u64,
-            sockets: 1,
+            sockets: self.outlet.sockets(),
             bytes,
         }
     }
@@ -158,6 +159,10 @@ impl UdpNal {
                 Sent::Reports => {
                     self.endpoint.take_back(&header);
                     self.take_reports(now);
+                }
+                Sent::Refused => {
+                    self.endpoint.take_back(&header);
+                    self.endpoint.on_refused(now, header.destination);
                 }
                 Sent::NoWay(error) => self.on_no_way(now, header.destination, &error),
             }

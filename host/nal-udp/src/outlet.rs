@@ -2,12 +2,14 @@
 
 use crate::body::{Body, SMALL};
 use crate::faults::{Dice, Faults};
+use crate::lines::Lines;
 use crate::socket::Socket;
 use crc_fast::{CrcAlgorithm, Digest};
-use lintel_claim::{Claim, Region};
+use lintel_claim::{Claim, Region, send_connected};
 use lintel_reliable::{Key, Kind, MAX_HEADER_BYTES, Place, Transmit};
 use lintel_types::ProcessId;
 use std::io;
+use std::os::fd::AsFd;
 
 /// What became of a datagram.
 pub(crate) enum Sent {
@@ -17,6 +19,8 @@ pub(crate) enum Sent {
     NoRoom,
     /// The system had to report on earlier ones first.
     Reports,
+    /// The system had to say first that an earlier one found nobody at its receiver.
+    Refused,
     /// There is no way to its receiver.
     NoWay(io::Error),
 }
@@ -24,6 +28,7 @@ pub(crate) enum Sent {
 /// The way out.
 pub(crate) struct Outlet {
     pub(crate) socket: Socket,
+    lines: Lines,
     pub(crate) key: Key,
     /// Header and small body of the datagram at hand.
     front: Region,
@@ -35,6 +40,7 @@ pub(crate) struct Outlet {
 impl Outlet {
     pub(crate) fn new(socket: Socket, key: &[u8; 32], faults: Option<Faults>) -> Outlet {
         Outlet {
+            lines: Lines::new(socket.process().nid.into()),
             socket,
             key: Key::new(key),
             front: Region::new((MAX_HEADER_BYTES + SMALL) as u64),
@@ -84,16 +90,39 @@ impl Outlet {
         if self.dice.is_some() {
             return self.send_with_faults(to);
         }
-        match self.socket.send(to, &self.pieces) {
+        let Some(line) = self.lines.to(to) else {
+            let sent = self.socket.send(to, &self.pieces);
+            return sent.map_or_else(|error| self.on_error(error), |()| Sent::Gone);
+        };
+        match send_connected(line.as_fd(), &self.pieces) {
             Ok(()) => Sent::Gone,
-            Err(error) => self.on_error(error),
+            Err(error) => self.on_line_error(to, error),
         }
+    }
+
+    #[cold]
+    fn on_line_error(&mut self, to: ProcessId, error: io::Error) -> Sent {
+        if error.kind() != io::ErrorKind::WouldBlock {
+            self.lines.cut(to);
+        }
+        match self.on_error(error) {
+            Sent::Reports => Sent::Refused,
+            sent => sent,
+        }
+    }
+
+    /// Sockets open for sending and receiving.
+    pub(crate) fn sockets(&self) -> u64 {
+        1 + self.lines.len() as u64
     }
 
     #[cold]
     fn on_error(&mut self, error: io::Error) -> Sent {
         match error.kind() {
-            io::ErrorKind::WouldBlock => Sent::NoRoom,
+            io::ErrorKind::WouldBlock => {
+                self.unsent += 1;
+                Sent::NoRoom
+            }
             io::ErrorKind::ConnectionRefused => Sent::Reports,
             io::ErrorKind::OutOfMemory | io::ErrorKind::Interrupted => {
                 self.unsent += 1;

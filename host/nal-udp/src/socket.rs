@@ -1,7 +1,7 @@
 //! The socket of a process, and what its network allows.
 
 use crate::config::OpenError;
-use lintel_claim::{Claim, Received, receive_datagram, send_datagram, take_report};
+use lintel_claim::{Claim, Received, receive_datagram, receive_one, send_datagram, take_report};
 use lintel_types::ProcessId;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{getsockopt, setsockopt, sockopt};
@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 /// Bytes of buffer asked for, either way; what is granted is told to peers.
-const BUFFER: usize = 4 << 20;
+pub(crate) const BUFFER: usize = 4 << 20;
 /// IP and UDP headers of a datagram.
 const HEADERS: u32 = 28;
 /// Payload of the longest datagram worth sending: what one system call moves.
@@ -25,6 +25,8 @@ pub(crate) struct Socket {
     process: ProcessId,
     datagram: u32,
     room: u32,
+    /// Datagrams may come several at a time.
+    in_trains: bool,
 }
 
 impl Socket {
@@ -44,6 +46,7 @@ impl Socket {
             socket,
             process: ProcessId::new(nid, pid.into()),
             datagram,
+            in_trains: false,
             // Others send too, and the kernel books more than the bytes.
             room: u32::try_from(granted / 2).unwrap_or(u32::MAX),
         })
@@ -75,7 +78,16 @@ impl Socket {
 
     #[inline]
     pub(crate) fn receive(&self, pieces: &[Claim]) -> io::Result<Received> {
-        receive_datagram(self.socket.as_fd(), pieces)
+        match pieces {
+            [one] if !self.in_trains => {
+                let length = receive_one(self.socket.as_fd(), *one)?;
+                Ok(Received {
+                    length,
+                    segment: None,
+                })
+            }
+            _ => receive_datagram(self.socket.as_fd(), pieces),
+        }
     }
 
     /// A process that isn't there, as a datagram sent to it has shown.
