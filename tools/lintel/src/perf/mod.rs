@@ -81,6 +81,7 @@ pub fn describe(benchmark: &str) -> &str {
 /// # Errors
 /// What the system, the launcher or Portals refused.
 pub fn run(options: Options) -> Result<ExitCode> {
+    options.check_varied()?;
     let options = complete(options)?;
     let client = Client::from_env()
         .map_err(|error| Error::Usage(format!("the launcher's environment: {error}")))?;
@@ -88,7 +89,10 @@ pub fn run(options: Options) -> Result<ExitCode> {
         None if options.benchmarks == [Benchmark::Connections] => connections::launch(&options),
         None if options.benchmarks == [Benchmark::Placements] => placements::launch(&options),
         None => launch(&options),
-        Some(client) => rank(client, options).map(|()| ExitCode::SUCCESS),
+        Some(client) => {
+            options.network.check_environment()?;
+            rank(client, options).map(|()| ExitCode::SUCCESS)
+        }
     }
 }
 

@@ -100,11 +100,7 @@ impl Network {
 
     /// Fills in what the environment says, for the report. `nodes` is what there are
     /// unless it is told otherwise.
-    ///
-    /// # Errors
-    /// An option that another launcher's environment contradicts.
-    pub fn complete(&mut self, nodes: u16) -> Result<()> {
-        self.check_environment()?;
+    pub fn complete(&mut self, nodes: u16) {
         let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
         let told = variable("LINTEL_NODES").and_then(|nodes| nodes.parse().ok());
         self.nodes = self.nodes.or(told).or(Some(nodes));
@@ -113,7 +109,6 @@ impl Network {
         self.mode = self.mode.or(mode);
         let model = variable("PTL_CONN").and_then(|model| Model::from_str(&model, false).ok());
         self.conn = self.conn.or(model);
-        Ok(())
     }
 
     /// How many virtual nodes there are.
@@ -135,11 +130,11 @@ impl Network {
         [nal, mode, conn].into_iter().flatten().collect()
     }
 
-    /// In a rank the variables are set already, by us or by another launcher.
-    fn check_environment(&self) -> Result<()> {
-        if env::var_os("PMI_FD").is_none() {
-            return Ok(());
-        }
+    /// For a rank: the variables are set already, by us or by another launcher.
+    ///
+    /// # Errors
+    /// An option that the environment contradicts.
+    pub fn check_environment(&self) -> Result<()> {
         let mut given = self.given().into_iter();
         match given.find(|(name, value)| env::var(name).as_ref() != Ok(value)) {
             None => Ok(()),

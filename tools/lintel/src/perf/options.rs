@@ -216,12 +216,32 @@ impl Options {
         self.models.dedup();
         if starts_ranks.is_some() {
             self.plots.get_or_insert_with(|| ".".into());
-            return self.network.complete(2);
+            self.network.complete(2);
+            return Ok(());
         }
         if self.sizes.is_empty() {
             self.sizes = DEFAULT_SIZES.into();
         }
-        self.network.complete(1)
+        self.network.complete(1);
+        Ok(())
+    }
+
+    /// For a run that starts ranks of its own: what differs between them isn't chosen.
+    ///
+    /// # Errors
+    /// An option that the benchmark varies.
+    pub fn check_varied(&self) -> Result<()> {
+        let network = &self.network;
+        let refuse = |text: &str| Err(Error::Usage(text.into()));
+        match self.benchmarks.as_slice() {
+            [Benchmark::Connections] if network.conn.is_some() => {
+                refuse("connections measures several: say which by --models, not --conn")
+            }
+            [Benchmark::Placements] if network.mode.is_some() => {
+                refuse("placements measures every placement: leave --mode out")
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The largest message size, at least 8.
@@ -365,6 +385,8 @@ mod tests {
         assert_eq!(options.models, [Model::Rc, Model::Xrc]);
         assert!(options.sizes.is_empty() && options.plots.is_some());
         assert!(Options::parse(&["placements", "put"]).complete().is_err());
+        let fixed = ["connections", "--conn", "rc"];
+        assert!(Options::parse(&fixed).check_varied().is_err());
     }
 
     #[test]
