@@ -140,7 +140,7 @@ pub fn schedule(largest: u64, around: u64) -> Vec<u64> {
 }
 
 /// There are hundreds of points, so each gets a twentieth of the time.
-pub fn brief(plan: Plan) -> Plan {
+fn brief(plan: Plan) -> Plan {
     Plan {
         rounds: plan.rounds.min(3),
         time: plan.time / 20,

@@ -1,6 +1,6 @@
 //! `placements`: generic against accelerated, as seed 000 shows them: the ping-pong
 //! between two nodes with one process a node (SN) and with two (VN), over NetPIPE's
-//! sizes. The placements alternate, job by job.
+//! sizes without their neighbours. The placements alternate, job by job.
 
 use std::process::ExitCode;
 
@@ -9,7 +9,8 @@ use lintel_pmi::client::Client;
 use super::crowd::jobs::{Job, Task};
 use super::crowd::scene::{Form, Scene};
 use super::crowd::{Crowd, Seating};
-use super::netpipe::{brief, schedule};
+use super::harness::Plan;
+use super::netpipe::schedule;
 use super::network::Mode;
 use super::options::Options;
 use super::session::Progress;
@@ -51,8 +52,8 @@ fn job(mode: Mode) -> Job {
 /// What the launcher, Portals or the system refused.
 pub fn sweep(client: &mut Client, options: &Options) -> Result<Vec<Row>> {
     let largest = options.sizes.iter().copied().max().unwrap_or(LARGEST);
-    let sizes = schedule(largest, options.perturbation);
-    let crowd = Crowd::join(client, SEATING, options, largest + options.perturbation)?;
+    let sizes = schedule(largest, 0);
+    let crowd = Crowd::join(client, SEATING, options, largest)?;
     let progress = Progress::new(crowd.team.leads(), (sizes.len() * FORMS.len()) as u64);
     let mut rows = Vec::new();
     for (name, pairs) in FORMS {
@@ -60,13 +61,22 @@ pub fn sweep(client: &mut Client, options: &Options) -> Result<Vec<Row>> {
             progress.announce(name, bytes);
             let form = Form::PingPong;
             let scene = Scene { form, pairs, bytes };
-            let outcomes = crowd.in_turns(brief(options.plan()), scene)?;
+            let outcomes = crowd.in_turns(plan(options), scene)?;
             rows.push(Row::new(BENCHMARK, name, bytes).timed(&outcomes[0], 2.0));
             progress.advance();
         }
     }
     progress.finish();
     Ok(rows)
+}
+
+/// A quarter of the time, since there are many points and several jobs.
+fn plan(options: &Options) -> Plan {
+    let plan = options.plan();
+    Plan {
+        rounds: plan.rounds.min(ROUNDS),
+        time: plan.time / 4,
+    }
 }
 
 /// One row a point of all runs of a placement, beside the runs of the first one.
@@ -120,7 +130,7 @@ const SEATING: Seating = Seating {
 const MODES: [Mode; 2] = [Mode::Accelerated, Mode::Generic];
 /// The largest size unless others are asked for, in bytes.
 const LARGEST: u64 = 1 << 20;
-/// Jobs of each placement.
+/// Jobs of each placement, and turns of each point in one of them.
 const ROUNDS: u32 = 3;
 
 #[cfg(test)]
