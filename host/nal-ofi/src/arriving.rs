@@ -295,6 +295,9 @@ impl OfiNal {
             return;
         };
         self.by_process.remove(&peer.process);
+        if let Some(inquiry) = &mut self.inquiry {
+            inquiry.forget(peer.process);
+        }
         if let Some(address) = peer.address {
             self.fabric.remove(address);
         }

@@ -36,6 +36,8 @@ pub(crate) enum Directory {
     Files {
         /// The job, which names the files.
         job: String,
+        /// The node, of which every process has one.
+        nid: u32,
         /// One's own, until one leaves.
         own: Option<Entry>,
     },
@@ -65,7 +67,7 @@ impl Directory {
                 let own = Some(Entry { path, _file: file });
                 let job = job.to_owned();
                 remove_leftovers(&job);
-                return Ok((Directory::Files { job, own }, pid));
+                return Ok((Directory::Files { job, nid, own }, pid));
             }
         }
         Err(pid.map_or(OpenError::NoneFree, OpenError::InUse))
@@ -94,7 +96,7 @@ impl Directory {
 
     /// Whether that process has certainly ended. Removes what a killed one has left.
     pub(crate) fn has_ended(&self, process: ProcessId) -> bool {
-        let Directory::Files { job, .. } = self else {
+        let Directory::Files { job, nid, .. } = self else {
             return false;
         };
         let path = path(job, process);
@@ -104,7 +106,7 @@ impl Directory {
                 let _ = std::fs::remove_file(path);
                 true
             }
-            Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+            Err(error) => process.nid == *nid && error.kind() == std::io::ErrorKind::NotFound,
         }
     }
 
@@ -120,9 +122,9 @@ impl Directory {
         match self {
             Directory::Sockets => "it is no address",
             Directory::Files { .. } => {
-                "no process of this machine has left an address under that name, and this \
-                 provider's addresses can't be had from other machines: use one whose addresses \
-                 are sockets, such as tcp"
+                "no process of this machine has left an address under that name; processes of \
+                 other nodes can be asked for theirs where nids are addresses of this machine's \
+                 interfaces (PTL_IFACE)"
             }
         }
     }

@@ -111,7 +111,7 @@ impl Seal {
 
     /// The tag of a frame to `receiver`: `sealed` is all of it but the tag, up to the
     /// bytes of an enclosed message.
-    fn tag(&self, receiver: ProcessId, sealed: &[&[u8]]) -> u64 {
+    pub(crate) fn tag(&self, receiver: ProcessId, sealed: &[&[u8]]) -> u64 {
         let mut hash = self.0;
         hash.write_u32(receiver.nid);
         hash.write_u32(receiver.pid);

@@ -37,6 +37,7 @@ mod fabric;
 mod frame;
 mod frames;
 mod health;
+mod inquiry;
 mod peer;
 mod registrations;
 mod sending;
@@ -49,6 +50,7 @@ use directory::Directory;
 use fabric::{Completion, Fabric, Library, Provider, Socket};
 use frame::{PREFIX, Seal};
 use frames::{FRAME, Frames};
+use inquiry::Inquiry;
 use lintel_claim::{Claim, RemoteSpan};
 use lintel_nal::{Arrival, Caps, MoveError, Nal, Origin, Outgoing, Resources, Unreachable};
 use lintel_types::ProcessId;
@@ -56,10 +58,12 @@ use lintel_wire::Words;
 use peer::{Item, Peer};
 use registrations::Registrations;
 use rustc_hash::FxHashMap;
+use rustix::event::epoll;
 use std::cell::Cell;
 use std::collections::VecDeque;
+use std::io;
 use std::net::Ipv4Addr;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Bodies up to this many bytes go with their message.
@@ -126,6 +130,10 @@ pub struct OfiNal {
     timeout: Duration,
     log: fn(&str),
     directory: Directory,
+    /// Where addresses of other nodes' processes are no sockets.
+    inquiry: Option<Inquiry>,
+    /// Readable when the fabric's descriptor or the inquiry's is.
+    bell: Option<OwnedFd>,
     peers: FxHashMap<u32, Peer>,
     by_process: FxHashMap<ProcessId, u32>,
     /// The last incarnation of each process that was lost: no more is heard of it.
@@ -206,24 +214,24 @@ impl OfiNal {
         let address = fabric
             .address()
             .map_err(refused("the endpoint's address"))?;
-        let (directory, pid) = if traits.by_socket {
+        let name = if traits.by_socket {
             let port = directory::port_of(&address).ok_or(OpenError::NoneFree)?;
-            (Directory::Sockets, u32::from(port))
+            Name::of_socket(port)
         } else {
-            Directory::enter(config.job, config.nid, config.port.map(u32::from), &address)?
+            Name::take(&config, &address)?
         };
         let frames = Frames::new(&mut fabric, receives, sends).map_err(refused("buffers"))?;
-        Ok(OfiNal::new(&config, pid, directory, frames, fabric))
+        Ok(OfiNal::new(&config, name, frames, fabric))
     }
 
-    fn new(
-        config: &Config<'_>,
-        pid: u32,
-        directory: Directory,
-        frames: Frames,
-        fabric: Fabric<Operation>,
-    ) -> OfiNal {
+    fn new(config: &Config<'_>, name: Name, frames: Frames, fabric: Fabric<Operation>) -> OfiNal {
         let now = Instant::now();
+        let Name {
+            pid,
+            directory,
+            inquiry,
+        } = name;
+        let bell = inquiry.as_ref().and_then(|inquiry| join(&fabric, inquiry));
         let mut nal = OfiNal {
             me: ProcessId::new(config.nid, pid),
             uid: config.uid,
@@ -232,6 +240,8 @@ impl OfiNal {
             timeout: config.peer_timeout,
             log: config.log,
             directory,
+            inquiry,
+            bell,
             peers: FxHashMap::default(),
             by_process: FxHashMap::default(),
             graves: FxHashMap::default(),
@@ -300,12 +310,13 @@ impl OfiNal {
     }
 
     /// What is measured here are milliseconds, and a look costs as much as a glance at
-    /// shared memory: one in a while does, and one after sleep.
+    /// shared memory: one in a while does, and one after sleep. So it is with questions.
     #[inline]
     fn look_at_clock(&mut self) {
         self.looks = self.looks.wrapping_add(1);
         if self.looks % LOOKS_PER_TIME == 0 || self.may_have_slept.replace(false) {
             self.now = Instant::now();
+            self.take_addresses();
         }
     }
 
@@ -354,6 +365,7 @@ impl OfiNal {
     }
 
     fn serve(&mut self, lane: u32) {
+        self.ask_address(lane);
         self.send_waiting(lane);
         self.advance_stream(lane);
         let now = self.now;
@@ -372,6 +384,7 @@ impl OfiNal {
         };
         let reads = |stream: &peer::Stream| stream.missing > 0;
         let left = !peer.sending.waiting.is_empty()
+            || peer.asking.is_some()
             || peer.receiving.due.is_some()
             || peer.receiving.owes_now()
             || peer.receiving.stream.as_ref().is_some_and(reads);
@@ -382,6 +395,9 @@ impl OfiNal {
 
     /// When a listed peer must be served again.
     fn due_of(&self, peer: &Peer) -> Option<Instant> {
+        if peer.asking.is_some() {
+            return peer.asking;
+        }
         let waits = !peer.sending.waiting.is_empty() && peer.sending.has_room();
         let reads = peer
             .receiving
@@ -474,7 +490,8 @@ impl Nal for OfiNal {
     fn nudge(&mut self) {}
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        self.fabric.descriptor()
+        let joined = self.bell.as_ref().map(AsFd::as_fd);
+        joined.or_else(|| self.fabric.descriptor())
     }
 
     fn due(&self) -> Option<Instant> {
@@ -529,6 +546,53 @@ impl Drop for OfiNal {
             std::thread::yield_now();
         }
     }
+}
+
+/// A process's name, and how it finds others.
+struct Name {
+    pid: u32,
+    directory: Directory,
+    inquiry: Option<Inquiry>,
+}
+
+impl Name {
+    fn of_socket(port: u16) -> Name {
+        Name {
+            pid: u32::from(port),
+            directory: Directory::Sockets,
+            inquiry: None,
+        }
+    }
+
+    /// For an endpoint whose address is no socket.
+    fn take(config: &Config<'_>, address: &[u8]) -> Result<Name, OpenError> {
+        let (node, seal) = (Ipv4Addr::from(config.nid), Seal::new(&config.key));
+        let bound = Inquiry::bind(node, config.port, seal, nanoseconds(), address);
+        let (inquiry, port) = match (bound, config.port) {
+            (Ok((inquiry, port)), _) => (Some(inquiry), Some(port)),
+            (Err(error), Some(port)) if error.kind() == io::ErrorKind::AddrInUse => {
+                return Err(OpenError::InUse(u32::from(port)));
+            }
+            // A node by a number alone; its processes find each other all the same.
+            (Err(_), port) => (None, port),
+        };
+        let port = port.map(u32::from);
+        let (directory, pid) = Directory::enter(config.job, config.nid, port, address)?;
+        Ok(Name {
+            pid,
+            directory,
+            inquiry,
+        })
+    }
+}
+
+/// One descriptor for two; nothing where the fabric has none.
+fn join(fabric: &Fabric<Operation>, inquiry: &Inquiry) -> Option<OwnedFd> {
+    let both = epoll::create(epoll::CreateFlags::CLOEXEC).ok()?;
+    let nothing = epoll::EventData::new_u64(0);
+    epoll::add(&both, fabric.descriptor()?, nothing, epoll::EventFlags::IN).ok()?;
+    epoll::add(&both, inquiry, nothing, epoll::EventFlags::IN).ok()?;
+    Some(both)
 }
 
 /// What tells this process from earlier ones of its name.

@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 pub(crate) const WINDOW: u32 = 64;
 /// How soon a message is acknowledged when nothing is sent back.
 pub(crate) const ACKNOWLEDGE: Duration = Duration::from_millis(1);
+/// How soon a process is asked for its address again.
+pub(crate) const ASK_AGAIN: Duration = Duration::from_millis(50);
 /// The shortest and the longest pause between two tries to reach a process that has
 /// never answered.
 pub(crate) const PAUSES: [Duration; 2] = [Duration::from_micros(20), Duration::from_millis(20)];
@@ -22,6 +24,8 @@ pub(crate) struct Peer {
     pub(crate) process: ProcessId,
     pub(crate) lane: u32,
     pub(crate) address: Option<Address>,
+    /// Its address has been asked for; when it is asked for again.
+    pub(crate) asking: Option<Instant>,
     /// Which process of that name it is; 0 until it has been heard.
     pub(crate) incarnation: u64,
     pub(crate) uid: u32,
@@ -135,6 +139,7 @@ impl Peer {
             process,
             lane,
             address: None,
+            asking: None,
             incarnation: 0,
             uid: 0,
             called: false,

@@ -2,7 +2,7 @@
 
 use crate::fabric::{Posted, Use};
 use crate::frame::{Header, Kind, MOST_PIECES, Piece, write_table};
-use crate::peer::{Body, PAUSES, Peer, Waiting};
+use crate::peer::{ASK_AGAIN, Body, PAUSES, Peer, Waiting};
 use crate::{EAGER, OfiNal, Operation};
 use lintel_claim::{Claim, copy_checked, copy_vectored};
 use lintel_nal::{Outgoing, Unreachable};
@@ -99,7 +99,7 @@ impl OfiNal {
             None => self.meet(process)?,
         };
         let peer = self.peers.get_mut(&lane).ok_or(Unreachable)?;
-        if peer.ended.is_some() || peer.address.is_none() {
+        if peer.ended.is_some() || !peer.may_be_reached() {
             return Err(Unreachable);
         }
         peer.called = true;
@@ -112,11 +112,7 @@ impl OfiNal {
             return Err(Unreachable);
         }
         let lane = self.make_peer(process);
-        if self
-            .peers
-            .get(&lane)
-            .is_some_and(|peer| peer.address.is_some())
-        {
+        if self.peers.get(&lane).is_some_and(Peer::may_be_reached) {
             self.unanswered = None;
             return Ok(lane);
         }
@@ -140,9 +136,47 @@ impl OfiNal {
         let mut peer = Peer::new(process, lane, self.now);
         let address = self.directory.find(process);
         peer.address = address.and_then(|address| self.fabric.insert(&address));
+        if peer.address.is_none() && process.nid != self.me.nid && self.inquiry.is_some() {
+            peer.asking = Some(self.now);
+        }
+        let asks = peer.asking.is_some();
         self.peers.insert(lane, peer);
         self.by_process.insert(process, lane);
+        if asks {
+            self.list(lane);
+        }
         lane
+    }
+
+    /// Asks for a peer's address, if it is time to.
+    pub(crate) fn ask_address(&mut self, lane: u32) {
+        let (now, me) = (self.now, self.me);
+        let peer = self
+            .peers
+            .get_mut(&lane)
+            .filter(|peer| peer.asking.is_some_and(|at| at <= now));
+        if let (Some(peer), Some(inquiry)) = (peer, &mut self.inquiry) {
+            inquiry.ask(me, peer.process);
+            peer.asking = Some(now + ASK_AGAIN);
+        }
+    }
+
+    /// Takes addresses that were asked for.
+    pub(crate) fn take_addresses(&mut self) {
+        while let Some((process, address)) = self.inquiry.as_mut().and_then(|i| i.poll(self.me)) {
+            let address = self.fabric.insert(&address);
+            let lane = self.by_process.get(&process).copied().unwrap_or_default();
+            if let Some(peer) = self
+                .peers
+                .get_mut(&lane)
+                .filter(|peer| peer.address.is_none())
+            {
+                peer.address = address;
+                peer.asking = None;
+                peer.sending.retry = None;
+                self.list(lane);
+            }
+        }
     }
 
     /// Where a body is long: it stays where it is, and the peer reads it.
@@ -285,7 +319,11 @@ impl OfiNal {
             return Posted::No;
         };
         let Some(address) = peer.address else {
-            return Posted::No;
+            return if peer.asking.is_some() {
+                Posted::Later
+            } else {
+                Posted::No
+            };
         };
         let Some(buffer) = self.frames.take() else {
             return Posted::Later;
@@ -339,6 +377,11 @@ impl OfiNal {
 }
 
 impl Peer {
+    /// Whether its address is known, or will be.
+    fn may_be_reached(&self) -> bool {
+        self.address.is_some() || self.asking.is_some()
+    }
+
     /// A frame is on its way, and with it the counts.
     #[inline]
     fn on_posted(&mut self, kind: Kind, now: Instant) {

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{NID, config, open, reason_to_skip};
+use common::{NID, config, open, reason_to_skip, remove_segments};
 use lintel_nal::{Loopback, Nal};
 use lintel_nal_conformance::{Member, suite};
 use lintel_types::ProcessId;
@@ -31,18 +31,6 @@ fn network(provider: &str, members: usize) -> Vec<Member<Box<dyn Nal>>> {
         }
     };
     (0..members).map(open).collect()
-}
-
-/// Removes the segments of this process's endpoints, which stay open and would stay
-/// behind; within a process they are found without their files.
-fn remove_segments() {
-    let prefix = format!("{}:", std::process::id());
-    let folder = std::fs::read_dir("/dev/shm").expect("provider shm works there");
-    for entry in folder.flatten() {
-        if entry.file_name().to_string_lossy().starts_with(&prefix) {
-            let _ = std::fs::remove_file(entry.path());
-        }
-    }
 }
 
 mod tcp {

@@ -161,6 +161,34 @@ fn victim() {
 }
 
 #[test]
+fn processes_of_two_nodes_ask_each_other_for_addresses_that_are_no_sockets() {
+    if reason_to_skip("shm").is_some() {
+        return;
+    }
+    // Under names of their own, so that neither finds what the other has left.
+    let mut first = open(config("shm", "node-one"));
+    let mut second = open(Config {
+        nid: NID + 1,
+        ..config("shm", "node-two")
+    });
+    first.stay_open();
+    second.stay_open();
+    common::remove_segments();
+    send_number(&mut first, second.process(), 1);
+    let (origin, number) = receive_number(&mut [&mut first], &mut second);
+    assert_eq!((origin.process, number), (first.process(), 1));
+    send_number(&mut second, origin.process, 2);
+    assert_eq!(receive_number(&mut [&mut second], &mut first).1, 2);
+    // Who doesn't answer is told lost.
+    let nobody = ProcessId::new(NID + 2, 60_001);
+    send_number(&mut first, nobody, 3);
+    match arrival(&mut [&mut second], &mut first) {
+        Arrival::Lost(process) => assert_eq!(process, nobody),
+        other => panic!("nobody was to be told lost, not {other:?}"),
+    }
+}
+
+#[test]
 fn another_jobs_messages_are_dropped_and_counted() {
     if reason_to_skip(TCP).is_some() {
         return;
