@@ -1,6 +1,7 @@
 //! Where an engine's effects go.
 
 use crate::owner::Owner;
+use crate::spares::Spares;
 use crate::ways::Way;
 use lintel_bridge::Tables;
 use lintel_claim::{Claim, Region};
@@ -117,10 +118,8 @@ impl<O: Owner> Effects<'_, O> {
                 .ways
                 .send(to, &request.to_words(), outgoing(request, operand, &[]));
         }
-        let copy = match request.referenced {
-            true => self.owner.staging(length).map_err(|_| Undeliverable)?,
-            false => self.kept.small(self.owner, length)?,
-        };
+        let copy = self.kept.spares.take(self.owner, length);
+        let copy = copy.map_err(|_| Undeliverable)?;
         let claims = [copy.claim().slice(0, length)];
         if request.verb != Verb::Get {
             match self.owner.copy_out(pieces, &claims) {
@@ -131,8 +130,9 @@ impl<O: Owner> Effects<'_, O> {
         }
         let outgoing = outgoing(request, operand, &claims);
         self.ways.send(to, &request.to_words(), outgoing)?;
-        if request.referenced {
-            self.kept.keep(request, to, copy, pieces);
+        match request.referenced {
+            true => self.kept.keep(request, to, copy, pieces),
+            false => self.kept.spares.put_back(copy),
         }
         Ok(())
     }
@@ -160,8 +160,8 @@ fn outgoing<'a>(
 pub(crate) struct Kept<S> {
     lent: HashMap<(u8, u32), Lent<S>>,
     bytes: u64,
-    /// For copies that are gone when `send` returns.
-    small: Region,
+    /// For copies.
+    pub(crate) spares: Spares,
 }
 
 /// A copy, and what it stands for.
@@ -176,7 +176,7 @@ impl<S> Default for Kept<S> {
         Kept {
             lent: HashMap::new(),
             bytes: 0,
-            small: Region::new(0),
+            spares: Spares::default(),
         }
     }
 }
@@ -189,14 +189,6 @@ impl<S: Span> Kept<S> {
             (request.interface, request.token),
             Lent { to, copy, pieces },
         );
-    }
-
-    /// Room for a copy that is soon gone.
-    fn small(&mut self, owner: &impl Owner, length: u64) -> Result<Region, Undeliverable> {
-        if self.small.len() < length {
-            self.small = owner.staging(length).map_err(|_| Undeliverable)?;
-        }
-        Ok(self.small.clone())
     }
 
     /// What was lent for the operation that is answered.

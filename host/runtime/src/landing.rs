@@ -25,8 +25,9 @@ pub(crate) enum StreamTask<S> {
     Copying(u8, Filling, Region, Pieces<S>),
 }
 
-/// Bytes that are copied at once where they take a detour.
-const DETOUR: u64 = 1 << 20;
+/// Bytes that are copied at once where they take a detour: the second copy finds
+/// them in the cache.
+const DETOUR: u64 = 256 << 10;
 
 impl<O: Owner> Core<O> {
     #[inline(always)]
@@ -107,18 +108,17 @@ impl<O: Owner> Core<O> {
         total: u64,
         mut part: impl FnMut(&mut Self, u64, Claim) -> NiFail,
     ) -> NiFail {
-        let Ok(room) = self.owner.staging(total.min(DETOUR)) else {
+        let Ok(room) = self.kept.spares.take(&self.owner, total.min(DETOUR)) else {
             return NiFail::Segv;
         };
-        let mut at = 0;
-        while at < total {
-            let claim = room.claim().slice(0, total - at);
-            match part(self, at, claim) {
-                NiFail::Ok => at += claim.len(),
-                fail => return fail,
-            }
+        let (mut at, mut fail) = (0, NiFail::Ok);
+        while at < total && fail == NiFail::Ok {
+            let claim = room.claim().slice(0, (total - at).min(DETOUR));
+            fail = part(self, at, claim);
+            at += claim.len();
         }
-        NiFail::Ok
+        self.kept.spares.put_back(room);
+        fail
     }
 
     fn move_in(
@@ -152,9 +152,9 @@ impl<O: Owner> Core<O> {
         let (place, task) = match direct {
             Some(claims) => (claims.to_vec(), StreamTask::Landing(landed)),
             // Whatever length a peer names, a refusal of the system is an answer.
-            None => match self.owner.staging(landed.mlength()) {
+            None => match self.kept.spares.take(&self.owner, landed.mlength()) {
                 Ok(region) => {
-                    let place = vec![region.claim()];
+                    let place = vec![region.claim().slice(0, landed.mlength())];
                     (place, StreamTask::Checked(landed, region, pieces))
                 }
                 Err(_) => return self.finish_landing(origin, landed, NiFail::Segv),
@@ -181,7 +181,10 @@ impl<O: Owner> Core<O> {
             }
             _ => match self.source(pieces, &landed) {
                 Ok(Source::Direct(claims)) => self.reply(origin, &response, claims),
-                Ok(Source::Copy(copy)) => self.reply(origin, &response, &[copy.claim()]),
+                Ok(Source::Copy(copy, claim)) => {
+                    self.reply(origin, &response, &[claim]);
+                    self.kept.spares.put_back(copy);
+                }
                 Err(why) => {
                     fail = why;
                     response.fail = fail;
@@ -215,7 +218,7 @@ impl<O: Owner> Core<O> {
     /// Where the bytes of an entry can be read. What may name memory which isn't
     /// there, or can't be touched, is copied first by the system, which looks.
     fn source<'a>(
-        &self,
+        &mut self,
         pieces: &'a Pieces<O::Span>,
         landed: &Landed,
     ) -> Result<Source<'a>, NiFail> {
@@ -226,13 +229,11 @@ impl<O: Owner> Core<O> {
             _ => {}
         }
         // Whatever length a peer names, a refusal of the system is an answer.
-        let region = self
-            .owner
-            .staging(landed.mlength())
-            .map_err(|_| NiFail::Segv)?;
-        let copied = self.owner.copy_out(pieces.as_slice(), &[region.claim()]);
-        match (copied, claims) {
-            (Ok(copied), _) if copied == landed.mlength() => Ok(Source::Copy(region)),
+        let spare = self.kept.spares.take(&self.owner, landed.mlength());
+        let copy = spare.map_err(|_| NiFail::Segv)?;
+        let claim = copy.claim().slice(0, landed.mlength());
+        match (self.owner.copy_out(pieces.as_slice(), &[claim]), claims) {
+            (Ok(copied), _) if copied == claim.len() => Ok(Source::Copy(copy, claim)),
             (Err(CrossMemoryError::Denied), Some(claims)) => Ok(Source::Direct(claims)),
             _ => Err(NiFail::Segv),
         }
@@ -289,10 +290,9 @@ impl<O: Owner> Core<O> {
         };
         data.read(data_bytes);
         let (operand, operands) = data_bytes.split_at(ahead);
-        let copy = source.copy();
-        let target = match O::claims(pieces.as_slice()) {
-            Some(claims) => claims,
-            None => copy.as_slice(),
+        let target = match (O::claims(pieces.as_slice()), &source) {
+            (Some(claims), _) => claims,
+            (None, source) => source.claims(),
         };
         match request.verb {
             Verb::Atomic => atomic(operation, datatype, target, operands),
@@ -308,6 +308,9 @@ impl<O: Owner> Core<O> {
         };
         self.answer_atomic(origin, landed, fail, old);
         self.scratch = scratch;
+        if let Source::Copy(copy, _) = source {
+            self.kept.spares.put_back(copy);
+        }
     }
 
     fn answer_atomic(&mut self, origin: Origin, landed: Landed, fail: NiFail, old: &[u8]) {
@@ -364,11 +367,13 @@ impl<O: Owner> Core<O> {
     /// place of the owner's memory, which can't be touched.
     fn on_response_to_copy(&mut self, origin: Origin, response: &Response, payload: Payload) {
         let mut response = *response;
-        let lent = self.kept.take(&response);
-        if let (Some(lent), true, NiFail::Ok) = (lent, response.placed, response.fail) {
-            let placed = response.mlength.min(lent.copy.len());
-            let claims = [lent.copy.claim().slice(0, placed)];
-            response.fail = copied_all(self.owner.copy_in(&claims, &lent.pieces), placed);
+        if let Some(lent) = self.kept.take(&response) {
+            if response.placed && response.fail == NiFail::Ok {
+                let placed = response.mlength.min(length(&lent.pieces));
+                let claims = [lent.copy.claim().slice(0, placed)];
+                response.fail = copied_all(self.owner.copy_in(&claims, &lent.pieces), placed);
+            }
+            self.kept.spares.put_back(lent.copy);
         }
         let Some((interface, mut effects)) = self.parts(response.interface) else {
             return;
@@ -382,9 +387,10 @@ impl<O: Owner> Core<O> {
                 let claim = claim.slice(0, wanted);
                 copied_all(self.owner.copy_in(&[claim], pieces.as_slice()), claim.len())
             }
-            Payload::Streamed(_) => match self.owner.staging(wanted) {
+            Payload::Streamed(_) => match self.kept.spares.take(&self.owner, wanted) {
                 Ok(copy) => {
-                    self.ways.nal.receive_into(origin, vec![copy.claim()]);
+                    let place = vec![copy.claim().slice(0, wanted)];
+                    self.ways.nal.receive_into(origin, place);
                     let task = StreamTask::Copying(response.interface, filling, copy, pieces);
                     return self.streams.push((origin.lane, task));
                 }
@@ -420,6 +426,7 @@ impl<O: Owner> Core<O> {
             }
             StreamTask::Checked(landed, region, pieces) if fail == NiFail::Ok => {
                 let fail = deposit(&self.owner, region.claim(), &pieces, &landed);
+                self.kept.spares.put_back(region);
                 self.finish_landing(origin, landed, fail);
             }
             // Who broke it off has ended; an answer could reach another of its name.
@@ -428,7 +435,8 @@ impl<O: Owner> Core<O> {
             }
             StreamTask::Copying(number, filling, copy, pieces) if fail == NiFail::Ok => {
                 let copied = self.owner.copy_in(&[copy.claim()], pieces.as_slice());
-                self.fill(number, filling, copied_all(copied, copy.len()));
+                self.kept.spares.put_back(copy);
+                self.fill(number, filling, copied_all(copied, pieces.length()));
             }
             StreamTask::Filling(number, filling) | StreamTask::Copying(number, filling, ..) => {
                 self.fill(number, filling, fail);
@@ -440,15 +448,15 @@ impl<O: Owner> Core<O> {
 /// Where bytes can be read.
 enum Source<'a> {
     Direct(&'a [Claim]),
-    Copy(Region),
+    /// In that part of a copy.
+    Copy(Region, Claim),
 }
 
 impl Source<'_> {
-    /// The copy, where it is one.
-    fn copy(&self) -> Option<Claim> {
+    fn claims(&self) -> &[Claim] {
         match self {
-            Source::Direct(_) => None,
-            Source::Copy(region) => Some(region.claim()),
+            Source::Direct(claims) => claims,
+            Source::Copy(_, claim) => std::slice::from_ref(claim),
         }
     }
 }

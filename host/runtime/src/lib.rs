@@ -42,6 +42,7 @@ mod remote;
 mod resources;
 mod secret;
 mod settings;
+mod spares;
 mod tables;
 mod waiting;
 mod watcher;

@@ -179,7 +179,7 @@ impl<O: Owner> Library<O> {
         self.shut_all();
     }
 
-    /// As [`shut_all`](Self::shut_all), by a client's wish.
+    /// Closes every interface and leaves the network, by a client's wish.
     ///
     /// # Errors
     /// None.

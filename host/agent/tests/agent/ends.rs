@@ -4,8 +4,8 @@ use crate::rig::{Rig, first_word, guest_of, told, wait_until};
 use lintel_chaos::job::Worker;
 use lintel_chaos::random::Random;
 
-/// Clients that are killed one after the other.
-const VICTIMS: u32 = 200;
+/// Clients that are killed one after the other; `LINTEL_AGENT_VICTIMS` says otherwise.
+const VICTIMS: u32 = 40;
 /// By which the agent may grow meanwhile, KiB: what an allocator keeps.
 const GROWTH: u64 = 8 << 10;
 
@@ -36,13 +36,17 @@ fn an_agent_stays_as_it_is_over_many_killed_clients() {
         }
         victim.line();
     };
+    let victims = std::env::var("LINTEL_AGENT_VICTIMS").ok();
+    let victims = victims
+        .and_then(|number| number.parse().ok())
+        .unwrap_or(VICTIMS);
     let mut settled = None;
-    for round in 0..VICTIMS {
+    for round in 0..victims {
         let mut victim = rig.generic(2);
         kill_in_traffic(&mut victim);
         drop(victim);
         wait_until("the segment goes", || !rig.job.segment(2).exists());
-        if round == VICTIMS / 4 {
+        if round == victims / 4 {
             settled = Some(rig.agent_memory());
         }
     }
