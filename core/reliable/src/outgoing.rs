@@ -145,7 +145,7 @@ impl<B> Endpoint<B> {
             sending.unasked += cost;
             let window = context.window.size().min(sending.room);
             let is_full = !context.admits(cost) || sending.flying + cost > sending.room;
-            header.asks = part.again.is_some() || is_full || sending.unasked >= window / 4;
+            header.asks = part.again.is_some() || is_full || sending.unasked >= window / 2;
             if header.asks {
                 sending.unasked = 0;
             }

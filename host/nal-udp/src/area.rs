@@ -1,19 +1,35 @@
 //! Where datagrams are received.
 
 use crate::socket::Socket;
-use lintel_claim::{Claim, Region};
+use lintel_claim::{Claim, Region, copy_vectored};
+use lintel_reliable::FURTHER_BYTES;
 use std::io;
 
 /// The longest datagram, or train of them, that a system call gives.
 const BYTES: u64 = 1 << 16;
+/// Bytes ahead of the payload of a stream's further part.
+pub(crate) const AHEAD: u64 = FURTHER_BYTES as u64;
 
 /// The one buffer for what comes: a datagram, or a train of them, is taken apart here.
+///
+/// Where a stream is being received, the place of its next part is lent to the area: the
+/// kernel puts the payload there, and the header here, as if the area had a hole:
+///
+/// ```text
+///   area   │ header │ · · · hole · · · │ rest │
+///   place           │ payload          │
+/// ```
+///
+/// If something else has come, its bytes are copied into the hole, and nothing is lost:
+/// what belongs into the place hasn't come yet.
 pub(crate) struct Area {
     region: Region,
     /// What isn't taken apart yet.
     rest: Claim,
     /// Bytes of each datagram in there but the last.
     segment: u64,
+    /// Header, place, and rest, while there is a hole; else empty.
+    pieces: Vec<Claim>,
 }
 
 impl Area {
@@ -22,6 +38,7 @@ impl Area {
             region: Region::new(BYTES),
             rest: Claim::empty(),
             segment: 0,
+            pieces: Vec::new(),
         }
     }
 
@@ -34,13 +51,58 @@ impl Area {
         self.rest.is_empty()
     }
 
+    /// Bytes of the next datagram.
+    pub(crate) fn length(&self) -> u64 {
+        self.segment.min(self.rest.len())
+    }
+
     /// Receives from a socket; what was left in the area is lost.
     #[inline]
     pub(crate) fn receive(&mut self, socket: &Socket) -> io::Result<()> {
+        self.pieces.clear();
         let received = socket.receive(&[self.region.claim()])?;
         self.rest = self.region.claim().slice(0, received.length as u64);
         self.segment = received.segment.unwrap_or(received.length).max(1) as u64;
         Ok(())
+    }
+
+    /// As [`receive`](Self::receive), with a hole that `place` fills. Such datagrams don't
+    /// come in trains.
+    pub(crate) fn receive_around(&mut self, socket: &Socket, place: &[Claim]) -> io::Result<()> {
+        let whole = self.region.claim();
+        let hole = crate::body::length(place);
+        self.pieces.clear();
+        self.pieces.push(whole.slice(0, AHEAD));
+        self.pieces.extend_from_slice(place);
+        self.pieces.push(whole.slice(AHEAD + hole, u64::MAX));
+        let received = socket.receive(&self.pieces);
+        if received.is_err() {
+            self.pieces.clear();
+        }
+        let length = received?.length as u64;
+        self.rest = whole.slice(0, length);
+        self.segment = length.max(1);
+        Ok(())
+    }
+
+    /// The datagram that has been received around a hole: what comes before the hole,
+    /// what fills it, and what comes behind.
+    pub(crate) fn around_hole(&self) -> Option<(Claim, &[Claim], Claim)> {
+        let (_, [place @ .., _]) = self.pieces.split_first()? else {
+            return None;
+        };
+        let behind = AHEAD + crate::body::length(place);
+        let header = self.rest.slice(0, AHEAD);
+        Some((header, place, self.rest.slice(behind, u64::MAX)))
+    }
+
+    /// Fills the hole with what lies in its place.
+    pub(crate) fn fill_hole(&mut self) {
+        if let Some((_, place, _)) = self.around_hole() {
+            let hole = self.rest.slice(AHEAD, u64::MAX);
+            copy_vectored(place, &[hole]);
+        }
+        self.pieces.clear();
     }
 
     /// The next datagram.

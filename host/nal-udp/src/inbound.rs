@@ -7,7 +7,8 @@ use crate::outlet::checksum;
 use lintel_claim::{Claim, copy_vectored};
 use lintel_nal::{Arrival, Origin, Payload};
 use lintel_reliable::{
-    Endpoint, Fragment, Header, Key, Kind, Loss, MAX_HEADER_BYTES, PairId, Refusal, Verdict,
+    Endpoint, FIRST_BYTES, FURTHER_BYTES, Fragment, Header, Key, Kind, Loss, MAX_HEADER_BYTES,
+    PairId, Refusal, Verdict,
 };
 use lintel_types::ProcessId;
 use lintel_wire::Words;
@@ -18,6 +19,13 @@ use std::collections::VecDeque;
 const MOST_KEPT: u64 = 4 << 20;
 /// Bytes taken from the socket before they are asked for, at most.
 const MOST_ABSORBED: u64 = 1 << 20;
+/// Where something else came than the next part of a stream, more of that is likely: so
+/// many datagrams are received as if there were no stream.
+const PAUSE: u32 = 16;
+/// Pieces of a place that are handed to the kernel at once, at most.
+const MOST_PLACES: usize = 64;
+/// Bytes by which a first part is shorter than a further one.
+const SHORTER: u64 = (FIRST_BYTES - FURTHER_BYTES) as u64;
 
 /// A packet's payload on its way to be delivered.
 struct Piece {
@@ -52,6 +60,8 @@ struct Stream {
     origin: Origin,
     /// Where the rest goes.
     rest: Vec<Claim>,
+    /// Bytes that the next part has, if it isn't the last.
+    part: u64,
 }
 
 /// The way in.
@@ -62,6 +72,12 @@ pub(crate) struct Inbound {
     notices: VecDeque<Arrival>,
     early: FxHashMap<(PairId, u32), Piece>,
     streams: FxHashMap<PairId, Stream>,
+    /// The stream of which a part came last.
+    running: Option<PairId>,
+    /// Where the next part of it goes.
+    place: Vec<Claim>,
+    /// Datagrams until a place is lent to the kernel again.
+    pause: u32,
     /// Bytes in `waiting` and `early`.
     kept: u64,
     /// Only acknowledgements are of interest.
@@ -80,6 +96,9 @@ impl Inbound {
             notices: VecDeque::new(),
             early: FxHashMap::default(),
             streams: FxHashMap::default(),
+            running: None,
+            place: Vec::new(),
+            pause: 0,
             kept: 0,
             is_closed: false,
             forged: 0,
@@ -308,12 +327,88 @@ impl Inbound {
     fn fill(&mut self, piece: &Piece) -> Option<Arrival> {
         let stream = self.streams.get_mut(&piece.pair)?;
         let moved = copy_vectored(&[piece.payload], &stream.rest);
-        skip(&mut stream.rest, moved);
-        if !piece.fragment.last {
+        self.advance(piece.pair, moved, &piece.fragment)
+    }
+
+    /// A part of a stream is in place, so many bytes of it that belong there.
+    fn advance(&mut self, pair: PairId, placed: u64, fragment: &Fragment) -> Option<Arrival> {
+        let stream = self.streams.get_mut(&pair)?;
+        skip(&mut stream.rest, placed);
+        self.running = Some(pair);
+        if !fragment.last {
             return None;
         }
-        self.streams.remove(&piece.pair);
-        Some(Arrival::Streamed(piece.origin))
+        let origin = stream.origin;
+        self.running = None;
+        self.streams.remove(&pair);
+        Some(Arrival::Streamed(origin))
+    }
+
+    /// Where the payload of the next datagram goes, if it is the next part of the stream
+    /// that is running; nothing where there is none, or something else comes first.
+    pub(crate) fn next_place(&mut self) -> Option<&[Claim]> {
+        let pair = self.running?;
+        if self.pause > 0 || !self.is_empty() || !self.early.is_empty() || self.is_closed {
+            self.pause = self.pause.saturating_sub(1);
+            return None;
+        }
+        let stream = self.streams.get(&pair)?;
+        self.place.clear();
+        crate::body::part(&stream.rest, 0, stream.part, &mut self.place);
+        let few = 1..=MOST_PLACES;
+        few.contains(&self.place.len()).then_some(&self.place)
+    }
+
+    /// Looks whether a datagram received around a hole is a sound part of the running
+    /// stream; tells how many bytes of its payload are in place.
+    pub(crate) fn open_in_place(
+        &self,
+        header: Claim,
+        place: &[Claim],
+        behind: Claim,
+        length: u64,
+        key: &Key,
+    ) -> Option<(PairId, Header, u64)> {
+        let pair = self.running?;
+        let mut beginning = [0; FURTHER_BYTES];
+        let count = header.read(&mut beginning);
+        let (header, _) = Header::parse(&beginning[..count], length as usize, key).ok()?;
+        let Kind::Data(fragment) = header.kind else {
+            return None;
+        };
+        let stream = self.streams.get(&pair)?;
+        if header.source != stream.origin.process || fragment.words.is_some() {
+            return None;
+        }
+        let mut payload = Vec::with_capacity(place.len() + 1);
+        crate::body::part(place, 0, fragment.length.into(), &mut payload);
+        let placed = crate::body::length(&payload);
+        payload.push(behind);
+        (checksum(&payload) == fragment.checksum).then_some((pair, header, placed))
+    }
+
+    /// Something else came than the next part of the running stream.
+    pub(crate) fn on_missed(&mut self) {
+        self.pause = PAUSE;
+    }
+
+    /// Does what the endpoint says with a packet whose payload is in place already.
+    pub(crate) fn on_placed(
+        &mut self,
+        verdict: Verdict,
+        header: &Header,
+        placed: u64,
+        for_later: bool,
+    ) -> Option<Arrival> {
+        let (Verdict::Deliver(pair), Kind::Data(fragment)) = (verdict, header.kind) else {
+            return None;
+        };
+        let arrival = self.advance(pair, placed, &fragment);
+        if for_later {
+            self.notices.extend(arrival);
+            return None;
+        }
+        arrival
     }
 
     pub(crate) fn receive_into(&mut self, origin: Origin, pieces: Vec<Claim>) {
@@ -332,8 +427,13 @@ impl Inbound {
             let mut rest = current.place.unwrap_or_default();
             let moved = copy_vectored(&[current.payload], &rest);
             skip(&mut rest, moved);
-            let origin = current.origin;
-            self.streams.insert(current.pair, Stream { origin, rest });
+            let stream = Stream {
+                origin: current.origin,
+                rest,
+                part: current.payload.len() + SHORTER,
+            };
+            self.running = Some(current.pair);
+            self.streams.insert(current.pair, stream);
         }
         if let Some(buffer) = current.buffer {
             buffers.put(buffer);

@@ -40,7 +40,7 @@ use buffers::Buffers;
 use inbound::Inbound;
 use lintel_claim::{Claim, RemoteSpan};
 use lintel_nal::{Arrival, Caps, MoveError, Nal, Origin, Outgoing, Unreachable};
-use lintel_reliable::{Class, Endpoint, Message, Nanos, Time};
+use lintel_reliable::{Class, Endpoint, Header, Message, Nanos, Time};
 use lintel_types::ProcessId;
 use lintel_wire::Words;
 use outlet::{Outlet, Sent};
@@ -241,7 +241,11 @@ impl UdpNal {
 
     fn fill_area(&mut self) -> Option<()> {
         loop {
-            let received = self.area.receive(&self.outlet.socket);
+            let place = self.inbound.next_place();
+            let received = match place {
+                None => self.area.receive(&self.outlet.socket),
+                Some(place) => self.area.receive_around(&self.outlet.socket, place),
+            };
             match received {
                 Ok(()) => return Some(()),
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return None,
@@ -259,6 +263,13 @@ impl UdpNal {
     /// Deals with the next datagram in the area. A message that is to be looked at is
     /// left there and given, or kept for later.
     fn take_segment(&mut self, now: Time, for_later: bool) -> Option<Arrival> {
+        if let Some((header, placed)) = self.take_in_place() {
+            self.area.pop();
+            let verdict = self.endpoint.on_packet(now, &header, true);
+            self.note_losses();
+            self.recycle();
+            return self.inbound.on_placed(verdict, &header, placed, for_later);
+        }
         let segment = self.area.pop();
         let (header, payload) = self.inbound.open(&segment, &self.outlet.key)?;
         let verdict = self
@@ -274,6 +285,24 @@ impl UdpNal {
             &mut self.endpoint,
             &mut self.buffers,
         )
+    }
+
+    /// The packet in the area, if it is the one for whose payload a place was lent, and
+    /// bytes of it that are in that place. In any other case the area has no hole any more.
+    fn take_in_place(&mut self) -> Option<(Header, u64)> {
+        let (header, place, behind) = self.area.around_hole()?;
+        let length = self.area.length();
+        let key = &self.outlet.key;
+        let found = self
+            .inbound
+            .open_in_place(header, place, behind, length, key);
+        let next =
+            found.filter(|(pair, header, _)| header.sequence == self.endpoint.expected(*pair));
+        if next.is_none() {
+            self.area.fill_hole();
+            self.inbound.on_missed();
+        }
+        next.map(|(_, header, placed)| (header, placed))
     }
 
     /// Waits for acknowledgements as long as they come, then says farewell.

@@ -5,7 +5,7 @@ use crate::faults::{Dice, Faults};
 use crate::lines::Lines;
 use crate::socket::Socket;
 use crc_fast::{CrcAlgorithm, Digest};
-use lintel_claim::{Claim, Region, send_connected};
+use lintel_claim::{Claim, Region, copy_vectored, send_connected};
 use lintel_reliable::{Key, Kind, MAX_HEADER_BYTES, Place, Transmit};
 use lintel_types::ProcessId;
 use std::io;
@@ -33,6 +33,8 @@ pub(crate) struct Outlet {
     /// Header and small body of the datagram at hand.
     front: Region,
     pieces: Vec<Claim>,
+    /// A copy of what is sent again.
+    frozen: Region,
     dice: Option<Dice>,
     pub(crate) unsent: u64,
 }
@@ -45,6 +47,7 @@ impl Outlet {
             key: Key::new(key),
             front: Region::new((MAX_HEADER_BYTES + SMALL) as u64),
             pieces: Vec::new(),
+            frozen: Region::new(0),
             dice: faults.map(Dice::new),
             unsent: 0,
         }
@@ -79,10 +82,25 @@ impl Outlet {
         if let Body::Small(bytes) = place.body {
             return &bytes[place.offset as usize..][..place.length as usize];
         }
-        place
-            .body
-            .part(place.offset, place.length.into(), &mut self.pieces);
+        let length = place.length.into();
+        place.body.part(place.offset, length, &mut self.pieces);
+        if place.again {
+            self.freeze(length);
+        }
         &[]
+    }
+
+    /// Copies the payload. What didn't arrive may have been changed by its user between
+    /// the sum and the kernel's copy; its second try can't fail so.
+    #[cold]
+    fn freeze(&mut self, length: u64) {
+        if self.frozen.len() < length {
+            self.frozen = Region::new(length);
+        }
+        let copy = self.frozen.claim().slice(0, length);
+        copy_vectored(&self.pieces[1..], &[copy]);
+        self.pieces.truncate(1);
+        self.pieces.push(copy);
     }
 
     #[inline]

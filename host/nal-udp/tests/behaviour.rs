@@ -1,0 +1,252 @@
+//! What this NAL does beyond what every NAL promises.
+
+use lintel_claim::Region;
+use lintel_nal::{Arrival, Nal, Outgoing, Payload, Unreachable};
+use lintel_nal_udp::{Config, Model, OpenError, UdpNal};
+use lintel_types::ProcessId;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::time::{Duration, Instant};
+
+const NODE: u32 = 0x7f00_0001;
+/// Longer than anything here takes on a loaded machine.
+const LIMIT: Duration = Duration::from_secs(20);
+
+fn config(nid: u32, port: Option<u16>) -> Config<'static> {
+    Config {
+        nid,
+        port,
+        key: [5; 32],
+        uid: 77,
+        model: Model::Xrc,
+        peer_timeout: LIMIT,
+        faults: None,
+        log: |words| eprintln!("{words}"),
+        job: "behaviour",
+    }
+}
+
+fn open(nid: u32) -> UdpNal {
+    UdpNal::open(config(nid, None)).expect("there is a loopback interface")
+}
+
+fn send(nal: &mut UdpNal, to: ProcessId, number: u64, bytes: &[u8]) {
+    let region = Region::new(bytes.len() as u64);
+    region.write(0, bytes);
+    let body = Outgoing::Copied {
+        operand: None,
+        pieces: &[region.claim()],
+    };
+    nal.send(to, &[number; 6], body)
+        .expect("a way may be there");
+}
+
+/// The next arrival at `at`, while `others` do what they must.
+fn arrival(at: &mut UdpNal, others: &mut [&mut UdpNal]) -> Arrival {
+    let until = Instant::now() + LIMIT;
+    loop {
+        if let Some(arrival) = at.next() {
+            return arrival;
+        }
+        at.flush();
+        others.iter_mut().for_each(|other| {
+            other.flush();
+        });
+        assert!(Instant::now() < until, "nothing arrives");
+        std::thread::yield_now();
+    }
+}
+
+fn take(at: &mut UdpNal, others: &mut [&mut UdpNal]) -> (ProcessId, u64, u32) {
+    match arrival(at, others) {
+        Arrival::Message(origin, words, Payload::Enclosed(_)) => {
+            at.done(origin);
+            (origin.process, words[0], origin.uid)
+        }
+        other => panic!("a message was to come, not {other:?}"),
+    }
+}
+
+#[test]
+fn a_name_is_an_address_and_a_port_and_the_user_comes_along() {
+    let (mut one, mut other) = (open(NODE), open(NODE + 1));
+    assert_eq!(other.process().nid, NODE + 1);
+    let to = other.process();
+    send(&mut one, to, 9, b"bytes");
+    assert_eq!(take(&mut other, &mut [&mut one]), (one.process(), 9, 77));
+}
+
+#[test]
+fn a_taken_port_a_forbidden_one_and_a_strange_address_are_told_apart() {
+    let one = open(NODE);
+    let port = u16::try_from(one.process().pid).expect("a port");
+    let taken = UdpNal::open(config(NODE, Some(port))).map(|_| ());
+    assert!(matches!(taken, Err(OpenError::PortInUse(_, p)) if p == port));
+    // 192.0.2.1 is for documentation (RFC 5737): no machine has it.
+    let strange = UdpNal::open(config(0xc000_0201, None)).map(|_| ());
+    let Err(error @ OpenError::NoSuchAddress(_)) = strange else {
+        panic!("the address is nobody's: {strange:?}");
+    };
+    assert!(error.to_string().contains("PTL_IFACE"), "{error}");
+    // Whoever may have it anyway isn't refused.
+    if let Err(error) = UdpNal::open(config(NODE, Some(81))) {
+        assert!(matches!(error, OpenError::PortNotAllowed(81)), "{error}");
+    }
+}
+
+#[test]
+fn what_is_no_packet_or_has_another_key_is_counted_and_changes_nothing() {
+    let mut nal = open(NODE);
+    let mut stranger = UdpNal::open(Config {
+        key: [6; 32],
+        ..config(NODE, None)
+    })
+    .expect("there is a loopback interface");
+    let to = nal.process();
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback");
+    let address = (Ipv4Addr::from(to.nid), to.pid as u16);
+    for length in [0, 1, 63, 64, 128, 1000, 60_000] {
+        socket.send_to(&vec![1; length], address).expect("loopback");
+    }
+    send(&mut stranger, to, 1, b"forged");
+    let until = Instant::now() + LIMIT;
+    while nal.troubles().forged == 0 || nal.troubles().malformed + nal.troubles().forged < 7 {
+        assert!(nal.next().is_none());
+        nal.flush();
+        assert!(Instant::now() < until, "{:?}", nal.troubles());
+    }
+    assert_eq!(nal.resources().pairs, 0);
+    assert!(nal.is_settled());
+}
+
+#[test]
+fn contexts_follow_the_model() {
+    for (model, expected) in [(Model::Rc, 4), (Model::Xrc, 2), (Model::Node, 2)] {
+        let mut one = UdpNal::open(Config {
+            model,
+            ..config(NODE, None)
+        })
+        .expect("there is a loopback interface");
+        let mut others: Vec<_> = (0..4).map(|number| open(NODE + 1 + number % 2)).collect();
+        for other in &mut others {
+            let to = other.process();
+            send(&mut one, to, 1, b"");
+            take(other, &mut [&mut one]);
+        }
+        let held = one.resources();
+        assert_eq!((held.contexts, held.pairs), (expected, 4), "{model:?}");
+        assert!(held.bytes < 1 << 20, "{held:?}");
+    }
+}
+
+#[test]
+fn many_messages_to_one_peer_open_no_more_than_a_few_sockets() {
+    let mut one = open(NODE);
+    let mut others: Vec<_> = (0..12).map(|_| open(NODE + 1)).collect();
+    for number in 0..40 {
+        for other in &mut others {
+            let to = other.process();
+            send(&mut one, to, number, b"");
+            if number % 2 == 0 {
+                send(&mut one, to, number, b"");
+                take(other, &mut [&mut one]);
+            }
+            take(other, &mut [&mut one]);
+        }
+    }
+    assert!(one.resources().sockets <= 5, "{:?}", one.resources());
+}
+
+#[test]
+fn a_peer_that_sends_nothing_and_takes_nothing_is_lost_in_time() {
+    let mut one = UdpNal::open(Config {
+        peer_timeout: Duration::from_millis(300),
+        ..config(NODE, None)
+    })
+    .expect("there is a loopback interface");
+    // A socket that nobody reads: no refusal, and no answer.
+    let mute = UdpSocket::bind("127.0.0.2:0").expect("loopback");
+    let port = mute.local_addr().expect("bound").port();
+    let to = ProcessId::new(NODE + 1, port.into());
+    let began = Instant::now();
+    send(&mut one, to, 1, b"hello?");
+    match arrival(&mut one, &mut []) {
+        Arrival::Lost(process) => assert_eq!(process, to),
+        other => panic!("a loss was to come, not {other:?}"),
+    }
+    assert!(began.elapsed() >= Duration::from_millis(300));
+}
+
+#[test]
+fn a_restarted_peer_is_lost_first_and_heard_then() {
+    let mut one = open(NODE);
+    let mut other = open(NODE + 1);
+    let name = other.process();
+    send(&mut one, name, 1, b"");
+    take(&mut other, &mut [&mut one]);
+    let here = one.process();
+    send(&mut other, here, 2, b"");
+    take(&mut one, &mut [&mut other]);
+    drop(other);
+    let mut other = UdpNal::open(config(NODE + 1, Some(name.pid as u16))).expect("it is free");
+    send(&mut other, here, 3, b"");
+    match arrival(&mut one, &mut [&mut other]) {
+        Arrival::Lost(process) => assert_eq!(process, name),
+        other => panic!("the loss was to come first, not {other:?}"),
+    }
+    assert_eq!(take(&mut one, &mut [&mut other]).1, 3);
+    send(&mut one, name, 4, b"");
+    assert_eq!(take(&mut other, &mut [&mut one]).1, 4);
+}
+
+#[test]
+fn names_that_are_no_addresses_are_unreachable() {
+    let mut one = open(NODE);
+    let me = one.process();
+    let nothing = Outgoing::Copied {
+        operand: None,
+        pieces: &[],
+    };
+    for name in [
+        me,
+        ProcessId::new(NODE, 0),
+        ProcessId::new(0, 9),
+        ProcessId::new(NODE, 70_000),
+    ] {
+        assert_eq!(
+            one.send(name, &[0; 6], nothing),
+            Err(Unreachable),
+            "{name:?}"
+        );
+    }
+}
+
+#[test]
+fn bytes_that_change_while_they_are_sent_hold_nobody_up() {
+    const SIZE: u64 = 4 << 20;
+    let (mut one, mut other) = (open(NODE), open(NODE + 1));
+    let (lent, place) = (Region::new(SIZE), Region::new(SIZE));
+    let claim = lent.claim();
+    let over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut number = 0;
+            while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                number += 1;
+                claim.store_u64(number * 4096 % SIZE, number);
+            }
+        });
+        let to = other.process();
+        one.send(to, &[1; 6], Outgoing::LentToRead(&[claim]))
+            .expect("it is there");
+        match arrival(&mut other, &mut [&mut one]) {
+            Arrival::Message(origin, _, Payload::Streamed(SIZE)) => {
+                other.receive_into(origin, vec![place.claim()]);
+                other.done(origin);
+            }
+            other => panic!("a message was to come, not {other:?}"),
+        }
+        let end = arrival(&mut other, &mut [&mut one]);
+        over.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(matches!(end, Arrival::Streamed(_)), "{end:?}");
+    });
+}
