@@ -100,22 +100,24 @@ fn tell_all(crowd: &Crowd, grown: u64) -> Result<Vec<(Counters, u64)>> {
     Ok(counters.collect())
 }
 
-/// The counters of every other rank, once each is in touch with `pairs` processes, or
-/// as they are when that takes too long.
+/// The counters of every other rank, once each that has a network is in touch with
+/// `pairs` processes, or as they are when that takes too long.
 fn look(team: &Team, told: &[[u64; WORDS]], pairs: u64) -> Result<Vec<Option<Counters>>> {
     let end = Instant::now() + SETTLING;
     loop {
         let published = crate::resources::SharedMemory.published()?;
         let of = |pid: u64| {
             let same = |one: &&Published| u64::try_from(one.os_process) == Ok(pid);
-            published.iter().find(same).map(|one| one.counters)
+            published.iter().find(same)
         };
-        let found: Vec<Option<Counters>> = told.iter().map(|words| of(words[0])).collect();
-        let settled = |(rank, seen): (usize, &Option<Counters>)| {
-            rank == team.rank() || seen.is_some_and(|counters| counters.pairs >= pairs)
+        let found: Vec<Option<&Published>> = told.iter().map(|words| of(words[0])).collect();
+        let settled = |(rank, seen): (usize, &Option<&Published>)| {
+            let told = |one: &Published| one.conn.is_none() || one.counters.pairs >= pairs;
+            rank == team.rank() || seen.is_some_and(told)
         };
         if found.iter().enumerate().all(settled) || Instant::now() > end {
-            return Ok(found);
+            let counters = |seen: Option<&Published>| seen.map(|one| one.counters);
+            return Ok(found.into_iter().map(counters).collect());
         }
         std::thread::sleep(LOOK_AGAIN);
     }

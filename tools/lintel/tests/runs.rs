@@ -1,0 +1,115 @@
+//! The command as a user starts it: whole runs of a blink's length, whose rows are there
+//! whatever their figures.
+#![forbid(unsafe_code)]
+
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// A started `lintel` that ends with this value at the latest; its launcher's guard
+/// ends what it started.
+struct Running(Child);
+
+impl Running {
+    fn start(words: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lintel"));
+        command.args(words).stdin(Stdio::null());
+        command.stdout(Stdio::piped());
+        Self(command.spawn().expect("lintel starts"))
+    }
+
+    /// What it wrote as JSON, once it has ended well.
+    fn json(mut self) -> Value {
+        let output = self.0.stdout.take().expect("piped");
+        let reader = std::thread::spawn(move || std::io::read_to_string(output));
+        let deadline = Instant::now() + PATIENCE;
+        while !reader.is_finished() {
+            assert!(Instant::now() < deadline, "lintel doesn't end");
+            std::thread::sleep(LOOK_AGAIN);
+        }
+        let text = reader.join().expect("reads").expect("text");
+        assert!(self.0.wait().expect("ends").success(), "{text}");
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Benchmark and variant of every row, each once.
+fn rows(report: &Value) -> Vec<(String, String)> {
+    let text = |row: &Value, name: &str| row[name].as_str().unwrap_or_default().to_owned();
+    let rows = report["rows"].as_array().expect("rows");
+    let mut all: Vec<_> = rows
+        .iter()
+        .map(|row| (text(row, "benchmark"), text(row, "variant")))
+        .collect();
+    all.dedup();
+    all
+}
+
+#[test]
+fn connections_measure_every_model_in_every_figure_and_count_it() {
+    let plots = std::env::temp_dir().join(format!("lintel-runs-{}", std::process::id()));
+    let place = plots.to_str().expect("text");
+    let words = [
+        "perf",
+        "connections",
+        "--nodes=1",
+        "--models=rc,xrc",
+        "--sizes=8,64",
+        "--most-pairs=2",
+        "--most-processes=2",
+        "--time=2",
+        "--rounds=1",
+        "--json=-",
+        "--plots",
+        place,
+    ];
+    let report = Running::start(&words).json();
+    let found = rows(&report);
+    for benchmark in [
+        "conn-latency",
+        "conn-one-way",
+        "conn-both-ways",
+        "conn-pairs",
+        "conn-many",
+        "conn-stalled",
+        "conn-counts",
+        "conn-formula",
+    ] {
+        for model in ["rc", "xrc"] {
+            assert!(
+                found.contains(&(benchmark.into(), model.into())),
+                "{benchmark} {model}: {found:?}"
+            );
+        }
+    }
+    assert_eq!(report["options"]["nodes"], 1);
+    assert!(plots.join("connections-latency.png").is_file());
+    std::fs::remove_dir_all(&plots).expect("its own folder");
+}
+
+#[test]
+fn info_shows_the_processes_of_a_running_job() {
+    let _running = Running::start(&["perf", "idle", "--csv=-"]);
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let overview = Running::start(&["info", "--resources", "--json"]).json();
+        let processes = overview["processes"].as_array().expect("a list");
+        let of_job = |job: &Value| processes.iter().filter(|p| p["job"] == *job).count();
+        if processes.iter().any(|process| of_job(&process["job"]) == 2) {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{overview}");
+        std::thread::sleep(LOOK_AGAIN);
+    }
+}
+
+const PATIENCE: Duration = Duration::from_secs(120);
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
