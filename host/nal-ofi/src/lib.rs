@@ -281,10 +281,12 @@ impl OfiNal {
 
     /// Leaves the endpoint open when this is dropped, for tests: two endpoints of
     /// provider shm in one process share memory that goes with the first of them,
-    /// though the other still looks at it. (Each process has its own mapping.)
+    /// though the other still looks at it. (Each process has its own mapping.) Gives
+    /// the endpoint's address.
     #[doc(hidden)]
-    pub fn stay_open(&self) {
+    pub fn stay_open(&self) -> Vec<u8> {
         self.fabric.leak();
+        self.fabric.address().unwrap_or_default()
     }
 
     /// Lets the fabric work, and does what has become possible or due.

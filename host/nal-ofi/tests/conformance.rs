@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::{NID, config, open, reason_to_skip, remove_segments};
-use lintel_nal::{Loopback, Nal};
+use common::{NID, config, open, reason_to_skip, stay_open};
+use lintel_nal::{Loopback, Nal, Trace};
 use lintel_nal_conformance::{Member, suite};
 use lintel_types::ProcessId;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -21,12 +21,14 @@ fn network(provider: &str, members: usize) -> Vec<Member<Box<dyn Nal>>> {
     let job = format!("conformance-{}-{count}", std::process::id());
     let open = |_| {
         let nal = open(config(provider, &job));
-        if provider == "shm" {
-            nal.stay_open();
-            remove_segments();
-        }
+        let name = nal.process();
+        let segment = (provider == "shm").then(|| stay_open(&nal));
+        // Whoever is told of messages keeps the segment as long as the NAL.
+        let nal = Trace::new(nal, move |_| {
+            let _ = &segment;
+        });
         Member {
-            name: nal.process(),
+            name,
             nal: Box::new(nal) as Box<dyn Nal>,
         }
     };

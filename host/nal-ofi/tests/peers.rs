@@ -171,9 +171,7 @@ fn processes_of_two_nodes_ask_each_other_for_addresses_that_are_no_sockets() {
         nid: NID + 1,
         ..config("shm", "node-two")
     });
-    first.stay_open();
-    second.stay_open();
-    common::remove_segments();
+    let _segments = [&first, &second].map(common::stay_open);
     send_number(&mut first, second.process(), 1);
     let (origin, number) = receive_number(&mut [&mut first], &mut second);
     assert_eq!((origin.process, number), (first.process(), 1));

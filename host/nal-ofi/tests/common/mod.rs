@@ -5,6 +5,7 @@ use lintel_nal::{Arrival, Nal, Origin, Outgoing, Payload};
 use lintel_nal_ofi::{Config, OfiNal, OpenError};
 use lintel_types::ProcessId;
 use lintel_wire::{WORDS, Words};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 pub const NID: u32 = 0x7f00_0001;
@@ -97,14 +98,20 @@ pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Removes the segments of this process's endpoints, which stay open and would stay
-/// behind; within a process they are found without their files.
-pub fn remove_segments() {
-    let prefix = format!("{}:", std::process::id());
-    let folder = std::fs::read_dir("/dev/shm").expect("provider shm works there");
-    for entry in folder.flatten() {
-        if entry.file_name().to_string_lossy().starts_with(&prefix) {
-            let _ = std::fs::remove_file(entry.path());
-        }
+/// A segment of provider shm that would stay behind, because its endpoint stays open.
+pub struct Segment(PathBuf);
+
+/// Leaves an endpoint of provider shm open, as it must be when there are two in one
+/// process.
+pub fn stay_open(nal: &OfiNal) -> Segment {
+    let address = nal.stay_open();
+    let address = String::from_utf8_lossy(&address).into_owned();
+    let name = address.trim_end_matches('\0').rsplit('/').next();
+    Segment(Path::new("/dev/shm").join(name.expect("a last part")))
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
     }
 }
