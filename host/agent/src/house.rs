@@ -14,10 +14,13 @@ use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// How long to sleep while sessions are ending, ns; and otherwise.
 const SOON: i64 = 10_000_000;
 const LATER: i64 = 500_000_000;
+/// How long sessions have to end when the agent does.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// Why there is no agent.
 #[derive(Debug)]
@@ -200,7 +203,14 @@ impl Drop for House {
         let sessions = self.guests.drain(..).filter_map(|guest| guest.session);
         self.leaving.extend(sessions);
         self.leaving.iter().for_each(Session::end);
-        self.leaving.clear();
+        let until = Instant::now() + GRACE;
+        while !self.leaving.iter().all(Session::is_over) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        // A client can hold up a copy of its memory for ever, by memory that it
+        // provides itself; its session ends with the process.
+        let stuck = self.leaving.drain(..).filter(|session| !session.is_over());
+        stuck.for_each(std::mem::forget);
     }
 }
 

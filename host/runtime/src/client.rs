@@ -92,12 +92,16 @@ impl Owner for Client {
     }
 
     /// Atomics of a client are combined on a copy: what it does itself to the same
-    /// bytes doesn't take part.
+    /// bytes doesn't take part. And it can ask for so much of the agent's memory only.
     fn limits(&self, wanted: Limits) -> Limits {
         let limits = wanted.clamped();
         Limits {
             max_eqs: limits.max_eqs.min(QUEUES as i32),
             max_cts: limits.max_cts.min(COUNTERS as i32),
+            max_iovecs: limits.max_iovecs.min(Limits::DEFAULT.max_iovecs),
+            max_triggered_ops: limits
+                .max_triggered_ops
+                .min(Limits::DEFAULT.max_triggered_ops),
             features: limits.features & !options::FEATURE_COHERENT_ATOMICS,
             ..limits
         }

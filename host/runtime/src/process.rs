@@ -113,6 +113,7 @@ impl Process {
     /// # Errors
     /// `ArgInvalid` for a handle that isn't an open interface.
     pub fn close(&'static self, handle: Handle) -> Result<()> {
+        self.remote.age();
         self.close_interface(handle)
     }
 

@@ -26,6 +26,17 @@ fn a_killed_client_leaves_nothing_and_its_peers_learn_of_it() {
 }
 
 #[test]
+fn a_client_that_ends_without_a_word_is_missed_at_once() {
+    let rig = Rig::new();
+    let (mut one, mut two) = (rig.generic(1), rig.generic(2));
+    told(&mut two, "put 1 100000", "Ok 100000");
+    two.say("exit");
+    wait_until("the segment goes", || !rig.job.segment(2).exists());
+    one.say("put 2 8");
+    one.expect("Undeliverable");
+}
+
+#[test]
 fn an_agent_stays_as_it_is_over_many_killed_clients() {
     let rig = Rig::new();
     let mut one = rig.generic(1);

@@ -69,6 +69,7 @@ fn does_what_it_is_told() {
                 println!("{:?}", guest.interface.close());
                 return;
             }
+            ["exit"] => std::process::exit(0),
             ["again"] => guest = guest.again(number),
             words => println!("{}", guest.obey(words)),
         }
