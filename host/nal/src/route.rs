@@ -25,6 +25,8 @@ pub struct Route<Near, Far> {
     run: u32,
     /// Looks in vain that are left until the far way rests.
     alert: u32,
+    /// Calls of `flush` while the far way rested.
+    calls: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -39,6 +41,8 @@ const FAR: u32 = 1 << 31;
 const TURN: u32 = 16;
 /// Looks in vain until the far way rests: about a millisecond of polling.
 const ALERT: u32 = 4096;
+/// So many calls of `flush`, and the clock is looked at.
+const CALLS_A_CLOCK: u32 = 16;
 
 impl<Near: Nal, Far: Nal> Route<Near, Far> {
     /// Messages to processes of `node` go the near way; with no node, none does.
@@ -50,6 +54,7 @@ impl<Near: Nal, Far: Nal> Route<Near, Far> {
             current: None,
             run: 0,
             alert: 0,
+            calls: 0,
         }
     }
 
@@ -60,6 +65,18 @@ impl<Near: Nal, Far: Nal> Route<Near, Far> {
         } else {
             Side::Far
         }
+    }
+
+    /// Whether the far way has something to do though it rests. A look at the clock
+    /// costs as much as several polls, so most calls don't.
+    #[inline]
+    fn is_far_due(&mut self) -> bool {
+        self.calls = self.calls.wrapping_add(1);
+        if self.calls % CALLS_A_CLOCK != 0 {
+            return !self.far.is_settled();
+        }
+        let is_past = |due| due <= Instant::now();
+        !self.far.is_settled() || self.far.due().is_some_and(is_past)
     }
 
     #[inline]
@@ -197,6 +214,13 @@ impl<Near: Nal, Far: Nal> Nal for Route<Near, Far> {
     #[inline]
     fn flush(&mut self) -> bool {
         let near = self.near.flush();
+        if self.rests() {
+            if !self.is_far_due() {
+                return near;
+            }
+            // To flush may bring messages in, which nobody would look at.
+            self.alert = 1;
+        }
         self.far.flush() || near
     }
 
@@ -237,6 +261,105 @@ impl<Near: Nal, Far: Nal> Nal for Route<Near, Far> {
         Resources {
             lanes: near.lanes,
             ..far
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Loopback, Payload};
+    use std::time::Duration;
+
+    /// A far way that takes messages from its socket when it is flushed.
+    #[derive(Default)]
+    struct Absorbing {
+        in_socket: u32,
+        taken: u32,
+        due: Option<Instant>,
+    }
+
+    impl Nal for Absorbing {
+        fn caps(&self) -> Caps {
+            Caps {
+                name: "absorbing",
+                eager: 0,
+            }
+        }
+        fn send(&mut self, _: ProcessId, _: &Words, _: Outgoing<'_>) -> Result<(), Unreachable> {
+            Ok(())
+        }
+        fn next(&mut self) -> Option<Arrival> {
+            self.taken = self.taken.checked_sub(1)?;
+            let origin = Origin {
+                process: ProcessId::new(9, 9),
+                uid: 0,
+                lane: 0,
+            };
+            let payload = Payload::Enclosed(Claim::empty());
+            Some(Arrival::Message(origin, Words::default(), payload))
+        }
+        fn done(&mut self, _: Origin) {}
+        fn receive_into(&mut self, _: Origin, _: Vec<Claim>) {}
+        fn fetch(&mut self, _: Origin, _: &[RemoteSpan], _: &[Claim]) -> Result<u64, MoveError> {
+            Err(MoveError::Gone)
+        }
+        fn place(&mut self, _: Origin, _: &[Claim], _: &[RemoteSpan]) -> Result<u64, MoveError> {
+            Err(MoveError::Gone)
+        }
+        fn flush(&mut self) -> bool {
+            self.taken += std::mem::take(&mut self.in_socket);
+            self.due = None;
+            false
+        }
+        fn check_peers(&mut self) {}
+        fn nudge(&mut self) {}
+        fn due(&self) -> Option<Instant> {
+            self.due
+        }
+    }
+
+    fn resting(far: Absorbing) -> Route<Loopback, Absorbing> {
+        let near = Loopback::new(ProcessId::new(1, 1), 0);
+        let route = Route::new(near, far, Some(1));
+        assert!(route.rests());
+        route
+    }
+
+    /// How many messages come while somebody polls and nobody stirs.
+    fn polled(route: &mut Route<Loopback, Absorbing>) -> u32 {
+        let mut came = 0;
+        for _ in 0..100 {
+            route.flush();
+            while let Some(Arrival::Message(origin, ..)) = route.next() {
+                route.done(origin);
+                came += 1;
+            }
+        }
+        came
+    }
+
+    #[test]
+    fn a_resting_way_leaves_what_comes_to_who_watches_the_descriptor() {
+        let mut route = resting(Absorbing {
+            in_socket: 1,
+            ..Absorbing::default()
+        });
+        assert_eq!(polled(&mut route), 0);
+        assert_eq!(route.far.in_socket, 1, "the descriptor stays readable");
+        route.stir();
+        assert_eq!(polled(&mut route), 1);
+    }
+
+    #[test]
+    fn what_a_flush_that_is_due_brings_in_is_looked_at() {
+        for due in [Duration::ZERO, Duration::from_millis(1)] {
+            let mut route = resting(Absorbing {
+                in_socket: 1,
+                due: Some(Instant::now() - due),
+                ..Absorbing::default()
+            });
+            assert_eq!(polled(&mut route), 1);
         }
     }
 }
