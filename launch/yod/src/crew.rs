@@ -56,7 +56,8 @@ impl Crew {
         signals: &Signals,
     ) -> Result<Crew, Error> {
         let seats: Vec<&Seat> = plan.seats(here).collect();
-        make_room_for_descriptors(seats.len());
+        // A socket, two pipes and a process descriptor each.
+        make_room_for_descriptors(4 * seats.len());
         let cores = cores_for(plan.bind);
         let agents = Agents::start(plan, here, guard, signals)?;
         let mut ranks = Vec::with_capacity(seats.len());
@@ -227,14 +228,14 @@ pub(crate) fn cores_for(bind: Bind) -> Vec<usize> {
         .collect()
 }
 
-/// A socket, two pipes and a process descriptor for each rank, and some for yod.
-fn make_room_for_descriptors(ranks: usize) {
-    let needed = 4 * ranks as u64 + 64;
+/// Raises the limit to `count` descriptors, and some for yod.
+pub(crate) fn make_room_for_descriptors(count: usize) {
+    let needed = count as u64 + 64;
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_some_and(|current| current < needed) {
         let current = Some(limit.maximum.map_or(needed, |maximum| needed.min(maximum)));
         let maximum = limit.maximum;
-        // If refused, the start of the rank that finds no descriptor tells.
+        // If refused, the start of the process that finds no descriptor tells.
         let _ = setrlimit(Resource::Nofile, Rlimit { current, maximum });
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
 
-use crate::crew::{self, Crew};
+use crate::crew::{self, Crew, make_room_for_descriptors};
 use crate::guard::Guard;
 use crate::host::{self, Host, News};
 use crate::job::{Error, Job};
@@ -50,6 +50,8 @@ impl Places {
             return Ok(Places::Crew(crew));
         };
         program::find(&job.launch_agent()[0])?;
+        // Two pipes and a process descriptor each.
+        make_room_for_descriptors(3 * hosts.len());
         let nodes = hosts.iter().take(plan.layout.addresses.len()).enumerate();
         let hosts = nodes.map(|node| Host::start(job, plan, node, guard));
         hosts

@@ -65,7 +65,8 @@ impl Plan {
             let family = ["PTL_", "LINTEL_"]
                 .iter()
                 .any(|start| name.starts_with(start));
-            family || ["PATH", "LD_LIBRARY_PATH"].contains(&&*name)
+            let path = ["PATH", "LD_LIBRARY_PATH"].contains(&&*name);
+            (family || path) && !of_another_launcher(&name)
         };
         let mut plan = self.clone();
         plan.env = std::env::vars_os()
@@ -181,9 +182,10 @@ fn new_id() -> String {
     )
 }
 
-/// A launcher around this one must not be taken for the rank's own.
+/// What a launcher around this one says must not be taken for this one's word, nor what
+/// was said about that launcher.
 fn of_another_launcher(name: &str) -> bool {
-    ["PMI_", "PMIX_", "OMPI_COMM_WORLD_", "HYDI_"]
+    ["PMI_", "PMIX_", "OMPI_COMM_WORLD_", "HYDI_", "LINTEL_PMI"]
         .iter()
         .any(|start| name.starts_with(start))
 }

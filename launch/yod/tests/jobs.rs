@@ -267,8 +267,10 @@ fn a_rank_holds_no_socket_of_another() {
 
 #[test]
 fn variables_of_an_outer_launcher_do_not_reach_ranks() {
-    let mut command = yod(&["-n", "1", "sh", "-c", "echo $PMIX_RANK$PMI_ID$PMI_RANK"]);
+    let script = "echo $PMIX_RANK$PMI_ID$LINTEL_PMI$PMI_RANK";
+    let mut command = yod(&["-n", "1", "sh", "-c", script]);
     command
+        .env("LINTEL_PMI", "pmix")
         .env("PMIX_RANK", "7")
         .env("PMI_ID", "8")
         .env("PMI_RANK", "9");
