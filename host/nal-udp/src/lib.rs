@@ -428,6 +428,22 @@ impl Nal for UdpNal {
     fn is_settled(&self) -> bool {
         self.endpoint.is_settled()
     }
+
+    fn resources(&self) -> lintel_nal::Resources {
+        let (held, troubles) = (self.resources(), self.troubles());
+        lintel_nal::Resources {
+            contexts: held.contexts,
+            pairs: held.pairs,
+            sockets: held.sockets,
+            bytes: held.bytes,
+            retransmitted: troubles.retransmitted,
+            duplicates: troubles.duplicates,
+            forged: troubles.forged,
+            malformed: troubles.malformed + troubles.damaged,
+            misdirected: troubles.misdirected + troubles.stale,
+            ..lintel_nal::Resources::default()
+        }
+    }
 }
 
 impl Drop for UdpNal {
