@@ -140,6 +140,8 @@ fn row(model: Model, seats: usize, all: &[(Counters, u64)]) -> Row {
         let shared = of_node.iter().map(|(counters, _)| counters.shared_contexts);
         own + shared.max().unwrap_or(0)
     };
+    let bytes = all.iter().map(|(counters, _)| counters.bytes);
+    let least = bytes.min().unwrap_or(0);
     let resident = all.iter().map(|(_, kib)| *kib as f64).sum::<f64>() / all.len() as f64;
     Row::new(COUNTS, model.name(), 0)
         .with("processes a node", seats as f64)
@@ -156,6 +158,7 @@ fn row(model: Model, seats: usize, all: &[(Counters, u64)]) -> Row {
         .with("pairs a process", mean(|c| c.pairs))
         .with("sockets a process", mean(|c| c.sockets))
         .with("bytes a process", mean(|c| c.bytes))
+        .with("the least", least as f64)
         .with("resident KiB more", resident)
 }
 

@@ -5,6 +5,7 @@
 use super::{COUNTS, FORMULA};
 use crate::perf::network::Model;
 use crate::report::Row;
+use crate::stats::median;
 
 /// How many processes there are, and how many of them a node has. Peers on the same
 /// node need no connection.
@@ -81,21 +82,33 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// By least squares over the counted rows; `None` where they don't determine it,
-    /// such as with one model only.
+    /// From the counted rows' leanest processes, since others keep buffers of what has
+    /// been: a context by RC beside XRC at each count, a pair by XRC from count to
+    /// count, both by medians, since a buffer more or less weighs as much as many
+    /// contexts. `None` without both models at two counts.
     pub fn of(rows: &[Row]) -> Option<Self> {
-        let figure = |row: &Row, name: &str| row.figures.get(name).copied();
-        let counted = rows.iter().filter(|row| row.benchmark == COUNTS);
-        let points: Vec<([f64; 3], f64)> = counted
-            .filter_map(|row| {
-                let contexts = figure(row, "contexts a process")?;
-                let pairs = figure(row, "pairs a process")?;
-                Some(([1.0, contexts, pairs], figure(row, "bytes a process")?))
-            })
+        let counted = |model: Model| -> Vec<Counted> {
+            let own = |row: &&Row| row.benchmark == COUNTS && row.variant == model.name();
+            rows.iter().filter(own).filter_map(Counted::of).collect()
+        };
+        let (rc, xrc) = (counted(Model::Rc), counted(Model::Xrc));
+        let beside = rc.iter().zip(&xrc);
+        let context =
+            slopes(beside.map(|(rc, xrc)| (rc.contexts - xrc.contexts, rc.bytes - xrc.bytes)))?;
+        let rest = |one: &Counted| one.bytes - context * one.contexts;
+        let pair = slopes(xrc.iter().flat_map(|few| {
+            let steps = xrc
+                .iter()
+                .map(|many| (many.pairs - few.pairs, rest(many) - rest(few)));
+            steps.collect::<Vec<_>>()
+        }))?;
+        let bases: Vec<f64> = rc
+            .iter()
+            .chain(&xrc)
+            .map(|one| rest(one) - pair * one.pairs)
             .collect();
-        let [base, context, pair] = least_squares(&points)?;
         Some(Self {
-            base,
+            base: median(&bases),
             context,
             pair,
         })
@@ -122,11 +135,17 @@ pub fn compare(rows: &mut [Row]) {
         return;
     };
     for row in rows.iter_mut().filter(|row| row.benchmark == COUNTS) {
-        let figure = |name: &str| row.figures.get(name).copied().unwrap_or(0.0);
-        let (contexts, pairs) = (figure("contexts a process"), figure("pairs a process"));
+        let Some(Counted {
+            contexts,
+            pairs,
+            bytes,
+        }) = Counted::of(row)
+        else {
+            continue;
+        };
         let expected = weights.base + weights.context * contexts + weights.pair * pairs;
-        let ratio = figure("bytes a process") / expected;
-        row.figures.insert("bytes × formula".into(), ratio);
+        let ratio = bytes / expected;
+        row.figures.insert("the least × formula".into(), ratio);
     }
 }
 
@@ -169,37 +188,29 @@ fn row(model: Model, place: Place, weights: Option<Weights>) -> Row {
     }
 }
 
-/// The three weights of the plane nearest to `points`, by Cramer's rule on the normal
-/// equations.
-fn least_squares(points: &[([f64; 3], f64)]) -> Option<[f64; 3]> {
-    let mut matrix = [[0.0; 3]; 3];
-    let mut right = [0.0; 3];
-    for (x, y) in points {
-        for i in 0..3 {
-            for j in 0..3 {
-                matrix[i][j] += x[i] * x[j];
-            }
-            right[i] += x[i] * y;
-        }
-    }
-    let whole = determinant(&matrix);
-    let scale: f64 = (0..3).map(|i| matrix[i][i]).product();
-    if scale == 0.0 || whole.abs() < 1e-9 * scale {
-        return None;
-    }
-    let replaced = |column: usize| {
-        let mut other = matrix;
-        for (row, value) in other.iter_mut().zip(right) {
-            row[column] = value;
-        }
-        determinant(&other) / whole
-    };
-    Some([replaced(0), replaced(1), replaced(2)])
+/// What was counted of a process.
+struct Counted {
+    contexts: f64,
+    pairs: f64,
+    bytes: f64,
 }
 
-fn determinant(m: &[[f64; 3]; 3]) -> f64 {
-    let minor = |a: usize, b: usize| m[1][a] * m[2][b] - m[1][b] * m[2][a];
-    m[0][0] * minor(1, 2) - m[0][1] * minor(0, 2) + m[0][2] * minor(0, 1)
+impl Counted {
+    fn of(row: &Row) -> Option<Self> {
+        let figure = |name: &str| row.figures.get(name).copied();
+        Some(Self {
+            contexts: figure("contexts a process")?,
+            pairs: figure("pairs a process")?,
+            bytes: figure("the least")?,
+        })
+    }
+}
+
+/// The median of all rises over their runs, backward runs left out.
+fn slopes(steps: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
+    let forward = steps.filter(|(run, _)| *run > 0.0);
+    let all: Vec<f64> = forward.map(|(run, rise)| rise / run).collect();
+    (!all.is_empty()).then(|| median(&all))
 }
 
 /// Where the formula ends.
@@ -258,42 +269,53 @@ mod tests {
         assert_eq!(small.hardware_contexts(Model::Xrc, 4).a_process, 1);
     }
 
-    #[test]
-    fn weights_are_found_again_in_counts_made_of_them() {
-        let weights = Weights {
-            base: 3000.0,
-            context: 900.0,
-            pair: 80.0,
+    const WEIGHTS: Weights = Weights {
+        base: 3000.0,
+        context: 900.0,
+        pair: 80.0,
+    };
+
+    fn count(model: Model, seats: u64) -> Row {
+        let place = Place {
+            processes: 2 * seats,
+            a_node: seats,
         };
-        let count = |model: Model, seats: u64| {
-            let place = Place {
-                processes: 2 * seats,
-                a_node: seats,
-            };
-            let contexts = place.software_contexts(model).a_process;
-            Row::new(COUNTS, model.name(), 0)
-                .with("contexts a process", contexts as f64)
-                .with("pairs a process", seats as f64)
-                .with("bytes a process", weights.a_process(place, model))
-        };
-        let rc_alone: Vec<Row> = [1, 2, 4].map(|seats| count(Model::Rc, seats)).into();
-        assert_eq!(Weights::of(&rc_alone), None);
-        let both: Vec<Row> = [1, 2, 4, 8]
-            .into_iter()
-            .flat_map(|seats| [count(Model::Rc, seats), count(Model::Xrc, seats)])
-            .collect();
-        let found = Weights::of(&both).expect("two models determine it");
+        let contexts = place.software_contexts(model).a_process;
+        Row::new(COUNTS, model.name(), 0)
+            .with("contexts a process", contexts as f64)
+            .with("pairs a process", seats as f64)
+            .with("the least", WEIGHTS.a_process(place, model))
+    }
+
+    fn assert_found(rows: &[Row]) {
+        let found = Weights::of(rows).expect("two models determine it");
         for (found, true_one) in [
-            (found.base, weights.base),
-            (found.context, weights.context),
-            (found.pair, weights.pair),
+            (found.base, WEIGHTS.base),
+            (found.context, WEIGHTS.context),
+            (found.pair, WEIGHTS.pair),
         ] {
             assert!((found - true_one).abs() < 1e-3, "{found} {true_one}");
         }
+    }
+
+    #[test]
+    fn weights_are_found_again_in_counts_made_of_them() {
+        let rc_alone: Vec<Row> = [1, 2, 4].map(|seats| count(Model::Rc, seats)).into();
+        assert_eq!(Weights::of(&rc_alone), None);
+        let both: Vec<Row> = [1, 2, 4, 8, 16]
+            .into_iter()
+            .flat_map(|seats| [count(Model::Rc, seats), count(Model::Xrc, seats)])
+            .collect();
+        assert_found(&both);
+        // A buffer more in one process is no context.
+        let mut disturbed = both.clone();
+        disturbed[0].figures["the least"] += 65_536.0;
+        disturbed[1].figures["the least"] += 65_536.0;
+        assert_found(&disturbed);
         let mut compared = both.clone();
         compare(&mut compared);
         for row in compared {
-            assert!((row.figures["bytes × formula"] - 1.0).abs() < 1e-6);
+            assert!((row.figures["the least × formula"] - 1.0).abs() < 1e-6);
         }
         let last = rows(&both).into_iter().next_back().expect("rows");
         assert_eq!(last.figures["processes"], 65_536.0);
