@@ -1,7 +1,7 @@
 //! PMI, the process management interface: how a parallel program learns its rank,
-//! exchanges addresses through a key-value store, and meets its peers at a barrier. The
-//! server speaks PMI-1, as MPICH's and SOS's simple clients do; the client speaks PMI-1,
-//! PMI-2 and, through libpmix, PMIx.
+//! exchanges addresses through a key-value store, and meets its peers at a barrier.
+//! PMI-1, which MPICH's and SOS's simple clients speak, and PMI-2 on both sides; PMIx,
+//! through libpmix, on the client's.
 //!
 //! ```text
 //!   rank 0   Client ──┐  "cmd=put kvsname=… key=… value=…\n"

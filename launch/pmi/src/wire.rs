@@ -130,18 +130,32 @@ impl Lines {
         bytes: &[u8],
         mut each: impl FnMut(&str) -> Result<(), ParseError>,
     ) -> Result<(), ParseError> {
-        for piece in bytes.split_inclusive(|&b| b == b'\n') {
-            if self.held.len() + piece.len() > MAX_LINE {
-                return Err(ParseError::TooLong);
-            }
-            self.held.extend_from_slice(piece);
-            if piece.ends_with(b"\n") {
-                let line = std::mem::take(&mut self.held);
-                let text = std::str::from_utf8(&line).map_err(|_| ParseError::NotText)?;
-                each(text.trim_end_matches(['\n', '\r']))?;
-            }
+        let mut rest = bytes;
+        while let Some(line) = self.take_line(&mut rest)? {
+            each(&line)?;
         }
         Ok(())
+    }
+
+    /// Takes bytes off the front of `bytes`, up to the end of a line, and gives the line
+    /// without its newline; `None` when all is taken and no line is complete.
+    ///
+    /// # Errors
+    /// The stream has lost its meaning.
+    pub fn take_line(&mut self, bytes: &mut &[u8]) -> Result<Option<String>, ParseError> {
+        let end = bytes.iter().position(|&b| b == b'\n');
+        let (piece, rest) = bytes.split_at(end.map_or(bytes.len(), |end| end + 1));
+        *bytes = rest;
+        if self.held.len() + piece.len() > MAX_LINE {
+            return Err(ParseError::TooLong);
+        }
+        self.held.extend_from_slice(piece);
+        if end.is_none() {
+            return Ok(None);
+        }
+        let line = std::mem::take(&mut self.held);
+        let text = std::str::from_utf8(&line).map_err(|_| ParseError::NotText)?;
+        Ok(Some(text.trim_end_matches(['\n', '\r']).to_string()))
     }
 }
 

@@ -107,6 +107,40 @@ impl Message {
     }
 }
 
+/// Cuts a byte stream into messages, holding no more than an unfinished one.
+#[derive(Debug, Default)]
+pub struct Messages {
+    held: Vec<u8>,
+}
+
+impl Messages {
+    /// Takes bytes off the front of `bytes`, up to the end of a message; `None` when all
+    /// is taken and no message is complete.
+    ///
+    /// # Errors
+    /// The stream has lost its meaning.
+    pub fn take_message(&mut self, bytes: &mut &[u8]) -> Result<Option<Message>, ParseError> {
+        if !self.fill(LENGTH_DIGITS, bytes) {
+            return Ok(None);
+        }
+        let length = Message::length(&self.held[..LENGTH_DIGITS])?;
+        if !self.fill(LENGTH_DIGITS + length, bytes) {
+            return Ok(None);
+        }
+        let whole = std::mem::take(&mut self.held);
+        Message::parse(&whole[LENGTH_DIGITS..]).map(Some)
+    }
+
+    /// Whether `count` bytes are held, after taking what is missing.
+    fn fill(&mut self, count: usize, bytes: &mut &[u8]) -> bool {
+        let missing = count.saturating_sub(self.held.len()).min(bytes.len());
+        let (taken, rest) = bytes.split_at(missing);
+        self.held.extend_from_slice(taken);
+        *bytes = rest;
+        self.held.len() >= count
+    }
+}
+
 /// The first word of `text`, its doubled semicolons made single, and what follows it.
 fn split_word(text: &str) -> (String, &str) {
     let mut word = String::new();

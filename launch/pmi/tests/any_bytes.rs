@@ -26,6 +26,35 @@ fn stream() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
+/// A greeting of PMI-2 and messages, the last ones possibly broken.
+fn counted_stream() -> impl Strategy<Value = Vec<u8>> {
+    let command = prop::sample::select(vec![
+        "fullinit",
+        "job-getid",
+        "kvs-put",
+        "kvs-get",
+        "kvs-fence",
+        "info-getjobattr",
+        "info-putnodeattr",
+        "info-getnodeattr",
+        "finalize",
+        "abort",
+        "spawn",
+        "nonsense",
+    ]);
+    let message = (command, "[a-c;]{0,3}", "[ -~]{0,6}").prop_map(|(command, key, value)| {
+        let message = wire2::Message::new(command)
+            .with("key", &key)
+            .with("value", &value);
+        message.with("wait", "TRUE").encode()
+    });
+    let messages = prop::collection::vec(message, 0..8);
+    (messages, prop::collection::vec(any::<u8>(), 0..20)).prop_map(|(messages, rest)| {
+        let greeting = b"cmd=init pmi_version=2 pmi_subversion=0\n";
+        [&greeting[..], &messages.concat(), &rest].concat()
+    })
+}
+
 fn answers(server: &mut Server) -> (Vec<Vec<u8>>, Vec<Event>) {
     let outputs = (0..2)
         .map(|rank| server.poll_output(rank).unwrap_or_default())
@@ -55,6 +84,17 @@ proptest! {
             let again = message.encode();
             prop_assert_eq!(wire2::Message::parse(&again[wire2::LENGTH_DIGITS..]), Ok(message));
         }
+    }
+
+    #[test]
+    fn cuts_of_counted_messages_make_no_difference(
+        stream in counted_stream(), cut in 1usize..40,
+    ) {
+        let mut whole = Server::new(2, "k");
+        whole.on_bytes(0, &stream);
+        let mut pieces = Server::new(2, "k");
+        stream.chunks(cut).for_each(|piece| pieces.on_bytes(0, piece));
+        prop_assert_eq!(answers(&mut whole), answers(&mut pieces));
     }
 
     #[test]

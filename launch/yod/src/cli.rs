@@ -369,7 +369,7 @@ const LONG_WORDS: &[&str] = &[
 ];
 
 const LONG_ABOUT: &str = "\
-Start N ranks of a parallel program and serve them PMI-1, by which Portals programs, MPICH's and \
+Start N ranks of a parallel program and serve them PMI-1 and PMI-2, by which Portals programs, MPICH's and \
 SOS's find each other.
 
 With --nodes this machine plays several nodes: the addresses 127.0.0.1, 127.0.0.2, …; ranks of one node \
@@ -386,7 +386,7 @@ a second one at once. What crashed ranks left in shared memory is removed.";
 const AFTER_HELP: &str = "\
 Long options may be written with one dash, in yod's tradition: -np 4, -sz 4, -timing.
 
-Each rank finds in its environment: PMI_FD, PMI_RANK, PMI_SIZE (PMI-1), MPI_LOCALRANKID, \
+Each rank finds in its environment: PMI_FD, PMI_RANK, PMI_SIZE (PMI-1 and PMI-2), MPI_LOCALRANKID, \
 MPI_LOCALNRANKS (its place on its node), LINTEL_NODES, LINTEL_NODE_RANK (its node's place), \
 LINTEL_JOB, which names the job's files in /dev/shm, and LINTEL_SECRET, 64 hexadecimal digits that \
 only the job's processes know; with --nodes, --first-address or \

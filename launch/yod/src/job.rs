@@ -185,7 +185,7 @@ pub enum Cause {
         /// Its words, possibly none.
         message: String,
     },
-    /// A rank does not speak PMI-1.
+    /// A rank does not speak PMI.
     Protocol {
         /// Which.
         rank: usize,
@@ -311,7 +311,7 @@ impl fmt::Display for Cause {
                 write!(f, "rank {rank} aborted the job with code {code}: {message}")
             }
             Cause::Protocol { rank, error } => {
-                write!(f, "rank {rank} does not speak PMI-1: {error}")
+                write!(f, "rank {rank} does not speak PMI: {error}")
             }
             Cause::Agent { address, end } => write!(f, "the agent of {address} ended {end}"),
             Cause::HostFailed { host, text, .. } => write!(f, "on host {host}: {text}"),

@@ -1,8 +1,8 @@
 //! yod starts the ranks of a parallel program, here or on other machines, serves them
-//! PMI-1, passes their output through, and sees to it that all of them end.
+//! PMI, passes their output through, and sees to it that all of them end.
 //!
 //! ```text
-//!   supervisor ── PMI-1 server, signals, output, exit codes      one loop, no threads
+//!   supervisor ── PMI server, signals, output, exit codes      one loop, no threads
 //!    ├─ crew ─┬─ agent of each node   in generic placement: before the ranks, after them
 //!    │        ├─ rank 0               own process group, own socket (PMI_FD), own pipes
 //!    │        └─ rank 1 …

@@ -497,6 +497,34 @@ mod tests {
     }
 
     #[test]
+    fn a_client_of_pmi_2_finds_what_one_of_pmi_1_put() {
+        let pairs: Vec<_> = (0..2).map(|_| UnixStream::pair().unwrap()).collect();
+        let (servers, mut clients): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
+        let server = serve(servers);
+        let (second, first) = (clients.pop().unwrap(), clients.pop().unwrap());
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut pmi = Client::new(first, 0, 2).unwrap();
+                pmi.put("key", "value").unwrap();
+                pmi.barrier().unwrap();
+                pmi.finalize().unwrap();
+            });
+            scope.spawn(|| {
+                let mut pmi = Client::over(second.into(), 1, 2, &[Version::Two]).unwrap();
+                pmi.barrier().unwrap();
+                assert_eq!(pmi.get("key").unwrap().as_deref(), Some("value"));
+                assert_eq!(pmi.get("nothing").unwrap(), None);
+                let place = LocalPlace { rank: 1, size: 2 };
+                assert_eq!(pmi.local_place().unwrap(), Some(place));
+                assert_eq!((pmi.universe_size().unwrap(), pmi.protocol()), (2, "PMI-2"));
+                assert!(pmi.put("a;b", "v").is_err());
+                pmi.finalize().unwrap();
+            });
+        });
+        server.join().unwrap();
+    }
+
+    #[test]
     fn keys_and_values_that_the_wire_cannot_carry_are_refused() {
         let (server, stream) = UnixStream::pair().unwrap();
         let server = serve(vec![server]);

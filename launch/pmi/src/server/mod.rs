@@ -1,12 +1,18 @@
 //! The launcher's side: one key-value store, one barrier, a connection per rank.
 //!
+//! Each rank chooses its protocol by its greeting: PMI-1 in lines, or PMI-2 in messages
+//! with a length.
+//!
 //! No I/O and no clock: bytes go in by rank, bytes come out by rank, and what
 //! the launcher must act on comes out as [`Event`]s.
+
+mod pmi2;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::mapping::{MAPPING_KEY, process_mapping};
 use crate::wire::{KEY_MAX, KVS_NAME_MAX, Lines, Message, ParseError, VALUE_MAX};
+use crate::wire2::Messages;
 
 /// What the launcher must act on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +26,7 @@ pub enum Event {
         /// Its words, possibly none.
         message: String,
     },
-    /// A rank does not speak PMI-1; nothing more is read from it.
+    /// A rank does not speak PMI; nothing more is read from it.
     Violation {
         /// Who broke the protocol.
         rank: usize,
@@ -34,7 +40,7 @@ pub enum Event {
 pub enum Violation {
     /// A line is no message.
     Parse(ParseError),
-    /// The command is not of PMI-1.
+    /// The command is not of PMI.
     UnknownCommand(String),
     /// The rank entered the barrier while waiting in it.
     BarrierTwice,
@@ -44,7 +50,7 @@ impl std::fmt::Display for Violation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Violation::Parse(error) => error.fmt(f),
-            Violation::UnknownCommand(name) => write!(f, "the command {name:?} is not of PMI-1"),
+            Violation::UnknownCommand(name) => write!(f, "the command {name:?} is not of PMI"),
             Violation::BarrierTwice => write!(f, "it entered the barrier while waiting in it"),
         }
     }
@@ -61,7 +67,7 @@ pub struct StuckBarrier {
     pub left: Vec<usize>,
 }
 
-/// The PMI-1 server of one job.
+/// The PMI server of one job.
 ///
 /// Ranks are numbered from 0; a method given a rank beyond the job's size
 /// panics, since only the launcher names ranks.
@@ -71,12 +77,13 @@ pub struct Server {
     kvs_name: String,
     store: BTreeMap<String, String>,
     published: BTreeMap<String, String>,
+    nodes: pmi2::NodeAttributes,
     events: VecDeque<Event>,
 }
 
 #[derive(Debug, Default)]
 struct Rank {
-    lines: Lines,
+    input: Input,
     output: Vec<u8>,
     waiting: bool,
     left: bool,
@@ -85,6 +92,21 @@ struct Rank {
     deaf: bool,
     /// Inside an `mcmd=` block: what the block has told so far.
     block: Option<Block>,
+}
+
+/// How what a rank writes is cut.
+#[derive(Debug)]
+enum Input {
+    /// As PMI-1.
+    Lines(Lines),
+    /// As PMI-2.
+    Messages(Messages),
+}
+
+impl Default for Input {
+    fn default() -> Input {
+        Input::Lines(Lines::default())
+    }
 }
 
 #[derive(Debug, Default)]
@@ -122,27 +144,35 @@ impl Server {
                 .into_iter()
                 .collect(),
             published: BTreeMap::new(),
+            nodes: pmi2::NodeAttributes::new(nodes),
             events: VecDeque::new(),
         }
     }
 
     /// Takes what `rank` wrote, in any cuts.
     pub fn on_bytes(&mut self, rank: usize, bytes: &[u8]) {
-        if self.ranks[rank].deaf {
-            return;
-        }
-        let mut lines = std::mem::take(&mut self.ranks[rank].lines);
-        let mut violation = None;
-        let outcome = lines.on_bytes(bytes, |line| {
-            if violation.is_none() {
-                violation = self.on_line(rank, line).err();
+        let mut rest = bytes;
+        while !rest.is_empty() && !self.ranks[rank].deaf {
+            if let Err(error) = self.on_front(rank, &mut rest) {
+                self.ranks[rank].deaf = true;
+                self.events.push_back(Event::Violation { rank, error });
             }
-            Ok(())
-        });
-        self.ranks[rank].lines = lines;
-        if let Some(error) = violation.or(outcome.err().map(Violation::Parse)) {
-            self.ranks[rank].deaf = true;
-            self.events.push_back(Event::Violation { rank, error });
+        }
+    }
+
+    /// Takes a line or message off the front of `bytes`, or what there is of one.
+    fn on_front(&mut self, rank: usize, bytes: &mut &[u8]) -> Result<(), Violation> {
+        match &mut self.ranks[rank].input {
+            Input::Lines(lines) => match lines.take_line(bytes).map_err(Violation::Parse)? {
+                Some(line) => self.on_line(rank, &line),
+                None => Ok(()),
+            },
+            Input::Messages(messages) => {
+                match messages.take_message(bytes).map_err(Violation::Parse)? {
+                    Some(message) => self.on_message(rank, &message),
+                    None => Ok(()),
+                }
+            }
         }
     }
 
@@ -232,37 +262,43 @@ impl Server {
     }
 
     fn on_init(&mut self, rank: usize, message: &Message) {
-        let rc = if message.number("pmi_version") == Some(1) {
-            0
-        } else {
-            -1
+        let text = match message.number("pmi_version") {
+            Some(1) => "pmi_version=1 pmi_subversion=1 rc=0",
+            Some(2) => "pmi_version=2 pmi_subversion=0 rc=0",
+            _ => "pmi_version=1 pmi_subversion=1 rc=-1",
         };
-        self.reply(
-            rank,
-            &format!("response_to_init pmi_version=1 pmi_subversion=1 rc={rc}"),
-        );
+        self.reply(rank, &format!("response_to_init {text}"));
+        if message.number("pmi_version") == Some(2) {
+            self.ranks[rank].input = Input::Messages(Messages::default());
+        }
+    }
+
+    fn on_put(&mut self, rank: usize, message: &Message) {
+        let words = (message.get("key"), message.get("value"));
+        let refusal = match (message.get("kvsname"), words) {
+            (Some(name), _) if name != self.kvs_name => Some("kvsname_not_found"),
+            (Some(_), (Some(key), Some(value))) => self.store(key, value).err(),
+            _ => Some("kvsname_key_or_value_missing"),
+        };
+        match refusal {
+            None => self.reply(rank, "put_result rc=0 msg=success"),
+            Some(refusal) => self.reply(rank, &format!("put_result rc=-1 msg={refusal}")),
+        }
     }
 
     /// A later put of the same key replaces the value.
-    fn on_put(&mut self, rank: usize, message: &Message) {
-        let refusal = match (
-            message.get("kvsname"),
-            message.get("key"),
-            message.get("value"),
-        ) {
-            (Some(name), ..) if name != self.kvs_name => "kvsname_not_found",
-            (_, Some(key), _) if key.is_empty() || key.len() >= KEY_MAX => "invalid_key_length",
-            (_, _, Some(value)) if value.len() >= VALUE_MAX => "invalid_value_length",
-            (_, Some(key), Some(value)) if key.contains(' ') || value.contains(' ') => {
-                "blank_in_key_or_value"
-            }
-            (Some(_), Some(key), Some(value)) => {
-                self.store.insert(key.into(), value.into());
-                return self.reply(rank, "put_result rc=0 msg=success");
-            }
-            _ => "kvsname_key_or_value_missing",
-        };
-        self.reply(rank, &format!("put_result rc=-1 msg={refusal}"));
+    fn store(&mut self, key: &str, value: &str) -> Result<(), &'static str> {
+        if key.is_empty() || key.len() >= KEY_MAX {
+            return Err("invalid_key_length");
+        }
+        if value.len() >= VALUE_MAX {
+            return Err("invalid_value_length");
+        }
+        if key.contains(' ') || value.contains(' ') {
+            return Err("blank_in_key_or_value");
+        }
+        self.store.insert(key.into(), value.into());
+        Ok(())
     }
 
     fn on_get(&mut self, rank: usize, message: &Message) {
@@ -288,7 +324,10 @@ impl Server {
         if self.ranks.iter().all(|rank| rank.waiting) {
             for rank in 0..self.ranks.len() {
                 self.ranks[rank].waiting = false;
-                self.reply(rank, "barrier_out");
+                match self.ranks[rank].input {
+                    Input::Lines(_) => self.reply(rank, "barrier_out"),
+                    Input::Messages(_) => self.answer_fence(rank),
+                }
             }
         }
         Ok(())
@@ -415,7 +454,7 @@ mod tests {
     fn another_version_is_refused() {
         let mut server = Server::new(1, "k");
         assert!(
-            answer(&mut server, 0, "cmd=init pmi_version=2 pmi_subversion=0\n").contains("rc=-1")
+            answer(&mut server, 0, "cmd=init pmi_version=3 pmi_subversion=0\n").contains("rc=-1")
         );
     }
 
