@@ -48,8 +48,8 @@ pub use error::OpenError;
 
 use directory::Directory;
 use fabric::{Completion, Fabric, Library, Provider, Socket};
-use frame::{PREFIX, Seal};
-use frames::{FRAME, Frames};
+use frame::Seal;
+use frames::Frames;
 use inquiry::Inquiry;
 use lintel_claim::{Claim, RemoteSpan};
 use lintel_nal::{Arrival, Caps, MoveError, Nal, Origin, Outgoing, Resources, Unreachable};
@@ -66,8 +66,6 @@ use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Bodies up to this many bytes go with their message.
-pub const EAGER: u64 = FRAME - PREFIX as u64;
 /// Buffers for frames that come, and for frames that go.
 const RECEIVES: u32 = 256;
 const SENDS: u32 = 64;
@@ -419,7 +417,7 @@ impl Nal for OfiNal {
     fn caps(&self) -> Caps {
         Caps {
             name: "ofi",
-            eager: EAGER,
+            eager: self.frames.eager(),
         }
     }
 

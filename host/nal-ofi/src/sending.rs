@@ -3,7 +3,7 @@
 use crate::fabric::{Posted, Use};
 use crate::frame::{Header, Kind, MOST_PIECES, Piece, write_table};
 use crate::peer::{ASK_AGAIN, Body, PAUSES, Peer, Waiting};
-use crate::{EAGER, OfiNal, Operation};
+use crate::{OfiNal, Operation};
 use lintel_claim::{Claim, copy_checked, copy_vectored};
 use lintel_nal::{Outgoing, Unreachable};
 use lintel_types::ProcessId;
@@ -69,14 +69,14 @@ impl OfiNal {
         match body {
             Outgoing::Copied { operand, pieces } => {
                 let bytes = Bytes::Theirs(operand, pieces);
-                if bytes.length() <= EAGER {
+                if bytes.length() <= self.frames.eager() {
                     self.send_or_wait(lane, Kind::Enclosed, words, bytes);
                     return Ok(());
                 }
                 self.announce_copy(lane, words, bytes)
             }
             Outgoing::LentToRead(pieces) => {
-                if length(pieces) <= EAGER {
+                if length(pieces) <= self.frames.eager() {
                     self.send_or_wait(lane, Kind::Enclosed, words, Bytes::Theirs(None, pieces));
                     return Ok(());
                 }
