@@ -15,7 +15,7 @@ const VERSION: &str = "4.3.0";
 /// Rust's standard library on glibc (`rustc --print native-static-libs`).
 const STATIC_LIBRARIES: &str = "-lgcc_s -lutil -lrt -lpthread -lm -ldl -lc";
 
-const PACKAGES: [&str; 3] = ["portals4-c", "yod", "lintel"];
+const PACKAGES: [&str; 4] = ["portals4-c", "yod", "lintel", "lintel-agent"];
 
 pub fn run(tree: &Tree, prefix: &Path) -> Outcome {
     prerequisites::programs(&prerequisites::BUILD)?;
@@ -25,7 +25,7 @@ pub fn run(tree: &Tree, prefix: &Path) -> Outcome {
     install_library(tree, &prefix)?;
     install_headers(tree, &prefix)?;
     install_build_files(tree, &prefix)?;
-    for program in ["yod", "lintel"] {
+    for program in ["yod", "lintel", "lintel-agent"] {
         let from = tree.target.join("release").join(program);
         install(&from, &prefix.join("bin").join(program), 0o755)?;
     }

@@ -47,7 +47,9 @@ pub fn check(tree: &Tree) -> Outcome {
         .into_iter()
         .map(|function| format!("man3/{function}.3"))
         .collect();
-    missing.extend(["man1/yod.1", "man1/lintel.1", "man7/portals4.7"].map(String::from));
+    let programs = ["yod", "lintel", "lintel-agent"];
+    missing.extend(programs.map(|program| format!("man1/{program}.1")));
+    missing.insert("man7/portals4.7".into());
     let wanted = missing.len();
     missing.retain(|page| !man.join(page).is_file());
     if !missing.is_empty() {

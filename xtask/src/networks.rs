@@ -3,12 +3,13 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::process::Command;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use crate::report::{Outcome, Report};
 use crate::shell::{self, Tree, Words};
-use crate::{c_tests, demo, dist};
+use crate::{c_tests, demo, dist, prerequisites};
 
 /// The crates whose tests call the library.
 const PACKAGES: [&str; 4] = ["portals", "portals4-c", "lintel-runtime", "lintel-chaos"];
@@ -56,11 +57,15 @@ pub fn install_and_run(tree: &Tree, setting: &Setting, report: &mut Report) {
 /// a short measurement, the last two on `target/dist`.
 pub fn run(tree: &Tree, setting: &Setting, report: &mut Report) {
     let mut others = BTreeSet::new();
-    report.check(&format!("{setting}: which tests apply"), || {
+    let able = report.check(&format!("{setting}: which tests apply"), || {
+        setting.check_prerequisites()?;
         others = tests(tree)?;
         others.retain(|name| !setting.suits(name));
         Ok(())
     });
+    if !able {
+        return;
+    }
     for name in &others {
         report.not_applicable(&format!("{setting}: {name}"));
     }
@@ -89,8 +94,53 @@ fn rust_tests(tree: &Tree, setting: &Setting, others: &BTreeSet<String>) -> Outc
         cargo.args(["--skip", name]);
     }
     setting.tell(&mut cargo);
-    shell::run_within(&mut cargo, LIMIT)
+    let agent = match setting.is("generic") {
+        true => Some(Agent::start(tree, &mut cargo, setting)?),
+        false => None,
+    };
+    let done = shell::run_within(&mut cargo, LIMIT);
+    drop(agent);
+    done
 }
+
+/// The agent of the processes that tests are; jobs of several have their own.
+struct Agent(Child);
+
+impl Agent {
+    /// Starts one, and tells the command how to find it.
+    fn start(tree: &Tree, tests: &mut Command, setting: &Setting) -> Result<Agent, String> {
+        shell::run(tree.cargo().args(["build", "--quiet", "--package", AGENT]))?;
+        let mut command = Command::new(tree.target.join("debug").join(AGENT));
+        command
+            .args(["--iface", "127.0.0.1"])
+            .stdout(Stdio::piped());
+        setting.tell(&mut command);
+        let job = format!("xtask{}", std::process::id());
+        for command in [&mut command, tests] {
+            command.env("LINTEL_JOB", &job).env("LINTEL_SECRET", SECRET);
+        }
+        let told = |why: std::io::Error| format!("{AGENT}: {why}");
+        let mut agent = Agent(command.spawn().map_err(told)?);
+        let mut said = String::new();
+        if let Some(output) = agent.0.stdout.take() {
+            BufReader::new(output).read_line(&mut said).map_err(told)?;
+        }
+        match said.trim() {
+            "ready" => Ok(agent),
+            other => Err(format!("{AGENT} says {other:?} instead of being ready")),
+        }
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        shell::end(&mut self.0);
+    }
+}
+
+const AGENT: &str = "lintel-agent";
+/// Any will do among processes that are started here.
+const SECRET: &str = "7a57e57a57e57a57e57a57e57a57e57a57e57a57e57a57e57a57e57a57e57a57";
 
 fn cargo_test(tree: &Tree) -> Command {
     let mut cargo = tree.cargo();
@@ -120,6 +170,13 @@ impl Setting {
             mode: word("--mode"),
         };
         (setting != Setting::default()).then_some(setting)
+    }
+
+    fn check_prerequisites(&self) -> Outcome {
+        match self.is("ofi") {
+            true => prerequisites::programs(&prerequisites::LIBFABRIC),
+            false => Ok(()),
+        }
     }
 
     /// Sets a command's environment.

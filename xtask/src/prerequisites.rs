@@ -7,24 +7,34 @@ use std::process::Command;
 use crate::report::Outcome;
 use crate::shell::{self, Tree};
 
-/// A program, what needs it, and the Debian package that has it.
+/// A program, or the path of a file; what needs it; and the Debian packages that have it.
 type Need = (&'static str, &'static str, &'static str);
 
 /// Enough to build and to run the demo.
 pub const BUILD: [Need; 1] = [("cc", "linking", "gcc libc6-dev")];
 
 /// Enough for every check.
-pub const TEST: [Need; 6] = [
+pub const TEST: [Need; 5] = [
     ("cc", "linking, C tests", "gcc libc6-dev"),
     ("c++", "the headers as C++", "g++"),
     ("nm", "exported symbols", "binutils"),
     ("readelf", "exported symbols", "binutils"),
     ("pkg-config", "C tests", "pkg-config"),
+];
+
+/// Enough for `PTL_NAL=ofi`.
+pub const LIBFABRIC: [Need; 1] = [("fi_info", "PTL_NAL=ofi", "libfabric-bin libfabric1")];
+
+/// Without these some tests say that they are skipped.
+pub const WANTED: [Need; 4] = [
+    LIBFABRIC[0],
     (
-        "fi_info",
-        "tests over libfabric",
-        "libfabric-bin libfabric1",
+        "/usr/include/rdma/fabric.h",
+        "libfabric's layouts",
+        "libfabric-dev",
     ),
+    ("mpiexec.hydra", "ranks under hydra", "mpich"),
+    ("mpirun.openmpi", "ranks under mpirun", "openmpi-bin"),
 ];
 
 /// Enough for two network namespaces with a filter between them.
@@ -46,16 +56,27 @@ pub fn programs(needs: &[Need]) -> Outcome {
     }
     match self::missing(needs).as_slice() {
         [] => Ok(()),
-        still => Err(format!(
-            "missing: {}; on Debian: sudo apt-get install -y {}",
-            still
-                .iter()
-                .map(|(program, why, _)| format!("{program} ({why})"))
-                .collect::<Vec<_>>()
-                .join(", "),
-            self::packages(still).join(" ")
-        )),
+        still => Err(told(still)),
     }
+}
+
+/// As [`programs`], for what tests can do without: says what isn't there.
+pub fn wanted(needs: &[Need]) {
+    if let Err(wrong) = programs(needs) {
+        println!("   some tests will be skipped: {wrong}");
+    }
+}
+
+fn told(missing: &[Need]) -> String {
+    let each = missing
+        .iter()
+        .map(|(name, why, _)| format!("{name} ({why})"));
+    let each: Vec<String> = each.collect();
+    let packages = packages(missing).join(" ");
+    format!(
+        "missing: {}; on Debian: sudo apt-get install -y {packages}",
+        each.join(", ")
+    )
 }
 
 /// Formatter and linter come with most toolchains; rustup adds them to a

@@ -226,7 +226,7 @@ pub fn run_within(command: &mut Command, limit: Duration) -> Outcome {
 }
 
 /// Asks first, so that a launcher ends its own children, then insists.
-fn end(child: &mut std::process::Child) {
+pub fn end(child: &mut std::process::Child) {
     let id = child.id().to_string();
     let asked = Command::new("kill").args(["-TERM", &id]).status();
     if asked.is_ok_and(|status| status.success()) {

@@ -50,6 +50,7 @@ pub fn ci(tree: &Tree) -> ExitCode {
 /// What is quickest to fail comes first.
 fn checks(tree: &Tree, quick: bool, report: &mut Report) {
     report.check("prerequisites", || {
+        prerequisites::wanted(&prerequisites::WANTED);
         prerequisites::programs(&prerequisites::TEST)?;
         prerequisites::components(tree)
     });

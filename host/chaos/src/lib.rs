@@ -19,3 +19,4 @@ pub mod moves;
 pub mod places;
 pub mod ptl;
 pub mod random;
+pub mod worker;

@@ -75,6 +75,11 @@ impl Places {
         }
     }
 
+    /// How many nodes there are.
+    pub fn nodes(self) -> u32 {
+        self.nodes
+    }
+
     /// Which of the nodes a process is on.
     pub fn node(self, number: u32) -> u32 {
         number % self.nodes

@@ -1,9 +1,8 @@
 //! What the system forbids, forks, ends and keeps apart.
 
 use lintel_chaos::job::{Job, Worker};
-use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 const WORKER: &str = env!("CARGO_BIN_EXE_chaos-worker");
 /// Nobody's, on every Linux.
@@ -13,37 +12,31 @@ const NOBODY: u32 = 65534;
 /// belong to somebody else, who must be able to read the program.
 struct Plain {
     job: Job,
-    drop_privileges: bool,
-    copy: PathBuf,
+    folder: PathBuf,
 }
 
 impl Plain {
     fn new() -> Plain {
-        // SAFETY: geteuid has no preconditions.
-        let drop_privileges = unsafe { libc::geteuid() } == 0;
         let mut job = Job::new(WORKER);
-        let copy = std::env::temp_dir().join(format!("worker-{}", job.name()));
+        let folder = std::env::temp_dir().join(format!("workers-{}", job.name()));
+        std::fs::create_dir(&folder).expect("there is room for a folder");
         // By another process: a worker that is forked here meanwhile would inherit
         // the copy open for writing, and nobody could run it until that one execs.
-        let copied = Command::new("cp").arg(WORKER).arg(&copy).status();
-        assert!(
-            copied.is_ok_and(|status| status.success()),
-            "cp makes a copy"
-        );
-        job.run(&copy);
-        Plain {
-            job,
-            drop_privileges,
-            copy,
+        let mut cp = Command::new("cp");
+        cp.arg(WORKER)
+            .arg(Path::new(WORKER).with_file_name("lintel-agent"));
+        let copied = cp.arg(&folder).stderr(Stdio::null()).status();
+        copied.expect("cp is there");
+        job.run(&folder.join("chaos-worker"));
+        // SAFETY: geteuid has no preconditions.
+        if unsafe { libc::geteuid() } == 0 {
+            job.belong_to(NOBODY);
         }
+        Plain { job, folder }
     }
 
     fn start(&self, pid: &str) -> Worker {
-        let mut command = self.job.command(&["script", pid]);
-        if self.drop_privileges {
-            command.uid(NOBODY).gid(NOBODY).current_dir("/");
-        }
-        let mut worker = Worker::start(command);
+        let mut worker = self.job.start(&["script", pid]);
         worker.expect("ready");
         worker
     }
@@ -51,7 +44,7 @@ impl Plain {
 
 impl Drop for Plain {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.copy);
+        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 

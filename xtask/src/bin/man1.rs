@@ -5,12 +5,15 @@
 
 use std::process::ExitCode;
 
+use clap::CommandFactory;
+
 fn main() -> ExitCode {
     let Some(folder) = std::env::args_os().nth(1) else {
         eprintln!("usage: man1 FOLDER");
         return ExitCode::FAILURE;
     };
-    for command in [yod::command(), lintel::command()] {
+    let agent = lintel_agent::Options::command();
+    for command in [yod::command(), lintel::command(), agent] {
         let name = command.get_name().to_string();
         if let Err(error) = clap_mangen::generate_to(command, &folder) {
             eprintln!("man1: {name}: {error}");
