@@ -20,8 +20,8 @@ const BURST: Nanos = Nanos::from_millis(1);
 /// Smoothed round-trip time and its variation, as RFC 6298 has them.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct RoundTrip {
-    smoothed: Nanos,
-    variation: Nanos,
+    pub(crate) smoothed: Nanos,
+    pub(crate) variation: Nanos,
 }
 
 impl RoundTrip {
@@ -77,6 +77,16 @@ impl Window {
     #[inline]
     pub(crate) fn size(&self) -> u64 {
         self.size
+    }
+
+    pub(crate) fn threshold(&self) -> u64 {
+        self.threshold
+    }
+
+    /// As others have found it; nonsense is brought within limits.
+    pub(crate) fn adopt(&mut self, size: u64, threshold: u64) {
+        self.size = size.clamp(self.least, MOST.max(self.least));
+        self.threshold = threshold.clamp(self.least, MOST.max(self.least));
     }
 
     /// So many bytes have arrived, of `flying` that were under way.

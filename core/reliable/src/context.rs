@@ -3,6 +3,7 @@
 use crate::Model;
 use crate::congestion::{RoundTrip, Window};
 use crate::time::{Nanos, Time};
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use hashbrown::HashMap;
@@ -12,9 +13,46 @@ use rustc_hash::FxBuildHasher;
 /// A context in which nothing is under way is kept for so long.
 pub(crate) const IDLE: Nanos = Nanos::from_millis(30_000);
 
+/// How often what processes know of a path is brought together: some round trips of a
+/// short path, and rare enough for a file.
+const SYNC: Nanos = Nanos::from_micros(200);
+/// No path is longer.
+const LONGEST: u64 = 10_000_000_000;
+
+/// What several processes know of the path to a node.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Path {
+    /// Bytes that all of them together may have under way.
+    pub window: u64,
+    /// Bytes from which on the window grows slowly.
+    pub threshold: u64,
+    /// Smoothed round-trip time; 0: not known.
+    pub smoothed: Nanos,
+    /// Its variation.
+    pub variation: Nanos,
+    /// When anything came from there last.
+    pub heard: Time,
+    /// How many use the path, about.
+    pub users: u32,
+}
+
+/// Where the processes of a node tell each other of paths ([`Model::Node`]). Their times
+/// count from the same moment.
+pub trait Paths: Send {
+    /// What is known of the path to a node; nothing if that is nowhere kept. This process
+    /// counts as a user from now on, for a while.
+    fn look(&mut self, node: u32, now: Time) -> Option<Path>;
+
+    /// This process knows better.
+    fn tell(&mut self, node: u32, path: &Path);
+}
+
 /// The path to a peer, which several pairs may share.
 pub(crate) struct Context {
     key: ProcessId,
+    /// What the others knew when that was looked at last, and when.
+    known: Path,
+    synced: Time,
     pub(crate) window: Window,
     pub(crate) round_trip: RoundTrip,
     /// Bytes under way, of pairs that aren't parked.
@@ -29,7 +67,67 @@ pub(crate) struct Context {
 impl Context {
     #[inline]
     pub(crate) fn admits(&self, cost: u64) -> bool {
-        self.flying == 0 || self.flying + cost <= self.window.size()
+        self.flying == 0 || self.flying + cost <= self.share()
+    }
+
+    /// Bytes that this process may have under way.
+    #[inline]
+    pub(crate) fn share(&self) -> u64 {
+        self.window.size() / u64::from(self.known.users.max(1))
+    }
+
+    /// Brings what this process has found out about the path, and what others have,
+    /// together: changes of the window add up, round-trip times are averaged.
+    #[cold]
+    fn sync(&mut self, now: Time, paths: &mut dyn Paths) {
+        self.synced = now;
+        let Some(others) = paths.look(self.key.nid, now) else {
+            return;
+        };
+        let (known, own) = (self.known, self.path());
+        if others.window == 0 {
+            self.known = Path {
+                users: others.users,
+                ..own
+            };
+            return paths.tell(self.key.nid, &self.known);
+        }
+        let changed = |theirs: u64, own: u64, known: u64| match known {
+            0 => theirs,
+            known => (theirs + own).saturating_sub(known),
+        };
+        let window = changed(others.window.min(1 << 40), own.window, known.window);
+        let threshold = changed(
+            others.threshold.min(1 << 40),
+            own.threshold,
+            known.threshold,
+        );
+        self.window.adopt(window, threshold);
+        let middle = |theirs: Nanos, own: Nanos| match (theirs.0.min(LONGEST), own.0) {
+            (0, one) | (one, 0) => Nanos(one),
+            (one, other) => Nanos((one + other) / 2),
+        };
+        self.round_trip.smoothed = middle(others.smoothed, own.smoothed);
+        self.round_trip.variation = middle(others.variation, own.variation);
+        self.heard = self.heard.max(others.heard.min(now));
+        self.known = Path {
+            users: others.users,
+            ..self.path()
+        };
+        if own != known {
+            paths.tell(self.key.nid, &self.known);
+        }
+    }
+
+    fn path(&self) -> Path {
+        Path {
+            window: self.window.size(),
+            threshold: self.window.threshold(),
+            smoothed: self.round_trip.smoothed,
+            variation: self.round_trip.variation,
+            heard: self.heard,
+            users: self.known.users,
+        }
     }
 
     fn is_idle(&self, now: Time) -> bool {
@@ -43,15 +141,32 @@ pub(crate) struct Contexts {
     datagram: u64,
     slots: Vec<Option<Context>>,
     by_key: HashMap<ProcessId, u32, FxBuildHasher>,
+    paths: Option<Box<dyn Paths>>,
 }
 
 impl Contexts {
+    pub(crate) fn share(&mut self, paths: Box<dyn Paths>) {
+        self.paths = Some(paths);
+    }
+
+    /// As [`get`](Self::get), with what other processes have found out lately.
+    #[inline]
+    pub(crate) fn get_synced(&mut self, index: u32, now: Time) -> &mut Context {
+        if let (Some(paths), Some(context)) = (&mut self.paths, &mut self.slots[index as usize]) {
+            if context.known.window == 0 || now.since(context.synced) >= SYNC {
+                context.sync(now, paths.as_mut());
+            }
+        }
+        self.get(index)
+    }
+
     pub(crate) fn new(model: Model, datagram: u64) -> Contexts {
         Contexts {
             model,
             datagram,
             slots: Vec::new(),
             by_key: HashMap::default(),
+            paths: None,
         }
     }
 
@@ -66,6 +181,8 @@ impl Contexts {
         }
         let context = Context {
             key,
+            known: Path::default(),
+            synced: Time(0),
             window: Window::new(self.datagram),
             round_trip: RoundTrip::default(),
             flying: 0,

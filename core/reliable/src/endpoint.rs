@@ -1,6 +1,6 @@
 //! [`Endpoint`]: all pairs and contexts of a process, and what becomes of them.
 
-use crate::context::{Contexts, IDLE};
+use crate::context::{Contexts, IDLE, Paths};
 use crate::packet::{Header, Kind};
 use crate::pair::{Message, NONE, Outbound, Pair, Receiving, Sending};
 use crate::time::{Nanos, Time};
@@ -152,6 +152,11 @@ impl<B> Endpoint<B> {
             unsent: 0,
             counts: Counts::default(),
         }
+    }
+
+    /// Shares what is known of paths with other processes, for [`Model::Node`].
+    pub fn share(&mut self, paths: Box<dyn Paths>) {
+        self.contexts.share(paths);
     }
 
     /// Takes a message to be sent. One that may be the answer to a message which is still

@@ -158,7 +158,7 @@ impl<B> Endpoint<B> {
         if pair.context == NONE {
             return count == 0;
         }
-        let context = self.contexts.get(pair.context);
+        let context = self.contexts.get_synced(pair.context, now);
         let (flying, own) = (context.flying, sending.flying);
         let Some(progress) = sending.on_ack(count, header.selective) else {
             return false;

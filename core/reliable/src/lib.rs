@@ -43,6 +43,7 @@ mod packet;
 mod pair;
 mod time;
 
+pub use context::{Path, Paths};
 pub use endpoint::{Config, Counts, Endpoint, Loss, Model, PairId, Resources};
 pub use incoming::Verdict;
 pub use outgoing::{Place, Transmit};

@@ -105,7 +105,7 @@ impl<B> Endpoint<B> {
             sending.is_ready = false; // Its own acknowledgements make it so again.
             return None;
         }
-        let context = self.contexts.get(pair.context);
+        let context = self.contexts.get_synced(pair.context, now);
         if !context.admits(cost) {
             context.blocked.push_back(index);
             return None;
@@ -143,7 +143,7 @@ impl<B> Endpoint<B> {
             context.flying += if sending.is_parked { 0 } else { cost };
             context.window.on_sent(now, cost, &context.round_trip);
             sending.unasked += cost;
-            let window = context.window.size().min(sending.room);
+            let window = context.share().min(sending.room);
             let is_full = !context.admits(cost) || sending.flying + cost > sending.room;
             header.asks = part.again.is_some() || is_full || sending.unasked >= window / 2;
             if header.asks {

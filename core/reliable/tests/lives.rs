@@ -2,8 +2,12 @@
 
 mod rig;
 
-use lintel_reliable::{Class, Endpoint, Header, Key, Kind, Model, Refusal, Verdict};
+use lintel_reliable::{
+    Class, Endpoint, Header, Key, Kind, Model, Path, Paths, Refusal, Time, Verdict,
+};
 use rig::{CALM, Network, PEER_TIMEOUT, Weather, name, seal};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 
 /// What a process sends on its own, sealed.
 fn capture(network: &mut Network, number: usize) -> Vec<Vec<u8>> {
@@ -242,6 +246,54 @@ fn contexts_are_counted_by_the_model() {
         let held = network.process(0).endpoint.resources();
         assert_eq!((held.contexts, held.pairs), (contexts, 4), "{model:?}");
     }
+}
+
+/// What is known of paths, in the memory of a test.
+#[derive(Clone, Default)]
+struct Table(Arc<Mutex<HashMap<u32, Path>>>);
+
+impl Paths for Table {
+    fn look(&mut self, node: u32, _now: Time) -> Option<Path> {
+        let table = self.0.lock().expect("no panic");
+        Some(table.get(&node).copied().unwrap_or_default())
+    }
+
+    fn tell(&mut self, node: u32, path: &Path) {
+        self.0.lock().expect("no panic").insert(node, *path);
+    }
+}
+
+#[test]
+fn what_one_process_finds_out_about_a_path_another_of_its_node_knows() {
+    let mut network = Network::new(4, Model::Node, CALM, 19);
+    let table = Table::default();
+    for number in 0..2 {
+        let share = Box::new(table.clone());
+        network.process(number).endpoint.share(share);
+    }
+    for number in 0..3 {
+        network.send(0, 2, Class::Ordered, number, 200_000);
+        network.settle();
+    }
+    let node = name(2).nid;
+    let known = *table
+        .0
+        .lock()
+        .expect("no panic")
+        .get(&node)
+        .expect("it has told");
+    assert!(known.window > 0 && known.smoothed.0 > 0, "{known:?}");
+    // A narrow path with many users: one packet at a time.
+    let narrow = Path {
+        window: 1,
+        users: 8,
+        ..known
+    };
+    table.0.lock().expect("no panic").insert(node, narrow);
+    for number in 0..10 {
+        network.send(1, 2, Class::Ordered, number, 500);
+    }
+    assert_eq!(capture(&mut network, 1).len(), 1);
 }
 
 #[test]

@@ -28,6 +28,7 @@ mod faults;
 mod inbound;
 mod lines;
 mod outlet;
+mod paths;
 mod socket;
 
 pub use config::{Config, OpenError, Resources, Troubles};
@@ -43,7 +44,9 @@ use lintel_nal::{Arrival, Caps, MoveError, Nal, Origin, Outgoing, Unreachable};
 use lintel_reliable::{Class, Endpoint, Header, Message, Nanos, Time};
 use lintel_types::ProcessId;
 use lintel_wire::Words;
+use nix::time::ClockId;
 use outlet::{Outlet, Sent};
+use paths::PathFile;
 use socket::Socket;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -67,6 +70,8 @@ pub struct UdpNal {
     buffers: Buffers,
     me: ProcessId,
     began: Instant,
+    /// The same moment as processes of this machine tell it to each other, nanoseconds.
+    began_at: u64,
     /// `next` has found nothing since the last flush.
     is_dry: bool,
     flushes: u32,
@@ -82,7 +87,7 @@ impl UdpNal {
     pub fn open(config: Config<'_>) -> Result<UdpNal, OpenError> {
         let socket = Socket::open(config.nid, config.port)?;
         let me = socket.process();
-        let endpoint = Endpoint::new(lintel_reliable::Config {
+        let mut endpoint = Endpoint::new(lintel_reliable::Config {
             me,
             uid: config.uid,
             incarnation: nanoseconds_now(),
@@ -91,6 +96,15 @@ impl UdpNal {
             room: socket.room(),
             peer_timeout: config.peer_timeout,
         });
+        if config.model == Model::Node {
+            match PathFile::open(config.job, me.nid, me.pid) {
+                Ok(paths) => endpoint.share(Box::new(paths)),
+                Err(error) => (config.log)(&format!(
+                    "what is known of paths isn't shared with other processes of this node, \
+                     for there is no file for it in /dev/shm: {error}"
+                )),
+            }
+        }
         Ok(UdpNal {
             endpoint,
             area: Area::new(),
@@ -99,6 +113,7 @@ impl UdpNal {
             buffers: Buffers::new(),
             me,
             began: Instant::now(),
+            began_at: since_boot(),
             is_dry: false,
             flushes: 0,
             log: config.log,
@@ -142,7 +157,7 @@ impl UdpNal {
 
     #[inline]
     fn now(&self) -> Time {
-        Time(self.began.elapsed().as_nanos() as u64)
+        Time(self.began_at + self.began.elapsed().as_nanos() as u64)
     }
 
     /// Sends what may be sent.
@@ -421,7 +436,10 @@ impl Nal for UdpNal {
         }
         match self.endpoint.due() {
             Time::NEVER => None,
-            Time(at) => Some(self.began + Duration::from(Nanos(at))),
+            Time(at) => {
+                let after = Nanos(at.saturating_sub(self.began_at));
+                Some(self.began + Duration::from(after))
+            }
         }
     }
 
@@ -450,6 +468,11 @@ impl Drop for UdpNal {
     fn drop(&mut self) {
         self.leave();
     }
+}
+
+fn since_boot() -> u64 {
+    let time = nix::time::clock_gettime(ClockId::CLOCK_MONOTONIC).map(Duration::from);
+    time.map_or(1, |time| time.as_nanos() as u64)
 }
 
 /// Since 1970: later processes of a name have larger numbers.

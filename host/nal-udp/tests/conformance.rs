@@ -21,7 +21,7 @@ fn network(members: usize, model: Model, faults: &str) -> Vec<Member<UdpNal>> {
             peer_timeout: Duration::from_secs(60),
             faults,
             log: |words| eprintln!("{words}"),
-            job: "conformance",
+            job: &format!("conformance-{}", std::process::id()),
         })
         .expect("there is a loopback interface");
         let name = nal.process();
@@ -38,6 +38,11 @@ mod rc {
 mod xrc {
     use super::*;
     suite!(|members| network(members, Model::Xrc, ""));
+}
+
+mod node {
+    use super::*;
+    suite!(|members| network(members, Model::Node, ""));
 }
 
 mod with_a_hundredth_lost_repeated_and_reordered {

@@ -1,0 +1,201 @@
+//! What the processes of a node know of paths, in a file in shared memory:
+//! `/dev/shm/lintel-<job>-<nid>-paths`.
+//!
+//! ```text
+//!   slot 0          slot 1                                    512 slots, one a remote node
+//!   ┌──────┬────────┬──────┬─ ─
+//!   │ path │ users  │ path │      path: node, window, threshold, round-trip time and
+//!   └──────┴────────┴──────┴─ ─   variation, when heard   users: when each was here, 64
+//! ```
+//!
+//! It is read and written, not mapped: a look at it a few thousand times a second needs no
+//! speed, and no `unsafe`. What is torn or overwritten by another is a guess as good as
+//! before, and endpoints keep guesses within limits. Each process holds a shared lock;
+//! who leaves last removes the file.
+
+use lintel_reliable::{Nanos, Path, Paths, Time};
+use nix::fcntl::{Flock, FlockArg};
+use rustc_hash::FxHashMap;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::PathBuf;
+
+const DIRECTORY: &str = "/dev/shm";
+/// Nodes that have a slot; what is known of others isn't shared.
+const SLOTS: u64 = 512;
+/// Words of a slot's path: node, and the six of [`PathFile::read`].
+const PATH_WORDS: usize = 8;
+/// Processes of a node that are told apart as users.
+const USERS: usize = 64;
+const SLOT_WORDS: usize = PATH_WORDS + USERS;
+const SLOT_BYTES: u64 = SLOT_WORDS as u64 * 8;
+/// Who hasn't looked for so long uses a path no more.
+const USED: Nanos = Nanos::from_millis(100);
+/// Times that a file may vanish between being opened and locked.
+const TRIES: u32 = 100;
+
+/// The file of a job's processes on a node.
+pub(crate) struct PathFile {
+    file: Option<Flock<File>>,
+    path: PathBuf,
+    /// Which user this process is.
+    user: usize,
+    /// Slots by node; nothing where there was none left.
+    slots: FxHashMap<u32, Option<u64>>,
+}
+
+impl PathFile {
+    /// Opens the file, or makes it.
+    pub(crate) fn open(job: &str, nid: u32, pid: u32) -> io::Result<PathFile> {
+        let path = PathBuf::from(DIRECTORY).join(format!("lintel-{job}-{nid:x}-paths"));
+        for _ in 0..TRIES {
+            let file = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .mode(0o600)
+                .custom_flags(nix::libc::O_NOFOLLOW)
+                .open(&path)?;
+            let file = Flock::lock(file, FlockArg::LockShared).map_err(|(_, error)| error)?;
+            let opened = file.metadata()?.ino();
+            // Who left last may have removed it meanwhile.
+            if std::fs::metadata(&path).is_ok_and(|named| named.ino() == opened) {
+                return Ok(PathFile {
+                    file: Some(file),
+                    path,
+                    user: pid as usize % USERS,
+                    slots: FxHashMap::default(),
+                });
+            }
+        }
+        Err(io::ErrorKind::WouldBlock.into())
+    }
+
+    fn read(&self, slot: u64) -> Option<[u64; SLOT_WORDS]> {
+        let mut bytes = [0; SLOT_BYTES as usize];
+        let file = self.file.as_ref()?;
+        let count = file.read_at(&mut bytes, slot * SLOT_BYTES).ok()?;
+        // Behind the end of the file everything is zero.
+        bytes[count..].fill(0);
+        let mut words = [0; SLOT_WORDS];
+        for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+            *word = u64::from_ne_bytes(bytes.try_into().expect("a chunk has eight bytes"));
+        }
+        Some(words)
+    }
+
+    /// Writes words of a slot; what can't be written isn't shared.
+    fn write(&self, slot: u64, first: usize, words: &[u64]) {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        if let Some(file) = &self.file {
+            let _ = file.write_all_at(&bytes, slot * SLOT_BYTES + first as u64 * 8);
+        }
+    }
+
+    /// The slot of a node; taken where it has none.
+    fn slot(&mut self, node: u32) -> Option<u64> {
+        if let Some(slot) = self.slots.get(&node) {
+            return *slot;
+        }
+        let slot = self.find(node);
+        self.slots.insert(node, slot);
+        slot
+    }
+
+    fn find(&self, node: u32) -> Option<u64> {
+        let wanted = u64::from(node);
+        for step in 0..SLOTS {
+            let slot = (wanted + step) % SLOTS;
+            if self.read(slot)?[0] == 0 {
+                self.write(slot, 0, &[wanted]);
+            }
+            // Somebody else may have been quicker.
+            if self.read(slot)?[0] == wanted {
+                return Some(slot);
+            }
+        }
+        None
+    }
+}
+
+impl Paths for PathFile {
+    fn look(&mut self, node: u32, now: Time) -> Option<Path> {
+        let slot = self.slot(node)?;
+        self.write(slot, PATH_WORDS + self.user, &[now.0]);
+        let words = self.read(slot)?;
+        let (path, users) = words.split_at(PATH_WORDS);
+        let here = |seen: &&u64| **seen != 0 && now.since(Time(**seen)) < USED;
+        Some(Path {
+            window: path[1],
+            threshold: path[2],
+            smoothed: Nanos(path[3]),
+            variation: Nanos(path[4]),
+            heard: Time(path[5]),
+            users: users.iter().filter(here).count() as u32,
+        })
+    }
+
+    fn tell(&mut self, node: u32, path: &Path) {
+        if let Some(slot) = self.slot(node) {
+            let words = [
+                path.window,
+                path.threshold,
+                path.smoothed.0,
+                path.variation.0,
+                path.heard.0,
+            ];
+            self.write(slot, 1, &words);
+        }
+    }
+}
+
+impl Drop for PathFile {
+    /// Who can have the lock alone is the last.
+    fn drop(&mut self) {
+        let Some(shared) = self.file.take() else {
+            return;
+        };
+        if shared.relock(FlockArg::LockExclusiveNonblock).is_ok() {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_tells_another_sees_and_the_last_removes_the_file() {
+        let job = format!("paths-{}", std::process::id());
+        let open = |pid| PathFile::open(&job, 7, pid).expect("/dev/shm can be written to");
+        let (mut one, mut other) = (open(1), open(2));
+        let now = Time(1_000_000_000);
+        let first = one.look(9, now).expect("there is a slot");
+        assert_eq!((first.window, first.users), (0, 1));
+        let path = Path {
+            window: 5,
+            threshold: 6,
+            smoothed: Nanos(7),
+            variation: Nanos(8),
+            heard: now,
+            users: 0,
+        };
+        one.tell(9, &path);
+        let seen = other.look(9, now).expect("there is a slot");
+        assert_eq!(seen, Path { users: 2, ..path });
+        let later = now.after(USED);
+        assert_eq!(other.look(9, later).map(|path| path.users), Some(1));
+        assert_eq!(
+            other.look(9 + SLOTS as u32, now).map(|path| path.window),
+            Some(0)
+        );
+        let file = one.path.clone();
+        drop(one);
+        assert!(file.exists(), "somebody still uses it");
+        drop(other);
+        assert!(!file.exists());
+    }
+}
