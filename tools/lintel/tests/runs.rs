@@ -96,6 +96,28 @@ fn connections_measure_every_model_in_every_figure_and_count_it() {
 }
 
 #[test]
+fn two_ranks_on_two_nodes_are_held_against_bare_datagrams() {
+    let words = [
+        "perf",
+        "put",
+        "rate",
+        "--nodes=2",
+        "--sizes=8,64K",
+        "--time=2",
+        "--rounds=1",
+        "--json=-",
+    ];
+    let report = Running::start(&words).json();
+    assert_eq!(report["options"]["nodes"], 2);
+    let rows = report["rows"].as_array().expect("rows");
+    assert!(rows.len() > 2, "{report}");
+    for row in rows {
+        let limit = row["limit"]["name"].as_str().unwrap_or_default();
+        assert!(limit.starts_with("bare UDP"), "{row}");
+    }
+}
+
+#[test]
 fn info_shows_the_processes_of_a_running_job() {
     let _running = Running::start(&["perf", "idle", "--csv=-"]);
     let deadline = Instant::now() + PATIENCE;
