@@ -340,7 +340,7 @@ impl OfiNal {
             (self.log)(&format!("process {:#x}/{} {why}", process.nid, process.pid));
         }
         if let Some(stream) = &mut peer.receiving.stream {
-            stream.failed = true;
+            stream.failure.get_or_insert(libc::ENOTCONN);
             self.end_stream_if_over(lane);
         }
         self.make_ready(lane);
@@ -349,7 +349,7 @@ impl OfiNal {
 
     /// An operation with that peer failed: what it carried is lost.
     pub(crate) fn on_error(&mut self, lane: u32, code: i32) {
-        let why = format!("can't be reached any more (libfabric's error {code})");
+        let why = format!("can't be reached any more: {}", self.fabric.explain(code));
         self.end(lane, &why);
     }
 }

@@ -332,7 +332,7 @@ impl OfiNal {
                 self.frames.give_back(buffer);
                 self.on_error(lane, code);
             }
-            (Some(Operation::Read(lane)), outcome) => self.on_read(lane, outcome.is_ok()),
+            (Some(Operation::Read(lane)), outcome) => self.on_read(lane, outcome.err()),
             // Of a frame that was injected: who doesn't get it will be missed.
             (None, _) => {}
         }

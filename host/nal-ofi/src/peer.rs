@@ -118,7 +118,8 @@ pub(crate) struct Stream {
     pub(crate) missing: u64,
     /// Reads under way.
     pub(crate) under_way: u32,
-    pub(crate) failed: bool,
+    /// Why it will never be whole.
+    pub(crate) failure: Option<i32>,
 }
 
 /// Whether the peer answers, while something depends on it.

@@ -230,9 +230,10 @@ impl OfiNal {
     fn refuse(&mut self, lane: u32, code: i32) -> Unreachable {
         let process = self.peers.get(&lane).map(|peer| peer.process);
         (self.log)(&format!(
-            "a message to {process:?} couldn't be sent: {} refuses memory for its copy (error \
-             {code}); see ulimit -l, or send shorter ones",
-            self.fabric.name()
+            "a message to {process:?} couldn't be sent: {} refuses memory for its copy: {}; \
+             see ulimit -l, or send shorter ones",
+            self.fabric.name(),
+            self.fabric.explain(code)
         ));
         Unreachable
     }
@@ -258,7 +259,7 @@ impl OfiNal {
             match self.post(lane, kind, false, words, bytes) {
                 Posted::Yes => return,
                 Posted::Later => {}
-                Posted::No => return self.on_error(lane, 0),
+                Posted::No(code) => return self.on_error(lane, code),
             }
         }
         let Some(peer) = self.peers.get_mut(&lane) else {
@@ -294,7 +295,7 @@ impl OfiNal {
                     peer.sending.waiting.push_front(first);
                     return peer.pause(self.now);
                 }
-                Posted::No => return self.on_error(lane, 0),
+                Posted::No(code) => return self.on_error(lane, code),
             }
         }
     }
@@ -302,7 +303,10 @@ impl OfiNal {
     /// Tells the peer what has come and what was dealt with.
     pub(crate) fn tell_counts(&mut self, lane: u32, asks: bool) {
         let nothing = [0; WORDS];
-        self.post(lane, Kind::Status, asks, &nothing, Bytes::Ours(&[]));
+        let posted = self.post(lane, Kind::Status, asks, &nothing, Bytes::Ours(&[]));
+        if let Posted::No(code) = posted {
+            self.on_error(lane, code);
+        }
     }
 
     /// Writes a frame and gives it to the fabric.
@@ -316,13 +320,13 @@ impl OfiNal {
         bytes: Bytes<'_>,
     ) -> Posted {
         let Some(peer) = self.peers.get_mut(&lane) else {
-            return Posted::No;
+            return Posted::No(libc::EHOSTUNREACH);
         };
         let Some(address) = peer.address else {
             return if peer.asking.is_some() {
                 Posted::Later
             } else {
-                Posted::No
+                Posted::No(libc::EHOSTUNREACH)
             };
         };
         let Some(buffer) = self.frames.take() else {

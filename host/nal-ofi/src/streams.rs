@@ -26,7 +26,7 @@ impl OfiNal {
             holds: Vec::new(),
             missing,
             under_way: 0,
-            failed: false,
+            failure: None,
         };
         for claim in place {
             let hold = self.hold_place(claim, &mut stream);
@@ -35,7 +35,9 @@ impl OfiNal {
         let Some(peer) = self.peers.get_mut(&lane) else {
             return;
         };
-        stream.failed |= peer.ended.is_some();
+        if peer.ended.is_some() {
+            stream.failure.get_or_insert(libc::ENOTCONN);
+        }
         peer.receiving.stream = Some(stream);
         self.advance_stream(lane);
         self.end_stream_if_over(lane);
@@ -57,8 +59,8 @@ impl OfiNal {
                 stream.holds.push(hold);
                 Some(hold)
             }
-            Err(_) => {
-                stream.failed = true;
+            Err(code) => {
+                stream.failure.get_or_insert(code);
                 None
             }
         }
@@ -70,12 +72,12 @@ impl OfiNal {
             let Some(stream) = &mut peer.receiving.stream else {
                 return;
             };
-            if stream.failed || stream.missing == 0 || stream.under_way >= AT_ONCE {
+            if stream.failure.is_some() || stream.missing == 0 || stream.under_way >= AT_ONCE {
                 return;
             }
             let most = READ.min(self.fabric.traits().most);
             let (Some(address), Some((from, to, hold))) = (peer.address, stream.next(most)) else {
-                stream.failed = true;
+                stream.failure.get_or_insert(libc::ENOTCONN);
                 return self.end_stream_if_over(lane);
             };
             let descriptor = hold.map_or_else(Descriptor::default, |hold| {
@@ -88,15 +90,15 @@ impl OfiNal {
             {
                 Posted::Yes => stream.take(to.len()),
                 Posted::Later => return self.list(lane),
-                Posted::No => {
-                    stream.failed = true;
+                Posted::No(code) => {
+                    stream.failure.get_or_insert(code);
                     return self.end_stream_if_over(lane);
                 }
             }
         }
     }
 
-    pub(crate) fn on_read(&mut self, lane: u32, succeeded: bool) {
+    pub(crate) fn on_read(&mut self, lane: u32, failure: Option<i32>) {
         let Some(peer) = self.peers.get_mut(&lane) else {
             return;
         };
@@ -104,7 +106,7 @@ impl OfiNal {
             return;
         };
         stream.under_way -= 1;
-        stream.failed |= !succeeded;
+        stream.failure = stream.failure.or(failure);
         self.advance_stream(lane);
         self.end_stream_if_over(lane);
     }
@@ -114,8 +116,9 @@ impl OfiNal {
         let Some(peer) = self.peers.get_mut(&lane) else {
             return;
         };
-        let ended =
-            |stream: &mut Stream| stream.under_way == 0 && (stream.missing == 0 || stream.failed);
+        let ended = |stream: &mut Stream| {
+            stream.under_way == 0 && (stream.missing == 0 || stream.failure.is_some())
+        };
         let Some(stream) = peer.receiving.stream.take_if(ended) else {
             return;
         };
@@ -125,9 +128,9 @@ impl OfiNal {
             .for_each(|hold| self.registrations.release(hold));
         peer.receiving.fetched = peer.receiving.fetched.wrapping_add(1);
         let origin = peer.origin();
-        if stream.failed {
+        if let Some(code) = stream.failure {
             self.notices.push_back(Arrival::Broken(origin));
-            self.on_error(lane, 0);
+            self.on_error(lane, code);
         } else {
             self.notices.push_back(Arrival::Streamed(origin));
             self.list(lane);

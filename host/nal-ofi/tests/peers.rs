@@ -43,6 +43,17 @@ fn a_provider_is_found_where_none_is_named() {
 }
 
 #[test]
+fn a_provider_is_found_by_a_part_of_its_name() {
+    if reason_to_skip(TCP).is_some() {
+        return;
+    }
+    for name in ["tcp", "udp"] {
+        let nal = open(config(name, "part"));
+        assert!(nal.provider_name().starts_with(name));
+    }
+}
+
+#[test]
 fn a_port_that_is_taken_is_told() {
     for provider in [TCP, UDP] {
         if reason_to_skip(provider).is_some() {

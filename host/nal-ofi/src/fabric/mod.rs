@@ -35,8 +35,8 @@ pub(crate) enum Posted {
     Yes,
     /// There is no room, or no connection yet: try again.
     Later,
-    /// It can't be done.
-    No,
+    /// It can't be done, for libfabric's reason.
+    No(i32),
 }
 
 /// An operation that is over: its name, if it had one, and the bytes that moved.
@@ -92,6 +92,7 @@ pub(crate) struct Fabric<T> {
     addresses: Arc<Object<sys::Av>>,
     domain: Arc<Object<sys::Domain>>,
     fabric: Arc<Object<sys::Fabric>>,
+    library: &'static Library,
     traits: Traits,
     name: String,
     wait: Option<RawFd>,
@@ -145,6 +146,7 @@ impl<T> Fabric<T> {
             addresses: Arc::new(addresses),
             domain: Arc::new(domain),
             fabric: Arc::new(fabric),
+            library,
             traits,
             name: provider.name(),
             wait,
@@ -163,6 +165,11 @@ impl<T> Fabric<T> {
     #[cfg(test)]
     pub(crate) fn traits_mut(&mut self) -> &mut Traits {
         &mut self.traits
+    }
+
+    /// What one of its error numbers means.
+    pub(crate) fn explain(&self, code: i32) -> String {
+        self.library.explain(code)
     }
 
     /// The provider's name.
@@ -448,7 +455,7 @@ fn posted(code: isize) -> Posted {
     match code {
         0 => Posted::Yes,
         code if code == -(sys::EAGAIN as isize) => Posted::Later,
-        _ => Posted::No,
+        code => Posted::No(i32::try_from(code.unsigned_abs()).unwrap_or(libc::EIO)),
     }
 }
 
