@@ -17,7 +17,7 @@ const SHARED_MEMORY: &str = "/dev/shm";
 const SECRET: &str = "5ec7e75ec7e75ec7e75ec7e75ec7e75ec7e75ec7e75ec7e75ec7e75ec7e75ec7";
 /// Has the engines of generic placement; lies beside the worker.
 const AGENT: &str = "lintel-agent";
-/// How the name of what is the agent's own ends.
+/// In the name of what is the agent's own.
 const AGENTS_OWN: &str = ".agent";
 /// Milliseconds after which a peer that is silent is dead, where the test doesn't say.
 const PEER_TIMEOUT: &str = "4000";
@@ -152,11 +152,17 @@ impl Job {
 
     /// Names of what its workers have in shared memory.
     pub fn leftovers(&self) -> Vec<String> {
+        let mut names = self.names();
+        names.retain(|name| !name.contains(AGENTS_OWN));
+        names
+    }
+
+    fn names(&self) -> Vec<String> {
         let prefix = format!("lintel-{}-", self.name);
         let entries = std::fs::read_dir(SHARED_MEMORY).expect("there is /dev/shm");
         entries
             .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-            .filter(|name| name.starts_with(&prefix) && !name.ends_with(AGENTS_OWN))
+            .filter(|name| name.starts_with(&prefix))
             .collect()
     }
 
@@ -172,7 +178,7 @@ impl Drop for Job {
         for agent in self.agents.take().into_iter().flatten() {
             agent.end();
         }
-        for name in self.leftovers() {
+        for name in self.names() {
             let _ = std::fs::remove_file(PathBuf::from(SHARED_MEMORY).join(name));
         }
     }
