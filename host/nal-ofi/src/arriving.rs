@@ -69,28 +69,8 @@ impl OfiNal {
                 return self.idle.push(buffer);
             }
         };
-        let is_ours = [0, self.incarnation].contains(&header.to_incarnation);
-        let Some(peer) = self.peers.get_mut(&lane) else {
+        if !self.hear(lane, header) {
             return self.idle.push(buffer);
-        };
-        peer.uid = header.uid;
-        peer.health.heard = self.now;
-        peer.health.asks = 0;
-        peer.sending.retry = None;
-        if !is_ours {
-            // For one who had this name before: the sender is to know.
-            self.troubles.misdirected += 1;
-            peer.receiving.is_asked = true;
-            self.list(lane);
-            return self.idle.push(buffer);
-        }
-        peer.receiving.is_asked |= header.asks;
-        if peer.receiving.is_asked || !peer.sending.waiting.is_empty() {
-            self.list(lane);
-        }
-        // Who hasn't heard of this one yet can't have counted.
-        if header.to_incarnation != 0 {
-            self.on_counts(lane, header);
         }
         match header.kind {
             Kind::Enclosed | Kind::Announced => {
@@ -109,6 +89,31 @@ impl OfiNal {
                 self.end(lane, "has ended");
             }
         }
+    }
+
+    /// Takes what any frame says of its sender; false where it was for one who had
+    /// this process's name before.
+    fn hear(&mut self, lane: u32, header: &Header) -> bool {
+        let is_ours = [0, self.incarnation].contains(&header.to_incarnation);
+        let Some(peer) = self.peers.get_mut(&lane) else {
+            return false;
+        };
+        peer.uid = header.uid;
+        peer.health.heard = self.now;
+        peer.health.asks = 0;
+        peer.sending.retry = None;
+        // Who sends to a predecessor is to know.
+        peer.receiving.is_asked |= header.asks || !is_ours;
+        if peer.receiving.is_asked || !peer.sending.waiting.is_empty() {
+            self.list(lane);
+        }
+        if !is_ours {
+            self.troubles.misdirected += 1;
+        } else if header.to_incarnation != 0 {
+            // Who hasn't heard of this one yet can't have counted.
+            self.on_counts(lane, header);
+        }
+        is_ours
     }
 
     fn sender(&mut self, header: &Header) -> Sender {

@@ -319,19 +319,45 @@ impl OfiNal {
         words: &Words,
         bytes: Bytes<'_>,
     ) -> Posted {
-        let Some(peer) = self.peers.get_mut(&lane) else {
+        let Some(peer) = self.peers.get(&lane) else {
             return Posted::No(libc::EHOSTUNREACH);
         };
         let Some(address) = peer.address else {
-            return if peer.asking.is_some() {
-                Posted::Later
-            } else {
-                Posted::No(libc::EHOSTUNREACH)
-            };
+            return peer
+                .asking
+                .map_or(Posted::No(libc::EHOSTUNREACH), |_| Posted::Later);
         };
         let Some(buffer) = self.frames.take() else {
             return Posted::Later;
         };
+        let frame = self.write_frame(buffer, peer, (kind, asks), words, bytes);
+        let injected = frame.len() <= self.fabric.traits().inject as u64;
+        let posted = if injected {
+            self.fabric.inject(address, frame)
+        } else {
+            let operation = Operation::Send(buffer, lane);
+            self.fabric
+                .send(address, frame, self.frames.descriptor(), operation)
+        };
+        if injected || posted != Posted::Yes {
+            self.frames.give_back(buffer);
+        }
+        if let (Posted::Yes, Some(peer)) = (posted, self.peers.get_mut(&lane)) {
+            peer.on_posted(kind, self.now);
+        }
+        posted
+    }
+
+    /// A whole frame in its buffer.
+    #[inline]
+    fn write_frame(
+        &self,
+        buffer: u32,
+        peer: &Peer,
+        (kind, asks): (Kind, bool),
+        words: &Words,
+        bytes: Bytes<'_>,
+    ) -> Claim {
         let [arrived, consumed, fetched] = peer.receiving.counts();
         let header = Header {
             kind,
@@ -354,22 +380,7 @@ impl OfiNal {
         let frame = self.frames.claim(buffer);
         frame.write(prefix);
         bytes.copy_to(frame.slice(prefix.len() as u64, u64::MAX));
-        let frame = frame.slice(0, prefix.len() as u64 + u64::from(header.length));
-        let injected = frame.len() <= self.fabric.traits().inject as u64;
-        let posted = if injected {
-            self.fabric.inject(address, frame)
-        } else {
-            let operation = Operation::Send(buffer, lane);
-            self.fabric
-                .send(address, frame, self.frames.descriptor(), operation)
-        };
-        if injected || posted != Posted::Yes {
-            self.frames.give_back(buffer);
-        }
-        if posted == Posted::Yes {
-            peer.on_posted(kind, self.now);
-        }
-        posted
+        frame.slice(0, prefix.len() as u64 + u64::from(header.length))
     }
 
     pub(crate) fn say_farewell(&mut self) {
