@@ -13,6 +13,7 @@ use crate::owner::Owner;
 use crate::settings::{SettingError, Settings};
 use lintel_bridge::{Board, COUNTERS, Page, Peer, QUEUES, WATCH};
 use lintel_claim::{Claim, CrossMemoryError, Region, RemoteSpan, pull, push};
+use lintel_nal_shm::run_soon;
 use lintel_types::{Limits, options};
 use std::io;
 use std::sync::Arc;
@@ -21,8 +22,10 @@ use std::thread::JoinHandle;
 
 /// Polls in vain between commands before a session's thread lets others have the
 /// processor, and before it sleeps.
-const SPINS: u32 = 50;
-const PATIENCE: u32 = 100;
+const SPINS: u32 = 20;
+const PATIENCE: u32 = 300;
+/// Bytes of a client's memory that are sent as copies; longer ones are lent.
+const EAGER: u64 = 8 << 10;
 
 /// A process without an engine of its own.
 #[derive(Clone)]
@@ -107,6 +110,12 @@ impl Owner for Client {
         }
     }
 
+    /// What doesn't fit into one record of a ring: a stream keeps its sender busy, and
+    /// here sender and receiver may be threads that wait for the same processor.
+    fn eager(&self, network: u64) -> u64 {
+        network.min(EAGER)
+    }
+
     fn make_noise(&self) {
         self.0.page.make_noise();
     }
@@ -169,6 +178,7 @@ impl Drop for Session {
 }
 
 fn serve(library: &Library<Client>, page: &Page, over: &AtomicBool) {
+    run_soon(None);
     let (mut seen, mut idle) = (0, 0);
     while !over.load(Ordering::Relaxed) {
         if let Some(command) = page.command(&mut seen) {

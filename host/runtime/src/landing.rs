@@ -11,6 +11,7 @@ use lintel_memory::{Pieces, Span};
 use lintel_nal::{MoveError, Nal, Origin, Outgoing, Payload};
 use lintel_types::NiFail;
 use lintel_wire::{OPERAND_BYTES, Request, Response, Verb};
+use std::slice;
 
 /// What to finish when a stream is whole.
 pub(crate) enum StreamTask<S> {
@@ -456,7 +457,7 @@ impl Source<'_> {
     fn claims(&self) -> &[Claim] {
         match self {
             Source::Direct(claims) => claims,
-            Source::Copy(_, claim) => std::slice::from_ref(claim),
+            Source::Copy(_, claim) => slice::from_ref(claim),
         }
     }
 }
@@ -464,11 +465,13 @@ impl Source<'_> {
 /// Copies enclosed bytes to their place.
 #[inline(always)]
 fn deposit<O: Owner>(owner: &O, from: Claim, to: &Pieces<O::Span>, landed: &Landed) -> NiFail {
-    let claims = O::claims(to.as_slice());
-    if let (Some([to]), true) = (claims, landed.is_accessible()) {
-        lintel_claim::copy(from, *to);
-        return NiFail::Ok;
+    if let Pieces::One(to) = to {
+        if let (Some([to]), true) = (O::claims(slice::from_ref(to)), landed.is_accessible()) {
+            lintel_claim::copy(from, *to);
+            return NiFail::Ok;
+        }
     }
+    let claims = O::claims(to.as_slice());
     match claims {
         Some(to) if landed.is_accessible() || landed.mlength() == 0 => {
             copy_vectored(&[from], to);

@@ -591,7 +591,7 @@ fn use_interface<O: Owner>(
 ) -> (Handle, Limits) {
     let number = number(options);
     let process = core.ways.me;
-    let eager = core.ways.nal.caps().eager;
+    let eager = core.owner.eager(core.ways.nal.caps().eager);
     let (uid, owner) = (core.owner.uid(), core.owner.clone());
     let opened = core.interfaces[number as usize].get_or_insert_with(|| {
         let limits = owner.limits(desired.unwrap_or(Limits::DEFAULT));

@@ -61,6 +61,9 @@ pub trait Owner: Clone + Send + Sync + 'static {
     /// The limits that it gets, where it wants those.
     fn limits(&self, wanted: Limits) -> Limits;
 
+    /// Bytes up to which its bodies are copied at once, where the network says so many.
+    fn eager(&self, network: u64) -> u64;
+
     /// Something was posted or counted.
     fn make_noise(&self);
 }
@@ -117,6 +120,11 @@ impl Owner for Itself {
 
     fn limits(&self, wanted: Limits) -> Limits {
         wanted.clamped()
+    }
+
+    #[inline(always)]
+    fn eager(&self, network: u64) -> u64 {
+        network
     }
 
     /// Whoever waits looks at the library's own count.

@@ -22,7 +22,7 @@ const SPINS: u32 = 500;
 const PATIENCE: u32 = SPINS + 50;
 /// Looks in vain, of a caller that comes again and again, before it lets others have
 /// the processor; and before it looks whether the agent lives.
-const LOOKS: u32 = 64;
+const LOOKS: u32 = 16;
 const MANY_LOOKS: u32 = 1 << 14;
 /// How soon a command is tried again that had to wait.
 const RETRY: Duration = Duration::from_millis(1);
