@@ -142,7 +142,7 @@ fn invented(source: &mut Source<'_>) -> (Header, Vec<u8>) {
         total: source.some(),
         offset: source.some(),
         length: length as u32,
-        checksum: 0,
+        checksum: (source.byte() & 1 != 0).then_some(7),
     };
     let kinds = [
         Kind::Data(fragment),

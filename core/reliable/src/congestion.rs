@@ -7,7 +7,7 @@ pub(crate) const OVERHEAD: u64 = 1024;
 /// Bytes that may be under way before anything is known of a path.
 const INITIAL: u64 = 128 << 10;
 /// More gains nothing even at 10 GB/s and 100 µs.
-const MOST: u64 = 2 << 20;
+const MOST: u64 = 1 << 20;
 /// A receiver may look seldom: its thread may just have lost its processor.
 const FLOOR: Nanos = Nanos::from_millis(2);
 /// Before the first answer.

@@ -24,7 +24,7 @@
 //! are zero. **Classes**: 0 reliable and ordered, 1 reliable, 2 neither.
 //!
 //! **Flags**: 1 FIRST, the first part of a message; 2 LAST, the last part; 4 ASKS, to
-//! be acknowledged at once. A datagram with FIRST and LAST is a whole message and has
+//! be acknowledged at once; 8 SUMMED, byte 56 has a CRC, else it is zero. A datagram with FIRST and LAST is a whole message and has
 //! no parts field. Bits that aren't named here are zero, and a datagram that has others
 //! is malformed.
 //!
@@ -37,7 +37,7 @@
 //! other users, strayed and forged datagrams; addresses, user and incarnations can't
 //! be changed or invented, and a datagram of an earlier life is told by its incarnation.
 //! The payload is covered by its CRC, which is covered by the authenticator: that finds
-//! every accident, but who can change datagrams *on their way* can change a payload so
+//! accidents, but who can change datagrams *on their way* can change a payload so
 //! that its CRC stays. Nothing is encrypted. (A keyed hash over all bytes would close
 //! that gap; BLAKE3 takes as long for a page as the kernel takes to carry it.)
 
@@ -66,6 +66,7 @@ const WORDS_BYTES: usize = WORDS * 8;
 const FIRST: u8 = 1;
 const LAST: u8 = 2;
 const ASKS: u8 = 4;
+const SUMMED: u8 = 8;
 
 /// What order and certainty a message gets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -93,8 +94,8 @@ pub struct Fragment {
     pub offset: u64,
     /// Bytes of payload.
     pub length: u32,
-    /// CRC-32C of the payload.
-    pub checksum: u32,
+    /// CRC-32C of the payload, unless nothing on the way can change it.
+    pub checksum: Option<u32>,
 }
 
 impl Fragment {
@@ -204,8 +205,10 @@ impl Header {
                 fragment.last,
             )
         });
+        let summed = fragment.is_some_and(|fragment| fragment.checksum.is_some());
         let flag = |set: bool, bit: u8| if set { bit } else { 0 };
-        let flags = flag(first, FIRST) | flag(last, LAST) | flag(self.asks, ASKS);
+        let flags =
+            flag(first, FIRST) | flag(last, LAST) | flag(self.asks, ASKS) | flag(summed, SUMMED);
         writer.put([VERSION, kind, class, flags]);
         writer.put(self.uid.to_le_bytes());
         writer.put(self.source.nid.to_le_bytes());
@@ -218,7 +221,8 @@ impl Header {
         writer.put(self.sequence.to_le_bytes());
         writer.put(self.acknowledged.to_le_bytes());
         writer.put(self.selective.to_le_bytes());
-        writer.put(fragment.map_or(0, |f| f.checksum).to_le_bytes());
+        let checksum = fragment.and_then(|fragment| fragment.checksum);
+        writer.put(checksum.unwrap_or(0).to_le_bytes());
         writer.put(fragment.map_or(0, |f| f.length).to_le_bytes());
         let Some(fragment) = fragment else { return };
         if !fragment.is_whole() {
@@ -260,7 +264,7 @@ impl Header {
 #[inline]
 fn read(reader: &mut Reader<'_>) -> Option<Header> {
     let [version, kind, class, flags] = reader.take()?;
-    if version != VERSION || flags & !(FIRST | LAST | ASKS) != 0 {
+    if version != VERSION || flags & !(FIRST | LAST | ASKS | SUMMED) != 0 {
         return None;
     }
     let uid = reader.u32()?;
@@ -289,11 +293,15 @@ fn read(reader: &mut Reader<'_>) -> Option<Header> {
     if kind == 1 {
         let (first, last) = (flags & FIRST != 0, flags & LAST != 0);
         let fragment = read_fragment(reader, class, first, last, length)?;
+        let summed = flags & SUMMED != 0;
+        if !summed && checksum != 0 {
+            return None;
+        }
         header.kind = Kind::Data(Fragment {
-            checksum,
+            checksum: summed.then_some(checksum),
             ..fragment
         });
-    } else if class != 0 || flags & (FIRST | LAST) != 0 || checksum != 0 || length != 0 {
+    } else if class != 0 || flags & (FIRST | LAST | SUMMED) != 0 || checksum != 0 || length != 0 {
         return None;
     }
     Some(header)
@@ -334,7 +342,7 @@ fn read_fragment(
         total,
         offset,
         length,
-        checksum: 0,
+        checksum: None,
     })
 }
 

@@ -85,7 +85,7 @@ impl<B> Outbound<B> {
             total: self.message.length,
             offset,
             length,
-            checksum: 0,
+            checksum: None,
         }
     }
 }

@@ -14,6 +14,11 @@
 //! business; here are sockets, checksums of payloads, and users' buffers: what is lent
 //! is sent from where it lies, and a stream is received to where it belongs.
 //!
+//! Payloads have a checksum, computed where the sender's user has them and compared where
+//! the receiver's user gets them, unless the receiver's address is a loopback one: such
+//! datagrams are copied from memory to memory, and the kernel sums nothing either. (Two
+//! sums take 80 µs for a MiB that takes 130 µs there and back.)
+//!
 //! Order of use: [`UdpNal::open`], then as every [`Nal`].
 //!
 //! Left to others: the job's secret, threads and waiting (the runtime), shared memory

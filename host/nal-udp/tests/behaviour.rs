@@ -3,6 +3,7 @@
 use lintel_claim::Region;
 use lintel_nal::{Arrival, Nal, Outgoing, Payload, Unreachable};
 use lintel_nal_udp::{Config, Model, OpenError, UdpNal};
+use lintel_reliable::{Class, Fragment, Header, Key, Kind, MAX_HEADER_BYTES};
 use lintel_types::ProcessId;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -116,6 +117,49 @@ fn what_is_no_packet_or_has_another_key_is_counted_and_changes_nothing() {
     }
     assert_eq!(nal.resources().pairs, 0);
     assert!(nal.is_settled());
+}
+
+#[test]
+fn a_payload_that_doesnt_have_its_sum_is_counted_and_dropped() {
+    let mut nal = open(NODE);
+    let to = nal.process();
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback");
+    let address = (Ipv4Addr::from(to.nid), to.pid as u16);
+    let payload = b"123456789";
+    // The check value of CRC-32C, and another.
+    for (number, checksum) in [(1, 0xe306_9283), (2, 0xe306_9282)] {
+        let header = Header {
+            kind: Kind::Data(Fragment {
+                class: Class::Unreliable,
+                words: Some([number; 6]),
+                last: true,
+                total: payload.len() as u64,
+                offset: 0,
+                length: payload.len() as u32,
+                checksum: Some(checksum),
+            }),
+            asks: false,
+            uid: 1,
+            source: ProcessId::new(NODE, 9),
+            destination: to,
+            room: 0,
+            incarnation: 1,
+            believed: 0,
+            sequence: 0,
+            acknowledged: 0,
+            selective: 0,
+        };
+        let mut bytes = [0; MAX_HEADER_BYTES];
+        let ahead = header.seal(&Key::new(&[5; 32]), &mut bytes);
+        let datagram = [&bytes[..ahead], payload].concat();
+        socket.send_to(&datagram, address).expect("loopback");
+    }
+    assert_eq!(take(&mut nal, &mut []).1, 1);
+    let until = Instant::now() + LIMIT;
+    while nal.troubles().damaged == 0 {
+        assert!(nal.next().is_none(), "the second isn't sound");
+        assert!(Instant::now() < until, "{:?}", nal.troubles());
+    }
 }
 
 #[test]
