@@ -178,14 +178,16 @@ impl Load {
         let user = self.next;
         self.next += 1;
         use EventKind::{Ack, Reply, Send};
+        // What an operation under way fills may hold anything, so that none may overlap it.
+        let may_fill = !self.is_being_filled(offset, length);
         let (what, awaits, filled, started) = match self.random.below(10) {
-            0..5 => {
-                let started = ptl::put(self.pattern, length, ACK, to(PUT, offset), user);
-                ("put", vec![Send, Ack], None, started)
-            }
-            5..8 => {
+            5..8 if may_fill => {
                 let started = ptl::get(self.sink, length, to(GET, offset), user);
                 ("get", vec![Reply], Some((offset, length)), started)
+            }
+            0..8 => {
+                let started = ptl::put(self.pattern, length, ACK, to(PUT, offset), user);
+                ("put", vec![Send, Ack], None, started)
             }
             8 => {
                 let started = ptl::add(self.numbers, 8, to(ADD, 0), user);
@@ -207,6 +209,11 @@ impl Load {
         };
         self.under_way.insert(user, operation);
         Ok(())
+    }
+
+    fn is_being_filled(&self, offset: u64, length: u64) -> bool {
+        let mut filled = self.under_way.values().filter_map(|o| o.filled);
+        filled.any(|(start, bytes)| start < offset + length && offset < start + bytes)
     }
 
     /// Takes the events that are there; waits for the first `least` ones.
