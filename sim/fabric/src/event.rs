@@ -11,7 +11,7 @@ pub struct FabricEvent(pub(crate) Happening);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Happening {
     /// By packet: its head is at the next router and may go on.
-    Arrive(u32),
+    Arrive(Arrival),
     /// By packet: a link may be able to take another one.
     Wake(u32),
     /// By packet: all of it is in its node.
@@ -28,11 +28,20 @@ pub(crate) enum Happening {
     Tail(u32),
 }
 
+/// Where a packet arrives and what it wants next. The packet knows it too; but
+/// large networks wait for memory, and so its three places are read at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Arrival {
+    pub(crate) packet: u32,
+    pub(crate) at: u32,
+    pub(crate) out: u32,
+}
+
 impl Event for FabricEvent {
     #[inline]
     fn word(&self) -> u64 {
         let (kind, number) = match self.0 {
-            Happening::Arrive(number) => (0, number),
+            Happening::Arrive(Arrival { packet, .. }) => (0, packet),
             Happening::Wake(number) => (1, number),
             Happening::Deliver(number) => (2, number),
             Happening::Left(number) => (3, number),

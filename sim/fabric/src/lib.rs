@@ -111,6 +111,11 @@ pub trait Fabric {
     where
         E: Event + From<FabricEvent>;
 
+    /// Reads what an event will need: for [`lintel_sim_kernel::World::foresee`].
+    fn foresee(&self, event: &FabricEvent) {
+        let _ = event;
+    }
+
     /// The node takes no further packet in until [`Fabric::resume`]; what is on
     /// its way fills the buffers behind.
     fn hold(&mut self, node: Node);

@@ -44,7 +44,7 @@ pub struct Carried {
     pub messages: u64,
     /// Their packets.
     pub packets: u64,
-    /// Links that these packets went over, the first and the last included.
+    /// Links that packets went over, those to and from nodes included.
     pub links: u64,
     /// Bytes of the messages that have arrived.
     pub bytes: u64,

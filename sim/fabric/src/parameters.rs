@@ -158,6 +158,14 @@ impl From<Reach> for Kind {
     }
 }
 
+impl From<Option<Reach>> for Kind {
+    /// A link that leads to no router leads to the node.
+    #[inline]
+    fn from(reach: Option<Reach>) -> Kind {
+        reach.map_or(Kind::Eject, Kind::from)
+    }
+}
+
 impl fmt::Display for Mistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

@@ -30,23 +30,17 @@ fn walk<T: Topology>(topology: &T, from: Node, to: Node) -> Vec<Channel> {
             router,
             port: step.port,
         }) {
-            End::Router(next, _) => router = next,
+            End::Router(next, reach) => {
+                assert_eq!(step.reach, Some(reach));
+                router = next;
+            }
             End::Node(node) => {
+                assert_eq!(step.reach, None);
                 assert_eq!(node, to);
                 return way;
             }
             End::Nowhere => panic!("{from:?} to {to:?} leads nowhere: {way:?}"),
         }
-    }
-}
-
-fn reach<T: Topology>(topology: &T, &(router, step): &Channel) -> Option<Reach> {
-    match topology.end(Port {
-        router,
-        port: step.port,
-    }) {
-        End::Router(_, reach) => Some(reach),
-        _ => None,
     }
 }
 
@@ -113,7 +107,7 @@ fn check_links<T: Topology>(topology: &T) {
 }
 
 fn check_legs<T: Topology>(topology: &T, from: Node, to: Node, way: &[Channel]) {
-    let reaches: Vec<Reach> = way.iter().filter_map(|c| reach(topology, c)).collect();
+    let reaches: Vec<Reach> = way.iter().filter_map(|(_, step)| step.reach).collect();
     let legs = topology.legs(from, to);
     let told = legs
         .iter()

@@ -18,6 +18,14 @@ pub trait World {
     /// An event's time has come: `agenda.now()`. May put further ones on the
     /// agenda, for now or later.
     fn on_event(&mut self, event: Self::Event, agenda: &mut Agenda<Self::Event>);
+
+    /// An event is due soon. A world that is larger than the caches reads now what
+    /// it will need then: one event waits for memory several times in turn, many
+    /// that are foreseen wait all at once. Nothing may depend on it.
+    #[inline]
+    fn foresee(&self, event: &Self::Event) {
+        let _ = event;
+    }
 }
 
 /// The time, and what is still to happen.
@@ -85,10 +93,11 @@ impl<E: Event> Agenda<E> {
         self.hash.value()
     }
 
-    /// Takes the next event that is due by `limit`, and goes to its time.
+    /// Takes the next event that is due by `limit`, and goes to its time. Shows
+    /// some that come after it to `foresee`.
     #[inline]
-    pub fn take_due(&mut self, limit: SimTime) -> Option<E> {
-        let (when, event) = self.queue.pop_due(limit)?;
+    pub fn take_due(&mut self, limit: SimTime, foresee: impl FnMut(&E)) -> Option<E> {
+        let (when, event) = self.queue.pop_due_foreseeing(limit, foresee)?;
         self.now = when;
         self.executed += 1;
         self.hash.add(when.as_ps());
@@ -114,17 +123,20 @@ impl<W: World> Simulation<W> {
 
     /// Until nothing is to happen any more.
     pub fn run(&mut self) {
-        while let Some(event) = self.agenda.take_due(SimTime::NEVER) {
-            self.world.on_event(event, &mut self.agenda);
-        }
+        self.run_all_due(SimTime::NEVER);
     }
 
     /// All that is due by `limit`; then it is `limit`. Whether more is to happen.
     pub fn run_until(&mut self, limit: SimTime) -> bool {
-        while let Some(event) = self.agenda.take_due(limit) {
-            self.world.on_event(event, &mut self.agenda);
-        }
+        self.run_all_due(limit);
         self.agenda.now = self.agenda.now.max(limit);
         self.agenda.pending() > 0
+    }
+
+    fn run_all_due(&mut self, limit: SimTime) {
+        let Simulation { world, agenda } = self;
+        while let Some(event) = agenda.take_due(limit, |event| world.foresee(event)) {
+            world.on_event(event, agenda);
+        }
     }
 }

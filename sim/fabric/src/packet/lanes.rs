@@ -1,5 +1,7 @@
 //! Links and their lanes: who waits for which, and how much room is left.
 
+use std::hint::black_box;
+
 use lintel_sim_kernel::{Duration, SimTime};
 
 use crate::message::Node;
@@ -8,7 +10,8 @@ use crate::topology::{End, Port, Topology};
 
 pub(super) const NONE: u32 = u32::MAX;
 
-/// A link, one way.
+/// A link, one way. Half a cache line: large networks wait for memory.
+#[repr(align(32))]
 pub(super) struct Link {
     /// The router, or the node, at its far end.
     pub(super) to: u32,
@@ -17,8 +20,6 @@ pub(super) struct Link {
     pub(super) held: bool,
     /// The lane that is looked at first.
     pub(super) turn: u8,
-    /// Lanes (of a source: messages) that wait for it.
-    pub(super) waiting: u32,
     /// Its last packet's tail leaves then.
     pub(super) busy_until: SimTime,
     /// When it is looked at next, if that is known.
@@ -28,7 +29,9 @@ pub(super) struct Link {
 }
 
 /// One lane of a link: the buffer at its far end, and the queue at its near one.
+/// Half a cache line too.
 #[derive(Clone, Copy)]
+#[repr(align(32))]
 pub(super) struct Lane {
     /// Packets in the buffer.
     first: u32,
@@ -38,11 +41,13 @@ pub(super) struct Lane {
     /// Lanes whose first packets wait for this one; at a source, messages.
     first_waiting: u32,
     last_waiting: u32,
-    /// When its first packet left its node.
-    since: SimTime,
-    /// Places of `free_at` that the next packet takes and gives back.
-    taken: u16,
-    given: u16,
+    /// Places that are free, as far as has been looked.
+    free: u16,
+    /// The place in `free_at` that is looked at next, and the one that is written
+    /// next; so many are written and not looked at.
+    look: u16,
+    write: u16,
+    written: u16,
 }
 
 /// All links, all lanes. Links of routers come first, by port; then one per
@@ -50,9 +55,8 @@ pub(super) struct Lane {
 pub(super) struct Lanes {
     links: Vec<Link>,
     lanes: Vec<Lane>,
-    /// When each place of each lane's buffer is free again, `NEVER` while nobody
-    /// knows. Packets leave a lane in the order in which they came, so that
-    /// places are taken and given back in turn.
+    /// When places of each lane's buffer become free again, in the order in which
+    /// packets leave them.
     free_at: Vec<SimTime>,
     depth: usize,
     arbitration: Arbitration,
@@ -69,7 +73,7 @@ impl Lanes {
         let depth = parameters.buffer as usize;
         Lanes {
             links,
-            lanes: vec![Lane::EMPTY; count],
+            lanes: vec![Lane::new(parameters.buffer); count],
             free_at: vec![SimTime::START; count * depth],
             depth,
             arbitration: parameters.arbitration,
@@ -97,12 +101,22 @@ impl Lanes {
         &mut self.lanes[lane as usize]
     }
 
+    /// Brings a lane into the cache.
+    #[inline]
+    pub(super) fn touch_lane(&self, lane: u32) {
+        black_box(self.lanes[lane as usize].first);
+    }
+
+    /// Brings a link into the cache.
+    #[inline]
+    pub(super) fn touch_link(&self, link: u32) {
+        black_box(self.links[link as usize].to);
+    }
+
     /// Puts a lane (at a source: a message) into the queue of another one, of
     /// which this is then the last. `follow` ties the last before to it.
     #[inline]
     pub(super) fn queue(&mut self, lane: u32, number: u32) -> Option<u32> {
-        let link = self.link_of(lane);
-        self.link(link).waiting += 1;
         let lane = self.lane(lane);
         let before = lane.last_waiting;
         lane.last_waiting = number;
@@ -134,15 +148,26 @@ impl Lanes {
     /// Takes the first out of a lane's queue; `next` comes after it.
     #[inline]
     pub(super) fn unqueue(&mut self, lane: u32, next: u32) {
-        let link = self.link_of(lane);
-        self.link(link).waiting -= 1;
         self.lane(lane).first_waiting = next;
     }
 
-    /// The lane that a free link serves next, of those that are wanted and have
-    /// room. Else when one will have room, `NEVER` where that isn't known.
+    /// Whether somebody waits for a link.
     #[inline]
-    pub(super) fn choose(&mut self, link: u32, now: SimTime) -> Result<u32, SimTime> {
+    pub(super) fn is_wanted(&self, link: u32) -> bool {
+        let lanes = self.lane_of(link, 0) as usize..self.lane_of(link + 1, 0) as usize;
+        self.lanes[lanes].iter().any(Lane::is_wanted)
+    }
+
+    /// The lane that a free link serves next, of those that are wanted and have
+    /// room. Else when one will have room, `NEVER` where that isn't known. `since`
+    /// tells when a packet left its node.
+    #[inline]
+    pub(super) fn choose(
+        &mut self,
+        link: u32,
+        now: SimTime,
+        since: impl Fn(u32) -> SimTime,
+    ) -> Result<u32, SimTime> {
         let Link {
             turn, kind, held, ..
         } = *self.link(link);
@@ -159,11 +184,11 @@ impl Lanes {
             if !self.lane(lane).is_wanted() {
                 continue;
             }
-            let room = self.room_at(lane, kind);
+            let room = self.room_at(lane, kind, now);
             if room > now {
                 earliest = earliest.min(room);
             } else if by_age {
-                let since = self.bring_oldest_forward(lane);
+                let since = self.bring_oldest_forward(lane, &since);
                 if oldest.is_none_or(|(other, _)| since < other) {
                     oldest = Some((since, lane));
                 }
@@ -188,7 +213,8 @@ impl Lanes {
 
     /// Puts the lane whose packet left its node first at the head of a lane's
     /// queue; says when it left.
-    fn bring_oldest_forward(&mut self, lane: u32) -> SimTime {
+    fn bring_oldest_forward(&mut self, lane: u32, since: &impl Fn(u32) -> SimTime) -> SimTime {
+        let age = |lanes: &Self, lane: u32| since(lanes.lanes[lane as usize].first);
         let head = self.lane(lane).first_waiting;
         let (mut oldest, mut before_oldest) = (head, NONE);
         let mut before = head;
@@ -197,7 +223,7 @@ impl Lanes {
             if number == NONE {
                 break;
             }
-            if self.since(number) < self.since(oldest) {
+            if age(self, number) < age(self, oldest) {
                 (oldest, before_oldest) = (number, before);
             }
             before = number;
@@ -210,38 +236,56 @@ impl Lanes {
                 self.lane(lane).last_waiting = before_oldest;
             }
         }
-        self.since(oldest)
+        age(self, oldest)
     }
 
-    /// When a lane's first packet left its node.
-    fn since(&self, lane: u32) -> SimTime {
-        self.lanes[lane as usize].since
-    }
-
-    /// When the next place of a lane's buffer is free. A node takes all.
+    /// When the next place of a lane's buffer is free, `NEVER` where that isn't
+    /// known. A node takes all.
     #[inline]
-    fn room_at(&self, lane: u32, kind: Kind) -> SimTime {
-        if kind == Kind::Eject {
+    fn room_at(&mut self, lane: u32, kind: Kind, now: SimTime) -> SimTime {
+        if kind == Kind::Eject || self.lane(lane).free > 0 {
             return SimTime::START;
         }
-        let place = self.lanes[lane as usize].taken;
-        self.free_at[lane as usize * self.depth + usize::from(place)]
+        self.look_for_room(lane, now)
     }
 
-    /// Takes the next place of a lane's buffer.
+    /// Looks at what was written since the last time.
+    fn look_for_room(&mut self, lane: u32, now: SimTime) -> SimTime {
+        let base = lane as usize * self.depth;
+        let mut next = SimTime::NEVER;
+        while self.lane(lane).written > 0 {
+            let look = self.lane(lane).look;
+            next = self.free_at[base + usize::from(look)];
+            if next > now {
+                break;
+            }
+            let look = self.after(look);
+            let lane = self.lane(lane);
+            lane.look = look;
+            lane.written -= 1;
+            lane.free += 1;
+        }
+        match self.lane(lane).free {
+            0 => next,
+            _ => now,
+        }
+    }
+
+    /// Takes a place of a lane's buffer, one of which is free.
     #[inline]
     pub(super) fn take_room(&mut self, lane: u32) {
-        let place = self.lanes[lane as usize].taken;
-        self.lanes[lane as usize].taken = self.after(place);
-        self.free_at[lane as usize * self.depth + usize::from(place)] = SimTime::NEVER;
+        self.lane(lane).free -= 1;
     }
 
     /// Gives a place of a lane's buffer back, from `when` on.
     #[inline]
     pub(super) fn give_room(&mut self, lane: u32, when: SimTime) {
-        let place = self.lanes[lane as usize].given;
-        self.lanes[lane as usize].given = self.after(place);
+        let place = self.lane(lane).write;
         self.free_at[lane as usize * self.depth + usize::from(place)] = when;
+        let next = self.after(place);
+        let lane = self.lane(lane);
+        lane.write = next;
+        lane.written += 1;
     }
 
     #[inline]
@@ -255,16 +299,21 @@ impl Lanes {
 }
 
 impl Lane {
-    const EMPTY: Lane = Lane {
-        first: NONE,
-        last: NONE,
-        next_waiting: NONE,
-        first_waiting: NONE,
-        last_waiting: NONE,
-        since: SimTime::START,
-        taken: 0,
-        given: 0,
-    };
+    /// With room for so many packets.
+    fn new(buffer: u32) -> Self {
+        Lane {
+            first: NONE,
+            last: NONE,
+            next_waiting: NONE,
+            first_waiting: NONE,
+            last_waiting: NONE,
+            // Parameters allow 4096 at most.
+            free: buffer as u16,
+            look: 0,
+            write: 0,
+            written: 0,
+        }
+    }
 
     /// Whether somebody waits for it.
     #[inline]
@@ -284,26 +333,22 @@ impl Lane {
         (self.first != NONE).then_some(self.first)
     }
 
-    /// Puts a packet, which left its node at `since`, into the buffer; gives the
-    /// one before it.
+    /// Puts a packet into the buffer; gives the one before it.
     #[inline]
-    pub(super) fn push(&mut self, packet: u32, since: SimTime) -> Option<u32> {
+    pub(super) fn push(&mut self, packet: u32) -> Option<u32> {
         let before = self.last;
         self.last = packet;
         if self.first == NONE {
             self.first = packet;
-            self.since = since;
             return None;
         }
         Some(before)
     }
 
-    /// Takes the first packet out of the buffer; `next`, which left its node at
-    /// `since`, comes after it.
+    /// Takes the first packet out of the buffer; `next` comes after it.
     #[inline]
-    pub(super) fn pop(&mut self, next: u32, since: SimTime) {
+    pub(super) fn pop(&mut self, next: u32) {
         self.first = next;
-        self.since = since;
     }
 }
 
@@ -314,7 +359,6 @@ impl Link {
             kind,
             held: false,
             turn: 0,
-            waiting: 0,
             busy_until: SimTime::START,
             wake_at: SimTime::NEVER,
             occupied: Duration::ZERO,

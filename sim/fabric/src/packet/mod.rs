@@ -22,15 +22,17 @@
 
 mod lanes;
 
+use std::hint::black_box;
+
 use lintel_sim_kernel::{Agenda, Duration, Event, SimTime};
 
 use crate::Fabric;
-use crate::event::{FabricEvent, Happening};
+use crate::event::{Arrival, FabricEvent, Happening};
 use crate::message::{Carried, Message, Node, Outcome};
 use crate::parameters::{Kind, Mistake, Parameters, Timing};
 use crate::pool::Pool;
 use crate::topology::{Port, Topology};
-use lanes::{Lanes, Link, NONE};
+use lanes::{Lanes, NONE};
 
 /// Moves each packet over each link.
 pub struct PacketFabric<T: Topology> {
@@ -44,7 +46,9 @@ pub struct PacketFabric<T: Topology> {
     carried: Carried,
 }
 
+/// One cache line, where routes are short: large networks wait for memory.
 #[derive(Clone, Copy)]
+#[repr(align(64))]
 struct Packet<R> {
     route: R,
     message: u32,
@@ -52,13 +56,11 @@ struct Packet<R> {
     since: SimTime,
     /// Behind it in its buffer.
     next: u32,
-    /// The lane in whose buffer it is or will be; none at its source.
-    at: u32,
     /// The lane that it takes next.
     out: u32,
     bytes: u32,
-    /// Links that it took.
-    links: u32,
+    /// The first lane of its class.
+    class_lane: u32,
 }
 
 /// A message that hasn't arrived.
@@ -120,17 +122,16 @@ impl<T: Topology> PacketFabric<T> {
     }
 
     #[inline]
-    fn on_arrive<E>(&mut self, packet: u32, agenda: &mut Agenda<E>)
+    fn on_arrive<E>(&mut self, arrival: Arrival, agenda: &mut Agenda<E>)
     where
         E: Event + From<FabricEvent>,
     {
-        let Packet {
-            at: lane, since, ..
-        } = self.packets[packet];
-        match self.lanes.lane(lane).push(packet, since) {
+        let Arrival { packet, at, out } = arrival;
+        match self.lanes.lane(at).push(packet) {
             Some(before) => self.packets[before].next = packet,
             None => {
-                let link = self.want(lane, packet);
+                self.lanes.wait(out, at);
+                let link = self.lanes.link_of(out);
                 self.serve(link, agenda);
             }
         }
@@ -152,7 +153,6 @@ impl<T: Topology> PacketFabric<T> {
         let Packet {
             message: number,
             bytes,
-            links,
             ..
         } = self.packets.remove(packet);
         let transit = &mut self.messages[number];
@@ -160,7 +160,6 @@ impl<T: Topology> PacketFabric<T> {
         let is_first = transit.awaited == message.bytes.0;
         transit.awaited -= u64::from(bytes);
         self.carried.packets += 1;
-        self.carried.links += u64::from(links);
         if transit.awaited == 0 {
             self.messages.remove(number);
             self.carried.messages += 1;
@@ -202,7 +201,7 @@ impl<T: Topology> PacketFabric<T> {
             self.wake(link, busy_until, agenda);
             return None;
         }
-        let lane = match self.lanes.choose(link, now) {
+        let lane = match self.lanes.choose(link, now, |p| self.packets[p].since) {
             Ok(lane) => lane,
             Err(room) => {
                 self.wake(link, room, agenda);
@@ -216,12 +215,8 @@ impl<T: Topology> PacketFabric<T> {
             }
             _ => self.start_from_buffer(lane, agenda),
         };
-        let Link {
-            waiting,
-            busy_until,
-            ..
-        } = *self.lanes.link(link);
-        if waiting > 0 {
+        if self.lanes.is_wanted(link) {
+            let busy_until = self.lanes.link(link).busy_until;
             self.wake(link, busy_until, agenda);
         }
         wanted.filter(|&wanted| wanted != link)
@@ -264,11 +259,10 @@ impl<T: Topology> PacketFabric<T> {
             message: number,
             since: agenda.now(),
             next: NONE,
-            at: NONE,
             out: lane,
             // A packet is below 4 GiB.
             bytes: bytes as u32,
-            links: 0,
+            class_lane: u32::from(message.class) * self.topology.lanes(),
         });
         let gone = self.start(packet, agenda);
         if unsent == 0 && message.tell_left {
@@ -287,11 +281,7 @@ impl<T: Topology> PacketFabric<T> {
         let first = self.lanes.lane(from).first();
         let packet = first.expect("a lane that waits has a packet");
         let next = self.packets[packet].next;
-        let since = match next {
-            NONE => SimTime::START,
-            next => self.packets[next].since,
-        };
-        self.lanes.lane(from).pop(next, since);
+        self.lanes.lane(from).pop(next);
         let room = self.start(packet, agenda) + self.credit;
         self.lanes.give_room(from, room);
         if self.lanes.lane(from).is_wanted() {
@@ -308,7 +298,7 @@ impl<T: Topology> PacketFabric<T> {
         E: Event + From<FabricEvent>,
     {
         let packet = &mut self.packets[number];
-        packet.links += 1;
+        self.carried.links += 1;
         let (lane, bytes) = (packet.out, u64::from(packet.bytes));
         let link_number = self.lanes.link_of(lane);
         let link = self.lanes.link(link_number);
@@ -324,17 +314,16 @@ impl<T: Topology> PacketFabric<T> {
         }
         self.lanes.take_room(lane);
         let step = self.topology.step(to, &mut packet.route);
-        let class = u32::from(self.messages[packet.message].message.class);
         let next = to * self.topology.ports() + step.port;
-        packet.at = lane;
         packet.next = NONE;
-        packet.out = self
-            .lanes
-            .lane_of(next, class * self.topology.lanes() + step.lane);
-        let wait = self
-            .timing
-            .head_delay(kind, self.lanes.link(next).kind, bytes);
-        agenda.after(wait, FabricEvent(Happening::Arrive(number)).into());
+        packet.out = self.lanes.lane_of(next, packet.class_lane + step.lane);
+        let arrival = Arrival {
+            packet: number,
+            at: lane,
+            out: packet.out,
+        };
+        let wait = self.timing.head_delay(kind, step.reach.into(), bytes);
+        agenda.after(wait, FabricEvent(Happening::Arrive(arrival)).into());
         gone
     }
 }
@@ -371,13 +360,33 @@ impl<T: Topology> Fabric for PacketFabric<T> {
         E: Event + From<FabricEvent>,
     {
         match event.0 {
-            Happening::Arrive(packet) => self.on_arrive(packet, agenda),
+            Happening::Arrive(arrival) => self.on_arrive(arrival, agenda),
             Happening::Wake(link) => self.on_wake(link, agenda),
             Happening::Deliver(packet) => return self.on_deliver(packet),
             Happening::Left(number) => return Some(Outcome::Left(self.messages[number].message)),
             other => unreachable!("{other:?} is none of this model's events"),
         }
         None
+    }
+
+    #[inline]
+    fn foresee(&self, event: &FabricEvent) {
+        match event.0 {
+            Happening::Arrive(Arrival { packet, at, out }) => {
+                black_box(self.packets[packet].message);
+                self.lanes.touch_lane(at);
+                self.lanes.touch_lane(out);
+                self.lanes.touch_link(self.lanes.link_of(out));
+            }
+            Happening::Wake(link) => {
+                self.lanes.touch_link(link);
+                self.lanes.touch_lane(self.lanes.lane_of(link, 0));
+            }
+            Happening::Deliver(packet) => {
+                black_box(self.packets[packet].message);
+            }
+            _ => {}
+        }
     }
 
     fn hold(&mut self, node: Node) {

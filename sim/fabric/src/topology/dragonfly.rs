@@ -137,30 +137,34 @@ impl Topology for Dragonfly {
     fn step(&self, router: u32, route: &mut DragonflyRoute) -> Step {
         let last = self.router_of(route.to);
         let lane = u32::from(route.crossed);
+        let near = |port| Step {
+            port,
+            lane,
+            reach: Some(Reach::Near),
+        };
         if router == last {
             return Step {
                 port: route.to % self.nodes,
                 lane: 0,
+                reach: None,
             };
         }
         let (group, goal) = (self.group_of(router), self.group_of(last));
         if group == goal {
-            return Step {
-                port: self.near_port(router, last),
-                lane,
-            };
+            return near(self.near_port(router, last));
         }
         let link = self.far_link(group, goal);
         let owner = self.owner(group, link);
         if router != owner {
-            return Step {
-                port: self.near_port(router, owner),
-                lane,
-            };
+            return near(self.near_port(router, owner));
         }
         route.crossed = true;
         let port = self.nodes + self.routers - 1 + link % self.fars;
-        Step { port, lane }
+        Step {
+            port,
+            lane,
+            reach: Some(Reach::Far),
+        }
     }
 
     fn legs(&self, from: Node, to: Node) -> Legs {

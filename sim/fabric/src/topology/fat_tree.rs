@@ -196,14 +196,17 @@ impl Topology for FatTree {
             return Step {
                 port: level.down + parent,
                 lane: 0,
+                reach: Some(Reach::Near),
             };
         }
+        let reach = (route.level > 0).then_some(Reach::Near);
         // From here on each step goes down.
         route.level = route.level.saturating_sub(1);
         route.top = route.level;
         Step {
             port: level.child(route.to),
             lane: 0,
+            reach,
         }
     }
 

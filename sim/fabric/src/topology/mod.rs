@@ -82,8 +82,10 @@ pub enum Reach {
 pub struct Step {
     /// By this port,
     pub port: u32,
-    /// in this lane.
+    /// in this lane,
     pub lane: u32,
+    /// to another router so far away; to the node, where none.
+    pub reach: Option<Reach>,
 }
 
 /// Links of one kind in a row.

@@ -193,11 +193,16 @@ impl Topology for Torus {
             let lane = u32::from(left.abs() <= route.beyond[dimension]);
             *left -= left.signum();
             let port = 2 * dimension as u32 + u32::from(!up);
-            return Step { port, lane };
+            return Step {
+                port,
+                lane,
+                reach: Some(Reach::Near),
+            };
         }
         Step {
             port: NODE_PORT,
             lane: 0,
+            reach: None,
         }
     }
 
