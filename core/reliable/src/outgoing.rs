@@ -49,7 +49,7 @@ impl<B> Endpoint<B> {
         self.poll_ack()
     }
 
-    /// The datagram that [`poll_transmit`](Self::poll_transmit) gave last didn't leave: what is
+    /// A datagram that [`poll_transmit`](Self::poll_transmit) gave didn't leave: what is
     /// reliable in it is to be sent again.
     pub fn take_back(&mut self, header: &Header) {
         let is_reliable = match header.kind {
@@ -63,7 +63,8 @@ impl<B> Endpoint<B> {
         let Some(sending) = &mut pair.sending else {
             return;
         };
-        if let (Some(cost), false) = (sending.take_back(), sending.is_parked) {
+        let ahead = header.sequence.wrapping_sub(pair.acknowledged);
+        if let (Some(cost), false) = (sending.take_back(ahead), sending.is_parked) {
             self.contexts.get(pair.context).flying -= cost;
         }
         self.make_ready(index);

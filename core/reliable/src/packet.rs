@@ -178,6 +178,44 @@ impl Key {
 }
 
 impl Header {
+    /// Bytes of the header, authenticator included.
+    #[inline]
+    pub fn bytes(&self) -> usize {
+        match &self.kind {
+            Kind::Data(fragment) => match (&fragment.words, fragment.last) {
+                (Some(_), true) => WHOLE_BYTES,
+                (Some(_), false) => FIRST_BYTES,
+                (None, _) => FURTHER_BYTES,
+            },
+            _ => BASE_BYTES + TAG_BYTES,
+        }
+    }
+
+    /// Bytes of the whole datagram.
+    #[inline]
+    pub fn datagram_bytes(&self) -> usize {
+        match &self.kind {
+            Kind::Data(fragment) => self.bytes() + fragment.length as usize,
+            _ => self.bytes(),
+        }
+    }
+
+    /// Bytes of the datagram that begins so, as it says itself: nobody has vouched for it
+    /// yet. Nothing where there aren't as many bytes as it takes to tell. Datagrams that
+    /// the system has put together are taken apart by it.
+    #[inline]
+    pub fn claimed_bytes(beginning: &[u8]) -> Option<usize> {
+        let base: &[u8; BASE_BYTES] = beginning.first_chunk()?;
+        let length = u32::from_le_bytes([base[60], base[61], base[62], base[63]]);
+        let ahead = match (base[1], base[3] & FIRST != 0, base[3] & LAST != 0) {
+            (1, true, true) => WHOLE_BYTES,
+            (1, true, false) => FIRST_BYTES,
+            (1, false, _) => FURTHER_BYTES,
+            _ => BASE_BYTES + TAG_BYTES,
+        };
+        ahead.checked_add(length as usize)
+    }
+
     /// Writes the header and its authenticator; tells how many bytes they are.
     #[inline]
     pub fn seal(&self, key: &Key, into: &mut [u8; MAX_HEADER_BYTES]) -> usize {

@@ -373,11 +373,13 @@ impl<B> Sending<B> {
         }
     }
 
-    /// The packet sent last didn't leave after all.
-    pub(crate) fn take_back(&mut self) -> Option<u64> {
-        let order = self.sendings;
-        let mut newest = self.flight.iter_mut().rev();
-        let sent = newest.find(|sent| sent.order == order && sent.state == State::Flying)?;
+    /// A packet that was sent, so far ahead of the awaited one, didn't leave after all;
+    /// gives its cost.
+    pub(crate) fn take_back(&mut self, ahead: u32) -> Option<u64> {
+        let sent = self.flight.get_mut(ahead as usize)?;
+        if sent.state != State::Flying {
+            return None;
+        }
         sent.state = State::Lost;
         self.lost += 1;
         self.flying -= cost(sent.length);

@@ -16,34 +16,50 @@ const _: () = assert!(SIZE == offset_of!(libc::iovec, iov_len));
 /// Pieces that one datagram, or one train of datagrams, may have.
 pub const MOST_PIECES: usize = 1024;
 
-/// What has been received.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Received {
-    /// Bytes.
-    pub length: usize,
-    /// The length of each datagram but the last, where several came as one
-    /// (`UDP_GRO`).
-    pub segment: Option<usize>,
-}
-
 const FLAGS: i32 = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
 
-/// Sends the bytes of `pieces` as one datagram to whom the socket is connected. Doesn't
-/// wait.
+/// Sends the bytes of `pieces` as one datagram, or as a train of datagrams of `segment`
+/// bytes each, the last one perhaps shorter (`UDP_SEGMENT`). A connected socket needs
+/// no address. Doesn't wait.
 ///
 /// # Errors
-/// As [`send_datagram`].
+/// What the system said: [`io::ErrorKind::WouldBlock`] where the socket has no room now;
+/// also what it has to say of datagrams sent before. Nothing was sent then.
 #[inline]
-pub fn send_connected(socket: BorrowedFd<'_>, pieces: &[Claim]) -> io::Result<()> {
-    let sent = match pieces {
-        // SAFETY: what the piece names is readable (Claim::new), and the kernel
-        // checks each page itself.
-        [one] => unsafe {
+pub fn send_datagram(
+    socket: BorrowedFd<'_>,
+    to: Option<SocketAddrV4>,
+    pieces: &[Claim],
+    segment: Option<u16>,
+) -> io::Result<()> {
+    let address = to.map(address_of);
+    let (name, name_length) = match &address {
+        Some(address) => (&raw const *address, size_of::<libc::sockaddr_in>()),
+        None => (std::ptr::null(), 0),
+    };
+    let name_length = name_length as libc::socklen_t;
+    let sent = match (pieces, segment) {
+        ([one], None) => {
             let (start, length) = (one.start().cast(), one.len() as usize);
-            libc::send(socket.as_raw_fd(), start, length, FLAGS)
-        },
-        // SAFETY: as above, for each piece.
-        many => unsafe { libc::sendmsg(socket.as_raw_fd(), &message(many), FLAGS) },
+            let name = name.cast();
+            // SAFETY: the address lives through the call; what the piece names is
+            // readable (Claim::new), and the kernel checks each page itself.
+            unsafe { libc::sendto(socket.as_raw_fd(), start, length, FLAGS, name, name_length) }
+        }
+        _ => {
+            let mut control = Control::default();
+            let mut message = message(pieces);
+            message.msg_name = name.cast_mut().cast();
+            message.msg_namelen = name_length;
+            if let Some(segment) = segment {
+                control.set_segment(segment);
+                message.msg_control = (&raw mut control).cast();
+                message.msg_controllen = control.length;
+            }
+            // SAFETY: address and control live through the call; what the pieces name
+            // is readable (Claim::new), and the kernel checks each page itself.
+            unsafe { libc::sendmsg(socket.as_raw_fd(), &message, FLAGS) }
+        }
     };
     match sent {
         -1 => Err(io::Error::last_os_error()),
@@ -51,83 +67,40 @@ pub fn send_connected(socket: BorrowedFd<'_>, pieces: &[Claim]) -> io::Result<()
     }
 }
 
-/// Sends the bytes of `pieces` as one datagram, or as a train of datagrams of `segment`
-/// bytes each (`UDP_SEGMENT`). Doesn't wait.
-///
-/// # Errors
-/// What the system said: [`io::ErrorKind::WouldBlock`] where the socket has no room now;
-/// also what it has to say of datagrams sent before. Nothing was sent then.
-pub fn send_datagram(
-    socket: BorrowedFd<'_>,
-    to: SocketAddrV4,
-    pieces: &[Claim],
-    segment: Option<u16>,
-) -> io::Result<()> {
-    let mut address = libc::sockaddr_in {
+fn address_of(to: SocketAddrV4) -> libc::sockaddr_in {
+    libc::sockaddr_in {
         sin_family: libc::AF_INET as libc::sa_family_t,
         sin_port: to.port().to_be(),
         sin_addr: libc::in_addr {
             s_addr: u32::from(*to.ip()).to_be(),
         },
         sin_zero: [0; 8],
-    };
-    let mut control = Control::default();
-    let mut message = message(pieces);
-    message.msg_name = (&raw mut address).cast();
-    message.msg_namelen = size_of::<libc::sockaddr_in>() as libc::socklen_t;
-    if let Some(segment) = segment {
-        control.level = libc::SOL_UDP;
-        control.kind = libc::UDP_SEGMENT;
-        control.length = Control::length_of(size_of::<u16>());
-        control.data[..2].copy_from_slice(&segment.to_ne_bytes());
-        message.msg_control = (&raw mut control).cast();
-        message.msg_controllen = control.length;
-    }
-    // SAFETY: address and control live through the call; what the pieces name is
-    // readable (Claim::new), and the kernel checks each page itself.
-    match unsafe { libc::sendmsg(socket.as_raw_fd(), &message, FLAGS) } {
-        -1 => Err(io::Error::last_os_error()),
-        _ => Ok(()),
     }
 }
 
-/// Receives a datagram into one piece; what doesn't fit is lost. Doesn't wait. Where
-/// datagrams come in trains (`UDP_GRO`), [`receive_datagram`] tells them apart.
-///
-/// # Errors
-/// As [`receive_datagram`].
-#[inline]
-pub fn receive_one(socket: BorrowedFd<'_>, piece: Claim) -> io::Result<usize> {
-    let (start, length) = (piece.start().cast(), piece.len() as usize);
-    // SAFETY: what the piece names is writable (Claim::new), and the kernel checks
-    // each page itself.
-    let received = unsafe { libc::recv(socket.as_raw_fd(), start, length, libc::MSG_DONTWAIT) };
-    usize::try_from(received).map_err(|_| io::Error::last_os_error())
-}
-
-/// Receives a datagram, or a train of them, into `pieces`, one behind the other; what
-/// doesn't fit is lost. Doesn't wait.
+/// Receives a datagram, or a train of them that the system has put together (`UDP_GRO`),
+/// into `pieces`, one behind the other; tells how many bytes there were. What doesn't
+/// fit is lost. Doesn't wait.
 ///
 /// # Errors
 /// What the system said: [`io::ErrorKind::WouldBlock`] where nothing is there; also what
 /// it has to say of datagrams sent before.
 #[inline]
-pub fn receive_datagram(socket: BorrowedFd<'_>, pieces: &[Claim]) -> io::Result<Received> {
-    let mut control = Control::default();
-    let mut message = message(pieces);
-    message.msg_control = (&raw mut control).cast();
-    message.msg_controllen = size_of::<Control>();
-    // SAFETY: control lives through the call; what the pieces name is writable
-    // (Claim::new), and the kernel checks each page itself.
-    let length = unsafe { libc::recvmsg(socket.as_raw_fd(), &mut message, libc::MSG_DONTWAIT) };
-    let length = usize::try_from(length).map_err(|_| io::Error::last_os_error())?;
-    let in_train = message.msg_controllen > 0
-        && (control.level, control.kind) == (libc::SOL_UDP, libc::UDP_GRO);
-    let [a, b, c, d, ..] = control.data;
-    Ok(Received {
-        length,
-        segment: in_train.then(|| i32::from_ne_bytes([a, b, c, d]) as usize),
-    })
+pub fn receive_datagram(socket: BorrowedFd<'_>, pieces: &[Claim]) -> io::Result<usize> {
+    let received = match pieces {
+        [one] => {
+            let (start, length) = (one.start().cast(), one.len() as usize);
+            // SAFETY: what the piece names is writable (Claim::new), and the kernel
+            // checks each page itself.
+            unsafe { libc::recv(socket.as_raw_fd(), start, length, libc::MSG_DONTWAIT) }
+        }
+        many => {
+            let mut message = message(many);
+            // SAFETY: as above, for each piece.
+            unsafe { libc::recvmsg(socket.as_raw_fd(), &mut message, libc::MSG_DONTWAIT) }
+        }
+    };
+    usize::try_from(received).map_err(|_| io::Error::last_os_error())
 }
 
 /// Takes a report that a datagram sent before didn't arrive (`IP_RECVERR`): its receiver,
@@ -186,8 +159,11 @@ impl Default for Control {
 }
 
 impl Control {
-    fn length_of(data: usize) -> usize {
-        offset_of!(Control, data) + data
+    fn set_segment(&mut self, segment: u16) {
+        self.level = libc::SOL_UDP;
+        self.kind = libc::UDP_SEGMENT;
+        self.length = offset_of!(Control, data) + size_of::<u16>();
+        self.data[..2].copy_from_slice(&segment.to_ne_bytes());
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::socket::Socket;
 use lintel_claim::{Claim, Region, copy_vectored};
-use lintel_reliable::FURTHER_BYTES;
+use lintel_reliable::{FURTHER_BYTES, Header};
 use std::io;
 
 /// The longest datagram, or train of them, that a system call gives.
@@ -26,8 +26,6 @@ pub(crate) struct Area {
     region: Region,
     /// What isn't taken apart yet.
     rest: Claim,
-    /// Bytes of each datagram in there but the last.
-    segment: u64,
     /// Header, place, and rest, while there is a hole; else empty.
     pieces: Vec<Claim>,
 }
@@ -37,7 +35,6 @@ impl Area {
         Area {
             region: Region::new(BYTES),
             rest: Claim::empty(),
-            segment: 0,
             pieces: Vec::new(),
         }
     }
@@ -51,9 +48,9 @@ impl Area {
         self.rest.is_empty()
     }
 
-    /// Bytes of the next datagram.
+    /// Bytes that aren't taken apart yet.
     pub(crate) fn length(&self) -> u64 {
-        self.segment.min(self.rest.len())
+        self.rest.len()
     }
 
     /// Receives from a socket; what was left in the area is lost.
@@ -61,13 +58,11 @@ impl Area {
     pub(crate) fn receive(&mut self, socket: &Socket) -> io::Result<()> {
         self.pieces.clear();
         let received = socket.receive(&[self.region.claim()])?;
-        self.rest = self.region.claim().slice(0, received.length as u64);
-        self.segment = received.segment.unwrap_or(received.length).max(1) as u64;
+        self.rest = self.region.claim().slice(0, received as u64);
         Ok(())
     }
 
-    /// As [`receive`](Self::receive), with a hole that `place` fills. Such datagrams don't
-    /// come in trains.
+    /// As [`receive`](Self::receive), with a hole that `place` fills.
     pub(crate) fn receive_around(&mut self, socket: &Socket, place: &[Claim]) -> io::Result<()> {
         let whole = self.region.claim();
         let hole = crate::body::length(place);
@@ -79,9 +74,7 @@ impl Area {
         if received.is_err() {
             self.pieces.clear();
         }
-        let length = received?.length as u64;
-        self.rest = whole.slice(0, length);
-        self.segment = length.max(1);
+        self.rest = whole.slice(0, received? as u64);
         Ok(())
     }
 
@@ -105,11 +98,27 @@ impl Area {
         self.pieces.clear();
     }
 
-    /// The next datagram.
+    /// The next datagram, as long as it says that it is: of several that came together
+    /// only that tells where one ends.
     #[inline]
     pub(crate) fn pop(&mut self) -> Claim {
-        let first = self.rest.slice(0, self.segment);
-        self.rest = self.rest.slice(self.segment, u64::MAX);
+        let mut beginning = [0; 64];
+        let count = self.rest.read(&mut beginning);
+        let claimed = Header::claimed_bytes(&beginning[..count]);
+        let length = claimed.map_or(u64::MAX, |bytes| bytes as u64);
+        self.take(length)
+    }
+
+    /// All that came together, which is one datagram.
+    #[inline]
+    pub(crate) fn pop_all(&mut self) -> Claim {
+        self.take(u64::MAX)
+    }
+
+    #[inline]
+    fn take(&mut self, length: u64) -> Claim {
+        let first = self.rest.slice(0, length);
+        self.rest = self.rest.slice(length, u64::MAX);
         first
     }
 }

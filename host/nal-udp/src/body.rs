@@ -29,6 +29,15 @@ impl Body {
         }
     }
 
+    /// Pieces that a part of it may have, its header included.
+    pub(crate) fn most_pieces(&self) -> usize {
+        match self {
+            Body::Small(_) => 1,
+            Body::Own(..) => 2,
+            Body::Lent(pieces) => 1 + pieces.len(),
+        }
+    }
+
     /// The pieces from `offset` on, `length` bytes; small bodies have none.
     pub(crate) fn part(&self, offset: u64, length: u64, into: &mut Vec<Claim>) {
         match self {

@@ -63,6 +63,8 @@ pub const EAGER: u64 = 16 << 10;
 const LINGER: Duration = Duration::from_millis(200);
 /// How long it sleeps in between.
 const LINGER_LOOK: Duration = Duration::from_millis(1);
+/// Datagrams that [`Nal::next`] looks at for want of a message.
+const BATCH: u32 = 64;
 /// While nothing is under way, every how-manieth flush looks into the socket.
 const SELDOM: u32 = 4;
 
@@ -155,7 +157,7 @@ impl UdpNal {
             retransmitted: counts.retransmitted,
             duplicates: counts.duplicates,
             beyond: counts.beyond,
-            unsent: self.outlet.unsent,
+            unsent: self.outlet.failures,
             lost_peers: counts.lost_peers,
         }
     }
@@ -169,26 +171,49 @@ impl UdpNal {
     #[inline]
     fn pump(&mut self, now: Time) {
         while let Some(transmit) = self.endpoint.poll_transmit(now) {
-            let header = transmit.header;
-            match self.outlet.send(transmit) {
-                Sent::Gone => {}
-                Sent::NoRoom => {
-                    self.endpoint.take_back(&header);
+            if let Some(sent) = self.outlet.load(transmit) {
+                if !self.on_sent(now, sent) {
                     break;
                 }
-                Sent::Reports => {
-                    self.endpoint.take_back(&header);
-                    self.take_reports(now);
-                }
-                Sent::Refused => {
-                    self.endpoint.take_back(&header);
-                    self.endpoint.on_refused(now, header.destination);
-                }
-                Sent::NoWay(error) => self.on_no_way(now, header.destination, &error),
             }
+        }
+        if let Some(sent) = self.outlet.depart() {
+            self.on_sent(now, sent);
         }
         self.note_losses();
         self.recycle();
+    }
+
+    /// Takes note of what became of datagrams; false where no more may be sent now.
+    #[inline]
+    fn on_sent(&mut self, now: Time, sent: Sent) -> bool {
+        match sent {
+            Sent::Gone => true,
+            other => self.on_unsent(now, other),
+        }
+    }
+
+    #[cold]
+    fn on_unsent(&mut self, now: Time, sent: Sent) -> bool {
+        for header in self.outlet.unsent() {
+            self.endpoint.take_back(header);
+        }
+        match sent {
+            Sent::Gone | Sent::Again => true,
+            Sent::NoRoom => false,
+            Sent::Reports => {
+                self.take_reports(now);
+                true
+            }
+            Sent::Refused(to) => {
+                self.endpoint.on_refused(now, to);
+                true
+            }
+            Sent::NoWay(to, error) => {
+                self.on_no_way(now, to, &error);
+                true
+            }
+        }
     }
 
     #[inline]
@@ -284,7 +309,7 @@ impl UdpNal {
     /// left there and given, or kept for later.
     fn take_segment(&mut self, now: Time, for_later: bool) -> Option<Arrival> {
         if let Some((header, placed)) = self.take_in_place() {
-            self.area.pop();
+            self.area.pop_all();
             let verdict = self.endpoint.on_packet(now, &header, true);
             self.note_losses();
             self.recycle();
@@ -377,7 +402,7 @@ impl Nal for UdpNal {
     }
 
     fn next(&mut self) -> Option<Arrival> {
-        loop {
+        for _ in 0..BATCH {
             if let Some(arrival) = self.inbound.next(&mut self.buffers) {
                 return Some(arrival);
             }
@@ -396,6 +421,7 @@ impl Nal for UdpNal {
                 return Some(arrival);
             }
         }
+        None // Whoever asks may have other things to do; there may be more.
     }
 
     fn done(&mut self, origin: Origin) {

@@ -1,7 +1,7 @@
 //! The socket of a process, and what its network allows.
 
 use crate::config::OpenError;
-use lintel_claim::{Claim, Received, receive_datagram, receive_one, send_datagram, take_report};
+use lintel_claim::{Claim, receive_datagram, send_datagram, take_report};
 use lintel_types::ProcessId;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{getsockopt, setsockopt, sockopt};
@@ -25,8 +25,6 @@ pub(crate) struct Socket {
     process: ProcessId,
     datagram: u32,
     room: u32,
-    /// Datagrams may come several at a time.
-    in_trains: bool,
 }
 
 impl Socket {
@@ -40,13 +38,14 @@ impl Socket {
         setsockopt(&socket, sockopt::RcvBuf, &BUFFER).map_err(system)?;
         setsockopt(&socket, sockopt::SndBuf, &BUFFER).map_err(system)?;
         setsockopt(&socket, sockopt::Ipv4RecvErr, &true).map_err(system)?;
+        // An old kernel that doesn't know it gives datagrams one by one.
+        let _ = setsockopt(&socket, sockopt::UdpGroSegment, &true);
         let granted = getsockopt(&socket, sockopt::RcvBuf).map_err(system)?;
         let datagram = LONGEST.min(mtu(address) - HEADERS);
         Ok(Socket {
             socket,
             process: ProcessId::new(nid, pid.into()),
             datagram,
-            in_trains: false,
             // Others send too, and the kernel books more than the bytes.
             room: u32::try_from(granted / 2).unwrap_or(u32::MAX),
         })
@@ -71,23 +70,19 @@ impl Socket {
     }
 
     #[inline]
-    pub(crate) fn send(&self, to: ProcessId, pieces: &[Claim]) -> io::Result<()> {
+    pub(crate) fn send(
+        &self,
+        to: ProcessId,
+        pieces: &[Claim],
+        segment: Option<u16>,
+    ) -> io::Result<()> {
         let address = SocketAddrV4::new(Ipv4Addr::from(to.nid), to.pid as u16);
-        send_datagram(self.socket.as_fd(), address, pieces, None)
+        send_datagram(self.socket.as_fd(), Some(address), pieces, segment)
     }
 
     #[inline]
-    pub(crate) fn receive(&self, pieces: &[Claim]) -> io::Result<Received> {
-        match pieces {
-            [one] if !self.in_trains => {
-                let length = receive_one(self.socket.as_fd(), *one)?;
-                Ok(Received {
-                    length,
-                    segment: None,
-                })
-            }
-            _ => receive_datagram(self.socket.as_fd(), pieces),
-        }
+    pub(crate) fn receive(&self, pieces: &[Claim]) -> io::Result<usize> {
+        receive_datagram(self.socket.as_fd(), pieces)
     }
 
     /// A process that isn't there, as a datagram sent to it has shown.

@@ -265,6 +265,49 @@ fn names_that_are_no_addresses_are_unreachable() {
 }
 
 #[test]
+fn more_pieces_than_the_system_takes_at_once_arrive() {
+    let (mut one, mut other) = (open(NODE), open(NODE + 1));
+    let to = other.process();
+    let bytes: Vec<u8> = (0..30_000u32).map(|number| number as u8).collect();
+    let (lent, place) = (Region::new(30_000), Region::new(30_000));
+    lent.write(0, &bytes);
+    let pieces: Vec<_> = (0..3000)
+        .map(|at| lent.claim().slice(at * 10, 10))
+        .collect();
+    one.send(to, &[1; 6], Outgoing::LentToRead(&pieces))
+        .expect("it is there");
+    match arrival(&mut other, &mut [&mut one]) {
+        Arrival::Message(origin, _, Payload::Enclosed(claim)) => {
+            lintel_claim::copy(claim, place.claim());
+            other.done(origin);
+        }
+        other => panic!("a message was to come, not {other:?}"),
+    }
+    let mut arrived = vec![0; 30_000];
+    place.read(0, &mut arrived);
+    assert!(arrived == bytes);
+}
+
+#[test]
+fn many_short_messages_arrive_in_order_though_they_travel_together() {
+    const COUNT: u64 = 20_000;
+    let (mut one, mut other) = (open(NODE), open(NODE + 1));
+    let to = other.process();
+    for number in 0..COUNT {
+        send(
+            &mut one,
+            to,
+            number,
+            &number.to_le_bytes()[..(number / 7 % 8) as usize],
+        );
+    }
+    for number in 0..COUNT {
+        assert_eq!(take(&mut other, &mut [&mut one]).1, number);
+    }
+    assert_eq!(other.troubles().malformed, 0);
+}
+
+#[test]
 fn bytes_that_change_while_they_are_sent_hold_nobody_up() {
     const SIZE: u64 = 4 << 20;
     let (mut one, mut other) = (open(NODE), open(NODE + 1));
