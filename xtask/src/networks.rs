@@ -194,6 +194,10 @@ impl Setting {
         if self.has_nodes() {
             command.env("LINTEL_CHAOS_NODES", "2");
         }
+        // Of a few minutes for all settings; a person may want more.
+        if std::env::var_os(ROUNDS).is_none() {
+            command.env(ROUNDS, "6");
+        }
         // The one that needs no hardware, unless a person says otherwise.
         if self.is("ofi") && std::env::var_os("PTL_OFI_PROVIDER").is_none() {
             command.env("PTL_OFI_PROVIDER", "tcp");
@@ -218,6 +222,9 @@ impl Setting {
         nal.split(',').any(|n| n == word) || mode == word
     }
 }
+
+/// How often the tests that kill processes do so.
+const ROUNDS: &str = "LINTEL_CHAOS_ROUNDS";
 
 impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
