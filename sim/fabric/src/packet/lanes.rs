@@ -50,6 +50,13 @@ pub(super) struct Lane {
     written: u16,
 }
 
+/// A cache line of times.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Row([SimTime; ROW]);
+
+const ROW: usize = 8;
+
 /// All links, all lanes. Links of routers come first, by port; then one per
 /// node, into its router.
 pub(super) struct Lanes {
@@ -57,8 +64,10 @@ pub(super) struct Lanes {
     lanes: Vec<Lane>,
     /// When places of each lane's buffer become free again, in the order in which
     /// packets leave them.
-    free_at: Vec<SimTime>,
-    depth: usize,
+    free_at: Vec<Row>,
+    depth: u16,
+    /// Rows a lane.
+    rows: usize,
     arbitration: Arbitration,
     /// Lanes of a link are padded to a power of two.
     shift: u32,
@@ -70,12 +79,14 @@ impl Lanes {
         let shift = lanes.next_power_of_two().trailing_zeros();
         let links = all_links(topology);
         let count = links.len() << shift;
-        let depth = parameters.buffer as usize;
+        let rows = (parameters.buffer as usize).div_ceil(ROW);
         Lanes {
             links,
             lanes: vec![Lane::new(parameters.buffer); count],
-            free_at: vec![SimTime::START; count * depth],
-            depth,
+            free_at: vec![Row([SimTime::START; ROW]); count * rows],
+            // Parameters allow 4096 at most.
+            depth: parameters.buffer as u16,
+            rows,
             arbitration: parameters.arbitration,
             shift,
         }
@@ -101,16 +112,27 @@ impl Lanes {
         &mut self.lanes[lane as usize]
     }
 
-    /// Brings a lane into the cache.
+    /// Brings a lane and its places into the cache.
     #[inline]
     pub(super) fn touch_lane(&self, lane: u32) {
         black_box(self.lanes[lane as usize].first);
+        black_box(self.free_at[lane as usize * self.rows].0[0]);
     }
 
     /// Brings a link into the cache.
     #[inline]
     pub(super) fn touch_link(&self, link: u32) {
         black_box(self.links[link as usize].to);
+    }
+
+    /// The packets that wait longest for a link's lanes; none for a source's.
+    #[inline]
+    pub(super) fn waiting(&self, link: u32) -> impl Iterator<Item = u32> {
+        let lanes = self.lane_of(link, 0) as usize..self.lane_of(link + 1, 0) as usize;
+        let is_source = self.links[link as usize].kind == Kind::Inject;
+        let wanted = move |lane: &&Lane| !is_source && lane.is_wanted();
+        let wanted = self.lanes[lanes].iter().filter(wanted);
+        wanted.map(|lane| self.lanes[lane.first_waiting as usize].first)
     }
 
     /// Puts a lane (at a source: a message) into the queue of another one, of
@@ -251,11 +273,10 @@ impl Lanes {
 
     /// Looks at what was written since the last time.
     fn look_for_room(&mut self, lane: u32, now: SimTime) -> SimTime {
-        let base = lane as usize * self.depth;
         let mut next = SimTime::NEVER;
         while self.lane(lane).written > 0 {
             let look = self.lane(lane).look;
-            next = self.free_at[base + usize::from(look)];
+            next = *self.place(lane, look);
             if next > now {
                 break;
             }
@@ -281,7 +302,7 @@ impl Lanes {
     #[inline]
     pub(super) fn give_room(&mut self, lane: u32, when: SimTime) {
         let place = self.lane(lane).write;
-        self.free_at[lane as usize * self.depth + usize::from(place)] = when;
+        *self.place(lane, place) = when;
         let next = self.after(place);
         let lane = self.lane(lane);
         lane.write = next;
@@ -289,8 +310,15 @@ impl Lanes {
     }
 
     #[inline]
+    fn place(&mut self, lane: u32, place: u16) -> &mut SimTime {
+        let place = usize::from(place);
+        let row = lane as usize * self.rows + place / ROW;
+        &mut self.free_at[row].0[place % ROW]
+    }
+
+    #[inline]
     fn after(&self, place: u16) -> u16 {
-        if usize::from(place) + 1 == self.depth {
+        if place + 1 == self.depth {
             0
         } else {
             place + 1

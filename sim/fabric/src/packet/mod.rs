@@ -379,11 +379,13 @@ impl<T: Topology> Fabric for PacketFabric<T> {
                 self.lanes.touch_link(self.lanes.link_of(out));
             }
             Happening::Wake(link) => {
-                self.lanes.touch_link(link);
-                self.lanes.touch_lane(self.lanes.lane_of(link, 0));
+                for packet in self.lanes.waiting(link) {
+                    black_box(self.packets[packet].message);
+                }
             }
             Happening::Deliver(packet) => {
-                black_box(self.packets[packet].message);
+                let number = self.packets[packet].message;
+                black_box(self.messages[number].awaited);
             }
             _ => {}
         }
