@@ -61,6 +61,8 @@ pub(crate) struct Window {
     /// Losses of what was sent before belong to one that has been answered.
     answered: Time,
     paced_until: Time,
+    /// What the window was before a silence.
+    before: u64,
 }
 
 impl Window {
@@ -71,6 +73,7 @@ impl Window {
             least: 2 * (datagram + OVERHEAD),
             answered: Time(0),
             paced_until: Time(0),
+            before: 0,
         }
     }
 
@@ -115,8 +118,17 @@ impl Window {
     /// Nothing comes back from there at all.
     pub(crate) fn on_silence(&mut self, now: Time) {
         self.answered = now;
+        self.before = self.before.max(self.size);
         self.threshold = (self.size / 2).max(self.least);
         self.size = self.least;
+    }
+
+    /// What was sent before the silence has arrived all the same: it wasn't the network
+    /// that was silent, but a receiver who didn't look.
+    pub(crate) fn on_false_alarm(&mut self) {
+        let most = core::mem::take(&mut self.before) / 10 * 7;
+        self.size = self.size.max(most);
+        self.threshold = self.threshold.max(most);
     }
 
     /// Until when to wait with the next datagram; nothing where it may go now.

@@ -233,6 +233,13 @@ impl<B> Endpoint<B> {
         self.unsent > 0
     }
 
+    /// Whether something for that process hasn't been sent for want of room.
+    pub fn is_behind(&self, process: ProcessId) -> bool {
+        let index = self.known(process);
+        let sending = index.and_then(|index| self.pairs[index as usize].sending.as_ref());
+        sending.is_some_and(|sending| sending.has_unsent())
+    }
+
     /// Whether something may be sent before anything else happens.
     #[inline]
     pub fn has_work(&self) -> bool {

@@ -174,6 +174,9 @@ impl<B> Endpoint<B> {
         if let Some(sent) = progress.lost {
             context.window.on_lost(now, sent);
         }
+        if sending.tries > 0 && progress.has_first {
+            context.window.on_false_alarm();
+        }
         if progress.is_news {
             sending.tries = 0;
             sending.deadline = match sending.awaits_answer() {

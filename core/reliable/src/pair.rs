@@ -159,6 +159,8 @@ pub(crate) struct Progress {
     pub(crate) lost: Option<Time>,
     /// The peer knows of more than before.
     pub(crate) is_news: bool,
+    /// Something has arrived that was sent once.
+    pub(crate) has_first: bool,
 }
 
 /// What to send next.
@@ -243,6 +245,11 @@ impl<B> Sending<B> {
             length: fresh.next_length(datagram),
             again: None,
         })
+    }
+
+    /// Whether a message isn't sent whole.
+    pub(crate) fn has_unsent(&self) -> bool {
+        self.fresh < self.messages.len()
     }
 
     pub(crate) fn outbound(&self, index: usize) -> &Outbound<B> {
@@ -338,6 +345,7 @@ impl<B> Sending<B> {
             State::Flying => {
                 self.flying -= cost(sent.length);
                 progress.bytes += cost(sent.length);
+                progress.has_first |= !sent.again;
             }
             State::Lost => self.lost -= 1,
             State::Arrived => return,

@@ -184,6 +184,9 @@ pub fn what_finds_no_room_waits_in_order<N: Nal>(join: impl Fn(usize) -> Vec<Mem
     }
     let networked = rig.members.len() > 1;
     assert_eq!(rig.nal(from).flush(), networked, "nobody has received");
+    let (receiver, sender) = (rig.name(to), rig.name(from));
+    assert_eq!(rig.nal(from).is_behind(receiver), networked);
+    assert!(!rig.nal(from).is_behind(sender), "nothing was sent there");
     for number in 0..COUNT {
         let received = rig.receive(to, size(number));
         assert_eq!(received.number, number);

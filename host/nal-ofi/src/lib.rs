@@ -483,6 +483,12 @@ impl Nal for OfiNal {
         self.listed.iter().any(lacks)
     }
 
+    fn is_behind(&self, process: ProcessId) -> bool {
+        let lane = self.by_process.get(&process);
+        lane.and_then(|lane| self.peers.get(lane))
+            .is_some_and(|peer| peer.sending.lacks_room())
+    }
+
     fn check_peers(&mut self) {
         self.attend();
     }

@@ -551,6 +551,11 @@ impl Nal for ShmNal {
         self.waiting > 0
     }
 
+    fn is_behind(&self, process: ProcessId) -> bool {
+        let index = self.by_process.get(&process);
+        index.is_some_and(|index| self.peers[*index].waits())
+    }
+
     fn check_peers(&mut self) {
         let mut index = 0;
         while index < self.peers.len() {

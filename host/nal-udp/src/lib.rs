@@ -450,6 +450,10 @@ impl Nal for UdpNal {
         self.endpoint.has_unsent()
     }
 
+    fn is_behind(&self, process: ProcessId) -> bool {
+        self.endpoint.is_behind(process)
+    }
+
     fn check_peers(&mut self) {
         let now = self.now();
         self.endpoint.watch(now);

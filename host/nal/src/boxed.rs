@@ -50,6 +50,9 @@ impl<N: Nal + ?Sized> Nal for Box<N> {
     fn flush(&mut self) -> bool {
         (**self).flush()
     }
+    fn is_behind(&self, process: ProcessId) -> bool {
+        (**self).is_behind(process)
+    }
     fn check_peers(&mut self) {
         (**self).check_peers();
     }

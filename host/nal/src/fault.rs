@@ -105,6 +105,10 @@ impl<N: Nal> Nal for Fault<N> {
         self.inner.flush()
     }
 
+    fn is_behind(&self, process: ProcessId) -> bool {
+        self.inner.is_behind(process)
+    }
+
     fn check_peers(&mut self) {
         self.inner.check_peers();
     }

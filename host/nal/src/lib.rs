@@ -195,6 +195,10 @@ pub trait Nal {
     /// Sends what waits; true while something still does.
     fn flush(&mut self) -> bool;
 
+    /// Whether something waits here for room on the way to that process: whoever
+    /// sends it more had better give it some time.
+    fn is_behind(&self, process: ProcessId) -> bool;
+
     /// Looks whether peers still live; those that don't arrive as lost. Cheap
     /// enough for a few times a second, not for more.
     fn check_peers(&mut self);

@@ -149,6 +149,10 @@ impl Nal for Loopback {
         false
     }
 
+    fn is_behind(&self, _process: ProcessId) -> bool {
+        false
+    }
+
     fn check_peers(&mut self) {}
 
     fn nudge(&mut self) {}

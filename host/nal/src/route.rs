@@ -224,6 +224,13 @@ impl<Near: Nal, Far: Nal> Nal for Route<Near, Far> {
         self.far.flush() || near
     }
 
+    fn is_behind(&self, process: ProcessId) -> bool {
+        match self.side(process) {
+            Side::Near => self.near.is_behind(process),
+            Side::Far => self.far.is_behind(process),
+        }
+    }
+
     fn check_peers(&mut self) {
         self.near.check_peers();
         self.far.check_peers();
@@ -310,6 +317,9 @@ mod tests {
         fn flush(&mut self) -> bool {
             self.taken += std::mem::take(&mut self.in_socket);
             self.due = None;
+            false
+        }
+        fn is_behind(&self, _: ProcessId) -> bool {
             false
         }
         fn check_peers(&mut self) {}

@@ -94,6 +94,10 @@ impl<N: Nal, F: FnMut(String)> Nal for Trace<N, F> {
         self.inner.flush()
     }
 
+    fn is_behind(&self, process: ProcessId) -> bool {
+        self.inner.is_behind(process)
+    }
+
     fn check_peers(&mut self) {
         self.inner.check_peers();
     }

@@ -81,6 +81,7 @@ impl<O: Owner> Core<O> {
                 me,
                 nal: way,
                 loopback: Loopback::new(me, owner.uid()),
+                to: me,
                 noise: false,
             },
             owner,
@@ -231,7 +232,7 @@ impl<O: Owner> Core<O> {
     #[cold]
     pub(crate) fn make_way(&mut self) {
         for _ in 0..MOST_POLLS_FOR_ROOM {
-            if self.progress() == 0 && !self.ways.nal_waits() {
+            if self.progress() == 0 && !self.ways.is_behind() {
                 return;
             }
         }

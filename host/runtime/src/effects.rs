@@ -20,6 +20,8 @@ pub(crate) struct Ways {
     pub(crate) loopback: Loopback,
     /// Something was posted or counted since this was last cleared.
     pub(crate) noise: bool,
+    /// Whom something was sent to last.
+    pub(crate) to: ProcessId,
 }
 
 impl Ways {
@@ -33,9 +35,16 @@ impl Ways {
         let sent = if to == self.me {
             self.loopback.send(to, words, body)
         } else {
+            self.to = to;
             self.nal.send(to, words, body)
         };
         sent.map_err(|_| Undeliverable)
+    }
+
+    /// Whether the process that was sent to last is behind with what it was sent.
+    /// Others that are behind hold nobody up.
+    pub(crate) fn is_behind(&mut self) -> bool {
+        self.nal.flush() && self.nal.is_behind(self.to)
     }
 
     /// Whether something waits for room in the network.
@@ -166,7 +175,7 @@ pub(crate) struct Kept<S> {
 
 /// A copy, and what it stands for.
 pub(crate) struct Lent<S> {
-    to: ProcessId,
+    pub(crate) to: ProcessId,
     pub(crate) copy: Region,
     pub(crate) pieces: Vec<S>,
 }

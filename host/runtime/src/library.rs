@@ -320,7 +320,7 @@ impl<O: Owner> Library<O> {
         if !core.ways.loopback.is_empty() {
             core.drain_loopback();
         }
-        if core.ways.nal_waits() {
+        if core.ways.is_behind() {
             core.make_way();
         }
         if core.oversleeps() {

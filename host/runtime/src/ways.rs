@@ -242,6 +242,9 @@ impl Nal for Way {
     fn flush(&mut self) -> bool {
         each_way!(self, nal => nal.flush())
     }
+    fn is_behind(&self, process: ProcessId) -> bool {
+        each_way!(self, nal => nal.is_behind(process))
+    }
     fn check_peers(&mut self) {
         each_way!(self, nal => nal.check_peers());
     }
