@@ -37,7 +37,8 @@ pub struct Config {
     pub me: ProcessId,
     /// Its user.
     pub uid: u32,
-    /// Larger than that of any earlier process of that name.
+    /// Larger than that of any earlier process of that name: where it isn't, because a
+    /// clock was set back, peers that knew the earlier one answer with losses.
     pub incarnation: u64,
     /// Which processes share a context.
     pub model: Model,
@@ -164,7 +165,8 @@ impl<B> Endpoint<B> {
     /// would release, is held until that has come.
     ///
     /// # Errors
-    /// The message, if it isn't [`Class::Ordered`](crate::Class::Ordered) and doesn't fit one datagram.
+    /// The message, if it doesn't fit one datagram and isn't
+    /// [`Class::Ordered`](crate::Class::Ordered).
     #[inline]
     pub fn send(
         &mut self,

@@ -1,7 +1,7 @@
 //! What goes out: whose turn it is, and what its packet says.
 
 use crate::endpoint::Endpoint;
-use crate::packet::{Header, Kind};
+use crate::packet::{Class, Header, Kind};
 use crate::pair::{NONE, Part, cost};
 use crate::time::Time;
 
@@ -53,7 +53,7 @@ impl<B> Endpoint<B> {
     /// reliable in it is to be sent again.
     pub fn take_back(&mut self, header: &Header) {
         let is_reliable = match header.kind {
-            Kind::Data(fragment) => fragment.class != crate::Class::Unreliable,
+            Kind::Data(fragment) => fragment.class != Class::Unreliable,
             _ => false,
         };
         let Some(index) = self.known(header.destination).filter(|_| is_reliable) else {
@@ -123,52 +123,31 @@ impl<B> Endpoint<B> {
     fn compose(&mut self, now: Time, index: u32, part: Part) -> Transmit<'_, B> {
         let mut header = self.header(index, Kind::Ack);
         let pair = &mut self.pairs[index as usize];
-        let context = self.contexts.get(pair.context);
         let sending = pair.sending.as_mut().expect("it has been chosen");
-        let cost = cost(part.length);
         let fragment = sending
             .outbound(part.message)
             .fragment(part.offset, part.length);
-        let is_reliable = fragment.class != crate::Class::Unreliable;
         header.kind = Kind::Data(fragment);
         header.sequence = match part.again {
             Some(ahead) => pair.acknowledged.wrapping_add(ahead as u32),
-            None if is_reliable => pair.next,
-            None => 0,
+            None => pair.next,
         };
         self.counts.retransmitted += u64::from(part.again.is_some());
         self.unsent -= usize::from(sending.on_sent(&part, now));
-        context.used = now;
-        if is_reliable {
+        if fragment.class == Class::Unreliable {
+            header.sequence = 0;
+            self.spent = Some(index);
+        } else {
             pair.next = pair.next.wrapping_add(u32::from(part.again.is_none()));
-            context.flying += if sending.is_parked { 0 } else { cost };
-            context.window.on_sent(now, cost, &context.round_trip);
-            sending.unasked += cost;
-            let window = context.share().min(sending.room);
-            let is_full = !context.admits(cost) || sending.flying + cost > sending.room;
-            header.asks = part.again.is_some() || is_full || sending.unasked >= window / 2;
-            if header.asks {
-                sending.unasked = 0;
-            }
+            header.asks = self.book(now, index, &part);
         }
-        sending.turn += cost;
+        let sending = self.pairs[index as usize].sending.as_mut();
+        let sending = sending.expect("as above");
+        sending.turn += cost(part.length);
         if sending.turn >= TURN {
             sending.turn = 0;
             self.ready.rotate_left(1);
         }
-        let armed = is_reliable && sending.deadline == Time::NEVER;
-        if armed {
-            sending.deadline = now.after(context.round_trip.timeout());
-            let deadline = sending.deadline;
-            self.arm(index, deadline);
-        }
-        if !is_reliable {
-            self.spent = Some(index);
-        }
-        let sending = self.pairs[index as usize]
-            .sending
-            .as_ref()
-            .expect("as above");
         Transmit {
             header,
             payload: Some(Place {
@@ -178,5 +157,31 @@ impl<B> Endpoint<B> {
                 again: part.again.is_some(),
             }),
         }
+    }
+
+    /// Books a reliable packet as under way; tells whether it asks for an
+    /// acknowledgement, for the window is half used since the last that did, or full.
+    #[inline]
+    fn book(&mut self, now: Time, index: u32, part: &Part) -> bool {
+        let cost = cost(part.length);
+        let pair = &mut self.pairs[index as usize];
+        let context = self.contexts.get(pair.context);
+        let sending = pair.sending.as_mut().expect("it has been chosen");
+        context.used = now;
+        context.flying += if sending.is_parked { 0 } else { cost };
+        context.window.on_sent(now, cost, &context.round_trip);
+        sending.unasked += cost;
+        let window = context.share().min(sending.room);
+        let is_full = !context.admits(cost) || sending.flying + cost > sending.room;
+        let asks = part.again.is_some() || is_full || sending.unasked >= window / 2;
+        if asks {
+            sending.unasked = 0;
+        }
+        if sending.deadline == Time::NEVER {
+            let deadline = now.after(context.round_trip.timeout());
+            sending.deadline = deadline;
+            self.arm(index, deadline);
+        }
+        asks
     }
 }

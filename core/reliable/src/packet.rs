@@ -24,9 +24,9 @@
 //! are zero. **Classes**: 0 reliable and ordered, 1 reliable, 2 neither.
 //!
 //! **Flags**: 1 FIRST, the first part of a message; 2 LAST, the last part; 4 ASKS, to
-//! be acknowledged at once; 8 SUMMED, byte 56 has a CRC, else it is zero. A datagram with FIRST and LAST is a whole message and has
-//! no parts field. Bits that aren't named here are zero, and a datagram that has others
-//! is malformed.
+//! be acknowledged at once; 8 SUMMED, byte 56 has a CRC, else it is zero. A datagram with
+//! FIRST and LAST is a whole message and has no parts field. Bits that aren't named here
+//! are zero, and a datagram that has others is malformed.
 //!
 //! **Sequence numbers** count the data of the classes 0 and 1 from one process to
 //! another, from 2³² - 1000 on, modulo 2³². An acknowledgement counts only where byte 32 names

@@ -34,6 +34,13 @@ fn main() {
             || nal_messages(&mut one, &mut other, size as u64),
         );
     }
+    if !only_long {
+        row(
+            "8 B in a row, us a message",
+            || bare_messages(&bare_one, &bare_other, 8),
+            || nal_row(&mut one, &mut other),
+        );
+    }
     setsockopt(&bare_one, sockopt::UdpGsoSegment, &8832).expect("the kernel knows GSO");
     setsockopt(&bare_other, sockopt::UdpGroSegment, &true).expect("the kernel knows GRO");
     row(
@@ -143,6 +150,28 @@ fn nal_messages(one: &mut UdpNal, other: &mut UdpNal, size: u64) -> f64 {
         trip(other, one);
     });
     both / 2.0
+}
+
+/// Many messages one way, more than the window lets go at once.
+fn nal_row(one: &mut UdpNal, other: &mut UdpNal) -> f64 {
+    let region = Region::new(8);
+    let body = Outgoing::Copied {
+        operand: None,
+        pieces: &[region.claim()],
+    };
+    let all = timed(1, || {
+        for _ in 0..10 * MESSAGES {
+            one.send(other.process(), &[0; 6], body)
+                .expect("it is there");
+        }
+        for _ in 0..10 * MESSAGES {
+            match arrival(other, one) {
+                Arrival::Message(origin, _, Payload::Enclosed(_)) => other.done(origin),
+                other => panic!("a message was to come, not {other:?}"),
+            }
+        }
+    });
+    all / f64::from(10 * MESSAGES)
 }
 
 fn nal_stream(one: &mut UdpNal, other: &mut UdpNal) -> f64 {

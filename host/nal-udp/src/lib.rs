@@ -466,7 +466,7 @@ impl Nal for UdpNal {
     }
 
     fn due(&self) -> Option<Instant> {
-        if self.endpoint.has_work() || !self.inbound.is_empty() {
+        if self.endpoint.has_work() || !self.inbound.is_empty() || !self.area.is_empty() {
             return Some(self.began);
         }
         match self.endpoint.due() {
