@@ -14,7 +14,7 @@ pub struct Current {
 }
 
 /// Variables that a launcher sets.
-const FROM_LAUNCHERS: [Setting; 5] = [
+const FROM_LAUNCHERS: [Setting; 6] = [
     Setting {
         name: "PMI_FD",
         default: "none",
@@ -32,6 +32,12 @@ const FROM_LAUNCHERS: [Setting; 5] = [
         default: "none",
         values: "a number",
         meaning: "processes in this job",
+    },
+    Setting {
+        name: "LINTEL_PMI",
+        default: "what the environment tells",
+        values: "pmi1, pmi2, pmix, none",
+        meaning: "the protocol by which ranks learn of each other",
     },
     Setting {
         name: "LINTEL_NODES",
