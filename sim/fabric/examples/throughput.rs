@@ -13,8 +13,8 @@
 use std::fs;
 
 use lintel_sim_fabric::{
-    Arbitration, Dimension, Fabric, FabricEvent, FreeFabric, LinkParameters, Message, Node,
-    Outcome, PacketFabric, Parameters, Topology, Torus,
+    Arbitration, Dimension, End, Fabric, FabricEvent, FreeFabric, LinkParameters, Message, Node,
+    Outcome, PacketFabric, Parameters, Port, Topology, Torus,
 };
 use lintel_sim_kernel::{
     Agenda, Bandwidth, Bytes, Duration, Event, Simulation, Stream, Streams, World,
@@ -174,7 +174,6 @@ impl<F: Fabric> Machine<F> {
     }
 
     fn neighbours(&self, node: Node) -> [Node; 6] {
-        use lintel_sim_fabric::{End, Port};
         std::array::from_fn(|port| {
             let port = Port {
                 router: node.0,

@@ -135,8 +135,8 @@ impl Lanes {
         wanted.map(|lane| self.lanes[lane.first_waiting as usize].first)
     }
 
-    /// Puts a lane (at a source: a message) into the queue of another one, of
-    /// which this is then the last. `follow` ties the last before to it.
+    /// Makes a lane (at a source: a message) the last in the queue of another one.
+    /// Gives the one before it, which the caller ties to it.
     #[inline]
     pub(super) fn queue(&mut self, lane: u32, number: u32) -> Option<u32> {
         let lane = self.lane(lane);
