@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 /// The longest message, bytes.
 const LONGEST: u64 = 60_000;
+/// Messages before anything is measured.
+const WARM: u64 = 1000;
 /// Messages of the friend that the victim hasn't answered.
 const WINDOW: u64 = 4;
 /// How long anything may take.
@@ -51,7 +53,7 @@ impl Talk {
             heard: 0,
             answered: 0,
         };
-        while talk.answered < 100 {
+        while talk.answered < WARM {
             talk.go_on()?;
         }
         Ok(talk)
