@@ -4,9 +4,9 @@ use std::fmt;
 
 /// Fewer seconds than this tell nothing.
 const LEAST: usize = 40;
-/// What may come with the time and isn't growth, bytes: pages of stacks and tables
-/// that are touched late.
-const SLACK: u64 = 1 << 20;
+/// What may come with the time and isn't growth, bytes: a network keeps up to 5 MiB of
+/// packets that came early, in buffers that it makes when it first needs them.
+const SLACK: u64 = 6 << 20;
 
 /// Resident bytes of a process, once a second.
 #[derive(Default)]
