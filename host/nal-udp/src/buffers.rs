@@ -6,6 +6,8 @@ use lintel_claim::{Claim, Region};
 const CLASSES: [u64; 3] = [512, 8 << 10, 64 << 10];
 /// Buffers of a class are made so many bytes at a time.
 const CHUNK: u64 = 64 << 10;
+/// Bytes of longer buffers that are kept: to have pages made costs more than to fill them.
+const MOST_LONG: u64 = 8 << 20;
 
 /// Memory of our own: for a copy to be sent, or a packet that came early.
 pub(crate) struct Buffer {
@@ -24,6 +26,9 @@ impl Buffer {
 pub(crate) struct Buffers {
     spare: [Vec<Claim>; CLASSES.len()],
     chunks: Vec<Region>,
+    /// Longer ones, and their bytes.
+    long: Vec<Region>,
+    long_bytes: u64,
 }
 
 impl Buffers {
@@ -31,17 +36,15 @@ impl Buffers {
         Buffers {
             spare: Default::default(),
             chunks: Vec::new(),
+            long: Vec::new(),
+            long_bytes: 0,
         }
     }
 
     /// A buffer of at least that length.
     pub(crate) fn take(&mut self, length: u64) -> Buffer {
         let Some(class) = CLASSES.iter().position(|size| length <= *size) else {
-            let region = Region::new(length);
-            return Buffer {
-                claim: region.claim(),
-                class: Err(region),
-            };
+            return self.take_long(length);
         };
         let whole = self.spare[class].pop().unwrap_or_else(|| self.make(class));
         Buffer {
@@ -51,14 +54,35 @@ impl Buffers {
     }
 
     pub(crate) fn put(&mut self, buffer: Buffer) {
-        if let Ok(class) = buffer.class {
-            self.spare[class as usize].push(buffer.claim);
+        match buffer.class {
+            Ok(class) => self.spare[class as usize].push(buffer.claim),
+            Err(region) if self.long_bytes + region.len() <= MOST_LONG => {
+                self.long_bytes += region.len();
+                self.long.push(region);
+            }
+            Err(_) => {}
+        }
+    }
+
+    fn take_long(&mut self, length: u64) -> Buffer {
+        let fits = |region: &Region| (length..=4 * length).contains(&region.len());
+        let region = match self.long.iter().position(fits) {
+            Some(index) => {
+                let region = self.long.swap_remove(index);
+                self.long_bytes -= region.len();
+                region
+            }
+            None => Region::new(length),
+        };
+        Buffer {
+            claim: region.claim(),
+            class: Err(region),
         }
     }
 
     /// Bytes held, used or not.
     pub(crate) fn bytes(&self) -> u64 {
-        self.chunks.len() as u64 * CHUNK
+        self.chunks.len() as u64 * CHUNK + self.long_bytes
     }
 
     #[cold]

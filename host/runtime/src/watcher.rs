@@ -70,16 +70,28 @@ pub(crate) fn start<O: Owner>(library: &Held<O>) -> io::Result<()> {
 enum Next {
     Park,
     Watch,
+    /// What is being sent waits for acknowledgements: they are nearer than a sleep.
+    Stay,
 }
+
+/// Looks without a sleep while something is being sent.
+const STAYS: u32 = 256;
 
 fn run<O: Owner>(library: &Library<O>, descriptor: &OwnedFd, end: &EventFd) {
     let mut seen = 0;
     let mut next = Next::Park;
+    let mut stays = 0;
     loop {
-        if next == Next::Park {
-            std::thread::park();
-        } else if !readable(descriptor, end) {
-            return;
+        stays = if next == Next::Stay { stays + 1 } else { 0 };
+        match next {
+            Next::Park => std::thread::park(),
+            Next::Stay if stays <= STAYS => std::thread::yield_now(),
+            Next::Stay | Next::Watch => {
+                stays = 0;
+                if !readable(descriptor, end) {
+                    return;
+                }
+            }
         }
         let looked = library.with_core(|core| look(core, &next, &mut seen));
         match looked {
@@ -100,9 +112,10 @@ fn readable(descriptor: &OwnedFd, end: &EventFd) -> bool {
     waits[1].any() != Some(true)
 }
 
-/// After a park, whether to watch; after a watch, takes what has come.
+/// After a park, whether to watch; else takes what has come, and sends.
 fn look<O: Owner>(core: &mut Core<O>, after: &Next, seen: &mut u64) -> Next {
-    if *after == Next::Watch {
+    let parked = *after == Next::Park;
+    if !parked {
         core.ways.nal.stir();
         core.progress();
     }
@@ -111,15 +124,15 @@ fn look<O: Owner>(core: &mut Core<O>, after: &Next, seen: &mut u64) -> Next {
     let Some(watcher) = &mut core.watcher else {
         return Next::Park;
     };
-    if *after == Next::Watch && polled && !core.ways.nal.rests() {
+    if !parked && polled && !core.ways.nal.rests() {
         // Whoever stops polling says so, and the helper looks meanwhile.
         watcher.watches = false;
         core.wake_helper();
         return Next::Park;
     }
-    if watcher.watches {
-        Next::Watch
-    } else {
-        Next::Park
+    match (watcher.watches, core.ways.nal_waits()) {
+        (false, _) => Next::Park,
+        (true, false) => Next::Watch,
+        (true, true) => Next::Stay,
     }
 }
