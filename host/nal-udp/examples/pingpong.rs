@@ -16,11 +16,12 @@ use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::socket::{setsockopt, sockopt};
 use nix::unistd::Pid;
 use std::net::UdpSocket;
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-const ROUNDS: usize = 100;
+const ROUNDS: usize = 20;
 const TRIPS: u32 = 400;
 const STREAMED: u64 = 16 << 20;
 const MESSAGE: u64 = 1 << 20;
@@ -65,6 +66,22 @@ fn pin(processor: usize) {
     let _ = sched_setaffinity(Pid::from_raw(0), &set);
 }
 
+/// Runs one side on each processor; gives what the near one gives.
+fn side_by_side<R>(far: impl FnOnce() + Send, near: impl FnOnce() -> R) -> R {
+    let ready = Barrier::new(2);
+    thread::scope(|scope| {
+        // A thread inherits where it may run.
+        pin(1);
+        scope.spawn(|| {
+            ready.wait();
+            far();
+        });
+        pin(0);
+        ready.wait();
+        near()
+    })
+}
+
 fn pair_of_sockets() -> (UdpSocket, UdpSocket) {
     let (one, other) = (bare(), bare());
     one.connect(other.local_addr().expect("bound"))
@@ -94,24 +111,24 @@ fn receive(socket: &UdpSocket, into: &mut [u8]) -> usize {
 fn bare_trips(size: usize) -> f64 {
     let (one, other) = pair_of_sockets();
     let bytes = vec![1; size];
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            pin(1);
+    side_by_side(
+        || {
             let mut into = vec![0; 2048];
             for _ in 0..TRIPS {
                 receive(&other, &mut into);
                 other.send(&bytes).expect("loopback");
             }
-        });
-        pin(0);
-        let mut into = vec![0; 2048];
-        let began = Instant::now();
-        for _ in 0..TRIPS {
-            one.send(&bytes).expect("loopback");
-            receive(&one, &mut into);
-        }
-        began.elapsed().as_secs_f64() * 1e6 / f64::from(TRIPS) / 2.0
-    })
+        },
+        || {
+            let mut into = vec![0; 2048];
+            let began = Instant::now();
+            for _ in 0..TRIPS {
+                one.send(&bytes).expect("loopback");
+                receive(&one, &mut into);
+            }
+            began.elapsed().as_secs_f64() * 1e6 / f64::from(TRIPS) / 2.0
+        },
+    )
 }
 
 /// GB/s.
@@ -122,32 +139,32 @@ fn bare_stream(size: usize, segment: Option<i32>) -> f64 {
         setsockopt(&other, sockopt::UdpGroSegment, &true).expect("the kernel knows GRO");
     }
     let (got, over) = (AtomicU64::new(0), AtomicBool::new(false));
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            pin(1);
+    side_by_side(
+        || {
             let mut into = vec![0; 1 << 17];
             while !over.load(Ordering::Relaxed) {
                 if let Ok(count) = other.recv(&mut into) {
                     got.fetch_add(count as u64, Ordering::Relaxed);
                 }
             }
-        });
-        pin(0);
-        let bytes = vec![1; MESSAGE as usize + size];
-        let (began, mut sent) = (Instant::now(), 0);
-        while got.load(Ordering::Relaxed) < STREAMED {
-            if sent - got.load(Ordering::Relaxed) < WINDOW {
-                let from = &bytes[(sent % MESSAGE) as usize..][..size];
-                sent += one.send(from).map_or(0, |count| count as u64);
+        },
+        || {
+            let bytes = vec![1; MESSAGE as usize + size];
+            let (began, mut sent) = (Instant::now(), 0);
+            while got.load(Ordering::Relaxed) < STREAMED {
+                if sent - got.load(Ordering::Relaxed) < WINDOW {
+                    let from = &bytes[(sent % MESSAGE) as usize..][..size];
+                    sent += one.send(from).map_or(0, |count| count as u64);
+                }
+                assert!(
+                    began.elapsed() < Duration::from_secs(60),
+                    "something was dropped"
+                );
             }
-            assert!(
-                began.elapsed() < Duration::from_secs(60),
-                "something was dropped"
-            );
-        }
-        over.store(true, Ordering::Relaxed);
-        STREAMED as f64 / began.elapsed().as_secs_f64() / 1e9
-    })
+            over.store(true, Ordering::Relaxed);
+            STREAMED as f64 / began.elapsed().as_secs_f64() / 1e9
+        },
+    )
 }
 
 fn nal(nid: u32) -> UdpNal {
@@ -197,31 +214,41 @@ fn linger(nal: &mut UdpNal, over: &AtomicBool) {
     }
 }
 
+/// Until neither has anything to hear from the other, so that nobody lingers.
+fn part(mut one: UdpNal, mut other: UdpNal) {
+    while !(one.is_settled() && other.is_settled()) {
+        one.flush();
+        other.flush();
+    }
+}
+
 fn nal_trips(size: u64) -> f64 {
     let (mut one, mut other) = (nal(0x7f00_0001), nal(0x7f00_0002));
     let (here, there) = (one.process(), other.process());
     let over = AtomicBool::new(false);
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            pin(1);
+    let taken = side_by_side(
+        || {
             let region = Region::new(size);
             for _ in 0..TRIPS {
                 take(&mut other);
                 send(&mut other, here, &region);
             }
             linger(&mut other, &over);
-        });
-        pin(0);
-        let region = Region::new(size);
-        let began = Instant::now();
-        for _ in 0..TRIPS {
-            send(&mut one, there, &region);
-            take(&mut one);
-        }
-        let taken = began.elapsed();
-        over.store(true, Ordering::Release);
-        taken.as_secs_f64() * 1e6 / f64::from(TRIPS) / 2.0
-    })
+        },
+        || {
+            let region = Region::new(size);
+            let began = Instant::now();
+            for _ in 0..TRIPS {
+                send(&mut one, there, &region);
+                take(&mut one);
+            }
+            let taken = began.elapsed();
+            over.store(true, Ordering::Release);
+            taken
+        },
+    );
+    part(one, other);
+    taken.as_secs_f64() * 1e6 / f64::from(TRIPS) / 2.0
 }
 
 fn nal_stream() -> f64 {
@@ -229,9 +256,8 @@ fn nal_stream() -> f64 {
     let there = other.process();
     let over = AtomicBool::new(false);
     let count = STREAMED / MESSAGE;
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            pin(1);
+    side_by_side(
+        || {
             let place = Region::new(MESSAGE);
             for _ in 0..count {
                 match arrival(&mut other) {
@@ -247,27 +273,28 @@ fn nal_stream() -> f64 {
                 }
             }
             linger(&mut other, &over);
-        });
-        pin(0);
-        let region = Region::new(MESSAGE);
-        region.write(0, &vec![1; MESSAGE as usize]);
-        let pieces = [region.claim()];
-        let began = Instant::now();
-        for _ in 0..count {
-            one.send(there, &[0; 6], Outgoing::LentToRead(&pieces))
-                .expect("the peer is there");
-            while one.flush() {}
-        }
-        while !one.is_settled() {
-            one.flush();
-        }
-        let taken = began.elapsed();
-        over.store(true, Ordering::Release);
-        if std::env::var_os("TROUBLES").is_some() {
-            eprintln!("{:?}", one.troubles());
-        }
-        STREAMED as f64 / taken.as_secs_f64() / 1e9
-    })
+        },
+        || {
+            let region = Region::new(MESSAGE);
+            region.write(0, &vec![1; MESSAGE as usize]);
+            let pieces = [region.claim()];
+            let began = Instant::now();
+            for _ in 0..count {
+                one.send(there, &[0; 6], Outgoing::LentToRead(&pieces))
+                    .expect("the peer is there");
+                while one.flush() {}
+            }
+            while !one.is_settled() {
+                one.flush();
+            }
+            let taken = began.elapsed();
+            over.store(true, Ordering::Release);
+            if std::env::var_os("TROUBLES").is_some() {
+                eprintln!("{:?}", one.troubles());
+            }
+            STREAMED as f64 / taken.as_secs_f64() / 1e9
+        },
+    )
 }
 
 /// Millions a second.
@@ -275,28 +302,28 @@ fn nal_rate() -> f64 {
     let (mut one, mut other) = (nal(0x7f00_0001), nal(0x7f00_0002));
     let there = other.process();
     let over = AtomicBool::new(false);
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            pin(1);
+    side_by_side(
+        || {
             for _ in 0..MESSAGES {
                 take(&mut other);
             }
             linger(&mut other, &over);
-        });
-        pin(0);
-        let region = Region::new(8);
-        let began = Instant::now();
-        for number in 0..MESSAGES {
-            send(&mut one, there, &region);
-            if number % 64 == 0 {
-                while one.flush() {}
+        },
+        || {
+            let region = Region::new(8);
+            let began = Instant::now();
+            for number in 0..MESSAGES {
+                send(&mut one, there, &region);
+                if number % 64 == 0 {
+                    while one.flush() {}
+                }
             }
-        }
-        while !one.is_settled() {
-            one.flush();
-        }
-        let taken = began.elapsed();
-        over.store(true, Ordering::Release);
-        f64::from(MESSAGES) / taken.as_secs_f64() / 1e6
-    })
+            while !one.is_settled() {
+                one.flush();
+            }
+            let taken = began.elapsed();
+            over.store(true, Ordering::Release);
+            f64::from(MESSAGES) / taken.as_secs_f64() / 1e6
+        },
+    )
 }
