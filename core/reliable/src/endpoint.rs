@@ -242,6 +242,14 @@ impl<B> Endpoint<B> {
         sending.is_some_and(|sending| sending.has_unsent())
     }
 
+    /// Whether the message just taken had better wait until there are more like it, or until
+    /// whoever sent it looks for something else: it shares a system call with them then.
+    #[inline]
+    pub fn may_gather(&self, pair: PairId) -> bool {
+        let sending = self.pairs[pair.0 as usize].sending.as_ref();
+        sending.is_some_and(|sending| sending.may_gather())
+    }
+
     /// Whether something may be sent before anything else happens.
     #[inline]
     pub fn has_work(&self) -> bool {

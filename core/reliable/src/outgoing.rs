@@ -160,7 +160,8 @@ impl<B> Endpoint<B> {
     }
 
     /// Books a reliable packet as under way; tells whether it asks for an
-    /// acknowledgement, for the window is half used since the last that did, or full.
+    /// acknowledgement: the window is full, or half used since the last that did, or
+    /// messages wait from now on for others to go with.
     #[inline]
     fn book(&mut self, now: Time, index: u32, part: &Part) -> bool {
         let cost = cost(part.length);
@@ -173,7 +174,8 @@ impl<B> Endpoint<B> {
         sending.unasked += cost;
         let window = context.share().min(sending.room);
         let is_full = !context.admits(cost) || sending.flying + cost > sending.room;
-        let asks = part.again.is_some() || is_full || sending.unasked >= window / 2;
+        let is_due = sending.unasked >= window / 2 || sending.has_plenty();
+        let asks = part.again.is_some() || is_full || is_due;
         if asks {
             sending.unasked = 0;
         }

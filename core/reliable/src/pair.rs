@@ -16,6 +16,11 @@ pub(crate) const AHEAD: u32 = u64::BITS;
 /// The number of a pair's first packet: so close to the largest one that what begins
 /// again behind it is exercised every day.
 const FIRST_NUMBER: u32 = u32::MAX - 999;
+/// With so many packets under way a short message gains nothing by being alone in a
+/// system call: it may wait for the next ones, so many and of so many bytes at most.
+const PLENTY: usize = 16;
+const MOST_GATHERED: usize = 32;
+const GATHERED_BYTES: u64 = 256;
 /// A packet is lost when so many that were sent after it have arrived.
 const OVERTAKEN: u32 = 3;
 
@@ -211,6 +216,22 @@ impl<B> Sending<B> {
     /// Messages that aren't sent whole.
     pub(crate) fn unsent(&self) -> usize {
         self.messages.len() - self.fresh
+    }
+
+    /// Whether what waits may wait for more to go with: it is short, and the answer to what
+    /// is under way will call for it in any case.
+    #[inline]
+    pub(crate) fn may_gather(&self) -> bool {
+        let newest = self.messages.back();
+        self.flight.len() >= PLENTY
+            && self.unsent() < MOST_GATHERED
+            && newest.is_some_and(|outbound| outbound.message.length <= GATHERED_BYTES)
+    }
+
+    /// Whether the packet sent last is the one after which messages are gathered.
+    #[inline]
+    pub(crate) fn has_plenty(&self) -> bool {
+        self.flight.len() == PLENTY
     }
 
     pub(crate) fn awaits_answer(&self) -> bool {

@@ -65,7 +65,7 @@ const LINGER: Duration = Duration::from_millis(200);
 const LINGER_LOOK: Duration = Duration::from_millis(1);
 /// Datagrams that [`Nal::next`] looks at for want of a message.
 const BATCH: u32 = 64;
-/// While nothing is under way, every how-manieth flush looks into the socket.
+/// While nothing waits for room, every how-manieth flush looks into the socket.
 const SELDOM: u32 = 4;
 
 /// The NAL of one process.
@@ -82,6 +82,10 @@ pub struct UdpNal {
     /// `next` has found nothing since the last flush.
     is_dry: bool,
     flushes: u32,
+    /// Short messages wait for more to share a system call, or for `next`, or for the
+    /// second flush: the first may have been for another's sake.
+    is_gathering: bool,
+    is_flushed: bool,
     log: fn(&str),
     told_of_system: bool,
 }
@@ -123,6 +127,8 @@ impl UdpNal {
             began_at: since_boot(),
             is_dry: false,
             flushes: 0,
+            is_gathering: false,
+            is_flushed: false,
             log: config.log,
             told_of_system: false,
         })
@@ -170,6 +176,7 @@ impl UdpNal {
     /// Sends what may be sent.
     #[inline]
     fn pump(&mut self, now: Time) {
+        self.is_gathering = false;
         while let Some(transmit) = self.endpoint.poll_transmit(now) {
             if let Some(sent) = self.outlet.load(transmit) {
                 if !self.on_sent(now, sent) {
@@ -395,9 +402,14 @@ impl Nal for UdpNal {
         };
         let now = self.now();
         let waits = self.inbound.may_be_answered(to);
-        let sent = self.endpoint.send(now, to, message, waits);
-        debug_assert!(sent.is_ok(), "ordered messages may have any length");
-        self.pump(now);
+        let Ok(pair) = self.endpoint.send(now, to, message, waits) else {
+            unreachable!("ordered messages may have any length");
+        };
+        self.is_gathering = self.endpoint.may_gather(pair);
+        self.is_flushed = false;
+        if !self.is_gathering {
+            self.pump(now);
+        }
         Ok(())
     }
 
@@ -443,7 +455,11 @@ impl Nal for UdpNal {
     fn flush(&mut self) -> bool {
         self.flushes = self.flushes.wrapping_add(1);
         let was_dry = std::mem::take(&mut self.is_dry);
-        if !was_dry && (!self.endpoint.is_settled() || self.flushes % SELDOM == 0) {
+        if self.is_gathering && !std::mem::replace(&mut self.is_flushed, true) {
+            return true;
+        }
+        let waits = self.endpoint.has_unsent();
+        if !was_dry && (waits || self.flushes % SELDOM == 0) {
             self.absorb();
         }
         self.tick();
@@ -451,7 +467,7 @@ impl Nal for UdpNal {
     }
 
     fn is_behind(&self, process: ProcessId) -> bool {
-        self.endpoint.is_behind(process)
+        !self.is_gathering && self.endpoint.is_behind(process)
     }
 
     fn check_peers(&mut self) {
