@@ -48,18 +48,33 @@ fn succeeded(worker: &mut Worker) -> BTreeMap<u32, u64> {
 fn all_exchange(workers: &mut BTreeMap<u32, Worker>, among: &[u32]) {
     let until = Instant::now() + PATIENCE;
     for pid in among {
-        let worker = workers.get_mut(pid).expect("it runs");
+        let (mut one, mut others): (Vec<_>, Vec<_>) =
+            workers.iter_mut().partition(|(other, _)| *other == pid);
+        let (_, worker) = one.pop().expect("it runs");
         let before = succeeded(worker);
         let mut missing: Vec<u32> = among.iter().copied().filter(|p| p != pid).collect();
         while !missing.is_empty() {
             let now = succeeded(worker);
             missing.retain(|peer| now[peer] <= before[peer] + 3);
+            all_run(&mut others, &missing);
             assert!(
                 Instant::now() < until,
                 "{pid} gets nothing through to {missing:?}; it says: {}",
                 worker.complaints()
             );
         }
+    }
+}
+
+/// None of these has ended by itself.
+fn all_run(workers: &mut [(&u32, &mut Worker)], pids: &[u32]) {
+    for (pid, worker) in workers.iter_mut().filter(|(pid, _)| pids.contains(pid)) {
+        let ended = worker.ended();
+        assert!(
+            ended.is_none(),
+            "{pid} ended, {ended:?}; it said: {}",
+            worker.complaints()
+        );
     }
 }
 
