@@ -60,14 +60,18 @@ impl<B> Outbound<B> {
         }
     }
 
-    /// Length of the next part in datagrams of that size.
+    /// Length of the next part in datagrams of that size. The first of several takes what
+    /// would be left over for the last: it is the one that a receiver must copy.
     #[inline]
     pub(crate) fn next_length(&self, datagram: u32) -> u32 {
         let room = |ahead: usize| u64::from(datagram) - ahead as u64;
         let rest = self.message.length - self.sent;
         let most = match self.sent {
             0 if rest <= room(WHOLE_BYTES) => rest,
-            0 => room(FIRST_BYTES),
+            0 => match rest % room(FURTHER_BYTES) {
+                0 => room(FIRST_BYTES),
+                over => over.min(room(FIRST_BYTES)),
+            },
             _ => room(FURTHER_BYTES),
         };
         rest.min(most) as u32

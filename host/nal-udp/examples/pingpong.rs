@@ -25,6 +25,8 @@ const ROUNDS: usize = 20;
 const TRIPS: u32 = 400;
 const STREAMED: u64 = 16 << 20;
 const MESSAGE: u64 = 1 << 20;
+/// Messages of a stream before it is measured: a window begins small.
+const WARM: u64 = 4;
 const MESSAGES: u32 = 5000;
 /// Bytes that a bare stream may have under way, so that none are dropped.
 const WINDOW: u64 = 512 << 10;
@@ -142,7 +144,7 @@ fn bare_stream(size: usize, segment: Option<i32>) -> f64 {
     side_by_side(
         || {
             // A MiB is received to where it belongs, as by the NAL.
-            let mut into = vec![0; MESSAGE as usize + (1 << 17)];
+            let mut into = vec![1; MESSAGE as usize + (1 << 17)];
             let mut at = 0;
             while !over.load(Ordering::Relaxed) {
                 if let Ok(count) = other.recv(&mut into[at..]) {
@@ -262,7 +264,7 @@ fn nal_stream() -> f64 {
     side_by_side(
         || {
             let place = Region::new(MESSAGE);
-            for _ in 0..count {
+            for _ in 0..WARM + count {
                 match arrival(&mut other) {
                     Arrival::Message(origin, _, Payload::Streamed(_)) => {
                         other.receive_into(origin, vec![place.claim()]);
@@ -281,15 +283,19 @@ fn nal_stream() -> f64 {
             let region = Region::new(MESSAGE);
             region.write(0, &vec![1; MESSAGE as usize]);
             let pieces = [region.claim()];
+            let mut run = |count| {
+                for _ in 0..count {
+                    one.send(there, &[0; 6], Outgoing::LentToRead(&pieces))
+                        .expect("the peer is there");
+                    while one.flush() {}
+                }
+                while !one.is_settled() {
+                    one.flush();
+                }
+            };
+            run(WARM);
             let began = Instant::now();
-            for _ in 0..count {
-                one.send(there, &[0; 6], Outgoing::LentToRead(&pieces))
-                    .expect("the peer is there");
-                while one.flush() {}
-            }
-            while !one.is_settled() {
-                one.flush();
-            }
+            run(count);
             let taken = began.elapsed();
             over.store(true, Ordering::Release);
             if std::env::var_os("TROUBLES").is_some() {

@@ -7,8 +7,8 @@ use crate::outlet::checksum;
 use lintel_claim::{Claim, copy_vectored};
 use lintel_nal::{Arrival, Origin, Payload};
 use lintel_reliable::{
-    Endpoint, FIRST_BYTES, FURTHER_BYTES, Fragment, Header, Key, Kind, Loss, MAX_HEADER_BYTES,
-    PairId, Refusal, Verdict,
+    Endpoint, FURTHER_BYTES, Fragment, Header, Key, Kind, Loss, MAX_HEADER_BYTES, PairId, Refusal,
+    Verdict,
 };
 use lintel_types::ProcessId;
 use lintel_wire::Words;
@@ -24,8 +24,6 @@ const MOST_ABSORBED: u64 = 1 << 20;
 const PAUSE: u32 = 16;
 /// Pieces of a place that are handed to the kernel at once, at most.
 const MOST_PLACES: usize = 64;
-/// Bytes by which a first part is shorter than a further one.
-const SHORTER: u64 = (FIRST_BYTES - FURTHER_BYTES) as u64;
 
 /// A packet's payload on its way to be delivered.
 struct Piece {
@@ -60,8 +58,6 @@ struct Stream {
     origin: Origin,
     /// Where the rest goes.
     rest: Vec<Claim>,
-    /// Bytes that the next part has, if it isn't the last.
-    part: u64,
 }
 
 /// The way in.
@@ -74,6 +70,8 @@ pub(crate) struct Inbound {
     streams: FxHashMap<PairId, Stream>,
     /// The stream of which a part came last.
     running: Option<PairId>,
+    /// Bytes of the latest part that was neither first nor last: the next may have as many.
+    part: u64,
     /// Where the next part of it goes.
     place: Vec<Claim>,
     /// Datagrams until a place is lent to the kernel again.
@@ -97,6 +95,7 @@ impl Inbound {
             early: FxHashMap::default(),
             streams: FxHashMap::default(),
             running: None,
+            part: 0,
             place: Vec::new(),
             pause: 0,
             kept: 0,
@@ -339,6 +338,7 @@ impl Inbound {
         skip(&mut stream.rest, placed);
         self.running = Some(pair);
         if !fragment.last {
+            self.part = fragment.length.into();
             return None;
         }
         let origin = stream.origin;
@@ -357,7 +357,7 @@ impl Inbound {
         }
         let stream = self.streams.get(&pair)?;
         self.place.clear();
-        crate::body::part(&stream.rest, 0, stream.part, &mut self.place);
+        crate::body::part(&stream.rest, 0, self.part, &mut self.place);
         let few = 1..=MOST_PLACES;
         few.contains(&self.place.len()).then_some(&self.place)
     }
@@ -433,13 +433,9 @@ impl Inbound {
             let mut rest = current.place.unwrap_or_default();
             let moved = copy_vectored(&[current.payload], &rest);
             skip(&mut rest, moved);
-            let stream = Stream {
-                origin: current.origin,
-                rest,
-                part: current.payload.len() + SHORTER,
-            };
+            let origin = current.origin;
             self.running = Some(current.pair);
-            self.streams.insert(current.pair, stream);
+            self.streams.insert(current.pair, Stream { origin, rest });
         }
         if let Some(buffer) = current.buffer {
             buffers.put(buffer);
