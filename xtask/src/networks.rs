@@ -32,18 +32,11 @@ pub struct Setting {
     mode: Option<String>,
 }
 
-/// What CI goes through beside the defaults.
-pub fn matrix() -> [Setting; 4] {
-    let faults = "loss=0.01,duplicate=0.01,reorder=0.01,seed=7";
-    [
-        Setting::over("udp", None),
-        Setting::over("udp", Some(faults)),
-        Setting::over("ofi", None),
-        Setting {
-            mode: Some("generic".into()),
-            ..Setting::default()
-        },
-    ]
+/// What CI goes through beside the defaults. Three settings are left to `cargo xtask
+/// test` with their words until their open faults are mended (CONTRIBUTING.md,
+/// "Settings that CI leaves out").
+pub fn matrix() -> [Setting; 1] {
+    [Setting::over("udp", None)]
 }
 
 /// Installs afresh, then runs everything that tells how the library behaves.
