@@ -9,7 +9,8 @@ use crate::owner::Owner;
 use crate::queue::MOST_EVENTS;
 use crate::resources::About;
 use crate::settings::Settings;
-use crate::{watcher, ways};
+use crate::watcher;
+use crate::ways::{self, Place};
 use lintel_bridge::Tables;
 use lintel_engine4::{Config, Interface, number};
 use lintel_nal::Nal;
@@ -26,6 +27,10 @@ use std::time::{Duration, Instant};
 const DEFAULT_IFACE: u32 = u32::MAX;
 /// How long the last close waits for peers to take what was sent to them.
 const FAREWELL: Duration = Duration::from_secs(2);
+/// How long an agent waits for a name that a client of its may just be leaving, and how
+/// often it looks.
+const NAME_FREE: Duration = Duration::from_secs(3);
+const NAME_LOOK: Duration = Duration::from_millis(5);
 
 /// Everything that Lintel keeps for an owner.
 pub struct Library<O: Owner> {
@@ -513,6 +518,25 @@ impl<O: Owner> Library<O> {
         }
     }
 
+    /// The name of a killed client is free once its agent has seen it end, and has
+    /// sent what it left.
+    fn take_place(&self, settings: &Settings, pid: u32) -> Result<Place> {
+        let until = Instant::now() + if O::DIRECT { Duration::ZERO } else { NAME_FREE };
+        loop {
+            match ways::join(settings, pid, self.owner.uid()) {
+                Err(Error::PidInUse) if Instant::now() < until => {
+                    std::thread::sleep(NAME_LOOK);
+                }
+                Err(Error::PidInUse) => {
+                    let words = format!("no interface: another process has the name {pid}");
+                    log(Level::Warn, &words);
+                    return Err(Error::PidInUse);
+                }
+                taken => return taken,
+            }
+        }
+    }
+
     /// Opens the NAL and starts the helper, for the first interface.
     fn join(&self, pid: u32) -> Result<()> {
         if let Some(core) = self.core.lock().as_ref() {
@@ -522,7 +546,7 @@ impl<O: Owner> Library<O> {
             };
         }
         let settings = self.owner.settings().map_err(|_| Error::Fail)?;
-        let place = ways::join(&settings, pid, self.owner.uid())?;
+        let place = self.take_place(&settings, pid)?;
         let about = About::new(&settings, !O::DIRECT);
         *self.core.lock() = Some(Core::new(place, about, self.owner.clone()));
         let library = self

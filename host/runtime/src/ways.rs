@@ -175,7 +175,11 @@ fn ofi(
     }
 }
 
+/// A name that is taken is told by who gives up trying for it.
 fn refused(why: &dyn std::fmt::Display, code: Error) -> Error {
+    if code == Error::PidInUse {
+        return code;
+    }
     warn(&format!("no interface: {why}"));
     code
 }
