@@ -1,5 +1,6 @@
 //! Writes nonsense into the lanes of this process in others' segments.
 
+use lintel_chaos::job::PATIENCE;
 use lintel_chaos::ptl;
 use lintel_chaos::random::Random;
 use lintel_nal_shm::layout::{LANE_BYTES, LANES, lane_offset, ring_offset};
@@ -7,16 +8,16 @@ use lintel_ring::{LINE, LINES, RING_BYTES};
 use lintel_types::ProcessId;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 /// Words written, in all.
 const WRITES: u32 = 200_000;
+/// How often to look for a lane.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// Begins to garble the lanes at these peers.
 pub fn start(peers: &[u32], seed: u64) {
-    let segments: Vec<Mapped> = peers
-        .iter()
-        .filter_map(|peer| Mapped::open(*peer))
-        .collect();
+    let segments: Vec<Mapped> = peers.iter().map(|peer| mapped(*peer)).collect();
     let mut random = Random::new(seed ^ 0x6a7b);
     std::thread::spawn(move || {
         for _ in 0..WRITES {
@@ -28,6 +29,18 @@ pub fn start(peers: &[u32], seed: u64) {
         }
         println!("garbled");
     });
+}
+
+/// A peer's segment, once this process has a lane there.
+fn mapped(peer: u32) -> Mapped {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        if let Some(mapped) = Mapped::open(peer) {
+            return mapped;
+        }
+        assert!(Instant::now() < until, "no lane at {peer}");
+        std::thread::sleep(LOOK);
+    }
 }
 
 /// A peer's segment, and the lane of this process in it.
