@@ -12,6 +12,9 @@ use std::time::{Duration, Instant};
 
 /// Words written, in all.
 const WRITES: u32 = 200_000;
+/// Where in a lane its state stands, and the one of a lane that its sender has closed.
+const STATE: usize = 0;
+const CLOSED: u32 = 3;
 /// How often to look for a lane.
 const LOOK: Duration = Duration::from_millis(10);
 
@@ -126,12 +129,16 @@ impl Mapped {
             }
             // What the lane says of itself; now and then a state that there is.
             _ => {
-                let at = lane_offset(self.lane) + random.below(LANE_BYTES as u64 / 4) as usize * 4;
+                let at = random.below(LANE_BYTES as u64 / 4) as usize * 4;
                 let value = match random.below(2) {
                     0 => random.below(5) as u32,
                     _ => random.number() as u32,
                 };
-                self.half(at).store(value, Ordering::Relaxed);
+                // To close it is its sender's right, and nothing to complain of.
+                if (at, value) != (STATE, CLOSED) {
+                    let at = lane_offset(self.lane) + at;
+                    self.half(at).store(value, Ordering::Relaxed);
+                }
             }
         }
     }
