@@ -12,7 +12,7 @@ pub(crate) const AHEAD: u64 = FURTHER_BYTES as u64;
 
 /// The one buffer for what comes: a datagram, or a train of them, is taken apart here.
 ///
-/// Where a stream is being received, the place of its next part is lent to the area: the
+/// Where a stream's next part is the next to come, its place is lent to the area: the
 /// kernel puts the payload there, and the header here, as if the area had a hole:
 ///
 /// ```text
@@ -20,8 +20,8 @@ pub(crate) const AHEAD: u64 = FURTHER_BYTES as u64;
 ///   place           │ payload          │
 /// ```
 ///
-/// If something else has come, its bytes are copied into the hole, and nothing is lost:
-/// what belongs into the place hasn't come yet.
+/// A payload that changed on its way is copied into the hole, to be refused as any other;
+/// what belongs into the place comes once more.
 pub(crate) struct Area {
     region: Region,
     /// What isn't taken apart yet.

@@ -7,8 +7,7 @@ use crate::outlet::checksum;
 use lintel_claim::{Claim, copy_vectored};
 use lintel_nal::{Arrival, Origin, Payload};
 use lintel_reliable::{
-    Endpoint, FURTHER_BYTES, Fragment, Header, Key, Kind, Loss, MAX_HEADER_BYTES, PairId, Refusal,
-    Verdict,
+    Endpoint, Fragment, Header, Key, Kind, Loss, MAX_HEADER_BYTES, PairId, Refusal, Verdict,
 };
 use lintel_types::ProcessId;
 use lintel_wire::Words;
@@ -347,50 +346,46 @@ impl Inbound {
         Some(Arrival::Streamed(origin))
     }
 
-    /// Where the payload of the next datagram goes, if it is the next part of the stream
-    /// that is running; nothing where there is none, or something else comes first.
-    pub(crate) fn next_place(&mut self) -> Option<&[Claim]> {
-        let pair = self.running?;
+    /// Whether the next datagram is likely to be the next part of the stream that is
+    /// running, and nothing comes before it.
+    #[inline]
+    pub(crate) fn awaits_part(&mut self) -> bool {
+        if self.running.is_none() {
+            return false;
+        }
         if self.pause > 0 || !self.is_empty() || !self.early.is_empty() || self.is_closed {
             self.pause = self.pause.saturating_sub(1);
-            return None;
+            return false;
         }
-        let stream = self.streams.get(&pair)?;
-        self.place.clear();
-        crate::body::part(&stream.rest, 0, self.part, &mut self.place);
         let few = 1..=MOST_PLACES;
-        few.contains(&self.place.len()).then_some(&self.place)
+        few.contains(&self.next_place().len())
     }
 
-    /// Looks whether a datagram received around a hole is a sound part of the running
-    /// stream; tells how many bytes of its payload are in place.
-    pub(crate) fn open_in_place(
+    /// Where the payload of the running stream's next part goes.
+    pub(crate) fn next_place(&mut self) -> &[Claim] {
+        self.place.clear();
+        let stream = self.running.and_then(|pair| self.streams.get(&pair));
+        if let Some(stream) = stream {
+            crate::body::part(&stream.rest, 0, self.part, &mut self.place);
+        }
+        &self.place
+    }
+
+    /// Looks whether a datagram with that beginning and length is a part of the running
+    /// stream.
+    pub(crate) fn open_part(
         &self,
-        header: Claim,
-        place: &[Claim],
-        behind: Claim,
-        length: u64,
+        beginning: &[u8],
+        length: usize,
         key: &Key,
-    ) -> Option<(PairId, Header, u64)> {
+    ) -> Option<(PairId, Header)> {
         let pair = self.running?;
-        let mut beginning = [0; FURTHER_BYTES];
-        let count = header.read(&mut beginning);
-        let (header, _) = Header::parse(&beginning[..count], length as usize, key).ok()?;
+        let (header, _) = Header::parse(beginning, length, key).ok()?;
         let Kind::Data(fragment) = header.kind else {
             return None;
         };
-        let stream = self.streams.get(&pair)?;
-        if header.source != stream.origin.process || fragment.words.is_some() {
-            return None;
-        }
-        let mut payload = Vec::with_capacity(place.len() + 1);
-        crate::body::part(place, 0, fragment.length.into(), &mut payload);
-        let placed = crate::body::length(&payload);
-        payload.push(behind);
-        let sound = fragment
-            .checksum
-            .is_none_or(|sum| sum == checksum(&payload));
-        sound.then_some((pair, header, placed))
+        let source = self.streams.get(&pair)?.origin.process;
+        (header.source == source && fragment.words.is_none()).then_some((pair, header))
     }
 
     /// Something else came than the next part of the running stream.
@@ -452,6 +447,21 @@ impl Current {
         };
         Arrival::Message(self.origin, self.words, payload)
     }
+}
+
+/// How many bytes of a part's payload, received around a hole, are in their place;
+/// nothing where they changed on their way.
+pub(crate) fn sound_in_place(header: &Header, place: &[Claim], behind: Claim) -> Option<u64> {
+    let Kind::Data(fragment) = header.kind else {
+        return None;
+    };
+    let mut payload = Vec::with_capacity(place.len() + 1);
+    crate::body::part(place, 0, fragment.length.into(), &mut payload);
+    let placed = crate::body::length(&payload);
+    payload.push(behind);
+    let sum = fragment.checksum;
+    sum.is_none_or(|sum| sum == checksum(&payload))
+        .then_some(placed)
 }
 
 fn skip(pieces: &mut Vec<Claim>, mut bytes: u64) {

@@ -43,10 +43,10 @@ pub use lintel_reliable::Model;
 use area::Area;
 use body::Body;
 use buffers::Buffers;
-use inbound::Inbound;
+use inbound::{Inbound, sound_in_place};
 use lintel_claim::{Claim, RemoteSpan};
 use lintel_nal::{Arrival, Caps, MoveError, Nal, Origin, Outgoing, Unreachable};
-use lintel_reliable::{Class, Endpoint, Header, Message, Nanos, Time};
+use lintel_reliable::{Class, Endpoint, FURTHER_BYTES, Header, Message, Nanos, Time};
 use lintel_types::ProcessId;
 use lintel_wire::Words;
 use nix::time::ClockId;
@@ -293,12 +293,7 @@ impl UdpNal {
 
     fn fill_area(&mut self) -> Option<()> {
         loop {
-            let place = self.inbound.next_place();
-            let received = match place {
-                None => self.area.receive(&self.outlet.socket),
-                Some(place) => self.area.receive_around(&self.outlet.socket, place),
-            };
-            match received {
+            match self.fill() {
                 Ok(()) => return Some(()),
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return None,
                 Err(_) => {
@@ -310,6 +305,32 @@ impl UdpNal {
                 }
             }
         }
+    }
+
+    /// Receives into the area, and the payload of a running stream's next part straight
+    /// into its place: nothing else is ever written there.
+    #[inline]
+    fn fill(&mut self) -> std::io::Result<()> {
+        if self.inbound.awaits_part() {
+            let mut beginning = [0; FURTHER_BYTES];
+            let length = self.outlet.socket.peek(&mut beginning)?;
+            let known = &beginning[..length.min(FURTHER_BYTES)];
+            if self.next_part(known, length).is_some() {
+                let place = self.inbound.next_place();
+                return self.area.receive_around(&self.outlet.socket, place);
+            }
+            self.inbound.on_missed();
+        }
+        self.area.receive(&self.outlet.socket)
+    }
+
+    /// The header of a datagram with that beginning and length, if it is the next part of
+    /// the running stream.
+    fn next_part(&self, beginning: &[u8], length: usize) -> Option<Header> {
+        let (pair, header) = self
+            .inbound
+            .open_part(beginning, length, &self.outlet.key)?;
+        (header.sequence == self.endpoint.expected(pair)).then_some(header)
     }
 
     /// Deals with the next datagram in the area. A message that is to be looked at is
@@ -339,22 +360,19 @@ impl UdpNal {
         )
     }
 
-    /// The packet in the area, if it is the one for whose payload a place was lent, and
+    /// The packet in the area, if a place was lent for its payload and that is sound, and
     /// bytes of it that are in that place. In any other case the area has no hole any more.
     fn take_in_place(&mut self) -> Option<(Header, u64)> {
         let (header, place, behind) = self.area.around_hole()?;
-        let length = self.area.length();
-        let key = &self.outlet.key;
+        let mut beginning = [0; FURTHER_BYTES];
+        header.read(&mut beginning);
         let found = self
-            .inbound
-            .open_in_place(header, place, behind, length, key);
-        let next =
-            found.filter(|(pair, header, _)| header.sequence == self.endpoint.expected(*pair));
-        if next.is_none() {
+            .next_part(&beginning, self.area.length() as usize)
+            .and_then(|header| Some((header, sound_in_place(&header, place, behind)?)));
+        if found.is_none() {
             self.area.fill_hole();
-            self.inbound.on_missed();
         }
-        next.map(|(_, header, placed)| (header, placed))
+        found
     }
 
     /// Waits for acknowledgements as long as they come, then says farewell.

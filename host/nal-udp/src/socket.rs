@@ -4,10 +4,10 @@ use crate::config::OpenError;
 use lintel_claim::{Claim, receive_datagram, send_datagram, take_report};
 use lintel_types::ProcessId;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::socket::{getsockopt, setsockopt, sockopt};
+use nix::sys::socket::{MsgFlags, getsockopt, recv, setsockopt, sockopt};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Duration;
 
 /// Bytes of buffer asked for, either way; what is granted is told to peers.
@@ -83,6 +83,13 @@ impl Socket {
     #[inline]
     pub(crate) fn receive(&self, pieces: &[Claim]) -> io::Result<usize> {
         receive_datagram(self.socket.as_fd(), pieces)
+    }
+
+    /// Copies the beginning of the next datagram, which stays the next; tells how many
+    /// bytes the datagram has.
+    pub(crate) fn peek(&self, beginning: &mut [u8]) -> io::Result<usize> {
+        let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_TRUNC | MsgFlags::MSG_DONTWAIT;
+        Ok(recv(self.socket.as_raw_fd(), beginning, flags)?)
     }
 
     /// A process that isn't there, as a datagram sent to it has shown.

@@ -128,8 +128,11 @@ fn a_payload_that_doesnt_have_its_sum_is_counted_and_dropped() {
     let payload = b"123456789";
     // The check value of CRC-32C, and another.
     for (number, checksum) in [(1, 0xe306_9283), (2, 0xe306_9282)] {
-        let header = Header {
-            kind: Kind::Data(Fragment {
+        let datagram = datagram(
+            9,
+            to,
+            0,
+            Fragment {
                 class: Class::Unreliable,
                 words: Some([number; 6]),
                 last: true,
@@ -137,21 +140,9 @@ fn a_payload_that_doesnt_have_its_sum_is_counted_and_dropped() {
                 offset: 0,
                 length: payload.len() as u32,
                 checksum: Some(checksum),
-            }),
-            asks: false,
-            uid: 1,
-            source: ProcessId::new(NODE, 9),
-            destination: to,
-            room: 0,
-            incarnation: 1,
-            believed: 0,
-            sequence: 0,
-            acknowledged: 0,
-            selective: 0,
-        };
-        let mut bytes = [0; MAX_HEADER_BYTES];
-        let ahead = header.seal(&Key::new(&[5; 32]), &mut bytes);
-        let datagram = [&bytes[..ahead], payload].concat();
+            },
+            payload,
+        );
         socket.send_to(&datagram, address).expect("loopback");
     }
     assert_eq!(take(&mut nal, &mut []).1, 1);
@@ -160,6 +151,94 @@ fn a_payload_that_doesnt_have_its_sum_is_counted_and_dropped() {
         assert!(nal.next().is_none(), "the second isn't sound");
         assert!(Instant::now() < until, "{:?}", nal.troubles());
     }
+}
+
+/// A datagram of a port's process that speaks by hand and holds the key.
+fn datagram(by: u32, to: ProcessId, sequence: u32, fragment: Fragment, payload: &[u8]) -> Vec<u8> {
+    let header = Header {
+        kind: Kind::Data(fragment),
+        asks: false,
+        uid: 1,
+        source: ProcessId::new(NODE, by),
+        destination: to,
+        room: 0,
+        incarnation: 1,
+        believed: 0,
+        sequence,
+        acknowledged: 0,
+        selective: 0,
+    };
+    let mut bytes = [0; MAX_HEADER_BYTES];
+    let ahead = header.seal(&Key::new(&[5; 32]), &mut bytes);
+    [&bytes[..ahead], payload].concat()
+}
+
+/// The sequence number that a process begins with.
+const FIRST: u32 = 1000_u32.wrapping_neg();
+const PART: usize = 40_000;
+
+/// One of the four parts of a message, filled with its number plus one.
+fn part(by: u32, to: ProcessId, number: u32) -> Vec<u8> {
+    let fragment = Fragment {
+        class: Class::Ordered,
+        words: (number == 0).then_some([1; 6]),
+        last: number == 3,
+        total: 4 * PART as u64,
+        offset: u64::from(number) * PART as u64,
+        length: PART as u32,
+        checksum: None,
+    };
+    let payload = [number as u8 + 1; PART];
+    datagram(by, to, FIRST.wrapping_add(number), fragment, &payload)
+}
+
+#[test]
+fn only_a_streams_next_part_is_ever_written_to_its_place() {
+    let mut nal = open(NODE);
+    let to = nal.process();
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback");
+    let address = (Ipv4Addr::LOCALHOST, to.pid as u16);
+    let by = socket.local_addr().expect("it is bound").port().into();
+    let say = |bytes: &[u8]| {
+        socket.send_to(bytes, address).expect("loopback");
+    };
+    let place = Region::new(4 * PART as u64);
+    let bytes = |part: usize| {
+        let mut bytes = [0xff; PART];
+        place.read((part * PART) as u64, &mut bytes);
+        bytes
+    };
+    say(&part(by, to, 0));
+    let Arrival::Message(origin, _, Payload::Streamed(_)) = arrival(&mut nal, &mut []) else {
+        panic!("a message in parts was to come");
+    };
+    nal.receive_into(origin, vec![place.claim()]);
+    nal.done(origin);
+    let until = Instant::now() + LIMIT;
+    say(&part(by, to, 1));
+    while bytes(1) != [2; PART] {
+        assert!(nal.next().is_none(), "half the parts have come");
+        assert!(Instant::now() < until, "{:?}", nal.troubles());
+    }
+    // Nonsense, and a part that is too early.
+    for (datagram, counted) in [
+        (vec![0xee; PART], 1),
+        (part(by, to, 3), 1),
+        (vec![0xee; 50], 2),
+    ] {
+        say(&datagram);
+        let until = Instant::now() + LIMIT;
+        while nal.troubles().malformed < counted {
+            assert!(nal.next().is_none(), "the next part hasn't come");
+            assert!(Instant::now() < until, "{:?}", nal.troubles());
+        }
+        assert_eq!([bytes(0), bytes(1)], [[1; PART], [2; PART]]);
+        assert_eq!([bytes(2), bytes(3)], [[0; PART]; 2]);
+    }
+    say(&part(by, to, 2));
+    let whole = arrival(&mut nal, &mut []);
+    assert!(matches!(whole, Arrival::Streamed(_)), "{whole:?}");
+    assert_eq!([bytes(2), bytes(3)], [[3; PART], [4; PART]]);
 }
 
 #[test]
