@@ -1,5 +1,6 @@
 //! Where an engine's effects go.
 
+use crate::log::{Level, log};
 use crate::owner::Owner;
 use crate::spares::Spares;
 use crate::ways::Way;
@@ -215,6 +216,18 @@ impl<S: Span> Kept<S> {
             *bytes -= if keep { 0 } else { lent.copy.len() };
             keep
         });
+    }
+
+    /// Leaves what is still lent to those who may use it.
+    pub(crate) fn abandon(&mut self) {
+        let left = std::mem::take(&mut self.bytes);
+        if left > 0 {
+            let words = format!("{left} bytes stay lent to peers that don't answer");
+            log(Level::Warn, &words);
+        }
+        self.lent
+            .drain()
+            .for_each(|(_, lent)| std::mem::forget(lent.copy));
     }
 
     /// Bytes in all.

@@ -234,9 +234,11 @@ impl<O: Owner> Core<O> {
         let copy = spare.map_err(|_| NiFail::Segv)?;
         let claim = copy.claim().slice(0, landed.mlength());
         match (self.owner.copy_out(pieces.as_slice(), &[claim]), claims) {
-            (Ok(copied), _) if copied == claim.len() => Ok(Source::Copy(copy, claim)),
             (Err(CrossMemoryError::Denied), Some(claims)) => Ok(Source::Direct(claims)),
-            _ => Err(NiFail::Segv),
+            (copied, _) => match copied_all(copied, claim.len()) {
+                NiFail::Ok => Ok(Source::Copy(copy, claim)),
+                fail => Err(fail),
+            },
         }
     }
 
@@ -279,8 +281,9 @@ impl<O: Owner> Core<O> {
         if (data.len() as usize) < ahead + length {
             return self.finish_landing(origin, landed, NiFail::Segv);
         }
-        let Ok(source) = self.source(pieces, &landed) else {
-            return self.finish_landing(origin, landed, NiFail::Segv);
+        let source = match self.source(pieces, &landed) {
+            Ok(source) => source,
+            Err(fail) => return self.finish_landing(origin, landed, fail),
         };
         let mut scratch = std::mem::take(&mut self.scratch);
         let (data_bytes, old) = if ahead + length <= small.len() {
@@ -481,18 +484,20 @@ fn deposit<O: Owner>(owner: &O, from: Claim, to: &Pieces<O::Span>, landed: &Land
         _ => {}
     }
     match (owner.copy_in(&[from], to.as_slice()), claims) {
-        (Ok(copied), _) if copied == landed.mlength() => NiFail::Ok,
         (Err(CrossMemoryError::Denied), Some(to)) => {
             copy_vectored(&[from], to);
             NiFail::Ok
         }
-        _ => NiFail::Segv,
+        (copied, _) => copied_all(copied, landed.mlength()),
     }
 }
 
+/// How it ends for the peer. An owner that has died before its session did is no
+/// owner of bad memory.
 fn copied_all(copied: Result<u64, CrossMemoryError>, wanted: u64) -> NiFail {
     match copied {
         Ok(bytes) if bytes >= wanted => NiFail::Ok,
+        Err(CrossMemoryError::NoProcess) => NiFail::Undeliverable,
         _ => NiFail::Segv,
     }
 }

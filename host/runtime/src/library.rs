@@ -27,6 +27,8 @@ use std::time::{Duration, Instant};
 const DEFAULT_IFACE: u32 = u32::MAX;
 /// How long the last close waits for peers to take what was sent to them.
 const FAREWELL: Duration = Duration::from_secs(2);
+/// How often it looks.
+const LEAVE_LOOK: Duration = Duration::from_micros(50);
 /// How long an agent waits for a name that a client of its may just be leaving, and how
 /// often it looks.
 const NAME_FREE: Duration = Duration::from_secs(3);
@@ -589,8 +591,9 @@ impl<O: Owner> Library<O> {
             core.ways.nal.flush() || !core.ways.nal.is_settled()
         };
         while self.with_core(sends) == Some(true) && Instant::now() < until {
-            std::thread::sleep(Duration::from_micros(50));
+            std::thread::sleep(LEAVE_LOOK);
         }
+        self.call_in_loans();
         let bell = self.bell();
         self.with_core(|core| core.closing = true);
         if let Some(helper) = self.helper.lock().take() {
@@ -604,6 +607,23 @@ impl<O: Owner> Library<O> {
         if let Some(watcher) = core.and_then(|mut core| core.watcher.take()) {
             watcher.end();
         }
+    }
+}
+
+impl<O: Owner> Library<O> {
+    /// Copies that were lent may go once peers have answered: who is late would find
+    /// other memory in their place. Those of peers that never answer stay for good.
+    fn call_in_loans(&self) {
+        let until = Instant::now() + FAREWELL;
+        let lends = |core: &mut Core<O>| {
+            core.progress();
+            core.check_peers();
+            core.kept.bytes() > 0
+        };
+        while self.with_core(lends) == Some(true) && Instant::now() < until {
+            std::thread::sleep(LEAVE_LOOK);
+        }
+        self.with_core(|core| core.kept.abandon());
     }
 }
 

@@ -37,6 +37,24 @@ fn a_client_that_ends_without_a_word_is_missed_at_once() {
 }
 
 #[test]
+fn what_a_killed_client_has_lent_stays_until_its_peer_has_used_it() {
+    let rig = Rig::new();
+    let (mut one, mut two) = (rig.generic(1), rig.accelerated(2));
+    told(&mut one, "put 2 8", "Ok 8");
+    let counted = |n| format!("Ok(CountingEvent {{ success: {n}, failure: 0 }})");
+    told(&mut two, "count 1", &counted(1));
+    two.stop();
+    told(&mut one, "begin-put 2 4000000", "begun");
+    // Calls are carried out in order.
+    told(&mut one, "alloc 1", "Ok(())");
+    drop(one);
+    wait_until("the segment goes", || !rig.job.segment(1).exists());
+    two.go_on();
+    told(&mut two, "count 2", &counted(2));
+    told(&mut two, "received 4000000", "right");
+}
+
+#[test]
 fn an_agent_stays_as_it_is_over_many_killed_clients() {
     let rig = Rig::new();
     let mut one = rig.generic(1);

@@ -195,6 +195,16 @@ impl Guest {
                     other => break format!("{:?}", other.map(|event| event.kind)),
                 }
             },
+            "begin-put" => {
+                let to = Target {
+                    process: ptl::process(number as u32),
+                    bits: PUT,
+                    offset: 0,
+                };
+                let bytes = words[2].parse().expect("a number of bytes");
+                let begun = ptl::put(self.pattern, bytes, ACK, to, 1);
+                begun.map_or_else(|code| format!("{code:?}"), |()| "begun".into())
+            }
             "alloc" => format!("{:?}", self.interface.queue(number).map(drop)),
             "garble" => garble(number),
             word => format!("no such word: {word}"),

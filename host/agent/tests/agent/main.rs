@@ -5,5 +5,6 @@
 mod commands;
 mod ends;
 mod guest;
+mod missed;
 mod rig;
 mod traffic;
