@@ -1,0 +1,322 @@
+//! What is to be done, by which algorithm.
+
+use core::fmt;
+
+use crate::algorithms::{self, Draft};
+use crate::schedule::Schedule;
+use crate::tree::Tree;
+
+/// How many ranks, and how many bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Shape {
+    /// How many ranks take part, at least one.
+    pub ranks: u32,
+    /// The bytes that a rank gives, or, where only the root gives, that a rank gets.
+    pub bytes: u64,
+}
+
+/// How it is done.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Algorithm {
+    /// In each round every rank tells the one that is twice as far away as in the
+    /// round before (Hensgen, Finkel, Manber, 1988). For barriers, which need no
+    /// bytes.
+    Dissemination,
+    /// In each round every rank exchanges all it knows with the one whose number
+    /// differs in the next bit. Ranks beyond the largest power of two hand theirs
+    /// to another one first, and get the result last. For barriers and all-reduces.
+    RecursiveDoubling,
+    /// Along a tree: up, down, or both. For everything.
+    Tree(Tree),
+    /// Down a tree in pieces of so many bytes, each on its way as soon as it is
+    /// there. For broadcasts. There are 64 pieces at most; they are larger where
+    /// they would be more.
+    Pipelined(Tree, u64),
+}
+
+/// In which order a rank combines what it gets from several others.
+///
+/// It matters where the operation isn't associative, as with floating point. A rank
+/// that gets from one other only, as in recursive doubling, gives the same result
+/// either way.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub enum Order {
+    /// As it arrives, all into one place: least memory, soonest done, and another
+    /// result each time.
+    #[default]
+    Arrival,
+    /// Its own first, then in the order of ranks, counted from the root: the same
+    /// result each time. Each of the others has a slot of its own.
+    Ranks,
+}
+
+/// What is wrong with a collective.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mistake {
+    /// It has no ranks.
+    NoRanks,
+    /// The root is none of the ranks.
+    NoSuchRoot {
+        /// The root that was asked for.
+        root: u32,
+        /// How many ranks there are.
+        ranks: u32,
+    },
+    /// The algorithm can't do it.
+    NotBy(Algorithm),
+    /// A tree that doesn't branch, or not enough.
+    Narrow(Tree),
+    /// Pieces without bytes, of a pipeline or of a reduction.
+    NoBytes,
+    /// All ranks' bytes together are more than a number holds.
+    TooLong,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Kind {
+    Barrier,
+    Allreduce,
+    Broadcast(u32),
+    Reduce(u32),
+    Gather(u32),
+    Scatter(u32),
+}
+
+/// A collective operation, to be done any number of times.
+///
+/// The operation that reduces and the type of its elements are the caller's: a
+/// schedule only says where bytes are combined.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Collective {
+    kind: Kind,
+    shape: Shape,
+    algorithm: Algorithm,
+    order: Order,
+    largest_combine: u64,
+}
+
+impl Collective {
+    /// Nobody ends before all have begun.
+    ///
+    /// # Errors
+    ///
+    /// As [`Collective::allreduce`].
+    pub fn barrier(ranks: u32, algorithm: Algorithm) -> Result<Self, Mistake> {
+        if matches!(algorithm, Algorithm::Pipelined(..)) {
+            return Err(Mistake::NotBy(algorithm));
+        }
+        Self::new(Kind::Barrier, Shape { ranks, bytes: 0 }, algorithm)
+    }
+
+    /// All ranks get what all of them give, combined element by element.
+    ///
+    /// # Errors
+    ///
+    /// Where there are no ranks, or the algorithm is for something else or unsound.
+    pub fn allreduce(shape: Shape, algorithm: Algorithm) -> Result<Self, Mistake> {
+        match algorithm {
+            Algorithm::RecursiveDoubling | Algorithm::Tree(_) => {
+                Self::new(Kind::Allreduce, shape, algorithm)
+            }
+            _ => Err(Mistake::NotBy(algorithm)),
+        }
+    }
+
+    /// All ranks get what `root` gives.
+    ///
+    /// # Errors
+    ///
+    /// As [`Collective::allreduce`], and where `root` is none of the ranks.
+    pub fn broadcast(shape: Shape, root: u32, algorithm: Algorithm) -> Result<Self, Mistake> {
+        match algorithm {
+            Algorithm::Tree(_) | Algorithm::Pipelined(..) => {
+                Self::rooted(Kind::Broadcast(root), shape, root, algorithm)
+            }
+            _ => Err(Mistake::NotBy(algorithm)),
+        }
+    }
+
+    /// `root` gets what all give, combined element by element.
+    ///
+    /// # Errors
+    ///
+    /// As [`Collective::broadcast`].
+    pub fn reduce(shape: Shape, root: u32, algorithm: Algorithm) -> Result<Self, Mistake> {
+        Self::by_tree(Kind::Reduce(root), shape, root, algorithm)
+    }
+
+    /// `root` gets what all give, side by side in the order of ranks.
+    ///
+    /// # Errors
+    ///
+    /// As [`Collective::broadcast`].
+    pub fn gather(shape: Shape, root: u32, algorithm: Algorithm) -> Result<Self, Mistake> {
+        Self::by_tree(Kind::Gather(root), shape, root, algorithm)
+    }
+
+    /// Each rank gets its part of what `root` gives, which lies side by side in the
+    /// order of ranks.
+    ///
+    /// # Errors
+    ///
+    /// As [`Collective::broadcast`].
+    pub fn scatter(shape: Shape, root: u32, algorithm: Algorithm) -> Result<Self, Mistake> {
+        Self::by_tree(Kind::Scatter(root), shape, root, algorithm)
+    }
+
+    /// Combines in this order.
+    #[must_use]
+    pub fn in_order(self, order: Order) -> Self {
+        Collective { order, ..self }
+    }
+
+    /// Combines so many bytes with one message at most: a multiple of an element's
+    /// size, and no more than the network's limit (`max_atomic_size`).
+    ///
+    /// # Errors
+    ///
+    /// For no bytes.
+    pub fn combining_at_most(self, bytes: u64) -> Result<Self, Mistake> {
+        if bytes == 0 {
+            return Err(Mistake::NoBytes);
+        }
+        Ok(Collective {
+            largest_combine: bytes,
+            ..self
+        })
+    }
+
+    /// How many ranks take part, and the bytes of each.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// How many bytes `rank` gives.
+    pub fn input_bytes(&self, rank: u32) -> u64 {
+        let Shape { ranks, bytes } = self.shape;
+        match self.kind {
+            Kind::Barrier => 0,
+            Kind::Scatter(root) if rank == root => bytes * u64::from(ranks),
+            Kind::Broadcast(root) | Kind::Scatter(root) if rank != root => 0,
+            _ => bytes,
+        }
+    }
+
+    /// How many bytes `rank` gets.
+    pub fn result_bytes(&self, rank: u32) -> u64 {
+        let Shape { ranks, bytes } = self.shape;
+        match self.kind {
+            Kind::Barrier => 0,
+            Kind::Gather(root) if rank == root => bytes * u64::from(ranks),
+            Kind::Reduce(root) | Kind::Gather(root) if rank != root => 0,
+            _ => bytes,
+        }
+    }
+
+    /// What `rank` does.
+    ///
+    /// # Panics
+    ///
+    /// Where `rank` is none of the ranks.
+    pub fn schedule(&self, rank: u32) -> Schedule {
+        let Shape { ranks, bytes } = self.shape;
+        assert!(rank < ranks, "rank {rank} is none of {ranks}");
+        let mut draft = Draft::new(rank, self.shape, self.largest_combine);
+        match (self.kind, self.algorithm) {
+            (Kind::Barrier, Algorithm::Dissemination) => algorithms::dissemination(&mut draft),
+            (Kind::Barrier | Kind::Allreduce, Algorithm::RecursiveDoubling) => {
+                algorithms::recursive_doubling(&mut draft);
+            }
+            (Kind::Barrier | Kind::Allreduce, Algorithm::Tree(tree)) => {
+                algorithms::reduce_and_broadcast(&mut draft, tree, self.order);
+            }
+            (Kind::Broadcast(root), Algorithm::Tree(tree)) => {
+                algorithms::broadcast(draft.rooted_at(root), tree, bytes);
+            }
+            (Kind::Broadcast(root), Algorithm::Pipelined(tree, piece)) => {
+                algorithms::broadcast(draft.rooted_at(root), tree, piece);
+            }
+            (Kind::Reduce(root), Algorithm::Tree(tree)) => {
+                algorithms::reduce(draft.rooted_at(root), tree, self.order);
+            }
+            (Kind::Gather(root), Algorithm::Tree(tree)) => {
+                algorithms::gather(draft.rooted_at(root), tree);
+            }
+            (Kind::Scatter(root), Algorithm::Tree(tree)) => {
+                algorithms::scatter(draft.rooted_at(root), tree);
+            }
+            (kind, algorithm) => unreachable!("no {kind:?} is made by {algorithm:?}"),
+        }
+        draft.schedule
+    }
+
+    fn by_tree(kind: Kind, shape: Shape, root: u32, algorithm: Algorithm) -> Result<Self, Mistake> {
+        match algorithm {
+            Algorithm::Tree(_) => Self::rooted(kind, shape, root, algorithm),
+            _ => Err(Mistake::NotBy(algorithm)),
+        }
+    }
+
+    fn rooted(kind: Kind, shape: Shape, root: u32, algorithm: Algorithm) -> Result<Self, Mistake> {
+        let Shape { ranks, .. } = shape;
+        if ranks > 0 && root >= ranks {
+            return Err(Mistake::NoSuchRoot { root, ranks });
+        }
+        Self::new(kind, shape, algorithm)
+    }
+
+    fn new(kind: Kind, shape: Shape, algorithm: Algorithm) -> Result<Self, Mistake> {
+        if shape.ranks == 0 {
+            return Err(Mistake::NoRanks);
+        }
+        // Slots hold a block of each rank, and room to align them.
+        let slots = shape.bytes.checked_add(algorithms::ALIGNMENT);
+        let slots = slots.and_then(|each| each.checked_mul(u64::from(shape.ranks) + 1));
+        slots.ok_or(Mistake::TooLong)?;
+        match algorithm {
+            Algorithm::Tree(tree) => tree.check()?,
+            Algorithm::Pipelined(_, 0) => return Err(Mistake::NoBytes),
+            Algorithm::Pipelined(tree, _) => tree.check()?,
+            Algorithm::Dissemination | Algorithm::RecursiveDoubling => {}
+        }
+        Ok(Collective {
+            kind,
+            shape,
+            algorithm,
+            order: Order::default(),
+            largest_combine: u64::MAX,
+        })
+    }
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Mistake::NoRanks => f.write_str("a collective needs one rank at least"),
+            Mistake::NoSuchRoot { root, ranks } => {
+                write!(
+                    f,
+                    "the root is {root}, but there are {ranks} ranks, from 0 on"
+                )
+            }
+            Mistake::NotBy(algorithm) => {
+                write!(
+                    f,
+                    "{algorithm:?} is for something else: a tree is for everything"
+                )
+            }
+            Mistake::Narrow(Tree::KNomial(base)) => {
+                write!(f, "a k-nomial tree needs a base of 2 or more, not {base}")
+            }
+            Mistake::Narrow(Tree::KAry(arity)) => {
+                write!(f, "a k-ary tree needs 1 child or more, not {arity}")
+            }
+            Mistake::NoBytes => f.write_str("a piece needs one byte at least"),
+            Mistake::TooLong => {
+                f.write_str("all ranks' bytes together are more than 2^64: give fewer each")
+            }
+        }
+    }
+}
+
+impl core::error::Error for Mistake {}
