@@ -1,0 +1,131 @@
+//! What a node may do to the rest of the world.
+
+use std::collections::BTreeMap;
+
+use lintel_sim_fabric::{Message, Node as Place};
+use lintel_sim_kernel::{Agenda, Bytes, Event, SimTime};
+
+use crate::machine::{MachineEvent, Protection};
+use crate::node::Task;
+use crate::parcel::Parcel;
+use crate::profile::Profile;
+use crate::trace::{Observer, Span, Track};
+
+/// A node's view of the world while something happens to it.
+pub(crate) struct Context<'a> {
+    pub(crate) now: SimTime,
+    pub(crate) node: u32,
+    pub(crate) profile: &'a Profile,
+    pub(crate) protection: Protection,
+    pub(crate) agenda: &'a mut Agenda<MachineEvent>,
+    pub(crate) shared: &'a mut Shared,
+}
+
+/// What all nodes share: names, and what waits for its time.
+#[derive(Default)]
+pub(crate) struct Shared {
+    named: u64,
+    tasks: BTreeMap<u64, Task>,
+    flights: BTreeMap<u64, Flight>,
+    /// What the network is to do, once the node has done its part.
+    pub(crate) orders: Vec<Order>,
+    pub(crate) observer: Option<Observer>,
+}
+
+/// A parcel in the network.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Flight {
+    pub(crate) parcel: Parcel,
+    /// The sender's name for it; none for what went by PIO.
+    pub(crate) ticket: Option<u64>,
+}
+
+/// Something that the network is to do.
+pub(crate) enum Order {
+    Send(Message),
+    Hold(Place),
+    Resume(Place),
+}
+
+impl Shared {
+    fn name(&mut self) -> u64 {
+        self.named += 1;
+        self.named
+    }
+
+    pub(crate) fn take_task(&mut self, name: u64) -> Task {
+        self.tasks.remove(&name).expect("a task is done once")
+    }
+
+    /// A parcel that is still in the network.
+    pub(crate) fn flight(&self, name: u64) -> Flight {
+        self.flights[&name]
+    }
+
+    /// Takes a parcel out of the network.
+    pub(crate) fn land(&mut self, name: u64) -> Flight {
+        self.flights.remove(&name).expect("a parcel arrives once")
+    }
+}
+
+impl Context<'_> {
+    /// Lets something happen to this node.
+    pub(crate) fn at(&mut self, when: SimTime, task: Task) {
+        let name = self.shared.name();
+        self.shared.tasks.insert(name, task);
+        let node = self.node;
+        self.agenda.at(when, MachineEvent::Task { node, name });
+    }
+
+    /// A name that nothing else has.
+    pub(crate) fn name(&mut self) -> u64 {
+        self.shared.name()
+    }
+
+    /// Puts a parcel on the wire.
+    pub(crate) fn send(&mut self, parcel: Parcel, ticket: Option<u64>) {
+        let tag = self.shared.name();
+        self.shared.flights.insert(tag, Flight { parcel, ticket });
+        let bytes = Bytes(parcel.wire_bytes(self.profile));
+        let message = Message {
+            class: u8::from(parcel.is_control()),
+            tell_left: true,
+            tell_began: true,
+            tag,
+            ..Message::new(Place(self.node), Place(parcel.to.nid), bytes)
+        };
+        self.shared.orders.push(Order::Send(message));
+    }
+
+    /// The RX pipeline stands still.
+    pub(crate) fn hold(&mut self) {
+        self.shared.orders.push(Order::Hold(Place(self.node)));
+    }
+
+    /// It goes on.
+    pub(crate) fn resume(&mut self) {
+        self.shared.orders.push(Order::Resume(Place(self.node)));
+    }
+
+    pub(crate) fn span(&mut self, track: Track, name: &'static str, start: SimTime, end: SimTime) {
+        let node = self.node;
+        if let Some(observer) = &mut self.shared.observer {
+            observer(Span {
+                node,
+                track,
+                name,
+                start,
+                end,
+            });
+        }
+    }
+}
+
+impl Event for MachineEvent {
+    fn word(&self) -> u64 {
+        match self {
+            MachineEvent::Fabric(event) => event.word(),
+            MachineEvent::Task { node, name } => 1 << 63 | u64::from(*node) << 40 | name,
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! The simulated SeaStar machine: Cray's XT3 to XT5, whose NIC has a processor.
+//!
+//! ```text
+//!   ┌─────────────── host ───────────────┐      ┌──────────────── SeaStar ────────────────┐
+//!   │ process ── trap ──▶ kernel ────────┼─HT──▶│ mailbox ──▶ firmware ──▶ TX queue ──────┼──▶ torus
+//!   │    ▲                  ▲            │      │                │            PIO ────────┼──▶
+//!   │    └── event queue ───┴─ ring ◀────┼─HT───│── interrupt ◀──┴── CAM, RX queues ◀─────┼───
+//!   └────────────────────────────────────┘      └─────────────────────────────────────────┘
+//! ```
+//!
+//! The engine that carries real messages, `lintel-engine4`, sits in the simulated
+//! kernel ([`Mode::Generic`]) or in the simulated firmware ([`Mode::Accelerated`]);
+//! it counts what it does, and a [`Profile`] prices it. [`Mode::Cci`] is the third
+//! firmware, without matching. The machine spoke Portals 3.3; the engine speaks
+//! Portals 4, whose events come once and not as a start and an end.
+//!
+//! Every constant stands in [`profile`], with its source. Nothing else here has one.
+//! Networks are `lintel-sim-fabric`'s; a network's first and last links stand for
+//! the TX and RX engines.
+//!
+//! Simplifications: a message whose first packet is in and that has no command yet
+//! stops the RX pipeline behind it, so no other message's header is read meanwhile;
+//! a link's retry delays a message as a whole; a source that was swapped out of the
+//! CAM is swapped in again once a message, not once a packet.
+//!
+//! Order of use: [`Machine::new`], [`Machine::add`] each process with its
+//! [`Program`], [`Machine::into_simulation`], run; [`Machine::unfinished`] must be
+//! empty then. The papers' benchmarks are in [`workload`].
+#![forbid(unsafe_code)]
+
+mod context;
+mod machine;
+mod nic;
+mod node;
+mod parcel;
+pub mod profile;
+mod trace;
+pub mod workload;
+
+pub use machine::{Machine, MachineEvent, Protection};
+pub use nic::{OutOfMemory, Sram};
+pub use node::{
+    Action, Exposure, Mode, NodeReport, Notice, Placement, Program, Refused, Setup, any_process,
+    get, put,
+};
+pub use parcel::Class;
+pub use profile::Profile;
+pub use trace::{Observer, Span, Track};

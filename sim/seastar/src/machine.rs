@@ -1,0 +1,186 @@
+//! The machine: nodes and the network between them.
+
+use lintel_sim_fabric::{Fabric, FabricEvent, Node as Place, Outcome};
+use lintel_sim_kernel::{Agenda, Simulation, World};
+use lintel_types::ProcessId;
+
+use crate::context::{Context, Flight, Order, Shared};
+use crate::node::{Mode, Node, NodeReport, Placement, Program, Refused};
+use crate::profile::Profile;
+use crate::trace::Observer;
+
+/// What becomes of a message that finds all entries of the CAM taken.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Protection {
+    /// It is lost; accelerated firmware aborts the node.
+    None,
+    /// It comes again.
+    EndToEnd,
+    /// Another source's entry is swapped out.
+    Swap,
+}
+
+/// Something that happens to a machine.
+#[derive(Clone, Copy, Debug)]
+pub enum MachineEvent {
+    /// In its network.
+    Fabric(FabricEvent),
+    /// On a node: something by its name.
+    Task {
+        /// The node.
+        node: u32,
+        /// Which only the machine knows.
+        name: u64,
+    },
+}
+
+impl From<FabricEvent> for MachineEvent {
+    fn from(event: FabricEvent) -> Self {
+        MachineEvent::Fabric(event)
+    }
+}
+
+/// A machine, as a world of a simulation.
+pub struct Machine<F> {
+    fabric: F,
+    profile: Profile,
+    placement: Placement,
+    protection: Protection,
+    nodes: Vec<Node>,
+    shared: Shared,
+}
+
+impl<F: Fabric> Machine<F> {
+    /// Nodes without processes, as many as the network joins.
+    ///
+    /// # Errors
+    /// The NIC's memory is too small for its firmware.
+    pub fn new(
+        profile: Profile,
+        placement: Placement,
+        protection: Protection,
+        fabric: F,
+    ) -> Result<Self, Refused> {
+        let nodes: Result<Vec<Node>, _> =
+            (0..fabric.nodes()).map(|_| Node::new(&profile)).collect();
+        Ok(Machine {
+            fabric,
+            profile,
+            placement,
+            protection,
+            nodes: nodes?,
+            shared: Shared::default(),
+        })
+    }
+
+    /// Tells each span of what happens from now on.
+    pub fn observe(&mut self, observer: Observer) {
+        self.shared.observer = Some(observer);
+    }
+
+    /// Puts a process on a node's next core.
+    ///
+    /// # Errors
+    /// The node has no core or its NIC no memory left, or the program was refused
+    /// something.
+    pub fn add(
+        &mut self,
+        node: u32,
+        mode: Mode,
+        program: Box<dyn Program>,
+    ) -> Result<ProcessId, Refused> {
+        let place = self.nodes.get_mut(node as usize);
+        let place = place.ok_or_else(|| Refused(format!("there is no node {node}")))?;
+        place.add(node, mode, self.placement, program, &self.profile)
+    }
+
+    /// What a node has counted.
+    pub fn report(&self, node: u32) -> NodeReport {
+        self.nodes[node as usize].report()
+    }
+
+    /// Processes that haven't come to their end, and why those failed that did.
+    /// When nothing is to happen any more, these are stuck.
+    pub fn unfinished(&self) -> Vec<String> {
+        self.nodes.iter().flat_map(Node::unfinished).collect()
+    }
+
+    /// All that the network has carried.
+    pub fn fabric(&self) -> &F {
+        &self.fabric
+    }
+
+    /// Lets the clock start: every process begins, in order of nodes and cores.
+    pub fn into_simulation(self) -> Simulation<Self> {
+        let mut simulation = Simulation::new(self);
+        let Simulation { world, agenda } = &mut simulation;
+        for node in 0..world.fabric.nodes() {
+            world.with_node(Place(node), agenda, |node, ctx| node.start(ctx));
+        }
+        simulation
+    }
+
+    /// Something happens to a node; what it orders from the network is done then.
+    fn with_node(
+        &mut self,
+        Place(number): Place,
+        agenda: &mut Agenda<MachineEvent>,
+        happens: impl FnOnce(&mut Node, &mut Context<'_>),
+    ) {
+        let mut context = Context {
+            now: agenda.now(),
+            node: number,
+            profile: &self.profile,
+            protection: self.protection,
+            agenda,
+            shared: &mut self.shared,
+        };
+        happens(&mut self.nodes[number as usize], &mut context);
+        for order in std::mem::take(&mut self.shared.orders) {
+            match order {
+                Order::Send(message) => self.fabric.send(message, agenda),
+                Order::Hold(node) => self.fabric.hold(node),
+                Order::Resume(node) => self.fabric.resume(node, agenda),
+            }
+        }
+    }
+
+    fn on_outcome(&mut self, outcome: Outcome, agenda: &mut Agenda<MachineEvent>) {
+        match outcome {
+            Outcome::Left(message) => {
+                let flight = self.shared.flight(message.tag);
+                self.with_node(message.from, agenda, |node, ctx| node.on_left(flight, ctx));
+            }
+            Outcome::Began(message) => {
+                let (name, flight) = (message.tag, self.shared.flight(message.tag));
+                self.with_node(message.to, agenda, |node, ctx| {
+                    node.on_began(name, flight, ctx)
+                });
+            }
+            Outcome::Arrived(message) => {
+                let (name, flight): (u64, Flight) = (message.tag, self.shared.land(message.tag));
+                self.with_node(message.to, agenda, |node, ctx| {
+                    node.on_arrived(name, flight, ctx)
+                });
+            }
+        }
+    }
+}
+
+impl<F: Fabric> World for Machine<F> {
+    type Event = MachineEvent;
+
+    fn on_event(&mut self, event: MachineEvent, agenda: &mut Agenda<MachineEvent>) {
+        match event {
+            MachineEvent::Fabric(event) => {
+                if let Some(outcome) = self.fabric.on_event(event, agenda) {
+                    self.on_outcome(outcome, agenda);
+                }
+            }
+            MachineEvent::Task { node, name } => {
+                let task = self.shared.take_task(name);
+                self.with_node(Place(node), agenda, |node, ctx| node.on_task(task, ctx));
+            }
+        }
+    }
+}

@@ -1,0 +1,412 @@
+//! CCI's firmware and library: buffered sends, areas to receive into, credits for
+//! completions, acknowledgements by PIO (S4, part IV).
+
+use std::collections::{BTreeMap, VecDeque};
+
+use lintel_types::ProcessId;
+
+use super::process::{Notice, Process};
+use super::protection::control_parcel;
+use super::transmit::Outgoing;
+use super::{Job, Node, Task};
+use crate::context::Context;
+use crate::parcel::{CciHeader, Class, Content, Control, Parcel};
+use crate::profile::Profile;
+
+/// A send, as the library puts it into the command queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CciCommand {
+    pub(crate) process: usize,
+    pub(crate) to: ProcessId,
+    pub(crate) class: Class,
+    pub(crate) bytes: u64,
+    pub(crate) sequence: u64,
+}
+
+/// A process's endpoint: what its library and the firmware keep for it.
+#[derive(Debug)]
+pub(crate) struct Endpoint {
+    tx: Areas,
+    rx: Areas,
+    /// Completions for which its queue has room.
+    credits: u64,
+    connections: BTreeMap<ProcessId, Connection>,
+    /// Areas of the messages that its process hasn't taken, in order.
+    untaken: VecDeque<usize>,
+}
+
+/// What an endpoint knows of another process.
+#[derive(Debug)]
+struct Connection {
+    class: Class,
+    next: u64,
+    expected: u64,
+    /// Areas of messages that its process doesn't know to be sent, in order.
+    buffered: VecDeque<usize>,
+    /// Reliable ones without an acknowledgement: number and bytes.
+    open: VecDeque<(u64, u64)>,
+    /// The other side had no room, and a retry is due.
+    refused: bool,
+}
+
+/// Buffers that are filled one after the other and free once all in them is done.
+#[derive(Debug)]
+struct Areas {
+    size: u64,
+    /// Bytes used, and messages that aren't done.
+    areas: Vec<(u64, u64)>,
+    current: usize,
+    free: VecDeque<usize>,
+}
+
+impl Areas {
+    fn new(count: u64, size: u64) -> Self {
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        Areas {
+            size,
+            areas: vec![(0, 0); count],
+            current: 0,
+            free: (1..count).collect(),
+        }
+    }
+
+    /// Room for a message, which doesn't span areas.
+    fn take(&mut self, bytes: u64) -> Option<usize> {
+        let slot = bytes.next_multiple_of(SLOT);
+        if self.areas[self.current].0 + slot > self.size {
+            let next = self.free.pop_front()?;
+            let closed = std::mem::replace(&mut self.current, next);
+            self.free_if_done(closed);
+        }
+        let (used, live) = &mut self.areas[self.current];
+        *used += slot;
+        *live += 1;
+        Some(self.current)
+    }
+
+    fn give_back(&mut self, area: usize) {
+        self.areas[area].1 -= 1;
+        if area != self.current {
+            self.free_if_done(area);
+        } else if self.areas[area].1 == 0 {
+            self.areas[area].0 = 0;
+        }
+    }
+
+    fn free_if_done(&mut self, area: usize) {
+        if self.areas[area].1 == 0 {
+            self.areas[area].0 = 0;
+            self.free.push_back(area);
+        }
+    }
+}
+
+/// Messages begin at multiples of this: 8192 of up to 40 bytes and a header fit into
+/// 512 KB (S4 IV-C).
+const SLOT: u64 = 64;
+
+impl Connection {
+    fn new(class: Class) -> Self {
+        Connection {
+            class,
+            next: 0,
+            expected: 0,
+            buffered: VecDeque::new(),
+            open: VecDeque::new(),
+            refused: false,
+        }
+    }
+}
+
+impl Endpoint {
+    pub(crate) fn new(profile: &Profile) -> Self {
+        let size = profile.cci_area.value;
+        Endpoint {
+            tx: Areas::new(profile.cci_tx_areas.value, size),
+            rx: Areas::new(profile.cci_rx_areas.value, size),
+            credits: profile.cci_completions.value,
+            connections: BTreeMap::new(),
+            untaken: VecDeque::new(),
+        }
+    }
+
+    /// Buffers a message: its number; none where there is no buffer or credit.
+    ///
+    /// # Errors
+    /// No such message can be sent.
+    pub(super) fn begin_send(
+        &mut self,
+        to: ProcessId,
+        class: Class,
+        bytes: u64,
+        profile: &Profile,
+    ) -> Result<Option<u64>, String> {
+        let most = profile.cci_mss.value;
+        if bytes > most {
+            return Err(format!(
+                "a CCI message has {most} bytes at most, not {bytes}: send parts"
+            ));
+        }
+        let connection = self.connections.entry(to).or_insert(Connection::new(class));
+        if connection.class != class {
+            return Err(format!("the connection to {to:?} is of the other class"));
+        }
+        if self.credits == 0 {
+            return Ok(None);
+        }
+        let Some(area) = self.tx.take(bytes + profile.cci_header.value) else {
+            return Ok(None);
+        };
+        self.credits -= 1;
+        connection.buffered.push_back(area);
+        let sequence = connection.next;
+        connection.next += 1;
+        if class == Class::Reliable {
+            connection.open.push_back((sequence, bytes));
+        }
+        Ok(Some(sequence))
+    }
+
+    /// Its process has taken a notice, and is done with what it names.
+    pub(super) fn on_taken(&mut self, notice: &Notice) {
+        self.credits += 1;
+        match notice {
+            Notice::Sent(to) => {
+                let connection = self.connections.get_mut(to).expect("it was sent to");
+                let area = connection.buffered.pop_front();
+                self.tx.give_back(area.expect("it was buffered"));
+            }
+            Notice::Received { .. } => {
+                let area = self.untaken.pop_front();
+                self.rx.give_back(area.expect("it was received"));
+            }
+            Notice::Full | Notice::Portals(_) => self.credits -= 1,
+        }
+    }
+
+    /// A message has arrived: what the firmware does with it.
+    fn admit(&mut self, parcel: &Parcel, header: CciHeader, profile: &Profile) -> Arrival {
+        let connection = self.connections.entry(parcel.from);
+        let connection = connection.or_insert(Connection::new(header.class));
+        let is_reliable = header.class == Class::Reliable;
+        if is_reliable && header.sequence != connection.expected {
+            return match header.sequence < connection.expected {
+                true => Arrival::Answer(Control::CciAck(connection.expected - 1)),
+                false => Arrival::Answer(Control::CciAgain(connection.expected)),
+            };
+        }
+        let room = match self.credits {
+            0 => None,
+            _ => self.rx.take(parcel.body + profile.cci_header.value),
+        };
+        match (room, is_reliable) {
+            (Some(area), _) => {
+                self.credits -= 1;
+                self.untaken.push_back(area);
+                connection.expected += 1;
+                Arrival::Accepted
+            }
+            (None, true) => Arrival::Answer(Control::CciAgain(header.sequence)),
+            (None, false) => Arrival::Lost,
+        }
+    }
+
+    /// Takes back what was promised to a message that can't come in after all.
+    fn withdraw(&mut self, parcel: &Parcel) {
+        let area = self.untaken.pop_back().expect("it was just promised");
+        self.rx.give_back(area);
+        self.credits += 1;
+        let connection = self.connections.get_mut(&parcel.from);
+        connection.expect("it was just admitted").expected -= 1;
+    }
+}
+
+/// What the firmware does with a CCI message.
+enum Arrival {
+    Accepted,
+    Answer(Control),
+    Lost,
+}
+
+impl Node {
+    fn endpoint(&mut self, process: usize) -> &mut Endpoint {
+        let endpoint = self.processes[process].endpoint_mut();
+        endpoint.expect("a CCI message is for a CCI process")
+    }
+
+    pub(super) fn on_cci_command(&mut self, command: CciCommand, ctx: &mut Context<'_>) {
+        let CciCommand {
+            process,
+            to,
+            class,
+            bytes,
+            sequence,
+        } = command;
+        let parcel = Parcel {
+            from: self.processes[process].id,
+            to,
+            body: bytes,
+            content: Content::Cci(CciHeader { class, sequence }),
+            sequence: 0,
+        };
+        let ticket = ctx.name();
+        self.outgoing.insert(ticket, Outgoing::new(parcel, process));
+        self.on_transmit(ticket, ctx);
+    }
+
+    /// Its process hears at once where nobody acknowledges.
+    pub(super) fn on_cci_sent(&mut self, outgoing: &Outgoing, ctx: &mut Context<'_>) {
+        let Content::Cci(header) = outgoing.parcel.content else {
+            return;
+        };
+        if header.class == Class::Unreliable {
+            self.complete_sends(outgoing.process, outgoing.parcel.to, 1, ctx);
+        }
+    }
+
+    fn complete_sends(&mut self, process: usize, to: ProcessId, n: usize, ctx: &mut Context<'_>) {
+        let crossed = ctx.now + ctx.profile.time(ctx.profile.ht_write);
+        ctx.at(crossed, Task::Visible(process, vec![Notice::Sent(to); n]));
+    }
+
+    pub(super) fn on_cci_header(&mut self, name: u64, ctx: &mut Context<'_>) {
+        let parcel = self.incoming[&name].parcel;
+        let Content::Cci(header) = parcel.content else {
+            return;
+        };
+        let number = parcel.to.pid as usize;
+        match self.endpoint(number).admit(&parcel, header, ctx.profile) {
+            Arrival::Accepted => self.let_in(name, &parcel, header, ctx),
+            Arrival::Answer(control) => {
+                self.answer(&parcel, control, ctx);
+                self.discard(name, ctx);
+            }
+            Arrival::Lost => {
+                self.counted.lost += 1;
+                self.discard(name, ctx);
+            }
+        }
+    }
+
+    /// A message that its endpoint takes needs an entry of the CAM, too.
+    fn let_in(&mut self, name: u64, parcel: &Parcel, header: CciHeader, ctx: &mut Context<'_>) {
+        if self.admit_cci(name, parcel, ctx) {
+            return self.deposit(name, ctx);
+        }
+        self.endpoint(parcel.to.pid as usize).withdraw(parcel);
+        match header.class {
+            Class::Reliable => self.answer(parcel, Control::CciAgain(header.sequence), ctx),
+            Class::Unreliable => self.counted.lost += 1,
+        }
+        self.discard(name, ctx);
+    }
+
+    pub(super) fn on_cci_landed(&mut self, parcel: &Parcel, ctx: &mut Context<'_>) {
+        let Content::Cci(header) = parcel.content else {
+            return;
+        };
+        let crossed = ctx.now + ctx.profile.time(ctx.profile.ht_write);
+        let (from, class, bytes) = (parcel.from, header.class, parcel.body);
+        let notices = vec![Notice::Received { from, class, bytes }];
+        ctx.at(crossed, Task::Visible(parcel.to.pid as usize, notices));
+        if header.class == Class::Reliable {
+            self.answer(parcel, Control::CciAck(header.sequence), ctx);
+        }
+    }
+
+    fn answer(&mut self, parcel: &Parcel, control: Control, ctx: &mut Context<'_>) {
+        let cost = ctx.profile.time(ctx.profile.cci_fw_ack);
+        let answer = control_parcel(ctx.node, parcel.from, parcel.to.pid, control);
+        self.work("acknowledge", cost, Job::Control(answer), ctx);
+    }
+
+    pub(super) fn on_cci_control(
+        &mut self,
+        parcel: &Parcel,
+        control: Control,
+        ctx: &mut Context<'_>,
+    ) {
+        let (process, peer) = (parcel.to.pid as usize, parcel.from);
+        if self.processes.get(process).is_none_or(Process::has_ended) {
+            return;
+        }
+        let Some(connection) = self.endpoint(process).connections.get_mut(&peer) else {
+            return;
+        };
+        match control {
+            Control::CciAck(number) => {
+                let open = connection.open.len();
+                connection.open.retain(|&(sequence, _)| sequence > number);
+                let done = open - connection.open.len();
+                if done > 0 {
+                    self.complete_sends(process, peer, done, ctx);
+                }
+            }
+            Control::CciAgain(_) if connection.refused => {}
+            Control::CciAgain(_) => {
+                connection.refused = true;
+                let later = ctx.now + ctx.profile.time(ctx.profile.backoff);
+                ctx.at(later, Task::CciRetry(process, peer));
+            }
+            Control::Accepted(_) | Control::Again(_) => {}
+        }
+    }
+
+    /// The library sends again, in order, what isn't acknowledged.
+    pub(super) fn cci_retry(&mut self, process: usize, to: ProcessId, ctx: &mut Context<'_>) {
+        let connections = &mut self.endpoint(process).connections;
+        let connection = connections.get_mut(&to).expect("it was refused");
+        connection.refused = false;
+        let class = connection.class;
+        let open: Vec<(u64, u64)> = connection.open.iter().copied().collect();
+        for (sequence, bytes) in open {
+            self.counted.resent += 1;
+            let command = CciCommand {
+                process,
+                to,
+                class,
+                bytes,
+                sequence,
+            };
+            let cost = ctx.profile.time(ctx.profile.cci_fw_transmit);
+            self.work("resend", cost, Job::CciSend(command), ctx);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::XT5_2009;
+
+    fn buffered(bytes: u64) -> usize {
+        let mut endpoint = Endpoint::new(&XT5_2009);
+        let to = ProcessId::new(1, 0);
+        let mut send = || endpoint.begin_send(to, Class::Unreliable, bytes, &XT5_2009);
+        std::iter::from_fn(|| send().expect("it isn't too long")).count()
+    }
+
+    #[test]
+    fn an_endpoint_buffers_96_long_messages_or_8192_short_ones() {
+        assert_eq!((buffered(4_096), buffered(40)), (96, 8_192));
+    }
+
+    #[test]
+    fn a_message_beyond_the_longest_is_refused_with_its_length() {
+        let mut endpoint = Endpoint::new(&XT5_2009);
+        let to = ProcessId::new(1, 0);
+        let told = endpoint.begin_send(to, Class::Reliable, 4_097, &XT5_2009);
+        assert!(told.expect_err("too long").contains("4096"));
+    }
+
+    #[test]
+    fn an_area_is_used_again_once_all_its_messages_are_done() {
+        let mut areas = Areas::new(2, 128);
+        let taken = [64, 64, 64, 64].map(|bytes| areas.take(bytes).expect("there is room"));
+        assert_eq!((taken, areas.take(64)), ([0, 0, 1, 1], None));
+        areas.give_back(0);
+        assert_eq!(areas.take(64), None);
+        areas.give_back(0);
+        assert_eq!(areas.take(64), Some(0));
+    }
+}

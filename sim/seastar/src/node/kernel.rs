@@ -1,0 +1,214 @@
+//! The kernel of generic mode: its ring of the NIC's events, its interrupt handler.
+//!
+//! It runs on core 0. Traps and the handler take turns; a process on that core goes
+//! on when both are done.
+
+use std::collections::VecDeque;
+
+use lintel_sim_kernel::{Duration, SimTime};
+use lintel_sim_node::{Core, InterruptLine, InterruptParameters, Noise};
+
+use super::portals::{self, Gathered, Matching, Next, Verdict};
+use super::process::mapped;
+use super::transmit::Outgoing;
+use super::{Mail, Node, Task};
+use crate::context::Context;
+use crate::profile::Profile;
+use crate::trace::Track;
+
+/// What the firmware tells the kernel.
+pub(crate) enum NicEvent {
+    /// A new message, by its name among those that come in.
+    Header(u64),
+    /// A message is where the kernel wanted it.
+    Landed(u64),
+    /// A message has left.
+    Sent(Box<Outgoing>),
+}
+
+/// The kernel.
+pub(crate) struct Kernel {
+    core: Core,
+    line: InterruptLine,
+    ring: VecDeque<NicEvent>,
+    /// Events that the handler serves before it returns, while it runs.
+    in_handler: Option<u64>,
+}
+
+impl Kernel {
+    pub(crate) fn new(profile: &Profile) -> Self {
+        let parameters = InterruptParameters {
+            cost: profile.time(profile.interrupt_entry),
+            wait: Duration::ZERO,
+            enough: 1,
+        };
+        Kernel {
+            core: Core::new(Noise::NONE),
+            line: InterruptLine::new(parameters),
+            ring: VecDeque::new(),
+            in_handler: None,
+        }
+    }
+
+    /// Work of the kernel, one piece after the other.
+    pub(crate) fn run(
+        &mut self,
+        name: &'static str,
+        cost: Duration,
+        ctx: &mut Context<'_>,
+    ) -> SimTime {
+        let start = ctx.now.max(self.core.free_at());
+        let done = self.core.run(ctx.now, cost);
+        ctx.span(Track::Kernel, name, start, done);
+        done
+    }
+
+    /// Whether no process runs on its core.
+    pub(crate) fn is_busy(&self, now: SimTime) -> bool {
+        self.in_handler.is_some() || self.core.free_at() > now
+    }
+
+    pub(crate) fn worked(&self) -> Duration {
+        self.core.worked()
+    }
+
+    pub(crate) fn interrupts(&self) -> u64 {
+        self.line.taken()
+    }
+}
+
+impl Node {
+    /// The NIC has written an event. Where the handler runs, it will find it.
+    pub(super) fn on_ring(&mut self, event: NicEvent, ctx: &mut Context<'_>) {
+        self.kernel.ring.push_back(event);
+        self.raise(ctx);
+    }
+
+    fn raise(&mut self, ctx: &mut Context<'_>) {
+        if self.kernel.in_handler.is_some() || self.kernel.ring.is_empty() {
+            return;
+        }
+        if let Some(when) = self.kernel.line.raise(ctx.now) {
+            ctx.at(when, Task::Interrupt);
+        }
+    }
+
+    pub(super) fn on_interrupt(&mut self, ctx: &mut Context<'_>) {
+        if self.kernel.line.enter(ctx.now) == 0 {
+            return;
+        }
+        self.kernel.in_handler = Some(ctx.profile.interrupt_events.value.max(1));
+        let entered = self.kernel.run("interrupt", self.kernel.line.cost(), ctx);
+        ctx.at(entered, Task::Handler);
+    }
+
+    /// The handler serves one event after the other, until there is none or it has
+    /// served enough.
+    pub(super) fn serve_ring(&mut self, ctx: &mut Context<'_>) {
+        let left = self.kernel.in_handler.unwrap_or(0);
+        let event = match left {
+            0 => None,
+            _ => self.kernel.ring.pop_front(),
+        };
+        let Some(event) = event else {
+            return self.leave_handler(ctx);
+        };
+        self.kernel.in_handler = Some(left - 1);
+        let (gathered, cost) = match event {
+            NicEvent::Header(name) => self.handle_header(name, ctx.profile),
+            NicEvent::Landed(name) => self.handle_landed(name, ctx.profile),
+            NicEvent::Sent(outgoing) => self.handle_sent(*outgoing, ctx.profile),
+        };
+        let handled = self.kernel.run("handle", cost, ctx);
+        ctx.at(handled, Task::Handled(gathered));
+    }
+
+    fn leave_handler(&mut self, ctx: &mut Context<'_>) {
+        self.kernel.in_handler = None;
+        let exit = ctx.profile.time(ctx.profile.interrupt_exit);
+        let returned = self.kernel.run("return", exit, ctx);
+        ctx.at(returned, Task::Returned);
+    }
+
+    /// Processes go on, unless the NIC has more to say.
+    pub(super) fn on_returned(&mut self, ctx: &mut Context<'_>) {
+        self.wake_all(ctx);
+        self.raise(ctx);
+    }
+
+    fn handle_header(&mut self, name: u64, profile: &Profile) -> (Gathered, Duration) {
+        let parcel = self.incoming[&name].parcel;
+        let (number, engine) = self.client_of(&parcel);
+        let mut gathered = Gathered::of(number, parcel.to);
+        let mut pages = 0;
+        match portals::on_header(engine, &parcel, &mut gathered) {
+            Verdict::Deposit(held) if parcel.is_inline(profile) => {
+                portals::on_deposited(engine, parcel.from, held, &mut gathered);
+                gathered.next = Next::Release;
+            }
+            Verdict::Deposit(held) => {
+                gathered.next = Next::Deposit(name);
+                pages = mapped(parcel.body, profile);
+                self.incoming.get_mut(&name).expect("it was just read").held = Some(held);
+            }
+            Verdict::Nothing if parcel.is_inline(profile) => gathered.next = Next::Release,
+            Verdict::Nothing => gathered.next = Next::Discard(name),
+        }
+        let (_, engine) = self.client_of(&parcel);
+        let cost = portals::price(engine, Matching::Host, profile);
+        if gathered.next == Next::Release {
+            self.incoming.remove(&name);
+        }
+        (gathered, cost + profile.time(profile.page_map) * pages)
+    }
+
+    fn handle_landed(&mut self, name: u64, profile: &Profile) -> (Gathered, Duration) {
+        let incoming = self.incoming.remove(&name).expect("it lands once");
+        let parcel = incoming.parcel;
+        let (number, engine) = self.client_of(&parcel);
+        let mut gathered = Gathered::of(number, parcel.to);
+        let held = incoming.held.expect("what lands was wanted");
+        portals::on_deposited(engine, parcel.from, held, &mut gathered);
+        gathered.next = Next::Release;
+        let cost = portals::price(engine, Matching::Host, profile);
+        (gathered, cost)
+    }
+
+    fn handle_sent(&mut self, mut out: Outgoing, profile: &Profile) -> (Gathered, Duration) {
+        let mut gathered = Gathered::of(out.process, out.parcel.from);
+        let engine = self.processes[out.process].engine_mut();
+        let engine = engine.expect("what the kernel sent has an engine");
+        portals::on_sent(engine, &mut out, &mut gathered);
+        // An event that had waited was counted when the message began.
+        let cost = portals::price(engine, Matching::Host, profile);
+        (gathered, cost + profile.time(profile.host_event))
+    }
+
+    pub(super) fn on_handled(&mut self, gathered: Gathered, ctx: &mut Context<'_>) {
+        let mail = match gathered.next {
+            Next::Deposit(name) => Some(Mail::Deposit(name)),
+            Next::Discard(name) => Some(Mail::Discard(name)),
+            Next::Release => Some(Mail::Release),
+            Next::Nothing => None,
+        };
+        // An answer is waited for; that a structure is free is not.
+        self.mail_sends(gathered.sends, ctx);
+        if let Some(mail) = mail {
+            self.mail(mail, ctx);
+        }
+        self.show(gathered.process, gathered.notices, ctx);
+        self.serve_ring(ctx);
+    }
+
+    pub(super) fn mail_sends(&mut self, sends: Vec<Outgoing>, ctx: &mut Context<'_>) {
+        for outgoing in sends {
+            self.mail(Mail::Send(outgoing), ctx);
+        }
+    }
+
+    /// The host writes a command, which the firmware finds a little later.
+    fn mail(&mut self, mail: Mail, ctx: &mut Context<'_>) {
+        let crossed = ctx.now + ctx.profile.time(ctx.profile.ht_write);
+        ctx.at(crossed, Task::Mail(mail));
+    }
+}

@@ -1,0 +1,298 @@
+//! A node: its NIC with the firmware, its kernel, its processes.
+//!
+//! ```text
+//!  process ── trap ──▶ kernel ── mailbox ──▶ firmware ──▶ TX queue ──▶ network
+//!     ▲                  ▲                      │
+//!     └── event queue ───┴── ring, interrupt ───┴◀── CAM, RX queues ◀── network
+//! ```
+//!
+//! Whatever takes time ends in a [`Task`], and what it has changed is seen then.
+
+mod cci;
+mod kernel;
+mod portals;
+mod process;
+mod protection;
+mod receive;
+mod transmit;
+
+use std::collections::BTreeMap;
+
+use lintel_sim_kernel::{Duration, SimTime};
+use lintel_sim_node::{Core, Noise};
+use lintel_types::ProcessId;
+
+use crate::context::{Context, Flight};
+use crate::nic::{Cam, OutOfMemory, PioQueue, Sram, TxQueue};
+use crate::parcel::Parcel;
+use crate::profile::Profile;
+use crate::trace::Track;
+use cci::CciCommand;
+use kernel::{Kernel, NicEvent};
+use portals::Gathered;
+use process::Process;
+use protection::Peer;
+use receive::Incoming;
+use transmit::Outgoing;
+
+pub use process::{
+    Action, Exposure, Mode, Notice, Placement, Program, Refused, Setup, any_process, get, put,
+};
+
+/// Something that ends on a node.
+pub(crate) enum Task {
+    /// A process has done its own work, and saw so much of the kernel's before.
+    Worked { process: usize, kernel: Duration },
+    /// A trap has come back.
+    Trapped(Gathered),
+    /// A command is in the mailbox.
+    Mail(Mail),
+    /// The firmware has done something.
+    Job(Job),
+    /// The TX engine has the first bytes of a message.
+    Inject(u64),
+    /// An event is in the kernel's ring.
+    Ring(NicEvent),
+    /// The interrupt line says so.
+    Interrupt,
+    /// The handler looks into the ring.
+    Handler,
+    /// The handler has served an event.
+    Handled(Gathered),
+    /// The handler has returned.
+    Returned,
+    /// Events are in a process's queue.
+    Visible(usize, Vec<Notice>),
+    /// A message's last byte is in host memory.
+    Deposited(u64),
+    /// A node that refused messages may have room now.
+    Retry(u32),
+    /// The same for a CCI connection.
+    CciRetry(usize, ProcessId),
+}
+
+/// What comes to a mailbox.
+pub(crate) enum Mail {
+    Send(Outgoing),
+    Deposit(u64),
+    Discard(u64),
+    Release,
+    /// From a process of its own.
+    Transfer(usize, lintel_engine4::Transfer),
+    Cci(CciCommand),
+}
+
+/// What the firmware does.
+pub(crate) enum Job {
+    Transmit(u64),
+    Sent(u64),
+    Header(u64),
+    Deposit(u64),
+    Discard(u64),
+    Landed(u64),
+    /// Nothing more comes of it.
+    Housekeeping,
+    /// What the engine on the NIC was told has its effects.
+    Matched(Gathered),
+    Control(Parcel),
+    Heard(Parcel),
+    CciSend(CciCommand),
+}
+
+/// What a node has counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeReport {
+    /// Interrupts taken.
+    pub interrupts: u64,
+    /// Messages that found no entry of the CAM.
+    pub overflows: u64,
+    /// Messages that were thrown away and come no more.
+    pub lost: u64,
+    /// Messages that were sent once more.
+    pub resent: u64,
+    /// Entries of the CAM swapped.
+    pub swaps: u64,
+    /// When the node was aborted.
+    pub aborted: Option<SimTime>,
+    /// The most commands that the TX queue held.
+    pub tx_commands: u64,
+    /// The most packets that the PIO path held.
+    pub pio_packets: usize,
+    /// The most sources that the CAM held.
+    pub cam_sources: usize,
+    /// The most commands that a source's RX queue held.
+    pub rx_commands: u64,
+    /// Bytes of the NIC's memory that are taken.
+    pub sram: u64,
+    /// How long the firmware worked.
+    pub firmware: Duration,
+    /// How long the kernel worked.
+    pub kernel: Duration,
+}
+
+/// A node.
+pub(crate) struct Node {
+    ppc: Core,
+    tx: TxQueue,
+    pio: PioQueue<Parcel>,
+    cam: Cam,
+    sram: Sram,
+    outgoing: BTreeMap<u64, Outgoing>,
+    incoming: BTreeMap<u64, Incoming>,
+    peers: BTreeMap<u32, Peer>,
+    /// Messages for which the RX pipeline stands still.
+    held: u32,
+    held_since: SimTime,
+    kernel: Kernel,
+    processes: Vec<Process>,
+    counted: NodeReport,
+}
+
+impl Node {
+    pub(crate) fn new(profile: &Profile) -> Result<Self, OutOfMemory> {
+        let mut sram = Sram::new(profile.sram.value);
+        for (what, bytes) in RESIDENT {
+            sram.reserve(what, bytes)?;
+        }
+        Ok(Node {
+            ppc: Core::new(Noise::NONE),
+            tx: TxQueue::new(profile.tx_queue.value),
+            pio: PioQueue::new(
+                profile.pio_queue.value,
+                profile.pio_bytes.value,
+                profile.packet.value,
+            ),
+            cam: Cam::new(profile.cam_entries.value, profile.rx_queue.value),
+            sram,
+            outgoing: BTreeMap::new(),
+            incoming: BTreeMap::new(),
+            peers: BTreeMap::new(),
+            held: 0,
+            held_since: SimTime::START,
+            kernel: Kernel::new(profile),
+            processes: Vec::new(),
+            counted: NodeReport::default(),
+        })
+    }
+
+    pub(crate) fn on_task(&mut self, task: Task, ctx: &mut Context<'_>) {
+        match task {
+            Task::Worked { process, kernel } => self.on_worked(process, kernel, ctx),
+            Task::Trapped(gathered) => self.on_trapped(gathered, ctx),
+            Task::Mail(mail) => self.on_mail(mail, ctx),
+            Task::Job(job) => self.on_job(job, ctx),
+            Task::Inject(ticket) => self.inject(ticket, ctx),
+            Task::Ring(event) => self.on_ring(event, ctx),
+            Task::Interrupt => self.on_interrupt(ctx),
+            Task::Handler => self.serve_ring(ctx),
+            Task::Handled(gathered) => self.on_handled(gathered, ctx),
+            Task::Returned => self.on_returned(ctx),
+            Task::Visible(process, notices) => self.show(process, notices, ctx),
+            Task::Deposited(name) => self.on_deposited(name, ctx),
+            Task::Retry(node) => self.retry(node, ctx),
+            Task::CciRetry(process, to) => self.cci_retry(process, to, ctx),
+        }
+    }
+
+    /// A message's first packet is in, and more are to come.
+    pub(crate) fn on_began(&mut self, name: u64, flight: Flight, ctx: &mut Context<'_>) {
+        self.begin(name, flight.parcel, false, ctx);
+    }
+
+    /// All of a message is in.
+    pub(crate) fn on_arrived(&mut self, name: u64, flight: Flight, ctx: &mut Context<'_>) {
+        if self.incoming.contains_key(&name) {
+            return self.complete(name, ctx);
+        }
+        self.begin(name, flight.parcel, true, ctx);
+    }
+
+    /// A message's last byte has left.
+    pub(crate) fn on_left(&mut self, flight: Flight, ctx: &mut Context<'_>) {
+        match flight.ticket {
+            Some(ticket) => self.on_transmitted(ticket, ctx),
+            None => self.pio.retire(),
+        }
+        self.start_pio(ctx);
+    }
+
+    fn on_mail(&mut self, mail: Mail, ctx: &mut Context<'_>) {
+        let p = ctx.profile;
+        match mail {
+            Mail::Send(outgoing) => self.transmit(outgoing, p.time(p.fw_transmit), ctx),
+            Mail::Deposit(name) => {
+                self.work("deposit", p.time(p.fw_deposit), Job::Deposit(name), ctx);
+            }
+            Mail::Discard(name) => {
+                self.work("discard", p.time(p.fw_deposit), Job::Discard(name), ctx);
+            }
+            Mail::Release => {
+                self.work("release", p.time(p.fw_release), Job::Housekeeping, ctx);
+            }
+            Mail::Transfer(process, transfer) => self.on_transfer(process, &transfer, ctx),
+            Mail::Cci(command) => {
+                let cost = p.time(p.cci_fw_transmit);
+                self.work("command", cost, Job::CciSend(command), ctx);
+            }
+        }
+    }
+
+    fn on_job(&mut self, job: Job, ctx: &mut Context<'_>) {
+        match job {
+            Job::Transmit(ticket) => self.on_transmit(ticket, ctx),
+            Job::Sent(ticket) => self.on_sent(ticket, ctx),
+            Job::Header(name) => self.on_header(name, ctx),
+            Job::Deposit(name) => self.deposit(name, ctx),
+            Job::Discard(name) => self.discard(name, ctx),
+            Job::Landed(name) => self.on_landed(name, ctx),
+            Job::Housekeeping => {}
+            Job::Matched(gathered) => self.on_matched(gathered, ctx),
+            Job::Control(parcel) => {
+                self.pio.push(parcel.to.nid, parcel);
+                self.start_pio(ctx);
+            }
+            Job::Heard(parcel) => self.on_control(&parcel, ctx),
+            Job::CciSend(command) => self.on_cci_command(command, ctx),
+        }
+    }
+
+    /// The firmware does one thing after the other.
+    fn work(&mut self, name: &'static str, cost: Duration, job: Job, ctx: &mut Context<'_>) {
+        let cost = cost + ctx.profile.time(ctx.profile.fw_turn);
+        let start = ctx.now.max(self.ppc.free_at());
+        let done = self.ppc.run(ctx.now, cost);
+        ctx.span(Track::Firmware, name, start, done);
+        ctx.at(done, Task::Job(job));
+    }
+
+    fn start_pio(&mut self, ctx: &mut Context<'_>) {
+        while let Some(parcel) = self.pio.start_next(self.tx.busy_with()) {
+            ctx.send(parcel, None);
+        }
+    }
+
+    pub(crate) fn report(&self) -> NodeReport {
+        NodeReport {
+            interrupts: self.kernel.interrupts(),
+            tx_commands: self.tx.most(),
+            pio_packets: self.pio.most(),
+            cam_sources: self.cam.most(),
+            rx_commands: self.cam.most_commands(),
+            sram: self.sram.taken(),
+            firmware: self.ppc.worked(),
+            kernel: self.kernel.worked(),
+            ..self.counted.clone()
+        }
+    }
+}
+
+/// What is in a NIC's memory whoever its clients are. The numbers of structures are
+/// those of the public IP drivers (IP in [`crate::profile`]); the sizes of program
+/// and sources are assumed.
+const RESIDENT: [(&str, u64); 5] = [
+    ("the firmware's program and stack", 96 << 10),
+    ("the kernel's mailbox", 4 << 10),
+    ("the control block", 8 << 10),
+    ("structures of 1024 sources", 1_024 * 32),
+    ("structures of 2048 pending messages", 2_048 * 32),
+];

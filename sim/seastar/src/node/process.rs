@@ -1,0 +1,657 @@
+//! Processes: what they do next, and what that costs their core.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use lintel_engine4::{Config, DescriptorSpec, EntrySpec, Interface, Transfer};
+use lintel_memory::{Buffer, Ghost};
+use lintel_sim_kernel::{Duration, SimTime};
+use lintel_types::{
+    AckRequest, Error, Event, EventKind, Handle, Limits, List, ProcessId, UID_ANY, options,
+};
+use lintel_wire::{OPERAND_BYTES, Verb};
+
+use super::cci::{CciCommand, Endpoint};
+use super::portals::{self, Gathered, Matching};
+use super::{Mail, Node, Task};
+use crate::context::Context;
+use crate::nic::OutOfMemory;
+use crate::parcel::Class;
+use crate::profile::Profile;
+use crate::trace::Track;
+
+/// Who serves a process.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Mode {
+    /// Portals in the kernel: the host matches, interrupts tell it.
+    Generic,
+    /// Portals on the NIC: no interrupt, no trap.
+    Accelerated,
+    /// CCI on the NIC.
+    Cci,
+}
+
+/// How many processes a node has, and which core they are on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Placement {
+    /// One process a node (SN mode).
+    Single,
+    /// Two processes on two cores (VN mode). The kernel runs on the first.
+    Virtual,
+}
+
+/// What a process hears of.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Notice {
+    /// A Portals event.
+    Portals(Event),
+    /// CCI: its message to that process has left, or is acknowledged.
+    Sent(ProcessId),
+    /// CCI: a message has come.
+    Received {
+        /// From this process.
+        from: ProcessId,
+        /// On a connection of this class.
+        class: Class,
+        /// Of so many bytes.
+        bytes: u64,
+    },
+    /// CCI: there was no buffer or credit; a notice that is taken may make room.
+    Full,
+}
+
+/// What a process does.
+#[derive(Clone, Debug)]
+pub enum Action {
+    /// Starts a Portals operation.
+    Start(Transfer),
+    /// Sends a CCI message.
+    Send {
+        /// To this process.
+        to: ProcessId,
+        /// On a connection of this class.
+        class: Class,
+        /// So many bytes.
+        bytes: u64,
+    },
+    /// Waits for a notice.
+    Wait,
+    /// Looks for a notice; goes on at once where there is none.
+    Poll,
+    /// Computes for so long.
+    Compute(Duration),
+    /// Is at its end.
+    End,
+}
+
+/// What runs on a core.
+pub trait Program {
+    /// Sets up what lasts, before the clock starts.
+    ///
+    /// # Errors
+    /// The library refused something.
+    fn begin(&mut self, setup: &mut Setup<'_>) -> Result<(), Refused>;
+
+    /// What it does next: at its start, after what it did last, or with a notice
+    /// that it waited for. Never blocks.
+    fn next(&mut self, now: SimTime, notice: Option<&Notice>) -> Action;
+}
+
+/// Something that a process asked for can't be.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refused(pub(crate) String);
+
+impl Placement {
+    fn cores(self) -> usize {
+        match self {
+            Placement::Single => 1,
+            Placement::Virtual => 2,
+        }
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Refused {}
+
+impl From<OutOfMemory> for Refused {
+    fn from(error: OutOfMemory) -> Self {
+        Refused(error.to_string())
+    }
+}
+
+/// What a process can set up before the clock starts.
+pub struct Setup<'a> {
+    process: &'a mut Process,
+}
+
+/// Memory that others may reach.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Exposure {
+    /// Bytes.
+    pub bytes: u64,
+    /// Match bits.
+    pub match_bits: u64,
+    /// Bits that don't matter.
+    pub ignore_bits: u64,
+    /// Whose messages it takes.
+    pub source: ProcessId,
+    /// `PTL_ME_*` besides that it takes puts and gets.
+    pub options: u32,
+}
+
+/// A process.
+pub(crate) struct Process {
+    pub(crate) id: ProcessId,
+    pub(crate) mode: Mode,
+    /// Its core has the kernel on it.
+    shares_core: bool,
+    client: Client,
+    program: Box<dyn Program>,
+    queue: VecDeque<Notice>,
+    state: State,
+    /// Why it failed.
+    pub(crate) failed: Option<String>,
+}
+
+/// What serves it.
+enum Client {
+    Portals {
+        engine: Box<Interface<Ghost>>,
+        queue: Handle,
+    },
+    Cci(Box<Endpoint>),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Waiting,
+    Working,
+    /// Working, and takes a notice when it goes on.
+    Taking,
+    Ended,
+}
+
+impl Process {
+    pub(crate) fn new(
+        id: ProcessId,
+        mode: Mode,
+        shares_core: bool,
+        program: Box<dyn Program>,
+        profile: &Profile,
+    ) -> Result<Self, Refused> {
+        let client = match mode {
+            Mode::Cci => Client::Cci(Box::new(Endpoint::new(profile))),
+            _ => portals_client(id, mode, profile)?,
+        };
+        let mut process = Process {
+            id,
+            mode,
+            shares_core,
+            client,
+            program,
+            queue: VecDeque::new(),
+            state: State::Working,
+            failed: None,
+        };
+        process.set_up()?;
+        Ok(process)
+    }
+
+    fn set_up(&mut self) -> Result<(), Refused> {
+        let mut program = std::mem::replace(&mut self.program, Box::new(Nothing));
+        let result = program.begin(&mut Setup { process: self });
+        self.program = program;
+        // What is set up before the clock starts costs nothing.
+        if let Some(engine) = self.engine_mut() {
+            engine.take_work();
+        }
+        self.queue.clear();
+        result
+    }
+
+    pub(crate) fn engine_mut(&mut self) -> Option<&mut Interface<Ghost>> {
+        match &mut self.client {
+            Client::Portals { engine, .. } => Some(engine),
+            Client::Cci(_) => None,
+        }
+    }
+
+    pub(crate) fn endpoint_mut(&mut self) -> Option<&mut Endpoint> {
+        match &mut self.client {
+            Client::Portals { .. } => None,
+            Client::Cci(endpoint) => Some(endpoint),
+        }
+    }
+
+    pub(crate) fn fail(&mut self, error: &dyn fmt::Display) {
+        self.failed = Some(format!("{:?}: {error}", self.id));
+        self.state = State::Ended;
+    }
+
+    pub(crate) fn end(&mut self) {
+        self.state = State::Ended;
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.state == State::Ended
+    }
+}
+
+/// What stands in for a program while it sets itself up.
+struct Nothing;
+
+impl Program for Nothing {
+    fn begin(&mut self, _: &mut Setup<'_>) -> Result<(), Refused> {
+        Ok(())
+    }
+
+    fn next(&mut self, _: SimTime, _: Option<&Notice>) -> Action {
+        Action::End
+    }
+}
+
+fn portals_client(id: ProcessId, mode: Mode, profile: &Profile) -> Result<Client, Refused> {
+    let entries = match mode {
+        Mode::Generic => profile.generic_entries.value,
+        _ => profile.accelerated_entries.value,
+    };
+    let entries = i32::try_from(entries).unwrap_or(i32::MAX);
+    let limits = Limits {
+        max_entries: entries,
+        max_list_size: entries,
+        max_pt_index: i32::try_from(profile.portals.value).unwrap_or(i32::MAX) - 1,
+        ..Limits::DEFAULT
+    };
+    let config = Config {
+        options: options::NI_MATCHING | options::NI_PHYSICAL,
+        limits: limits.clamped(),
+        process: id,
+        uid: 1,
+        // No message is lent: the TX engine reads where the program wrote.
+        eager: u64::MAX,
+        generation: 0,
+    };
+    let mut engine = Box::new(Interface::new(config));
+    let queue = engine.queue_alloc(u64::MAX).map_err(refused)?;
+    engine.portal_alloc(0, queue, PORTAL).map_err(refused)?;
+    Ok(Client::Portals { engine, queue })
+}
+
+fn refused(error: Error) -> Refused {
+    Refused(error.to_string())
+}
+
+/// The portal table entry that programs use.
+const PORTAL: u32 = 4;
+
+impl Setup<'_> {
+    /// Which process this is.
+    pub fn id(&self) -> ProcessId {
+        self.process.id
+    }
+
+    /// Lets others reach memory.
+    ///
+    /// # Errors
+    /// The list has its full length.
+    pub fn expose(&mut self, exposure: &Exposure) -> Result<Handle, Refused> {
+        let buffer = Buffer::Contiguous(Ghost::new(0x1000, exposure.bytes));
+        let spec = EntrySpec {
+            portal: PORTAL,
+            buffer,
+            counter: Handle::CT_NONE,
+            uid: UID_ANY,
+            options: exposure.options
+                | options::ME_OP_PUT
+                | options::ME_OP_GET
+                | options::ME_EVENT_LINK_DISABLE,
+            source: exposure.source,
+            match_bits: exposure.match_bits,
+            ignore_bits: exposure.ignore_bits,
+            min_free: 0,
+            user_ptr: 0,
+        };
+        let (engine, mut gathered) = self.portals()?;
+        engine
+            .append(spec, List::Priority, &mut gathered)
+            .map_err(refused)
+    }
+
+    /// Binds memory to send from or to be answered into.
+    ///
+    /// # Errors
+    /// The NIC itself can't serve memory in pieces.
+    pub fn bind(&mut self, buffer: Buffer<Ghost>, options: u32) -> Result<Handle, Refused> {
+        if self.process.mode == Mode::Accelerated && matches!(buffer, Buffer::Vector(..)) {
+            let why = "the NIC serves contiguous memory only: copy the pieces together, \
+                       or make the process generic";
+            return Err(Refused(why.to_string()));
+        }
+        let Client::Portals { engine, queue } = &mut self.process.client else {
+            return Err(not_portals());
+        };
+        let spec = DescriptorSpec {
+            buffer,
+            options,
+            queue: *queue,
+            counter: Handle::CT_NONE,
+        };
+        engine.descriptor_bind(spec).map_err(refused)
+    }
+
+    fn portals(&mut self) -> Result<(&mut Interface<Ghost>, Gathered), Refused> {
+        let gathered = Gathered::of(0, self.process.id);
+        match &mut self.process.client {
+            Client::Portals { engine, .. } => Ok((engine, gathered)),
+            Client::Cci(_) => Err(not_portals()),
+        }
+    }
+}
+
+fn not_portals() -> Refused {
+    Refused("a CCI process has no Portals interface: make it generic or accelerated".to_string())
+}
+
+/// A put of `length` bytes from a descriptor.
+pub fn put(source: Handle, length: u64, target: ProcessId, match_bits: u64) -> Transfer {
+    Transfer {
+        verb: Verb::Put,
+        source,
+        source_offset: 0,
+        sink: Handle::INVALID,
+        sink_offset: 0,
+        length,
+        ack: AckRequest::None,
+        target,
+        portal: PORTAL,
+        match_bits,
+        remote_offset: 0,
+        user_ptr: 0,
+        hdr_data: 0,
+        operation: 0,
+        datatype: 0,
+        operand: [0; OPERAND_BYTES],
+    }
+}
+
+/// A get of `length` bytes into a descriptor.
+pub fn get(sink: Handle, length: u64, target: ProcessId, match_bits: u64) -> Transfer {
+    Transfer {
+        verb: Verb::Get,
+        sink,
+        ..put(Handle::INVALID, length, target, match_bits)
+    }
+}
+
+impl Notice {
+    /// Whether it is a Portals event of this kind.
+    pub fn is(&self, kind: EventKind) -> bool {
+        matches!(self, Notice::Portals(event) if event.kind == kind)
+    }
+}
+
+/// Every process of every node.
+pub const fn any_process() -> ProcessId {
+    ProcessId::new(ProcessId::NID_ANY, ProcessId::PID_ANY)
+}
+
+impl Node {
+    /// Puts a process on the next core.
+    pub(crate) fn add(
+        &mut self,
+        node: u32,
+        mode: Mode,
+        placement: Placement,
+        program: Box<dyn Program>,
+        profile: &Profile,
+    ) -> Result<ProcessId, Refused> {
+        let (core, cores) = (self.processes.len(), placement.cores());
+        if core >= cores {
+            let why = format!("node {node} has {cores} processes already, one on each core");
+            return Err(Refused(why));
+        }
+        self.reserve(mode, profile)?;
+        let id = ProcessId::new(node, u32::try_from(core).unwrap_or(u32::MAX));
+        let process = Process::new(id, mode, core == 0, program, profile)?;
+        self.processes.push(process);
+        Ok(id)
+    }
+
+    /// What a client takes of the NIC's memory. The mailbox's size is that of the
+    /// public IP drivers; those of entries and tables are assumed.
+    fn reserve(&mut self, mode: Mode, profile: &Profile) -> Result<(), OutOfMemory> {
+        match mode {
+            Mode::Generic => Ok(()),
+            Mode::Accelerated => {
+                let entries = profile.accelerated_entries.value;
+                self.sram
+                    .reserve("an accelerated client's mailbox", 4 << 10)?;
+                self.sram
+                    .reserve("an accelerated client's entries", entries * 64)
+            }
+            Mode::Cci => {
+                let areas = profile.cci_rx_areas.value;
+                self.sram.reserve("a CCI client's command queue", 4 << 10)?;
+                self.sram.reserve("a CCI client's ring of areas", areas * 2)
+            }
+        }
+    }
+
+    /// Processes that haven't ended, and why those failed that did.
+    pub(crate) fn unfinished(&self) -> impl Iterator<Item = String> {
+        self.processes
+            .iter()
+            .filter_map(|process| match &process.failed {
+                Some(why) => Some(why.clone()),
+                None if process.has_ended() => None,
+                None => Some(format!("{:?} has not come to its end", process.id)),
+            })
+    }
+
+    /// The clock starts.
+    pub(crate) fn start(&mut self, ctx: &mut Context<'_>) {
+        for number in 0..self.processes.len() {
+            self.go_on(number, None, ctx);
+        }
+    }
+
+    /// A process decides what it does next.
+    fn go_on(&mut self, number: usize, notice: Option<Notice>, ctx: &mut Context<'_>) {
+        let process = &mut self.processes[number];
+        if process.has_ended() {
+            return;
+        }
+        process.state = State::Working;
+        let p = ctx.profile;
+        match process.program.next(ctx.now, notice.as_ref()) {
+            Action::Start(transfer) => self.start_transfer(number, transfer, ctx),
+            Action::Send { to, class, bytes } => self.send(number, to, class, bytes, ctx),
+            Action::Wait => self.wait(number, ctx),
+            Action::Poll if self.can_see(number, ctx.now) => self.wait(number, ctx),
+            Action::Poll => self.busy(number, "poll", p.time(p.event_get), ctx),
+            Action::Compute(length) => self.busy(number, "compute", length, ctx),
+            Action::End => self.processes[number].end(),
+        }
+    }
+
+    fn start_transfer(&mut self, number: usize, transfer: Transfer, ctx: &mut Context<'_>) {
+        let p = ctx.profile;
+        if self.processes[number].mode == Mode::Accelerated {
+            let call = p.time(p.direct_call);
+            let arrives = ctx.now + call + p.time(p.ht_write);
+            ctx.at(arrives, Task::Mail(Mail::Transfer(number, transfer)));
+            return self.busy(number, "put", call, ctx);
+        }
+        self.trap(number, &transfer, ctx);
+    }
+
+    /// The kernel does it. From the second core the call comes by an interrupt
+    /// between processors.
+    fn trap(&mut self, number: usize, transfer: &Transfer, ctx: &mut Context<'_>) {
+        let p = ctx.profile;
+        let process = &mut self.processes[number];
+        let way = match process.shares_core {
+            true => p.trap,
+            false => p.interrupt_entry,
+        };
+        let mut gathered = Gathered::of(number, process.id);
+        let Some(engine) = process.engine_mut() else {
+            return process.fail(&not_portals());
+        };
+        if let Err(error) = portals::start(engine, transfer, &mut gathered) {
+            return process.fail(&error);
+        }
+        let matching = portals::price(engine, Matching::Host, p);
+        let pages: u64 = gathered
+            .sends
+            .iter()
+            .map(|send| mapped(send.parcel.body, p))
+            .sum();
+        let cost = p.time(way) + p.time(p.library_call) + matching + p.time(p.page_map) * pages;
+        let done = self.kernel.run("trap", cost, ctx);
+        ctx.at(done, Task::Trapped(gathered));
+    }
+
+    pub(super) fn on_trapped(&mut self, gathered: Gathered, ctx: &mut Context<'_>) {
+        let number = gathered.process;
+        self.mail_sends(gathered.sends, ctx);
+        self.show_now(number, gathered.notices);
+        self.go_on(number, None, ctx);
+        self.wake_all(ctx);
+    }
+
+    fn send(
+        &mut self,
+        number: usize,
+        to: ProcessId,
+        class: Class,
+        bytes: u64,
+        ctx: &mut Context<'_>,
+    ) {
+        let p = ctx.profile;
+        let process = &mut self.processes[number];
+        let Some(endpoint) = process.endpoint_mut() else {
+            let why = "only a CCI process sends CCI messages: make it one, or put";
+            return process.fail(&why);
+        };
+        match endpoint.begin_send(to, class, bytes, p) {
+            Ok(Some(sequence)) => {
+                let cost = p.time(p.cci_send) + reliable(class, p) + p.copy(bytes);
+                let command = CciCommand {
+                    process: number,
+                    to,
+                    class,
+                    bytes,
+                    sequence,
+                };
+                let arrives = ctx.now + cost + p.time(p.ht_write);
+                ctx.at(arrives, Task::Mail(Mail::Cci(command)));
+                self.busy(number, "send", cost, ctx);
+            }
+            Ok(None) => {
+                process.queue.push_front(Notice::Full);
+                process.state = State::Taking;
+                self.busy(number, "full", p.time(p.cci_send), ctx);
+            }
+            Err(why) => process.fail(&why),
+        }
+    }
+
+    /// A process works on its own core. What the kernel does there meanwhile comes
+    /// on top.
+    fn busy(
+        &mut self,
+        process: usize,
+        name: &'static str,
+        length: Duration,
+        ctx: &mut Context<'_>,
+    ) {
+        let kernel = self.kernel.worked();
+        let id = self.processes[process].id;
+        ctx.span(Track::Process(id.pid), name, ctx.now, ctx.now + length);
+        ctx.at(ctx.now + length, Task::Worked { process, kernel });
+    }
+
+    pub(super) fn on_worked(&mut self, process: usize, seen: Duration, ctx: &mut Context<'_>) {
+        let kernel = self.kernel.worked();
+        let taken = kernel - seen;
+        if self.processes[process].shares_core && taken > Duration::ZERO {
+            return ctx.at(ctx.now + taken, Task::Worked { process, kernel });
+        }
+        let notice = match self.processes[process].state {
+            State::Taking => self.processes[process].queue.pop_front(),
+            _ => None,
+        };
+        if let (Some(notice), Some(endpoint)) = (&notice, self.processes[process].endpoint_mut()) {
+            endpoint.on_taken(notice);
+        }
+        self.go_on(process, notice, ctx);
+    }
+
+    /// Whether there is a notice, and a core on which to see it.
+    fn can_see(&self, number: usize, now: SimTime) -> bool {
+        let process = &self.processes[number];
+        let has_core = !process.shares_core || !self.kernel.is_busy(now);
+        has_core && !process.queue.is_empty()
+    }
+
+    fn wait(&mut self, number: usize, ctx: &mut Context<'_>) {
+        self.processes[number].state = State::Waiting;
+        self.wake(number, ctx);
+    }
+
+    /// A process that waits goes on if there is something for it.
+    pub(super) fn wake(&mut self, number: usize, ctx: &mut Context<'_>) {
+        if self.processes[number].state != State::Waiting || !self.can_see(number, ctx.now) {
+            return;
+        }
+        self.processes[number].state = State::Taking;
+        let p = ctx.profile;
+        let process = &self.processes[number];
+        let cost = match (process.mode, process.queue.front()) {
+            (Mode::Cci, Some(Notice::Received { class, .. })) => {
+                p.time(p.cci_get_event) + reliable(*class, p)
+            }
+            (Mode::Cci, _) => p.time(p.cci_get_event),
+            _ => p.time(p.event_get),
+        };
+        self.busy(number, "event", cost, ctx);
+    }
+
+    pub(super) fn wake_all(&mut self, ctx: &mut Context<'_>) {
+        for number in 0..self.processes.len() {
+            self.wake(number, ctx);
+        }
+    }
+
+    /// Notices are in a process's queue.
+    pub(super) fn show(&mut self, number: usize, notices: Vec<Notice>, ctx: &mut Context<'_>) {
+        self.show_now(number, notices);
+        self.wake(number, ctx);
+    }
+
+    pub(super) fn show_now(&mut self, number: usize, notices: Vec<Notice>) {
+        self.processes[number].queue.extend(notices);
+    }
+}
+
+/// What the library does for a reliable connection besides.
+fn reliable(class: Class, profile: &Profile) -> Duration {
+    match class {
+        Class::Reliable => profile.time(profile.cci_reliable),
+        Class::Unreliable => Duration::ZERO,
+    }
+}
+
+/// Pages that the host finds for a payload; none where it rides in the header.
+pub(super) fn mapped(body: u64, profile: &Profile) -> u64 {
+    match body > profile.inline_bytes.value {
+        true => profile.pages(body),
+        false => 0,
+    }
+}

@@ -1,0 +1,317 @@
+//! The way in: header, CAM, decision, deposit.
+//!
+//! A message of several packets stops the RX pipeline after its first one, until
+//! the firmware has given its source commands: the network holds what follows.
+
+use lintel_engine4::Interface;
+use lintel_memory::Ghost;
+use lintel_types::ProcessId;
+
+use super::kernel::NicEvent;
+use super::portals::{self, Gathered, Held, Matching, Next, Verdict};
+use super::process::{Mode, Process};
+use super::{Job, Node, Task};
+use crate::context::Context;
+use crate::machine::Protection;
+use crate::nic::Admission;
+use crate::parcel::{Content, Parcel};
+use crate::profile::Profile;
+use crate::trace::Track;
+
+/// A message that comes in.
+pub(crate) struct Incoming {
+    pub(crate) parcel: Parcel,
+    /// Its last packet is in.
+    has_arrived: bool,
+    /// The RX pipeline stands still for it.
+    holds: bool,
+    /// Its source's entry of the CAM counts it.
+    is_admitted: bool,
+    /// It has commands, of which so many were fed at once.
+    fed: Option<u64>,
+    is_discarded: bool,
+    /// What the engine waits for.
+    pub(crate) held: Option<Held>,
+}
+
+impl Node {
+    /// A message's first packet is in; for some that is all of it.
+    pub(super) fn begin(&mut self, name: u64, parcel: Parcel, whole: bool, ctx: &mut Context<'_>) {
+        let p = ctx.profile;
+        if parcel.is_control() {
+            let cost = match parcel.content {
+                Content::Control(control) if control.is_cci() => p.cci_fw_ack,
+                _ => p.fw_control,
+            };
+            return self.work("control", p.time(cost), Job::Heard(parcel), ctx);
+        }
+        self.incoming.insert(
+            name,
+            Incoming {
+                parcel,
+                has_arrived: whole,
+                holds: !whole,
+                is_admitted: false,
+                fed: None,
+                is_discarded: false,
+                held: None,
+            },
+        );
+        if !whole {
+            self.hold(ctx);
+        }
+        let cost = match parcel.content {
+            Content::Cci(_) => p.cci_fw_header,
+            _ => p.fw_header,
+        };
+        self.work("header", p.time(cost), Job::Header(name), ctx);
+    }
+
+    /// The last packet is in.
+    pub(super) fn complete(&mut self, name: u64, ctx: &mut Context<'_>) {
+        let incoming = self.incoming.get_mut(&name).expect("it has begun");
+        incoming.has_arrived = true;
+        self.advance(name, ctx);
+    }
+
+    pub(super) fn on_header(&mut self, name: u64, ctx: &mut Context<'_>) {
+        let parcel = self.incoming[&name].parcel;
+        let Some(mode) = self.mode_of(parcel.to) else {
+            self.counted.lost += 1;
+            return self.discard(name, ctx);
+        };
+        if !self.is_next(&parcel, ctx) {
+            return self.discard(name, ctx);
+        }
+        if mode == Mode::Cci {
+            return self.on_cci_header(name, ctx);
+        }
+        if !parcel.is_inline(ctx.profile) && !self.admit(name, mode, ctx) {
+            return;
+        }
+        self.accept(&parcel, ctx);
+        match mode {
+            Mode::Generic => {
+                let crossed = ctx.now + ctx.profile.time(ctx.profile.ht_write);
+                ctx.at(crossed, Task::Ring(NicEvent::Header(name)));
+            }
+            _ => self.match_on_nic(name, ctx),
+        }
+    }
+
+    /// Who serves a process that lives.
+    fn mode_of(&self, process: ProcessId) -> Option<Mode> {
+        if self.counted.aborted.is_some() {
+            return None;
+        }
+        let process = self.processes.get(process.pid as usize)?;
+        Some(process.mode)
+    }
+
+    pub(super) fn client_of(&mut self, parcel: &Parcel) -> (usize, &mut Interface<Ghost>) {
+        let number = parcel.to.pid as usize;
+        let engine = self.processes[number].engine_mut();
+        (
+            number,
+            engine.expect("a Portals message is for a Portals process"),
+        )
+    }
+
+    /// Gives a message's source an entry of the CAM. Where there is none, does what
+    /// the protection says.
+    fn admit(&mut self, name: u64, mode: Mode, ctx: &mut Context<'_>) -> bool {
+        let source = self.incoming[&name].parcel.from.nid;
+        if self.enter_cam(name, source, ctx) {
+            return true;
+        }
+        match (ctx.protection, mode) {
+            (Protection::EndToEnd, _) => self.refuse(name, ctx),
+            (_, Mode::Accelerated) => self.abort(ctx),
+            _ => self.counted.lost += 1,
+        }
+        self.discard(name, ctx);
+        false
+    }
+
+    /// The same for a CCI message, whose class says what happens otherwise.
+    pub(super) fn admit_cci(&mut self, name: u64, parcel: &Parcel, ctx: &mut Context<'_>) -> bool {
+        self.enter_cam(name, parcel.from.nid, ctx)
+    }
+
+    fn enter_cam(&mut self, name: u64, source: u32, ctx: &mut Context<'_>) -> bool {
+        let mut admission = self.cam.admit(source);
+        if admission == Admission::Full {
+            self.counted.overflows += 1;
+            if ctx.protection == Protection::Swap {
+                self.swap(source, ctx);
+                admission = self.cam.admit(source);
+            }
+        }
+        let incoming = self.incoming.get_mut(&name).expect("it has begun");
+        incoming.is_admitted = admission == Admission::Admitted;
+        incoming.is_admitted
+    }
+
+    /// An entry of the CAM goes, another one comes.
+    fn swap(&mut self, source: u32, ctx: &mut Context<'_>) {
+        self.counted.swaps += 1;
+        self.cam.swap_in(source);
+        let cost = ctx.profile.time(ctx.profile.cam_swap);
+        self.work("swap", cost, Job::Housekeeping, ctx);
+    }
+
+    /// The node is given up: the accelerated firmware of 2006 can do no other.
+    fn abort(&mut self, ctx: &mut Context<'_>) {
+        self.counted.lost += 1;
+        self.counted.aborted = Some(ctx.now);
+        self.processes.iter_mut().for_each(Process::end);
+    }
+
+    /// The firmware asks the engine.
+    fn match_on_nic(&mut self, name: u64, ctx: &mut Context<'_>) {
+        let parcel = self.incoming[&name].parcel;
+        let is_inline = parcel.is_inline(ctx.profile);
+        let (number, engine) = self.client_of(&parcel);
+        let mut gathered = Gathered::of(number, parcel.to);
+        let mut wanted = None;
+        match portals::on_header(engine, &parcel, &mut gathered) {
+            Verdict::Deposit(held) if is_inline => {
+                portals::on_deposited(engine, parcel.from, held, &mut gathered);
+            }
+            Verdict::Deposit(held) => {
+                wanted = Some(held);
+                gathered.next = Next::Deposit(name);
+            }
+            Verdict::Nothing if is_inline => {}
+            Verdict::Nothing => gathered.next = Next::Discard(name),
+        }
+        let p = ctx.profile;
+        let mut cost = portals::price(engine, Matching::Nic, p);
+        if is_inline {
+            self.incoming.remove(&name);
+        } else {
+            cost += p.time(p.fw_program) + p.time(p.fw_deposit);
+            self.incoming.get_mut(&name).expect("it has begun").held = wanted;
+        }
+        self.work("match", cost, Job::Matched(gathered), ctx);
+    }
+
+    /// The source's queue gets the commands of a message.
+    pub(super) fn deposit(&mut self, name: u64, ctx: &mut Context<'_>) {
+        let incoming = self.incoming.get_mut(&name).expect("it isn't in yet");
+        let commands = commands(&incoming.parcel, ctx.profile);
+        let source = incoming.parcel.from.nid;
+        if self.cam.is_swapped_out(source) {
+            self.swap(source, ctx);
+        }
+        let late = self.cam.feed(source, commands);
+        let incoming = self.incoming.get_mut(&name).expect("it isn't in yet");
+        incoming.fed = Some(commands - late);
+        if late > 0 {
+            let cost = ctx.profile.time(ctx.profile.fw_feed) * late;
+            self.work("feed", cost, Job::Housekeeping, ctx);
+        }
+        self.go_in(name, ctx);
+    }
+
+    /// What a message brings is thrown away.
+    pub(super) fn discard(&mut self, name: u64, ctx: &mut Context<'_>) {
+        let incoming = self.incoming.get_mut(&name).expect("it isn't in yet");
+        incoming.is_discarded = true;
+        self.go_in(name, ctx);
+    }
+
+    /// The RX pipeline needn't stand still for a message any more.
+    fn go_in(&mut self, name: u64, ctx: &mut Context<'_>) {
+        let incoming = self.incoming.get_mut(&name).expect("it isn't in yet");
+        if std::mem::take(&mut incoming.holds) {
+            self.held -= 1;
+            if self.held == 0 {
+                ctx.span(Track::Stall, "no command", self.held_since, ctx.now);
+                ctx.resume();
+            }
+        }
+        self.advance(name, ctx);
+    }
+
+    fn hold(&mut self, ctx: &mut Context<'_>) {
+        if self.held == 0 {
+            self.held_since = ctx.now;
+            ctx.hold();
+        }
+        self.held += 1;
+    }
+
+    /// A message that is in, and of which it is known what to do with it, is done.
+    fn advance(&mut self, name: u64, ctx: &mut Context<'_>) {
+        let incoming = &self.incoming[&name];
+        if !incoming.has_arrived {
+            return;
+        }
+        if incoming.is_discarded {
+            let incoming = self.incoming.remove(&name).expect("it was just there");
+            self.leave_cam(&incoming);
+        } else if incoming.fed.is_some() {
+            let crossed = ctx.now + ctx.profile.time(ctx.profile.ht_write);
+            ctx.at(crossed, Task::Deposited(name));
+        }
+    }
+
+    fn leave_cam(&mut self, incoming: &Incoming) {
+        if incoming.is_admitted {
+            self.cam
+                .finish(incoming.parcel.from.nid, incoming.fed.unwrap_or(0));
+        }
+    }
+
+    /// The RX engine says that its last command is used up.
+    pub(super) fn on_deposited(&mut self, name: u64, ctx: &mut Context<'_>) {
+        let parcel = self.incoming[&name].parcel;
+        if self.cam.is_swapped_out(parcel.from.nid) {
+            self.swap(parcel.from.nid, ctx);
+        }
+        let cost = match parcel.content {
+            Content::Cci(_) => ctx.profile.cci_fw_landed,
+            _ => ctx.profile.fw_landed,
+        };
+        self.work("landed", ctx.profile.time(cost), Job::Landed(name), ctx);
+    }
+
+    pub(super) fn on_landed(&mut self, name: u64, ctx: &mut Context<'_>) {
+        let mut incoming = self.incoming.remove(&name).expect("it lands once");
+        self.leave_cam(&incoming);
+        incoming.is_admitted = false;
+        match self.mode_of(incoming.parcel.to) {
+            Some(Mode::Generic) => {
+                self.incoming.insert(name, incoming);
+                let crossed = ctx.now + ctx.profile.time(ctx.profile.ht_write);
+                ctx.at(crossed, Task::Ring(NicEvent::Landed(name)));
+            }
+            Some(Mode::Accelerated) => self.finish_on_nic(incoming, ctx),
+            Some(Mode::Cci) => self.on_cci_landed(&incoming.parcel, ctx),
+            None => self.counted.lost += 1,
+        }
+    }
+
+    fn finish_on_nic(&mut self, incoming: Incoming, ctx: &mut Context<'_>) {
+        let parcel = incoming.parcel;
+        let (number, engine) = self.client_of(&parcel);
+        let mut gathered = Gathered::of(number, parcel.to);
+        let held = incoming.held.expect("what lands was wanted");
+        portals::on_deposited(engine, parcel.from, held, &mut gathered);
+        let cost = portals::price(engine, Matching::Nic, ctx.profile);
+        self.work("event", cost, Job::Matched(gathered), ctx);
+    }
+}
+
+/// RX commands of a message: its header thrown away, its payload put in place. CCI:
+/// the header's first word thrown away, the rest put in place.
+fn commands(parcel: &Parcel, profile: &Profile) -> u64 {
+    match parcel.content {
+        Content::Cci(_) => 2,
+        _ => {
+            let pieces = parcel.body.div_ceil(profile.rx_command_bytes.value);
+            1 + pieces.max(profile.pages(parcel.body)).max(1)
+        }
+    }
+}

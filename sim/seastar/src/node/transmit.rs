@@ -1,0 +1,190 @@
+//! The way out: mailbox, TX queue, network, and the word that it has left.
+
+use lintel_engine4::{Landed, Transfer};
+use lintel_sim_kernel::{Duration, SimTime};
+
+use super::kernel::NicEvent;
+use super::portals::{self, Gathered, Matching, Next};
+use super::process::{Mode, Notice};
+use super::{Job, Node, Task};
+use crate::context::Context;
+use crate::nic::Transmission;
+use crate::parcel::{Content, Parcel};
+use crate::profile::Profile;
+use crate::trace::Track;
+
+/// A message that a node sends.
+pub(crate) struct Outgoing {
+    pub(crate) parcel: Parcel,
+    /// The process whose message it is.
+    pub(crate) process: usize,
+    /// Told once it has left.
+    pub(crate) notices: Vec<Notice>,
+    /// A get that it answers.
+    pub(crate) landed: Option<Landed>,
+    /// When the TX engine had its first bytes.
+    pub(crate) injected: SimTime,
+    pub(crate) has_left: bool,
+    /// The other node has room for it, or needn't say so.
+    pub(crate) is_accepted: bool,
+    /// It is to be sent once more when it has left.
+    pub(crate) again: bool,
+}
+
+impl Outgoing {
+    pub(crate) fn new(parcel: Parcel, process: usize) -> Self {
+        Outgoing {
+            parcel,
+            process,
+            notices: Vec::new(),
+            landed: None,
+            injected: SimTime::START,
+            has_left: false,
+            is_accepted: true,
+            again: false,
+        }
+    }
+
+    /// TX commands: the destination, the header, and the payload in as many as
+    /// there are pieces; the last one ends the message. CCI: destination, the
+    /// header from the kernel's table, the rest.
+    fn commands(&self, profile: &Profile) -> u64 {
+        match self.parcel.content {
+            Content::Cci(_) => 3,
+            _ if self.parcel.is_inline(profile) => 2,
+            _ => 2 + profile.pages(self.parcel.body).max(1),
+        }
+    }
+}
+
+impl Node {
+    /// Takes a message over; the firmware needs so long to feed it to the engine.
+    pub(super) fn transmit(&mut self, mut out: Outgoing, cost: Duration, ctx: &mut Context<'_>) {
+        let ticket = ctx.name();
+        let goes = self.number(&mut out, ctx);
+        self.outgoing.insert(ticket, out);
+        if goes {
+            self.work("transmit", cost, Job::Transmit(ticket), ctx);
+        }
+    }
+
+    pub(super) fn on_transmit(&mut self, ticket: u64, ctx: &mut Context<'_>) {
+        let outgoing = &self.outgoing[&ticket];
+        let commands = outgoing.commands(ctx.profile);
+        let to = outgoing.parcel.to.nid;
+        self.tx.push(Transmission {
+            ticket,
+            to,
+            commands,
+        });
+        self.feed_tx(ctx);
+    }
+
+    /// The engine reads its commands ahead: the first bytes of a message are on
+    /// their way from memory while the message before goes out.
+    fn feed_tx(&mut self, ctx: &mut Context<'_>) {
+        while let Some(next) = self.tx.feed_next() {
+            let read = ctx.profile.time(ctx.profile.ht_read);
+            ctx.at(ctx.now + read, Task::Inject(next.ticket));
+        }
+    }
+
+    pub(super) fn inject(&mut self, ticket: u64, ctx: &mut Context<'_>) {
+        let outgoing = self.outgoing.get_mut(&ticket).expect("it hasn't left");
+        outgoing.injected = ctx.now;
+        ctx.send(outgoing.parcel, Some(ticket));
+    }
+
+    pub(super) fn on_transmitted(&mut self, ticket: u64, ctx: &mut Context<'_>) {
+        let late = self.tx.retire(ticket);
+        if late > 0 {
+            let cost = ctx.profile.time(ctx.profile.fw_feed) * late;
+            self.work("feed", cost, Job::Housekeeping, ctx);
+        }
+        let outgoing = self.outgoing.get_mut(&ticket).expect("it has just left");
+        ctx.span(Track::Tx, "message", outgoing.injected, ctx.now);
+        if std::mem::take(&mut outgoing.again) {
+            self.send_again(ticket, ctx);
+        } else {
+            outgoing.has_left = true;
+            self.notice_sent(ticket, ctx);
+        }
+        self.feed_tx(ctx);
+    }
+
+    /// Once it has left and is accepted, the firmware notices.
+    pub(super) fn notice_sent(&mut self, ticket: u64, ctx: &mut Context<'_>) {
+        let outgoing = &self.outgoing[&ticket];
+        if !(outgoing.has_left && outgoing.is_accepted) {
+            return;
+        }
+        let p = ctx.profile;
+        let cost = match outgoing.parcel.content {
+            Content::Cci(_) => p.cci_fw_sent,
+            _ => p.fw_sent,
+        };
+        self.work("sent", p.time(cost), Job::Sent(ticket), ctx);
+    }
+
+    pub(super) fn on_sent(&mut self, ticket: u64, ctx: &mut Context<'_>) {
+        let outgoing = self.outgoing.remove(&ticket).expect("it is told once");
+        let crossed = ctx.now + ctx.profile.time(ctx.profile.ht_write);
+        match self.processes[outgoing.process].mode {
+            Mode::Generic => ctx.at(crossed, Task::Ring(NicEvent::Sent(Box::new(outgoing)))),
+            Mode::Accelerated => self.on_sent_by_nic(outgoing, ctx),
+            Mode::Cci => self.on_cci_sent(&outgoing, ctx),
+        }
+    }
+
+    fn on_sent_by_nic(&mut self, mut outgoing: Outgoing, ctx: &mut Context<'_>) {
+        let number = outgoing.process;
+        let Some(engine) = self.processes[number].engine_mut() else {
+            return;
+        };
+        let mut gathered = Gathered::of(number, outgoing.parcel.from);
+        portals::on_sent(engine, &mut outgoing, &mut gathered);
+        let cost = portals::price(engine, Matching::Nic, ctx.profile);
+        if gathered.notices.is_empty() {
+            return;
+        }
+        self.work("event", cost, Job::Matched(gathered), ctx);
+    }
+
+    /// A process has written a command into its own mailbox.
+    pub(super) fn on_transfer(
+        &mut self,
+        number: usize,
+        transfer: &Transfer,
+        ctx: &mut Context<'_>,
+    ) {
+        let process = &mut self.processes[number];
+        let mut gathered = Gathered::of(number, process.id);
+        let Some(engine) = process.engine_mut() else {
+            return;
+        };
+        if let Err(error) = portals::start(engine, transfer, &mut gathered) {
+            process.fail(&error);
+            return;
+        }
+        let p = ctx.profile;
+        let cost = portals::price(engine, Matching::Nic, p) + p.time(p.fw_program);
+        self.work("program", cost, Job::Matched(gathered), ctx);
+    }
+
+    /// What matching on the NIC has brought takes its ways.
+    pub(super) fn on_matched(&mut self, gathered: Gathered, ctx: &mut Context<'_>) {
+        let p = ctx.profile;
+        match gathered.next {
+            Next::Deposit(name) => self.deposit(name, ctx),
+            Next::Discard(name) => self.discard(name, ctx),
+            Next::Release | Next::Nothing => {}
+        }
+        for outgoing in gathered.sends {
+            self.transmit(outgoing, p.time(p.fw_transmit), ctx);
+        }
+        if !gathered.notices.is_empty() {
+            let crossed = ctx.now + p.time(p.ht_write);
+            ctx.at(crossed, Task::Visible(gathered.process, gathered.notices));
+        }
+    }
+}

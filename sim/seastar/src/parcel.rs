@@ -1,0 +1,83 @@
+//! What travels between nodes: a header that someone understands, and a body that
+//! is only a length.
+
+use lintel_types::ProcessId;
+use lintel_wire::{Request, Response};
+
+use crate::profile::Profile;
+
+/// A message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parcel {
+    pub(crate) from: ProcessId,
+    pub(crate) to: ProcessId,
+    /// Bytes of payload.
+    pub(crate) body: u64,
+    pub(crate) content: Content,
+    /// Its place among the messages of its pair of nodes.
+    pub(crate) sequence: u64,
+}
+
+/// What its header says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Content {
+    Request(Request),
+    Response(Response),
+    Cci(CciHeader),
+    Control(Control),
+}
+
+/// CCI's header, as far as it decides anything.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CciHeader {
+    pub(crate) class: Class,
+    /// Its place among the messages of its connection.
+    pub(crate) sequence: u64,
+}
+
+/// What a CCI connection promises.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Class {
+    /// Unreliable, unordered.
+    Unreliable,
+    /// Reliable, ordered.
+    Reliable,
+}
+
+/// What firmwares tell each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Control {
+    /// Of a pair of nodes, all up to this number have found room.
+    Accepted(u64),
+    /// From this number on, all must come again.
+    Again(u64),
+    /// CCI: all up to this number are in host memory.
+    CciAck(u64),
+    /// CCI: no resources; from this number on, all must come again.
+    CciAgain(u64),
+}
+
+impl Parcel {
+    /// Whether its payload rides in the header's packet.
+    pub(crate) fn is_inline(&self, profile: &Profile) -> bool {
+        match self.content {
+            Content::Cci(_) => false,
+            _ => self.body <= profile.inline_bytes.value,
+        }
+    }
+
+    /// All that goes over the wire.
+    pub(crate) fn wire_bytes(&self, profile: &Profile) -> u64 {
+        let packet = profile.packet.value;
+        match self.content {
+            Content::Cci(_) => (profile.cci_header.value + self.body).max(packet),
+            _ if self.is_inline(profile) => packet,
+            _ => packet + self.body,
+        }
+    }
+
+    /// What firmwares tell each other goes by PIO.
+    pub(crate) fn is_control(&self) -> bool {
+        matches!(self.content, Content::Control(_))
+    }
+}

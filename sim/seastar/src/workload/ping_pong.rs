@@ -1,0 +1,217 @@
+//! PortalPerf (S1, 5.1): put and get of a size, one after the other, and puts both
+//! ways at once; the same for CCI (S4, V-A).
+
+use lintel_memory::{Buffer, Ghost};
+use lintel_sim_kernel::{Duration, SimTime};
+use lintel_types::{AckRequest, EventKind, Handle, ProcessId, options};
+
+use super::rig::{Case, Measured, measured, median, pair};
+use crate::node::{Action, Exposure, Notice, Program, Refused, Setup, any_process, get, put};
+use crate::parcel::Class;
+
+/// What goes to and fro.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Way {
+    /// A put answered by a put. Half of the round counts.
+    Put,
+    /// The same, each put acknowledged.
+    AcknowledgedPut,
+    /// A get. All of it counts.
+    Get,
+    /// Puts both ways at once. Counts until a node's own has left and the other's
+    /// has come.
+    Both,
+    /// A CCI message answered by one. Half of the round counts.
+    Cci(Class),
+}
+
+/// One of the two processes.
+pub struct PingPong {
+    way: Way,
+    bytes: u64,
+    /// Entries that don't match, ahead of the one that does.
+    ahead: u64,
+    begins: bool,
+    peer: ProcessId,
+    rounds: u32,
+    /// Notices that the round still needs.
+    awaited: u32,
+    memory: Handle,
+    since: SimTime,
+    measured: Measured,
+}
+
+/// How many rounds count. A simulated machine does the same each time, but for the
+/// first few.
+const ROUNDS: u32 = 20;
+/// Rounds before them.
+const WARM: u32 = 4;
+/// Match bits of all puts and gets here.
+const BITS: u64 = 7;
+
+/// The median of a way's time.
+///
+/// # Errors
+/// The machine can't do it.
+pub fn ping_pong(case: &Case, way: Way, bytes: u64, ahead: u64) -> Result<Duration, Refused> {
+    let (first, second) = (measured(), measured());
+    let program = |begins, measured: &Measured| -> Box<dyn Program> {
+        Box::new(PingPong::new(way, bytes, ahead, begins, measured.clone()))
+    };
+    pair(case, [program(true, &first), program(false, &second)])?;
+    Ok(median(&first))
+}
+
+impl PingPong {
+    /// The process that begins, on node 0, or the other one, on node 1.
+    pub fn new(way: Way, bytes: u64, ahead: u64, begins: bool, measured: Measured) -> Self {
+        PingPong {
+            way,
+            bytes,
+            ahead,
+            begins,
+            peer: ProcessId::new(u32::from(begins), 0),
+            rounds: 0,
+            awaited: 0,
+            memory: Handle::INVALID,
+            since: SimTime::START,
+            measured,
+        }
+    }
+
+    /// Its part of a round.
+    fn send(&mut self) -> Action {
+        let Self {
+            memory,
+            bytes,
+            peer,
+            ..
+        } = *self;
+        match self.way {
+            Way::Put | Way::Both => Action::Start(put(memory, bytes, peer, BITS)),
+            Way::AcknowledgedPut => {
+                let mut transfer = put(memory, bytes, peer, BITS);
+                transfer.ack = AckRequest::Full;
+                Action::Start(transfer)
+            }
+            Way::Get => Action::Start(get(memory, bytes, peer, BITS)),
+            Way::Cci(class) => Action::Send {
+                to: peer,
+                class,
+                bytes,
+            },
+        }
+    }
+
+    /// Notices that end a round.
+    fn needed(&self) -> u32 {
+        match self.way {
+            Way::Both | Way::AcknowledgedPut => 2,
+            _ => 1,
+        }
+    }
+
+    fn counts(&self, notice: &Notice) -> bool {
+        match self.way {
+            Way::Put => notice.is(EventKind::Put),
+            Way::AcknowledgedPut => notice.is(EventKind::Put) || notice.is(EventKind::Ack),
+            Way::Get => notice.is(EventKind::Reply),
+            Way::Both => notice.is(EventKind::Put) || notice.is(EventKind::Send),
+            Way::Cci(_) => matches!(notice, Notice::Received { .. }),
+        }
+    }
+
+    fn begin_round(&mut self, now: SimTime) -> Action {
+        self.since = now;
+        self.awaited = self.needed();
+        self.send()
+    }
+
+    fn end_round(&mut self, now: SimTime) {
+        self.rounds += 1;
+        if self.rounds <= WARM || !self.begins {
+            return;
+        }
+        let took = now.since(self.since);
+        let counts = match self.way {
+            Way::Put | Way::AcknowledgedPut | Way::Cci(_) => Duration::from_ps(took.as_ps() / 2),
+            Way::Get | Way::Both => took,
+        };
+        self.measured.borrow_mut().add(counts);
+    }
+
+    /// The process that begins.
+    fn lead(&mut self, now: SimTime, notice: Option<&Notice>) -> Action {
+        match notice {
+            None if self.awaited == 0 => return self.begin_round(now),
+            Some(notice) if self.counts(notice) => self.awaited -= 1,
+            _ => {}
+        }
+        if self.awaited > 0 {
+            return Action::Wait;
+        }
+        self.end_round(now);
+        match self.rounds < ROUNDS + WARM {
+            true => self.begin_round(now),
+            false => Action::End,
+        }
+    }
+
+    /// The process that answers.
+    fn follow(&mut self, now: SimTime, notice: Option<&Notice>) -> Action {
+        match notice {
+            Some(Notice::Portals(event)) if event.kind == EventKind::Get => {}
+            Some(Notice::Portals(event)) if event.kind == EventKind::Put => {}
+            Some(Notice::Received { .. }) => {}
+            _ if self.rounds == ROUNDS + WARM => return Action::End,
+            _ => return Action::Wait,
+        }
+        self.end_round(now);
+        match self.way {
+            Way::Get if self.rounds == ROUNDS + WARM => Action::End,
+            Way::Get => Action::Wait,
+            _ => self.send(),
+        }
+    }
+}
+
+impl Program for PingPong {
+    fn begin(&mut self, setup: &mut Setup<'_>) -> Result<(), Refused> {
+        if matches!(self.way, Way::Cci(_)) {
+            return Ok(());
+        }
+        let quiet = match self.way {
+            Way::Both => 0,
+            _ => options::MD_EVENT_SEND_DISABLE,
+        };
+        let memory = Buffer::Contiguous(Ghost::new(0x1000, self.bytes));
+        self.memory = setup.bind(memory, quiet)?;
+        let exposure = Exposure {
+            bytes: self.bytes,
+            match_bits: BITS,
+            ignore_bits: 0,
+            source: any_process(),
+            options: 0,
+        };
+        for _ in 0..self.ahead {
+            let match_bits = BITS + 1;
+            setup.expose(&Exposure {
+                match_bits,
+                ignore_bits: 1 << 63,
+                ..exposure
+            })?;
+        }
+        setup.expose(&Exposure {
+            ignore_bits: 1 << 62,
+            ..exposure
+        })?;
+        Ok(())
+    }
+
+    fn next(&mut self, now: SimTime, notice: Option<&Notice>) -> Action {
+        match self.begins || self.way == Way::Both {
+            true => self.lead(now, notice),
+            false => self.follow(now, notice),
+        }
+    }
+}

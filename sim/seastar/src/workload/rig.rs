@@ -1,0 +1,100 @@
+//! Machines for benchmarks, and what they measure.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use lintel_sim_fabric::{Dimension, PacketFabric, Torus};
+use lintel_sim_kernel::{Duration, Samples, Simulation};
+
+use crate::machine::{Machine, Protection};
+use crate::node::{Mode, Placement, Program, Refused};
+use crate::profile::Profile;
+
+/// A machine whose network is a torus, packet by packet.
+pub type TorusMachine = Machine<PacketFabric<Torus>>;
+
+/// What a benchmark runs on.
+#[derive(Clone, Copy, Debug)]
+pub struct Case {
+    /// The machine.
+    pub profile: Profile,
+    /// Who serves the processes.
+    pub mode: Mode,
+    /// How many processes a node has.
+    pub placement: Placement,
+    /// What becomes of messages without an entry of the CAM.
+    pub protection: Protection,
+}
+
+/// Durations that programs add to while they run.
+pub type Measured = Rc<RefCell<Samples>>;
+
+impl Case {
+    /// One process a node, unprotected.
+    pub const fn new(profile: Profile, mode: Mode) -> Self {
+        Case {
+            profile,
+            mode,
+            placement: Placement::Single,
+            protection: Protection::None,
+        }
+    }
+
+    /// Nodes in a torus of these dimensions, without processes.
+    ///
+    /// # Errors
+    /// There is no such torus, or no such machine.
+    pub fn torus(&self, dimensions: [u16; 3]) -> Result<TorusMachine, Refused> {
+        let torus = Torus::new(dimensions.map(Dimension::ring));
+        let torus = torus.map_err(|mistake| Refused(mistake.to_string()))?;
+        let network = PacketFabric::new(torus, &self.profile.network());
+        let network = network.map_err(|mistake| Refused(mistake.to_string()))?;
+        Machine::new(self.profile, self.placement, self.protection, network)
+    }
+}
+
+/// Runs two programs on neighbouring nodes to their end.
+///
+/// # Errors
+/// A program failed, or waits for what never comes.
+pub fn pair(
+    case: &Case,
+    programs: [Box<dyn Program>; 2],
+) -> Result<Simulation<TorusMachine>, Refused> {
+    let mut machine = case.torus([2, 1, 1])?;
+    for (node, program) in (0..).zip(programs) {
+        machine.add(node, case.mode, program)?;
+    }
+    run(machine)
+}
+
+/// Runs a machine until nothing is to happen any more.
+///
+/// # Errors
+/// A program failed, or waits for what never comes.
+pub fn run(machine: TorusMachine) -> Result<Simulation<TorusMachine>, Refused> {
+    let mut simulation = machine.into_simulation();
+    simulation.run();
+    let unfinished = simulation.world.unfinished();
+    match unfinished.first() {
+        None => Ok(simulation),
+        Some(first) => {
+            let others = unfinished.len() - 1;
+            Err(Refused(format!("{first}, and {others} others")))
+        }
+    }
+}
+
+/// A place for what is measured.
+pub fn measured() -> Measured {
+    Rc::new(RefCell::new(Samples::new()))
+}
+
+/// The median of what was measured.
+///
+/// # Panics
+/// Where nothing was.
+pub fn median(measured: &Measured) -> Duration {
+    let median = measured.borrow_mut().permille(500);
+    median.expect("a benchmark measures at least once")
+}

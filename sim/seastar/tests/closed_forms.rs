@@ -1,0 +1,129 @@
+//! Single messages against sums that can be done by hand, to the picosecond.
+
+use lintel_sim_kernel::{Bytes, Duration};
+use lintel_sim_seastar::profile::{Constant, PROFILES, RED_STORM_2005, XT5_2009};
+use lintel_sim_seastar::workload::{Case, Way, ping_pong};
+use lintel_sim_seastar::{Class, Mode, Profile};
+
+fn sum(profile: &Profile, constants: &[Constant]) -> Duration {
+    constants
+        .iter()
+        .map(|&constant| profile.time(constant))
+        .sum()
+}
+
+/// One packet to a neighbour: read from memory, in, a hop, out. Where the next link
+/// is faster, its head waits so that it doesn't run dry there.
+fn wire(p: &Profile) -> Duration {
+    let takes = |rate| p.bandwidth(rate).time_for(Bytes(p.packet.value));
+    let (tx, link, rx) = (
+        takes(p.tx_bandwidth),
+        takes(p.link_bandwidth),
+        takes(p.rx_bandwidth),
+    );
+    let waits = tx.saturating_sub(link) + link.saturating_sub(rx);
+    sum(p, &[p.ht_read, p.port, p.hop, p.port]) + waits + rx
+}
+
+/// The firmware's work, a turn of its loop included.
+fn firmware(p: &Profile, constant: Constant) -> Duration {
+    sum(p, &[p.fw_turn, constant])
+}
+
+fn measured(profile: &Profile, mode: Mode, way: Way) -> Duration {
+    ping_pong(&Case::new(*profile, mode), way, 0, 0).expect("the case runs")
+}
+
+/// From one kernel's trap to the other one's handler having served the header.
+fn generic_way(p: &Profile) -> Duration {
+    sum(p, &[p.ht_write, p.ht_write, p.interrupt_entry])
+        + firmware(p, p.fw_transmit)
+        + wire(p)
+        + firmware(p, p.fw_header)
+        + sum(p, &[p.host_message])
+}
+
+#[test]
+fn a_generic_put_without_payload_is_the_sum_of_its_stages() {
+    for p in PROFILES {
+        let call = sum(p, &[p.trap, p.library_call]);
+        let told = sum(
+            p,
+            &[p.host_entry, p.host_event, p.interrupt_exit, p.event_get],
+        );
+        let expected = call + generic_way(p) + told;
+        assert_eq!(measured(p, Mode::Generic, Way::Put), expected, "{}", p.name);
+    }
+}
+
+/// On the other machine the word that the request has left comes just before the
+/// answer, whose interrupt waits for that one's end.
+#[test]
+fn a_generic_get_goes_both_ways_and_is_told_once() {
+    let p = &RED_STORM_2005;
+    let call = sum(p, &[p.trap, p.library_call]);
+    let told = sum(p, &[p.host_event, p.interrupt_exit, p.event_get]);
+    let expected = call + generic_way(p) + sum(p, &[p.host_entry]) + generic_way(p) + told;
+    assert_eq!(measured(p, Mode::Generic, Way::Get), expected);
+}
+
+#[test]
+fn an_accelerated_put_has_neither_trap_nor_interrupt() {
+    for p in PROFILES {
+        let out = firmware(p, p.fw_program) + firmware(p, p.fw_transmit) + wire(p);
+        let matching = sum(p, &[p.nic_message, p.nic_entry, p.nic_event, p.fw_turn]);
+        let expected = sum(p, &[p.direct_call, p.ht_write, p.ht_write, p.event_get])
+            + out
+            + firmware(p, p.fw_header)
+            + matching;
+        assert_eq!(
+            measured(p, Mode::Accelerated, Way::Put),
+            expected,
+            "{}",
+            p.name
+        );
+    }
+}
+
+#[test]
+fn a_cci_message_without_payload_is_the_sum_of_its_stages() {
+    for p in PROFILES {
+        let library = sum(p, &[p.cci_send, p.cci_get_event]);
+        let expected = library
+            + sum(p, &[p.ht_write, p.ht_write, p.ht_write])
+            + firmware(p, p.cci_fw_transmit)
+            + wire(p)
+            + firmware(p, p.cci_fw_header)
+            + firmware(p, p.cci_fw_landed);
+        let way = Way::Cci(Class::Unreliable);
+        assert_eq!(measured(p, Mode::Cci, way), expected, "{}", p.name);
+    }
+}
+
+#[test]
+fn payload_beyond_the_header_costs_an_interrupt() {
+    for p in PROFILES {
+        let case = Case::new(*p, Mode::Generic);
+        let inline = p.inline_bytes.value;
+        let time = |bytes| ping_pong(&case, Way::Put, bytes, 0).expect("the case runs");
+        assert_eq!(time(0), time(inline), "{}", p.name);
+        let step = time(inline + 1) - time(inline);
+        assert!(
+            step >= sum(p, &[p.interrupt_entry, p.interrupt_exit]),
+            "{}: {step}",
+            p.name
+        );
+    }
+}
+
+#[test]
+fn each_entry_ahead_costs_what_an_entry_costs() {
+    let p = &XT5_2009;
+    for (mode, entry) in [
+        (Mode::Generic, p.host_entry),
+        (Mode::Accelerated, p.nic_entry),
+    ] {
+        let time = |ahead| ping_pong(&Case::new(*p, mode), Way::Put, 0, ahead).expect("it runs");
+        assert_eq!(time(100) - time(0), p.time(entry) * 100, "{mode:?}");
+    }
+}
