@@ -134,6 +134,7 @@ impl House {
                 return Ok(());
             }
             self.leaving.retain(|session| !session.is_over());
+            self.leaving.iter().for_each(Session::end);
             self.look_after(&news);
             if knock {
                 self.let_in();
@@ -202,9 +203,9 @@ impl Drop for House {
     fn drop(&mut self) {
         let sessions = self.guests.drain(..).filter_map(|guest| guest.session);
         self.leaving.extend(sessions);
-        self.leaving.iter().for_each(Session::end);
         let until = Instant::now() + GRACE;
         while !self.leaving.iter().all(Session::is_over) && Instant::now() < until {
+            self.leaving.iter().for_each(Session::end);
             std::thread::sleep(Duration::from_millis(1));
         }
         // A client can hold up a copy of its memory for ever, by memory that it

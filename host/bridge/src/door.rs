@@ -8,8 +8,8 @@ use rustix::io::Errno;
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind,
-    connect, listen, recv, recvmsg, send, sendmsg, socket_with,
+    SendAncillaryMessage, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType,
+    accept_with, bind, connect, listen, recv, recvmsg, send, sendmsg, shutdown, socket_with,
 };
 use std::fmt;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -240,14 +240,17 @@ impl Line {
         Ok((Line { socket }, page))
     }
 
-    /// Whether the agent still listens.
-    pub fn lives(&self) -> bool {
+    /// Sleeps until the agent goes, or somebody here [hangs up](Self::hang_up). The
+    /// agent says nothing more by this way.
+    pub fn await_end(&self) {
         let mut ends = [PollFd::new(&self.socket, PollFlags::IN | PollFlags::RDHUP)];
-        let now = Timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
-        matches!(poll(&mut ends, Some(&now)), Ok(0) | Err(Errno::INTR))
+        while matches!(poll(&mut ends, None), Err(Errno::INTR)) {}
+    }
+
+    /// Ends what the agent keeps, and whoever awaits the end.
+    pub fn hang_up(&self) {
+        // Where it isn't connected any more there is nothing to end.
+        let _ = shutdown(&self.socket, Shutdown::Both);
     }
 }
 

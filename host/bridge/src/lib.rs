@@ -33,7 +33,7 @@ mod tables;
 
 pub use counter::Cell;
 pub use door::{Closed, Door, Line, Peer, Visitor, path};
-pub use mailbox::{Gone, WATCH};
+pub use mailbox::Gone;
 pub use page::{COUNTERS, MESSAGE_BYTES, Page, QUEUES};
 pub use queue::{Ends, Slot, Slots, Taken};
 pub use tables::{Board, Tables};

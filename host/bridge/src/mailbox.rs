@@ -1,19 +1,19 @@
 //! One command at a time goes to the agent, its answer comes back. Both are bytes
 //! here. And the noise: something was posted or counted.
 //!
-//! Whoever waits looks for a moment, then sleeps. Whoever rings looks whether the
-//! other sleeps; that the one or the other is seen is the doing of `SeqCst`.
+//! Whoever waits looks for a moment, then sleeps for as long as it takes: where the
+//! other side goes, somebody [ends his wait](Page::end_waits). Whoever rings looks
+//! whether the other sleeps; that the one or the other is seen is the doing of `SeqCst`.
 
 use crate::page::{Bell, MESSAGE_BYTES, Page};
 use rustix::thread::futex;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// How long anyone sleeps before he looks whether the other side still lives.
-pub const WATCH: Duration = Duration::from_millis(50);
 /// Looks in vain before a caller lets others have the processor, and before it sleeps.
-const SPINS: u32 = 200;
-const PATIENCE: u32 = 300;
+/// The first are few: whoever answers may wait for this very processor.
+const SPINS: u32 = 20;
+const PATIENCE: u32 = 200;
 
 /// The other side has gone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,15 +33,16 @@ impl Bell {
     }
 
     /// Sleeps until it rings, unless it has since `rings`; at most for `most`.
-    fn sleep(&self, rings: u32, most: Duration) {
+    fn sleep(&self, rings: u32, most: Option<Duration>) {
         self.asleep.fetch_add(1, Ordering::SeqCst);
         if self.rings() == rings {
-            let timeout = futex::Timespec {
+            let timeout = most.map(|most| futex::Timespec {
                 tv_sec: most.as_secs() as i64,
                 tv_nsec: i64::from(most.subsec_nanos()),
-            };
+            });
             // Too early, too late, or by a signal: whoever sleeps looks again.
-            let _ = futex::wait(&self.rings, futex::Flags::empty(), rings, Some(&timeout));
+            let flags = futex::Flags::empty();
+            let _ = futex::wait(&self.rings, flags, rings, timeout.as_ref());
         }
         self.asleep.fetch_sub(1, Ordering::SeqCst);
     }
@@ -50,7 +51,8 @@ impl Bell {
 /// The client's side. One thread at a time may have a command under way.
 impl Page {
     /// Carries a command to the agent and waits for the answer; `lives` tells
-    /// whether the agent does, and is asked now and then.
+    /// whether the agent does, which no longer does where waits are
+    /// [ended](Self::end_waits).
     ///
     /// # Errors
     /// [`Gone`]
@@ -73,12 +75,15 @@ impl Page {
             } else if looks < PATIENCE {
                 std::thread::yield_now();
             } else if lives() {
-                front.answered.sleep(before, WATCH);
+                front.answered.sleep(before, None);
             } else {
                 return Err(Gone);
             }
         }
-        Ok(self.read(front.answered.length.load(Ordering::Relaxed)))
+        match lives() {
+            true => Ok(self.read(front.answered.length.load(Ordering::Relaxed))),
+            false => Err(Gone),
+        }
     }
 
     /// A number that changes when something was posted or counted.
@@ -89,8 +94,14 @@ impl Page {
 
     /// Sleeps until something is posted or counted, unless it was since `noise`; at
     /// most for `most`.
-    pub fn sleep(&self, noise: u32, most: Duration) {
+    pub fn sleep(&self, noise: u32, most: Option<Duration>) {
         self.front().noise.sleep(noise, most);
+    }
+
+    /// The agent has gone, and is known not to live: wakes all who wait for it.
+    pub fn end_waits(&self) {
+        self.front().answered.ring();
+        self.front().noise.ring();
     }
 
     /// Wakes those who sleep on the noise.
@@ -123,12 +134,14 @@ impl Page {
         front.answered.ring();
     }
 
-    /// Sleeps until a command comes, unless one has since `seen`; at most for `most`.
-    pub fn await_command(&self, seen: u32, most: Duration) {
-        self.front().asked.sleep(seen, most);
+    /// Sleeps until a command comes, unless one has since `seen`, or until
+    /// [interrupted](Self::interrupt).
+    pub fn await_command(&self, seen: u32) {
+        self.front().asked.sleep(seen, None);
     }
 
-    /// Wakes whoever awaits a command: there is something else to do.
+    /// Wakes whoever awaits a command: there is something else to do. Who is just about
+    /// to sleep doesn't notice, so it is to be repeated.
     pub fn interrupt(&self) {
         let rings = &self.front().asked.rings;
         let _ = futex::wake(rings, futex::Flags::empty(), i32::MAX as u32);
@@ -157,7 +170,7 @@ mod tests {
             while !end.load(Ordering::Relaxed) {
                 match agent.command(&mut seen) {
                     Some(command) => agent.answer(&[command.as_slice(), b"!"].concat()),
-                    None => agent.await_command(seen, WATCH),
+                    None => agent.await_command(seen),
                 }
             }
         });
@@ -167,8 +180,29 @@ mod tests {
             assert_eq!(answer, [command.as_slice(), b"!"].concat());
         }
         done.store(true, Ordering::Relaxed);
-        page.interrupt();
-        agent.join().expect("it ends");
+        while !agent.is_finished() {
+            page.interrupt();
+        }
+        agent.join().expect("nothing has failed");
+    }
+
+    #[test]
+    fn waits_end_where_the_agent_does() {
+        let page = Arc::new(Page::create().expect("the system has memory"));
+        let lives = Arc::new(AtomicBool::new(true));
+        let (shared, alive) = (page.clone(), lives.clone());
+        let asks = move || shared.ask(b"anyone?", || alive.load(Ordering::Relaxed));
+        let (asks, shared) = (std::thread::spawn(asks), page.clone());
+        let noise = page.noise();
+        let listens = std::thread::spawn(move || shared.sleep(noise, None));
+        let asleep = |bell: &Bell| bell.asleep.load(Ordering::SeqCst) > 0;
+        while !asleep(&page.front().answered) || !asleep(&page.front().noise) {
+            std::thread::yield_now();
+        }
+        lives.store(false, Ordering::Relaxed);
+        page.end_waits();
+        assert_eq!(asks.join().expect("nothing has failed"), Err(Gone));
+        listens.join().expect("nothing has failed");
     }
 
     #[test]

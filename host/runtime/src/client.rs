@@ -11,19 +11,20 @@ use crate::library::Library;
 use crate::log::{Level, log, set_level};
 use crate::owner::Owner;
 use crate::settings::{SettingError, Settings};
-use lintel_bridge::{Board, COUNTERS, Page, Peer, QUEUES, WATCH};
+use lintel_bridge::{Board, COUNTERS, Page, Peer, QUEUES};
 use lintel_claim::{Claim, CrossMemoryError, Region, RemoteSpan, pull, push};
-use lintel_nal_shm::run_soon;
 use lintel_types::{Limits, options};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
-/// Polls in vain between commands before a session's thread lets others have the
-/// processor, and before it sleeps.
-const SPINS: u32 = 20;
-const PATIENCE: u32 = 300;
+/// How long a session's thread polls in vain before it sleeps: longer than a client
+/// takes for its next command, or a peer for an answer.
+const PATIENCE: Duration = Duration::from_micros(100);
+/// How soon a thread that was told to end is told once more.
+const TELL: Duration = Duration::from_millis(1);
 /// Bytes of a client's memory that are sent as copies; longer ones are lent.
 const EAGER: u64 = 8 << 10;
 
@@ -154,7 +155,8 @@ impl Session {
         })
     }
 
-    /// Tells it to end; it does so by itself.
+    /// Tells it to end; it does so by itself. To be repeated until it
+    /// [is over](Self::is_over): a thread that is just about to sleep doesn't hear it.
     pub fn end(&self) {
         self.over.store(true, Ordering::Relaxed);
         self.page.interrupt();
@@ -168,7 +170,10 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.end();
+        while !self.is_over() {
+            self.end();
+            std::thread::sleep(TELL);
+        }
         if let Some(thread) = self.thread.take() {
             if thread.join().is_err() {
                 log(Level::Warn, "a client's session has failed, and ended");
@@ -178,8 +183,8 @@ impl Drop for Session {
 }
 
 fn serve(library: &Library<Client>, page: &Page, over: &AtomicBool) {
-    run_soon(None);
-    let (mut seen, mut idle) = (0, 0);
+    let mut seen = 0;
+    let mut awake = Wakefulness::new(library);
     while !over.load(Ordering::Relaxed) {
         if let Some(command) = page.command(&mut seen) {
             let answer = match parse(&command) {
@@ -188,20 +193,38 @@ fn serve(library: &Library<Client>, page: &Page, over: &AtomicBool) {
                 None => Vec::new(),
             };
             page.answer(&answer);
-            idle = 0;
-            continue;
-        }
-        idle += 1;
-        if idle < SPINS {
+            awake = Wakefulness::new(library);
+        } else if awake.lasts(library) {
             library.poll_for_client();
-        } else if idle < PATIENCE {
-            library.poll_for_client();
+            // The client may wait for this very processor.
             std::thread::yield_now();
         } else {
             library.with_core(Core::rest);
-            page.await_command(seen, WATCH);
+            page.await_command(seen);
         }
     }
     // Nobody is left who would wait for what was sent.
     library.shut_at_once();
+}
+
+/// How long there is reason to poll: for a while after anything has happened.
+struct Wakefulness {
+    noise: u64,
+    since: Instant,
+}
+
+impl Wakefulness {
+    fn new(library: &Library<Client>) -> Self {
+        Wakefulness {
+            noise: library.noise(),
+            since: Instant::now(),
+        }
+    }
+
+    fn lasts(&mut self, library: &Library<Client>) -> bool {
+        if self.noise != library.noise() {
+            *self = Wakefulness::new(library);
+        }
+        self.since.elapsed() < PATIENCE
+    }
 }

@@ -1,29 +1,31 @@
 //! The way to the agent that has the engine, for a process without one.
 //!
 //! Commands are carried to the agent one at a time and answered at once. Whoever
-//! waits does so here, on what the agent shows in shared pages.
+//! waits does so here, on what the agent shows in shared pages, and sleeps for as long
+//! as nothing comes: a thread that sleeps on the socket wakes him where the agent goes.
 
 use crate::commands::{Command, to_bytes};
+use crate::helper::spawn;
 use crate::log::{Level, log};
 use crate::looking::{deadline, first_event, first_reached};
 use crate::process::Process;
 use crate::settings::Settings;
-use lintel_bridge::{Gone, Line, MESSAGE_BYTES, Page, Taken, WATCH};
+use lintel_bridge::{Closed, Gone, Line, MESSAGE_BYTES, Page, Taken};
 use lintel_claim::Claim;
 use lintel_types::{CountingEvent, Error, Event, Handle, Result};
 use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Looks before a waiter lets other threads have the processor in between, and in
-/// all before it sleeps: the agent may need the same one.
-const SPINS: u32 = 500;
-const PATIENCE: u32 = SPINS + 50;
+/// all before it sleeps. The first are few: the agent may need this very processor.
+const SPINS: u32 = 20;
+const PATIENCE: u32 = SPINS + 200;
 /// Looks in vain, of a caller that comes again and again, before it lets others have
-/// the processor; and before it looks whether the agent lives.
-const LOOKS: u32 = 16;
-const MANY_LOOKS: u32 = 1 << 14;
+/// the processor.
+const LOOKS: u32 = 8;
 /// How soon a command is tried again that had to wait.
 const RETRY: Duration = Duration::from_millis(1);
 /// By how much the generations of one session's handles differ from the next one's.
@@ -42,11 +44,54 @@ struct Session {
     page: Page,
     /// One command at a time.
     asking: Mutex<()>,
+    /// The agent has.
     gone: AtomicBool,
+    /// This process has, by its own wish.
+    left: AtomicBool,
     looks: AtomicU32,
+    /// Sleeps until the agent goes.
+    watch: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Session {
+    /// Calls the agent; handles begin with `generation`.
+    fn open(settings: &Settings, generation: u16) -> std::result::Result<Arc<Session>, Closed> {
+        let (line, page) = Line::connect(&settings.job, settings.nid, generation)?;
+        let session = Arc::new(Session {
+            line,
+            page,
+            asking: Mutex::new(()),
+            gone: AtomicBool::new(false),
+            left: AtomicBool::new(false),
+            looks: AtomicU32::new(0),
+            watch: Mutex::new(None),
+        });
+        let watched = session.clone();
+        let watch = spawn("lintel-agent", move || watched.watch())?;
+        *session.watch.lock() = Some(watch);
+        Ok(session)
+    }
+
+    /// Sleeps until the agent goes, then wakes those who wait for it.
+    fn watch(&self) {
+        self.line.await_end();
+        if !self.left.load(Ordering::Relaxed) {
+            self.lose();
+        }
+        self.page.end_waits();
+    }
+
+    /// Has the agent end all that it keeps.
+    fn close(&self) {
+        // One that has gone has ended it already.
+        let _ = self.ask(&to_bytes(&Command::<Claim>::Leave()));
+        self.left.store(true, Ordering::Relaxed);
+        self.line.hang_up();
+        if let Some(watch) = self.watch.lock().take() {
+            let _ = watch.join();
+        }
+    }
+
     fn ask(&self, command: &[u8]) -> Result<Vec<u8>> {
         if command.len() > MESSAGE_BYTES {
             log(
@@ -57,8 +102,8 @@ impl Session {
         }
         let _alone = self.asking.lock();
         self.check()?;
-        let answer = self.page.ask(command, || self.line.lives());
-        answer.map_err(|Gone| self.lose())
+        let answer = self.page.ask(command, || self.check().is_ok());
+        answer.map_err(|Gone| Error::Fail)
     }
 
     /// Whether the agent is known to have gone.
@@ -69,32 +114,20 @@ impl Session {
         }
     }
 
-    /// Looks whether the agent still lives.
-    fn watch(&self) -> Result<()> {
-        match self.line.lives() {
-            true => self.check(),
-            false => Err(self.lose()),
-        }
-    }
-
     #[cold]
-    fn lose(&self) -> Error {
-        if !self.gone.swap(true, Ordering::Relaxed) {
-            log(
-                Level::Warn,
-                "the agent of this node has gone, and all that it kept: end the library, and \
-                 start it again once lintel-agent runs",
-            );
-        }
-        Error::Fail
+    fn lose(&self) {
+        self.gone.store(true, Ordering::Relaxed);
+        log(
+            Level::Warn,
+            "the agent of this node has gone, and all that it kept: end the library, and \
+             start it again once lintel-agent runs",
+        );
     }
 
     /// A look in vain, by a caller that will come again.
     fn look_in_vain(&self) -> Result<()> {
         let looks = self.looks.fetch_add(1, Ordering::Relaxed);
-        if looks % MANY_LOOKS == 0 {
-            self.watch()?;
-        } else if looks % LOOKS == 0 {
+        if looks % LOOKS == LOOKS - 1 {
             std::thread::yield_now();
         }
         self.check()
@@ -118,19 +151,9 @@ impl Remote {
         }
         let settings = Settings::from_env().map_err(|_| Error::Fail)?;
         let generation = self.generation.load(Ordering::Relaxed);
-        match Line::connect(
-            &settings.job,
-            settings.nid,
-            generation % Handle::GENERATIONS,
-        ) {
-            Ok((line, page)) => {
-                *session = Some(Arc::new(Session {
-                    line,
-                    page,
-                    asking: Mutex::new(()),
-                    gone: AtomicBool::new(false),
-                    looks: AtomicU32::new(1),
-                }));
+        match Session::open(&settings, generation % Handle::GENERATIONS) {
+            Ok(opened) => {
+                *session = Some(opened);
                 self.age();
                 Ok(())
             }
@@ -153,9 +176,7 @@ impl Remote {
     pub(crate) fn leave(&self) {
         let session = self.session.write().take();
         if let Some(session) = session {
-            // One that has gone has ended it already.
-            let _ = session.ask(&to_bytes(&Command::<Claim>::Leave()));
-            session.page.make_noise();
+            session.close();
         }
     }
 
@@ -194,7 +215,7 @@ impl Remote {
             if let Some(done) = command()? {
                 return Ok(done);
             }
-            session.page.sleep(noise, RETRY);
+            session.page.sleep(noise, Some(RETRY));
         }
     }
 
@@ -274,9 +295,9 @@ impl Remote {
             } else if looks < PATIENCE || timeout == 0 {
                 std::thread::yield_now();
             } else {
-                session.watch()?;
+                session.check()?;
                 let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
-                page.sleep(noise, left.unwrap_or(WATCH).min(WATCH));
+                page.sleep(noise, left);
             }
             if passed() {
                 session.check()?;

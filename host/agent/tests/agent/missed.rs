@@ -64,7 +64,9 @@ mod only_shm {
             let line = one.line();
             assert!(line.starts_with("Undeliverable"), "{words}: {line}");
         }
-        session.end();
-        wait_until("the session ends", || session.is_over());
+        wait_until("the session ends", || {
+            session.end();
+            session.is_over()
+        });
     }
 }
