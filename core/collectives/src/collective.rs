@@ -38,7 +38,7 @@ pub enum Algorithm {
 ///
 /// It matters where the operation isn't associative, as with floating point. A rank
 /// that gets from one other only, as in recursive doubling, gives the same result
-/// either way.
+/// either way; the order then says where bytes are combined.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub enum Order {
     /// As it arrives, all into one place: least memory, soonest done, and another
@@ -46,8 +46,20 @@ pub enum Order {
     #[default]
     Arrival,
     /// Its own first, then in the order of ranks, counted from the root: the same
-    /// result each time. Each of the others has a slot of its own.
+    /// result each time. Each of the others has a slot of its own, into which it
+    /// puts, and which therefore need not hold an identity before.
     Ranks,
+}
+
+/// How a rank knows that those it sends to have their slots free again.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub enum Reuse {
+    /// They tell it, where nothing else does: [`Schedule::releases`].
+    #[default]
+    Released,
+    /// The caller makes sure, for instance by a barrier after each few operations,
+    /// all of which have slots and counters of their own.
+    Fenced,
 }
 
 /// What is wrong with a collective.
@@ -92,6 +104,7 @@ pub struct Collective {
     shape: Shape,
     algorithm: Algorithm,
     order: Order,
+    reuse: Reuse,
     largest_combine: u64,
 }
 
@@ -170,6 +183,12 @@ impl Collective {
         Collective { order, ..self }
     }
 
+    /// Slots come free in this way.
+    #[must_use]
+    pub fn with_reuse(self, reuse: Reuse) -> Self {
+        Collective { reuse, ..self }
+    }
+
     /// Combines so many bytes with one message at most: a multiple of an element's
     /// size, and no more than the network's limit (`max_atomic_size`).
     ///
@@ -222,10 +241,11 @@ impl Collective {
         let Shape { ranks, bytes } = self.shape;
         assert!(rank < ranks, "rank {rank} is none of {ranks}");
         let mut draft = Draft::new(rank, self.shape, self.largest_combine);
+        draft.fenced = self.reuse == Reuse::Fenced;
         match (self.kind, self.algorithm) {
             (Kind::Barrier, Algorithm::Dissemination) => algorithms::dissemination(&mut draft),
             (Kind::Barrier | Kind::Allreduce, Algorithm::RecursiveDoubling) => {
-                algorithms::recursive_doubling(&mut draft);
+                algorithms::recursive_doubling(&mut draft, self.order);
             }
             (Kind::Barrier | Kind::Allreduce, Algorithm::Tree(tree)) => {
                 algorithms::reduce_and_broadcast(&mut draft, tree, self.order);
@@ -284,6 +304,7 @@ impl Collective {
             shape,
             algorithm,
             order: Order::default(),
+            reuse: Reuse::default(),
             largest_combine: u64::MAX,
         })
     }

@@ -2,7 +2,7 @@
 //! ranks, the length, and the order in which a network delivers.
 
 use lintel_collectives::interpreter::{Bytes, Carrier, Reduction, World};
-use lintel_collectives::{Algorithm, Collective, Mistake, Order, Shape, Tree};
+use lintel_collectives::{Algorithm, Collective, Mistake, Order, Reuse, Shape, Tree};
 use proptest::prelude::*;
 
 /// Wraps: associative and commutative, and no element is as good as nothing.
@@ -280,6 +280,34 @@ proptest! {
             (0..inputs.len()).map(part).collect()
         };
         holds(&scatter, carrier, seed, parts);
+    }
+
+    #[test]
+    fn a_fenced_operation_needs_no_identity_and_tells_nobody_of_free_slots(
+        (shape, root) in shapes(), tree in trees(), largest in 1..100u64,
+        carrier in carriers(), seed in any::<u64>(), kind in 0..5,
+    ) {
+        let tree = Algorithm::Tree(tree);
+        let collective = match kind {
+            0 => Collective::allreduce(shape, Algorithm::RecursiveDoubling),
+            1 => Collective::reduce(shape, root, tree),
+            2 => Collective::broadcast(shape, root, tree),
+            3 => Collective::gather(shape, root, tree),
+            _ => Collective::scatter(shape, root, tree),
+        };
+        let plain = collective.unwrap().combining_at_most(largest).unwrap();
+        let fenced = plain.in_order(Order::Ranks).with_reuse(Reuse::Fenced);
+        for rank in 0..shape.ranks {
+            let schedule = fenced.schedule(rank);
+            prop_assert!(schedule.resets.is_empty() && schedule.releases.is_empty());
+        }
+        let mut lots = Lots(seed);
+        let inputs = lots.inputs(&fenced, 1);
+        let run = |collective: &Collective, lots: &mut Lots| {
+            World::new(collective, carrier, SUM, inputs.clone()).run(|choices| lots.below(choices))
+        };
+        let want = run(&plain, &mut lots).unwrap();
+        prop_assert_eq!(run(&fenced, &mut lots).unwrap(), want);
     }
 
     #[test]

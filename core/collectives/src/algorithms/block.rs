@@ -19,18 +19,20 @@ pub(crate) fn broadcast(draft: &mut Draft, tree: Tree, piece: u64) {
     let bytes = draft.bytes;
     let piece = piece.max(bytes.div_ceil(MOST_PIECES)).max(1);
     let children = family.far_first();
-    draft.counter(children.len() as u64);
+    let leaves = draft.leaves(children.len());
+    let leave = leaves.min(1);
+    draft.counter(leaves);
     for number in 0..bytes.div_ceil(piece).max(1) {
         let begin = number * piece;
         let part = |memory: Memory| memory.span(begin, piece.min(bytes - begin));
         let (from, ready) = match family.parent {
             None => (part(Memory::Input), when(FREE, 0)),
             Some(_) => {
-                let arrived = draft.counter(1 + u64::from(!children.is_empty()));
-                if !children.is_empty() {
+                let arrived = draft.counter(1 + leave);
+                if leave > 0 {
                     draft.count(when(FREE, 0), arrived);
                 }
-                let ready = when(arrived, 1 + u64::from(!children.is_empty()));
+                let ready = when(arrived, 1 + leave);
                 draft.schedule.done.extend(ready);
                 (part(Memory::Slots), ready)
             }
@@ -46,7 +48,7 @@ pub(crate) fn broadcast(draft: &mut Draft, tree: Tree, piece: u64) {
         Some(parent) => {
             draft.schedule.slot_bytes = bytes;
             draft.store(Memory::Slots.span(0, bytes), 0);
-            draft.schedule.releases.push(draft.target(parent, FREE, 0));
+            release_to(draft, parent);
         }
     }
 }
@@ -54,7 +56,7 @@ pub(crate) fn broadcast(draft: &mut Draft, tree: Tree, piece: u64) {
 /// A rank's slots hold the blocks of its branch.
 pub(crate) fn gather(draft: &mut Draft, tree: Tree) {
     let family = tree.family(draft.rank, draft.ranks);
-    let leave = u64::from(family.parent.is_some());
+    let leave = draft.leaves(usize::from(family.parent.is_some()));
     let parts = 1 + family.children.len() as u64 + leave;
     draft.counter(leave);
     let arrived = draft.counter(parts);
@@ -64,7 +66,9 @@ pub(crate) fn gather(draft: &mut Draft, tree: Tree) {
     draft.schedule.slot_bytes = blocks;
     match family.parent {
         Some(parent) => {
-            draft.count(when(FREE, 0), arrived);
+            if leave > 0 {
+                draft.count(when(FREE, 0), arrived);
+            }
             let at = u64::from(draft.rank - parent) * draft.bytes;
             let to = draft.target(parent, ARRIVED, at);
             draft.put(when(arrived, parts), Memory::Slots.span(0, blocks), to);
@@ -84,7 +88,8 @@ pub(crate) fn gather(draft: &mut Draft, tree: Tree) {
 pub(crate) fn scatter(draft: &mut Draft, tree: Tree) {
     let family = tree.family(draft.rank, draft.ranks);
     let children = family.far_first();
-    draft.counter(children.len() as u64);
+    let leaves = draft.leaves(children.len());
+    draft.counter(leaves);
     let Some(parent) = family.parent else {
         for child in children {
             for (from, at) in runs(draft, child) {
@@ -101,7 +106,7 @@ pub(crate) fn scatter(draft: &mut Draft, tree: Tree) {
     } else {
         1
     } as u64;
-    let leave = u64::from(!children.is_empty());
+    let leave = leaves.min(1);
     let arrived = draft.counter(messages + leave);
     if leave > 0 {
         draft.count(when(FREE, 0), arrived);
@@ -119,7 +124,14 @@ pub(crate) fn scatter(draft: &mut Draft, tree: Tree) {
     draft.schedule.slot_bytes = u64::from(family.branch.ranks) * draft.bytes;
     draft.done(arrived, messages + leave);
     draft.store(Memory::Slots.span(0, draft.bytes), 0);
-    draft.schedule.releases.push(draft.target(parent, FREE, 0));
+    release_to(draft, parent);
+}
+
+/// Tells the parent that its child's slots are free again.
+fn release_to(draft: &mut Draft, parent: u32) {
+    if !draft.fenced {
+        draft.schedule.releases.push(draft.target(parent, FREE, 0));
+    }
 }
 
 /// A branch's blocks where all blocks lie in the order of ranks, and where each run

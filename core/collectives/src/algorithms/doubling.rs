@@ -1,7 +1,8 @@
 //! Rounds among all ranks alike: dissemination and recursive doubling.
 
 use super::{Draft, when};
-use crate::schedule::{CounterId, Memory};
+use crate::collective::Order;
+use crate::schedule::{CounterId, Memory, Span, Target, When};
 
 /// Round `r` counts two at counter `r`: that the rank itself is there, and that the
 /// one before it is.
@@ -19,54 +20,94 @@ pub(crate) fn dissemination(draft: &mut Draft) {
     draft.schedule.done.extend(after);
 }
 
-/// What a round has gathered lies in the slot of its number, into which the rank
-/// itself and its partner combine what the round before has. So each sum has two
-/// terms, and all ranks have the same result to the last bit.
+/// What a round has gathered lies in the slot of its number, where the rank's own
+/// and its partner's are combined. So each sum has two terms, and all ranks have the
+/// same result to the last bit.
 ///
 /// ```text
 ///   extra rank ──▶ slot 0 ── round 0 ──▶ slot 1 ── round 1 ──▶ slot 2 ──▶ extra rank
 /// ```
-pub(crate) fn recursive_doubling(draft: &mut Draft) {
+pub(crate) fn recursive_doubling(draft: &mut Draft, order: Order) {
     let rounds = draft.ranks.ilog2();
     let paired = 1 << rounds;
     if draft.rank >= paired {
-        return extra(draft, paired);
+        return extra(draft, paired, order);
     }
     let extra = (draft.rank + paired < draft.ranks).then_some(draft.rank + paired);
-    let both = 2 * draft.pieces();
-    let joined = draft.counter(extra.map_or(0, |_| both));
-    let (mut known, mut after) = (draft.input(), None);
-    if extra.is_some() {
-        let own = draft.target(draft.rank, joined, 0);
-        draft.combine(None, known, own);
-        draft.reset(draft.slot(0));
-        (known, after) = (draft.slot(0), when(joined, both));
+    let mut known = Known {
+        bytes: draft.input(),
+        when: None,
+    };
+    match extra {
+        Some(_) => known = meet(draft, known, draft.slot(0), order),
+        None => _ = draft.counter(0),
     }
     for round in 0..rounds {
-        let slot = u64::from(round) + 1;
-        let counter = draft.counter(both);
-        let partner = draft.rank ^ (1 << round);
-        let to = draft.target(partner, counter, draft.slot(slot).at);
-        draft.combine(after, known, to);
-        let own = draft.target(draft.rank, counter, draft.slot(slot).at);
-        draft.combine(after, known, own);
-        draft.reset(draft.slot(slot));
-        (known, after) = (draft.slot(slot), when(counter, both));
+        let slot = draft.slot(u64::from(round) + 1);
+        let counter = CounterId(round + 1);
+        let partner = draft.target(draft.rank ^ (1 << round), counter, slot.at);
+        give(draft, known, partner, order);
+        known = meet(draft, known, slot, order);
     }
     if let Some(extra) = extra {
         let to = draft.target(extra, CounterId(0), 0);
-        draft.put(after, known, to);
+        draft.put(known.when, known.bytes, to);
     }
     draft.schedule.slot_bytes = draft.stride() * (u64::from(rounds) + 1);
-    draft.schedule.done.extend(after);
-    draft.store(known, 0);
+    draft.schedule.done.extend(known.when);
+    draft.store(known.bytes, 0);
+}
+
+/// What a rank has gathered, and when it has.
+#[derive(Clone, Copy)]
+struct Known {
+    bytes: Span,
+    when: Option<When>,
+}
+
+/// Hands it to a partner's slot.
+fn give(draft: &mut Draft, known: Known, partner: Target, order: Order) {
+    match order {
+        Order::Arrival => draft.combine(known.when, known.bytes, partner),
+        Order::Ranks => draft.put(known.when, known.bytes, partner),
+    }
+}
+
+/// Combines it with what a partner gives to `slot`, counting at a counter that it
+/// makes.
+fn meet(draft: &mut Draft, known: Known, slot: Span, order: Order) -> Known {
+    let pieces = draft.pieces();
+    let all = match order {
+        Order::Arrival => 2 * pieces,
+        Order::Ranks => 2 + pieces,
+    };
+    let counter = draft.counter(all);
+    let own = draft.target(draft.rank, counter, slot.at);
+    match order {
+        Order::Arrival => {
+            draft.combine(known.when, known.bytes, own);
+            draft.reset(slot);
+        }
+        Order::Ranks => {
+            draft.count(known.when, counter);
+            draft.combine(when(counter, 2), known.bytes, own);
+        }
+    }
+    Known {
+        bytes: slot,
+        when: when(counter, all),
+    }
 }
 
 /// A rank without a partner gives to one that has, and hears of the result.
-fn extra(draft: &mut Draft, paired: u32) {
+fn extra(draft: &mut Draft, paired: u32, order: Order) {
     let heard = draft.counter(1);
     let other = draft.target(draft.rank - paired, CounterId(0), 0);
-    draft.combine(None, draft.input(), other);
+    let own = Known {
+        bytes: draft.input(),
+        when: None,
+    };
+    give(draft, own, other, order);
     draft.schedule.slot_bytes = draft.stride();
     draft.done(heard, 1);
     draft.store(draft.slot(0), 0);

@@ -22,6 +22,8 @@ pub(crate) struct Draft {
     pub(crate) rank: u32,
     pub(crate) ranks: u32,
     pub(crate) bytes: u64,
+    /// Slots are free when an operation begins, whoever sees to it.
+    pub(crate) fenced: bool,
     root: u32,
     largest_combine: u64,
 }
@@ -38,6 +40,7 @@ impl Draft {
             rank,
             ranks: shape.ranks,
             bytes: shape.bytes,
+            fenced: false,
             root: 0,
             largest_combine,
         }
@@ -83,6 +86,11 @@ impl Draft {
     fn counter(&mut self, each: u64) -> CounterId {
         self.schedule.counters.push(Counter { each });
         CounterId(self.schedule.counters.len() as u32 - 1)
+    }
+
+    /// How many leaves to send a rank waits for that needs so many.
+    fn leaves(&self, needed: usize) -> u64 {
+        if self.fenced { 0 } else { needed as u64 }
     }
 
     fn step(&mut self, when: Option<When>, act: Act) {

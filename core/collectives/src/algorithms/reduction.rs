@@ -18,7 +18,7 @@ const SUM: u64 = 0;
 
 pub(crate) fn reduce(draft: &mut Draft, tree: Tree, order: Order) {
     let family = tree.family(draft.rank, draft.ranks);
-    let leave = u64::from(family.parent.is_some());
+    let leave = draft.leaves(usize::from(family.parent.is_some()));
     if leave > 0 {
         draft.count(when(FREE, 0), UP);
     }
@@ -138,6 +138,9 @@ fn send_up(
 
 /// Tells the children that their parent's slots are free again.
 pub(super) fn release(draft: &mut Draft, family: &Family, counter: CounterId) {
+    if draft.fenced {
+        return;
+    }
     for child in family.far_first() {
         let to = draft.target(child.first, counter, 0);
         draft.schedule.releases.push(to);
