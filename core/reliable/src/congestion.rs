@@ -39,12 +39,12 @@ impl RoundTrip {
     }
 
     /// How long to wait for an answer.
-    pub(crate) fn timeout(&self) -> Nanos {
+    pub(crate) fn timeout(&self, most: Nanos) -> Nanos {
         match self.smoothed {
             Nanos(0) => UNKNOWN,
             Nanos(smoothed) => {
                 let usual = smoothed + 4 * self.variation.0;
-                Nanos(usual.max(4 * smoothed)).max(FLOOR)
+                Nanos(usual.max(4 * smoothed)).min(most).max(FLOOR)
             }
         }
     }

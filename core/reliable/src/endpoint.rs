@@ -394,6 +394,13 @@ impl<B> Endpoint<B> {
         pair.depends(now) && silence >= Nanos::from(self.config.peer_timeout)
     }
 
+    /// For so long an answer is waited for at most: a peer isn't given up for a few
+    /// packets that got lost.
+    #[inline]
+    pub(crate) fn patience(&self) -> Nanos {
+        Nanos(Nanos::from(self.config.peer_timeout).0 / 16)
+    }
+
     /// When a peer is to be asked whether it lives, if nothing comes.
     pub(crate) fn probe_time(&self, index: u32) -> Time {
         let pair = &self.pairs[index as usize];
@@ -410,6 +417,7 @@ impl<B> Endpoint<B> {
     /// No answer in time: the oldest packet is sent again, and no new ones until
     /// something comes. The path isn't blamed as long as others on it answer.
     fn resend_if_due(&mut self, now: Time, index: u32) {
+        let most = self.patience();
         let pair = &mut self.pairs[index as usize];
         let Some(sending) = pair.sending.as_mut().filter(|s| s.deadline <= now) else {
             return;
@@ -420,13 +428,12 @@ impl<B> Endpoint<B> {
             context.flying -= sending.flying;
         }
         sending.tries += 1;
-        let timeout = context.round_trip.timeout();
+        let timeout = context.round_trip.timeout(most);
         if sending.tries == 2 && now.since(context.heard) > timeout {
             context.window.on_silence(now);
         }
         sending.resend_first();
         let doubled = sending.tries.min(MOST_DOUBLED);
-        let most = Nanos(Nanos::from(self.config.peer_timeout).0 / 8).max(timeout);
         sending.deadline = now.after(Nanos(timeout.0 << doubled).min(most));
         let context = pair.context;
         self.make_ready(index);

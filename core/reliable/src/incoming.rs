@@ -143,6 +143,7 @@ impl<B> Endpoint<B> {
     /// Takes note of what the peer has got; false where it can't have.
     #[inline]
     fn on_ack(&mut self, now: Time, index: u32, header: &Header) -> bool {
+        let most = self.patience();
         let pair = &mut self.pairs[index as usize];
         let count = header.acknowledged.wrapping_sub(pair.acknowledged);
         if (count as i32) < 0 {
@@ -174,13 +175,13 @@ impl<B> Endpoint<B> {
         if let Some(sent) = progress.lost {
             context.window.on_lost(now, sent);
         }
-        if sending.tries > 0 && progress.has_first {
+        if sending.tries > 0 && progress.has_first() {
             context.window.on_false_alarm();
         }
         if progress.is_news {
             sending.tries = 0;
             sending.deadline = match sending.awaits_answer() {
-                true => now.after(context.round_trip.timeout()),
+                true => now.after(context.round_trip.timeout(most)),
                 false => Time::NEVER,
             };
         }

@@ -164,7 +164,7 @@ impl<B> Endpoint<B> {
     /// messages wait from now on for others to go with.
     #[inline]
     fn book(&mut self, now: Time, index: u32, part: &Part) -> bool {
-        let cost = cost(part.length);
+        let (cost, most) = (cost(part.length), self.patience());
         let pair = &mut self.pairs[index as usize];
         let context = self.contexts.get(pair.context);
         let sending = pair.sending.as_mut().expect("it has been chosen");
@@ -180,7 +180,7 @@ impl<B> Endpoint<B> {
             sending.unasked = 0;
         }
         if sending.deadline == Time::NEVER {
-            let deadline = now.after(context.round_trip.timeout());
+            let deadline = now.after(context.round_trip.timeout(most));
             sending.deadline = deadline;
             self.arm(index, deadline);
         }

@@ -162,14 +162,22 @@ pub(crate) struct Sending<B> {
 pub(crate) struct Progress {
     /// Bytes that have arrived.
     pub(crate) bytes: u64,
-    /// When the latest of them was sent, if it was sent once.
+    /// When the latest of them was sent, if all of them were sent once.
     pub(crate) sampled: Option<Time>,
+    /// The latest sending of those that were sent once, and of the others.
+    once: Option<(u32, Time)>,
+    again: Option<u32>,
     /// When the latest of those now taken for lost was sent.
     pub(crate) lost: Option<Time>,
     /// The peer knows of more than before.
     pub(crate) is_news: bool,
+}
+
+impl Progress {
     /// Something has arrived that was sent once.
-    pub(crate) has_first: bool,
+    pub(crate) fn has_first(&self) -> bool {
+        self.once.is_some()
+    }
 }
 
 /// What to send next.
@@ -334,10 +342,26 @@ impl<B> Sending<B> {
             bits &= bits - 1;
             self.on_selected(index, &mut progress);
         }
+        self.note_arrived(&mut progress);
         if selective != 0 || self.tries > 0 || progress.sampled.is_none() {
             self.find_lost(&mut progress);
         }
         Some(progress)
+    }
+
+    /// Which sending of a packet that was sent again has arrived, nobody says. Where one
+    /// that was sent once came along with it, the first: it had only been waiting.
+    #[inline]
+    fn note_arrived(&mut self, progress: &mut Progress) {
+        let (order, at) = match (progress.once, progress.again) {
+            (Some((order, at)), None) => (order, Some(at)),
+            (Some((order, _)), Some(_)) | (None, Some(order)) => (order, None),
+            (None, None) => return,
+        };
+        if is_later(order, self.arrived) {
+            self.arrived = order;
+            progress.sampled = at;
+        }
     }
 
     fn pop(&mut self, progress: &mut Progress) {
@@ -370,14 +394,24 @@ impl<B> Sending<B> {
             State::Flying => {
                 self.flying -= cost(sent.length);
                 progress.bytes += cost(sent.length);
-                progress.has_first |= !sent.again;
             }
             State::Lost => self.lost -= 1,
             State::Arrived => return,
         }
-        if sent.order.wrapping_sub(self.arrived) as i32 > 0 {
-            self.arrived = sent.order;
-            progress.sampled = (!sent.again).then_some(sent.at);
+        if sent.again {
+            let is_latest = progress
+                .again
+                .is_none_or(|other| is_later(sent.order, other));
+            progress.again = if is_latest {
+                Some(sent.order)
+            } else {
+                progress.again
+            };
+        } else if progress
+            .once
+            .is_none_or(|(other, _)| is_later(sent.order, other))
+        {
+            progress.once = Some((sent.order, sent.at));
         }
     }
 
@@ -516,6 +550,12 @@ impl Receiving {
         self.early |= bit(ahead);
         self.taken |= if delivered { bit(ahead) } else { 0 };
     }
+}
+
+/// Whether a sending came after another.
+#[inline]
+fn is_later(order: u32, than: u32) -> bool {
+    order.wrapping_sub(than) as i32 > 0
 }
 
 fn bit(ahead: u32) -> u64 {

@@ -3,7 +3,7 @@
 mod rig;
 
 use lintel_reliable::{
-    Class, Endpoint, Header, Key, Kind, Model, Path, Paths, Refusal, Time, Verdict,
+    Class, Endpoint, Header, Key, Kind, Model, Nanos, Path, Paths, Refusal, Time, Verdict,
 };
 use rig::{CALM, Network, PEER_TIMEOUT, Weather, name, seal};
 use std::collections::HashMap;
@@ -216,6 +216,32 @@ fn who_was_given_up_and_lives_learns_of_it_and_is_heard_again() {
     assert_eq!(numbers(&mut network, 0), [1, 4]);
     assert_eq!(numbers(&mut network, 2), [1, 5]);
     assert_eq!(network.process(0).losses.len(), 1);
+}
+
+#[test]
+fn after_a_long_silence_a_loss_is_made_good_as_soon_as_ever() {
+    let mut network = Network::new(3, Model::Xrc, CALM, 20);
+    network.send(0, 2, Class::Ordered, 1, 9000);
+    let parts = capture(&mut network, 0);
+    for part in &parts[1..] {
+        network.arrive(part);
+    }
+    assert!(!capture(&mut network, 2).is_empty(), "its answer is lost");
+    network.process(2).is_stalled = true;
+    let until = network.now.after(Nanos::from_millis(1500));
+    network.run_until(|network| network.now > until);
+    network.process(2).is_stalled = false;
+    network.send(2, 0, Class::Ordered, 2, 10);
+    network.settle();
+    network.send(0, 2, Class::Ordered, 3, 10);
+    network.weather.loss = 100;
+    let (began, before) = (network.now, network.process(0).endpoint.counts());
+    network.run_until(|network| network.process(0).endpoint.counts() != before);
+    network.weather.loss = 0;
+    let taken = u128::from(network.now.since(began).0);
+    assert!(taken < PEER_TIMEOUT.as_nanos() / 4, "it took {taken} ns");
+    network.settle();
+    assert_eq!(numbers(&mut network, 2), [1, 3]);
 }
 
 #[test]

@@ -15,6 +15,7 @@ fn weather(dice: &mut Dice) -> Weather {
         repeated: [0, 1, 20][dice.below(3) as usize],
         delayed: [0, 5, 50][dice.below(3) as usize],
         delay: [10, 300, 5000][dice.below(3) as usize],
+        jitter: 2,
     }
 }
 

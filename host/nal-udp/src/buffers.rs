@@ -1,13 +1,17 @@
 //! Buffers for what must be kept: used again rather than given back.
 
 use lintel_claim::{Claim, Region};
+use lintel_reliable::{Nanos, Time};
 
 /// Bytes of a buffer, by class; what is longer gets memory of its own.
 const CLASSES: [u64; 3] = [512, 8 << 10, 64 << 10];
 /// Buffers of a class are made so many bytes at a time.
 const CHUNK: u64 = 64 << 10;
-/// Bytes of longer buffers that are kept: to have pages made costs more than to fill them.
-const MOST_LONG: u64 = 8 << 20;
+/// Bytes of longer buffers that are kept: to have pages made costs several times as much as
+/// to fill them.
+const MOST_LONG: u64 = 64 << 20;
+/// They go once none has been used for so long, or twice that.
+const DISUSE: Nanos = Nanos::from_millis(1000);
 
 /// Memory of our own: for a copy to be sent, or a packet that came early.
 pub(crate) struct Buffer {
@@ -26,9 +30,13 @@ impl Buffer {
 pub(crate) struct Buffers {
     spare: [Vec<Claim>; CLASSES.len()],
     chunks: Vec<Region>,
-    /// Longer ones, and their bytes.
+    /// Longer ones, the one used last behind the others, and their bytes.
     long: Vec<Region>,
     long_bytes: u64,
+    /// One of them was used since they were looked at.
+    is_used: bool,
+    /// When to look at them next.
+    look: Time,
 }
 
 impl Buffers {
@@ -38,6 +46,8 @@ impl Buffers {
             chunks: Vec::new(),
             long: Vec::new(),
             long_bytes: 0,
+            is_used: false,
+            look: Time(0),
         }
     }
 
@@ -59,6 +69,7 @@ impl Buffers {
             Err(region) if self.long_bytes + region.len() <= MOST_LONG => {
                 self.long_bytes += region.len();
                 self.long.push(region);
+                self.is_used = true;
             }
             Err(_) => {}
         }
@@ -66,9 +77,10 @@ impl Buffers {
 
     fn take_long(&mut self, length: u64) -> Buffer {
         let fits = |region: &Region| (length..=4 * length).contains(&region.len());
-        let region = match self.long.iter().position(fits) {
+        // The one used last is the likeliest to be in the processor's cache.
+        let region = match self.long.iter().rposition(fits) {
             Some(index) => {
-                let region = self.long.swap_remove(index);
+                let region = self.long.remove(index);
                 self.long_bytes -= region.len();
                 region
             }
@@ -77,6 +89,27 @@ impl Buffers {
         Buffer {
             claim: region.claim(),
             class: Err(region),
+        }
+    }
+
+    /// When [`on_time`](Self::on_time) has something to do.
+    #[inline]
+    pub(crate) fn due(&self) -> Time {
+        match self.long.is_empty() {
+            true => Time::NEVER,
+            false => self.look,
+        }
+    }
+
+    /// Gives longer buffers back that nobody has used lately.
+    pub(crate) fn on_time(&mut self, now: Time) {
+        if now < self.due() {
+            return;
+        }
+        self.look = now.after(DISUSE);
+        if !std::mem::take(&mut self.is_used) {
+            self.long.clear();
+            self.long_bytes = 0;
         }
     }
 
@@ -95,5 +128,34 @@ impl Buffers {
         let first = region.claim().slice(0, size);
         self.chunks.push(region);
         first
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_buffer_is_used_again_and_given_back_when_none_has_been_for_a_while() {
+        let mut buffers = Buffers::new();
+        let (one, other) = (buffers.take(1 << 20), buffers.take(1 << 20));
+        let (first, last) = (one.claim().address(), other.claim().address());
+        buffers.put(one);
+        buffers.put(other);
+        let again = buffers.take(1 << 20);
+        assert_eq!(
+            again.claim().address(),
+            last,
+            "the one used last comes first"
+        );
+        assert_eq!(buffers.take(1 << 20).claim().address(), first);
+        buffers.put(again);
+        let mut now = Time(5);
+        for held in [1 << 20, 0] {
+            buffers.on_time(now);
+            assert_eq!(buffers.bytes(), held);
+            now = buffers.due();
+        }
+        assert_eq!(now, Time::NEVER);
     }
 }

@@ -261,25 +261,35 @@ impl UdpNal {
     /// Does what is due by the clock, and sends.
     fn tick(&mut self) {
         self.outlet.pass_delayed();
-        let due = self.endpoint.due();
+        let due = self.due_by_clock();
         if due == Time::NEVER && !self.endpoint.has_work() {
             return;
         }
         let now = self.now();
-        if now >= due {
+        // An answer isn't late that has come while nobody looked.
+        if now >= due && self.absorb() {
             self.endpoint.on_time(now);
+            self.buffers.on_time(now);
             self.note_losses();
         }
         self.pump(now);
     }
 
+    #[inline]
+    fn due_by_clock(&self) -> Time {
+        self.endpoint.due().min(self.buffers.due())
+    }
+
     /// Receives until there is nothing, or no room to keep it; acknowledgements take
-    /// effect, messages wait for `next`.
-    fn absorb(&mut self) {
+    /// effect, messages wait for `next`. Tells whether there was nothing left.
+    fn absorb(&mut self) -> bool {
         while self.inbound.may_absorb() {
-            let Some(now) = self.receive() else { return };
+            let Some(now) = self.receive() else {
+                return true;
+            };
             let _ = self.take_segment(now, true);
         }
+        false
     }
 
     /// Sees to it that a datagram is in the area; gives the time.
@@ -503,7 +513,7 @@ impl Nal for UdpNal {
         if self.endpoint.has_work() || !self.inbound.is_empty() || !self.area.is_empty() {
             return Some(self.began);
         }
-        match self.endpoint.due() {
+        match self.due_by_clock() {
             Time::NEVER => None,
             Time(at) => {
                 let after = Nanos(at.saturating_sub(self.began_at));

@@ -422,3 +422,37 @@ fn bytes_that_change_while_they_are_sent_hold_nobody_up() {
         assert!(matches!(end, Arrival::Streamed(_)), "{end:?}");
     });
 }
+
+#[test]
+fn an_answer_that_came_while_nobody_looked_is_no_missing_one() {
+    let (mut one, mut other) = (open(NODE), open(NODE + 1));
+    let to = other.process();
+    send(&mut one, to, 1, b"");
+    take(&mut other, &mut [&mut one]);
+    // Until it is known how long an answer takes.
+    until_settled(&mut one, &mut other);
+    send(&mut one, to, 2, b"");
+    let due = one.due().expect("an answer is awaited");
+    assert!(one.next().is_none());
+    assert_eq!(take(&mut other, &mut []).1, 2);
+    while other.due().is_some_and(|due| Instant::now() < due) {
+        std::thread::yield_now();
+    }
+    other.flush();
+    while Instant::now() < due {
+        std::thread::yield_now();
+    }
+    one.flush();
+    assert_eq!(one.troubles().retransmitted, 0);
+    assert!(one.is_settled());
+}
+
+fn until_settled(one: &mut UdpNal, other: &mut UdpNal) {
+    let until = Instant::now() + LIMIT;
+    while !one.is_settled() {
+        assert!(one.next().is_none() && other.next().is_none());
+        one.flush();
+        other.flush();
+        assert!(Instant::now() < until, "no acknowledgement comes");
+    }
+}

@@ -7,7 +7,7 @@ use lintel_reliable::{
     PairId, Time, Verdict,
 };
 use lintel_types::ProcessId;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 
 pub const PEER_TIMEOUT: Duration = Duration::from_secs(2);
@@ -40,6 +40,8 @@ pub struct Weather {
     pub repeated: u64,
     pub delayed: u64,
     pub delay: u64,
+    /// Every packet takes five microseconds, and up to so many less one more.
+    pub jitter: u64,
 }
 
 pub const CALM: Weather = Weather {
@@ -47,6 +49,7 @@ pub const CALM: Weather = Weather {
     repeated: 0,
     delayed: 0,
     delay: 20,
+    jitter: 2,
 };
 
 /// A message as it was delivered.
@@ -63,8 +66,11 @@ pub struct Process {
     pub delivered: Vec<Delivered>,
     pub losses: Vec<Loss>,
     pub finished: Vec<u64>,
-    /// It neither looks nor sends.
+    /// It neither looks nor sends, and what comes is lost.
     pub is_stalled: bool,
+    /// It neither looks nor sends; what comes waits in its socket.
+    pub is_away: bool,
+    socket: VecDeque<Vec<u8>>,
     early: HashMap<(PairId, u32), (Header, Vec<u8>)>,
     partial: HashMap<PairId, (u64, Vec<u8>)>,
 }
@@ -128,6 +134,8 @@ impl Network {
             losses: Vec::new(),
             finished: Vec::new(),
             is_stalled: false,
+            is_away: false,
+            socket: VecDeque::new(),
             early: HashMap::new(),
             partial: HashMap::new(),
         });
@@ -163,7 +171,7 @@ impl Network {
             let Some(mut process) = self.processes[number].take() else {
                 continue;
             };
-            if !process.is_stalled {
+            if process.is_awake() {
                 while let Some(transmit) = process.endpoint.poll_transmit(self.now) {
                     let payload = transmit.payload.map_or(Vec::new(), |place| {
                         place.body[place.offset as usize..][..place.length as usize].to_vec()
@@ -171,6 +179,7 @@ impl Network {
                     let datagram = seal(transmit.header, &payload, &self.key);
                     self.launch(datagram);
                 }
+                process.collect();
             }
             self.processes[number] = Some(process);
         }
@@ -184,7 +193,7 @@ impl Network {
         }
         let copies = 1 + u64::from(self.dice.percent(self.weather.repeated));
         for _ in 0..copies {
-            let mut delay = 5 + self.dice.below(2);
+            let mut delay = 5 + self.dice.below(self.weather.jitter);
             if self.dice.percent(self.weather.delayed) {
                 delay += self.dice.below(self.weather.delay);
             }
@@ -197,7 +206,7 @@ impl Network {
     /// Goes on to when next something happens; false where nothing will.
     pub fn step(&mut self) -> bool {
         self.transmit();
-        let awake = |process: &&Process| !process.is_stalled;
+        let awake = |process: &&Process| process.is_awake();
         let timers = self.processes.iter().flatten().filter(awake);
         let due = timers.map(|process| process.endpoint.due()).min();
         let arrives = self.air.first_key_value().map(|((at, _), _)| *at);
@@ -215,7 +224,7 @@ impl Network {
             self.arrive(&datagram);
         }
         for process in self.processes.iter_mut().flatten() {
-            if !process.is_stalled {
+            if process.is_awake() {
                 process.endpoint.on_time(self.now);
                 process.collect();
             }
@@ -248,12 +257,30 @@ impl Network {
         let receiver = (0..self.processes.len()).find(|n| name(*n) == header.destination);
         let receiver = receiver.and_then(|number| self.processes[number].as_mut());
         if let Some(process) = receiver.filter(|process| !process.is_stalled) {
-            process.receive(now, &header, &datagram[ahead..]);
+            match process.is_away {
+                true => process.socket.push_back(datagram.to_vec()),
+                false => process.receive(now, &header, &datagram[ahead..]),
+            }
+        }
+    }
+
+    /// A process that was away takes so many datagrams from its socket.
+    pub fn look(&mut self, number: usize, datagrams: usize) {
+        let process = self.process(number);
+        process.is_away = false;
+        let count = datagrams.min(process.socket.len());
+        let taken: Vec<_> = process.socket.drain(..count).collect();
+        for datagram in taken {
+            self.arrive(&datagram);
         }
     }
 }
 
 impl Process {
+    fn is_awake(&self) -> bool {
+        !self.is_stalled && !self.is_away
+    }
+
     pub fn receive(&mut self, now: Time, header: &Header, payload: &[u8]) {
         let verdict = self
             .endpoint
