@@ -482,3 +482,16 @@ fn an_interrupt_while_agents_get_ready_leaves_nothing() {
     assert_eq!(err, "yod: SIGINT (signal 2) received\n");
     assert!(!runs(&pid));
 }
+
+#[test]
+fn a_killed_launcher_takes_its_agents_along() {
+    let scratch = Scratch::new("agent-orphan");
+    let agent = agent(&scratch.0, "echo $$ >&2; echo ready; exec sleep 1000");
+    let rank = ["sleep", "1000"];
+    let words = [&["--mode", "generic", "--agent", &agent], &rank[..]].concat();
+    let mut job = Running::start(&words);
+    let pid = line_of(&mut job.stderr);
+    job.signal(Signal::KILL);
+    job.child.wait().unwrap();
+    eventually("the agent ends", || !runs(&pid));
+}
