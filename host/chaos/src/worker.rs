@@ -221,5 +221,8 @@ impl Worker {
 impl Drop for Worker {
     fn drop(&mut self) {
         self.kill();
+        if std::thread::panicking() {
+            eprintln!("worker {} had said: {}", self.id(), self.complaints());
+        }
     }
 }
