@@ -72,7 +72,8 @@ pub struct Loss {
     pub was_addressed: bool,
 }
 
-/// What happened so far.
+/// What happened so far. A packet that came is counted once under what is wrong with it,
+/// or not at all.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Counts {
     /// Packets for another process.

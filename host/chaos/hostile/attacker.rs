@@ -3,7 +3,9 @@
 use crate::Cast;
 use crate::recordings::{Recordings, address};
 use lintel_chaos::random::Random;
+use lintel_claim::{Region, send_datagram};
 use std::net::{SocketAddrV4, UdpSocket};
+use std::os::fd::AsFd;
 
 /// Has a socket, recordings, and no key.
 pub struct Attacker {
@@ -12,8 +14,12 @@ pub struct Attacker {
     recordings: Recordings,
     random: Random,
     datagram: Vec<u8>,
+    train: Region,
 }
 
+/// Datagrams of a train, and bytes of each, at most.
+const CARS: u64 = 8;
+const CAR: usize = 1400;
 /// Where a recorded datagram's header ends, at the latest.
 const HEADER: usize = 144;
 
@@ -26,11 +32,51 @@ impl Attacker {
             recordings,
             random: Random::new(seed),
             datagram: Vec::new(),
+            train: Region::new(CARS * CAR as u64),
         })
     }
 
-    /// Sends one.
-    pub fn send(&mut self) -> Result<(), String> {
+    /// Sends one, or a train of `most` at most; tells how many.
+    pub fn send(&mut self, most: u64) -> Result<u64, String> {
+        self.make();
+        let cars = 1 + self.random.below(CARS.min(most));
+        if (2..=CAR).contains(&self.datagram.len()) && self.below(8) == 0 && cars > 1 {
+            return self.send_train(cars);
+        }
+        let sent = self.socket.send_to(&self.datagram, self.victim);
+        sent.map_err(|why| format!("a datagram of {} bytes: {why}", self.datagram.len()))?;
+        Ok(1)
+    }
+
+    /// Sends the datagram and others of its length together, as the system does with
+    /// those of one sender; the last one may be shorter.
+    fn send_train(&mut self, cars: u64) -> Result<u64, String> {
+        let length = self.datagram.len();
+        let mut bytes = 0;
+        for car in 1..=cars {
+            if car == cars {
+                let rest = 1 + self.below(length);
+                self.datagram.truncate(rest);
+            }
+            self.train.write(bytes, &self.datagram);
+            bytes += self.datagram.len() as u64;
+            self.make();
+            self.datagram.resize(length, 0);
+        }
+        let pieces = [self.train.claim().slice(0, bytes)];
+        let segment = u16::try_from(length).expect("a car is short");
+        let sent = send_datagram(
+            self.socket.as_fd(),
+            Some(self.victim),
+            &pieces,
+            Some(segment),
+        );
+        sent.map_err(|why| format!("{cars} datagrams of {length} bytes: {why}"))?;
+        Ok(cars)
+    }
+
+    /// Makes one.
+    fn make(&mut self) {
         self.datagram.clear();
         match self.random.below(100) {
             0..15 => self.fill(),
@@ -42,9 +88,6 @@ impl Attacker {
             90..93 => self.copy_astray(),
             _ => self.copy_strangers(),
         }
-        let sent = self.socket.send_to(&self.datagram, self.victim);
-        sent.map_err(|why| format!("a datagram of {} bytes: {why}", self.datagram.len()))?;
-        Ok(())
     }
 
     fn below(&mut self, bound: usize) -> usize {

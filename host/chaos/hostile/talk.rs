@@ -14,6 +14,8 @@ const LONGEST: u64 = 60_000;
 const WARM: u64 = 1000;
 /// Messages of the friend that the victim hasn't answered.
 const WINDOW: u64 = 4;
+/// Flushes of which one looks into the socket.
+const LOOKS: u32 = 8;
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -56,21 +58,38 @@ impl Talk {
         while talk.answered < WARM {
             talk.go_on()?;
         }
+        talk.fill_buffers()?;
         Ok(talk)
+    }
+
+    /// As many messages as there ever are come before the victim asks for one: it then has
+    /// all buffers that it will ever need.
+    fn fill_buffers(&mut self) -> Result<(), String> {
+        for length in [8, 1000, LONGEST] {
+            self.settle()?;
+            for _ in 0..WINDOW {
+                self.say(length)?;
+            }
+            self.friend.flush();
+            (0..LOOKS).for_each(|_| {
+                self.victim.flush();
+            });
+        }
+        self.settle()
     }
 
     /// The friend says something more, and both look at all that is there.
     pub fn go_on(&mut self) -> Result<(), String> {
         if self.said < self.answered + WINDOW {
-            self.say()?;
+            let most = [8, 1000, LONGEST][self.random.below(3) as usize];
+            let length = self.random.below(most + 1);
+            self.say(length)?;
         }
         self.look()
     }
 
-    fn say(&mut self) -> Result<(), String> {
+    fn say(&mut self, length: u64) -> Result<(), String> {
         self.said += 1;
-        let most = [8, 1000, LONGEST][self.random.below(3) as usize];
-        let length = self.random.below(most + 1);
         let from = self.pool.claim().slice(self.random.below(LONGEST), length);
         let words = [self.said, length, checksum(from), 0, 0, 0];
         send(&mut self.friend, self.names[0], &words, &[from])

@@ -45,7 +45,7 @@ pub use atomic::{Datatype, Kind, Operation, Unknown, atomic, fetch_atomic, swap,
 pub use claim::Claim;
 pub use copy::{copy, copy_vectored};
 pub use cross_memory::{CrossMemoryError, RemoteSpan, copy_checked, pull, push};
-pub use datagram::{MOST_PIECES, receive_datagram, send_datagram, take_report};
+pub use datagram::{MOST_PIECES, receive_datagram, receive_train, send_datagram, take_report};
 pub use region::Region;
 
 // Lengths and addresses travel as u64 and are used as usize.

@@ -26,6 +26,8 @@ pub(crate) struct Area {
     region: Region,
     /// What isn't taken apart yet.
     rest: Claim,
+    /// Bytes of each datagram in it, the last one perhaps fewer, where the system has told.
+    each: Option<u64>,
     /// Header, place, and rest, while there is a hole; else empty.
     pieces: Vec<Claim>,
 }
@@ -35,6 +37,7 @@ impl Area {
         Area {
             region: Region::new(BYTES),
             rest: Claim::empty(),
+            each: None,
             pieces: Vec::new(),
         }
     }
@@ -55,15 +58,20 @@ impl Area {
 
     /// Receives from a socket; what was left in the area is lost.
     #[inline]
-    pub(crate) fn receive(&mut self, socket: &Socket) -> io::Result<()> {
+    pub(crate) fn receive(&mut self, socket: &mut Socket) -> io::Result<()> {
         self.pieces.clear();
         let received = socket.receive(&[self.region.claim()])?;
-        self.rest = self.region.claim().slice(0, received as u64);
+        self.rest = self.region.claim().slice(0, received.bytes);
+        self.each = received.each;
         Ok(())
     }
 
     /// As [`receive`](Self::receive), with a hole that `place` fills.
-    pub(crate) fn receive_around(&mut self, socket: &Socket, place: &[Claim]) -> io::Result<()> {
+    pub(crate) fn receive_around(
+        &mut self,
+        socket: &mut Socket,
+        place: &[Claim],
+    ) -> io::Result<()> {
         let whole = self.region.claim();
         let hole = crate::body::length(place);
         self.pieces.clear();
@@ -74,7 +82,9 @@ impl Area {
         if received.is_err() {
             self.pieces.clear();
         }
-        self.rest = whole.slice(0, received? as u64);
+        let received = received?;
+        self.rest = whole.slice(0, received.bytes);
+        self.each = received.each;
         Ok(())
     }
 
@@ -98,15 +108,20 @@ impl Area {
         self.pieces.clear();
     }
 
-    /// The next datagram, as long as it says that it is: of several that came together
-    /// only that tells where one ends.
+    /// The next datagram. Where the system hasn't told how long it is, it has to be
+    /// believed itself.
     #[inline]
     pub(crate) fn pop(&mut self) -> Claim {
+        let length = self.each.unwrap_or_else(|| self.claimed());
+        self.take(length)
+    }
+
+    #[cold]
+    fn claimed(&self) -> u64 {
         let mut beginning = [0; 64];
         let count = self.rest.read(&mut beginning);
         let claimed = Header::claimed_bytes(&beginning[..count]);
-        let length = claimed.map_or(u64::MAX, |bytes| bytes as u64);
-        self.take(length)
+        claimed.map_or(u64::MAX, |bytes| bytes as u64)
     }
 
     /// All that came together, which is one datagram.

@@ -41,9 +41,12 @@ pub struct Resources {
     pub bytes: u64,
 }
 
-/// What went wrong so far, and was made good or dropped.
+/// What went wrong so far, and was made good or dropped. Each datagram that came is counted
+/// once: as accepted, or under what was wrong with it.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Troubles {
+    /// Datagrams that nothing was wrong with.
+    pub accepted: u64,
     /// Datagrams whose authenticator was wrong.
     pub forged: u64,
     /// Datagrams that are no packets, or contradict others of their sender.
@@ -64,6 +67,18 @@ pub struct Troubles {
     pub unsent: u64,
     /// Peers that ended or fell silent.
     pub lost_peers: u64,
+}
+
+impl Troubles {
+    /// Datagrams that came and were dropped.
+    pub fn refused(&self) -> u64 {
+        self.hostile() + self.duplicates + self.beyond
+    }
+
+    /// Those among them that no peer in its present life sends.
+    pub fn hostile(&self) -> u64 {
+        self.forged + self.malformed + self.damaged + self.misdirected + self.stale
+    }
 }
 
 /// Why there is no socket.

@@ -79,6 +79,8 @@ pub(crate) struct Inbound {
     kept: u64,
     /// Only acknowledgements are of interest.
     is_closed: bool,
+    /// Datagrams that came, and those among them that were refused.
+    pub(crate) arrived: u64,
     pub(crate) forged: u64,
     pub(crate) malformed: u64,
     pub(crate) damaged: u64,
@@ -99,6 +101,7 @@ impl Inbound {
             pause: 0,
             kept: 0,
             is_closed: false,
+            arrived: 0,
             forged: 0,
             malformed: 0,
             damaged: 0,

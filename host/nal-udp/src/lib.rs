@@ -35,6 +35,7 @@ mod lines;
 mod outlet;
 mod paths;
 mod socket;
+mod trains;
 
 pub use config::{Config, OpenError, Resources, Troubles};
 pub use faults::{Faults, FaultsError};
@@ -154,7 +155,8 @@ impl UdpNal {
     /// What went wrong so far, and was made good or dropped.
     pub fn troubles(&self) -> Troubles {
         let counts = self.endpoint.counts();
-        Troubles {
+        let mut troubles = Troubles {
+            accepted: 0,
             forged: self.inbound.forged,
             malformed: self.inbound.malformed + counts.contradictory,
             damaged: self.inbound.damaged,
@@ -165,7 +167,9 @@ impl UdpNal {
             beyond: counts.beyond,
             unsent: self.outlet.failures,
             lost_peers: counts.lost_peers,
-        }
+        };
+        troubles.accepted = self.inbound.arrived.saturating_sub(troubles.refused());
+        troubles
     }
 
     #[inline]
@@ -327,11 +331,11 @@ impl UdpNal {
             let known = &beginning[..length.min(FURTHER_BYTES)];
             if self.next_part(known, length).is_some() {
                 let place = self.inbound.next_place();
-                return self.area.receive_around(&self.outlet.socket, place);
+                return self.area.receive_around(&mut self.outlet.socket, place);
             }
             self.inbound.on_missed();
         }
-        self.area.receive(&self.outlet.socket)
+        self.area.receive(&mut self.outlet.socket)
     }
 
     /// The header of a datagram with that beginning and length, if it is the next part of
@@ -346,6 +350,7 @@ impl UdpNal {
     /// Deals with the next datagram in the area. A message that is to be looked at is
     /// left there and given, or kept for later.
     fn take_segment(&mut self, now: Time, for_later: bool) -> Option<Arrival> {
+        self.inbound.arrived += 1;
         if let Some((header, placed)) = self.take_in_place() {
             self.area.pop_all();
             let verdict = self.endpoint.on_packet(now, &header, true);
@@ -354,7 +359,10 @@ impl UdpNal {
             return self.inbound.on_placed(verdict, &header, placed, for_later);
         }
         let segment = self.area.pop();
-        let (header, payload) = self.inbound.open(&segment, &self.outlet.key)?;
+        let Some((header, payload)) = self.inbound.open(&segment, &self.outlet.key) else {
+            self.outlet.socket.on_refused();
+            return None;
+        };
         let verdict = self
             .endpoint
             .on_packet(now, &header, self.inbound.may_keep());

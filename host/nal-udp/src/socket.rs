@@ -1,7 +1,8 @@
 //! The socket of a process, and what its network allows.
 
 use crate::config::OpenError;
-use lintel_claim::{Claim, receive_datagram, send_datagram, take_report};
+use crate::trains::Trains;
+use lintel_claim::{Claim, receive_datagram, receive_train, send_datagram, take_report};
 use lintel_types::ProcessId;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{MsgFlags, getsockopt, recv, setsockopt, sockopt};
@@ -25,6 +26,15 @@ pub(crate) struct Socket {
     process: ProcessId,
     datagram: u32,
     room: u32,
+    trains: Trains,
+}
+
+/// What has been received.
+pub(crate) struct Received {
+    /// Bytes of it.
+    pub(crate) bytes: u64,
+    /// Bytes of each datagram in it but the last; nothing where only they say it.
+    pub(crate) each: Option<u64>,
 }
 
 impl Socket {
@@ -38,8 +48,6 @@ impl Socket {
         setsockopt(&socket, sockopt::RcvBuf, &BUFFER).map_err(system)?;
         setsockopt(&socket, sockopt::SndBuf, &BUFFER).map_err(system)?;
         setsockopt(&socket, sockopt::Ipv4RecvErr, &true).map_err(system)?;
-        // An old kernel that doesn't know it gives datagrams one by one.
-        let _ = setsockopt(&socket, sockopt::UdpGroSegment, &true);
         let granted = getsockopt(&socket, sockopt::RcvBuf).map_err(system)?;
         let datagram = LONGEST.min(mtu(address) - HEADERS);
         Ok(Socket {
@@ -48,6 +56,7 @@ impl Socket {
             datagram,
             // Others send too, and the kernel books more than the bytes.
             room: u32::try_from(granted / 2).unwrap_or(u32::MAX),
+            trains: Trains::default(),
         })
     }
 
@@ -81,15 +90,49 @@ impl Socket {
     }
 
     #[inline]
-    pub(crate) fn receive(&self, pieces: &[Claim]) -> io::Result<usize> {
-        receive_datagram(self.socket.as_fd(), pieces)
+    pub(crate) fn receive(&mut self, pieces: &[Claim]) -> io::Result<Received> {
+        let taken = match self.trains.are_taken {
+            true => receive_train(self.socket.as_fd(), pieces),
+            false => receive_datagram(self.socket.as_fd(), pieces).map(|bytes| (bytes, None)),
+        };
+        let (bytes, segment) = taken.inspect_err(|error| self.on_error(error))?;
+        let each = (!self.trains.may_hide).then_some(segment.unwrap_or(bytes) as u64);
+        if self.trains.on_arrival() {
+            self.take_trains(true);
+        }
+        Ok(Received {
+            bytes: bytes as u64,
+            each,
+        })
+    }
+
+    #[inline]
+    fn on_error(&mut self, error: &io::Error) {
+        if error.kind() == io::ErrorKind::WouldBlock && self.trains.on_empty() {
+            self.take_trains(false);
+        }
+    }
+
+    #[cold]
+    fn take_trains(&mut self, are_taken: bool) {
+        // An old kernel that doesn't know them gives datagrams one by one.
+        if setsockopt(&self.socket, sockopt::UdpGroSegment, &are_taken).is_err() {
+            self.trains.forgo();
+        }
+    }
+
+    /// A datagram that was received has been refused.
+    #[cold]
+    pub(crate) fn on_refused(&mut self) {
+        self.trains.on_refused();
     }
 
     /// Copies the beginning of the next datagram, which stays the next; tells how many
     /// bytes the datagram has.
-    pub(crate) fn peek(&self, beginning: &mut [u8]) -> io::Result<usize> {
+    pub(crate) fn peek(&mut self, beginning: &mut [u8]) -> io::Result<usize> {
         let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_TRUNC | MsgFlags::MSG_DONTWAIT;
-        Ok(recv(self.socket.as_raw_fd(), beginning, flags)?)
+        let peeked = recv(self.socket.as_raw_fd(), beginning, flags).map_err(io::Error::from);
+        peeked.inspect_err(|error| self.on_error(error))
     }
 
     /// A process that isn't there, as a datagram sent to it has shown.

@@ -1,11 +1,12 @@
 //! What this NAL does beyond what every NAL promises.
 
-use lintel_claim::Region;
+use lintel_claim::{Region, send_datagram};
 use lintel_nal::{Arrival, Nal, Outgoing, Payload, Unreachable};
 use lintel_nal_udp::{Config, Model, OpenError, UdpNal};
 use lintel_reliable::{Class, Fragment, Header, Key, Kind, MAX_HEADER_BYTES};
 use lintel_types::ProcessId;
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 const NODE: u32 = 0x7f00_0001;
@@ -110,13 +111,42 @@ fn what_is_no_packet_or_has_another_key_is_counted_and_changes_nothing() {
     }
     send(&mut stranger, to, 1, b"forged");
     let until = Instant::now() + LIMIT;
-    while nal.troubles().forged == 0 || nal.troubles().malformed + nal.troubles().forged < 7 {
+    while nal.troubles().forged == 0 || nal.troubles().malformed < 7 {
         assert!(nal.next().is_none());
         nal.flush();
         assert!(Instant::now() < until, "{:?}", nal.troubles());
     }
+    let troubles = nal.troubles();
+    assert_eq!((troubles.malformed, troubles.accepted), (7, 0));
     assert_eq!(nal.resources().pairs, 0);
     assert!(nal.is_settled());
+}
+
+#[test]
+fn each_datagram_is_counted_once_by_itself_and_in_a_train() {
+    const ROUNDS: u64 = 40;
+    let (mut nal, mut friend) = (open(NODE), open(NODE + 1));
+    let (to, socket) = (nal.process(), UdpSocket::bind("127.0.0.1:0"));
+    let socket = socket.expect("loopback");
+    let address = SocketAddrV4::new(to.nid.into(), to.pid as u16);
+    // By its own word the first of five ends within the second.
+    let bytes = Region::new(450);
+    bytes.write(0, &[1, 1, 0, 3]);
+    bytes.write(60, &[3]);
+    let mut sent = 0;
+    for round in 0..ROUNDS {
+        for _ in 0..round % 7 {
+            socket.send_to(&[1; 300], address).expect("loopback");
+        }
+        send_datagram(socket.as_fd(), Some(address), &[bytes.claim()], Some(100))
+            .expect("the kernel knows trains");
+        sent += round % 7 + 5;
+        send(&mut friend, to, round, b"sound");
+        assert_eq!(take(&mut nal, &mut [&mut friend]).1, round);
+    }
+    let troubles = nal.troubles();
+    assert_eq!(troubles.hostile(), sent, "{troubles:?}");
+    assert!(troubles.accepted >= ROUNDS, "{troubles:?}");
 }
 
 #[test]

@@ -3,8 +3,8 @@
 #![allow(dead_code)] // each test uses some of it
 
 use lintel_reliable::{
-    Class, Config, Endpoint, Header, Key, Kind, Loss, MAX_HEADER_BYTES, Message, Model, Nanos,
-    PairId, Time, Verdict,
+    Class, Config, Counts, Endpoint, Header, Key, Kind, Loss, MAX_HEADER_BYTES, Message, Model,
+    Nanos, PairId, Time, Verdict,
 };
 use lintel_types::ProcessId;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -282,9 +282,13 @@ impl Process {
     }
 
     pub fn receive(&mut self, now: Time, header: &Header, payload: &[u8]) {
+        let before = refused(&self.endpoint.counts());
         let verdict = self
             .endpoint
             .on_packet(now, header, self.early.len() < 1000);
+        let counted = refused(&self.endpoint.counts()) - before;
+        let is_dropped = verdict == Verdict::Drop;
+        assert!(counted <= u64::from(is_dropped), "{counted}: {header:?}");
         self.collect();
         match verdict {
             Verdict::Drop => {}
@@ -352,6 +356,19 @@ impl Process {
             .map(|message| message.words[5]);
         self.finished.extend(finished);
     }
+}
+
+/// Packets that something was wrong with.
+fn refused(counts: &Counts) -> u64 {
+    let Counts {
+        misdirected,
+        stale,
+        contradictory,
+        duplicates,
+        beyond,
+        ..
+    } = counts;
+    misdirected + stale + contradictory + duplicates + beyond
 }
 
 pub fn seal(header: Header, payload: &[u8], key: &Key) -> Vec<u8> {
