@@ -1,0 +1,620 @@
+//! Hosts that go through a schedule.
+//!
+//! ```text
+//!            ready              processor and gap free        L, or a fabric
+//!  waits ──▶ Ready ──▶ waiting ──▶ begin ────────────▶ Leave ─────▶ Arrive
+//!    ▲                   ▲          │ end                             │
+//!    └── followers ◀─────┼──────────┘       processor and gap free ◀──┘
+//!                        └── Wake                      │
+//!                                                      ▼ meets a receive, or waits
+//! ```
+//!
+//! A processor does one thing after the other. Among those that want it at the same
+//! time, whoever was put on the agenda first comes first: a message from the moment it
+//! was sent, an operation from the moment its last predecessor was through. This is
+//! LogGOPSim's order, so that both give the same times.
+//!
+//! Where this departs from LogGOPSim: what follows an operation waits for its end also
+//! on another processor, noise delays what it stretches, and a message of no bytes has
+//! no bytes (there it has 2^32 − 1 after the first).
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fmt;
+
+use lintel_sim_fabric::FabricEvent;
+use lintel_sim_kernel::{Agenda, Duration, Event, SimTime, Simulation, Streams, World};
+use lintel_sim_node::{Core, Noise, NoiseParameters};
+
+use crate::compiled::{Compiled, Step, place};
+use crate::goal::{Act, Goal, Order, Rank};
+use crate::hosts::Hosts;
+use crate::matching::{Matching, Sent, Wanted};
+use crate::network::{Letter, Network};
+use crate::spans::{Observer, Span, Track};
+
+/// What can happen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Happening {
+    /// In the fabric.
+    Fabric(FabricEvent),
+    /// An operation waits for nothing any more.
+    Ready(u32),
+    /// A message leaves its host.
+    Leave(u32),
+    /// A message is at its host, or its first byte is.
+    Arrive(u32),
+    /// A processor or an interface may be free for those that wait.
+    Wake(u32),
+}
+
+/// Hosts and a network, with a schedule to go through.
+pub struct Machine<N> {
+    schedule: Compiled,
+    hosts: Hosts,
+    network: N,
+    /// What each step still waits for.
+    pending: Vec<Pending>,
+    /// Each host's processors, then each way of its interfaces; one host's after the
+    /// other's.
+    cores: Vec<Core>,
+    units: Vec<Unit>,
+    matching: Vec<Matching>,
+    messages: Vec<Transit>,
+    unused: Vec<u32>,
+    ends: Vec<SimTime>,
+    undone: usize,
+    sent: u64,
+    /// Numbers whatever is put on the agenda, for the order of those who wait.
+    turn: u64,
+    observer: Option<Observer>,
+}
+
+#[derive(Clone, Copy)]
+struct Pending {
+    waits: u32,
+    ready: SimTime,
+    turn: u64,
+}
+
+/// What one thing after the other takes.
+#[derive(Clone, Default)]
+struct Unit {
+    free_at: SimTime,
+    /// By turn.
+    waiting: BinaryHeap<Reverse<(u64, Item)>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Item {
+    Step(u32),
+    Message(u32),
+}
+
+/// A message that nobody has received.
+#[derive(Clone, Copy)]
+struct Transit {
+    letter: Letter,
+    /// The send.
+    step: u32,
+    tag: u32,
+    cpu: u8,
+    nic: u8,
+    turn: u64,
+    left: SimTime,
+    /// When its host is through with it.
+    received: SimTime,
+}
+
+/// What a schedule left undone: others never sent or received.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Unfinished {
+    /// Operations that never ended.
+    pub operations: usize,
+    /// Messages that nobody received.
+    pub messages: usize,
+    /// Some of them, in words.
+    pub examples: Vec<String>,
+}
+
+impl<N: Network> Machine<N> {
+    /// A machine at the start of time.
+    pub fn new(schedule: Compiled, hosts: Hosts, network: N) -> Self {
+        let ranks = schedule.ranks as usize;
+        let pending = |waits| Pending {
+            waits,
+            ready: SimTime::START,
+            turn: 0,
+        };
+        Machine {
+            pending: schedule.steps.iter().map(|s| pending(s.waits)).collect(),
+            cores: vec![Core::new(Noise::NONE); ranks * schedule.cpus],
+            units: vec![Unit::default(); ranks * (schedule.cpus + 2 * schedule.nics)],
+            matching: vec![Matching::default(); ranks],
+            messages: Vec::new(),
+            unused: Vec::new(),
+            ends: vec![SimTime::START; ranks],
+            undone: schedule.steps.len(),
+            sent: 0,
+            turn: 0,
+            observer: None,
+            schedule,
+            hosts,
+            network,
+        }
+    }
+
+    /// Lets noise disturb each processor, by streams of its own.
+    ///
+    /// # Errors
+    ///
+    /// Noise that leaves no time for work.
+    pub fn with_noise(
+        mut self,
+        noise: NoiseParameters,
+        streams: Streams,
+    ) -> Result<Self, lintel_sim_node::Mistake> {
+        let cpus = self.schedule.cpus;
+        for (number, core) in self.cores.iter_mut().enumerate() {
+            let path = format!("node/{}/core/{}/noise", number / cpus, number % cpus);
+            *core = Core::new(Noise::new(noise, streams.stream(&path))?);
+        }
+        Ok(self)
+    }
+
+    /// Tells someone of each span.
+    #[must_use]
+    pub fn observed(mut self, observer: Observer) -> Self {
+        self.observer = Some(observer);
+        self
+    }
+
+    /// Puts on the agenda what waits for nothing.
+    pub fn start(&mut self, agenda: &mut Agenda<Happening>) {
+        let free = |step: &u32| self.pending[*step as usize].waits == 0;
+        let mut free: Vec<u32> = (0..self.pending.len() as u32).filter(free).collect();
+        free.sort_by_key(|&step| {
+            let step = &self.schedule.steps[step as usize];
+            (step.rank, place(step.operation.act))
+        });
+        for step in free {
+            self.make_ready(step, agenda);
+        }
+    }
+
+    /// When each rank ended its last operation.
+    pub fn ends(&self) -> &[SimTime] {
+        &self.ends
+    }
+
+    /// How long the schedule took.
+    pub fn end(&self) -> Duration {
+        let last = self.ends.iter().max();
+        last.map_or(Duration::ZERO, |end| end.since(SimTime::START))
+    }
+
+    /// How many operations have not ended.
+    pub fn undone(&self) -> usize {
+        self.undone
+    }
+
+    /// How many operations there are.
+    pub fn operations(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// How many messages were sent.
+    pub fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// The network.
+    pub fn network(&self) -> &N {
+        &self.network
+    }
+
+    /// What is left undone, when nothing is to happen any more.
+    pub fn unfinished(&self) -> Option<Unfinished> {
+        let messages = self.messages.len() - self.unused.len();
+        if self.undone == 0 && messages == 0 {
+            return None;
+        }
+        let receives = (0..).zip(&self.matching).flat_map(|(rank, m)| {
+            m.receives().map(move |w| {
+                format!(
+                    "rank {rank} waits for a message from {} with {}",
+                    named("rank", w.from),
+                    named("tag", w.tag)
+                )
+            })
+        });
+        let lost = (0..).zip(&self.matching).flat_map(|(rank, m)| {
+            m.messages().map(move |s| {
+                let Sent { from, tag } = s;
+                format!("rank {rank} never receives a message from rank {from} with tag {tag}")
+            })
+        });
+        Some(Unfinished {
+            operations: self.undone,
+            messages,
+            examples: receives.take(EXAMPLES).chain(lost.take(EXAMPLES)).collect(),
+        })
+    }
+
+    fn make_ready(&mut self, step: u32, agenda: &mut Agenda<Happening>) {
+        let turn = self.take_turn();
+        let pending = &mut self.pending[step as usize];
+        pending.turn = turn;
+        agenda.at(pending.ready.max(agenda.now()), Happening::Ready(step));
+    }
+
+    fn take_turn(&mut self) -> u64 {
+        self.turn += 1;
+        self.turn
+    }
+
+    /// Whatever waited for this step waits no longer, from `when` on.
+    fn release(&mut self, step: u32, order: Order, when: SimTime, agenda: &mut Agenda<Happening>) {
+        for at in 0..self.schedule.followers(step).len() {
+            let follower = self.schedule.followers(step)[at];
+            if follower.order != order {
+                continue;
+            }
+            let pending = &mut self.pending[follower.step as usize];
+            pending.waits -= 1;
+            pending.ready = pending.ready.max(when);
+            if pending.waits == 0 {
+                self.make_ready(follower.step, agenda);
+            }
+        }
+    }
+
+    fn on_end(&mut self, step: u32, when: SimTime, agenda: &mut Agenda<Happening>) {
+        let rank = self.schedule.steps[step as usize].rank as usize;
+        self.ends[rank] = self.ends[rank].max(when);
+        self.undone -= 1;
+        self.release(step, Order::AfterEnd, when, agenda);
+    }
+
+    /// Begins it, or lets it wait for its processor or its interface. `woken` is the
+    /// one at which it is first in turn.
+    fn attempt(&mut self, item: Item, woken: Option<usize>, agenda: &mut Agenda<Happening>) {
+        let now = agenda.now();
+        let taken = |unit: &usize| {
+            let Unit { free_at, waiting } = &self.units[*unit];
+            *free_at > now || !waiting.is_empty() && Some(*unit) != woken
+        };
+        match self.units_of(item).into_iter().flatten().find(taken) {
+            Some(unit) => self.wait(unit, item, agenda),
+            None => self.begin(item, agenda),
+        }
+    }
+
+    /// The processor, and the way through the interface, that it takes.
+    fn units_of(&self, item: Item) -> [Option<usize>; 2] {
+        match item {
+            Item::Step(step) => {
+                let Step {
+                    operation, rank, ..
+                } = self.schedule.steps[step as usize];
+                let way = match operation.act {
+                    Act::Send(_) => Some(self.way(rank, operation.nic, OUT)),
+                    Act::Calc => None,
+                    Act::Recv(_) => return [None, None],
+                };
+                [Some(self.processor(rank, operation.cpu)), way]
+            }
+            Item::Message(message) => {
+                let Transit {
+                    letter, cpu, nic, ..
+                } = self.messages[message as usize];
+                let way = self.way(letter.to, nic, IN);
+                [Some(self.processor(letter.to, cpu)), Some(way)]
+            }
+        }
+    }
+
+    fn wait(&mut self, unit: usize, item: Item, agenda: &mut Agenda<Happening>) {
+        let turn = match item {
+            Item::Step(step) => self.pending[step as usize].turn,
+            Item::Message(message) => self.messages[message as usize].turn,
+        };
+        let waited_for = &mut self.units[unit];
+        if waited_for.waiting.is_empty() {
+            agenda.at(waited_for.free_at, Happening::Wake(unit as u32));
+        }
+        waited_for.waiting.push(Reverse((turn, item)));
+    }
+
+    /// Whoever waits goes on, until the unit is taken again.
+    fn on_wake(&mut self, unit: usize, agenda: &mut Agenda<Happening>) {
+        while self.units[unit].free_at <= agenda.now() {
+            let Some(Reverse((_, item))) = self.units[unit].waiting.pop() else {
+                return;
+            };
+            self.attempt(item, Some(unit), agenda);
+        }
+        if !self.units[unit].waiting.is_empty() {
+            let wake = Happening::Wake(unit as u32);
+            agenda.at(self.units[unit].free_at, wake);
+        }
+    }
+
+    fn begin(&mut self, item: Item, agenda: &mut Agenda<Happening>) {
+        match item {
+            Item::Step(step) => match self.schedule.steps[step as usize].operation.act {
+                Act::Send(to) => self.send(step, to, agenda),
+                Act::Recv(_) => self.receive(step, agenda),
+                Act::Calc => self.compute(step, agenda),
+            },
+            Item::Message(message) => self.take_in(message, agenda),
+        }
+    }
+
+    fn compute(&mut self, step: u32, agenda: &mut Agenda<Happening>) {
+        let planned = self.schedule.steps[step as usize];
+        let operation = planned.operation;
+        let now = agenda.now();
+        let work = Duration::from_ns(operation.size);
+        let done = self.work(planned.rank, operation.cpu, now, work);
+        self.tell(Span {
+            rank: planned.rank,
+            track: Track::Cpu(operation.cpu),
+            name: "calc",
+            size: operation.size,
+            start: now,
+            end: done,
+        });
+        self.release(step, Order::AfterBegin, now, agenda);
+        self.on_end(step, done, agenda);
+    }
+
+    fn send(&mut self, step: u32, to: Rank, agenda: &mut Agenda<Happening>) {
+        let planned = self.schedule.steps[step as usize];
+        let operation = planned.operation;
+        let bytes = operation.size;
+        let now = agenda.now();
+        let left = self.work(planned.rank, operation.cpu, now, self.hosts.overhead);
+        let done = self.work(planned.rank, operation.cpu, left, self.per_byte(bytes));
+        let way = self.way(planned.rank, operation.nic, OUT);
+        self.units[way].free_at = now + self.hosts.gap + self.network.tail(bytes);
+        self.tell(Span {
+            rank: planned.rank,
+            track: Track::Cpu(operation.cpu),
+            name: "send",
+            size: bytes,
+            start: now,
+            end: done,
+        });
+        let turn = self.take_turn();
+        let letter = Letter {
+            number: 0,
+            from: planned.rank,
+            to,
+            bytes,
+        };
+        let letter = self.keep(Transit {
+            letter,
+            step,
+            tag: operation.tag.unwrap_or(0),
+            cpu: operation.cpu,
+            nic: operation.nic,
+            turn,
+            left,
+            received: SimTime::NEVER,
+        });
+        self.network.carry(letter, left, agenda);
+        self.release(step, Order::AfterBegin, now, agenda);
+        if bytes <= self.hosts.eager {
+            self.on_end(step, done, agenda);
+        }
+    }
+
+    /// Gives a message a number.
+    fn keep(&mut self, mut transit: Transit) -> Letter {
+        self.sent += 1;
+        let number = self.unused.pop();
+        let number = number.unwrap_or(self.messages.len() as u32);
+        transit.letter.number = number;
+        match self.messages.get_mut(number as usize) {
+            Some(place) => *place = transit,
+            None => self.messages.push(transit),
+        }
+        transit.letter
+    }
+
+    fn on_arrive(&mut self, message: u32, agenda: &mut Agenda<Happening>) {
+        let Transit { letter, left, .. } = self.messages[message as usize];
+        self.tell(Span {
+            rank: letter.to,
+            track: Track::Way,
+            name: "message",
+            size: letter.bytes,
+            start: left,
+            end: agenda.now(),
+        });
+        self.attempt(Item::Message(message), None, agenda);
+    }
+
+    /// The host takes a message from its interface.
+    fn take_in(&mut self, message: u32, agenda: &mut Agenda<Happening>) {
+        let transit = self.messages[message as usize];
+        let Letter { to, bytes, .. } = transit.letter;
+        let now = agenda.now();
+        let tail = self.network.tail(bytes);
+        let work = self.hosts.overhead + self.per_byte(bytes).max(tail);
+        let done = self.work(to, transit.cpu, now, work);
+        let way = self.way(to, transit.nic, IN);
+        self.units[way].free_at = now + self.hosts.gap + tail;
+        self.messages[message as usize].received = done;
+        self.tell(Span {
+            rank: to,
+            track: Track::Cpu(transit.cpu),
+            name: "receive",
+            size: bytes,
+            start: now,
+            end: done,
+        });
+        let sent = Sent {
+            from: transit.letter.from,
+            tag: transit.tag,
+        };
+        if let Some(step) = self.matching[to as usize].on_message(sent, message) {
+            self.meet(step, message, agenda);
+        }
+    }
+
+    fn receive(&mut self, step: u32, agenda: &mut Agenda<Happening>) {
+        let planned = self.schedule.steps[step as usize];
+        let Act::Recv(from) = planned.operation.act else {
+            unreachable!("only receives get here");
+        };
+        let wanted = Wanted {
+            from,
+            tag: planned.operation.tag,
+        };
+        self.release(step, Order::AfterBegin, agenda.now(), agenda);
+        let matching = &mut self.matching[planned.rank as usize];
+        if let Some(message) = matching.on_receive(wanted, step) {
+            self.meet(step, message, agenda);
+        }
+    }
+
+    /// A receive has its message.
+    fn meet(&mut self, step: u32, message: u32, agenda: &mut Agenda<Happening>) {
+        let transit = self.messages[message as usize];
+        self.unused.push(message);
+        if transit.letter.bytes > self.hosts.eager {
+            self.on_end(transit.step, agenda.now(), agenda);
+        }
+        self.on_end(step, transit.received.max(agenda.now()), agenda);
+    }
+
+    /// Takes a processor's time; when it is done.
+    fn work(&mut self, rank: Rank, cpu: u8, from: SimTime, work: Duration) -> SimTime {
+        let core = rank as usize * self.schedule.cpus + usize::from(cpu);
+        let done = self.cores[core].run(from, work);
+        let unit = self.processor(rank, cpu);
+        self.units[unit].free_at = done;
+        done
+    }
+
+    fn per_byte(&self, bytes: u64) -> Duration {
+        self.hosts.overhead_per_byte * bytes.saturating_sub(1)
+    }
+
+    fn processor(&self, rank: Rank, cpu: u8) -> usize {
+        self.first_unit(rank) + usize::from(cpu)
+    }
+
+    fn way(&self, rank: Rank, nic: u8, direction: usize) -> usize {
+        self.first_unit(rank) + self.schedule.cpus + 2 * usize::from(nic) + direction
+    }
+
+    fn first_unit(&self, rank: Rank) -> usize {
+        rank as usize * (self.schedule.cpus + 2 * self.schedule.nics)
+    }
+
+    fn tell(&mut self, span: Span) {
+        if let Some(observer) = &mut self.observer {
+            observer(span);
+        }
+    }
+}
+
+impl<N: Network> World for Machine<N> {
+    type Event = Happening;
+
+    fn on_event(&mut self, event: Happening, agenda: &mut Agenda<Happening>) {
+        match event {
+            Happening::Fabric(event) => {
+                if let Some(message) = self.network.on_event(event, agenda) {
+                    self.on_arrive(message, agenda);
+                }
+            }
+            Happening::Ready(step) => self.attempt(Item::Step(step), None, agenda),
+            Happening::Leave(message) => {
+                let letter = self.messages[message as usize].letter;
+                self.network.on_leave(letter, agenda);
+            }
+            Happening::Arrive(message) => self.on_arrive(message, agenda),
+            Happening::Wake(unit) => self.on_wake(unit as usize, agenda),
+        }
+    }
+
+    fn foresee(&self, event: &Happening) {
+        if let Happening::Fabric(event) = event {
+            self.network.foresee(event);
+        }
+    }
+}
+
+impl From<FabricEvent> for Happening {
+    fn from(event: FabricEvent) -> Self {
+        Happening::Fabric(event)
+    }
+}
+
+impl Event for Happening {
+    #[inline]
+    fn word(&self) -> u64 {
+        match *self {
+            Happening::Fabric(event) => event.word(),
+            Happening::Ready(step) => 1 << 40 | u64::from(step),
+            Happening::Leave(message) => 2 << 40 | u64::from(message),
+            Happening::Arrive(message) => 3 << 40 | u64::from(message),
+            Happening::Wake(unit) => 4 << 40 | u64::from(unit),
+        }
+    }
+}
+
+/// Runs a schedule to its end, without noise.
+///
+/// # Errors
+///
+/// Operations that wait for each other, or for what never comes.
+pub fn run<N: Network>(
+    goal: &Goal,
+    hosts: Hosts,
+    network: N,
+) -> Result<Simulation<Machine<N>>, Box<dyn std::error::Error>> {
+    let mut simulation = Simulation::new(Machine::new(goal.compile()?, hosts, network));
+    let Simulation { world, agenda } = &mut simulation;
+    world.start(agenda);
+    simulation.run();
+    match simulation.world.unfinished() {
+        None => Ok(simulation),
+        Some(unfinished) => Err(unfinished.into()),
+    }
+}
+
+fn named(what: &str, number: Option<u32>) -> String {
+    match number {
+        Some(number) => format!("{what} {number}"),
+        None => format!("any {what}"),
+    }
+}
+
+impl fmt::Display for Unfinished {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Unfinished {
+            operations,
+            messages,
+            examples,
+        } = self;
+        write!(
+            f,
+            "the schedule ends with {operations} operations undone and {messages} messages unreceived: {}",
+            examples.join("; ")
+        )
+    }
+}
+
+impl std::error::Error for Unfinished {}
+
+/// The two ways of an interface.
+const OUT: usize = 0;
+const IN: usize = 1;
+
+/// So many of what is left undone are told in words, of each kind.
+const EXAMPLES: usize = 3;

@@ -1,0 +1,64 @@
+//! Receives that wait for messages, and messages that wait for receives.
+
+use std::collections::VecDeque;
+
+use crate::goal::Rank;
+
+/// Which messages a receive takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) from: Option<Rank>,
+    pub(crate) tag: Option<u32>,
+}
+
+/// What a message is known by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Sent {
+    pub(crate) from: Rank,
+    pub(crate) tag: u32,
+}
+
+/// One rank's. Whoever has waited longest is met first.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Matching {
+    receives: VecDeque<(Wanted, u32)>,
+    messages: VecDeque<(Sent, u32)>,
+}
+
+impl Wanted {
+    fn takes(self, sent: Sent) -> bool {
+        self.from.is_none_or(|from| from == sent.from) && self.tag.is_none_or(|tag| tag == sent.tag)
+    }
+}
+
+impl Matching {
+    /// The receive that takes this message; without one, the message waits.
+    pub(crate) fn on_message(&mut self, sent: Sent, message: u32) -> Option<u32> {
+        let found = self.receives.iter().position(|r| r.0.takes(sent));
+        let receive = found.and_then(|at| self.receives.remove(at));
+        if receive.is_none() {
+            self.messages.push_back((sent, message));
+        }
+        receive.map(|(_, step)| step)
+    }
+
+    /// The message that this receive takes; without one, the receive waits.
+    pub(crate) fn on_receive(&mut self, wanted: Wanted, step: u32) -> Option<u32> {
+        let found = self.messages.iter().position(|m| wanted.takes(m.0));
+        let message = found.and_then(|at| self.messages.remove(at));
+        if message.is_none() {
+            self.receives.push_back((wanted, step));
+        }
+        message.map(|(_, message)| message)
+    }
+
+    /// Messages that nobody has received.
+    pub(crate) fn messages(&self) -> impl Iterator<Item = Sent> {
+        self.messages.iter().map(|m| m.0)
+    }
+
+    /// Receives that nothing has come for.
+    pub(crate) fn receives(&self) -> impl Iterator<Item = Wanted> {
+        self.receives.iter().map(|r| r.0)
+    }
+}

@@ -1,0 +1,169 @@
+//! What carries messages between hosts.
+
+use lintel_sim_fabric::{Fabric, FabricEvent, Message, Node, Outcome};
+use lintel_sim_kernel::{Agenda, Bytes, Duration, SimTime};
+
+use crate::goal::Rank;
+use crate::machine::Happening;
+
+/// A message on its way, by the number that the machine gave it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Letter {
+    /// Its number.
+    pub number: u32,
+    /// Sends it.
+    pub from: Rank,
+    /// Gets it.
+    pub to: Rank,
+    /// Its length; may be zero.
+    pub bytes: u64,
+}
+
+/// Carries messages from rank to rank.
+pub trait Network {
+    /// A message leaves its host at `leaves`, which is now or later. The network puts
+    /// [`Happening::Arrive`] on the agenda, or [`Happening::Leave`], upon which
+    /// [`Network::on_leave`] is called.
+    fn carry(&mut self, letter: Letter, leaves: SimTime, agenda: &mut Agenda<Happening>);
+
+    /// A message leaves its host now.
+    fn on_leave(&mut self, letter: Letter, agenda: &mut Agenda<Happening>);
+
+    /// An event of the network has come. The number of a message that is there.
+    fn on_event(&mut self, event: FabricEvent, agenda: &mut Agenda<Happening>) -> Option<u32>;
+
+    /// Reads what an event will need: for [`lintel_sim_kernel::World::foresee`].
+    fn foresee(&self, event: &FabricEvent) {
+        let _ = event;
+    }
+
+    /// How long bytes after a message's first one follow it into its host, or out of it.
+    fn tail(&self, bytes: u64) -> Duration;
+}
+
+/// The network of LogGP, where each message takes the same time and nobody is in the
+/// way. The first byte arrives after `L`, the others `G` apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LogGp {
+    latency: Duration,
+    per_byte: Duration,
+}
+
+/// Any fabric. It puts a header before each message and tells of a message when all of
+/// it is there.
+pub struct Over<F> {
+    fabric: F,
+    header: Bytes,
+    ranks_per_node: u32,
+}
+
+impl LogGp {
+    /// With this `L`, and no `G`.
+    pub const fn new(latency: Duration) -> Self {
+        LogGp {
+            latency,
+            per_byte: Duration::ZERO,
+        }
+    }
+
+    /// With this `G`.
+    #[must_use]
+    pub const fn per_byte(self, per_byte: Duration) -> Self {
+        LogGp { per_byte, ..self }
+    }
+}
+
+impl<F: Fabric> Over<F> {
+    /// One rank a node; `header` is what goes over the wire besides a message's bytes.
+    pub const fn new(fabric: F, header: Bytes) -> Self {
+        Over {
+            fabric,
+            header,
+            ranks_per_node: 1,
+        }
+    }
+
+    /// So many ranks a node, in order.
+    ///
+    /// # Panics
+    ///
+    /// Where it is none.
+    #[must_use]
+    pub fn ranks_per_node(self, ranks: u32) -> Self {
+        assert!(ranks > 0, "a node has a rank at least");
+        Over {
+            ranks_per_node: ranks,
+            ..self
+        }
+    }
+
+    /// How many ranks its nodes hold.
+    pub fn ranks(&self) -> u64 {
+        u64::from(self.fabric.nodes()) * u64::from(self.ranks_per_node)
+    }
+
+    /// The fabric.
+    pub fn fabric(&self) -> &F {
+        &self.fabric
+    }
+
+    fn node(&self, rank: Rank) -> Node {
+        Node(rank / self.ranks_per_node)
+    }
+}
+
+impl Network for LogGp {
+    #[inline]
+    fn carry(&mut self, letter: Letter, leaves: SimTime, agenda: &mut Agenda<Happening>) {
+        agenda.at(leaves + self.latency, Happening::Arrive(letter.number));
+    }
+
+    fn on_leave(&mut self, letter: Letter, _: &mut Agenda<Happening>) {
+        unreachable!("{letter:?} is to arrive, it isn't told that it leaves");
+    }
+
+    fn on_event(&mut self, event: FabricEvent, _: &mut Agenda<Happening>) -> Option<u32> {
+        unreachable!("{event:?} is none of this network's");
+    }
+
+    #[inline]
+    fn tail(&self, bytes: u64) -> Duration {
+        self.per_byte * bytes.saturating_sub(1)
+    }
+}
+
+impl<F: Fabric> Network for Over<F> {
+    fn carry(&mut self, letter: Letter, leaves: SimTime, agenda: &mut Agenda<Happening>) {
+        agenda.at(leaves, Happening::Leave(letter.number));
+    }
+
+    fn on_leave(&mut self, letter: Letter, agenda: &mut Agenda<Happening>) {
+        // A message of nothing, with no header, is a byte on the wire.
+        let bytes = Bytes((letter.bytes + self.header.0).max(1));
+        let message = Message {
+            tag: letter.number.into(),
+            ..Message::new(self.node(letter.from), self.node(letter.to), bytes)
+        };
+        self.fabric.send(message, agenda);
+    }
+
+    #[inline]
+    fn on_event(&mut self, event: FabricEvent, agenda: &mut Agenda<Happening>) -> Option<u32> {
+        match self.fabric.on_event(event, agenda) {
+            Some(Outcome::Arrived(message)) => {
+                Some(u32::try_from(message.tag).expect("it was made of a u32"))
+            }
+            _ => None,
+        }
+    }
+
+    fn foresee(&self, event: &FabricEvent) {
+        self.fabric.foresee(event);
+    }
+
+    /// All of a message is there when it arrives, and the fabric lets one wait for the
+    /// other.
+    fn tail(&self, _: u64) -> Duration {
+        Duration::ZERO
+    }
+}
