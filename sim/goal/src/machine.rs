@@ -241,11 +241,18 @@ impl<N: Network> Machine<N> {
         })
     }
 
+    /// The host comes to it when its processor has ended what it does now: a receive,
+    /// too, isn't posted earlier.
     fn make_ready(&mut self, step: u32, agenda: &mut Agenda<Happening>) {
         let turn = self.take_turn();
+        let Step {
+            operation, rank, ..
+        } = self.schedule.steps[step as usize];
+        let idle_at = self.units[self.processor(rank, operation.cpu)].free_at;
         let pending = &mut self.pending[step as usize];
         pending.turn = turn;
-        agenda.at(pending.ready.max(agenda.now()), Happening::Ready(step));
+        let when = pending.ready.max(idle_at).max(agenda.now());
+        agenda.at(when, Happening::Ready(step));
     }
 
     fn take_turn(&mut self) -> u64 {
