@@ -16,6 +16,8 @@ use rustc_hash::FxBuildHasher;
 const UNKNOWN_ROOM: u64 = 128 << 10;
 /// For so long after somebody asked, the peers are looked after.
 const WATCH: Nanos = Nanos::from_millis(500);
+/// A pair that nothing came from for so long, or twice that, keeps only its numbers.
+const REST: Nanos = Nanos::from_millis(1000);
 /// A wait for an answer is doubled at most so many times.
 const MOST_DOUBLED: u32 = 7;
 
@@ -122,6 +124,8 @@ pub struct Endpoint<B> {
     wake: Time,
     /// When a context that holds back for its pace has its turn.
     pub(crate) paced: Time,
+    /// When to look for pairs at rest.
+    rest: Time,
     losses: VecDeque<Loss>,
     /// A pair whose last packet is never acknowledged.
     pub(crate) spent: Option<u32>,
@@ -147,6 +151,7 @@ impl<B> Endpoint<B> {
             timed: Vec::new(),
             wake: Time::NEVER,
             paced: Time::NEVER,
+            rest: Time::NEVER,
             losses: VecDeque::new(),
             spent: None,
             finished: Vec::new(),
@@ -180,6 +185,7 @@ impl<B> Endpoint<B> {
             return Err(message);
         }
         let index = self.pair_named(to);
+        self.look_for_rest(now);
         let pair = &mut self.pairs[index as usize];
         if !pair.depends(now) {
             pair.since = now;
@@ -260,7 +266,7 @@ impl<B> Endpoint<B> {
     /// Not later than when [`Endpoint::on_time`] has something to do.
     #[inline]
     pub fn due(&self) -> Time {
-        self.wake.min(self.paced)
+        self.wake.min(self.paced).min(self.rest)
     }
 
     /// What happened so far.
@@ -331,6 +337,9 @@ impl<B> Endpoint<B> {
             for context in self.contexts.indices() {
                 self.unblock(context);
             }
+        }
+        if now >= self.rest {
+            self.drop_resting(now);
         }
         if now < self.wake {
             return;
@@ -441,17 +450,35 @@ impl<B> Endpoint<B> {
         self.unblock(context);
     }
 
-    /// Contexts that were idle for long go, and with them what pairs don't need
-    /// at rest.
+    /// Something happens to a pair, which will need less some time afterwards.
+    #[inline]
+    pub(crate) fn look_for_rest(&mut self, now: Time) {
+        if self.rest == Time::NEVER {
+            self.rest = now.after(REST);
+        }
+    }
+
+    /// Drops what pairs don't need at rest: a context that they share may stay busy.
+    fn drop_resting(&mut self, now: Time) {
+        let mut is_any_busy = false;
+        for pair in &mut self.pairs {
+            if now.since(pair.heard) >= REST {
+                pair.rest();
+            }
+            is_any_busy |= pair.sending.is_some() || pair.receiving.is_some();
+        }
+        self.rest = match is_any_busy {
+            true => now.after(REST),
+            false => Time::NEVER,
+        };
+    }
+
+    /// Contexts that were idle for long go.
     fn drop_idle(&mut self, now: Time) {
         for context in self.contexts.idle(now) {
             let of_it = |pair: &&mut Pair<B>| pair.context == context;
             for pair in self.pairs.iter_mut().filter(of_it) {
                 pair.context = NONE;
-                pair.sending
-                    .take_if(|sending| sending.is_empty() && !sending.is_ready);
-                pair.receiving
-                    .take_if(|receiving| receiving.is_idle() && !receiving.is_owing);
             }
             self.contexts.close(context);
         }

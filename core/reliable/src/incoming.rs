@@ -35,6 +35,7 @@ impl<B> Endpoint<B> {
         let Some(index) = self.identify(header) else {
             return Verdict::Drop;
         };
+        self.look_for_rest(now);
         let pair = &mut self.pairs[index as usize];
         pair.heard = now;
         pair.is_doubted = false;

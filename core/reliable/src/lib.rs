@@ -13,8 +13,9 @@
 //! Two kinds of state. A *pair* is this process and one other: which packet comes next,
 //! either way, and who the other is. A *context* is a path: round-trip time, window,
 //! pacing. Which pairs share a context is the [`Model`]: none of them, those to one
-//! node, or those of all processes here to one node. Pairs stay, for order must survive;
-//! contexts are made on first use and go when they have been idle for 30 s.
+//! node, or those of all processes here to one node. Pairs stay, for order must survive,
+//! but after a second at rest a pair keeps only its numbers; contexts are made on first
+//! use and go when they have been idle for 30 s.
 //!
 //! A peer that ends and begins again has a newer *incarnation*. A packet names its
 //! sender's and the one that it takes its receiver to have, so that nothing of an earlier

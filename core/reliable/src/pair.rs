@@ -616,6 +616,14 @@ impl<B> Pair<B> {
         }
     }
 
+    /// Drops the queues where there is nothing in them.
+    pub(crate) fn rest(&mut self) {
+        self.sending
+            .take_if(|sending| sending.is_empty() && !sending.is_ready);
+        self.receiving
+            .take_if(|receiving| receiving.is_idle() && !receiving.is_owing);
+    }
+
     /// Whether something that is under way or waited for depends on the peer.
     pub(crate) fn depends(&self, now: Time) -> bool {
         self.sending

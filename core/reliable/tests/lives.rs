@@ -341,6 +341,38 @@ fn idle_contexts_go_and_order_stays() {
 }
 
 #[test]
+fn a_pair_at_rest_weighs_little_though_its_context_is_busy() {
+    const PEERS: usize = 30;
+    for model in [Model::Rc, Model::Xrc] {
+        let mut network = Network::new(2 + PEERS, model, CALM, 21);
+        let peers = 2..2 + PEERS;
+        for to in peers.clone() {
+            network.send(0, to, Class::Ordered, 1, 10);
+        }
+        network.settle();
+        let busy = network.process(0).endpoint.resources();
+        for number in 2..30 {
+            network.send(0, 2, Class::Ordered, number, 10);
+            network.settle();
+            let until = network.now.after(Nanos::from_millis(100));
+            network.run_until(|network| network.now >= until);
+        }
+        let held = network.process(0).endpoint.resources();
+        assert_eq!((held.pairs, held.contexts), (busy.pairs, busy.contexts));
+        let saved = (busy.bytes - held.bytes) / PEERS;
+        println!("{model:?}: {} bytes, {saved} less", busy.bytes / PEERS);
+        assert!(saved > 500, "{model:?}: {saved}");
+        for to in peers {
+            network.send(0, to, Class::Ordered, 99, 10);
+            network.send(to, 0, Class::Ordered, to as u64, 10);
+            network.settle();
+            assert_eq!(numbers(&mut network, to).last(), Some(&99));
+            assert_eq!(numbers(&mut network, 0).last(), Some(&(to as u64)));
+        }
+    }
+}
+
+#[test]
 fn an_answer_waits_for_the_end_of_the_message_that_it_may_answer() {
     let mut network = Network::new(3, Model::Xrc, CALM, 14);
     network.send(0, 2, Class::Ordered, 1, 3000);

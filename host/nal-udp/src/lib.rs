@@ -87,6 +87,8 @@ pub struct UdpNal {
     /// second flush: the first may have been for another's sake.
     is_gathering: bool,
     is_flushed: bool,
+    /// What is known of paths is the node's, as [`Model::Node`] says.
+    shares_paths: bool,
     log: fn(&str),
     told_of_system: bool,
 }
@@ -108,9 +110,13 @@ impl UdpNal {
             room: socket.room(),
             peer_timeout: config.peer_timeout,
         });
+        let mut shares_paths = false;
         if config.model == Model::Node {
             match PathFile::open(config.job, me.nid, me.pid) {
-                Ok(paths) => endpoint.share(Box::new(paths)),
+                Ok(paths) => {
+                    endpoint.share(Box::new(paths));
+                    shares_paths = true;
+                }
                 Err(error) => (config.log)(&format!(
                     "what is known of paths isn't shared with other processes of this node, \
                      for there is no file for it in /dev/shm: {error}"
@@ -130,6 +136,7 @@ impl UdpNal {
             flushes: 0,
             is_gathering: false,
             is_flushed: false,
+            shares_paths,
             log: config.log,
             told_of_system: false,
         })
@@ -536,8 +543,13 @@ impl Nal for UdpNal {
 
     fn resources(&self) -> lintel_nal::Resources {
         let (held, troubles) = (self.resources(), self.troubles());
+        let (contexts, shared_contexts) = match self.shares_paths {
+            true => (0, held.contexts),
+            false => (held.contexts, 0),
+        };
         lintel_nal::Resources {
-            contexts: held.contexts,
+            contexts,
+            shared_contexts,
             pairs: held.pairs,
             sockets: held.sockets,
             bytes: held.bytes,

@@ -287,6 +287,10 @@ fn contexts_follow_the_model() {
         }
         let held = one.resources();
         assert_eq!((held.contexts, held.pairs), (expected, 4), "{model:?}");
+        let told = Nal::resources(&one);
+        let shared = if model == Model::Node { expected } else { 0 };
+        let own = expected - shared;
+        assert_eq!((told.contexts, told.shared_contexts), (own, shared));
         assert!(held.bytes < 1 << 20, "{held:?}");
     }
 }
