@@ -255,7 +255,7 @@ impl OfiNal {
         let Some(peer) = self.peers.get_mut(&lane) else {
             return;
         };
-        if peer.sending.waiting.is_empty() && peer.sending.has_room() {
+        if peer.is_known() && peer.sending.waiting.is_empty() && peer.sending.has_room() {
             match self.post(lane, kind, false, words, bytes) {
                 Posted::Yes => return,
                 Posted::Later => {}
@@ -276,10 +276,15 @@ impl OfiNal {
     /// Sends what found no room.
     pub(crate) fn send_waiting(&mut self, lane: u32) {
         while let Some(peer) = self.peers.get_mut(&lane) {
+            let known = peer.is_known();
             let sending = &mut peer.sending;
             let early = sending.retry.is_some_and(|(at, _)| at > self.now);
-            if peer.ended.is_some() || early || !sending.has_room() {
+            if peer.ended.is_some() || early || !sending.has_room() || sending.waiting.is_empty() {
                 return;
+            }
+            if !known {
+                peer.pause(self.now);
+                return self.tell_counts(lane, true);
             }
             let Some(first) = sending.waiting.pop_front() else {
                 return;
@@ -395,6 +400,12 @@ impl Peer {
     /// Whether its address is known, or will be.
     fn may_be_reached(&self) -> bool {
         self.address.is_some() || self.asking.is_some()
+    }
+
+    /// Whether it has been heard. Before that no message goes to it: what a process of
+    /// its name took and died of, its successor would miss for ever.
+    fn is_known(&self) -> bool {
+        self.incarnation != 0
     }
 
     /// A frame is on its way, and with it the counts.
