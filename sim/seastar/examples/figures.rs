@@ -1,17 +1,65 @@
-//! The papers' points beside the simulated ones.
+//! Prints the papers' points beside the simulated ones; with a figure's name, its
+//! curves; with `constants`, every constant of every machine.
+//!
+//! ```text
+//! cargo run --release -p lintel-sim-seastar --example figures
+//! cargo run --release -p lintel-sim-seastar --example figures seed-001-3
+//! ```
 #![forbid(unsafe_code)]
 
-use lintel_sim_seastar::profile::PROFILES;
-use lintel_sim_seastar::workload::{Case, Way, ping_pong};
-use lintel_sim_seastar::{Mode, Refused};
+use std::error::Error;
 
-fn main() -> Result<(), Refused> {
+use lintel_sim_seastar::figures::{Figure, Row, figure, table};
+use lintel_sim_seastar::profile::PROFILES;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    match std::env::args().nth(1).as_deref() {
+        None => table()?.iter().for_each(print_row),
+        Some("constants") => print_constants(),
+        Some(name) => print_figure(name)?,
+    }
+    Ok(())
+}
+
+fn print_row(row: &Row) {
+    let Row {
+        source,
+        profile,
+        what,
+        unit,
+        published,
+        simulated,
+        fitted,
+    } = row;
+    let origin = if *fitted { "fitted" } else { "predicted" };
+    let off = 100.0 * row.difference();
+    let published = published.to_string();
+    println!(
+        "{source:11} {profile:13} {what:40} {published:>16} {simulated:>12.2} {unit:10} {off:>+7.1} % {origin}"
+    );
+}
+
+fn print_constants() {
     for profile in PROFILES {
-        for mode in [Mode::Generic, Mode::Accelerated] {
-            for way in [Way::Put, Way::Get, Way::Both] {
-                let took = ping_pong(&Case::new(*profile, mode), way, 0, 0)?;
-                println!("{} {mode:?} {way:?}: {took}", profile.name);
-            }
+        for (name, constant) in profile.constants() {
+            let (value, unit, origin) = (constant.value, constant.unit, constant.origin);
+            let profile = profile.name;
+            println!(
+                "{profile} {name} {value} {unit:?} {origin:?}: {}",
+                constant.source
+            );
+        }
+    }
+}
+
+fn print_figure(name: &str) -> Result<(), Box<dyn Error>> {
+    let known = Figure::ALL.map(Figure::name).join(", ");
+    let found = Figure::ALL.into_iter().find(|figure| figure.name() == name);
+    let wanted = found.ok_or(format!("no figure is called {name}; there are {known}"))?;
+    for curve in figure(wanted)? {
+        println!("{} ({})", curve.label, curve.unit);
+        for (x, y) in curve.points {
+            println!("{x:>10} {y:>12.3}");
         }
     }
     Ok(())

@@ -25,10 +25,12 @@
 //!
 //! Order of use: [`Machine::new`], [`Machine::add`] each process with its
 //! [`Program`], [`Machine::into_simulation`], run; [`Machine::unfinished`] must be
-//! empty then. The papers' benchmarks are in [`workload`].
+//! empty then. The papers' benchmarks are in [`workload`], their points and
+//! curves in [`figures`].
 #![forbid(unsafe_code)]
 
 mod context;
+pub mod figures;
 mod machine;
 mod nic;
 mod node;
@@ -37,7 +39,7 @@ pub mod profile;
 mod trace;
 pub mod workload;
 
-pub use machine::{Machine, MachineEvent, Protection};
+pub use machine::{Machine, MachineEvent, Protection, Setting};
 pub use nic::{OutOfMemory, Sram};
 pub use node::{
     Action, Exposure, Mode, NodeReport, Notice, Placement, Program, Refused, Setup, any_process,

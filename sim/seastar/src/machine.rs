@@ -1,7 +1,7 @@
 //! The machine: nodes and the network between them.
 
 use lintel_sim_fabric::{Fabric, FabricEvent, Node as Place, Outcome};
-use lintel_sim_kernel::{Agenda, Simulation, World};
+use lintel_sim_kernel::{Agenda, Simulation, Streams, World};
 use lintel_types::ProcessId;
 
 use crate::context::{Context, Flight, Order, Shared};
@@ -40,12 +40,22 @@ impl From<FabricEvent> for MachineEvent {
     }
 }
 
+/// What a machine is besides its constants and its network.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Setting {
+    /// How many processes a node has.
+    pub placement: Placement,
+    /// What becomes of messages without an entry of the CAM.
+    pub protection: Protection,
+    /// Of all that is drawn by lot.
+    pub seed: u64,
+}
+
 /// A machine, as a world of a simulation.
 pub struct Machine<F> {
     fabric: F,
     profile: Profile,
-    placement: Placement,
-    protection: Protection,
+    setting: Setting,
     nodes: Vec<Node>,
     shared: Shared,
 }
@@ -55,19 +65,14 @@ impl<F: Fabric> Machine<F> {
     ///
     /// # Errors
     /// The NIC's memory is too small for its firmware.
-    pub fn new(
-        profile: Profile,
-        placement: Placement,
-        protection: Protection,
-        fabric: F,
-    ) -> Result<Self, Refused> {
-        let nodes: Result<Vec<Node>, _> =
-            (0..fabric.nodes()).map(|_| Node::new(&profile)).collect();
+    pub fn new(profile: Profile, setting: Setting, fabric: F) -> Result<Self, Refused> {
+        let streams = Streams::new(setting.seed);
+        let node = |number| Node::new(&profile, streams.stream(&format!("node/{number}/link")));
+        let nodes: Result<Vec<Node>, _> = (0..fabric.nodes()).map(node).collect();
         Ok(Machine {
             fabric,
             profile,
-            placement,
-            protection,
+            setting,
             nodes: nodes?,
             shared: Shared::default(),
         })
@@ -91,7 +96,7 @@ impl<F: Fabric> Machine<F> {
     ) -> Result<ProcessId, Refused> {
         let place = self.nodes.get_mut(node as usize);
         let place = place.ok_or_else(|| Refused(format!("there is no node {node}")))?;
-        place.add(node, mode, self.placement, program, &self.profile)
+        place.add(node, mode, self.setting.placement, program, &self.profile)
     }
 
     /// What a node has counted.
@@ -131,7 +136,7 @@ impl<F: Fabric> Machine<F> {
             now: agenda.now(),
             node: number,
             profile: &self.profile,
-            protection: self.protection,
+            protection: self.setting.protection,
             agenda,
             shared: &mut self.shared,
         };

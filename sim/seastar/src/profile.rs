@@ -291,7 +291,11 @@ pub const RED_STORM_2005: Profile = Profile {
     link_bandwidth: published(2_500_000_000, BytesPerSecond, "S1 2"),
     hop: assumed(50, Nanoseconds, "S2's router, of the same years"),
     port: assumed(50, Nanoseconds, "as a hop"),
-    router_buffer: assumed(32, Count, "covers a hop's round trip several times"),
+    router_buffer: assumed(
+        8,
+        Count,
+        "covers a hop's round trip, 120 ns at the link's rate",
+    ),
     credit: assumed(10, Nanoseconds, "a wire's length"),
     link_errors: assumed(
         0,

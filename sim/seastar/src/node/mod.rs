@@ -18,7 +18,7 @@ mod transmit;
 
 use std::collections::BTreeMap;
 
-use lintel_sim_kernel::{Duration, SimTime};
+use lintel_sim_kernel::{Duration, SimTime, Stream};
 use lintel_sim_node::{Core, Noise};
 use lintel_types::ProcessId;
 
@@ -108,6 +108,8 @@ pub struct NodeReport {
     pub overflows: u64,
     /// Messages that were thrown away and come no more.
     pub lost: u64,
+    /// Packets that a link sent twice.
+    pub retries: u64,
     /// Messages that were sent once more.
     pub resent: u64,
     /// Entries of the CAM swapped.
@@ -140,6 +142,10 @@ pub(crate) struct Node {
     outgoing: BTreeMap<u64, Outgoing>,
     incoming: BTreeMap<u64, Incoming>,
     peers: BTreeMap<u32, Peer>,
+    /// Which packets go over a link twice.
+    link: Stream,
+    /// Messages go out in order, whatever delays them.
+    injects_until: SimTime,
     /// Messages for which the RX pipeline stands still.
     held: u32,
     held_since: SimTime,
@@ -149,7 +155,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    pub(crate) fn new(profile: &Profile) -> Result<Self, OutOfMemory> {
+    pub(crate) fn new(profile: &Profile, link: Stream) -> Result<Self, OutOfMemory> {
         let mut sram = Sram::new(profile.sram.value);
         for (what, bytes) in RESIDENT {
             sram.reserve(what, bytes)?;
@@ -167,6 +173,8 @@ impl Node {
             outgoing: BTreeMap::new(),
             incoming: BTreeMap::new(),
             peers: BTreeMap::new(),
+            link,
+            injects_until: SimTime::START,
             held: 0,
             held_since: SimTime::START,
             kernel: Kernel::new(profile),

@@ -84,9 +84,25 @@ impl Node {
     /// their way from memory while the message before goes out.
     fn feed_tx(&mut self, ctx: &mut Context<'_>) {
         while let Some(next) = self.tx.feed_next() {
-            let read = ctx.profile.time(ctx.profile.ht_read);
-            ctx.at(ctx.now + read, Task::Inject(next.ticket));
+            let bytes = self.outgoing[&next.ticket].parcel.wire_bytes(ctx.profile);
+            let ready = ctx.now + ctx.profile.time(ctx.profile.ht_read);
+            let retries = self.draw_retries(bytes, ctx.profile);
+            self.injects_until = ready.max(self.injects_until) + retries;
+            ctx.at(self.injects_until, Task::Inject(next.ticket));
         }
+    }
+
+    /// What links' retries cost a message: its packets whose check fails.
+    fn draw_retries(&mut self, bytes: u64, profile: &Profile) -> Duration {
+        let errors = profile.link_errors.value;
+        if errors == 0 {
+            return Duration::ZERO;
+        }
+        let packets = bytes.div_ceil(profile.packet.value);
+        let fails = |_: &u64| self.link.below(1_000_000_000) < errors;
+        let retries = (0..packets).filter(fails).count() as u64;
+        self.counted.retries += retries;
+        profile.time(profile.link_retry) * retries
     }
 
     pub(super) fn inject(&mut self, ticket: u64, ctx: &mut Context<'_>) {

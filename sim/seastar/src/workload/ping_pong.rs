@@ -43,9 +43,9 @@ pub struct PingPong {
 
 /// How many rounds count. A simulated machine does the same each time, but for the
 /// first few.
-const ROUNDS: u32 = 20;
+const ROUNDS: u32 = 4;
 /// Rounds before them.
-const WARM: u32 = 4;
+const WARM: u32 = 2;
 /// Match bits of all puts and gets here.
 const BITS: u64 = 7;
 
@@ -77,6 +77,13 @@ impl PingPong {
             since: SimTime::START,
             measured,
         }
+    }
+
+    /// With the peer of that number on its node.
+    #[must_use]
+    pub fn with_process(mut self, pid: u32) -> Self {
+        self.peer.pid = pid;
+        self
     }
 
     /// Its part of a round.

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use lintel_sim_fabric::{Dimension, PacketFabric, Torus};
 use lintel_sim_kernel::{Duration, Samples, Simulation};
 
-use crate::machine::{Machine, Protection};
+use crate::machine::{Machine, Protection, Setting};
 use crate::node::{Mode, Placement, Program, Refused};
 use crate::profile::Profile;
 
@@ -20,10 +20,8 @@ pub struct Case {
     pub profile: Profile,
     /// Who serves the processes.
     pub mode: Mode,
-    /// How many processes a node has.
-    pub placement: Placement,
-    /// What becomes of messages without an entry of the CAM.
-    pub protection: Protection,
+    /// What it is besides.
+    pub setting: Setting,
 }
 
 /// Durations that programs add to while they run.
@@ -35,9 +33,24 @@ impl Case {
         Case {
             profile,
             mode,
-            placement: Placement::Single,
-            protection: Protection::None,
+            setting: Setting {
+                placement: Placement::Single,
+                protection: Protection::None,
+                seed: 1,
+            },
         }
+    }
+
+    /// Two processes a node.
+    pub const fn virtual_nodes(mut self) -> Self {
+        self.setting.placement = Placement::Virtual;
+        self
+    }
+
+    /// Protected so.
+    pub const fn protected(mut self, protection: Protection) -> Self {
+        self.setting.protection = protection;
+        self
     }
 
     /// Nodes in a torus of these dimensions, without processes.
@@ -49,7 +62,7 @@ impl Case {
         let torus = torus.map_err(|mistake| Refused(mistake.to_string()))?;
         let network = PacketFabric::new(torus, &self.profile.network());
         let network = network.map_err(|mistake| Refused(mistake.to_string()))?;
-        Machine::new(self.profile, self.placement, self.protection, network)
+        Machine::new(self.profile, self.setting, network)
     }
 }
 

@@ -1,0 +1,148 @@
+//! Many to one: every other node puts into node 0, at once. More senders than its
+//! CAM has entries show what protects it.
+
+use lintel_memory::{Buffer, Ghost};
+use lintel_sim_kernel::{Duration, SimTime};
+use lintel_types::{EventKind, Handle, ProcessId};
+
+use super::rig::Case;
+use crate::node::{
+    Action, Exposure, NodeReport, Notice, Program, Refused, Setup, any_process, put,
+};
+
+/// How much comes to node 0.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Incast {
+    /// The torus, whose other nodes send.
+    pub dimensions: [u16; 3],
+    /// Puts of each.
+    pub messages: u32,
+    /// Bytes of a put.
+    pub bytes: u64,
+}
+
+/// What became of it.
+#[derive(Clone, Debug)]
+pub struct Arrivals {
+    /// Puts that were sent.
+    pub sent: u64,
+    /// Puts that node 0's process was told of.
+    pub received: u64,
+    /// When nothing was to happen any more.
+    pub end: Duration,
+    /// What node 0 counted.
+    pub report: NodeReport,
+    /// What the senders sent once more.
+    pub resent: u64,
+    /// Processes that wait for what never comes.
+    pub stuck: Vec<String>,
+    /// Hash of all that happened.
+    pub trace: u64,
+}
+
+/// Runs it to the end, which may find processes stuck.
+///
+/// # Errors
+/// There is no such machine.
+pub fn incast(case: &Case, incast: Incast) -> Result<Arrivals, Refused> {
+    let mut machine = case.torus(incast.dimensions)?;
+    let nodes: u32 = incast
+        .dimensions
+        .iter()
+        .map(|&size| u32::from(size))
+        .product();
+    let total = (nodes - 1) * incast.messages;
+    let received = super::rig::measured();
+    let sink = Sink {
+        bytes: incast.bytes,
+        left: total,
+        received: received.clone(),
+    };
+    machine.add(0, case.mode, Box::new(sink))?;
+    for node in 1..nodes {
+        let source = Source {
+            incast,
+            memory: Handle::INVALID,
+            unsent: incast.messages,
+            under_way: 0,
+        };
+        machine.add(node, case.mode, Box::new(source))?;
+    }
+    let mut simulation = machine.into_simulation();
+    simulation.run();
+    let world = &simulation.world;
+    let arrivals = Arrivals {
+        sent: u64::from(total),
+        received: received.borrow().len() as u64,
+        end: simulation.agenda.now().since(SimTime::START),
+        report: world.report(0),
+        resent: (1..nodes).map(|node| world.report(node).resent).sum(),
+        stuck: world.unfinished(),
+        trace: simulation.agenda.trace_hash(),
+    };
+    Ok(arrivals)
+}
+
+struct Source {
+    incast: Incast,
+    memory: Handle,
+    unsent: u32,
+    under_way: u32,
+}
+
+struct Sink {
+    bytes: u64,
+    left: u32,
+    received: super::rig::Measured,
+}
+
+const BITS: u64 = 7;
+
+impl Program for Source {
+    fn begin(&mut self, setup: &mut Setup<'_>) -> Result<(), Refused> {
+        let memory = Buffer::Contiguous(Ghost::new(0x1000, self.incast.bytes));
+        self.memory = setup.bind(memory, 0)?;
+        Ok(())
+    }
+
+    fn next(&mut self, _: SimTime, notice: Option<&Notice>) -> Action {
+        if notice.is_some_and(|notice| notice.is(EventKind::Send)) {
+            self.under_way -= 1;
+        }
+        if self.unsent > 0 {
+            self.unsent -= 1;
+            self.under_way += 1;
+            let to = ProcessId::new(0, 0);
+            return Action::Start(put(self.memory, self.incast.bytes, to, BITS));
+        }
+        match self.under_way {
+            0 => Action::End,
+            _ => Action::Wait,
+        }
+    }
+}
+
+impl Program for Sink {
+    fn begin(&mut self, setup: &mut Setup<'_>) -> Result<(), Refused> {
+        setup.expose(&Exposure {
+            bytes: self.bytes,
+            match_bits: BITS,
+            ignore_bits: 0,
+            source: any_process(),
+            options: 0,
+        })?;
+        Ok(())
+    }
+
+    fn next(&mut self, now: SimTime, notice: Option<&Notice>) -> Action {
+        if notice.is_some() {
+            let since_start = now.since(SimTime::START);
+            self.received.borrow_mut().add(since_start);
+            self.left -= 1;
+        }
+        match self.left {
+            0 => Action::End,
+            _ => Action::Wait,
+        }
+    }
+}

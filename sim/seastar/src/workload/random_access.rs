@@ -1,0 +1,175 @@
+//! HPCC RandomAccess (S0): every process updates words anywhere in the machine. It
+//! looks 1024 updates ahead, sorts them into buckets by process, sends the fullest
+//! bucket when the one before has left, and takes whatever comes meanwhile. The more
+//! processes there are, the shorter are its messages.
+//!
+//! What the program and its MPI cost the host isn't published, nor on how many nodes
+//! it ran. Both are assumed here and are no constants of the machine:
+//! [`RandomAccess::RED_STORM`].
+
+use lintel_memory::{Buffer, Ghost};
+use lintel_sim_kernel::{Duration, SimTime, Stream, Streams};
+use lintel_types::{EventKind, Handle, ProcessId};
+
+use super::rig::Case;
+use crate::node::{Action, Exposure, Notice, Placement, Program, Refused, Setup, any_process, put};
+
+/// A run of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RandomAccess {
+    /// The torus.
+    pub dimensions: [u16; 3],
+    /// Updates of each process.
+    pub updates: u32,
+    /// Drawing an update and finding its bucket.
+    pub draw: Duration,
+    /// Asking MPI for a message, once for each update drawn.
+    pub test: Duration,
+    /// Updating a word of the own memory.
+    pub update: Duration,
+    /// MPI's part of a message, at either end.
+    pub mpi: Duration,
+}
+
+impl RandomAccess {
+    /// As on 64 nodes of Red Storm. An update is a miss of cache and TLB; MPI's part of a
+    /// message is two thousand cycles, of a test eight hundred.
+    pub const RED_STORM: RandomAccess = RandomAccess {
+        dimensions: [4, 4, 4],
+        updates: 3_000,
+        draw: Duration::from_ns(100),
+        test: Duration::from_ns(400),
+        update: Duration::from_ns(150),
+        mpi: Duration::from_ns(1_000),
+    };
+}
+
+/// Time until all updates are made.
+///
+/// # Errors
+/// The machine can't do it.
+pub fn random_access(case: &Case, run: RandomAccess) -> Result<Duration, Refused> {
+    let mut machine = case.torus(run.dimensions)?;
+    let nodes: u32 = run.dimensions.iter().map(|&size| u32::from(size)).product();
+    let cores = match case.setting.placement {
+        Placement::Single => 1,
+        Placement::Virtual => 2,
+    };
+    let streams = Streams::new(case.setting.seed);
+    for process in 0..nodes * cores {
+        let id = ProcessId::new(process / cores, process % cores);
+        let program = Updater {
+            run,
+            me: process,
+            cores,
+            buckets: vec![0; (nodes * cores) as usize],
+            draws: streams.stream(&format!("node/{}/process/{}", id.nid, id.pid)),
+            memory: Handle::INVALID,
+            undrawn: run.updates,
+            pending: 0,
+            sending: Sending::No,
+        };
+        machine.add(id.nid, case.mode, Box::new(program))?;
+    }
+    let mut simulation = machine.into_simulation();
+    simulation.run();
+    Ok(simulation.agenda.now().since(SimTime::START))
+}
+
+struct Updater {
+    run: RandomAccess,
+    me: u32,
+    cores: u32,
+    /// Updates that wait, by process.
+    buckets: Vec<u32>,
+    draws: Stream,
+    memory: Handle,
+    undrawn: u32,
+    pending: u32,
+    sending: Sending,
+}
+
+/// How far a message has got.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sending {
+    No,
+    /// MPI does its part.
+    Called,
+    UnderWay,
+}
+
+const BITS: u64 = 7;
+/// Updates that wait at most, by HPCC's rules.
+const AHEAD: u32 = 1_024;
+
+impl Updater {
+    /// Fills the buckets; says how many updates were drawn.
+    fn fill(&mut self) -> u32 {
+        let drawn = self.undrawn.min(AHEAD - self.pending);
+        let others = self.buckets.len() as u64 - 1;
+        for _ in 0..drawn {
+            // Below a number of 32 bits.
+            let other = self.draws.below(others) as u32;
+            let process = other + u32::from(other >= self.me);
+            self.buckets[process as usize] += 1;
+        }
+        self.undrawn -= drawn;
+        self.pending += drawn;
+        drawn
+    }
+
+    fn go_on(&mut self) -> Action {
+        let drawn = self.fill();
+        if drawn > 0 {
+            return Action::Compute((self.run.draw + self.run.test) * u64::from(drawn));
+        }
+        match self.sending {
+            Sending::No if self.pending > 0 => {
+                self.sending = Sending::Called;
+                Action::Compute(self.run.mpi)
+            }
+            Sending::Called => self.send_fullest(),
+            _ => Action::Wait,
+        }
+    }
+
+    fn send_fullest(&mut self) -> Action {
+        self.sending = Sending::UnderWay;
+        let fullest = (0..self.buckets.len()).max_by_key(|&at| self.buckets[at]);
+        let fullest = fullest.expect("there are other processes");
+        let updates = std::mem::take(&mut self.buckets[fullest]);
+        self.pending -= updates;
+        let process = u32::try_from(fullest).expect("processes have numbers of 32 bits");
+        let target = ProcessId::new(process / self.cores, process % self.cores);
+        Action::Start(put(self.memory, 8 * u64::from(updates), target, BITS))
+    }
+}
+
+impl Program for Updater {
+    fn begin(&mut self, setup: &mut Setup<'_>) -> Result<(), Refused> {
+        let bytes = 8 * u64::from(AHEAD);
+        let memory = Buffer::Contiguous(Ghost::new(0x1000, bytes));
+        self.memory = setup.bind(memory, 0)?;
+        setup.expose(&Exposure {
+            bytes,
+            match_bits: BITS,
+            ignore_bits: 0,
+            source: any_process(),
+            options: 0,
+        })?;
+        Ok(())
+    }
+
+    fn next(&mut self, _: SimTime, notice: Option<&Notice>) -> Action {
+        match notice {
+            Some(Notice::Portals(event)) if event.kind == EventKind::Put => {
+                Action::Compute(self.run.update * (event.mlength / 8) + self.run.mpi)
+            }
+            Some(Notice::Portals(event)) if event.kind == EventKind::Send => {
+                self.sending = Sending::No;
+                self.go_on()
+            }
+            _ => self.go_on(),
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Streaming (S4, V-B; NetPIPE's streaming puts): messages one after the other, so
+//! many of them under way at once.
+
+use lintel_memory::{Buffer, Ghost};
+use lintel_sim_kernel::{Duration, SimTime};
+use lintel_types::{EventKind, Handle, ProcessId};
+
+use super::rig::{Case, Measured, measured, pair};
+use crate::node::{Action, Exposure, Mode, Notice, Program, Refused, Setup, any_process, put};
+use crate::parcel::Class;
+
+/// How a stream is sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stream {
+    /// Bytes of a message.
+    pub bytes: u64,
+    /// Messages under way at once; at least 1.
+    pub window: u32,
+    /// Messages in all; at least 1.
+    pub messages: u32,
+    /// Of CCI's connection, where it is one.
+    pub class: Class,
+}
+
+impl Stream {
+    /// Messages of so many bytes on an unreliable connection or by puts, fewer of
+    /// them where they are long.
+    pub const fn of(bytes: u64) -> Self {
+        Stream {
+            bytes,
+            window: 64,
+            messages: if bytes > 64 << 10 { 40 } else { 1_000 },
+            class: Class::Unreliable,
+        }
+    }
+}
+
+/// The time from one message to the next: that until the receiver has taken the last
+/// one, by their number.
+///
+/// # Errors
+/// The machine can't do it.
+pub fn stream(case: &Case, stream: Stream) -> Result<Duration, Refused> {
+    let gap = measured();
+    let sender: Box<dyn Program> = Box::new(Sender {
+        stream,
+        is_cci: case.mode == Mode::Cci,
+        memory: Handle::INVALID,
+        unsent: stream.messages,
+        under_way: 0,
+    });
+    let receiver = Box::new(Receiver {
+        stream,
+        is_cci: case.mode == Mode::Cci,
+        received: 0,
+        gap: gap.clone(),
+    });
+    pair(case, [sender, receiver])?;
+    Ok(super::rig::median(&gap))
+}
+
+/// The shortest such time of several windows, as the papers tuned theirs.
+///
+/// # Errors
+/// The machine can't do it.
+pub fn tuned_stream(case: &Case, tuned: Stream) -> Result<Duration, Refused> {
+    let mut best: Option<Duration> = None;
+    for window in [2, 4, 8, 16] {
+        let gap = stream(case, Stream { window, ..tuned })?;
+        best = Some(best.map_or(gap, |best| best.min(gap)));
+    }
+    Ok(best.expect("windows were tried"))
+}
+
+struct Sender {
+    stream: Stream,
+    is_cci: bool,
+    memory: Handle,
+    unsent: u32,
+    under_way: u32,
+}
+
+struct Receiver {
+    stream: Stream,
+    is_cci: bool,
+    received: u32,
+    gap: Measured,
+}
+
+const BITS: u64 = 7;
+const RECEIVER: ProcessId = ProcessId::new(1, 0);
+
+impl Program for Sender {
+    fn begin(&mut self, setup: &mut Setup<'_>) -> Result<(), Refused> {
+        if !self.is_cci {
+            let memory = Buffer::Contiguous(Ghost::new(0x1000, self.stream.bytes));
+            self.memory = setup.bind(memory, 0)?;
+        }
+        Ok(())
+    }
+
+    fn next(&mut self, _: SimTime, notice: Option<&Notice>) -> Action {
+        match notice {
+            Some(Notice::Sent(_)) => self.under_way -= 1,
+            Some(notice) if notice.is(EventKind::Send) => self.under_way -= 1,
+            Some(Notice::Full) => {
+                self.unsent += 1;
+                self.under_way -= 1;
+                return Action::Wait;
+            }
+            _ => {}
+        }
+        if self.unsent == 0 && self.under_way == 0 {
+            return Action::End;
+        }
+        if self.unsent == 0 || self.under_way == self.stream.window {
+            return Action::Wait;
+        }
+        self.unsent -= 1;
+        self.under_way += 1;
+        let Stream { bytes, class, .. } = self.stream;
+        match self.is_cci {
+            true => Action::Send {
+                to: RECEIVER,
+                class,
+                bytes,
+            },
+            false => Action::Start(put(self.memory, bytes, RECEIVER, BITS)),
+        }
+    }
+}
+
+impl Program for Receiver {
+    fn begin(&mut self, setup: &mut Setup<'_>) -> Result<(), Refused> {
+        if !self.is_cci {
+            setup.expose(&Exposure {
+                bytes: self.stream.bytes,
+                match_bits: BITS,
+                ignore_bits: 0,
+                source: any_process(),
+                options: 0,
+            })?;
+        }
+        Ok(())
+    }
+
+    fn next(&mut self, now: SimTime, notice: Option<&Notice>) -> Action {
+        if notice.is_none() {
+            return Action::Wait;
+        }
+        self.received += 1;
+        if self.received < self.stream.messages {
+            return Action::Wait;
+        }
+        let gap = now.since(SimTime::START).as_ps() / u64::from(self.received);
+        self.gap.borrow_mut().add(Duration::from_ps(gap));
+        Action::End
+    }
+}

@@ -1,0 +1,159 @@
+//! What a node's parts do together: two kinds of clients, memory, retries, spans.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use lintel_memory::{Buffer, Ghost};
+use lintel_sim_kernel::SimTime;
+use lintel_sim_seastar::profile::{RED_STORM_2005, XT5_2009};
+use lintel_sim_seastar::workload::{Case, PingPong, Way, measured, median, ping_pong, run};
+use lintel_sim_seastar::{
+    Action, Class, Exposure, Mode, Notice, Program, Refused, Setup, Span, Track, any_process,
+};
+
+/// A program that only sets up.
+struct Asks(fn(&mut Setup<'_>) -> Result<(), Refused>);
+
+impl Program for Asks {
+    fn begin(&mut self, setup: &mut Setup<'_>) -> Result<(), Refused> {
+        (self.0)(setup)
+    }
+
+    fn next(&mut self, _: SimTime, _: Option<&Notice>) -> Action {
+        Action::End
+    }
+}
+
+fn refused(mode: Mode, asks: fn(&mut Setup<'_>) -> Result<(), Refused>) -> Option<String> {
+    let case = Case::new(RED_STORM_2005, mode);
+    let mut machine = case.torus([2, 1, 1]).expect("there is such a machine");
+    machine
+        .add(0, mode, Box::new(Asks(asks)))
+        .err()
+        .map(|refused| refused.to_string())
+}
+
+const ANY: Exposure = Exposure {
+    bytes: 8,
+    match_bits: 0,
+    ignore_bits: 0,
+    source: any_process(),
+    options: 0,
+};
+
+fn expose_1025(setup: &mut Setup<'_>) -> Result<(), Refused> {
+    (0..1_025).try_for_each(|_| setup.expose(&ANY).map(drop))
+}
+
+fn bind_pieces(setup: &mut Setup<'_>) -> Result<(), Refused> {
+    let pieces = Buffer::vector(vec![Ghost::new(0, 8), Ghost::new(64, 8)]);
+    setup.bind(pieces, 0).map(drop)
+}
+
+#[test]
+fn the_nic_has_half_as_many_match_entries_as_the_kernel() {
+    assert_eq!(refused(Mode::Generic, expose_1025), None);
+    assert!(refused(Mode::Accelerated, expose_1025).is_some());
+}
+
+#[test]
+fn the_nic_refuses_memory_in_pieces_and_says_why() {
+    assert_eq!(refused(Mode::Generic, bind_pieces), None);
+    let told = refused(Mode::Accelerated, bind_pieces).expect("it is refused");
+    assert!(told.contains("contiguous"), "{told}");
+}
+
+#[test]
+fn clients_beyond_the_nics_memory_are_refused() {
+    let small = RED_STORM_2005.with("sram", 300_000).expect("there is one");
+    let case = Case::new(small, Mode::Accelerated).virtual_nodes();
+    let mut machine = case.torus([2, 1, 1]).expect("the firmware has room");
+    let mut add = || machine.add(0, Mode::Accelerated, Box::new(Asks(|_| Ok(()))));
+    assert!(add().is_ok());
+    let told = add().expect_err("there is no room").to_string();
+    assert!(told.contains("bytes left"), "{told}");
+}
+
+#[test]
+fn a_core_takes_one_process() {
+    let case = Case::new(RED_STORM_2005, Mode::Generic);
+    let mut machine = case.torus([2, 1, 1]).expect("there is such a machine");
+    let mut add = || machine.add(0, Mode::Generic, Box::new(Asks(|_| Ok(()))));
+    assert!(add().is_ok() && add().is_err());
+}
+
+#[test]
+fn generic_and_accelerated_clients_share_a_node() {
+    let case = Case::new(RED_STORM_2005, Mode::Generic).virtual_nodes();
+    let mut machine = case.torus([2, 1, 1]).expect("there is such a machine");
+    let [kernel, nic] = [(0, Mode::Generic), (1, Mode::Accelerated)].map(|(pid, mode)| {
+        let times = measured();
+        for node in [0, 1] {
+            let times = times.clone();
+            let program = PingPong::new(Way::Put, 0, 0, node == 0, times).with_process(pid);
+            machine
+                .add(node, mode, Box::new(program))
+                .expect("it has a core");
+        }
+        times
+    });
+    run(machine).expect("both come to their end");
+    let alone = |mode| ping_pong(&Case::new(RED_STORM_2005, mode), Way::Put, 0, 0);
+    let alone = [Mode::Generic, Mode::Accelerated].map(|mode| alone(mode).expect("it runs"));
+    assert!(median(&nic) < median(&kernel));
+    assert!(median(&kernel) >= alone[0] && median(&nic) >= alone[1]);
+}
+
+#[test]
+fn a_links_retries_delay_messages_and_lose_none() {
+    let noisy = XT5_2009
+        .with("link_errors", 50_000_000)
+        .expect("there is one");
+    for (mode, way) in [
+        (Mode::Generic, Way::Put),
+        (Mode::Cci, Way::Cci(Class::Reliable)),
+    ] {
+        let time = |profile| ping_pong(&Case::new(profile, mode), way, 4_000, 0);
+        let (clean, noisy) = (time(XT5_2009).expect("runs"), time(noisy).expect("runs"));
+        assert!(noisy > clean, "{mode:?}: {noisy} {clean}");
+    }
+}
+
+#[test]
+fn spans_tell_where_the_time_goes() {
+    let spans = Rc::new(RefCell::new(Vec::<Span>::new()));
+    let case = Case::new(RED_STORM_2005, Mode::Generic);
+    let mut machine = case.torus([2, 1, 1]).expect("there is such a machine");
+    let seen = spans.clone();
+    machine.observe(Box::new(move |span| seen.borrow_mut().push(span)));
+    for node in [0, 1] {
+        let program = PingPong::new(Way::Put, 1_000, 0, node == 0, measured());
+        machine
+            .add(node, Mode::Generic, Box::new(program))
+            .expect("it has a core");
+    }
+    run(machine).expect("it comes to its end");
+    let spans = spans.borrow();
+    assert!(
+        spans
+            .iter()
+            .all(|span| span.start <= span.end && span.node < 2)
+    );
+    for track in [
+        Track::Process(0),
+        Track::Kernel,
+        Track::Firmware,
+        Track::Tx,
+        Track::Stall,
+    ] {
+        assert!(spans.iter().any(|span| span.track == track), "{track:?}");
+    }
+    // One thing after the other on the PowerPC.
+    let mut firmware: Vec<&Span> = spans
+        .iter()
+        .filter(|s| s.track == Track::Firmware)
+        .collect();
+    firmware.sort_by_key(|span| (span.node, span.start));
+    let overlaps = |pair: &[&Span]| pair[0].node == pair[1].node && pair[0].end > pair[1].start;
+    assert!(!firmware.windows(2).any(overlaps));
+}

@@ -1,0 +1,131 @@
+//! More senders than the CAM has entries: what is lost, and what brings it back.
+
+use lintel_sim_seastar::profile::{RED_STORM_2005, XT5_2009};
+use lintel_sim_seastar::workload::{Arrivals, Case, Incast, incast};
+use lintel_sim_seastar::{Mode, Protection};
+
+/// 48 senders of two long messages each, to a CAM of 16 entries.
+const CROWD: Incast = Incast {
+    dimensions: [7, 7, 1],
+    messages: 2,
+    bytes: 8_192,
+};
+const ENTRIES: u64 = 16;
+
+fn crowd(mode: Mode, protection: Protection) -> Arrivals {
+    let small = RED_STORM_2005
+        .with("cam_entries", ENTRIES)
+        .expect("there is one");
+    let case = Case::new(small, mode).protected(protection);
+    incast(&case, CROWD).expect("the machine can be built")
+}
+
+#[test]
+fn more_than_256_senders_overflow_the_machines_own_cam() {
+    let many = Incast {
+        dimensions: [7, 7, 7],
+        messages: 1,
+        bytes: 16_384,
+    };
+    let case = Case::new(RED_STORM_2005, Mode::Generic).protected(Protection::EndToEnd);
+    let arrivals = incast(&case, many).expect("the machine can be built");
+    assert_eq!(arrivals.report.cam_sources, 256);
+    assert!(arrivals.report.overflows > 0, "{:?}", arrivals.report);
+    assert_eq!(
+        (arrivals.received, arrivals.stuck.len()),
+        (arrivals.sent, 0)
+    );
+}
+
+#[test]
+fn an_unprotected_kernel_loses_messages_and_counts_them() {
+    let arrivals = crowd(Mode::Generic, Protection::None);
+    let report = &arrivals.report;
+    assert_eq!(report.cam_sources as u64, ENTRIES);
+    assert!(report.overflows > 0);
+    assert_eq!(arrivals.received + report.lost, arrivals.sent);
+    assert_eq!(arrivals.stuck.len(), 1, "{:?}", arrivals.stuck);
+}
+
+#[test]
+fn unprotected_accelerated_firmware_aborts_its_node() {
+    let arrivals = crowd(Mode::Accelerated, Protection::None);
+    assert!(arrivals.report.aborted.is_some());
+    assert_eq!(arrivals.received + arrivals.report.lost, arrivals.sent);
+}
+
+#[test]
+fn an_end_to_end_protocol_loses_nothing() {
+    for mode in [Mode::Generic, Mode::Accelerated] {
+        let arrivals = crowd(mode, Protection::EndToEnd);
+        assert!(
+            arrivals.report.overflows > 0 && arrivals.resent > 0,
+            "{mode:?}"
+        );
+        assert_eq!(
+            (arrivals.received, arrivals.report.lost),
+            (arrivals.sent, 0),
+            "{mode:?}"
+        );
+        assert_eq!(arrivals.stuck, [""; 0], "{mode:?}");
+    }
+}
+
+#[test]
+fn swapping_entries_loses_nothing_and_sends_nothing_again() {
+    for mode in [Mode::Generic, Mode::Accelerated] {
+        let arrivals = crowd(mode, Protection::Swap);
+        assert!(arrivals.report.swaps > 0, "{mode:?}");
+        assert_eq!(
+            (arrivals.received, arrivals.report.lost),
+            (arrivals.sent, 0),
+            "{mode:?}"
+        );
+        assert_eq!((arrivals.resent, arrivals.stuck.len()), (0, 0), "{mode:?}");
+    }
+}
+
+#[test]
+fn fewer_senders_than_entries_need_no_protection() {
+    let few = Incast {
+        dimensions: [5, 3, 1],
+        ..CROWD
+    };
+    let small = RED_STORM_2005
+        .with("cam_entries", ENTRIES)
+        .expect("there is one");
+    for protection in [Protection::None, Protection::EndToEnd, Protection::Swap] {
+        let case = Case::new(small, Mode::Generic).protected(protection);
+        let arrivals = incast(&case, few).expect("the machine can be built");
+        assert_eq!(
+            (arrivals.received, arrivals.report.overflows),
+            (arrivals.sent, 0)
+        );
+    }
+}
+
+#[test]
+fn a_crowd_leaves_the_same_trace_each_time() {
+    let trace = || crowd(Mode::Generic, Protection::EndToEnd).trace;
+    assert_eq!(trace(), trace());
+}
+
+#[test]
+fn no_queue_of_the_nic_holds_more_than_it_can() {
+    let long = Incast {
+        dimensions: [3, 3, 1],
+        messages: 20,
+        bytes: 300_000,
+    };
+    for profile in [RED_STORM_2005, XT5_2009] {
+        let case = Case::new(profile, Mode::Generic).protected(Protection::EndToEnd);
+        let arrivals = incast(&case, long).expect("the machine can be built");
+        let report = &arrivals.report;
+        assert_eq!(arrivals.received, arrivals.sent);
+        assert!(
+            report.tx_commands <= 31 && report.rx_commands <= 7,
+            "{report:?}"
+        );
+        assert!((1..=4).contains(&report.pio_packets), "{report:?}");
+    }
+}
