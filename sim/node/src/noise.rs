@@ -73,6 +73,18 @@ impl Noise {
             Some(source) => source.stretch(start, work),
         }
     }
+
+    /// Takes noise that goes on at `now` as over: for an experiment that begins
+    /// with undisturbed cores. Call it in the order of time with
+    /// [`Noise::stretch`].
+    pub fn end_by(&mut self, now: SimTime) {
+        if let Some(source) = &mut self.0 {
+            source.skip_until(now);
+            while source.begin() < now {
+                source.advance();
+            }
+        }
+    }
 }
 
 impl Source {

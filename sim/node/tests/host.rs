@@ -65,6 +65,24 @@ fn count_hits(placement: Placement) {
 }
 
 #[test]
+fn noise_that_is_over_disturbs_no_more_and_the_next_one_does() {
+    for placement in [Placement::Periodic, Placement::Scattered] {
+        for parameters in profiles(placement) {
+            let mut noise = noise(parameters, 5);
+            let (soon, long) = (Duration::from_ps(1), parameters.interval * 2);
+            let mut now = SimTime::START;
+            for _ in 0..2_000 {
+                noise.end_by(now);
+                assert_eq!(noise.stretch(now, soon), now + soon);
+                let undisturbed = now + soon + long;
+                assert!(noise.clone().stretch(now + soon, long) > undisturbed);
+                now += parameters.length * 5;
+            }
+        }
+    }
+}
+
+#[test]
 fn noise_without_a_pause_is_refused() {
     let [mut parameters, ..] = profiles(Placement::Periodic);
     parameters.length = parameters.interval;

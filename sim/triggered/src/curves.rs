@@ -1,0 +1,163 @@
+//! Tables of cases: what an all-reduce takes by number of nodes.
+
+use std::fmt;
+
+use lintel_collectives::Tree;
+use lintel_sim_kernel::{Duration, Samples};
+use lintel_sim_node::NoiseParameters;
+
+use crate::measure::{Algorithm, By, Case, Entry, Mistake, cube};
+use crate::timing::Timing;
+
+/// The model's algorithms.
+pub const ALGORITHMS: [Algorithm; 7] = [
+    Algorithm::new(By::Hosts, None),
+    Algorithm::new(By::Interfaces, None),
+    Algorithm::new(By::Hosts, Some(Tree::KNomial(4))),
+    Algorithm::new(By::Interfaces, Some(Tree::KNomial(4))),
+    Algorithm::new(By::Hosts, Some(Tree::KNomial(8))),
+    Algorithm::new(By::Interfaces, Some(Tree::KNomial(8))),
+    Algorithm::new(By::Hosts, Some(Tree::KNomial(2))),
+];
+
+/// Those that are measured with noise.
+pub const WITH_NOISE: [Algorithm; 4] = [ALGORITHMS[0], ALGORITHMS[4], ALGORITHMS[1], ALGORITHMS[5]];
+
+/// One point of a curve.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Point {
+    /// The timing set, 1 to 3.
+    pub set: u8,
+    /// What was done, and by whom.
+    pub algorithm: Algorithm,
+    /// How many nodes there were.
+    pub nodes: u32,
+    /// What disturbed the hosts.
+    pub noise: Option<NoiseParameters>,
+    /// How many operations were measured.
+    pub operations: u32,
+    /// What they took, until the last host had ended.
+    pub took: Spread,
+}
+
+/// How long operations took.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Spread {
+    /// The shortest.
+    pub min: Duration,
+    /// On average.
+    pub mean: Duration,
+    /// Half of them no longer.
+    pub median: Duration,
+    /// 99 in 100 no longer.
+    pub percentile_99: Duration,
+    /// The longest.
+    pub max: Duration,
+}
+
+/// One operation without noise, each packet over each link.
+///
+/// # Errors
+///
+/// Where there is no such set, or as [`Case::measure`].
+pub fn undisturbed(set: u8, algorithm: Algorithm, nodes_log2: u32) -> Result<Point, Mistake> {
+    let case = case(set, algorithm, nodes_log2, None)?;
+    let samples = case.measure(1)?;
+    Ok(point(set, &case, samples))
+}
+
+/// Operations with noise, in outline.
+///
+/// # Errors
+///
+/// As [`undisturbed`].
+pub fn disturbed(
+    set: u8,
+    algorithm: Algorithm,
+    nodes_log2: u32,
+    noise: NoiseParameters,
+    operations: u32,
+) -> Result<Point, Mistake> {
+    let case = case(set, algorithm, nodes_log2, Some(noise))?;
+    let samples = case.measure_in_outline(operations)?;
+    Ok(point(set, &case, samples))
+}
+
+fn case(
+    set: u8,
+    algorithm: Algorithm,
+    nodes_log2: u32,
+    noise: Option<NoiseParameters>,
+) -> Result<Case, Mistake> {
+    Ok(Case {
+        timing: Timing::set(set).ok_or(Mistake::no_set(set))?,
+        sides: cube(nodes_log2),
+        algorithm,
+        noise,
+        entry: Entry::Undisturbed,
+        seed: 1,
+    })
+}
+
+fn point(set: u8, case: &Case, mut samples: Samples) -> Point {
+    let or_none = |took: Option<Duration>| took.unwrap_or_default();
+    Point {
+        set,
+        algorithm: case.algorithm,
+        nodes: case.nodes(),
+        noise: case.noise,
+        operations: samples.len() as u32,
+        took: Spread {
+            min: or_none(samples.min()),
+            mean: or_none(samples.mean()),
+            median: or_none(samples.permille(500)),
+            percentile_99: or_none(samples.permille(990)),
+            max: or_none(samples.max()),
+        },
+    }
+}
+
+impl Point {
+    /// The names of what [`Point::csv`] gives.
+    pub const CSV_HEADER: &str = "set,algorithm,nodes,noise_ns,interval_ns,operations,\
+        min_ns,mean_ns,median_ns,p99_ns,max_ns";
+
+    /// As a line of comma-separated values.
+    pub fn csv(&self) -> String {
+        let ns = |d: Duration| d.as_ps() as f64 / 1e3;
+        let noise =
+            |part: fn(NoiseParameters) -> Duration| ns(self.noise.map_or(Duration::ZERO, part));
+        let Spread {
+            min,
+            mean,
+            median,
+            percentile_99,
+            max,
+        } = self.took;
+        let took = [min, mean, median, percentile_99, max].map(|d| ns(d).to_string());
+        format!(
+            "{},{},{},{},{},{},{}",
+            self.set,
+            self.algorithm,
+            self.nodes,
+            noise(|noise| noise.length),
+            noise(|noise| noise.interval),
+            self.operations,
+            took.join(","),
+        )
+    }
+}
+
+impl fmt::Display for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let by = match self.by {
+            By::Hosts => "host",
+            By::Interfaces => "triggered",
+        };
+        match self.tree {
+            None => write!(f, "{by} recursive doubling"),
+            Some(Tree::KNomial(base)) => write!(f, "{by} {base}-nomial tree"),
+            Some(Tree::KAry(arity)) => write!(f, "{by} {arity}-ary tree"),
+        }
+    }
+}

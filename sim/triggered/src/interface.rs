@@ -1,0 +1,252 @@
+//! A node's interface: queues, and the Portals unit with counters and what waits on
+//! them. Its parts work at the same time, each at its own pace.
+
+use std::collections::VecDeque;
+
+use lintel_sim_fabric::Fabric;
+use lintel_sim_kernel::{Agenda, SimTime};
+
+use crate::machine::{Action, Happening, Inside, Kind, Machine, Parcel, after};
+use crate::program::{Act, Command, Counter, Letter};
+use crate::timing::{self, CLOCK};
+
+/// A node's interface.
+#[derive(Default, Debug)]
+pub(crate) struct Interface {
+    commands: VecDeque<Command>,
+    reads: Reads,
+    counters: Vec<Counting>,
+    /// Released operations that are still to be carried out.
+    released: VecDeque<Act>,
+    edge_is_due: bool,
+    /// The edge at which the last packet left.
+    left_at: SimTime,
+}
+
+/// Messages whose bytes lie in the host's memory.
+#[derive(Default, Debug)]
+struct Reads {
+    /// Those that wait for bytes or for a turn.
+    letters: VecDeque<Letter>,
+    /// Of these, so many still have to be asked for.
+    unasked: u32,
+    /// And of so many the bytes are there.
+    data: u32,
+    /// The first one's header has left.
+    is_under_way: bool,
+}
+
+#[derive(Default, Debug)]
+struct Counting {
+    value: u32,
+    /// In the order of posting.
+    waiting: Vec<(u32, Act)>,
+}
+
+impl Interface {
+    pub(crate) fn begin(&mut self) {
+        for counting in &mut self.counters {
+            counting.value = 0;
+            counting.waiting.clear();
+        }
+    }
+
+    fn counting(&mut self, counter: Counter) -> &mut Counting {
+        let counter = usize::from(counter);
+        if self.counters.len() <= counter {
+            self.counters.resize_with(counter + 1, Counting::default);
+        }
+        &mut self.counters[counter]
+    }
+}
+
+impl<F: Fabric> Machine<F> {
+    pub(crate) fn on_queued(
+        &mut self,
+        node: u32,
+        command: Command,
+        agenda: &mut Agenda<Happening>,
+    ) {
+        self.interfaces[node as usize].commands.push_back(command);
+        self.want_edge(node, agenda);
+    }
+
+    pub(crate) fn on_data(&mut self, node: u32, agenda: &mut Agenda<Happening>) {
+        self.interfaces[node as usize].reads.data += 1;
+        self.want_edge(node, agenda);
+    }
+
+    fn want_edge(&mut self, node: u32, agenda: &mut Agenda<Happening>) {
+        let interface = &mut self.interfaces[node as usize];
+        if !interface.edge_is_due {
+            interface.edge_is_due = true;
+            let edge = timing::next_edge(agenda.now());
+            agenda.at(edge, Happening::Node(Inside(Action::Edge(node))));
+        }
+    }
+
+    /// One command, or bytes from the host, by turns where both wait.
+    pub(crate) fn on_edge(&mut self, node: u32, agenda: &mut Agenda<Happening>) {
+        let interface = &mut self.interfaces[node as usize];
+        interface.edge_is_due = false;
+        let data_has_turn = agenda.now().as_ps() / CLOCK.as_ps() % 2 == 0;
+        if interface.reads.data > 0 && (interface.commands.is_empty() || data_has_turn) {
+            self.send_read(node, agenda);
+        } else if let Some(command) = interface.commands.pop_front() {
+            match command {
+                Command::Send(letter) => self.leave(node, letter, whole(letter), agenda),
+                command => after(agenda, timing::COMMAND, Action::Ordered(node, command)),
+            }
+        }
+        let interface = &self.interfaces[node as usize];
+        if interface.reads.data > 0 || !interface.commands.is_empty() {
+            self.want_edge(node, agenda);
+        }
+    }
+
+    /// An atomic operation's bytes go into its header's packet, those of a put follow
+    /// in the next.
+    fn send_read(&mut self, node: u32, agenda: &mut Agenda<Happening>) {
+        let reads = &mut self.interfaces[node as usize].reads;
+        let &letter = reads
+            .letters
+            .front()
+            .expect("bytes were asked for by a letter");
+        let kind = match (letter.atomic, reads.is_under_way) {
+            (true, _) => Kind::Atomic,
+            (false, false) => Kind::First,
+            (false, true) => Kind::Rest,
+        };
+        reads.is_under_way = kind == Kind::First;
+        if !reads.is_under_way {
+            reads.letters.pop_front();
+            reads.data -= 1;
+        }
+        self.leave(node, letter, kind, agenda);
+    }
+
+    pub(crate) fn on_ordered(
+        &mut self,
+        node: u32,
+        command: Command,
+        agenda: &mut Agenda<Happening>,
+    ) {
+        let Command::Trigger(counter, count, act) = command else {
+            return;
+        };
+        let counting = self.interfaces[node as usize].counting(counter);
+        if counting.value >= count {
+            self.release(node, act, agenda);
+        } else {
+            counting.waiting.push((count, act));
+        }
+    }
+
+    pub(crate) fn on_arrived(&mut self, parcel: Parcel, agenda: &mut Agenda<Happening>) {
+        let Parcel {
+            from,
+            to,
+            kind,
+            counter,
+        } = parcel;
+        let wait = match kind {
+            Kind::First | Kind::Reply => return,
+            Kind::Atomic => self.timing.count + timing::ATOMIC,
+            Kind::Put | Kind::Rest => self.timing.count,
+        };
+        let reply = Letter {
+            to: from,
+            counter: None,
+            atomic: false,
+        };
+        self.leave(to, reply, Kind::Reply, agenda);
+        match counter {
+            Some(counter) => after(agenda, wait, Action::Count(to, counter)),
+            None => {
+                let way = self.timing.message + self.timing.link;
+                after(agenda, way, Action::Heard(to, from));
+            }
+        }
+    }
+
+    pub(crate) fn on_count(&mut self, node: u32, counter: Counter, agenda: &mut Agenda<Happening>) {
+        let counting = self.interfaces[node as usize].counting(counter);
+        counting.value += 1;
+        let value = counting.value;
+        let mut reached = Vec::new();
+        counting.waiting.retain(|&(count, act)| {
+            if count <= value {
+                reached.push(act);
+            }
+            count > value
+        });
+        let way = timing::TELL + self.timing.link;
+        after(agenda, way, Action::Told(node, counter, value));
+        for act in reached {
+            self.release(node, act, agenda);
+        }
+    }
+
+    fn release(&mut self, node: u32, act: Act, agenda: &mut Agenda<Happening>) {
+        let released = &mut self.interfaces[node as usize].released;
+        released.push_back(act);
+        if released.len() == 1 {
+            after(agenda, timing::RELEASE, Action::Release(node));
+        }
+    }
+
+    pub(crate) fn on_release(&mut self, node: u32, agenda: &mut Agenda<Happening>) {
+        let interface = &mut self.interfaces[node as usize];
+        let act = interface.released.pop_front();
+        let is_last = interface.released.is_empty();
+        match act.expect("a release is due only for what was released") {
+            Act::Send(letter) => self.leave(node, letter, whole(letter), agenda),
+            Act::Fetch(letter) => self.fetch(node, letter, agenda),
+            Act::Count(counter) => {
+                after(agenda, self.timing.count, Action::Count(node, counter));
+            }
+        }
+        if !is_last {
+            after(agenda, timing::RELEASE, Action::Release(node));
+        }
+    }
+
+    fn fetch(&mut self, node: u32, letter: Letter, agenda: &mut Agenda<Happening>) {
+        let reads = &mut self.interfaces[node as usize].reads;
+        reads.letters.push_back(letter);
+        reads.unasked += 1;
+        if reads.unasked == 1 {
+            after(agenda, timing::READ, Action::Read(node));
+        }
+    }
+
+    pub(crate) fn on_read(&mut self, node: u32, agenda: &mut Agenda<Happening>) {
+        let reads = &mut self.interfaces[node as usize].reads;
+        // One that was put in while the last was asked for came with its own turn.
+        let Some(unasked) = reads.unasked.checked_sub(1) else {
+            return;
+        };
+        reads.unasked = unasked;
+        if unasked > 0 {
+            after(agenda, timing::NEXT_READ, Action::Read(node));
+        }
+        after(agenda, timing::READ + self.timing.link, Action::Asked(node));
+    }
+
+    /// A packet goes to the router when it is through the interface, one an edge.
+    fn leave(&mut self, node: u32, letter: Letter, kind: Kind, agenda: &mut Agenda<Happening>) {
+        let ready = timing::later(agenda.now(), self.timing.message);
+        let left_at = &mut self.interfaces[node as usize].left_at;
+        *left_at = timing::edge_from(ready).max(*left_at + CLOCK);
+        let leave = Action::Leave(Parcel::new(node, letter, kind));
+        agenda.at(*left_at, Happening::Node(Inside(leave)));
+    }
+}
+
+/// What a letter is whose bytes are at hand.
+fn whole(letter: Letter) -> Kind {
+    match letter.atomic {
+        true => Kind::Atomic,
+        false => Kind::Put,
+    }
+}

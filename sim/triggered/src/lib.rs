@@ -1,0 +1,52 @@
+//! The machine of the first studies of triggered operations: hosts, interfaces that
+//! carry posted operations out, a torus.
+//!
+//! ```text
+//!   ┌────────────────────── node ──────────────────────┐
+//!   │ host ── commands ──▶ bus ──▶ queue ──▶ Portals   │ ══▶ router ══▶ torus
+//!   │  ▲  program, noise           16 ns     unit:     │
+//!   │  └────────── counts ◀───────────────── counters, │ ◀══
+//!   │                                        triggered │
+//!   └──────────────────────────────────────────────────┘
+//! ```
+//!
+//! It is the machine of the public simulator `portals4_sm` (Hemmert, Barrett,
+//! Underwood, EuroMPI 2010 and HotI 2011), with its constants in [`timing`], and gives
+//! its times to the nanosecond where nothing disturbs the hosts: `tests/published.rs`.
+//!
+//! - A host does the steps of a [`program`], one after the other, as far as noise lets
+//!   it; an interface's parts work at the same time.
+//! - [`Machine`] simulates every part and each packet over each link of any fabric;
+//!   [`Outline`] adds up what happens between two messages, for large machines and
+//!   many operations. Both agree where packets don't meet: `tests/agreement.rs`.
+//! - [`Case`] measures an operation; [`curves`] gives the tables of the studies.
+//!
+//! Only time is simulated: that schedules give right results is tested where they
+//! are made, in `lintel-collectives`.
+//!
+//! Order of use: build a [`Case`], or programs and a [`Machine`]; [`Case::measure`], or
+//! [`operate`] once an operation.
+//!
+//! ```
+//! use lintel_sim_kernel::Duration;
+//! use lintel_sim_triggered::{Algorithm, By, curves};
+//!
+//! let doubling = Algorithm::new(By::Interfaces, None);
+//! let point = curves::undisturbed(1, doubling, 6).unwrap();
+//! assert_eq!((point.nodes, point.took.max), (64, Duration::from_ns(4_215)));
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod curves;
+mod host;
+mod interface;
+mod machine;
+mod measure;
+mod outline;
+pub mod program;
+pub mod timing;
+
+pub use machine::{Happening, Inside, Machine, operate};
+pub use measure::{Algorithm, By, Case, Entry, Mistake, NOISES, cube};
+pub use outline::{Come, Outline};
+pub use timing::Timing;

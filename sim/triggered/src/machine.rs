@@ -1,0 +1,276 @@
+//! All nodes and the network between them.
+
+use lintel_sim_fabric::{Fabric, FabricEvent, Message, Node, Outcome};
+use lintel_sim_kernel::{Agenda, Duration, Event, SimTime, Simulation, World};
+use lintel_sim_node::Noise;
+
+use crate::host::Host;
+use crate::interface::Interface;
+use crate::measure::Entry;
+use crate::program::{Command, Counter, Letter, Program};
+use crate::timing::{self, PACKET, Timing};
+
+/// Nodes that carry out programs.
+pub struct Machine<F> {
+    pub(crate) timing: Timing,
+    pub(crate) fabric: F,
+    pub(crate) hosts: Vec<Host>,
+    pub(crate) interfaces: Vec<Interface>,
+}
+
+/// What a packet is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// A whole message, whose bytes are combined with what is there.
+    Atomic,
+    /// A whole message, whose bytes replace what is there.
+    Put,
+    /// The header of a message whose bytes follow.
+    First,
+    /// Its bytes.
+    Rest,
+    /// Says that a message has come: each gets one, whether or not it is asked for.
+    Reply,
+}
+
+/// A packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Parcel {
+    pub(crate) from: u32,
+    pub(crate) to: u32,
+    pub(crate) kind: Kind,
+    pub(crate) counter: Option<Counter>,
+}
+
+/// What happens, and to which node.
+#[derive(Clone, Copy, Debug)]
+pub enum Happening {
+    /// In the network.
+    Fabric(FabricEvent),
+    /// In a node.
+    Node(Inside),
+}
+
+/// What happens in a node.
+#[derive(Clone, Copy, Debug)]
+pub struct Inside(pub(crate) Action);
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Action {
+    /// The host goes on.
+    Resume(u32),
+    /// A command's write is complete.
+    Written(u32, Command),
+    /// The bus may carry something to the interface.
+    Bus(u32),
+    /// A command is at the interface.
+    Queued(u32, Command),
+    /// An edge of the interface's clock.
+    Edge(u32),
+    /// A command is at the Portals unit.
+    Ordered(u32, Command),
+    /// A packet leaves for the router.
+    Leave(Parcel),
+    /// A packet is at the Portals unit.
+    Arrived(Parcel),
+    /// A counter counts.
+    Count(u32, Counter),
+    /// The next released operation is carried out.
+    Release(u32),
+    /// The host hears what a counter has counted.
+    Told(u32, Counter, u32),
+    /// The host gets a message from a node.
+    Heard(u32, u32),
+    /// The interface asks for host memory.
+    Read(u32),
+    /// The host has got the question.
+    Asked(u32),
+    /// The bytes are there.
+    Fetched(u32),
+    /// They are at the interface.
+    Data(u32),
+}
+
+impl From<FabricEvent> for Happening {
+    fn from(event: FabricEvent) -> Self {
+        Happening::Fabric(event)
+    }
+}
+
+impl Event for Happening {
+    fn word(&self) -> u64 {
+        let action = match self {
+            Happening::Fabric(event) => return event.word(),
+            Happening::Node(Inside(action)) => action,
+        };
+        let (kind, node) = match *action {
+            Action::Resume(node) => (0, node),
+            Action::Written(node, _) => (1, node),
+            Action::Bus(node) => (2, node),
+            Action::Queued(node, _) => (3, node),
+            Action::Edge(node) => (4, node),
+            Action::Ordered(node, _) => (5, node),
+            Action::Leave(parcel) => (6, parcel.from),
+            Action::Arrived(parcel) => (7, parcel.to),
+            Action::Count(node, _) => (8, node),
+            Action::Release(node) => (9, node),
+            Action::Told(node, ..) => (10, node),
+            Action::Heard(node, _) => (11, node),
+            Action::Read(node) => (12, node),
+            Action::Asked(node) => (13, node),
+            Action::Fetched(node) => (14, node),
+            Action::Data(node) => (15, node),
+        };
+        1 << 40 | kind << 32 | u64::from(node)
+    }
+}
+
+impl Parcel {
+    pub(crate) fn new(from: u32, letter: Letter, kind: Kind) -> Self {
+        Parcel {
+            from,
+            to: letter.to,
+            kind,
+            counter: letter.counter,
+        }
+    }
+
+    fn message(self) -> Message {
+        let counter = self.counter.map_or(0, |counter| u64::from(counter) + 1);
+        Message {
+            tag: self.kind as u64 | counter << 8,
+            ..Message::new(Node(self.from), Node(self.to), PACKET)
+        }
+    }
+
+    fn from_message(message: Message) -> Self {
+        let kinds = [
+            Kind::Atomic,
+            Kind::Put,
+            Kind::First,
+            Kind::Rest,
+            Kind::Reply,
+        ];
+        let counter = (message.tag >> 8).checked_sub(1);
+        Parcel {
+            from: message.from.0,
+            to: message.to.0,
+            kind: kinds[(message.tag & 0xff) as usize],
+            // It was a counter's number before.
+            counter: counter.map(|counter| counter as Counter),
+        }
+    }
+}
+
+/// Lets something happen in a node a while from now.
+pub(crate) fn after(agenda: &mut Agenda<Happening>, wait: Duration, action: Action) {
+    let when = timing::later(agenda.now(), wait);
+    agenda.at(when, Happening::Node(Inside(action)));
+}
+
+impl<F: Fabric> Machine<F> {
+    /// A machine whose node `n` does `programs[n]`, disturbed by `noises[n]`.
+    ///
+    /// # Panics
+    ///
+    /// Where there isn't one of each for every node of the fabric.
+    pub fn new(timing: Timing, fabric: F, programs: Vec<Program>, noises: Vec<Noise>) -> Self {
+        let nodes = fabric.nodes() as usize;
+        assert_eq!((programs.len(), noises.len()), (nodes, nodes));
+        let each = programs.into_iter().zip(noises);
+        Machine {
+            timing,
+            fabric,
+            hosts: each
+                .map(|(program, noise)| Host::new(program, noise))
+                .collect(),
+            interfaces: (0..nodes).map(|_| Interface::default()).collect(),
+        }
+    }
+
+    /// Begins an operation on all nodes at `start`.
+    fn begin(&mut self, start: SimTime, entry: Entry, agenda: &mut Agenda<Happening>) {
+        for node in 0..self.fabric.nodes() {
+            self.hosts[node as usize].begin(start, entry);
+            self.interfaces[node as usize].begin();
+            let resume = Action::Resume(node);
+            agenda.at(start, Happening::Node(Inside(resume)));
+        }
+    }
+
+    /// When the last host had ended its program.
+    ///
+    /// # Panics
+    ///
+    /// Where one hasn't: a program waits for what nobody sends.
+    fn ended(&self) -> SimTime {
+        let ended = |(node, host): (usize, &Host)| {
+            let ended = host.ended();
+            ended.unwrap_or_else(|| panic!("node {node} waits in vain: {host:?}"))
+        };
+        self.hosts
+            .iter()
+            .enumerate()
+            .map(ended)
+            .max()
+            .unwrap_or_default()
+    }
+
+    fn on_action(&mut self, action: Action, agenda: &mut Agenda<Happening>) {
+        match action {
+            Action::Resume(node) => self.resume(node, agenda),
+            Action::Written(node, command) => self.on_written(node, command, agenda),
+            Action::Bus(node) => self.on_bus(node, agenda),
+            Action::Queued(node, command) => self.on_queued(node, command, agenda),
+            Action::Edge(node) => self.on_edge(node, agenda),
+            Action::Ordered(node, command) => self.on_ordered(node, command, agenda),
+            Action::Leave(parcel) => self.fabric.send(parcel.message(), agenda),
+            Action::Arrived(parcel) => self.on_arrived(parcel, agenda),
+            Action::Count(node, counter) => self.on_count(node, counter, agenda),
+            Action::Release(node) => self.on_release(node, agenda),
+            Action::Told(node, counter, value) => self.on_told(node, counter, value, agenda),
+            Action::Heard(node, from) => self.on_heard(node, from, agenda),
+            Action::Read(node) => self.on_read(node, agenda),
+            Action::Asked(node) => after(agenda, timing::MEMORY, Action::Fetched(node)),
+            Action::Fetched(node) => self.on_fetched(node, agenda),
+            Action::Data(node) => self.on_data(node, agenda),
+        }
+    }
+}
+
+impl<F: Fabric> World for Machine<F> {
+    type Event = Happening;
+
+    fn on_event(&mut self, event: Happening, agenda: &mut Agenda<Happening>) {
+        match event {
+            Happening::Node(Inside(action)) => self.on_action(action, agenda),
+            Happening::Fabric(event) => {
+                if let Some(Outcome::Arrived(message)) = self.fabric.on_event(event, agenda) {
+                    let edge = timing::next_edge(agenda.now());
+                    let when = timing::later(edge, self.timing.unit);
+                    let arrived = Action::Arrived(Parcel::from_message(message));
+                    agenda.at(when, Happening::Node(Inside(arrived)));
+                }
+            }
+        }
+    }
+
+    fn foresee(&self, event: &Happening) {
+        if let Happening::Fabric(event) = event {
+            self.fabric.foresee(event);
+        }
+    }
+}
+
+/// Carries out one operation that begins at `start` everywhere, and all that it
+/// leaves under way. How long it took until the last host had ended it.
+pub fn operate<F: Fabric>(
+    simulation: &mut Simulation<Machine<F>>,
+    start: SimTime,
+    entry: Entry,
+) -> Duration {
+    let start = timing::later(start, Duration::ZERO);
+    simulation.world.begin(start, entry, &mut simulation.agenda);
+    simulation.run();
+    simulation.world.ended().since(start)
+}

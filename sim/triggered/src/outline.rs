@@ -1,0 +1,418 @@
+//! The machine in outline, for large ones and for many operations.
+//!
+//! A host runs ahead up to its next wait, and a message is one event: it counts, or
+//! is heard. What an interface or the bus does in between is added up by the same
+//! constants; packets that leave a node wait for each other, those that cross in
+//! the network don't. `tests/agreement.rs` holds it against [`crate::Machine`].
+
+use std::hint::black_box;
+use std::ops::Range;
+
+use lintel_sim_fabric::{Node as Place, Torus};
+use lintel_sim_kernel::{Agenda, Duration, Event, SimTime, Simulation, World};
+use lintel_sim_node::Noise;
+
+use crate::measure::Entry;
+use crate::program::{Act, Command, Counter, Do, Letter, Program};
+use crate::timing::{self, BUS, HOP, STEP, TELL, Timing, later, next_edge};
+
+/// Nodes that carry out programs, in outline.
+pub struct Outline {
+    timing: Timing,
+    torus: Torus,
+    nodes: Vec<Node>,
+    /// All programs, one behind the other: large machines wait for memory.
+    steps: Vec<Do>,
+    /// All counters, so many a node.
+    counters: Vec<Counting>,
+    counters_each: usize,
+}
+
+/// A message has come.
+#[derive(Clone, Copy, Debug)]
+pub struct Come {
+    to: u32,
+    what: What,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum What {
+    Counts(Counter),
+    IsHeardFrom(u32),
+}
+
+struct Node {
+    noise: Noise,
+    /// The host's time, which may be ahead.
+    clock: SimTime,
+    /// Where its steps are, and which one comes next.
+    program: Range<usize>,
+    at: usize,
+    work: Duration,
+    gathers: bool,
+    is_waiting: bool,
+    ended: Option<SimTime>,
+    bus_free: SimTime,
+    line_free: SimTime,
+    read_free: SimTime,
+    expected: Vec<u32>,
+    /// Messages have come from these that weren't expected.
+    unexpected: Vec<u32>,
+    /// When those came that were expected, and aren't taken in yet.
+    arrived: Vec<SimTime>,
+}
+
+#[derive(Default)]
+struct Counting {
+    value: u32,
+    /// When it counted last.
+    last: SimTime,
+    waiting: Vec<Waiting>,
+}
+
+struct Waiting {
+    count: u32,
+    act: Act,
+    posted: SimTime,
+}
+
+impl Event for Come {
+    fn word(&self) -> u64 {
+        let what = match self.what {
+            What::Counts(counter) => u64::from(counter),
+            What::IsHeardFrom(from) => 1 << 31 | u64::from(from),
+        };
+        what << 32 | u64::from(self.to)
+    }
+}
+
+impl Outline {
+    /// As [`crate::Machine::new`], in a torus.
+    ///
+    /// # Panics
+    ///
+    /// Where there aren't as many programs as noises.
+    pub fn new(timing: Timing, torus: Torus, programs: Vec<Program>, noises: Vec<Noise>) -> Self {
+        assert_eq!(programs.len(), noises.len());
+        let counters_each = programs
+            .iter()
+            .flatten()
+            .map(counters_in)
+            .max()
+            .unwrap_or(0);
+        let counters = programs.len() * counters_each;
+        let mut outline = Outline {
+            timing,
+            torus,
+            nodes: Vec::with_capacity(programs.len()),
+            steps: Vec::new(),
+            counters: (0..counters).map(|_| Counting::default()).collect(),
+            counters_each,
+        };
+        for (program, noise) in programs.iter().zip(noises) {
+            let first = outline.steps.len();
+            outline.steps.extend(program);
+            let last = outline.steps.len();
+            outline.nodes.push(Node::new(first..last, noise));
+        }
+        outline
+    }
+
+    /// As [`crate::operate`].
+    pub fn operate(simulation: &mut Simulation<Outline>, start: SimTime, entry: Entry) -> Duration {
+        let start = later(start, Duration::ZERO);
+        let Simulation { world, agenda } = simulation;
+        for number in 0..world.nodes.len() as u32 {
+            world.begin(number, start, entry);
+            world.run_ahead(number, agenda);
+        }
+        simulation.run();
+        let ended = simulation.world.nodes.iter().map(|node| node.ended);
+        let last = ended
+            .map(|ended| ended.expect("no program waits in vain"))
+            .max();
+        last.unwrap_or(start).since(start)
+    }
+
+    fn begin(&mut self, number: u32, start: SimTime, entry: Entry) {
+        self.nodes[number as usize].begin(start, entry);
+        let first = number as usize * self.counters_each;
+        for counting in &mut self.counters[first..first + self.counters_each] {
+            counting.value = 0;
+            counting.waiting.clear();
+        }
+    }
+
+    fn counting(&mut self, number: u32, counter: Counter) -> &mut Counting {
+        &mut self.counters[number as usize * self.counters_each + usize::from(counter)]
+    }
+
+    /// The host does what it can without knowing what comes.
+    fn run_ahead(&mut self, number: u32, agenda: &mut Agenda<Come>) {
+        loop {
+            let node = &mut self.nodes[number as usize];
+            if node.at == node.program.end {
+                node.ended = Some(node.clock);
+                return;
+            }
+            match self.steps[node.at] {
+                Do::Work(work) => node.work += work,
+                Do::Gather => node.gathers = true,
+                Do::Fence => {
+                    node.gathers = false;
+                    node.work += self.timing.fence;
+                }
+                Do::Pause => node.pause(),
+                Do::Post(command) => self.post(number, command, agenda),
+                Do::Await(counter, count) => {
+                    let link = self.timing.link;
+                    let counting = self.counting(number, counter);
+                    let (value, told) = (counting.value, counting.last + TELL + link);
+                    let node = &mut self.nodes[number as usize];
+                    if value < count {
+                        node.is_waiting = true;
+                        return;
+                    }
+                    node.wait_until(told);
+                }
+                Do::Receive(from) => node.receive(from, self.timing.receive),
+                Do::AwaitAll => {
+                    node.take_arrived(self.timing.receive);
+                    if !node.expected.is_empty() {
+                        node.is_waiting = true;
+                        return;
+                    }
+                }
+            }
+            self.nodes[number as usize].at += 1;
+        }
+    }
+
+    fn post(&mut self, number: u32, command: Command, agenda: &mut Agenda<Come>) {
+        let Timing {
+            write,
+            link,
+            write_latency,
+            ..
+        } = self.timing;
+        let node = &mut self.nodes[number as usize];
+        node.work += match node.gathers {
+            true => write,
+            false => self.timing.command(),
+        };
+        let carried = (node.clock + write + BUS + timing::BUS_WAKE).max(node.bus_free);
+        node.bus_free = carried + BUS;
+        let queued = next_edge(carried + write_latency + link);
+        match command {
+            Command::Resource => {}
+            Command::Send(letter) => self.send(number, letter, 1, queued, agenda),
+            Command::Trigger(counter, count, act) => {
+                let posted = queued + timing::COMMAND;
+                let counting = self.counting(number, counter);
+                if counting.value >= count {
+                    self.act(number, act, posted + timing::RELEASE, agenda);
+                } else {
+                    counting.waiting.push(Waiting { count, act, posted });
+                }
+            }
+        }
+    }
+
+    /// Does what a counter has released.
+    fn act(&mut self, number: u32, act: Act, when: SimTime, agenda: &mut Agenda<Come>) {
+        let Timing { link, count, .. } = self.timing;
+        match act {
+            Act::Send(letter) => self.send(number, letter, 1, when, agenda),
+            Act::Fetch(letter) => {
+                let node = &mut self.nodes[number as usize];
+                let read = (when + timing::READ).max(node.read_free);
+                node.read_free = read + timing::NEXT_READ;
+                let data = read + timing::READ + link + timing::MEMORY + BUS + link;
+                let packets = if letter.atomic { 1 } else { 2 };
+                self.send(number, letter, packets, next_edge(data), agenda);
+            }
+            Act::Count(counter) => {
+                let what = What::Counts(counter);
+                agenda.at(when + count, Come { to: number, what });
+            }
+        }
+    }
+
+    /// Sends a message of some packets, the last of which counts.
+    fn send(
+        &mut self,
+        from: u32,
+        letter: Letter,
+        packets: u64,
+        when: SimTime,
+        agenda: &mut Agenda<Come>,
+    ) {
+        let Timing {
+            message,
+            link,
+            unit,
+            count,
+            ..
+        } = self.timing;
+        let node = &mut self.nodes[from as usize];
+        let left = timing::edge_from(later(when, message)).max(node.line_free);
+        node.line_free = left + BUS * packets;
+        let hops = self.torus.distance(Place(from), Place(letter.to));
+        let way = timing::ROUTER + HOP * u64::from(hops) + link * 2;
+        let at_unit = next_edge(left + BUS * (packets - 1) + way) + unit;
+        let (wait, what) = match letter.counter {
+            Some(counter) if letter.atomic => (count + timing::ATOMIC, What::Counts(counter)),
+            Some(counter) => (count, What::Counts(counter)),
+            None => (message + link, What::IsHeardFrom(from)),
+        };
+        agenda.at(
+            later(at_unit, wait),
+            Come {
+                to: letter.to,
+                what,
+            },
+        );
+    }
+
+    fn on_count(&mut self, number: u32, counter: Counter, agenda: &mut Agenda<Come>) {
+        let now = agenda.now();
+        let node = &mut self.nodes[number as usize];
+        // The reply to what has come takes its place in the line.
+        node.line_free = node.line_free.max(now) + BUS;
+        let counting = self.counting(number, counter);
+        counting.value += 1;
+        counting.last = now;
+        let mut released = now;
+        loop {
+            let released_one = self.counting(number, counter).take_released();
+            let Some(Waiting { act, posted, .. }) = released_one else {
+                return;
+            };
+            released = released.max(posted) + timing::RELEASE;
+            self.act(number, act, released, agenda);
+        }
+    }
+}
+
+impl Node {
+    fn new(program: Range<usize>, noise: Noise) -> Self {
+        Node {
+            noise,
+            clock: SimTime::START,
+            at: program.start,
+            program,
+            work: Duration::ZERO,
+            gathers: false,
+            is_waiting: false,
+            ended: None,
+            bus_free: SimTime::START,
+            line_free: SimTime::START,
+            read_free: SimTime::START,
+            expected: Vec::new(),
+            unexpected: Vec::new(),
+            arrived: Vec::new(),
+        }
+    }
+
+    fn begin(&mut self, start: SimTime, entry: Entry) {
+        if entry == Entry::Undisturbed {
+            self.noise.end_by(start);
+        }
+        self.clock = start;
+        self.at = self.program.start;
+        self.ended = None;
+    }
+
+    fn work(&mut self, work: Duration) {
+        self.clock = self.noise.stretch(self.clock, work);
+    }
+
+    fn pause(&mut self) {
+        let work = std::mem::take(&mut self.work);
+        self.work(work.max(STEP));
+    }
+
+    /// Goes on when it has heard of something, if it hasn't by now.
+    fn wait_until(&mut self, heard: SimTime) {
+        if heard > self.clock {
+            self.clock = heard;
+            self.work(STEP);
+        }
+    }
+
+    fn receive(&mut self, from: u32, cost: Duration) {
+        self.take_arrived(cost);
+        match self.unexpected.iter().position(|&u| u == from) {
+            Some(place) => {
+                self.unexpected.swap_remove(place);
+                self.work += cost;
+            }
+            None => self.expected.push(from),
+        }
+    }
+
+    fn take_arrived(&mut self, cost: Duration) {
+        for when in std::mem::take(&mut self.arrived) {
+            self.wait_until(when);
+            self.work(cost);
+        }
+    }
+
+    fn on_heard(&mut self, from: u32, when: SimTime) {
+        match self.expected.iter().position(|&e| e == from) {
+            Some(place) => {
+                self.expected.swap_remove(place);
+                self.arrived.push(when);
+            }
+            None => self.unexpected.push(from),
+        }
+    }
+}
+
+impl Counting {
+    fn take_released(&mut self) -> Option<Waiting> {
+        let value = self.value;
+        let place = self.waiting.iter().position(|w| w.count <= value)?;
+        Some(self.waiting.remove(place))
+    }
+}
+
+/// How many counters a step takes for granted.
+fn counters_in(step: &Do) -> usize {
+    let of_letter = |letter: Letter| letter.counter;
+    let of_act = |act| match act {
+        Act::Send(letter) | Act::Fetch(letter) => of_letter(letter),
+        Act::Count(counter) => Some(counter),
+    };
+    let last = match *step {
+        Do::Await(counter, _) => Some(counter),
+        Do::Post(Command::Send(letter)) => of_letter(letter),
+        Do::Post(Command::Trigger(counter, _, act)) => of_act(act).max(Some(counter)),
+        _ => None,
+    };
+    last.map_or(0, |last| usize::from(last) + 1)
+}
+
+impl World for Outline {
+    type Event = Come;
+
+    fn on_event(&mut self, Come { to, what }: Come, agenda: &mut Agenda<Come>) {
+        match what {
+            What::Counts(counter) => self.on_count(to, counter, agenda),
+            What::IsHeardFrom(from) => self.nodes[to as usize].on_heard(from, agenda.now()),
+        }
+        let node = &mut self.nodes[to as usize];
+        if std::mem::take(&mut node.is_waiting) {
+            self.run_ahead(to, agenda);
+        }
+    }
+
+    fn foresee(&self, Come { to, what }: &Come) {
+        let node = &self.nodes[*to as usize];
+        black_box(node.is_waiting);
+        if let What::Counts(counter) = what {
+            let counting = *to as usize * self.counters_each + usize::from(*counter);
+            black_box(self.counters[counting].value);
+        }
+    }
+}
