@@ -5,7 +5,7 @@ use crate::descriptors::Descriptor;
 use crate::{Body, Host, Interface, Undeliverable};
 use lintel_memory::{Pieces, Span};
 use lintel_types::{
-    AckRequest, Error, Event, EventKind, Handle, Kind, NiFail, OP_CSWAP, OP_LAST, OP_SWAP,
+    AckRequest, Error, Event, EventKind, Handle, Kind, Limits, NiFail, OP_CSWAP, OP_LAST, OP_SWAP,
     ProcessId, Result, datatype_size, options,
 };
 use lintel_wire::{OPERAND_BYTES, Request, Response, Verb};
@@ -56,6 +56,49 @@ impl Transfer {
             self.sink
         } else {
             self.source
+        }
+    }
+
+    /// What can be told without its descriptors and its target.
+    ///
+    /// # Errors
+    /// `ArgInvalid` for an index that can't be, too many bytes, an operation that its
+    /// datatype doesn't have.
+    #[inline(always)]
+    pub fn check_alone(&self, limits: &Limits) -> Result<()> {
+        if self.portal > u16::MAX as u32 || self.length > limits.max_msg_size {
+            return Err(Error::ArgInvalid);
+        }
+        match self.verb {
+            Verb::Put | Verb::Get => Ok(()),
+            _ => self.check_atomic(limits),
+        }
+    }
+
+    fn check_atomic(&self, limits: &Limits) -> Result<()> {
+        let size = datatype_size(self.datatype).ok_or(Error::ArgInvalid)?;
+        let swap = self.verb == Verb::Swap;
+        let operation = self.operation;
+        let limit = match self.verb {
+            Verb::Atomic => limits.max_atomic_size,
+            Verb::Swap if operation >= OP_CSWAP => size,
+            _ => limits.max_fetch_atomic_size,
+        };
+        let fits = operation < OP_LAST && swap == (operation >= OP_SWAP);
+        if !fits || self.length > limit || self.length % size != 0 {
+            return Err(Error::ArgInvalid);
+        }
+        Ok(())
+    }
+
+    /// Whether the acknowledgement that it wants has a queue or counter to go to
+    /// (section 3.15.1), by what its source was bound with.
+    #[inline(always)]
+    pub fn ack_has_home(&self, options: u32, queue: bool, counter: bool) -> bool {
+        match self.ack {
+            AckRequest::None | AckRequest::OperationCompleted => true,
+            AckRequest::Full => queue && options & options::MD_UNRELIABLE == 0,
+            AckRequest::Counting => counter,
         }
     }
 }
@@ -140,7 +183,7 @@ impl<S: Span> Interface<S> {
 
     #[inline(always)]
     pub(crate) fn check(&self, transfer: &Transfer) -> Result<Plan> {
-        let limits = &self.config.limits;
+        transfer.check_alone(&self.config.limits)?;
         let reads = transfer.verb != Verb::Get;
         let writes = !matches!(transfer.verb, Verb::Put | Verb::Atomic);
         let mut plan = Plan {
@@ -148,9 +191,6 @@ impl<S: Span> Interface<S> {
             sink: None,
             target: self.route(transfer.target)?,
         };
-        if transfer.portal > u16::MAX as u32 || transfer.length > limits.max_msg_size {
-            return Err(Error::ArgInvalid);
-        }
         if reads {
             plan.source =
                 Some(self.within(transfer.source, transfer.source_offset, transfer.length)?);
@@ -158,10 +198,7 @@ impl<S: Span> Interface<S> {
         if writes {
             plan.sink = Some(self.within(transfer.sink, transfer.sink_offset, transfer.length)?);
         } else {
-            self.check_ack(plan.source, transfer.ack)?;
-        }
-        if !matches!(transfer.verb, Verb::Put | Verb::Get) {
-            self.check_atomic(transfer)?;
+            Self::check_ack(plan.source, transfer)?;
         }
         Ok(plan)
     }
@@ -198,39 +235,16 @@ impl<S: Span> Interface<S> {
         }
     }
 
-    /// An acknowledgement needs a queue or counter to go to (section 3.15.1).
     #[inline(always)]
-    fn check_ack(&self, source: Option<End>, ack: AckRequest) -> Result<()> {
-        let Some(end) = source else {
-            return Ok(());
-        };
-        let homeless = match ack {
-            AckRequest::None | AckRequest::OperationCompleted => false,
-            AckRequest::Full => end.queue.is_none() || end.options & options::MD_UNRELIABLE != 0,
-            AckRequest::Counting => end.counter.is_none(),
-        };
+    fn check_ack(source: Option<End>, transfer: &Transfer) -> Result<()> {
+        let homeless = source.is_some_and(|end| {
+            !transfer.ack_has_home(end.options, end.queue.is_some(), end.counter.is_some())
+        });
         if homeless {
             Err(Error::ArgInvalid)
         } else {
             Ok(())
         }
-    }
-
-    fn check_atomic(&self, transfer: &Transfer) -> Result<()> {
-        let limits = &self.config.limits;
-        let size = datatype_size(transfer.datatype).ok_or(Error::ArgInvalid)?;
-        let swap = transfer.verb == Verb::Swap;
-        let operation = transfer.operation;
-        let limit = match transfer.verb {
-            Verb::Atomic => limits.max_atomic_size,
-            Verb::Swap if operation >= OP_CSWAP => size,
-            _ => limits.max_fetch_atomic_size,
-        };
-        let fits = operation < OP_LAST && swap == (operation >= OP_SWAP);
-        if !fits || transfer.length > limit || transfer.length % size != 0 {
-            return Err(Error::ArgInvalid);
-        }
-        Ok(())
     }
 
     /// Sends a checked operation; `NoSpace` leaves no trace.

@@ -18,7 +18,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 /// "bridge" and the version of what is spoken across.
-const GREETING: u64 = 0x6272_6964_6765_0001;
+const GREETING: u64 = 0x6272_6964_6765_0002;
 /// What the agent answers: the pages come with it.
 const WELCOME: u8 = 1;
 /// How long a client waits for the agent's answer.

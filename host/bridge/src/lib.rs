@@ -3,7 +3,8 @@
 //! ```text
 //!   client                       shared pages                          agent
 //!   a call ──ask──▶ ┌──────────────────────────────────┐ ──command──▶ engine
-//!          ◀─────── │ message │ queues, counters       │ ◀──answer───
+//!          ◀─────── │ message │ posts │ queues, counters│ ◀──answer───
+//!   a put ──post──▶ │                                  │ ──command──▶
 //!   a wait ◀─noise─ └──────────────────────────────────┘ ◀──post, publish
 //!          └──────────── unix socket: who is it, does it live? ───────┘
 //! ```
@@ -18,22 +19,24 @@
 //! client is the system tells, by the socket.
 //!
 //! Order of use. Agent: [`Door::open`], [`Door::accept`], [`Visitor::greeting`],
-//! [`Page::create`], [`Visitor::welcome`]; then [`Page::command`] and [`Page::answer`]
+//! [`Page::create`], [`Visitor::welcome`]; then [`Page::next`] and [`Page::answer`]
 //! in turn, with a [`Board`] an interface. Client: [`Line::connect`]; then
-//! [`Page::ask`] for commands, [`Page::take_event`] and [`Page::counter_value`] to
-//! look, [`Page::sleep`] to wait.
+//! [`Page::ask`] and [`Page::post`] for commands, [`Page::take_event`] and
+//! [`Page::counter_value`] to look, [`Page::sleep`] to wait.
 #![deny(unsafe_code)]
 
 mod counter;
 mod door;
 mod mailbox;
 mod page;
+mod posts;
 mod queue;
 mod tables;
 
 pub use counter::Cell;
 pub use door::{Closed, Door, Line, Peer, Visitor, path};
-pub use mailbox::Gone;
+pub use mailbox::{Gone, Next, Seen};
 pub use page::{COUNTERS, MESSAGE_BYTES, Page, QUEUES};
+pub use posts::POST_BYTES;
 pub use queue::{Ends, Slot, Slots, Taken};
 pub use tables::{Board, Tables};

@@ -1,5 +1,6 @@
 //! One command at a time goes to the agent, its answer comes back. Both are bytes
-//! here. And the noise: something was posted or counted.
+//! here; those that need no answer go [another way](crate::posts). And the noise:
+//! something was posted or counted.
 //!
 //! Whoever waits looks for a moment, then sleeps for as long as it takes: where the
 //! other side goes, somebody [ends his wait](Page::end_waits). Whoever rings looks
@@ -20,7 +21,8 @@ const PATIENCE: u32 = 200;
 pub struct Gone;
 
 impl Bell {
-    fn ring(&self) {
+    /// Rings, whoever sleeps.
+    pub(crate) fn ring(&self) {
         // Pairs with the load in `rings` ("what the ring tells of is there").
         self.rings.fetch_add(1, Ordering::SeqCst);
         if self.asleep.load(Ordering::SeqCst) != 0 {
@@ -28,14 +30,34 @@ impl Bell {
         }
     }
 
+    /// Rings where somebody sleeps. What it rings for was stored `SeqCst`.
+    pub(crate) fn ring_sleepers(&self) {
+        if self.asleep.load(Ordering::SeqCst) != 0 {
+            self.ring();
+        }
+    }
+
     fn rings(&self) -> u32 {
         self.rings.load(Ordering::SeqCst)
     }
 
-    /// Sleeps until it rings, unless it has since `rings`; at most for `most`.
-    fn sleep(&self, rings: u32, most: Option<Duration>) {
+    /// Says that there is another message.
+    fn tell(&self, length: u32) {
+        self.length.store(length, Ordering::Relaxed);
+        // Pairs with the load in `messages` ("the message is there").
+        self.messages.fetch_add(1, Ordering::SeqCst);
+        self.ring_sleepers();
+    }
+
+    fn messages(&self) -> u32 {
+        self.messages.load(Ordering::SeqCst)
+    }
+
+    /// Sleeps until it rings, at most for `most`; not at all where there is something.
+    pub(crate) fn sleep_unless(&self, something: impl FnOnce() -> bool, most: Option<Duration>) {
         self.asleep.fetch_add(1, Ordering::SeqCst);
-        if self.rings() == rings {
+        let rings = self.rings();
+        if !something() {
             let timeout = most.map(|most| futex::Timespec {
                 tv_sec: most.as_secs() as i64,
                 tv_nsec: i64::from(most.subsec_nanos()),
@@ -46,6 +68,45 @@ impl Bell {
         }
         self.asleep.fetch_sub(1, Ordering::SeqCst);
     }
+
+    /// Waits for something, which rings: looks for a moment, then sleeps.
+    pub(crate) fn wait_for(
+        &self,
+        something: impl Fn() -> bool,
+        lives: impl Fn() -> bool,
+    ) -> Result<(), Gone> {
+        let mut looks = 0;
+        while !something() {
+            looks += 1;
+            if looks < SPINS {
+                std::hint::spin_loop();
+            } else if looks < PATIENCE {
+                std::thread::yield_now();
+            } else {
+                self.sleep_unless(|| something() || !lives(), None);
+            }
+            if looks >= SPINS && !lives() {
+                return Err(Gone);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What an agent has seen of a client's commands.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Seen {
+    pub(crate) asked: u32,
+    pub(crate) posts: u64,
+}
+
+/// A client's next command.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Next {
+    /// It needs no answer.
+    Posted(Vec<u8>),
+    /// It is to be [answered](Page::answer).
+    Asked(Vec<u8>),
 }
 
 /// The client's side. One thread at a time may have a command under way.
@@ -62,28 +123,12 @@ impl Page {
     pub fn ask(&self, command: &[u8], lives: impl Fn() -> bool) -> Result<Vec<u8>, Gone> {
         assert!(command.len() <= MESSAGE_BYTES, "the caller has looked");
         let front = self.front();
-        let before = front.answered.rings();
+        let before = front.answered.messages();
         self.message().write(command);
-        let length = command.len() as u32;
-        front.asked.length.store(length, Ordering::Relaxed);
-        front.asked.ring();
-        let mut looks = 0;
-        while front.answered.rings() == before {
-            looks += 1;
-            if looks < SPINS {
-                std::hint::spin_loop();
-            } else if looks < PATIENCE {
-                std::thread::yield_now();
-            } else if lives() {
-                front.answered.sleep(before, None);
-            } else {
-                return Err(Gone);
-            }
-        }
-        match lives() {
-            true => Ok(self.read(front.answered.length.load(Ordering::Relaxed))),
-            false => Err(Gone),
-        }
+        front.asked.tell(command.len() as u32);
+        let answered = || front.answered.messages() != before;
+        front.answered.wait_for(answered, lives)?;
+        Ok(self.read(front.answered.length.load(Ordering::Relaxed)))
     }
 
     /// A number that changes when something was posted or counted.
@@ -95,7 +140,8 @@ impl Page {
     /// Sleeps until something is posted or counted, unless it was since `noise`; at
     /// most for `most`.
     pub fn sleep(&self, noise: u32, most: Option<Duration>) {
-        self.front().noise.sleep(noise, most);
+        let bell = &self.front().noise;
+        bell.sleep_unless(|| bell.rings() != noise, most);
     }
 
     /// The agent has gone, and is known not to live: wakes all who wait for it.
@@ -112,37 +158,41 @@ impl Page {
 
 /// The agent's side.
 impl Page {
-    /// Takes the next command, where one came after the `seen`-th.
-    pub fn command(&self, seen: &mut u32) -> Option<Vec<u8>> {
+    /// Takes the next command after those that were seen. One that was posted comes
+    /// before one that was asked later.
+    pub fn next(&self, seen: &mut Seen) -> Option<Next> {
         let front = self.front();
-        let now = front.asked.rings();
-        if now == *seen {
+        // Before the look at the posts, so that none is overtaken.
+        let asked = front.asked.messages();
+        if let Some(post) = self.take_post(&mut seen.posts) {
+            return Some(Next::Posted(post));
+        }
+        if asked == seen.asked {
             return None;
         }
-        *seen = now;
-        Some(self.read(front.asked.length.load(Ordering::Relaxed)))
+        seen.asked = asked;
+        let length = front.asked.length.load(Ordering::Relaxed);
+        Some(Next::Asked(self.read(length)))
     }
 
     /// Answers the command that was taken; an answer too long is cut.
     pub fn answer(&self, answer: &[u8]) {
         let written = self.message().write(answer);
-        let front = self.front();
-        front
-            .answered
-            .length
-            .store(written as u32, Ordering::Relaxed);
-        front.answered.ring();
+        self.front().answered.tell(written as u32);
     }
 
-    /// Sleeps until a command comes, unless one has since `seen`, or until
-    /// [interrupted](Self::interrupt).
-    pub fn await_command(&self, seen: u32) {
-        self.front().asked.sleep(seen, None);
+    /// Sleeps until a command comes, unless one has that wasn't seen, or until
+    /// [interrupted](Self::interrupt); not at all where it `is_over`.
+    pub fn await_command(&self, seen: &Seen, is_over: impl FnOnce() -> bool) {
+        let bell = &self.front().asked;
+        let comes = || bell.messages() != seen.asked || self.has_posts(seen.posts) || is_over();
+        bell.sleep_unless(comes, None);
     }
 
-    /// Wakes whoever awaits a command: there is something else to do. Who is just about
-    /// to sleep doesn't notice, so it is to be repeated.
+    /// Wakes whoever awaits a command: there is something else to do. To be repeated
+    /// until he has heard it, for a client may spoil the bell meanwhile.
     pub fn interrupt(&self) {
+        self.front().asked.ring();
         let rings = &self.front().asked.rings;
         let _ = futex::wake(rings, futex::Flags::empty(), i32::MAX as u32);
     }
@@ -166,11 +216,15 @@ mod tests {
         let (agent, done) = (page.clone(), Arc::new(AtomicBool::new(false)));
         let end = done.clone();
         let agent = std::thread::spawn(move || {
-            let mut seen = 0;
-            while !end.load(Ordering::Relaxed) {
-                match agent.command(&mut seen) {
-                    Some(command) => agent.answer(&[command.as_slice(), b"!"].concat()),
-                    None => agent.await_command(seen),
+            let mut seen = Seen::default();
+            let is_over = || end.load(Ordering::SeqCst);
+            while !is_over() {
+                match agent.next(&mut seen) {
+                    Some(Next::Asked(command)) => {
+                        agent.answer(&[command.as_slice(), b"!"].concat());
+                    }
+                    Some(Next::Posted(post)) => panic!("nobody has posted {post:?}"),
+                    None => agent.await_command(&seen, is_over),
                 }
             }
         });
@@ -179,10 +233,8 @@ mod tests {
             let answer = page.ask(&command, || true).expect("the agent lives");
             assert_eq!(answer, [command.as_slice(), b"!"].concat());
         }
-        done.store(true, Ordering::Relaxed);
-        while !agent.is_finished() {
-            page.interrupt();
-        }
+        done.store(true, Ordering::SeqCst);
+        page.interrupt();
         agent.join().expect("nothing has failed");
     }
 
@@ -199,7 +251,7 @@ mod tests {
         while !asleep(&page.front().answered) || !asleep(&page.front().noise) {
             std::thread::yield_now();
         }
-        lives.store(false, Ordering::Relaxed);
+        lives.store(false, Ordering::SeqCst);
         page.end_waits();
         assert_eq!(asks.join().expect("nothing has failed"), Err(Gone));
         listens.join().expect("nothing has failed");
@@ -214,10 +266,10 @@ mod tests {
     #[test]
     fn a_length_beyond_the_message_is_cut() {
         let page = Page::create().expect("the system has memory");
-        let asked = &page.front().asked;
-        asked.length.store(u32::MAX, Ordering::Relaxed);
-        asked.ring();
-        let command = page.command(&mut 0).expect("it rang");
-        assert_eq!(command.len(), MESSAGE_BYTES);
+        page.front().asked.tell(u32::MAX);
+        match page.next(&mut Seen::default()) {
+            Some(Next::Asked(command)) => assert_eq!(command.len(), MESSAGE_BYTES),
+            other => panic!("it was asked: {other:?}"),
+        }
     }
 }

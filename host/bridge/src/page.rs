@@ -1,7 +1,7 @@
 //! The pages that an agent shares with one client.
 //!
 //! ```text
-//!   front: bells │ 4 × (ends of queues, counters) │ one message │ slots for events
+//!   front: bells │ posts │ 4 × (ends of queues, counters) │ one message │ slots for events
 //! ```
 //!
 //! The agent makes them, seals their size, and hands them over. Only what is
@@ -11,6 +11,7 @@
 #![allow(unsafe_code)]
 
 use crate::counter::Cell;
+use crate::posts::Posts;
 use crate::queue::{Ends, Slot};
 use lintel_claim::Claim;
 use rustix::fs::{MemfdFlags, SealFlags};
@@ -29,14 +30,16 @@ pub const MESSAGE_BYTES: usize = 2 << 20;
 /// Events in all queues of a client.
 pub(crate) const SLOTS: usize = (256 << 20) / size_of::<Slot>();
 
-/// Two words that one side rings and the other sleeps on.
+/// Two words that one side rings and the other sleeps on; and what it may ring for.
 #[repr(C, align(128))]
 pub(crate) struct Bell {
-    /// Changes when there is something to look at.
+    /// Changes when those who sleep are to look.
     pub(crate) rings: AtomicU32,
     /// How many sleep, or are about to.
     pub(crate) asleep: AtomicU32,
-    /// Bytes of the message, where it rings for one.
+    /// Messages so far.
+    pub(crate) messages: AtomicU32,
+    /// Bytes of the last one.
     pub(crate) length: AtomicU32,
 }
 
@@ -54,6 +57,8 @@ pub(crate) struct Front {
     pub(crate) answered: Bell,
     /// Something was posted or counted.
     pub(crate) noise: Bell,
+    /// Commands that need no answer.
+    pub(crate) posts: Posts,
     pub(crate) interfaces: [Interface; 4],
 }
 

@@ -5,15 +5,16 @@
 //! the client's commands, and between them makes the progress that a polling caller
 //! would make; then it sleeps, and the helper is rung by what arrives.
 
-use crate::commands::parse;
+use crate::commands::{Command, parse};
 use crate::core::Core;
 use crate::library::Library;
 use crate::log::{Level, log, set_level};
 use crate::owner::Owner;
 use crate::settings::{SettingError, Settings};
-use lintel_bridge::{Board, COUNTERS, Page, Peer, QUEUES};
+use lintel_bridge::{Board, COUNTERS, Next, Page, Peer, QUEUES, Seen};
 use lintel_claim::{Claim, CrossMemoryError, Region, RemoteSpan, pull, push};
-use lintel_types::{Limits, options};
+use lintel_engine4::Transfer;
+use lintel_types::{Error, Limits, options};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -158,7 +159,7 @@ impl Session {
     /// Tells it to end; it does so by itself. To be repeated until it
     /// [is over](Self::is_over): a thread that is just about to sleep doesn't hear it.
     pub fn end(&self) {
-        self.over.store(true, Ordering::Relaxed);
+        self.over.store(true, Ordering::SeqCst);
         self.page.interrupt();
     }
 
@@ -183,28 +184,53 @@ impl Drop for Session {
 }
 
 fn serve(library: &Library<Client>, page: &Page, over: &AtomicBool) {
-    let mut seen = 0;
+    let is_over = || over.load(Ordering::SeqCst);
+    let mut seen = Seen::default();
     let mut awake = Wakefulness::new(library);
-    while !over.load(Ordering::Relaxed) {
-        if let Some(command) = page.command(&mut seen) {
-            let answer = match parse(&command) {
-                Some(command) => command.carry_out(library),
-                // An answer that says nothing, so that it isn't waited for.
-                None => Vec::new(),
-            };
-            page.answer(&answer);
-            awake = Wakefulness::new(library);
-        } else if awake.lasts(library) {
-            library.poll_for_client();
-            // The client may wait for this very processor.
-            std::thread::yield_now();
-        } else {
-            library.with_core(Core::rest);
-            page.await_command(seen);
+    while !is_over() {
+        match page.next(&mut seen) {
+            Some(Next::Asked(command)) => {
+                // To nonsense an answer that says nothing, so that it isn't waited for.
+                let answer = parse(&command).map(|command| command.carry_out(library));
+                page.answer(&answer.unwrap_or_default());
+                awake = Wakefulness::new(library);
+            }
+            Some(Next::Posted(command)) => {
+                if let Some(Command::Start(transfer)) = parse(&command) {
+                    start(library, &transfer, is_over);
+                }
+                awake = Wakefulness::new(library);
+            }
+            None if awake.lasts(library) => {
+                library.poll_for_client();
+                // The client may wait for this very processor.
+                std::thread::yield_now();
+            }
+            None => {
+                if matches!(library.with_core(Core::rest), None | Some(0)) {
+                    page.await_command(&seen, is_over);
+                }
+            }
         }
     }
     // Nobody is left who would wait for what was sent.
     library.shut_at_once();
+}
+
+/// Starts a data movement of a client that doesn't wait for it. While too many await
+/// their answers, what comes after it waits as well, for calls are carried out in order.
+fn start(library: &Library<Client>, transfer: &Transfer, is_over: impl Fn() -> bool) {
+    let mut started = library.try_start(transfer.clone());
+    while started == Err(Error::NoSpace) && !is_over() {
+        library.poll_for_client();
+        std::thread::yield_now();
+        started = library.try_start(transfer.clone());
+    }
+    if let Err(error) = started {
+        // The client has looked, so it has released a descriptor meanwhile, or lies.
+        let words = format!("a client's data movement was refused: {error:?}");
+        log(Level::Info, &words);
+    }
 }
 
 /// How long there is reason to poll: for a while after anything has happened.

@@ -4,6 +4,7 @@
 use crate::library::Library;
 use crate::owner::Owner;
 use crate::process::Process;
+use lintel_bridge::POST_BYTES;
 use lintel_claim::{Claim, RemoteSpan};
 use lintel_engine4::{Deferred, DescriptorSpec, EntrySpec, Registers, SearchOp, Transfer};
 use lintel_memory::Span;
@@ -103,6 +104,12 @@ commands! {
 /// Commands and answers as bytes.
 pub(crate) fn to_bytes(value: &impl Serialize) -> Vec<u8> {
     postcard::to_stdvec(value).expect("a vector grows")
+}
+
+/// The command to start a data movement, where it is short enough to be posted.
+pub(crate) fn to_post<'a>(transfer: &Transfer, room: &'a mut [u8; POST_BYTES]) -> Option<&'a [u8]> {
+    let command = Command::<Claim>::Start(transfer.clone());
+    postcard::to_slice(&command, room).ok().map(|bytes| &*bytes)
 }
 
 /// The command that the bytes of a client say, if they say one.

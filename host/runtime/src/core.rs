@@ -16,7 +16,7 @@ use lintel_wire::{Message, Request, Response, Verb, Words};
 use std::time::{Duration, Instant};
 
 /// Messages handled before the lock is let go.
-const BATCH: usize = 256;
+pub(crate) const BATCH: usize = 256;
 /// Polls in vain after which peers that haven't looked are nudged: soon, once more
 /// for those that may have been copying, and then seldom.
 const NUDGES: [u32; 2] = [40, 400];
@@ -213,12 +213,13 @@ impl<O: Owner> Core<O> {
         !self.helper_ticks && self.helper_wakes.is_none_or(|wakes| wakes > due)
     }
 
-    /// Whoever polled ceases to: what comes from now on rings the helper.
-    pub(crate) fn rest(&mut self) {
+    /// Whoever polled ceases to: what comes from now on rings the helper. Tells what
+    /// came meanwhile; there may be more, for which nobody rings.
+    pub(crate) fn rest(&mut self) -> usize {
         self.rests = true;
         self.bell.arm(lintel_nal_shm::Sleeper::Helper);
         self.watch();
-        self.progress();
+        self.progress()
     }
 
     #[cold]

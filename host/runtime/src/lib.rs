@@ -31,6 +31,7 @@ mod commands;
 mod core;
 mod effects;
 mod helper;
+mod known;
 mod landing;
 mod library;
 mod log;

@@ -1,6 +1,6 @@
 //! The one per process: what the public calls reach first.
 
-use crate::commands;
+use crate::commands::{self, Command};
 use crate::library::Library;
 use crate::owner::Itself;
 use crate::remote::Remote;
@@ -9,7 +9,7 @@ use lintel_bridge::Taken;
 use lintel_claim::Claim;
 use lintel_engine4::{Interface, Transfer};
 use lintel_types::{CountingEvent, Error, Event, Handle, Limits, Result};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -119,9 +119,9 @@ impl Process {
 
     /// Has the agent carry out a command.
     #[cold]
-    pub(crate) fn ask<T: for<'a> Deserialize<'a>>(&self, command: &impl Serialize) -> Result<T> {
+    pub(crate) fn ask<T: for<'a> Deserialize<'a>>(&self, command: &Command<Claim>) -> Result<T> {
         self.check_alive()?;
-        commands::answer(&self.remote.ask(&commands::to_bytes(command))?)
+        commands::answer(&self.remote.ask(command)?)
     }
 
     /// Starts a data movement. While too many operations await their answers,
@@ -156,6 +156,10 @@ impl Process {
 
     #[cold]
     fn start_remotely(&'static self, transfer: &Transfer) -> Result<()> {
+        self.check_alive()?;
+        if self.remote.post(transfer)? {
+            return Ok(());
+        }
         // What keeps it waiting ends by an answer, of which not everyone is told.
         self.remote
             .until(self, || match self.try_start(transfer.clone()) {

@@ -1,17 +1,21 @@
 //! The way to the agent that has the engine, for a process without one.
 //!
-//! Commands are carried to the agent one at a time and answered at once. Whoever
+//! Commands are carried to the agent one at a time and answered at once, but for data
+//! movements that it can't refuse: they are posted, and it comes to them in order.
+//! Whoever
 //! waits does so here, on what the agent shows in shared pages, and sleeps for as long
 //! as nothing comes: a thread that sleeps on the socket wakes him where the agent goes.
 
-use crate::commands::{Command, to_bytes};
+use crate::commands::{Command, to_bytes, to_post};
 use crate::helper::spawn;
+use crate::known::Known;
 use crate::log::{Level, log};
 use crate::looking::{deadline, first_event, first_reached};
 use crate::process::Process;
 use crate::settings::Settings;
-use lintel_bridge::{Closed, Gone, Line, MESSAGE_BYTES, Page, Taken};
+use lintel_bridge::{Closed, Gone, Line, MESSAGE_BYTES, POST_BYTES, Page, Taken};
 use lintel_claim::Claim;
+use lintel_engine4::Transfer;
 use lintel_types::{CountingEvent, Error, Event, Handle, Result};
 use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
@@ -44,6 +48,7 @@ struct Session {
     page: Page,
     /// One command at a time.
     asking: Mutex<()>,
+    known: Mutex<Known>,
     /// The agent has.
     gone: AtomicBool,
     /// This process has, by its own wish.
@@ -61,6 +66,7 @@ impl Session {
             line,
             page,
             asking: Mutex::new(()),
+            known: Mutex::default(),
             gone: AtomicBool::new(false),
             left: AtomicBool::new(false),
             looks: AtomicU32::new(0),
@@ -84,7 +90,7 @@ impl Session {
     /// Has the agent end all that it keeps.
     fn close(&self) {
         // One that has gone has ended it already.
-        let _ = self.ask(&to_bytes(&Command::<Claim>::Leave()));
+        let _ = self.ask(&Command::Leave());
         self.left.store(true, Ordering::Relaxed);
         self.line.hang_up();
         if let Some(watch) = self.watch.lock().take() {
@@ -92,8 +98,9 @@ impl Session {
         }
     }
 
-    fn ask(&self, command: &[u8]) -> Result<Vec<u8>> {
-        if command.len() > MESSAGE_BYTES {
+    fn ask(&self, command: &Command<Claim>) -> Result<Vec<u8>> {
+        let bytes = to_bytes(command);
+        if bytes.len() > MESSAGE_BYTES {
             log(
                 Level::Warn,
                 "too much for one call to the agent: give it in parts",
@@ -102,8 +109,25 @@ impl Session {
         }
         let _alone = self.asking.lock();
         self.check()?;
-        let answer = self.page.ask(command, || self.check().is_ok());
-        answer.map_err(|Gone| Error::Fail)
+        let answer = self.page.ask(&bytes, || self.check().is_ok());
+        let answer = answer.map_err(|Gone| Error::Fail)?;
+        self.known.lock().learn(command, &answer);
+        Ok(answer)
+    }
+
+    /// Posts a data movement; false where it must be asked for.
+    fn post(&self, transfer: &Transfer) -> Result<bool> {
+        if !self.known.lock().allows(transfer) {
+            return Ok(false);
+        }
+        let mut room = [0; POST_BYTES];
+        let Some(bytes) = to_post(transfer, &mut room) else {
+            return Ok(false);
+        };
+        let _alone = self.asking.lock();
+        self.check()?;
+        let posted = self.page.post(bytes, || self.check().is_ok());
+        posted.map(|()| true).map_err(|Gone| Error::Fail)
     }
 
     /// Whether the agent is known to have gone.
@@ -195,8 +219,17 @@ impl Remote {
     ///
     /// # Errors
     /// `ArgInvalid` where no interface is open, `Fail` where the agent has gone.
-    pub(crate) fn ask(&self, command: &[u8]) -> Result<Vec<u8>> {
+    pub(crate) fn ask(&self, command: &Command<Claim>) -> Result<Vec<u8>> {
         self.session()?.ask(command)
+    }
+
+    /// Has the agent start a data movement when it comes to it; false where it may
+    /// refuse that, and is to be asked.
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub(crate) fn post(&self, transfer: &Transfer) -> Result<bool> {
+        self.session()?.post(transfer)
     }
 
     /// Tries a command now and then until it gives something.

@@ -5,7 +5,7 @@
 //! somebody polls it is parked: a datagram that wakes a thread for nothing costs its
 //! sender more than the datagram.
 
-use crate::core::Core;
+use crate::core::{BATCH, Core};
 use crate::library::{Held, Library};
 use crate::owner::Owner;
 use lintel_nal::Nal;
@@ -72,6 +72,8 @@ enum Next {
     Watch,
     /// What is being sent waits for acknowledgements: they are nearer than a sleep.
     Stay,
+    /// More has come than is handled at once: it is no longer in the socket.
+    GoOn,
 }
 
 /// Looks without a sleep while something is being sent.
@@ -85,6 +87,7 @@ fn run<O: Owner>(library: &Library<O>, descriptor: &OwnedFd, end: &EventFd) {
         stays = if next == Next::Stay { stays + 1 } else { 0 };
         match next {
             Next::Park => std::thread::park(),
+            Next::GoOn => {}
             Next::Stay if stays <= STAYS => std::thread::yield_now(),
             Next::Stay | Next::Watch => {
                 stays = 0;
@@ -117,7 +120,9 @@ fn look<O: Owner>(core: &mut Core<O>, after: &Next, seen: &mut u64) -> Next {
     let parked = *after == Next::Park;
     if !parked {
         core.ways.nal.stir();
-        core.progress();
+        if core.progress() >= BATCH {
+            return Next::GoOn;
+        }
     }
     let polled = core.callers_asleep == 0 && core.polls != *seen;
     *seen = core.polls;
