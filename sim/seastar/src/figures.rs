@@ -10,7 +10,9 @@ use lintel_sim_kernel::Duration;
 use crate::node::{Mode, Placement, Refused};
 use crate::parcel::Class;
 use crate::profile::{Profile, RED_STORM_2005, XT5_2009};
-use crate::workload::{Case, RandomAccess, Stream, Way, ping_pong, random_access, tuned_stream};
+use crate::workload::{
+    Case, RandomAccess, Stream, Way, netpipe_sizes, ping_pong, random_access, tuned_stream,
+};
 
 /// What a document says of a point.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -53,7 +55,7 @@ pub enum Figure {
     Bandwidth,
     /// S1, Figure 6: latency of NetPIPE, streaming puts included.
     NetpipeLatency,
-    /// S1, Figure 7: bandwidth of NetPIPE.
+    /// S1, Figure 7: bandwidth of NetPIPE, whose bidirectional one counts both ways.
     NetpipeBandwidth,
     /// S4, Figure 2: ping-pong of CCI and Portals.
     CciLatency,
@@ -61,7 +63,7 @@ pub enum Figure {
     CciBandwidth,
     /// S4, Figure 4: streaming message rate.
     CciRate,
-    /// S0: ping-pong, generic and accelerated.
+    /// S0: ping-pong, generic and accelerated, in SN and VN mode.
     Accelerated,
     /// Of no paper: latency by entries that are walked, generic and accelerated.
     Entries,
@@ -247,13 +249,10 @@ pub fn figure(figure: Figure) -> Result<Vec<Curve>, Refused> {
         ),
         Figure::NetpipeLatency => netpipe_latency(),
         Figure::NetpipeBandwidth => {
-            let mut all = curves(&LONG, "MB/s", rate, &[("put", RED_STORM, put)])?;
-            all.extend(curves(
-                &LONG,
-                "MB/s",
-                both_rates,
-                &[("bidirectional", RED_STORM, both)],
-            )?);
+            let sizes = netpipe_sizes(1_024 * KB);
+            let mut all = curves(&sizes, "MB/s", rate, &[("put", RED_STORM, put)])?;
+            let ways = [("bidirectional", RED_STORM, both)];
+            all.extend(curves(&sizes, "MB/s", both_rates, &ways)?);
             Ok(all)
         }
         Figure::CciLatency => curves(
@@ -273,8 +272,10 @@ pub fn figure(figure: Figure) -> Result<Vec<Curve>, Refused> {
             "us",
             latency,
             &[
-                ("generic", RED_STORM, put),
-                ("accelerated", RED_STORM_NIC, put),
+                ("generic, SN", RED_STORM, put),
+                ("accelerated, SN", RED_STORM_NIC, put),
+                ("generic, VN", RED_STORM.virtual_nodes(), put),
+                ("accelerated, VN", RED_STORM_NIC.virtual_nodes(), put),
             ],
         ),
         Figure::Entries => entries(),

@@ -4,11 +4,15 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use lintel_memory::{Buffer, Ghost};
-use lintel_sim_kernel::SimTime;
+use lintel_sim_fabric::{Dimension, Fabric, FreeFabric, PacketFabric, Torus};
+use lintel_sim_kernel::{Duration, SimTime};
 use lintel_sim_seastar::profile::{RED_STORM_2005, XT5_2009};
-use lintel_sim_seastar::workload::{Case, PingPong, Way, measured, median, ping_pong, run};
+use lintel_sim_seastar::workload::{
+    Case, PingPong, Stream, Way, measured, median, ping_pong, run, two_way_stream,
+};
 use lintel_sim_seastar::{
-    Action, Class, Exposure, Mode, Notice, Program, Refused, Setup, Span, Track, any_process,
+    Action, Class, Exposure, Machine, Mode, Notice, Program, Protection, Refused, Setup, Span,
+    Track, any_process,
 };
 
 /// A program that only sets up.
@@ -156,4 +160,68 @@ fn spans_tell_where_the_time_goes() {
     firmware.sort_by_key(|span| (span.node, span.start));
     let overlaps = |pair: &[&Span]| pair[0].node == pair[1].node && pair[0].end > pair[1].start;
     assert!(!firmware.windows(2).any(overlaps));
+}
+
+#[test]
+fn acknowledgements_go_between_two_messages_to_the_same_node() {
+    let case = Case::new(RED_STORM_2005, Mode::Accelerated).protected(Protection::EndToEnd);
+    let gap = |window| {
+        let messages = Stream {
+            window,
+            messages: 40,
+            ..Stream::of(16_384)
+        };
+        two_way_stream(&case, messages).expect("it runs")
+    };
+    // Else a narrow window closes until a pause lets them out.
+    assert!(gap(2) <= gap(16), "{} {}", gap(2), gap(16));
+}
+
+/// Puts to and fro over a network.
+fn over<F: Fabric>(network: F, bytes: u64) -> Duration {
+    let case = Case::new(RED_STORM_2005, Mode::Generic);
+    let machine = Machine::new(case.profile, case.setting, network);
+    let mut machine = machine.expect("there is such a machine");
+    let times = measured();
+    for node in [0, 1] {
+        let program = PingPong::new(Way::Put, bytes, 0, node == 0, times.clone());
+        machine
+            .add(node, case.mode, Box::new(program))
+            .expect("it has a core");
+    }
+    machine.into_simulation().run();
+    median(&times)
+}
+
+#[test]
+fn both_models_of_the_network_agree_on_short_messages() {
+    let torus = || Torus::new([2, 1, 1].map(Dimension::ring)).expect("there is such a torus");
+    let network = RED_STORM_2005.network();
+    for bytes in [0, 12, 64, 200] {
+        let packets = PacketFabric::new(torus(), &network).expect("it is one");
+        let free = FreeFabric::new(torus(), &network).expect("it is one");
+        assert_eq!(over(packets, bytes), over(free, bytes), "{bytes} bytes");
+    }
+}
+
+#[test]
+fn the_second_core_reaches_the_kernel_by_an_interrupt_and_not_by_a_trap() {
+    let time = |mode, core| {
+        let case = Case::new(RED_STORM_2005, mode);
+        let case = if core == 1 {
+            case.virtual_nodes()
+        } else {
+            case
+        };
+        ping_pong(&case, Way::Put, 0, 0).expect("it runs")
+    };
+    // It looks at its event while the handler returns, but its call waits for that.
+    let p = &RED_STORM_2005;
+    let dearer = p.time(p.interrupt_entry) - p.time(p.trap);
+    let hidden = p.time(p.event_get);
+    assert_eq!(
+        time(Mode::Generic, 1) + hidden,
+        time(Mode::Generic, 0) + dearer
+    );
+    assert_eq!(time(Mode::Accelerated, 1), time(Mode::Accelerated, 0));
 }

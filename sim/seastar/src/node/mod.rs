@@ -218,10 +218,16 @@ impl Node {
     /// A message's last byte has left.
     pub(crate) fn on_left(&mut self, flight: Flight, ctx: &mut Context<'_>) {
         match flight.ticket {
-            Some(ticket) => self.on_transmitted(ticket, ctx),
-            None => self.pio.retire(),
+            Some(ticket) => {
+                self.on_transmitted(ticket, ctx);
+                // Between two messages anything may go.
+                self.send_pio(None, ctx);
+            }
+            None => {
+                self.pio.retire();
+                self.start_pio(ctx);
+            }
         }
-        self.start_pio(ctx);
     }
 
     fn on_mail(&mut self, mail: Mail, ctx: &mut Context<'_>) {
@@ -274,7 +280,11 @@ impl Node {
     }
 
     fn start_pio(&mut self, ctx: &mut Context<'_>) {
-        while let Some(parcel) = self.pio.start_next(self.tx.busy_with()) {
+        self.send_pio(self.tx.busy_with(), ctx);
+    }
+
+    fn send_pio(&mut self, busy_with: Option<u32>, ctx: &mut Context<'_>) {
+        while let Some(parcel) = self.pio.start_next(busy_with) {
             ctx.send(parcel, None);
         }
     }

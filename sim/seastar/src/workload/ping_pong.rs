@@ -6,7 +6,9 @@ use lintel_sim_kernel::{Duration, SimTime};
 use lintel_types::{AckRequest, EventKind, Handle, ProcessId, options};
 
 use super::rig::{Case, Measured, measured, median, pair};
-use crate::node::{Action, Exposure, Notice, Program, Refused, Setup, any_process, get, put};
+use crate::node::{
+    Action, Exposure, Notice, Placement, Program, Refused, Setup, any_process, get, put,
+};
 use crate::parcel::Class;
 
 /// What goes to and fro.
@@ -49,17 +51,39 @@ const WARM: u32 = 2;
 /// Match bits of all puts and gets here.
 const BITS: u64 = 7;
 
-/// The median of a way's time.
+/// The median of a way's time, between the last cores of two neighbours.
 ///
 /// # Errors
 /// The machine can't do it.
 pub fn ping_pong(case: &Case, way: Way, bytes: u64, ahead: u64) -> Result<Duration, Refused> {
     let (first, second) = (measured(), measured());
+    let core = match case.setting.placement {
+        Placement::Single => 0,
+        Placement::Virtual => 1,
+    };
     let program = |begins, measured: &Measured| -> Box<dyn Program> {
-        Box::new(PingPong::new(way, bytes, ahead, begins, measured.clone()))
+        let program = PingPong::new(way, bytes, ahead, begins, measured.clone());
+        Box::new(program.with_process(core))
     };
     pair(case, [program(true, &first), program(false, &second)])?;
     Ok(median(&first))
+}
+
+/// Sizes that NetPIPE tries up to `most`: powers of two and half-way between, each
+/// with its neighbours three bytes below and above.
+pub fn netpipe_sizes(most: u64) -> Vec<u64> {
+    let mut sizes = vec![1, 2, 3];
+    let mut power = 4;
+    while power <= most {
+        for size in [power, power + power / 2] {
+            sizes.extend([size - 3, size, size + 3]);
+        }
+        power *= 2;
+    }
+    sizes.retain(|&size| size <= most);
+    sizes.sort_unstable();
+    sizes.dedup();
+    sizes
 }
 
 impl PingPong {

@@ -4,10 +4,10 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use lintel_sim_fabric::{Dimension, PacketFabric, Torus};
-use lintel_sim_kernel::{Duration, Samples, Simulation};
+use lintel_sim_kernel::{Duration, Samples, SimTime, Simulation};
 
 use crate::machine::{Machine, Protection, Setting};
-use crate::node::{Mode, Placement, Program, Refused};
+use crate::node::{Action, Mode, Notice, Placement, Program, Refused, Setup};
 use crate::profile::Profile;
 
 /// A machine whose network is a torus, packet by packet.
@@ -66,7 +66,8 @@ impl Case {
     }
 }
 
-/// Runs two programs on neighbouring nodes to their end.
+/// Runs two programs on neighbouring nodes to their end, on the last core of each. The
+/// first one idles where there are two.
 ///
 /// # Errors
 /// A program failed, or waits for what never comes.
@@ -76,9 +77,25 @@ pub fn pair(
 ) -> Result<Simulation<TorusMachine>, Refused> {
     let mut machine = case.torus([2, 1, 1])?;
     for (node, program) in (0..).zip(programs) {
+        if case.setting.placement == Placement::Virtual {
+            machine.add(node, case.mode, Box::new(Idle))?;
+        }
         machine.add(node, case.mode, program)?;
     }
     run(machine)
+}
+
+/// A program that does nothing.
+struct Idle;
+
+impl Program for Idle {
+    fn begin(&mut self, _: &mut Setup<'_>) -> Result<(), Refused> {
+        Ok(())
+    }
+
+    fn next(&mut self, _: SimTime, _: Option<&Notice>) -> Action {
+        Action::End
+    }
 }
 
 /// Runs a machine until nothing is to happen any more.

@@ -5,7 +5,7 @@ use lintel_memory::{Buffer, Ghost};
 use lintel_sim_kernel::{Duration, SimTime};
 use lintel_types::{EventKind, Handle, ProcessId};
 
-use super::rig::{Case, Measured, measured, pair};
+use super::rig::{Case, Measured, measured, median, pair, run};
 use crate::node::{Action, Exposure, Mode, Notice, Program, Refused, Setup, any_process, put};
 use crate::parcel::Class;
 
@@ -42,21 +42,30 @@ impl Stream {
 /// The machine can't do it.
 pub fn stream(case: &Case, stream: Stream) -> Result<Duration, Refused> {
     let gap = measured();
-    let sender: Box<dyn Program> = Box::new(Sender {
-        stream,
-        is_cci: case.mode == Mode::Cci,
-        memory: Handle::INVALID,
-        unsent: stream.messages,
-        under_way: 0,
-    });
-    let receiver = Box::new(Receiver {
-        stream,
-        is_cci: case.mode == Mode::Cci,
-        received: 0,
-        gap: gap.clone(),
-    });
-    pair(case, [sender, receiver])?;
-    Ok(super::rig::median(&gap))
+    let sender = Sender::new(case, stream, ProcessId::new(1, 0));
+    let receiver = Receiver::new(case, stream, &gap);
+    pair(case, [Box::new(sender), Box::new(receiver)])?;
+    Ok(median(&gap))
+}
+
+/// The same where the nodes stream both ways, from one core to the other node's second
+/// one. The longer of both times.
+///
+/// # Errors
+/// The machine can't do it.
+pub fn two_way_stream(case: &Case, stream: Stream) -> Result<Duration, Refused> {
+    let case = &case.virtual_nodes();
+    let gap = measured();
+    let mut machine = case.torus([2, 1, 1])?;
+    for node in [0, 1] {
+        let sender = Sender::new(case, stream, ProcessId::new(1 - node, 1));
+        machine.add(node, case.mode, Box::new(sender))?;
+        let receiver = Receiver::new(case, stream, &gap);
+        machine.add(node, case.mode, Box::new(receiver))?;
+    }
+    run(machine)?;
+    let longer = gap.borrow().max();
+    Ok(longer.expect("both receivers have measured"))
 }
 
 /// The shortest such time of several windows, as the papers tuned theirs.
@@ -74,6 +83,7 @@ pub fn tuned_stream(case: &Case, tuned: Stream) -> Result<Duration, Refused> {
 
 struct Sender {
     stream: Stream,
+    to: ProcessId,
     is_cci: bool,
     memory: Handle,
     unsent: u32,
@@ -88,7 +98,30 @@ struct Receiver {
 }
 
 const BITS: u64 = 7;
-const RECEIVER: ProcessId = ProcessId::new(1, 0);
+
+impl Sender {
+    fn new(case: &Case, stream: Stream, to: ProcessId) -> Self {
+        Sender {
+            stream,
+            to,
+            is_cci: case.mode == Mode::Cci,
+            memory: Handle::INVALID,
+            unsent: stream.messages,
+            under_way: 0,
+        }
+    }
+}
+
+impl Receiver {
+    fn new(case: &Case, stream: Stream, gap: &Measured) -> Self {
+        Receiver {
+            stream,
+            is_cci: case.mode == Mode::Cci,
+            received: 0,
+            gap: gap.clone(),
+        }
+    }
+}
 
 impl Program for Sender {
     fn begin(&mut self, setup: &mut Setup<'_>) -> Result<(), Refused> {
@@ -121,11 +154,11 @@ impl Program for Sender {
         let Stream { bytes, class, .. } = self.stream;
         match self.is_cci {
             true => Action::Send {
-                to: RECEIVER,
+                to: self.to,
                 class,
                 bytes,
             },
-            false => Action::Start(put(self.memory, bytes, RECEIVER, BITS)),
+            false => Action::Start(put(self.memory, bytes, self.to, BITS)),
         }
     }
 }
