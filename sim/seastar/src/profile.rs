@@ -136,6 +136,22 @@ profile! {
     ppc_clock,
     /// Its memory.
     sram,
+    /// The firmware's program and stack, in its memory.
+    program_bytes,
+    /// A mailbox there.
+    mailbox,
+    /// The NIC's control block there.
+    control_block,
+    /// Sources for which it has structures.
+    sources,
+    /// A source's structure.
+    source_bytes,
+    /// Messages for which it has structures.
+    pendings,
+    /// A message's structure, of which the larger part is the host's.
+    pending_bytes,
+    /// An accelerated client's match entry and descriptor.
+    entry_bytes,
     /// Commands that the TX engine's queue holds.
     tx_queue,
     /// Bytes of the PIO buffer.
@@ -218,6 +234,10 @@ profile! {
     cci_header,
     /// Bytes of a CCI buffer area.
     cci_area,
+    /// Messages in an area begin at multiples of this.
+    cci_slot,
+    /// An area's place in the ring on the NIC.
+    cci_ring_bytes,
     /// Areas to send from, per endpoint.
     cci_tx_areas,
     /// Areas to receive into, per endpoint.
@@ -315,6 +335,14 @@ pub const RED_STORM_2005: Profile = Profile {
     ),
     ppc_clock: published(500_000_000, Hertz, "S1 2"),
     sram: published(384 << 10, B, "S1 2"),
+    program_bytes: assumed(96 << 10, B, "three times the instruction cache"),
+    mailbox: published(4 << 10, B, "IP: a page, mapped into a client"),
+    control_block: published(8 << 10, B, "IP: from its address to the end of memory"),
+    sources: assumed(1_024, Count, "four times the CAM"),
+    source_bytes: assumed(32, B, "as a pending message"),
+    pendings: assumed(2_048, Count, "as many as match entries"),
+    pending_bytes: published(32, B, "IP: the lower part"),
+    entry_bytes: assumed(64, B, "S1 3.1's fields of both, packed"),
     tx_queue: published(31, Count, "S4 II"),
     pio_bytes: published(256, B, "S4 II"),
     pio_queue: published(4, Count, "S4 II"),
@@ -400,6 +428,8 @@ pub const RED_STORM_2005: Profile = Profile {
     cci_mss: published(4 << 10, B, "S4 IV-B"),
     cci_header: published(24, B, "S4 IV-C: 40 bytes of payload in 64"),
     cci_area: published(16 << 10, B, "S4 IV-B"),
+    cci_slot: published(64, B, "S4 IV-C: 8192 messages of 40 bytes in 512 KB"),
+    cci_ring_bytes: assumed(2, B, "an index of 8192"),
     cci_tx_areas: published(32, Count, "S4 IV-B"),
     cci_rx_areas: published(8_192, Count, "S4 IV-B"),
     cci_completions: assumed(

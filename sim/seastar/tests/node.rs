@@ -8,7 +8,7 @@ use lintel_sim_fabric::{Dimension, Fabric, FreeFabric, PacketFabric, Torus};
 use lintel_sim_kernel::{Duration, SimTime};
 use lintel_sim_seastar::profile::{RED_STORM_2005, XT5_2009};
 use lintel_sim_seastar::workload::{
-    Case, PingPong, Stream, Way, measured, median, ping_pong, run, two_way_stream,
+    Case, Halo, PingPong, Stream, Way, halo, measured, median, ping_pong, run, two_way_stream,
 };
 use lintel_sim_seastar::{
     Action, Class, Exposure, Machine, Mode, Notice, Program, Protection, Refused, Setup, Span,
@@ -224,4 +224,18 @@ fn the_second_core_reaches_the_kernel_by_an_interrupt_and_not_by_a_trap() {
         time(Mode::Generic, 0) + dearer
     );
     assert_eq!(time(Mode::Accelerated, 1), time(Mode::Accelerated, 0));
+}
+
+#[test]
+fn a_halo_exchange_costs_the_host_less_where_the_nic_matches() {
+    let compute = Duration::from_us(50);
+    let exchange = Halo {
+        dimensions: [3, 2, 2],
+        bytes: 2_048,
+        compute,
+        rounds: 3,
+    };
+    let time = |mode| halo(&Case::new(RED_STORM_2005, mode), exchange).expect("all come");
+    assert!(compute < time(Mode::Accelerated));
+    assert!(time(Mode::Accelerated) < time(Mode::Generic));
 }

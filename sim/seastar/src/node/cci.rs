@@ -53,6 +53,7 @@ struct Connection {
 #[derive(Debug)]
 struct Areas {
     size: u64,
+    slot: u64,
     /// Bytes used, and messages that aren't done.
     areas: Vec<(u64, u64)>,
     current: usize,
@@ -60,10 +61,11 @@ struct Areas {
 }
 
 impl Areas {
-    fn new(count: u64, size: u64) -> Self {
+    fn new(count: u64, profile: &Profile) -> Self {
         let count = usize::try_from(count).unwrap_or(usize::MAX);
         Areas {
-            size,
+            size: profile.cci_area.value,
+            slot: profile.cci_slot.value,
             areas: vec![(0, 0); count],
             current: 0,
             free: (1..count).collect(),
@@ -72,7 +74,7 @@ impl Areas {
 
     /// Room for a message, which doesn't span areas.
     fn take(&mut self, bytes: u64) -> Option<usize> {
-        let slot = bytes.next_multiple_of(SLOT);
+        let slot = bytes.next_multiple_of(self.slot);
         if self.areas[self.current].0 + slot > self.size {
             let next = self.free.pop_front()?;
             let closed = std::mem::replace(&mut self.current, next);
@@ -101,10 +103,6 @@ impl Areas {
     }
 }
 
-/// Messages begin at multiples of this: 8192 of up to 40 bytes and a header fit into
-/// 512 KB (S4 IV-C).
-const SLOT: u64 = 64;
-
 impl Connection {
     fn new(class: Class) -> Self {
         Connection {
@@ -120,10 +118,9 @@ impl Connection {
 
 impl Endpoint {
     pub(crate) fn new(profile: &Profile) -> Self {
-        let size = profile.cci_area.value;
         Endpoint {
-            tx: Areas::new(profile.cci_tx_areas.value, size),
-            rx: Areas::new(profile.cci_rx_areas.value, size),
+            tx: Areas::new(profile.cci_tx_areas.value, profile),
+            rx: Areas::new(profile.cci_rx_areas.value, profile),
             credits: profile.cci_completions.value,
             connections: BTreeMap::new(),
             untaken: VecDeque::new(),
@@ -169,7 +166,6 @@ impl Endpoint {
 
     /// Its process has taken a notice, and is done with what it names.
     pub(super) fn on_taken(&mut self, notice: &Notice) {
-        self.credits += 1;
         match notice {
             Notice::Sent(to) => {
                 let connection = self.connections.get_mut(to).expect("it was sent to");
@@ -180,8 +176,10 @@ impl Endpoint {
                 let area = self.untaken.pop_front();
                 self.rx.give_back(area.expect("it was received"));
             }
-            Notice::Full | Notice::Portals(_) => self.credits -= 1,
+            // The library's own, which took no credit.
+            Notice::Full | Notice::Portals(_) => return,
         }
+        self.credits += 1;
     }
 
     /// A message has arrived: what the firmware does with it.
@@ -401,7 +399,8 @@ mod tests {
 
     #[test]
     fn an_area_is_used_again_once_all_its_messages_are_done() {
-        let mut areas = Areas::new(2, 128);
+        let small = XT5_2009.with("cci_area", 128).expect("there is one");
+        let mut areas = Areas::new(2, &small);
         let taken = [64, 64, 64, 64].map(|bytes| areas.take(bytes).expect("there is room"));
         assert_eq!((taken, areas.take(64)), ([0, 0, 1, 1], None));
         areas.give_back(0);

@@ -155,7 +155,7 @@ impl Node {
             Verdict::Nothing => gathered.next = Next::Discard(name),
         }
         let (_, engine) = self.client_of(&parcel);
-        let cost = portals::price(engine, Matching::Host, profile);
+        let cost = portals::price(engine, &gathered, Matching::Host, profile);
         if gathered.next == Next::Release {
             self.incoming.remove(&name);
         }
@@ -170,7 +170,7 @@ impl Node {
         let held = incoming.held.expect("what lands was wanted");
         portals::on_deposited(engine, parcel.from, held, &mut gathered);
         gathered.next = Next::Release;
-        let cost = portals::price(engine, Matching::Host, profile);
+        let cost = portals::price(engine, &gathered, Matching::Host, profile);
         (gathered, cost)
     }
 
@@ -179,9 +179,8 @@ impl Node {
         let engine = self.processes[out.process].engine_mut();
         let engine = engine.expect("what the kernel sent has an engine");
         portals::on_sent(engine, &mut out, &mut gathered);
-        // An event that had waited was counted when the message began.
-        let cost = portals::price(engine, Matching::Host, profile);
-        (gathered, cost + profile.time(profile.host_event))
+        let cost = portals::price(engine, &gathered, Matching::Host, profile);
+        (gathered, cost)
     }
 
     pub(super) fn on_handled(&mut self, gathered: Gathered, ctx: &mut Context<'_>) {

@@ -157,7 +157,7 @@ pub(crate) struct Node {
 impl Node {
     pub(crate) fn new(profile: &Profile, link: Stream) -> Result<Self, OutOfMemory> {
         let mut sram = Sram::new(profile.sram.value);
-        for (what, bytes) in RESIDENT {
+        for (what, bytes) in resident(profile) {
             sram.reserve(what, bytes)?;
         }
         Ok(Node {
@@ -304,13 +304,13 @@ impl Node {
     }
 }
 
-/// What is in a NIC's memory whoever its clients are. The numbers of structures are
-/// those of the public IP drivers (IP in [`crate::profile`]); the sizes of program
-/// and sources are assumed.
-const RESIDENT: [(&str, u64); 5] = [
-    ("the firmware's program and stack", 96 << 10),
-    ("the kernel's mailbox", 4 << 10),
-    ("the control block", 8 << 10),
-    ("structures of 1024 sources", 1_024 * 32),
-    ("structures of 2048 pending messages", 2_048 * 32),
-];
+/// What is in a NIC's memory whoever its clients are.
+fn resident(p: &Profile) -> [(&'static str, u64); 5] {
+    [
+        ("the firmware's program and stack", p.program_bytes.value),
+        ("the kernel's mailbox", p.mailbox.value),
+        ("the control block", p.control_block.value),
+        ("sources", p.sources.value * p.source_bytes.value),
+        ("pending messages", p.pendings.value * p.pending_bytes.value),
+    ]
+}

@@ -205,9 +205,11 @@ pub(crate) fn on_sent(
     }
 }
 
-/// What the engine has done since it was last asked, in time.
+/// What the engine has done since it was last asked, in time. An event that waits for
+/// its message to leave is paid when it is told.
 pub(crate) fn price(
     engine: &mut Interface<Ghost>,
+    gathered: &Gathered,
     matching: Matching,
     profile: &Profile,
 ) -> Duration {
@@ -216,7 +218,8 @@ pub(crate) fn price(
         Matching::Host => (profile.host_message, profile.host_entry, profile.host_event),
         Matching::Nic => (profile.nic_message, profile.nic_entry, profile.nic_event),
     };
+    let told = gathered.notices.len() as u64;
     profile.time(message) * (work.requests + work.responses + work.fired)
         + profile.time(entry) * work.walked
-        + profile.time(event) * (work.events + work.counts)
+        + profile.time(event) * (told + work.counts)
 }

@@ -76,8 +76,6 @@ pub enum Action {
     },
     /// Waits for a notice.
     Wait,
-    /// Looks for a notice; goes on at once where there is none.
-    Poll,
     /// Computes for so long.
     Compute(Duration),
     /// Is at its end.
@@ -422,22 +420,22 @@ impl Node {
         Ok(id)
     }
 
-    /// What a client takes of the NIC's memory. The mailbox's size is that of the
-    /// public IP drivers; those of entries and tables are assumed.
-    fn reserve(&mut self, mode: Mode, profile: &Profile) -> Result<(), OutOfMemory> {
+    /// What a client takes of the NIC's memory.
+    fn reserve(&mut self, mode: Mode, p: &Profile) -> Result<(), OutOfMemory> {
         match mode {
             Mode::Generic => Ok(()),
             Mode::Accelerated => {
-                let entries = profile.accelerated_entries.value;
+                let entries = p.accelerated_entries.value * p.entry_bytes.value;
                 self.sram
-                    .reserve("an accelerated client's mailbox", 4 << 10)?;
+                    .reserve("an accelerated client's mailbox", p.mailbox.value)?;
                 self.sram
-                    .reserve("an accelerated client's entries", entries * 64)
+                    .reserve("an accelerated client's entries", entries)
             }
             Mode::Cci => {
-                let areas = profile.cci_rx_areas.value;
-                self.sram.reserve("a CCI client's command queue", 4 << 10)?;
-                self.sram.reserve("a CCI client's ring of areas", areas * 2)
+                let ring = p.cci_rx_areas.value * p.cci_ring_bytes.value;
+                self.sram
+                    .reserve("a CCI client's command queue", p.mailbox.value)?;
+                self.sram.reserve("a CCI client's ring of areas", ring)
             }
         }
     }
@@ -467,13 +465,10 @@ impl Node {
             return;
         }
         process.state = State::Working;
-        let p = ctx.profile;
         match process.program.next(ctx.now, notice.as_ref()) {
             Action::Start(transfer) => self.start_transfer(number, transfer, ctx),
             Action::Send { to, class, bytes } => self.send(number, to, class, bytes, ctx),
             Action::Wait => self.wait(number, ctx),
-            Action::Poll if self.can_see(number, ctx.now) => self.wait(number, ctx),
-            Action::Poll => self.busy(number, "poll", p.time(p.event_get), ctx),
             Action::Compute(length) => self.busy(number, "compute", length, ctx),
             Action::End => self.processes[number].end(),
         }
@@ -506,7 +501,7 @@ impl Node {
         if let Err(error) = portals::start(engine, transfer, &mut gathered) {
             return process.fail(&error);
         }
-        let matching = portals::price(engine, Matching::Host, p);
+        let matching = portals::price(engine, &gathered, Matching::Host, p);
         let pages: u64 = gathered
             .sends
             .iter()

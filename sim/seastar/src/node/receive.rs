@@ -186,7 +186,7 @@ impl Node {
             Verdict::Nothing => gathered.next = Next::Discard(name),
         }
         let p = ctx.profile;
-        let mut cost = portals::price(engine, Matching::Nic, p);
+        let mut cost = portals::price(engine, &gathered, Matching::Nic, p);
         if is_inline {
             self.incoming.remove(&name);
         } else {
@@ -299,7 +299,7 @@ impl Node {
         let mut gathered = Gathered::of(number, parcel.to);
         let held = incoming.held.expect("what lands was wanted");
         portals::on_deposited(engine, parcel.from, held, &mut gathered);
-        let cost = portals::price(engine, Matching::Nic, ctx.profile);
+        let cost = portals::price(engine, &gathered, Matching::Nic, ctx.profile);
         self.work("event", cost, Job::Matched(gathered), ctx);
     }
 }

@@ -159,8 +159,8 @@ impl Node {
         };
         let mut gathered = Gathered::of(number, outgoing.parcel.from);
         portals::on_sent(engine, &mut outgoing, &mut gathered);
-        let cost = portals::price(engine, Matching::Nic, ctx.profile);
-        if gathered.notices.is_empty() {
+        let cost = portals::price(engine, &gathered, Matching::Nic, ctx.profile);
+        if gathered.notices.is_empty() && gathered.sends.is_empty() {
             return;
         }
         self.work("event", cost, Job::Matched(gathered), ctx);
@@ -183,7 +183,7 @@ impl Node {
             return;
         }
         let p = ctx.profile;
-        let cost = portals::price(engine, Matching::Nic, p) + p.time(p.fw_program);
+        let cost = portals::price(engine, &gathered, Matching::Nic, p) + p.time(p.fw_program);
         self.work("program", cost, Job::Matched(gathered), ctx);
     }
 
