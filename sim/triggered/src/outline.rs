@@ -41,19 +41,22 @@ enum What {
     IsHeardFrom(u32),
 }
 
+/// What each message needs comes first, in two cache lines: large machines wait for
+/// memory.
+#[repr(C, align(64))]
 struct Node {
     noise: Noise,
     /// The host's time, which may be ahead.
     clock: SimTime,
-    /// Where its steps are, and which one comes next.
-    program: Range<usize>,
     at: usize,
-    work: Duration,
-    gathers: bool,
-    is_waiting: bool,
-    ended: Option<SimTime>,
-    bus_free: SimTime,
     line_free: SimTime,
+    work: Duration,
+    ended: Option<SimTime>,
+    is_waiting: bool,
+    gathers: bool,
+    /// Where its steps are.
+    program: Range<usize>,
+    bus_free: SimTime,
     read_free: SimTime,
     expected: Vec<u32>,
     /// Messages have come from these that weren't expected.
@@ -409,7 +412,7 @@ impl World for Outline {
 
     fn foresee(&self, Come { to, what }: &Come) {
         let node = &self.nodes[*to as usize];
-        black_box(node.is_waiting);
+        black_box((node.clock, node.is_waiting));
         if let What::Counts(counter) = what {
             let counting = *to as usize * self.counters_each + usize::from(*counter);
             black_box(self.counters[counting].value);
