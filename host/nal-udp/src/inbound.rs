@@ -69,8 +69,6 @@ pub(crate) struct Inbound {
     streams: FxHashMap<PairId, Stream>,
     /// The stream of which a part came last.
     running: Option<PairId>,
-    /// Bytes of the latest part that was neither first nor last: the next may have as many.
-    part: u64,
     /// Where the next part of it goes.
     place: Vec<Claim>,
     /// Datagrams until a place is lent to the kernel again.
@@ -96,7 +94,6 @@ impl Inbound {
             early: FxHashMap::default(),
             streams: FxHashMap::default(),
             running: None,
-            part: 0,
             place: Vec::new(),
             pause: 0,
             kept: 0,
@@ -340,7 +337,6 @@ impl Inbound {
         skip(&mut stream.rest, placed);
         self.running = Some(pair);
         if !fragment.last {
-            self.part = fragment.length.into();
             return None;
         }
         let origin = stream.origin;
@@ -360,18 +356,17 @@ impl Inbound {
             self.pause = self.pause.saturating_sub(1);
             return false;
         }
-        let few = 1..=MOST_PLACES;
-        few.contains(&self.next_place().len())
+        true
     }
 
-    /// Where the payload of the running stream's next part goes.
-    pub(crate) fn next_place(&mut self) -> &[Claim] {
+    /// Where the payload of the running stream's next part goes, so many bytes; nothing
+    /// where that is nowhere, or in too many pieces.
+    pub(crate) fn next_place(&mut self, length: u64) -> Option<&[Claim]> {
         self.place.clear();
-        let stream = self.running.and_then(|pair| self.streams.get(&pair));
-        if let Some(stream) = stream {
-            crate::body::part(&stream.rest, 0, self.part, &mut self.place);
-        }
-        &self.place
+        let stream = self.streams.get(&self.running?)?;
+        crate::body::part(&stream.rest, 0, length, &mut self.place);
+        let few = 1..=MOST_PLACES;
+        few.contains(&self.place.len()).then_some(&self.place)
     }
 
     /// Looks whether a datagram with that beginning and length is a part of the running

@@ -82,6 +82,8 @@ pub struct UdpNal {
     began_at: u64,
     /// `next` has found nothing since the last flush.
     is_dry: bool,
+    /// The message that `next` gave is likely to have been the only one there.
+    is_alone: bool,
     flushes: u32,
     /// Short messages wait for more to share a system call, or for `next`, or for the
     /// second flush: the first may have been for another's sake.
@@ -133,6 +135,7 @@ impl UdpNal {
             began: Instant::now(),
             began_at: since_boot(),
             is_dry: false,
+            is_alone: false,
             flushes: 0,
             is_gathering: false,
             is_flushed: false,
@@ -336,8 +339,9 @@ impl UdpNal {
             let mut beginning = [0; FURTHER_BYTES];
             let length = self.outlet.socket.peek(&mut beginning)?;
             let known = &beginning[..length.min(FURTHER_BYTES)];
-            if self.next_part(known, length).is_some() {
-                let place = self.inbound.next_place();
+            let part = self.next_part(known, length);
+            let bytes = part.map_or(0, |header| header.datagram_bytes() - header.bytes());
+            if let Some(place) = self.inbound.next_place(bytes as u64) {
                 return self.area.receive_around(&mut self.outlet.socket, place);
             }
             self.inbound.on_missed();
@@ -465,6 +469,10 @@ impl Nal for UdpNal {
                 let now = self.now();
                 self.pump(now);
             }
+            if std::mem::take(&mut self.is_alone) && self.area.is_empty() {
+                self.is_dry = true;
+                return None; // Whoever waits for the message needn't wait for a look.
+            }
             let Some(now) = self.receive() else {
                 if !self.inbound.is_empty() {
                     continue; // A loss, which the system has just told of.
@@ -473,6 +481,7 @@ impl Nal for UdpNal {
                 return None;
             };
             if let Some(arrival) = self.take_segment(now, false) {
+                self.is_alone = !self.outlet.socket.is_busy();
                 return Some(arrival);
             }
         }

@@ -106,6 +106,12 @@ impl Socket {
         })
     }
 
+    /// Whether much has been coming at a time.
+    #[inline]
+    pub(crate) fn is_busy(&self) -> bool {
+        self.trains.are_taken
+    }
+
     #[inline]
     fn on_error(&mut self, error: &io::Error) {
         if error.kind() == io::ErrorKind::WouldBlock && self.trains.on_empty() {
