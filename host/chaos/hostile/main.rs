@@ -11,7 +11,7 @@
 //! Every datagram is counted once: by the victim under what is wrong with it, or by the
 //! system as one for which the socket had no room. No message of the friend is lost,
 //! doubled, changed or out of order, no peer is taken for dead, and the victim holds
-//! exactly what it held before: contexts, pairs, sockets, and bytes.
+//! what it held before: contexts, pairs, sockets, and bytes but for a queue or two.
 //!
 //! `chaos-hostile [--packets N] [--seed N]`
 #![forbid(unsafe_code)]
@@ -23,7 +23,7 @@ mod talk;
 use attacker::Attacker;
 use lintel_chaos::places::Places;
 use lintel_chaos::random::Random;
-use lintel_nal_udp::{Config, Model, Troubles, UdpNal};
+use lintel_nal_udp::{Config, Model, Resources, Troubles, UdpNal};
 use lintel_types::ProcessId;
 use recordings::Recordings;
 use std::process::ExitCode;
@@ -109,6 +109,8 @@ fn run(options: &Options) -> Result<(), String> {
     attack.map_err(|why| format!("{why}\nthe same packets again: --seed {seed}"))
 }
 
+/// A queue that was empty may have got room for some entries; no buffer is as small.
+const MOST_MORE: u64 = 4 << 10;
 /// Datagrams between two looks of the victim: together they fit its socket.
 const BURST: u64 = 24;
 
@@ -143,7 +145,11 @@ fn attack(
         ));
     }
     let holds = talk.victim.resources();
-    if holds != held {
+    let same = Resources {
+        bytes: held.bytes,
+        ..holds
+    };
+    if same != held || holds.bytes > held.bytes + MOST_MORE {
         return Err(format!("the victim held {held:?}, and now {holds:?}"));
     }
     Ok(())

@@ -82,8 +82,8 @@ pub struct UdpNal {
     began_at: u64,
     /// `next` has found nothing since the last flush.
     is_dry: bool,
-    /// The message that `next` gave is likely to have been the only one there.
-    is_alone: bool,
+    /// `next` has given a message from the socket since it found nothing.
+    has_given: bool,
     flushes: u32,
     /// Short messages wait for more to share a system call, or for `next`, or for the
     /// second flush: the first may have been for another's sake.
@@ -135,7 +135,7 @@ impl UdpNal {
             began: Instant::now(),
             began_at: since_boot(),
             is_dry: false,
-            is_alone: false,
+            has_given: false,
             flushes: 0,
             is_gathering: false,
             is_flushed: false,
@@ -469,7 +469,8 @@ impl Nal for UdpNal {
                 let now = self.now();
                 self.pump(now);
             }
-            if std::mem::take(&mut self.is_alone) && self.area.is_empty() {
+            let is_behind = std::mem::take(&mut self.has_given) && self.area.is_empty();
+            if is_behind && self.outlet.socket.expects_nothing() {
                 self.is_dry = true;
                 return None; // Whoever waits for the message needn't wait for a look.
             }
@@ -481,7 +482,7 @@ impl Nal for UdpNal {
                 return None;
             };
             if let Some(arrival) = self.take_segment(now, false) {
-                self.is_alone = !self.outlet.socket.is_busy();
+                self.has_given = true;
                 return Some(arrival);
             }
         }

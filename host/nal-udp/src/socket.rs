@@ -106,10 +106,10 @@ impl Socket {
         })
     }
 
-    /// Whether much has been coming at a time.
+    /// Whether a look right behind a datagram had better be saved.
     #[inline]
-    pub(crate) fn is_busy(&self) -> bool {
-        self.trains.are_taken
+    pub(crate) fn expects_nothing(&mut self) -> bool {
+        self.trains.expect_nothing()
     }
 
     #[inline]

@@ -6,8 +6,11 @@
 
 /// Datagrams in a row, after which trains are taken.
 const MANY: u32 = 4;
-/// Datagrams that came one by one, after which they aren't any more.
-const CALM: u32 = 64;
+/// Looks behind a datagram that found nothing, after which they aren't any more.
+const CALM: u32 = 16;
+/// And after which only every so-manieth such look is taken at all.
+const QUIET: u32 = 8;
+const SELDOM: u32 = 16;
 
 /// Follows what comes.
 #[derive(Default)]
@@ -17,8 +20,10 @@ pub(crate) struct Trains {
     pub(crate) may_hide: bool,
     /// Looks that found something since the socket was empty.
     in_row: u32,
-    /// Times that the socket was empty behind the only datagram in it.
+    /// Looks behind a datagram that found nothing, and none that found something between.
     calm: u32,
+    /// Looks behind a datagram that weren't taken in the meantime.
+    skipped: u32,
 }
 
 impl Trains {
@@ -26,11 +31,14 @@ impl Trains {
     #[inline]
     pub(crate) fn on_arrival(&mut self) -> bool {
         self.in_row = self.in_row.saturating_add(1);
+        if self.in_row == 1 {
+            return false;
+        }
+        self.calm = 0;
         let begins = self.in_row >= MANY && !self.are_taken;
         if begins {
             self.are_taken = true;
             self.may_hide = false;
-            self.calm = 0;
         }
         begins
     }
@@ -38,11 +46,10 @@ impl Trains {
     /// There was nothing; true where trains aren't to be taken from now on.
     #[inline]
     pub(crate) fn on_empty(&mut self) -> bool {
-        if self.in_row == 0 {
+        if std::mem::take(&mut self.in_row) == 0 {
             return false;
         }
-        self.calm = if self.in_row == 1 { self.calm + 1 } else { 0 };
-        self.in_row = 0;
+        self.calm = self.calm.saturating_add(1);
         self.may_hide = false;
         let ends = self.calm >= CALM && self.are_taken;
         if ends {
@@ -50,6 +57,18 @@ impl Trains {
             self.may_hide = true;
         }
         ends
+    }
+
+    /// Whether a look right behind a datagram would find nothing, by all experience.
+    #[inline]
+    pub(crate) fn expect_nothing(&mut self) -> bool {
+        if self.calm < QUIET || self.skipped >= SELDOM {
+            self.skipped = 0;
+            return false;
+        }
+        self.skipped += 1;
+        self.in_row = 0;
+        true
     }
 
     /// A datagram was refused: what such a sender sends must not hide in a train.
@@ -77,16 +96,31 @@ mod tests {
         let begun = (1..=MANY).find(|_| trains.on_arrival());
         assert_eq!(begun, Some(MANY));
         assert!(trains.are_taken && !trains.on_empty());
-        for calm in 1..2 * CALM {
-            if calm == CALM {
-                trains.on_refused();
-            }
+        trains.on_refused();
+        for calm in 1..=CALM {
             trains.on_arrival();
-            assert_eq!(trains.on_empty(), calm == 2 * CALM - 1, "{calm}");
+            assert_eq!(trains.on_empty(), calm == CALM, "{calm}");
         }
         assert!(trains.may_hide, "one that came before the system knew");
         trains.on_arrival();
         trains.on_empty();
         assert!(!trains.may_hide && !trains.are_taken);
+    }
+
+    #[test]
+    fn looks_in_vain_become_rare_and_cease_to_be_where_they_find_something() {
+        let mut trains = Trains::default();
+        let mut looks = 0;
+        for _ in 0..QUIET + 10 * (SELDOM + 1) {
+            trains.on_arrival();
+            if !trains.expect_nothing() {
+                trains.on_empty();
+                looks += 1;
+            }
+        }
+        assert_eq!(looks, QUIET + 10);
+        trains.on_arrival();
+        trains.on_arrival();
+        assert!(!trains.expect_nothing(), "two came together");
     }
 }
