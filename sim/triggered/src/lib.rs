@@ -22,7 +22,11 @@
 //! - [`Case`] measures an operation; [`curves`] gives the tables of the studies.
 //!
 //! Only time is simulated: that schedules give right results is tested where they
-//! are made, in `lintel-collectives`.
+//! are made, in `lintel-collectives`. Three things of the model are left out, since
+//! they never show in its times: 128 slots for commands, more than a host fills while
+//! one comes back; a limit of four packets on the way out, which each reply raises by
+//! one; and the walk through match lists, which costs it nothing. One is mended: there,
+//! hosts that send and receive themselves feel no noise while they wait.
 //!
 //! Order of use: build a [`Case`], or programs and a [`Machine`]; [`Case::measure`], or
 //! [`operate`] once an operation.

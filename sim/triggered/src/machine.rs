@@ -199,10 +199,6 @@ impl<F: Fabric> Machine<F> {
     }
 
     /// When the last host had ended its program.
-    ///
-    /// # Panics
-    ///
-    /// Where one hasn't: a program waits for what nobody sends.
     fn ended(&self) -> SimTime {
         let ended = |(node, host): (usize, &Host)| {
             let ended = host.ended();
@@ -264,6 +260,10 @@ impl<F: Fabric> World for Machine<F> {
 
 /// Carries out one operation that begins at `start` everywhere, and all that it
 /// leaves under way. How long it took until the last host had ended it.
+///
+/// # Panics
+///
+/// Where a host doesn't end: its program waits for what nobody sends.
 pub fn operate<F: Fabric>(
     simulation: &mut Simulation<Machine<F>>,
     start: SimTime,

@@ -122,6 +122,10 @@ impl Outline {
     }
 
     /// As [`crate::operate`].
+    ///
+    /// # Panics
+    ///
+    /// As that.
     pub fn operate(simulation: &mut Simulation<Outline>, start: SimTime, entry: Entry) -> Duration {
         let start = later(start, Duration::ZERO);
         let Simulation { world, agenda } = simulation;
