@@ -388,6 +388,11 @@ fn bandwidth(rows: &mut Rows) -> Result<(), Refused> {
         Published::AtLeast(2200.0),
         both,
     );
+    half_bandwidths(rows, longest, both)
+}
+
+fn half_bandwidths(rows: &mut Rows, longest: f64, both: f64) -> Result<(), Refused> {
+    let p = &RED_STORM_2005;
     let half = half_bandwidth(&RED_STORM, Way::Put, longest)?;
     rows.add(
         p,
@@ -532,8 +537,14 @@ fn cci_streams(rows: &mut Rows) -> Result<(), Refused> {
         Published::Value(2000.0),
         stream_bandwidth(long, 4 * KB),
     );
+    against_portals(rows, per_second(small))
+}
+
+/// How much faster CCI sends than generic Portals.
+fn against_portals(rows: &mut Rows, small: f64) -> Result<(), Refused> {
+    let p = &XT5_2009;
     let portals = tuned_stream(&XT5, Stream::of(8))?;
-    let times = per_second(small) / per_second(portals);
+    let times = small / per_second(portals);
     rows.add(
         p,
         ("S4 VI", "CCI UU sends so many times as fast, 8 B", ""),
@@ -541,7 +552,7 @@ fn cci_streams(rows: &mut Rows) -> Result<(), Refused> {
         times,
     );
     let portals = tuned_stream(&XT5, Stream::of(512))?;
-    let times = per_second(gap(Class::Unreliable, 512)?) / per_second(portals);
+    let times = per_second(tuned_stream(&XT5_CCI, Stream::of(512))?) / per_second(portals);
     let what = ("S4 abstract", "the same, 512 B", "");
     rows.add(p, what, Published::Between(6.0, 7.0), times);
     Ok(())

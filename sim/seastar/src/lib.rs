@@ -27,6 +27,20 @@
 //! [`Program`], [`Machine::into_simulation`], run; [`Machine::unfinished`] must be
 //! empty then. The papers' benchmarks are in [`workload`], their points and
 //! curves in [`figures`].
+//!
+//! ```
+//! use lintel_sim_seastar::workload::{Case, Way, ping_pong};
+//! use lintel_sim_seastar::{Mode, profile::RED_STORM_2005};
+//!
+//! let put = |profile, mode| ping_pong(&Case::new(profile, mode), Way::Put, 0, 0);
+//! let generic = put(RED_STORM_2005, Mode::Generic)?;
+//! let accelerated = put(RED_STORM_2005, Mode::Accelerated)?;
+//! assert!(accelerated < generic);
+//! // One constant is changed: what if interrupts were free?
+//! let free = RED_STORM_2005.with("interrupt_entry", 0)?.with("interrupt_exit", 0)?;
+//! assert!(put(free, Mode::Generic)? < generic);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod context;

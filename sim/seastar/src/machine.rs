@@ -67,8 +67,12 @@ impl<F: Fabric> Machine<F> {
     /// The NIC's memory is too small for its firmware.
     pub fn new(profile: Profile, setting: Setting, fabric: F) -> Result<Self, Refused> {
         let streams = Streams::new(setting.seed);
-        let node = |number| Node::new(&profile, streams.stream(&format!("node/{number}/link")));
-        let nodes: Result<Vec<Node>, _> = (0..fabric.nodes()).map(node).collect();
+        let count = fabric.nodes();
+        let node = |number| {
+            let link = streams.stream(&format!("node/{number}/link"));
+            Node::new(&profile, count, link)
+        };
+        let nodes: Result<Vec<Node>, _> = (0..count).map(node).collect();
         Ok(Machine {
             fabric,
             profile,

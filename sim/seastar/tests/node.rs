@@ -12,8 +12,9 @@ use lintel_sim_seastar::workload::{
 };
 use lintel_sim_seastar::{
     Action, Class, Exposure, Machine, Mode, Notice, Program, Protection, Refused, Setup, Span,
-    Track, any_process,
+    Track, any_process, put,
 };
+use lintel_types::{Handle, NiFail, ProcessId};
 
 /// A program that only sets up.
 struct Asks(fn(&mut Setup<'_>) -> Result<(), Refused>);
@@ -238,4 +239,95 @@ fn a_halo_exchange_costs_the_host_less_where_the_nic_matches() {
     let time = |mode| halo(&Case::new(RED_STORM_2005, mode), exchange).expect("all come");
     assert!(compute < time(Mode::Accelerated));
     assert!(time(Mode::Accelerated) < time(Mode::Generic));
+}
+
+/// Sends once, and ends with the next notice.
+struct Once {
+    to: ProcessId,
+    mode: Mode,
+    told: Rc<RefCell<Vec<Notice>>>,
+    memory: Option<Handle>,
+}
+
+impl Program for Once {
+    fn begin(&mut self, setup: &mut Setup<'_>) -> Result<(), Refused> {
+        if self.mode != Mode::Cci {
+            self.memory = Some(setup.bind(Buffer::Contiguous(Ghost::new(0, 8)), 0)?);
+        }
+        Ok(())
+    }
+
+    fn next(&mut self, _: SimTime, notice: Option<&Notice>) -> Action {
+        self.told.borrow_mut().extend(notice);
+        match (notice, self.memory.take()) {
+            (Some(_), _) => Action::End,
+            (None, Some(memory)) => Action::Start(put(memory, 8, self.to, 0)),
+            (None, None) if self.mode == Mode::Cci && self.told.borrow().is_empty() => {
+                self.mode = Mode::Generic;
+                let class = Class::Unreliable;
+                Action::Send {
+                    to: self.to,
+                    class,
+                    bytes: 8,
+                }
+            }
+            (None, None) => Action::Wait,
+        }
+    }
+}
+
+/// What node 0's process is told, how many messages node 1 has lost, who is stuck.
+fn once(from: Mode, node: u32, to: Mode) -> (Vec<Notice>, u64, Vec<String>) {
+    let case = Case::new(XT5_2009, from);
+    let mut machine = case.torus([2, 1, 1]).expect("there is such a machine");
+    let told = Rc::new(RefCell::new(Vec::new()));
+    let program = Once {
+        to: ProcessId::new(node, 0),
+        mode: from,
+        told: told.clone(),
+        memory: None,
+    };
+    machine
+        .add(0, from, Box::new(program))
+        .expect("it has a core");
+    machine
+        .add(1, to, Box::new(Asks(|_| Ok(()))))
+        .expect("it has a core");
+    let mut simulation = machine.into_simulation();
+    simulation.run();
+    let told = told.borrow().clone();
+    (
+        told,
+        simulation.world.report(1).lost,
+        simulation.world.unfinished(),
+    )
+}
+
+#[test]
+fn a_message_that_its_target_does_not_speak_is_lost_and_counted() {
+    for (from, to) in [(Mode::Generic, Mode::Cci), (Mode::Cci, Mode::Accelerated)] {
+        let (told, lost, stuck) = once(from, 1, to);
+        assert_eq!(
+            (told.len(), lost, stuck.len()),
+            (1, 1, 0),
+            "{from:?} {told:?}"
+        );
+    }
+}
+
+#[test]
+fn a_put_to_a_node_that_is_not_there_is_undeliverable() {
+    for mode in [Mode::Generic, Mode::Accelerated] {
+        let (told, ..) = once(mode, 7, mode);
+        let [Notice::Portals(event)] = told[..] else {
+            panic!("{mode:?}: one event, not {told:?}");
+        };
+        assert_eq!(event.ni_fail, NiFail::Undeliverable, "{mode:?}");
+    }
+}
+
+#[test]
+fn a_cci_message_to_a_node_that_is_not_there_fails_its_sender() {
+    let (_, _, stuck) = once(Mode::Cci, 7, Mode::Cci);
+    assert!(stuck[0].contains("2 nodes"), "{stuck:?}");
 }

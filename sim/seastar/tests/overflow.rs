@@ -1,5 +1,6 @@
 //! More senders than the CAM has entries: what is lost, and what brings it back.
 
+use lintel_sim_kernel::Streams;
 use lintel_sim_seastar::profile::{RED_STORM_2005, XT5_2009};
 use lintel_sim_seastar::workload::{Arrivals, Case, Incast, incast};
 use lintel_sim_seastar::{Mode, Protection};
@@ -111,10 +112,38 @@ fn a_crowd_leaves_the_same_trace_each_time() {
 }
 
 #[test]
+fn nothing_is_lost_or_stuck_whatever_the_crowd() {
+    for seed in 0..60 {
+        let mut draws = Streams::new(seed).stream("crowd");
+        let mut below = |bound| draws.below(bound);
+        let profile = RED_STORM_2005
+            .with("cam_entries", 1 + below(6))
+            .and_then(|profile| profile.with("link_errors", below(2) * 20_000_000))
+            .and_then(|profile| profile.with("backoff", 500 + below(40_000)))
+            .expect("there are such constants");
+        let mode = [Mode::Generic, Mode::Accelerated][below(2) as usize];
+        let protection = [Protection::EndToEnd, Protection::Swap][below(2) as usize];
+        let crowd = Incast {
+            dimensions: [3, 3, 1],
+            messages: 1 + below(8) as u32,
+            bytes: below(6) * below(1_500),
+        };
+        let case = Case::new(profile, mode).protected(protection);
+        let arrivals = incast(&case, crowd).expect("the machine can be built");
+        let what = format!("seed {seed}: {mode:?} {protection:?} {crowd:?} {arrivals:?}");
+        assert_eq!(arrivals.received, arrivals.sent, "{what}");
+        assert!(
+            arrivals.report.lost == 0 && arrivals.stuck.is_empty(),
+            "{what}"
+        );
+    }
+}
+
+#[test]
 fn no_queue_of_the_nic_holds_more_than_it_can() {
     let long = Incast {
         dimensions: [3, 3, 1],
-        messages: 20,
+        messages: 4,
         bytes: 300_000,
     };
     for profile in [RED_STORM_2005, XT5_2009] {

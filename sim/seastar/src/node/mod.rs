@@ -134,6 +134,8 @@ pub struct NodeReport {
 
 /// A node.
 pub(crate) struct Node {
+    /// How many there are.
+    nodes: u32,
     ppc: Core,
     tx: TxQueue,
     pio: PioQueue<Parcel>,
@@ -155,12 +157,13 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    pub(crate) fn new(profile: &Profile, link: Stream) -> Result<Self, OutOfMemory> {
+    pub(crate) fn new(profile: &Profile, nodes: u32, link: Stream) -> Result<Self, OutOfMemory> {
         let mut sram = Sram::new(profile.sram.value);
         for (what, bytes) in resident(profile) {
             sram.reserve(what, bytes)?;
         }
         Ok(Node {
+            nodes,
             ppc: Core::new(Noise::NONE),
             tx: TxQueue::new(profile.tx_queue.value),
             pio: PioQueue::new(

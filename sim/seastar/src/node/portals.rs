@@ -17,6 +17,8 @@ pub(crate) struct Gathered {
     /// Of this process.
     pub(crate) process: usize,
     me: ProcessId,
+    /// Nodes that there are.
+    nodes: u32,
     pub(crate) notices: Vec<Notice>,
     pub(crate) sends: Vec<Outgoing>,
     /// How the NIC goes on with the message that the engine was told of.
@@ -63,6 +65,7 @@ impl Gathered {
         Gathered {
             process,
             me,
+            nodes: u32::MAX,
             ..Gathered::default()
         }
     }
@@ -112,6 +115,9 @@ impl Host<Ghost> for Gathered {
         request: &Request,
         body: Body<'_, Ghost>,
     ) -> Result<(), Undeliverable> {
+        if to.nid >= self.nodes {
+            return Err(Undeliverable);
+        }
         let length = match request.verb {
             Verb::Get => 0,
             _ => body.pieces.length(),
@@ -121,12 +127,14 @@ impl Host<Ghost> for Gathered {
     }
 }
 
-/// Starts an operation.
+/// Starts an operation, which can't be delivered where there is no such node.
 pub(crate) fn start(
     engine: &mut Interface<Ghost>,
     transfer: &Transfer,
+    nodes: u32,
     gathered: &mut Gathered,
 ) -> Result<(), Error> {
+    gathered.nodes = nodes;
     engine.start(transfer, gathered)
 }
 

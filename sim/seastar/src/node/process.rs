@@ -488,7 +488,7 @@ impl Node {
     /// The kernel does it. From the second core the call comes by an interrupt
     /// between processors.
     fn trap(&mut self, number: usize, transfer: &Transfer, ctx: &mut Context<'_>) {
-        let p = ctx.profile;
+        let (p, nodes) = (ctx.profile, self.nodes);
         let process = &mut self.processes[number];
         let way = match process.shares_core {
             true => p.trap,
@@ -498,7 +498,7 @@ impl Node {
         let Some(engine) = process.engine_mut() else {
             return process.fail(&not_portals());
         };
-        if let Err(error) = portals::start(engine, transfer, &mut gathered) {
+        if let Err(error) = portals::start(engine, transfer, nodes, &mut gathered) {
             return process.fail(&error);
         }
         let matching = portals::price(engine, &gathered, Matching::Host, p);
@@ -528,8 +528,11 @@ impl Node {
         bytes: u64,
         ctx: &mut Context<'_>,
     ) {
-        let p = ctx.profile;
+        let (p, nodes) = (ctx.profile, self.nodes);
         let process = &mut self.processes[number];
+        if to.nid >= nodes {
+            return process.fail(&format!("there are {nodes} nodes, {to:?} is on none"));
+        }
         let Some(endpoint) = process.endpoint_mut() else {
             let why = "only a CCI process sends CCI messages: make it one, or put";
             return process.fail(&why);

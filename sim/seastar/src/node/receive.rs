@@ -76,7 +76,7 @@ impl Node {
 
     pub(super) fn on_header(&mut self, name: u64, ctx: &mut Context<'_>) {
         let parcel = self.incoming[&name].parcel;
-        let Some(mode) = self.mode_of(parcel.to) else {
+        let Some(mode) = self.mode_for(&parcel) else {
             self.counted.lost += 1;
             return self.discard(name, ctx);
         };
@@ -106,6 +106,13 @@ impl Node {
         }
         let process = self.processes.get(process.pid as usize)?;
         Some(process.mode)
+    }
+
+    /// Who serves a process that understands a message.
+    fn mode_for(&self, parcel: &Parcel) -> Option<Mode> {
+        let mode = self.mode_of(parcel.to)?;
+        let is_cci = matches!(parcel.content, Content::Cci(_));
+        (is_cci == (mode == Mode::Cci)).then_some(mode)
     }
 
     pub(super) fn client_of(&mut self, parcel: &Parcel) -> (usize, &mut Interface<Ghost>) {

@@ -173,12 +173,13 @@ impl Node {
         transfer: &Transfer,
         ctx: &mut Context<'_>,
     ) {
+        let nodes = self.nodes;
         let process = &mut self.processes[number];
         let mut gathered = Gathered::of(number, process.id);
         let Some(engine) = process.engine_mut() else {
             return;
         };
-        if let Err(error) = portals::start(engine, transfer, &mut gathered) {
+        if let Err(error) = portals::start(engine, transfer, nodes, &mut gathered) {
             process.fail(&error);
             return;
         }

@@ -1,0 +1,61 @@
+//! CCI with few buffers: a reliable connection loses nothing, an unreliable one says
+//! what it has lost.
+
+use lintel_sim_seastar::profile::XT5_2009;
+use lintel_sim_seastar::workload::{Case, Stream, stream, two_way_stream};
+use lintel_sim_seastar::{Class, Mode, Profile};
+
+/// An endpoint with so many areas of 4 KB to receive into, and completions.
+fn with_few(areas: u64, completions: u64) -> Profile {
+    XT5_2009
+        .with("cci_area", 4_160)
+        .and_then(|profile| profile.with("cci_rx_areas", areas))
+        .and_then(|profile| profile.with("cci_completions", completions))
+        .expect("there are such constants")
+}
+
+fn messages(class: Class, bytes: u64) -> Stream {
+    Stream {
+        class,
+        messages: 60,
+        window: 32,
+        ..Stream::of(bytes)
+    }
+}
+
+#[test]
+fn a_reliable_stream_survives_a_receiver_without_room() {
+    for (areas, completions) in [(1, 1_000), (2, 1_000), (3, 40), (1_000, 34)] {
+        for bytes in [0, 40, 1_000, 4_096] {
+            let case = Case::new(with_few(areas, completions), Mode::Cci);
+            let gap = stream(&case, messages(Class::Reliable, bytes));
+            assert!(gap.is_ok(), "{areas} {completions} {bytes}: {gap:?}");
+        }
+    }
+}
+
+#[test]
+fn reliable_streams_both_ways_survive_receivers_without_room() {
+    for areas in [1, 2, 5] {
+        let case = Case::new(with_few(areas, 1_000), Mode::Cci);
+        let gap = two_way_stream(&case, messages(Class::Reliable, 2_000));
+        assert!(gap.is_ok(), "{areas}: {gap:?}");
+    }
+}
+
+#[test]
+fn an_unreliable_stream_is_told_to_be_incomplete() {
+    let case = Case::new(with_few(1, 1_000), Mode::Cci);
+    let told = stream(&case, messages(Class::Unreliable, 4_096));
+    let told = told.expect_err("messages are lost").to_string();
+    assert!(told.contains("has not come to its end"), "{told}");
+}
+
+#[test]
+fn a_sender_without_credits_waits_for_them() {
+    for completions in [1, 2, 3] {
+        let case = Case::new(with_few(1_000, completions), Mode::Cci);
+        let gap = stream(&case, messages(Class::Unreliable, 8));
+        assert!(gap.is_ok(), "{completions}: {gap:?}");
+    }
+}
