@@ -9,12 +9,14 @@
 use crate::page::{Bell, MESSAGE_BYTES, Page};
 use rustix::thread::futex;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// Looks in vain before a caller lets others have the processor, and before it sleeps.
-/// The first are few: whoever answers may wait for this very processor.
+/// Looks in vain before a caller lets others have the processor. They are few: whoever
+/// answers may wait for this very one.
 const SPINS: u32 = 20;
-const PATIENCE: u32 = 200;
+/// How long it looks from then on before it sleeps. A time, for on a busy machine the
+/// processor comes back late, and sooner to who is woken.
+const PATIENCE: Duration = Duration::from_micros(100);
 
 /// The other side has gone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,18 +77,21 @@ impl Bell {
         something: impl Fn() -> bool,
         lives: impl Fn() -> bool,
     ) -> Result<(), Gone> {
-        let mut looks = 0;
+        for _ in 0..SPINS {
+            if something() {
+                return Ok(());
+            }
+            std::hint::spin_loop();
+        }
+        let since = Instant::now();
         while !something() {
-            looks += 1;
-            if looks < SPINS {
-                std::hint::spin_loop();
-            } else if looks < PATIENCE {
+            if !lives() {
+                return Err(Gone);
+            }
+            if since.elapsed() < PATIENCE {
                 std::thread::yield_now();
             } else {
                 self.sleep_unless(|| something() || !lives(), None);
-            }
-            if looks >= SPINS && !lives() {
-                return Err(Gone);
             }
         }
         Ok(())

@@ -23,10 +23,11 @@ use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Looks before a waiter lets other threads have the processor in between, and in
-/// all before it sleeps. The first are few: the agent may need this very processor.
+/// Looks before a waiter lets other threads have the processor in between. They are
+/// few: the agent may need this very one.
 const SPINS: u32 = 20;
-const PATIENCE: u32 = SPINS + 200;
+/// How long it looks from then on before it sleeps.
+const PATIENCE: Duration = Duration::from_micros(100);
 /// Looks in vain, of a caller that comes again and again, before it lets others have
 /// the processor.
 const LOOKS: u32 = 8;
@@ -311,7 +312,7 @@ impl Remote {
         let page = &session.page;
         let deadline = deadline(timeout);
         let passed = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
-        let mut looks = 0;
+        let (mut looks, mut since) = (0, None);
         loop {
             may_wait(process)?;
             let noise = page.noise();
@@ -322,10 +323,9 @@ impl Remote {
             if looks < SPINS && timeout > 0 {
                 std::hint::spin_loop();
                 // A look at the clock costs as much as several others.
-                if looks % 64 != 1 {
-                    continue;
-                }
-            } else if looks < PATIENCE || timeout == 0 {
+                continue;
+            }
+            if since.get_or_insert_with(Instant::now).elapsed() < PATIENCE || timeout == 0 {
                 std::thread::yield_now();
             } else {
                 session.check()?;

@@ -4,6 +4,7 @@
 use lintel_chaos::memory::Memory;
 use lintel_chaos::ptl::{self, ACK, Code, Entry, Interface, PATIENCE, PORTAL, Target};
 use lintel_chaos::random::Random;
+use lintel_runtime::process;
 use lintel_types::{EventKind, Handle, options};
 use std::fs::OpenOptions;
 use std::io::BufRead;
@@ -158,6 +159,22 @@ impl Guest {
         }
     }
 
+    /// Puts again and again before it waits; tells how many were acknowledged.
+    fn burst(&self, peer: u64, puts: u64) -> String {
+        let to = Target {
+            process: ptl::process(peer as u32),
+            bits: PUT,
+            offset: 0,
+        };
+        let started = (0..puts).map(|_| ptl::put(self.pattern, 8, ACK, to, 1));
+        if let Some(Err(code)) = started.into_iter().find(Result::is_err) {
+            return format!("{code:?}");
+        }
+        let ends: Vec<String> = (0..puts).map(|_| self.end()).collect();
+        let good = ends.iter().filter(|end| *end == "Ok 8").count();
+        format!("{good} of {puts}")
+    }
+
     /// Waits for the end of one operation; tells how it ended and how many bytes moved.
     fn end(&self) -> String {
         loop {
@@ -205,6 +222,8 @@ impl Guest {
                 let begun = ptl::put(self.pattern, bytes, ACK, to, 1);
                 begun.map_or_else(|code| format!("{code:?}"), |()| "begun".into())
             }
+            "burst" => self.burst(number, words[2].parse().expect("a number of puts")),
+            "release" => format!("{:?}", process().descriptor_release(self.pattern)),
             "alloc" => format!("{:?}", self.interface.queue(number).map(drop)),
             "garble" => garble(number),
             word => format!("no such word: {word}"),

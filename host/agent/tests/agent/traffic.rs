@@ -103,3 +103,27 @@ fn a_client_starts_the_library_again_and_old_handles_are_stale() {
     }
     told(&mut two, "put 1 8", "Ok 8");
 }
+
+#[test]
+fn what_is_called_after_a_put_finds_it_started() {
+    let rig = Rig::new();
+    let (mut one, mut two) = (rig.generic(1), rig.accelerated(2));
+    told(&mut two, "put 1 8", "Ok 8");
+    two.stop();
+    told(&mut one, "begin-put 2 8", "begun");
+    told(&mut one, "release", "Err(InUse)");
+    two.go_on();
+    // The end of the first.
+    told(&mut one, "put 2 8", "Ok 8");
+}
+
+#[test]
+fn puts_that_come_quicker_than_the_agent_takes_them_all_arrive() {
+    let rig = Rig::new();
+    let (mut one, mut two) = (rig.generic(1), rig.generic(2));
+    for _ in 0..5 {
+        told(&mut one, "burst 2 400", "400 of 400");
+    }
+    let puts = "Ok(CountingEvent { success: 2000, failure: 0 })";
+    told(&mut two, "count 2000", puts);
+}
