@@ -14,9 +14,9 @@
 //! firmware, without matching. The machine spoke Portals 3.3; the engine speaks
 //! Portals 4, whose events come once and not as a start and an end.
 //!
-//! Every constant stands in [`profile`], with its source. Nothing else here has one.
-//! Networks are `lintel-sim-fabric`'s; a network's first and last links stand for
-//! the TX and RX engines.
+//! Every constant of a machine stands in [`profile`], with its source. Networks are
+//! `lintel-sim-fabric`'s; a network's first and last links stand for the TX and RX
+//! engines.
 //!
 //! Simplifications: a message whose first packet is in and that has no command yet
 //! stops the RX pipeline behind it, so no other message's header is read meanwhile;

@@ -29,7 +29,7 @@ impl Stream {
         Stream {
             bytes,
             window: 64,
-            messages: if bytes > 64 << 10 { 12 } else { 1_000 },
+            messages: if bytes > 64 << 10 { 6 } else { 1_000 },
             class: Class::Unreliable,
         }
     }
