@@ -56,7 +56,7 @@ struct rig {
 };
 
 /* The other of two ranks. */
-static ptl_process_t rig_peer(const struct rig *rig)
+static inline ptl_process_t rig_peer(const struct rig *rig)
 {
     return rig->peers[1 - rig->pmi.rank];
 }
@@ -77,14 +77,14 @@ static void rig_exchange(struct rig *rig)
 }
 
 /* A physical interface, matching or not, on which everybody knows everybody. */
-static struct rig rig_begin(unsigned int matching)
+static struct rig rig_begin_all(unsigned int matching)
 {
     struct rig rig;
     memset(&rig, 0, sizeof rig);
     rig.pmi = pmi_begin();
     rig_rank = rig.pmi.rank;
-    if (rig.pmi.size != 2) {
-        fprintf(stderr, "this program wants two ranks: yod -n 2\n");
+    if (rig.pmi.size > MAX_RANKS) {
+        fprintf(stderr, "this program wants %d ranks at most\n", MAX_RANKS);
         exit(1);
     }
     alarm(60); /* a hang ends here, not at the caller's patience */
@@ -92,6 +92,17 @@ static struct rig rig_begin(unsigned int matching)
     OK(PtlNIInit(PTL_IFACE_DEFAULT, matching | PTL_NI_PHYSICAL, PTL_PID_ANY, NULL, &rig.limits, &rig.ni));
     OK(PtlGetPhysId(rig.ni, &rig.me));
     rig_exchange(&rig);
+    return rig;
+}
+
+/* The same with two ranks. */
+static inline struct rig rig_begin(unsigned int matching)
+{
+    struct rig rig = rig_begin_all(matching);
+    if (rig.pmi.size != 2) {
+        fprintf(stderr, "this program wants two ranks: yod -n 2\n");
+        exit(1);
+    }
     return rig;
 }
 

@@ -1,0 +1,495 @@
+//! The entries.
+
+use crate::codes::code;
+use crate::library::{self, Library};
+use crate::members::{self, Member};
+use crate::pointers::Pointers;
+use lintel_group::{
+    Algorithm, Call, Combine, Datatype, Group, Operation, Placement, ProcessId, Reduction, Region,
+    Request, Result, Spec, Tree, Trouble,
+};
+use lintel_types::{Handle, PT_ANY};
+use std::ffi::{c_int, c_uint, c_void};
+use std::slice;
+
+/// `PTLCOLL_OFFLOADED`
+const OFFLOADED: c_uint = 1;
+/// `PTLCOLL_HOST`
+const HOST: c_uint = 2;
+/// `PTLCOLL_IN_PLACE`
+const IN_PLACE: usize = usize::MAX;
+/// Bytes of a piece of `PTLCOLL_PIPELINE`.
+const PIECE: u64 = 8 << 10;
+
+fn wrong<T>(what: impl Into<String>) -> Result<T> {
+    Err(Trouble::Caller(what.into()))
+}
+
+/// `ptlcoll_group_create`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ptlcoll_group_create(
+    ni_handle: Handle,
+    pt_index: u32,
+    members: *const ProcessId,
+    count: u64,
+    rank: u32,
+    options: c_uint,
+    group: *mut u32,
+) -> c_int {
+    let create = || {
+        if members.is_null() || group.is_null() {
+            return wrong("`members` or `group` is NULL");
+        }
+        if count == 0 || count > u64::from(u32::MAX >> 1) {
+            return wrong(format!("a group has some members, not {count}"));
+        }
+        if pt_index == PT_ANY {
+            return wrong("`pt_index` is PTL_PT_ANY: all members name the same index");
+        }
+        // SAFETY: not null, and the header asks for so many.
+        let members = unsafe { slice::from_raw_parts(members, count as usize) };
+        let spec = spec(ni_handle, members, rank, placement(options)?);
+        let number = members::add(open(ni_handle, pt_index, spec)?)?;
+        // SAFETY: not null, and the header asks for a place that can be written.
+        unsafe { group.write(number) };
+        Ok(())
+    };
+    code(create())
+}
+
+fn placement(options: c_uint) -> Result<Placement> {
+    match options {
+        0 => Ok(Placement::from_env()?.unwrap_or_default()),
+        OFFLOADED => Ok(Placement::Offloaded),
+        HOST => Ok(Placement::Host),
+        _ => wrong(format!(
+            "`options` is {options:#x}: it takes 0, PTLCOLL_OFFLOADED or PTLCOLL_HOST"
+        )),
+    }
+}
+
+fn spec(ni: Handle, members: &[ProcessId], rank: u32, placement: Placement) -> Spec {
+    let logical = library::is_logical(ni);
+    let members = members
+        .iter()
+        .map(|member| library::named(*member, logical));
+    Spec {
+        members: members.collect(),
+        rank,
+        placement,
+    }
+}
+
+fn open(ni: Handle, index: u32, spec: Spec) -> Result<Group<Library>> {
+    let bytes = Group::<Library>::region_bytes(spec.members.len());
+    let Ok(region) = Region::try_new(bytes) else {
+        return Err(Trouble::Portals(lintel_group::Error::NoSpace));
+    };
+    let library = Library::open(ni, index, &region, spec.members.len())?;
+    Group::create(library, region, spec)
+}
+
+/// `ptlcoll_group_free`
+#[unsafe(no_mangle)]
+pub extern "C" fn ptlcoll_group_free(group: u32) -> c_int {
+    code(members::remove(group).and_then(Group::free))
+}
+
+/// `ptlcoll_dead`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ptlcoll_dead(group: u32, rank: *mut u32) -> c_int {
+    let find = |member: &mut Member| match member.group.dead() {
+        _ if rank.is_null() => wrong("`rank` is NULL"),
+        None => wrong("nobody of this group has been found dead"),
+        Some(dead) => {
+            // SAFETY: not null, and the header asks for a place that can be written.
+            unsafe { rank.write(dead) };
+            Ok(())
+        }
+    };
+    code(members::with(group, find))
+}
+
+/// An operation as it is asked for.
+struct Asked {
+    group: u32,
+    call: Result<Call>,
+    from: usize,
+    to: usize,
+    algorithm: u32,
+}
+
+impl Asked {
+    fn run(self) -> c_int {
+        let run = |member: &mut Member| {
+            let (call, algorithm, buffers) = (self.call?, algorithm(self.algorithm)?, self.from);
+            let pointers = place(&member.group, call, algorithm, (buffers, self.to))?;
+            // SAFETY: the header asks for buffers that the call may use.
+            unsafe { pointers.with(|buffers| member.group.run(call, algorithm, buffers)) }
+        };
+        code(members::with(self.group, run))
+    }
+
+    fn begin(self, request: *mut u64) -> c_int {
+        let begin = |member: &mut Member| {
+            if request.is_null() {
+                return wrong("`request` is NULL");
+            }
+            let (call, algorithm) = (self.call?, algorithm(self.algorithm)?);
+            let pointers = place(&member.group, call, algorithm, (self.from, self.to))?;
+            // SAFETY: the header asks for buffers that the call may use.
+            let begun = unsafe { pointers.with(|it| member.group.begin(call, algorithm, it)) }?;
+            let name = u64::from(self.group) << 32 | u64::from(member.keep(begun, pointers));
+            // SAFETY: not null, and the header asks for a place that can be written.
+            unsafe { request.write(name) };
+            Ok(())
+        };
+        code(members::with(self.group, begin))
+    }
+}
+
+/// Where this member's buffers are, with what is in place put there.
+fn place(
+    group: &Group<Library>,
+    call: Call,
+    algorithm: Option<Algorithm>,
+    (mut from, mut to): (usize, usize),
+) -> Result<Pointers> {
+    let (gives, gets) = group.lengths(call, algorithm)?;
+    let own = |bytes: u64| (u64::from(group.rank()) * bytes) as usize;
+    if from == IN_PLACE && gives > 0 {
+        from = match call {
+            Call::Allreduce(_) | Call::Reduce { .. } if gets > 0 => to,
+            Call::Gather { bytes, .. } if gets > 0 => to.wrapping_add(own(bytes)),
+            _ => return wrong("`from` is PTLCOLL_IN_PLACE where nothing is in place"),
+        };
+    }
+    if to == IN_PLACE && gets > 0 {
+        to = match call {
+            Call::Scatter { bytes, .. } if gives > 0 => from.wrapping_add(own(bytes)),
+            _ => return wrong("`to` is PTLCOLL_IN_PLACE where nothing is in place"),
+        };
+    }
+    Pointers::new(from, gives, to, gets)
+}
+
+fn algorithm(word: u32) -> Result<Option<Algorithm>> {
+    let k = word & 0xffff;
+    let algorithm = match word >> 16 {
+        0 if k == 0 => return Ok(None),
+        1 if k == 0 => Algorithm::Dissemination,
+        2 if k == 0 => Algorithm::RecursiveDoubling,
+        3 => Algorithm::Tree(Tree::KNomial(k)),
+        4 => Algorithm::Tree(Tree::KAry(k)),
+        5 => Algorithm::Pipelined(Tree::KAry(k), PIECE),
+        _ => return wrong(format!("{word:#x} is no algorithm of ptlcoll.h")),
+    };
+    Ok(Some(algorithm))
+}
+
+fn reduction(count: u64, operation: u8, datatype: u8) -> Result<Reduction> {
+    match (Operation::try_from(operation), Datatype::try_from(datatype)) {
+        (Ok(operation), Ok(datatype)) => Ok(Reduction {
+            combine: Combine {
+                operation,
+                datatype,
+            },
+            count,
+        }),
+        (Err(_), _) => wrong(format!("{operation} is no operation of portals4.h")),
+        (_, Err(_)) => wrong(format!("{datatype} is no datatype of portals4.h")),
+    }
+}
+
+/// `ptlcoll_test`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ptlcoll_test(request: *mut u64, done: *mut c_int) -> c_int {
+    if done.is_null() {
+        return code(wrong("`done` is NULL"));
+    }
+    let ended = finish(request, |member, request, pointers| {
+        // SAFETY: the header asks that the buffers stay the request's.
+        unsafe { pointers.with(|buffers| member.group.test(request, buffers)) }
+    });
+    code(ended.map(|ended| {
+        // SAFETY: not null, and the header asks for a place that can be written.
+        unsafe { done.write(c_int::from(ended)) };
+    }))
+}
+
+/// `ptlcoll_wait`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ptlcoll_wait(request: *mut u64) -> c_int {
+    let ended = finish(request, |member, request, pointers| {
+        // SAFETY: the header asks that the buffers stay the request's.
+        unsafe { pointers.with(|buffers| member.group.wait(request, buffers)) }?;
+        Ok(true)
+    });
+    code(ended.map(drop))
+}
+
+/// Whether a request has ended, which then is no more.
+fn finish(
+    request: *mut u64,
+    look: impl FnOnce(&mut Member, Request, Pointers) -> Result<bool>,
+) -> Result<bool> {
+    if request.is_null() {
+        return wrong("`request` is NULL");
+    }
+    // SAFETY: not null, and the header asks for a request or none.
+    let name = unsafe { request.read() };
+    if name == 0 {
+        return Ok(true);
+    }
+    let ended = members::with((name >> 32) as u32, |member| {
+        let number = name as u32;
+        let (begun, pointers) = *member.begun.get(&number).ok_or(Trouble::NoRequest)?;
+        let ended = look(member, begun, pointers)?;
+        if ended {
+            member.begun.remove(&number);
+        }
+        Ok(ended)
+    })?;
+    if ended {
+        // SAFETY: not null, and the header asks for a place that can be written.
+        unsafe { request.write(0) };
+    }
+    Ok(ended)
+}
+
+/// `ptlcoll_barrier`
+#[unsafe(no_mangle)]
+pub extern "C" fn ptlcoll_barrier(group: u32, algorithm: u32) -> c_int {
+    let asked = Asked {
+        group,
+        call: Ok(Call::Barrier),
+        from: 0,
+        to: 0,
+        algorithm,
+    };
+    asked.run()
+}
+
+/// `ptlcoll_ibarrier`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ptlcoll_ibarrier(group: u32, algorithm: u32, request: *mut u64) -> c_int {
+    let asked = Asked {
+        group,
+        call: Ok(Call::Barrier),
+        from: 0,
+        to: 0,
+        algorithm,
+    };
+    asked.begin(request)
+}
+
+/// `ptlcoll_broadcast`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ptlcoll_broadcast(
+    group: u32,
+    buffer: *mut c_void,
+    bytes: u64,
+    root: u32,
+    algorithm: u32,
+) -> c_int {
+    let asked = Asked {
+        group,
+        call: Ok(Call::Broadcast { root, bytes }),
+        from: buffer as usize,
+        to: buffer as usize,
+        algorithm,
+    };
+    asked.run()
+}
+
+/// `ptlcoll_ibroadcast`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ptlcoll_ibroadcast(
+    group: u32,
+    buffer: *mut c_void,
+    bytes: u64,
+    root: u32,
+    algorithm: u32,
+    request: *mut u64,
+) -> c_int {
+    let asked = Asked {
+        group,
+        call: Ok(Call::Broadcast { root, bytes }),
+        from: buffer as usize,
+        to: buffer as usize,
+        algorithm,
+    };
+    asked.begin(request)
+}
+
+/// `ptlcoll_allreduce`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ptlcoll_allreduce(
+    group: u32,
+    from: *const c_void,
+    to: *mut c_void,
+    count: u64,
+    operation: u8,
+    datatype: u8,
+    algorithm: u32,
+) -> c_int {
+    let asked = Asked {
+        group,
+        call: reduction(count, operation, datatype).map(Call::Allreduce),
+        from: from as usize,
+        to: to as usize,
+        algorithm,
+    };
+    asked.run()
+}
+
+/// `ptlcoll_iallreduce`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ptlcoll_iallreduce(
+    group: u32,
+    from: *const c_void,
+    to: *mut c_void,
+    count: u64,
+    operation: u8,
+    datatype: u8,
+    algorithm: u32,
+    request: *mut u64,
+) -> c_int {
+    let asked = Asked {
+        group,
+        call: reduction(count, operation, datatype).map(Call::Allreduce),
+        from: from as usize,
+        to: to as usize,
+        algorithm,
+    };
+    asked.begin(request)
+}
+
+/// `ptlcoll_reduce`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ptlcoll_reduce(
+    group: u32,
+    from: *const c_void,
+    to: *mut c_void,
+    count: u64,
+    operation: u8,
+    datatype: u8,
+    root: u32,
+    algorithm: u32,
+) -> c_int {
+    let asked = Asked {
+        group,
+        call: reduction(count, operation, datatype)
+            .map(|reduction| Call::Reduce { root, reduction }),
+        from: from as usize,
+        to: to as usize,
+        algorithm,
+    };
+    asked.run()
+}
+
+/// `ptlcoll_ireduce`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ptlcoll_ireduce(
+    group: u32,
+    from: *const c_void,
+    to: *mut c_void,
+    count: u64,
+    operation: u8,
+    datatype: u8,
+    root: u32,
+    algorithm: u32,
+    request: *mut u64,
+) -> c_int {
+    let asked = Asked {
+        group,
+        call: reduction(count, operation, datatype)
+            .map(|reduction| Call::Reduce { root, reduction }),
+        from: from as usize,
+        to: to as usize,
+        algorithm,
+    };
+    asked.begin(request)
+}
+
+/// `ptlcoll_gather`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ptlcoll_gather(
+    group: u32,
+    from: *const c_void,
+    to: *mut c_void,
+    bytes: u64,
+    root: u32,
+    algorithm: u32,
+) -> c_int {
+    let asked = Asked {
+        group,
+        call: Ok(Call::Gather { root, bytes }),
+        from: from as usize,
+        to: to as usize,
+        algorithm,
+    };
+    asked.run()
+}
+
+/// `ptlcoll_igather`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ptlcoll_igather(
+    group: u32,
+    from: *const c_void,
+    to: *mut c_void,
+    bytes: u64,
+    root: u32,
+    algorithm: u32,
+    request: *mut u64,
+) -> c_int {
+    let asked = Asked {
+        group,
+        call: Ok(Call::Gather { root, bytes }),
+        from: from as usize,
+        to: to as usize,
+        algorithm,
+    };
+    asked.begin(request)
+}
+
+/// `ptlcoll_scatter`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ptlcoll_scatter(
+    group: u32,
+    from: *const c_void,
+    to: *mut c_void,
+    bytes: u64,
+    root: u32,
+    algorithm: u32,
+) -> c_int {
+    let asked = Asked {
+        group,
+        call: Ok(Call::Scatter { root, bytes }),
+        from: from as usize,
+        to: to as usize,
+        algorithm,
+    };
+    asked.run()
+}
+
+/// `ptlcoll_iscatter`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ptlcoll_iscatter(
+    group: u32,
+    from: *const c_void,
+    to: *mut c_void,
+    bytes: u64,
+    root: u32,
+    algorithm: u32,
+    request: *mut u64,
+) -> c_int {
+    let asked = Asked {
+        group,
+        call: Ok(Call::Scatter { root, bytes }),
+        from: from as usize,
+        to: to as usize,
+        algorithm,
+    };
+    asked.begin(request)
+}

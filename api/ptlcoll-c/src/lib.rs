@@ -1,0 +1,25 @@
+//! `libptlcoll.so`: the functions of `include/ptlcoll.h`, over those of `portals4.h`.
+//!
+//! ```text
+//!   ptlcoll_allreduce ──▶ calls: check, convert ──▶ lintel-group ──▶ library: Ptl… ──▶
+//!                                                                  libportals.so.4
+//! ```
+//!
+//! Every entry reads check, convert, call, map. What an operation becomes, lanes,
+//! fences and schedules, is `lintel-group`'s; the Portals library is whichever the
+//! program has loaded. Order of reading: `sys` what is called there, `library` that as
+//! a group wants it, `members` the groups of this process, `calls` the entries.
+//!
+//! Safety, for every function: pointers are null or point to what the header says, for
+//! as long as the header says. A null pointer where none may be is refused.
+#![allow(non_snake_case, clippy::missing_safety_doc)]
+
+mod calls;
+mod codes;
+mod library;
+mod members;
+mod pointers;
+mod sys;
+
+pub use calls::*;
+pub use codes::{ptlcoll_explain, ptlcoll_strerror};

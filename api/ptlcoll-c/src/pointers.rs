@@ -1,0 +1,88 @@
+//! The caller's buffers.
+
+use lintel_group::{Apart, Buffers, Result, Shared, Trouble};
+use std::{ptr, slice};
+
+/// Where input and result are, as addresses: between calls nobody touches them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pointers {
+    input: (usize, usize),
+    output: (usize, usize),
+}
+
+impl Pointers {
+    /// # Errors
+    /// `Caller`, where a buffer is null that has bytes, or both overlap by a part.
+    pub(crate) fn new(from: usize, gives: u64, to: usize, gets: u64) -> Result<Self> {
+        let wrong = |what: &str| Err(Trouble::Caller(what.into()));
+        let (gives, gets) = (gives as usize, gets as usize);
+        if (from == 0 && gives > 0) || (to == 0 && gets > 0) {
+            return wrong("a buffer is NULL, and bytes are to be there");
+        }
+        let wraps = from.checked_add(gives).is_none() || to.checked_add(gets).is_none();
+        if wraps || gives > isize::MAX as usize || gets > isize::MAX as usize {
+            return wrong("a buffer is longer than memory");
+        }
+        let pointers = Pointers {
+            input: (from, gives),
+            output: (to, gets),
+        };
+        if pointers.overlap() && !pointers.contain() {
+            return wrong(
+                "`from` and `to` overlap, but neither holds the other: use PTLCOLL_IN_PLACE",
+            );
+        }
+        Ok(pointers)
+    }
+
+    fn overlap(&self) -> bool {
+        let ((from, gives), (to, gets)) = (self.input, self.output);
+        gives > 0 && gets > 0 && from < to + gets && to < from + gives
+    }
+
+    fn contain(&self) -> bool {
+        let ((from, gives), (to, gets)) = (self.input, self.output);
+        let holds = |a: (usize, usize), b: (usize, usize)| a.0 <= b.0 && b.0 + b.1 <= a.0 + a.1;
+        holds((from, gives), (to, gets)) || holds((to, gets), (from, gives))
+    }
+
+    /// Shows them for the length of a call.
+    ///
+    /// # Safety
+    /// Both are the caller's to read and to write, and nobody else's meanwhile.
+    pub(crate) unsafe fn with<R>(self, f: impl FnOnce(&mut dyn Buffers) -> R) -> R {
+        let ((from, gives), (to, gets)) = (self.input, self.output);
+        if self.overlap() {
+            let start = from.min(to);
+            let end = (from + gives).max(to + gets);
+            // SAFETY: one holds the other, so that all of it is the caller's (see above).
+            let bytes = unsafe { exclusive(start, end - start) };
+            return f(&mut Shared {
+                bytes,
+                input: from - start..from - start + gives,
+                output: to - start..to - start + gets,
+            });
+        }
+        // SAFETY: the caller's (see above), not null, of a length that can be.
+        let input = unsafe { shared(from, gives) };
+        // SAFETY: as above; they don't overlap.
+        let output = unsafe { exclusive(to, gets) };
+        f(&mut Apart { input, output })
+    }
+}
+
+unsafe fn shared<'a>(at: usize, bytes: usize) -> &'a [u8] {
+    if bytes == 0 {
+        return &[];
+    }
+    // SAFETY: as the caller of this promises.
+    unsafe { slice::from_raw_parts(ptr::with_exposed_provenance(at), bytes) }
+}
+
+unsafe fn exclusive<'a>(at: usize, bytes: usize) -> &'a mut [u8] {
+    if bytes == 0 {
+        return &mut [];
+    }
+    // SAFETY: as the caller of this promises.
+    unsafe { slice::from_raw_parts_mut(ptr::with_exposed_provenance_mut(at), bytes) }
+}

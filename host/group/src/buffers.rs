@@ -1,0 +1,62 @@
+//! The caller's memory: what is given, where the result goes.
+
+use std::ops::Range;
+
+/// What an operation reads and writes of its caller's, piece by piece. Only copies are
+/// made, during calls; the network never sees it.
+pub trait Buffers {
+    /// Bytes that are given.
+    fn input(&self, at: Range<usize>) -> &[u8];
+    /// The place of bytes that result.
+    fn output(&mut self, at: Range<usize>) -> &mut [u8];
+    /// How many bytes are given, and how many may result.
+    fn lengths(&self) -> (usize, usize);
+}
+
+/// Two buffers that don't overlap; either may be empty.
+#[derive(Debug, Default)]
+pub struct Apart<'a> {
+    /// What is given.
+    pub input: &'a [u8],
+    /// Where the result goes.
+    pub output: &'a mut [u8],
+}
+
+/// One buffer that holds both, which may overlap: an operation in place.
+#[derive(Debug)]
+pub struct Shared<'a> {
+    /// All of it.
+    pub bytes: &'a mut [u8],
+    /// What is given.
+    pub input: Range<usize>,
+    /// Where the result goes.
+    pub output: Range<usize>,
+}
+
+impl Buffers for Apart<'_> {
+    fn input(&self, at: Range<usize>) -> &[u8] {
+        &self.input[at]
+    }
+
+    fn output(&mut self, at: Range<usize>) -> &mut [u8] {
+        &mut self.output[at]
+    }
+
+    fn lengths(&self) -> (usize, usize) {
+        (self.input.len(), self.output.len())
+    }
+}
+
+impl Buffers for Shared<'_> {
+    fn input(&self, at: Range<usize>) -> &[u8] {
+        &self.bytes[self.input.clone()][at]
+    }
+
+    fn output(&mut self, at: Range<usize>) -> &mut [u8] {
+        &mut self.bytes[self.output.clone()][at]
+    }
+
+    fn lengths(&self) -> (usize, usize) {
+        (self.input.len(), self.output.len())
+    }
+}

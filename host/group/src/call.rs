@@ -1,0 +1,293 @@
+//! What the caller asks for, by which algorithm, and in which segments.
+
+use crate::lane;
+use crate::portals::Combine;
+use crate::trouble::{Result, Trouble};
+use lintel_claim::{Kind, valid};
+use lintel_collectives::{Algorithm, Collective, Mistake, Order, Reuse, Shape, Tree};
+
+/// How elements are combined, and how many.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Reduction {
+    /// By what, and of what type.
+    pub combine: Combine,
+    /// How many elements each member gives.
+    pub count: u64,
+}
+
+/// A collective operation. All members ask for the same.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Call {
+    /// Nobody ends before all have begun.
+    Barrier,
+    /// All get what `root` gives: so many bytes.
+    Broadcast {
+        /// Who gives.
+        root: u32,
+        /// How much.
+        bytes: u64,
+    },
+    /// All get what all give, combined.
+    Allreduce(Reduction),
+    /// `root` gets what all give, combined.
+    Reduce {
+        /// Who gets.
+        root: u32,
+        /// What is combined.
+        reduction: Reduction,
+    },
+    /// `root` gets what all give, side by side: so many bytes of each.
+    Gather {
+        /// Who gets.
+        root: u32,
+        /// How much of each.
+        bytes: u64,
+    },
+    /// Each gets its part of what `root` gives: so many bytes for each.
+    Scatter {
+        /// Who gives.
+        root: u32,
+        /// How much for each.
+        bytes: u64,
+    },
+}
+
+/// A call that is checked, and how it is cut. Each segment is as many bytes of each
+/// member's.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    pub(crate) call: Call,
+    algorithm: Algorithm,
+    ranks: u32,
+    /// Of each member.
+    bytes: u64,
+    /// Of each member, in each segment but the last.
+    segment: u64,
+    largest_combine: u64,
+}
+
+/// Up to so many bytes, all-reduces go by recursive doubling: fewest rounds, but all
+/// bytes in each. What is longer goes up and down a tree.
+const DOUBLING_UP_TO: u64 = 16 << 10;
+/// Up to so many bytes, gathers and scatters go by a tree with few rounds. What is
+/// longer goes straight, so that it is copied once.
+const FORWARDED_UP_TO: u64 = 1 << 10;
+/// Segments, unless a pipeline names its own: what two caches hold.
+const SEGMENT: u64 = 64 << 10;
+/// Children of a rank, where all are to be the root's.
+const STRAIGHT: Tree = Tree::KAry(1 << 16);
+
+impl Call {
+    /// Of each member.
+    fn bytes(&self) -> Result<u64> {
+        match *self {
+            Call::Barrier => Ok(0),
+            Call::Broadcast { bytes, .. }
+            | Call::Gather { bytes, .. }
+            | Call::Scatter { bytes, .. } => Ok(bytes),
+            Call::Allreduce(reduction) | Call::Reduce { reduction, .. } => reduction.bytes(),
+        }
+    }
+
+    /// How its elements are combined, if they are.
+    pub(crate) fn combine(&self) -> Option<Combine> {
+        match *self {
+            Call::Allreduce(reduction) | Call::Reduce { reduction, .. } => Some(reduction.combine),
+            _ => None,
+        }
+    }
+
+    fn usual(&self, bytes: u64) -> Algorithm {
+        match self {
+            Call::Barrier => Algorithm::Dissemination,
+            Call::Allreduce(_) if bytes <= DOUBLING_UP_TO => Algorithm::RecursiveDoubling,
+            Call::Gather { .. } | Call::Scatter { .. } if bytes > FORWARDED_UP_TO => {
+                Algorithm::Tree(STRAIGHT)
+            }
+            _ => Algorithm::Tree(Tree::KNomial(2)),
+        }
+    }
+
+    fn collective(
+        &self,
+        shape: Shape,
+        algorithm: Algorithm,
+    ) -> std::result::Result<Collective, Mistake> {
+        match *self {
+            Call::Barrier => Collective::barrier(shape.ranks, algorithm),
+            Call::Broadcast { root, .. } => Collective::broadcast(shape, root, algorithm),
+            Call::Allreduce(_) => Collective::allreduce(shape, algorithm),
+            Call::Reduce { root, .. } => Collective::reduce(shape, root, algorithm),
+            Call::Gather { root, .. } => Collective::gather(shape, root, algorithm),
+            Call::Scatter { root, .. } => Collective::scatter(shape, root, algorithm),
+        }
+    }
+}
+
+impl Reduction {
+    fn bytes(&self) -> Result<u64> {
+        let Combine {
+            operation,
+            datatype,
+        } = self.combine;
+        if !valid(operation, datatype, Kind::Atomic) {
+            return Err(Trouble::Caller(format!(
+                "{operation:?} isn't defined on {datatype:?}: PtlAtomic tells what is"
+            )));
+        }
+        let bytes = self.count.checked_mul(datatype.size() as u64);
+        bytes.ok_or_else(|| Trouble::Caller("the elements have more bytes than 2^64".into()))
+    }
+}
+
+impl Plan {
+    /// # Errors
+    /// `Caller`, where the call is none that can be.
+    pub(crate) fn new(
+        call: Call,
+        algorithm: Option<Algorithm>,
+        ranks: u32,
+        largest_atomic: u64,
+    ) -> Result<Plan> {
+        let bytes = call.bytes()?;
+        let asked = algorithm.unwrap_or_else(|| call.usual(bytes));
+        // A pipeline is a tree whose segments are as small as its pieces.
+        let (algorithm, piece) = match (call, asked) {
+            (Call::Broadcast { .. }, Algorithm::Pipelined(tree, piece)) => {
+                (Algorithm::Tree(tree), piece)
+            }
+            (_, algorithm) => (algorithm, SEGMENT),
+        };
+        let element = call.combine().map_or(1, |c| c.datatype.size() as u64);
+        let room = lane::largest_segment(&call, algorithm, ranks);
+        let plan = Plan {
+            call,
+            algorithm,
+            ranks,
+            bytes,
+            segment: whole(room.min(piece.max(1)), element),
+            largest_combine: whole(largest_atomic, element),
+        };
+        if piece == 0 {
+            return Err(Trouble::Caller(Mistake::NoBytes.to_string()));
+        }
+        let shape = Shape { ranks, bytes };
+        let checked = call.collective(shape, algorithm);
+        checked.map_err(|mistake| Trouble::Caller(mistake.to_string()))?;
+        Ok(plan)
+    }
+
+    /// How many segments there are: none, where there are no bytes.
+    pub(crate) fn segments(&self) -> u64 {
+        match self.call {
+            Call::Barrier => 1,
+            _ => self.bytes.div_ceil(self.segment),
+        }
+    }
+
+    /// The first byte of a segment among a member's, and how many they are.
+    pub(crate) fn segment(&self, number: u64) -> (u64, u64) {
+        let begin = number * self.segment;
+        (begin, self.segment.min(self.bytes - begin))
+    }
+
+    /// What is done with a segment.
+    pub(crate) fn collective(&self, number: u64) -> Collective {
+        let (_, bytes) = self.segment(number);
+        let shape = Shape {
+            ranks: self.ranks,
+            bytes,
+        };
+        let collective = self
+            .call
+            .collective(shape, self.algorithm)
+            .expect("a part of what was checked");
+        collective
+            .in_order(Order::Ranks)
+            .with_reuse(Reuse::Fenced)
+            .combining_at_most(self.largest_combine)
+            .expect("an element has bytes")
+    }
+
+    /// How many bytes `rank` gives, and gets.
+    pub(crate) fn lengths(&self, rank: u32) -> (u64, u64) {
+        let all = self.bytes * u64::from(self.ranks);
+        match self.call {
+            Call::Barrier => (0, 0),
+            Call::Broadcast { root, .. } if rank == root => (self.bytes, 0),
+            Call::Broadcast { .. } => (0, self.bytes),
+            Call::Allreduce(_) => (self.bytes, self.bytes),
+            Call::Reduce { root, .. } if rank == root => (self.bytes, self.bytes),
+            Call::Gather { root, .. } if rank == root => (self.bytes, all),
+            Call::Reduce { .. } | Call::Gather { .. } => (self.bytes, 0),
+            Call::Scatter { root, .. } if rank == root => (all, self.bytes),
+            Call::Scatter { .. } => (0, self.bytes),
+        }
+    }
+
+    /// Where a segment's bytes are at the caller, in the order in which they lie in the
+    /// lane: `part` says how many they are there.
+    pub(crate) fn pieces(
+        &self,
+        number: u64,
+        part: std::ops::Range<u64>,
+    ) -> impl Iterator<Item = std::ops::Range<usize>> + use<> {
+        let (begin, each) = self.segment(number);
+        let bytes = self.bytes;
+        let mut at = part.start;
+        std::iter::from_fn(move || {
+            if at >= part.end {
+                return None;
+            }
+            // Members' blocks lie side by side in both places, but here only parts.
+            let (block, within) = (at / each, at % each);
+            let length = (each - within).min(part.end - at);
+            at += length;
+            let start = (block * bytes + begin + within) as usize;
+            Some(start..start + length as usize)
+        })
+    }
+}
+
+/// The largest number of whole elements in so many bytes; one at least.
+fn whole(bytes: u64, element: u64) -> u64 {
+    (bytes / element).max(1) * element
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gather(bytes: u64) -> Plan {
+        Plan::new(Call::Gather { root: 0, bytes }, None, 4, 4096).expect("a gather of bytes")
+    }
+
+    #[test]
+    fn segments_cover_a_members_bytes_without_gap() {
+        let plan = gather(1_000_000);
+        let mut next = 0;
+        for number in 0..plan.segments() {
+            let (begin, bytes) = plan.segment(number);
+            assert_eq!(begin, next);
+            next += bytes;
+        }
+        assert_eq!(next, 1_000_000);
+    }
+
+    #[test]
+    fn a_segment_of_all_members_lies_in_as_many_places() {
+        let plan = gather(1_000_000);
+        let (_, each) = plan.segment(1);
+        let pieces: Vec<_> = plan.pieces(1, each..3 * each).collect();
+        assert_eq!(pieces.len(), 2);
+        assert_eq!(pieces[0].start as u64, 1_000_000 + each);
+        assert_eq!(pieces[1].start as u64, 2_000_000 + each);
+    }
+
+    #[test]
+    fn no_bytes_need_no_segment() {
+        assert_eq!(gather(0).segments(), 0);
+        let barrier = Plan::new(Call::Barrier, None, 4, 4096).expect("a barrier");
+        assert_eq!(barrier.segments(), 1);
+    }
+}

@@ -1,0 +1,542 @@
+//! A group: who is in it, what is under way, what is asked for.
+
+use crate::active::{Active, Ground};
+use crate::buffers::Buffers;
+use crate::call::{Call, Plan};
+use crate::fence::Fences;
+use crate::lane::{self, FENCE_LANES, LANES, Lane};
+use crate::neighbours::{GLANCE, Neighbours};
+use crate::portals::Portals;
+use crate::trouble::{Result, Trouble};
+use lintel_claim::Region;
+use lintel_collectives::{Algorithm, Collective, Memory, Schedule, Store};
+use lintel_types::ProcessId;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Who goes through the steps of an operation.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Placement {
+    /// The Portals library: all steps are posted at the call, and then need nobody.
+    #[default]
+    Offloaded,
+    /// The thread that calls: the same steps, as far as they can be taken while it is
+    /// in a call.
+    Host,
+}
+
+/// What a group is to be.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    /// All members, by rank: the same on all of them.
+    pub members: Vec<ProcessId>,
+    /// Which of them this process is.
+    pub rank: u32,
+    /// Who goes through the steps.
+    pub placement: Placement,
+}
+
+/// An operation that was begun and not waited for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Request(pub u64);
+
+/// Processes that do collective operations together: the same ones in the same order.
+///
+/// Used by one thread at a time. Dropping it without [`Group::free`] tells nobody, so
+/// that others who wait for this member will find it dead once its process ends.
+pub struct Group<P: Portals> {
+    portals: P,
+    spec: Spec,
+    region: Region,
+    lanes: Vec<Lane<P>>,
+    fences: Fences,
+    neighbours: Neighbours<P>,
+    /// Segments asked for, and segments begun.
+    asked: u64,
+    begun: u64,
+    /// Segments under way, in the order of their numbers.
+    active: VecDeque<Segment>,
+    requests: BTreeMap<Request, Asked>,
+    next_request: u64,
+    schedules: HashMap<Collective, Arc<Schedule>>,
+    failed: bool,
+    dead: Option<u32>,
+}
+
+/// What was asked for, as long as the caller hasn't been told of its end.
+struct Asked {
+    plan: Plan,
+    /// The number of its first segment.
+    first: u64,
+    /// Segments that have ended.
+    ended: u64,
+    since: Instant,
+    /// The caller's input, where not all segments could be begun at once.
+    input: Option<Vec<u8>>,
+    /// Results that came while the caller's buffers weren't at hand.
+    results: Vec<(Range<usize>, Vec<u8>)>,
+}
+
+struct Segment {
+    number: u64,
+    request: Request,
+    active: Active,
+}
+
+/// Schedules that are kept; a program that needs more makes them again.
+const SCHEDULES: usize = 512;
+
+impl Placement {
+    /// What an environment variable asks for.
+    ///
+    /// # Errors
+    /// `Environment`, where the value isn't understood.
+    pub fn from_env() -> Result<Option<Placement>> {
+        let Some(value) = std::env::var_os("PTLCOLL_PLACEMENT") else {
+            return Ok(None);
+        };
+        match value.to_str() {
+            Some("") => Ok(None),
+            Some("offloaded") => Ok(Some(Placement::Offloaded)),
+            Some("host") => Ok(Some(Placement::Host)),
+            _ => Err(Trouble::Environment(format!(
+                "PTLCOLL_PLACEMENT is {value:?}: it takes offloaded or host"
+            ))),
+        }
+    }
+}
+
+impl<P: Portals> Group<P> {
+    /// The bytes of the region that a group of so many members needs.
+    pub fn region_bytes(members: usize) -> u64 {
+        lane::region_bytes(members as u32)
+    }
+
+    /// Makes the group; returns when all members have made it. `region` is the memory
+    /// that `portals` sends from and receives to.
+    ///
+    /// # Errors
+    /// `Caller` for an impossible list of members; `Dead`; what Portals refused.
+    pub fn create(portals: P, region: Region, spec: Spec) -> Result<Group<P>> {
+        check(&portals, &spec)?;
+        let ranks = spec.members.len() as u32;
+        let lanes = (0..LANES + FENCE_LANES).map(|number| Lane::new(&portals, number, ranks));
+        let lanes = lanes.collect::<Result<_>>()?;
+        let mut neighbours = Neighbours::new(&portals, spec.rank, ranks)?;
+        neighbours.greet(&portals, &spec.members)?;
+        Ok(Group {
+            fences: Fences::new(spec.rank, ranks),
+            portals,
+            spec,
+            region,
+            lanes,
+            neighbours,
+            asked: 0,
+            begun: 0,
+            active: VecDeque::new(),
+            requests: BTreeMap::new(),
+            next_request: 0,
+            schedules: HashMap::new(),
+            failed: false,
+            dead: None,
+        })
+    }
+
+    /// This process's rank.
+    pub fn rank(&self) -> u32 {
+        self.spec.rank
+    }
+
+    /// How many members there are.
+    pub fn ranks(&self) -> u32 {
+        self.spec.members.len() as u32
+    }
+
+    /// A member that was found dead.
+    pub fn dead(&self) -> Option<u32> {
+        self.dead
+    }
+
+    /// How many bytes this member gives and gets.
+    ///
+    /// # Errors
+    /// As [`Group::begin`].
+    pub fn lengths(&self, call: Call, algorithm: Option<Algorithm>) -> Result<(u64, u64)> {
+        Ok(self.plan(call, algorithm)?.lengths(self.spec.rank))
+    }
+
+    /// Begins and waits.
+    ///
+    /// # Errors
+    /// As [`Group::begin`] and [`Group::wait`].
+    pub fn run(
+        &mut self,
+        call: Call,
+        algorithm: Option<Algorithm>,
+        buffers: &mut dyn Buffers,
+    ) -> Result<()> {
+        let plan = self.accept(call, algorithm, buffers)?;
+        let request = self.enlist(plan);
+        self.wait(request, buffers)
+    }
+
+    /// Begins an operation. Its input is read here, or copied where it can't all be
+    /// begun at once; nothing is kept of the buffers.
+    ///
+    /// # Errors
+    /// `Caller` for an operation that can't be, or buffers that are too short;
+    /// `Failed`; what Portals refused.
+    pub fn begin(
+        &mut self,
+        call: Call,
+        algorithm: Option<Algorithm>,
+        buffers: &mut dyn Buffers,
+    ) -> Result<Request> {
+        let plan = self.accept(call, algorithm, buffers)?;
+        let request = self.enlist(plan);
+        let end = self.asked;
+        self.guarded(|group| group.advance(request, Some(buffers)))?;
+        if self.begun < end {
+            let (given, _) = plan.lengths(self.spec.rank);
+            let input = buffers.input(0..given as usize).to_vec();
+            self.asked_for(request)?.input = Some(input);
+        }
+        Ok(request)
+    }
+
+    /// Whether an operation has ended; its result is in `buffers` then, and the request
+    /// is no more. Doesn't wait.
+    ///
+    /// # Errors
+    /// `NoRequest`; `Dead`, `Lost`, `Failed`; what Portals refused.
+    pub fn test(&mut self, request: Request, buffers: &mut dyn Buffers) -> Result<bool> {
+        self.asked_for(request)?;
+        self.guarded(|group| {
+            group.advance(request, Some(buffers))?;
+            if group.take(request, buffers)? {
+                return Ok(true);
+            }
+            group.look(request)?;
+            Ok(false)
+        })
+    }
+
+    /// Waits until an operation has ended; its result is in `buffers` then.
+    ///
+    /// # Errors
+    /// As [`Group::test`].
+    pub fn wait(&mut self, request: Request, buffers: &mut dyn Buffers) -> Result<()> {
+        self.asked_for(request)?;
+        self.guarded(|group| {
+            loop {
+                group.advance(request, Some(buffers))?;
+                if group.take(request, buffers)? {
+                    return Ok(());
+                }
+                group.sleep()?;
+                group.look(request)?;
+            }
+        })
+    }
+
+    /// How many bytes a request's member gives and gets.
+    ///
+    /// # Errors
+    /// `NoRequest`.
+    pub fn request_lengths(&mut self, request: Request) -> Result<(u64, u64)> {
+        let rank = self.spec.rank;
+        Ok(self.asked_for(request)?.plan.lengths(rank))
+    }
+
+    /// Ends the group, when all members do: no message of it is under way afterwards.
+    /// What wasn't waited for is waited for, and its result forgotten.
+    ///
+    /// # Errors
+    /// `Dead`, `Lost`, what Portals refused; the group is gone all the same. A group
+    /// that has failed is freed without waiting for anybody.
+    pub fn free(mut self) -> Result<()> {
+        if self.failed {
+            return Ok(());
+        }
+        let mut nothing = crate::buffers::Apart::default();
+        self.run(Call::Barrier, None, &mut nothing)?;
+        let begun = Instant::now();
+        loop {
+            self.advance(Request(u64::MAX), None)?;
+            if self.active.is_empty() && self.fences.are_over(self.asked) {
+                return Ok(());
+            }
+            self.sleep()?;
+            self.neighbours
+                .look(&self.portals, &self.spec.members, begun)?;
+        }
+    }
+
+    fn plan(&self, call: Call, algorithm: Option<Algorithm>) -> Result<Plan> {
+        Plan::new(call, algorithm, self.ranks(), self.portals.largest_atomic())
+    }
+
+    fn accept(
+        &self,
+        call: Call,
+        algorithm: Option<Algorithm>,
+        buffers: &dyn Buffers,
+    ) -> Result<Plan> {
+        if self.failed {
+            return Err(Trouble::Failed);
+        }
+        let plan = self.plan(call, algorithm)?;
+        let (gives, gets) = plan.lengths(self.spec.rank);
+        let (input, output) = buffers.lengths();
+        if (input as u64) < gives || (output as u64) < gets {
+            return Err(Trouble::Caller(format!(
+                "rank {} gives {gives} bytes and gets {gets}, but the buffers have {input} and \
+                 {output}",
+                self.spec.rank
+            )));
+        }
+        Ok(plan)
+    }
+
+    fn enlist(&mut self, plan: Plan) -> Request {
+        let request = Request(self.next_request);
+        self.next_request += 1;
+        let asked = Asked {
+            plan,
+            first: self.asked,
+            ended: 0,
+            since: Instant::now(),
+            input: None,
+            results: Vec::new(),
+        };
+        self.asked += plan.segments();
+        self.requests.insert(request, asked);
+        request
+    }
+
+    fn asked_for(&mut self, request: Request) -> Result<&mut Asked> {
+        self.requests.get_mut(&request).ok_or(Trouble::NoRequest)
+    }
+
+    /// Trouble in the midst of an operation is the end of the group: the other members
+    /// may be anywhere.
+    fn guarded<R>(&mut self, f: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+        if self.failed {
+            return Err(Trouble::Failed);
+        }
+        let result = f(self);
+        if let Err(trouble) = &result {
+            self.failed = true;
+            if let Trouble::Dead { rank } = trouble {
+                self.dead = Some(*rank);
+            }
+        }
+        result
+    }
+
+    /// Does all that can be done now. `buffers` are those of `request`.
+    fn advance(&mut self, request: Request, mut buffers: Option<&mut dyn Buffers>) -> Result<()> {
+        loop {
+            let before = (self.begun, self.active.len());
+            self.begin_segments(request, buffers.as_deref())?;
+            self.end_segments(request, &mut buffers)?;
+            self.advance_fence()?;
+            if before == (self.begun, self.active.len()) {
+                return Ok(());
+            }
+        }
+    }
+
+    fn advance_fence(&mut self) -> Result<()> {
+        let ground = Ground {
+            portals: &self.portals,
+            members: &self.spec.members,
+        };
+        let ended = self.active.front().map_or(self.begun, |front| front.number);
+        let host = self.spec.placement == Placement::Host;
+        let lanes = &mut self.lanes;
+        self.fences
+            .advance(&ground, lanes, (self.asked, ended), host)
+    }
+
+    /// Begins segments in the order of their numbers, as far as fences allow.
+    fn begin_segments(&mut self, current: Request, buffers: Option<&dyn Buffers>) -> Result<()> {
+        while self.begun < self.asked && self.fences.allow(self.begun) {
+            let number = self.begun;
+            let of_number = |(_, asked): &(&Request, &Asked)| {
+                (asked.first..asked.first + asked.plan.segments()).contains(&number)
+            };
+            let found = self.requests.iter().rev().find(of_number);
+            let (&request, asked) = found.expect("a segment is as old as its request");
+            let plan = asked.plan;
+            let own = asked.input.as_deref();
+            let segment = number - asked.first;
+            let collective = plan.collective(segment);
+            let schedule = schedule(&mut self.schedules, collective, self.spec.rank);
+            let index = (number % LANES) as usize;
+            let lane = &self.lanes[index];
+            let mut at = lane.input(&schedule);
+            for piece in plan.pieces(segment, 0..collective.input_bytes(self.spec.rank)) {
+                let bytes = match (own, buffers) {
+                    (Some(own), _) => &own[piece],
+                    (None, Some(buffers)) if request == current => buffers.input(piece),
+                    _ => unreachable!("what isn't begun at the call is copied there"),
+                };
+                self.region.write(at, bytes);
+                at += bytes.len() as u64;
+            }
+            let mut active = Active::new(index, schedule, plan.call.combine());
+            if self.spec.placement == Placement::Offloaded {
+                let ground = Ground {
+                    portals: &self.portals,
+                    members: &self.spec.members,
+                };
+                active.post(&ground, lane)?;
+            }
+            self.begun += 1;
+            self.active.push_back(Segment {
+                number,
+                request,
+                active,
+            });
+        }
+        Ok(())
+    }
+
+    /// Takes the results of segments that have ended.
+    fn end_segments(
+        &mut self,
+        current: Request,
+        buffers: &mut Option<&mut dyn Buffers>,
+    ) -> Result<()> {
+        let ground = Ground {
+            portals: &self.portals,
+            members: &self.spec.members,
+        };
+        let mut place = 0;
+        while let Some(segment) = self.active.get_mut(place) {
+            let lane = &mut self.lanes[segment.active.lane];
+            segment.active.walk(&ground, lane)?;
+            if !segment.active.is_done(&self.portals, lane)? {
+                place += 1;
+                continue;
+            }
+            let asked = self.requests.get_mut(&segment.request);
+            let asked = asked.expect("a request stays until its segments have ended");
+            let number = segment.number - asked.first;
+            for (piece, at) in results(&asked.plan, number, &segment.active, lane) {
+                match buffers {
+                    Some(buffers) if segment.request == current => {
+                        self.region.read(at, buffers.output(piece));
+                    }
+                    _ => {
+                        let mut bytes = vec![0; piece.len()];
+                        self.region.read(at, &mut bytes);
+                        asked.results.push((piece, bytes));
+                    }
+                }
+            }
+            asked.ended += 1;
+            lane.end(&segment.active.schedule);
+            self.active.remove(place);
+        }
+        Ok(())
+    }
+
+    /// Hands over what is left of an operation that has ended.
+    fn take(&mut self, request: Request, buffers: &mut dyn Buffers) -> Result<bool> {
+        let asked = self.asked_for(request)?;
+        if asked.ended < asked.plan.segments() {
+            return Ok(false);
+        }
+        for (piece, bytes) in &asked.results {
+            buffers.output(piece.clone()).copy_from_slice(bytes);
+        }
+        self.requests.remove(&request);
+        Ok(true)
+    }
+
+    /// Waits until anything may go on, but not for long.
+    fn sleep(&self) -> Result<()> {
+        let segments = self.active.iter().map(|segment| &segment.active);
+        let mut wanted = Vec::new();
+        for active in segments.chain(self.fences.running()) {
+            match active.wants(&self.portals, &self.lanes[active.lane])? {
+                Some(want) => wanted.push(want),
+                None => return Ok(()),
+            }
+        }
+        if !wanted.is_empty() {
+            self.portals.wait(&wanted, GLANCE)?;
+        }
+        Ok(())
+    }
+
+    fn look(&mut self, request: Request) -> Result<()> {
+        let since = self.asked_for(request)?.since;
+        self.neighbours
+            .look(&self.portals, &self.spec.members, since)
+    }
+}
+
+/// What a segment's result is at the caller, and where it lies in the region.
+fn results<P: Portals>(
+    plan: &Plan,
+    number: u64,
+    active: &Active,
+    lane: &Lane<P>,
+) -> Vec<(Range<usize>, u64)> {
+    let mut found = Vec::with_capacity(active.schedule.stores.len());
+    for &Store { from, to } in &active.schedule.stores {
+        // The root's own is where it was.
+        if from.memory == Memory::Input && matches!(plan.call, Call::Broadcast { .. }) {
+            continue;
+        }
+        let mut at = active.place(from, lane);
+        for piece in plan.pieces(number, to..to + from.bytes) {
+            let bytes = piece.len() as u64;
+            found.push((piece, at));
+            at += bytes;
+        }
+    }
+    found
+}
+
+fn schedule(
+    kept: &mut HashMap<Collective, Arc<Schedule>>,
+    collective: Collective,
+    rank: u32,
+) -> Arc<Schedule> {
+    if kept.len() >= SCHEDULES {
+        kept.clear();
+    }
+    let made = || Arc::new(collective.schedule(rank));
+    kept.entry(collective).or_insert_with(made).clone()
+}
+
+fn check<P: Portals>(portals: &P, spec: &Spec) -> Result<()> {
+    let wrong = |what: String| Err(Trouble::Caller(what));
+    let Some(own) = spec.members.get(spec.rank as usize) else {
+        let (rank, members) = (spec.rank, spec.members.len());
+        return wrong(format!(
+            "the own rank is {rank}, but there are {members} members, from 0 on"
+        ));
+    };
+    if *own != portals.id()? {
+        let rank = spec.rank;
+        return wrong(format!(
+            "rank {rank} in the list of members is another process, not this one"
+        ));
+    }
+    let mut sorted = spec.members.clone();
+    sorted.sort_unstable();
+    match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => wrong(format!(
+            "{:?} is more than once in the list of members",
+            pair[0]
+        )),
+        None => Ok(()),
+    }
+}
