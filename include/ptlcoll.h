@@ -65,8 +65,8 @@ enum ptlcoll_retvals {
 
 #define PTLCOLL_USUAL              ((ptlcoll_algorithm_t)0x00000) /**< By number of members and
                                                                    * bytes. */
-#define PTLCOLL_DISSEMINATION      ((ptlcoll_algorithm_t)0x10000) /**< Each tells one that is twice as
-                                                                   * far as before. Barriers. */
+#define PTLCOLL_DISSEMINATION      ((ptlcoll_algorithm_t)0x10000) /**< Each tells one twice as far as
+                                                                   * before. Barriers. */
 #define PTLCOLL_RECURSIVE_DOUBLING ((ptlcoll_algorithm_t)0x20000) /**< Pairs exchange all they have.
                                                                    * Barriers, all-reduces. */
 #define PTLCOLL_K_NOMIAL(k)        ((ptlcoll_algorithm_t)(0x30000 | ((k) & 0xffff))) /**< A k-nomial
@@ -173,7 +173,7 @@ int ptlcoll_barrier(ptlcoll_group_t group,
  * Gives all members what one has
  *
  * @param[in] group       the group
- * @param[in,out] buffer  what `root` gives; at the others, where it goes
+ * @param[out] buffer what `root` gives; at the others, where it goes
  * @param[in] bytes       how much, the same at all members; may be 0
  * @param[in] root        who gives
  * @param[in] algorithm   PTLCOLL_USUAL, or a tree or PTLCOLL_PIPELINE
@@ -464,7 +464,7 @@ int ptlcoll_iscatter(ptlcoll_group_t group,
 /**
  * Looks whether an operation has ended
  *
- * @param[in,out] request  the request; PTLCOLL_REQUEST_NULL once it has ended, which it also may be
+ * @param[out] request  the request; PTLCOLL_REQUEST_NULL once it has ended, which it also may be
  *                         before: then it has ended long ago
  * @param[out] done        1 if it has ended, else 0
  * @return PTLCOLL_OK           `done` tells
@@ -481,7 +481,7 @@ int ptlcoll_test(ptlcoll_request_t *request,
 /**
  * Waits until an operation has ended
  *
- * @param[in,out] request  the request; PTLCOLL_REQUEST_NULL afterwards, which it also may be before
+ * @param[out] request  the request; PTLCOLL_REQUEST_NULL afterwards, which it also may be before
  * @return PTLCOLL_OK           it has ended
  * @return PTLCOLL_ARG_INVALID  a null pointer, or no such request
  * @return PTLCOLL_DEAD, PTLCOLL_LOST, PTLCOLL_FAILED, PTLCOLL_PORTALS  the group is of no use any
@@ -499,8 +499,8 @@ int ptlcoll_wait(ptlcoll_request_t *request);
  * Names a code
  *
  * @param[in] code  what a function returned
- * @return the constant's name, such as "PTLCOLL_DEAD", or "Unknown". The string is constant and isn't
- *         to be freed.
+ * @return the constant's name, such as "PTLCOLL_DEAD", or "Unknown". The string is constant and
+ *         isn't to be freed.
  * @blocks never
  * @threads safe
  * @see ptlcoll_explain

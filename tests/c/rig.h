@@ -106,7 +106,7 @@ static inline struct rig rig_begin(unsigned int matching)
     return rig;
 }
 
-static void rig_end(const struct rig *rig)
+static inline void rig_end(const struct rig *rig)
 {
     pmi_barrier(&rig->pmi);
     OK(PtlNIFini(rig->ni));

@@ -15,14 +15,17 @@ const VERSION: &str = "4.3.0";
 /// Rust's standard library on glibc (`rustc --print native-static-libs`).
 const STATIC_LIBRARIES: &str = "-lgcc_s -lutil -lrt -lpthread -lm -ldl -lc";
 
-const PACKAGES: [&str; 4] = ["portals4-c", "yod", "lintel", "lintel-agent"];
+const PACKAGES: [&str; 5] = ["portals4-c", "ptlcoll-c", "yod", "lintel", "lintel-agent"];
+
+/// What the file name of libptlcoll carries.
+const COLLECTIVES_VERSION: &str = "1.0.0";
 
 pub fn run(tree: &Tree, prefix: &Path) -> Outcome {
     prerequisites::programs(&prerequisites::BUILD)?;
     build(tree)?;
     fs::create_dir_all(prefix).map_err(|e| format!("{}: {e}", prefix.display()))?;
     let prefix = prefix.canonicalize().map_err(|e| e.to_string())?;
-    install_library(tree, &prefix)?;
+    install_libraries(tree, &prefix)?;
     install_headers(tree, &prefix)?;
     install_build_files(tree, &prefix)?;
     for program in ["yod", "lintel", "lintel-agent"] {
@@ -46,13 +49,21 @@ fn build(tree: &Tree) -> Outcome {
     shell::run(&mut cargo)
 }
 
-fn install_library(tree: &Tree, prefix: &Path) -> Outcome {
+fn install_libraries(tree: &Tree, prefix: &Path) -> Outcome {
     let release = tree.target.join("release");
     let lib = prefix.join("lib");
     let real = format!("libportals.so.{VERSION}");
     install(&release.join("libportals.so"), &lib.join(&real), 0o755)?;
     link(&real, &lib.join("libportals.so.4"))?;
     link("libportals.so.4", &lib.join("libportals.so"))?;
+    let collectives = format!("libptlcoll.so.{COLLECTIVES_VERSION}");
+    install(
+        &release.join("libptlcoll.so"),
+        &lib.join(&collectives),
+        0o755,
+    )?;
+    link(&collectives, &lib.join("libptlcoll.so.1"))?;
+    link("libptlcoll.so.1", &lib.join("libptlcoll.so"))?;
     install(
         &release.join("libportals.a"),
         &lib.join("libportals.a"),

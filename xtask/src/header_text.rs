@@ -49,7 +49,8 @@ fn declared(statement: &str) -> Option<String> {
         .rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_')
         .map_or(0, |at| at + 1);
     let name = &before[start..];
-    name.starts_with("Ptl").then(|| name.to_string())
+    let ours = name.starts_with("Ptl") || name.starts_with("ptlcoll_");
+    ours.then(|| name.to_string())
 }
 
 fn without_comments(text: &str) -> String {
@@ -109,9 +110,10 @@ mod tests {
             int PtlPut(ptl_handle_md_t md,
                        ptl_size_t length);
             const char *PtlToStr(int rc, ptl_str_type_t type);
+            int ptlcoll_wait(ptlcoll_request_t *request);
             }
         ";
         let names: Vec<String> = functions(text).into_iter().collect();
-        assert_eq!(names, ["PtlInit", "PtlPut", "PtlToStr"]);
+        assert_eq!(names, ["PtlInit", "PtlPut", "PtlToStr", "ptlcoll_wait"]);
     }
 }

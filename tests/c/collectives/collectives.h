@@ -5,6 +5,8 @@
 #ifndef LINTEL_TESTS_COLLECTIVES_H
 #define LINTEL_TESTS_COLLECTIVES_H
 
+#define _DEFAULT_SOURCE /* usleep, alarm */
+
 #include <ptlcoll.h>
 #include <unistd.h>
 

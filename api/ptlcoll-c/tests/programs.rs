@@ -1,0 +1,161 @@
+//! The programs of `tests/c/collectives`, compiled as a user would, over the
+//! libraries of this build.
+
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+// So that cargo builds the library that the programs load.
+use portals as _;
+
+/// Longer than any program takes on a loaded machine; they end themselves before.
+const LIMIT: &str = "290";
+
+/// Where this test's programs and libraries are.
+fn folder() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("ptlcoll");
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).expect("there is room for a folder");
+        for (file, names) in [
+            ("libportals.so", ["libportals.so", "libportals.so.4"]),
+            ("libptlcoll.so", ["libptlcoll.so", "libptlcoll.so.1"]),
+        ] {
+            let library = built().join(file);
+            assert!(library.is_file(), "cargo has built {}", library.display());
+            for name in names {
+                symlink(&library, folder.join(name)).expect("links can be made");
+            }
+        }
+        for program in ["right", "busy", "dead"] {
+            compile(&folder, program);
+        }
+        folder
+    })
+}
+
+/// Cargo lays dependencies' libraries beside the tests.
+fn built() -> PathBuf {
+    let test = std::env::current_exe().expect("a test has a path");
+    test.parent()
+        .expect("a test lies in a folder")
+        .to_path_buf()
+}
+
+fn compile(folder: &Path, program: &str) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let source = root
+        .join("tests/c/collectives")
+        .join(format!("{program}.c"));
+    let status = Command::new("cc")
+        .args(["-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-I"])
+        .arg(root.join("include"))
+        .arg("-o")
+        .arg(folder.join(program))
+        .arg(source)
+        .arg("-L")
+        .arg(folder)
+        .args(["-lptlcoll", "-lportals"])
+        .arg(format!("-Wl,-rpath,{}", folder.display()))
+        .status();
+    assert!(
+        status.is_ok_and(|status| status.success()),
+        "{program}.c compiles"
+    );
+}
+
+/// How a job is started.
+struct Job {
+    start: Command,
+    ranks: usize,
+    program: &'static str,
+}
+
+fn job(program: &'static str, ranks: usize) -> Job {
+    let start = built().with_file_name("examples").join("start");
+    let mut start = Command::new(start);
+    start.args(["-n", &ranks.to_string(), "--timeout", LIMIT]);
+    Job {
+        start,
+        ranks,
+        program,
+    }
+}
+
+impl Job {
+    fn with(mut self, name: &str, value: &str) -> Job {
+        self.start.env(name, value);
+        self
+    }
+
+    fn on_two_nodes(mut self) -> Job {
+        self.start.args(["--nodes", "2"]);
+        self
+    }
+
+    fn ends_well(mut self) {
+        let output = self.start.arg(folder().join(self.program)).output();
+        let output = output.expect("cargo has built the starter");
+        assert!(output.status.success(), "{output:?}");
+    }
+
+    /// All ranks but the last, which kills itself, say that they were told.
+    fn tells_the_others(mut self) {
+        self.start.arg("--keep-going");
+        let output = self.start.arg(folder().join(self.program)).output();
+        let output = output.expect("cargo has built the starter");
+        let told = String::from_utf8_lossy(&output.stdout).lines().count();
+        assert_eq!(told, self.ranks - 1, "{output:?}");
+    }
+}
+
+#[test]
+fn results_are_right_among_few_ranks() {
+    for ranks in [1, 2, 5] {
+        job("right", ranks).ends_well();
+    }
+}
+
+#[test]
+fn results_are_right_among_sixteen_ranks() {
+    job("right", 16).ends_well();
+}
+
+#[test]
+fn results_are_right_where_the_host_goes_through_the_steps() {
+    job("right", 3)
+        .with("PTLCOLL_PLACEMENT", "host")
+        .ends_well();
+}
+
+#[test]
+fn results_are_right_between_two_nodes() {
+    job("right", 4)
+        .with("PTL_NAL", "udp")
+        .on_two_nodes()
+        .ends_well();
+}
+
+#[test]
+fn a_rank_that_makes_no_call_holds_up_nobody() {
+    job("busy", 3).ends_well();
+    job("busy", 3).on_two_nodes().ends_well();
+}
+
+#[test]
+fn the_others_are_told_of_a_member_that_died() {
+    job("dead", 4).tells_the_others();
+    job("dead", 4)
+        .with("PTLCOLL_PLACEMENT", "host")
+        .tells_the_others();
+}
+
+#[test]
+fn the_others_are_told_of_a_member_that_died_on_another_node() {
+    job("dead", 4)
+        .with("PTL_PEER_TIMEOUT", "2000")
+        .on_two_nodes()
+        .tells_the_others();
+}

@@ -1,0 +1,206 @@
+/*
+ * How long collective operations take: one line each of ranks, operation, bytes and
+ * the median of rank 0's times in microseconds, from call to return, operations back
+ * to back with a barrier before each that isn't timed.
+ *
+ * Compiled with -DWITH_MPI for MPI (mpicc), and without for libptlcoll, so that both
+ * are measured by the same code. The first argument is the time for each point in
+ * milliseconds.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define LARGEST (1 << 20)
+#define MOST_SAMPLES 100000
+#define LEAST_SAMPLES 15
+
+static int    rank, ranks;
+static double given[LARGEST / sizeof(double)];
+static double *all; /* for all ranks */
+
+#ifdef WITH_MPI
+#include <mpi.h>
+
+static void begin(void)
+{
+    MPI_Init(NULL, NULL);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+}
+
+static void end(void)
+{
+    MPI_Finalize();
+}
+
+static void barrier(size_t bytes)
+{
+    (void)bytes;
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void broadcast(size_t bytes)
+{
+    MPI_Bcast(given, (int)bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+}
+
+static void allreduce(size_t bytes)
+{
+    MPI_Allreduce(given, all, (int)(bytes / sizeof(double)), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+}
+
+static void reduce(size_t bytes)
+{
+    MPI_Reduce(given, all, (int)(bytes / sizeof(double)), MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+}
+
+static void gather(size_t bytes)
+{
+    MPI_Gather(given, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+}
+
+static void scatter(size_t bytes)
+{
+    MPI_Scatter(all, (int)bytes, MPI_BYTE, given, (int)bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+}
+
+#else
+#include <ptlcoll.h>
+
+#include "../../tests/c/rig.h"
+
+static struct rig      rig;
+static ptlcoll_group_t group;
+
+static void check(int code)
+{
+    if (code != PTLCOLL_OK) {
+        fprintf(stderr, "rank %d: %s: %s\n", rank, ptlcoll_strerror(code), ptlcoll_explain());
+        exit(1);
+    }
+}
+
+static void begin(void)
+{
+    rig   = rig_begin_all(PTL_NI_MATCHING);
+    rank  = rig.pmi.rank;
+    ranks = rig.pmi.size;
+    alarm(600);
+    check(ptlcoll_group_create(rig.ni, 1, rig.peers, (ptl_size_t)ranks, (ptl_rank_t)rank, 0, &group));
+}
+
+static void end(void)
+{
+    check(ptlcoll_group_free(group));
+    rig_end(&rig);
+}
+
+static void barrier(size_t bytes)
+{
+    (void)bytes;
+    check(ptlcoll_barrier(group, PTLCOLL_USUAL));
+}
+
+static void broadcast(size_t bytes)
+{
+    check(ptlcoll_broadcast(group, given, bytes, 0, PTLCOLL_USUAL));
+}
+
+static void allreduce(size_t bytes)
+{
+    check(ptlcoll_allreduce(group, given, all, bytes / sizeof(double), PTL_SUM, PTL_DOUBLE, PTLCOLL_USUAL));
+}
+
+static void reduce(size_t bytes)
+{
+    check(ptlcoll_reduce(group, given, all, bytes / sizeof(double), PTL_SUM, PTL_DOUBLE, 0, PTLCOLL_USUAL));
+}
+
+static void gather(size_t bytes)
+{
+    check(ptlcoll_gather(group, given, all, bytes, 0, PTLCOLL_USUAL));
+}
+
+static void scatter(size_t bytes)
+{
+    check(ptlcoll_scatter(group, all, given, bytes, 0, PTLCOLL_USUAL));
+}
+#endif
+
+static double now_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+}
+
+static int by_size(const void *left, const void *right)
+{
+    double l = *(const double *)left, r = *(const double *)right;
+    return (l > r) - (l < r);
+}
+
+/* Rank 0 says when it is enough: in a byte that it broadcasts after each batch. */
+static int enough(int so_far)
+{
+    double kept = given[0];
+    if (rank == 0) {
+        given[0] = so_far ? 1 : 0;
+    }
+    broadcast(sizeof(double));
+    int told = given[0] != 0;
+    given[0] = kept;
+    return told;
+}
+
+static void measure(const char *name, void (*operation)(size_t), size_t bytes, double budget_us)
+{
+    static double samples[MOST_SAMPLES];
+    int           count = 0;
+    double        until;
+    for (int warm = 0; warm < 3; warm++) {
+        operation(bytes);
+    }
+    until = now_us() + budget_us;
+    do {
+        for (int batch = 0; batch < LEAST_SAMPLES && count < MOST_SAMPLES; batch++) {
+            barrier(0);
+            double begun = now_us();
+            operation(bytes);
+            samples[count++] = now_us() - begun;
+        }
+    } while (!enough(now_us() > until || count == MOST_SAMPLES));
+    if (rank == 0) {
+        qsort(samples, (size_t)count, sizeof *samples, by_size);
+        printf("%d %s %zu %.2f\n", ranks, name, bytes, samples[count / 2]);
+        fflush(stdout);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*operation)(size_t);
+    } OPERATIONS[] = {{"broadcast", broadcast}, {"allreduce", allreduce}, {"reduce", reduce},
+                      {"gather", gather},       {"scatter", scatter}};
+    static const size_t SIZES[] = {8, 1024, 16384, 262144};
+    double              budget_us = (argc > 1 ? atof(argv[1]) : 100) * 1000;
+    begin();
+    all = calloc((size_t)ranks, LARGEST);
+    if (all == NULL) {
+        fprintf(stderr, "no memory for %d ranks\n", ranks);
+        return 1;
+    }
+    measure("barrier", barrier, 0, budget_us);
+    for (size_t which = 0; which < sizeof OPERATIONS / sizeof *OPERATIONS; which++) {
+        for (size_t size = 0; size < sizeof SIZES / sizeof *SIZES; size++) {
+            measure(OPERATIONS[which].name, OPERATIONS[which].operation, SIZES[size], budget_us);
+        }
+    }
+    end();
+    free(all);
+    return 0;
+}
