@@ -104,7 +104,6 @@ enum ptlcoll_retvals {
  * @return PTLCOLL_PT_IN_USE    `pt_index` is taken
  * @return PTLCOLL_NO_SPACE     the interface lacks counters, entries or descriptors
  * @return PTLCOLL_ENVIRONMENT  PTLCOLL_PLACEMENT isn't understood
- * @return PTLCOLL_DEAD         a member doesn't exist, or has died
  * @blocks until all members have called it
  * @threads safe
  * @see ptlcoll_group_free, ptlcoll_barrier, ptlcoll_allreduce
@@ -127,7 +126,6 @@ int ptlcoll_group_create(ptl_handle_ni_t ni_handle,
  * @param[in] group  the group
  * @return PTLCOLL_OK           it is gone
  * @return PTLCOLL_ARG_INVALID  there is no such group
- * @return PTLCOLL_DEAD         a member has died before it called this
  * @blocks until all members have called it; not at all for a group that has failed
  * @threads no other thread may use the group meanwhile
  * @see ptlcoll_group_create
@@ -139,8 +137,7 @@ int ptlcoll_group_free(ptlcoll_group_t group);
  *
  * @param[in] group  a group of which a call returned PTLCOLL_DEAD
  * @param[out] rank  the member's rank. Others may have died as well.
- * @return PTLCOLL_OK           `rank` tells
- * @return PTLCOLL_ARG_INVALID  there is no such group, or nobody has been found dead
+ * @return PTLCOLL_OK  `rank` tells
  * @blocks while another thread is inside a call with this group
  * @threads safe
  * @see ptlcoll_explain
@@ -156,11 +153,12 @@ int ptlcoll_dead(ptlcoll_group_t group,
  * @param[in] group      the group
  * @param[in] algorithm  PTLCOLL_USUAL, or PTLCOLL_DISSEMINATION, PTLCOLL_RECURSIVE_DOUBLING or a
  *                       tree
- * @return PTLCOLL_OK                                                   done
- * @return PTLCOLL_ARG_INVALID                                          an argument is wrong
- * @return PTLCOLL_DEAD, PTLCOLL_LOST, PTLCOLL_FAILED, PTLCOLL_PORTALS  the group is of no use any
- *                                                                      more
- * @return PTLCOLL_ABORTED                                              PtlAbort was called
+ * @return PTLCOLL_OK           done
+ * @return PTLCOLL_ARG_INVALID  an argument is wrong
+ * @return PTLCOLL_DEAD         a member has died: ptlcoll_dead tells which
+ * @return PTLCOLL_LOST         a message into this process failed
+ * @return PTLCOLL_FAILED       the group failed before
+ * @return PTLCOLL_PORTALS      the Portals library refused something
  * @blocks until the caller's part is done, and at `root` or in all-reduces and barriers until all
  *         members have called it; a dead member ends it within PTL_PEER_TIMEOUT
  * @threads one at a time for a group; others wait
@@ -177,11 +175,12 @@ int ptlcoll_barrier(ptlcoll_group_t group,
  * @param[in] bytes       how much, the same at all members; may be 0
  * @param[in] root        who gives
  * @param[in] algorithm   PTLCOLL_USUAL, or a tree or PTLCOLL_PIPELINE
- * @return PTLCOLL_OK                                                   done
- * @return PTLCOLL_ARG_INVALID                                          an argument is wrong
- * @return PTLCOLL_DEAD, PTLCOLL_LOST, PTLCOLL_FAILED, PTLCOLL_PORTALS  the group is of no use any
- *                                                                      more
- * @return PTLCOLL_ABORTED                                              PtlAbort was called
+ * @return PTLCOLL_OK           done
+ * @return PTLCOLL_ARG_INVALID  an argument is wrong
+ * @return PTLCOLL_DEAD         a member has died: ptlcoll_dead tells which
+ * @return PTLCOLL_LOST         a message into this process failed
+ * @return PTLCOLL_FAILED       the group failed before
+ * @return PTLCOLL_PORTALS      the Portals library refused something
  * @blocks until the caller's part is done; a dead member ends it within PTL_PEER_TIMEOUT
  * @threads one at a time for a group; others wait
  * @see ptlcoll_ibroadcast, ptlcoll_group_create
@@ -204,11 +203,12 @@ int ptlcoll_broadcast(ptlcoll_group_t group,
  * @param[in] operation  PTL_MIN to PTL_BXOR
  * @param[in] datatype   PTL_INT8_T and so on
  * @param[in] algorithm  PTLCOLL_USUAL, or PTLCOLL_RECURSIVE_DOUBLING or a tree
- * @return PTLCOLL_OK                                                   done
- * @return PTLCOLL_ARG_INVALID                                          an argument is wrong
- * @return PTLCOLL_DEAD, PTLCOLL_LOST, PTLCOLL_FAILED, PTLCOLL_PORTALS  the group is of no use any
- *                                                                      more
- * @return PTLCOLL_ABORTED                                              PtlAbort was called
+ * @return PTLCOLL_OK           done
+ * @return PTLCOLL_ARG_INVALID  an argument is wrong
+ * @return PTLCOLL_DEAD         a member has died: ptlcoll_dead tells which
+ * @return PTLCOLL_LOST         a message into this process failed
+ * @return PTLCOLL_FAILED       the group failed before
+ * @return PTLCOLL_PORTALS      the Portals library refused something
  * @blocks until the caller's part is done, and at `root` or in all-reduces and barriers until all
  *         members have called it; a dead member ends it within PTL_PEER_TIMEOUT
  * @threads one at a time for a group; others wait
@@ -235,11 +235,12 @@ int ptlcoll_allreduce(ptlcoll_group_t group,
  * @param[in] datatype   PTL_INT8_T and so on
  * @param[in] root       who gets
  * @param[in] algorithm  PTLCOLL_USUAL, or a tree
- * @return PTLCOLL_OK                                                   done
- * @return PTLCOLL_ARG_INVALID                                          an argument is wrong
- * @return PTLCOLL_DEAD, PTLCOLL_LOST, PTLCOLL_FAILED, PTLCOLL_PORTALS  the group is of no use any
- *                                                                      more
- * @return PTLCOLL_ABORTED                                              PtlAbort was called
+ * @return PTLCOLL_OK           done
+ * @return PTLCOLL_ARG_INVALID  an argument is wrong
+ * @return PTLCOLL_DEAD         a member has died: ptlcoll_dead tells which
+ * @return PTLCOLL_LOST         a message into this process failed
+ * @return PTLCOLL_FAILED       the group failed before
+ * @return PTLCOLL_PORTALS      the Portals library refused something
  * @blocks until the caller's part is done, and at `root` or in all-reduces and barriers until all
  *         members have called it; a dead member ends it within PTL_PEER_TIMEOUT
  * @threads one at a time for a group; others wait
@@ -265,11 +266,12 @@ int ptlcoll_reduce(ptlcoll_group_t group,
  * @param[in] bytes      of each member, the same at all members; may be 0
  * @param[in] root       who gets
  * @param[in] algorithm  PTLCOLL_USUAL, or a tree
- * @return PTLCOLL_OK                                                   done
- * @return PTLCOLL_ARG_INVALID                                          an argument is wrong
- * @return PTLCOLL_DEAD, PTLCOLL_LOST, PTLCOLL_FAILED, PTLCOLL_PORTALS  the group is of no use any
- *                                                                      more
- * @return PTLCOLL_ABORTED                                              PtlAbort was called
+ * @return PTLCOLL_OK           done
+ * @return PTLCOLL_ARG_INVALID  an argument is wrong
+ * @return PTLCOLL_DEAD         a member has died: ptlcoll_dead tells which
+ * @return PTLCOLL_LOST         a message into this process failed
+ * @return PTLCOLL_FAILED       the group failed before
+ * @return PTLCOLL_PORTALS      the Portals library refused something
  * @blocks until the caller's part is done, and at `root` or in all-reduces and barriers until all
  *         members have called it; a dead member ends it within PTL_PEER_TIMEOUT
  * @threads one at a time for a group; others wait
@@ -292,11 +294,12 @@ int ptlcoll_gather(ptlcoll_group_t group,
  * @param[in] bytes      for each member, the same at all members; may be 0
  * @param[in] root       who gives
  * @param[in] algorithm  PTLCOLL_USUAL, or a tree
- * @return PTLCOLL_OK                                                   done
- * @return PTLCOLL_ARG_INVALID                                          an argument is wrong
- * @return PTLCOLL_DEAD, PTLCOLL_LOST, PTLCOLL_FAILED, PTLCOLL_PORTALS  the group is of no use any
- *                                                                      more
- * @return PTLCOLL_ABORTED                                              PtlAbort was called
+ * @return PTLCOLL_OK           done
+ * @return PTLCOLL_ARG_INVALID  an argument is wrong
+ * @return PTLCOLL_DEAD         a member has died: ptlcoll_dead tells which
+ * @return PTLCOLL_LOST         a message into this process failed
+ * @return PTLCOLL_FAILED       the group failed before
+ * @return PTLCOLL_PORTALS      the Portals library refused something
  * @blocks until the caller's part is done; a dead member ends it within PTL_PEER_TIMEOUT
  * @threads one at a time for a group; others wait
  * @see ptlcoll_iscatter, ptlcoll_group_create
@@ -318,9 +321,8 @@ int ptlcoll_scatter(ptlcoll_group_t group,
  *
  * @param[in] group, algorithm  as of ptlcoll_barrier
  * @param[out] request  for ptlcoll_test or ptlcoll_wait
- * @return PTLCOLL_OK                                     begun
- * @return PTLCOLL_ARG_INVALID                            an argument is wrong
- * @return PTLCOLL_LOST, PTLCOLL_FAILED, PTLCOLL_PORTALS  the group is of no use any more
+ * @return PTLCOLL_OK           begun
+ * @return PTLCOLL_ARG_INVALID  an argument is wrong
  * @blocks never
  * @threads one at a time for a group; others wait
  * @see ptlcoll_barrier, ptlcoll_test, ptlcoll_wait
@@ -340,9 +342,8 @@ int ptlcoll_ibarrier(ptlcoll_group_t group,
  *
  * @param[in] group, buffer, bytes, root, algorithm  as of ptlcoll_broadcast
  * @param[out] request  for ptlcoll_test or ptlcoll_wait
- * @return PTLCOLL_OK                                     begun
- * @return PTLCOLL_ARG_INVALID                            an argument is wrong
- * @return PTLCOLL_LOST, PTLCOLL_FAILED, PTLCOLL_PORTALS  the group is of no use any more
+ * @return PTLCOLL_OK           begun
+ * @return PTLCOLL_ARG_INVALID  an argument is wrong
  * @blocks never
  * @threads one at a time for a group; others wait
  * @see ptlcoll_broadcast, ptlcoll_test, ptlcoll_wait
@@ -365,9 +366,8 @@ int ptlcoll_ibroadcast(ptlcoll_group_t group,
  *
  * @param[in] group, from, to, count, operation, datatype, algorithm  as of ptlcoll_allreduce
  * @param[out] request  for ptlcoll_test or ptlcoll_wait
- * @return PTLCOLL_OK                                     begun
- * @return PTLCOLL_ARG_INVALID                            an argument is wrong
- * @return PTLCOLL_LOST, PTLCOLL_FAILED, PTLCOLL_PORTALS  the group is of no use any more
+ * @return PTLCOLL_OK           begun
+ * @return PTLCOLL_ARG_INVALID  an argument is wrong
  * @blocks never
  * @threads one at a time for a group; others wait
  * @see ptlcoll_allreduce, ptlcoll_test, ptlcoll_wait
@@ -392,9 +392,8 @@ int ptlcoll_iallreduce(ptlcoll_group_t group,
  *
  * @param[in] group, from, to, count, operation, datatype, root, algorithm  as of ptlcoll_reduce
  * @param[out] request  for ptlcoll_test or ptlcoll_wait
- * @return PTLCOLL_OK                                     begun
- * @return PTLCOLL_ARG_INVALID                            an argument is wrong
- * @return PTLCOLL_LOST, PTLCOLL_FAILED, PTLCOLL_PORTALS  the group is of no use any more
+ * @return PTLCOLL_OK           begun
+ * @return PTLCOLL_ARG_INVALID  an argument is wrong
  * @blocks never
  * @threads one at a time for a group; others wait
  * @see ptlcoll_reduce, ptlcoll_test, ptlcoll_wait
@@ -420,9 +419,8 @@ int ptlcoll_ireduce(ptlcoll_group_t group,
  *
  * @param[in] group, from, to, bytes, root, algorithm  as of ptlcoll_gather
  * @param[out] request  for ptlcoll_test or ptlcoll_wait
- * @return PTLCOLL_OK                                     begun
- * @return PTLCOLL_ARG_INVALID                            an argument is wrong
- * @return PTLCOLL_LOST, PTLCOLL_FAILED, PTLCOLL_PORTALS  the group is of no use any more
+ * @return PTLCOLL_OK           begun
+ * @return PTLCOLL_ARG_INVALID  an argument is wrong
  * @blocks never
  * @threads one at a time for a group; others wait
  * @see ptlcoll_gather, ptlcoll_test, ptlcoll_wait
@@ -446,9 +444,8 @@ int ptlcoll_igather(ptlcoll_group_t group,
  *
  * @param[in] group, from, to, bytes, root, algorithm  as of ptlcoll_scatter
  * @param[out] request  for ptlcoll_test or ptlcoll_wait
- * @return PTLCOLL_OK                                     begun
- * @return PTLCOLL_ARG_INVALID                            an argument is wrong
- * @return PTLCOLL_LOST, PTLCOLL_FAILED, PTLCOLL_PORTALS  the group is of no use any more
+ * @return PTLCOLL_OK           begun
+ * @return PTLCOLL_ARG_INVALID  an argument is wrong
  * @blocks never
  * @threads one at a time for a group; others wait
  * @see ptlcoll_scatter, ptlcoll_test, ptlcoll_wait
@@ -469,8 +466,6 @@ int ptlcoll_iscatter(ptlcoll_group_t group,
  * @param[out] done        1 if it has ended, else 0
  * @return PTLCOLL_OK           `done` tells
  * @return PTLCOLL_ARG_INVALID  a null pointer, or no such request
- * @return PTLCOLL_DEAD, PTLCOLL_LOST, PTLCOLL_FAILED, PTLCOLL_PORTALS  the group is of no use any
- *                              more
  * @blocks never
  * @threads one at a time for a group; others wait
  * @see ptlcoll_wait
@@ -484,9 +479,10 @@ int ptlcoll_test(ptlcoll_request_t *request,
  * @param[out] request  the request; PTLCOLL_REQUEST_NULL afterwards, which it also may be before
  * @return PTLCOLL_OK           it has ended
  * @return PTLCOLL_ARG_INVALID  a null pointer, or no such request
- * @return PTLCOLL_DEAD, PTLCOLL_LOST, PTLCOLL_FAILED, PTLCOLL_PORTALS  the group is of no use any
- *                              more
- * @return PTLCOLL_ABORTED      PtlAbort was called
+ * @return PTLCOLL_DEAD         a member has died: ptlcoll_dead tells which
+ * @return PTLCOLL_LOST         a message into this process failed
+ * @return PTLCOLL_FAILED       the group failed before
+ * @return PTLCOLL_PORTALS      the Portals library refused something
  * @blocks until it has ended; a dead member ends it within PTL_PEER_TIMEOUT
  * @threads one at a time for a group; others wait
  * @see ptlcoll_test

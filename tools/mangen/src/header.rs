@@ -321,8 +321,11 @@ fn opens_composite(line: &str) -> bool {
 }
 
 fn declares_function(line: &str) -> bool {
+    let ours = [" Ptl", " *Ptl", " ptlcoll_", " *ptlcoll_"];
     line.starts_with(|c: char| c.is_ascii_lowercase())
-        && (line.contains(" Ptl") || line.contains(" *Ptl"))
+        && !line.starts_with("typedef")
+        && line.contains('(')
+        && ours.iter().any(|name| line.contains(name))
 }
 
 /// Splits `const char *name` into `const char *` and `name`.

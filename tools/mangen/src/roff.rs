@@ -118,8 +118,10 @@ fn plain(text: &str) -> String {
 }
 
 fn is_function(word: &str) -> bool {
-    word.strip_prefix("Ptl")
-        .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()))
+    let portals = word
+        .strip_prefix("Ptl")
+        .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()));
+    portals || (word.starts_with("ptlcoll_") && !word.ends_with("_t"))
 }
 
 #[cfg(test)]
