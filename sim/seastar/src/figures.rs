@@ -350,7 +350,7 @@ fn generic(rows: &mut Rows) -> Result<(), Refused> {
     let step = inline_step(&RED_STORM)?;
     rows.add(
         p,
-        ("S1 6", "last size of one interrupt", "B"),
+        ("S1 6", "last size of one interrupt, as set", "B"),
         Published::Value(12.0),
         step,
     );
@@ -415,7 +415,7 @@ fn half_bandwidths(rows: &mut Rows, longest: f64, both: f64) -> Result<(), Refus
 fn linux(rows: &mut Rows) -> Result<(), Refused> {
     let p = &XT5_2009;
     let step = inline_step(&XT5)?;
-    let what = ("S4 V-A", "last size of one interrupt", "B");
+    let what = ("S4 V-A", "last size of one interrupt, as set", "B");
     rows.add(p, what, Published::Between(16.0, 31.0), step);
     let gap = tuned_stream(&XT5, Stream::of(1_024 * KB))?;
     let rate = stream_bandwidth(gap, 1_024 * KB);
