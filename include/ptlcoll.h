@@ -104,6 +104,7 @@ enum ptlcoll_retvals {
  * @return PTLCOLL_PT_IN_USE    `pt_index` is taken
  * @return PTLCOLL_NO_SPACE     the interface lacks counters, entries or descriptors
  * @return PTLCOLL_ENVIRONMENT  PTLCOLL_PLACEMENT isn't understood
+ * @return PTLCOLL_DEAD         a member doesn't exist, or has died
  * @blocks until all members have called it
  * @threads safe
  * @see ptlcoll_group_free, ptlcoll_barrier, ptlcoll_allreduce
@@ -126,6 +127,7 @@ int ptlcoll_group_create(ptl_handle_ni_t ni_handle,
  * @param[in] group  the group
  * @return PTLCOLL_OK           it is gone
  * @return PTLCOLL_ARG_INVALID  there is no such group
+ * @return PTLCOLL_DEAD         a member has died before it called this
  * @blocks until all members have called it; not at all for a group that has failed
  * @threads no other thread may use the group meanwhile
  * @see ptlcoll_group_create
@@ -137,7 +139,8 @@ int ptlcoll_group_free(ptlcoll_group_t group);
  *
  * @param[in] group  a group of which a call returned PTLCOLL_DEAD
  * @param[out] rank  the member's rank. Others may have died as well.
- * @return PTLCOLL_OK  `rank` tells
+ * @return PTLCOLL_OK           `rank` tells
+ * @return PTLCOLL_ARG_INVALID  there is no such group, or nobody has been found dead
  * @blocks while another thread is inside a call with this group
  * @threads safe
  * @see ptlcoll_explain
@@ -159,6 +162,7 @@ int ptlcoll_dead(ptlcoll_group_t group,
  * @return PTLCOLL_LOST         a message into this process failed
  * @return PTLCOLL_FAILED       the group failed before
  * @return PTLCOLL_PORTALS      the Portals library refused something
+ * @return PTLCOLL_ABORTED      PtlAbort was called
  * @blocks until the caller's part is done, and at `root` or in all-reduces and barriers until all
  *         members have called it; a dead member ends it within PTL_PEER_TIMEOUT
  * @threads one at a time for a group; others wait
@@ -181,6 +185,7 @@ int ptlcoll_barrier(ptlcoll_group_t group,
  * @return PTLCOLL_LOST         a message into this process failed
  * @return PTLCOLL_FAILED       the group failed before
  * @return PTLCOLL_PORTALS      the Portals library refused something
+ * @return PTLCOLL_ABORTED      PtlAbort was called
  * @blocks until the caller's part is done; a dead member ends it within PTL_PEER_TIMEOUT
  * @threads one at a time for a group; others wait
  * @see ptlcoll_ibroadcast, ptlcoll_group_create
@@ -209,6 +214,7 @@ int ptlcoll_broadcast(ptlcoll_group_t group,
  * @return PTLCOLL_LOST         a message into this process failed
  * @return PTLCOLL_FAILED       the group failed before
  * @return PTLCOLL_PORTALS      the Portals library refused something
+ * @return PTLCOLL_ABORTED      PtlAbort was called
  * @blocks until the caller's part is done, and at `root` or in all-reduces and barriers until all
  *         members have called it; a dead member ends it within PTL_PEER_TIMEOUT
  * @threads one at a time for a group; others wait
@@ -241,6 +247,7 @@ int ptlcoll_allreduce(ptlcoll_group_t group,
  * @return PTLCOLL_LOST         a message into this process failed
  * @return PTLCOLL_FAILED       the group failed before
  * @return PTLCOLL_PORTALS      the Portals library refused something
+ * @return PTLCOLL_ABORTED      PtlAbort was called
  * @blocks until the caller's part is done, and at `root` or in all-reduces and barriers until all
  *         members have called it; a dead member ends it within PTL_PEER_TIMEOUT
  * @threads one at a time for a group; others wait
@@ -272,6 +279,7 @@ int ptlcoll_reduce(ptlcoll_group_t group,
  * @return PTLCOLL_LOST         a message into this process failed
  * @return PTLCOLL_FAILED       the group failed before
  * @return PTLCOLL_PORTALS      the Portals library refused something
+ * @return PTLCOLL_ABORTED      PtlAbort was called
  * @blocks until the caller's part is done, and at `root` or in all-reduces and barriers until all
  *         members have called it; a dead member ends it within PTL_PEER_TIMEOUT
  * @threads one at a time for a group; others wait
@@ -300,6 +308,7 @@ int ptlcoll_gather(ptlcoll_group_t group,
  * @return PTLCOLL_LOST         a message into this process failed
  * @return PTLCOLL_FAILED       the group failed before
  * @return PTLCOLL_PORTALS      the Portals library refused something
+ * @return PTLCOLL_ABORTED      PtlAbort was called
  * @blocks until the caller's part is done; a dead member ends it within PTL_PEER_TIMEOUT
  * @threads one at a time for a group; others wait
  * @see ptlcoll_iscatter, ptlcoll_group_create
@@ -323,6 +332,9 @@ int ptlcoll_scatter(ptlcoll_group_t group,
  * @param[out] request  for ptlcoll_test or ptlcoll_wait
  * @return PTLCOLL_OK           begun
  * @return PTLCOLL_ARG_INVALID  an argument is wrong
+ * @return PTLCOLL_LOST         a message into this process failed
+ * @return PTLCOLL_FAILED       the group failed before
+ * @return PTLCOLL_PORTALS      the Portals library refused something
  * @blocks never
  * @threads one at a time for a group; others wait
  * @see ptlcoll_barrier, ptlcoll_test, ptlcoll_wait
@@ -344,6 +356,9 @@ int ptlcoll_ibarrier(ptlcoll_group_t group,
  * @param[out] request  for ptlcoll_test or ptlcoll_wait
  * @return PTLCOLL_OK           begun
  * @return PTLCOLL_ARG_INVALID  an argument is wrong
+ * @return PTLCOLL_LOST         a message into this process failed
+ * @return PTLCOLL_FAILED       the group failed before
+ * @return PTLCOLL_PORTALS      the Portals library refused something
  * @blocks never
  * @threads one at a time for a group; others wait
  * @see ptlcoll_broadcast, ptlcoll_test, ptlcoll_wait
@@ -368,6 +383,9 @@ int ptlcoll_ibroadcast(ptlcoll_group_t group,
  * @param[out] request  for ptlcoll_test or ptlcoll_wait
  * @return PTLCOLL_OK           begun
  * @return PTLCOLL_ARG_INVALID  an argument is wrong
+ * @return PTLCOLL_LOST         a message into this process failed
+ * @return PTLCOLL_FAILED       the group failed before
+ * @return PTLCOLL_PORTALS      the Portals library refused something
  * @blocks never
  * @threads one at a time for a group; others wait
  * @see ptlcoll_allreduce, ptlcoll_test, ptlcoll_wait
@@ -394,6 +412,9 @@ int ptlcoll_iallreduce(ptlcoll_group_t group,
  * @param[out] request  for ptlcoll_test or ptlcoll_wait
  * @return PTLCOLL_OK           begun
  * @return PTLCOLL_ARG_INVALID  an argument is wrong
+ * @return PTLCOLL_LOST         a message into this process failed
+ * @return PTLCOLL_FAILED       the group failed before
+ * @return PTLCOLL_PORTALS      the Portals library refused something
  * @blocks never
  * @threads one at a time for a group; others wait
  * @see ptlcoll_reduce, ptlcoll_test, ptlcoll_wait
@@ -421,6 +442,9 @@ int ptlcoll_ireduce(ptlcoll_group_t group,
  * @param[out] request  for ptlcoll_test or ptlcoll_wait
  * @return PTLCOLL_OK           begun
  * @return PTLCOLL_ARG_INVALID  an argument is wrong
+ * @return PTLCOLL_LOST         a message into this process failed
+ * @return PTLCOLL_FAILED       the group failed before
+ * @return PTLCOLL_PORTALS      the Portals library refused something
  * @blocks never
  * @threads one at a time for a group; others wait
  * @see ptlcoll_gather, ptlcoll_test, ptlcoll_wait
@@ -446,6 +470,9 @@ int ptlcoll_igather(ptlcoll_group_t group,
  * @param[out] request  for ptlcoll_test or ptlcoll_wait
  * @return PTLCOLL_OK           begun
  * @return PTLCOLL_ARG_INVALID  an argument is wrong
+ * @return PTLCOLL_LOST         a message into this process failed
+ * @return PTLCOLL_FAILED       the group failed before
+ * @return PTLCOLL_PORTALS      the Portals library refused something
  * @blocks never
  * @threads one at a time for a group; others wait
  * @see ptlcoll_scatter, ptlcoll_test, ptlcoll_wait
@@ -466,6 +493,10 @@ int ptlcoll_iscatter(ptlcoll_group_t group,
  * @param[out] done        1 if it has ended, else 0
  * @return PTLCOLL_OK           `done` tells
  * @return PTLCOLL_ARG_INVALID  a null pointer, or no such request
+ * @return PTLCOLL_DEAD         a member has died: ptlcoll_dead tells which
+ * @return PTLCOLL_LOST         a message into this process failed
+ * @return PTLCOLL_FAILED       the group failed before
+ * @return PTLCOLL_PORTALS      the Portals library refused something
  * @blocks never
  * @threads one at a time for a group; others wait
  * @see ptlcoll_wait
@@ -483,6 +514,7 @@ int ptlcoll_test(ptlcoll_request_t *request,
  * @return PTLCOLL_LOST         a message into this process failed
  * @return PTLCOLL_FAILED       the group failed before
  * @return PTLCOLL_PORTALS      the Portals library refused something
+ * @return PTLCOLL_ABORTED      PtlAbort was called
  * @blocks until it has ended; a dead member ends it within PTL_PEER_TIMEOUT
  * @threads one at a time for a group; others wait
  * @see ptlcoll_test

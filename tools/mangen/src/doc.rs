@@ -138,7 +138,7 @@ fn param(text: &str, output: bool) -> Result<Param, String> {
 
 fn result(text: &str) -> Return {
     let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
-    let code = word.starts_with("PTL_") || word.parse::<i64>().is_ok();
+    let code = word.starts_with("PTL") || word.parse::<i64>().is_ok();
     if code {
         Return {
             code: Some(word.into()),

@@ -103,7 +103,10 @@ fn prose(text: &str, out: &mut String) {
         let word = &rest[start..end];
         if is_function(word) {
             out.push_str(&format!("{}(3)", bold(word)));
-        } else if word.starts_with("PTL_") || word.starts_with("ptl_") {
+        } else if ["PTL_", "ptl_", "PTLCOLL_", "ptlcoll_"]
+            .iter()
+            .any(|start| word.starts_with(start))
+        {
             out.push_str(&bold(word));
         } else {
             out.push_str(word);

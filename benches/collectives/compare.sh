@@ -1,0 +1,74 @@
+#!/bin/sh
+# Latency of collective operations beside Open MPI's and MPICH's, by the same program
+# (latency.c): a table of ranks, operation, bytes and medians in microseconds.
+#
+#   benches/collectives/compare.sh PREFIX [RANKS ...]
+#
+# PREFIX is where `cargo xtask dist --prefix PREFIX` has installed Lintel; RANKS are
+# 2 and 4 unless told. ROUNDS (3) jobs of each take turns, so that a machine that
+# changes meanwhile changes for all; BUDGET (50) is the time for each point of a job in
+# milliseconds. An MPI that isn't installed (Debian: libopenmpi-dev openmpi-bin,
+# libmpich-dev mpich) is left out.
+set -eu
+prefix=${1:?"say where Lintel is installed: compare.sh PREFIX [RANKS ...]"}
+shift
+[ $# -gt 0 ] || set -- 2 4
+here=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT INT TERM
+budget=${BUDGET:-50}
+
+PKG_CONFIG_PATH=$prefix/lib/pkgconfig
+export PKG_CONFIG_PATH
+# shellcheck disable=SC2046 # flags are words
+cc -O2 -I"$prefix/include" "$here/latency.c" -o "$work/lintel" $(pkg-config --cflags --libs ptlcoll)
+kinds="offloaded host"
+for mpi in openmpi mpich; do
+    if command -v "mpicc.$mpi" >/dev/null && command -v "mpiexec.$mpi" >/dev/null; then
+        "mpicc.$mpi" -O2 -DWITH_MPI "$here/latency.c" -o "$work/$mpi"
+        kinds="$kinds $mpi"
+    else
+        echo "compare.sh: $mpi is not installed (mpicc.$mpi, mpiexec.$mpi): left out" >&2
+    fi
+done
+
+start() { # kind ranks
+    case $1 in
+    offloaded | host) PTLCOLL_PLACEMENT=$1 "$prefix/bin/yod" -n "$2" "$work/lintel" "$budget" ;;
+    openmpi) mpiexec.openmpi --allow-run-as-root --oversubscribe -n "$2" "$work/openmpi" "$budget" ;;
+    mpich) mpiexec.mpich -n "$2" "$work/mpich" "$budget" ;;
+    esac
+}
+
+for ranks in "$@"; do
+    for round in $(seq "${ROUNDS:-3}"); do
+        for kind in $kinds; do
+            start "$kind" "$ranks" | sed "s/^/$kind $round /" >>"$work/all"
+        done
+    done
+done
+
+awk -v kinds="$kinds" '
+function median(key,    n, i, j, t, v) {
+    n = split(values[key], v, " ")
+    for (i = 2; i <= n; i++)
+        for (j = i; j > 1 && v[j] + 0 < v[j - 1] + 0; j--) { t = v[j]; v[j] = v[j - 1]; v[j - 1] = t }
+    return v[int((n + 1) / 2)]
+}
+{
+    point = $3 " " $4 " " $5
+    if (!(point in seen)) { seen[point] = 1; order[++points] = point }
+    values[$1 " " point] = values[$1 " " point] " " $6
+}
+END {
+    n = split(kinds, kind, " ")
+    printf "%5s %-10s %8s", "ranks", "operation", "bytes"
+    for (k = 1; k <= n; k++) printf " %12s", kind[k]
+    print "   (medians, us)"
+    for (p = 1; p <= points; p++) {
+        split(order[p], word, " ")
+        printf "%5d %-10s %8d", word[1], word[2], word[3]
+        for (k = 1; k <= n; k++) printf " %12.2f", median(kind[k] " " order[p])
+        print ""
+    }
+}' "$work/all"
