@@ -1,0 +1,58 @@
+//! Simulations as data: a TOML file names a machine, a workload and what varies.
+//!
+//! ```text
+//!   text ──▶ Scenario ──▶ Point … Point ──▶ Run ──▶ Outcome
+//!            file, line,  one for each       some     figures,
+//!            key          combination        events   trace hash
+//!                         of lists           at a time
+//! ```
+//!
+//! Every setting is one value, or a list of them: a scenario with lists is a sweep, and
+//! has a [`Point`] for each combination. [`models`] and [`workloads`] tell what there is to choose
+//! from. A key that isn't known, a value of the wrong kind or out of range is a
+//! [`Mistake`] that names file, line and key, and what is allowed.
+//!
+//! Nothing here reads a file: whoever runs a point hands over the texts of the files
+//! that it names ([`Point::file`]).
+//!
+//! Order of use: [`Scenario::parse`], for each point [`Point::prepare`], [`Run::advance`]
+//! until it says that it is through, [`Run::finish`].
+//!
+//! ```
+//! use lintel_sim_scenario::Scenario;
+//!
+//! let text = r#"
+//! about = "A round trip over a ring"
+//! [machine]
+//! model = "packet"
+//! size = "8x1x1"
+//! [workload]
+//! kind = "ping-pong"
+//! bytes = [8, 64]
+//! "#;
+//! let scenario = Scenario::parse("ring.toml", text).unwrap();
+//! for point in &scenario.points {
+//!     let mut run = point.prepare(None, None).unwrap();
+//!     while !run.advance(1_000) {}
+//!     let outcome = run.finish().unwrap();
+//!     assert!(outcome.figure("one way, µs").unwrap() > 0.0);
+//! }
+//! ```
+#![forbid(unsafe_code)]
+
+mod document;
+mod machine;
+mod mistake;
+mod plot;
+mod reader;
+mod run;
+mod scenario;
+mod seastar;
+mod workload;
+
+pub use machine::models;
+pub use mistake::Mistake;
+pub use plot::{Plot, Scale};
+pub use run::{Figure, Outcome, Run};
+pub use scenario::{Point, Scenario};
+pub use workload::workloads;

@@ -1,0 +1,370 @@
+//! The table `workload` of hosts that go through a schedule.
+
+use lintel_collectives::{Algorithm, Collective, Shape, Tree};
+use lintel_sim_goal::{Goal, patterns};
+use lintel_sim_kernel::Streams;
+
+use crate::mistake::Mistake;
+use crate::reader::Reader;
+use crate::run::Meaning;
+
+/// What `workload.kind` takes, each with the models that run it and what it is.
+pub fn workloads() -> &'static [(&'static str, &'static str, &'static str)] {
+    const HOSTS: &str = "loggp, free, packet";
+    &[
+        (
+            "goal",
+            HOSTS,
+            "a schedule in the textual form of GOAL: file",
+        ),
+        (
+            "ping-pong",
+            HOSTS,
+            "the first and the last rank in turn: bytes, repeats",
+        ),
+        (
+            "uniform",
+            HOSTS,
+            "messages to ranks by lot: messages, bytes, gap_ns",
+        ),
+        ("incast", HOSTS, "all send to rank 0: messages, bytes"),
+        ("all-to-all", HOSTS, "each to each: bytes"),
+        (
+            "halo",
+            HOSTS,
+            "six neighbours in a closed 3D grid: places, bytes, compute_ns, repeats",
+        ),
+        ("barrier", HOSTS, "algorithm, operations"),
+        ("all-reduce", HOSTS, "algorithm, bytes, operations"),
+        (
+            "broadcast",
+            HOSTS,
+            "algorithm, bytes, operations, piece_bytes",
+        ),
+        ("reduce", HOSTS, "algorithm, bytes, operations"),
+        ("gather", HOSTS, "algorithm, bytes, operations"),
+        ("scatter", HOSTS, "algorithm, bytes, operations"),
+        (
+            "put",
+            "seastar",
+            "half a round trip of puts: bytes, entries_ahead",
+        ),
+        (
+            "acknowledged-put",
+            "seastar",
+            "the same, each put acknowledged",
+        ),
+        (
+            "get",
+            "seastar",
+            "from the call to the reply: bytes, entries_ahead",
+        ),
+        ("both-ways", "seastar", "puts both ways at once: bytes"),
+        (
+            "cci",
+            "seastar",
+            "half a round trip of CCI messages: bytes, reliable",
+        ),
+    ]
+}
+
+/// What hosts do.
+#[derive(Clone, Debug)]
+pub(crate) enum Workload {
+    File(String),
+    PingPong {
+        ranks: u32,
+        bytes: u64,
+        repeats: u32,
+    },
+    Uniform {
+        ranks: u32,
+        messages: u32,
+        bytes: u64,
+        gap_ns: u64,
+    },
+    Incast {
+        ranks: u32,
+        messages: u32,
+        bytes: u64,
+    },
+    AllToAll {
+        ranks: u32,
+        bytes: u64,
+    },
+    Halo {
+        places: [u32; 3],
+        bytes: u64,
+        compute_ns: u64,
+        repeats: u32,
+    },
+    Collective {
+        collective: Collective,
+        operations: u32,
+        bytes: u64,
+    },
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Goal,
+    PingPong,
+    Uniform,
+    Incast,
+    AllToAll,
+    Halo,
+    Collective(Operation),
+}
+
+#[derive(Clone, Copy)]
+enum Operation {
+    Barrier,
+    AllReduce,
+    Broadcast,
+    Reduce,
+    Gather,
+    Scatter,
+}
+
+impl Workload {
+    /// `room` is how many ranks the machine has, where it has a number of its own.
+    pub(crate) fn read(reader: &Reader<'_>, room: Option<u64>) -> Result<Workload, Mistake> {
+        let kinds = [
+            ("goal", Kind::Goal),
+            ("ping-pong", Kind::PingPong),
+            ("uniform", Kind::Uniform),
+            ("incast", Kind::Incast),
+            ("all-to-all", Kind::AllToAll),
+            ("halo", Kind::Halo),
+            ("barrier", Kind::Collective(Operation::Barrier)),
+            ("all-reduce", Kind::Collective(Operation::AllReduce)),
+            ("broadcast", Kind::Collective(Operation::Broadcast)),
+            ("reduce", Kind::Collective(Operation::Reduce)),
+            ("gather", Kind::Collective(Operation::Gather)),
+            ("scatter", Kind::Collective(Operation::Scatter)),
+        ];
+        let bytes = || {
+            reader
+                .number("workload.bytes", 0..=MOST_BYTES)
+                .map(|b| b.unwrap_or(8))
+        };
+        let messages = || {
+            reader
+                .count("workload.messages", 1..=MOST)
+                .map(|m| m.unwrap_or(1))
+        };
+        let repeats = || {
+            reader
+                .count("workload.repeats", 1..=MOST)
+                .map(|r| r.unwrap_or(1))
+        };
+        Ok(match reader.must_choose("workload.kind", &kinds)? {
+            Kind::Goal => Workload::File(file(reader)?),
+            Kind::PingPong => Workload::PingPong {
+                ranks: ranks(reader, room)?,
+                bytes: bytes()?,
+                repeats: repeats()?,
+            },
+            Kind::Uniform => Workload::Uniform {
+                ranks: ranks(reader, room)?,
+                messages: messages()?,
+                bytes: bytes()?,
+                gap_ns: reader
+                    .number("workload.gap_ns", 0..=MOST_BYTES)?
+                    .unwrap_or(0),
+            },
+            Kind::Incast => Workload::Incast {
+                ranks: ranks(reader, room)?,
+                messages: messages()?,
+                bytes: bytes()?,
+            },
+            Kind::AllToAll => Workload::AllToAll {
+                ranks: ranks(reader, room)?,
+                bytes: bytes()?,
+            },
+            Kind::Halo => Workload::Halo {
+                places: places(reader, room)?,
+                bytes: bytes()?,
+                compute_ns: reader
+                    .number("workload.compute_ns", 0..=MOST_BYTES)?
+                    .unwrap_or(0),
+                repeats: repeats()?,
+            },
+            Kind::Collective(operation) => collective(reader, operation, ranks(reader, room)?)?,
+        })
+    }
+
+    pub(crate) fn file(&self) -> Option<&str> {
+        match self {
+            Workload::File(file) => Some(file),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn goal(&self, text: Option<&str>, streams: Streams) -> Result<Goal, String> {
+        Ok(match *self {
+            Workload::File(ref file) => {
+                let text = text.ok_or_else(|| format!("nobody read {file}"))?;
+                Goal::parse(text).map_err(|m| format!("{file}:{}: {}", m.line, m.what))?
+            }
+            Workload::PingPong {
+                ranks,
+                bytes,
+                repeats,
+            } => patterns::ping_pong(ranks, bytes, repeats),
+            Workload::Uniform {
+                ranks,
+                messages,
+                bytes,
+                gap_ns,
+            } => {
+                let mut stream = streams.stream("workload/uniform");
+                patterns::uniform(ranks, messages, bytes, gap_ns, &mut stream)
+            }
+            Workload::Incast {
+                ranks,
+                messages,
+                bytes,
+            } => patterns::incast(ranks, messages, bytes),
+            Workload::AllToAll { ranks, bytes } => patterns::all_to_all(ranks, bytes),
+            Workload::Halo {
+                places,
+                bytes,
+                compute_ns,
+                repeats,
+            } => patterns::halo(places, bytes, compute_ns, repeats),
+            Workload::Collective {
+                ref collective,
+                operations,
+                ..
+            } => Goal::of_collective(collective, operations),
+        })
+    }
+
+    pub(crate) fn meaning(&self) -> Option<Meaning> {
+        let meaning = |unit, count: u32, bytes| {
+            let count = u64::from(count);
+            Some(Meaning { unit, count, bytes })
+        };
+        match *self {
+            Workload::PingPong { bytes, repeats, .. } => meaning("one way", 2 * repeats, bytes),
+            Workload::Halo { repeats, .. } => meaning("exchange", repeats, 0),
+            Workload::Collective {
+                operations, bytes, ..
+            } => meaning("operation", operations, bytes),
+            Workload::Incast {
+                ranks,
+                messages,
+                bytes,
+            } => meaning(
+                "all of them",
+                1,
+                bytes * u64::from(ranks.saturating_sub(1)) * u64::from(messages),
+            ),
+            _ => None,
+        }
+    }
+}
+
+fn file(reader: &Reader<'_>) -> Result<String, Mistake> {
+    let missing = || {
+        let what = "workload.file is missing; it takes a path, from this file on";
+        reader.wrong("workload.file", what.into())
+    };
+    let file = reader.text("workload.file")?;
+    file.map(String::from).ok_or_else(missing)
+}
+
+/// As many as the scenario says, or as there are.
+fn ranks(reader: &Reader<'_>, room: Option<u64>) -> Result<u32, Mistake> {
+    let most = room.unwrap_or(u64::from(MOST)).min(u64::from(MOST));
+    let most = u32::try_from(most).expect("it is below MOST");
+    match (reader.count("workload.ranks", 1..=most)?, room) {
+        (Some(ranks), _) => Ok(ranks),
+        (None, Some(_)) => Ok(most),
+        (None, None) => {
+            let what = format!("workload.ranks is missing; it takes a whole number, 1 to {most}");
+            Err(reader.wrong("workload.ranks", what))
+        }
+    }
+}
+
+fn places(reader: &Reader<'_>, room: Option<u64>) -> Result<[u32; 3], Mistake> {
+    let path = match reader.sizes("workload.places", "8x8x8")? {
+        Some(_) => "workload.places",
+        None => "machine.size",
+    };
+    let sizes = reader.sizes(path, "8x8x8")?.unwrap_or_default();
+    let [x, y, z] = sizes[..] else {
+        let what = "workload.places is missing; it takes 3 sizes, such as \"8x8x8\"";
+        return Err(reader.wrong("workload.places", what.into()));
+    };
+    let all = u64::from(x) * u64::from(y) * u64::from(z);
+    let most = room.unwrap_or(u64::from(MOST)).min(u64::from(MOST));
+    match all <= most {
+        true => Ok([x, y, z]),
+        false => {
+            let what = format!("{path} has {all} places; there are {most} ranks at most");
+            Err(reader.wrong(path, what))
+        }
+    }
+}
+
+fn collective(reader: &Reader<'_>, operation: Operation, ranks: u32) -> Result<Workload, Mistake> {
+    let operations = reader.count("workload.operations", 1..=MOST)?;
+    let bytes = match operation {
+        Operation::Barrier => 0,
+        _ => reader
+            .number("workload.bytes", 1..=MOST_BYTES)?
+            .unwrap_or(8),
+    };
+    let algorithm = algorithm(reader)?;
+    let shape = Shape { ranks, bytes };
+    let made = match operation {
+        Operation::Barrier => Collective::barrier(ranks, algorithm),
+        Operation::AllReduce => Collective::allreduce(shape, algorithm),
+        Operation::Broadcast => Collective::broadcast(shape, 0, algorithm),
+        Operation::Reduce => Collective::reduce(shape, 0, algorithm),
+        Operation::Gather => Collective::gather(shape, 0, algorithm),
+        Operation::Scatter => Collective::scatter(shape, 0, algorithm),
+    };
+    let wrong = |mistake| {
+        reader.wrong(
+            "workload.algorithm",
+            format!("workload.algorithm: {mistake}"),
+        )
+    };
+    Ok(Workload::Collective {
+        collective: made.map_err(wrong)?,
+        operations: operations.unwrap_or(1),
+        bytes,
+    })
+}
+
+fn algorithm(reader: &Reader<'_>) -> Result<Algorithm, Mistake> {
+    let piece = reader.number("workload.piece_bytes", 1..=MOST_BYTES)?;
+    let piece = piece.unwrap_or(8_192);
+    let algorithms = [
+        ("recursive-doubling", Algorithm::RecursiveDoubling),
+        ("dissemination", Algorithm::Dissemination),
+        ("binomial", Algorithm::Tree(Tree::KNomial(2))),
+        ("4-nomial", Algorithm::Tree(Tree::KNomial(4))),
+        ("8-nomial", Algorithm::Tree(Tree::KNomial(8))),
+        ("binary", Algorithm::Tree(Tree::KAry(2))),
+        ("chain", Algorithm::Tree(Tree::KAry(1))),
+        (
+            "pipelined-chain",
+            Algorithm::Pipelined(Tree::KAry(1), piece),
+        ),
+        (
+            "pipelined-binary",
+            Algorithm::Pipelined(Tree::KAry(2), piece),
+        ),
+    ];
+    reader.must_choose("workload.algorithm", &algorithms)
+}
+
+/// Ranks, messages and repeats, at most.
+const MOST: u32 = 1 << 22;
+/// Bytes of a message, and nanoseconds between two, at most.
+const MOST_BYTES: u64 = 1 << 40;

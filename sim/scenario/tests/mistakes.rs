@@ -1,0 +1,104 @@
+//! What a faulty scenario is told: file, line, key, and what is allowed.
+#![forbid(unsafe_code)]
+
+use lintel_sim_scenario::Scenario;
+
+const HEAD: &str = "[machine]\nmodel = \"packet\"\nsize = \"4x4x1\"\n[workload]\n";
+
+fn told(text: &str) -> String {
+    Scenario::parse("a.toml", text)
+        .expect_err("faulty")
+        .to_string()
+}
+
+#[test]
+fn each_mistake_names_file_line_key_and_what_is_allowed() {
+    let cases = [
+        (
+            "[machine]\nmodel = \"torus\"".into(),
+            r#"a.toml:2: machine.model is "torus"; it takes "loggp", "free", "packet" or "seastar""#,
+        ),
+        (
+            "about = \"nothing\"".into(),
+            r#"a.toml: machine.model is missing; it takes "loggp", "free", "packet" or "seastar""#,
+        ),
+        (
+            "[machine]\nmodel = 3".into(),
+            "a.toml:2: machine.model is a whole number; it takes a text",
+        ),
+        (
+            format!("{HEAD}kind = \"ping-pong\"\nbytes = \"8\""),
+            "a.toml:6: workload.bytes is text; it takes a whole number, 0 to 1099511627776",
+        ),
+        (
+            format!("{HEAD}kind = \"ping-pong\"\nbytes = [8, -1]"),
+            "a.toml:6: workload.bytes is -1; it takes a whole number, 0 to 1099511627776",
+        ),
+        (
+            format!("{HEAD}kind = \"ping-pong\"\nsize = 8"),
+            "a.toml:6: workload.size is no setting here; workload takes bytes, kind, ranks or repeats",
+        ),
+        (
+            format!("{HEAD}kind = \"ping-pong\"\nranks = 17"),
+            "a.toml:6: workload.ranks is 17; it takes a whole number, 1 to 16",
+        ),
+        (
+            format!("{HEAD}kind = \"ping-pong\"\n[host]\noverhead_ns = 5"),
+            "a.toml:7: host.overhead_ns is no setting here: there is no table host",
+        ),
+        (
+            format!("{HEAD}kind = \"ping-pong\"\n[machine.host]\noverhead = 5"),
+            "a.toml:7: machine.host.overhead is no setting here; machine.host takes eager_bytes, \
+             gap_ns, overhead_ns or overhead_ps_per_byte",
+        ),
+        (
+            format!("sed = 1\n{HEAD}kind = \"ping-pong\""),
+            "a.toml:1: sed is no setting; there are about, seed, machine, workload or plot",
+        ),
+        (
+            "[machine]\nmodel = \"packet\"\nsize = \"4x4\"".into(),
+            r#"a.toml:3: machine.size is "4x4"; it takes 3 sizes, such as "8x8x8""#,
+        ),
+        (
+            "[machine]\nmodel = \"packet\"\nsize = []".into(),
+            "a.toml:3: machine.size is an empty list; it takes a value or more",
+        ),
+        (
+            "[machine]\nmodel = \"packet\"\nsize = [[4]]".into(),
+            "a.toml:3: machine.size is a list of lists or tables; it takes single values",
+        ),
+        (
+            format!("{HEAD}kind = \"barrier\"\nalgorithm = \"pipelined-chain\""),
+            "a.toml:6: workload.algorithm: Pipelined(KAry(1), 8192) is for something else: a tree is for everything",
+        ),
+        (
+            format!("{HEAD}kind = \"goal\""),
+            "a.toml: workload.file is missing; it takes a path, from this file on",
+        ),
+        (
+            format!("{HEAD}kind = \"incast\"\n[machine.noise]\nlength_ns = 9"),
+            "a.toml:7: machine.noise.interval_ns is missing; noise of a length comes once in so long",
+        ),
+        (
+            format!("{HEAD}kind = \"incast\"\n[plot]\nx = \"workload.bytes\"\ny = \"MB/s\""),
+            r#"a.toml:7: plot.x is "workload.bytes"; it takes a setting that is a list"#,
+        ),
+        (
+            "[machine]\nmodel = \"seastar\"\nprofile = \"xt5-2009\"\n[machine.constants]\nhops = 3\n[workload]\nkind = \"put\"".into(),
+            "a.toml:5: machine.constants.hops is no setting here; machine.constants takes",
+        ),
+    ];
+    for (text, expected) in cases {
+        let told = told(&text);
+        match expected.ends_with("takes") {
+            true => assert!(told.starts_with(expected), "{told}"),
+            false => assert_eq!(told, expected),
+        }
+    }
+}
+
+#[test]
+fn a_text_that_is_no_toml_is_told_with_its_line() {
+    let told = told("[machine]\nmodel = packet\n");
+    assert!(told.starts_with("a.toml:2: "), "{told}");
+}

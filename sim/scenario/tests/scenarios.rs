@@ -1,0 +1,108 @@
+//! The scenarios that come along: each can be run, and gives the same each time and on
+//! any machine.
+//!
+//! `golden.txt` holds what each point found. After a change that is meant to change
+//! results, `LINTEL_BLESS=1 cargo test -p lintel-sim-scenario` writes it anew; read what
+//! changed.
+#![forbid(unsafe_code)]
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use lintel_sim_scenario::{Outcome, Point, Scenario};
+
+fn scenarios() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/scenarios")
+}
+
+fn all() -> Vec<(String, Scenario)> {
+    let folder = fs::read_dir(scenarios()).expect("the folder is there");
+    let mut files: Vec<PathBuf> = folder
+        .map(|entry| entry.expect("readable").path())
+        .collect();
+    files.retain(|file| file.extension().is_some_and(|e| e == "toml"));
+    files.sort();
+    let read = |file: PathBuf| {
+        let name = file
+            .file_name()
+            .expect("a file")
+            .to_string_lossy()
+            .into_owned();
+        let text = fs::read_to_string(&file).expect("text");
+        let scenario = Scenario::parse(&name, &text).unwrap_or_else(|m| panic!("{m}"));
+        (name, scenario)
+    };
+    files.into_iter().map(read).collect()
+}
+
+fn run(point: &Point) -> Outcome {
+    let file = point.file().map(|file| scenarios().join(file));
+    let text = file.map(|file| fs::read_to_string(file).expect("a schedule"));
+    let mut run = point.prepare(text.as_deref(), None).expect("it can be run");
+    while !run.advance(100_000) {}
+    run.finish().expect("it ends")
+}
+
+#[test]
+fn every_scenario_gives_what_it_gave_before() {
+    let mut found = String::new();
+    for (name, scenario) in all() {
+        for point in &scenario.points {
+            let outcome = run(point);
+            let varied: Vec<String> = point
+                .varied
+                .iter()
+                .map(|(k, v)| format!("{k}={v}"))
+                .collect();
+            let first = &outcome.figures[0];
+            let hash = outcome
+                .trace_hash
+                .map_or("–".into(), |hash| format!("{hash:016x}"));
+            writeln!(
+                found,
+                "{name} {}: {hash}, {:.3} {}",
+                varied.join(" "),
+                first.value,
+                first.name
+            )
+            .expect("memory takes it");
+        }
+    }
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden.txt");
+    if std::env::var_os("LINTEL_BLESS").is_some() {
+        fs::write(&golden, &found).expect("the tree is writable");
+    }
+    let expected = fs::read_to_string(&golden).unwrap_or_default();
+    for (found, expected) in found.lines().zip(expected.lines()) {
+        assert_eq!(found, expected);
+    }
+    assert_eq!(found.lines().count(), expected.lines().count());
+}
+
+#[test]
+fn the_same_seed_gives_the_same_trace_and_another_one_another() {
+    let text = |seed: u32| {
+        format!(
+            "seed = {seed}\n[machine]\nmodel = \"packet\"\nsize = \"4x4x1\"\n\
+             [workload]\nkind = \"uniform\"\nmessages = 20\n"
+        )
+    };
+    let hash = |seed| {
+        let scenario = Scenario::parse("seeds.toml", &text(seed)).expect("sound");
+        run(&scenario.points[0]).trace_hash
+    };
+    assert_eq!(hash(1), hash(1));
+    assert_ne!(hash(1), hash(2));
+}
+
+#[test]
+fn a_list_makes_a_point_for_each_of_its_values() {
+    let text = "[machine]\nmodel = [\"packet\", \"free\"]\nsize = \"2x1x1\"\n\
+                [workload]\nkind = \"ping-pong\"\nbytes = [1, 2, 3]";
+    let scenario = Scenario::parse("sweep.toml", text).expect("sound");
+    assert_eq!(scenario.points.len(), 6);
+    let last = &scenario.points[5];
+    assert_eq!(last.value("machine.model"), Some("free"));
+    assert_eq!(last.value("workload.bytes"), Some("3"));
+}
