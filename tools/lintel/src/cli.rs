@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::error::{Error, Result};
-use crate::{info, perf, plot};
+use crate::{info, perf, plot, sim};
 
 /// Information, measurement and plots of Portals on this machine
 #[derive(Debug, Parser)]
@@ -24,6 +24,9 @@ enum Word {
     Perf(Box<perf::Options>),
     /// Draw what `lintel perf --json` wrote, as SVG and PNG
     Plot(PlotOptions),
+    /// Simulate machines and networks: scenarios, sweeps, and the figures of the papers
+    #[command(subcommand)]
+    Sim(sim::Word),
     #[command(name = perf::MEMBER, hide = true)]
     PerfMember(perf::members::Membership),
     #[command(name = perf::CROWD, hide = true)]
@@ -74,6 +77,7 @@ impl Cli {
                 }
                 Ok(ExitCode::SUCCESS)
             }
+            Word::Sim(word) => sim::run(&word).map(|()| ExitCode::SUCCESS),
             Word::PerfMember(membership) => {
                 perf::members::serve(membership).map(|()| ExitCode::SUCCESS)
             }

@@ -9,7 +9,8 @@
 //!       │    │      ├─ limits        what the machine can do
 //!       │    │      └─ one module a benchmark, over `portals`
 //!       │    └── crowd ── scene      two nodes of several processes, groups in turns
-//!       └─ plot ── report            reads what perf wrote
+//!       ├─ plot ── report            reads what perf wrote
+//!       └─ sim ── lintel-sim-*       simulated machines, which touch nothing of this one
 //! ```
 //!
 //! Raw pointers live in [`raw`] and [`portals`]; nothing else here is unsafe.
@@ -30,6 +31,7 @@ pub mod portals;
 pub mod raw;
 pub mod report;
 mod resources;
+pub mod sim;
 mod stats;
 mod team;
 

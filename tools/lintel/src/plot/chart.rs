@@ -26,6 +26,8 @@ pub enum Stroke {
     },
     /// Dashed and grey, told apart by number.
     Limit(usize),
+    /// Marks without a line, for points that others have published.
+    Points,
 }
 
 /// A line of a chart.
@@ -90,7 +92,7 @@ impl Figure {
 
     /// Whether there is anything measured to draw.
     pub fn has_points(&self) -> bool {
-        let measured = |series: &Series| !matches!(series.stroke, Stroke::Limit(_));
+        let measured = |s: &Series| !matches!(s.stroke, Stroke::Limit(_) | Stroke::Points);
         self.series.iter().any(measured)
     }
 
@@ -187,9 +189,10 @@ fn draw_series(chart: &mut Plot<'_, '_>, look: Look, points: Vec<(f64, f64)>) ->
             let line = DashedLineSeries::new(points.clone(), dash, gap, look.line);
             chart.draw_series(line)?;
         }
-        None => {
+        None if look.line.stroke_width > 0 => {
             chart.draw_series(LineSeries::new(points.clone(), look.line))?;
         }
+        None => {}
     }
     if look.marks {
         let mark = |point| Circle::new(point, 4, look.line.color.filled());
@@ -213,7 +216,10 @@ fn draw_legend(area: &Area<'_>, figure: &Figure) -> Drawn {
                     area.draw(&PathElement::new(dash, look.line))?;
                 }
             }
-            None => area.draw(&PathElement::new(sample, look.line))?,
+            None if look.line.stroke_width > 0 => {
+                area.draw(&PathElement::new(sample, look.line))?;
+            }
+            None => {}
         }
         if look.marks {
             area.draw(&Circle::new((x + 20, y), 4, look.line.color.filled()))?;
@@ -238,6 +244,11 @@ fn looks(figure: &Figure) -> Vec<(Look, &Series)> {
             line: QUIET.stroke_width(2),
             dash: Some(DASHES[number % DASHES.len()]),
             marks: false,
+        },
+        Stroke::Points => Look {
+            line: INK.stroke_width(0),
+            dash: None,
+            marks: true,
         },
         Stroke::Styled { colour, dash } => Look {
             line: COLOURS[colour % COLOURS.len()].stroke_width(3),

@@ -5,7 +5,7 @@
 //! needed.
 
 mod axis;
-mod chart;
+pub(crate) mod chart;
 mod figures;
 mod png;
 
@@ -38,17 +38,30 @@ pub fn run(file: &Path, directory: &Path) -> Result<Vec<PathBuf>> {
 /// # Errors
 /// A directory that can't be written.
 pub fn draw(report: &Report, directory: &Path) -> Result<Vec<PathBuf>> {
-    let figures = figures::of(report);
-    fs::create_dir_all(directory).during(format!("making {}", directory.display()))?;
     let mut written = Vec::new();
-    for (name, figures) in figures {
-        let svg = chart::draw(&figures)?;
-        let pixels = png::render(&svg)?;
-        for (ending, bytes) in [("svg", svg.as_bytes()), ("png", &pixels)] {
-            let path = directory.join(format!("{name}.{ending}"));
-            fs::write(&path, bytes).during(format!("writing {}", path.display()))?;
-            written.push(path);
-        }
+    for (name, figures) in figures::of(report) {
+        written.extend(write(name, &figures, directory)?);
+    }
+    Ok(written)
+}
+
+/// Draws a sheet of figures into `directory`, as SVG and PNG.
+///
+/// # Errors
+/// A directory that can't be written.
+pub(crate) fn write(
+    name: &str,
+    figures: &[chart::Figure],
+    directory: &Path,
+) -> Result<Vec<PathBuf>> {
+    fs::create_dir_all(directory).during(format!("making {}", directory.display()))?;
+    let svg = chart::draw(figures)?;
+    let pixels = png::render(&svg)?;
+    let mut written = Vec::new();
+    for (ending, bytes) in [("svg", svg.as_bytes()), ("png", &pixels)] {
+        let path = directory.join(format!("{name}.{ending}"));
+        fs::write(&path, bytes).during(format!("writing {}", path.display()))?;
+        written.push(path);
     }
     Ok(written)
 }

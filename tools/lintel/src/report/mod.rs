@@ -18,6 +18,7 @@ use crate::machine::Machine;
 use crate::perf::harness::Outcome;
 use crate::stats::Times;
 
+pub(crate) use table::aligned;
 pub use table::{network, size as table_size};
 
 /// The file that `lintel perf --json` writes and `lintel plot` reads.
@@ -188,7 +189,8 @@ impl Report {
     }
 }
 
-fn write_to(place: &str, bytes: &[u8]) -> Result<()> {
+/// Writes to `place`, a path, or `-` for standard output.
+pub(crate) fn write_to(place: &str, bytes: &[u8]) -> Result<()> {
     if place == "-" {
         return io::stdout()
             .write_all(bytes)

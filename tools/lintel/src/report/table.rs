@@ -69,20 +69,20 @@ fn table(rows: &[Row]) -> String {
     for row in rows {
         lines.push(columns.iter().map(|c| (c.cell)(row)).collect());
     }
-    let widths: Vec<usize> = (0..columns.len())
-        .map(|i| {
-            lines
-                .iter()
-                .map(|l| l[i].chars().count())
-                .max()
-                .unwrap_or(0)
-        })
-        .collect();
-    let mut out = format!("{}\n", crate::perf::describe(&rows[0].benchmark));
+    let left: Vec<bool> = columns.iter().map(|column| column.left).collect();
+    let title = crate::perf::describe(&rows[0].benchmark);
+    format!("{title}\n{}", aligned(&lines, &left))
+}
+
+/// Lines of cells in columns, of which some begin at the left.
+pub(crate) fn aligned(lines: &[Vec<String>], left: &[bool]) -> String {
+    let width = |i: usize| lines.iter().map(|l| l[i].chars().count()).max();
+    let widths: Vec<usize> = (0..left.len()).map(|i| width(i).unwrap_or(0)).collect();
+    let mut out = String::new();
     for line in lines {
         let mut text = String::new();
-        for ((cell, width), column) in line.iter().zip(&widths).zip(&columns) {
-            let _ = match column.left {
+        for ((cell, width), left) in line.iter().zip(&widths).zip(left) {
+            let _ = match left {
                 true => write!(text, "  {cell:<width$}"),
                 false => write!(text, "  {cell:>width$}"),
             };

@@ -1,0 +1,186 @@
+//! What a scenario's simulations found: table, JSON, CSV, plot.
+
+use indexmap::{IndexMap, IndexSet};
+use lintel_sim_scenario::{Outcome, Plot, Point, Scale};
+use serde::Serialize;
+
+use crate::plot::chart::{self, Series, Stroke};
+use crate::report::aligned;
+
+/// All points of a scenario.
+#[derive(Debug, Serialize)]
+pub struct Found {
+    /// Version of this form.
+    schema: u32,
+    /// Version of this program.
+    lintel: &'static str,
+    /// The file.
+    pub scenario: String,
+    /// What it is for.
+    about: String,
+    /// A point each.
+    pub entries: Vec<Entry>,
+}
+
+/// One point.
+#[derive(Debug, Serialize)]
+pub struct Entry {
+    /// Settings that vary, with the values that they had.
+    settings: IndexMap<String, String>,
+    /// What was found, by name with unit.
+    figures: IndexMap<String, f64>,
+    /// In hexadecimal; the same for the same scenario and seed, on any machine.
+    trace_hash: Option<String>,
+    events: u64,
+    simulated_us: f64,
+    /// How long it took here.
+    seconds: f64,
+}
+
+impl Entry {
+    /// What a point found.
+    pub fn new(point: &Point, outcome: &Outcome, seconds: f64) -> Self {
+        let figures = outcome.figures.iter();
+        Entry {
+            settings: point.varied.iter().cloned().collect(),
+            figures: figures.map(|f| (f.name.clone(), f.value)).collect(),
+            trace_hash: outcome.trace_hash.map(|hash| format!("{hash:016x}")),
+            events: outcome.events,
+            simulated_us: outcome.simulated.as_ps() as f64 / 1e6,
+            seconds,
+        }
+    }
+
+    /// The settings but for one, in a line.
+    fn label(&self, but: &str) -> String {
+        let others = self.settings.iter().filter(|(path, _)| *path != but);
+        let words: Vec<&str> = others.map(|(_, value)| value.as_str()).collect();
+        words.join(", ")
+    }
+}
+
+impl Found {
+    /// Nothing yet.
+    pub fn new(scenario: &str, about: &str) -> Self {
+        Found {
+            schema: 1,
+            lintel: env!("CARGO_PKG_VERSION"),
+            scenario: scenario.into(),
+            about: about.into(),
+            entries: Vec::new(),
+        }
+    }
+
+    /// All of it.
+    pub fn json(&self) -> String {
+        let text = serde_json::to_string_pretty(self).expect("it is plain data");
+        text + "\n"
+    }
+
+    /// A header and a line a point.
+    pub fn csv(&self) -> Vec<u8> {
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        for line in self.lines(|value| format!("{value:.6}")) {
+            writer.write_record(line).expect("memory takes it");
+        }
+        writer.into_inner().expect("memory takes it")
+    }
+
+    /// For people.
+    pub fn table(&self) -> String {
+        let lines = self.lines(|value| match value {
+            value if value.fract() == 0.0 => format!("{value:.0}"),
+            value => format!("{value:.3}"),
+        });
+        let left = vec![false; lines[0].len()];
+        let about = match self.about.as_str() {
+            "" => &self.scenario,
+            about => about,
+        };
+        format!("{about}\n{}", aligned(&lines, &left))
+    }
+
+    /// One figure over one setting, a line for each combination of the others.
+    pub fn figure(&self, plan: &Plot) -> chart::Figure {
+        let (x, y) = (&plan.x, &plan.y);
+        let mut figure = chart::Figure::new(&plan.title, (&x.0, scale(x.1)), (&y.0, scale(y.1)));
+        let labels: IndexSet<String> = self.entries.iter().map(|e| e.label(&x.0)).collect();
+        for label in &labels {
+            let entries = self.entries.iter().filter(|e| e.label(&x.0) == *label);
+            let points = entries.filter_map(|entry| {
+                let place: f64 = entry.settings.get(&x.0)?.parse().ok()?;
+                Some((place, *entry.figures.get(&y.0)?))
+            });
+            let label = if label.is_empty() { "simulated" } else { label };
+            figure.add(Series::new(label, Stroke::Plain, points.collect()));
+        }
+        let published = Series::new(&plan.source, Stroke::Points, plan.published.clone());
+        figure.add(published);
+        figure
+    }
+
+    fn lines(&self, show: impl Fn(f64) -> String) -> Vec<Vec<String>> {
+        let settings: IndexSet<&String> = self
+            .entries
+            .iter()
+            .flat_map(|e| e.settings.keys())
+            .collect();
+        let figures: IndexSet<&String> =
+            self.entries.iter().flat_map(|e| e.figures.keys()).collect();
+        let names = settings.iter().chain(&figures).map(|name| name.to_string());
+        let last = ["events", "trace hash"].map(String::from);
+        let mut lines = vec![names.chain(last).collect::<Vec<_>>()];
+        for entry in &self.entries {
+            let of = |name: &&String| entry.settings.get(*name).cloned().unwrap_or_default();
+            let mut line: Vec<String> = settings.iter().map(of).collect();
+            let of = |name: &&String| entry.figures.get(*name).map(|&value| show(value));
+            line.extend(figures.iter().map(|name| of(name).unwrap_or_default()));
+            line.push(entry.events.to_string());
+            line.push(entry.trace_hash.clone().unwrap_or_default());
+            lines.push(line);
+        }
+        lines
+    }
+}
+
+fn scale(scale: Scale) -> chart::Scale {
+    match scale {
+        Scale::Linear => chart::Scale::Linear,
+        Scale::Log => chart::Scale::Log,
+        Scale::Sizes => chart::Scale::Sizes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lintel_sim_scenario::Scenario;
+
+    #[test]
+    fn a_sweep_is_a_line_a_point_and_a_series_for_what_else_varies() {
+        let text = "about = \"ring\"\n[machine]\nmodel = [\"packet\", \"free\"]\nsize = \"4x1x1\"\n\
+                    [workload]\nkind = \"ping-pong\"\nbytes = [8, 64]\n\
+                    [plot]\nx = \"workload.bytes\"\ny = \"one way, µs\"\n";
+        let scenario = Scenario::parse("ring.toml", text).expect("sound");
+        let mut found = Found::new("ring.toml", &scenario.about);
+        for point in &scenario.points {
+            let mut run = point.prepare(None, None).expect("sound");
+            while !run.advance(100) {}
+            let outcome = run.finish().expect("ends");
+            found.entries.push(Entry::new(point, &outcome, 0.5));
+        }
+        let table = found.table();
+        assert_eq!(table.lines().count(), 2 + 4, "{table}");
+        assert!(
+            table
+                .lines()
+                .nth(1)
+                .is_some_and(|l| l.contains("machine.model"))
+        );
+        let svg =
+            chart::draw(&[found.figure(scenario.plot.as_ref().expect("a plot"))]).expect("draws");
+        assert!(svg.contains("\npacket\n") && svg.contains("\nfree\n"));
+        let csv = String::from_utf8(found.csv()).expect("text");
+        assert_eq!(csv.lines().count(), 5, "{csv}");
+    }
+}

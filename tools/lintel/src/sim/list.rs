@@ -1,0 +1,41 @@
+//! What there is to simulate.
+
+use std::fmt::Write;
+
+use lintel_sim_scenario::{models, workloads};
+use lintel_sim_seastar::profile::PROFILES;
+
+use super::figures;
+use crate::report::aligned;
+
+/// Models, workloads, profiles and figures.
+pub fn text() -> String {
+    let mut out = String::new();
+    let models = models().iter().map(|(name, what)| vec![name, what]);
+    section(&mut out, "models (machine.model)", models);
+    let workloads = workloads()
+        .iter()
+        .map(|(name, models, what)| vec![name, models, what]);
+    section(
+        &mut out,
+        "workloads (workload.kind), models that run them, settings",
+        workloads,
+    );
+    let profiles = PROFILES.iter().map(|profile| vec![&profile.name]);
+    section(&mut out, "profiles (machine.profile)", profiles);
+    let figures = figures::all();
+    let figures = figures
+        .iter()
+        .map(|figure| vec![&figure.name, &figure.title]);
+    section(&mut out, "figures (lintel sim figure NAME)", figures);
+    out.push_str("Scenarios are TOML files; examples/scenarios has some.\n");
+    out
+}
+
+fn section<'a>(out: &mut String, title: &str, lines: impl Iterator<Item = Vec<&'a &'a str>>) {
+    let lines: Vec<Vec<String>> = lines
+        .map(|line| line.into_iter().map(|word| word.to_string()).collect())
+        .collect();
+    let columns = lines.first().map_or(0, Vec::len);
+    let _ = write!(out, "{title}\n{}\n", aligned(&lines, &vec![true; columns]));
+}

@@ -1,0 +1,193 @@
+//! `lintel sim`: simulated machines and networks.
+//!
+//! ```text
+//!   run ──▶ lintel-sim-scenario: points ──▶ Watch ──▶ Found ──▶ table, JSON, CSV, plots
+//!                                   └─ spans ──▶ trace (Perfetto)
+//!   figures ──▶ lintel-sim-*: the papers' figures ──▶ plots, one table
+//! ```
+//!
+//! What is simulated is others' business; this gives it files, a progress bar and
+//! pictures. The only thing told that isn't the same on each run is how long it took.
+
+mod figures;
+mod found;
+mod list;
+mod trace;
+mod watch;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use lintel_sim_scenario::{Point, Scenario};
+
+use crate::error::{During, Error, Result};
+use crate::plot;
+use crate::report::write_to;
+use found::{Entry, Found};
+use trace::Trace;
+use watch::Watch;
+
+/// What `lintel sim` does.
+#[derive(Debug, clap::Subcommand)]
+pub enum Word {
+    /// Run a scenario: one simulation, or one for each combination of its lists
+    #[command(visible_alias = "sweep")]
+    Run(RunOptions),
+    /// Show models, workloads, profiles and figures that there are
+    List,
+    /// Draw one figure of the papers and print its points
+    Figure {
+        /// Its name, as `lintel sim list` shows it
+        name: String,
+        /// Where it goes.
+        #[command(flatten)]
+        options: FigureOptions,
+    },
+    /// Draw every figure of the papers; print published, simulated and difference
+    Figures(FigureOptions),
+}
+
+/// What `lintel sim run` takes.
+#[derive(Debug, clap::Args)]
+pub struct RunOptions {
+    /// The scenario, a TOML file; examples/scenarios has some
+    file: PathBuf,
+
+    /// Only this point of a sweep, from 1
+    #[arg(long, value_name = "N")]
+    point: Option<usize>,
+
+    /// Write results as JSON; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<String>,
+
+    /// Write results as CSV, a line a point; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    csv: Option<String>,
+
+    /// Draw the scenario's plot into this folder, as SVG and PNG
+    #[arg(long, value_name = "DIR")]
+    plots: Option<PathBuf>,
+
+    /// Write what happened when, for ui.perfetto.dev; of one point
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+}
+
+/// What figures take.
+#[derive(Debug, clap::Args)]
+pub struct FigureOptions {
+    /// Where the plots go; made if it isn't there
+    #[arg(short, long, value_name = "DIR", default_value = ".")]
+    out: PathBuf,
+
+    /// Write the table as CSV; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    csv: Option<String>,
+}
+
+/// Does what was asked.
+///
+/// # Errors
+/// A scenario that is faulty or can't be run, files that can't be read or written.
+pub fn run(word: &Word) -> Result<()> {
+    match word {
+        Word::Run(options) => scenario(options),
+        Word::List => {
+            print!("{}", list::text());
+            Ok(())
+        }
+        Word::Figure { name, options } => figures::draw(
+            &[figures::named(name)?],
+            &options.out,
+            options.csv.as_deref(),
+        ),
+        Word::Figures(options) => {
+            figures::draw(&figures::all(), &options.out, options.csv.as_deref())
+        }
+    }
+}
+
+fn scenario(options: &RunOptions) -> Result<()> {
+    let file = &options.file;
+    let name = file.display().to_string();
+    let text = fs::read_to_string(file).during(format!("reading {name}"))?;
+    let scenario = Scenario::parse(&name, &text).map_err(|m| Error::Usage(m.to_string()))?;
+    let points = chosen(&scenario, options)?;
+    let mut found = Found::new(&name, &scenario.about);
+    let watch = Watch::new(points.len());
+    for point in points {
+        found.entries.push(simulate(point, options, &watch)?);
+    }
+    watch.finish();
+    deliver(&found, &scenario, options)
+}
+
+/// The points that are asked for.
+fn chosen<'a>(scenario: &'a Scenario, options: &RunOptions) -> Result<&'a [Point]> {
+    let points = scenario.points.as_slice();
+    let count = points.len();
+    let chosen = match options.point {
+        None => points,
+        Some(n) if (1..=count).contains(&n) => &points[n - 1..n],
+        Some(n) => {
+            let what = format!("--point is {n}; the scenario has points 1 to {count}");
+            return Err(Error::Usage(what));
+        }
+    };
+    match (&options.trace, chosen.len()) {
+        (Some(_), 2..) => Err(Error::Usage(format!(
+            "--trace takes one point, and the scenario has {count}: choose by --point"
+        ))),
+        _ => Ok(chosen),
+    }
+}
+
+fn simulate(point: &Point, options: &RunOptions, watch: &Watch) -> Result<Entry> {
+    let beside = options.file.parent().unwrap_or(Path::new("."));
+    let text = match point.file().map(|file| beside.join(file)) {
+        Some(path) => {
+            let read = fs::read_to_string(&path);
+            Some(read.during(format!("reading {}", path.display()))?)
+        }
+        None => None,
+    };
+    let trace = options.trace.as_deref().map(Trace::create).transpose()?;
+    let observer = trace.as_ref().map(Trace::observer);
+    let run = point.prepare(text.as_deref(), observer);
+    let mut run = run.map_err(Error::Usage)?;
+    let seconds = watch.through(run.as_mut());
+    let outcome = run.finish().map_err(Error::Wrong)?;
+    if let Some(trace) = trace {
+        trace.finish()?;
+    }
+    Ok(Entry::new(point, &outcome, seconds))
+}
+
+fn deliver(found: &Found, scenario: &Scenario, options: &RunOptions) -> Result<()> {
+    if let Some(place) = &options.json {
+        write_to(place, found.json().as_bytes())?;
+    }
+    if let Some(place) = &options.csv {
+        write_to(place, &found.csv())?;
+    }
+    let mut drawn = Vec::new();
+    if let Some(directory) = &options.plots {
+        let Some(plan) = &scenario.plot else {
+            let what = format!("{} has no table plot, which --plots draws", found.scenario);
+            return Err(Error::Usage(what));
+        };
+        let name = options.file.file_stem().unwrap_or_default();
+        let figure = found.figure(plan);
+        drawn = plot::write(&name.to_string_lossy(), &[figure], directory)?;
+    }
+    let taken = |place: &Option<String>| place.as_deref() == Some("-");
+    if taken(&options.json) || taken(&options.csv) {
+        return Ok(());
+    }
+    print!("{}", found.table());
+    for path in drawn {
+        println!("{}", path.display());
+    }
+    Ok(())
+}
