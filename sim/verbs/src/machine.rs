@@ -1,0 +1,440 @@
+//! Nodes with adapters, joined by a switch.
+//!
+//! An engine does one thing after the other; two of them, and the two ways of the bus,
+//! work at the same time. A message goes packet by packet, so that the bus of the
+//! receiver has the first one while that of the sender has the second.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use lintel_sim_fabric::{
+    Arbitration, Fabric, FabricEvent, FatTree, FreeFabric, LinkParameters, Message, Mistake, Node,
+    Outcome, Parameters,
+};
+use lintel_sim_kernel::{Agenda, Bytes, Duration, Event, SimTime, World};
+use lintel_sim_node::{Bus, BusParameters, Copy};
+
+use crate::Transport;
+use crate::cache::{Cache, Context};
+use crate::constants::{
+    BUS_ALL, BUS_EACH, BUS_LATENCY, CABLE, CACHE, ENGINE, HEADER, HOST, INLINE, LINK, MISS, MTU,
+    RECEIVE_QUEUE, SWITCH, TURN,
+};
+
+/// A process: its node, and its place there.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Process {
+    /// The node.
+    pub node: u32,
+    /// Its place.
+    pub rank: u32,
+}
+
+/// A message to send.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Post {
+    /// Sends it.
+    pub from: Process,
+    /// Gets it.
+    pub to: Process,
+    /// Its length.
+    pub bytes: Bytes,
+}
+
+/// A message that its process has found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Arrived {
+    /// It.
+    pub post: Post,
+    /// When.
+    pub when: SimTime,
+}
+
+/// What can happen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Happening {
+    /// In the network.
+    Fabric(FabricEvent),
+    /// An adapter hears of a message to send.
+    Posted(u32),
+    /// An engine has the context and has done its work for a packet.
+    Worked(Side),
+    /// A copy on a node's bus may have ended.
+    Copied(u32, u64),
+    /// A process finds a message.
+    Found(u32),
+}
+
+/// An engine: of which node, sending or receiving.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Side {
+    node: u32,
+    sends: bool,
+}
+
+/// Told of each message that a process has found; what it posts in answer.
+pub type Answer = Box<dyn FnMut(Arrived) -> Option<Post>>;
+
+/// The nodes.
+pub struct Machine {
+    transport: Transport,
+    fabric: FreeFabric<FatTree>,
+    adapters: Vec<Adapter>,
+    messages: Vec<Transit>,
+    /// When each process has time for another message.
+    processes: BTreeMap<Process, SimTime>,
+    answer: Answer,
+}
+
+struct Adapter {
+    cache: Cache,
+    bus: Bus,
+    copies: BTreeMap<Copy, Side>,
+    /// Queue pairs with something to send, in turn.
+    active: VecDeque<Context>,
+    queues: BTreeMap<Context, VecDeque<u32>>,
+    /// Packets that the first one may still send in its turn; none while it has no turn.
+    turn: u32,
+    sending: Option<Packet>,
+    receiving: Option<Packet>,
+    arrived: VecDeque<Packet>,
+}
+
+/// A part of a message.
+#[derive(Clone, Copy, Debug)]
+struct Packet {
+    message: u32,
+    bytes: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Transit {
+    post: Post,
+    unsent: u64,
+    unreceived: u64,
+    is_begun: bool,
+}
+
+impl Machine {
+    /// So many nodes at one switch.
+    ///
+    /// # Errors
+    ///
+    /// More nodes than a switch can have.
+    pub fn new(nodes: u32, transport: Transport, answer: Answer) -> Result<Self, Mistake> {
+        let link = |latency| LinkParameters {
+            bandwidth: LINK,
+            latency,
+        };
+        let parameters = Parameters {
+            packet: Bytes(MTU.0 + HEADER.0),
+            buffer: 8,
+            credit: CABLE,
+            arbitration: Arbitration::Turns,
+            classes: 1,
+            inject: link(SWITCH),
+            near: link(CABLE),
+            far: link(CABLE),
+            eject: link(CABLE),
+        };
+        let switch = FatTree::new(&[nodes], &[1])?;
+        Ok(Machine {
+            transport,
+            fabric: FreeFabric::new(switch, &parameters)?,
+            adapters: (0..nodes).map(|_| Adapter::new()).collect(),
+            messages: Vec::new(),
+            processes: BTreeMap::new(),
+            answer,
+        })
+    }
+
+    /// A process posts a message as soon as it has time.
+    ///
+    /// # Panics
+    ///
+    /// Where the message is longer than a packet and the transport is UD, or where a
+    /// process sends to its own node, which no adapter has to do with.
+    pub fn post(&mut self, post: Post, agenda: &mut Agenda<Happening>) {
+        let fits = self.transport != Transport::Ud || post.bytes.0 <= MTU.0;
+        assert!(fits, "UD carries messages of a packet, {} bytes", MTU.0);
+        assert_ne!(post.from.node, post.to.node, "a node's own use its memory");
+        let posted = self.take_time(post.from, agenda.now());
+        let number = u32::try_from(self.messages.len()).expect("less than 2^32 messages");
+        self.messages.push(Transit {
+            post,
+            unsent: post.bytes.0,
+            unreceived: post.bytes.0,
+            is_begun: false,
+        });
+        agenda.at(posted + BUS_LATENCY, Happening::Posted(number));
+    }
+
+    /// Contexts that the adapters had to fetch.
+    pub fn misses(&self) -> u64 {
+        self.adapters.iter().map(|a| a.cache.misses()).sum()
+    }
+
+    /// A process does one thing after the other.
+    fn take_time(&mut self, process: Process, from: SimTime) -> SimTime {
+        let free = self.processes.entry(process).or_default();
+        *free = from.max(*free) + HOST;
+        *free
+    }
+
+    /// The queue pair of a message, on the sender's adapter or the receiver's.
+    fn context(&self, post: &Post, sends: bool) -> Context {
+        let (own, other) = match sends {
+            true => (post.from, post.to),
+            false => (post.to, post.from),
+        };
+        let name = |own: u32, node: u32, rank: u32| {
+            u64::from(own) << 48 | u64::from(node) << 16 | u64::from(rank)
+        };
+        match (self.transport, sends) {
+            // One queue pair of two processes, for both ways.
+            (Transport::Rc, _) => name(own.rank, other.node, other.rank),
+            (Transport::Xrc, true) => name(own.rank, other.node, 0),
+            // The sender's: it belongs to no process here.
+            (Transport::Xrc, false) => name(0xffff, other.node, other.rank),
+            (Transport::Ud, _) => name(own.rank, 0, 0),
+        }
+    }
+
+    fn on_posted(&mut self, message: u32, agenda: &mut Agenda<Happening>) {
+        let post = self.messages[message as usize].post;
+        let context = self.context(&post, true);
+        let adapter = &mut self.adapters[post.from.node as usize];
+        let queue = adapter.queues.entry(context).or_default();
+        if queue.is_empty() {
+            adapter.active.push_back(context);
+        }
+        queue.push_back(message);
+        self.send_next(post.from.node, agenda);
+    }
+
+    /// The send engine begins a packet of the queue pair whose turn it is.
+    fn send_next(&mut self, node: u32, agenda: &mut Agenda<Happening>) {
+        let adapter = &mut self.adapters[node as usize];
+        if adapter.sending.is_some() {
+            return;
+        }
+        let Some(&context) = adapter.active.front() else {
+            return;
+        };
+        let message = adapter.queues[&context][0];
+        let transit = &mut self.messages[message as usize];
+        let packet = Packet {
+            message,
+            bytes: transit.unsent.min(MTU.0),
+        };
+        let mut work = match std::mem::replace(&mut transit.is_begun, true) {
+            true => Duration::ZERO,
+            false => ENGINE,
+        };
+        if adapter.turn == 0 {
+            adapter.turn = TURN;
+            work += adapter.fetch(context);
+        }
+        adapter.sending = Some(packet);
+        agenda.after(work, Happening::Worked(Side { node, sends: true }));
+    }
+
+    fn on_worked(&mut self, side: Side, agenda: &mut Agenda<Happening>) {
+        let adapter = &mut self.adapters[side.node as usize];
+        let packet = match side.sends {
+            true => adapter.sending,
+            false => adapter.receiving,
+        };
+        let packet = packet.expect("an engine works for a packet");
+        let length = self.messages[packet.message as usize].post.bytes;
+        let is_inline = side.sends && length <= INLINE;
+        if packet.bytes == 0 || is_inline {
+            return self.on_copied(side, agenda);
+        }
+        let copy = adapter.bus.begin(agenda.now(), Bytes(packet.bytes));
+        adapter.copies.insert(copy, side);
+        self.look_at_bus(side.node, agenda);
+    }
+
+    fn look_at_bus(&mut self, node: u32, agenda: &mut Agenda<Happening>) {
+        if let Some(due) = self.adapters[node as usize].bus.due() {
+            agenda.at(due.when, Happening::Copied(node, due.version));
+        }
+    }
+
+    fn on_bus(&mut self, node: u32, version: u64, agenda: &mut Agenda<Happening>) {
+        let adapter = &mut self.adapters[node as usize];
+        let Some(copy) = adapter.bus.on_due(agenda.now(), version) else {
+            return;
+        };
+        let side = adapter.copies.remove(&copy);
+        self.on_copied(side.expect("a copy has its engine"), agenda);
+        self.look_at_bus(node, agenda);
+    }
+
+    fn on_copied(&mut self, side: Side, agenda: &mut Agenda<Happening>) {
+        match side.sends {
+            true => self.on_read(side.node, agenda),
+            false => self.on_written(side.node, agenda),
+        }
+    }
+
+    /// A packet is in the adapter, and leaves it.
+    fn on_read(&mut self, node: u32, agenda: &mut Agenda<Happening>) {
+        let adapter = &mut self.adapters[node as usize];
+        let packet = adapter.sending.take().expect("a packet was read");
+        let transit = &mut self.messages[packet.message as usize];
+        transit.unsent -= packet.bytes;
+        adapter.end_packet(transit.unsent == 0);
+        let post = transit.post;
+        let message = Message {
+            tag: u64::from(packet.message) << 32 | packet.bytes,
+            ..Message::new(
+                Node(post.from.node),
+                Node(post.to.node),
+                Bytes(packet.bytes + HEADER.0),
+            )
+        };
+        self.fabric.send(message, agenda);
+        self.send_next(node, agenda);
+    }
+
+    fn on_arrived(&mut self, message: Message, agenda: &mut Agenda<Happening>) {
+        let packet = Packet {
+            message: (message.tag >> 32) as u32,
+            bytes: message.tag & 0xffff_ffff,
+        };
+        let node = message.to.0;
+        self.adapters[node as usize].arrived.push_back(packet);
+        self.receive_next(node, agenda);
+    }
+
+    /// The receive engine begins the packet that came first.
+    fn receive_next(&mut self, node: u32, agenda: &mut Agenda<Happening>) {
+        let adapter = &self.adapters[node as usize];
+        let Some(&packet) = adapter.arrived.front() else {
+            return;
+        };
+        if adapter.receiving.is_some() {
+            return;
+        }
+        let Transit {
+            post, unreceived, ..
+        } = self.messages[packet.message as usize];
+        let context = self.context(&post, false);
+        let is_first = unreceived == post.bytes.0;
+        let adapter = &mut self.adapters[node as usize];
+        adapter.arrived.pop_front();
+        adapter.receiving = Some(packet);
+        let mut work = adapter.fetch(context);
+        work += if is_first { ENGINE } else { Duration::ZERO };
+        if is_first && self.transport == Transport::Xrc {
+            work += RECEIVE_QUEUE;
+        }
+        agenda.after(work, Happening::Worked(Side { node, sends: false }));
+    }
+
+    /// A packet is in the host's memory.
+    fn on_written(&mut self, node: u32, agenda: &mut Agenda<Happening>) {
+        let adapter = &mut self.adapters[node as usize];
+        let packet = adapter.receiving.take().expect("a packet was written");
+        let transit = &mut self.messages[packet.message as usize];
+        transit.unreceived -= packet.bytes;
+        if transit.unreceived == 0 {
+            agenda.after(BUS_LATENCY, Happening::Found(packet.message));
+        }
+        self.receive_next(node, agenda);
+    }
+
+    fn on_found(&mut self, message: u32, agenda: &mut Agenda<Happening>) {
+        let post = self.messages[message as usize].post;
+        let when = self.take_time(post.to, agenda.now());
+        if let Some(answer) = (self.answer)(Arrived { post, when }) {
+            self.post(answer, agenda);
+        }
+    }
+}
+
+impl Adapter {
+    fn new() -> Self {
+        let bus = BusParameters {
+            all: BUS_ALL,
+            each: BUS_EACH,
+        };
+        Adapter {
+            cache: Cache::new(CACHE),
+            bus: Bus::new(bus),
+            copies: BTreeMap::new(),
+            active: VecDeque::new(),
+            queues: BTreeMap::new(),
+            turn: 0,
+            sending: None,
+            receiving: None,
+            arrived: VecDeque::new(),
+        }
+    }
+
+    /// How long it waits for a context.
+    fn fetch(&mut self, context: Context) -> Duration {
+        match self.cache.hit(context) {
+            true => Duration::ZERO,
+            false => MISS,
+        }
+    }
+
+    /// The queue pair that has the turn has sent a packet; the next one's turn comes when
+    /// it may send no more, or has nothing to send.
+    fn end_packet(&mut self, is_last_of_message: bool) {
+        let context = self.active[0];
+        let queue = self.queues.get_mut(&context).expect("it is active");
+        if is_last_of_message {
+            queue.pop_front();
+        }
+        let is_empty = queue.is_empty();
+        self.turn -= 1;
+        if is_empty || self.turn == 0 {
+            self.turn = 0;
+            self.active.pop_front();
+            if !is_empty {
+                self.active.push_back(context);
+            }
+        }
+    }
+}
+
+impl World for Machine {
+    type Event = Happening;
+
+    fn on_event(&mut self, event: Happening, agenda: &mut Agenda<Happening>) {
+        match event {
+            Happening::Fabric(event) => {
+                if let Some(Outcome::Arrived(message)) = self.fabric.on_event(event, agenda) {
+                    self.on_arrived(message, agenda);
+                }
+            }
+            Happening::Posted(message) => self.on_posted(message, agenda),
+            Happening::Worked(side) => self.on_worked(side, agenda),
+            Happening::Copied(node, version) => self.on_bus(node, version, agenda),
+            Happening::Found(message) => self.on_found(message, agenda),
+        }
+    }
+}
+
+impl From<FabricEvent> for Happening {
+    fn from(event: FabricEvent) -> Self {
+        Happening::Fabric(event)
+    }
+}
+
+impl Event for Happening {
+    fn word(&self) -> u64 {
+        match *self {
+            Happening::Fabric(event) => event.word(),
+            Happening::Posted(message) => 1 << 40 | u64::from(message),
+            Happening::Worked(Side { node, sends }) => {
+                2 << 40 | u64::from(node) << 1 | u64::from(sends)
+            }
+            Happening::Copied(node, version) => (3 << 40 | u64::from(node)) ^ version << 44,
+            Happening::Found(message) => 4 << 40 | u64::from(message),
+        }
+    }
+}
