@@ -3,7 +3,7 @@
 
 use lintel_collectives::{Algorithm, Collective, Shape};
 use lintel_sim_goal::{Goal, Hosts, LogGp, Operation, Order, patterns, run};
-use lintel_sim_kernel::Duration;
+use lintel_sim_kernel::{Duration, Streams};
 
 #[test]
 fn a_schedule_is_read_as_it_would_be_built() {
@@ -169,4 +169,50 @@ fn what_never_meets_is_told_and_not_taken_for_an_end() {
          rank 1 waits for a message from rank 0 with tag 5; \
          rank 1 never receives a message from rank 0 with tag 4"
     );
+}
+
+#[test]
+fn any_text_gives_a_schedule_or_a_mistake_in_one_of_its_lines() {
+    const WORDS: [&str; 24] = [
+        "num_ranks ",
+        "rank ",
+        "{",
+        "}",
+        "\n",
+        "\n",
+        "l1",
+        "l2: ",
+        ":",
+        "send ",
+        "recv ",
+        "calc ",
+        "8b ",
+        "to ",
+        "from ",
+        "-1 ",
+        "tag ",
+        "cpu ",
+        "nic ",
+        "requires ",
+        "irequires ",
+        "0 ",
+        "/*",
+        "é",
+    ];
+    for seed in 0..3_000 {
+        println!("seed {seed}");
+        let mut stream = Streams::new(seed).stream("text");
+        let mut text = String::from(if seed % 2 == 0 {
+            ""
+        } else {
+            "num_ranks 2\nrank 0 {\n"
+        });
+        for _ in 0..stream.below(40) {
+            text.push_str(WORDS[stream.below(WORDS.len() as u64) as usize]);
+        }
+        match Goal::parse(&text) {
+            Ok(goal) => assert_eq!(Goal::parse(&goal.to_string()), Ok(goal)),
+            Err(mistake) => assert!((1..=text.lines().count().max(1)).contains(&mistake.line)),
+        }
+    }
 }

@@ -48,6 +48,8 @@ mod reader;
 mod run;
 mod scenario;
 mod seastar;
+mod triggered;
+mod verbs;
 mod workload;
 
 pub use machine::models;

@@ -12,8 +12,8 @@ use lintel_sim_seastar::profile::PROFILES;
 use crate::mistake::Mistake;
 use crate::reader::Reader;
 use crate::run::{Run, Scheduled};
-use crate::seastar;
 use crate::workload::Workload;
+use crate::{seastar, triggered, verbs};
 
 /// A machine with its workload.
 #[derive(Clone, Debug)]
@@ -22,6 +22,10 @@ pub(crate) enum Setup {
     Hosts(Box<HostsSetup>),
     /// The simulated SeaStar machine.
     SeaStar(seastar::Setup),
+    /// Hosts whose interfaces carry out triggered operations.
+    Triggered(triggered::Setup),
+    /// Host channel adapters.
+    Verbs(verbs::Setup),
 }
 
 /// What `machine.model` takes, each with what it is.
@@ -40,6 +44,14 @@ pub fn models() -> &'static [(&'static str, &'static str)] {
             "seastar",
             "the SeaStar machine: engine, firmware, DMA engines, torus",
         ),
+        (
+            "triggered",
+            "hosts and interfaces that carry posted operations out, on a torus",
+        ),
+        (
+            "verbs",
+            "two nodes with host channel adapters: RC, XRC or UD",
+        ),
     ]
 }
 
@@ -49,6 +61,8 @@ enum Model {
     Free,
     Packet,
     SeaStar,
+    Triggered,
+    Verbs,
 }
 
 impl Setup {
@@ -58,9 +72,13 @@ impl Setup {
             ("free", Model::Free),
             ("packet", Model::Packet),
             ("seastar", Model::SeaStar),
+            ("triggered", Model::Triggered),
+            ("verbs", Model::Verbs),
         ];
         match reader.must_choose("machine.model", &models)? {
             Model::SeaStar => seastar::Setup::read(reader).map(Setup::SeaStar),
+            Model::Triggered => triggered::Setup::read(reader).map(Setup::Triggered),
+            Model::Verbs => verbs::Setup::read(reader).map(Setup::Verbs),
             Model::LogGp => HostsSetup::read(reader, Wires::log_gp(reader)?),
             Model::Free => HostsSetup::read(reader, Wires::fabric(reader, Exactness::Free)?),
             Model::Packet => HostsSetup::read(reader, Wires::fabric(reader, Exactness::Packet)?),
@@ -70,7 +88,7 @@ impl Setup {
     pub(crate) fn file(&self) -> Option<&str> {
         match self {
             Setup::Hosts(setup) => setup.workload.file(),
-            Setup::SeaStar(_) => None,
+            Setup::SeaStar(_) | Setup::Triggered(_) | Setup::Verbs(_) => None,
         }
     }
 
@@ -82,6 +100,8 @@ impl Setup {
         match self {
             Setup::Hosts(setup) => setup.prepare(text, observer),
             Setup::SeaStar(setup) => Ok(setup.prepare()),
+            Setup::Triggered(setup) => Ok(setup.prepare()),
+            Setup::Verbs(setup) => Ok(setup.prepare()),
         }
     }
 }
@@ -370,7 +390,7 @@ fn hosts(reader: &Reader<'_>, wires: &Wires) -> Result<Hosts, Mistake> {
     })
 }
 
-fn noise(reader: &Reader<'_>) -> Result<Option<NoiseParameters>, Mistake> {
+pub(crate) fn noise(reader: &Reader<'_>) -> Result<Option<NoiseParameters>, Mistake> {
     let placements = [
         ("periodic", Placement::Periodic),
         ("scattered", Placement::Scattered),

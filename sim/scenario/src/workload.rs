@@ -60,10 +60,23 @@ pub fn workloads() -> &'static [(&'static str, &'static str, &'static str)] {
             "from the call to the reply: bytes, entries_ahead",
         ),
         ("both-ways", "seastar", "puts both ways at once: bytes"),
+        ("all-reduce", "triggered", "algorithm, operations"),
+        ("latency", "verbs", "half a round trip: bytes"),
+        (
+            "pairs",
+            "verbs",
+            "streams of so many pairs: bytes, processes",
+        ),
+        ("both-ways", "verbs", "streams both ways: bytes"),
+        (
+            "many-to-many",
+            "verbs",
+            "each of so many with each of the other node: bytes, processes",
+        ),
         (
             "cci",
             "seastar",
-            "half a round trip of CCI messages: bytes, reliable",
+            "half a round trip of CCI messages: bytes, class",
         ),
     ]
 }

@@ -16,11 +16,11 @@ fn each_mistake_names_file_line_key_and_what_is_allowed() {
     let cases = [
         (
             "[machine]\nmodel = \"torus\"".into(),
-            r#"a.toml:2: machine.model is "torus"; it takes "loggp", "free", "packet" or "seastar""#,
+            r#"a.toml:2: machine.model is "torus"; it takes "loggp", "free", "packet", "seastar", "triggered" or "verbs""#,
         ),
         (
             "about = \"nothing\"".into(),
-            r#"a.toml: machine.model is missing; it takes "loggp", "free", "packet" or "seastar""#,
+            r#"a.toml: machine.model is missing; it takes "loggp", "free", "packet", "seastar", "triggered" or "verbs""#,
         ),
         (
             "[machine]\nmodel = 3".into(),
