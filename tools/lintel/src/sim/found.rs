@@ -105,14 +105,19 @@ impl Found {
         let (x, y) = (&plan.x, &plan.y);
         let mut figure = chart::Figure::new(&plan.title, (&x.0, scale(x.1)), (&y.0, scale(y.1)));
         let labels: IndexSet<String> = self.entries.iter().map(|e| e.label(&x.0)).collect();
-        for label in &labels {
+        for (colour, label) in labels.iter().enumerate() {
             let entries = self.entries.iter().filter(|e| e.label(&x.0) == *label);
             let points = entries.filter_map(|entry| {
                 let place: f64 = entry.settings.get(&x.0)?.parse().ok()?;
                 Some((place, *entry.figures.get(&y.0)?))
             });
             let label = if label.is_empty() { "simulated" } else { label };
-            figure.add(Series::new(label, Stroke::Plain, points.collect()));
+            // Lines that lie upon each other are told apart by their dashes.
+            let stroke = Stroke::Styled {
+                colour,
+                dash: colour % 3,
+            };
+            figure.add(Series::new(label, stroke, points.collect()));
         }
         let published = Series::new(&plan.source, Stroke::Points, plan.published.clone());
         figure.add(published);

@@ -23,7 +23,7 @@ pub fn text() -> String {
     );
     let profiles = PROFILES.iter().map(|profile| vec![&profile.name]);
     section(&mut out, "profiles (machine.profile)", profiles);
-    let figures = figures::all();
+    let figures = figures::list();
     let figures = figures
         .iter()
         .map(|figure| vec![&figure.name, &figure.title]);

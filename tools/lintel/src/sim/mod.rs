@@ -97,14 +97,8 @@ pub fn run(word: &Word) -> Result<()> {
             print!("{}", list::text());
             Ok(())
         }
-        Word::Figure { name, options } => figures::draw(
-            &[figures::named(name)?],
-            &options.out,
-            options.csv.as_deref(),
-        ),
-        Word::Figures(options) => {
-            figures::draw(&figures::all(), &options.out, options.csv.as_deref())
-        }
+        Word::Figure { name, options } => figures::one(name, &options.out, options.csv.as_deref()),
+        Word::Figures(options) => figures::all(&options.out, options.csv.as_deref()),
     }
 }
 

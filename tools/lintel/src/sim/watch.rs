@@ -45,6 +45,30 @@ impl Watch {
     }
 }
 
+/// Shows how many of some steps are done.
+pub struct Steps(ProgressBar);
+
+impl Steps {
+    /// So many.
+    pub fn new(steps: usize) -> Self {
+        let bar = ProgressBar::new(steps as u64);
+        let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {msg}");
+        bar.set_style(style.expect("the template is sound"));
+        Steps(bar)
+    }
+
+    /// Another one begins.
+    pub fn announce(&self, what: &str) {
+        self.0.set_message(what.to_string());
+        self.0.inc(1);
+    }
+
+    /// All are over.
+    pub fn finish(&self) {
+        self.0.finish_and_clear();
+    }
+}
+
 /// Shares of a simulation that the bar tells apart.
 const SHARES: u64 = 1_000;
 /// Events between two looks at the clock: some milliseconds.

@@ -1,96 +1,188 @@
 //! The papers' figures, and one table of published and simulated points.
 
+mod seastar;
+mod triggered;
+mod verbs;
+
 use std::path::Path;
 
+use super::watch;
 use crate::error::{Error, Result};
-use crate::plot::{self, chart};
+use crate::plot;
+use crate::plot::chart::{self, Scale, Series, Stroke};
 use crate::report::{aligned, write_to};
 
 /// A figure that can be drawn.
-#[derive(Clone, Copy)]
 pub struct Drawing {
-    /// What it is called on the command line.
+    /// What it is called on the command line, and its file.
     pub name: &'static str,
     /// What it shows.
     pub title: &'static str,
     /// Simulates it.
-    draw: fn(&str) -> Result<Drawn>,
+    draw: Box<dyn Fn() -> Result<Sheet>>,
 }
 
-/// A drawn figure, with the points that are published.
-pub struct Drawn {
-    /// Side by side.
-    pub charts: Vec<chart::Figure>,
-    /// Its points.
-    pub points: Vec<Compared>,
+/// What a figure shows, before it is drawn.
+pub struct Sheet {
+    x: (&'static str, Scale),
+    y: (String, Scale),
+    curves: Vec<Curve>,
+    /// Points that are published.
+    published: Vec<(f64, f64)>,
+}
+
+/// A line of it.
+pub struct Curve {
+    label: String,
+    points: Vec<(f64, f64)>,
 }
 
 /// A published point and its simulated one.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Compared {
     /// Where it is published.
     pub source: String,
     /// What it is.
     pub what: String,
     /// Its unit.
-    pub unit: &'static str,
+    pub unit: String,
     /// What is published, as it is published.
     pub published: String,
     /// What comes out here.
     pub simulated: f64,
-    /// The part by which it is off; none where only a bound is published.
-    pub difference: Option<f64>,
+    /// The part by which it is off.
+    pub difference: f64,
     /// Whether a constant was chosen to make it come out.
-    pub fitted: bool,
+    pub is_fitted: bool,
 }
 
 /// Every figure.
-pub fn all() -> Vec<Drawing> {
-    Vec::new()
+pub fn list() -> Vec<Drawing> {
+    let mut all = seastar::figures();
+    all.extend(verbs::figures());
+    all.extend(triggered::figures());
+    all
 }
 
-/// A figure by its name.
-pub fn named(name: &str) -> Result<Drawing> {
-    let all = all();
-    let found = all.iter().find(|figure| figure.name == name);
-    found.copied().ok_or_else(|| {
-        let names: Vec<&str> = all.iter().map(|figure| figure.name).collect();
-        Error::Usage(format!(
-            "no figure is called {name}; there are {}",
-            names.join(", ")
-        ))
-    })
+/// Draws one figure, and prints its points.
+pub fn one(name: &str, directory: &Path, csv: Option<&str>) -> Result<()> {
+    let all = list();
+    let Some(drawing) = all.iter().find(|drawing| drawing.name == name) else {
+        let names: Vec<&str> = all.iter().map(|drawing| drawing.name).collect();
+        let names = names.join(", ");
+        return Err(Error::Usage(format!(
+            "no figure is called {name}; there are {names}"
+        )));
+    };
+    let sheet = (drawing.draw)()?;
+    let lines = sheet.lines();
+    if deliver(&lines, csv)? {
+        let left = vec![false; lines[0].len()];
+        print!("{}\n{}", drawing.title, aligned(&lines, &left));
+    }
+    sheet.write(drawing, directory)
 }
 
-/// Draws figures into `directory`, and prints the table of their points.
-pub fn draw(figures: &[Drawing], directory: &Path, csv: Option<&str>) -> Result<()> {
+/// Draws all figures, and prints every published point beside the simulated one.
+pub fn all(directory: &Path, csv: Option<&str>) -> Result<()> {
+    let drawings = list();
+    let steps = watch::Steps::new(drawings.len() + TABLES.len());
     let mut points = Vec::new();
-    let mut files = Vec::new();
-    for figure in figures {
-        let drawn = (figure.draw)(figure.name)?;
-        files.extend(plot::write(figure.name, &drawn.charts, directory)?);
-        points.extend(drawn.points);
+    for (what, table) in TABLES {
+        steps.announce(what);
+        points.extend(table()?);
     }
-    let lines = lines(&points);
-    if let Some(place) = csv {
-        let mut writer = csv::Writer::from_writer(Vec::new());
-        for line in &lines {
-            writer.write_record(line).expect("memory takes it");
-        }
-        write_to(place, &writer.into_inner().expect("memory takes it"))?;
-        if place == "-" {
-            return Ok(());
-        }
+    for drawing in &drawings {
+        steps.announce(drawing.title);
+        (drawing.draw)()?.write_quietly(drawing, directory)?;
     }
-    let left = [true, true, true, false, false, false, true];
-    print!("{}", aligned(&lines, &left));
-    for file in files {
-        println!("{}", file.display());
+    steps.finish();
+    let lines = compared(&points);
+    if deliver(&lines, csv)? {
+        let left = [true, true, true, false, false, false, true];
+        print!("{}", aligned(&lines, &left));
+        println!("{} figures in {}", drawings.len(), directory.display());
     }
     Ok(())
 }
 
-fn lines(points: &[Compared]) -> Vec<Vec<String>> {
+/// Points by what they are of.
+const TABLES: [(&str, fn() -> Result<Vec<Compared>>); 3] = [
+    ("SeaStar's points", seastar::points),
+    ("the adapters' points", verbs::points),
+    ("triggered operations' points", triggered::points),
+];
+
+impl Sheet {
+    fn write(&self, drawing: &Drawing, directory: &Path) -> Result<()> {
+        for path in plot::write(drawing.name, &[self.chart(drawing.title)], directory)? {
+            println!("{}", path.display());
+        }
+        Ok(())
+    }
+
+    fn write_quietly(&self, drawing: &Drawing, directory: &Path) -> Result<()> {
+        plot::write(drawing.name, &[self.chart(drawing.title)], directory).map(drop)
+    }
+
+    fn chart(&self, title: &str) -> chart::Figure {
+        let (x, y) = (self.x, &self.y);
+        let mut figure = chart::Figure::new(title, x, (&y.0, y.1));
+        for (colour, curve) in self.curves.iter().enumerate() {
+            // Lines that lie upon each other are told apart by their dashes.
+            let dash = colour % 3;
+            let stroke = Stroke::Styled { colour, dash };
+            figure.add(Series::new(&curve.label, stroke, curve.points.clone()));
+        }
+        let published = Series::new("published", Stroke::Points, self.published.clone());
+        figure.add(published);
+        figure
+    }
+
+    /// A header, and a line for each x.
+    fn lines(&self) -> Vec<Vec<String>> {
+        let labels = self.curves.iter().map(|curve| curve.label.clone());
+        let mut lines = vec![
+            [self.x.0.to_string()]
+                .into_iter()
+                .chain(labels)
+                .collect::<Vec<_>>(),
+        ];
+        let mut places: Vec<f64> = self
+            .curves
+            .iter()
+            .flat_map(|curve| curve.points.iter().map(|point| point.0))
+            .collect();
+        places.sort_by(f64::total_cmp);
+        places.dedup();
+        for place in places {
+            let mut line = vec![format!("{place}")];
+            line.extend(self.curves.iter().map(|curve| {
+                let found = curve.points.iter().find(|point| point.0 == place);
+                found
+                    .map(|point| format!("{:.3}", point.1))
+                    .unwrap_or_default()
+            }));
+            lines.push(line);
+        }
+        lines
+    }
+}
+
+/// Writes lines as CSV where that is wanted; whether standard output is free for people.
+fn deliver(lines: &[Vec<String>], place: Option<&str>) -> Result<bool> {
+    let Some(place) = place else {
+        return Ok(true);
+    };
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    for line in lines {
+        writer.write_record(line).expect("memory takes it");
+    }
+    write_to(place, &writer.into_inner().expect("memory takes it"))?;
+    Ok(place != "-")
+}
+
+fn compared(points: &[Compared]) -> Vec<Vec<String>> {
     let header = [
         "source",
         "what",
@@ -102,19 +194,60 @@ fn lines(points: &[Compared]) -> Vec<Vec<String>> {
     ];
     let mut lines = vec![header.map(String::from).to_vec()];
     lines.extend(points.iter().map(|point| {
-        let difference = point
-            .difference
-            .map(|part| format!("{:+.1} %", 100.0 * part));
-        let how = if point.fitted { "fitted" } else { "predicted" };
+        let how = if point.is_fitted {
+            "fitted"
+        } else {
+            "predicted"
+        };
         vec![
             point.source.clone(),
             point.what.clone(),
-            point.unit.into(),
+            point.unit.clone(),
             point.published.clone(),
             format!("{:.3}", point.simulated),
-            difference.unwrap_or_default(),
+            format!("{:+.1} %", 100.0 * point.difference),
             how.into(),
         ]
     }));
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_figure_has_a_name_of_its_own() {
+        let mut names: Vec<&str> = list().iter().map(|drawing| drawing.name).collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn a_figure_that_nobody_knows_is_told_with_those_that_there_are() {
+        let told = one("seed-9", Path::new("."), None)
+            .expect_err("unknown")
+            .to_string();
+        assert!(
+            told.starts_with("no figure is called seed-9; there are seed-001-3, "),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn the_adapters_figure_is_drawn_with_its_published_point() {
+        let folder = std::env::temp_dir().join(format!("lintel-sim-{}", std::process::id()));
+        one(
+            "seed-003-latency",
+            &folder,
+            Some(&folder.with_extension("csv").to_string_lossy()),
+        )
+        .expect("drawn");
+        let svg = std::fs::read_to_string(folder.join("seed-003-latency.svg")).expect("there");
+        assert!(svg.contains("\npublished\n") && svg.contains("\nXRC\n"));
+        std::fs::remove_dir_all(&folder).expect("its own");
+        std::fs::remove_file(folder.with_extension("csv")).expect("its own");
+    }
 }

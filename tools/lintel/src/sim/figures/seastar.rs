@@ -1,0 +1,123 @@
+//! Figures and points of the papers on SeaStar.
+
+use lintel_sim_seastar::figures::{self, Figure};
+
+use super::{Compared, Curve, Drawing, Sheet};
+use crate::error::{Error, Result};
+use crate::plot::chart::Scale;
+
+/// Each with its name.
+pub fn figures() -> Vec<Drawing> {
+    let drawing = |figure: Figure| Drawing {
+        name: figure.name(),
+        title: title(figure),
+        draw: Box::new(move || sheet(figure)),
+    };
+    Figure::ALL.into_iter().map(drawing).collect()
+}
+
+/// All points of the papers.
+pub fn points() -> Result<Vec<Compared>> {
+    let rows = figures::table().map_err(|refused| Error::Wrong(refused.to_string()))?;
+    let compared = rows.iter().map(|row| Compared {
+        source: format!("{}, {}", row.source, row.profile),
+        what: row.what.into(),
+        unit: unit(row.unit).into(),
+        published: row.published.to_string(),
+        simulated: row.simulated,
+        difference: row.difference(),
+        is_fitted: row.fitted,
+    });
+    Ok(compared.collect())
+}
+
+fn title(figure: Figure) -> &'static str {
+    match figure {
+        Figure::Latency => "Portals 3.3 on Red Storm: latency",
+        Figure::Bandwidth => "Portals 3.3 on Red Storm: bandwidth",
+        Figure::NetpipeLatency => "Portals 3.3 on Red Storm: NetPIPE latency",
+        Figure::NetpipeBandwidth => "Portals 3.3 on Red Storm: NetPIPE bandwidth",
+        Figure::CciLatency => "CCI and Portals on XT5: half a round trip",
+        Figure::CciBandwidth => "CCI and Portals on XT5: streaming bandwidth",
+        Figure::CciRate => "CCI and Portals on XT5: streaming message rate",
+        Figure::Accelerated => "Matching by host and by NIC: latency",
+        Figure::Entries => "Matching by host and by NIC: entries walked",
+    }
+}
+
+fn sheet(figure: Figure) -> Result<Sheet> {
+    let curves = figures::figure(figure).map_err(|refused| Error::Wrong(refused.to_string()))?;
+    let what = match curves.first().map(|curve| unit(curve.unit)) {
+        Some("µs") => "time (µs)",
+        Some("MB/s") => "bandwidth (MB/s)",
+        Some("messages/s") => "messages a second",
+        _ => "",
+    };
+    let x = match figure {
+        Figure::Entries => ("entries walked", Scale::Linear),
+        _ => ("message size (bytes)", Scale::Sizes),
+    };
+    let curves = curves.into_iter().map(|curve| Curve {
+        label: curve.label.into(),
+        // Sizes and counts are far below what a float holds exactly.
+        points: curve
+            .points
+            .into_iter()
+            .map(|(x, y)| (x as f64, y))
+            .collect(),
+    });
+    Ok(Sheet {
+        x,
+        y: (what.into(), Scale::Linear),
+        curves: curves.collect(),
+        published: published(figure),
+    })
+}
+
+/// Plain numbers of the papers' texts; their curves are in no copy of them.
+fn published(figure: Figure) -> Vec<(f64, f64)> {
+    match figure {
+        Figure::Latency => vec![(0.0, 4.89), (0.0, 6.09), (0.0, 8.39)],
+        Figure::Bandwidth => vec![
+            (102_400.0, 1051.43),
+            (102_400.0, 1012.17),
+            (2_097_152.0, 1108.0),
+        ],
+        Figure::CciLatency => vec![(0.0, 2.83), (0.0, 2.99), (4_096.0, 4.99), (4_096.0, 5.26)],
+        Figure::CciBandwidth => vec![(4_096.0, 2_000.0)],
+        Figure::CciRate => vec![(8.0, 1e9 / 960.0), (8.0, 640e3)],
+        Figure::Accelerated => vec![(0.0, 4.89)],
+        _ => Vec::new(),
+    }
+}
+
+/// As the other tables write it.
+fn unit(unit: &'static str) -> &'static str {
+    match unit {
+        "us" => "µs",
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lintel_sim_seastar::figures::Published;
+
+    #[test]
+    fn points_drawn_in_are_those_of_the_table() {
+        let rows = figures::points_of_pairs().expect("simulated");
+        let values: Vec<f64> = rows
+            .iter()
+            .filter_map(|row| match row.published {
+                Published::Value(value) => Some(value),
+                _ => None,
+            })
+            .collect();
+        for figure in Figure::ALL {
+            for (_, y) in published(figure) {
+                assert!(values.contains(&y), "{y} of {}", figure.name());
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Figures and points of the first studies of triggered operations.
+
+use lintel_sim_triggered::{Algorithm, By, NOISES, curves};
+
+use super::{Compared, Curve, Drawing, Sheet};
+use crate::error::{Error, Result};
+use crate::plot::chart::Scale;
+
+/// Each with its name.
+pub fn figures() -> Vec<Drawing> {
+    let undisturbed = |name, title, set| Drawing {
+        name,
+        title,
+        draw: Box::new(move || without_noise(set)),
+    };
+    let disturbed = |name, title, noise| Drawing {
+        name,
+        title,
+        draw: Box::new(move || with_noise(noise)),
+    };
+    vec![
+        undisturbed(
+            "triggered-500",
+            "All-reduce of 8 bytes, timing set 1 (500 ns)",
+            1,
+        ),
+        undisturbed(
+            "triggered-1000",
+            "All-reduce of 8 bytes, timing set 2 (1000 ns)",
+            2,
+        ),
+        undisturbed(
+            "triggered-1500",
+            "All-reduce of 8 bytes, timing set 3 (1500 ns)",
+            3,
+        ),
+        disturbed(
+            "noise-100khz",
+            "All-reduce, noise of 250 ns at 100 kHz: mean of 1000",
+            0,
+        ),
+        disturbed(
+            "noise-1khz",
+            "All-reduce, noise of 25 µs at 1 kHz: mean of 1000",
+            1,
+        ),
+        disturbed(
+            "noise-10hz",
+            "All-reduce, noise of 2.5 ms at 10 Hz: mean of 1000",
+            2,
+        ),
+    ]
+}
+
+/// What the public simulator says, and what this one says.
+pub fn points() -> Result<Vec<Compared>> {
+    let mut points = Vec::new();
+    for (set, algorithm, nodes_log2, published) in PUBLIC {
+        let algorithm = curves::ALGORITHMS[algorithm];
+        let took = point(set, algorithm, nodes_log2)?;
+        points.push(Compared {
+            source: format!("portals4_sm, set {set}"),
+            what: format!("{}, {} nodes", name(algorithm), 1 << nodes_log2),
+            unit: "ns".into(),
+            published: published.to_string(),
+            simulated: took,
+            difference: took / published - 1.0,
+            is_fitted: false,
+        });
+    }
+    Ok(points)
+}
+
+fn without_noise(set: u8) -> Result<Sheet> {
+    let mut all = Vec::new();
+    for algorithm in curves::ALGORITHMS {
+        let mut points = Vec::new();
+        for nodes_log2 in MOST_LOG2 {
+            let took = point(set, algorithm, nodes_log2)?;
+            points.push((f64::from(1 << nodes_log2), took / 1e3));
+        }
+        all.push(Curve {
+            label: name(algorithm),
+            points,
+        });
+    }
+    let published = PUBLIC.iter().filter(|point| point.0 == set);
+    Ok(Sheet {
+        x: ("nodes", Scale::Log),
+        y: ("until the last host has ended (µs)".into(), Scale::Linear),
+        curves: all,
+        published: published
+            .map(|&(_, _, nodes_log2, ns)| (f64::from(1 << nodes_log2), ns / 1e3))
+            .collect(),
+    })
+}
+
+fn with_noise(noise: usize) -> Result<Sheet> {
+    let mut all = Vec::new();
+    for algorithm in curves::WITH_NOISE {
+        let mut points = Vec::new();
+        for nodes_log2 in (6..=12).step_by(2) {
+            let noise = NOISES[noise];
+            let point = curves::disturbed(1, algorithm, nodes_log2, noise, OPERATIONS);
+            let point = point.map_err(|mistake| Error::Wrong(mistake.to_string()))?;
+            let mean = point.took.mean.as_ps() as f64 / 1e6;
+            points.push((f64::from(1 << nodes_log2), mean));
+        }
+        all.push(Curve {
+            label: name(algorithm),
+            points,
+        });
+    }
+    Ok(Sheet {
+        x: ("nodes", Scale::Log),
+        y: ("until the last host has ended (µs)".into(), Scale::Linear),
+        curves: all,
+        published: Vec::new(),
+    })
+}
+
+/// In nanoseconds.
+fn point(set: u8, algorithm: Algorithm, nodes_log2: u32) -> Result<f64> {
+    let point = curves::undisturbed(set, algorithm, nodes_log2);
+    let point = point.map_err(|mistake| Error::Wrong(mistake.to_string()))?;
+    Ok(point.took.max.as_ps() as f64 / 1e3)
+}
+
+fn name(algorithm: Algorithm) -> String {
+    let by = match algorithm.by {
+        By::Hosts => "hosts",
+        By::Interfaces => "triggered",
+    };
+    match algorithm.tree {
+        None => format!("{by}, recursive doubling"),
+        Some(lintel_collectives::Tree::KNomial(k)) => format!("{by}, {k}-nomial tree"),
+        Some(tree) => format!("{by}, {tree:?}"),
+    }
+}
+
+/// Nodes of a curve without noise.
+const MOST_LOG2: std::ops::RangeInclusive<u32> = 6..=12;
+/// Operations of a point with noise.
+const OPERATIONS: u32 = 1_000;
+
+/// Timing set, algorithm (its place in `curves::ALGORITHMS`), nodes (log2), nanoseconds:
+/// runs of the public simulator's code. All of its plain numbers are in the tests of
+/// `lintel-sim-triggered`.
+const PUBLIC: [(u8, usize, u32, f64); 12] = [
+    (1, 0, 6, 5_528.0),
+    (1, 1, 6, 4_215.0),
+    (1, 0, 10, 9_920.0),
+    (1, 1, 10, 6_935.0),
+    (1, 5, 9, 5_902.0),
+    (1, 0, 12, 12_476.0),
+    (1, 1, 12, 8_655.0),
+    (1, 5, 12, 9_536.0),
+    (2, 0, 10, 16_921.0),
+    (2, 1, 10, 11_835.0),
+    (3, 0, 10, 22_661.0),
+    (3, 1, 10, 14_692.0),
+];

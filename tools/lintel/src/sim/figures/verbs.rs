@@ -1,0 +1,128 @@
+//! Figures and points of the XRC seed.
+
+use lintel_sim_kernel::Bytes;
+use lintel_sim_verbs::counts::Job;
+use lintel_sim_verbs::measure::{Pattern, bandwidth, latency};
+use lintel_sim_verbs::{Transport, table};
+
+use super::{Compared, Curve, Drawing, Sheet};
+use crate::error::Result;
+use crate::plot::chart::Scale;
+
+/// Each with its name.
+pub fn figures() -> Vec<Drawing> {
+    let streams = |name, title, pattern, published| Drawing {
+        name,
+        title,
+        draw: Box::new(move || Ok(rates(pattern, published))),
+    };
+    vec![
+        Drawing {
+            name: "seed-003-latency",
+            title: "RC and XRC: latency",
+            draw: Box::new(|| Ok(times())),
+        },
+        streams(
+            "seed-003-uni",
+            "RC and XRC: uni-directional bandwidth",
+            Pattern::Pairs(1),
+            Some(1402.0),
+        ),
+        streams(
+            "seed-003-bi",
+            "RC and XRC: bi-directional bandwidth",
+            Pattern::BothWays,
+            Some(2722.0),
+        ),
+        streams(
+            "seed-003-pairs",
+            "RC and XRC: eight pairs",
+            Pattern::Pairs(8),
+            None,
+        ),
+        streams(
+            "seed-003-many",
+            "RC and XRC: many-to-many, eight processes a node",
+            Pattern::ManyToMany(8),
+            None,
+        ),
+        Drawing {
+            name: "seed-003-memory",
+            title: "Memory of a process for connections, eight processes a node",
+            draw: Box::new(|| Ok(memory())),
+        },
+    ]
+}
+
+/// The seed's points.
+pub fn points() -> Result<Vec<Compared>> {
+    let rows = table().into_iter().map(|row| Compared {
+        source: row.source.into(),
+        what: row.what.into(),
+        unit: row.unit.into(),
+        published: row.published.to_string(),
+        simulated: row.simulated,
+        difference: row.simulated / row.published - 1.0,
+        is_fitted: row.fitted,
+    });
+    Ok(rows.collect())
+}
+
+fn times() -> Sheet {
+    let sizes = [
+        1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192,
+    ];
+    let us = |transport, bytes| latency(transport, Bytes(bytes)).as_ps() as f64 / 1e6;
+    Sheet {
+        x: ("message size (bytes)", Scale::Sizes),
+        y: ("half a round trip (µs)".into(), Scale::Linear),
+        curves: CONNECTED
+            .map(|transport| curve(transport, &sizes, us))
+            .into(),
+        published: vec![(1.0, 1.49), (1.0, 1.54)],
+    }
+}
+
+fn rates(pattern: Pattern, published: Option<f64>) -> Sheet {
+    let sizes = [64, 512, 4096, 32_768, LONG];
+    let rate = |transport, bytes| bandwidth(transport, pattern, Bytes(bytes)).megabytes_per_second;
+    Sheet {
+        x: ("message size (bytes)", Scale::Sizes),
+        y: ("bandwidth (MB/s)".into(), Scale::Linear),
+        curves: CONNECTED
+            .map(|transport| curve(transport, &sizes, rate))
+            .into(),
+        published: published
+            .map(|rate| (LONG as f64, rate))
+            .into_iter()
+            .collect(),
+    }
+}
+
+fn memory() -> Sheet {
+    let sizes = [16, 64, 256, 1024, 4096, 16_384, 65_536];
+    let mebibytes = |transport, processes| {
+        let memory = Job::new(processes, 8).memory(transport);
+        memory.0 as f64 / f64::from(1 << 20)
+    };
+    Sheet {
+        x: ("processes", Scale::Log),
+        y: ("MiB a process".into(), Scale::Log),
+        curves: Transport::ALL
+            .map(|transport| curve(transport, &sizes, mebibytes))
+            .into(),
+        published: Vec::new(),
+    }
+}
+
+fn curve(transport: Transport, sizes: &[u64], y: impl Fn(Transport, u64) -> f64) -> Curve {
+    Curve {
+        label: transport.name().into(),
+        // Sizes are far below what a float holds exactly.
+        points: sizes.iter().map(|&x| (x as f64, y(transport, x))).collect(),
+    }
+}
+
+const CONNECTED: [Transport; 2] = [Transport::Rc, Transport::Xrc];
+/// A large message.
+const LONG: u64 = 256 << 10;
