@@ -24,11 +24,11 @@ export PKG_CONFIG_PATH
 cc -O2 -I"$prefix/include" "$here/latency.c" -o "$work/lintel" $(pkg-config --cflags --libs ptlcoll)
 kinds="offloaded host"
 for mpi in openmpi mpich; do
-    if command -v "mpicc.$mpi" >/dev/null && command -v "mpiexec.$mpi" >/dev/null; then
-        "mpicc.$mpi" -O2 -DWITH_MPI "$here/latency.c" -o "$work/$mpi"
+    if command -v "mpiexec.$mpi" >/dev/null &&
+        "mpicc.$mpi" -O2 -DWITH_MPI "$here/latency.c" -o "$work/$mpi" 2>/dev/null; then
         kinds="$kinds $mpi"
     else
-        echo "compare.sh: $mpi is not installed (mpicc.$mpi, mpiexec.$mpi): left out" >&2
+        echo "compare.sh: mpicc.$mpi and mpiexec.$mpi are not here, or not whole: left out" >&2
     fi
 done
 
