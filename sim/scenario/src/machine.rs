@@ -21,7 +21,7 @@ pub(crate) enum Setup {
     /// Hosts that go through a schedule.
     Hosts(Box<HostsSetup>),
     /// The simulated SeaStar machine.
-    SeaStar(seastar::Setup),
+    SeaStar(Box<seastar::Setup>),
     /// Hosts whose interfaces carry out triggered operations.
     Triggered(triggered::Setup),
     /// Host channel adapters.
@@ -76,7 +76,7 @@ impl Setup {
             ("verbs", Model::Verbs),
         ];
         match reader.must_choose("machine.model", &models)? {
-            Model::SeaStar => seastar::Setup::read(reader).map(Setup::SeaStar),
+            Model::SeaStar => Ok(Setup::SeaStar(Box::new(seastar::Setup::read(reader)?))),
             Model::Triggered => triggered::Setup::read(reader).map(Setup::Triggered),
             Model::Verbs => verbs::Setup::read(reader).map(Setup::Verbs),
             Model::LogGp => HostsSetup::read(reader, Wires::log_gp(reader)?),

@@ -106,8 +106,11 @@ pub fn all(directory: &Path, csv: Option<&str>) -> Result<()> {
     Ok(())
 }
 
+/// Simulates published points.
+type Points = fn() -> Result<Vec<Compared>>;
+
 /// Points by what they are of.
-const TABLES: [(&str, fn() -> Result<Vec<Compared>>); 3] = [
+const TABLES: [(&str, Points); 3] = [
     ("SeaStar's points", seastar::points),
     ("the adapters' points", verbs::points),
     ("triggered operations' points", triggered::points),
