@@ -2,44 +2,12 @@
 //! whatever their figures.
 #![forbid(unsafe_code)]
 
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+mod rig;
 
+use std::time::Instant;
+
+use rig::{LOOK_AGAIN, PATIENCE, Running};
 use serde_json::Value;
-
-/// A started `lintel` that ends with this value at the latest; its launcher's guard
-/// ends what it started.
-struct Running(Child);
-
-impl Running {
-    fn start(words: &[&str]) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_lintel"));
-        command.args(words).stdin(Stdio::null());
-        command.stdout(Stdio::piped());
-        Self(command.spawn().expect("lintel starts"))
-    }
-
-    /// What it wrote as JSON, once it has ended well.
-    fn json(mut self) -> Value {
-        let output = self.0.stdout.take().expect("piped");
-        let reader = std::thread::spawn(move || std::io::read_to_string(output));
-        let deadline = Instant::now() + PATIENCE;
-        while !reader.is_finished() {
-            assert!(Instant::now() < deadline, "lintel doesn't end");
-            std::thread::sleep(LOOK_AGAIN);
-        }
-        let text = reader.join().expect("reads").expect("text");
-        assert!(self.0.wait().expect("ends").success(), "{text}");
-        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// Benchmark and variant of every row, each once.
 fn rows(report: &Value) -> Vec<(String, String)> {
@@ -132,6 +100,3 @@ fn info_shows_the_processes_of_a_running_job() {
         std::thread::sleep(LOOK_AGAIN);
     }
 }
-
-const PATIENCE: Duration = Duration::from_secs(120);
-const LOOK_AGAIN: Duration = Duration::from_millis(20);

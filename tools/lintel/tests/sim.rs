@@ -1,0 +1,94 @@
+//! `lintel sim` as a user starts it.
+#![forbid(unsafe_code)]
+
+mod rig;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rig::Running;
+use serde_json::Value;
+
+fn scenario(name: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/scenarios");
+    folder.join(name).to_string_lossy().into_owned()
+}
+
+/// A file of this test's own, which is taken away.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let name = format!("lintel-sim-{}-{name}", std::process::id());
+        Scratch(std::env::temp_dir().join(name))
+    }
+
+    fn path(&self) -> &str {
+        self.0.to_str().expect("text")
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+fn a_scenario_gives_the_same_twice_but_for_how_long_it_took() {
+    let run = || {
+        let mut found =
+            Running::start(&["sim", "run", &scenario("tree.toml"), "--json", "-"]).json();
+        let entry = &mut found["entries"][0];
+        assert!(
+            entry["seconds"]
+                .as_f64()
+                .is_some_and(|seconds| seconds > 0.0)
+        );
+        entry["seconds"] = Value::Null;
+        found
+    };
+    let first = run();
+    assert!(first["entries"][0]["trace_hash"].is_string(), "{first}");
+    assert_eq!(first, run());
+}
+
+#[test]
+fn a_trace_holds_each_rank_s_work_and_each_message() {
+    let trace = Scratch::new("trace.json");
+    Running::start(&[
+        "sim",
+        "run",
+        &scenario("tree.toml"),
+        "--trace",
+        trace.path(),
+    ])
+    .text();
+    let text = std::fs::read_to_string(trace.path()).expect("written");
+    let events: Vec<Value> = serde_json::from_str(&text).expect("JSON");
+    let count = |phase: &str| events.iter().filter(|event| event["ph"] == phase).count();
+    // Seven messages, each sent and received; eight ranks have a name.
+    assert_eq!(
+        (count("X"), count("b"), count("e"), count("M")),
+        (14, 7, 7, 8)
+    );
+}
+
+#[test]
+fn a_faulty_scenario_is_told_and_nothing_is_simulated() {
+    let file = Scratch::new("faulty.toml");
+    std::fs::write(
+        file.path(),
+        "[machine]\nmodel = \"packet\"\nsise = \"8x8x8\"\n",
+    )
+    .expect("written");
+    let mut lintel = Command::new(env!("CARGO_BIN_EXE_lintel"));
+    let output = lintel
+        .args(["sim", "run", file.path()])
+        .output()
+        .expect("starts");
+    assert_eq!(output.status.code(), Some(2));
+    let told = String::from_utf8(output.stderr).expect("text");
+    let expected = format!("lintel: {}: machine.size is missing", file.path());
+    assert!(told.starts_with(&expected), "{told}");
+}
