@@ -176,10 +176,7 @@ impl Portals for Library {
                 )
             },
             // SAFETY: as above.
-            Some(Combine {
-                operation,
-                datatype,
-            }) => unsafe {
+            Some(how) => unsafe {
                 sys::PtlAtomic(
                     md,
                     from,
@@ -191,8 +188,8 @@ impl Portals for Library {
                     at,
                     none,
                     0,
-                    operation as u8,
-                    datatype as u8,
+                    how.operation as u8,
+                    how.datatype as u8,
                 )
             },
         };
@@ -219,10 +216,7 @@ impl Portals for Library {
                 )
             },
             // SAFETY: as above.
-            Some(Combine {
-                operation,
-                datatype,
-            }) => unsafe {
+            Some(how) => unsafe {
                 sys::PtlTriggeredAtomic(
                     md,
                     from,
@@ -234,8 +228,8 @@ impl Portals for Library {
                     at,
                     none,
                     0,
-                    operation as u8,
-                    datatype as u8,
+                    how.operation as u8,
+                    how.datatype as u8,
                     *counter,
                     threshold,
                 )

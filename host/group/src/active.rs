@@ -3,6 +3,7 @@
 use crate::lane::Lane;
 use crate::portals::{Combine, Message, Portals};
 use crate::trouble::{Result, Trouble};
+use lintel_claim::{Region, copy};
 use lintel_collectives::{Act, Memory, Movement, Schedule, Span, Step, Transfer, When};
 use lintel_types::ProcessId;
 use std::sync::Arc;
@@ -21,6 +22,20 @@ pub(crate) struct Active {
 pub(crate) struct Ground<'a, P: Portals> {
     pub(crate) portals: &'a P,
     pub(crate) members: &'a [ProcessId],
+    pub(crate) rank: u32,
+    pub(crate) region: &'a Region,
+}
+
+impl<P: Portals> Ground<'_, P> {
+    /// What a member puts to itself is a copy, and needs no message.
+    fn is_own_copy(&self, transfer: Transfer) -> bool {
+        transfer.to.rank == self.rank && transfer.movement == Movement::Put
+    }
+
+    fn copy(&self, from: u64, to: u64, bytes: u64) {
+        let all = self.region.claim();
+        copy(all.slice(from, bytes), all.slice(to, bytes));
+    }
 }
 
 impl Active {
@@ -114,6 +129,11 @@ impl Active {
             (Act::Count(counter), None) => portals.count(lane.counter(counter.0))?,
             (Act::Count(counter), Some(trigger)) => {
                 portals.count_at(trigger, lane.counter(counter.0))?;
+            }
+            (Act::Send(transfer), None) if ground.is_own_copy(transfer) => {
+                let (from, to) = (self.place(transfer.from, lane), lane.at + transfer.to.at);
+                ground.copy(from, to, transfer.from.bytes);
+                portals.count(lane.counter(transfer.to.counter.0))?;
             }
             (Act::Send(transfer), None) => portals.send(&self.message(transfer, ground, lane))?,
             (Act::Send(transfer), Some(trigger)) => {

@@ -353,6 +353,8 @@ impl<P: Portals> Group<P> {
         let ground = Ground {
             portals: &self.portals,
             members: &self.spec.members,
+            rank: self.spec.rank,
+            region: &self.region,
         };
         let ended = self.active.front().map_or(self.begun, |front| front.number);
         let host = self.spec.placement == Placement::Host;
@@ -392,6 +394,8 @@ impl<P: Portals> Group<P> {
                 let ground = Ground {
                     portals: &self.portals,
                     members: &self.spec.members,
+                    rank: self.spec.rank,
+                    region: &self.region,
                 };
                 active.post(&ground, lane)?;
             }
@@ -414,6 +418,8 @@ impl<P: Portals> Group<P> {
         let ground = Ground {
             portals: &self.portals,
             members: &self.spec.members,
+            rank: self.spec.rank,
+            region: &self.region,
         };
         let mut place = 0;
         while let Some(segment) = self.active.get_mut(place) {

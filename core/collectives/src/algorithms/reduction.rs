@@ -69,8 +69,11 @@ fn gather_parts(draft: &mut Draft, family: &Family, order: Order, leave: u64) ->
         Order::Arrival => (children + 1) * pieces,
         Order::Ranks => children,
     };
+    // Where slots are free, the own part goes there at once, and only the others'
+    // are waited for.
+    let first = 1 + u64::from(draft.fenced);
     let chained = match order {
-        Order::Ranks if children > 0 => 1 + children * pieces,
+        Order::Ranks if children > 0 => first + children * pieces,
         _ => 0,
     };
     let up = draft.counter(messages + leave);
@@ -91,9 +94,14 @@ fn gather_parts(draft: &mut Draft, family: &Family, order: Order, leave: u64) ->
         }
         Order::Ranks => {
             let own = draft.target(draft.rank, chain, draft.slot(SUM).at);
-            draft.put(Some(arrived), draft.input(), own);
+            if draft.fenced {
+                draft.put(None, draft.input(), own);
+                draft.count(Some(arrived), chain);
+            } else {
+                draft.put(Some(arrived), draft.input(), own);
+            }
             for child in 0..children {
-                let before = when(chain, 1 + child * pieces);
+                let before = when(chain, first + child * pieces);
                 draft.combine(before, draft.slot(1 + child), own);
             }
             let summed = When {
