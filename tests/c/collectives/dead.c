@@ -32,6 +32,11 @@ int main(void)
     SAME(dead, last);
     SAME(ptlcoll_barrier(group, PTLCOLL_USUAL), PTLCOLL_FAILED);
     DONE(ptlcoll_group_free(group));
+    /* Those that are left go on; nobody ends before all have been told. */
+    group = group_of(&rig, rig.peers, last, rig.pmi.rank, PORTAL + 1);
+    DONE(ptlcoll_allreduce(group, &given, &got, 1, PTL_SUM, PTL_INT64_T, PTLCOLL_USUAL));
+    SAME(got, last);
+    DONE(ptlcoll_group_free(group));
     printf("rank %d was told\n", rig.pmi.rank);
     return 0;
 }
