@@ -57,6 +57,11 @@ impl Steps {
         Steps(bar)
     }
 
+    /// Does something that writes to the terminal.
+    pub fn pause<T>(&self, write: impl FnOnce() -> T) -> T {
+        self.0.suspend(write)
+    }
+
     /// Another one begins.
     pub fn announce(&self, what: &str) {
         self.0.set_message(what.to_string());

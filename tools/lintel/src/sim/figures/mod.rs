@@ -92,15 +92,21 @@ pub fn all(directory: &Path, csv: Option<&str>) -> Result<()> {
         steps.announce(what);
         points.extend(table()?);
     }
+    // The table comes first: it is there though somebody stops the drawing.
+    steps.pause(|| {
+        let lines = compared(&points);
+        let left = [true, true, true, false, false, false, true];
+        if deliver(&lines, csv)? {
+            print!("{}", aligned(&lines, &left));
+        }
+        Ok::<(), Error>(())
+    })?;
     for drawing in &drawings {
         steps.announce(drawing.title);
         (drawing.draw)()?.write_quietly(drawing, directory)?;
     }
     steps.finish();
-    let lines = compared(&points);
-    if deliver(&lines, csv)? {
-        let left = [true, true, true, false, false, false, true];
-        print!("{}", aligned(&lines, &left));
+    if csv != Some("-") {
         println!("{} figures in {}", drawings.len(), directory.display());
     }
     Ok(())
