@@ -32,12 +32,22 @@ pub struct Setting {
     mode: Option<String>,
 }
 
-/// What CI goes through beside the defaults. Three settings are left to `cargo xtask
-/// test` with their words until their open faults are mended (CONTRIBUTING.md,
-/// "Settings that CI leaves out").
-pub fn matrix() -> [Setting; 1] {
-    [Setting::over("udp", None)]
+/// What CI goes through beside the defaults.
+pub fn matrix() -> [Setting; 4] {
+    let generic = Setting {
+        mode: Some("generic".into()),
+        ..Setting::default()
+    };
+    [
+        Setting::over("udp", None),
+        Setting::over("udp", Some(FAULTS)),
+        Setting::over("ofi", None),
+        generic,
+    ]
 }
+
+/// What a bad network does to datagrams.
+const FAULTS: &str = "loss=0.01,duplicate=0.01,reorder=0.01,seed=7";
 
 /// Installs afresh, then runs everything that tells how the library behaves.
 pub fn install_and_run(tree: &Tree, setting: &Setting, report: &mut Report) {

@@ -85,6 +85,10 @@ const LOOKS: [Duration; 2] = [Duration::from_micros(100), Duration::from_millis(
 /// to send them again.
 const WORK: Duration = Duration::from_millis(5);
 
+/// For how long after its descriptor was readable the provider must be let work: what
+/// concerns connections libfabric looks at every 10 ms, and tells of once.
+const AFTERWARDS: Duration = Duration::from_millis(30);
+
 /// What [`OfiNal::open`] has to know.
 #[derive(Clone, Debug)]
 pub struct Config<'a> {
@@ -155,6 +159,8 @@ pub struct OfiNal {
     now: Instant,
     looks: u32,
     may_have_slept: Cell<bool>,
+    /// When the descriptor was last found readable.
+    stirred: Option<Instant>,
     next_check: Instant,
     /// Somebody has asked for peers to be looked after, then last.
     attended: Option<Instant>,
@@ -256,6 +262,7 @@ impl OfiNal {
             now,
             looks: 0,
             may_have_slept: Cell::new(false),
+            stirred: None,
             next_check: now,
             attended: None,
             polled: false,
@@ -496,6 +503,10 @@ impl Nal for OfiNal {
 
     fn nudge(&mut self) {}
 
+    fn stir(&mut self) {
+        self.stirred = Some(Instant::now());
+    }
+
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         let joined = self.bell.as_ref().map(AsFd::as_fd);
         joined.or_else(|| self.fabric.descriptor())
@@ -506,7 +517,8 @@ impl Nal for OfiNal {
         if !self.ready.is_empty() || !self.notices.is_empty() {
             return Some(self.now);
         }
-        let busy = self.is_busy();
+        let stirred = |at: Instant| at.elapsed() < AFTERWARDS;
+        let busy = self.is_busy() || self.stirred.is_some_and(stirred);
         let fabric = match self.fabric.descriptor() {
             Some(_) if !self.fabric.may_sleep() => Some(self.now),
             Some(_) => busy.then(|| Instant::now() + WORK),

@@ -135,9 +135,14 @@ fn look<O: Owner>(core: &mut Core<O>, after: &Next, seen: &mut u64) -> Next {
         core.wake_helper();
         return Next::Park;
     }
-    match (watcher.watches, core.ways.nal_waits()) {
-        (false, _) => Next::Park,
-        (true, false) => Next::Watch,
-        (true, true) => Next::Stay,
+    if !watcher.watches {
+        return Next::Park;
     }
+    let waits = core.ways.nal_waits();
+    // To ask for what is due tells the network that somebody will sleep: libfabric's
+    // descriptor stays readable else.
+    if core.oversleeps() {
+        core.wake_helper();
+    }
+    if waits { Next::Stay } else { Next::Watch }
 }
