@@ -6,7 +6,7 @@ use lintel_claim::{Claim, Region};
 
 /// Bytes of a message that go with its header, at most: about what a provider moves
 /// at once, without asking its peer. By a part of the provider's name, the first that
-/// is found in it; measured with `examples/pingpong.rs`.
+/// is found in it; measured with `examples/fabric_pingpong.rs`.
 const EAGER: [(&str, u64); 3] = [
     // It cuts messages of more than 16 KiB, the header included.
     ("ofi_rxm", 16384 - PREFIX as u64),

@@ -1,6 +1,6 @@
 //! What a copy, an atomic and a pull cost here, in nanoseconds each.
 //!
-//! `cargo run --release -p lintel-claim --example cost`
+//! `cargo run --release -p lintel-claim --example copy_cost`
 //!
 //! Each figure is the fastest of nine rounds, everything warm in cache. The pull reads
 //! this process itself: the system call's cost without a second process' cache misses.

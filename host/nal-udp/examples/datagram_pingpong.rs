@@ -1,7 +1,7 @@
 //! What this NAL takes beside bare UDP sockets, in one run:
 //!
 //! ```sh
-//! cargo run --release -p lintel-nal-udp --example pingpong
+//! cargo run --release -p lintel-nal-udp --example datagram_pingpong
 //! ```
 //!
 //! Two threads, each on a processor of its own; many short rounds in which the bare

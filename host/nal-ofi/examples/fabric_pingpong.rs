@@ -2,7 +2,7 @@
 //! one provider in one run.
 //!
 //! ```text
-//! cargo run --release -p lintel-nal-ofi --example pingpong -- 'tcp;ofi_rxm' 20000 8 1024
+//! cargo run --release -p lintel-nal-ofi --example fabric_pingpong -- 'tcp;ofi_rxm' 20000 8 1024
 //! ```
 //!
 //! Provider, round trips, sizes. Prints a line a size: bytes, microseconds of each,

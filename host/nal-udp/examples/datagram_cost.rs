@@ -1,7 +1,7 @@
 //! Processor time that a message takes, beside bare UDP sockets, both ends in one thread:
 //!
 //! ```sh
-//! cargo run --release -p lintel-nal-udp --example cost
+//! cargo run --release -p lintel-nal-udp --example datagram_cost
 //! ```
 //!
 //! With `long` only long messages are measured. It counts no waiting, so that it is steady on a busy machine too; caches are warmer
