@@ -97,14 +97,19 @@ impl Setup {
         text: Option<&str>,
         observer: Option<Observer>,
     ) -> Result<Box<dyn Run>, String> {
+        let is_watched = observer.is_some();
         match self {
             Setup::Hosts(setup) => setup.prepare(text, observer),
+            _ if is_watched => Err(NO_SPANS.into()),
             Setup::SeaStar(setup) => Ok(setup.prepare()),
             Setup::Triggered(setup) => Ok(setup.prepare()),
             Setup::Verbs(setup) => Ok(setup.prepare()),
         }
     }
 }
+
+const NO_SPANS: &str = "only the models loggp, free and packet tell what happens when; \
+    take one of them, or leave the trace out";
 
 /// Hosts, what joins them, and what they do.
 #[derive(Clone, Debug)]

@@ -76,11 +76,11 @@ impl Point {
     }
 
     /// A simulation at its start. `text` is that of [`Point::file`]; the observer is told
-    /// of spans, where the model tells any.
+    /// of spans.
     ///
     /// # Errors
     ///
-    /// What can't be simulated, in a sentence.
+    /// What can't be simulated, in a sentence; an observer of a model that tells no spans.
     pub fn prepare(
         &self,
         text: Option<&str>,
