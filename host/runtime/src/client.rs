@@ -39,9 +39,27 @@ struct Keep {
     boards: [Board; 4],
     settings: Settings,
     most_staged: u64,
+    /// Its memory is denied, which has been told.
+    told_of_denial: AtomicBool,
 }
 
 impl Client {
+    /// Tells once where the system denies a client's memory: nothing can be moved then.
+    fn told(&self, moved: Result<u64, CrossMemoryError>) -> Result<u64, CrossMemoryError> {
+        if moved == Err(CrossMemoryError::Denied)
+            && !self.0.told_of_denial.swap(true, Ordering::Relaxed)
+        {
+            let words = format!(
+                "the system denies the memory of client {}: generic placement needs \
+                 cross-memory copies (lintel info tells what forbids them); use \
+                 PTL_MODE=accelerated, which can do without",
+                self.0.peer.process
+            );
+            log(Level::Warn, &words);
+        }
+        moved
+    }
+
     fn new(peer: Peer, page: Arc<Page>, settings: Settings) -> Client {
         Client(Arc::new(Keep {
             peer,
@@ -49,6 +67,7 @@ impl Client {
             page,
             settings,
             most_staged: most_staged(),
+            told_of_denial: AtomicBool::new(false),
         }))
     }
 }
@@ -70,11 +89,11 @@ impl Owner for Client {
     }
 
     fn copy_in(&self, from: &[Claim], to: &[RemoteSpan]) -> Result<u64, CrossMemoryError> {
-        push(self.0.peer.process, from, to)
+        self.told(push(self.0.peer.process, from, to))
     }
 
     fn copy_out(&self, from: &[RemoteSpan], to: &[Claim]) -> Result<u64, CrossMemoryError> {
-        pull(self.0.peer.process, from, to)
+        self.told(pull(self.0.peer.process, from, to))
     }
 
     fn staging(&self, length: u64) -> io::Result<Region> {
