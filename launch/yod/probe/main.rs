@@ -86,6 +86,7 @@ fn launch() {
 /// Stands in for ssh: runs the command of its last argument and carries its standard
 /// input and output. Killed, it drops both like a connection.
 fn relay() {
+    use std::io::Write;
     use std::os::fd::AsFd;
     use std::os::unix::process::CommandExt;
     let words: Vec<String> = std::env::args().collect();
@@ -99,7 +100,9 @@ fn relay() {
         .process_group(0)
         .spawn()
         .unwrap();
-    eprintln!("relay {host} {} {}", std::process::id(), child.id());
+    // At once, for another relay may tell of itself at the same time.
+    let told = format!("relay {host} {} {}\n", std::process::id(), child.id());
+    std::io::stderr().write_all(told.as_bytes()).unwrap();
     let mut input = child.stdin.take().unwrap();
     std::thread::spawn(move || std::io::copy(&mut std::io::stdin(), &mut input));
     // Without the buffer of std's own, which waits for the end of a line.
