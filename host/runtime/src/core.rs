@@ -336,12 +336,11 @@ impl<O: Owner> Core<O> {
         awaits || !self.streams.is_empty() || self.ways.nal.flush()
     }
 
-    /// How long a sleeper may sleep: until something is due, or peers are to be
-    /// looked after.
-    pub(crate) fn until_due(&self, depends: bool) -> Option<Duration> {
-        let due = self.ways.nal.due();
-        let until = due.map(|due| due.saturating_duration_since(Instant::now()));
-        until.into_iter().chain(depends.then_some(PEER_CHECK)).min()
+    /// When a sleeper has to be awake: when something is due, or peers are to be looked
+    /// after.
+    pub(crate) fn next_due(&self, depends: bool) -> Option<Instant> {
+        let check = depends.then(|| Instant::now() + PEER_CHECK);
+        self.ways.nal.due().into_iter().chain(check).min()
     }
 
     /// Looks after peers, if it is time to.

@@ -4,6 +4,7 @@ use crate::core::Core;
 use crate::library::{Held, Library};
 use crate::log::{Level, log};
 use crate::owner::Owner;
+use crate::waiting::time_until;
 use lintel_nal_shm::{Bell, SETTLE, Sleeper, bound_to, run_soon};
 use nix::sys::signal::SigSet;
 use std::io;
@@ -20,8 +21,8 @@ enum Next {
     Stop,
     /// Look again soon: somebody polls, or something waits for room.
     Look(Duration),
-    /// Sleep until the bell rings, or until peers are to be looked after.
-    Sleep(Option<Duration>),
+    /// Sleep until the bell rings, or until something is due.
+    Sleep(Option<Instant>),
 }
 
 /// Starts the helper of an open process.
@@ -59,14 +60,14 @@ fn run<O: Owner>(library: &Library<O>) {
         match library.with_core(|core| look(core, &mut seen)) {
             None | Some(Next::Stop) => break,
             Some(Next::Look(after)) => bell.sleep(Sleeper::Helper, rings, Some(after)),
-            Some(Next::Sleep(timeout)) => doze(library, &bell, rings, timeout),
+            Some(Next::Sleep(due)) => doze(library, &bell, rings, due),
         }
     }
     log(Level::Info, "the helper ends");
 }
 
 /// Sleeps for a moment, then for as long as nothing comes.
-fn doze<O: Owner>(library: &Library<O>, bell: &Bell, rings: u32, timeout: Option<Duration>) {
+fn doze<O: Owner>(library: &Library<O>, bell: &Bell, rings: u32, due: Option<Instant>) {
     // What came before the bell was armed rings nobody: look once more.
     let nothing = || library.with_core(Core::progress) == Some(0);
     if !nothing() {
@@ -76,7 +77,7 @@ fn doze<O: Owner>(library: &Library<O>, bell: &Bell, rings: u32, timeout: Option
     if bell.rings(Sleeper::Helper) == rings {
         bell.settle();
         if nothing() {
-            bell.sleep(Sleeper::Helper, rings, timeout);
+            bell.sleep(Sleeper::Helper, rings, due.map(time_until));
         }
     }
 }
@@ -106,7 +107,6 @@ fn look<O: Owner>(core: &mut Core<O>, seen: &mut u64) -> Next {
         core.bell.arm(Sleeper::Helper);
         core.watch();
     }
-    let timeout = core.until_due(depends);
-    core.helper_wakes = timeout.map(|timeout| Instant::now() + timeout);
-    Next::Sleep(timeout)
+    core.helper_wakes = core.next_due(depends);
+    Next::Sleep(core.helper_wakes)
 }

@@ -64,7 +64,7 @@ impl<O: Owner> Library<O> {
         let rings = bell.rings(Sleeper::Caller);
         let quiet = || self.noise() == noise && !self.is_aborted();
         let doze = |most: Option<Duration>| {
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            let left = deadline.map(time_until);
             let may = self.with_core(Core::may_sleep).flatten();
             if quiet() {
                 let timeout = [most, may, left].into_iter().flatten().min();
@@ -97,7 +97,7 @@ impl<O: Owner> Core<O> {
             return Some(RETRY);
         }
         let depends = self.depends_on_peers();
-        self.until_due(depends)
+        self.next_due(depends).map(time_until)
     }
 
     /// A caller has slept: somebody must be rung from now on, another caller that
@@ -116,6 +116,11 @@ impl<O: Owner> Core<O> {
             self.bell.wake(Sleeper::Helper);
         }
     }
+}
+
+/// How long it is until then.
+pub(crate) fn time_until(then: Instant) -> Duration {
+    then.saturating_duration_since(Instant::now())
 }
 
 fn passed(deadline: Option<Instant>) -> bool {
