@@ -216,10 +216,9 @@ impl<T> Fabric<T> {
         (inserted == 1 && name != sys::ADDR_UNSPEC).then_some(name)
     }
 
-    /// Forgets a peer's address. Not with provider shm: answers of the one that is
-    /// inserted next go astray there (libfabric 1.17). It has room for 256 names.
+    /// Forgets a peer's address, unless the provider [keeps](Traits::keeps_names) all.
     pub(crate) fn remove(&mut self, mut address: Address) {
-        if self.name() == "shm" {
+        if self.traits.keeps_names {
             return;
         }
         let calls = self.address_calls();
