@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::Stdio;
 
 use rig::{
-    GOOD_AGENT, PROBE, Running, Scratch, agent, eventually, line_of, read, run, runs, sorted,
-    within_patience, yod,
+    GOOD_AGENT, PROBE, Running, Scratch, agent, eventually, line_of, output_of, read, run, runs,
+    sorted, yod,
 };
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -133,7 +133,7 @@ fn standard_input_goes_to_rank_0_on_its_host() {
         let text = text.clone();
         move || input.write_all(text.as_bytes())
     });
-    let output = within_patience(child, |child| child.wait_with_output()).unwrap();
+    let output = output_of(child);
     writer.join().unwrap().unwrap();
     let (code, out, _) = read(output);
     assert_eq!((code, out.lines().count()), (0, 20_000));

@@ -10,8 +10,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rig::{
-    GOOD_AGENT, PROBE, Running, Scratch, agent, eventually, line_of, read, run, runs, sorted,
-    within_patience, yod,
+    GOOD_AGENT, PROBE, Running, Scratch, agent, eventually, line_of, output_of, read, run, runs,
+    sorted, within_patience, yod,
 };
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -243,7 +243,7 @@ fn a_reader_that_leaves_ends_the_job() {
     let mut job = Running::start(&["-n", "2", "yes"]);
     job.lines(1);
     drop(job.stdout);
-    let status = within_patience(job.child, |mut child| child.wait().unwrap());
+    let status = within_patience(job.child, |child| child.wait().unwrap());
     assert_eq!(status.code(), Some(141));
 }
 
@@ -254,7 +254,7 @@ fn standard_input_goes_to_rank_0() {
         .spawn()
         .unwrap();
     child.stdin.take().unwrap().write_all(b"hello\n").unwrap();
-    let output = within_patience(child, |child| child.wait_with_output()).unwrap();
+    let output = output_of(child);
     assert_eq!(read(output), (0, "[0] hello\n".into(), String::new()));
 }
 

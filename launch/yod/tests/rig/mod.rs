@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test uses a part")]
 
 use std::io::{BufRead, BufReader, Read};
+use std::ops::{Deref, DerefMut};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc;
@@ -11,6 +12,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 pub const PROBE: &str = env!("CARGO_BIN_EXE_yod-probe");
 pub const PATIENCE: Duration = Duration::from_secs(60);
+/// What a launcher that is to end may take for that: its ranks have five seconds.
+const GRACE: Duration = Duration::from_secs(10);
 
 pub fn yod(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_yod"));
@@ -24,8 +27,30 @@ pub fn yod(args: &[&str]) -> Command {
 
 /// Runs to the end: exit code, standard output, standard error.
 pub fn run(args: &[&str]) -> (i32, String, String) {
-    let output = within_patience(yod(args).spawn().unwrap(), |child| child.wait_with_output());
-    read(output.unwrap())
+    read(output_of(yod(args).spawn().unwrap()))
+}
+
+/// Reads both streams to their ends, and waits.
+pub fn output_of(mut child: Child) -> Output {
+    let streams = (child.stdout.take(), child.stderr.take());
+    within_patience(child, move |child| {
+        let (out, err) = streams;
+        let err = std::thread::spawn(move || whole(err));
+        let stdout = whole(out);
+        Output {
+            status: child.wait().unwrap(),
+            stdout,
+            stderr: err.join().unwrap(),
+        }
+    })
+}
+
+fn whole(stream: Option<impl Read>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    if let Some(mut stream) = stream {
+        stream.read_to_end(&mut bytes).unwrap();
+    }
+    bytes
 }
 
 pub fn read(output: Output) -> (i32, String, String) {
@@ -37,19 +62,67 @@ pub fn read(output: Output) -> (i32, String, String) {
     )
 }
 
+/// Does `work`, which waits for the launcher's end. One that doesn't end in time is ended.
 pub fn within_patience<T: Send + 'static>(
-    child: Child,
-    work: impl FnOnce(Child) -> T + Send + 'static,
+    child: impl Into<Launcher>,
+    work: impl FnOnce(&mut Child) -> T + Send + 'static,
 ) -> T {
+    let mut launcher = child.into();
+    let pid = Pid::from_child(&launcher);
     let (done, end) = mpsc::channel();
-    std::thread::spawn(move || done.send(work(child)));
-    end.recv_timeout(PATIENCE)
-        .expect("the launcher ends in time")
+    std::thread::spawn(move || {
+        let result = work(&mut launcher);
+        drop(launcher);
+        done.send(result)
+    });
+    end.recv_timeout(PATIENCE).unwrap_or_else(|_| {
+        let _ = kill_process(pid, Signal::TERM);
+        panic!("the launcher ends in time")
+    })
+}
+
+/// A launcher's process. A test that fails while it runs asks it to end, with its job.
+pub struct Launcher(Child);
+
+impl From<Child> for Launcher {
+    fn from(child: Child) -> Launcher {
+        Launcher(child)
+    }
+}
+
+impl Deref for Launcher {
+    type Target = Child;
+
+    fn deref(&self) -> &Child {
+        &self.0
+    }
+}
+
+impl DerefMut for Launcher {
+    fn deref_mut(&mut self) -> &mut Child {
+        &mut self.0
+    }
+}
+
+impl Drop for Launcher {
+    fn drop(&mut self) {
+        let runs = |child: &mut Child| matches!(child.try_wait(), Ok(None));
+        if !runs(&mut self.0) {
+            return;
+        }
+        let _ = kill_process(Pid::from_child(&self.0), Signal::TERM);
+        let end = Instant::now() + GRACE;
+        while runs(&mut self.0) && Instant::now() < end {
+            std::thread::yield_now();
+        }
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// A running launcher whose lines are read one by one.
 pub struct Running {
-    pub child: Child,
+    pub child: Launcher,
     pub stdout: BufReader<std::process::ChildStdout>,
     pub stderr: BufReader<std::process::ChildStderr>,
 }
@@ -64,7 +137,7 @@ impl Running {
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let stderr = BufReader::new(child.stderr.take().unwrap());
         Running {
-            child,
+            child: child.into(),
             stdout,
             stderr,
         }
@@ -80,7 +153,7 @@ impl Running {
 
     /// What is left of both streams, and the end.
     pub fn finish(mut self) -> (ExitStatus, String, String) {
-        within_patience(self.child, move |mut child| {
+        within_patience(self.child, move |child| {
             let (mut out, mut err) = (String::new(), String::new());
             self.stdout.read_to_string(&mut out).unwrap();
             self.stderr.read_to_string(&mut err).unwrap();
