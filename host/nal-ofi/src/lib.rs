@@ -20,8 +20,8 @@
 //!
 //! Each frame carries a tag under the job's key. Which of two processes of one name
 //! it is from, its incarnation tells; no message goes to a process before that was
-//! heard, so that none is taken by one who dies of it and missed by its successor. A peer that is silent while something depends
-//! on it is asked, and lost after some time.
+//! heard, so that none is taken by one who dies of it and missed by its successor. A
+//! peer that is silent while something depends on it is asked, and lost after some time.
 //!
 //! Order of use: [`OfiNal::open`], then as every [`Nal`]. A thread that sleeps on
 //! [`descriptor`](Nal::descriptor) asks for [`due`](Nal::due) immediately before: it

@@ -1,7 +1,7 @@
 //! Sockets connected to the peers that are sent to most: the kernel then knows the route,
-//! which it looks up for each datagram otherwise (0.4 of 3.1 µs for a datagram there
-//! and back, `examples/datagram_cost.rs`). They only send: receivers go by what a header says, not
-//! by the port that it came from.
+//! which it looks up for each datagram otherwise (0.4 of 3.1 µs for a datagram there and
+//! back, `examples/datagram_cost.rs`). They only send: receivers go by what a header says,
+//! not by the port that it came from.
 
 use crate::socket::BUFFER;
 use lintel_types::ProcessId;

@@ -2,9 +2,8 @@
 //!
 //! Commands are carried to the agent one at a time and answered at once, but for data
 //! movements that it can't refuse: they are posted, and it comes to them in order.
-//! Whoever
-//! waits does so here, on what the agent shows in shared pages, and sleeps for as long
-//! as nothing comes: a thread that sleeps on the socket wakes him where the agent goes.
+//! Whoever waits does so here, on what the agent shows in shared pages, and sleeps for as
+//! long as nothing comes: a thread that sleeps on the socket wakes him where the agent goes.
 
 use crate::commands::{Command, to_bytes, to_post};
 use crate::helper::spawn;
