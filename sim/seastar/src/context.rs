@@ -38,6 +38,8 @@ pub(crate) struct Flight {
     pub(crate) parcel: Parcel,
     /// The sender's name for it; none for what went by PIO.
     pub(crate) ticket: Option<u64>,
+    /// When it was put on the wire.
+    pub(crate) sent: SimTime,
 }
 
 /// Something that the network is to do.
@@ -85,7 +87,12 @@ impl Context<'_> {
     /// Puts a parcel on the wire.
     pub(crate) fn send(&mut self, parcel: Parcel, ticket: Option<u64>) {
         let tag = self.shared.name();
-        self.shared.flights.insert(tag, Flight { parcel, ticket });
+        let flight = Flight {
+            parcel,
+            ticket,
+            sent: self.now,
+        };
+        self.shared.flights.insert(tag, flight);
         let bytes = Bytes(parcel.wire_bytes(self.profile));
         let message = Message {
             class: u8::from(parcel.is_control()),
@@ -108,12 +115,29 @@ impl Context<'_> {
     }
 
     pub(crate) fn span(&mut self, track: Track, name: &'static str, start: SimTime, end: SimTime) {
+        self.tell(track, name, None, start, end);
+    }
+
+    /// A parcel was there from `start` until now.
+    pub(crate) fn parcel_span(&mut self, track: Track, parcel: &Parcel, start: SimTime) {
+        self.tell(track, parcel.name(), Some(parcel.body), start, self.now);
+    }
+
+    fn tell(
+        &mut self,
+        track: Track,
+        name: &'static str,
+        bytes: Option<u64>,
+        start: SimTime,
+        end: SimTime,
+    ) {
         let node = self.node;
         if let Some(observer) = &mut self.shared.observer {
             observer(Span {
                 node,
                 track,
                 name,
+                bytes,
                 start,
                 end,
             });

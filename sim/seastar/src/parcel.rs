@@ -2,7 +2,7 @@
 //! is only a length.
 
 use lintel_types::ProcessId;
-use lintel_wire::{Request, Response};
+use lintel_wire::{Request, Response, Verb};
 
 use crate::profile::Profile;
 
@@ -73,6 +73,20 @@ impl Parcel {
             Content::Cci(_) => (profile.cci_header.value + self.body).max(packet),
             _ if self.is_inline(profile) => packet,
             _ => packet + self.body,
+        }
+    }
+
+    /// What kind of message it is.
+    pub(crate) fn name(&self) -> &'static str {
+        match self.content {
+            Content::Request(request) => match request.verb {
+                Verb::Put => "put",
+                Verb::Get => "get",
+                Verb::Atomic | Verb::FetchAtomic | Verb::Swap => "atomic",
+            },
+            Content::Response(_) => "answer",
+            Content::Cci(_) => "CCI message",
+            Content::Control(_) => "control",
         }
     }
 

@@ -13,8 +13,13 @@ pub enum Track {
     Firmware,
     /// The TX engine, its way into the router included.
     Tx,
+    /// The RX engine, from a message's first packet to its last byte's being in host
+    /// memory. Messages overlap.
+    Rx,
     /// The RX pipeline, where it stands still.
     Stall,
+    /// The network, on the way to this node. Messages overlap.
+    Link,
 }
 
 /// Something that took time.
@@ -26,6 +31,8 @@ pub struct Span {
     pub track: Track,
     /// What it was.
     pub name: &'static str,
+    /// Bytes of payload, where it is a message.
+    pub bytes: Option<u64>,
     /// From then.
     pub start: SimTime,
     /// Until then.

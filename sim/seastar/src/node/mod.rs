@@ -212,6 +212,7 @@ impl Node {
 
     /// All of a message is in.
     pub(crate) fn on_arrived(&mut self, name: u64, flight: Flight, ctx: &mut Context<'_>) {
+        ctx.parcel_span(Track::Link, &flight.parcel, flight.sent);
         if self.incoming.contains_key(&name) {
             return self.complete(name, ctx);
         }

@@ -5,6 +5,7 @@
 
 use lintel_engine4::Interface;
 use lintel_memory::Ghost;
+use lintel_sim_kernel::SimTime;
 use lintel_types::ProcessId;
 
 use super::kernel::NicEvent;
@@ -21,6 +22,8 @@ use crate::trace::Track;
 /// A message that comes in.
 pub(crate) struct Incoming {
     pub(crate) parcel: Parcel,
+    /// When its first packet was in.
+    began: SimTime,
     /// Its last packet is in.
     has_arrived: bool,
     /// The RX pipeline stands still for it.
@@ -49,6 +52,7 @@ impl Node {
             name,
             Incoming {
                 parcel,
+                began: ctx.now,
                 has_arrived: whole,
                 holds: !whole,
                 is_admitted: false,
@@ -273,7 +277,8 @@ impl Node {
 
     /// The RX engine says that its last command is used up.
     pub(super) fn on_deposited(&mut self, name: u64, ctx: &mut Context<'_>) {
-        let parcel = self.incoming[&name].parcel;
+        let Incoming { parcel, began, .. } = self.incoming[&name];
+        ctx.parcel_span(Track::Rx, &parcel, began);
         if self.cam.is_swapped_out(parcel.from.nid) {
             self.swap(parcel.from.nid, ctx);
         }

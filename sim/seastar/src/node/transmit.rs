@@ -118,7 +118,7 @@ impl Node {
             self.work("feed", cost, Job::Housekeeping, ctx);
         }
         let outgoing = self.outgoing.get_mut(&ticket).expect("it has just left");
-        ctx.span(Track::Tx, "message", outgoing.injected, ctx.now);
+        ctx.parcel_span(Track::Tx, &outgoing.parcel, outgoing.injected);
         if std::mem::take(&mut outgoing.again) {
             self.send_again(ticket, ctx);
         } else {

@@ -5,7 +5,8 @@ use lintel_memory::{Buffer, Ghost};
 use lintel_sim_kernel::{Duration, SimTime};
 use lintel_types::{EventKind, Handle, ProcessId};
 
-use super::rig::{Case, run};
+use super::benchmark::{Benchmark, Steps};
+use super::rig::{Case, all_ended, nodes};
 use crate::node::{Action, Exposure, Notice, Program, Refused, Setup, any_process, put};
 
 /// A run of it, one process a node.
@@ -26,27 +27,37 @@ pub struct Halo {
 /// # Errors
 /// The machine can't do it.
 pub fn halo(case: &Case, halo: Halo) -> Result<Duration, Refused> {
-    let mut machine = case.torus(halo.dimensions)?;
-    let nodes: u32 = halo
-        .dimensions
-        .iter()
-        .map(|&size| u32::from(size))
-        .product();
-    for node in 0..nodes {
-        let cell = Cell {
-            halo,
-            neighbours: neighbours(node, halo.dimensions),
-            memory: Handle::INVALID,
-            round: 0,
-            sent: FACES,
-            left: FACES,
-            came: FACES,
-        };
-        machine.add(node, case.mode, Box::new(cell))?;
+    halo.prepare(case)?.run()
+}
+
+impl Halo {
+    /// Sets [`halo`] up.
+    ///
+    /// # Errors
+    /// The machine can't do it.
+    pub fn prepare(self, case: &Case) -> Result<Benchmark<Duration>, Refused> {
+        let mut machine = case.torus(self.dimensions)?;
+        let (nodes, begun) = (nodes(self.dimensions), Steps::default());
+        for node in 0..nodes {
+            let cell = Cell {
+                halo: self,
+                neighbours: neighbours(node, self.dimensions),
+                memory: Handle::INVALID,
+                round: 0,
+                sent: FACES,
+                left: FACES,
+                came: FACES,
+                begun: begun.clone(),
+            };
+            machine.add(node, case.mode, Box::new(cell))?;
+        }
+        let done = begun.of(u64::from(nodes) * u64::from(self.rounds));
+        Ok(Benchmark::new(machine, done, move |simulation| {
+            all_ended(simulation)?;
+            let took = simulation.agenda.now().since(SimTime::START).as_ps();
+            Ok(Duration::from_ps(took / u64::from(self.rounds.max(1))))
+        }))
     }
-    let simulation = run(machine)?;
-    let took = simulation.agenda.now().since(SimTime::START).as_ps();
-    Ok(Duration::from_ps(took / u64::from(halo.rounds.max(1))))
 }
 
 const FACES: usize = 6;
@@ -61,6 +72,8 @@ struct Cell {
     left: usize,
     /// Faces that have come: more than six where a neighbour is a round ahead.
     came: usize,
+    /// Rounds of all cells.
+    begun: Steps,
 }
 
 /// A neighbour up and down each dimension.
@@ -91,6 +104,7 @@ impl Cell {
             return Action::End;
         }
         self.round += 1;
+        self.begun.count(1);
         (self.sent, self.left) = (0, 0);
         self.came -= FACES;
         Action::Compute(self.halo.compute)

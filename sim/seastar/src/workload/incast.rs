@@ -5,7 +5,8 @@ use lintel_memory::{Buffer, Ghost};
 use lintel_sim_kernel::{Duration, SimTime};
 use lintel_types::{EventKind, Handle, ProcessId};
 
-use super::rig::Case;
+use super::benchmark::Benchmark;
+use super::rig::{Case, Measured, measured, nodes};
 use crate::node::{
     Action, Exposure, NodeReport, Notice, Program, Refused, Setup, any_process, put,
 };
@@ -45,42 +46,49 @@ pub struct Arrivals {
 /// # Errors
 /// There is no such machine.
 pub fn incast(case: &Case, incast: Incast) -> Result<Arrivals, Refused> {
-    let mut machine = case.torus(incast.dimensions)?;
-    let nodes: u32 = incast
-        .dimensions
-        .iter()
-        .map(|&size| u32::from(size))
-        .product();
-    let total = (nodes - 1) * incast.messages;
-    let received = super::rig::measured();
-    let sink = Sink {
-        bytes: incast.bytes,
-        left: total,
-        received: received.clone(),
-    };
-    machine.add(0, case.mode, Box::new(sink))?;
-    for node in 1..nodes {
-        let source = Source {
-            incast,
-            memory: Handle::INVALID,
-            unsent: incast.messages,
-            under_way: 0,
+    incast.prepare(case)?.run()
+}
+
+impl Incast {
+    /// Sets [`incast`] up.
+    ///
+    /// # Errors
+    /// There is no such machine.
+    pub fn prepare(self, case: &Case) -> Result<Benchmark<Arrivals>, Refused> {
+        let mut machine = case.torus(self.dimensions)?;
+        let nodes = nodes(self.dimensions);
+        let total = (nodes - 1) * self.messages;
+        let received = measured();
+        let sink = Sink {
+            bytes: self.bytes,
+            left: total,
+            received: received.clone(),
         };
-        machine.add(node, case.mode, Box::new(source))?;
+        machine.add(0, case.mode, Box::new(sink))?;
+        for node in 1..nodes {
+            let source = Source {
+                incast: self,
+                memory: Handle::INVALID,
+                unsent: self.messages,
+                under_way: 0,
+            };
+            machine.add(node, case.mode, Box::new(source))?;
+        }
+        let came = received.clone();
+        let done = move || came.borrow().len() as f64 / f64::from(total.max(1));
+        Ok(Benchmark::new(machine, done, move |simulation| {
+            let world = &simulation.world;
+            Ok(Arrivals {
+                sent: u64::from(total),
+                received: received.borrow().len() as u64,
+                end: simulation.agenda.now().since(SimTime::START),
+                report: world.report(0),
+                resent: (1..nodes).map(|node| world.report(node).resent).sum(),
+                stuck: world.unfinished(),
+                trace: simulation.agenda.trace_hash(),
+            })
+        }))
     }
-    let mut simulation = machine.into_simulation();
-    simulation.run();
-    let world = &simulation.world;
-    let arrivals = Arrivals {
-        sent: u64::from(total),
-        received: received.borrow().len() as u64,
-        end: simulation.agenda.now().since(SimTime::START),
-        report: world.report(0),
-        resent: (1..nodes).map(|node| world.report(node).resent).sum(),
-        stuck: world.unfinished(),
-        trace: simulation.agenda.trace_hash(),
-    };
-    Ok(arrivals)
 }
 
 struct Source {
@@ -93,7 +101,7 @@ struct Source {
 struct Sink {
     bytes: u64,
     left: u32,
-    received: super::rig::Measured,
+    received: Measured,
 }
 
 const BITS: u64 = 7;

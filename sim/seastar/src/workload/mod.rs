@@ -1,15 +1,19 @@
 //! The benchmarks of the papers, as programs for a simulated machine.
 
+mod benchmark;
 mod halo;
 mod incast;
+mod many_to_many;
 mod ping_pong;
 mod random_access;
 mod rig;
 mod stream;
 
+pub use benchmark::{Benchmark, Done, Read, Running};
 pub use halo::{Halo, halo};
 pub use incast::{Arrivals, Incast, incast};
-pub use ping_pong::{PingPong, Way, netpipe_sizes, ping_pong};
+pub use many_to_many::{Exchange, ManyToMany};
+pub use ping_pong::{PingPong, Rounds, Way, netpipe_sizes, ping_pong};
 pub use random_access::{RandomAccess, random_access};
 pub use rig::{Case, Measured, TorusMachine, measured, median, pair, run};
 pub use stream::{Stream, stream, tuned_stream, two_way_stream};

@@ -5,10 +5,9 @@ use lintel_memory::{Buffer, Ghost};
 use lintel_sim_kernel::{Duration, SimTime};
 use lintel_types::{AckRequest, EventKind, Handle, ProcessId, options};
 
-use super::rig::{Case, Measured, measured, median, pair};
-use crate::node::{
-    Action, Exposure, Notice, Placement, Program, Refused, Setup, any_process, get, put,
-};
+use super::benchmark::Benchmark;
+use super::rig::{Case, Measured, all_ended, measured, median, neighbours};
+use crate::node::{Action, Exposure, Notice, Program, Refused, Setup, any_process, get, put};
 use crate::parcel::Class;
 
 /// What goes to and fro.
@@ -25,6 +24,17 @@ pub enum Way {
     Both,
     /// A CCI message answered by one. Half of the round counts.
     Cci(Class),
+}
+
+/// A run of it, between the last cores of two neighbours.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rounds {
+    /// What goes to and fro.
+    pub way: Way,
+    /// Bytes of a message.
+    pub bytes: u64,
+    /// Entries that don't match, ahead of the one that does.
+    pub ahead: u64,
 }
 
 /// One of the two processes.
@@ -56,17 +66,29 @@ const BITS: u64 = 7;
 /// # Errors
 /// The machine can't do it.
 pub fn ping_pong(case: &Case, way: Way, bytes: u64, ahead: u64) -> Result<Duration, Refused> {
-    let (first, second) = (measured(), measured());
-    let core = match case.setting.placement {
-        Placement::Single => 0,
-        Placement::Virtual => 1,
-    };
-    let program = |begins, measured: &Measured| -> Box<dyn Program> {
-        let program = PingPong::new(way, bytes, ahead, begins, measured.clone());
-        Box::new(program.with_process(core))
-    };
-    pair(case, [program(true, &first), program(false, &second)])?;
-    Ok(median(&first))
+    Rounds { way, bytes, ahead }.prepare(case)?.run()
+}
+
+impl Rounds {
+    /// Sets it up; it gives the median of the way's time.
+    ///
+    /// # Errors
+    /// The machine can't do it.
+    pub fn prepare(self, case: &Case) -> Result<Benchmark<Duration>, Refused> {
+        let Rounds { way, bytes, ahead } = self;
+        let (first, second) = (measured(), measured());
+        let program = |begins, measured: &Measured| -> Box<dyn Program> {
+            let program = PingPong::new(way, bytes, ahead, begins, measured.clone());
+            Box::new(program.with_process(case.last_core()))
+        };
+        let machine = neighbours(case, [program(true, &first), program(false, &second)])?;
+        let counted = first.clone();
+        let done = move || counted.borrow().len() as f64 / f64::from(ROUNDS);
+        Ok(Benchmark::new(machine, done, move |simulation| {
+            all_ended(simulation)?;
+            Ok(median(&first))
+        }))
+    }
 }
 
 /// Sizes that NetPIPE tries up to `most`: powers of two and half-way between, each

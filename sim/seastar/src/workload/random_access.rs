@@ -11,8 +11,9 @@ use lintel_memory::{Buffer, Ghost};
 use lintel_sim_kernel::{Duration, SimTime, Stream, Streams};
 use lintel_types::{EventKind, Handle, ProcessId};
 
-use super::rig::Case;
-use crate::node::{Action, Exposure, Notice, Placement, Program, Refused, Setup, any_process, put};
+use super::benchmark::{Benchmark, Steps};
+use super::rig::{Case, nodes};
+use crate::node::{Action, Exposure, Notice, Program, Refused, Setup, any_process, put};
 
 /// A run of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,6 +43,51 @@ impl RandomAccess {
         update: Duration::from_ns(150),
         mpi: Duration::from_ns(1_000),
     };
+
+    /// Updates of all processes.
+    pub fn updates_in_all(self, case: &Case) -> u64 {
+        let processes = nodes(self.dimensions) * (case.last_core() + 1);
+        u64::from(processes) * u64::from(self.updates)
+    }
+
+    /// Sets [`random_access`] up.
+    ///
+    /// # Errors
+    /// The machine can't do it.
+    pub fn prepare(self, case: &Case) -> Result<Benchmark<Duration>, Refused> {
+        let mut machine = case.torus(self.dimensions)?;
+        let cores = case.last_core() + 1;
+        let processes = nodes(self.dimensions) * cores;
+        let (streams, made) = (Streams::new(case.setting.seed), Steps::default());
+        for process in 0..processes {
+            let id = ProcessId::new(process / cores, process % cores);
+            let program = Updater {
+                run: self,
+                me: process,
+                cores,
+                buckets: vec![0; processes as usize],
+                draws: streams.stream(&format!("node/{}/process/{}", id.nid, id.pid)),
+                memory: Handle::INVALID,
+                undrawn: self.updates,
+                pending: 0,
+                sending: Sending::No,
+                made: made.clone(),
+            };
+            machine.add(id.nid, case.mode, Box::new(program))?;
+        }
+        let all = self.updates_in_all(case);
+        Ok(Benchmark::new(
+            machine,
+            made.of(all),
+            move |simulation| match made.get() == all {
+                true => Ok(simulation.agenda.now().since(SimTime::START)),
+                false => Err(Refused(format!(
+                    "{} of {all} updates were made: messages were lost, protect the machine",
+                    made.get()
+                ))),
+            },
+        ))
+    }
 }
 
 /// Time until all updates are made.
@@ -49,31 +95,7 @@ impl RandomAccess {
 /// # Errors
 /// The machine can't do it.
 pub fn random_access(case: &Case, run: RandomAccess) -> Result<Duration, Refused> {
-    let mut machine = case.torus(run.dimensions)?;
-    let nodes: u32 = run.dimensions.iter().map(|&size| u32::from(size)).product();
-    let cores = match case.setting.placement {
-        Placement::Single => 1,
-        Placement::Virtual => 2,
-    };
-    let streams = Streams::new(case.setting.seed);
-    for process in 0..nodes * cores {
-        let id = ProcessId::new(process / cores, process % cores);
-        let program = Updater {
-            run,
-            me: process,
-            cores,
-            buckets: vec![0; (nodes * cores) as usize],
-            draws: streams.stream(&format!("node/{}/process/{}", id.nid, id.pid)),
-            memory: Handle::INVALID,
-            undrawn: run.updates,
-            pending: 0,
-            sending: Sending::No,
-        };
-        machine.add(id.nid, case.mode, Box::new(program))?;
-    }
-    let mut simulation = machine.into_simulation();
-    simulation.run();
-    Ok(simulation.agenda.now().since(SimTime::START))
+    run.prepare(case)?.run()
 }
 
 struct Updater {
@@ -87,6 +109,8 @@ struct Updater {
     undrawn: u32,
     pending: u32,
     sending: Sending,
+    /// Updates of all processes.
+    made: Steps,
 }
 
 /// How far a message has got.
@@ -163,7 +187,9 @@ impl Program for Updater {
     fn next(&mut self, _: SimTime, notice: Option<&Notice>) -> Action {
         match notice {
             Some(Notice::Portals(event)) if event.kind == EventKind::Put => {
-                Action::Compute(self.run.update * (event.mlength / 8) + self.run.mpi)
+                let updates = event.mlength / 8;
+                self.made.count(updates);
+                Action::Compute(self.run.update * updates + self.run.mpi)
             }
             Some(Notice::Portals(event)) if event.kind == EventKind::Send => {
                 self.sending = Sending::No;

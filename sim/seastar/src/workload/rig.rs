@@ -53,6 +53,14 @@ impl Case {
         self
     }
 
+    /// The core that benchmarks of two processes run on: the kernel is on the first.
+    pub(super) fn last_core(&self) -> u32 {
+        match self.setting.placement {
+            Placement::Single => 0,
+            Placement::Virtual => 1,
+        }
+    }
+
     /// Nodes in a torus of these dimensions, without processes.
     ///
     /// # Errors
@@ -75,6 +83,14 @@ pub fn pair(
     case: &Case,
     programs: [Box<dyn Program>; 2],
 ) -> Result<Simulation<TorusMachine>, Refused> {
+    run(neighbours(case, programs)?)
+}
+
+/// Two neighbouring nodes with these programs, as [`pair`] runs them.
+pub(super) fn neighbours(
+    case: &Case,
+    programs: [Box<dyn Program>; 2],
+) -> Result<TorusMachine, Refused> {
     let mut machine = case.torus([2, 1, 1])?;
     for (node, program) in (0..).zip(programs) {
         if case.setting.placement == Placement::Virtual {
@@ -82,7 +98,7 @@ pub fn pair(
         }
         machine.add(node, case.mode, program)?;
     }
-    run(machine)
+    Ok(machine)
 }
 
 /// A program that does nothing.
@@ -105,14 +121,27 @@ impl Program for Idle {
 pub fn run(machine: TorusMachine) -> Result<Simulation<TorusMachine>, Refused> {
     let mut simulation = machine.into_simulation();
     simulation.run();
+    all_ended(&simulation).map(|()| simulation)
+}
+
+/// Whether all processes have come to their end.
+pub(super) fn all_ended(simulation: &Simulation<TorusMachine>) -> Result<(), Refused> {
     let unfinished = simulation.world.unfinished();
     match unfinished.first() {
-        None => Ok(simulation),
+        None => Ok(()),
         Some(first) => {
             let others = unfinished.len() - 1;
-            Err(Refused(format!("{first}, and {others} others")))
+            Err(Refused(match others {
+                0 => first.clone(),
+                _ => format!("{first}, and {others} others"),
+            }))
         }
     }
+}
+
+/// Nodes of a torus.
+pub(super) fn nodes(dimensions: [u16; 3]) -> u32 {
+    dimensions.iter().map(|&size| u32::from(size)).product()
 }
 
 /// A place for what is measured.

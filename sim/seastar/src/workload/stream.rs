@@ -5,7 +5,8 @@ use lintel_memory::{Buffer, Ghost};
 use lintel_sim_kernel::{Duration, SimTime};
 use lintel_types::{EventKind, Handle, ProcessId};
 
-use super::rig::{Case, Measured, measured, median, pair, run};
+use super::benchmark::{Benchmark, Steps};
+use super::rig::{Case, Measured, all_ended, measured, median, neighbours};
 use crate::node::{Action, Exposure, Mode, Notice, Program, Refused, Setup, any_process, put};
 use crate::parcel::Class;
 
@@ -33,6 +34,44 @@ impl Stream {
             class: Class::Unreliable,
         }
     }
+
+    /// Sets [`stream`] up, from the last core of a node to the last of its neighbour.
+    ///
+    /// # Errors
+    /// The machine can't do it.
+    pub fn prepare(self, case: &Case) -> Result<Benchmark<Duration>, Refused> {
+        let (gap, received) = (measured(), Steps::default());
+        let sender = Sender::new(case, self, ProcessId::new(1, case.last_core()));
+        let receiver = Receiver::new(case, self, &gap, &received);
+        let machine = neighbours(case, [Box::new(sender), Box::new(receiver)])?;
+        let done = received.of(self.messages.into());
+        Ok(Benchmark::new(machine, done, move |simulation| {
+            all_ended(simulation)?;
+            Ok(median(&gap))
+        }))
+    }
+
+    /// Sets [`two_way_stream`] up.
+    ///
+    /// # Errors
+    /// The machine can't do it.
+    pub fn prepare_both_ways(self, case: &Case) -> Result<Benchmark<Duration>, Refused> {
+        let case = &case.virtual_nodes();
+        let (gap, received) = (measured(), Steps::default());
+        let mut machine = case.torus([2, 1, 1])?;
+        for node in [0, 1] {
+            let sender = Sender::new(case, self, ProcessId::new(1 - node, 1));
+            machine.add(node, case.mode, Box::new(sender))?;
+            let receiver = Receiver::new(case, self, &gap, &received);
+            machine.add(node, case.mode, Box::new(receiver))?;
+        }
+        let done = received.of(2 * u64::from(self.messages));
+        Ok(Benchmark::new(machine, done, move |simulation| {
+            all_ended(simulation)?;
+            let longer = gap.borrow().max();
+            Ok(longer.expect("both receivers have measured"))
+        }))
+    }
 }
 
 /// The time from one message to the next: that until the receiver has taken the last
@@ -41,11 +80,7 @@ impl Stream {
 /// # Errors
 /// The machine can't do it.
 pub fn stream(case: &Case, stream: Stream) -> Result<Duration, Refused> {
-    let gap = measured();
-    let sender = Sender::new(case, stream, ProcessId::new(1, 0));
-    let receiver = Receiver::new(case, stream, &gap);
-    pair(case, [Box::new(sender), Box::new(receiver)])?;
-    Ok(median(&gap))
+    stream.prepare(case)?.run()
 }
 
 /// The same where the nodes stream both ways, from one core to the other node's second
@@ -54,18 +89,7 @@ pub fn stream(case: &Case, stream: Stream) -> Result<Duration, Refused> {
 /// # Errors
 /// The machine can't do it.
 pub fn two_way_stream(case: &Case, stream: Stream) -> Result<Duration, Refused> {
-    let case = &case.virtual_nodes();
-    let gap = measured();
-    let mut machine = case.torus([2, 1, 1])?;
-    for node in [0, 1] {
-        let sender = Sender::new(case, stream, ProcessId::new(1 - node, 1));
-        machine.add(node, case.mode, Box::new(sender))?;
-        let receiver = Receiver::new(case, stream, &gap);
-        machine.add(node, case.mode, Box::new(receiver))?;
-    }
-    run(machine)?;
-    let longer = gap.borrow().max();
-    Ok(longer.expect("both receivers have measured"))
+    stream.prepare_both_ways(case)?.run()
 }
 
 /// The shortest such time of several windows, as the papers tuned theirs.
@@ -95,6 +119,7 @@ struct Receiver {
     is_cci: bool,
     received: u32,
     gap: Measured,
+    all: Steps,
 }
 
 const BITS: u64 = 7;
@@ -113,12 +138,13 @@ impl Sender {
 }
 
 impl Receiver {
-    fn new(case: &Case, stream: Stream, gap: &Measured) -> Self {
+    fn new(case: &Case, stream: Stream, gap: &Measured, all: &Steps) -> Self {
         Receiver {
             stream,
             is_cci: case.mode == Mode::Cci,
             received: 0,
             gap: gap.clone(),
+            all: all.clone(),
         }
     }
 }
@@ -182,6 +208,7 @@ impl Program for Receiver {
             return Action::Wait;
         }
         self.received += 1;
+        self.all.count(1);
         if self.received < self.stream.messages {
             return Action::Wait;
         }
