@@ -79,13 +79,11 @@ impl Host {
         self.ended
     }
 
-    /// Lets it go on when work is done that begins now.
-    fn go_on(&mut self, node: u32, work: Duration, agenda: &mut Agenda<Happening>) {
+    /// Begins work now; when it is done.
+    fn begin_work(&mut self, work: Duration, now: SimTime) -> SimTime {
         self.is_waiting = false;
         self.work = Duration::ZERO;
-        let done = self.noise.stretch(agenda.now(), work.max(STEP));
-        let when = timing::rounded_up(done);
-        agenda.at(when, Happening::Node(Inside(Action::Resume(node))));
+        timing::rounded_up(self.noise.stretch(now, work.max(STEP)))
     }
 }
 
@@ -138,7 +136,8 @@ impl<F: Fabric> Machine<F> {
                 }
                 Do::Pause => {
                     host.at += 1;
-                    return host.go_on(node, host.work, agenda);
+                    let work = host.work;
+                    return self.go_on(node, "work", work, agenda);
                 }
                 Do::Await(counter, count) => {
                     if host.counts[usize::from(counter)] < count {
@@ -147,7 +146,8 @@ impl<F: Fabric> Machine<F> {
                     }
                 }
                 Do::Receive(_) | Do::AwaitAll if host.messages.take_expected() => {
-                    return host.go_on(node, host.work + receive, agenda);
+                    let work = host.work + receive;
+                    return self.go_on(node, "receive", work, agenda);
                 }
                 Do::Receive(from) => {
                     if host.messages.expect(from) {
@@ -163,6 +163,22 @@ impl<F: Fabric> Machine<F> {
             }
             self.hosts[node as usize].at += 1;
         }
+    }
+
+    /// The host goes on when work is done that begins now.
+    fn go_on(
+        &mut self,
+        node: u32,
+        name: &'static str,
+        work: Duration,
+        agenda: &mut Agenda<Happening>,
+    ) {
+        let now = agenda.now();
+        let done = self.hosts[node as usize].begin_work(work, now);
+        if let Some(trace) = &mut self.trace {
+            trace.host(node, name, now, done);
+        }
+        agenda.at(done, Happening::Node(Inside(Action::Resume(node))));
     }
 
     fn post(&mut self, node: u32, command: Command, agenda: &mut Agenda<Happening>) {
@@ -188,7 +204,7 @@ impl<F: Fabric> Machine<F> {
             *count = value;
         }
         if host.is_waiting {
-            host.go_on(node, STEP, agenda);
+            self.go_on(node, "wake up", STEP, agenda);
         }
     }
 
@@ -196,7 +212,7 @@ impl<F: Fabric> Machine<F> {
         let host = &mut self.hosts[node as usize];
         host.messages.arrived.push_back(from);
         if host.is_waiting {
-            host.go_on(node, STEP, agenda);
+            self.go_on(node, "wake up", STEP, agenda);
         }
     }
 

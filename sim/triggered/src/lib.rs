@@ -28,8 +28,8 @@
 //! one; and the walk through match lists, which costs it nothing. One is mended: there,
 //! hosts that send and receive themselves feel no noise while they wait.
 //!
-//! Order of use: build a [`Case`], or programs and a [`Machine`]; [`Case::measure`], or
-//! [`operate`] once an operation.
+//! Order of use: build a [`Case`], or a [`Scene`] and programs; [`Case::measure`], or
+//! [`Series::advance`] once an operation. A [`Machine`] over another fabric: [`operate`].
 //!
 //! ```
 //! use lintel_sim_kernel::Duration;
@@ -48,9 +48,13 @@ mod machine;
 mod measure;
 mod outline;
 pub mod program;
+mod series;
 pub mod timing;
+mod trace;
 
 pub use machine::{Happening, Inside, Machine, operate};
 pub use measure::{Algorithm, By, Case, Entry, Mistake, NOISES, cube};
 pub use outline::{Come, Outline};
+pub use series::{Detail, Scene, Series};
 pub use timing::Timing;
+pub use trace::{Observer, Span, Track};

@@ -9,6 +9,7 @@ use crate::interface::Interface;
 use crate::measure::Entry;
 use crate::program::{Command, Counter, Letter, Program};
 use crate::timing::{self, PACKET, Timing};
+use crate::trace::{Observer, Trace};
 
 /// Nodes that carry out programs.
 pub struct Machine<F> {
@@ -16,6 +17,7 @@ pub struct Machine<F> {
     pub(crate) fabric: F,
     pub(crate) hosts: Vec<Host>,
     pub(crate) interfaces: Vec<Interface>,
+    pub(crate) trace: Option<Trace>,
 }
 
 /// What a packet is.
@@ -125,6 +127,18 @@ impl Event for Happening {
     }
 }
 
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Atomic => "atomic",
+            Kind::Put => "put",
+            Kind::First => "header",
+            Kind::Rest => "data",
+            Kind::Reply => "reply",
+        }
+    }
+}
+
 impl Parcel {
     pub(crate) fn new(from: u32, letter: Letter, kind: Kind) -> Self {
         Parcel {
@@ -185,7 +199,13 @@ impl<F: Fabric> Machine<F> {
                 .map(|(program, noise)| Host::new(program, noise))
                 .collect(),
             interfaces: (0..nodes).map(|_| Interface::default()).collect(),
+            trace: None,
         }
+    }
+
+    /// Tells each span of what happens from now on.
+    pub fn observe(&mut self, observer: Observer) {
+        self.trace = Some(Trace::new(observer));
     }
 
     /// Begins an operation on all nodes at `start`.
@@ -195,6 +215,18 @@ impl<F: Fabric> Machine<F> {
             self.interfaces[node as usize].begin();
             let resume = Action::Resume(node);
             agenda.at(start, Happening::Node(Inside(resume)));
+        }
+    }
+
+    fn trace_left(&mut self, parcel: Parcel, now: SimTime) {
+        if let Some(trace) = &mut self.trace {
+            trace.leave(parcel.from, parcel.to, now);
+        }
+    }
+
+    fn trace_arrived(&mut self, parcel: Parcel, now: SimTime) {
+        if let Some(trace) = &mut self.trace {
+            trace.arrive(parcel.from, parcel.to, parcel.kind.name(), now);
         }
     }
 
@@ -220,7 +252,10 @@ impl<F: Fabric> Machine<F> {
             Action::Queued(node, command) => self.on_queued(node, command, agenda),
             Action::Edge(node) => self.on_edge(node, agenda),
             Action::Ordered(node, command) => self.on_ordered(node, command, agenda),
-            Action::Leave(parcel) => self.fabric.send(parcel.message(), agenda),
+            Action::Leave(parcel) => {
+                self.trace_left(parcel, agenda.now());
+                self.fabric.send(parcel.message(), agenda);
+            }
             Action::Arrived(parcel) => self.on_arrived(parcel, agenda),
             Action::Count(node, counter) => self.on_count(node, counter, agenda),
             Action::Release(node) => self.on_release(node, agenda),
@@ -242,6 +277,7 @@ impl<F: Fabric> World for Machine<F> {
             Happening::Node(Inside(action)) => self.on_action(action, agenda),
             Happening::Fabric(event) => {
                 if let Some(Outcome::Arrived(message)) = self.fabric.on_event(event, agenda) {
+                    self.trace_arrived(Parcel::from_message(message), agenda.now());
                     let edge = timing::next_edge(agenda.now());
                     let when = timing::later(edge, self.timing.unit);
                     let arrived = Action::Arrived(Parcel::from_message(message));

@@ -3,13 +3,11 @@
 use std::fmt;
 
 use lintel_collectives::Tree;
-use lintel_sim_fabric::{Dimension, PacketFabric, Torus};
-use lintel_sim_kernel::{Duration, Samples, SimTime, Simulation, Stream, Streams};
-use lintel_sim_node::{Noise, NoiseParameters, Placement};
+use lintel_sim_kernel::{Duration, Samples, SimTime};
+use lintel_sim_node::{NoiseParameters, Placement};
 
-use crate::machine::{Machine, operate};
-use crate::outline::Outline;
 use crate::program::{self, Program};
+use crate::series::{Detail, Scene, Series};
 use crate::timing::{self, Timing};
 
 /// An all-reduce of 8 bytes.
@@ -131,15 +129,7 @@ impl Case {
     /// Where there is no such torus, recursive doubling isn't for a power of two, or
     /// noise leaves no time.
     pub fn measure(&self, operations: u32) -> Result<Samples, Mistake> {
-        let torus = self.torus()?;
-        let fabric = PacketFabric::new(torus, &self.timing.network()).map_err(mistaken)?;
-        let machine = Machine::new(self.timing, fabric, self.programs(), self.noises()?);
-        let mut simulation = Simulation::new(machine);
-        let starts = Starts::new(self);
-        Ok(starts.measure(operations, |start| {
-            let took = operate(&mut simulation, start, self.entry);
-            (took, simulation.agenda.now())
-        }))
+        Ok(self.begin(Detail::Packets, operations)?.run())
     }
 
     /// As [`Case::measure`], in outline: an event or two a message.
@@ -148,23 +138,16 @@ impl Case {
     ///
     /// As [`Case::measure`].
     pub fn measure_in_outline(&self, operations: u32) -> Result<Samples, Mistake> {
-        let torus = self.torus()?;
-        let outline = Outline::new(self.timing, torus, self.programs(), self.noises()?);
-        let mut simulation = Simulation::new(outline);
-        let starts = Starts::new(self);
-        Ok(starts.measure(operations, |start| {
-            let took = Outline::operate(&mut simulation, start, self.entry);
-            (took, simulation.agenda.now())
-        }))
+        Ok(self.begin(Detail::Outline, operations)?.run())
     }
 
-    /// How many nodes it has.
-    pub fn nodes(&self) -> u32 {
-        self.sides.iter().map(|&side| u32::from(side)).product()
-    }
-
-    fn torus(&self) -> Result<Torus, Mistake> {
-        let torus = Torus::new(self.sides.map(Dimension::ring)).map_err(mistaken)?;
+    /// The same, to be gone through one by one.
+    ///
+    /// # Errors
+    ///
+    /// As [`Case::measure`].
+    pub fn begin(&self, detail: Detail, operations: u32) -> Result<Series, Mistake> {
+        self.scene().torus()?;
         let ranks = self.nodes();
         if self.algorithm.tree.is_none() && (!ranks.is_power_of_two() || ranks == 1) {
             let text = format!(
@@ -173,73 +156,38 @@ impl Case {
             );
             return Err(Mistake(text));
         }
-        Ok(torus)
+        let program = |rank| self.algorithm.program(rank, ranks);
+        let programs = (0..ranks).map(program).collect();
+        let first = self.algorithm.first_start(&self.timing, ranks);
+        self.scene().begin(programs, first, detail, operations)
     }
 
-    fn programs(&self) -> Vec<Program> {
-        let ranks = self.nodes();
-        (0..ranks)
-            .map(|rank| self.algorithm.program(rank, ranks))
-            .collect()
+    /// How many nodes it has.
+    pub fn nodes(&self) -> u32 {
+        self.sides.iter().map(|&side| u32::from(side)).product()
     }
 
-    fn noises(&self) -> Result<Vec<Noise>, Mistake> {
-        let streams = Streams::new(self.seed);
-        let of_node = |node| match self.noise {
-            None => Ok(Noise::NONE),
-            Some(noise) => {
-                let stream = streams.stream(&format!("node/{node}/noise"));
-                Noise::new(noise, stream).map_err(mistaken)
-            }
-        };
-        (0..self.nodes()).map(of_node).collect()
-    }
-}
-
-/// When operations begin.
-struct Starts {
-    next: SimTime,
-    noise: Option<NoiseParameters>,
-    stream: Stream,
-}
-
-impl Starts {
-    fn new(case: &Case) -> Self {
-        Starts {
-            next: case.algorithm.first_start(&case.timing, case.nodes()),
-            noise: case.noise,
-            stream: Streams::new(case.seed).stream("starts"),
+    /// Where its operations are carried out, whichever they are.
+    pub fn scene(&self) -> Scene {
+        let Case {
+            timing,
+            sides,
+            noise,
+            entry,
+            seed,
+            ..
+        } = *self;
+        Scene {
+            timing,
+            sides,
+            noise,
+            entry,
+            seed,
         }
     }
-
-    /// `operate` says how long an operation took that began then, and when all was
-    /// quiet again.
-    fn measure(
-        mut self,
-        operations: u32,
-        mut operate: impl FnMut(SimTime) -> (Duration, SimTime),
-    ) -> Samples {
-        let mut samples = Samples::new();
-        for _ in 0..operations {
-            let (took, quiet) = operate(self.next);
-            samples.add(took);
-            self.next = self.after(quiet.max(self.next + took));
-        }
-        samples
-    }
-
-    /// In the interval of noise after the next one: how long exactly the last
-    /// operation took hardly ever matters.
-    fn after(&mut self, quiet: SimTime) -> SimTime {
-        let Some(NoiseParameters { interval, .. }) = self.noise else {
-            return quiet + Duration::from_us(1);
-        };
-        let intervals = quiet.as_ps().div_ceil(interval.as_ps()) + 1;
-        SimTime::START + interval * intervals + self.stream.below_duration(interval)
-    }
 }
 
-fn mistaken(mistake: impl fmt::Display) -> Mistake {
+pub(crate) fn mistaken(mistake: impl fmt::Display) -> Mistake {
     Mistake(mistake.to_string())
 }
 

@@ -15,6 +15,7 @@ use lintel_sim_node::Noise;
 use crate::measure::Entry;
 use crate::program::{Act, Command, Counter, Do, Letter, Program};
 use crate::timing::{self, BUS, HOP, STEP, TELL, Timing, later, next_edge};
+use crate::trace::{Observer, Trace};
 
 /// Nodes that carry out programs, in outline.
 pub struct Outline {
@@ -26,6 +27,7 @@ pub struct Outline {
     /// All counters, so many a node.
     counters: Vec<Counting>,
     counters_each: usize,
+    trace: Option<Trace>,
 }
 
 /// A message has come.
@@ -111,6 +113,7 @@ impl Outline {
             steps: Vec::new(),
             counters: (0..counters).map(|_| Counting::default()).collect(),
             counters_each,
+            trace: None,
         };
         for (program, noise) in programs.iter().zip(noises) {
             let first = outline.steps.len();
@@ -119,6 +122,12 @@ impl Outline {
             outline.nodes.push(Node::new(first..last, noise));
         }
         outline
+    }
+
+    /// Tells each span of what happens from now on: hosts' work, and messages from
+    /// their first packet's leaving to their counting.
+    pub fn observe(&mut self, observer: Observer) {
+        self.trace = Some(Trace::new(observer));
     }
 
     /// As [`crate::operate`].
@@ -169,7 +178,13 @@ impl Outline {
                     node.gathers = false;
                     node.work += self.timing.fence;
                 }
-                Do::Pause => node.pause(),
+                Do::Pause => {
+                    let begun = node.clock;
+                    node.pause();
+                    if let Some(trace) = &mut self.trace {
+                        trace.host(number, "work", begun, node.clock);
+                    }
+                }
                 Do::Post(command) => self.post(number, command, agenda),
                 Do::Await(counter, count) => {
                     let link = self.timing.link;
@@ -184,7 +199,11 @@ impl Outline {
                 }
                 Do::Receive(from) => node.receive(from, self.timing.receive),
                 Do::AwaitAll => {
+                    let begun = node.clock;
                     node.take_arrived(self.timing.receive);
+                    if let (Some(trace), true) = (&mut self.trace, node.clock > begun) {
+                        trace.host(number, "receive", begun, node.clock);
+                    }
                     if !node.expected.is_empty() {
                         node.is_waiting = true;
                         return;
@@ -272,13 +291,13 @@ impl Outline {
             Some(counter) => (count, What::Counts(counter)),
             None => (message + link, What::IsHeardFrom(from)),
         };
-        agenda.at(
-            later(at_unit, wait),
-            Come {
-                to: letter.to,
-                what,
-            },
-        );
+        let come = later(at_unit, wait);
+        if let Some(trace) = &mut self.trace {
+            let name = if letter.atomic { "atomic" } else { "put" };
+            trace.link(letter.to, name, left, come);
+        }
+        let to = letter.to;
+        agenda.at(come, Come { to, what });
     }
 
     fn on_count(&mut self, number: u32, counter: Counter, agenda: &mut Agenda<Come>) {

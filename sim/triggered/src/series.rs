@@ -1,0 +1,211 @@
+//! Operations one after the other, gone through one at a time so that somebody can
+//! watch.
+
+use lintel_sim_fabric::{Dimension, PacketFabric, Torus};
+use lintel_sim_kernel::{Duration, Samples, SimTime, Simulation, Stream, Streams};
+use lintel_sim_node::{Noise, NoiseParameters};
+
+use crate::machine::{Machine, operate};
+use crate::measure::{Entry, Mistake, mistaken};
+use crate::outline::Outline;
+use crate::program::Program;
+use crate::timing::Timing;
+use crate::trace::Observer;
+
+/// How closely operations are simulated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Detail {
+    /// Every part, each packet over each link: [`Machine`].
+    Packets,
+    /// An event or two a message: [`Outline`].
+    Outline,
+}
+
+/// Where operations are carried out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Scene {
+    /// The machine's constants.
+    pub timing: Timing,
+    /// Nodes along each dimension of the torus.
+    pub sides: [u16; 3],
+    /// What disturbs the hosts.
+    pub noise: Option<NoiseParameters>,
+    /// How operations begin.
+    pub entry: Entry,
+    /// From which noise is drawn.
+    pub seed: u64,
+}
+
+/// Operations under way. Each begins everywhere at once: see [`Entry`].
+pub struct Series {
+    stage: Stage,
+    starts: Starts,
+    entry: Entry,
+    operations: u32,
+    took: Samples,
+}
+
+enum Stage {
+    Packets(Box<Simulation<Machine<PacketFabric<Torus>>>>),
+    Outline(Box<Simulation<Outline>>),
+}
+
+impl Scene {
+    /// So many operations in which node `n` does `programs[n]`, the first one at `first`.
+    ///
+    /// # Errors
+    ///
+    /// Where there is no such torus, or noise leaves no time.
+    ///
+    /// # Panics
+    ///
+    /// Where there isn't a program for each node.
+    pub fn begin(
+        &self,
+        programs: Vec<Program>,
+        first: SimTime,
+        detail: Detail,
+        operations: u32,
+    ) -> Result<Series, Mistake> {
+        let torus = self.torus()?;
+        let noises = self.noises(programs.len())?;
+        let stage = match detail {
+            Detail::Outline => {
+                let outline = Outline::new(self.timing, torus, programs, noises);
+                Stage::Outline(Box::new(Simulation::new(outline)))
+            }
+            Detail::Packets => {
+                let fabric = PacketFabric::new(torus, &self.timing.network()).map_err(mistaken)?;
+                let machine = Machine::new(self.timing, fabric, programs, noises);
+                Stage::Packets(Box::new(Simulation::new(machine)))
+            }
+        };
+        Ok(Series {
+            stage,
+            starts: Starts {
+                next: first,
+                noise: self.noise,
+                stream: Streams::new(self.seed).stream("starts"),
+            },
+            entry: self.entry,
+            operations,
+            took: Samples::new(),
+        })
+    }
+
+    /// The network.
+    ///
+    /// # Errors
+    ///
+    /// Where there is no such torus.
+    pub(crate) fn torus(&self) -> Result<Torus, Mistake> {
+        Torus::new(self.sides.map(Dimension::ring)).map_err(mistaken)
+    }
+
+    fn noises(&self, nodes: usize) -> Result<Vec<Noise>, Mistake> {
+        let streams = Streams::new(self.seed);
+        let of_node = |node| match self.noise {
+            None => Ok(Noise::NONE),
+            Some(noise) => {
+                let stream = streams.stream(&format!("node/{node}/noise"));
+                Noise::new(noise, stream).map_err(mistaken)
+            }
+        };
+        (0..nodes).map(of_node).collect()
+    }
+}
+
+impl Series {
+    /// Tells each span of what happens from now on.
+    pub fn observe(&mut self, observer: Observer) {
+        match &mut self.stage {
+            Stage::Packets(simulation) => simulation.world.observe(observer),
+            Stage::Outline(simulation) => simulation.world.observe(observer),
+        }
+    }
+
+    /// Carries out the next operation; whether there was one.
+    ///
+    /// # Panics
+    ///
+    /// As [`operate`].
+    pub fn advance(&mut self) -> bool {
+        if self.took.len() >= self.operations as usize {
+            return false;
+        }
+        let start = self.starts.next;
+        let took = match &mut self.stage {
+            Stage::Packets(simulation) => operate(simulation, start, self.entry),
+            Stage::Outline(simulation) => Outline::operate(simulation, start, self.entry),
+        };
+        self.took.add(took);
+        self.starts.move_on(self.now().max(start + took));
+        true
+    }
+
+    /// All operations, and how long each took until the last host had ended it.
+    ///
+    /// # Panics
+    ///
+    /// As [`operate`].
+    pub fn run(mut self) -> Samples {
+        while self.advance() {}
+        self.took
+    }
+
+    /// How long each took so far.
+    pub fn took(&self) -> &Samples {
+        &self.took
+    }
+
+    /// How many operations there are in all.
+    pub fn operations(&self) -> u32 {
+        self.operations
+    }
+
+    /// The simulated time.
+    pub fn now(&self) -> SimTime {
+        match &self.stage {
+            Stage::Packets(simulation) => simulation.agenda.now(),
+            Stage::Outline(simulation) => simulation.agenda.now(),
+        }
+    }
+
+    /// How many events have happened.
+    pub fn executed(&self) -> u64 {
+        match &self.stage {
+            Stage::Packets(simulation) => simulation.agenda.executed(),
+            Stage::Outline(simulation) => simulation.agenda.executed(),
+        }
+    }
+
+    /// The hash of all that happened.
+    pub fn trace_hash(&self) -> u64 {
+        match &self.stage {
+            Stage::Packets(simulation) => simulation.agenda.trace_hash(),
+            Stage::Outline(simulation) => simulation.agenda.trace_hash(),
+        }
+    }
+}
+
+/// When operations begin.
+struct Starts {
+    next: SimTime,
+    noise: Option<NoiseParameters>,
+    stream: Stream,
+}
+
+impl Starts {
+    /// All was quiet again at `quiet`. With noise, the next operation begins in the
+    /// interval after the next one: how long exactly the last operation took hardly
+    /// ever matters.
+    fn move_on(&mut self, quiet: SimTime) {
+        self.next = match self.noise {
+            None => quiet + Duration::from_us(1),
+            Some(NoiseParameters { interval, .. }) => {
+                let intervals = quiet.as_ps().div_ceil(interval.as_ps()) + 1;
+                SimTime::START + interval * intervals + self.stream.below_duration(interval)
+            }
+        };
+    }
+}

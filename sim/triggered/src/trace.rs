@@ -1,0 +1,80 @@
+//! What is told of a run while it goes on: spans on tracks.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use lintel_sim_kernel::SimTime;
+
+/// Where something takes time.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Track {
+    /// The host, noise included.
+    Host,
+    /// The network, on the way to this node. Packets overlap.
+    Link,
+}
+
+/// Something that took time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Span {
+    /// On this node.
+    pub node: u32,
+    /// There.
+    pub track: Track,
+    /// What it was.
+    pub name: &'static str,
+    /// From then.
+    pub start: SimTime,
+    /// Until then.
+    pub end: SimTime,
+}
+
+/// Gets each span when its end is known, which is not the order of their ends.
+pub type Observer = Box<dyn FnMut(Span)>;
+
+/// An observer, and what it needs to know of packets under way.
+pub(crate) struct Trace {
+    pub(crate) observer: Observer,
+    /// When packets have left, by their ends. Those of a pair stay in order.
+    under_way: BTreeMap<(u32, u32), VecDeque<SimTime>>,
+}
+
+impl Trace {
+    pub(crate) fn new(observer: Observer) -> Self {
+        Trace {
+            observer,
+            under_way: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn host(&mut self, node: u32, name: &'static str, start: SimTime, end: SimTime) {
+        (self.observer)(Span {
+            node,
+            track: Track::Host,
+            name,
+            start,
+            end,
+        });
+    }
+
+    pub(crate) fn link(&mut self, node: u32, name: &'static str, start: SimTime, end: SimTime) {
+        (self.observer)(Span {
+            node,
+            track: Track::Link,
+            name,
+            start,
+            end,
+        });
+    }
+
+    pub(crate) fn leave(&mut self, from: u32, to: u32, now: SimTime) {
+        self.under_way.entry((from, to)).or_default().push_back(now);
+    }
+
+    pub(crate) fn arrive(&mut self, from: u32, to: u32, name: &'static str, now: SimTime) {
+        let of_pair = self.under_way.get_mut(&(from, to));
+        // What left before anybody looked isn't told.
+        if let Some(left) = of_pair.and_then(VecDeque::pop_front) {
+            self.link(to, name, left, now);
+        }
+    }
+}
