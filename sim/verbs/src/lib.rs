@@ -29,9 +29,11 @@ pub mod counts;
 mod machine;
 pub mod measure;
 mod table;
+mod trace;
 
 pub use machine::{Arrived, Happening, Machine, Post, Process};
 pub use table::{Row, table};
+pub use trace::{Observer, Span, Track};
 
 /// How queue pairs are shared.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -19,6 +19,7 @@ use crate::constants::{
     BUS_ALL, BUS_EACH, BUS_LATENCY, CABLE, CACHE, ENGINE, HEADER, HOST, INLINE, LINK, MISS, MTU,
     RECEIVE_QUEUE, SWITCH, TURN,
 };
+use crate::trace::{Observer, Span, Track};
 
 /// A process: its node, and its place there.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -83,6 +84,7 @@ pub struct Machine {
     /// When each process has time for another message.
     processes: BTreeMap<Process, SimTime>,
     answer: Answer,
+    observer: Option<Observer>,
 }
 
 struct Adapter {
@@ -104,6 +106,8 @@ struct Adapter {
 struct Packet {
     message: u32,
     bytes: u64,
+    /// When its engine began with it.
+    begun: SimTime,
 }
 
 #[derive(Clone, Copy)]
@@ -111,7 +115,11 @@ struct Transit {
     post: Post,
     unsent: u64,
     unreceived: u64,
+    /// Bytes that have left and aren't there.
+    on_wire: u64,
     is_begun: bool,
+    /// When its first packet left.
+    left: SimTime,
 }
 
 impl Machine {
@@ -144,7 +152,13 @@ impl Machine {
             messages: Vec::new(),
             processes: BTreeMap::new(),
             answer,
+            observer: None,
         })
+    }
+
+    /// Tells each span of what happens from now on.
+    pub fn observe(&mut self, observer: Observer) {
+        self.observer = Some(observer);
     }
 
     /// A process posts a message as soon as it has time.
@@ -157,13 +171,15 @@ impl Machine {
         let fits = self.transport != Transport::Ud || post.bytes.0 <= MTU.0;
         assert!(fits, "UD carries messages of a packet, {} bytes", MTU.0);
         assert_ne!(post.from.node, post.to.node, "a node's own use its memory");
-        let posted = self.take_time(post.from, agenda.now());
+        let posted = self.take_time(post.from, "post", post.bytes, agenda.now());
         let number = u32::try_from(self.messages.len()).expect("less than 2^32 messages");
         self.messages.push(Transit {
             post,
             unsent: post.bytes.0,
             unreceived: post.bytes.0,
+            on_wire: 0,
             is_begun: false,
+            left: SimTime::START,
         });
         agenda.at(posted + BUS_LATENCY, Happening::Posted(number));
     }
@@ -174,10 +190,44 @@ impl Machine {
     }
 
     /// A process does one thing after the other.
-    fn take_time(&mut self, process: Process, from: SimTime) -> SimTime {
+    fn take_time(
+        &mut self,
+        process: Process,
+        name: &'static str,
+        bytes: Bytes,
+        from: SimTime,
+    ) -> SimTime {
         let free = self.processes.entry(process).or_default();
-        *free = from.max(*free) + HOST;
-        *free
+        let start = from.max(*free);
+        let end = start + HOST;
+        *free = end;
+        self.tell(Span {
+            node: process.node,
+            track: Track::Process(process.rank),
+            name,
+            bytes,
+            start,
+            end,
+        });
+        end
+    }
+
+    /// An engine has done with a packet.
+    fn tell_packet(&mut self, node: u32, track: Track, packet: Packet, end: SimTime) {
+        self.tell(Span {
+            node,
+            track,
+            name: "packet",
+            bytes: Bytes(packet.bytes),
+            start: packet.begun,
+            end,
+        });
+    }
+
+    fn tell(&mut self, span: Span) {
+        if let Some(observer) = &mut self.observer {
+            observer(span);
+        }
     }
 
     /// The queue pair of a message, on the sender's adapter or the receiver's.
@@ -225,6 +275,7 @@ impl Machine {
         let packet = Packet {
             message,
             bytes: transit.unsent.min(MTU.0),
+            begun: agenda.now(),
         };
         let mut work = match std::mem::replace(&mut transit.is_begun, true) {
             true => Duration::ZERO,
@@ -283,9 +334,14 @@ impl Machine {
         let adapter = &mut self.adapters[node as usize];
         let packet = adapter.sending.take().expect("a packet was read");
         let transit = &mut self.messages[packet.message as usize];
+        if transit.unsent == transit.post.bytes.0 {
+            transit.left = agenda.now();
+        }
         transit.unsent -= packet.bytes;
+        transit.on_wire += packet.bytes;
         adapter.end_packet(transit.unsent == 0);
         let post = transit.post;
+        self.tell_packet(node, Track::Send, packet, agenda.now());
         let message = Message {
             tag: u64::from(packet.message) << 32 | packet.bytes,
             ..Message::new(
@@ -302,10 +358,29 @@ impl Machine {
         let packet = Packet {
             message: (message.tag >> 32) as u32,
             bytes: message.tag & 0xffff_ffff,
+            begun: agenda.now(),
         };
         let node = message.to.0;
+        self.tell_arrived(packet);
         self.adapters[node as usize].arrived.push_back(packet);
         self.receive_next(node, agenda);
+    }
+
+    /// A packet is off the wire; a message is, with its last one.
+    fn tell_arrived(&mut self, packet: Packet) {
+        let transit = &mut self.messages[packet.message as usize];
+        transit.on_wire -= packet.bytes;
+        if transit.unsent == 0 && transit.on_wire == 0 {
+            let span = Span {
+                node: transit.post.to.node,
+                track: Track::Link,
+                name: "message",
+                bytes: transit.post.bytes,
+                start: transit.left,
+                end: packet.begun,
+            };
+            self.tell(span);
+        }
     }
 
     /// The receive engine begins the packet that came first.
@@ -324,7 +399,10 @@ impl Machine {
         let is_first = unreceived == post.bytes.0;
         let adapter = &mut self.adapters[node as usize];
         adapter.arrived.pop_front();
-        adapter.receiving = Some(packet);
+        adapter.receiving = Some(Packet {
+            begun: agenda.now(),
+            ..packet
+        });
         let mut work = adapter.fetch(context);
         work += if is_first { ENGINE } else { Duration::ZERO };
         if is_first && self.transport == Transport::Xrc {
@@ -342,12 +420,13 @@ impl Machine {
         if transit.unreceived == 0 {
             agenda.after(BUS_LATENCY, Happening::Found(packet.message));
         }
+        self.tell_packet(node, Track::Receive, packet, agenda.now());
         self.receive_next(node, agenda);
     }
 
     fn on_found(&mut self, message: u32, agenda: &mut Agenda<Happening>) {
         let post = self.messages[message as usize].post;
-        let when = self.take_time(post.to, agenda.now());
+        let when = self.take_time(post.to, "take", post.bytes, agenda.now());
         if let Some(answer) = (self.answer)(Arrived { post, when }) {
             self.post(answer, agenda);
         }

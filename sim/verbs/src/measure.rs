@@ -1,6 +1,6 @@
 //! The measurements of the XRC seed, between two nodes.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use lintel_sim_kernel::{Bytes, Duration, SimTime, Simulation};
@@ -8,6 +8,7 @@ use lintel_sim_kernel::{Bytes, Duration, SimTime, Simulation};
 use crate::Transport;
 use crate::constants::MTU;
 use crate::machine::{Answer, Arrived, Machine, Post, Process};
+use crate::trace::Observer;
 
 /// A pattern of streams.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,17 +32,52 @@ pub struct Found {
     pub trace_hash: u64,
 }
 
+/// A measurement that is set up, to be run in pieces or whole.
+pub struct Measurement<T> {
+    /// The nodes, at the start of time.
+    pub simulation: Simulation<Machine>,
+    /// How much of it is done, 0 to 1.
+    pub done: Box<dyn Fn() -> f64>,
+    /// What it has found, when nothing is to happen any more.
+    pub read: Read<T>,
+}
+
+/// Tells what a measurement has found.
+pub type Read<T> = Box<dyn FnOnce(&Simulation<Machine>) -> T>;
+
+impl<T> Measurement<T> {
+    fn run(mut self) -> T {
+        self.simulation.run();
+        (self.read)(&self.simulation)
+    }
+}
+
 /// Half a round trip of a message of this length, the contexts there.
 ///
 /// # Panics
 ///
 /// With UD, above a packet.
 pub fn latency(transport: Transport, bytes: Bytes) -> Duration {
+    prepare_latency(transport, bytes, None).run()
+}
+
+/// Sets [`latency`] up; the observer is told of spans.
+///
+/// # Panics
+///
+/// As that.
+pub fn prepare_latency(
+    transport: Transport,
+    bytes: Bytes,
+    observer: Option<Observer>,
+) -> Measurement<Duration> {
     let rounds = Rc::new(RefCell::new(Vec::new()));
-    let told = Rc::clone(&rounds);
+    let arrived = Rc::new(Cell::new(0u64));
+    let (told, count) = (Rc::clone(&rounds), Rc::clone(&arrived));
     let answer: Answer = Box::new(move |Arrived { post, when }| {
         let mut rounds = told.borrow_mut();
         rounds.push(when);
+        count.set(count.get() + 1);
         let back = Post {
             from: post.to,
             to: post.from,
@@ -54,11 +90,17 @@ pub fn latency(transport: Transport, bytes: Bytes) -> Duration {
         to: process(1, 0),
         bytes,
     };
-    run(transport, &[first], answer);
-    let rounds = rounds.borrow();
-    // The first round fetches the contexts.
-    let round = rounds[3].since(rounds[1]);
-    Duration::from_ps(round.as_ps() / 2)
+    let read = move |_: &Simulation<Machine>| {
+        let rounds = rounds.borrow();
+        // The first round fetches the contexts.
+        let round = rounds[3].since(rounds[1]);
+        Duration::from_ps(round.as_ps() / 2)
+    };
+    Measurement {
+        simulation: begin(transport, &[first], answer, observer),
+        done: Box::new(move || arrived.get() as f64 / (2 * ROUNDS) as f64),
+        read: Box::new(read),
+    }
 }
 
 /// What streams of messages of this length carry.
@@ -67,6 +109,20 @@ pub fn latency(transport: Transport, bytes: Bytes) -> Duration {
 ///
 /// As [`latency`].
 pub fn bandwidth(transport: Transport, pattern: Pattern, bytes: Bytes) -> Found {
+    prepare_bandwidth(transport, pattern, bytes, None).run()
+}
+
+/// Sets [`bandwidth`] up; the observer is told of spans.
+///
+/// # Panics
+///
+/// As [`latency`].
+pub fn prepare_bandwidth(
+    transport: Transport,
+    pattern: Pattern,
+    bytes: Bytes,
+    observer: Option<Observer>,
+) -> Measurement<Found> {
     let streams = streams(pattern);
     let each = messages(bytes).div_ceil(streams.len() as u64).max(2);
     let all = u64::try_from(streams.len()).expect("few") * each;
@@ -74,30 +130,45 @@ pub fn bandwidth(transport: Transport, pattern: Pattern, bytes: Bytes) -> Found 
         .flat_map(|_| streams.iter().copied())
         .map(|(from, to)| Post { from, to, bytes })
         .collect();
-    let ends = Rc::new(RefCell::new(SimTime::START));
-    let told = Rc::clone(&ends);
+    let ended = Rc::new(Cell::new(SimTime::START));
+    let arrived = Rc::new(Cell::new(0u64));
+    let (told, count) = (Rc::clone(&ended), Rc::clone(&arrived));
     let answer: Answer = Box::new(move |Arrived { when, .. }| {
-        let mut end = told.borrow_mut();
-        *end = when.max(*end);
+        told.set(when.max(told.get()));
+        count.set(count.get() + 1);
         None
     });
-    let simulation = run(transport, &posts, answer);
-    let took = ends.borrow().since(SimTime::START).as_ps();
-    Found {
-        megabytes_per_second: (all * bytes.0) as f64 / (took as f64 / 1e6),
-        misses: simulation.world.misses(),
-        trace_hash: simulation.agenda.trace_hash(),
+    let read = move |simulation: &Simulation<Machine>| {
+        let took = ended.get().since(SimTime::START).as_ps();
+        Found {
+            megabytes_per_second: (all * bytes.0) as f64 / (took as f64 / 1e6),
+            misses: simulation.world.misses(),
+            trace_hash: simulation.agenda.trace_hash(),
+        }
+    };
+    Measurement {
+        simulation: begin(transport, &posts, answer, observer),
+        // Far below 2^53.
+        done: Box::new(move || arrived.get() as f64 / all as f64),
+        read: Box::new(read),
     }
 }
 
-fn run(transport: Transport, posts: &[Post], answer: Answer) -> Simulation<Machine> {
-    let machine = Machine::new(2, transport, answer).expect("a switch joins two nodes");
+fn begin(
+    transport: Transport,
+    posts: &[Post],
+    answer: Answer,
+    observer: Option<Observer>,
+) -> Simulation<Machine> {
+    let mut machine = Machine::new(2, transport, answer).expect("a switch joins two nodes");
+    if let Some(observer) = observer {
+        machine.observe(observer);
+    }
     let mut simulation = Simulation::new(machine);
     let Simulation { world, agenda } = &mut simulation;
     for &post in posts {
         Machine::post(world, post, agenda);
     }
-    simulation.run();
     simulation
 }
 
