@@ -48,13 +48,14 @@ mod reader;
 mod run;
 mod scenario;
 mod seastar;
+mod span;
 mod triggered;
 mod verbs;
 mod workload;
 
-pub use machine::models;
+pub use machine::{Workloads, models, workloads};
 pub use mistake::Mistake;
 pub use plot::{Plot, Scale};
 pub use run::{Figure, Outcome, Run};
 pub use scenario::{Point, Scenario};
-pub use workload::workloads;
+pub use span::{Observer, Place, Span, Track};

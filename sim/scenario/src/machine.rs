@@ -4,15 +4,17 @@ use lintel_sim_fabric::{
     Arbitration, Dimension, Dragonfly, Fabric, FatTree, FreeFabric, PacketFabric, Parameters,
     Topology, Torus,
 };
-use lintel_sim_goal::{Goal, Hosts, LogGp, Machine, Network, Observer, Over};
+use lintel_sim_goal::{Goal, Hosts, LogGp, Machine, Network, Over};
 use lintel_sim_kernel::{Bandwidth, Bytes, Duration, Simulation, Streams};
 use lintel_sim_node::{Noise, NoiseParameters, Placement};
 use lintel_sim_seastar::profile::PROFILES;
+use lintel_sim_triggered::NOISES;
 
 use crate::mistake::Mistake;
 use crate::reader::Reader;
-use crate::run::{Run, Scheduled};
-use crate::workload::Workload;
+use crate::run::{Run, Stepped};
+use crate::span::{Observer, relay};
+use crate::workload::{self, Workload};
 use crate::{seastar, triggered, verbs};
 
 /// A machine with its workload.
@@ -23,7 +25,7 @@ pub(crate) enum Setup {
     /// The simulated SeaStar machine.
     SeaStar(Box<seastar::Setup>),
     /// Hosts whose interfaces carry out triggered operations.
-    Triggered(triggered::Setup),
+    Triggered(Box<triggered::Setup>),
     /// Host channel adapters.
     Verbs(verbs::Setup),
 }
@@ -55,6 +57,26 @@ pub fn models() -> &'static [(&'static str, &'static str)] {
     ]
 }
 
+/// Workloads that the same models run.
+#[derive(Clone, Copy, Debug)]
+pub struct Workloads {
+    /// What `machine.model` says.
+    pub models: &'static str,
+    /// What `workload.kind` takes, each with what it is and its settings.
+    pub kinds: &'static [(&'static str, &'static str)],
+}
+
+/// All workloads, by model.
+pub fn workloads() -> [Workloads; 4] {
+    let of = |models, kinds| Workloads { models, kinds };
+    [
+        of("loggp, free, packet", workload::WORKLOADS),
+        of("seastar", seastar::WORKLOADS),
+        of("triggered", triggered::WORKLOADS),
+        of("verbs", verbs::WORKLOADS),
+    ]
+}
+
 #[derive(Clone, Copy)]
 enum Model {
     LogGp,
@@ -77,7 +99,7 @@ impl Setup {
         ];
         match reader.must_choose("machine.model", &models)? {
             Model::SeaStar => Ok(Setup::SeaStar(Box::new(seastar::Setup::read(reader)?))),
-            Model::Triggered => triggered::Setup::read(reader).map(Setup::Triggered),
+            Model::Triggered => Ok(Setup::Triggered(Box::new(triggered::Setup::read(reader)?))),
             Model::Verbs => verbs::Setup::read(reader).map(Setup::Verbs),
             Model::LogGp => HostsSetup::read(reader, Wires::log_gp(reader)?),
             Model::Free => HostsSetup::read(reader, Wires::fabric(reader, Exactness::Free)?),
@@ -97,19 +119,14 @@ impl Setup {
         text: Option<&str>,
         observer: Option<Observer>,
     ) -> Result<Box<dyn Run>, String> {
-        let is_watched = observer.is_some();
         match self {
             Setup::Hosts(setup) => setup.prepare(text, observer),
-            _ if is_watched => Err(NO_SPANS.into()),
-            Setup::SeaStar(setup) => Ok(setup.prepare()),
-            Setup::Triggered(setup) => Ok(setup.prepare()),
-            Setup::Verbs(setup) => Ok(setup.prepare()),
+            Setup::SeaStar(setup) => setup.prepare(observer),
+            Setup::Triggered(setup) => setup.prepare(observer),
+            Setup::Verbs(setup) => Ok(setup.prepare(observer)),
         }
     }
 }
-
-const NO_SPANS: &str = "only the models loggp, free and packet tell what happens when; \
-    take one of them, or leave the trace out";
 
 /// Hosts, what joins them, and what they do.
 #[derive(Clone, Debug)]
@@ -214,14 +231,24 @@ impl HostsSetup {
             machine = noisy.map_err(|mistake| mistake.to_string())?;
         }
         if let Some(observer) = observer {
-            machine = machine.observed(observer);
+            machine = machine.observed(relay(observer));
         }
         let mut simulation = Simulation::new(machine);
         simulation.world.start(&mut simulation.agenda);
-        let meaning = self.workload.meaning();
-        Ok(Box::new(Scheduled {
+        let workload = self.workload.clone();
+        Ok(Box::new(Stepped {
             simulation,
-            meaning,
+            done: Box::new(|machine| {
+                let all = machine.operations().max(1);
+                1.0 - machine.undone() as f64 / all as f64
+            }),
+            read: Box::new(move |simulation| {
+                let machine = &simulation.world;
+                match machine.unfinished() {
+                    Some(unfinished) => Err(unfinished.to_string()),
+                    None => Ok(workload.figures(machine.end(), machine.sent())),
+                }
+            }),
         }))
     }
 }
@@ -395,7 +422,22 @@ fn hosts(reader: &Reader<'_>, wires: &Wires) -> Result<Hosts, Mistake> {
     })
 }
 
+/// One of the profiles of the first studies, or what the scenario says.
 pub(crate) fn noise(reader: &Reader<'_>) -> Result<Option<NoiseParameters>, Mistake> {
+    let [often, middle, seldom] = NOISES.map(Some);
+    let profiles = [
+        ("none", None),
+        ("100khz", often),
+        ("1khz", middle),
+        ("10hz", seldom),
+    ];
+    match reader.choose("machine.noise.profile", &profiles)? {
+        Some(profile) => Ok(profile),
+        None => noise_by_numbers(reader),
+    }
+}
+
+fn noise_by_numbers(reader: &Reader<'_>) -> Result<Option<NoiseParameters>, Mistake> {
     let placements = [
         ("periodic", Placement::Periodic),
         ("scattered", Placement::Scattered),

@@ -1,6 +1,5 @@
 //! A simulation that is gone through in pieces, so that somebody can watch.
 
-use lintel_sim_goal::{Machine, Network};
 use lintel_sim_kernel::{Agenda, Duration, SimTime, Simulation, World};
 
 /// Something that a simulation found.
@@ -17,8 +16,8 @@ pub struct Figure {
 pub struct Outcome {
     /// The figures, the most telling first.
     pub figures: Vec<Figure>,
-    /// The hash of all that happened, where one machine was simulated from begin to end.
-    pub trace_hash: Option<u64>,
+    /// The hash of all that happened.
+    pub trace_hash: u64,
     /// How many events there were.
     pub events: u64,
     /// How long it was in simulated time.
@@ -39,7 +38,7 @@ pub trait Run {
     /// How much of the workload is done, 0 to 1.
     fn done(&self) -> f64;
 
-    /// What it found.
+    /// What it found; the simulation is through.
     ///
     /// # Errors
     ///
@@ -64,26 +63,29 @@ impl Figure {
     }
 }
 
-/// What a schedule's time is divided by.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Meaning {
-    /// What one of them is called; the figure is its time.
-    pub(crate) unit: &'static str,
-    /// How many the schedule has, one after the other.
-    pub(crate) count: u64,
-    /// Bytes that one of them moves.
-    pub(crate) bytes: u64,
+/// A world that is gone through event by event.
+pub(crate) struct Stepped<W: World> {
+    pub(crate) simulation: Simulation<W>,
+    /// How much of the workload is done, 0 to 1.
+    pub(crate) done: Box<dyn Fn(&W) -> f64>,
+    /// What it has found, when nothing is to happen any more.
+    pub(crate) read: Read<W>,
 }
 
-/// A schedule on hosts.
-pub(crate) struct Scheduled<N: Network> {
-    pub(crate) simulation: Simulation<Machine<N>>,
-    pub(crate) meaning: Option<Meaning>,
-}
+/// The figures, or what is left undone.
+pub(crate) type Read<W> = Box<dyn FnOnce(&Simulation<W>) -> Result<Vec<Figure>, String>>;
 
-impl<N: Network> Run for Scheduled<N> {
+impl<W: World> Run for Stepped<W> {
     fn advance(&mut self, events: u64) -> bool {
-        step(&mut self.simulation, events)
+        let Simulation { world, agenda } = &mut self.simulation;
+        for _ in 0..events {
+            let next = Agenda::take_due(agenda, SimTime::NEVER, |event| world.foresee(event));
+            let Some(event) = next else {
+                return true;
+            };
+            world.on_event(event, agenda);
+        }
+        agenda.pending() == 0
     }
 
     fn now(&self) -> SimTime {
@@ -95,97 +97,22 @@ impl<N: Network> Run for Scheduled<N> {
     }
 
     fn done(&self) -> f64 {
-        let machine = &self.simulation.world;
-        let all = machine.operations().max(1);
-        1.0 - machine.undone() as f64 / all as f64
+        (self.done)(&self.simulation.world)
     }
 
     fn finish(self: Box<Self>) -> Result<Outcome, String> {
-        let Simulation { world, agenda } = &self.simulation;
-        if let Some(unfinished) = world.unfinished() {
-            return Err(unfinished.to_string());
-        }
-        let end = world.end();
-        let mut figures = Vec::new();
-        if let Some(meaning) = self.meaning {
-            let each = micro(end) / meaning.count.max(1) as f64;
-            figures.push(Figure::new(&format!("{}, µs", meaning.unit), each));
-            if meaning.bytes > 0 && each > 0.0 {
-                figures.push(Figure::new("MB/s", meaning.bytes as f64 / each));
-            }
-        }
-        figures.push(Figure::new("all, µs", micro(end)));
-        figures.push(Figure::new("messages", world.sent() as f64));
+        let figures = (self.read)(&self.simulation)?;
+        let agenda = &self.simulation.agenda;
         Ok(Outcome {
             figures,
-            trace_hash: Some(agenda.trace_hash()),
+            trace_hash: agenda.trace_hash(),
             events: agenda.executed(),
             simulated: agenda.now().since(SimTime::START),
         })
     }
 }
 
-/// A simulation that gives its figures in one go.
-pub(crate) struct AtOnce {
-    work: Option<Box<dyn FnOnce() -> Result<Outcome, String>>>,
-    found: Option<Result<Outcome, String>>,
-}
-
-impl AtOnce {
-    pub(crate) fn new(work: impl FnOnce() -> Result<Outcome, String> + 'static) -> Self {
-        AtOnce {
-            work: Some(Box::new(work)),
-            found: None,
-        }
-    }
-}
-
-impl Run for AtOnce {
-    fn advance(&mut self, _: u64) -> bool {
-        if let Some(work) = self.work.take() {
-            self.found = Some(work());
-        }
-        true
-    }
-
-    fn now(&self) -> SimTime {
-        let simulated = match &self.found {
-            Some(Ok(outcome)) => outcome.simulated,
-            _ => Duration::ZERO,
-        };
-        SimTime::START + simulated
-    }
-
-    fn executed(&self) -> u64 {
-        match &self.found {
-            Some(Ok(outcome)) => outcome.events,
-            _ => 0,
-        }
-    }
-
-    fn done(&self) -> f64 {
-        if self.found.is_some() { 1.0 } else { 0.0 }
-    }
-
-    fn finish(mut self: Box<Self>) -> Result<Outcome, String> {
-        self.advance(0);
-        self.found.expect("it has been worked out")
-    }
-}
-
 /// Microseconds, for people.
 pub(crate) fn micro(time: Duration) -> f64 {
     time.as_ps() as f64 / 1e6
-}
-
-fn step<W: World>(simulation: &mut Simulation<W>, events: u64) -> bool {
-    let Simulation { world, agenda } = simulation;
-    for _ in 0..events {
-        let next = Agenda::take_due(agenda, SimTime::NEVER, |event| world.foresee(event));
-        let Some(event) = next else {
-            return true;
-        };
-        world.on_event(event, agenda);
-    }
-    agenda.pending() == 0
 }

@@ -6,7 +6,7 @@ use crate::mistake::Mistake;
 use crate::plot::Plot;
 use crate::reader::Reader;
 use crate::run::Run;
-use lintel_sim_goal::Observer;
+use crate::span::Observer;
 
 /// A file's machine and workload, with all that varies.
 #[derive(Clone, Debug)]
@@ -80,7 +80,7 @@ impl Point {
     ///
     /// # Errors
     ///
-    /// What can't be simulated, in a sentence; an observer of a model that tells no spans.
+    /// What can't be simulated, in a sentence.
     pub fn prepare(
         &self,
         text: Option<&str>,

@@ -1,92 +1,354 @@
 //! The table `machine` and the workloads of the simulated SeaStar machine.
 
+use lintel_sim_kernel::Duration;
 use lintel_sim_seastar::profile::PROFILES;
-use lintel_sim_seastar::workload::{Case, Way, ping_pong};
-use lintel_sim_seastar::{Class, Mode, Profile};
+use lintel_sim_seastar::workload::{
+    Arrivals, Benchmark, Case, Exchange, Halo, Incast, ManyToMany, RandomAccess, Rounds, Running,
+    Stream, Way,
+};
+use lintel_sim_seastar::{Class, Mode, Placement, Profile, Protection, Refused};
 
 use crate::mistake::Mistake;
 use crate::reader::Reader;
-use crate::run::{AtOnce, Figure, Outcome, Run, micro};
+use crate::run::{Figure, Run, Stepped, micro};
+use crate::span::{Observer, relay};
 
-/// A SeaStar machine of two nodes, and what goes to and fro.
+/// What `workload.kind` takes with this model.
+pub(crate) const WORKLOADS: &[(&str, &str)] = &[
+    ("put", "half a round trip of puts: bytes, entries_ahead"),
+    ("acknowledged-put", "the same, each put acknowledged"),
+    ("get", "from the call to the reply: bytes, entries_ahead"),
+    ("both-ways", "puts both ways at once: bytes, entries_ahead"),
+    ("cci", "half a round trip of CCI messages: bytes, class"),
+    (
+        "stream",
+        "puts one after the other: bytes, window, messages",
+    ),
+    (
+        "two-way-stream",
+        "streams both ways between two cores: bytes, window, messages",
+    ),
+    (
+        "cci-stream",
+        "CCI messages one after the other: bytes, window, messages, class",
+    ),
+    ("incast", "all put to node 0: bytes, messages"),
+    ("many-to-many", "each puts to each: bytes, messages"),
+    (
+        "halo",
+        "faces put to six neighbours: bytes, compute_ns, repeats",
+    ),
+    (
+        "random-access",
+        "HPCC RandomAccess, words updated anywhere: updates",
+    ),
+];
+
+/// A machine, and what runs on it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setup {
-    profile: Profile,
-    mode: Mode,
-    way: Way,
-    bytes: u64,
-    ahead: u64,
+    case: Case,
+    work: Work,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Work {
+    PingPong(Rounds),
+    Stream(Stream, Ways),
+    Incast(Incast),
+    ManyToMany(ManyToMany),
+    Halo(Halo),
+    RandomAccess(RandomAccess),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Ways {
+    One,
+    Both,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    PingPong(Way),
+    Cci,
+    Stream(Ways),
+    CciStream,
+    Incast,
+    ManyToMany,
+    Halo,
+    RandomAccess,
 }
 
 impl Setup {
     pub(crate) fn read(reader: &Reader<'_>) -> Result<Setup, Mistake> {
-        let profiles = PROFILES.map(|profile| (profile.name, *profile));
-        let mut profile = reader.must_choose("machine.profile", &profiles)?;
-        for (name, _) in profile.constants() {
-            let path = format!("machine.constants.{name}");
-            if let Some(value) = reader.number(&path, 0..=1 << 40)? {
-                let known = profile.with(name, value);
-                profile = known.expect("it is one of the profile's");
-            }
-        }
-        let ways = [
-            ("put", Way::Put),
-            ("acknowledged-put", Way::AcknowledgedPut),
-            ("get", Way::Get),
-            ("both-ways", Way::Both),
-            ("cci", Way::Cci(Class::Unreliable)),
-        ];
-        let way = reader.must_choose("workload.kind", &ways)?;
-        let bytes = reader.number("workload.bytes", 0..=1 << 30)?.unwrap_or(0);
-        let ahead = match way {
-            Way::Cci(_) => None,
-            _ => reader.number("workload.entries_ahead", 0..=100_000)?,
-        };
-        let (mode, way) = mode(reader, way)?;
+        let profile = profile(reader)?;
+        let kind = reader.must_choose(
+            "workload.kind",
+            &[
+                ("put", Kind::PingPong(Way::Put)),
+                ("acknowledged-put", Kind::PingPong(Way::AcknowledgedPut)),
+                ("get", Kind::PingPong(Way::Get)),
+                ("both-ways", Kind::PingPong(Way::Both)),
+                ("cci", Kind::Cci),
+                ("stream", Kind::Stream(Ways::One)),
+                ("two-way-stream", Kind::Stream(Ways::Both)),
+                ("cci-stream", Kind::CciStream),
+                ("incast", Kind::Incast),
+                ("many-to-many", Kind::ManyToMany),
+                ("halo", Kind::Halo),
+                ("random-access", Kind::RandomAccess),
+            ],
+        )?;
         Ok(Setup {
-            profile,
-            mode,
-            way,
-            bytes,
-            ahead: ahead.unwrap_or(0),
+            case: case(reader, profile, kind)?,
+            work: work(reader, &profile, kind)?,
         })
     }
 
-    pub(crate) fn prepare(&self) -> Box<dyn Run> {
-        let setup = *self;
-        Box::new(AtOnce::new(move || setup.measure()))
+    pub(crate) fn prepare(&self, observer: Option<Observer>) -> Result<Box<dyn Run>, String> {
+        self.benchmark()
+            .map(|benchmark| begin(benchmark, observer))
+            .map_err(|refused| refused.to_string())
     }
 
-    fn measure(&self) -> Result<Outcome, String> {
-        let case = Case::new(self.profile, self.mode);
-        let took = ping_pong(&case, self.way, self.bytes, self.ahead);
-        let took = took.map_err(|refused| refused.to_string())?;
-        let directions = if self.way == Way::Both { 2.0 } else { 1.0 };
-        let mut figures = vec![Figure::new("one way, µs", micro(took))];
-        if self.bytes > 0 {
-            let rate = directions * self.bytes as f64 / micro(took);
-            figures.push(Figure::new("MB/s", rate));
+    fn benchmark(&self) -> Result<Benchmark<Vec<Figure>>, Refused> {
+        let case = &self.case;
+        Ok(match self.work {
+            Work::PingPong(rounds) => rounds
+                .prepare(case)?
+                .map(move |took| rounds_found(rounds, took)),
+            Work::Stream(stream, Ways::One) => stream
+                .prepare(case)?
+                .map(move |gap| stream_found(stream, gap)),
+            Work::Stream(stream, Ways::Both) => stream
+                .prepare_both_ways(case)?
+                .map(move |gap| stream_found(stream, gap)),
+            Work::Incast(incast) => incast.prepare(case)?.map(|found| arrivals_found(&found)),
+            Work::ManyToMany(run) => {
+                let bytes = run.bytes;
+                run.prepare(case)?
+                    .map(move |found| exchange_found(bytes, &found))
+            }
+            Work::Halo(halo) => halo
+                .prepare(case)?
+                .map(|took| vec![Figure::new("exchange, µs", micro(took))]),
+            Work::RandomAccess(run) => {
+                let updates = run.updates_in_all(case);
+                run.prepare(case)?.map(move |took| {
+                    vec![
+                        Figure::new("updates/µs", updates as f64 / micro(took)),
+                        Figure::new("all, µs", micro(took)),
+                    ]
+                })
+            }
+        })
+    }
+}
+
+fn begin(mut benchmark: Benchmark<Vec<Figure>>, observer: Option<Observer>) -> Box<dyn Run> {
+    if let Some(observer) = observer {
+        benchmark.observe(relay(observer));
+    }
+    let Running {
+        simulation,
+        done,
+        read,
+    } = benchmark.begin();
+    Box::new(Stepped {
+        simulation,
+        done: Box::new(move |_| done()),
+        read: Box::new(|simulation| read(simulation).map_err(|refused| refused.to_string())),
+    })
+}
+
+fn profile(reader: &Reader<'_>) -> Result<Profile, Mistake> {
+    let profiles = PROFILES.map(|profile| (profile.name, *profile));
+    let mut profile = reader.must_choose("machine.profile", &profiles)?;
+    for (name, _) in profile.constants() {
+        let path = format!("machine.constants.{name}");
+        if let Some(value) = reader.number(&path, 0..=1 << 40)? {
+            let known = profile.with(name, value);
+            profile = known.expect("it is one of the profile's");
         }
-        Ok(Outcome {
-            figures,
-            trace_hash: None,
-            events: 0,
-            simulated: took,
-        })
+    }
+    Ok(profile)
+}
+
+/// Who serves processes, how many a node has, and what protects it.
+fn case(reader: &Reader<'_>, profile: Profile, kind: Kind) -> Result<Case, Mistake> {
+    let mut case = Case::new(profile, Mode::Cci);
+    if !matches!(kind, Kind::Cci | Kind::CciStream) {
+        let modes = [("host", Mode::Generic), ("nic", Mode::Accelerated)];
+        let mode = reader.choose("machine.matching", &modes)?;
+        case.mode = mode.unwrap_or(Mode::Generic);
+        let protections = [
+            ("none", Protection::None),
+            ("end-to-end", Protection::EndToEnd),
+            ("swapping", Protection::Swap),
+        ];
+        let protection = reader.choose("machine.protection", &protections)?;
+        case.setting.protection = protection.unwrap_or(Protection::None);
+    }
+    if !matches!(kind, Kind::Incast | Kind::Halo | Kind::Stream(Ways::Both)) {
+        let placements = [("sn", Placement::Single), ("vn", Placement::Virtual)];
+        let placement = reader.choose("machine.placement", &placements)?;
+        case.setting.placement = placement.unwrap_or(Placement::Single);
+    }
+    case.setting.seed = reader.number("seed", 0..=i64::MAX as u64)?.unwrap_or(1);
+    Ok(case)
+}
+
+fn work(reader: &Reader<'_>, profile: &Profile, kind: Kind) -> Result<Work, Mistake> {
+    let bytes = |most| {
+        let bytes = reader.number("workload.bytes", 0..=most)?;
+        Ok::<u64, Mistake>(bytes.unwrap_or(0))
+    };
+    let messages = |most| {
+        let messages = reader.count("workload.messages", 1..=most)?;
+        Ok::<u32, Mistake>(messages.unwrap_or(1))
+    };
+    let longest_cci = profile.cci_mss.value;
+    Ok(match kind {
+        Kind::PingPong(way) => Work::PingPong(Rounds {
+            way,
+            bytes: bytes(MOST_BYTES)?,
+            ahead: reader
+                .number("workload.entries_ahead", 0..=100_000)?
+                .unwrap_or(0),
+        }),
+        Kind::Cci => Work::PingPong(Rounds {
+            way: Way::Cci(class(reader)?),
+            bytes: bytes(longest_cci)?,
+            ahead: 0,
+        }),
+        Kind::Stream(ways) => Work::Stream(stream(reader, bytes(MOST_BYTES)?)?, ways),
+        Kind::CciStream => {
+            let stream = stream(reader, bytes(longest_cci)?)?;
+            let class = class(reader)?;
+            Work::Stream(Stream { class, ..stream }, Ways::One)
+        }
+        Kind::Incast => Work::Incast(Incast {
+            dimensions: dimensions(reader)?,
+            messages: messages(100_000)?,
+            bytes: bytes(MOST_BYTES)?,
+        }),
+        Kind::ManyToMany => Work::ManyToMany(ManyToMany {
+            dimensions: dimensions(reader)?,
+            messages: messages(1_000)?,
+            bytes: bytes(MOST_BYTES)?,
+        }),
+        Kind::Halo => {
+            let compute = reader.number("workload.compute_ns", 0..=1_000_000_000)?;
+            let rounds = reader.count("workload.repeats", 1..=1_000_000)?;
+            Work::Halo(Halo {
+                dimensions: dimensions(reader)?,
+                bytes: bytes(MOST_BYTES)?,
+                compute: Duration::from_ns(compute.unwrap_or(0)),
+                rounds: rounds.unwrap_or(1),
+            })
+        }
+        Kind::RandomAccess => {
+            let updates = reader.count("workload.updates", 1..=100_000_000)?;
+            Work::RandomAccess(RandomAccess {
+                dimensions: dimensions(reader)?,
+                updates: updates.unwrap_or(RandomAccess::RED_STORM.updates),
+                ..RandomAccess::RED_STORM
+            })
+        }
+    })
+}
+
+fn class(reader: &Reader<'_>) -> Result<Class, Mistake> {
+    let classes = [
+        ("unreliable", Class::Unreliable),
+        ("reliable", Class::Reliable),
+    ];
+    let class = reader.choose("workload.class", &classes)?;
+    Ok(class.unwrap_or(Class::Unreliable))
+}
+
+fn stream(reader: &Reader<'_>, bytes: u64) -> Result<Stream, Mistake> {
+    let usual = Stream::of(bytes);
+    let window = reader.count("workload.window", 1..=100_000)?;
+    let messages = reader.count("workload.messages", 1..=10_000_000)?;
+    Ok(Stream {
+        window: window.unwrap_or(usual.window),
+        messages: messages.unwrap_or(usual.messages),
+        ..usual
+    })
+}
+
+/// A torus of two nodes or more.
+fn dimensions(reader: &Reader<'_>) -> Result<[u16; 3], Mistake> {
+    let sizes = reader.sizes("machine.size", EXAMPLE)?;
+    let Some(sizes) = sizes else {
+        let what = format!("machine.size is missing; it takes 3 sizes, such as {EXAMPLE:?}");
+        return Err(reader.wrong("machine.size", what));
+    };
+    let nodes: u64 = sizes.iter().map(|&size| u64::from(size)).product();
+    let fit = sizes.iter().map(|&size| u16::try_from(size).ok());
+    let fit: Option<Vec<u16>> = fit.collect();
+    match fit.as_deref() {
+        Some(&[x, y, z]) if (2..=MOST_NODES).contains(&nodes) => Ok([x, y, z]),
+        _ => {
+            let what = format!("machine.size has {nodes} nodes; it takes 2 to {MOST_NODES}");
+            Err(reader.wrong("machine.size", what))
+        }
     }
 }
 
-/// Who matches, and which messages that allows.
-fn mode(reader: &Reader<'_>, way: Way) -> Result<(Mode, Way), Mistake> {
-    if let Way::Cci(_) = way {
-        let classes = [
-            ("unreliable", Class::Unreliable),
-            ("reliable", Class::Reliable),
-        ];
-        let class = reader.choose("workload.class", &classes)?;
-        return Ok((Mode::Cci, Way::Cci(class.unwrap_or(Class::Unreliable))));
+fn rounds_found(rounds: Rounds, took: Duration) -> Vec<Figure> {
+    let mut figures = vec![Figure::new("one way, µs", micro(took))];
+    if rounds.bytes > 0 {
+        let directions = if rounds.way == Way::Both { 2.0 } else { 1.0 };
+        let rate = directions * rounds.bytes as f64 / micro(took);
+        figures.push(Figure::new("MB/s", rate));
     }
-    let modes = [("host", Mode::Generic), ("nic", Mode::Accelerated)];
-    let mode = reader.choose("machine.matching", &modes)?;
-    Ok((mode.unwrap_or(Mode::Generic), way))
+    figures
 }
+
+/// Of one way, where there are two.
+fn stream_found(stream: Stream, gap: Duration) -> Vec<Figure> {
+    let mut figures = vec![Figure::new("messages/s", 1e6 / micro(gap))];
+    if stream.bytes > 0 {
+        figures.push(Figure::new("MB/s", stream.bytes as f64 / micro(gap)));
+    }
+    figures.push(Figure::new("a message, µs", micro(gap)));
+    figures
+}
+
+fn arrivals_found(found: &Arrivals) -> Vec<Figure> {
+    let lost = found.sent - found.received;
+    vec![
+        Figure::new("all, µs", micro(found.end)),
+        Figure::new("received", found.received as f64),
+        Figure::new("lost", lost as f64),
+        Figure::new("without an entry of the CAM", found.report.overflows as f64),
+        Figure::new("sent again", found.resent as f64),
+        Figure::new("entries swapped", found.report.swaps as f64),
+        Figure::new("node aborted", f64::from(found.report.aborted.is_some())),
+    ]
+}
+
+fn exchange_found(bytes: u64, found: &Exchange) -> Vec<Figure> {
+    let mut figures = vec![Figure::new("all, µs", micro(found.took))];
+    if bytes > 0 {
+        let rate = (bytes * found.received) as f64 / micro(found.took);
+        figures.push(Figure::new("MB/s", rate));
+    }
+    let lost = found.sent - found.received;
+    figures.extend([
+        Figure::new("received", found.received as f64),
+        Figure::new("lost", lost as f64),
+        Figure::new("without an entry of the CAM", found.overflows as f64),
+        Figure::new("sent again", found.resent as f64),
+        Figure::new("entries swapped", found.swaps as f64),
+    ]);
+    figures
+}
+
+const EXAMPLE: &str = "4x4x4";
+/// A gigabyte.
+const MOST_BYTES: u64 = 1 << 30;
+/// Some gigabytes of a machine's memory.
+const MOST_NODES: u64 = 1 << 15;

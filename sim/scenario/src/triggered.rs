@@ -1,18 +1,44 @@
-//! The table `machine` and the workload of hosts whose interfaces carry operations out.
+//! The table `machine` and the workloads of hosts whose interfaces carry operations out.
 
-use lintel_collectives::Tree;
-use lintel_sim_triggered::{Algorithm, By, Case, Entry, Timing, cube};
+use lintel_collectives::{Collective, Tree};
+use lintel_sim_kernel::{Duration, SimTime};
+use lintel_sim_triggered::program::{Program, gone_through, posted};
+use lintel_sim_triggered::{Algorithm, By, Case, Detail, Entry, Series, Timing, cube};
 
 use crate::machine::noise;
 use crate::mistake::Mistake;
 use crate::reader::Reader;
-use crate::run::{AtOnce, Figure, Outcome, Run, micro};
+use crate::run::{Figure, Outcome, Run, micro};
+use crate::span::{Observer, relay};
+use crate::workload::{self, Operation};
 
-/// A machine of the first studies, and its all-reduce.
-#[derive(Clone, Copy, Debug)]
+/// What `workload.kind` takes with this model.
+pub(crate) const WORKLOADS: &[(&str, &str)] = &[
+    (
+        "all-reduce",
+        "of 8 bytes, as in the first studies: algorithm, operations",
+    ),
+    ("barrier", "algorithm, operations"),
+    ("broadcast", "of 8 bytes: algorithm, operations"),
+    ("reduce", "of 8 bytes: algorithm, operations"),
+    ("gather", "algorithm, operations"),
+    ("scatter", "algorithm, operations"),
+];
+
+/// A machine of the first studies, and its operations.
+#[derive(Clone, Debug)]
 pub(crate) struct Setup {
     case: Case,
+    work: Work,
+    detail: Detail,
     operations: u32,
+}
+
+#[derive(Clone, Debug)]
+enum Work {
+    /// The case's own algorithm.
+    AllReduce,
+    Other(Collective),
 }
 
 impl Setup {
@@ -22,57 +48,132 @@ impl Setup {
         let carriers = [("hosts", By::Hosts), ("interfaces", By::Interfaces)];
         let by = reader.must_choose("machine.carried_by", &carriers)?;
         let nodes_log2 = reader.count("machine.nodes_log2", 1..=16)?.unwrap_or(6);
-        reader.must_choose("workload.kind", &[("all-reduce", ())])?;
-        let trees = [
-            ("recursive-doubling", None),
-            ("binomial", Some(Tree::KNomial(2))),
-            ("4-nomial", Some(Tree::KNomial(4))),
-            ("8-nomial", Some(Tree::KNomial(8))),
-        ];
-        let tree = reader.must_choose("workload.algorithm", &trees)?;
+        let (tree, work) = work(reader, 1 << nodes_log2)?;
+        let noise = noise(reader)?;
+        let details = [("packets", Detail::Packets), ("outline", Detail::Outline)];
+        let detail = reader.choose("machine.detail", &details)?;
         let operations = reader.count("workload.operations", 1..=1_000_000)?;
         Ok(Setup {
             case: Case {
                 timing: Timing::set(set).expect("there are three"),
                 sides: cube(nodes_log2),
                 algorithm: Algorithm::new(by, tree),
-                noise: noise(reader)?,
+                noise,
                 entry: Entry::Undisturbed,
                 seed: reader.number("seed", 0..=i64::MAX as u64)?.unwrap_or(1),
             },
+            work,
+            // Noise takes many operations.
+            detail: detail.unwrap_or(match noise {
+                Some(_) => Detail::Outline,
+                None => Detail::Packets,
+            }),
             operations: operations.unwrap_or(1),
         })
     }
 
-    pub(crate) fn prepare(&self) -> Box<dyn Run> {
-        let setup = *self;
-        Box::new(AtOnce::new(move || setup.measure()))
+    pub(crate) fn prepare(&self, observer: Option<Observer>) -> Result<Box<dyn Run>, String> {
+        let series = match &self.work {
+            Work::AllReduce => self.case.begin(self.detail, self.operations),
+            Work::Other(collective) => self.case.scene().begin(
+                self.programs(collective),
+                SimTime::START + Duration::from_ns(1),
+                self.detail,
+                self.operations,
+            ),
+        };
+        let mut series = series.map_err(|mistake| mistake.to_string())?;
+        if let Some(observer) = observer {
+            series.observe(relay(observer));
+        }
+        Ok(Box::new(Repeated(series)))
     }
 
-    /// With noise in outline, which many operations take; without, packet by packet.
-    fn measure(&self) -> Result<Outcome, String> {
-        let samples = match self.case.noise {
-            Some(_) => self.case.measure_in_outline(self.operations),
-            None => self.case.measure(self.operations),
+    fn programs(&self, collective: &Collective) -> Vec<Program> {
+        let program = |rank| {
+            let schedule = collective.schedule(rank);
+            match self.case.algorithm.by {
+                By::Hosts => gone_through(&schedule, rank),
+                By::Interfaces => posted(&schedule),
+            }
         };
-        let mut samples = samples.map_err(|mistake| mistake.to_string())?;
-        let mut figures = vec![Figure::new(
-            "operation, µs",
-            samples.mean().map_or(0.0, micro),
-        )];
-        for (name, permille) in [
-            ("median, µs", 500),
-            ("99th percentile, µs", 990),
-            ("longest, µs", 1_000),
-        ] {
-            let took = samples.permille(permille).map_or(0.0, micro);
+        (0..self.case.nodes()).map(program).collect()
+    }
+}
+
+/// The operation, and the tree of an all-reduce.
+fn work(reader: &Reader<'_>, ranks: u32) -> Result<(Option<Tree>, Work), Mistake> {
+    let kinds = [
+        ("all-reduce", None),
+        ("barrier", Some(Operation::Barrier)),
+        ("broadcast", Some(Operation::Broadcast)),
+        ("reduce", Some(Operation::Reduce)),
+        ("gather", Some(Operation::Gather)),
+        ("scatter", Some(Operation::Scatter)),
+    ];
+    if let Some(operation) = reader.must_choose("workload.kind", &kinds)? {
+        let collective = workload::short_collective(reader, operation, ranks)?;
+        return Ok((None, Work::Other(collective)));
+    }
+    let trees = [
+        ("recursive-doubling", None),
+        ("binomial", Some(Tree::KNomial(2))),
+        ("4-nomial", Some(Tree::KNomial(4))),
+        ("8-nomial", Some(Tree::KNomial(8))),
+    ];
+    let tree = reader.must_choose("workload.algorithm", &trees)?;
+    Ok((tree, Work::AllReduce))
+}
+
+/// Operations one after the other.
+struct Repeated(Series);
+
+impl Run for Repeated {
+    fn advance(&mut self, events: u64) -> bool {
+        let enough = self.0.executed() + events;
+        while self.0.executed() < enough {
+            if !self.0.advance() {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn now(&self) -> SimTime {
+        self.0.now()
+    }
+
+    fn executed(&self) -> u64 {
+        self.0.executed()
+    }
+
+    fn done(&self) -> f64 {
+        self.0.took().len() as f64 / f64::from(self.0.operations())
+    }
+
+    fn finish(self: Box<Self>) -> Result<Outcome, String> {
+        let Repeated(mut series) = *self;
+        while series.advance() {}
+        let (trace_hash, events) = (series.trace_hash(), series.executed());
+        let simulated = series.now().since(SimTime::START);
+        let mut took = series.run();
+        let mut figures = vec![Figure::new("operation, µs", took.mean().map_or(0.0, micro))];
+        for (name, permille) in PERCENTILES {
+            let took = took.permille(permille).map_or(0.0, micro);
             figures.push(Figure::new(name, took));
         }
         Ok(Outcome {
             figures,
-            trace_hash: None,
-            events: 0,
-            simulated: samples.max().unwrap_or_default(),
+            trace_hash,
+            events,
+            simulated,
         })
     }
 }
+
+const PERCENTILES: [(&str, u32); 4] = [
+    ("median, µs", 500),
+    ("90th percentile, µs", 900),
+    ("99th percentile, µs", 990),
+    ("longest, µs", 1_000),
+];

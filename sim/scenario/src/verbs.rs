@@ -1,13 +1,25 @@
 //! The table `machine` and the workloads of host channel adapters.
 
-use lintel_sim_kernel::{Bytes, Duration};
+use lintel_sim_kernel::Bytes;
 use lintel_sim_verbs::Transport;
 use lintel_sim_verbs::constants::MTU;
-use lintel_sim_verbs::measure::{Pattern, bandwidth, latency};
+use lintel_sim_verbs::measure::{Measurement, Pattern, prepare_bandwidth, prepare_latency};
 
 use crate::mistake::Mistake;
 use crate::reader::Reader;
-use crate::run::{AtOnce, Figure, Outcome, Run, micro};
+use crate::run::{Figure, Run, Stepped, micro};
+use crate::span::{Observer, relay};
+
+/// What `workload.kind` takes with this model.
+pub(crate) const WORKLOADS: &[(&str, &str)] = &[
+    ("latency", "half a round trip: bytes"),
+    ("pairs", "streams of so many pairs: bytes, processes"),
+    ("both-ways", "streams both ways: bytes"),
+    (
+        "many-to-many",
+        "each of so many with each of the other node: bytes, processes",
+    ),
+];
 
 /// Two nodes, and what goes between them.
 #[derive(Clone, Copy, Debug)]
@@ -62,30 +74,40 @@ impl Setup {
         })
     }
 
-    pub(crate) fn prepare(&self) -> Box<dyn Run> {
-        let setup = *self;
-        Box::new(AtOnce::new(move || Ok(setup.measure())))
-    }
-
-    fn measure(&self) -> Outcome {
-        let Some(pattern) = self.pattern else {
-            let took = latency(self.transport, self.bytes);
-            return Outcome {
-                figures: vec![Figure::new("one way, µs", micro(took))],
-                trace_hash: None,
-                events: 0,
-                simulated: took,
-            };
-        };
-        let found = bandwidth(self.transport, pattern, self.bytes);
-        Outcome {
-            figures: vec![
-                Figure::new("MB/s", found.megabytes_per_second),
-                Figure::new("contexts fetched", found.misses as f64),
-            ],
-            trace_hash: Some(found.trace_hash),
-            events: 0,
-            simulated: Duration::ZERO,
+    pub(crate) fn prepare(&self, observer: Option<Observer>) -> Box<dyn Run> {
+        let Setup {
+            transport, bytes, ..
+        } = *self;
+        let observer = observer.map(relay);
+        match self.pattern {
+            None => begin(prepare_latency(transport, bytes, observer), |took| {
+                vec![Figure::new("one way, µs", micro(took))]
+            }),
+            Some(pattern) => begin(
+                prepare_bandwidth(transport, pattern, bytes, observer),
+                |found| {
+                    vec![
+                        Figure::new("MB/s", found.megabytes_per_second),
+                        Figure::new("contexts fetched", found.misses as f64),
+                    ]
+                },
+            ),
         }
     }
+}
+
+fn begin<T: 'static>(
+    measurement: Measurement<T>,
+    figures: impl FnOnce(T) -> Vec<Figure> + 'static,
+) -> Box<dyn Run> {
+    let Measurement {
+        simulation,
+        done,
+        read,
+    } = measurement;
+    Box::new(Stepped {
+        simulation,
+        done: Box::new(move |_| done()),
+        read: Box::new(|simulation| Ok(figures(read(simulation)))),
+    })
 }

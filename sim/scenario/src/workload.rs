@@ -2,84 +2,36 @@
 
 use lintel_collectives::{Algorithm, Collective, Shape, Tree};
 use lintel_sim_goal::{Goal, patterns};
-use lintel_sim_kernel::Streams;
+use lintel_sim_kernel::{Duration, Streams};
 
 use crate::mistake::Mistake;
 use crate::reader::Reader;
-use crate::run::Meaning;
+use crate::run::{Figure, micro};
 
-/// What `workload.kind` takes, each with the models that run it and what it is.
-pub fn workloads() -> &'static [(&'static str, &'static str, &'static str)] {
-    const HOSTS: &str = "loggp, free, packet";
-    &[
-        (
-            "goal",
-            HOSTS,
-            "a schedule in the textual form of GOAL: file",
-        ),
-        (
-            "ping-pong",
-            HOSTS,
-            "the first and the last rank in turn: bytes, repeats",
-        ),
-        (
-            "uniform",
-            HOSTS,
-            "messages to ranks by lot: messages, bytes, gap_ns",
-        ),
-        ("incast", HOSTS, "all send to rank 0: messages, bytes"),
-        ("all-to-all", HOSTS, "each to each: bytes"),
-        (
-            "halo",
-            HOSTS,
-            "six neighbours in a closed 3D grid: places, bytes, compute_ns, repeats",
-        ),
-        ("barrier", HOSTS, "algorithm, operations"),
-        ("all-reduce", HOSTS, "algorithm, bytes, operations"),
-        (
-            "broadcast",
-            HOSTS,
-            "algorithm, bytes, operations, piece_bytes",
-        ),
-        ("reduce", HOSTS, "algorithm, bytes, operations"),
-        ("gather", HOSTS, "algorithm, bytes, operations"),
-        ("scatter", HOSTS, "algorithm, bytes, operations"),
-        (
-            "put",
-            "seastar",
-            "half a round trip of puts: bytes, entries_ahead",
-        ),
-        (
-            "acknowledged-put",
-            "seastar",
-            "the same, each put acknowledged",
-        ),
-        (
-            "get",
-            "seastar",
-            "from the call to the reply: bytes, entries_ahead",
-        ),
-        ("both-ways", "seastar", "puts both ways at once: bytes"),
-        ("all-reduce", "triggered", "algorithm, operations"),
-        ("latency", "verbs", "half a round trip: bytes"),
-        (
-            "pairs",
-            "verbs",
-            "streams of so many pairs: bytes, processes",
-        ),
-        ("both-ways", "verbs", "streams both ways: bytes"),
-        (
-            "many-to-many",
-            "verbs",
-            "each of so many with each of the other node: bytes, processes",
-        ),
-        (
-            "cci",
-            "seastar",
-            "half a round trip of CCI messages: bytes, class",
-        ),
-    ]
-}
+/// What `workload.kind` takes with hosts.
+pub(crate) const WORKLOADS: &[(&str, &str)] = &[
+    ("goal", "a schedule in the textual form of GOAL: file"),
+    (
+        "ping-pong",
+        "the first and the last rank in turn: bytes, repeats",
+    ),
+    (
+        "uniform",
+        "messages to ranks by lot: messages, bytes, gap_ns",
+    ),
+    ("incast", "all send to rank 0: messages, bytes"),
+    ("all-to-all", "each to each: bytes"),
+    (
+        "halo",
+        "six neighbours in a closed 3D grid: places, bytes, compute_ns, repeats",
+    ),
+    ("barrier", "algorithm, operations"),
+    ("all-reduce", "algorithm, bytes, operations"),
+    ("broadcast", "algorithm, bytes, operations, piece_bytes"),
+    ("reduce", "algorithm, bytes, operations"),
+    ("gather", "algorithm, bytes, operations"),
+    ("scatter", "algorithm, bytes, operations"),
+];
 
 /// What hosts do.
 #[derive(Clone, Debug)]
@@ -129,14 +81,25 @@ enum Kind {
     Collective(Operation),
 }
 
-#[derive(Clone, Copy)]
-enum Operation {
+/// A collective operation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Operation {
     Barrier,
     AllReduce,
     Broadcast,
     Reduce,
     Gather,
     Scatter,
+}
+
+/// What a schedule's time is divided by.
+struct Meaning {
+    /// What one of them is called; the figure is its time.
+    unit: &'static str,
+    /// How many the schedule has, one after the other.
+    count: u64,
+    /// Bytes that one of them moves.
+    bytes: u64,
 }
 
 impl Workload {
@@ -254,7 +217,22 @@ impl Workload {
         })
     }
 
-    pub(crate) fn meaning(&self) -> Option<Meaning> {
+    /// What a run of `end` has found.
+    pub(crate) fn figures(&self, end: Duration, messages: u64) -> Vec<Figure> {
+        let mut figures = Vec::new();
+        if let Some(meaning) = self.meaning() {
+            let each = micro(end) / meaning.count.max(1) as f64;
+            figures.push(Figure::new(&format!("{}, µs", meaning.unit), each));
+            if meaning.bytes > 0 && each > 0.0 {
+                figures.push(Figure::new("MB/s", meaning.bytes as f64 / each));
+            }
+        }
+        figures.push(Figure::new("all, µs", micro(end)));
+        figures.push(Figure::new("messages", messages as f64));
+        figures
+    }
+
+    fn meaning(&self) -> Option<Meaning> {
         let meaning = |unit, count: u32, bytes| {
             let count = u64::from(count);
             Some(Meaning { unit, count, bytes })
@@ -331,10 +309,26 @@ fn collective(reader: &Reader<'_>, operation: Operation, ranks: u32) -> Result<W
             .number("workload.bytes", 1..=MOST_BYTES)?
             .unwrap_or(8),
     };
+    Ok(Workload::Collective {
+        collective: made(reader, operation, Shape { ranks, bytes })?,
+        operations: operations.unwrap_or(1),
+        bytes,
+    })
+}
+
+/// One of 8 bytes.
+pub(crate) fn short_collective(
+    reader: &Reader<'_>,
+    operation: Operation,
+    ranks: u32,
+) -> Result<Collective, Mistake> {
+    made(reader, operation, Shape { ranks, bytes: 8 })
+}
+
+fn made(reader: &Reader<'_>, operation: Operation, shape: Shape) -> Result<Collective, Mistake> {
     let algorithm = algorithm(reader)?;
-    let shape = Shape { ranks, bytes };
     let made = match operation {
-        Operation::Barrier => Collective::barrier(ranks, algorithm),
+        Operation::Barrier => Collective::barrier(shape.ranks, algorithm),
         Operation::AllReduce => Collective::allreduce(shape, algorithm),
         Operation::Broadcast => Collective::broadcast(shape, 0, algorithm),
         Operation::Reduce => Collective::reduce(shape, 0, algorithm),
@@ -347,11 +341,7 @@ fn collective(reader: &Reader<'_>, operation: Operation, ranks: u32) -> Result<W
             format!("workload.algorithm: {mistake}"),
         )
     };
-    Ok(Workload::Collective {
-        collective: made.map_err(wrong)?,
-        operations: operations.unwrap_or(1),
-        bytes,
-    })
+    made.map_err(wrong)
 }
 
 fn algorithm(reader: &Reader<'_>) -> Result<Algorithm, Mistake> {

@@ -102,12 +102,3 @@ fn a_text_that_is_no_toml_is_told_with_its_line() {
     let told = told("[machine]\nmodel = packet\n");
     assert!(told.starts_with("a.toml:2: "), "{told}");
 }
-
-#[test]
-fn a_model_that_tells_no_spans_is_not_observed() {
-    let scenario = include_str!("../../../examples/scenarios/seastar-put.toml");
-    let scenario = Scenario::parse("seastar-put.toml", scenario).expect("it is right");
-    let wrong = scenario.points[0].prepare(None, Some(Box::new(|_| {})));
-    let told = wrong.err().expect("its trace would be empty");
-    assert!(told.contains("loggp, free and packet"), "{told}");
-}

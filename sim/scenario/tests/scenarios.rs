@@ -6,11 +6,14 @@
 //! changed.
 #![forbid(unsafe_code)]
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
-use lintel_sim_scenario::{Outcome, Point, Scenario};
+use lintel_sim_scenario::{Observer, Outcome, Point, Scenario, Span};
 
 fn scenarios() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/scenarios")
@@ -37,10 +40,17 @@ fn all() -> Vec<(String, Scenario)> {
 }
 
 fn run(point: &Point) -> Outcome {
+    watched(point, None)
+}
+
+fn watched(point: &Point, observer: Option<Observer>) -> Outcome {
     let file = point.file().map(|file| scenarios().join(file));
     let text = file.map(|file| fs::read_to_string(file).expect("a schedule"));
-    let mut run = point.prepare(text.as_deref(), None).expect("it can be run");
-    while !run.advance(100_000) {}
+    let run = point.prepare(text.as_deref(), observer);
+    let mut run = run.expect("it can be run");
+    while !run.advance(100_000) {
+        assert!((0.0..=1.0).contains(&run.done()), "{}", run.done());
+    }
     run.finish().expect("it ends")
 }
 
@@ -56,13 +66,11 @@ fn every_scenario_gives_what_it_gave_before() {
                 .map(|(k, v)| format!("{k}={v}"))
                 .collect();
             let first = &outcome.figures[0];
-            let hash = outcome
-                .trace_hash
-                .map_or("–".into(), |hash| format!("{hash:016x}"));
             writeln!(
                 found,
-                "{name} {}: {hash}, {:.3} {}",
+                "{name} {}: {:016x}, {:.3} {}",
                 varied.join(" "),
+                outcome.trace_hash,
                 first.value,
                 first.name
             )
@@ -78,6 +86,36 @@ fn every_scenario_gives_what_it_gave_before() {
         assert_eq!(found, expected);
     }
     assert_eq!(found.lines().count(), expected.lines().count());
+}
+
+#[test]
+fn each_scenario_gives_the_same_twice_and_whoever_watches_changes_nothing() {
+    for (name, scenario) in all() {
+        for point in &scenario.points {
+            let spans = Rc::new(RefCell::new(Vec::new()));
+            let seen = Rc::clone(&spans);
+            let observer: Observer = Box::new(move |span| seen.borrow_mut().push(span));
+            let (first, second) = (run(point), watched(point, Some(observer)));
+            assert_eq!(first, second, "{name} {:?}", point.varied);
+            check_tracks(&spans.borrow(), &format!("{name} {:?}", point.varied));
+        }
+    }
+}
+
+/// Each place has spans; what doesn't overlap, doesn't.
+fn check_tracks(spans: &[Span], which: &str) {
+    assert!(!spans.is_empty(), "{which}");
+    let mut tracks: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for span in spans.iter().filter(|span| !span.track.overlaps) {
+        let of_track = tracks.entry((span.place, span.track)).or_default();
+        of_track.push((span.start, span.end, span.name));
+    }
+    for (track, mut spans) in tracks {
+        spans.sort_unstable();
+        for pair in spans.windows(2) {
+            assert!(pair[0].1 <= pair[1].0, "{which}, {track:?}: {pair:?}");
+        }
+    }
 }
 
 #[test]

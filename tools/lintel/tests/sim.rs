@@ -67,10 +67,10 @@ fn a_trace_holds_each_rank_s_work_and_each_message() {
     let text = std::fs::read_to_string(trace.path()).expect("written");
     let events: Vec<Value> = serde_json::from_str(&text).expect("JSON");
     let count = |phase: &str| events.iter().filter(|event| event["ph"] == phase).count();
-    // Seven messages, each sent and received; eight ranks have a name.
+    // Seven messages, each sent and received; eight ranks, and a processor of each, have names.
     assert_eq!(
         (count("X"), count("b"), count("e"), count("M")),
-        (14, 7, 7, 8)
+        (14, 7, 7, 16)
     );
 }
 

@@ -30,7 +30,7 @@ pub struct Entry {
     /// What was found, by name with unit.
     figures: IndexMap<String, f64>,
     /// In hexadecimal; the same for the same scenario and seed, on any machine.
-    trace_hash: Option<String>,
+    trace_hash: String,
     events: u64,
     simulated_us: f64,
     /// How long it took here.
@@ -44,7 +44,7 @@ impl Entry {
         Entry {
             settings: point.varied.iter().cloned().collect(),
             figures: figures.map(|f| (f.name.clone(), f.value)).collect(),
-            trace_hash: outcome.trace_hash.map(|hash| format!("{hash:016x}")),
+            trace_hash: format!("{:016x}", outcome.trace_hash),
             events: outcome.events,
             simulated_us: outcome.simulated.as_ps() as f64 / 1e6,
             seconds,
@@ -141,7 +141,7 @@ impl Found {
             let of = |name: &&String| entry.figures.get(*name).map(|&value| show(value));
             line.extend(figures.iter().map(|name| of(name).unwrap_or_default()));
             line.push(entry.events.to_string());
-            line.push(entry.trace_hash.clone().unwrap_or_default());
+            line.push(entry.trace_hash.clone());
             lines.push(line);
         }
         lines

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use lintel_sim_scenario::{models, workloads};
+use lintel_sim_scenario::{Workloads, models, workloads};
 use lintel_sim_seastar::profile::PROFILES;
 
 use super::figures;
@@ -13,14 +13,14 @@ pub fn text() -> String {
     let mut out = String::new();
     let models = models().iter().map(|(name, what)| vec![name, what]);
     section(&mut out, "models (machine.model)", models);
-    let workloads = workloads()
-        .iter()
-        .map(|(name, models, what)| vec![name, models, what]);
-    section(
-        &mut out,
-        "workloads (workload.kind), models that run them, settings",
-        workloads,
-    );
+    for Workloads { models, kinds } in workloads() {
+        let title = format!("workloads of {models} (workload.kind), with their settings");
+        section(
+            &mut out,
+            &title,
+            kinds.iter().map(|(kind, what)| vec![kind, what]),
+        );
+    }
     let profiles = PROFILES.iter().map(|profile| vec![&profile.name]);
     section(&mut out, "profiles (machine.profile)", profiles);
     let figures = figures::list();

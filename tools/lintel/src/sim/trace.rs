@@ -1,5 +1,6 @@
-//! Spans as Chrome's trace events, which Perfetto shows: nodes as processes, their
-//! processors as threads, messages on their way beside them.
+//! Spans as Chrome's trace events, which Perfetto shows: nodes as processes; hosts,
+//! firmware and engines as threads, messages on their way beside them. They go to the
+//! file as they come, so that a long run takes no memory.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -8,8 +9,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use lintel_sim_goal::{Observer, Span, Track};
 use lintel_sim_kernel::SimTime;
+use lintel_sim_scenario::{Observer, Place, Span, Track};
 use serde_json::json;
 
 use crate::error::{During, Result};
@@ -22,10 +23,9 @@ pub struct Trace {
 
 struct Writing {
     out: BufWriter<File>,
-    /// Ranks that have a name already.
-    named: BTreeSet<u32>,
-    /// The last message's number.
-    messages: u64,
+    /// Places, and tracks of places, that have a name already.
+    named: BTreeSet<(Place, Option<Track>)>,
+    spans: u64,
     /// The first thing that went wrong; nothing is written after it.
     outcome: io::Result<()>,
 }
@@ -40,7 +40,7 @@ impl Trace {
         let writing = Writing {
             out,
             named: BTreeSet::new(),
-            messages: 0,
+            spans: 0,
             outcome: Ok(()),
         };
         Ok(Trace {
@@ -55,13 +55,14 @@ impl Trace {
         Box::new(move |span| file.borrow_mut().add(span))
     }
 
-    /// Whether all was written.
-    pub fn finish(self) -> Result<()> {
+    /// How many spans were written, if all were.
+    pub fn finish(self) -> Result<u64> {
         let mut writing = self.file.borrow_mut();
         let outcome = std::mem::replace(&mut writing.outcome, Ok(()));
         let written = outcome.and_then(|()| writing.out.write_all(b"{}]\n"));
         let flushed = written.and_then(|()| writing.out.flush());
-        flushed.during(format!("writing {}", self.path.display()))
+        flushed.during(format!("writing {}", self.path.display()))?;
+        Ok(writing.spans)
     }
 }
 
@@ -73,37 +74,59 @@ impl Writing {
     }
 
     fn write(&mut self, span: Span) -> io::Result<()> {
-        let Span {
-            rank, name, size, ..
-        } = span;
-        if self.named.insert(rank) {
-            let called = json!({"name": format!("rank {rank}")});
-            self.line(&json!({"ph": "M", "name": "process_name", "pid": rank, "args": called}))?;
+        let Span { place, track, .. } = span;
+        let (Place::Node(pid) | Place::Rank(pid)) = place;
+        if self.named.insert((place, None)) {
+            self.name("process_name", pid, 0, &place_name(place))?;
         }
+        let about = match span.size {
+            Some((unit, size)) => json!({ unit: size }),
+            None => json!({}),
+        };
         let (start, end) = (micro(span.start), micro(span.end));
-        let about = json!({ "size": size });
-        match span.track {
-            Track::Cpu(cpu) => self.line(&json!({
-                "ph": "X", "name": name, "pid": rank, "tid": cpu,
-                "ts": start, "dur": end - start, "args": about,
-            })),
-            Track::Way => {
-                self.messages += 1;
-                let id = self.messages;
-                self.line(&json!({
-                    "ph": "b", "cat": name, "name": name, "pid": rank, "tid": 0,
-                    "id": id, "ts": start, "args": about,
-                }))?;
-                self.line(&json!({
-                    "ph": "e", "cat": name, "name": name, "pid": rank, "tid": 0,
-                    "id": id, "ts": end,
-                }))
+        self.spans += 1;
+        if !track.overlaps {
+            if self.named.insert((place, Some(track))) {
+                self.name("thread_name", pid, track.order, &track_name(track))?;
             }
+            return self.line(&json!({
+                "ph": "X", "name": span.name, "pid": pid, "tid": track.order,
+                "ts": start, "dur": end - start, "args": about,
+            }));
         }
+        // Spans that overlap have no thread: the name puts them on a track.
+        let name = format!("{}: {}", track_name(track), span.name);
+        self.line(&json!({
+            "ph": "b", "cat": track.what, "name": name, "pid": pid, "tid": track.order,
+            "id": self.spans, "ts": start, "args": about,
+        }))?;
+        self.line(&json!({
+            "ph": "e", "cat": track.what, "name": name, "pid": pid, "tid": track.order,
+            "id": self.spans, "ts": end,
+        }))
+    }
+
+    fn name(&mut self, what: &str, pid: u32, tid: u32, name: &str) -> io::Result<()> {
+        let called = json!({ "name": name });
+        self.line(&json!({"ph": "M", "name": what, "pid": pid, "tid": tid, "args": called}))
     }
 
     fn line(&mut self, event: &serde_json::Value) -> io::Result<()> {
         writeln!(self.out, "{event},")
+    }
+}
+
+fn place_name(place: Place) -> String {
+    match place {
+        Place::Node(node) => format!("node {node}"),
+        Place::Rank(rank) => format!("rank {rank}"),
+    }
+}
+
+fn track_name(track: Track) -> String {
+    match track.number {
+        Some(number) => format!("{} {number}", track.what),
+        None => track.what.into(),
     }
 }
 
