@@ -9,34 +9,16 @@
 
 use std::error::Error;
 
-use lintel_sim_seastar::figures::{Figure, Row, figure, table};
+use lintel_sim_seastar::figures::{Figure, figure, table};
 use lintel_sim_seastar::profile::PROFILES;
 
 fn main() -> Result<(), Box<dyn Error>> {
     match std::env::args().nth(1).as_deref() {
-        None => table()?.iter().for_each(print_row),
+        None => table()?.iter().for_each(|row| println!("{row}")),
         Some("constants") => print_constants(),
         Some(name) => print_figure(name)?,
     }
     Ok(())
-}
-
-fn print_row(row: &Row) {
-    let Row {
-        source,
-        profile,
-        what,
-        unit,
-        published,
-        simulated,
-        fitted,
-    } = row;
-    let origin = if *fitted { "fitted" } else { "predicted" };
-    let off = 100.0 * row.difference();
-    let published = published.to_string();
-    println!(
-        "{source:11} {profile:13} {what:40} {published:>16} {simulated:>12.2} {unit:10} {off:>+7.1} % {origin}"
-    );
 }
 
 fn print_constants() {

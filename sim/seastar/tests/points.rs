@@ -8,33 +8,19 @@ use std::fs;
 use std::path::Path;
 
 use lintel_sim_seastar::Mode;
-use lintel_sim_seastar::figures::{Figure, Row, figure, points_of_pairs};
+use lintel_sim_seastar::figures::{Figure, How, Row, figure, points_of_pairs};
 use lintel_sim_seastar::profile::RED_STORM_2005;
 use lintel_sim_seastar::workload::{Case, RandomAccess, random_access};
-
-fn line(row: &Row) -> String {
-    let Row {
-        source,
-        profile,
-        what,
-        unit,
-        published,
-        simulated,
-        fitted,
-    } = row;
-    let origin = if *fitted { "fitted" } else { "predicted" };
-    format!("{profile} {source}: {what}: {published} | {simulated:.3} {unit} ({origin})\n")
-}
 
 #[test]
 fn fitted_points_come_out_and_predictions_are_those_of_the_snapshot() {
     let rows = points_of_pairs().expect("the benchmarks run");
-    let fitted: Vec<&Row> = rows.iter().filter(|row| row.fitted).collect();
+    let fitted: Vec<&Row> = rows.iter().filter(|row| row.how == How::Fitted).collect();
     assert_eq!(fitted.len(), 4);
     for row in fitted {
         assert!(row.difference().abs() < 0.01, "{row:?}");
     }
-    let now: String = rows.iter().map(line).collect();
+    let now: String = rows.iter().map(|row| format!("{row}\n")).collect();
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/points.txt");
     if std::env::var("SEASTAR_GOLDEN").as_deref() == Ok("write") {
         fs::write(&golden, &now).expect("the snapshot can be written");

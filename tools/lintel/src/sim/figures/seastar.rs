@@ -1,6 +1,6 @@
 //! Figures and points of the papers on SeaStar.
 
-use lintel_sim_seastar::figures::{self, Figure};
+use lintel_sim_seastar::figures::{self, Figure, How};
 
 use super::{Compared, Curve, Drawing, Sheet};
 use crate::error::{Error, Result};
@@ -26,7 +26,7 @@ pub fn points() -> Result<Vec<Compared>> {
         published: row.published.to_string(),
         simulated: row.simulated,
         difference: row.difference(),
-        is_fitted: row.fitted,
+        is_fitted: row.how == How::Fitted,
     });
     Ok(compared.collect())
 }
