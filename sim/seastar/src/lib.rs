@@ -12,7 +12,8 @@
 //! kernel ([`Mode::Generic`]) or in the simulated firmware ([`Mode::Accelerated`]);
 //! it counts what it does, and a [`Profile`] prices it. [`Mode::Cci`] is the third
 //! firmware, without matching. The machine spoke Portals 3.3; the engine speaks
-//! Portals 4, whose events come once and not as a start and an end.
+//! Portals 4, whose events come once and not as a start and an end. What the starts
+//! cost is paid by programs that want them ([`Setup::want_starts`]).
 //!
 //! Every constant of a machine stands in [`profile`], with its source. Networks are
 //! `lintel-sim-fabric`'s; a network's first and last links stand for the TX and RX

@@ -34,10 +34,10 @@ fn each_case_leaves_the_trace_that_it_always_left() {
 }
 
 const GOLDEN: [u64; 4] = [
-    0x8801_366c_4733_d14f,
-    0xe395_b8d3_1f14_0400,
-    0x4006_cad9_6d64_686b,
-    0xa3de_c3f1_8381_1194,
+    0xed25_cf6e_d75e_736e,
+    0xd1f2_8dee_7f21_a0a4,
+    0x796f_5378_bdc9_2fe5,
+    0xcc6c_35d1_1b7d_c379,
 ];
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use lintel_types::ProcessId;
 
-use super::process::{Notice, Process};
+use super::process::{Notice, Process, Queued};
 use super::protection::control_parcel;
 use super::transmit::Outgoing;
 use super::{Job, Node, Task};
@@ -21,6 +21,8 @@ pub(crate) struct CciCommand {
     pub(crate) class: Class,
     pub(crate) bytes: u64,
     pub(crate) sequence: u64,
+    /// It was sent before.
+    pub(crate) again: bool,
 }
 
 /// A process's endpoint: what its library and the firmware keep for it.
@@ -148,13 +150,14 @@ impl Endpoint {
         if connection.class != class {
             return Err(format!("the connection to {to:?} is of the other class"));
         }
-        if self.credits == 0 {
+        let completions = completions(class);
+        if self.credits < completions {
             return Ok(None);
         }
         let Some(area) = self.tx.take(bytes + profile.cci_header.value) else {
             return Ok(None);
         };
-        self.credits -= 1;
+        self.credits -= completions;
         connection.buffered.push_back(area);
         let sequence = connection.next;
         connection.next += 1;
@@ -164,20 +167,21 @@ impl Endpoint {
         Ok(Some(sequence))
     }
 
-    /// Its process has taken a notice, and is done with what it names.
-    pub(super) fn on_taken(&mut self, notice: &Notice) {
-        match notice {
-            Notice::Sent(to) => {
+    /// Its process has taken a completion, and is done with what it names.
+    pub(super) fn on_taken(&mut self, taken: &Queued) {
+        match taken {
+            Queued::ForLibrary => {}
+            Queued::ForProgram(Notice::Sent(to)) => {
                 let connection = self.connections.get_mut(to).expect("it was sent to");
                 let area = connection.buffered.pop_front();
                 self.tx.give_back(area.expect("it was buffered"));
             }
-            Notice::Received { .. } => {
+            Queued::ForProgram(Notice::Received { .. }) => {
                 let area = self.untaken.pop_front();
                 self.rx.give_back(area.expect("it was received"));
             }
             // The library's own, which took no credit.
-            Notice::Full | Notice::Portals(_) => return,
+            Queued::ForProgram(Notice::Full | Notice::Portals(_)) => return,
         }
         self.credits += 1;
     }
@@ -219,6 +223,14 @@ impl Endpoint {
     }
 }
 
+/// Completions of a send: that it has left, and that it is acknowledged.
+fn completions(class: Class) -> u64 {
+    match class {
+        Class::Unreliable => 1,
+        Class::Reliable => 2,
+    }
+}
+
 /// What the firmware does with a CCI message.
 enum Arrival {
     Accepted,
@@ -239,6 +251,7 @@ impl Node {
             class,
             bytes,
             sequence,
+            again,
         } = command;
         let parcel = Parcel {
             from: self.processes[process].id,
@@ -248,23 +261,19 @@ impl Node {
             sequence: 0,
         };
         let ticket = ctx.name();
-        self.outgoing.insert(ticket, Outgoing::new(parcel, process));
-        self.on_transmit(ticket, ctx);
-    }
-
-    /// Its process hears at once where nobody acknowledges.
-    pub(super) fn on_cci_sent(&mut self, outgoing: &Outgoing, ctx: &mut Context<'_>) {
-        let Content::Cci(header) = outgoing.parcel.content else {
-            return;
+        // That it has left is told in either class (S4, IV-B1): the program where nobody
+        // acknowledges, else the library, which queues it until somebody has.
+        let queued = match class {
+            Class::Unreliable => vec![Queued::ForProgram(Notice::Sent(to))],
+            Class::Reliable if again => Vec::new(),
+            Class::Reliable => vec![Queued::ForLibrary],
         };
-        if header.class == Class::Unreliable {
-            self.complete_sends(outgoing.process, outgoing.parcel.to, 1, ctx);
-        }
-    }
-
-    fn complete_sends(&mut self, process: usize, to: ProcessId, n: usize, ctx: &mut Context<'_>) {
-        let crossed = ctx.now + ctx.profile.time(ctx.profile.ht_write);
-        ctx.at(crossed, Task::Visible(process, vec![Notice::Sent(to); n]));
+        let outgoing = Outgoing {
+            queued,
+            ..Outgoing::new(parcel, process)
+        };
+        self.outgoing.insert(ticket, outgoing);
+        self.on_transmit(ticket, ctx);
     }
 
     pub(super) fn on_cci_header(&mut self, name: u64, ctx: &mut Context<'_>) {
@@ -305,8 +314,11 @@ impl Node {
         };
         let crossed = ctx.now + ctx.profile.time(ctx.profile.ht_write);
         let (from, class, bytes) = (parcel.from, header.class, parcel.body);
-        let notices = vec![Notice::Received { from, class, bytes }];
-        ctx.at(crossed, Task::Visible(parcel.to.pid as usize, notices));
+        let received = Queued::ForProgram(Notice::Received { from, class, bytes });
+        ctx.at(
+            crossed,
+            Task::Visible(parcel.to.pid as usize, vec![received]),
+        );
         if header.class == Class::Reliable {
             self.answer(parcel, Control::CciAck(header.sequence), ctx);
         }
@@ -337,7 +349,9 @@ impl Node {
                 connection.open.retain(|&(sequence, _)| sequence > number);
                 let done = open - connection.open.len();
                 if done > 0 {
-                    self.complete_sends(process, peer, done, ctx);
+                    let crossed = ctx.now + ctx.profile.time(ctx.profile.ht_write);
+                    let sent = Queued::ForProgram(Notice::Sent(peer));
+                    ctx.at(crossed, Task::Visible(process, vec![sent; done]));
                 }
             }
             Control::CciAgain(_) if connection.refused => {}
@@ -365,6 +379,7 @@ impl Node {
                 class,
                 bytes,
                 sequence,
+                again: true,
             };
             let cost = ctx.profile.time(ctx.profile.cci_fw_transmit);
             self.work("resend", cost, Job::CciSend(command), ctx);
@@ -395,6 +410,21 @@ mod tests {
         let to = ProcessId::new(1, 0);
         let told = endpoint.begin_send(to, Class::Reliable, 4_097, &XT5_2009);
         assert!(told.expect_err("too long").contains("4096"));
+    }
+
+    /// Sends for which an endpoint has so many completions.
+    fn sends(class: Class, completions: u64) -> usize {
+        let few = XT5_2009.with("cci_completions", completions);
+        let few = few.expect("there is one");
+        let mut endpoint = Endpoint::new(&few);
+        let mut send = || endpoint.begin_send(ProcessId::new(1, 0), class, 8, &few);
+        std::iter::from_fn(|| send().expect("it isn't too long")).count()
+    }
+
+    #[test]
+    fn a_reliable_send_is_completed_twice_and_takes_two_credits() {
+        assert_eq!(sends(Class::Unreliable, 5), 5);
+        assert_eq!(sends(Class::Reliable, 5), 2);
     }
 
     #[test]

@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use lintel_sim_kernel::{Duration, SimTime};
 use lintel_sim_node::{Core, InterruptLine, InterruptParameters, Noise};
 
-use super::portals::{self, Gathered, Matching, Next, Verdict};
-use super::process::mapped;
+use super::portals::{self, Gathered, Matching, Next};
+use super::process::{map_sends, mapped};
 use super::transmit::Outgoing;
 use super::{Mail, Node, Task};
 use crate::context::Context;
@@ -138,49 +138,40 @@ impl Node {
 
     fn handle_header(&mut self, name: u64, profile: &Profile) -> (Gathered, Duration) {
         let parcel = self.incoming[&name].parcel;
-        let (number, engine) = self.client_of(&parcel);
-        let mut gathered = Gathered::of(number, parcel.to);
-        let mut pages = 0;
-        match portals::on_header(engine, &parcel, &mut gathered) {
-            Verdict::Deposit(held) if parcel.is_inline(profile) => {
-                portals::on_deposited(engine, parcel.from, held, &mut gathered);
-                gathered.next = Next::Release;
-            }
-            Verdict::Deposit(held) => {
-                gathered.next = Next::Deposit(name);
-                pages = mapped(parcel.body, profile);
-                self.incoming.get_mut(&name).expect("it was just read").held = Some(held);
-            }
-            Verdict::Nothing if parcel.is_inline(profile) => gathered.next = Next::Release,
-            Verdict::Nothing => gathered.next = Next::Discard(name),
+        let is_inline = parcel.is_inline(profile);
+        let (mut gathered, engine) = self.client_of(&parcel);
+        let held = portals::on_header(engine, name, &parcel, is_inline, &mut gathered);
+        let mut cost = portals::price(engine, &gathered, Matching::Host, profile);
+        cost += map_sends(&gathered, profile);
+        if held.is_some() {
+            cost += profile.time(profile.page_map) * mapped(parcel.body, profile);
         }
-        let (_, engine) = self.client_of(&parcel);
-        let cost = portals::price(engine, &gathered, Matching::Host, profile);
-        if gathered.next == Next::Release {
-            self.incoming.remove(&name);
+        match is_inline {
+            true => drop(self.incoming.remove(&name)),
+            false => self.incoming.get_mut(&name).expect("it was just read").held = held,
         }
-        (gathered, cost + profile.time(profile.page_map) * pages)
+        (gathered, cost)
     }
 
     fn handle_landed(&mut self, name: u64, profile: &Profile) -> (Gathered, Duration) {
         let incoming = self.incoming.remove(&name).expect("it lands once");
         let parcel = incoming.parcel;
-        let (number, engine) = self.client_of(&parcel);
-        let mut gathered = Gathered::of(number, parcel.to);
+        let (mut gathered, engine) = self.client_of(&parcel);
         let held = incoming.held.expect("what lands was wanted");
         portals::on_deposited(engine, parcel.from, held, &mut gathered);
         gathered.next = Next::Release;
         let cost = portals::price(engine, &gathered, Matching::Host, profile);
-        (gathered, cost)
+        (gathered, cost + profile.time(profile.host_message))
     }
 
     fn handle_sent(&mut self, mut out: Outgoing, profile: &Profile) -> (Gathered, Duration) {
-        let mut gathered = Gathered::of(out.process, out.parcel.from);
-        let engine = self.processes[out.process].engine_mut();
+        let process = &mut self.processes[out.process];
+        let mut gathered = process.gather(out.process);
+        let engine = process.engine_mut();
         let engine = engine.expect("what the kernel sent has an engine");
         portals::on_sent(engine, &mut out, &mut gathered);
         let cost = portals::price(engine, &gathered, Matching::Host, profile);
-        (gathered, cost)
+        (gathered, cost + profile.time(profile.host_message))
     }
 
     pub(super) fn on_handled(&mut self, gathered: Gathered, ctx: &mut Context<'_>) {
@@ -195,7 +186,7 @@ impl Node {
         if let Some(mail) = mail {
             self.mail(mail, ctx);
         }
-        self.show(gathered.process, gathered.notices, ctx);
+        self.show(gathered.process, gathered.queued, ctx);
         self.serve_ring(ctx);
     }
 

@@ -30,7 +30,7 @@ use crate::trace::Track;
 use cci::CciCommand;
 use kernel::{Kernel, NicEvent};
 use portals::Gathered;
-use process::Process;
+use process::{Process, Queued};
 use protection::Peer;
 use receive::Incoming;
 use transmit::Outgoing;
@@ -62,7 +62,7 @@ pub(crate) enum Task {
     /// The handler has returned.
     Returned,
     /// Events are in a process's queue.
-    Visible(usize, Vec<Notice>),
+    Visible(usize, Vec<Queued>),
     /// A message's last byte is in host memory.
     Deposited(u64),
     /// A node that refused messages may have room now.
@@ -198,7 +198,7 @@ impl Node {
             Task::Handler => self.serve_ring(ctx),
             Task::Handled(gathered) => self.on_handled(gathered, ctx),
             Task::Returned => self.on_returned(ctx),
-            Task::Visible(process, notices) => self.show(process, notices, ctx),
+            Task::Visible(process, queued) => self.show(process, queued, ctx),
             Task::Deposited(name) => self.on_deposited(name, ctx),
             Task::Retry(node) => self.retry(node, ctx),
             Task::CciRetry(process, to) => self.cci_retry(process, to, ctx),

@@ -6,7 +6,7 @@ use lintel_sim_kernel::Duration;
 use lintel_types::{CountingEvent, Error, Event, EventKind, NiFail, ProcessId};
 use lintel_wire::{Request, Response, Verb};
 
-use super::process::Notice;
+use super::process::{Notice, Queued};
 use super::transmit::Outgoing;
 use crate::parcel::{Content, Parcel};
 use crate::profile::Profile;
@@ -19,7 +19,9 @@ pub(crate) struct Gathered {
     me: ProcessId,
     /// Nodes that there are.
     nodes: u32,
-    pub(crate) notices: Vec<Notice>,
+    /// It is told of starts, too.
+    wants_starts: bool,
+    pub(crate) queued: Vec<Queued>,
     pub(crate) sends: Vec<Outgoing>,
     /// How the NIC goes on with the message that the engine was told of.
     pub(crate) next: Next,
@@ -45,14 +47,6 @@ pub(crate) enum Held {
     Filling(Filling),
 }
 
-/// What becomes of a message, by its header.
-pub(crate) enum Verdict {
-    /// Its payload belongs somewhere.
-    Deposit(Held),
-    /// It has none, or nobody wants it.
-    Nothing,
-}
-
 /// Where matching runs, which decides what it costs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Matching {
@@ -61,11 +55,12 @@ pub(crate) enum Matching {
 }
 
 impl Gathered {
-    pub(crate) fn of(process: usize, me: ProcessId) -> Self {
+    pub(crate) fn of(process: usize, me: ProcessId, wants_starts: bool) -> Self {
         Gathered {
             process,
             me,
             nodes: u32::MAX,
+            wants_starts,
             ..Gathered::default()
         }
     }
@@ -84,6 +79,13 @@ impl Gathered {
         });
     }
 
+    /// Something has begun whose end will be told.
+    fn begin(&mut self) {
+        if self.wants_starts {
+            self.queued.push(Queued::ForLibrary);
+        }
+    }
+
     fn respond(&mut self, to: ProcessId, response: Option<Response>) {
         if let Some(response) = response {
             self.push(to, 0, Content::Response(response), None);
@@ -95,10 +97,13 @@ impl Host<Ghost> for Gathered {
     /// The engine says that a source may be used again once its bytes are copied.
     /// Here the TX engine reads them, so that event waits until it has.
     fn post(&mut self, _: u16, event: &Event) {
-        let notice = Notice::Portals(*event);
+        let queued = Queued::ForProgram(Notice::Portals(*event));
         match self.sends.last_mut() {
-            Some(send) if event.kind == EventKind::Send => send.notices.push(notice),
-            _ => self.notices.push(notice),
+            Some(send) if event.kind == EventKind::Send => {
+                send.queued.push(queued);
+                self.begin();
+            }
+            _ => self.queued.push(queued),
         }
     }
 
@@ -138,20 +143,42 @@ pub(crate) fn start(
     engine.start(transfer, gathered)
 }
 
-/// A message's header is read.
+/// A message is in, or its header is. Gives what is to be kept until its payload is in
+/// place; payload that rode in the header's packet is.
 pub(crate) fn on_header(
     engine: &mut Interface<Ghost>,
+    name: u64,
     parcel: &Parcel,
+    is_inline: bool,
     gathered: &mut Gathered,
-) -> Verdict {
-    match &parcel.content {
+) -> Option<Held> {
+    let held = match &parcel.content {
         Content::Request(request) => on_request(engine, parcel.from, request, gathered),
-        Content::Response(response) => match engine.on_response(response, gathered) {
-            Some((_, filling)) => Verdict::Deposit(Held::Filling(filling)),
-            None => Verdict::Nothing,
-        },
-        Content::Cci(_) | Content::Control(_) => Verdict::Nothing,
+        Content::Response(response) => on_response(engine, response, gathered),
+        Content::Cci(_) | Content::Control(_) => None,
+    };
+    gathered.next = match &held {
+        _ if is_inline => Next::Release,
+        Some(_) => Next::Deposit(name),
+        None => Next::Discard(name),
+    };
+    match held {
+        Some(held) if is_inline => {
+            on_deposited(engine, parcel.from, held, gathered);
+            None
+        }
+        held => held,
     }
+}
+
+fn on_response(
+    engine: &mut Interface<Ghost>,
+    response: &Response,
+    gathered: &mut Gathered,
+) -> Option<Held> {
+    let (_, filling) = engine.on_response(response, gathered)?;
+    gathered.begin();
+    Some(Held::Filling(filling))
 }
 
 fn on_request(
@@ -159,21 +186,22 @@ fn on_request(
     from: ProcessId,
     request: &Request,
     gathered: &mut Gathered,
-) -> Verdict {
+) -> Option<Held> {
     let accepted = match engine.accept(from, engine.uid(), request, gathered) {
         Ok(accepted) => accepted,
         Err(response) => {
             gathered.respond(from, response);
-            return Verdict::Nothing;
+            return None;
         }
     };
     let (pieces, landed) = engine.begin_landing(accepted, from, engine.uid(), request);
+    gathered.begin();
     match request.verb {
         Verb::Get => {
             reply(from, &pieces, landed, gathered);
-            Verdict::Nothing
+            None
         }
-        _ => Verdict::Deposit(Held::Landing(landed)),
+        _ => Some(Held::Landing(landed)),
     }
 }
 
@@ -207,7 +235,7 @@ pub(crate) fn on_sent(
     outgoing: &mut Outgoing,
     gathered: &mut Gathered,
 ) {
-    gathered.notices.append(&mut outgoing.notices);
+    gathered.queued.append(&mut outgoing.queued);
     if let Some(landed) = outgoing.landed.take() {
         engine.on_landed(landed, NiFail::Ok, gathered);
     }
@@ -222,12 +250,14 @@ pub(crate) fn price(
     profile: &Profile,
 ) -> Duration {
     let work = engine.take_work();
-    let (message, entry, event) = match matching {
-        Matching::Host => (profile.host_message, profile.host_entry, profile.host_event),
-        Matching::Nic => (profile.nic_message, profile.nic_entry, profile.nic_event),
+    let p = profile;
+    let (message, entry, event, send) = match matching {
+        Matching::Host => (p.host_message, p.host_entry, p.host_event, p.host_message),
+        Matching::Nic => (p.nic_message, p.nic_entry, p.nic_event, p.fw_program),
     };
-    let told = gathered.notices.len() as u64;
-    profile.time(message) * (work.requests + work.responses + work.fired)
-        + profile.time(entry) * work.walked
-        + profile.time(event) * (told + work.counts)
+    let told = gathered.queued.len() as u64;
+    p.time(message) * (work.requests + work.responses + work.fired)
+        + p.time(entry) * work.walked
+        + p.time(event) * (told + work.counts)
+        + p.time(send) * gathered.sends.len() as u64
 }

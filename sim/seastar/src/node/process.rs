@@ -60,6 +60,17 @@ pub enum Notice {
     Full,
 }
 
+/// What stands in a process's queue.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum Queued {
+    /// Its program is told.
+    ForProgram(Notice),
+    /// Its library reads it and keeps it to itself: Portals 3.3's start of something
+    /// whose end comes later, or that a CCI message has left which is to be
+    /// acknowledged.
+    ForLibrary,
+}
+
 /// What a process does.
 #[derive(Clone, Debug)]
 pub enum Action {
@@ -150,7 +161,9 @@ pub(crate) struct Process {
     shares_core: bool,
     client: Client,
     program: Box<dyn Program>,
-    queue: VecDeque<Notice>,
+    queue: VecDeque<Queued>,
+    /// Its events come in pairs.
+    wants_starts: bool,
     state: State,
     /// Why it failed.
     pub(crate) failed: Option<String>,
@@ -193,6 +206,7 @@ impl Process {
             client,
             program,
             queue: VecDeque::new(),
+            wants_starts: false,
             state: State::Working,
             failed: None,
         };
@@ -237,6 +251,11 @@ impl Process {
 
     pub(crate) fn has_ended(&self) -> bool {
         self.state == State::Ended
+    }
+
+    /// For what comes of something that its engine is told; its number on its node.
+    pub(crate) fn gather(&self, number: usize) -> Gathered {
+        Gathered::of(number, self.id, self.wants_starts)
     }
 }
 
@@ -293,6 +312,13 @@ impl Setup<'_> {
         self.process.id
     }
 
+    /// Events of operations come in pairs, as Portals 3.3's do unless a program
+    /// disables the first one: what begins is told as well as what ends. The start of
+    /// each is read and paid for; the program hears of ends only.
+    pub fn want_starts(&mut self) {
+        self.process.wants_starts = true;
+    }
+
     /// Lets others reach memory.
     ///
     /// # Errors
@@ -343,7 +369,7 @@ impl Setup<'_> {
     }
 
     fn portals(&mut self) -> Result<(&mut Interface<Ghost>, Gathered), Refused> {
-        let gathered = Gathered::of(0, self.process.id);
+        let gathered = self.process.gather(0);
         match &mut self.process.client {
             Client::Portals { engine, .. } => Ok((engine, gathered)),
             Client::Cci(_) => Err(not_portals()),
@@ -490,11 +516,12 @@ impl Node {
     fn trap(&mut self, number: usize, transfer: &Transfer, ctx: &mut Context<'_>) {
         let (p, nodes) = (ctx.profile, self.nodes);
         let process = &mut self.processes[number];
-        let way = match process.shares_core {
-            true => p.trap,
-            false => p.interrupt_entry,
+        let is_interrupt = !process.shares_core;
+        let way = match is_interrupt {
+            true => p.interrupt_entry,
+            false => p.trap,
         };
-        let mut gathered = Gathered::of(number, process.id);
+        let mut gathered = process.gather(number);
         let Some(engine) = process.engine_mut() else {
             return process.fail(&not_portals());
         };
@@ -502,20 +529,18 @@ impl Node {
             return process.fail(&error);
         }
         let matching = portals::price(engine, &gathered, Matching::Host, p);
-        let pages: u64 = gathered
-            .sends
-            .iter()
-            .map(|send| mapped(send.parcel.body, p))
-            .sum();
-        let cost = p.time(way) + p.time(p.library_call) + matching + p.time(p.page_map) * pages;
+        let cost = p.time(way) + p.time(p.library_call) + matching + map_sends(&gathered, p);
         let done = self.kernel.run("trap", cost, ctx);
         ctx.at(done, Task::Trapped(gathered));
+        if is_interrupt {
+            self.kernel.run("return", p.time(p.interrupt_exit), ctx);
+        }
     }
 
     pub(super) fn on_trapped(&mut self, gathered: Gathered, ctx: &mut Context<'_>) {
         let number = gathered.process;
         self.mail_sends(gathered.sends, ctx);
-        self.show_now(number, gathered.notices);
+        self.show_now(number, gathered.queued);
         self.go_on(number, None, ctx);
         self.wake_all(ctx);
     }
@@ -546,13 +571,14 @@ impl Node {
                     class,
                     bytes,
                     sequence,
+                    again: false,
                 };
                 let arrives = ctx.now + cost + p.time(p.ht_write);
                 ctx.at(arrives, Task::Mail(Mail::Cci(command)));
                 self.busy(number, "send", cost, ctx);
             }
             Ok(None) => {
-                process.queue.push_front(Notice::Full);
+                process.queue.push_front(Queued::ForProgram(Notice::Full));
                 process.state = State::Taking;
                 self.busy(number, "full", p.time(p.cci_send), ctx);
             }
@@ -581,14 +607,18 @@ impl Node {
         if self.processes[process].shares_core && taken > Duration::ZERO {
             return ctx.at(ctx.now + taken, Task::Worked { process, kernel });
         }
-        let notice = match self.processes[process].state {
+        let taken = match self.processes[process].state {
             State::Taking => self.processes[process].queue.pop_front(),
             _ => None,
         };
-        if let (Some(notice), Some(endpoint)) = (&notice, self.processes[process].endpoint_mut()) {
-            endpoint.on_taken(notice);
+        if let (Some(taken), Some(endpoint)) = (&taken, self.processes[process].endpoint_mut()) {
+            endpoint.on_taken(taken);
         }
-        self.go_on(process, notice, ctx);
+        match taken {
+            Some(Queued::ForProgram(notice)) => self.go_on(process, Some(notice), ctx),
+            Some(Queued::ForLibrary) => self.wait(process, ctx),
+            None => self.go_on(process, None, ctx),
+        }
     }
 
     /// Whether there is a notice, and a core on which to see it.
@@ -612,7 +642,7 @@ impl Node {
         let p = ctx.profile;
         let process = &self.processes[number];
         let cost = match (process.mode, process.queue.front()) {
-            (Mode::Cci, Some(Notice::Received { class, .. })) => {
+            (Mode::Cci, Some(Queued::ForProgram(Notice::Received { class, .. }))) => {
                 p.time(p.cci_get_event) + reliable(*class, p)
             }
             (Mode::Cci, _) => p.time(p.cci_get_event),
@@ -627,14 +657,14 @@ impl Node {
         }
     }
 
-    /// Notices are in a process's queue.
-    pub(super) fn show(&mut self, number: usize, notices: Vec<Notice>, ctx: &mut Context<'_>) {
-        self.show_now(number, notices);
+    /// Events are in a process's queue.
+    pub(super) fn show(&mut self, number: usize, queued: Vec<Queued>, ctx: &mut Context<'_>) {
+        self.show_now(number, queued);
         self.wake(number, ctx);
     }
 
-    pub(super) fn show_now(&mut self, number: usize, notices: Vec<Notice>) {
-        self.processes[number].queue.extend(notices);
+    pub(super) fn show_now(&mut self, number: usize, queued: Vec<Queued>) {
+        self.processes[number].queue.extend(queued);
     }
 }
 
@@ -644,6 +674,13 @@ fn reliable(class: Class, profile: &Profile) -> Duration {
         Class::Reliable => profile.time(profile.cci_reliable),
         Class::Unreliable => Duration::ZERO,
     }
+}
+
+/// Finding the pages of what is to be sent.
+pub(super) fn map_sends(gathered: &Gathered, profile: &Profile) -> Duration {
+    let bodies = gathered.sends.iter().map(|send| send.parcel.body);
+    let pages: u64 = bodies.map(|body| mapped(body, profile)).sum();
+    profile.time(profile.page_map) * pages
 }
 
 /// Pages that the host finds for a payload; none where it rides in the header.

@@ -33,13 +33,6 @@ pub(crate) struct Peer {
     refuses: bool,
 }
 
-impl Control {
-    /// Whether CCI's firmware sends it.
-    pub(crate) fn is_cci(self) -> bool {
-        matches!(self, Control::CciAck(_) | Control::CciAgain(_))
-    }
-}
-
 impl Node {
     /// Gives a message its number; whether it may go now.
     pub(super) fn number(&mut self, outgoing: &mut Outgoing, ctx: &Context<'_>) -> bool {

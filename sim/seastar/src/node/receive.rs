@@ -9,13 +9,13 @@ use lintel_sim_kernel::SimTime;
 use lintel_types::ProcessId;
 
 use super::kernel::NicEvent;
-use super::portals::{self, Gathered, Held, Matching, Next, Verdict};
+use super::portals::{self, Gathered, Held, Matching};
 use super::process::{Mode, Process};
 use super::{Job, Node, Task};
 use crate::context::Context;
 use crate::machine::Protection;
 use crate::nic::Admission;
-use crate::parcel::{Content, Parcel};
+use crate::parcel::{Content, Control, Parcel};
 use crate::profile::Profile;
 use crate::trace::Track;
 
@@ -43,10 +43,14 @@ impl Node {
         let p = ctx.profile;
         if parcel.is_control() {
             let cost = match parcel.content {
-                Content::Control(control) if control.is_cci() => p.cci_fw_ack,
-                _ => p.fw_control,
+                // Its sender's library is told.
+                Content::Control(Control::CciAck(_)) => {
+                    p.time(p.cci_fw_ack) + p.time(p.cci_fw_event)
+                }
+                Content::Control(Control::CciAgain(_)) => p.time(p.cci_fw_ack),
+                _ => p.time(p.fw_control),
             };
-            return self.work("control", p.time(cost), Job::Heard(parcel), ctx);
+            return self.work("control", cost, Job::Heard(parcel), ctx);
         }
         self.incoming.insert(
             name,
@@ -119,11 +123,14 @@ impl Node {
         (is_cci == (mode == Mode::Cci)).then_some(mode)
     }
 
-    pub(super) fn client_of(&mut self, parcel: &Parcel) -> (usize, &mut Interface<Ghost>) {
+    /// The engine that a message is for, and a place for what comes of it.
+    pub(super) fn client_of(&mut self, parcel: &Parcel) -> (Gathered, &mut Interface<Ghost>) {
         let number = parcel.to.pid as usize;
-        let engine = self.processes[number].engine_mut();
+        let process = &mut self.processes[number];
+        let gathered = process.gather(number);
+        let engine = process.engine_mut();
         (
-            number,
+            gathered,
             engine.expect("a Portals message is for a Portals process"),
         )
     }
@@ -182,27 +189,15 @@ impl Node {
     fn match_on_nic(&mut self, name: u64, ctx: &mut Context<'_>) {
         let parcel = self.incoming[&name].parcel;
         let is_inline = parcel.is_inline(ctx.profile);
-        let (number, engine) = self.client_of(&parcel);
-        let mut gathered = Gathered::of(number, parcel.to);
-        let mut wanted = None;
-        match portals::on_header(engine, &parcel, &mut gathered) {
-            Verdict::Deposit(held) if is_inline => {
-                portals::on_deposited(engine, parcel.from, held, &mut gathered);
-            }
-            Verdict::Deposit(held) => {
-                wanted = Some(held);
-                gathered.next = Next::Deposit(name);
-            }
-            Verdict::Nothing if is_inline => {}
-            Verdict::Nothing => gathered.next = Next::Discard(name),
-        }
+        let (mut gathered, engine) = self.client_of(&parcel);
+        let held = portals::on_header(engine, name, &parcel, is_inline, &mut gathered);
         let p = ctx.profile;
         let mut cost = portals::price(engine, &gathered, Matching::Nic, p);
         if is_inline {
             self.incoming.remove(&name);
         } else {
             cost += p.time(p.fw_program) + p.time(p.fw_deposit);
-            self.incoming.get_mut(&name).expect("it has begun").held = wanted;
+            self.incoming.get_mut(&name).expect("it has begun").held = held;
         }
         self.work("match", cost, Job::Matched(gathered), ctx);
     }
@@ -282,11 +277,12 @@ impl Node {
         if self.cam.is_swapped_out(parcel.from.nid) {
             self.swap(parcel.from.nid, ctx);
         }
+        let p = ctx.profile;
         let cost = match parcel.content {
-            Content::Cci(_) => ctx.profile.cci_fw_landed,
-            _ => ctx.profile.fw_landed,
+            Content::Cci(_) => p.time(p.cci_fw_landed) + p.time(p.cci_fw_event),
+            _ => p.time(p.fw_landed),
         };
-        self.work("landed", ctx.profile.time(cost), Job::Landed(name), ctx);
+        self.work("landed", cost, Job::Landed(name), ctx);
     }
 
     pub(super) fn on_landed(&mut self, name: u64, ctx: &mut Context<'_>) {
@@ -307,8 +303,7 @@ impl Node {
 
     fn finish_on_nic(&mut self, incoming: Incoming, ctx: &mut Context<'_>) {
         let parcel = incoming.parcel;
-        let (number, engine) = self.client_of(&parcel);
-        let mut gathered = Gathered::of(number, parcel.to);
+        let (mut gathered, engine) = self.client_of(&parcel);
         let held = incoming.held.expect("what lands was wanted");
         portals::on_deposited(engine, parcel.from, held, &mut gathered);
         let cost = portals::price(engine, &gathered, Matching::Nic, ctx.profile);

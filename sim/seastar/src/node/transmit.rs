@@ -2,10 +2,11 @@
 
 use lintel_engine4::{Landed, Transfer};
 use lintel_sim_kernel::{Duration, SimTime};
+use lintel_wire::Verb;
 
 use super::kernel::NicEvent;
 use super::portals::{self, Gathered, Matching, Next};
-use super::process::{Mode, Notice};
+use super::process::{Mode, Queued};
 use super::{Job, Node, Task};
 use crate::context::Context;
 use crate::nic::Transmission;
@@ -18,8 +19,8 @@ pub(crate) struct Outgoing {
     pub(crate) parcel: Parcel,
     /// The process whose message it is.
     pub(crate) process: usize,
-    /// Told once it has left.
-    pub(crate) notices: Vec<Notice>,
+    /// Comes into its process's queue once it has left.
+    pub(crate) queued: Vec<Queued>,
     /// A get that it answers.
     pub(crate) landed: Option<Landed>,
     /// When the TX engine had its first bytes.
@@ -36,13 +37,19 @@ impl Outgoing {
         Outgoing {
             parcel,
             process,
-            notices: Vec::new(),
+            queued: Vec::new(),
             landed: None,
             injected: SimTime::START,
             has_left: false,
             is_accepted: true,
             again: false,
         }
+    }
+
+    /// Whether it asks for an answer. Nobody is told that it has left: Portals 3.3 has no
+    /// event of that (S1, Figure 2), and its structure is the answer's, too.
+    fn is_get(&self) -> bool {
+        matches!(&self.parcel.content, Content::Request(request) if request.verb == Verb::Get)
     }
 
     /// TX commands: the destination, the header, and the payload in as many as
@@ -136,31 +143,35 @@ impl Node {
         }
         let p = ctx.profile;
         let cost = match outgoing.parcel.content {
-            Content::Cci(_) => p.cci_fw_sent,
-            _ => p.fw_sent,
+            Content::Cci(_) => {
+                let told = outgoing.queued.len() as u64;
+                p.time(p.cci_fw_sent) + p.time(p.cci_fw_event) * told
+            }
+            _ => p.time(p.fw_sent),
         };
-        self.work("sent", p.time(cost), Job::Sent(ticket), ctx);
+        self.work("sent", cost, Job::Sent(ticket), ctx);
     }
 
     pub(super) fn on_sent(&mut self, ticket: u64, ctx: &mut Context<'_>) {
         let outgoing = self.outgoing.remove(&ticket).expect("it is told once");
         let crossed = ctx.now + ctx.profile.time(ctx.profile.ht_write);
         match self.processes[outgoing.process].mode {
+            Mode::Generic if outgoing.is_get() => {}
             Mode::Generic => ctx.at(crossed, Task::Ring(NicEvent::Sent(Box::new(outgoing)))),
             Mode::Accelerated => self.on_sent_by_nic(outgoing, ctx),
-            Mode::Cci => self.on_cci_sent(&outgoing, ctx),
+            Mode::Cci => ctx.at(crossed, Task::Visible(outgoing.process, outgoing.queued)),
         }
     }
 
     fn on_sent_by_nic(&mut self, mut outgoing: Outgoing, ctx: &mut Context<'_>) {
         let number = outgoing.process;
+        let mut gathered = self.processes[number].gather(number);
         let Some(engine) = self.processes[number].engine_mut() else {
             return;
         };
-        let mut gathered = Gathered::of(number, outgoing.parcel.from);
         portals::on_sent(engine, &mut outgoing, &mut gathered);
         let cost = portals::price(engine, &gathered, Matching::Nic, ctx.profile);
-        if gathered.notices.is_empty() && gathered.sends.is_empty() {
+        if gathered.queued.is_empty() && gathered.sends.is_empty() {
             return;
         }
         self.work("event", cost, Job::Matched(gathered), ctx);
@@ -175,7 +186,7 @@ impl Node {
     ) {
         let nodes = self.nodes;
         let process = &mut self.processes[number];
-        let mut gathered = Gathered::of(number, process.id);
+        let mut gathered = process.gather(number);
         let Some(engine) = process.engine_mut() else {
             return;
         };
@@ -184,7 +195,7 @@ impl Node {
             return;
         }
         let p = ctx.profile;
-        let cost = portals::price(engine, &gathered, Matching::Nic, p) + p.time(p.fw_program);
+        let cost = portals::price(engine, &gathered, Matching::Nic, p);
         self.work("program", cost, Job::Matched(gathered), ctx);
     }
 
@@ -199,9 +210,9 @@ impl Node {
         for outgoing in gathered.sends {
             self.transmit(outgoing, p.time(p.fw_transmit), ctx);
         }
-        if !gathered.notices.is_empty() {
+        if !gathered.queued.is_empty() {
             let crossed = ctx.now + p.time(p.ht_write);
-            ctx.at(crossed, Task::Visible(gathered.process, gathered.notices));
+            ctx.at(crossed, Task::Visible(gathered.process, gathered.queued));
         }
     }
 }

@@ -237,6 +237,7 @@ impl Program for PingPong {
             Way::Both => 0,
             _ => options::MD_EVENT_SEND_DISABLE,
         };
+        setup.want_starts();
         let memory = Buffer::Contiguous(Ghost::new(0x1000, self.bytes));
         self.memory = setup.bind(memory, quiet)?;
         let exposure = Exposure {

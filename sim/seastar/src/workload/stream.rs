@@ -153,6 +153,7 @@ impl Program for Sender {
     fn begin(&mut self, setup: &mut Setup<'_>) -> Result<(), Refused> {
         if !self.is_cci {
             let memory = Buffer::Contiguous(Ghost::new(0x1000, self.stream.bytes));
+            setup.want_starts();
             self.memory = setup.bind(memory, 0)?;
         }
         Ok(())
@@ -192,6 +193,7 @@ impl Program for Sender {
 impl Program for Receiver {
     fn begin(&mut self, setup: &mut Setup<'_>) -> Result<(), Refused> {
         if !self.is_cci {
+            setup.want_starts();
             setup.expose(&Exposure {
                 bytes: self.stream.bytes,
                 match_bits: BITS,

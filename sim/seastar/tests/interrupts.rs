@@ -1,0 +1,138 @@
+//! What interrupts the host, and what its kernel and library are paid for.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use lintel_memory::{Buffer, Ghost};
+use lintel_sim_kernel::{Duration, SimTime};
+use lintel_sim_seastar::profile::{RED_STORM_2005, XT5_2009};
+use lintel_sim_seastar::workload::{Case, PingPong, Way, measured, pair, ping_pong};
+use lintel_sim_seastar::{
+    Action, Exposure, Mode, NodeReport, Notice, Placement, Program, Refused, Setup, any_process,
+    put,
+};
+use lintel_types::{EventKind, Handle, ProcessId};
+
+/// Messages that a process of a ping-pong sends, the first one included.
+const ROUNDS: u64 = 4;
+
+fn interrupts(way: Way, bytes: u64) -> [u64; 2] {
+    let case = Case::new(RED_STORM_2005, Mode::Generic);
+    let program =
+        |begins| -> Box<dyn Program> { Box::new(PingPong::new(way, bytes, 0, begins, measured())) };
+    let simulation = pair(&case, [program(true), program(false)]).expect("it runs");
+    [0, 1].map(|node| simulation.world.report(node).interrupts)
+}
+
+#[test]
+fn a_put_interrupts_both_sides_and_its_payload_once_more() {
+    // Each node sends and receives.
+    assert_eq!(interrupts(Way::Put, 12), [2 * ROUNDS, 2 * ROUNDS]);
+    assert_eq!(interrupts(Way::Put, 13), [3 * ROUNDS, 3 * ROUNDS]);
+}
+
+#[test]
+fn a_get_interrupts_its_initiator_for_the_answer_only() {
+    assert_eq!(interrupts(Way::Get, 0), [ROUNDS, 2 * ROUNDS]);
+    assert_eq!(interrupts(Way::Get, 13), [2 * ROUNDS, 2 * ROUNDS]);
+}
+
+#[test]
+fn an_acknowledgement_interrupts_both_sides() {
+    assert_eq!(
+        interrupts(Way::AcknowledgedPut, 0),
+        [4 * ROUNDS, 4 * ROUNDS]
+    );
+}
+
+/// Puts once if it has a target, else is told of a put.
+struct One {
+    to: Option<ProcessId>,
+    wants_starts: bool,
+    memory: Handle,
+    told: Rc<RefCell<Vec<(EventKind, Duration)>>>,
+}
+
+impl Program for One {
+    fn begin(&mut self, setup: &mut Setup<'_>) -> Result<(), Refused> {
+        if self.wants_starts {
+            setup.want_starts();
+        }
+        self.memory = setup.bind(Buffer::Contiguous(Ghost::new(0x1000, 8)), 0)?;
+        setup.expose(&Exposure {
+            bytes: 8,
+            match_bits: 0,
+            ignore_bits: 0,
+            source: any_process(),
+            options: 0,
+        })?;
+        Ok(())
+    }
+
+    fn next(&mut self, now: SimTime, notice: Option<&Notice>) -> Action {
+        if let Some(Notice::Portals(event)) = notice {
+            let since_start = now.since(SimTime::START);
+            self.told.borrow_mut().push((event.kind, since_start));
+            return Action::End;
+        }
+        match self.to.take() {
+            Some(to) => Action::Start(put(self.memory, 8, to, 0)),
+            None => Action::Wait,
+        }
+    }
+}
+
+/// What two processes are told when the first one puts, and what its node counts.
+fn one_put(case: &Case, wants_starts: bool) -> (Vec<(EventKind, Duration)>, NodeReport) {
+    let told = Rc::new(RefCell::new(Vec::new()));
+    let core = match case.setting.placement {
+        Placement::Single => 0,
+        Placement::Virtual => 1,
+    };
+    let one = |to| -> Box<dyn Program> {
+        Box::new(One {
+            to,
+            wants_starts,
+            memory: Handle::INVALID,
+            told: told.clone(),
+        })
+    };
+    let programs = [one(Some(ProcessId::new(1, core))), one(None)];
+    let simulation = pair(case, programs).expect("both are told");
+    let told = told.borrow().clone();
+    (told, simulation.world.report(0))
+}
+
+#[test]
+fn a_program_that_wants_starts_pays_for_them_and_hears_of_ends() {
+    let case = Case::new(RED_STORM_2005, Mode::Generic);
+    let ([ends, pairs], p) = (
+        [false, true].map(|starts| one_put(&case, starts).0),
+        case.profile,
+    );
+    let kinds = |told: &[(EventKind, Duration)]| told.iter().map(|t| t.0).collect::<Vec<_>>();
+    assert_eq!(kinds(&ends), [EventKind::Send, EventKind::Put]);
+    assert_eq!(kinds(&pairs), kinds(&ends));
+    // The start at the sender is written in its call, that at the target by the handler.
+    let (event, get) = (p.time(p.host_event), p.time(p.event_get));
+    assert_eq!(pairs[1].1, ends[1].1 + event * 2 + get);
+}
+
+#[test]
+fn a_call_from_the_second_core_costs_the_kernel_an_interrupt_and_its_end() {
+    let p = &RED_STORM_2005;
+    let case = Case::new(*p, Mode::Generic);
+    let kernel = |case: &Case| one_put(case, false).1.kernel;
+    let dearer = p.time(p.interrupt_entry) + p.time(p.interrupt_exit) - p.time(p.trap);
+    assert_eq!(kernel(&case.virtual_nodes()), kernel(&case) + dearer);
+}
+
+#[test]
+fn pages_of_an_answer_are_found_as_those_of_a_put_are() {
+    let slow = XT5_2009.with("page_map", 1_060).expect("there is one");
+    let dearer = |way| {
+        let time = |profile| ping_pong(&Case::new(profile, Mode::Generic), way, 12_288, 0);
+        time(slow).expect("runs") - time(XT5_2009).expect("runs")
+    };
+    assert_eq!(dearer(Way::Get), dearer(Way::Put));
+}
