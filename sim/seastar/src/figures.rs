@@ -27,6 +27,8 @@ pub enum Published {
     Between(f64, f64),
 }
 
+use Published::{AtLeast, AtMost, Between, Value};
+
 /// How a simulated point comes about.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum How {
@@ -121,19 +123,24 @@ impl Figure {
     }
 }
 
-impl Row {
-    /// How far the simulated point is from the published one, as a part of it: 0
-    /// where it lies where the document says.
-    pub fn difference(&self) -> f64 {
-        let (low, high) = self.published.range();
-        let nearest = self.simulated.clamp(low, high);
-        (self.simulated - nearest) / nearest
+impl Published {
+    /// How far a simulated point is from the published one, as a part of it: 0 where
+    /// it lies where the document says.
+    pub fn difference(self, simulated: f64) -> f64 {
+        let (low, high) = match self {
+            Value(value) => (value, value),
+            AtLeast(least) => (least, f64::INFINITY),
+            AtMost(most) => (f64::NEG_INFINITY, most),
+            Between(low, high) => (low, high),
+        };
+        let nearest = simulated.clamp(low, high);
+        (simulated - nearest) / nearest
     }
 
     /// The same for people.
-    pub fn off(&self) -> String {
-        let percent = 100.0 * self.difference();
-        match self.published {
+    pub fn off(self, simulated: f64) -> String {
+        let percent = 100.0 * self.difference(simulated);
+        match self {
             Value(_) if percent.abs() < 0.05 => "0.0 %".to_string(),
             AtLeast(_) | AtMost(_) | Between(..) if percent == 0.0 => "within".to_string(),
             _ => format!("{percent:+.1} %"),
@@ -141,25 +148,13 @@ impl Row {
     }
 }
 
-impl Published {
-    /// Where the simulated point should lie.
-    fn range(self) -> (f64, f64) {
-        match self {
-            Published::Value(value) => (value, value),
-            Published::AtLeast(least) => (least, f64::INFINITY),
-            Published::AtMost(most) => (f64::NEG_INFINITY, most),
-            Published::Between(low, high) => (low, high),
-        }
-    }
-}
-
 impl fmt::Display for Published {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match *self {
-            Published::Value(value) => number(value),
-            Published::AtLeast(least) => format!("≥ {}", number(least)),
-            Published::AtMost(most) => format!("≤ {}", number(most)),
-            Published::Between(low, high) => format!("{} … {}", number(low), number(high)),
+            Value(value) => number(value),
+            AtLeast(least) => format!("≥ {}", number(least)),
+            AtMost(most) => format!("≤ {}", number(most)),
+            Between(low, high) => format!("{} … {}", number(low), number(high)),
         };
         f.pad(&text)
     }
@@ -187,7 +182,7 @@ impl fmt::Display for Row {
             how,
             ..
         } = self;
-        let (simulated, off) = (number(self.simulated), self.off());
+        let (simulated, off) = (number(self.simulated), published.off(self.simulated));
         write!(
             f,
             "{source:11} {profile:13} {what:45} {published:>15} {simulated:>10} {unit:10} {off:>8} {how}"
@@ -219,8 +214,6 @@ pub fn table() -> Result<Vec<Row>, Refused> {
     rows.extend(points_of_many()?);
     Ok(rows)
 }
-
-use Published::{AtLeast, AtMost, Between, Value};
 
 /// Those of the [`table`] that two nodes show.
 ///

@@ -6,6 +6,8 @@ mod verbs;
 
 use std::path::Path;
 
+use lintel_sim_seastar::figures::{How, number};
+
 use super::watch;
 use crate::error::{Error, Result};
 use crate::plot;
@@ -50,10 +52,10 @@ pub struct Compared {
     pub published: String,
     /// What comes out here.
     pub simulated: f64,
-    /// The part by which it is off.
-    pub difference: f64,
-    /// Whether a constant was chosen to make it come out.
-    pub is_fitted: bool,
+    /// How far it is off, or that it is within what is published.
+    pub difference: String,
+    /// Whether it is fitted, set or predicted.
+    pub how: How,
 }
 
 /// Every figure.
@@ -203,19 +205,14 @@ fn compared(points: &[Compared]) -> Vec<Vec<String>> {
     ];
     let mut lines = vec![header.map(String::from).to_vec()];
     lines.extend(points.iter().map(|point| {
-        let how = if point.is_fitted {
-            "fitted"
-        } else {
-            "predicted"
-        };
         vec![
             point.source.clone(),
             point.what.clone(),
             point.unit.clone(),
             point.published.clone(),
-            format!("{:.3}", point.simulated),
-            format!("{:+.1} %", 100.0 * point.difference),
-            how.into(),
+            number(point.simulated),
+            point.difference.clone(),
+            point.how.to_string(),
         ]
     }));
     lines

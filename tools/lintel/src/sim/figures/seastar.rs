@@ -1,6 +1,6 @@
 //! Figures and points of the papers on SeaStar.
 
-use lintel_sim_seastar::figures::{self, Figure, How};
+use lintel_sim_seastar::figures::{self, Figure};
 
 use super::{Compared, Curve, Drawing, Sheet};
 use crate::error::{Error, Result};
@@ -25,8 +25,8 @@ pub fn points() -> Result<Vec<Compared>> {
         unit: unit(row.unit).into(),
         published: row.published.to_string(),
         simulated: row.simulated,
-        difference: row.difference(),
-        is_fitted: row.how == How::Fitted,
+        difference: row.published.off(row.simulated),
+        how: row.how,
     });
     Ok(compared.collect())
 }

@@ -1,5 +1,6 @@
 //! Figures and points of the first studies of triggered operations.
 
+use lintel_sim_seastar::figures::{How, Published};
 use lintel_sim_triggered::{Algorithm, By, NOISES, curves};
 
 use super::{Compared, Curve, Drawing, Sheet};
@@ -64,8 +65,8 @@ pub fn points() -> Result<Vec<Compared>> {
             unit: "ns".into(),
             published: published.to_string(),
             simulated: took,
-            difference: took / published - 1.0,
-            is_fitted: false,
+            difference: Published::Value(published).off(took),
+            how: How::Predicted,
         });
     }
     Ok(points)

@@ -1,6 +1,7 @@
 //! Figures and points of the XRC seed.
 
 use lintel_sim_kernel::Bytes;
+use lintel_sim_seastar::figures::{How, Published};
 use lintel_sim_verbs::counts::Job;
 use lintel_sim_verbs::measure::{Pattern, bandwidth, latency};
 use lintel_sim_verbs::{Transport, table};
@@ -62,8 +63,12 @@ pub fn points() -> Result<Vec<Compared>> {
         unit: row.unit.into(),
         published: row.published.to_string(),
         simulated: row.simulated,
-        difference: row.simulated / row.published - 1.0,
-        is_fitted: row.fitted,
+        difference: Published::Value(row.published).off(row.simulated),
+        how: if row.fitted {
+            How::Fitted
+        } else {
+            How::Predicted
+        },
     });
     Ok(rows.collect())
 }
