@@ -12,6 +12,8 @@ pub enum Scale {
     Log,
     /// By powers of two, as sizes of messages.
     Sizes,
+    /// By powers of two, as numbers.
+    Powers,
 }
 
 /// A plot of a sweep: a figure over a setting, a line for each combination of the
@@ -104,7 +106,8 @@ impl<'a> Table<'a> {
             None | Some("linear") => Ok(Scale::Linear),
             Some("log") => Ok(Scale::Log),
             Some("sizes") => Ok(Scale::Sizes),
-            Some(_) => Err(self.wrong(key, r#"it takes "linear", "log" or "sizes""#)),
+            Some("powers") => Ok(Scale::Powers),
+            Some(_) => Err(self.wrong(key, r#"it takes "linear", "log", "sizes" or "powers""#)),
         }
     }
 

@@ -15,6 +15,8 @@ pub enum Scale {
     Log,
     /// By powers of eight, labelled as message sizes; 0 B stands at 0.5.
     Sizes,
+    /// By powers of two, labelled as numbers.
+    Powers,
 }
 
 /// An axis laid out for given values. `low`, `high` and `ticks` are places, not values.
@@ -39,6 +41,7 @@ impl Axis {
             Scale::Linear => Self::linear(span.1),
             Scale::Log => Self::logarithmic(span),
             Scale::Sizes => Self::sizes(span),
+            Scale::Powers => Self::powers(span),
         }
     }
 
@@ -47,7 +50,7 @@ impl Axis {
         match self.scale {
             Scale::Linear => value,
             Scale::Log => value.max(f64::MIN_POSITIVE).log10(),
-            Scale::Sizes => value.max(0.5).log2(),
+            Scale::Sizes | Scale::Powers => value.max(0.5).log2(),
         }
     }
 
@@ -58,6 +61,7 @@ impl Axis {
             Scale::Log => plain(10_f64.powf(place)),
             Scale::Sizes if place < 0.0 => "0".into(),
             Scale::Sizes => table_size(place.exp2().round() as u64),
+            Scale::Powers => plain(place.exp2()),
         }
     }
 
@@ -104,6 +108,21 @@ impl Axis {
             low: low - 0.3,
             high: high + 0.3,
             ticks: ticks.filter(|&t| (low..=high).contains(&t)).collect(),
+        }
+    }
+
+    /// Each power, or each second or third where there are many.
+    fn powers((low, high): (f64, f64)) -> Self {
+        let (low, high) = (low.max(0.5).log2(), high.max(1.0).log2());
+        let step = ((high - low) / 8.0).ceil().max(1.0);
+        let count = ((high - low) / step) as u32;
+        Self {
+            scale: Scale::Powers,
+            low: low - 0.3,
+            high: high + 0.3,
+            ticks: (0..=count)
+                .map(|tick| low.ceil() + f64::from(tick) * step)
+                .collect(),
         }
     }
 }
@@ -169,6 +188,13 @@ mod tests {
         let axis = Axis::new(Scale::Log, [0.1, 20.0].into_iter());
         let labels: Vec<String> = axis.ticks.iter().map(|&t| axis.label(t)).collect();
         assert_eq!(labels, ["0.1", "0.2", "0.5", "1", "2", "5", "10", "20"]);
+    }
+
+    #[test]
+    fn axis_of_powers_is_labelled_with_them() {
+        let axis = Axis::new(Scale::Powers, [64.0, 4096.0].into_iter());
+        let labels: Vec<String> = axis.ticks.iter().map(|&t| axis.label(t)).collect();
+        assert_eq!(labels, ["64", "128", "256", "512", "1024", "2048", "4096"]);
     }
 
     #[test]

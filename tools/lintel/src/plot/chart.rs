@@ -26,8 +26,10 @@ pub enum Stroke {
     },
     /// Dashed and grey, told apart by number.
     Limit(usize),
-    /// Marks without a line, for points that others have published.
-    Points,
+    /// Rings of a colour, by number: points that others have published.
+    Points(usize),
+    /// Dark rings, for points that belong to no line.
+    Ink,
 }
 
 /// A line of a chart.
@@ -92,7 +94,8 @@ impl Figure {
 
     /// Whether there is anything measured to draw.
     pub fn has_points(&self) -> bool {
-        let measured = |s: &Series| !matches!(s.stroke, Stroke::Limit(_) | Stroke::Points);
+        let measured =
+            |s: &Series| !matches!(s.stroke, Stroke::Limit(_) | Stroke::Points(_) | Stroke::Ink);
         self.series.iter().any(measured)
     }
 
@@ -172,7 +175,10 @@ fn draw_plot(area: &Area<'_>, figure: &Figure) -> Drawn {
         .label_style(font(16).color(&INK))
         .axis_desc_style(font(17).color(&INK))
         .draw()?;
-    for (look, series) in looks(figure) {
+    // What has gaps goes over what has none, and rings over all.
+    let mut looks = looks(figure);
+    looks.sort_by_key(|(look, _)| (look.marks == Marks::Rings, look.dash.is_some()));
+    for (look, series) in looks {
         let points: Vec<_> = series
             .points
             .iter()
@@ -194,10 +200,13 @@ fn draw_series(chart: &mut Plot<'_, '_>, look: Look, points: Vec<(f64, f64)>) ->
         }
         None => {}
     }
-    if look.marks {
-        let mark = |point| Circle::new(point, 4, look.line.color.filled());
-        chart.draw_series(points.into_iter().map(mark))?;
-    }
+    let (radius, style) = match look.marks {
+        Marks::None => return Ok(()),
+        Marks::Dots => (4, look.line.color.filled()),
+        Marks::Rings => (RING, look.line.stroke_width(2)),
+    };
+    let mark = |point| Circle::new(point, radius, style);
+    chart.draw_series(points.into_iter().map(mark))?;
     Ok(())
 }
 
@@ -221,8 +230,11 @@ fn draw_legend(area: &Area<'_>, figure: &Figure) -> Drawn {
             }
             None => {}
         }
-        if look.marks {
-            area.draw(&Circle::new((x + 20, y), 4, look.line.color.filled()))?;
+        let centre = (x + 20, y);
+        match look.marks {
+            Marks::None => {}
+            Marks::Dots => area.draw(&Circle::new(centre, 4, look.line.color.filled()))?,
+            Marks::Rings => area.draw(&Circle::new(centre, RING, look.line.stroke_width(2)))?,
         }
         area.draw_text(&series.label, &text, (x + 50, y))?;
     }
@@ -234,7 +246,15 @@ fn draw_legend(area: &Area<'_>, figure: &Figure) -> Drawn {
 struct Look {
     line: ShapeStyle,
     dash: Option<(u32, u32)>,
-    marks: bool,
+    marks: Marks,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Marks {
+    None,
+    Dots,
+    /// Without a line.
+    Rings,
 }
 
 fn looks(figure: &Figure) -> Vec<(Look, &Series)> {
@@ -243,17 +263,17 @@ fn looks(figure: &Figure) -> Vec<(Look, &Series)> {
         Stroke::Limit(number) => Look {
             line: QUIET.stroke_width(2),
             dash: Some(DASHES[number % DASHES.len()]),
-            marks: false,
+            marks: Marks::None,
         },
-        Stroke::Points => Look {
-            line: INK.stroke_width(0),
-            dash: None,
-            marks: true,
-        },
+        Stroke::Points(colour) => ring(COLOURS[colour % COLOURS.len()]),
+        Stroke::Ink => ring(INK),
         Stroke::Styled { colour, dash } => Look {
             line: COLOURS[colour % COLOURS.len()].stroke_width(3),
             dash: dash.checked_sub(1).map(|dash| DASHES[dash % DASHES.len()]),
-            marks: series.points.len() <= MOST_MARKS,
+            marks: match series.points.len() <= MOST_MARKS {
+                true => Marks::Dots,
+                false => Marks::None,
+            },
         },
         stroke => Look {
             line: colours
@@ -261,10 +281,21 @@ fn looks(figure: &Figure) -> Vec<(Look, &Series)> {
                 .expect("an endless cycle")
                 .stroke_width(if stroke == Stroke::Fine { 2 } else { 3 }),
             dash: None,
-            marks: stroke == Stroke::Plain,
+            marks: match stroke {
+                Stroke::Plain => Marks::Dots,
+                _ => Marks::None,
+            },
         },
     };
     figure.series.iter().map(|s| (look(s), s)).collect()
+}
+
+fn ring(colour: RGBColor) -> Look {
+    Look {
+        line: colour.stroke_width(0),
+        dash: None,
+        marks: Marks::Rings,
+    }
 }
 
 fn font(size: u32) -> FontDesc<'static> {
@@ -299,6 +330,9 @@ const COLOURS: [RGBColor; 8] = [
 
 /// Points that still stand apart.
 const MOST_MARKS: usize = 40;
+
+/// A ring's radius.
+const RING: i32 = 8;
 
 const DASHES: [(u32, u32); 3] = [(9, 5), (3, 4), (18, 5)];
 

@@ -119,7 +119,7 @@ impl Found {
             };
             figure.add(Series::new(label, stroke, points.collect()));
         }
-        let published = Series::new(&plan.source, Stroke::Points, plan.published.clone());
+        let published = Series::new(&plan.source, Stroke::Ink, plan.published.clone());
         figure.add(published);
         figure
     }
@@ -153,6 +153,7 @@ fn scale(scale: Scale) -> chart::Scale {
         Scale::Linear => chart::Scale::Linear,
         Scale::Log => chart::Scale::Log,
         Scale::Sizes => chart::Scale::Sizes,
+        Scale::Powers => chart::Scale::Powers,
     }
 }
 

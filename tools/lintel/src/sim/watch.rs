@@ -1,6 +1,6 @@
 //! A progress bar: how far, how fast, how long still.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use lintel_sim_kernel::SimTime;
@@ -52,8 +52,10 @@ impl Steps {
     /// So many.
     pub fn new(steps: usize) -> Self {
         let bar = ProgressBar::new(steps as u64);
-        let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {msg}");
+        let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {msg}, {elapsed}");
         bar.set_style(style.expect("the template is sound"));
+        // A step takes up to a minute: the time shows that it goes on.
+        bar.enable_steady_tick(Duration::from_secs(1));
         Steps(bar)
     }
 

@@ -1,5 +1,6 @@
 //! The papers' figures, and one table of published and simulated points.
 
+mod page;
 mod seastar;
 mod triggered;
 mod verbs;
@@ -29,8 +30,17 @@ pub struct Sheet {
     x: (&'static str, Scale),
     y: (String, Scale),
     curves: Vec<Curve>,
-    /// Points that are published.
-    published: Vec<(f64, f64)>,
+    /// What goes with them into tables only.
+    undrawn: Vec<Curve>,
+    published: Vec<Mark>,
+}
+
+/// A point that is published, of a curve.
+pub struct Mark {
+    /// The curve's place among the others.
+    curve: usize,
+    x: f64,
+    y: f64,
 }
 
 /// A line of it.
@@ -95,8 +105,9 @@ pub fn all(directory: &Path, csv: Option<&str>) -> Result<()> {
         points.extend(table()?);
     }
     // The table comes first: it is there though somebody stops the drawing.
+    let lines = compared(&points);
+    page::write_table(&lines, directory)?;
     steps.pause(|| {
-        let lines = compared(&points);
         let left = [true, true, true, false, false, false, true];
         if deliver(&lines, csv)? {
             print!("{}", aligned(&lines, &left));
@@ -105,11 +116,16 @@ pub fn all(directory: &Path, csv: Option<&str>) -> Result<()> {
     })?;
     for drawing in &drawings {
         steps.announce(drawing.title);
-        (drawing.draw)()?.write_quietly(drawing, directory)?;
+        let sheet = (drawing.draw)()?;
+        plot::write(drawing.name, &[sheet.chart(drawing.title)], directory)?;
+        let name = format!("{}.csv", drawing.name);
+        page::write(directory, &name, &csv_of(&sheet.lines()))?;
     }
+    page::write_index(&drawings, &lines, directory)?;
     steps.finish();
     if csv != Some("-") {
-        println!("{} figures in {}", drawings.len(), directory.display());
+        let page = directory.join("figures.md");
+        println!("{} figures, shown by {}", drawings.len(), page.display());
     }
     Ok(())
 }
@@ -132,10 +148,6 @@ impl Sheet {
         Ok(())
     }
 
-    fn write_quietly(&self, drawing: &Drawing, directory: &Path) -> Result<()> {
-        plot::write(drawing.name, &[self.chart(drawing.title)], directory).map(drop)
-    }
-
     fn chart(&self, title: &str) -> chart::Figure {
         let (x, y) = (self.x, &self.y);
         let mut figure = chart::Figure::new(title, x, (&y.0, y.1));
@@ -145,30 +157,33 @@ impl Sheet {
             let stroke = Stroke::Styled { colour, dash };
             figure.add(Series::new(&curve.label, stroke, curve.points.clone()));
         }
-        let published = Series::new("published", Stroke::Points, self.published.clone());
-        figure.add(published);
+        for (colour, curve) in self.curves.iter().enumerate() {
+            let of_curve = self.published.iter().filter(|mark| mark.curve == colour);
+            let points = of_curve.map(|mark| (mark.x, mark.y)).collect();
+            let label = format!("{}, published", curve.label);
+            figure.add(Series::new(&label, Stroke::Points(colour), points));
+        }
         figure
     }
 
     /// A header, and a line for each x.
     fn lines(&self) -> Vec<Vec<String>> {
-        let labels = self.curves.iter().map(|curve| curve.label.clone());
+        let curves = || self.curves.iter().chain(&self.undrawn);
+        let labels = curves().map(|curve| curve.label.clone());
         let mut lines = vec![
             [self.x.0.to_string()]
                 .into_iter()
                 .chain(labels)
                 .collect::<Vec<_>>(),
         ];
-        let mut places: Vec<f64> = self
-            .curves
-            .iter()
+        let mut places: Vec<f64> = curves()
             .flat_map(|curve| curve.points.iter().map(|point| point.0))
             .collect();
         places.sort_by(f64::total_cmp);
         places.dedup();
         for place in places {
             let mut line = vec![format!("{place}")];
-            line.extend(self.curves.iter().map(|curve| {
+            line.extend(curves().map(|curve| {
                 let found = curve.points.iter().find(|point| point.0 == place);
                 found
                     .map(|point| format!("{:.3}", point.1))
@@ -185,12 +200,16 @@ fn deliver(lines: &[Vec<String>], place: Option<&str>) -> Result<bool> {
     let Some(place) = place else {
         return Ok(true);
     };
+    write_to(place, &csv_of(lines))?;
+    Ok(place != "-")
+}
+
+fn csv_of(lines: &[Vec<String>]) -> Vec<u8> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     for line in lines {
         writer.write_record(line).expect("memory takes it");
     }
-    write_to(place, &writer.into_inner().expect("memory takes it"))?;
-    Ok(place != "-")
+    writer.into_inner().expect("memory takes it")
 }
 
 fn compared(points: &[Compared]) -> Vec<Vec<String>> {
@@ -252,7 +271,7 @@ mod tests {
         )
         .expect("drawn");
         let svg = std::fs::read_to_string(folder.join("seed-003-latency.svg")).expect("there");
-        assert!(svg.contains("\npublished\n") && svg.contains("\nXRC\n"));
+        assert!(svg.contains("\nRC, published\n") && svg.contains("\nXRC\n"));
         std::fs::remove_dir_all(&folder).expect("its own");
         std::fs::remove_file(folder.with_extension("csv")).expect("its own");
     }

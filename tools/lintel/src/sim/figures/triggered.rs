@@ -1,9 +1,11 @@
 //! Figures and points of the first studies of triggered operations.
 
+use lintel_sim_kernel::Duration;
 use lintel_sim_seastar::figures::{How, Published};
+use lintel_sim_triggered::curves::Spread;
 use lintel_sim_triggered::{Algorithm, By, NOISES, curves};
 
-use super::{Compared, Curve, Drawing, Sheet};
+use super::{Compared, Curve, Drawing, Mark, Sheet};
 use crate::error::{Error, Result};
 use crate::plot::chart::Scale;
 
@@ -87,35 +89,48 @@ fn without_noise(set: u8) -> Result<Sheet> {
     }
     let published = PUBLIC.iter().filter(|point| point.0 == set);
     Ok(Sheet {
-        x: ("nodes", Scale::Log),
+        x: ("nodes", Scale::Powers),
         y: ("until the last host has ended (µs)".into(), Scale::Linear),
         curves: all,
+        undrawn: Vec::new(),
         published: published
-            .map(|&(_, _, nodes_log2, ns)| (f64::from(1 << nodes_log2), ns / 1e3))
+            .map(|&(_, curve, nodes_log2, ns)| Mark {
+                curve,
+                x: f64::from(1 << nodes_log2),
+                y: ns / 1e3,
+            })
             .collect(),
     })
 }
 
+/// The means, and for tables some percentiles.
 fn with_noise(noise: usize) -> Result<Sheet> {
-    let mut all = Vec::new();
+    let (mut means, mut others) = (Vec::new(), Vec::new());
     for algorithm in curves::WITH_NOISE {
-        let mut points = Vec::new();
+        let mut spreads = Vec::new();
         for nodes_log2 in (6..=12).step_by(2) {
             let noise = NOISES[noise];
             let point = curves::disturbed(1, algorithm, nodes_log2, noise, OPERATIONS);
             let point = point.map_err(|mistake| Error::Wrong(mistake.to_string()))?;
-            let mean = point.took.mean.as_ps() as f64 / 1e6;
-            points.push((f64::from(1 << nodes_log2), mean));
+            spreads.push((f64::from(1 << nodes_log2), point.took));
         }
-        all.push(Curve {
-            label: name(algorithm),
-            points,
-        });
+        let curve = |what: &str, of: fn(&Spread) -> Duration| Curve {
+            label: format!("{}{what}", name(algorithm)),
+            points: spreads
+                .iter()
+                .map(|(nodes, spread)| (*nodes, of(spread).as_ps() as f64 / 1e6))
+                .collect(),
+        };
+        means.push(curve("", |spread| spread.mean));
+        others.push(curve(", median", |spread| spread.median));
+        others.push(curve(", 99th percentile", |spread| spread.percentile_99));
+        others.push(curve(", longest", |spread| spread.max));
     }
     Ok(Sheet {
-        x: ("nodes", Scale::Log),
+        x: ("nodes", Scale::Powers),
         y: ("until the last host has ended (µs)".into(), Scale::Linear),
-        curves: all,
+        curves: means,
+        undrawn: others,
         published: Vec::new(),
     })
 }

@@ -6,7 +6,7 @@ use lintel_sim_verbs::counts::Job;
 use lintel_sim_verbs::measure::{Pattern, bandwidth, latency};
 use lintel_sim_verbs::{Transport, table};
 
-use super::{Compared, Curve, Drawing, Sheet};
+use super::{Compared, Curve, Drawing, Mark, Sheet};
 use crate::error::Result;
 use crate::plot::chart::Scale;
 
@@ -80,11 +80,14 @@ fn times() -> Sheet {
     let us = |transport, bytes| latency(transport, Bytes(bytes)).as_ps() as f64 / 1e6;
     Sheet {
         x: ("message size (bytes)", Scale::Sizes),
-        y: ("half a round trip (µs)".into(), Scale::Linear),
+        y: ("half a round trip (µs)".into(), Scale::Log),
         curves: CONNECTED
             .map(|transport| curve(transport, &sizes, us))
             .into(),
-        published: vec![(1.0, 1.49), (1.0, 1.54)],
+        undrawn: Vec::new(),
+        published: CONNECTED_LATENCY
+            .map(|(curve, y)| Mark { curve, x: 1.0, y })
+            .into(),
     }
 }
 
@@ -97,9 +100,17 @@ fn rates(pattern: Pattern, published: Option<f64>) -> Sheet {
         curves: CONNECTED
             .map(|transport| curve(transport, &sizes, rate))
             .into(),
+        undrawn: Vec::new(),
+        // Both are said to reach it.
         published: published
-            .map(|rate| (LONG as f64, rate))
             .into_iter()
+            .flat_map(|y| {
+                [0, 1].map(|curve| Mark {
+                    curve,
+                    x: LONG as f64,
+                    y,
+                })
+            })
             .collect(),
     }
 }
@@ -111,11 +122,12 @@ fn memory() -> Sheet {
         memory.0 as f64 / f64::from(1 << 20)
     };
     Sheet {
-        x: ("processes", Scale::Log),
+        x: ("processes", Scale::Powers),
         y: ("MiB a process".into(), Scale::Log),
         curves: Transport::ALL
             .map(|transport| curve(transport, &sizes, mebibytes))
             .into(),
+        undrawn: Vec::new(),
         published: Vec::new(),
     }
 }
@@ -128,6 +140,8 @@ fn curve(transport: Transport, sizes: &[u64], y: impl Fn(Transport, u64) -> f64)
     }
 }
 
+/// Published microseconds of a byte, by place among the curves.
+const CONNECTED_LATENCY: [(usize, f64); 2] = [(0, 1.49), (1, 1.54)];
 const CONNECTED: [Transport; 2] = [Transport::Rc, Transport::Xrc];
 /// A large message.
 const LONG: u64 = 256 << 10;

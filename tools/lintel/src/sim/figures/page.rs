@@ -1,0 +1,101 @@
+//! What lies beside the plots: their points, the table of published ones, and a page
+//! that shows all of it.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use super::{Drawing, csv_of};
+use crate::error::{During, Result};
+
+/// Writes the table of published points as CSV and as JSON.
+pub fn write_table(lines: &[Vec<String>], directory: &Path) -> Result<()> {
+    fs::create_dir_all(directory).during(format!("making {}", directory.display()))?;
+    write(directory, "points.csv", &csv_of(lines))?;
+    write(directory, "points.json", json(lines).as_bytes())
+}
+
+/// Writes the page of all figures, with the table below.
+pub fn write_index(drawings: &[Drawing], lines: &[Vec<String>], directory: &Path) -> Result<()> {
+    write(
+        directory,
+        "figures.md",
+        markdown(drawings, lines).as_bytes(),
+    )
+}
+
+/// Writes a file of this name.
+pub fn write(directory: &Path, name: &str, bytes: &[u8]) -> Result<()> {
+    let path = directory.join(name);
+    fs::write(&path, bytes).during(format!("writing {}", path.display()))
+}
+
+/// An object for each line below the header, numbers as numbers.
+fn json(lines: &[Vec<String>]) -> String {
+    let Some((header, rows)) = lines.split_first() else {
+        return "[]\n".into();
+    };
+    let value = |cell: &String| match cell.parse::<f64>() {
+        Ok(number) if number.is_finite() => number.into(),
+        _ => Value::from(cell.as_str()),
+    };
+    let row = |row: &Vec<String>| {
+        let cells = header.iter().zip(row);
+        let cells = cells.map(|(name, cell)| (name.clone(), value(cell)));
+        Value::Object(cells.collect::<Map<String, Value>>())
+    };
+    let rows: Vec<Value> = rows.iter().map(row).collect();
+    let text = serde_json::to_string_pretty(&rows).expect("it is plain data");
+    text + "\n"
+}
+
+fn markdown(drawings: &[Drawing], lines: &[Vec<String>]) -> String {
+    let mut page = String::from(
+        "# Published figures, simulated\n\n\
+         Lines are simulated; rings are points that the papers state. Each plot's points are in \
+         the CSV file of its name, the table below in points.csv and points.json.\n",
+    );
+    for Drawing { name, title, .. } in drawings {
+        page += &format!("\n## {title}\n\n![{title}]({name}.svg)\n\n[{name}.csv]({name}.csv)\n");
+    }
+    page += "\n## Published points\n\n";
+    for (number, line) in lines.iter().enumerate() {
+        page += &format!("| {} |\n", line.join(" | "));
+        if number == 0 {
+            page += &format!("|{}\n", "---|".repeat(line.len()));
+        }
+    }
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines() -> Vec<Vec<String>> {
+        let line = |cells: [&str; 3]| cells.map(String::from).to_vec();
+        vec![
+            line(["what", "published", "simulated"]),
+            line(["put, 0 B", "4.89", "4.890"]),
+            line(["put, 2 MB", "≥ 2200", "2207.125"]),
+        ]
+    }
+
+    #[test]
+    fn numbers_of_the_table_are_numbers_in_json() {
+        let rows: Value = serde_json::from_str(&json(&lines())).expect("JSON");
+        assert_eq!(rows[0]["published"], 4.89);
+        assert_eq!(rows[1]["published"], "≥ 2200");
+    }
+
+    #[test]
+    fn the_page_shows_each_plot_and_each_point() {
+        let drawings = super::super::list();
+        let page = markdown(&drawings, &lines());
+        for Drawing { name, .. } in &drawings {
+            assert!(page.contains(&format!("({name}.svg)")), "{name}");
+        }
+        assert!(page.contains("| put, 2 MB | ≥ 2200 | 2207.125 |"), "{page}");
+    }
+}
