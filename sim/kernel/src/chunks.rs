@@ -69,6 +69,22 @@ impl<T: Copy> Chunks<T> {
         (!list.is_empty()).then(|| self.items[place])
     }
 
+    /// Shows all items of a list, in order.
+    #[inline]
+    pub(crate) fn for_each(&self, list: &List, mut show: impl FnMut(&T)) {
+        let (mut chunk, mut start) = (list.first, usize::from(list.start));
+        while chunk != NONE {
+            let end = match chunk == list.last {
+                true => usize::from(list.end),
+                false => CHUNK,
+            };
+            let place = chunk as usize * CHUNK;
+            let items = &self.items[place + start..place + end];
+            items.iter().for_each(&mut show);
+            (chunk, start) = (self.next[chunk as usize], 0);
+        }
+    }
+
     #[inline]
     pub(crate) fn pop(&mut self, list: &mut List) -> Option<T> {
         if list.is_empty() {

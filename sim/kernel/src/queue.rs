@@ -19,12 +19,13 @@
 use crate::chunks::{Chunks, List};
 use crate::time::SimTime;
 
-/// Bits a digit. Fewer mean more moves, more mean slots that fall out of the
-/// nearest cache; by `examples/queues.rs` 6, 8 and 10 differ little.
-const BITS: u32 = 8;
+/// Bits a digit. Events are foreseen by slots of wheel 1: in a network of 32,768
+/// nodes, where a picosecond has several events, longer slots fall out of the
+/// nearest caches before their time comes. Fewer bits mean more moves. A wheel's
+/// slots have a bit each in [`Wheel::occupied`].
+const BITS: u32 = 6;
 const SLOTS: usize = 1 << BITS;
 const WHEELS: usize = u64::BITS.div_ceil(BITS) as usize;
-const WORDS: usize = SLOTS / 64;
 
 /// Events by time. Time only goes on: nothing may be pushed for a time before
 /// that of the last one popped, nor before the last limit.
@@ -37,7 +38,8 @@ pub struct EventQueue<E> {
 
 struct Wheel {
     slots: [List; SLOTS],
-    occupied: [u64; WORDS],
+    /// A bit for each slot that holds events.
+    occupied: u64,
 }
 
 impl<E: Copy> EventQueue<E> {
@@ -103,7 +105,7 @@ impl<E: Copy> EventQueue<E> {
         let slot = digit(when, wheel);
         let wheel = &mut self.wheels[wheel];
         self.chunks.push(&mut wheel.slots[slot], (when, event));
-        wheel.occupied[slot / 64] |= 1 << (slot % 64);
+        wheel.occupied |= 1 << slot;
     }
 
     /// The slot with the earliest events: the first of the lowest wheel that has
@@ -133,7 +135,7 @@ impl<E: Copy> EventQueue<E> {
         }
         self.chunks.pop(list);
         if list.is_empty() {
-            from.occupied[slot / 64] &= !(1 << (slot % 64));
+            from.occupied &= !(1 << slot);
         }
         self.base = when;
         self.len -= 1;
@@ -144,13 +146,13 @@ impl<E: Copy> EventQueue<E> {
     fn spread(&mut self, wheel: usize, slot: usize, start: u64, foresee: &mut impl FnMut(&E)) {
         self.base = start;
         let from = &mut self.wheels[wheel];
-        from.occupied[slot / 64] &= !(1 << (slot % 64));
+        from.occupied &= !(1 << slot);
         let mut list = std::mem::replace(&mut from.slots[slot], List::EMPTY);
+        if wheel == 1 {
+            self.chunks.for_each(&list, |(_, event)| foresee(event));
+        }
         while let Some((when, event)) = self.chunks.pop(&mut list) {
             self.place(when, event);
-            if wheel == 1 {
-                foresee(&event);
-            }
         }
     }
 }
@@ -165,14 +167,13 @@ impl Wheel {
     const fn new() -> Self {
         Wheel {
             slots: [List::EMPTY; SLOTS],
-            occupied: [0; WORDS],
+            occupied: 0,
         }
     }
 
     #[inline]
     fn first(&self) -> Option<usize> {
-        let word = self.occupied.iter().position(|&word| word != 0)?;
-        Some(word * 64 + self.occupied[word].trailing_zeros() as usize)
+        (self.occupied != 0).then(|| self.occupied.trailing_zeros() as usize)
     }
 }
 
