@@ -45,7 +45,8 @@ pub struct Parameters {
     pub credit: Duration,
     /// Whom a link serves when several want it.
     pub arbitration: Arbitration,
-    /// Classes of messages that have lanes of their own.
+    /// Classes of messages that have lanes of their own: as many as the topology
+    /// needs. By packet, a link has 16 lanes at most.
     pub classes: u8,
     /// From a node to its router.
     pub inject: LinkParameters,

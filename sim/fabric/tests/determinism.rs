@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use lintel_sim_fabric::{
     Arbitration, Dimension, Dragonfly, Fabric, FatTree, Message, Parameters, Torus,
 };
-use lintel_sim_kernel::Simulation;
+use lintel_sim_kernel::{Duration, Simulation};
 use rig::{Net, arrivals, by_packet, even, free, grid, message, send, storm, uneven};
 
 fn torus() -> Torus {
@@ -26,6 +26,15 @@ fn dragonfly() -> Dragonfly {
 fn tight() -> Parameters {
     Parameters {
         buffer: 2,
+        ..uneven()
+    }
+}
+
+/// Room is told late, so that many places of a buffer wait to be known as free.
+fn roomy() -> Parameters {
+    Parameters {
+        buffer: 40,
+        credit: Duration::from_ns(900),
         ..uneven()
     }
 }
@@ -54,6 +63,7 @@ fn same_seed_gives_the_same_trace_hash_twice_and_against_the_golden() {
             hash(by_packet(dragonfly(), &tight()), seed),
             hash(by_packet(torus(), &by_age), seed),
             hash(free(torus(), &tight()), seed),
+            hash(by_packet(torus(), &roomy()), seed),
         ]
     };
     assert_eq!(hashes(1), hashes(1));
@@ -69,6 +79,7 @@ fn same_seed_gives_the_same_trace_hash_twice_and_against_the_golden() {
         0x0834_80b7_0e3a_e6cc,
         0xaa7a_5b33_84eb_09ec,
         0x3f75_9108_f1c3_dd3d,
+        0xcca2_95a1_c1b7_63b1,
     ];
     assert_eq!(hashes(1), golden, "{:#x?}", hashes(1));
 }

@@ -5,7 +5,8 @@ mod rig;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use lintel_sim_fabric::{
-    Dimension, Dragonfly, End, FatTree, Node, Port, Reach, Step, Topology, Torus,
+    Dimension, Dragonfly, End, FatTree, Node, PacketFabric, Parameters, Port, Reach, Step,
+    Topology, Torus,
 };
 use proptest::prelude::*;
 use rig::grid;
@@ -183,13 +184,19 @@ fn what_no_network_can_be_is_refused_with_a_reason() {
     let torus = Torus::new([Dimension::ring(0); 3]).map(|_| ());
     let tree = FatTree::new(&[4, 4], &[2, 2]).map(|_| ());
     let dragonfly = Dragonfly::new(10, 2, 1, 4).map(|_| ());
-    let text = [torus, tree, dragonfly].map(|r| r.expect_err("refused").to_string());
+    let many = Parameters {
+        classes: 9,
+        ..rig::even()
+    };
+    let lanes = PacketFabric::new(rig::ring(4), &many).map(|_| ());
+    let text = [torus, tree, dragonfly, lanes].map(|r| r.expect_err("refused").to_string());
     assert_eq!(
         text,
         [
             "a dimension has 0 routers, it takes 1 to 16384",
             "a fat tree gives each node one parent",
             "a dragonfly group has 8 far links, for 9 other groups",
+            "classes is above 8, a link has 16 lanes",
         ]
     );
 }

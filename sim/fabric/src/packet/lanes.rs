@@ -4,22 +4,26 @@ use std::hint::black_box;
 
 use lintel_sim_kernel::{Duration, SimTime};
 
+use super::room::{Later, Room};
 use crate::message::Node;
 use crate::parameters::{Arbitration, Kind, Parameters};
 use crate::topology::{End, Port, Topology};
 
 pub(super) const NONE: u32 = u32::MAX;
 
+/// Lanes that a link can have: bits of [`Link::wanted`].
+pub(super) const MOST_LANES: u32 = u16::BITS;
+
 /// A link, one way. Half a cache line: large networks wait for memory.
 #[repr(align(32))]
 pub(super) struct Link {
     /// The router, or the node, at its far end.
     pub(super) to: u32,
+    /// A bit for each lane for which somebody waits.
+    wanted: u16,
     pub(super) kind: Kind,
-    /// The node takes nothing in.
-    pub(super) held: bool,
     /// The lane that is looked at first.
-    pub(super) turn: u8,
+    turn: u8,
     /// Its last packet's tail leaves then.
     pub(super) busy_until: SimTime,
     /// When it is looked at next, if that is known.
@@ -29,9 +33,9 @@ pub(super) struct Link {
 }
 
 /// One lane of a link: the buffer at its far end, and the queue at its near one.
-/// Half a cache line too.
+/// One cache line.
 #[derive(Clone, Copy)]
-#[repr(align(32))]
+#[repr(align(64))]
 pub(super) struct Lane {
     /// Packets in the buffer.
     first: u32,
@@ -41,33 +45,18 @@ pub(super) struct Lane {
     /// Lanes whose first packets wait for this one; at a source, messages.
     first_waiting: u32,
     last_waiting: u32,
-    /// Places that are free, as far as has been looked.
-    free: u16,
-    /// The place in `free_at` that is looked at next, and the one that is written
-    /// next; so many are written and not looked at.
-    look: u16,
-    write: u16,
-    written: u16,
+    /// Places in the buffer.
+    room: Room,
 }
-
-/// A cache line of times.
-#[derive(Clone, Copy)]
-#[repr(align(64))]
-struct Row([SimTime; ROW]);
-
-const ROW: usize = 8;
 
 /// All links, all lanes. Links of routers come first, by port; then one per
 /// node, into its router.
 pub(super) struct Lanes {
     links: Vec<Link>,
     lanes: Vec<Lane>,
-    /// When places of each lane's buffer become free again, in the order in which
-    /// packets leave them.
-    free_at: Vec<Row>,
-    depth: u16,
-    /// Rows a lane.
-    rows: usize,
+    later: Later,
+    /// Nodes that take nothing in.
+    held: Vec<bool>,
     arbitration: Arbitration,
     /// Lanes of a link are padded to a power of two.
     shift: u32,
@@ -79,14 +68,11 @@ impl Lanes {
         let shift = lanes.next_power_of_two().trailing_zeros();
         let links = all_links(topology);
         let count = links.len() << shift;
-        let rows = (parameters.buffer as usize).div_ceil(ROW);
         Lanes {
             links,
             lanes: vec![Lane::new(parameters.buffer); count],
-            free_at: vec![Row([SimTime::START; ROW]); count * rows],
-            // Parameters allow 4096 at most.
-            depth: parameters.buffer as u16,
-            rows,
+            later: Later::default(),
+            held: vec![false; topology.nodes() as usize],
             arbitration: parameters.arbitration,
             shift,
         }
@@ -95,6 +81,12 @@ impl Lanes {
     #[inline]
     pub(super) fn link(&mut self, link: u32) -> &mut Link {
         &mut self.links[link as usize]
+    }
+
+    /// Whether a node takes nothing in.
+    #[inline]
+    pub(super) fn held(&mut self, node: Node) -> &mut bool {
+        &mut self.held[node.0 as usize]
     }
 
     #[inline]
@@ -112,41 +104,47 @@ impl Lanes {
         &mut self.lanes[lane as usize]
     }
 
-    /// Brings a lane and its places into the cache.
+    /// Brings into the cache what a packet needs that arrives in lane `at` and
+    /// wants lane `out` next.
     #[inline]
-    pub(super) fn touch_lane(&self, lane: u32) {
-        black_box(self.lanes[lane as usize].first);
-        black_box(self.free_at[lane as usize * self.rows].0[0]);
-    }
-
-    /// Brings a link into the cache.
-    #[inline]
-    pub(super) fn touch_link(&self, link: u32) {
-        black_box(self.links[link as usize].to);
+    pub(super) fn touch(&self, at: u32, out: u32) {
+        let here = &self.lanes[at as usize];
+        black_box(self.lanes[out as usize].first_waiting);
+        black_box(self.links[self.link_of(out) as usize].to);
+        // A link that waits for the packet's place is looked at when it is free.
+        let other = if here.is_wanted() { at } else { out };
+        black_box(self.links[self.link_of(other) as usize].to);
     }
 
     /// The packets that wait longest for a link's lanes; none for a source's.
     #[inline]
     pub(super) fn waiting(&self, link: u32) -> impl Iterator<Item = u32> {
-        let lanes = self.lane_of(link, 0) as usize..self.lane_of(link + 1, 0) as usize;
-        let is_source = self.links[link as usize].kind == Kind::Inject;
-        let wanted = move |lane: &&Lane| !is_source && lane.is_wanted();
-        let wanted = self.lanes[lanes].iter().filter(wanted);
-        wanted.map(|lane| self.lanes[lane.first_waiting as usize].first)
+        let Link { wanted, kind, .. } = self.links[link as usize];
+        let is_wanted = move |lane: &u32| kind != Kind::Inject && wanted >> lane & 1 == 1;
+        let wanted = (0..1 << self.shift).filter(is_wanted);
+        wanted.map(move |lane| {
+            let lane = self.lane_of(link, lane) as usize;
+            self.lanes[self.lanes[lane].first_waiting as usize].first
+        })
     }
 
     /// Makes a lane (at a source: a message) the last in the queue of another one.
     /// Gives the one before it, which the caller ties to it.
     #[inline]
     pub(super) fn queue(&mut self, lane: u32, number: u32) -> Option<u32> {
-        let lane = self.lane(lane);
-        let before = lane.last_waiting;
-        lane.last_waiting = number;
-        if lane.first_waiting == NONE {
-            lane.first_waiting = number;
-            return None;
+        let Lane {
+            first_waiting,
+            last_waiting,
+            ..
+        } = self.lane(lane);
+        let before = std::mem::replace(last_waiting, number);
+        if *first_waiting != NONE {
+            return Some(before);
         }
-        Some(before)
+        *first_waiting = number;
+        let bit = self.bit_of(lane);
+        self.link(self.link_of(lane)).wanted |= bit;
+        None
     }
 
     /// Lets `number`'s first packet wait for a lane.
@@ -171,13 +169,10 @@ impl Lanes {
     #[inline]
     pub(super) fn unqueue(&mut self, lane: u32, next: u32) {
         self.lane(lane).first_waiting = next;
-    }
-
-    /// Whether somebody waits for a link.
-    #[inline]
-    pub(super) fn is_wanted(&self, link: u32) -> bool {
-        let lanes = self.lane_of(link, 0) as usize..self.lane_of(link + 1, 0) as usize;
-        self.lanes[lanes].iter().any(Lane::is_wanted)
+        if next == NONE {
+            let bit = self.bit_of(lane);
+            self.link(self.link_of(lane)).wanted &= !bit;
+        }
     }
 
     /// The lane that a free link serves next, of those that are wanted and have
@@ -191,9 +186,13 @@ impl Lanes {
         since: impl Fn(u32) -> SimTime,
     ) -> Result<u32, SimTime> {
         let Link {
-            turn, kind, held, ..
+            to,
+            turn,
+            kind,
+            wanted,
+            ..
         } = *self.link(link);
-        if held {
+        if kind == Kind::Eject && self.held[to as usize] {
             return Err(SimTime::NEVER);
         }
         // A node's own messages have no age yet.
@@ -202,10 +201,11 @@ impl Lanes {
         let mut earliest = SimTime::NEVER;
         let mut oldest = None;
         for i in 0..=mask {
-            let lane = self.lane_of(link, (u32::from(turn) + i) & mask);
-            if !self.lane(lane).is_wanted() {
+            let number = (u32::from(turn) + i) & mask;
+            if wanted >> number & 1 == 0 {
                 continue;
             }
+            let lane = self.lane_of(link, number);
             let room = self.room_at(lane, kind, now);
             if room > now {
                 earliest = earliest.min(room);
@@ -228,7 +228,7 @@ impl Lanes {
     #[inline]
     fn take_turn(&mut self, link: u32, lane: u32) -> u32 {
         let mask = (1 << self.shift) - 1;
-        // The mask is below 2^8: a link has 256 lanes at most.
+        // The mask is below 2^8: a link has `MOST_LANES` at most.
         self.link(link).turn = ((lane + 1) & mask) as u8;
         lane
     }
@@ -265,64 +265,30 @@ impl Lanes {
     /// known. A node takes all.
     #[inline]
     fn room_at(&mut self, lane: u32, kind: Kind, now: SimTime) -> SimTime {
-        if kind == Kind::Eject || self.lane(lane).free > 0 {
+        if kind == Kind::Eject {
             return SimTime::START;
         }
-        self.look_for_room(lane, now)
-    }
-
-    /// Looks at what was written since the last time.
-    fn look_for_room(&mut self, lane: u32, now: SimTime) -> SimTime {
-        let mut next = SimTime::NEVER;
-        while self.lane(lane).written > 0 {
-            let look = self.lane(lane).look;
-            next = *self.place(lane, look);
-            if next > now {
-                break;
-            }
-            let look = self.after(look);
-            let lane = self.lane(lane);
-            lane.look = look;
-            lane.written -= 1;
-            lane.free += 1;
-        }
-        match self.lane(lane).free {
-            0 => next,
-            _ => now,
-        }
+        self.lanes[lane as usize].room.next(now, &mut self.later)
     }
 
     /// Takes a place of a lane's buffer, one of which is free.
     #[inline]
     pub(super) fn take_room(&mut self, lane: u32) {
-        self.lane(lane).free -= 1;
+        self.lane(lane).room.take();
     }
 
     /// Gives a place of a lane's buffer back, from `when` on.
     #[inline]
-    pub(super) fn give_room(&mut self, lane: u32, when: SimTime) {
-        let place = self.lane(lane).write;
-        *self.place(lane, place) = when;
-        let next = self.after(place);
-        let lane = self.lane(lane);
-        lane.write = next;
-        lane.written += 1;
+    pub(super) fn give_room(&mut self, lane: u32, when: SimTime, now: SimTime) {
+        let room = &mut self.lanes[lane as usize].room;
+        room.give(when, now, &mut self.later);
     }
 
+    /// A lane's place in [`Link::wanted`].
     #[inline]
-    fn place(&mut self, lane: u32, place: u16) -> &mut SimTime {
-        let place = usize::from(place);
-        let row = lane as usize * self.rows + place / ROW;
-        &mut self.free_at[row].0[place % ROW]
-    }
-
-    #[inline]
-    fn after(&self, place: u16) -> u16 {
-        if place + 1 == self.depth {
-            0
-        } else {
-            place + 1
-        }
+    fn bit_of(&self, lane: u32) -> u16 {
+        let mask = (1 << self.shift) - 1;
+        1 << (lane & mask)
     }
 }
 
@@ -335,11 +301,7 @@ impl Lane {
             next_waiting: NONE,
             first_waiting: NONE,
             last_waiting: NONE,
-            // Parameters allow 4096 at most.
-            free: buffer as u16,
-            look: 0,
-            write: 0,
-            written: 0,
+            room: Room::new(buffer),
         }
     }
 
@@ -381,11 +343,17 @@ impl Lane {
 }
 
 impl Link {
+    /// Whether somebody waits for it.
+    #[inline]
+    pub(super) fn is_wanted(&self) -> bool {
+        self.wanted != 0
+    }
+
     fn new(to: u32, kind: Kind) -> Self {
         Link {
             to,
+            wanted: 0,
             kind,
-            held: false,
             turn: 0,
             busy_until: SimTime::START,
             wake_at: SimTime::NEVER,

@@ -21,6 +21,7 @@
 //! read by whoever wants it. Only a link that is waited for is woken.
 
 mod lanes;
+mod room;
 
 use std::hint::black_box;
 
@@ -32,7 +33,7 @@ use crate::message::{Carried, Message, Node, Outcome};
 use crate::parameters::{Kind, Mistake, Parameters, Timing};
 use crate::pool::Pool;
 use crate::topology::{Port, Topology};
-use lanes::{Lanes, NONE};
+use lanes::{Lanes, MOST_LANES, NONE};
 
 /// Moves each packet over each link.
 pub struct PacketFabric<T: Topology> {
@@ -78,10 +79,10 @@ impl<T: Topology> PacketFabric<T> {
     /// An empty network.
     pub fn new(topology: T, parameters: &Parameters) -> Result<Self, Mistake> {
         parameters.check()?;
-        if topology.lanes() * u32::from(parameters.classes) > 256 {
-            let most = 256 / topology.lanes();
+        if topology.lanes() * u32::from(parameters.classes) > MOST_LANES {
+            let most = MOST_LANES / topology.lanes();
             return Err(Mistake(format!(
-                "classes is above {most}, a link has 256 lanes"
+                "classes is above {most}, a link has {MOST_LANES} lanes"
             )));
         }
         Ok(PacketFabric {
@@ -215,7 +216,7 @@ impl<T: Topology> PacketFabric<T> {
             }
             _ => self.start_from_buffer(lane, agenda),
         };
-        if self.lanes.is_wanted(link) {
+        if self.lanes.link(link).is_wanted() {
             let busy_until = self.lanes.link(link).busy_until;
             self.wake(link, busy_until, agenda);
         }
@@ -283,7 +284,7 @@ impl<T: Topology> PacketFabric<T> {
         let next = self.packets[packet].next;
         self.lanes.lane(from).pop(next);
         let room = self.start(packet, agenda) + self.credit;
-        self.lanes.give_room(from, room);
+        self.lanes.give_room(from, room, agenda.now());
         if self.lanes.lane(from).is_wanted() {
             let upstream = self.lanes.link_of(from);
             self.wake(upstream, room, agenda);
@@ -374,9 +375,7 @@ impl<T: Topology> Fabric for PacketFabric<T> {
         match event.0 {
             Happening::Arrive(Arrival { packet, at, out }) => {
                 black_box(self.packets[packet].message);
-                self.lanes.touch_lane(at);
-                self.lanes.touch_lane(out);
-                self.lanes.touch_link(self.lanes.link_of(out));
+                self.lanes.touch(at, out);
             }
             Happening::Wake(link) => {
                 for packet in self.lanes.waiting(link) {
@@ -392,8 +391,7 @@ impl<T: Topology> Fabric for PacketFabric<T> {
     }
 
     fn hold(&mut self, node: Node) {
-        let link = self.sink_link(node);
-        self.lanes.link(link).held = true;
+        *self.lanes.held(node) = true;
     }
 
     fn resume<E>(&mut self, node: Node, agenda: &mut Agenda<E>)
@@ -401,7 +399,7 @@ impl<T: Topology> Fabric for PacketFabric<T> {
         E: Event + From<FabricEvent>,
     {
         let link = self.sink_link(node);
-        self.lanes.link(link).held = false;
+        *self.lanes.held(node) = false;
         self.serve(link, agenda);
     }
 
