@@ -26,6 +26,12 @@ pub enum Algorithm {
     /// differs in the next bit. Ranks beyond the largest power of two hand theirs
     /// to another one first, and get the result last. For barriers and all-reduces.
     RecursiveDoubling,
+    /// In each round half of the ranks' bytes are exchanged for sums of the other
+    /// half, until each rank has the sum of a part; then the parts are joined. A rank
+    /// sends less than twice its bytes, in twice as many rounds as by recursive
+    /// doubling (Thakur, Rabenseifner, Gropp, 2005). For reduces and all-reduces of
+    /// many bytes.
+    Halving,
     /// Along a tree: up, down, or both. For everything.
     Tree(Tree),
     /// Down a tree in pieces of so many bytes, each on its way as soon as it is
@@ -115,7 +121,7 @@ impl Collective {
     ///
     /// As [`Collective::allreduce`].
     pub fn barrier(ranks: u32, algorithm: Algorithm) -> Result<Self, Mistake> {
-        if matches!(algorithm, Algorithm::Pipelined(..)) {
+        if matches!(algorithm, Algorithm::Halving | Algorithm::Pipelined(..)) {
             return Err(Mistake::NotBy(algorithm));
         }
         Self::new(Kind::Barrier, Shape { ranks, bytes: 0 }, algorithm)
@@ -128,7 +134,7 @@ impl Collective {
     /// Where there are no ranks, or the algorithm is for something else or unsound.
     pub fn allreduce(shape: Shape, algorithm: Algorithm) -> Result<Self, Mistake> {
         match algorithm {
-            Algorithm::RecursiveDoubling | Algorithm::Tree(_) => {
+            Algorithm::RecursiveDoubling | Algorithm::Halving | Algorithm::Tree(_) => {
                 Self::new(Kind::Allreduce, shape, algorithm)
             }
             _ => Err(Mistake::NotBy(algorithm)),
@@ -155,7 +161,12 @@ impl Collective {
     ///
     /// As [`Collective::broadcast`].
     pub fn reduce(shape: Shape, root: u32, algorithm: Algorithm) -> Result<Self, Mistake> {
-        Self::by_tree(Kind::Reduce(root), shape, root, algorithm)
+        match algorithm {
+            Algorithm::Halving | Algorithm::Tree(_) => {
+                Self::rooted(Kind::Reduce(root), shape, root, algorithm)
+            }
+            _ => Err(Mistake::NotBy(algorithm)),
+        }
     }
 
     /// `root` gets what all give, side by side in the order of ranks.
@@ -247,6 +258,12 @@ impl Collective {
             (Kind::Barrier | Kind::Allreduce, Algorithm::RecursiveDoubling) => {
                 algorithms::recursive_doubling(&mut draft, self.order);
             }
+            (Kind::Allreduce, Algorithm::Halving) => {
+                algorithms::halving_allreduce(&mut draft, self.order);
+            }
+            (Kind::Reduce(root), Algorithm::Halving) => {
+                algorithms::halving_reduce(draft.rooted_at(root), self.order);
+            }
             (Kind::Barrier | Kind::Allreduce, Algorithm::Tree(tree)) => {
                 algorithms::reduce_and_broadcast(&mut draft, tree, self.order);
             }
@@ -297,7 +314,7 @@ impl Collective {
             Algorithm::Tree(tree) => tree.check()?,
             Algorithm::Pipelined(_, 0) => return Err(Mistake::NoBytes),
             Algorithm::Pipelined(tree, _) => tree.check()?,
-            Algorithm::Dissemination | Algorithm::RecursiveDoubling => {}
+            Algorithm::Dissemination | Algorithm::RecursiveDoubling | Algorithm::Halving => {}
         }
         Ok(Collective {
             kind,

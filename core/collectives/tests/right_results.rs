@@ -98,11 +98,16 @@ fn carriers() -> impl Strategy<Value = Carrier> {
     prop_oneof![Just(Carrier::Triggered), Just(Carrier::Host)]
 }
 
-fn reducers() -> impl Strategy<Value = Algorithm> {
+fn separators() -> impl Strategy<Value = Algorithm> {
     prop_oneof![
+        Just(Algorithm::Dissemination),
         Just(Algorithm::RecursiveDoubling),
         trees().prop_map(Algorithm::Tree)
     ]
+}
+
+fn reducers() -> impl Strategy<Value = Algorithm> {
+    prop_oneof![Just(Algorithm::Halving), trees().prop_map(Algorithm::Tree)]
 }
 
 fn broadcasters() -> impl Strategy<Value = Algorithm> {
@@ -112,8 +117,13 @@ fn broadcasters() -> impl Strategy<Value = Algorithm> {
     ]
 }
 
+/// Few bytes, and enough that each rank has a part of some lines.
+fn lengths() -> impl Strategy<Value = u64> {
+    prop_oneof![0..100u64, 0..3000u64]
+}
+
 prop_compose! {
-    fn shapes()(ranks in 1..41u32, bytes in 0..100u64, root in any::<u32>())
+    fn shapes()(ranks in 1..41u32, bytes in lengths(), root in any::<u32>())
         -> (Shape, u32) {
         (Shape { ranks, bytes }, root % ranks)
     }
@@ -194,13 +204,15 @@ fn floats_summed_in_the_order_of_ranks_give_the_same_bits_each_time() {
 }
 
 #[test]
-fn floats_summed_by_recursive_doubling_give_all_ranks_the_same_bits_each_time() {
+fn floats_summed_between_pairs_give_all_ranks_the_same_bits_each_time() {
     for ranks in [16, 37] {
-        let shape = Shape { ranks, bytes: 8 };
-        let allreduce = Collective::allreduce(shape, Algorithm::RecursiveDoubling).unwrap();
-        let first = float_sum(&allreduce, 0);
-        assert!(first.iter().all(|of_rank| *of_rank == first[0]));
-        (1..20).for_each(|seed| assert_eq!(float_sum(&allreduce, seed), first));
+        for algorithm in [Algorithm::RecursiveDoubling, Algorithm::Halving] {
+            let shape = Shape { ranks, bytes: 8 };
+            let allreduce = Collective::allreduce(shape, algorithm).unwrap();
+            let first = float_sum(&allreduce, 0);
+            assert!(first.iter().all(|of_rank| *of_rank == first[0]));
+            (1..20).for_each(|seed| assert_eq!(float_sum(&allreduce, seed), first));
+        }
     }
 }
 
@@ -228,22 +240,22 @@ proptest! {
 
     #[test]
     fn an_allreduce_gives_all_ranks_the_sum(
-        (shape, _) in shapes(), algorithm in reducers(), order in orders(),
-        largest in 1..100u64, carrier in carriers(), seed in any::<u64>(),
+        (shape, _) in shapes(), algorithm in prop_oneof![Just(Algorithm::RecursiveDoubling), reducers()],
+        order in orders(), pieces in 1..9u64, carrier in carriers(), seed in any::<u64>(),
     ) {
         let allreduce = Collective::allreduce(shape, algorithm).unwrap().in_order(order);
-        let allreduce = allreduce.combining_at_most(largest).unwrap();
+        let allreduce = allreduce.combining_at_most(shape.bytes / pieces + 1).unwrap();
         let all = |inputs: &[Vec<u8>]| vec![total(inputs); inputs.len()];
         holds(&allreduce, carrier, seed, all);
     }
 
     #[test]
     fn a_reduce_gives_the_root_the_sum(
-        (shape, root) in shapes(), tree in trees(), order in orders(),
-        largest in 1..100u64, carrier in carriers(), seed in any::<u64>(),
+        (shape, root) in shapes(), algorithm in reducers(), order in orders(),
+        pieces in 1..9u64, carrier in carriers(), seed in any::<u64>(),
     ) {
-        let reduce = Collective::reduce(shape, root, Algorithm::Tree(tree)).unwrap();
-        let reduce = reduce.in_order(order).combining_at_most(largest).unwrap();
+        let reduce = Collective::reduce(shape, root, algorithm).unwrap();
+        let reduce = reduce.in_order(order).combining_at_most(shape.bytes / pieces + 1).unwrap();
         let at_root = |inputs: &[Vec<u8>]| only(shape.ranks, root, total(inputs));
         holds(&reduce, carrier, seed, at_root);
     }
@@ -284,8 +296,8 @@ proptest! {
 
     #[test]
     fn a_fenced_operation_needs_no_identity_and_tells_nobody_of_free_slots(
-        (shape, root) in shapes(), tree in trees(), largest in 1..100u64,
-        carrier in carriers(), seed in any::<u64>(), kind in 0..5,
+        (shape, root) in shapes(), tree in trees(), pieces in 1..9u64,
+        carrier in carriers(), seed in any::<u64>(), kind in 0..7,
     ) {
         let tree = Algorithm::Tree(tree);
         let collective = match kind {
@@ -293,9 +305,11 @@ proptest! {
             1 => Collective::reduce(shape, root, tree),
             2 => Collective::broadcast(shape, root, tree),
             3 => Collective::gather(shape, root, tree),
+            4 => Collective::allreduce(shape, Algorithm::Halving),
+            5 => Collective::reduce(shape, root, Algorithm::Halving),
             _ => Collective::scatter(shape, root, tree),
         };
-        let plain = collective.unwrap().combining_at_most(largest).unwrap();
+        let plain = collective.unwrap().combining_at_most(shape.bytes / pieces + 1).unwrap();
         let fenced = plain.in_order(Order::Ranks).with_reuse(Reuse::Fenced);
         for rank in 0..shape.ranks {
             let schedule = fenced.schedule(rank);
@@ -313,7 +327,7 @@ proptest! {
     #[test]
     fn nobody_ends_a_barrier_before_all_have_begun_it(
         ranks in 1..41u32, carrier in carriers(), seed in any::<u64>(),
-        algorithm in prop_oneof![Just(Algorithm::Dissemination), reducers()],
+        algorithm in separators(),
     ) {
         separates(&Collective::barrier(ranks, algorithm).unwrap(), carrier, seed);
     }

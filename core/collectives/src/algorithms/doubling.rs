@@ -31,7 +31,7 @@ pub(crate) fn recursive_doubling(draft: &mut Draft, order: Order) {
     let rounds = draft.ranks.ilog2();
     let paired = 1 << rounds;
     if draft.rank >= paired {
-        return extra(draft, paired, order);
+        return extra(draft, 0, order);
     }
     let extra = (draft.rank + paired < draft.ranks).then_some(draft.rank + paired);
     let mut known = Known {
@@ -60,13 +60,13 @@ pub(crate) fn recursive_doubling(draft: &mut Draft, order: Order) {
 
 /// What a rank has gathered, and when it has.
 #[derive(Clone, Copy)]
-struct Known {
-    bytes: Span,
-    when: Option<When>,
+pub(super) struct Known {
+    pub(super) bytes: Span,
+    pub(super) when: Option<When>,
 }
 
 /// Hands it to a partner's slot.
-fn give(draft: &mut Draft, known: Known, partner: Target, order: Order) {
+pub(super) fn give(draft: &mut Draft, known: Known, partner: Target, order: Order) {
     match order {
         Order::Arrival => draft.combine(known.when, known.bytes, partner),
         Order::Ranks => draft.put(known.when, known.bytes, partner),
@@ -75,8 +75,8 @@ fn give(draft: &mut Draft, known: Known, partner: Target, order: Order) {
 
 /// Combines it with what a partner gives to `slot`, counting at a counter that it
 /// makes.
-fn meet(draft: &mut Draft, known: Known, slot: Span, order: Order) -> Known {
-    let pieces = draft.pieces();
+pub(super) fn meet(draft: &mut Draft, known: Known, slot: Span, order: Order) -> Known {
+    let pieces = draft.pieces(slot.bytes);
     let all = match order {
         Order::Arrival => 2 * pieces,
         Order::Ranks => 2 + pieces,
@@ -99,10 +99,12 @@ fn meet(draft: &mut Draft, known: Known, slot: Span, order: Order) -> Known {
     }
 }
 
-/// A rank without a partner gives to one that has, and hears of the result.
-fn extra(draft: &mut Draft, paired: u32, order: Order) {
+/// A rank without a partner gives to one that has, in that place of its slots, and hears
+/// of the result.
+pub(super) fn extra(draft: &mut Draft, at: u64, order: Order) {
     let heard = draft.counter(1);
-    let other = draft.target(draft.rank - paired, CounterId(0), 0);
+    let paired = 1 << draft.ranks.ilog2();
+    let other = draft.target(draft.rank - paired, CounterId(0), at);
     let own = Known {
         bytes: draft.input(),
         when: None,

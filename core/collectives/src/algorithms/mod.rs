@@ -2,10 +2,12 @@
 
 mod block;
 mod doubling;
+mod halving;
 mod reduction;
 
 pub(crate) use block::{broadcast, gather, scatter};
 pub(crate) use doubling::{dissemination, recursive_doubling};
+pub(crate) use halving::{halving_allreduce, halving_reduce};
 pub(crate) use reduction::{reduce, reduce_and_broadcast};
 
 use crate::collective::Shape;
@@ -64,9 +66,9 @@ impl Draft {
         self.bytes.next_multiple_of(ALIGNMENT)
     }
 
-    /// How many messages combine a rank's bytes.
-    fn pieces(&self) -> u64 {
-        self.bytes.div_ceil(self.largest_combine).max(1)
+    /// How many messages combine so many bytes.
+    fn pieces(&self, bytes: u64) -> u64 {
+        bytes.div_ceil(self.largest_combine).max(1)
     }
 
     fn input(&self) -> Span {
@@ -84,8 +86,14 @@ impl Draft {
 
     /// Counters are numbered in the order in which they are added.
     fn counter(&mut self, each: u64) -> CounterId {
+        let counter = self.next_counter();
         self.schedule.counters.push(Counter { each });
-        CounterId(self.schedule.counters.len() as u32 - 1)
+        counter
+    }
+
+    /// The one that is added next: where ranks add the same ones, a partner's too.
+    fn next_counter(&self) -> CounterId {
+        CounterId(self.schedule.counters.len() as u32)
     }
 
     /// How many leaves to send a rank waits for that needs so many.
@@ -113,7 +121,7 @@ impl Draft {
     /// In as many messages as [`Draft::pieces`] says.
     fn combine(&mut self, when: Option<When>, from: Span, to: Target) {
         let largest = self.largest_combine;
-        for piece in 0..self.pieces() {
+        for piece in 0..self.pieces(from.bytes) {
             let begin = piece * largest;
             let transfer = Transfer {
                 movement: Movement::Combine,

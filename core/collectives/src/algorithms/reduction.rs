@@ -63,7 +63,7 @@ pub(crate) fn reduce_and_broadcast(draft: &mut Draft, tree: Tree, order: Order) 
 fn gather_parts(draft: &mut Draft, family: &Family, order: Order, leave: u64) -> (Span, When) {
     draft.schedule.slot_bytes = draft.stride() * slots_of(family, order);
     let children = family.children.len() as u64;
-    let pieces = draft.pieces();
+    let pieces = draft.pieces(draft.bytes);
     let messages = match order {
         _ if children == 0 => 0,
         Order::Arrival => (children + 1) * pieces,
