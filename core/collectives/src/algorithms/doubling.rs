@@ -4,18 +4,21 @@ use super::{Draft, when};
 use crate::collective::Order;
 use crate::schedule::{CounterId, Memory, Span, Target, When};
 
-/// Round `r` counts two at counter `r`: that the rank itself is there, and that the
-/// one before it is.
+/// Round `r` counts at counter `r` that the one before it is there, and, where that
+/// isn't plain as in the first round, that the rank itself is.
 pub(crate) fn dissemination(draft: &mut Draft) {
     let rounds = draft.ranks.next_power_of_two().trailing_zeros();
     let mut after = None;
     for round in 0..rounds {
-        let counter = draft.counter(2);
+        let all = 1 + u64::from(after.is_some());
+        let counter = draft.counter(all);
         let next = (u64::from(draft.rank) + (1 << round)) % u64::from(draft.ranks);
         let next = draft.target(next as u32, counter, 0);
         draft.put(after, Memory::Input.span(0, 0), next);
-        draft.count(after, counter);
-        after = when(counter, 2);
+        if after.is_some() {
+            draft.count(after, counter);
+        }
+        after = when(counter, all);
     }
     draft.schedule.done.extend(after);
 }
@@ -77,9 +80,11 @@ pub(super) fn give(draft: &mut Draft, known: Known, partner: Target, order: Orde
 /// makes.
 pub(super) fn meet(draft: &mut Draft, known: Known, slot: Span, order: Order) -> Known {
     let pieces = draft.pieces(slot.bytes);
+    // What needs no waiting for needs no counting either.
+    let both = 1 + u64::from(known.when.is_some());
     let all = match order {
         Order::Arrival => 2 * pieces,
-        Order::Ranks => 2 + pieces,
+        Order::Ranks => both + pieces,
     };
     let counter = draft.counter(all);
     let own = draft.target(draft.rank, counter, slot.at);
@@ -89,8 +94,10 @@ pub(super) fn meet(draft: &mut Draft, known: Known, slot: Span, order: Order) ->
             draft.reset(slot);
         }
         Order::Ranks => {
-            draft.count(known.when, counter);
-            draft.combine(when(counter, 2), known.bytes, own);
+            if known.when.is_some() {
+                draft.count(known.when, counter);
+            }
+            draft.combine(when(counter, both), known.bytes, own);
         }
     }
     Known {
