@@ -78,6 +78,10 @@ enum ptlcoll_retvals {
 #define PTLCOLL_PIPELINE(k)        ((ptlcoll_algorithm_t)(0x50000 | ((k) & 0xffff))) /**< As
                                                                    * PTLCOLL_K_ARY, in pieces of
                                                                    * 8 KiB. Broadcasts. */
+#define PTLCOLL_HALVING            ((ptlcoll_algorithm_t)0x60000) /**< Each combines a part, and the
+                                                                   * parts are joined: for many
+                                                                   * bytes. Reduces,
+                                                                   * all-reduces. */
 
 /* --- Collective operations: groups --------------------------------------------------------- */
 
@@ -207,7 +211,7 @@ int ptlcoll_broadcast(ptlcoll_group_t group,
  * @param[in] count      elements, the same at all members; may be 0
  * @param[in] operation  PTL_MIN to PTL_BXOR
  * @param[in] datatype   PTL_INT8_T and so on
- * @param[in] algorithm  PTLCOLL_USUAL, or PTLCOLL_RECURSIVE_DOUBLING or a tree
+ * @param[in] algorithm  PTLCOLL_USUAL, or PTLCOLL_RECURSIVE_DOUBLING, PTLCOLL_HALVING or a tree
  * @return PTLCOLL_OK           done
  * @return PTLCOLL_ARG_INVALID  an argument is wrong
  * @return PTLCOLL_DEAD         a member has died: ptlcoll_dead tells which
@@ -240,7 +244,7 @@ int ptlcoll_allreduce(ptlcoll_group_t group,
  * @param[in] operation  PTL_MIN to PTL_BXOR
  * @param[in] datatype   PTL_INT8_T and so on
  * @param[in] root       who gets
- * @param[in] algorithm  PTLCOLL_USUAL, or a tree
+ * @param[in] algorithm  PTLCOLL_USUAL, or PTLCOLL_HALVING or a tree
  * @return PTLCOLL_OK           done
  * @return PTLCOLL_ARG_INVALID  an argument is wrong
  * @return PTLCOLL_DEAD         a member has died: ptlcoll_dead tells which

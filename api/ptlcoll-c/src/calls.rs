@@ -179,6 +179,7 @@ fn algorithm(word: u32) -> Result<Option<Algorithm>> {
         0 if k == 0 => return Ok(None),
         1 if k == 0 => Algorithm::Dissemination,
         2 if k == 0 => Algorithm::RecursiveDoubling,
+        6 if k == 0 => Algorithm::Halving,
         3 => Algorithm::Tree(Tree::KNomial(k)),
         4 => Algorithm::Tree(Tree::KAry(k)),
         5 => Algorithm::Pipelined(Tree::KAry(k), PIECE),

@@ -9,7 +9,7 @@ use crate::atomic::Operation;
 use crate::claim::Claim;
 use crate::native;
 
-/// A value of one of the Portals datatypes.
+/// A value of one of the Portals datatypes: `SIZE` plain bytes, any of which make one.
 pub(crate) trait Element: Copy {
     const SIZE: usize;
 

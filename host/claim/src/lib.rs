@@ -11,10 +11,11 @@
 //!   Claim ──push───▶ RemoteSpan of another process
 //!   Claim ──▶ datagram ──▶ Claim                      sockets, gathered and scattered
 //!   operand ─atomic─▶ Claim ──▶ fetched               Portals 4.3, PtlAtomic, PtlSwap
+//!   Claim ─combine─▶ Claim                            the same, with nobody else there
 //! ```
 //!
 //! Order of use: make a claim of user memory (or take one from a [`Region`]), cut it
-//! with [`Claim::slice`], then [`copy`], [`pull`], [`push`], [`atomic()`].
+//! with [`Claim::slice`], then [`copy`], [`pull`], [`push`], [`atomic()`], [`combine()`].
 //!
 //! Left to others: which bytes may be touched (the engine decides) and when (the
 //! runtime). What a peer writes at the same time may be seen torn; nothing here ever
@@ -33,6 +34,7 @@
 
 pub mod atomic;
 mod claim;
+mod combine;
 mod copy;
 mod cross_memory;
 mod datagram;
@@ -43,6 +45,7 @@ mod walk;
 
 pub use atomic::{Datatype, Kind, Operation, Unknown, atomic, fetch_atomic, swap, valid};
 pub use claim::Claim;
+pub use combine::combine;
 pub use copy::{copy, copy_vectored};
 pub use cross_memory::{CrossMemoryError, RemoteSpan, copy_checked, pull, push};
 pub use datagram::{MOST_PIECES, receive_datagram, receive_train, send_datagram, take_report};

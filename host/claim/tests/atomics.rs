@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 
-use lintel_claim::{Claim, Datatype, Kind, Operation, Region, atomic, fetch_atomic, swap, valid};
+use lintel_claim::{
+    Claim, Datatype, Kind, Operation, Region, atomic, combine, fetch_atomic, swap, valid,
+};
 
 /// What an element holds, wide enough for every datatype. Tests use quarters of small
 /// integers, which every float holds exactly, so that sums and products are exact.
@@ -241,6 +243,37 @@ fn many_elements_across_broken_claims_match_the_oracle() {
 }
 
 #[test]
+fn combined_runs_match_the_oracle_wherever_they_lie() {
+    for (op, ty) in legal_pairs().filter(|(op, _)| kind_of(*op) == Kind::FetchAtomic) {
+        let size = ty.size() as u64;
+        let repeated = |values: Vec<Value>| values.into_iter().cycle().take(37);
+        let targets = repeated(samples(ty));
+        let operands = repeated(samples(ty).into_iter().rev().collect());
+        let bytes = |value| encode(ty, value);
+        let old: Vec<u8> = targets.clone().flat_map(bytes).collect();
+        let operand: Vec<u8> = operands.clone().flat_map(bytes).collect();
+        let pairs = targets.zip(operands);
+        let new: Vec<u8> = pairs
+            .flat_map(|(t, o)| bytes(oracle(op, ty, t, o, t)))
+            .collect();
+        for (from, to) in [(0, 0), (1, 0), (0, 3), (size, 5)] {
+            let (source, sink) = (Region::new(2048), Region::new(2048));
+            source.write(from, &operand);
+            sink.write(to, &old);
+            let target = sink.claim().slice(to, old.len() as u64 - 1);
+            // The last element is broken, and stays.
+            let done = combine(op, ty, source.claim().slice(from, u64::MAX), target);
+            assert_eq!(done, 36 * size, "{op:?} on {ty:?}");
+            let mut seen = vec![0; old.len()];
+            sink.read(to, &mut seen);
+            let (combined, kept) = seen.split_at(done as usize);
+            assert_eq!(combined, &new[..done as usize], "{op:?} on {ty:?}");
+            assert_eq!(kept, &old[done as usize..], "{op:?} on {ty:?}");
+        }
+    }
+}
+
+#[test]
 fn numbers_are_those_of_the_header() {
     for (number, op) in Operation::ALL.into_iter().enumerate() {
         assert_eq!(
@@ -294,6 +327,8 @@ fn a_refused_pair_leaves_target_and_result_alone() {
         .flat_map(|op| Datatype::ALL.map(|ty| (op, ty)))
     {
         if !valid(op, ty, Kind::FetchAtomic) {
+            let halves = (region.claim().slice(0, 16), region.claim().slice(16, 16));
+            assert_eq!(combine(op, ty, halves.0, halves.1), 0);
             atomic(op, ty, &[region.claim()], &operand);
             fetch_atomic(op, ty, &[region.claim()], &operand, &mut fetched);
         }

@@ -3,7 +3,7 @@
 use crate::lane::Lane;
 use crate::portals::{Combine, Message, Portals};
 use crate::trouble::{Result, Trouble};
-use lintel_claim::{Region, copy};
+use lintel_claim::{Region, combine, copy};
 use lintel_collectives::{Act, Memory, Movement, Schedule, Span, Step, Transfer, When};
 use lintel_types::ProcessId;
 use std::sync::Arc;
@@ -27,14 +27,15 @@ pub(crate) struct Ground<'a, P: Portals> {
 }
 
 impl<P: Portals> Ground<'_, P> {
-    /// What a member puts to itself is a copy, and needs no message.
-    fn is_own_copy(&self, transfer: Transfer) -> bool {
-        transfer.to.rank == self.rank && transfer.movement == Movement::Put
-    }
-
-    fn copy(&self, from: u64, to: u64, bytes: u64) {
+    /// What a member sends to itself needs no message: nobody else is in these places
+    /// meanwhile, as the schedule says.
+    fn move_own(&self, from: u64, to: u64, bytes: u64, how: Option<Combine>) {
         let all = self.region.claim();
-        copy(all.slice(from, bytes), all.slice(to, bytes));
+        let (from, to) = (all.slice(from, bytes), all.slice(to, bytes));
+        match how {
+            None => copy(from, to),
+            Some(how) => combine(how.operation, how.datatype, from, to),
+        };
     }
 }
 
@@ -130,9 +131,10 @@ impl Active {
             (Act::Count(counter), Some(trigger)) => {
                 portals.count_at(trigger, lane.counter(counter.0))?;
             }
-            (Act::Send(transfer), None) if ground.is_own_copy(transfer) => {
+            (Act::Send(transfer), None) if transfer.to.rank == ground.rank => {
                 let (from, to) = (self.place(transfer.from, lane), lane.at + transfer.to.at);
-                ground.copy(from, to, transfer.from.bytes);
+                let how = self.how(transfer.movement);
+                ground.move_own(from, to, transfer.from.bytes, how);
                 portals.count(lane.counter(transfer.to.counter.0))?;
             }
             (Act::Send(transfer), None) => portals.send(&self.message(transfer, ground, lane))?,
@@ -157,10 +159,12 @@ impl Active {
             match_bits: lane.match_bits(to.counter.0),
             at: to.at,
             // Without elements there is nothing to combine, only to count.
-            combine: self
-                .combine
-                .filter(|_| movement == Movement::Combine && from.bytes > 0),
+            combine: self.how(movement).filter(|_| from.bytes > 0),
         }
+    }
+
+    fn how(&self, movement: Movement) -> Option<Combine> {
+        self.combine.filter(|_| movement == Movement::Combine)
     }
 
     /// Where a span begins in the region.

@@ -66,9 +66,9 @@ pub(crate) struct Plan {
     largest_combine: u64,
 }
 
-/// Up to so many bytes, all-reduces go by recursive doubling: fewest rounds, but all
-/// bytes in each. What is longer goes up and down a tree.
-const DOUBLING_UP_TO: u64 = 16 << 10;
+/// Up to so many bytes, reductions have few rounds with all bytes in each: recursive
+/// doubling, or a binomial tree. What is longer goes by halving.
+const WHOLE_UP_TO: u64 = 2 << 10;
 /// Up to so many bytes, gathers and scatters go by a tree with few rounds. What is
 /// longer goes straight, so that it is copied once.
 const FORWARDED_UP_TO: u64 = 1 << 10;
@@ -100,7 +100,8 @@ impl Call {
     fn usual(&self, bytes: u64) -> Algorithm {
         match self {
             Call::Barrier => Algorithm::Dissemination,
-            Call::Allreduce(_) if bytes <= DOUBLING_UP_TO => Algorithm::RecursiveDoubling,
+            Call::Allreduce(_) | Call::Reduce { .. } if bytes > WHOLE_UP_TO => Algorithm::Halving,
+            Call::Allreduce(_) => Algorithm::RecursiveDoubling,
             Call::Gather { .. } | Call::Scatter { .. } if bytes > FORWARDED_UP_TO => {
                 Algorithm::Tree(STRAIGHT)
             }
@@ -147,7 +148,7 @@ impl Plan {
         call: Call,
         algorithm: Option<Algorithm>,
         ranks: u32,
-        largest_atomic: u64,
+        largest_combine: u64,
     ) -> Result<Plan> {
         let bytes = call.bytes()?;
         let asked = algorithm.unwrap_or_else(|| call.usual(bytes));
@@ -166,7 +167,7 @@ impl Plan {
             ranks,
             bytes,
             segment: whole(room.min(piece.max(1)), element),
-            largest_combine: whole(largest_atomic, element),
+            largest_combine: whole(largest_combine, element),
         };
         if piece == 0 {
             return Err(Trouble::Caller(Mistake::NoBytes.to_string()));

@@ -275,7 +275,12 @@ impl<P: Portals> Group<P> {
     }
 
     fn plan(&self, call: Call, algorithm: Option<Algorithm>) -> Result<Plan> {
-        Plan::new(call, algorithm, self.ranks(), self.portals.largest_atomic())
+        // All combining is a member's own, and the caller's loop has no limit.
+        let largest_combine = match self.spec.placement {
+            Placement::Offloaded => self.portals.largest_atomic(),
+            Placement::Host => u64::MAX,
+        };
+        Plan::new(call, algorithm, self.ranks(), largest_combine)
     }
 
     fn accept(

@@ -87,10 +87,10 @@ fn area(ranks: u32) -> u64 {
     AREA.max(2 * LINE * (u64::from(ranks) + 4))
 }
 
-/// Enough for every algorithm: recursive doubling has one for each round and one for
-/// ranks without a partner, trees have three.
+/// Enough for every algorithm: halving has two for each round and one for ranks without
+/// a partner, dissemination has one for each of its rounds, trees have three.
 fn counters(ranks: u32) -> u32 {
-    (rounds(ranks) + 1).max(3)
+    (2 * ranks.ilog2() + 1).max(rounds(ranks)).max(3)
 }
 
 fn rounds(ranks: u32) -> u32 {
@@ -109,6 +109,9 @@ pub(crate) fn largest_segment(call: &Call, algorithm: Algorithm, ranks: u32) -> 
         (Call::Gather { .. } | Call::Scatter { .. }, _) => u64::from(ranks) + 1,
         (Call::Broadcast { .. }, _) => 2,
         (_, Algorithm::Tree(tree)) => children(tree, ranks) + 3,
+        // The result, less than as much for the rounds, one more for a rank without a
+        // partner, and the input.
+        (_, Algorithm::Halving) => 4,
         _ => u64::from(rounds(ranks)) + 2,
     };
     // Each slot may be rounded up to a line.
@@ -172,11 +175,12 @@ mod tests {
         }
     }
 
-    fn algorithms() -> [Option<Algorithm>; 8] {
+    fn algorithms() -> [Option<Algorithm>; 9] {
         [
             None,
             Some(Algorithm::Dissemination),
             Some(Algorithm::RecursiveDoubling),
+            Some(Algorithm::Halving),
             Some(Algorithm::Tree(Tree::KNomial(2))),
             Some(Algorithm::Tree(Tree::KNomial(8))),
             Some(Algorithm::Tree(Tree::KAry(1))),

@@ -132,14 +132,16 @@ static checker *const CHECKERS[] = {
 
 static void reductions(void)
 {
-    const ptlcoll_algorithm_t hows[] = {PTLCOLL_USUAL, PTLCOLL_RECURSIVE_DOUBLING, PTLCOLL_K_NOMIAL(2),
-                                        PTLCOLL_K_NOMIAL(4), PTLCOLL_K_ARY(1), PTLCOLL_K_ARY(2)};
+    const ptlcoll_algorithm_t hows[] = {PTLCOLL_USUAL,       PTLCOLL_RECURSIVE_DOUBLING, PTLCOLL_HALVING,
+                                        PTLCOLL_K_NOMIAL(2), PTLCOLL_K_NOMIAL(4),        PTLCOLL_K_ARY(1),
+                                        PTLCOLL_K_ARY(2)};
+    const size_t              many   = sizeof hows / sizeof *hows;
     unsigned int salt = 0;
     for (size_t type = 0; type < sizeof CHECKERS / sizeof *CHECKERS; type++) {
         for (ptl_op_t operation = PTL_MIN; operation <= PTL_BXOR; operation++) {
             const size_t counts[] = {0, 1, 37};
             salt++;
-            CHECKERS[type](operation, counts[salt % 3], hows[salt % 6], salt);
+            CHECKERS[type](operation, counts[salt % 3], hows[salt % many], salt);
             if (ranks <= CROWD) {
                 CHECKERS[type](operation, 1 + salt % 300, PTLCOLL_USUAL, salt);
             }
@@ -149,7 +151,7 @@ static void reductions(void)
         return;
     }
     /* Several atomics, several segments, more segments than lanes. */
-    for (size_t how = 0; how < 6; how++) {
+    for (size_t how = 0; how < many; how++) {
         check_double(PTL_SUM, 3000, hows[how], salt++);
         check_int32(PTL_BXOR, 20001, hows[how], salt++);
     }

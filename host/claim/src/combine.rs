@@ -1,0 +1,82 @@
+//! Combining long runs of elements, for memory that nobody else changes meanwhile: no
+//! atomic, so that the compiler makes a few instructions of many elements.
+
+use crate::atomic::{Datatype, Kind, Operation, valid};
+use crate::claim::Claim;
+use crate::element::{DoubleComplex, Element, FloatComplex, LongDouble, LongDoubleComplex};
+
+/// Combines the elements of `to` with those of `from` as PtlAtomic does, and returns how
+/// many bytes that are: whole elements, as many as both have. A pair that [`valid`]
+/// refuses does nothing. Either may lie anywhere, but they don't overlap.
+///
+/// Unlike [`atomic()`](crate::atomic()), it loses what somebody else writes to `to`
+/// meanwhile.
+///
+/// ```
+/// use lintel_claim::{Datatype, Operation, Region, combine};
+///
+/// let (from, to) = (Region::new(8), Region::new(8));
+/// from.write(0, &[1; 8]);
+/// to.write(0, &[2; 8]);
+/// let done = combine(Operation::Sum, Datatype::Uint8, from.claim(), to.claim());
+/// assert_eq!(done, 8);
+/// let mut sums = [0; 8];
+/// to.read(0, &mut sums);
+/// assert_eq!(sums, [3; 8]);
+/// ```
+pub fn combine(operation: Operation, datatype: Datatype, from: Claim, to: Claim) -> u64 {
+    if !valid(operation, datatype, Kind::Atomic) {
+        return 0;
+    }
+    match datatype {
+        Datatype::Int8 => run::<i8>(operation, from, to),
+        Datatype::Uint8 => run::<u8>(operation, from, to),
+        Datatype::Int16 => run::<i16>(operation, from, to),
+        Datatype::Uint16 => run::<u16>(operation, from, to),
+        Datatype::Int32 => run::<i32>(operation, from, to),
+        Datatype::Uint32 => run::<u32>(operation, from, to),
+        Datatype::Float => run::<f32>(operation, from, to),
+        Datatype::Int64 => run::<i64>(operation, from, to),
+        Datatype::Uint64 => run::<u64>(operation, from, to),
+        Datatype::Double => run::<f64>(operation, from, to),
+        Datatype::FloatComplex => run::<FloatComplex>(operation, from, to),
+        Datatype::DoubleComplex => run::<DoubleComplex>(operation, from, to),
+        Datatype::LongDouble => run::<LongDouble>(operation, from, to),
+        Datatype::LongDoubleComplex => run::<LongDoubleComplex>(operation, from, to),
+    }
+}
+
+/// A loop for each operation, which then is no question in it.
+fn run<T: Element>(operation: Operation, from: Claim, to: Claim) -> u64 {
+    /// With the operation as a constant that [`Element::next`] is folded by.
+    macro_rules! each {
+        ($($name:ident),*) => {
+            match operation {
+                $(Operation::$name => {
+                    fold::<T>(from, to, |target, operand| {
+                        target.next(Operation::$name, operand, operand).unwrap_or(target)
+                    })
+                })*
+                _ => 0,
+            }
+        };
+    }
+    each!(Min, Max, Sum, Prod, Lor, Land, Bor, Band, Lxor, Bxor)
+}
+
+#[inline(always)]
+fn fold<T: Element>(from: Claim, to: Claim, next: impl Fn(T, T) -> T) -> u64 {
+    let elements = from.len().min(to.len()) as usize / T::SIZE;
+    let (from, to): (*const T, *mut T) = (from.start().cast(), to.start().cast());
+    for place in 0..elements {
+        let (from, to) = (from.wrapping_add(place), to.wrapping_add(place));
+        // SAFETY: within the claim, which is readable (Claim::new); every element is
+        // plain bytes, as many as it names (Element), whatever they are.
+        let operand = unsafe { from.read_unaligned() };
+        // SAFETY: as above.
+        let target = unsafe { to.read_unaligned() };
+        // SAFETY: within the claim, which is writable (Claim::new).
+        unsafe { to.write_unaligned(next(target, operand)) };
+    }
+    (elements * T::SIZE) as u64
+}
