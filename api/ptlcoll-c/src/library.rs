@@ -1,6 +1,7 @@
 //! The Portals library that the program has loaded, as a group wants it.
 
 use crate::sys;
+use arrayvec::ArrayVec;
 use lintel_group::{Combine, CountingEvent, Error, Message, NiFail, Portals, ProcessId, Region};
 use lintel_types::{AckRequest, Event, Handle, Result, UID_ANY, options};
 use std::ffi::{c_int, c_uint, c_void};
@@ -51,6 +52,8 @@ const ONE: CountingEvent = CountingEvent {
 const LARGEST_ATOMIC: u64 = 64 << 10;
 /// An element of each type fits.
 const SMALLEST_ATOMIC: u64 = 32;
+/// Counters waited for at a time: all that a group wants.
+const MOST_POLLED: usize = 40;
 /// How often, and how long, something is tried again that messages still use.
 const ATTEMPTS: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(1);
@@ -257,8 +260,10 @@ impl Portals for Library {
     }
 
     fn wait(&self, counters: &[(&Counter, u64)], time: Duration) -> Result<()> {
-        let handles: Vec<Handle> = counters.iter().map(|(counter, _)| counter.0).collect();
-        let tests: Vec<u64> = counters.iter().map(|(_, test)| *test).collect();
+        // What there are more, the next look finds.
+        let some = || counters.iter().take(MOST_POLLED);
+        let handles: ArrayVec<Handle, MOST_POLLED> = some().map(|(counter, _)| counter.0).collect();
+        let tests: ArrayVec<u64, MOST_POLLED> = some().map(|(_, test)| *test).collect();
         let (mut value, mut which) = (CountingEvent::default(), 0);
         // SAFETY: two arrays of that length, and two places that can be written.
         let code = unsafe {

@@ -8,10 +8,11 @@ use crate::lane::{self, FENCE_LANES, LANES, Lane};
 use crate::neighbours::{GLANCE, Neighbours};
 use crate::portals::Portals;
 use crate::trouble::{Result, Trouble};
+use arrayvec::ArrayVec;
 use lintel_claim::Region;
 use lintel_collectives::{Algorithm, Collective, Memory, Schedule, Store};
 use lintel_types::ProcessId;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
@@ -58,9 +59,10 @@ pub struct Group<P: Portals> {
     begun: u64,
     /// Segments under way, in the order of their numbers.
     active: VecDeque<Segment>,
-    requests: BTreeMap<Request, Asked>,
+    /// What wasn't told to have ended, in the order in which it was asked for.
+    requests: VecDeque<(Request, Asked)>,
     next_request: u64,
-    schedules: HashMap<Collective, Arc<Schedule>>,
+    schedules: Schedules,
     failed: bool,
     dead: Option<u32>,
 }
@@ -72,7 +74,8 @@ struct Asked {
     first: u64,
     /// Segments that have ended.
     ended: u64,
-    since: Instant,
+    /// When one first looked after the other members because of it.
+    looked: Option<Instant>,
     /// The caller's input, where not all segments could be begun at once.
     input: Option<Vec<u8>>,
     /// Results that came while the caller's buffers weren't at hand.
@@ -85,8 +88,10 @@ struct Segment {
     active: Active,
 }
 
+/// Every lane may hold a segment, and one fence is under way.
+const MOST_WANTED: usize = LANES as usize + 1;
 /// Schedules that are kept; a program that needs more makes them again.
-const SCHEDULES: usize = 512;
+const SCHEDULES: usize = 64;
 
 impl Placement {
     /// What an environment variable asks for.
@@ -136,9 +141,9 @@ impl<P: Portals> Group<P> {
             asked: 0,
             begun: 0,
             active: VecDeque::new(),
-            requests: BTreeMap::new(),
+            requests: VecDeque::new(),
             next_request: 0,
-            schedules: HashMap::new(),
+            schedules: Schedules::default(),
             failed: false,
             dead: None,
         })
@@ -230,13 +235,17 @@ impl<P: Portals> Group<P> {
     pub fn wait(&mut self, request: Request, buffers: &mut dyn Buffers) -> Result<()> {
         self.asked_for(request)?;
         self.guarded(|group| {
+            let mut has_slept = false;
             loop {
                 group.advance(request, Some(buffers))?;
                 if group.take(request, buffers)? {
                     return Ok(());
                 }
+                // Most operations end before anybody need look at the clock.
+                if std::mem::replace(&mut has_slept, true) {
+                    group.look(request)?;
+                }
                 group.sleep()?;
-                group.look(request)?;
             }
         })
     }
@@ -312,17 +321,17 @@ impl<P: Portals> Group<P> {
             plan,
             first: self.asked,
             ended: 0,
-            since: Instant::now(),
+            looked: None,
             input: None,
             results: Vec::new(),
         };
         self.asked += plan.segments();
-        self.requests.insert(request, asked);
+        self.requests.push_back((request, asked));
         request
     }
 
     fn asked_for(&mut self, request: Request) -> Result<&mut Asked> {
-        self.requests.get_mut(&request).ok_or(Trouble::NoRequest)
+        find(&mut self.requests, request).ok_or(Trouble::NoRequest)
     }
 
     /// Trouble in the midst of an operation is the end of the group: the other members
@@ -344,11 +353,10 @@ impl<P: Portals> Group<P> {
     /// Does all that can be done now. `buffers` are those of `request`.
     fn advance(&mut self, request: Request, mut buffers: Option<&mut dyn Buffers>) -> Result<()> {
         loop {
-            let before = (self.begun, self.active.len());
             self.begin_segments(request, buffers.as_deref())?;
             self.end_segments(request, &mut buffers)?;
             self.advance_fence()?;
-            if before == (self.begun, self.active.len()) {
+            if self.begun == self.asked || !self.fences.allow(self.begun) {
                 return Ok(());
             }
         }
@@ -372,16 +380,15 @@ impl<P: Portals> Group<P> {
     fn begin_segments(&mut self, current: Request, buffers: Option<&dyn Buffers>) -> Result<()> {
         while self.begun < self.asked && self.fences.allow(self.begun) {
             let number = self.begun;
-            let of_number = |(_, asked): &(&Request, &Asked)| {
-                (asked.first..asked.first + asked.plan.segments()).contains(&number)
-            };
+            // Later ones have no segment before it, and earlier ones are all begun.
+            let of_number = |(_, asked): &&(Request, Asked)| asked.first <= number;
             let found = self.requests.iter().rev().find(of_number);
-            let (&request, asked) = found.expect("a segment is as old as its request");
+            let &(request, ref asked) = found.expect("a segment is as old as its request");
             let plan = asked.plan;
             let own = asked.input.as_deref();
             let segment = number - asked.first;
             let collective = plan.collective(segment);
-            let schedule = schedule(&mut self.schedules, collective, self.spec.rank);
+            let schedule = self.schedules.of(collective, self.spec.rank);
             let index = (number % LANES) as usize;
             let lane = &self.lanes[index];
             let mut at = lane.input(&schedule);
@@ -434,21 +441,25 @@ impl<P: Portals> Group<P> {
                 place += 1;
                 continue;
             }
-            let asked = self.requests.get_mut(&segment.request);
+            let asked = find(&mut self.requests, segment.request);
             let asked = asked.expect("a request stays until its segments have ended");
             let number = segment.number - asked.first;
-            for (piece, at) in results(&asked.plan, number, &segment.active, lane) {
-                match buffers {
-                    Some(buffers) if segment.request == current => {
-                        self.region.read(at, buffers.output(piece));
-                    }
-                    _ => {
+            let own = segment.request == current;
+            let kept = &mut asked.results;
+            each_result(
+                &asked.plan,
+                number,
+                &segment.active,
+                lane,
+                |piece, at| match buffers.as_mut().filter(|_| own) {
+                    Some(buffers) => _ = self.region.read(at, buffers.output(piece)),
+                    None => {
                         let mut bytes = vec![0; piece.len()];
                         self.region.read(at, &mut bytes);
-                        asked.results.push((piece, bytes));
+                        kept.push((piece, bytes));
                     }
-                }
-            }
+                },
+            );
             asked.ended += 1;
             lane.end(&segment.active.schedule);
             self.active.remove(place);
@@ -465,14 +476,17 @@ impl<P: Portals> Group<P> {
         for (piece, bytes) in &asked.results {
             buffers.output(piece.clone()).copy_from_slice(bytes);
         }
-        self.requests.remove(&request);
+        let place = self
+            .requests
+            .binary_search_by_key(&request, |&(name, _)| name);
+        self.requests.remove(place.expect("it was found above"));
         Ok(true)
     }
 
     /// Waits until anything may go on, but not for long.
     fn sleep(&self) -> Result<()> {
         let segments = self.active.iter().map(|segment| &segment.active);
-        let mut wanted = Vec::new();
+        let mut wanted = ArrayVec::<_, MOST_WANTED>::new();
         for active in segments.chain(self.fences.running()) {
             match active.wants(&self.portals, &self.lanes[active.lane])? {
                 Some(want) => wanted.push(want),
@@ -486,20 +500,23 @@ impl<P: Portals> Group<P> {
     }
 
     fn look(&mut self, request: Request) -> Result<()> {
-        let since = self.asked_for(request)?.since;
+        let since = *self
+            .asked_for(request)?
+            .looked
+            .get_or_insert_with(Instant::now);
         self.neighbours
             .look(&self.portals, &self.spec.members, since)
     }
 }
 
 /// What a segment's result is at the caller, and where it lies in the region.
-fn results<P: Portals>(
+fn each_result<P: Portals>(
     plan: &Plan,
     number: u64,
     active: &Active,
     lane: &Lane<P>,
-) -> Vec<(Range<usize>, u64)> {
-    let mut found = Vec::with_capacity(active.schedule.stores.len());
+    mut take: impl FnMut(Range<usize>, u64),
+) {
     for &Store { from, to } in &active.schedule.stores {
         // The root's own is where it was.
         if from.memory == Memory::Input && matches!(plan.call, Call::Broadcast { .. }) {
@@ -508,23 +525,37 @@ fn results<P: Portals>(
         let mut at = active.place(from, lane);
         for piece in plan.pieces(number, to..to + from.bytes) {
             let bytes = piece.len() as u64;
-            found.push((piece, at));
+            take(piece, at);
             at += bytes;
         }
     }
-    found
 }
 
-fn schedule(
-    kept: &mut HashMap<Collective, Arc<Schedule>>,
-    collective: Collective,
-    rank: u32,
-) -> Arc<Schedule> {
-    if kept.len() >= SCHEDULES {
-        kept.clear();
+fn find(requests: &mut VecDeque<(Request, Asked)>, request: Request) -> Option<&mut Asked> {
+    let place = requests.binary_search_by_key(&request, |&(name, _)| name);
+    requests.get_mut(place.ok()?).map(|(_, asked)| asked)
+}
+
+/// Schedules that were needed, those that often are in front.
+#[derive(Default)]
+struct Schedules(Vec<(Collective, Arc<Schedule>)>);
+
+impl Schedules {
+    fn of(&mut self, collective: Collective, rank: u32) -> Arc<Schedule> {
+        let Schedules(kept) = self;
+        match kept.iter().position(|(of, _)| *of == collective) {
+            Some(place) => {
+                kept.swap(place, place / 2);
+                kept[place / 2].1.clone()
+            }
+            None => {
+                kept.truncate(SCHEDULES - 1);
+                let made = Arc::new(collective.schedule(rank));
+                kept.push((collective, made.clone()));
+                made
+            }
+        }
     }
-    let made = || Arc::new(collective.schedule(rank));
-    kept.entry(collective).or_insert_with(made).clone()
 }
 
 fn check<P: Portals>(portals: &P, spec: &Spec) -> Result<()> {

@@ -109,9 +109,9 @@ pub(crate) fn largest_segment(call: &Call, algorithm: Algorithm, ranks: u32) -> 
         (Call::Gather { .. } | Call::Scatter { .. }, _) => u64::from(ranks) + 1,
         (Call::Broadcast { .. }, _) => 2,
         (_, Algorithm::Tree(tree)) => children(tree, ranks) + 3,
-        // The result, less than as much for the rounds, one more for a rank without a
-        // partner, and the input.
-        (_, Algorithm::Halving) => 4,
+        // The result, less than as much for the rounds, the input, and one more for a
+        // rank without a partner.
+        (_, Algorithm::Halving) => 3 + u64::from(!ranks.is_power_of_two()),
         _ => u64::from(rounds(ranks)) + 2,
     };
     // Each slot may be rounded up to a line.
