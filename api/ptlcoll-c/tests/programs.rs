@@ -71,17 +71,23 @@ struct Job {
     start: Command,
     ranks: usize,
     program: &'static str,
+    arguments: Vec<&'static str>,
 }
 
 fn job(program: &'static str, ranks: usize) -> Job {
-    let start = built().with_file_name("examples").join("start");
-    let mut start = Command::new(start);
+    let mut start = Command::new(example("start"));
     start.args(["-n", &ranks.to_string(), "--timeout", LIMIT]);
     Job {
         start,
         ranks,
         program,
+        arguments: Vec::new(),
     }
+}
+
+/// Cargo builds examples with the tests.
+fn example(name: &str) -> PathBuf {
+    built().with_file_name("examples").join(name)
 }
 
 impl Job {
@@ -95,8 +101,20 @@ impl Job {
         self
     }
 
+    fn by_the_nodes_agent(mut self) -> Job {
+        let agent = example("agent");
+        self.start.args(["--mode", "generic", "--agent"]).arg(agent);
+        self
+    }
+
+    fn naming_ranks(mut self) -> Job {
+        self.arguments.push("logical");
+        self
+    }
+
     fn ends_well(mut self) {
-        let output = self.start.arg(folder().join(self.program)).output();
+        self.start.arg(folder().join(self.program));
+        let output = self.start.args(self.arguments).output();
         let output = output.expect("cargo has built the starter");
         assert!(output.status.success(), "{output:?}");
     }
@@ -119,13 +137,44 @@ fn results_are_right_among_few_ranks() {
 }
 
 #[test]
-fn results_are_right_among_sixteen_ranks() {
-    job("right", 16).ends_well();
+fn results_are_right_among_many_ranks() {
+    for ranks in [7, 16] {
+        job("right", ranks).ends_well();
+    }
 }
 
 #[test]
 fn results_are_right_where_the_host_goes_through_the_steps() {
+    for ranks in [1, 2, 3, 5] {
+        job("right", ranks)
+            .with("PTLCOLL_PLACEMENT", "host")
+            .ends_well();
+    }
+}
+
+#[test]
+fn results_are_right_where_many_hosts_go_through_the_steps() {
+    for ranks in [6, 13, 16] {
+        job("right", ranks)
+            .with("PTLCOLL_PLACEMENT", "host")
+            .ends_well();
+    }
+}
+
+#[test]
+fn results_are_right_where_the_nodes_agent_has_the_engines() {
+    job("right", 3).by_the_nodes_agent().ends_well();
     job("right", 3)
+        .by_the_nodes_agent()
+        .with("PTLCOLL_PLACEMENT", "host")
+        .ends_well();
+}
+
+#[test]
+fn results_are_right_where_processes_are_named_by_rank() {
+    job("right", 3).naming_ranks().ends_well();
+    job("right", 2)
+        .naming_ranks()
         .with("PTLCOLL_PLACEMENT", "host")
         .ends_well();
 }

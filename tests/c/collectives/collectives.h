@@ -31,6 +31,19 @@ static inline ptlcoll_group_t group_of(struct rig *rig, const ptl_process_t *mem
     return group;
 }
 
+/* The rig's interface becomes one that names processes by rank. */
+static inline void become_logical(struct rig *rig)
+{
+    ptl_handle_ni_t physical = rig->ni;
+    OK(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_LOGICAL, PTL_PID_ANY, NULL, NULL, &rig->ni));
+    OK(PtlSetMap(rig->ni, (ptl_size_t)rig->pmi.size, rig->peers));
+    OK(PtlNIFini(physical));
+    for (int rank = 0; rank < rig->pmi.size; rank++) {
+        rig->peers[rank].rank = (ptl_rank_t)rank;
+    }
+    pmi_barrier(&rig->pmi); /* nobody sends to a rank that isn't there yet */
+}
+
 static inline ptlcoll_group_t group_of_all(struct rig *rig)
 {
     return group_of(rig, rig->peers, rig->pmi.size, rig->pmi.rank, PORTAL);

@@ -1,7 +1,8 @@
 /*
  * Every operation on every datatype, every algorithm, lengths from nothing to many
  * segments, every root, in place and not: what results is what a loop gives. Run it
- * with any number of ranks up to 16.
+ * with any number of ranks up to 16; with the argument "logical", ranks name each other
+ * by rank.
  */
 #include "collectives.h"
 
@@ -136,7 +137,7 @@ static void reductions(void)
                                         PTLCOLL_K_NOMIAL(2), PTLCOLL_K_NOMIAL(4),        PTLCOLL_K_ARY(1),
                                         PTLCOLL_K_ARY(2)};
     const size_t              many   = sizeof hows / sizeof *hows;
-    unsigned int salt = 0;
+    unsigned int              salt   = 0;
     for (size_t type = 0; type < sizeof CHECKERS / sizeof *CHECKERS; type++) {
         for (ptl_op_t operation = PTL_MIN; operation <= PTL_BXOR; operation++) {
             const size_t counts[] = {0, 1, 37};
@@ -313,10 +314,13 @@ static void mistakes(void)
     SAME(strcmp(ptlcoll_strerror(-1), "Unknown"), 0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    rig   = rig_begin_all(PTL_NI_MATCHING);
+    rig = rig_begin_all(PTL_NI_MATCHING);
     alarm(280);
+    if (argc > 1 && strcmp(argv[1], "logical") == 0) {
+        become_logical(&rig);
+    }
     rank  = rig.pmi.rank;
     ranks = rig.pmi.size;
     group = group_of_all(&rig);
