@@ -127,6 +127,66 @@ fn a_call_from_the_second_core_costs_the_kernel_an_interrupt_and_its_end() {
     assert_eq!(kernel(&case.virtual_nodes()), kernel(&case) + dearer);
 }
 
+/// Puts after a while, then computes.
+struct Busy {
+    first: Duration,
+    memory: Handle,
+    step: u32,
+    end: Rc<RefCell<Duration>>,
+}
+
+const AFTERWARDS: Duration = Duration::from_us(20);
+
+impl Program for Busy {
+    fn begin(&mut self, setup: &mut Setup<'_>) -> Result<(), Refused> {
+        self.memory = setup.bind(Buffer::Contiguous(Ghost::new(0x1000, 8)), 0)?;
+        Ok(())
+    }
+
+    fn next(&mut self, now: SimTime, _: Option<&Notice>) -> Action {
+        self.step += 1;
+        match self.step {
+            1 => Action::Compute(self.first),
+            2 => Action::Start(put(self.memory, 8, ProcessId::new(1, 0), 0)),
+            3 => Action::Compute(AFTERWARDS),
+            _ => {
+                *self.end.borrow_mut() = now.since(SimTime::START);
+                Action::End
+            }
+        }
+    }
+}
+
+/// How long the first node's process takes besides what it computes first. The second
+/// one's put interrupts it meanwhile.
+fn besides(first: Duration) -> Duration {
+    let end = Rc::new(RefCell::new(Duration::ZERO));
+    let busy = Busy {
+        first,
+        memory: Handle::INVALID,
+        step: 0,
+        end: end.clone(),
+    };
+    let putting = One {
+        to: Some(ProcessId::new(0, 0)),
+        wants_starts: false,
+        memory: Handle::INVALID,
+        told: Rc::default(),
+    };
+    let case = Case::new(RED_STORM_2005, Mode::Generic);
+    pair(&case, [Box::new(busy), Box::new(putting)]).expect("both come to their end");
+    let end = *end.borrow();
+    end - first
+}
+
+#[test]
+fn an_interrupt_takes_a_process_the_same_time_whenever_it_comes() {
+    // Before, during and after the process's own call.
+    let times = (0..40).map(|step| besides(Duration::from_ns(100) * step));
+    let times: Vec<Duration> = times.collect();
+    assert!(times.iter().all(|&time| time == times[0]), "{times:?}");
+}
+
 #[test]
 fn pages_of_an_answer_are_found_as_those_of_a_put_are() {
     let slow = XT5_2009.with("page_map", 1_060).expect("there is one");

@@ -63,6 +63,11 @@ impl Kernel {
         done
     }
 
+    /// Until when it has work.
+    pub(crate) fn free_at(&self) -> SimTime {
+        self.core.free_at()
+    }
+
     /// Whether no process runs on its core.
     pub(crate) fn is_busy(&self, now: SimTime) -> bool {
         self.in_handler.is_some() || self.core.free_at() > now

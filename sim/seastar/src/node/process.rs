@@ -586,8 +586,8 @@ impl Node {
         }
     }
 
-    /// A process works on its own core. What the kernel does there meanwhile comes
-    /// on top.
+    /// A process works on its own core, once the kernel is done there. What that does
+    /// meanwhile comes on top.
     fn busy(
         &mut self,
         process: usize,
@@ -596,9 +596,15 @@ impl Node {
         ctx: &mut Context<'_>,
     ) {
         let kernel = self.kernel.worked();
-        let id = self.processes[process].id;
-        ctx.span(Track::Process(id.pid), name, ctx.now, ctx.now + length);
-        ctx.at(ctx.now + length, Task::Worked { process, kernel });
+        let Process {
+            id, shares_core, ..
+        } = self.processes[process];
+        let start = match shares_core {
+            true => self.kernel.free_at().max(ctx.now),
+            false => ctx.now,
+        };
+        ctx.span(Track::Process(id.pid), name, start, start + length);
+        ctx.at(start + length, Task::Worked { process, kernel });
     }
 
     pub(super) fn on_worked(&mut self, process: usize, seen: Duration, ctx: &mut Context<'_>) {
