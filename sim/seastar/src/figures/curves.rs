@@ -1,0 +1,224 @@
+//! The curves of the papers' figures.
+
+use lintel_sim_kernel::Duration;
+
+use super::{KB, LONG, RED_STORM, RED_STORM_NIC, RO, UU, XT5, XT5_CCI, in_us, per_second, rate};
+use crate::node::Refused;
+use crate::parcel::Class;
+use crate::workload::{Case, Stream, Way, netpipe_sizes, ping_pong, tuned_stream};
+
+/// A figure of a paper.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Figure {
+    /// S1, Figure 3: latency of PortalPerf.
+    Latency,
+    /// S1, Figures 4 and 5: bandwidth of PortalPerf.
+    Bandwidth,
+    /// S1, Figure 6: latency of NetPIPE, streaming puts included.
+    NetpipeLatency,
+    /// S1, Figure 7: bandwidth of NetPIPE, whose bidirectional one counts both ways.
+    NetpipeBandwidth,
+    /// S4, Figure 2: ping-pong of CCI and Portals.
+    CciLatency,
+    /// S4, Figure 3: streaming bandwidth.
+    CciBandwidth,
+    /// S4, Figure 4: streaming message rate.
+    CciRate,
+    /// S0: ping-pong, generic and accelerated, in SN and VN mode.
+    Accelerated,
+    /// Of no paper: latency by entries that are walked, generic and accelerated.
+    Entries,
+}
+
+/// A curve of a figure.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Curve {
+    /// What it shows.
+    pub label: &'static str,
+    /// In this unit.
+    pub unit: &'static str,
+    /// By bytes of a message, or by entries.
+    pub points: Vec<(u64, f64)>,
+}
+
+impl Figure {
+    /// All figures.
+    pub const ALL: [Figure; 9] = [
+        Figure::Latency,
+        Figure::Bandwidth,
+        Figure::NetpipeLatency,
+        Figure::NetpipeBandwidth,
+        Figure::CciLatency,
+        Figure::CciBandwidth,
+        Figure::CciRate,
+        Figure::Accelerated,
+        Figure::Entries,
+    ];
+
+    /// What it is called on a command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Figure::Latency => "seed-001-3",
+            Figure::Bandwidth => "seed-001-4",
+            Figure::NetpipeLatency => "seed-001-6",
+            Figure::NetpipeBandwidth => "seed-001-7",
+            Figure::CciLatency => "seed-004-2",
+            Figure::CciBandwidth => "seed-004-3",
+            Figure::CciRate => "seed-004-4",
+            Figure::Accelerated => "seed-000-ping-pong",
+            Figure::Entries => "entries",
+        }
+    }
+}
+
+/// The curves of a figure.
+///
+/// # Errors
+/// A machine can't do a benchmark.
+pub fn figure(figure: Figure) -> Result<Vec<Curve>, Refused> {
+    match figure {
+        Figure::Latency => curves(&SMALL, "us", latency, &PORTAL_PERF),
+        Figure::Bandwidth => curves(&LONG, "MB/s", rate, &PORTAL_PERF),
+        Figure::NetpipeLatency => netpipe_latency(),
+        Figure::NetpipeBandwidth => netpipe_bandwidth(),
+        Figure::CciLatency => curves(&CCI, "us", latency, &CCI_AND_PORTALS),
+        Figure::CciBandwidth => streams("MB/s", rate),
+        Figure::CciRate => streams("messages/s", |gap, _| per_second(gap)),
+        Figure::Accelerated => curves(&SMALL, "us", latency, &BOTH_MODES),
+        Figure::Entries => entries(),
+    }
+}
+
+/// A curve's label, its machine and what goes to and fro there.
+type Wanted = (&'static str, Case, Way);
+
+const PORTAL_PERF: [Wanted; 3] = [
+    ("put", RED_STORM, Way::Put),
+    ("get", RED_STORM, Way::Get),
+    ("bidirectional put", RED_STORM, Way::Both),
+];
+
+const CCI_AND_PORTALS: [Wanted; 3] = [
+    ("CCI UU", XT5_CCI, UU),
+    ("CCI RO", XT5_CCI, RO),
+    ("Portals", XT5, Way::Put),
+];
+
+const BOTH_MODES: [Wanted; 4] = [
+    ("generic, SN", RED_STORM, Way::Put),
+    ("accelerated, SN", RED_STORM_NIC, Way::Put),
+    ("generic, VN", RED_STORM.virtual_nodes(), Way::Put),
+    ("accelerated, VN", RED_STORM_NIC.virtual_nodes(), Way::Put),
+];
+
+const SMALL: [u64; 13] = [0, 1, 2, 4, 8, 12, 13, 16, 32, 64, 256, 512, 1_024];
+const CCI: [u64; 12] = [0, 1, 2, 4, 8, 16, 32, 128, 512, KB, 2 * KB, 4 * KB];
+
+fn latency(took: Duration, _: u64) -> f64 {
+    in_us(took)
+}
+
+fn both_rates(took: Duration, bytes: u64) -> f64 {
+    2.0 * rate(took, bytes)
+}
+
+fn curves(
+    sizes: &[u64],
+    unit: &'static str,
+    value: impl Fn(Duration, u64) -> f64,
+    wanted: &[Wanted],
+) -> Result<Vec<Curve>, Refused> {
+    let mut curves = Vec::new();
+    for (label, case, way) in wanted {
+        let mut points = Vec::new();
+        for &bytes in sizes {
+            points.push((bytes, value(ping_pong(case, *way, bytes, 0)?, bytes)));
+        }
+        curves.push(Curve {
+            label,
+            unit,
+            points,
+        });
+    }
+    Ok(curves)
+}
+
+fn netpipe_latency() -> Result<Vec<Curve>, Refused> {
+    let ways = [
+        ("put", RED_STORM, Way::Put),
+        ("bidirectional", RED_STORM, Way::Both),
+    ];
+    let mut all = curves(&SMALL, "us", latency, &ways)?;
+    let points = stream_points(&SMALL, &RED_STORM, Class::Unreliable, |gap, _| in_us(gap))?;
+    all.push(Curve {
+        label: "streaming put",
+        unit: "us",
+        points,
+    });
+    Ok(all)
+}
+
+fn netpipe_bandwidth() -> Result<Vec<Curve>, Refused> {
+    let sizes = netpipe_sizes(1_024 * KB);
+    let mut all = curves(&sizes, "MB/s", rate, &[("put", RED_STORM, Way::Put)])?;
+    let ways = [("bidirectional", RED_STORM, Way::Both)];
+    all.extend(curves(&sizes, "MB/s", both_rates, &ways)?);
+    Ok(all)
+}
+
+fn streams(
+    unit: &'static str,
+    value: impl Fn(Duration, u64) -> f64 + Copy,
+) -> Result<Vec<Curve>, Refused> {
+    let cases = [
+        ("CCI UU", XT5_CCI, Class::Unreliable),
+        ("CCI RO", XT5_CCI, Class::Reliable),
+        ("Portals", XT5, Class::Unreliable),
+    ];
+    let mut curves = Vec::new();
+    for (label, case, class) in cases {
+        let points = stream_points(&CCI, &case, class, value)?;
+        curves.push(Curve {
+            label,
+            unit,
+            points,
+        });
+    }
+    Ok(curves)
+}
+
+fn stream_points(
+    sizes: &[u64],
+    case: &Case,
+    class: Class,
+    value: impl Fn(Duration, u64) -> f64,
+) -> Result<Vec<(u64, f64)>, Refused> {
+    let mut points = Vec::new();
+    for &bytes in sizes {
+        let gap = tuned_stream(
+            case,
+            Stream {
+                class,
+                ..Stream::of(bytes)
+            },
+        )?;
+        points.push((bytes, value(gap, bytes)));
+    }
+    Ok(points)
+}
+
+fn entries() -> Result<Vec<Curve>, Refused> {
+    let mut curves = Vec::new();
+    for (label, case) in [("generic", RED_STORM), ("accelerated", RED_STORM_NIC)] {
+        let mut points = Vec::new();
+        for ahead in [0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000] {
+            points.push((ahead, in_us(ping_pong(&case, Way::Put, 0, ahead)?)));
+        }
+        curves.push(Curve {
+            label,
+            unit: "us",
+            points,
+        });
+    }
+    Ok(curves)
+}
