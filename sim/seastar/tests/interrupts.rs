@@ -130,6 +130,7 @@ fn a_call_from_the_second_core_costs_the_kernel_an_interrupt_and_its_end() {
 /// Puts after a while, then computes.
 struct Busy {
     first: Duration,
+    to: ProcessId,
     memory: Handle,
     step: u32,
     end: Rc<RefCell<Duration>>,
@@ -147,7 +148,7 @@ impl Program for Busy {
         self.step += 1;
         match self.step {
             1 => Action::Compute(self.first),
-            2 => Action::Start(put(self.memory, 8, ProcessId::new(1, 0), 0)),
+            2 => Action::Start(put(self.memory, 8, self.to, 0)),
             3 => Action::Compute(AFTERWARDS),
             _ => {
                 *self.end.borrow_mut() = now.since(SimTime::START);
@@ -163,6 +164,7 @@ fn besides(first: Duration) -> Duration {
     let end = Rc::new(RefCell::new(Duration::ZERO));
     let busy = Busy {
         first,
+        to: ProcessId::new(1, 0),
         memory: Handle::INVALID,
         step: 0,
         end: end.clone(),
@@ -185,6 +187,46 @@ fn an_interrupt_takes_a_process_the_same_time_whenever_it_comes() {
     let times = (0..40).map(|step| besides(Duration::from_ns(100) * step));
     let times: Vec<Duration> = times.collect();
     assert!(times.iter().all(|&time| time == times[0]), "{times:?}");
+}
+
+/// Processes that are stuck where one waits for a put, and one on the other core calls
+/// the kernel after a while, for nothing.
+fn stuck(first: Duration) -> Vec<String> {
+    let case = Case::new(RED_STORM_2005, Mode::Generic).virtual_nodes();
+    let mut machine = case.torus([2, 1, 1]).expect("there is such a machine");
+    let one = |to| One {
+        to,
+        wants_starts: false,
+        memory: Handle::INVALID,
+        told: Rc::default(),
+    };
+    let calling = Busy {
+        first,
+        to: ProcessId::new(7, 0),
+        memory: Handle::INVALID,
+        step: 0,
+        end: Rc::default(),
+    };
+    let programs: [(u32, Box<dyn Program>); 3] = [
+        (0, Box::new(one(None))),
+        (0, Box::new(calling)),
+        (1, Box::new(one(Some(ProcessId::new(0, 0))))),
+    ];
+    for (node, program) in programs {
+        let added = machine.add(node, case.mode, program);
+        added.expect("it has a core");
+    }
+    let mut simulation = machine.into_simulation();
+    simulation.run();
+    simulation.world.unfinished()
+}
+
+#[test]
+fn a_process_is_told_though_the_other_core_keeps_its_kernel_busy() {
+    for step in 0..100 {
+        let first = Duration::from_ns(100) * step;
+        assert!(stuck(first).is_empty(), "{first}: {:?}", stuck(first));
+    }
 }
 
 #[test]

@@ -130,6 +130,11 @@ impl Node {
 
     fn leave_handler(&mut self, ctx: &mut Context<'_>) {
         self.kernel.in_handler = None;
+        self.leave_interrupt(ctx);
+    }
+
+    /// The device's, or one between processors.
+    pub(super) fn leave_interrupt(&mut self, ctx: &mut Context<'_>) {
         let exit = ctx.profile.time(ctx.profile.interrupt_exit);
         let returned = self.kernel.run("return", exit, ctx);
         ctx.at(returned, Task::Returned);

@@ -533,7 +533,7 @@ impl Node {
         let done = self.kernel.run("trap", cost, ctx);
         ctx.at(done, Task::Trapped(gathered));
         if is_interrupt {
-            self.kernel.run("return", p.time(p.interrupt_exit), ctx);
+            self.leave_interrupt(ctx);
         }
     }
 
