@@ -1,4 +1,23 @@
 //! Tables of cases: what an all-reduce takes by number of nodes.
+//!
+//! With noise that takes 2.5 % of each host, in microseconds: mean, 99th percentile and
+//! longest of 1000 operations (`cargo run --release -p lintel-sim-triggered --example
+//! curves 6 1000`, seed 1, set 1).
+//!
+//! | noise | algorithm | 64 nodes | 256 | 1024 | 4096 |
+//! | --- | --- | --- | --- | --- | --- |
+//! | 25 µs, 1 kHz | host recursive doubling | 15, 50, 55 | 38, 70, 83 | 64, 83, 94 | 83, 105, 108 |
+//! | | host 8-nomial tree | 14, 49, 55 | 30, 59, 78 | 47, 82, 88 | 70, 99, 122 |
+//! | | triggered recursive doubling | 11, 49, 53 | 28, 55, 55 | 45, 56, 57 | 57, 58, 58 |
+//! | | triggered 8-nomial tree | 11, 47, 53 | 25, 55, 55 | 40, 57, 57 | 54, 59, 59 |
+//! | 2.5 ms, 10 Hz | host recursive doubling | 17, 6, 4160 | 71, 2508, 4723 | 322, 4965, 7980 | 1646, 7032, 8534 |
+//! | | host 8-nomial tree | 17, 6, 4157 | 71, 2507, 4722 | 273, 2511, 7416 | 1087, 6348, 7416 |
+//! | | triggered recursive doubling | 16, 4, 4157 | 44, 2502, 4681 | 191, 3173, 4998 | 850, 4995, 5007 |
+//! | | triggered 8-nomial tree | 13, 4, 4157 | 42, 2501, 4681 | 177, 2507, 4998 | 788, 4988, 5006 |
+//!
+//! Offloaded operations stay below two noises and what they take undisturbed, one while
+//! the host posts and one while it wakes up; hosts hand a third and a fourth on. 250 ns
+//! at 100 kHz add a microsecond at most.
 
 use std::fmt;
 

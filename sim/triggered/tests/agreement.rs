@@ -1,9 +1,13 @@
-//! The machine in outline against the machine in full.
+//! The machine in outline against the machine in full, and that over both kinds of
+//! fabric.
 
 use lintel_collectives::Tree;
-use lintel_sim_kernel::{Duration, Samples};
+use lintel_sim_fabric::{Dimension, Fabric, FreeFabric, PacketFabric, Torus};
+use lintel_sim_kernel::{Duration, Samples, SimTime, Simulation};
+use lintel_sim_node::Noise;
 use lintel_sim_triggered::curves::{ALGORITHMS, WITH_NOISE};
-use lintel_sim_triggered::{Algorithm, By, Case, Entry, NOISES, Timing};
+use lintel_sim_triggered::program::{self, Program};
+use lintel_sim_triggered::{Algorithm, By, Case, Entry, Machine, NOISES, Timing, operate};
 
 const SETS: [Timing; 3] = [Timing::SET_1, Timing::SET_2, Timing::SET_3];
 const SEED: u64 = 1;
@@ -77,6 +81,52 @@ fn disturbed_operations_take_as_long_in_outline() {
                 let outline = mean(case.measure_in_outline(60).expect("a sound case"));
                 assert!(agree(full, outline, 30.0), "{case:?}: {full}, {outline} ns");
             }
+        }
+    }
+}
+
+fn torus(sides: [u16; 3]) -> Torus {
+    Torus::new(sides.map(Dimension::ring)).expect("a good torus")
+}
+
+/// How long an operation takes over some fabric.
+fn over<F: Fabric>(timing: Timing, fabric: F, programs: Vec<Program>) -> Duration {
+    let noises = vec![Noise::NONE; programs.len()];
+    let machine = Machine::new(timing, fabric, programs, noises);
+    operate(
+        &mut Simulation::new(machine),
+        SimTime::START,
+        Entry::Undisturbed,
+    )
+}
+
+/// By packet, and without contention.
+fn over_both(timing: Timing, sides: [u16; 3], programs: &[Program]) -> [Duration; 2] {
+    let network = timing.network();
+    let packet = PacketFabric::new(torus(sides), &network).expect("good parameters");
+    let free = FreeFabric::new(torus(sides), &network).expect("good parameters");
+    [
+        over(timing, packet, programs.to_vec()),
+        over(timing, free, programs.to_vec()),
+    ]
+}
+
+#[test]
+fn a_ping_pong_takes_the_same_time_over_both_kinds_of_fabric() {
+    for timing in SETS {
+        let [packet, free] = over_both(timing, [2, 1, 1], &[0, 1].map(program::ping_pong));
+        assert_eq!(packet, free);
+    }
+}
+
+#[test]
+fn packets_that_meet_in_the_network_hardly_matter_to_an_all_reduce() {
+    for timing in SETS {
+        for algorithm in ALGORITHMS {
+            let programs: Vec<_> = (0..256).map(|rank| algorithm.program(rank, 256)).collect();
+            let both = over_both(timing, [4, 8, 8], &programs);
+            let [packet, free] = both.map(|took| ns(Some(took)));
+            assert!(agree(packet, free, 5.0), "{algorithm}: {packet}, {free} ns");
         }
     }
 }
