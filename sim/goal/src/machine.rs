@@ -30,7 +30,7 @@ use crate::compiled::{Compiled, Step, place};
 use crate::goal::{Act, Goal, Order, Rank};
 use crate::hosts::Hosts;
 use crate::matching::{Matching, Sent, Wanted};
-use crate::network::{Letter, Network};
+use crate::network::{Letter, Network, after_the_first};
 use crate::spans::{Observer, Span, Track};
 
 /// What can happen.
@@ -64,6 +64,8 @@ pub struct Machine<N> {
     unused: Vec<u32>,
     ends: Vec<SimTime>,
     undone: usize,
+    /// Something would have ended later than [`LAST`].
+    is_too_long: bool,
     sent: u64,
     /// Numbers whatever is put on the agenda, for the order of those who wait.
     turn: u64,
@@ -109,6 +111,8 @@ struct Transit {
 /// What a schedule left undone: others never sent or received.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Unfinished {
+    /// It takes longer than time is here, so what else is said may be wrong.
+    pub is_too_long: bool,
     /// Operations that never ended.
     pub operations: usize,
     /// Messages that nobody received.
@@ -135,6 +139,7 @@ impl<N: Network> Machine<N> {
             unused: Vec::new(),
             ends: vec![SimTime::START; ranks],
             undone: schedule.steps.len(),
+            is_too_long: false,
             sent: 0,
             turn: 0,
             observer: None,
@@ -216,7 +221,7 @@ impl<N: Network> Machine<N> {
     /// What is left undone, when nothing is to happen any more.
     pub fn unfinished(&self) -> Option<Unfinished> {
         let messages = self.messages.len() - self.unused.len();
-        if self.undone == 0 && messages == 0 {
+        if self.undone == 0 && messages == 0 && !self.is_too_long {
             return None;
         }
         let receives = (0..).zip(&self.matching).flat_map(|(rank, m)| {
@@ -235,6 +240,7 @@ impl<N: Network> Machine<N> {
             })
         });
         Some(Unfinished {
+            is_too_long: self.is_too_long,
             operations: self.undone,
             messages,
             examples: receives.take(EXAMPLES).chain(lost.take(EXAMPLES)).collect(),
@@ -384,7 +390,7 @@ impl<N: Network> Machine<N> {
         let left = self.work(planned.rank, operation.cpu, now, self.hosts.overhead);
         let done = self.work(planned.rank, operation.cpu, left, self.per_byte(bytes));
         let way = self.way(planned.rank, operation.nic, OUT);
-        self.units[way].free_at = now + self.hosts.gap + self.network.tail(bytes);
+        self.take_way(way, now, self.network.tail(bytes));
         self.tell(Span {
             rank: planned.rank,
             track: Track::Cpu(operation.cpu),
@@ -452,7 +458,7 @@ impl<N: Network> Machine<N> {
         let work = self.hosts.overhead + self.per_byte(bytes).max(tail);
         let done = self.work(to, transit.cpu, now, work);
         let way = self.way(to, transit.nic, IN);
-        self.units[way].free_at = now + self.hosts.gap + tail;
+        self.take_way(way, now, tail);
         self.messages[message as usize].received = done;
         self.tell(Span {
             rank: to,
@@ -499,6 +505,10 @@ impl<N: Network> Machine<N> {
 
     /// Takes a processor's time; when it is done.
     fn work(&mut self, rank: Rank, cpu: u8, from: SimTime, work: Duration) -> SimTime {
+        if from > LAST || work > LAST.since(from) {
+            self.is_too_long = true;
+            return from;
+        }
         let core = rank as usize * self.schedule.cpus + usize::from(cpu);
         let done = self.cores[core].run(from, work);
         let unit = self.processor(rank, cpu);
@@ -506,8 +516,16 @@ impl<N: Network> Machine<N> {
         done
     }
 
+    /// Takes a way through an interface for a message whose bytes follow for so long.
+    fn take_way(&mut self, way: usize, now: SimTime, tail: Duration) {
+        self.is_too_long |= now > LAST;
+        if !self.is_too_long {
+            self.units[way].free_at = now + self.hosts.gap + tail;
+        }
+    }
+
     fn per_byte(&self, bytes: u64) -> Duration {
-        self.hosts.overhead_per_byte * bytes.saturating_sub(1)
+        after_the_first(self.hosts.overhead_per_byte, bytes)
     }
 
     fn processor(&self, rank: Rank, cpu: u8) -> usize {
@@ -604,10 +622,14 @@ fn named(what: &str, number: Option<u32>) -> String {
 
 impl fmt::Display for Unfinished {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_too_long {
+            return write!(f, "the schedule takes more than 53 days of simulated time");
+        }
         let Unfinished {
             operations,
             messages,
             examples,
+            ..
         } = self;
         write!(
             f,
@@ -618,6 +640,9 @@ impl fmt::Display for Unfinished {
 }
 
 impl std::error::Error for Unfinished {}
+
+/// The latest that anything ends, 53 days: what comes on top still fits.
+const LAST: SimTime = SimTime::from_ps(1 << 62);
 
 /// The two ways of an interface.
 const OUT: usize = 0;

@@ -128,8 +128,14 @@ impl Network for LogGp {
 
     #[inline]
     fn tail(&self, bytes: u64) -> Duration {
-        self.per_byte * bytes.saturating_sub(1)
+        after_the_first(self.per_byte, bytes)
     }
+}
+
+/// What bytes after the first take, longer than any simulation at most.
+pub(crate) fn after_the_first(per_byte: Duration, bytes: u64) -> Duration {
+    let ps = per_byte.as_ps().saturating_mul(bytes.saturating_sub(1));
+    Duration::from_ps(ps.min(1 << 62))
 }
 
 impl<F: Fabric> Network for Over<F> {

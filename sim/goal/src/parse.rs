@@ -134,7 +134,8 @@ impl<'a> Reader<'a> {
             "send" => self.message(words, "to")?,
             "recv" => self.message(words, "from")?,
             "calc" => {
-                let mut calc = Operation::calc(words.number("nanoseconds")?);
+                let ns = words.number_up_to("nanoseconds", MOST_NS)?;
+                let mut calc = Operation::calc(ns);
                 words.option("cpu", &mut calc.cpu)?;
                 calc
             }
@@ -145,7 +146,7 @@ impl<'a> Reader<'a> {
 
     /// `8b to 1 tag 2 cpu 3 nic 4`, of which the last three may be left out.
     fn message(&self, words: &mut Words<'a>, preposition: &str) -> Read<Operation> {
-        let bytes = words.number("bytes")?;
+        let bytes = words.number_up_to("bytes", MOST_BYTES)?;
         words.expect("b")?;
         words.expect(preposition)?;
         let act = match (preposition, words.peek()) {
@@ -276,6 +277,14 @@ impl<'a> Words<'a> {
             .ok_or_else(|| format!("{word} is more than {what} can be"))
     }
 
+    fn number_up_to(&mut self, what: &str, most: u64) -> Read<u64> {
+        let number = self.number(what)?;
+        match number <= most {
+            true => Ok(number),
+            false => Err(format!("{number} is more than {what} can be, {most}")),
+        }
+    }
+
     fn option(&mut self, word: &str, value: &mut u8) -> Read<()> {
         if self.take(word) {
             *value = self.number(&format!("a {word}"))?;
@@ -347,6 +356,10 @@ const NO_RANKS: &str = "num_ranks N comes first";
 const OPERATIONS: [&str; 3] = ["send", "recv", "calc"];
 /// Words that are no labels.
 const WORDS: [&str; 5] = ["send", "recv", "calc", "requires", "irequires"];
+/// Eleven days: many of them fit into a simulation.
+const MOST_NS: u64 = 1_000_000_000_000_000;
+/// A terabyte.
+const MOST_BYTES: u64 = 1 << 40;
 /// What a run could hold in memory.
 const MOST_RANKS: u32 = 1 << 24;
 

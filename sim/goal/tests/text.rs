@@ -124,6 +124,14 @@ fn each_mistake_names_its_line_and_what_may_stand_there() {
             "line 3: 256 is more than a cpu can be",
         ),
         (
+            "num_ranks 2\nrank 0 {\ncalc 18446744073709551615\n}",
+            "line 3: 18446744073709551615 is more than nanoseconds can be, 1000000000000000",
+        ),
+        (
+            "num_ranks 2\nrank 0 {\nsend 1099511627777b to 1\n}",
+            "line 3: 1099511627777 is more than bytes can be, 1099511627776",
+        ),
+        (
             "num_ranks 2\nrank 0 {\ncalc\n}",
             "line 3: expected nanoseconds, a number, not the end of the line",
         ),
@@ -169,6 +177,32 @@ fn what_never_meets_is_told_and_not_taken_for_an_end() {
          rank 1 waits for a message from rank 0 with tag 5; \
          rank 1 never receives a message from rank 0 with tag 4"
     );
+}
+
+#[test]
+fn a_schedule_longer_than_time_is_told() {
+    let mut text = String::from("num_ranks 2\nrank 0 {\n");
+    for _ in 0..6 {
+        text += "calc 1000000000000000\n";
+    }
+    for rank in [0, 1] {
+        for _ in 0..6 {
+            text += match rank {
+                0 => "send 1099511627776b to 1\n",
+                _ => "recv 1099511627776b from 0\n",
+            };
+        }
+        text += if rank == 0 { "}\nrank 1 {\n" } else { "}" };
+    }
+    let goal = Goal::parse(&text).expect("sound");
+    let slow = LogGp::new(Duration::ZERO).per_byte(Duration::from_us(1_000_000));
+    for wire in [LogGp::new(Duration::ZERO), slow] {
+        let told = run(&goal, Hosts::FREE, wire).err().expect("too long");
+        assert_eq!(
+            told.to_string(),
+            "the schedule takes more than 53 days of simulated time"
+        );
+    }
 }
 
 #[test]
