@@ -78,6 +78,17 @@ impl Document {
         })
     }
 
+    /// Whether none of these tables is a plain value.
+    pub(crate) fn check_tables(&self, tables: &[&str]) -> Result<(), Mistake> {
+        for &table in tables {
+            if self.settings.iter().any(|setting| setting.path == table) {
+                let what = format!("{table} is a value; it takes a table, [{table}]");
+                return Err(self.mistake(table, what));
+            }
+        }
+        Ok(())
+    }
+
     /// A mistake in the line of the setting at `path`, if it is set.
     pub(crate) fn mistake(&self, path: &str, what: String) -> Mistake {
         let setting = self.settings.iter().find(|s| s.path == path);

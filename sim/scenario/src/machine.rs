@@ -290,13 +290,24 @@ impl Wires {
     fn fabric(reader: &Reader<'_>, exactness: Exactness) -> Result<Wires, Mistake> {
         let ranks_per_node = reader.count("machine.ranks_per_node", 1..=4_096)?;
         let header = reader.number("machine.link.header_bytes", 0..=4_096)?;
-        Ok(Wires::Fabric(Box::new(FabricSetup {
+        let setup = FabricSetup {
             exactness,
             shape: shape(reader)?,
             parameters: parameters(reader)?,
             header: Bytes(header.unwrap_or(0)),
             ranks_per_node: ranks_per_node.unwrap_or(1),
-        })))
+        };
+        let most = match exactness {
+            Exactness::Free => 1 << 22,
+            Exactness::Packet => 1 << 20,
+        };
+        match setup.nodes() {
+            nodes if nodes > most => {
+                let what = format!("machine.size has {nodes} nodes; this model takes {most}");
+                Err(reader.wrong("machine.size", what))
+            }
+            _ => Ok(Wires::Fabric(Box::new(setup))),
+        }
     }
 }
 
@@ -333,20 +344,21 @@ fn build(reader: &Reader<'_>, kind: Kind, sizes: &[u32]) -> Result<Shape, Mistak
     let wrong = |mistake: lintel_sim_fabric::Mistake| {
         reader.wrong("machine.size", format!("machine.size: {mistake}"))
     };
-    let side = |at: usize| u16::try_from(sizes[at]).unwrap_or(u16::MAX);
-    match (kind, sizes) {
-        (Kind::Torus, _) => Torus::new([0, 1, 2].map(|at| Dimension::ring(side(at))))
-            .map(Shape::Torus)
-            .map_err(wrong),
-        (Kind::Mesh, _) => Torus::new([0, 1, 2].map(|at| Dimension::line(side(at))))
-            .map(Shape::Torus)
-            .map_err(wrong),
-        (Kind::FatTree, _) => {
+    match kind {
+        Kind::Torus | Kind::Mesh => {
+            let sides = sides(reader, sizes)?;
+            let torus = match kind {
+                Kind::Torus => Torus::new(sides.map(Dimension::ring)),
+                _ => Torus::new(sides.map(Dimension::line)),
+            };
+            torus.map(Shape::Torus).map_err(wrong)
+        }
+        Kind::FatTree => {
             let up = reader.sizes("machine.parents", "1x4")?;
             let up = up.unwrap_or_else(|| vec![1, sizes[0]]);
             FatTree::new(sizes, &up).map(Shape::FatTree).map_err(wrong)
         }
-        (Kind::Dragonfly, _) => {
+        Kind::Dragonfly => {
             let fars = reader.count("machine.far_links", 1..=4_096)?;
             let fars = fars.unwrap_or((sizes[0] - 1).div_ceil(sizes[1]).max(1));
             Dragonfly::new(sizes[0], sizes[1], sizes[2], fars)
@@ -354,6 +366,18 @@ fn build(reader: &Reader<'_>, kind: Kind, sizes: &[u32]) -> Result<Shape, Mistak
                 .map_err(wrong)
         }
     }
+}
+
+/// Three sides, as a torus counts them.
+pub(crate) fn sides(reader: &Reader<'_>, sizes: &[u32]) -> Result<[u16; 3], Mistake> {
+    let mut sides = [1; 3];
+    for (side, &size) in sides.iter_mut().zip(sizes) {
+        *side = u16::try_from(size).map_err(|_| {
+            let what = format!("machine.size has a side of {size}; it takes 1 to 16384");
+            reader.wrong("machine.size", what)
+        })?;
+    }
+    Ok(sides)
 }
 
 /// A profile's network, with what the scenario has otherwise.

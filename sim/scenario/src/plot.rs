@@ -61,8 +61,14 @@ impl Plot {
         }
         Ok(Some(Plot {
             title: table.text("title")?.unwrap_or(about).to_string(),
-            x: (table.must("x")?, table.scale("x_scale")?),
-            y: (table.must("y")?, table.scale("y_scale")?),
+            x: (
+                table.must("x", "it takes a setting that is a list")?,
+                table.scale("x_scale")?,
+            ),
+            y: (
+                table.must("y", "it takes a figure of the results, such as \"all, µs\"")?,
+                table.scale("y_scale")?,
+            ),
             published: xs.into_iter().zip(ys).collect(),
             source: table.text("source")?.unwrap_or("published").to_string(),
         }))
@@ -86,8 +92,9 @@ impl<'a> Table<'a> {
         }
     }
 
-    fn must(&self, key: &str) -> Result<String, Mistake> {
-        let missing = || self.wrong(key, "a plot needs it");
+    fn must(&self, key: &str, takes: &str) -> Result<String, Mistake> {
+        let path = format!("plot.{key}");
+        let missing = || self.0.mistake(&path, format!("{path} is missing; {takes}"));
         self.text(key)?.map(String::from).ok_or_else(missing)
     }
 
@@ -114,7 +121,7 @@ impl<'a> Table<'a> {
     fn wrong(&self, key: &str, takes: &str) -> Mistake {
         let path = format!("plot.{key}");
         self.0
-            .mistake(&path, format!("{path} is wrong or missing; {takes}"))
+            .mistake(&path, format!("{path} is something else; {takes}"))
     }
 }
 

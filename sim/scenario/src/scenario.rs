@@ -35,6 +35,7 @@ impl Scenario {
     /// What is no setting, or has a value that it doesn't take.
     pub fn parse(file: &str, text: &str) -> Result<Scenario, Mistake> {
         let document = Document::parse(file, text)?;
+        document.check_tables(&["machine", "workload", "plot"])?;
         let choices = choices(&document)?;
         let mut about = String::new();
         let mut points = Vec::new();

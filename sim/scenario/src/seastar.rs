@@ -1,13 +1,16 @@
 //! The table `machine` and the workloads of the simulated SeaStar machine.
 
+use std::ops::RangeInclusive;
+
 use lintel_sim_kernel::Duration;
-use lintel_sim_seastar::profile::PROFILES;
+use lintel_sim_seastar::profile::{PROFILES, Unit};
 use lintel_sim_seastar::workload::{
     Arrivals, Benchmark, Case, Exchange, Halo, Incast, ManyToMany, RandomAccess, Rounds, Running,
     Stream, Way,
 };
 use lintel_sim_seastar::{Class, Mode, Placement, Profile, Protection, Refused};
 
+use crate::machine::sides;
 use crate::mistake::Mistake;
 use crate::reader::Reader;
 use crate::run::{Figure, Run, Stepped, micro};
@@ -99,10 +102,9 @@ impl Setup {
                 ("random-access", Kind::RandomAccess),
             ],
         )?;
-        Ok(Setup {
-            case: case(reader, profile, kind)?,
-            work: work(reader, &profile, kind)?,
-        })
+        let case = case(reader, profile, kind)?;
+        let work = work(reader, &case, kind)?;
+        Ok(Setup { case, work })
     }
 
     pub(crate) fn prepare(&self, observer: Option<Observer>) -> Result<Box<dyn Run>, String> {
@@ -164,14 +166,24 @@ fn begin(mut benchmark: Benchmark<Vec<Figure>>, observer: Option<Observer>) -> B
 fn profile(reader: &Reader<'_>) -> Result<Profile, Mistake> {
     let profiles = PROFILES.map(|profile| (profile.name, *profile));
     let mut profile = reader.must_choose("machine.profile", &profiles)?;
-    for (name, _) in profile.constants() {
+    for (name, constant) in profile.constants() {
         let path = format!("machine.constants.{name}");
-        if let Some(value) = reader.number(&path, 0..=1 << 40)? {
+        if let Some(value) = reader.number(&path, allowed(name, constant.unit))? {
             let known = profile.with(name, value);
             profile = known.expect("it is one of the profile's");
         }
     }
     Ok(profile)
+}
+
+/// What a constant may be: nothing works with no room or at no rate.
+fn allowed(name: &str, unit: Unit) -> RangeInclusive<u64> {
+    match unit {
+        Unit::PerBillion => 0..=1_000_000_000,
+        Unit::Nanoseconds | Unit::Cycles => 0..=1 << 40,
+        Unit::Bytes if name == "inline_bytes" => 0..=1 << 40,
+        Unit::Bytes | Unit::Hertz | Unit::BytesPerSecond | Unit::Count => 1..=1 << 40,
+    }
 }
 
 /// Who serves processes, how many a node has, and what protects it.
@@ -198,7 +210,7 @@ fn case(reader: &Reader<'_>, profile: Profile, kind: Kind) -> Result<Case, Mista
     Ok(case)
 }
 
-fn work(reader: &Reader<'_>, profile: &Profile, kind: Kind) -> Result<Work, Mistake> {
+fn work(reader: &Reader<'_>, case: &Case, kind: Kind) -> Result<Work, Mistake> {
     let bytes = |most| {
         let bytes = reader.number("workload.bytes", 0..=most)?;
         Ok::<u64, Mistake>(bytes.unwrap_or(0))
@@ -207,13 +219,18 @@ fn work(reader: &Reader<'_>, profile: &Profile, kind: Kind) -> Result<Work, Mist
         let messages = reader.count("workload.messages", 1..=most)?;
         Ok::<u32, Mistake>(messages.unwrap_or(1))
     };
+    let profile = &case.profile;
     let longest_cci = profile.cci_mss.value;
+    let entries = match case.mode {
+        Mode::Generic => profile.generic_entries.value,
+        Mode::Accelerated | Mode::Cci => profile.accelerated_entries.value,
+    };
     Ok(match kind {
         Kind::PingPong(way) => Work::PingPong(Rounds {
             way,
             bytes: bytes(MOST_BYTES)?,
             ahead: reader
-                .number("workload.entries_ahead", 0..=100_000)?
+                .number("workload.entries_ahead", 0..=entries.saturating_sub(1))?
                 .unwrap_or(0),
         }),
         Kind::Cci => Work::PingPong(Rounds {
@@ -286,11 +303,9 @@ fn dimensions(reader: &Reader<'_>) -> Result<[u16; 3], Mistake> {
         return Err(reader.wrong("machine.size", what));
     };
     let nodes: u64 = sizes.iter().map(|&size| u64::from(size)).product();
-    let fit = sizes.iter().map(|&size| u16::try_from(size).ok());
-    let fit: Option<Vec<u16>> = fit.collect();
-    match fit.as_deref() {
-        Some(&[x, y, z]) if (2..=MOST_NODES).contains(&nodes) => Ok([x, y, z]),
-        _ => {
+    match (2..=MOST_NODES).contains(&nodes) {
+        true => sides(reader, &sizes),
+        false => {
             let what = format!("machine.size has {nodes} nodes; it takes 2 to {MOST_NODES}");
             Err(reader.wrong("machine.size", what))
         }

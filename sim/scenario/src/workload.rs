@@ -67,6 +67,8 @@ pub(crate) enum Workload {
         collective: Collective,
         operations: u32,
         bytes: u64,
+        /// In so many it goes.
+        pieces: u64,
     },
 }
 
@@ -134,7 +136,7 @@ impl Workload {
                 .count("workload.repeats", 1..=MOST)
                 .map(|r| r.unwrap_or(1))
         };
-        Ok(match reader.must_choose("workload.kind", &kinds)? {
+        let workload = match reader.must_choose("workload.kind", &kinds)? {
             Kind::Goal => Workload::File(file(reader)?),
             Kind::PingPong => Workload::PingPong {
                 ranks: ranks(reader, room)?,
@@ -167,7 +169,46 @@ impl Workload {
                 repeats: repeats()?,
             },
             Kind::Collective(operation) => collective(reader, operation, ranks(reader, room)?)?,
-        })
+        };
+        match workload.operations() {
+            operations if operations > MOST_OPERATIONS => {
+                let what = format!(
+                    "workload has about {operations} operations of ranks; this takes \
+                     {MOST_OPERATIONS}: take fewer ranks, messages, repeats or operations"
+                );
+                Err(reader.wrong("workload.kind", what))
+            }
+            _ => Ok(workload),
+        }
+    }
+
+    /// How many operations its schedule has, rather too many than too few.
+    fn operations(&self) -> u64 {
+        let product = |factors: &[u64]| factors.iter().copied().fold(1, u64::saturating_mul);
+        match *self {
+            Workload::File(_) => 0,
+            Workload::PingPong { repeats, .. } => 4 * u64::from(repeats),
+            Workload::Uniform {
+                ranks, messages, ..
+            } => product(&[3, ranks.into(), messages.into()]),
+            Workload::Incast {
+                ranks, messages, ..
+            } => product(&[2, ranks.into(), messages.into()]),
+            Workload::AllToAll { ranks, .. } => product(&[2, ranks.into(), ranks.into()]),
+            Workload::Halo {
+                places, repeats, ..
+            } => product(&[13, product(&places.map(u64::from)), repeats.into()]),
+            Workload::Collective {
+                ref collective,
+                operations,
+                pieces,
+                ..
+            } => {
+                let ranks = collective.shape().ranks;
+                let steps = 4 * u64::from(1 + ranks.max(1).ilog2());
+                product(&[steps, ranks.into(), operations.into(), pieces])
+            }
+        }
     }
 
     pub(crate) fn file(&self) -> Option<&str> {
@@ -309,10 +350,12 @@ fn collective(reader: &Reader<'_>, operation: Operation, ranks: u32) -> Result<W
             .number("workload.bytes", 1..=MOST_BYTES)?
             .unwrap_or(8),
     };
+    let (collective, pieces) = made(reader, operation, Shape { ranks, bytes })?;
     Ok(Workload::Collective {
-        collective: made(reader, operation, Shape { ranks, bytes })?,
+        collective,
         operations: operations.unwrap_or(1),
         bytes,
+        pieces,
     })
 }
 
@@ -322,12 +365,17 @@ pub(crate) fn short_collective(
     operation: Operation,
     ranks: u32,
 ) -> Result<Collective, Mistake> {
-    made(reader, operation, Shape { ranks, bytes: 8 })
+    let (collective, _) = made(reader, operation, Shape { ranks, bytes: 8 })?;
+    Ok(collective)
 }
 
-fn made(reader: &Reader<'_>, operation: Operation, shape: Shape) -> Result<Collective, Mistake> {
-    let algorithm = algorithm(reader)?;
-    let made = match operation {
+/// An operation by an algorithm that it can be done by, and in how many pieces.
+fn made(
+    reader: &Reader<'_>,
+    operation: Operation,
+    shape: Shape,
+) -> Result<(Collective, u64), Mistake> {
+    let make = |algorithm| match operation {
         Operation::Barrier => Collective::barrier(shape.ranks, algorithm),
         Operation::AllReduce => Collective::allreduce(shape, algorithm),
         Operation::Broadcast => Collective::broadcast(shape, 0, algorithm),
@@ -335,19 +383,28 @@ fn made(reader: &Reader<'_>, operation: Operation, shape: Shape) -> Result<Colle
         Operation::Gather => Collective::gather(shape, 0, algorithm),
         Operation::Scatter => Collective::scatter(shape, 0, algorithm),
     };
-    let wrong = |mistake| {
-        reader.wrong(
-            "workload.algorithm",
-            format!("workload.algorithm: {mistake}"),
-        )
-    };
-    made.map_err(wrong)
-}
-
-fn algorithm(reader: &Reader<'_>) -> Result<Algorithm, Mistake> {
+    // A tree is for every operation: what is wrong with it is wrong with the shape.
+    if let Err(mistake) = make(Algorithm::Tree(Tree::KNomial(2))) {
+        return Err(reader.wrong("workload.bytes", format!("workload.bytes: {mistake}")));
+    }
     let piece = reader.number("workload.piece_bytes", 1..=MOST_BYTES)?;
     let piece = piece.unwrap_or(8_192);
-    let algorithms = [
+    let with_pieces = |algorithm| match algorithm {
+        Algorithm::Pipelined(..) => shape.bytes.div_ceil(piece).max(1),
+        _ => 1,
+    };
+    let possible: Vec<_> = algorithms(piece)
+        .into_iter()
+        .filter_map(|(name, algorithm)| {
+            let collective = make(algorithm).ok()?;
+            Some((name, (collective, with_pieces(algorithm))))
+        })
+        .collect();
+    reader.must_choose("workload.algorithm", &possible)
+}
+
+fn algorithms(piece: u64) -> [(&'static str, Algorithm); 9] {
+    [
         ("recursive-doubling", Algorithm::RecursiveDoubling),
         ("dissemination", Algorithm::Dissemination),
         ("binomial", Algorithm::Tree(Tree::KNomial(2))),
@@ -363,11 +420,12 @@ fn algorithm(reader: &Reader<'_>) -> Result<Algorithm, Mistake> {
             "pipelined-binary",
             Algorithm::Pipelined(Tree::KAry(2), piece),
         ),
-    ];
-    reader.must_choose("workload.algorithm", &algorithms)
+    ]
 }
 
 /// Ranks, messages and repeats, at most.
 const MOST: u32 = 1 << 22;
+/// Operations of all ranks: some ten gigabytes.
+const MOST_OPERATIONS: u64 = 1 << 28;
 /// Bytes of a message, and nanoseconds between two, at most.
 const MOST_BYTES: u64 = 1 << 40;

@@ -5,6 +5,8 @@ use lintel_sim_scenario::Scenario;
 
 const HEAD: &str = "[machine]\nmodel = \"packet\"\nsize = \"4x4x1\"\n[workload]\n";
 
+const SEASTAR: &str = "[machine]\nmodel = \"seastar\"\nprofile = \"xt5-2009\"\n[workload]\n";
+
 fn told(text: &str) -> String {
     Scenario::parse("a.toml", text)
         .expect_err("faulty")
@@ -69,7 +71,7 @@ fn each_mistake_names_file_line_key_and_what_is_allowed() {
         ),
         (
             format!("{HEAD}kind = \"barrier\"\nalgorithm = \"pipelined-chain\""),
-            "a.toml:6: workload.algorithm: Pipelined(KAry(1), 8192) is for something else: a tree is for everything",
+            r#"a.toml:6: workload.algorithm is "pipelined-chain"; it takes "recursive-doubling", "dissemination", "binomial", "4-nomial", "8-nomial", "binary" or "chain""#,
         ),
         (
             format!("{HEAD}kind = \"goal\""),
@@ -82,6 +84,56 @@ fn each_mistake_names_file_line_key_and_what_is_allowed() {
         (
             format!("{HEAD}kind = \"incast\"\n[plot]\nx = \"workload.bytes\"\ny = \"MB/s\""),
             r#"a.toml:7: plot.x is "workload.bytes"; it takes a setting that is a list"#,
+        ),
+        (
+            "machine = \"packet\"".into(),
+            "a.toml:1: machine is a value; it takes a table, [machine]",
+        ),
+        (
+            "[machine]\nmodel = \"packet\"\nsize = \"100000x1x1\"".into(),
+            "a.toml:3: machine.size has a side of 100000; it takes 1 to 16384",
+        ),
+        (
+            "[machine]\nmodel = \"packet\"\nsize = \"400x400x400\"".into(),
+            "a.toml:3: machine.size has 64000000 nodes; this model takes 1048576",
+        ),
+        (
+            "[machine]\nmodel = \"loggp\"\n[workload]\nkind = \"all-to-all\"\nranks = 4000000".into(),
+            "a.toml:4: workload has about 32000000000000 operations of ranks; this takes 268435456: \
+             take fewer ranks, messages, repeats or operations",
+        ),
+        (
+            format!("{HEAD}kind = \"incast\"\nbytes = [1, 2]\n[plot]\nx = \"workload.bytes\""),
+            "a.toml: plot.y is missing; it takes a figure of the results, such as \"all, µs\"",
+        ),
+        (
+            format!("{HEAD}kind = \"incast\"\nbytes = [1, 2]\n[plot]\nx = 3"),
+            "a.toml:8: plot.x is something else; it takes a text",
+        ),
+        (
+            format!("{SEASTAR}kind = \"cci\"\nbytes = 5000"),
+            "a.toml:6: workload.bytes is 5000; it takes a whole number, 0 to 4096",
+        ),
+        (
+            format!("{SEASTAR}kind = \"put\"\nentries_ahead = 3000"),
+            "a.toml:6: workload.entries_ahead is 3000; it takes a whole number, 0 to 2047",
+        ),
+        (
+            format!("{SEASTAR}kind = \"put\"\n[machine.constants]\nppc_clock = 0"),
+            "a.toml:7: machine.constants.ppc_clock is 0; it takes a whole number, 1 to 1099511627776",
+        ),
+        (
+            format!("{SEASTAR}kind = \"incast\""),
+            "a.toml: machine.size is missing; it takes 3 sizes, such as \"4x4x4\"",
+        ),
+        (
+            format!("{SEASTAR}kind = \"put\"\n[machine.noise]\nprofile = \"1khz\""),
+            "a.toml:7: machine.noise.profile is no setting here: there is no table machine.noise",
+        ),
+        (
+            "[machine]\nmodel = \"triggered\"\ncarried_by = \"hosts\"\n[machine.noise]\n\
+             profile = \"1khz\"\nlength_ns = 5\n[workload]\nkind = \"all-reduce\"\nalgorithm = \"binomial\"".into(),
+            "a.toml:6: machine.noise.length_ns is no setting here; machine.noise takes profile",
         ),
         (
             "[machine]\nmodel = \"seastar\"\nprofile = \"xt5-2009\"\n[machine.constants]\nhops = 3\n[workload]\nkind = \"put\"".into(),

@@ -4,6 +4,7 @@ use indexmap::{IndexMap, IndexSet};
 use lintel_sim_scenario::{Outcome, Plot, Point, Scale};
 use serde::Serialize;
 
+use crate::error::{Error, Result};
 use crate::plot::chart::{self, Series, Stroke};
 use crate::report::aligned;
 
@@ -100,6 +101,24 @@ impl Found {
         format!("{about}\n{}", aligned(&lines, &left))
     }
 
+    /// Whether there is something to draw.
+    ///
+    /// # Errors
+    /// No point has the figure that is to be drawn.
+    pub fn check(&self, plan: &Plot) -> Result<()> {
+        let known: IndexSet<&String> = self.entries.iter().flat_map(|e| e.figures.keys()).collect();
+        if known.contains(&plan.y.0) {
+            return Ok(());
+        }
+        let known: Vec<String> = known.iter().map(|name| format!("{name:?}")).collect();
+        Err(Error::Usage(format!(
+            "{}: plot.y is {:?}; the figures are {}",
+            self.scenario,
+            plan.y.0,
+            known.join(", ")
+        )))
+    }
+
     /// One figure over one setting, a line for each combination of the others.
     pub fn figure(&self, plan: &Plot) -> chart::Figure {
         let (x, y) = (&plan.x, &plan.y);
@@ -188,5 +207,13 @@ mod tests {
         assert!(svg.contains("\npacket\n") && svg.contains("\nfree\n"));
         let csv = String::from_utf8(found.csv()).expect("text");
         assert_eq!(csv.lines().count(), 5, "{csv}");
+        let mut other = scenario.plot.expect("a plot");
+        assert!(found.check(&other).is_ok());
+        other.y.0 = "MB/h".into();
+        let told = found.check(&other).expect_err("nothing to draw");
+        assert_eq!(
+            told.to_string(),
+            "ring.toml: plot.y is \"MB/h\"; the figures are \"one way, µs\", \"MB/s\", \"all, µs\", \"messages\""
+        );
     }
 }

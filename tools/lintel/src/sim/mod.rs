@@ -111,7 +111,10 @@ fn scenario(options: &RunOptions) -> Result<()> {
     let mut found = Found::new(&name, &scenario.about);
     let watch = Watch::new(points.len());
     for point in points {
-        found.entries.push(simulate(point, options, &watch)?);
+        let simulated = simulate(point, options, &watch);
+        found
+            .entries
+            .push(simulated.map_err(|error| at(error, &name, point))?);
     }
     watch.finish();
     deliver(&found, &scenario, options)
@@ -137,12 +140,30 @@ fn chosen<'a>(scenario: &'a Scenario, options: &RunOptions) -> Result<&'a [Point
     }
 }
 
+/// What went wrong, with the point at which it did.
+fn at(error: Error, name: &str, point: &Point) -> Error {
+    let varied = point
+        .varied
+        .iter()
+        .map(|(path, value)| format!(" {path} = {value},"));
+    let varied: String = varied.collect();
+    let place = match varied.strip_suffix(',') {
+        Some(varied) => format!("{name}, at{varied}"),
+        None => name.into(),
+    };
+    match error {
+        Error::Usage(what) => Error::Usage(format!("{place}: {what}")),
+        Error::Wrong(what) => Error::Wrong(format!("{place}: {what}")),
+        other => other,
+    }
+}
+
 fn simulate(point: &Point, options: &RunOptions, watch: &Watch) -> Result<Entry> {
     let beside = options.file.parent().unwrap_or(Path::new("."));
     let text = match point.file().map(|file| beside.join(file)) {
         Some(path) => {
             let read = fs::read_to_string(&path);
-            Some(read.during(format!("reading {}", path.display()))?)
+            Some(read.during(format!("reading workload.file, {}", path.display()))?)
         }
         None => None,
     };
@@ -171,6 +192,7 @@ fn deliver(found: &Found, scenario: &Scenario, options: &RunOptions) -> Result<(
             let what = format!("{} has no table plot, which --plots draws", found.scenario);
             return Err(Error::Usage(what));
         };
+        found.check(plan)?;
         let name = options.file.file_stem().unwrap_or_default();
         let figure = found.figure(plan);
         drawn = plot::write(&name.to_string_lossy(), &[figure], directory)?;
