@@ -1,4 +1,5 @@
-//! Compiles `tests/c/*.c` as a user would, and starts them with yod.
+//! Compiles `tests/c/*.c` and `tests/c/collectives/*.c` as a user would, and starts them
+//! with yod.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,7 +20,13 @@ enum Link {
     Static,
     /// Not at all: the program loads it.
     Loaded,
+    /// Through libptlcoll.
+    Collectives,
 }
+
+/// Of `tests/c/collectives`: the others need more than a right end, which
+/// `cargo test -p ptlcoll-c` looks after.
+const COLLECTIVES: [&str; 2] = ["right", "busy"];
 
 /// Runs every program, or the one that is named, against `target/dist`.
 pub fn run(tree: &Tree, only: Option<&str>, report: &mut Report) {
@@ -36,10 +43,7 @@ pub fn run_in(tree: &Tree, setting: &Setting, only: Option<&str>, report: &mut R
         if only.is_some_and(|only| only != name) {
             continue;
         }
-        let told = match *setting == Setting::default() {
-            true => format!("C: {name}"),
-            false => format!("{setting}: C: {name}"),
-        };
+        let told = told(setting, &name);
         if !setting.suits(&name) {
             report.not_applicable(&told);
             continue;
@@ -56,6 +60,22 @@ pub fn run_in(tree: &Tree, setting: &Setting, only: Option<&str>, report: &mut R
             });
         }
     }
+    for name in COLLECTIVES {
+        let full = format!("collectives/{name}");
+        if only.is_none_or(|only| only == full) {
+            let source = tree.path(&format!("tests/c/{full}.c"));
+            report.check(&told(setting, &full), || {
+                compile_and_start(tree, setting, &source, Link::Collectives)
+            });
+        }
+    }
+}
+
+fn told(setting: &Setting, name: &str) -> String {
+    match *setting == Setting::default() {
+        true => format!("C: {name}"),
+        false => format!("{setting}: C: {name}"),
+    }
 }
 
 /// What README.md and the packaging promise.
@@ -69,7 +89,11 @@ fn examples(tree: &Tree, dist: &Path, report: &mut Report) {
 fn compile_and_start(tree: &Tree, setting: &Setting, source: &Path, link: Link) -> Outcome {
     let dist = &tree.dist();
     let program = compile(tree, dist, source, link)?;
-    let mut yod = yod(dist, setting, &program);
+    let ranks = match link {
+        Link::Collectives => "3",
+        _ => "2",
+    };
+    let mut yod = yod(dist, setting, ranks, &program);
     if matches!(link, Link::Loaded) {
         yod.env("LD_LIBRARY_PATH", dist.join("lib"));
     }
@@ -85,7 +109,11 @@ fn compile(tree: &Tree, dist: &Path, source: &Path, link: Link) -> Result<PathBu
         ""
     };
     let program = folder.join(format!("{}{suffix}", stem(source)));
-    let flags = |words: &[&str]| pkg_config(dist, words);
+    let package = match link {
+        Link::Collectives => "ptlcoll",
+        _ => "portals4",
+    };
+    let flags = |words: &[&str]| pkg_config(dist, package, words);
     let mut cc = Command::new("cc");
     cc.args(["-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-Werror"])
         .arg("-o")
@@ -93,7 +121,7 @@ fn compile(tree: &Tree, dist: &Path, source: &Path, link: Link) -> Result<PathBu
         .arg(source)
         .args(flags(&["--cflags"])?);
     match link {
-        Link::Shared => cc.args(flags(&["--libs"])?),
+        Link::Shared | Link::Collectives => cc.args(flags(&["--libs"])?),
         Link::Static => cc.args(static_flags(&flags(&["--static", "--libs"])?)),
         Link::Loaded => cc.arg("-ldl"),
     };
@@ -113,21 +141,20 @@ fn static_flags(flags: &[String]) -> Vec<String> {
         .collect()
 }
 
-fn pkg_config(dist: &Path, words: &[&str]) -> Result<Vec<String>, String> {
+fn pkg_config(dist: &Path, package: &str, words: &[&str]) -> Result<Vec<String>, String> {
     let flags = shell::output(
         Command::new("pkg-config")
             .env("PKG_CONFIG_PATH", dist.join("lib/pkgconfig"))
             .args(words)
-            .arg("portals4"),
+            .arg(package),
     )?;
     Ok(flags.split_whitespace().map(String::from).collect())
 }
 
-/// Two ranks of a program, which finds the library by the run path that
-/// pkg-config gave it.
-fn yod(dist: &Path, setting: &Setting, program: &Path) -> Command {
+/// Ranks of a program, which finds the library by the run path that pkg-config gave it.
+fn yod(dist: &Path, setting: &Setting, ranks: &str, program: &Path) -> Command {
     let mut yod = Command::new(dist.join("bin/yod"));
-    yod.args(["-n", "2"]);
+    yod.args(["-n", ranks]);
     if setting.has_nodes() {
         yod.args(["--nodes", "2"]);
     }
@@ -156,7 +183,7 @@ fn readme_source(tree: &Tree, folder: &Path) -> Result<PathBuf, String> {
 }
 
 fn greets(dist: &Path, program: &Path) -> Outcome {
-    let said = shell::output(&mut yod(dist, &Setting::default(), program))?;
+    let said = shell::output(&mut yod(dist, &Setting::default(), "2", program))?;
     match said.matches("hello, portals").count() {
         2 => Ok(()),
         _ => Err(format!("two ranks should have greeted: {said:?}")),
