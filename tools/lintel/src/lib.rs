@@ -1,7 +1,8 @@
 //! The command `lintel`: information, measurement and plots of Portals.
 //!
-//! It talks to Portals only through the C API, as its users do, and compares what it
-//! measures with what the machine itself can do.
+//! It talks to Portals through the C API, as most users do, for collective operations
+//! through the safe Rust interface, and compares what it measures with what the machine
+//! itself can do.
 //!
 //! ```text
 //!   cli ── info ── resources         interfaces, limits, variables; running processes

@@ -64,6 +64,43 @@ fn connections_measure_every_model_in_every_figure_and_count_it() {
 }
 
 #[test]
+fn collectives_measure_every_operation_in_both_placements() {
+    let plots = std::env::temp_dir().join(format!("lintel-collectives-{}", std::process::id()));
+    let place = plots.to_str().expect("text");
+    let words = [
+        "perf",
+        "collectives",
+        "--ranks=2,3",
+        "--sizes=8,3000",
+        "--time=2",
+        "--rounds=1",
+        "--json=-",
+        "--plots",
+        place,
+    ];
+    let report = Running::start(&words).json();
+    let found = rows(&report);
+    for operation in [
+        "barrier",
+        "broadcast",
+        "allreduce",
+        "reduce",
+        "gather",
+        "scatter",
+    ] {
+        for ranks in [2, 3] {
+            for placement in ["offloaded", "host"] {
+                let variant = format!("{operation}, {ranks} ranks, {placement}");
+                let row = ("collectives".to_owned(), variant);
+                assert!(found.contains(&row), "{row:?}: {found:?}");
+            }
+        }
+    }
+    assert!(plots.join("collectives.png").is_file());
+    std::fs::remove_dir_all(&plots).expect("its own folder");
+}
+
+#[test]
 fn two_ranks_on_two_nodes_are_held_against_bare_datagrams() {
     let words = [
         "perf",

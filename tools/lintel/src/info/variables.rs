@@ -13,6 +13,15 @@ pub struct Current {
     pub value: Option<String>,
 }
 
+/// Variables that libptlcoll reads.
+const OF_COLLECTIVES: [Setting; 1] = [Setting {
+    name: "PTLCOLL_PLACEMENT",
+    default: "offloaded",
+    values: "offloaded, host",
+    meaning: "who goes through the steps of libptlcoll's operations: the Portals library, or \
+              the calling thread",
+}];
+
 /// Variables that a launcher sets.
 const FROM_LAUNCHERS: [Setting; 6] = [
     Setting {
@@ -53,10 +62,11 @@ const FROM_LAUNCHERS: [Setting; 6] = [
     },
 ];
 
-/// All of them, as they are set in this process: those that the library reads, then
+/// All of them, as they are set in this process: those that the libraries read, then
 /// those of launchers.
 pub fn current() -> Vec<Current> {
-    SETTINGS.iter().chain(&FROM_LAUNCHERS).map(look).collect()
+    let libraries = SETTINGS.iter().chain(&OF_COLLECTIVES);
+    libraries.chain(&FROM_LAUNCHERS).map(look).collect()
 }
 
 fn look(setting: &Setting) -> Current {

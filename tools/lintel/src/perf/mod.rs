@@ -10,6 +10,7 @@
 
 mod atomics;
 pub mod baseline;
+pub mod collectives;
 pub mod connections;
 pub mod crowd;
 mod delay;
@@ -72,6 +73,7 @@ pub fn describe(benchmark: &str) -> &str {
         "startup" => "startup: fresh processes, from PtlNIInit to the first message's event",
         "idle" => "idle: processor time of the busier process",
         placements::BENCHMARK => "placements: ping-pong between nodes, half a round trip",
+        collectives::BENCHMARK => "collectives: rank 0's call, after a barrier; sums of doubles",
         other => connections::describe(other).unwrap_or(other),
     }
 }
@@ -88,6 +90,7 @@ pub fn run(options: Options) -> Result<ExitCode> {
     match client {
         None if options.benchmarks == [Benchmark::Connections] => connections::launch(&options),
         None if options.benchmarks == [Benchmark::Placements] => placements::launch(&options),
+        None if options.benchmarks == [Benchmark::Collectives] => collectives::launch(&options),
         None => launch(&options),
         Some(client) => {
             options.network.check_environment()?;
@@ -156,10 +159,12 @@ fn rank(mut client: Client, options: Options) -> Result<()> {
 fn one(session: &mut Session, benchmark: Benchmark) -> Result<()> {
     match benchmark {
         Benchmark::All | Benchmark::Every | Benchmark::Targets => Ok(()),
-        Benchmark::Connections | Benchmark::Placements => Err(Error::Usage(format!(
-            "{} starts its own ranks: run it without a launcher",
-            benchmark.name()
-        ))),
+        Benchmark::Connections | Benchmark::Placements | Benchmark::Collectives => {
+            Err(Error::Usage(format!(
+                "{} starts its own ranks: run it without a launcher",
+                benchmark.name()
+            )))
+        }
         Benchmark::Limits => limits::run(session),
         Benchmark::Small => small::run(session),
         Benchmark::Put => pingpong::put(session),

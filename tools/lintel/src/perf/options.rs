@@ -57,6 +57,9 @@ pub enum Benchmark {
     Connections,
     /// Generic beside accelerated placement, one and two processes a node
     Placements,
+    /// Barrier, broadcast, all-reduce, reduce, gather and scatter of libptlcoll, carried
+    /// out by the Portals library beside the calling thread
+    Collectives,
 }
 
 impl Benchmark {
@@ -99,7 +102,7 @@ pub struct Options {
 
     /// Message sizes in bytes; K and M stand for KiB and MiB [default:
     /// 0,1,8,64,256,1K,4K,16K,64K,256K,1M,4M; connections: powers of two to 8K and 1M;
-    /// placements: NetPIPE's to 1M]
+    /// placements: NetPIPE's to 1M; collectives: 8,1K,16K,64K,256K]
     #[arg(long, value_delimiter = ',', value_parser = parse_size, value_name = "BYTES,…")]
     pub sizes: Vec<u64>,
 
@@ -176,8 +179,12 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value = "16", value_parser = parse_crowd)]
     pub most_processes: usize,
 
+    /// collectives: numbers of ranks, each measured in a job of its own
+    #[arg(long, value_delimiter = ',', value_name = "N,…", default_value = "2,4", value_parser = parse_crowd)]
+    pub ranks: Vec<usize>,
+
     /// Draw the figures there, as SVG and PNG, as `lintel plot` does [default for
-    /// connections and placements: the current directory]
+    /// connections, placements and collectives: the current directory]
     #[arg(long, value_name = "DIR")]
     pub plots: Option<PathBuf>,
 
@@ -205,7 +212,8 @@ impl Options {
     /// # Errors
     /// Options that contradict each other or the environment.
     pub fn complete(&mut self) -> Result<()> {
-        let own_ranks = |b: &Benchmark| matches!(b, Benchmark::Connections | Benchmark::Placements);
+        use Benchmark::{Collectives, Connections, Placements};
+        let own_ranks = |b: &Benchmark| matches!(b, Connections | Placements | Collectives);
         let starts_ranks = self.benchmarks.iter().find(|b| own_ranks(b));
         if let (Some(one), 2..) = (starts_ranks, self.benchmarks.len()) {
             let name = one.name();
@@ -216,7 +224,10 @@ impl Options {
         self.models.dedup();
         if starts_ranks.is_some() {
             self.plots.get_or_insert_with(|| ".".into());
-            self.network.complete(2);
+            self.network.complete(match starts_ranks {
+                Some(Collectives) => 1,
+                _ => 2,
+            });
             return Ok(());
         }
         if self.sizes.is_empty() {

@@ -13,7 +13,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::error::{During, Error, Result};
 use crate::perf::options::Options;
-use crate::perf::{connections, crowd, placements, session};
+use crate::perf::{collectives, connections, crowd, placements, session};
 use crate::report::Row;
 
 /// What the ranks of a job do.
@@ -25,6 +25,8 @@ pub enum Task {
     Counts,
     /// The sweep of `placements`
     Placement,
+    /// The points of `collectives`
+    Collectives,
 }
 
 /// What the hidden command takes: the task, then all that `lintel perf` was told.
@@ -109,6 +111,7 @@ pub fn serve(membership: Membership) -> Result<()> {
         Task::Figures => connections::figures(&mut client, &options)?,
         Task::Counts => connections::counts(&mut client, &options)?,
         Task::Placement => placements::sweep(&mut client, &options)?,
+        Task::Collectives => collectives::figures(&mut client, &options)?,
     };
     if client.rank() == 0 {
         let text = serde_json::to_string(&rows).expect("rows are plain data");

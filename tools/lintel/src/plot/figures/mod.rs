@@ -1,5 +1,6 @@
 //! Which figures a report makes, and of which rows.
 
+mod collectives;
 mod connections;
 mod placements;
 
@@ -34,7 +35,8 @@ pub fn of(report: &Report) -> Vec<(&'static str, Vec<Figure>)> {
     let placements = placements::sheet(&report.rows).into();
     single
         .chain([("placements", placements)])
-        .filter(|(_, figures)| figures.iter().all(Figure::has_points))
+        .chain([("collectives", collectives::sheet(&report.rows))])
+        .filter(|(_, figures)| !figures.is_empty() && figures.iter().all(Figure::has_points))
         .map(|(name, figures)| (name, figures.into_iter().map(|f| f.below(&host)).collect()))
         .collect()
 }
