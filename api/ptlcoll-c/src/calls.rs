@@ -122,8 +122,8 @@ struct Asked {
 impl Asked {
     fn run(self) -> c_int {
         let run = |member: &mut Member| {
-            let (call, algorithm, buffers) = (self.call?, algorithm(self.algorithm)?, self.from);
-            let pointers = place(&member.group, call, algorithm, (buffers, self.to))?;
+            let (call, algorithm) = (self.call?, algorithm(self.algorithm)?);
+            let pointers = place(&member.group, call, algorithm, (self.from, self.to))?;
             // SAFETY: the header asks for buffers that the call may use.
             unsafe { pointers.with(|buffers| member.group.run(call, algorithm, buffers)) }
         };
@@ -258,239 +258,92 @@ fn finish(
     Ok(ended)
 }
 
-/// `ptlcoll_barrier`
-#[unsafe(no_mangle)]
-pub extern "C" fn ptlcoll_barrier(group: u32, algorithm: u32) -> c_int {
-    let asked = Asked {
-        group,
-        call: Ok(Call::Barrier),
-        from: 0,
-        to: 0,
-        algorithm,
+/// An operation's two entries: one that waits, one that only begins.
+macro_rules! entries {
+    ($waits:ident, $begins:ident, ($($name:ident: $type:ty),*), $call:expr, $from:expr, $to:expr) => {
+        #[doc = concat!("`", stringify!($waits), "`")]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $waits(group: u32, $($name: $type,)* algorithm: u32) -> c_int {
+            let asked = Asked {
+                group,
+                call: $call,
+                from: $from as usize,
+                to: $to as usize,
+                algorithm,
+            };
+            asked.run()
+        }
+
+        #[doc = concat!("`", stringify!($begins), "`")]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $begins(
+            group: u32,
+            $($name: $type,)*
+            algorithm: u32,
+            request: *mut u64,
+        ) -> c_int {
+            let asked = Asked {
+                group,
+                call: $call,
+                from: $from as usize,
+                to: $to as usize,
+                algorithm,
+            };
+            asked.begin(request)
+        }
     };
-    asked.run()
 }
 
-/// `ptlcoll_ibarrier`
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ptlcoll_ibarrier(group: u32, algorithm: u32, request: *mut u64) -> c_int {
-    let asked = Asked {
-        group,
-        call: Ok(Call::Barrier),
-        from: 0,
-        to: 0,
-        algorithm,
-    };
-    asked.begin(request)
-}
+entries!(
+    ptlcoll_barrier,
+    ptlcoll_ibarrier,
+    (),
+    Ok(Call::Barrier),
+    0,
+    0
+);
 
-/// `ptlcoll_broadcast`
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ptlcoll_broadcast(
-    group: u32,
-    buffer: *mut c_void,
-    bytes: u64,
-    root: u32,
-    algorithm: u32,
-) -> c_int {
-    let asked = Asked {
-        group,
-        call: Ok(Call::Broadcast { root, bytes }),
-        from: buffer as usize,
-        to: buffer as usize,
-        algorithm,
-    };
-    asked.run()
-}
+entries!(
+    ptlcoll_broadcast,
+    ptlcoll_ibroadcast,
+    (buffer: *mut c_void, bytes: u64, root: u32),
+    Ok(Call::Broadcast { root, bytes }),
+    buffer,
+    buffer
+);
 
-/// `ptlcoll_ibroadcast`
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ptlcoll_ibroadcast(
-    group: u32,
-    buffer: *mut c_void,
-    bytes: u64,
-    root: u32,
-    algorithm: u32,
-    request: *mut u64,
-) -> c_int {
-    let asked = Asked {
-        group,
-        call: Ok(Call::Broadcast { root, bytes }),
-        from: buffer as usize,
-        to: buffer as usize,
-        algorithm,
-    };
-    asked.begin(request)
-}
+entries!(
+    ptlcoll_allreduce,
+    ptlcoll_iallreduce,
+    (from: *const c_void, to: *mut c_void, count: u64, operation: u8, datatype: u8),
+    reduction(count, operation, datatype).map(Call::Allreduce),
+    from,
+    to
+);
 
-/// `ptlcoll_allreduce`
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ptlcoll_allreduce(
-    group: u32,
-    from: *const c_void,
-    to: *mut c_void,
-    count: u64,
-    operation: u8,
-    datatype: u8,
-    algorithm: u32,
-) -> c_int {
-    let asked = Asked {
-        group,
-        call: reduction(count, operation, datatype).map(Call::Allreduce),
-        from: from as usize,
-        to: to as usize,
-        algorithm,
-    };
-    asked.run()
-}
+entries!(
+    ptlcoll_reduce,
+    ptlcoll_ireduce,
+    (from: *const c_void, to: *mut c_void, count: u64, operation: u8, datatype: u8, root: u32),
+    reduction(count, operation, datatype).map(|reduction| Call::Reduce { root, reduction }),
+    from,
+    to
+);
 
-/// `ptlcoll_iallreduce`
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ptlcoll_iallreduce(
-    group: u32,
-    from: *const c_void,
-    to: *mut c_void,
-    count: u64,
-    operation: u8,
-    datatype: u8,
-    algorithm: u32,
-    request: *mut u64,
-) -> c_int {
-    let asked = Asked {
-        group,
-        call: reduction(count, operation, datatype).map(Call::Allreduce),
-        from: from as usize,
-        to: to as usize,
-        algorithm,
-    };
-    asked.begin(request)
-}
+entries!(
+    ptlcoll_gather,
+    ptlcoll_igather,
+    (from: *const c_void, to: *mut c_void, bytes: u64, root: u32),
+    Ok(Call::Gather { root, bytes }),
+    from,
+    to
+);
 
-/// `ptlcoll_reduce`
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ptlcoll_reduce(
-    group: u32,
-    from: *const c_void,
-    to: *mut c_void,
-    count: u64,
-    operation: u8,
-    datatype: u8,
-    root: u32,
-    algorithm: u32,
-) -> c_int {
-    let asked = Asked {
-        group,
-        call: reduction(count, operation, datatype)
-            .map(|reduction| Call::Reduce { root, reduction }),
-        from: from as usize,
-        to: to as usize,
-        algorithm,
-    };
-    asked.run()
-}
-
-/// `ptlcoll_ireduce`
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ptlcoll_ireduce(
-    group: u32,
-    from: *const c_void,
-    to: *mut c_void,
-    count: u64,
-    operation: u8,
-    datatype: u8,
-    root: u32,
-    algorithm: u32,
-    request: *mut u64,
-) -> c_int {
-    let asked = Asked {
-        group,
-        call: reduction(count, operation, datatype)
-            .map(|reduction| Call::Reduce { root, reduction }),
-        from: from as usize,
-        to: to as usize,
-        algorithm,
-    };
-    asked.begin(request)
-}
-
-/// `ptlcoll_gather`
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ptlcoll_gather(
-    group: u32,
-    from: *const c_void,
-    to: *mut c_void,
-    bytes: u64,
-    root: u32,
-    algorithm: u32,
-) -> c_int {
-    let asked = Asked {
-        group,
-        call: Ok(Call::Gather { root, bytes }),
-        from: from as usize,
-        to: to as usize,
-        algorithm,
-    };
-    asked.run()
-}
-
-/// `ptlcoll_igather`
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ptlcoll_igather(
-    group: u32,
-    from: *const c_void,
-    to: *mut c_void,
-    bytes: u64,
-    root: u32,
-    algorithm: u32,
-    request: *mut u64,
-) -> c_int {
-    let asked = Asked {
-        group,
-        call: Ok(Call::Gather { root, bytes }),
-        from: from as usize,
-        to: to as usize,
-        algorithm,
-    };
-    asked.begin(request)
-}
-
-/// `ptlcoll_scatter`
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ptlcoll_scatter(
-    group: u32,
-    from: *const c_void,
-    to: *mut c_void,
-    bytes: u64,
-    root: u32,
-    algorithm: u32,
-) -> c_int {
-    let asked = Asked {
-        group,
-        call: Ok(Call::Scatter { root, bytes }),
-        from: from as usize,
-        to: to as usize,
-        algorithm,
-    };
-    asked.run()
-}
-
-/// `ptlcoll_iscatter`
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ptlcoll_iscatter(
-    group: u32,
-    from: *const c_void,
-    to: *mut c_void,
-    bytes: u64,
-    root: u32,
-    algorithm: u32,
-    request: *mut u64,
-) -> c_int {
-    let asked = Asked {
-        group,
-        call: Ok(Call::Scatter { root, bytes }),
-        from: from as usize,
-        to: to as usize,
-        algorithm,
-    };
-    asked.begin(request)
-}
+entries!(
+    ptlcoll_scatter,
+    ptlcoll_iscatter,
+    (from: *const c_void, to: *mut c_void, bytes: u64, root: u32),
+    Ok(Call::Scatter { root, bytes }),
+    from,
+    to
+);

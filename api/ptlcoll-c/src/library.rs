@@ -108,6 +108,50 @@ impl Library {
         checked(unsafe { sys::PtlCTCancelTriggered(never.0) })?;
         Ok(bytes)
     }
+
+    /// Now, or when a counter has counted so much.
+    fn transmit(&self, trigger: Option<(Handle, u64)>, message: &Message) -> Result<()> {
+        let (md, none, no_ack) = (self.memory.handle, ptr::null_mut(), AckRequest::None as u8);
+        let (index, header) = (self.index, 0);
+        let &Message {
+            from,
+            bytes,
+            target,
+            match_bits: bits,
+            at,
+            combine,
+        } = message;
+        let words = combine.map(|how| (how.operation as u8, how.datatype as u8));
+        let code = match (words, trigger) {
+            // SAFETY: plain values; the memory is the descriptor's region.
+            (None, None) => unsafe {
+                sys::PtlPut(
+                    md, from, bytes, no_ack, target, index, bits, at, none, header,
+                )
+            },
+            // SAFETY: as above.
+            (None, Some((counter, count))) => unsafe {
+                sys::PtlTriggeredPut(
+                    md, from, bytes, no_ack, target, index, bits, at, none, header, counter, count,
+                )
+            },
+            // SAFETY: as above.
+            (Some((operation, datatype)), None) => unsafe {
+                sys::PtlAtomic(
+                    md, from, bytes, no_ack, target, index, bits, at, none, header, operation,
+                    datatype,
+                )
+            },
+            // SAFETY: as above.
+            (Some((operation, datatype)), Some((counter, count))) => unsafe {
+                sys::PtlTriggeredAtomic(
+                    md, from, bytes, no_ack, target, index, bits, at, none, header, operation,
+                    datatype, counter, count,
+                )
+            },
+        };
+        checked(code)
+    }
 }
 
 impl Portals for Library {
@@ -162,83 +206,12 @@ impl Portals for Library {
     }
 
     fn send(&self, message: &Message) -> Result<()> {
-        let (md, none, no_ack) = (self.memory.handle, ptr::null_mut(), AckRequest::None as u8);
-        let &Message {
-            from,
-            bytes,
-            target,
-            match_bits,
-            at,
-            combine,
-        } = message;
-        let code = match combine {
-            // SAFETY: plain values; the memory is the descriptor's region.
-            None => unsafe {
-                sys::PtlPut(
-                    md, from, bytes, no_ack, target, self.index, match_bits, at, none, 0,
-                )
-            },
-            // SAFETY: as above.
-            Some(how) => unsafe {
-                sys::PtlAtomic(
-                    md,
-                    from,
-                    bytes,
-                    no_ack,
-                    target,
-                    self.index,
-                    match_bits,
-                    at,
-                    none,
-                    0,
-                    how.operation as u8,
-                    how.datatype as u8,
-                )
-            },
-        };
-        checked(code)
+        self.transmit(None, message)
     }
 
     fn send_at(&self, trigger: (&Counter, u64), message: &Message) -> Result<()> {
-        let (md, none, no_ack) = (self.memory.handle, ptr::null_mut(), AckRequest::None as u8);
-        let &Message {
-            from,
-            bytes,
-            target,
-            match_bits,
-            at,
-            combine,
-        } = message;
         let (Counter(counter), threshold) = trigger;
-        let code = match combine {
-            // SAFETY: plain values; the memory is the descriptor's region.
-            None => unsafe {
-                sys::PtlTriggeredPut(
-                    md, from, bytes, no_ack, target, self.index, match_bits, at, none, 0, *counter,
-                    threshold,
-                )
-            },
-            // SAFETY: as above.
-            Some(how) => unsafe {
-                sys::PtlTriggeredAtomic(
-                    md,
-                    from,
-                    bytes,
-                    no_ack,
-                    target,
-                    self.index,
-                    match_bits,
-                    at,
-                    none,
-                    0,
-                    how.operation as u8,
-                    how.datatype as u8,
-                    *counter,
-                    threshold,
-                )
-            },
-        };
-        checked(code)
+        self.transmit(Some((*counter, threshold)), message)
     }
 
     fn count(&self, counter: &Counter) -> Result<()> {

@@ -216,7 +216,7 @@ static void movements(void)
         return;
     }
     broadcast(2500000, ranks - 1, PTLCOLL_PIPELINE(1));
-        gather(100000, ranks - 1, PTLCOLL_USUAL, 0);
+    gather(100000, ranks - 1, PTLCOLL_USUAL, 0);
     scatter(100000, ranks / 2, PTLCOLL_USUAL, 0);
 }
 
