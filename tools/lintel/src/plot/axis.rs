@@ -15,7 +15,7 @@ pub enum Scale {
     Log,
     /// By powers of eight, labelled as message sizes; 0 B stands at 0.5.
     Sizes,
-    /// By powers of two, labelled as numbers.
+    /// By powers of two, labelled as numbers; 0 stands at 0.5.
     Powers,
 }
 
@@ -59,7 +59,7 @@ impl Axis {
         match self.scale {
             Scale::Linear => plain(place),
             Scale::Log => plain(10_f64.powf(place)),
-            Scale::Sizes if place < 0.0 => "0".into(),
+            Scale::Sizes | Scale::Powers if place < 0.0 => "0".into(),
             Scale::Sizes => table_size(place.exp2().round() as u64),
             Scale::Powers => plain(place.exp2()),
         }
@@ -115,14 +115,14 @@ impl Axis {
     fn powers((low, high): (f64, f64)) -> Self {
         let (low, high) = (low.max(0.5).log2(), high.max(1.0).log2());
         let step = ((high - low) / 8.0).ceil().max(1.0);
-        let count = ((high - low) / step) as u32;
+        let zero = (low < 0.0).then_some(-1.0);
+        let powers = (0..=64).map(|tick| low.max(0.0).ceil() + f64::from(tick) * step);
+        let ticks = zero.into_iter().chain(powers);
         Self {
             scale: Scale::Powers,
             low: low - 0.3,
             high: high + 0.3,
-            ticks: (0..=count)
-                .map(|tick| low.ceil() + f64::from(tick) * step)
-                .collect(),
+            ticks: ticks.take_while(|&tick| tick <= high).collect(),
         }
     }
 }
@@ -195,6 +195,13 @@ mod tests {
         let axis = Axis::new(Scale::Powers, [64.0, 4096.0].into_iter());
         let labels: Vec<String> = axis.ticks.iter().map(|&t| axis.label(t)).collect();
         assert_eq!(labels, ["64", "128", "256", "512", "1024", "2048", "4096"]);
+    }
+
+    #[test]
+    fn axis_of_powers_has_a_place_for_nought() {
+        let axis = Axis::new(Scale::Powers, [0.0, 1.0, 512.0].into_iter());
+        let labels: Vec<String> = axis.ticks.iter().map(|&t| axis.label(t)).collect();
+        assert_eq!(labels, ["0", "1", "4", "16", "64", "256"]);
     }
 
     #[test]

@@ -110,14 +110,19 @@ fn scenario(options: &RunOptions) -> Result<()> {
     let points = chosen(&scenario, options)?;
     let mut found = Found::new(&name, &scenario.about);
     let watch = Watch::new(points.len());
+    let mut spans = 0;
     for point in points {
         let simulated = simulate(point, options, &watch);
-        found
-            .entries
-            .push(simulated.map_err(|error| at(error, &name, point))?);
+        let (entry, traced) = simulated.map_err(|error| at(error, &name, point))?;
+        found.entries.push(entry);
+        spans += traced;
     }
     watch.finish();
-    deliver(&found, &scenario, options)
+    let is_told = deliver(&found, &scenario, options)?;
+    if let (Some(trace), true) = (&options.trace, is_told) {
+        println!("{}: {spans} spans, for ui.perfetto.dev", trace.display());
+    }
+    Ok(())
 }
 
 /// The points that are asked for.
@@ -158,7 +163,8 @@ fn at(error: Error, name: &str, point: &Point) -> Error {
     }
 }
 
-fn simulate(point: &Point, options: &RunOptions, watch: &Watch) -> Result<Entry> {
+/// What a point found, and how many spans its trace has.
+fn simulate(point: &Point, options: &RunOptions, watch: &Watch) -> Result<(Entry, u64)> {
     let beside = options.file.parent().unwrap_or(Path::new("."));
     let text = match point.file().map(|file| beside.join(file)) {
         Some(path) => {
@@ -173,13 +179,12 @@ fn simulate(point: &Point, options: &RunOptions, watch: &Watch) -> Result<Entry>
     let mut run = run.map_err(Error::Usage)?;
     let seconds = watch.through(run.as_mut());
     let outcome = run.finish().map_err(Error::Wrong)?;
-    if let Some(trace) = trace {
-        trace.finish()?;
-    }
-    Ok(Entry::new(point, &outcome, seconds))
+    let spans = trace.map(Trace::finish).transpose()?;
+    Ok((Entry::new(point, &outcome, seconds), spans.unwrap_or(0)))
 }
 
-fn deliver(found: &Found, scenario: &Scenario, options: &RunOptions) -> Result<()> {
+/// Whether people were told: standard output was free.
+fn deliver(found: &Found, scenario: &Scenario, options: &RunOptions) -> Result<bool> {
     if let Some(place) = &options.json {
         write_to(place, found.json().as_bytes())?;
     }
@@ -199,11 +204,11 @@ fn deliver(found: &Found, scenario: &Scenario, options: &RunOptions) -> Result<(
     }
     let taken = |place: &Option<String>| place.as_deref() == Some("-");
     if taken(&options.json) || taken(&options.csv) {
-        return Ok(());
+        return Ok(false);
     }
     print!("{}", found.table());
     for path in drawn {
         println!("{}", path.display());
     }
-    Ok(())
+    Ok(true)
 }

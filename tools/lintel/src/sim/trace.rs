@@ -9,7 +9,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use lintel_sim_kernel::SimTime;
+use lintel_sim_kernel::{Duration, SimTime};
 use lintel_sim_scenario::{Observer, Place, Span, Track};
 use serde_json::json;
 
@@ -83,7 +83,11 @@ impl Writing {
             Some((unit, size)) => json!({ unit: size }),
             None => json!({}),
         };
-        let (start, end) = (micro(span.start), micro(span.end));
+        let (start, end) = (
+            micro(span.start.since(SimTime::START)),
+            micro(span.end.since(SimTime::START)),
+        );
+        let length = micro(span.end.since(span.start));
         self.spans += 1;
         if !track.overlaps {
             if self.named.insert((place, Some(track))) {
@@ -91,7 +95,7 @@ impl Writing {
             }
             return self.line(&json!({
                 "ph": "X", "name": span.name, "pid": pid, "tid": track.order,
-                "ts": start, "dur": end - start, "args": about,
+                "ts": start, "dur": length, "args": about,
             }));
         }
         // Spans that overlap have no thread: the name puts them on a track.
@@ -131,6 +135,6 @@ fn track_name(track: Track) -> String {
 }
 
 /// The format's unit.
-fn micro(time: SimTime) -> f64 {
+fn micro(time: Duration) -> f64 {
     time.as_ps() as f64 / 1e6
 }
