@@ -11,12 +11,15 @@
 //!
 //! A processor does one thing after the other. Among those that want it at the same
 //! time, whoever was put on the agenda first comes first: a message from the moment it
-//! was sent, an operation from the moment its last predecessor was through. This is
-//! LogGOPSim's order, so that both give the same times.
+//! was sent, an operation from the moment its last predecessor was through; what became
+//! free in one go is ordered by host and kind. This is LogGOPSim's order, so that both
+//! give the same times.
 //!
 //! Where this departs from LogGOPSim: what follows an operation waits for its end also
 //! on another processor, noise delays what it stretches, and a message of no bytes has
-//! no bytes (there it has 2^32 − 1 after the first).
+//! no bytes (there it has 2^32 − 1 after the first). Of two sends that begin at the same
+//! time on different hosts, one that waited for its processor may go behind one that
+//! became free later; that shows in few schedules with messages above `S`.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -64,6 +67,8 @@ pub struct Machine<N> {
     unused: Vec<u32>,
     ends: Vec<SimTime>,
     undone: usize,
+    /// Steps that wait for nothing any more and aren't on the agenda yet.
+    freed: Vec<u32>,
     /// Something would have ended later than [`LAST`].
     is_too_long: bool,
     sent: u64,
@@ -139,6 +144,7 @@ impl<N: Network> Machine<N> {
             unused: Vec::new(),
             ends: vec![SimTime::START; ranks],
             undone: schedule.steps.len(),
+            freed: Vec::new(),
             is_too_long: false,
             sent: 0,
             turn: 0,
@@ -267,7 +273,7 @@ impl<N: Network> Machine<N> {
     }
 
     /// Whatever waited for this step waits no longer, from `when` on.
-    fn release(&mut self, step: u32, order: Order, when: SimTime, agenda: &mut Agenda<Happening>) {
+    fn release(&mut self, step: u32, order: Order, when: SimTime) {
         for at in 0..self.schedule.followers(step).len() {
             let follower = self.schedule.followers(step)[at];
             if follower.order != order {
@@ -277,16 +283,29 @@ impl<N: Network> Machine<N> {
             pending.waits -= 1;
             pending.ready = pending.ready.max(when);
             if pending.waits == 0 {
-                self.make_ready(follower.step, agenda);
+                self.freed.push(follower.step);
             }
         }
     }
 
-    fn on_end(&mut self, step: u32, when: SimTime, agenda: &mut Agenda<Happening>) {
+    /// What became free in one go is put on the agenda by host, as [`place`] says.
+    fn make_freed_ready(&mut self, agenda: &mut Agenda<Happening>) {
+        let mut freed = std::mem::take(&mut self.freed);
+        freed.sort_by_key(|&step| {
+            let step = &self.schedule.steps[step as usize];
+            (step.rank, place(step.operation.act))
+        });
+        for step in freed.drain(..) {
+            self.make_ready(step, agenda);
+        }
+        self.freed = freed;
+    }
+
+    fn on_end(&mut self, step: u32, when: SimTime) {
         let rank = self.schedule.steps[step as usize].rank as usize;
         self.ends[rank] = self.ends[rank].max(when);
         self.undone -= 1;
-        self.release(step, Order::AfterEnd, when, agenda);
+        self.release(step, Order::AfterEnd, when);
     }
 
     /// Begins it, or lets it wait for its processor or its interface. `woken` is the
@@ -339,8 +358,28 @@ impl<N: Network> Machine<N> {
         waited_for.waiting.push(Reverse((turn, item)));
     }
 
+    fn on_ready(&mut self, step: u32, agenda: &mut Agenda<Happening>) {
+        let Step {
+            operation, rank, ..
+        } = self.schedule.steps[step as usize];
+        if let Act::Recv(_) = operation.act {
+            // It waits for no processor, but comes after those that have waited longer
+            // and may go on at this same time.
+            let unit = self.processor(rank, operation.cpu);
+            let first = self.units[unit].waiting.peek();
+            if first.is_some_and(|Reverse((turn, _))| *turn < self.pending[step as usize].turn) {
+                self.on_wake(unit, agenda);
+            }
+        }
+        self.attempt(Item::Step(step), None, agenda);
+    }
+
     /// Whoever waits goes on, until the unit is taken again.
     fn on_wake(&mut self, unit: usize, agenda: &mut Agenda<Happening>) {
+        // Somebody was quicker, and is to be waited for.
+        if self.units[unit].free_at > agenda.now() {
+            return;
+        }
         while self.units[unit].free_at <= agenda.now() {
             let Some(Reverse((_, item))) = self.units[unit].waiting.pop() else {
                 return;
@@ -357,17 +396,17 @@ impl<N: Network> Machine<N> {
         match item {
             Item::Step(step) => match self.schedule.steps[step as usize].operation.act {
                 Act::Send(to) => self.send(step, to, agenda),
-                Act::Recv(_) => self.receive(step, agenda),
-                Act::Calc => self.compute(step, agenda),
+                Act::Recv(_) => self.receive(step, agenda.now()),
+                Act::Calc => self.compute(step, agenda.now()),
             },
-            Item::Message(message) => self.take_in(message, agenda),
+            Item::Message(message) => self.take_in(message, agenda.now()),
         }
+        self.make_freed_ready(agenda);
     }
 
-    fn compute(&mut self, step: u32, agenda: &mut Agenda<Happening>) {
+    fn compute(&mut self, step: u32, now: SimTime) {
         let planned = self.schedule.steps[step as usize];
         let operation = planned.operation;
-        let now = agenda.now();
         let work = Duration::from_ns(operation.size);
         let done = self.work(planned.rank, operation.cpu, now, work);
         self.tell(Span {
@@ -378,8 +417,8 @@ impl<N: Network> Machine<N> {
             start: now,
             end: done,
         });
-        self.release(step, Order::AfterBegin, now, agenda);
-        self.on_end(step, done, agenda);
+        self.release(step, Order::AfterBegin, now);
+        self.on_end(step, done);
     }
 
     fn send(&mut self, step: u32, to: Rank, agenda: &mut Agenda<Happening>) {
@@ -417,9 +456,9 @@ impl<N: Network> Machine<N> {
             received: SimTime::NEVER,
         });
         self.network.carry(letter, left, agenda);
-        self.release(step, Order::AfterBegin, now, agenda);
+        self.release(step, Order::AfterBegin, now);
         if bytes <= self.hosts.eager {
-            self.on_end(step, done, agenda);
+            self.on_end(step, done);
         }
     }
 
@@ -450,10 +489,9 @@ impl<N: Network> Machine<N> {
     }
 
     /// The host takes a message from its interface.
-    fn take_in(&mut self, message: u32, agenda: &mut Agenda<Happening>) {
+    fn take_in(&mut self, message: u32, now: SimTime) {
         let transit = self.messages[message as usize];
         let Letter { to, bytes, .. } = transit.letter;
-        let now = agenda.now();
         let tail = self.network.tail(bytes);
         let work = self.hosts.overhead + self.per_byte(bytes).max(tail);
         let done = self.work(to, transit.cpu, now, work);
@@ -473,11 +511,11 @@ impl<N: Network> Machine<N> {
             tag: transit.tag,
         };
         if let Some(step) = self.matching[to as usize].on_message(sent, message) {
-            self.meet(step, message, agenda);
+            self.meet(step, message, now);
         }
     }
 
-    fn receive(&mut self, step: u32, agenda: &mut Agenda<Happening>) {
+    fn receive(&mut self, step: u32, now: SimTime) {
         let planned = self.schedule.steps[step as usize];
         let Act::Recv(from) = planned.operation.act else {
             unreachable!("only receives get here");
@@ -486,21 +524,21 @@ impl<N: Network> Machine<N> {
             from,
             tag: planned.operation.tag,
         };
-        self.release(step, Order::AfterBegin, agenda.now(), agenda);
+        self.release(step, Order::AfterBegin, now);
         let matching = &mut self.matching[planned.rank as usize];
         if let Some(message) = matching.on_receive(wanted, step) {
-            self.meet(step, message, agenda);
+            self.meet(step, message, now);
         }
     }
 
     /// A receive has its message.
-    fn meet(&mut self, step: u32, message: u32, agenda: &mut Agenda<Happening>) {
+    fn meet(&mut self, step: u32, message: u32, now: SimTime) {
         let transit = self.messages[message as usize];
         self.unused.push(message);
         if transit.letter.bytes > self.hosts.eager {
-            self.on_end(transit.step, agenda.now(), agenda);
+            self.on_end(transit.step, now);
         }
-        self.on_end(step, transit.received.max(agenda.now()), agenda);
+        self.on_end(step, transit.received.max(now));
     }
 
     /// Takes a processor's time; when it is done.
@@ -557,7 +595,7 @@ impl<N: Network> World for Machine<N> {
                     self.on_arrive(message, agenda);
                 }
             }
-            Happening::Ready(step) => self.attempt(Item::Step(step), None, agenda),
+            Happening::Ready(step) => self.on_ready(step, agenda),
             Happening::Leave(message) => {
                 let letter = self.messages[message as usize].letter;
                 self.network.on_leave(letter, agenda);

@@ -170,3 +170,85 @@ fn operations_repeat_without_waiting_for_anybody_in_vain() {
         }
     }
 }
+
+/// What LogGOPSim (commit 76451de) says with `-L 2500 -o 1500 -g 1000 -G 6 -O 0 -S 100`.
+/// Messages above `S` come at the same time as others, so that order shows.
+#[test]
+fn messages_that_wait_for_their_receives_take_the_times_of_loggopsim() {
+    let hosts = Hosts {
+        eager: 100,
+        ..Hosts::LOGGOPSIM
+    };
+    let wire = LogGp::new(Duration::from_ns(2_500)).per_byte(Duration::from_ns(6));
+    for (text, expected) in LOGGOPSIM {
+        let goal = Goal::parse(text).expect("sound");
+        let done = run(&goal, hosts, wire).expect("it ends");
+        let ends = done.world.ends().iter().map(|end| end.as_ps() / 1_000);
+        assert_eq!(ends.collect::<Vec<_>>(), expected, "{text}");
+    }
+}
+
+const LOGGOPSIM: [(&str, &[u64]); 3] = [
+    (
+        "num_ranks 3
+rank 0 {
+a: recv 1b from 2 tag 8
+b: recv 3000b from 2 tag 9
+c: recv 1000b from 1 tag 15
+b requires a
+c irequires b
+}
+rank 1 {
+send 1000b to 0 tag 15
+}
+rank 2 {
+send 1b to 0 tag 8
+send 3000b to 0 tag 9
+}",
+        &[32_488, 32_488, 12_994],
+    ),
+    (
+        "num_ranks 4
+rank 0 {
+a: recv 8b from 2 tag 7
+b: recv 3000b from 3 tag 8
+recv 1b from 3 tag 9
+c: recv 200b from 1 tag 12
+b requires a
+c requires b
+}
+rank 1 {
+send 200b to 0 tag 12
+}
+rank 2 {
+a: recv 64b from 3 tag 2
+b: send 8b to 0 tag 7
+b requires a
+}
+rank 3 {
+send 64b to 2 tag 2
+send 3000b to 0 tag 8
+send 1b to 0 tag 9
+}",
+        &[29_230, 29_230, 7_378, 27_730],
+    ),
+    (
+        "num_ranks 2
+rank 0 {
+send 200b to 1 tag 0
+recv 200b from 1 tag 1
+send 200b to 1 tag 9
+}
+rank 1 {
+a: recv 200b from 0 tag 0
+b: send 200b to 0 tag 1
+c: calc 5000
+d: recv 200b from 0 tag 9
+e: calc 2965
+b requires a
+d irequires c
+e irequires d
+}",
+        &[17_082, 14_853],
+    ),
+];
