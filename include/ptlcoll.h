@@ -377,8 +377,8 @@ int ptlcoll_ibroadcast(ptlcoll_group_t group,
 /**
  * Begins ptlcoll_allreduce
  *
- * Up to 32 segments of at most 64 KiB are posted at once and need no further call; what is more
- * begins as calls of the group find the earlier ones done.
+ * Up to 32 segments, of at most 64 KiB or by halving 16 KiB, are posted at once and need no further
+ * call; what is more begins as calls of the group find the earlier ones done.
  *
  * Results are written by the ptlcoll_test or ptlcoll_wait that ends the request: until then the
  * result's buffer stays the request's. What is given may be changed at once.
@@ -406,8 +406,8 @@ int ptlcoll_iallreduce(ptlcoll_group_t group,
 /**
  * Begins ptlcoll_reduce
  *
- * Up to 32 segments of at most 64 KiB are posted at once and need no further call; what is more
- * begins as calls of the group find the earlier ones done.
+ * Up to 32 segments, of at most 64 KiB or by halving 16 KiB, are posted at once and need no further
+ * call; what is more begins as calls of the group find the earlier ones done.
  *
  * Results are written by the ptlcoll_test or ptlcoll_wait that ends the request: until then the
  * result's buffer stays the request's. What is given may be changed at once.

@@ -68,12 +68,15 @@ pub(crate) struct Plan {
 
 /// Up to so many bytes, reductions have few rounds with all bytes in each: recursive
 /// doubling, or a binomial tree. What is longer goes by halving.
-const WHOLE_UP_TO: u64 = 2 << 10;
+const WHOLE_UP_TO: u64 = 4 << 10;
 /// Up to so many bytes, gathers and scatters go by a tree with few rounds. What is
 /// longer goes straight, so that it is copied once.
 const FORWARDED_UP_TO: u64 = 1 << 10;
 /// Segments, unless a pipeline names its own: what two caches hold.
 const SEGMENT: u64 = 64 << 10;
+/// Segments that are halved: short enough that both of a pair can send at once without
+/// waiting for the other to read.
+const HALVED_SEGMENT: u64 = 16 << 10;
 /// Children of a rank, where all are to be the root's.
 const STRAIGHT: Tree = Tree::KAry(1 << 16);
 
@@ -157,6 +160,7 @@ impl Plan {
             (Call::Broadcast { .. }, Algorithm::Pipelined(tree, piece)) => {
                 (Algorithm::Tree(tree), piece)
             }
+            (_, Algorithm::Halving) => (asked, HALVED_SEGMENT),
             (_, algorithm) => (algorithm, SEGMENT),
         };
         let element = call.combine().map_or(1, |c| c.datatype.size() as u64);
