@@ -14,12 +14,11 @@
 //! asymptote, CCI's latency of 0 bytes and its message rate. What no document tells
 //! is assumed; the reason stands beside it. All other results are predictions.
 //!
-//! Put of 0 bytes settles what an interrupt costs, of which S1 gives the lower bound
-//! only; the call, which is of the same kind on the NIC's side, is assumed like that.
-//! Two assumptions were settled with first results in view, and so was the choice of
-//! what that point settles: `interrupt_events` and `router_buffer`. They bear on get, on
-//! bidirectional puts and on sizes of half bandwidth, whose predictions are the weaker
-//! for it.
+//! Put of 0 bytes settles what an interrupt costs, of which S1 gives a lower bound only.
+//! What a call costs is assumed: as much as a call that goes to the NIC itself. That
+//! choice, `interrupt_events` and `router_buffer` were settled with first results in view.
+//! They bear on get, on bidirectional puts and on sizes of half bandwidth, whose
+//! predictions are the weaker for it.
 
 use std::fmt;
 
