@@ -8,6 +8,7 @@
 //! | S1 | R. Brightwell, T. Hudson, K. Pedretti, R. Riesen, K. Underwood, *Portals 3.3 on the Sandia/Cray Red Storm system* |
 //! | S2 | R. Brightwell, *Portals as a case study for co-design*, slides |
 //! | S4 | D. Dillow, S. Atchley, *SeaStar unchained* |
+//! | LW | T. Hudson, R. Brightwell, *Network performance impact of a lightweight Linux for Cray XT3 compute nodes*, 2006, abstract: latency more than 20 % worse |
 //! | IP | public IP drivers for SeaStar (Kitten, Linux): layout of its memory, mailboxes |
 //!
 //! Four constants are fitted, each to one point and named so: put of 0 bytes and its
@@ -373,7 +374,7 @@ pub const RED_STORM_2005: Profile = Profile {
     interrupt_events: assumed(
         1,
         Count,
-        "S1 6 counts an interrupt for each header and completion",
+        "each raises its own (S1 6, S4 III-B), though one before may find its event (IP)",
     ),
     library_call: assumed(
         250,
@@ -487,9 +488,9 @@ pub const XT5_2009: Profile = Profile {
     ),
     interrupt_entry: assumed(230, Nanoseconds, "as on Red Storm, with Linux's trap"),
     interrupt_exit: assumed(
-        2_902,
+        2_955,
         Nanoseconds,
-        "Catamount's, and 1000 cycles of Linux's general path",
+        "LW: a put 20 % slower than Catamount's, trap, entry and events counted",
     ),
     library_call: assumed(250, Nanoseconds, "as on Red Storm"),
     event_get: assumed(
