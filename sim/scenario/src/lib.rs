@@ -5,12 +5,17 @@
 //!            file, line,  one for each       some     figures,
 //!            key          combination        events   trace hash
 //!                         of lists           at a time
+//!                                             └─ Span … ──▶ Observer
 //! ```
 //!
 //! Every setting is one value, or a list of them: a scenario with lists is a sweep, and
-//! has a [`Point`] for each combination. [`models`] and [`workloads`] tell what there is to choose
-//! from. A key that isn't known, a value of the wrong kind or out of range is a
-//! [`Mistake`] that names file, line and key, and what is allowed.
+//! has a [`Point`] for each combination. [`models`] and [`workloads`] tell what there is to
+//! choose from. A key that isn't known, a value of the wrong kind or out of range, or one
+//! that no memory holds, is a [`Mistake`] that names file, line and key, and what is
+//! allowed.
+//!
+//! What the machines are is the models' business; this gives them settings, one way to be
+//! run and one form of [`Span`]. Who observes a run changes nothing of it.
 //!
 //! Nothing here reads a file: whoever runs a point hands over the texts of the files
 //! that it names ([`Point::file`]).

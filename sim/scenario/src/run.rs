@@ -26,7 +26,8 @@ pub struct Outcome {
 
 /// A simulation under way.
 pub trait Run {
-    /// Lets so many events happen; whether the simulation is through.
+    /// Lets so many events happen, and those that can't be parted from them; whether the
+    /// simulation is through.
     fn advance(&mut self, events: u64) -> bool;
 
     /// The simulated time.

@@ -211,67 +211,75 @@ fn case(reader: &Reader<'_>, profile: Profile, kind: Kind) -> Result<Case, Mista
 }
 
 fn work(reader: &Reader<'_>, case: &Case, kind: Kind) -> Result<Work, Mistake> {
-    let bytes = |most| {
-        let bytes = reader.number("workload.bytes", 0..=most)?;
-        Ok::<u64, Mistake>(bytes.unwrap_or(0))
-    };
-    let messages = |most| {
-        let messages = reader.count("workload.messages", 1..=most)?;
-        Ok::<u32, Mistake>(messages.unwrap_or(1))
-    };
-    let profile = &case.profile;
-    let longest_cci = profile.cci_mss.value;
-    let entries = match case.mode {
-        Mode::Generic => profile.generic_entries.value,
-        Mode::Accelerated | Mode::Cci => profile.accelerated_entries.value,
-    };
     Ok(match kind {
-        Kind::PingPong(way) => Work::PingPong(Rounds {
-            way,
-            bytes: bytes(MOST_BYTES)?,
-            ahead: reader
-                .number("workload.entries_ahead", 0..=entries.saturating_sub(1))?
-                .unwrap_or(0),
-        }),
+        Kind::PingPong(way) => Work::PingPong(rounds(reader, case, way)?),
         Kind::Cci => Work::PingPong(Rounds {
             way: Way::Cci(class(reader)?),
-            bytes: bytes(longest_cci)?,
+            bytes: bytes(reader, case.profile.cci_mss.value)?,
             ahead: 0,
         }),
-        Kind::Stream(ways) => Work::Stream(stream(reader, bytes(MOST_BYTES)?)?, ways),
+        Kind::Stream(ways) => Work::Stream(stream(reader, MOST_BYTES)?, ways),
         Kind::CciStream => {
-            let stream = stream(reader, bytes(longest_cci)?)?;
             let class = class(reader)?;
+            let stream = stream(reader, case.profile.cci_mss.value)?;
             Work::Stream(Stream { class, ..stream }, Ways::One)
         }
         Kind::Incast => Work::Incast(Incast {
             dimensions: dimensions(reader)?,
-            messages: messages(100_000)?,
-            bytes: bytes(MOST_BYTES)?,
+            messages: messages(reader, 100_000)?,
+            bytes: bytes(reader, MOST_BYTES)?,
         }),
         Kind::ManyToMany => Work::ManyToMany(ManyToMany {
             dimensions: dimensions(reader)?,
-            messages: messages(1_000)?,
-            bytes: bytes(MOST_BYTES)?,
+            messages: messages(reader, 1_000)?,
+            bytes: bytes(reader, MOST_BYTES)?,
         }),
-        Kind::Halo => {
-            let compute = reader.number("workload.compute_ns", 0..=1_000_000_000)?;
-            let rounds = reader.count("workload.repeats", 1..=1_000_000)?;
-            Work::Halo(Halo {
-                dimensions: dimensions(reader)?,
-                bytes: bytes(MOST_BYTES)?,
-                compute: Duration::from_ns(compute.unwrap_or(0)),
-                rounds: rounds.unwrap_or(1),
-            })
-        }
-        Kind::RandomAccess => {
-            let updates = reader.count("workload.updates", 1..=100_000_000)?;
-            Work::RandomAccess(RandomAccess {
-                dimensions: dimensions(reader)?,
-                updates: updates.unwrap_or(RandomAccess::RED_STORM.updates),
-                ..RandomAccess::RED_STORM
-            })
-        }
+        Kind::Halo => Work::Halo(halo(reader)?),
+        Kind::RandomAccess => Work::RandomAccess(random_access(reader)?),
+    })
+}
+
+fn bytes(reader: &Reader<'_>, most: u64) -> Result<u64, Mistake> {
+    let bytes = reader.number("workload.bytes", 0..=most)?;
+    Ok(bytes.unwrap_or(0))
+}
+
+fn messages(reader: &Reader<'_>, most: u32) -> Result<u32, Mistake> {
+    let messages = reader.count("workload.messages", 1..=most)?;
+    Ok(messages.unwrap_or(1))
+}
+
+/// With entries ahead of the one that matches, as many as there may be.
+fn rounds(reader: &Reader<'_>, case: &Case, way: Way) -> Result<Rounds, Mistake> {
+    let entries = match case.mode {
+        Mode::Generic => case.profile.generic_entries.value,
+        Mode::Accelerated | Mode::Cci => case.profile.accelerated_entries.value,
+    };
+    let ahead = reader.number("workload.entries_ahead", 0..=entries.saturating_sub(1))?;
+    Ok(Rounds {
+        way,
+        bytes: bytes(reader, MOST_BYTES)?,
+        ahead: ahead.unwrap_or(0),
+    })
+}
+
+fn halo(reader: &Reader<'_>) -> Result<Halo, Mistake> {
+    let compute = reader.number("workload.compute_ns", 0..=1_000_000_000)?;
+    let rounds = reader.count("workload.repeats", 1..=1_000_000)?;
+    Ok(Halo {
+        dimensions: dimensions(reader)?,
+        bytes: bytes(reader, MOST_BYTES)?,
+        compute: Duration::from_ns(compute.unwrap_or(0)),
+        rounds: rounds.unwrap_or(1),
+    })
+}
+
+fn random_access(reader: &Reader<'_>) -> Result<RandomAccess, Mistake> {
+    let updates = reader.count("workload.updates", 1..=100_000_000)?;
+    Ok(RandomAccess {
+        dimensions: dimensions(reader)?,
+        updates: updates.unwrap_or(RandomAccess::RED_STORM.updates),
+        ..RandomAccess::RED_STORM
     })
 }
 
@@ -284,8 +292,8 @@ fn class(reader: &Reader<'_>) -> Result<Class, Mistake> {
     Ok(class.unwrap_or(Class::Unreliable))
 }
 
-fn stream(reader: &Reader<'_>, bytes: u64) -> Result<Stream, Mistake> {
-    let usual = Stream::of(bytes);
+fn stream(reader: &Reader<'_>, most_bytes: u64) -> Result<Stream, Mistake> {
+    let usual = Stream::of(bytes(reader, most_bytes)?);
     let window = reader.count("workload.window", 1..=100_000)?;
     let messages = reader.count("workload.messages", 1..=10_000_000)?;
     Ok(Stream {

@@ -101,12 +101,26 @@ struct Meaning {
     /// How many the schedule has, one after the other.
     count: u64,
     /// Bytes that one of them moves.
-    bytes: u64,
+    bytes: f64,
 }
 
 impl Workload {
     /// `room` is how many ranks the machine has, where it has a number of its own.
     pub(crate) fn read(reader: &Reader<'_>, room: Option<u64>) -> Result<Workload, Mistake> {
+        let workload = Self::chosen(reader, room)?;
+        match workload.operations() {
+            operations if operations > MOST_OPERATIONS => {
+                let what = format!(
+                    "workload has about {operations} operations of ranks; this takes \
+                     {MOST_OPERATIONS}: take fewer ranks, messages, repeats or operations"
+                );
+                Err(reader.wrong("workload.kind", what))
+            }
+            _ => Ok(workload),
+        }
+    }
+
+    fn chosen(reader: &Reader<'_>, room: Option<u64>) -> Result<Workload, Mistake> {
         let kinds = [
             ("goal", Kind::Goal),
             ("ping-pong", Kind::PingPong),
@@ -121,65 +135,36 @@ impl Workload {
             ("gather", Kind::Collective(Operation::Gather)),
             ("scatter", Kind::Collective(Operation::Scatter)),
         ];
-        let bytes = || {
-            reader
-                .number("workload.bytes", 0..=MOST_BYTES)
-                .map(|b| b.unwrap_or(8))
-        };
-        let messages = || {
-            reader
-                .count("workload.messages", 1..=MOST)
-                .map(|m| m.unwrap_or(1))
-        };
-        let repeats = || {
-            reader
-                .count("workload.repeats", 1..=MOST)
-                .map(|r| r.unwrap_or(1))
-        };
-        let workload = match reader.must_choose("workload.kind", &kinds)? {
+        Ok(match reader.must_choose("workload.kind", &kinds)? {
             Kind::Goal => Workload::File(file(reader)?),
             Kind::PingPong => Workload::PingPong {
                 ranks: ranks(reader, room)?,
-                bytes: bytes()?,
-                repeats: repeats()?,
+                bytes: bytes(reader)?,
+                repeats: count(reader, "workload.repeats")?,
             },
             Kind::Uniform => Workload::Uniform {
                 ranks: ranks(reader, room)?,
-                messages: messages()?,
-                bytes: bytes()?,
-                gap_ns: reader
-                    .number("workload.gap_ns", 0..=MOST_BYTES)?
-                    .unwrap_or(0),
+                messages: count(reader, "workload.messages")?,
+                bytes: bytes(reader)?,
+                gap_ns: nanoseconds(reader, "workload.gap_ns")?,
             },
             Kind::Incast => Workload::Incast {
                 ranks: ranks(reader, room)?,
-                messages: messages()?,
-                bytes: bytes()?,
+                messages: count(reader, "workload.messages")?,
+                bytes: bytes(reader)?,
             },
             Kind::AllToAll => Workload::AllToAll {
                 ranks: ranks(reader, room)?,
-                bytes: bytes()?,
+                bytes: bytes(reader)?,
             },
             Kind::Halo => Workload::Halo {
                 places: places(reader, room)?,
-                bytes: bytes()?,
-                compute_ns: reader
-                    .number("workload.compute_ns", 0..=MOST_BYTES)?
-                    .unwrap_or(0),
-                repeats: repeats()?,
+                bytes: bytes(reader)?,
+                compute_ns: nanoseconds(reader, "workload.compute_ns")?,
+                repeats: count(reader, "workload.repeats")?,
             },
             Kind::Collective(operation) => collective(reader, operation, ranks(reader, room)?)?,
-        };
-        match workload.operations() {
-            operations if operations > MOST_OPERATIONS => {
-                let what = format!(
-                    "workload has about {operations} operations of ranks; this takes \
-                     {MOST_OPERATIONS}: take fewer ranks, messages, repeats or operations"
-                );
-                Err(reader.wrong("workload.kind", what))
-            }
-            _ => Ok(workload),
-        }
+        })
     }
 
     /// How many operations its schedule has, rather too many than too few.
@@ -264,8 +249,8 @@ impl Workload {
         if let Some(meaning) = self.meaning() {
             let each = micro(end) / meaning.count.max(1) as f64;
             figures.push(Figure::new(&format!("{}, µs", meaning.unit), each));
-            if meaning.bytes > 0 && each > 0.0 {
-                figures.push(Figure::new("MB/s", meaning.bytes as f64 / each));
+            if meaning.bytes > 0.0 && each > 0.0 {
+                figures.push(Figure::new("MB/s", meaning.bytes / each));
             }
         }
         figures.push(Figure::new("all, µs", micro(end)));
@@ -274,28 +259,45 @@ impl Workload {
     }
 
     fn meaning(&self) -> Option<Meaning> {
-        let meaning = |unit, count: u32, bytes| {
+        let meaning = |unit, count: u32, bytes: f64| {
             let count = u64::from(count);
             Some(Meaning { unit, count, bytes })
         };
         match *self {
-            Workload::PingPong { bytes, repeats, .. } => meaning("one way", 2 * repeats, bytes),
-            Workload::Halo { repeats, .. } => meaning("exchange", repeats, 0),
+            Workload::PingPong { bytes, repeats, .. } => {
+                meaning("one way", 2 * repeats, bytes as f64)
+            }
+            Workload::Halo { repeats, .. } => meaning("exchange", repeats, 0.0),
             Workload::Collective {
                 operations, bytes, ..
-            } => meaning("operation", operations, bytes),
+            } => meaning("operation", operations, bytes as f64),
             Workload::Incast {
                 ranks,
                 messages,
                 bytes,
-            } => meaning(
-                "all of them",
-                1,
-                bytes * u64::from(ranks.saturating_sub(1)) * u64::from(messages),
-            ),
+            } => {
+                let all = f64::from(ranks.saturating_sub(1)) * f64::from(messages);
+                meaning("all of them", 1, all * bytes as f64)
+            }
             _ => None,
         }
     }
+}
+
+fn bytes(reader: &Reader<'_>) -> Result<u64, Mistake> {
+    let bytes = reader.number("workload.bytes", 0..=MOST_BYTES)?;
+    Ok(bytes.unwrap_or(8))
+}
+
+fn nanoseconds(reader: &Reader<'_>, path: &str) -> Result<u64, Mistake> {
+    let ns = reader.number(path, 0..=MOST_BYTES)?;
+    Ok(ns.unwrap_or(0))
+}
+
+/// So many, or one.
+fn count(reader: &Reader<'_>, path: &str) -> Result<u32, Mistake> {
+    let count = reader.count(path, 1..=MOST)?;
+    Ok(count.unwrap_or(1))
 }
 
 fn file(reader: &Reader<'_>) -> Result<String, Mistake> {
@@ -343,7 +345,7 @@ fn places(reader: &Reader<'_>, room: Option<u64>) -> Result<[u32; 3], Mistake> {
 }
 
 fn collective(reader: &Reader<'_>, operation: Operation, ranks: u32) -> Result<Workload, Mistake> {
-    let operations = reader.count("workload.operations", 1..=MOST)?;
+    let operations = count(reader, "workload.operations")?;
     let bytes = match operation {
         Operation::Barrier => 0,
         _ => reader
@@ -353,7 +355,7 @@ fn collective(reader: &Reader<'_>, operation: Operation, ranks: u32) -> Result<W
     let (collective, pieces) = made(reader, operation, Shape { ranks, bytes })?;
     Ok(Workload::Collective {
         collective,
-        operations: operations.unwrap_or(1),
+        operations,
         bytes,
         pieces,
     })

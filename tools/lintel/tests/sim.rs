@@ -75,6 +75,35 @@ fn a_trace_holds_each_rank_s_work_and_each_message() {
 }
 
 #[test]
+fn a_trace_of_seastar_has_nodes_as_processes_and_their_parts_as_tracks() {
+    let trace = Scratch::new("seastar.json");
+    let scenario = scenario("seastar-put.toml");
+    let path = trace.path();
+    let told = Running::start(&["sim", "run", &scenario, "--point", "11", "--trace", path]).text();
+    let text = std::fs::read_to_string(path).expect("written");
+    let events: Vec<Value> = serde_json::from_str(&text).expect("JSON");
+    let named = |what: &str, name: &str| {
+        let is = |event: &&Value| event["name"] == what && event["args"]["name"] == name;
+        events.iter().filter(is).count()
+    };
+    assert_eq!(
+        named("process_name", "node 0") + named("process_name", "node 1"),
+        2
+    );
+    for part in ["process 0", "kernel", "firmware", "RX stands still"] {
+        assert_eq!(named("thread_name", part), 2, "{part}");
+    }
+    for way in ["TX DMA: put", "RX DMA: put", "links: put"] {
+        assert!(events.iter().any(|event| event["name"] == way), "{way}");
+    }
+    let spans = events
+        .iter()
+        .filter(|e| e["ph"] == "X" || e["ph"] == "b")
+        .count();
+    assert!(told.contains(&format!("{path}: {spans} spans")), "{told}");
+}
+
+#[test]
 fn a_faulty_scenario_is_told_and_nothing_is_simulated() {
     let file = Scratch::new("faulty.toml");
     std::fs::write(

@@ -43,7 +43,8 @@ pub enum Word {
         #[command(flatten)]
         options: FigureOptions,
     },
-    /// Draw every figure of the papers; print published, simulated and difference
+    /// Draw every figure of the papers; print published, simulated and difference, and
+    /// leave plots, tables and figures.md, which shows them
     Figures(FigureOptions),
 }
 
@@ -69,7 +70,7 @@ pub struct RunOptions {
     #[arg(long, value_name = "DIR")]
     plots: Option<PathBuf>,
 
-    /// Write what happened when, for ui.perfetto.dev; of one point
+    /// Write what hosts, firmware, engines and links do when, for ui.perfetto.dev; of one point
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 }
@@ -77,7 +78,7 @@ pub struct RunOptions {
 /// What figures take.
 #[derive(Debug, clap::Args)]
 pub struct FigureOptions {
-    /// Where the plots go; made if it isn't there
+    /// Where plots and tables go; made if it isn't there
     #[arg(short, long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
 

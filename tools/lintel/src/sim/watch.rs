@@ -15,6 +15,7 @@ impl Watch {
         let bar = ProgressBar::new(simulations as u64 * SHARES);
         let style = ProgressStyle::with_template("{bar:24} {percent}% {msg}, {eta} left");
         bar.set_style(style.expect("the template is sound"));
+        bar.set_message("building");
         Watch(bar)
     }
 
