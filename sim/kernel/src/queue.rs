@@ -19,13 +19,40 @@
 use crate::chunks::{Chunks, List};
 use crate::time::SimTime;
 
-/// Bits a digit. Events are foreseen by slots of wheel 1: in a network of 32,768
-/// nodes, where a picosecond has several events, longer slots fall out of the
-/// nearest caches before their time comes. Fewer bits mean more moves. A wheel's
-/// slots have a bit each in [`Wheel::occupied`].
-const BITS: u32 = 6;
-const SLOTS: usize = 1 << BITS;
-const WHEELS: usize = u64::BITS.div_ceil(BITS) as usize;
+const WHEELS: usize = 8;
+
+/// Bits of each wheel's digit. Most events of a network lie some hundred thousand
+/// picoseconds ahead: on wheel 1 at once, so that they move once. Its slots are as short
+/// as wheel 0: in a network of 32,768 nodes a picosecond has several events, and what is
+/// foreseen by longer slots falls out of the nearest caches before its time comes.
+const BITS: [u32; WHEELS] = [6, 12, 8, 8, 8, 8, 8, 6];
+
+/// The bits below each wheel's digit.
+const SHIFTS: [u32; WHEELS] = {
+    let mut shifts = [0; WHEELS];
+    let mut wheel = 1;
+    while wheel < WHEELS {
+        shifts[wheel] = shifts[wheel - 1] + BITS[wheel - 1];
+        wheel += 1;
+    }
+    shifts
+};
+
+/// Bits of a word.
+const WORD: usize = 64;
+
+/// The wheel of events whose time differs from `base` in so many of the lowest bits.
+const WHEEL_OF: [u8; 65] = {
+    let mut wheels = [0; 65];
+    let mut bits = 1;
+    while bits <= 64 {
+        let wheel = wheels[bits - 1];
+        let end = SHIFTS[wheel as usize] + BITS[wheel as usize];
+        wheels[bits] = if bits as u32 > end { wheel + 1 } else { wheel };
+        bits += 1;
+    }
+    wheels
+};
 
 /// Events by time. Time only goes on: nothing may be pushed for a time before
 /// that of the last one popped, nor before the last limit.
@@ -37,16 +64,18 @@ pub struct EventQueue<E> {
 }
 
 struct Wheel {
-    slots: [List; SLOTS],
+    slots: Vec<List>,
     /// A bit for each slot that holds events.
-    occupied: u64,
+    occupied: Vec<u64>,
+    /// A bit for each word of `occupied` that isn't zero.
+    words: u64,
 }
 
 impl<E: Copy> EventQueue<E> {
     /// An empty one.
-    pub const fn new() -> Self {
+    pub fn new() -> Self {
         EventQueue {
-            wheels: [const { Wheel::new() }; WHEELS],
+            wheels: BITS.map(|bits| Wheel::new(1 << bits)),
             chunks: Chunks::new(),
             base: 0,
             len: 0,
@@ -100,12 +129,12 @@ impl<E: Copy> EventQueue<E> {
 
     #[inline]
     fn place(&mut self, when: u64, event: E) {
-        let differs = (when ^ self.base) >> BITS;
-        let wheel = ((u64::BITS + BITS - 1 - differs.leading_zeros()) / BITS) as usize;
+        let differs = u64::BITS - (when ^ self.base).leading_zeros();
+        let wheel = usize::from(WHEEL_OF[differs as usize]);
         let slot = digit(when, wheel);
         let wheel = &mut self.wheels[wheel];
         self.chunks.push(&mut wheel.slots[slot], (when, event));
-        wheel.occupied |= 1 << slot;
+        wheel.occupy(slot);
     }
 
     /// The slot with the earliest events: the first of the lowest wheel that has
@@ -119,9 +148,9 @@ impl<E: Copy> EventQueue<E> {
     /// The first time that belongs to a slot.
     #[inline]
     fn slot_start(&self, wheel: usize, slot: usize) -> u64 {
-        let shift = wheel as u32 * BITS;
-        let above = self.base.checked_shr(shift + BITS).unwrap_or(0);
-        above.checked_shl(shift + BITS).unwrap_or(0) | (slot as u64) << shift
+        let (shift, end) = (SHIFTS[wheel], SHIFTS[wheel] + BITS[wheel]);
+        let above = self.base.checked_shr(end).unwrap_or(0);
+        above.checked_shl(end).unwrap_or(0) | (slot as u64) << shift
     }
 
     /// Takes the first event of a slot whose events all have one time.
@@ -135,7 +164,7 @@ impl<E: Copy> EventQueue<E> {
         }
         self.chunks.pop(list);
         if list.is_empty() {
-            from.occupied &= !(1 << slot);
+            from.vacate(slot);
         }
         self.base = when;
         self.len -= 1;
@@ -146,7 +175,7 @@ impl<E: Copy> EventQueue<E> {
     fn spread(&mut self, wheel: usize, slot: usize, start: u64, foresee: &mut impl FnMut(&E)) {
         self.base = start;
         let from = &mut self.wheels[wheel];
-        from.occupied &= !(1 << slot);
+        from.vacate(slot);
         let mut list = std::mem::replace(&mut from.slots[slot], List::EMPTY);
         if wheel == 1 {
             self.chunks.for_each(&list, |(_, event)| foresee(event));
@@ -164,20 +193,39 @@ impl<E: Copy> Default for EventQueue<E> {
 }
 
 impl Wheel {
-    const fn new() -> Self {
+    fn new(slots: usize) -> Self {
         Wheel {
-            slots: [List::EMPTY; SLOTS],
-            occupied: 0,
+            slots: vec![List::EMPTY; slots],
+            occupied: vec![0; slots / WORD],
+            words: 0,
         }
     }
 
     #[inline]
     fn first(&self) -> Option<usize> {
-        (self.occupied != 0).then(|| self.occupied.trailing_zeros() as usize)
+        // Where all are zero, this is 64, one more than any wheel has words.
+        let word = self.words.trailing_zeros() as usize;
+        let occupied = self.occupied.get(word)?;
+        Some(word * WORD + occupied.trailing_zeros() as usize)
+    }
+
+    #[inline]
+    fn occupy(&mut self, slot: usize) {
+        self.occupied[slot / WORD] |= 1 << (slot % WORD);
+        self.words |= 1 << (slot / WORD);
+    }
+
+    #[inline]
+    fn vacate(&mut self, slot: usize) {
+        let word = &mut self.occupied[slot / WORD];
+        *word &= !(1 << (slot % WORD));
+        if *word == 0 {
+            self.words &= !(1 << (slot / WORD));
+        }
     }
 }
 
 #[inline]
 fn digit(when: u64, wheel: usize) -> usize {
-    (when >> (wheel as u32 * BITS)) as usize & (SLOTS - 1)
+    (when >> SHIFTS[wheel]) as usize & ((1 << BITS[wheel]) - 1)
 }

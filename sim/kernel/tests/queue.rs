@@ -28,7 +28,15 @@ enum Action {
 
 /// Waits of every order of magnitude, many of them equal.
 fn wait() -> impl Strategy<Value = u64> {
-    let quantum = prop_oneof![Just(0), Just(25_600), Just(60_000), Just(256), Just(65_536)];
+    let quantum = prop_oneof![
+        Just(0),
+        Just(25_600),
+        Just(60_000),
+        Just(64),
+        Just(256),
+        Just(65_536),
+        Just(1 << 18),
+    ];
     let any = (0u32..44, any::<u64>()).prop_map(|(bits, n)| n & ((1 << bits) - 1));
     prop_oneof![3 => quantum, 2 => any]
 }
