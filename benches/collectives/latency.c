@@ -1,16 +1,20 @@
 /*
  * How long collective operations take: one line each of ranks, operation, bytes and
  * the median of rank 0's times in microseconds, from call to return, operations back
- * to back with a barrier before each that isn't timed.
+ * to back with a barrier before each that isn't timed. Each rank stays on a core by its
+ * number: ranks that a busy system puts on one core together measure the system.
  *
  * Compiled with -DWITH_MPI for MPI (mpicc), and without for libptlcoll, so that both
  * are measured by the same code. The first argument is the time for each point in
  * milliseconds.
  */
+#define _GNU_SOURCE /* sched_setaffinity */
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define LARGEST (1 << 20)
 #define MOST_SAMPLES 100000
@@ -179,6 +183,16 @@ static void measure(const char *name, void (*operation)(size_t), size_t bytes, d
     }
 }
 
+static void stay_on_a_core(void)
+{
+    cpu_set_t core;
+    CPU_ZERO(&core);
+    CPU_SET((size_t)(rank % sysconf(_SC_NPROCESSORS_ONLN)), &core);
+    if (sched_setaffinity(0, sizeof core, &core) != 0) {
+        perror("binding a rank to a core");
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -189,6 +203,7 @@ int main(int argc, char **argv)
     static const size_t SIZES[] = {8, 1024, 16384, 262144};
     double              budget_us = (argc > 1 ? atof(argv[1]) : 100) * 1000;
     begin();
+    stay_on_a_core();
     all = calloc((size_t)ranks, LARGEST);
     if (all == NULL) {
         fprintf(stderr, "no memory for %d ranks\n", ranks);
