@@ -1,11 +1,11 @@
 //! Arguments to values, results to return codes.
 
-use crate::types::{Iovec, Le, Md, Me};
 use lintel_claim::Claim;
 use lintel_engine4::{DescriptorSpec, EntrySpec, SearchOp};
 use lintel_memory::Buffer;
 use lintel_runtime::process;
 use lintel_types::{Error, Handle, Limits, List, ProcessId, Result, options};
+use portals4_sys::{Iovec, Le, Md, Me};
 use std::ffi::{c_int, c_void};
 
 /// A region longer than this is all memory of the process, wherever it starts.

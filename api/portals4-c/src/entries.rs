@@ -1,11 +1,11 @@
 //! Memory descriptors, list entries, match list entries.
 
 use crate::convert::{code, descriptor, give, list, list_entry, match_entry, not_null, search};
-use crate::types::{Le, Md, Me};
 use lintel_claim::Claim;
 use lintel_engine4::EntrySpec;
 use lintel_runtime::process;
 use lintel_types::{Error, Handle, Kind, Result};
+use portals4_sys::{Le, Md, Me};
 use std::ffi::{c_int, c_void};
 
 /// `PtlMDBind`

@@ -16,12 +16,11 @@ mod interfaces;
 mod moves;
 mod names;
 mod triggered;
-mod types;
 
 pub use entries::*;
 pub use events::*;
 pub use interfaces::*;
 pub use moves::*;
 pub use names::*;
+pub use portals4_sys::{Iovec, Le, Md, Me, RawEvent};
 pub use triggered::*;
-pub use types::*;

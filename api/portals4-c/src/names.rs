@@ -1,51 +1,13 @@
 //! Codes and events as text (`portals4_ext.h`).
 
 use crate::convert::give;
-use lintel_types::{ProcessId, options};
+use lintel_types::options;
+use portals4_sys::RawEvent;
 use std::ffi::{CStr, c_char, c_int};
 use std::fmt::{self, Write};
 
 /// `PTL_EV_STR_SIZE`
 pub const EV_STR_SIZE: usize = 256;
-
-/// `ptl_event_t` before its kinds are known to exist; the caller may have made
-/// them up.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub struct RawEvent {
-    /// Address of the message's data.
-    pub start: u64,
-    /// That of the call.
-    pub user_ptr: u64,
-    /// The initiator's eight bytes.
-    pub hdr_data: u64,
-    /// Match bits.
-    pub match_bits: u64,
-    /// Bytes asked for.
-    pub rlength: u64,
-    /// Bytes moved.
-    pub mlength: u64,
-    /// Offset in the entry.
-    pub remote_offset: u64,
-    /// Who began it.
-    pub initiator: ProcessId,
-    /// As which user.
-    pub uid: u32,
-    /// At which index.
-    pub pt_index: u32,
-    /// `PTL_EVENT_*`
-    pub kind: u8,
-    /// `PTL_PRIORITY_LIST` or `PTL_OVERFLOW_LIST`
-    pub list: u8,
-    /// `PTL_NI_*`
-    pub ni_fail: u8,
-    /// `ptl_op_t`
-    pub operation: u8,
-    /// `ptl_datatype_t`
-    pub datatype: u8,
-}
-
-const _: () = assert!(size_of::<RawEvent>() == size_of::<lintel_types::Event>());
 
 /// `PtlToStr`
 #[unsafe(no_mangle)]
@@ -252,6 +214,7 @@ const FAILURES: [&CStr; 8] = [
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lintel_types::ProcessId;
 
     const PHYSICAL: u32 = options::NI_PHYSICAL | options::NI_MATCHING;
 

@@ -4,10 +4,10 @@ use crate::convert::{code, give, list, match_entry, not_null};
 use crate::entries::{named, of_its_kind};
 use crate::events::one_sided;
 use crate::moves::{Target, atomic, fetch_atomic, get, put, swap};
-use crate::types::Me;
 use lintel_engine4::{Deferred, Transfer};
 use lintel_runtime::process;
 use lintel_types::{AckRequest, CountingEvent, Error, Handle, Kind, ProcessId, Result};
+use portals4_sys::Me;
 use std::ffi::{c_int, c_void};
 
 /// A transfer that waits for a counter of the same interface.

@@ -7,8 +7,7 @@
 //!
 //! Every entry reads check, convert, call, map. What an operation becomes, lanes,
 //! fences and schedules, is `lintel-group`'s; the Portals library is whichever the
-//! program has loaded. Order of reading: `sys` what is called there, `library` that as
-//! a group wants it, `members` the groups of this process, `calls` the entries.
+//! program has loaded. Order of reading: `library` that one as a group wants it, `members` the groups of this process, `calls` the entries.
 //!
 //! Safety, for every function: pointers are null or point to what the header says, for
 //! as long as the header says. A null pointer where none may be is refused.
@@ -19,7 +18,6 @@ mod codes;
 mod library;
 mod members;
 mod pointers;
-mod sys;
 
 pub use calls::*;
 pub use codes::{ptlcoll_explain, ptlcoll_strerror};

@@ -1,9 +1,9 @@
 //! The Portals library that the program has loaded, as a group wants it.
 
-use crate::sys;
 use arrayvec::ArrayVec;
 use lintel_group::{Combine, CountingEvent, Error, Message, NiFail, Portals, ProcessId, Region};
-use lintel_types::{AckRequest, Event, Handle, Result, UID_ANY, options};
+use lintel_types::{AckRequest, Handle, Result, UID_ANY, options};
+use portals4_sys::{self as sys, RawEvent, codes};
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr;
 use std::sync::Arc;
@@ -184,7 +184,7 @@ impl Portals for Library {
         let me = sys::Me {
             start: address(&self.region).wrapping_byte_add(at as usize),
             length: bytes,
-            ct_handle: counter.map_or(Handle::CT_NONE, |counter| counter.0),
+            ct_handle: counter.map_or(Handle::CT_NONE, |counter| counter.0).0,
             uid: UID_ANY,
             options: options::ME_OP_PUT | options::ME_EVENT_LINK_DISABLE | counts,
             match_id: anyone(is_logical(self.ni)),
@@ -250,7 +250,7 @@ impl Portals for Library {
             )
         };
         match code {
-            sys::CT_NONE_REACHED => Ok(()),
+            codes::CT_NONE_REACHED => Ok(()),
             code => checked(code),
         }
     }
@@ -267,23 +267,22 @@ impl Portals for Library {
     }
 
     fn answer(&self, time: Duration) -> Result<Option<(u64, NiFail)>> {
-        let (mut words, mut which): (sys::EventWords, c_uint) = ([0; Event::WORDS], 0);
-        // SAFETY: one queue, and two places that can be written; an event is as long
-        // as its words.
+        let (mut event, mut which) = (RawEvent::default(), 0);
+        // SAFETY: one queue, and two places that can be written.
         let code = unsafe {
             sys::PtlEQPoll(
                 &self.answers.0,
                 1,
                 milliseconds(time),
-                &mut words,
+                &mut event,
                 &mut which,
             )
         };
         match code {
-            sys::EQ_EMPTY => Ok(None),
-            0 | sys::EQ_DROPPED => {
-                let event = Event::from_words(&words);
-                Ok(Some((event.user_ptr, event.ni_fail)))
+            codes::EQ_EMPTY => Ok(None),
+            0 | codes::EQ_DROPPED => {
+                let how = NiFail::from_bits(event.ni_fail);
+                Ok(Some((event.user_ptr, how)))
             }
             code => Err(error(code)),
         }
@@ -296,8 +295,8 @@ impl Descriptor {
             start: address(region),
             length: region.len(),
             options: options::MD_EVENT_SEND_DISABLE,
-            eq_handle: queue,
-            ct_handle: Handle::CT_NONE,
+            eq_handle: queue.0,
+            ct_handle: Handle::CT_NONE.0,
         };
         let mut handle = Handle::INVALID;
         // SAFETY: a filled structure, whose memory the descriptor's region keeps, and a
@@ -367,7 +366,7 @@ impl Drop for TableEntry {
 /// pages stay in any case.
 fn until_unused(release: impl Fn() -> c_int) {
     for _ in 0..ATTEMPTS {
-        if !matches!(release(), sys::IN_USE | sys::PT_IN_USE) {
+        if !matches!(release(), codes::IN_USE | codes::PT_IN_USE) {
             return;
         }
         std::thread::sleep(PAUSE);

@@ -1,4 +1,5 @@
-//! Every function has the same parameters, by name and type, on both sides.
+//! Every function has the same parameters, by name and type, on both sides: in the
+//! headers, where it is defined, and where it is declared (`portals4-sys`).
 //!
 //! No parser of either language: both sides keep to plain prototypes, and what is
 //! misread here doesn't compare equal.
@@ -13,12 +14,20 @@ type Prototypes = BTreeMap<String, Prototype>;
 
 #[test]
 fn functions_have_the_same_prototypes() {
+    assert_same(&of_crate());
+}
+
+#[test]
+fn declarations_have_the_same_prototypes() {
+    assert_same(&of_declarations());
+}
+
+fn assert_same(rust: &Prototypes) {
     let mut c = of_header(&header("portals4.h"));
     c.append(&mut of_header(&header("portals4_ext.h")));
-    let rust = of_crate();
     assert!(c.len() > 50, "the headers were read");
     let names = |side: &Prototypes| side.keys().cloned().collect::<Vec<_>>();
-    assert_eq!(names(&rust), names(&c));
+    assert_eq!(names(rust), names(&c));
     for (name, prototype) in &c {
         assert_eq!(&rust[name], prototype, "{name} in Rust, and in C");
     }
@@ -100,9 +109,24 @@ fn of_crate() -> Prototypes {
 
 fn prototype_of_rust(item: &str) -> Option<(String, Prototype)> {
     let (_, item) = item.split_once("extern \"C\" fn ")?;
+    prototype(item, '{')
+}
+
+fn of_declarations() -> Prototypes {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../portals4-sys/src/lib.rs");
+    let text = std::fs::read_to_string(file).expect("source is text");
+    let (_, declared) = text
+        .split_once("extern \"C\" {")
+        .expect("a block of declarations");
+    let each = declared.split("pub fn ").skip(1);
+    each.filter_map(|item| prototype(item, ';')).collect()
+}
+
+/// What stands between a function's name and its end.
+fn prototype(item: &str, end: char) -> Option<(String, Prototype)> {
     let (name, rest) = item.split_once('(')?;
     let (parameters, rest) = rest.split_once(')')?;
-    let (result, _) = rest.split_once('{')?;
+    let (result, _) = rest.split_once(end)?;
     let result = result.trim().strip_prefix("->").unwrap_or("c_void").trim();
     let each = parameters
         .split(',')

@@ -13,14 +13,13 @@
 
 #![allow(unsafe_code)]
 
-mod sys;
-
 use std::fmt;
 use std::ptr;
 use std::rc::Rc;
 
-pub use sys::{Count, Limits, Process};
-use sys::{Handle, PTL_OK};
+pub use lintel_types::{CountingEvent as Count, Limits, ProcessId as Process};
+use lintel_types::{Handle, List, NiFail, PT_ANY, UID_ANY, options as bits};
+use portals4_sys::{self as sys, RawEvent, codes};
 
 use crate::raw::Region;
 
@@ -37,7 +36,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = usize::try_from(self.code)
             .ok()
-            .and_then(|code| sys::RETURN_CODES.get(code));
+            .and_then(|code| RETURN_CODES.get(code));
         match name {
             Some(name) => write!(f, "{} returned {name}", self.call),
             None => write!(f, "{} returned {}", self.call, self.code),
@@ -95,7 +94,7 @@ impl Interface {
     /// Whether atomic operations of the processor and of Portals may meet on one
     /// word (`PTL_COHERENT_ATOMICS`).
     pub fn has_coherent_atomics(&self) -> bool {
-        self.0.limits.features & sys::PTL_COHERENT_ATOMICS != 0
+        self.0.limits.features & bits::FEATURE_COHERENT_ATOMICS != 0
     }
 
     /// The user id that peers see (`PtlGetUid`).
@@ -116,7 +115,7 @@ impl Interface {
     /// # Errors
     /// Whatever `PtlEQAlloc` returned.
     pub fn queue(&self, count: u64) -> Result<Queue> {
-        let mut handle = 0;
+        let mut handle = Handle::INVALID;
         // SAFETY: `handle` outlives the call.
         check("PtlEQAlloc", unsafe {
             sys::PtlEQAlloc(self.0.handle, count, &mut handle)
@@ -132,7 +131,7 @@ impl Interface {
     /// # Errors
     /// Whatever `PtlCTAlloc` returned.
     pub fn counter(&self) -> Result<Counter> {
-        let mut handle = 0;
+        let mut handle = Handle::INVALID;
         // SAFETY: `handle` outlives the call.
         check("PtlCTAlloc", unsafe {
             sys::PtlCTAlloc(self.0.handle, &mut handle)
@@ -149,10 +148,10 @@ impl Interface {
     /// Whatever `PtlPTAlloc` returned.
     pub fn table_any(&self, queue: Option<&Queue>) -> Result<Table> {
         let mut got = 0;
-        let eq = queue.map_or(sys::PTL_EQ_NONE, |queue| queue.handle);
+        let eq = queue.map_or(Handle::EQ_NONE, |queue| queue.handle);
         // SAFETY: `got` outlives the call.
         check("PtlPTAlloc", unsafe {
-            sys::PtlPTAlloc(self.0.handle, 0, eq, sys::PTL_PT_ANY, &mut got)
+            sys::PtlPTAlloc(self.0.handle, 0, eq, PT_ANY, &mut got)
         })?;
         Ok(Table {
             index: got,
@@ -165,14 +164,14 @@ impl Interface {
     /// # Errors
     /// Whatever `PtlMDBind` returned.
     pub fn bind(&self, memory: &Rc<Region>, report: Report<'_>) -> Result<Md> {
-        let md = sys::MemoryDescriptor {
+        let md = sys::Md {
             start: ptr::with_exposed_provenance_mut(memory.address() as usize),
             length: memory.size() as u64,
             options: report.md_options(),
-            eq_handle: report.queue.map_or(sys::PTL_EQ_NONE, |q| q.handle),
-            ct_handle: report.counter.map_or(sys::PTL_CT_NONE, |c| c.handle),
+            eq_handle: report.queue.map_or(Handle::EQ_NONE, |q| q.handle).0,
+            ct_handle: report.counter.map_or(Handle::CT_NONE, |c| c.handle).0,
         };
-        let mut handle = 0;
+        let mut handle = Handle::INVALID;
         // SAFETY: `md` and `handle` outlive the call; `Md` keeps the memory mapped
         // until the descriptor is released, and it is only seen as atomics.
         check("PtlMDBind", unsafe {
@@ -191,21 +190,18 @@ impl Interface {
     /// # Errors
     /// Whatever `PtlMEAppend` returned.
     pub fn append(&self, table: &Table, memory: &Rc<Region>, entry: Match<'_>) -> Result<Entry> {
-        let me = sys::MatchEntry {
+        let me = sys::Me {
             start: ptr::with_exposed_provenance_mut(memory.address() as usize),
             length: memory.size() as u64,
-            ct_handle: entry.counter.map_or(sys::PTL_CT_NONE, |c| c.handle),
-            uid: sys::PTL_UID_ANY,
+            ct_handle: entry.counter.map_or(Handle::CT_NONE, |c| c.handle).0,
+            uid: UID_ANY,
             options: entry.options(),
-            match_id: Process {
-                nid: sys::PTL_NID_ANY,
-                pid: sys::PTL_PID_ANY,
-            },
+            match_id: Process::new(Process::NID_ANY, Process::PID_ANY),
             match_bits: entry.bits,
             ignore_bits: entry.ignore,
             min_free: 0,
         };
-        let mut handle = 0;
+        let mut handle = Handle::INVALID;
         // SAFETY: `me` and `handle` outlive the call; `Entry` keeps the memory
         // mapped until the entry is unlinked, and it is only seen as atomics.
         check("PtlMEAppend", unsafe {
@@ -213,7 +209,7 @@ impl Interface {
                 self.0.handle,
                 table.index,
                 &me,
-                sys::PTL_PRIORITY_LIST,
+                List::Priority as u8,
                 ptr::null_mut(),
                 &mut handle,
             )
@@ -228,14 +224,14 @@ impl Interface {
     fn init(wanted: Option<&Limits>) -> Result<Self> {
         // SAFETY: takes nothing.
         check("PtlInit", unsafe { sys::PtlInit() })?;
-        let mut limits = Limits::default();
-        let mut handle = 0;
+        let mut limits = Limits::DEFAULT;
+        let mut handle = Handle::INVALID;
         // SAFETY: every pointer is null or outlives the call.
         let opened = check("PtlNIInit", unsafe {
             sys::PtlNIInit(
-                sys::PTL_IFACE_DEFAULT,
-                sys::PTL_NI_MATCHING | sys::PTL_NI_PHYSICAL,
-                sys::PTL_PID_ANY,
+                IFACE_DEFAULT,
+                bits::NI_MATCHING | bits::NI_PHYSICAL,
+                Process::PID_ANY,
                 wanted.map_or(ptr::null(), ptr::from_ref),
                 &mut limits,
                 &mut handle,
@@ -299,13 +295,13 @@ impl Report<'_> {
         let mut options = 0;
         if self.counter.is_some() {
             options |= match self.count {
-                Counted::Acks => sys::PTL_MD_EVENT_CT_ACK,
-                Counted::Replies => sys::PTL_MD_EVENT_CT_REPLY,
-                Counted::Sends => sys::PTL_MD_EVENT_CT_SEND,
+                Counted::Acks => bits::MD_EVENT_CT_ACK,
+                Counted::Replies => bits::MD_EVENT_CT_REPLY,
+                Counted::Sends => bits::MD_EVENT_CT_SEND,
             };
         }
         if self.quiet_send {
-            options |= sys::PTL_MD_EVENT_SEND_DISABLE;
+            options |= bits::MD_EVENT_SEND_DISABLE;
         }
         options
     }
@@ -326,15 +322,15 @@ pub struct Match<'a> {
 
 impl Match<'_> {
     fn options(&self) -> u32 {
-        let mut options = sys::PTL_ME_OP_PUT
-            | sys::PTL_ME_OP_GET
-            | sys::PTL_ME_EVENT_LINK_DISABLE
-            | sys::PTL_ME_EVENT_UNLINK_DISABLE;
+        let mut options = bits::ME_OP_PUT
+            | bits::ME_OP_GET
+            | bits::ME_EVENT_LINK_DISABLE
+            | bits::ME_EVENT_UNLINK_DISABLE;
         if self.counter.is_some() {
-            options |= sys::PTL_ME_EVENT_CT_COMM;
+            options |= bits::ME_EVENT_CT_COMM;
         }
         if self.silent {
-            options |= sys::PTL_ME_EVENT_COMM_DISABLE;
+            options |= bits::ME_EVENT_COMM_DISABLE;
         }
         options
     }
@@ -366,13 +362,13 @@ impl Queue {
     /// `PTL_EQ_DROPPED` when the queue was too small, and failures of operations.
     #[inline]
     pub fn try_next(&self) -> Result<Option<Event>> {
-        let mut event = std::mem::MaybeUninit::uninit();
+        let mut event = std::mem::MaybeUninit::<RawEvent>::uninit();
         // SAFETY: `event` outlives the call.
         let code = unsafe { sys::PtlEQGet(self.handle, event.as_mut_ptr()) };
         match code {
-            sys::PTL_EQ_EMPTY => Ok(None),
+            codes::EQ_EMPTY => Ok(None),
             // SAFETY: PTL_OK means that the event was written.
-            PTL_OK => Ok(Some(reduce(unsafe { event.assume_init_ref() })?)),
+            codes::OK => Ok(Some(reduce(unsafe { event.assume_init_ref() })?)),
             code => Err(Error {
                 call: "PtlEQGet",
                 code,
@@ -398,7 +394,7 @@ impl Queue {
     /// # Errors
     /// As [`Queue::try_next`].
     pub fn wait(&self) -> Result<Event> {
-        let mut event = std::mem::MaybeUninit::uninit();
+        let mut event = std::mem::MaybeUninit::<RawEvent>::uninit();
         // SAFETY: `event` outlives the call.
         check("PtlEQWait", unsafe {
             sys::PtlEQWait(self.handle, event.as_mut_ptr())
@@ -450,7 +446,7 @@ impl Counter {
         if count.failure != 0 {
             return Err(Error {
                 call: "counted operation",
-                code: sys::PTL_FAIL,
+                code: codes::FAIL,
             });
         }
         Ok(())
@@ -495,7 +491,7 @@ impl Drop for Entry {
     fn drop(&mut self) {
         for _ in 0..UNLINK_ATTEMPTS {
             // SAFETY: the handle is ours; IN_USE leaves it valid.
-            if unsafe { sys::PtlMEUnlink(self.handle) } != sys::PTL_IN_USE {
+            if unsafe { sys::PtlMEUnlink(self.handle) } != codes::IN_USE {
                 return;
             }
             std::thread::yield_now();
@@ -532,18 +528,18 @@ pub enum Ack {
     Count = 2,
 }
 
-/// Operations on unsigned 64-bit words.
+/// Operations on unsigned 64-bit words, by the numbers of the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Op {
     /// `PTL_SUM`
-    Sum = sys::PTL_SUM,
+    Sum = 2,
     /// `PTL_BXOR`
-    Xor = sys::PTL_BXOR,
+    Xor = 9,
     /// `PTL_SWAP`
-    Swap = sys::PTL_SWAP,
+    Swap = 10,
     /// `PTL_CSWAP`
-    CompareSwap = sys::PTL_CSWAP,
+    CompareSwap = 11,
 }
 
 /// A memory descriptor.
@@ -618,7 +614,7 @@ impl Md {
                 ptr::null_mut(),
                 0,
                 op as u8,
-                sys::PTL_UINT64_T,
+                UINT64,
             )
         })
     }
@@ -644,7 +640,7 @@ impl Md {
                 ptr::null_mut(),
                 0,
                 op as u8,
-                sys::PTL_UINT64_T,
+                UINT64,
             )
         })
     }
@@ -677,7 +673,7 @@ impl Md {
                 0,
                 operand,
                 op as u8,
-                sys::PTL_UINT64_T,
+                UINT64,
             )
         })
     }
@@ -693,25 +689,50 @@ impl Drop for Md {
 #[inline]
 fn check(call: &'static str, code: i32) -> Result<()> {
     match code {
-        PTL_OK => Ok(()),
+        codes::OK => Ok(()),
         code => Err(Error { call, code }),
     }
 }
 
-fn reduce(event: &sys::Event) -> Result<Event> {
-    if event.ni_fail_type != sys::PTL_NI_OK {
+fn reduce(event: &RawEvent) -> Result<Event> {
+    if event.ni_fail != NiFail::Ok as u8 {
         return Err(Error {
             call: "operation that an event reported as failed",
-            code: sys::PTL_FAIL,
+            code: codes::FAIL,
         });
     }
     Ok(Event {
         kind: event.kind,
-        failure: event.ni_fail_type,
+        failure: event.ni_fail,
         length: event.mlength,
         header: event.hdr_data,
     })
 }
+
+/// `PTL_IFACE_DEFAULT`
+const IFACE_DEFAULT: u32 = u32::MAX;
+/// `PTL_UINT64_T`
+const UINT64: u8 = 8;
+
+/// Names of the return codes, by value.
+const RETURN_CODES: [&str; 16] = [
+    "PTL_OK",
+    "PTL_ARG_INVALID",
+    "PTL_CT_NONE_REACHED",
+    "PTL_EQ_DROPPED",
+    "PTL_EQ_EMPTY",
+    "PTL_FAIL",
+    "PTL_IGNORED",
+    "PTL_IN_USE",
+    "PTL_LIST_TOO_LONG",
+    "PTL_NO_INIT",
+    "PTL_NO_SPACE",
+    "PTL_PID_IN_USE",
+    "PTL_PT_FULL",
+    "PTL_PT_EQ_NEEDED",
+    "PTL_PT_IN_USE",
+    "PTL_ABORTED",
+];
 
 /// A message on its way in keeps an entry for microseconds, not longer.
 const UNLINK_ATTEMPTS: u32 = 1_000_000;
