@@ -58,7 +58,10 @@ impl Document {
         let table = DeTable::parse(text).map_err(|error| Mistake {
             file: file.into(),
             line: error.span().map(|span| line_of(span.start)),
-            what: error.message().trim_end().replace('\n', ", "),
+            what: match (error.message(), error.span()) {
+                ("duplicate key", Some(span)) => format!("{} stands a second time", &text[span]),
+                (other, _) => other.trim_end().replace('\n', ", "),
+            },
         })?;
         let mut found = Vec::new();
         flatten(table.get_ref(), "", &mut found).map_err(|(at, what)| Mistake {
@@ -87,6 +90,13 @@ impl Document {
             }
         }
         Ok(())
+    }
+
+    /// Whether there is such a setting, of several values that have places on an axis.
+    pub(crate) fn is_list_of_numbers(&self, path: &str) -> bool {
+        let is_number = |value: &Scalar| matches!(value, Scalar::Integer(_) | Scalar::Float(_));
+        let setting = self.settings.iter().find(|s| s.path == path);
+        setting.is_some_and(|s| s.values.len() > 1 && s.values.iter().all(is_number))
     }
 
     /// A mistake in the line of the setting at `path`, if it is set.

@@ -62,7 +62,7 @@ impl Plot {
         Ok(Some(Plot {
             title: table.text("title")?.unwrap_or(about).to_string(),
             x: (
-                table.must("x", "it takes a setting that is a list")?,
+                table.must("x", "it takes a setting that is a list of numbers")?,
                 table.scale("x_scale")?,
             ),
             y: (

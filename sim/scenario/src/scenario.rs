@@ -51,8 +51,8 @@ impl Scenario {
         }
         let plot = Plot::read(&document, &about)?;
         if let Some(Plot { x: (x, _), .. }) = &plot {
-            if !points[0].varied.iter().any(|(path, _)| path == x) {
-                let what = format!("plot.x is {x:?}; it takes a setting that is a list");
+            if !document.is_list_of_numbers(x) {
+                let what = format!("plot.x is {x:?}; it takes a setting that is a list of numbers");
                 return Err(document.mistake("plot.x", what));
             }
         }

@@ -83,7 +83,16 @@ fn each_mistake_names_file_line_key_and_what_is_allowed() {
         ),
         (
             format!("{HEAD}kind = \"incast\"\n[plot]\nx = \"workload.bytes\"\ny = \"MB/s\""),
-            r#"a.toml:7: plot.x is "workload.bytes"; it takes a setting that is a list"#,
+            r#"a.toml:7: plot.x is "workload.bytes"; it takes a setting that is a list of numbers"#,
+        ),
+        (
+            "[machine]\nmodel = \"packet\"\nsize = [\"2x1x1\", \"4x1x1\"]\n[workload]\nkind = \"incast\"\n\
+             [plot]\nx = \"machine.size\"\ny = \"MB/s\"".into(),
+            r#"a.toml:7: plot.x is "machine.size"; it takes a setting that is a list of numbers"#,
+        ),
+        (
+            "[machine]\nmodel = \"packet\"\nmodel = \"free\"".into(),
+            "a.toml:3: model stands a second time",
         ),
         (
             "machine = \"packet\"".into(),

@@ -33,7 +33,7 @@ pub type Observer = Box<dyn FnMut(Span)>;
 
 /// An observer, and what it needs to know of packets under way.
 pub(crate) struct Trace {
-    pub(crate) observer: Observer,
+    observer: Observer,
     /// When packets have left, by their ends. Those of a pair stay in order.
     under_way: BTreeMap<(u32, u32), VecDeque<SimTime>>,
 }
@@ -71,9 +71,15 @@ impl Trace {
     }
 
     pub(crate) fn arrive(&mut self, from: u32, to: u32, name: &'static str, now: SimTime) {
-        let of_pair = self.under_way.get_mut(&(from, to));
         // What left before anybody looked isn't told.
-        if let Some(left) = of_pair.and_then(VecDeque::pop_front) {
+        let Some(of_pair) = self.under_way.get_mut(&(from, to)) else {
+            return;
+        };
+        let left = of_pair.pop_front();
+        if of_pair.is_empty() {
+            self.under_way.remove(&(from, to));
+        }
+        if let Some(left) = left {
             self.link(to, name, left, now);
         }
     }

@@ -10,6 +10,21 @@ use crate::node::Refused;
 use crate::trace::Observer;
 
 /// A machine with its programs, before the clock starts.
+///
+/// ```
+/// use lintel_sim_kernel::{Duration, SimTime};
+/// use lintel_sim_seastar::workload::{Case, Stream};
+/// use lintel_sim_seastar::{Mode, profile::RED_STORM_2005};
+///
+/// let case = Case::new(RED_STORM_2005, Mode::Generic);
+/// let mut running = Stream::of(8).prepare(&case)?.begin();
+/// let soon = SimTime::START + Duration::from_us(1_000);
+/// assert!(running.simulation.run_until(soon) && (running.done)() < 1.0);
+/// running.simulation.run();
+/// let gap = (running.read)(&running.simulation)?;
+/// assert!(gap < Duration::from_us(5));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Benchmark<T> {
     machine: TorusMachine,
     done: Done,
