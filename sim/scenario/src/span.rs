@@ -126,6 +126,7 @@ impl From<lintel_sim_triggered::Span> for Span {
             place: Place::Node(span.node),
             track: match span.track {
                 TriggeredTrack::Host => Track::single(0, "host"),
+                TriggeredTrack::Interface => Track::overlapping(AFTER_HOSTS, "interface"),
                 TriggeredTrack::Link => LINKS,
             },
             name: span.name,

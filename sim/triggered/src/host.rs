@@ -10,6 +10,7 @@ use crate::machine::{Action, Happening, Inside, Machine, after};
 use crate::measure::Entry;
 use crate::program::{Command, Counter, Do, Program};
 use crate::timing::{self, STEP};
+use crate::trace::Track;
 
 /// A node's host.
 #[derive(Debug)]
@@ -176,7 +177,7 @@ impl<F: Fabric> Machine<F> {
         let now = agenda.now();
         let done = self.hosts[node as usize].begin_work(work, now);
         if let Some(trace) = &mut self.trace {
-            trace.host(node, name, now, done);
+            trace.tell((node, Track::Host), name, now, done);
         }
         agenda.at(done, Happening::Node(Inside(Action::Resume(node))));
     }

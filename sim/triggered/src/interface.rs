@@ -9,6 +9,7 @@ use lintel_sim_kernel::{Agenda, SimTime};
 use crate::machine::{Action, Happening, Inside, Kind, Machine, Parcel, after};
 use crate::program::{Act, Command, Counter, Letter};
 use crate::timing::{self, CLOCK};
+use crate::trace::Track;
 
 /// A node's interface.
 #[derive(Default, Debug)]
@@ -238,6 +239,10 @@ impl<F: Fabric> Machine<F> {
         let ready = timing::later(agenda.now(), self.timing.message);
         let left_at = &mut self.interfaces[node as usize].left_at;
         *left_at = timing::edge_from(ready).max(*left_at + CLOCK);
+        if let Some(trace) = &mut self.trace {
+            let place = (node, Track::Interface);
+            trace.tell(place, kind.name(), agenda.now(), *left_at);
+        }
         let leave = Action::Leave(Parcel::new(node, letter, kind));
         agenda.at(*left_at, Happening::Node(Inside(leave)));
     }

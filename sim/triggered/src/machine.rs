@@ -128,7 +128,7 @@ impl Event for Happening {
 }
 
 impl Kind {
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Kind::Atomic => "atomic",
             Kind::Put => "put",

@@ -15,7 +15,7 @@ use lintel_sim_node::Noise;
 use crate::measure::Entry;
 use crate::program::{Act, Command, Counter, Do, Letter, Program};
 use crate::timing::{self, BUS, HOP, STEP, TELL, Timing, later, next_edge};
-use crate::trace::{Observer, Trace};
+use crate::trace::{Observer, Trace, Track};
 
 /// Nodes that carry out programs, in outline.
 pub struct Outline {
@@ -182,7 +182,7 @@ impl Outline {
                     let begun = node.clock;
                     node.pause();
                     if let Some(trace) = &mut self.trace {
-                        trace.host(number, "work", begun, node.clock);
+                        trace.tell((number, Track::Host), "work", begun, node.clock);
                     }
                 }
                 Do::Post(command) => self.post(number, command, agenda),
@@ -202,7 +202,7 @@ impl Outline {
                     let begun = node.clock;
                     node.take_arrived(self.timing.receive);
                     if let (Some(trace), true) = (&mut self.trace, node.clock > begun) {
-                        trace.host(number, "receive", begun, node.clock);
+                        trace.tell((number, Track::Host), "receive", begun, node.clock);
                     }
                     if !node.expected.is_empty() {
                         node.is_waiting = true;
@@ -294,7 +294,8 @@ impl Outline {
         let come = later(at_unit, wait);
         if let Some(trace) = &mut self.trace {
             let name = if letter.atomic { "atomic" } else { "put" };
-            trace.link(letter.to, name, left, come);
+            trace.tell((from, Track::Interface), name, when, left);
+            trace.tell((letter.to, Track::Link), name, left, come);
         }
         let to = letter.to;
         agenda.at(come, Come { to, what });

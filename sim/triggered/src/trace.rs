@@ -9,6 +9,8 @@ use lintel_sim_kernel::SimTime;
 pub enum Track {
     /// The host, noise included.
     Host,
+    /// The interface, from a packet's being asked for to its leaving. Packets overlap.
+    Interface,
     /// The network, on the way to this node. Packets overlap.
     Link,
 }
@@ -46,20 +48,16 @@ impl Trace {
         }
     }
 
-    pub(crate) fn host(&mut self, node: u32, name: &'static str, start: SimTime, end: SimTime) {
+    pub(crate) fn tell(
+        &mut self,
+        (node, track): (u32, Track),
+        name: &'static str,
+        start: SimTime,
+        end: SimTime,
+    ) {
         (self.observer)(Span {
             node,
-            track: Track::Host,
-            name,
-            start,
-            end,
-        });
-    }
-
-    pub(crate) fn link(&mut self, node: u32, name: &'static str, start: SimTime, end: SimTime) {
-        (self.observer)(Span {
-            node,
-            track: Track::Link,
+            track,
             name,
             start,
             end,
@@ -80,7 +78,7 @@ impl Trace {
             self.under_way.remove(&(from, to));
         }
         if let Some(left) = left {
-            self.link(to, name, left, now);
+            self.tell((to, Track::Link), name, left, now);
         }
     }
 }
