@@ -48,9 +48,7 @@ pub struct Request(pub u64);
 /// Used by one thread at a time. Dropping it without [`Group::free`] tells nobody, so
 /// that others who wait for this member will find it dead once its process ends.
 pub struct Group<P: Portals> {
-    portals: P,
-    spec: Spec,
-    region: Region,
+    site: Site<P>,
     lanes: Vec<Lane<P>>,
     fences: Fences,
     neighbours: Neighbours<P>,
@@ -65,6 +63,13 @@ pub struct Group<P: Portals> {
     schedules: Schedules,
     failed: bool,
     dead: Option<u32>,
+}
+
+/// The library, the members, and the memory of all lanes.
+struct Site<P> {
+    portals: P,
+    spec: Spec,
+    region: Region,
 }
 
 /// What was asked for, as long as the caller hasn't been told of its end.
@@ -133,9 +138,11 @@ impl<P: Portals> Group<P> {
         neighbours.greet(&portals, &spec.members)?;
         Ok(Group {
             fences: Fences::new(spec.rank, ranks),
-            portals,
-            spec,
-            region,
+            site: Site {
+                portals,
+                spec,
+                region,
+            },
             lanes,
             neighbours,
             asked: 0,
@@ -151,12 +158,12 @@ impl<P: Portals> Group<P> {
 
     /// This process's rank.
     pub fn rank(&self) -> u32 {
-        self.spec.rank
+        self.site.spec.rank
     }
 
     /// How many members there are.
     pub fn ranks(&self) -> u32 {
-        self.spec.members.len() as u32
+        self.site.spec.members.len() as u32
     }
 
     /// A member that was found dead.
@@ -169,7 +176,7 @@ impl<P: Portals> Group<P> {
     /// # Errors
     /// As [`Group::begin`].
     pub fn lengths(&self, call: Call, algorithm: Option<Algorithm>) -> Result<(u64, u64)> {
-        Ok(self.plan(call, algorithm)?.lengths(self.spec.rank))
+        Ok(self.plan(call, algorithm)?.lengths(self.site.spec.rank))
     }
 
     /// Begins and waits.
@@ -204,7 +211,7 @@ impl<P: Portals> Group<P> {
         let end = self.asked;
         self.guarded(|group| group.advance(request, Some(buffers)))?;
         if self.begun < end {
-            let (given, _) = plan.lengths(self.spec.rank);
+            let (given, _) = plan.lengths(self.site.spec.rank);
             let input = buffers.input(0..given as usize).to_vec();
             self.asked_for(request)?.input = Some(input);
         }
@@ -255,7 +262,7 @@ impl<P: Portals> Group<P> {
     /// # Errors
     /// `NoRequest`.
     pub fn request_lengths(&mut self, request: Request) -> Result<(u64, u64)> {
-        let rank = self.spec.rank;
+        let rank = self.site.spec.rank;
         Ok(self.asked_for(request)?.plan.lengths(rank))
     }
 
@@ -279,14 +286,14 @@ impl<P: Portals> Group<P> {
             }
             self.sleep()?;
             self.neighbours
-                .look(&self.portals, &self.spec.members, begun)?;
+                .look(&self.site.portals, &self.site.spec.members, begun)?;
         }
     }
 
     fn plan(&self, call: Call, algorithm: Option<Algorithm>) -> Result<Plan> {
         // All combining is a member's own, and the caller's loop has no limit.
-        let largest_combine = match self.spec.placement {
-            Placement::Offloaded => self.portals.largest_atomic(),
+        let largest_combine = match self.site.spec.placement {
+            Placement::Offloaded => self.site.portals.largest_atomic(),
             Placement::Host => u64::MAX,
         };
         Plan::new(call, algorithm, self.ranks(), largest_combine)
@@ -302,13 +309,13 @@ impl<P: Portals> Group<P> {
             return Err(Trouble::Failed);
         }
         let plan = self.plan(call, algorithm)?;
-        let (gives, gets) = plan.lengths(self.spec.rank);
+        let (gives, gets) = plan.lengths(self.site.spec.rank);
         let (input, output) = buffers.lengths();
         if (input as u64) < gives || (output as u64) < gets {
             return Err(Trouble::Caller(format!(
                 "rank {} gives {gives} bytes and gets {gets}, but the buffers have {input} and \
                  {output}",
-                self.spec.rank
+                self.site.spec.rank
             )));
         }
         Ok(plan)
@@ -363,14 +370,9 @@ impl<P: Portals> Group<P> {
     }
 
     fn advance_fence(&mut self) -> Result<()> {
-        let ground = Ground {
-            portals: &self.portals,
-            members: &self.spec.members,
-            rank: self.spec.rank,
-            region: &self.region,
-        };
+        let ground = self.site.ground();
         let ended = self.active.front().map_or(self.begun, |front| front.number);
-        let host = self.spec.placement == Placement::Host;
+        let host = self.site.spec.placement == Placement::Host;
         let lanes = &mut self.lanes;
         self.fences
             .advance(&ground, lanes, (self.asked, ended), host)
@@ -379,46 +381,48 @@ impl<P: Portals> Group<P> {
     /// Begins segments in the order of their numbers, as far as fences allow.
     fn begin_segments(&mut self, current: Request, buffers: Option<&dyn Buffers>) -> Result<()> {
         while self.begun < self.asked && self.fences.allow(self.begun) {
-            let number = self.begun;
-            // Later ones have no segment before it, and earlier ones are all begun.
-            let of_number = |(_, asked): &&(Request, Asked)| asked.first <= number;
-            let found = self.requests.iter().rev().find(of_number);
-            let &(request, ref asked) = found.expect("a segment is as old as its request");
-            let plan = asked.plan;
-            let own = asked.input.as_deref();
-            let segment = number - asked.first;
-            let collective = plan.collective(segment);
-            let schedule = self.schedules.of(collective, self.spec.rank);
-            let index = (number % LANES) as usize;
-            let lane = &self.lanes[index];
-            let mut at = lane.input(&schedule);
-            for piece in plan.pieces(segment, 0..collective.input_bytes(self.spec.rank)) {
-                let bytes = match (own, buffers) {
-                    (Some(own), _) => &own[piece],
-                    (None, Some(buffers)) if request == current => buffers.input(piece),
-                    _ => unreachable!("what isn't begun at the call is copied there"),
-                };
-                self.region.write(at, bytes);
-                at += bytes.len() as u64;
-            }
-            let mut active = Active::new(index, schedule, plan.call.combine());
-            if self.spec.placement == Placement::Offloaded {
-                let ground = Ground {
-                    portals: &self.portals,
-                    members: &self.spec.members,
-                    rank: self.spec.rank,
-                    region: &self.region,
-                };
-                active.post(&ground, lane)?;
-            }
+            let segment = self.begin_segment(self.begun, current, buffers)?;
             self.begun += 1;
-            self.active.push_back(Segment {
-                number,
-                request,
-                active,
-            });
+            self.active.push_back(segment);
         }
         Ok(())
+    }
+
+    fn begin_segment(
+        &mut self,
+        number: u64,
+        current: Request,
+        buffers: Option<&dyn Buffers>,
+    ) -> Result<Segment> {
+        // Later ones have no segment before it, and earlier ones are all begun.
+        let of_number = |(_, asked): &&(Request, Asked)| asked.first <= number;
+        let found = self.requests.iter().rev().find(of_number);
+        let &(request, ref asked) = found.expect("a segment is as old as its request");
+        let part = number - asked.first;
+        let collective = asked.plan.collective(part);
+        let rank = self.site.spec.rank;
+        let schedule = self.schedules.of(collective, rank);
+        let index = (number % LANES) as usize;
+        let lane = &self.lanes[index];
+        let mut at = lane.input(&schedule);
+        for piece in asked.plan.pieces(part, 0..collective.input_bytes(rank)) {
+            let bytes = match (&asked.input, buffers) {
+                (Some(copied), _) => &copied[piece],
+                (None, Some(buffers)) if request == current => buffers.input(piece),
+                _ => unreachable!("what isn't begun at the call is copied there"),
+            };
+            self.site.region.write(at, bytes);
+            at += bytes.len() as u64;
+        }
+        let mut active = Active::new(index, schedule, asked.plan.call.combine());
+        if self.site.spec.placement == Placement::Offloaded {
+            active.post(&self.site.ground(), lane)?;
+        }
+        Ok(Segment {
+            number,
+            request,
+            active,
+        })
     }
 
     /// Takes the results of segments that have ended.
@@ -427,40 +431,21 @@ impl<P: Portals> Group<P> {
         current: Request,
         buffers: &mut Option<&mut dyn Buffers>,
     ) -> Result<()> {
-        let ground = Ground {
-            portals: &self.portals,
-            members: &self.spec.members,
-            rank: self.spec.rank,
-            region: &self.region,
-        };
         let mut place = 0;
         while let Some(segment) = self.active.get_mut(place) {
             let lane = &mut self.lanes[segment.active.lane];
-            segment.active.walk(&ground, lane)?;
-            if !segment.active.is_done(&self.portals, lane)? {
+            segment.active.walk(&self.site.ground(), lane)?;
+            if !segment.active.is_done(&self.site.portals, lane)? {
                 place += 1;
                 continue;
             }
             let asked = find(&mut self.requests, segment.request);
             let asked = asked.expect("a request stays until its segments have ended");
-            let number = segment.number - asked.first;
-            let own = segment.request == current;
-            let kept = &mut asked.results;
-            each_result(
-                &asked.plan,
-                number,
-                &segment.active,
-                lane,
-                |piece, at| match buffers.as_mut().filter(|_| own) {
-                    Some(buffers) => _ = self.region.read(at, buffers.output(piece)),
-                    None => {
-                        let mut bytes = vec![0; piece.len()];
-                        self.region.read(at, &mut bytes);
-                        kept.push((piece, bytes));
-                    }
-                },
-            );
-            asked.ended += 1;
+            let own: Option<&mut dyn Buffers> = match buffers {
+                Some(buffers) if segment.request == current => Some(&mut **buffers),
+                _ => None,
+            };
+            asked.take_result(segment, lane, &self.site.region, own);
             lane.end(&segment.active.schedule);
             self.active.remove(place);
         }
@@ -488,13 +473,13 @@ impl<P: Portals> Group<P> {
         let segments = self.active.iter().map(|segment| &segment.active);
         let mut wanted = ArrayVec::<_, MOST_WANTED>::new();
         for active in segments.chain(self.fences.running()) {
-            match active.wants(&self.portals, &self.lanes[active.lane])? {
+            match active.wants(&self.site.portals, &self.lanes[active.lane])? {
                 Some(want) => wanted.push(want),
                 None => return Ok(()),
             }
         }
         if !wanted.is_empty() {
-            self.portals.wait(&wanted, GLANCE)?;
+            self.site.portals.wait(&wanted, GLANCE)?;
         }
         Ok(())
     }
@@ -505,29 +490,52 @@ impl<P: Portals> Group<P> {
             .looked
             .get_or_insert_with(Instant::now);
         self.neighbours
-            .look(&self.portals, &self.spec.members, since)
+            .look(&self.site.portals, &self.site.spec.members, since)
     }
 }
 
-/// What a segment's result is at the caller, and where it lies in the region.
-fn each_result<P: Portals>(
-    plan: &Plan,
-    number: u64,
-    active: &Active,
-    lane: &Lane<P>,
-    mut take: impl FnMut(Range<usize>, u64),
-) {
-    for &Store { from, to } in &active.schedule.stores {
-        // The root's own is where it was.
-        if from.memory == Memory::Input && matches!(plan.call, Call::Broadcast { .. }) {
-            continue;
+impl<P: Portals> Site<P> {
+    fn ground(&self) -> Ground<'_, P> {
+        Ground {
+            portals: &self.portals,
+            members: &self.spec.members,
+            rank: self.spec.rank,
+            region: &self.region,
         }
-        let mut at = active.place(from, lane);
-        for piece in plan.pieces(number, to..to + from.bytes) {
-            let bytes = piece.len() as u64;
-            take(piece, at);
-            at += bytes;
+    }
+}
+
+impl Asked {
+    /// A segment has ended: copies what results to its caller's place, or keeps it until
+    /// that is at hand.
+    fn take_result<P: Portals>(
+        &mut self,
+        segment: &Segment,
+        lane: &Lane<P>,
+        region: &Region,
+        mut buffers: Option<&mut dyn Buffers>,
+    ) {
+        let number = segment.number - self.first;
+        for &Store { from, to } in &segment.active.schedule.stores {
+            // The root's own is where it was.
+            if from.memory == Memory::Input && matches!(self.plan.call, Call::Broadcast { .. }) {
+                continue;
+            }
+            let mut at = segment.active.place(from, lane);
+            for piece in self.plan.pieces(number, to..to + from.bytes) {
+                let length = piece.len();
+                match &mut buffers {
+                    Some(buffers) => _ = region.read(at, buffers.output(piece)),
+                    None => {
+                        let mut bytes = vec![0; length];
+                        region.read(at, &mut bytes);
+                        self.results.push((piece, bytes));
+                    }
+                }
+                at += length as u64;
+            }
         }
+        self.ended += 1;
     }
 }
 
