@@ -220,7 +220,7 @@ fn compared(points: &[Compared]) -> Vec<Vec<String>> {
         "published",
         "simulated",
         "difference",
-        "",
+        "how",
     ];
     let mut lines = vec![header.map(String::from).to_vec()];
     lines.extend(points.iter().map(|point| {
