@@ -49,6 +49,8 @@ pub(super) struct Lane {
     room: Room,
 }
 
+const _: () = assert!(size_of::<Link>() == 32 && size_of::<Lane>() == 64);
+
 /// All links, all lanes. Links of routers come first, by port; then one per
 /// node, into its router.
 pub(super) struct Lanes {
