@@ -183,8 +183,8 @@ impl lintel_group::Portals for Library {
         counter.get()
     }
 
-    fn wait(&self, counters: &[(&Counter, u64)], time: Duration) -> Portals4<()> {
-        Counter::poll_any(counters, time).map(drop)
+    fn wait(&self, counters: &[(&Counter, u64)], time: Duration) -> Portals4<bool> {
+        Ok(Counter::poll_any(counters, time)?.is_some())
     }
 
     fn ask(&self, target: ProcessId, match_bits: u64, question: u64) -> Portals4<()> {

@@ -232,7 +232,7 @@ impl Portals for Library {
         Ok(value)
     }
 
-    fn wait(&self, counters: &[(&Counter, u64)], time: Duration) -> Result<()> {
+    fn wait(&self, counters: &[(&Counter, u64)], time: Duration) -> Result<bool> {
         // What there are more, the next look finds.
         let some = || counters.iter().take(MOST_POLLED);
         let handles: ArrayVec<Handle, MOST_POLLED> = some().map(|(counter, _)| counter.0).collect();
@@ -250,8 +250,8 @@ impl Portals for Library {
             )
         };
         match code {
-            codes::CT_NONE_REACHED => Ok(()),
-            code => checked(code),
+            codes::CT_NONE_REACHED => Ok(false),
+            code => checked(code).map(|()| true),
         }
     }
 

@@ -15,7 +15,7 @@ use lintel_types::ProcessId;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Who goes through the steps of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -93,6 +93,12 @@ struct Segment {
     active: Active,
 }
 
+/// Looks at counters before one lets other threads have the core: what an answer of a
+/// member takes that runs.
+const LOOKS: u32 = 20;
+/// Looks with others on the core in between, among them perhaps the member waited for,
+/// before one leaves the waiting to the library.
+const YIELDS: u32 = 200;
 /// Every lane may hold a segment, and one fence is under way.
 const MOST_WANTED: usize = LANES as usize + 1;
 /// Schedules that are kept; a program that needs more makes them again.
@@ -478,9 +484,18 @@ impl<P: Portals> Group<P> {
                 None => return Ok(()),
             }
         }
-        if !wanted.is_empty() {
-            self.site.portals.wait(&wanted, GLANCE)?;
+        if wanted.is_empty() {
+            return Ok(());
         }
+        for look in 0..LOOKS + YIELDS {
+            if self.site.portals.wait(&wanted, Duration::ZERO)? {
+                return Ok(());
+            }
+            if look >= LOOKS {
+                std::thread::yield_now();
+            }
+        }
+        self.site.portals.wait(&wanted, GLANCE).map(drop)?;
         Ok(())
     }
 

@@ -33,8 +33,8 @@ pub struct Message {
 /// A matching interface with one portal table entry, and a region of memory from which
 /// messages are sent and which they reach.
 ///
-/// No method blocks but [`Portals::wait`] and [`Portals::answer`]. Dropping a counter or an entry gives it back.
-/// Errors are those of the Portals calls named.
+/// No method blocks but [`Portals::wait`] and [`Portals::answer`]. Dropping a counter or
+/// an entry gives it back. Errors are those of the Portals calls named.
 pub trait Portals {
     /// A counting event.
     type Counter;
@@ -74,9 +74,9 @@ pub trait Portals {
     /// What has been counted (PtlCTGet).
     fn value(&self, counter: &Self::Counter) -> Result<CountingEvent>;
 
-    /// Waits until one of these has counted so much, or a failure, or the time is over
-    /// (PtlCTPoll); the caller finds out by [`Portals::value`].
-    fn wait(&self, counters: &[(&Self::Counter, u64)], time: Duration) -> Result<()>;
+    /// Waits until one of these has counted so much, or a failure, which is true, or the
+    /// time is over (PtlCTPoll). Which one, the caller finds out by [`Portals::value`].
+    fn wait(&self, counters: &[(&Self::Counter, u64)], time: Duration) -> Result<bool>;
 
     /// Sends nothing, and wants to know what became of it (PtlPut with PTL_ACK_REQ).
     fn ask(&self, target: ProcessId, match_bits: u64, question: u64) -> Result<()>;
