@@ -9,9 +9,11 @@
  *
  * What holds for every function and is not repeated there: all members of a group call the same
  * operations in the same order, with the same arguments but for buffers. Buffers are the caller's
- * and are read and written during calls only. Where a call fails, ptlcoll_explain tells what is
- * wrong and how to mend it. After PTLCOLL_DEAD, PTLCOLL_LOST or PTLCOLL_PORTALS the group can
- * only be freed. The comments follow the grammar that portals4.h explains.
+ * and are read and written during calls only. A member may be ahead of the others by 32 operations,
+ * or segments of long ones (64 KiB, by halving 16 KiB); then it waits for them. Where a call fails,
+ * ptlcoll_explain tells what is wrong and how to mend it. After PTLCOLL_DEAD, PTLCOLL_LOST or
+ * PTLCOLL_PORTALS the group can only be freed. The comments follow the grammar that portals4.h
+ * explains.
  */
 
 #ifndef PTLCOLL_H
@@ -167,8 +169,7 @@ int ptlcoll_dead(ptlcoll_group_t group,
  * @return PTLCOLL_FAILED       the group failed before
  * @return PTLCOLL_PORTALS      the Portals library refused something
  * @return PTLCOLL_ABORTED      PtlAbort was called
- * @blocks until the caller's part is done, and at `root` or in all-reduces and barriers until all
- *         members have called it; a dead member ends it within PTL_PEER_TIMEOUT
+ * @blocks until all members have called it; a dead member ends it within PTL_PEER_TIMEOUT
  * @threads one at a time for a group; others wait
  * @see ptlcoll_ibarrier, ptlcoll_group_create
  */
@@ -179,7 +180,7 @@ int ptlcoll_barrier(ptlcoll_group_t group,
  * Gives all members what one has
  *
  * @param[in] group       the group
- * @param[out] buffer what `root` gives; at the others, where it goes
+ * @param[out] buffer     what `root` gives; at the others, where it goes
  * @param[in] bytes       how much, the same at all members; may be 0
  * @param[in] root        who gives
  * @param[in] algorithm   PTLCOLL_USUAL, or a tree or PTLCOLL_PIPELINE
@@ -219,8 +220,7 @@ int ptlcoll_broadcast(ptlcoll_group_t group,
  * @return PTLCOLL_FAILED       the group failed before
  * @return PTLCOLL_PORTALS      the Portals library refused something
  * @return PTLCOLL_ABORTED      PtlAbort was called
- * @blocks until the caller's part is done, and at `root` or in all-reduces and barriers until all
- *         members have called it; a dead member ends it within PTL_PEER_TIMEOUT
+ * @blocks until all members have called it; a dead member ends it within PTL_PEER_TIMEOUT
  * @threads one at a time for a group; others wait
  * @see ptlcoll_iallreduce, ptlcoll_group_create
  */
@@ -252,8 +252,8 @@ int ptlcoll_allreduce(ptlcoll_group_t group,
  * @return PTLCOLL_FAILED       the group failed before
  * @return PTLCOLL_PORTALS      the Portals library refused something
  * @return PTLCOLL_ABORTED      PtlAbort was called
- * @blocks until the caller's part is done, and at `root` or in all-reduces and barriers until all
- *         members have called it; a dead member ends it within PTL_PEER_TIMEOUT
+ * @blocks until the caller's part is done, at `root` until all members have called it; a dead member
+ *         ends it within PTL_PEER_TIMEOUT
  * @threads one at a time for a group; others wait
  * @see ptlcoll_ireduce, ptlcoll_group_create
  */
@@ -284,8 +284,8 @@ int ptlcoll_reduce(ptlcoll_group_t group,
  * @return PTLCOLL_FAILED       the group failed before
  * @return PTLCOLL_PORTALS      the Portals library refused something
  * @return PTLCOLL_ABORTED      PtlAbort was called
- * @blocks until the caller's part is done, and at `root` or in all-reduces and barriers until all
- *         members have called it; a dead member ends it within PTL_PEER_TIMEOUT
+ * @blocks until the caller's part is done, at `root` until all members have called it; a dead member
+ *         ends it within PTL_PEER_TIMEOUT
  * @threads one at a time for a group; others wait
  * @see ptlcoll_igather, ptlcoll_group_create
  */
@@ -493,8 +493,8 @@ int ptlcoll_iscatter(ptlcoll_group_t group,
  * Looks whether an operation has ended
  *
  * @param[out] request  the request; PTLCOLL_REQUEST_NULL once it has ended, which it also may be
- *                         before: then it has ended long ago
- * @param[out] done        1 if it has ended, else 0
+ *                      before: then it has ended long ago
+ * @param[out] done     1 if it has ended, else 0
  * @return PTLCOLL_OK           `done` tells
  * @return PTLCOLL_ARG_INVALID  a null pointer, or no such request
  * @return PTLCOLL_DEAD         a member has died: ptlcoll_dead tells which
