@@ -26,7 +26,7 @@ use std::collections::BinaryHeap;
 use std::fmt;
 
 use lintel_sim_fabric::FabricEvent;
-use lintel_sim_kernel::{Agenda, Duration, Event, SimTime, Simulation, Streams, World};
+use lintel_sim_kernel::{Agenda, Bytes, Duration, Event, SimTime, Simulation, Streams, World};
 use lintel_sim_node::{Core, Noise, NoiseParameters};
 
 use crate::compiled::{Compiled, Step, place};
@@ -410,10 +410,10 @@ impl<N: Network> Machine<N> {
         let work = Duration::from_ns(operation.size);
         let done = self.work(planned.rank, operation.cpu, now, work);
         self.tell(Span {
-            rank: planned.rank,
+            at: planned.rank,
             track: Track::Cpu(operation.cpu),
             name: "calc",
-            size: operation.size,
+            bytes: None,
             start: now,
             end: done,
         });
@@ -431,10 +431,10 @@ impl<N: Network> Machine<N> {
         let way = self.way(planned.rank, operation.nic, OUT);
         self.take_way(way, now, self.network.tail(bytes));
         self.tell(Span {
-            rank: planned.rank,
+            at: planned.rank,
             track: Track::Cpu(operation.cpu),
             name: "send",
-            size: bytes,
+            bytes: Some(Bytes(bytes)),
             start: now,
             end: done,
         });
@@ -478,10 +478,10 @@ impl<N: Network> Machine<N> {
     fn on_arrive(&mut self, message: u32, agenda: &mut Agenda<Happening>) {
         let Transit { letter, left, .. } = self.messages[message as usize];
         self.tell(Span {
-            rank: letter.to,
+            at: letter.to,
             track: Track::Way,
             name: "message",
-            size: letter.bytes,
+            bytes: Some(Bytes(letter.bytes)),
             start: left,
             end: agenda.now(),
         });
@@ -499,10 +499,10 @@ impl<N: Network> Machine<N> {
         self.take_way(way, now, tail);
         self.messages[message as usize].received = done;
         self.tell(Span {
-            rank: to,
+            at: to,
             track: Track::Cpu(transit.cpu),
             name: "receive",
-            size: bytes,
+            bytes: Some(Bytes(bytes)),
             start: now,
             end: done,
         });

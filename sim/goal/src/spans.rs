@@ -1,9 +1,5 @@
 //! What is told of a run while it goes on.
 
-use lintel_sim_kernel::SimTime;
-
-use crate::goal::Rank;
-
 /// Where something takes time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Track {
@@ -13,22 +9,8 @@ pub enum Track {
     Way,
 }
 
-/// Something that took time.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Span {
-    /// At this rank.
-    pub rank: Rank,
-    /// There.
-    pub track: Track,
-    /// What it was.
-    pub name: &'static str,
-    /// Bytes, or nanoseconds of work.
-    pub size: u64,
-    /// From then.
-    pub start: SimTime,
-    /// Until then.
-    pub end: SimTime,
-}
+/// Something that took time at a rank.
+pub type Span = lintel_sim_kernel::Span<Track>;
 
-/// Gets each span when its end is known, which is not the order of their ends.
-pub type Observer = Box<dyn FnMut(Span)>;
+/// Whom to tell.
+pub type Observer = lintel_sim_kernel::Observer<Track>;

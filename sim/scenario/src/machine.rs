@@ -13,7 +13,7 @@ use lintel_sim_triggered::NOISES;
 use crate::mistake::Mistake;
 use crate::reader::Reader;
 use crate::run::{Run, Stepped};
-use crate::span::{Observer, relay};
+use crate::span::{Observer, Place, relay};
 use crate::workload::{self, Workload};
 use crate::{seastar, triggered, verbs};
 
@@ -231,7 +231,7 @@ impl HostsSetup {
             machine = noisy.map_err(|mistake| mistake.to_string())?;
         }
         if let Some(observer) = observer {
-            machine = machine.observed(relay(observer));
+            machine = machine.observed(relay(observer, Place::Rank));
         }
         let mut simulation = Simulation::new(machine);
         simulation.world.start(&mut simulation.agenda);

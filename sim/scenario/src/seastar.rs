@@ -14,7 +14,7 @@ use crate::machine::sides;
 use crate::mistake::Mistake;
 use crate::reader::Reader;
 use crate::run::{Figure, Run, Stepped, micro};
-use crate::span::{Observer, relay};
+use crate::span::{Observer, Place, relay};
 
 /// What `workload.kind` takes with this model.
 pub(crate) const WORKLOADS: &[(&str, &str)] = &[
@@ -149,7 +149,7 @@ impl Setup {
 
 fn begin(mut benchmark: Benchmark<Vec<Figure>>, observer: Option<Observer>) -> Box<dyn Run> {
     if let Some(observer) = observer {
-        benchmark.observe(relay(observer));
+        benchmark.observe(relay(observer, Place::Node));
     }
     let Running {
         simulation,

@@ -1,6 +1,7 @@
 //! What is told of a run while it goes on, whatever its model.
 
-use lintel_sim_kernel::SimTime;
+use lintel_sim_goal::Track as GoalTrack;
+use lintel_sim_kernel::{Bytes, SimTime};
 use lintel_sim_seastar::Track as SeaStarTrack;
 use lintel_sim_triggered::Track as TriggeredTrack;
 use lintel_sim_verbs::Track as VerbsTrack;
@@ -14,8 +15,8 @@ pub struct Span {
     pub track: Track,
     /// What it was.
     pub name: &'static str,
-    /// How much, with its unit, where that is known.
-    pub size: Option<(&'static str, u64)>,
+    /// Of the message or packet, where it was one and has a length.
+    pub bytes: Option<Bytes>,
     /// From then.
     pub start: SimTime,
     /// Until then.
@@ -47,9 +48,21 @@ pub struct Track {
 /// Gets each span when its end is known, which is not the order of their ends.
 pub type Observer = Box<dyn FnMut(Span)>;
 
-/// Hands a model's spans on.
-pub(crate) fn relay<S: Into<Span>>(mut observer: Observer) -> Box<dyn FnMut(S)> {
-    Box::new(move |span| observer(span.into()))
+/// Hands a model's spans on; `place` makes a node or rank of a number.
+pub(crate) fn relay<T: Into<Track>>(
+    mut observer: Observer,
+    place: impl Fn(u32) -> Place + 'static,
+) -> lintel_sim_kernel::Observer<T> {
+    Box::new(move |span| {
+        observer(Span {
+            place: place(span.at),
+            track: span.track.into(),
+            name: span.name,
+            bytes: span.bytes,
+            start: span.start,
+            end: span.end,
+        })
+    })
 }
 
 impl Track {
@@ -82,75 +95,46 @@ impl Track {
 const AFTER_HOSTS: u32 = 1 << 16;
 const LINKS: Track = Track::overlapping(AFTER_HOSTS + 9, "links");
 
-impl From<lintel_sim_goal::Span> for Span {
-    fn from(span: lintel_sim_goal::Span) -> Self {
-        let unit = if span.name == "calc" { "ns" } else { "bytes" };
-        Span {
-            place: Place::Rank(span.rank),
-            track: match span.track {
-                lintel_sim_goal::Track::Cpu(cpu) => Track::numbered("cpu", cpu.into()),
-                lintel_sim_goal::Track::Way => LINKS,
-            },
-            name: span.name,
-            size: Some((unit, span.size)),
-            start: span.start,
-            end: span.end,
+impl From<GoalTrack> for Track {
+    fn from(track: GoalTrack) -> Self {
+        match track {
+            GoalTrack::Cpu(cpu) => Track::numbered("cpu", cpu.into()),
+            GoalTrack::Way => LINKS,
         }
     }
 }
 
-impl From<lintel_sim_seastar::Span> for Span {
-    fn from(span: lintel_sim_seastar::Span) -> Self {
-        Span {
-            place: Place::Node(span.node),
-            track: match span.track {
-                SeaStarTrack::Process(number) => Track::numbered("process", number),
-                SeaStarTrack::Kernel => Track::single(AFTER_HOSTS, "kernel"),
-                SeaStarTrack::Firmware => Track::single(AFTER_HOSTS + 1, "firmware"),
-                SeaStarTrack::Tx => Track::overlapping(AFTER_HOSTS + 2, "TX DMA"),
-                SeaStarTrack::Rx => Track::overlapping(AFTER_HOSTS + 3, "RX DMA"),
-                SeaStarTrack::Stall => Track::single(AFTER_HOSTS + 4, "RX stands still"),
-                SeaStarTrack::Link => LINKS,
-            },
-            name: span.name,
-            size: span.bytes.map(|bytes| ("bytes", bytes)),
-            start: span.start,
-            end: span.end,
+impl From<SeaStarTrack> for Track {
+    fn from(track: SeaStarTrack) -> Self {
+        match track {
+            SeaStarTrack::Process(number) => Track::numbered("process", number),
+            SeaStarTrack::Kernel => Track::single(AFTER_HOSTS, "kernel"),
+            SeaStarTrack::Firmware => Track::single(AFTER_HOSTS + 1, "firmware"),
+            SeaStarTrack::Tx => Track::overlapping(AFTER_HOSTS + 2, "TX DMA"),
+            SeaStarTrack::Rx => Track::overlapping(AFTER_HOSTS + 3, "RX DMA"),
+            SeaStarTrack::Stall => Track::single(AFTER_HOSTS + 4, "RX stands still"),
+            SeaStarTrack::Link => LINKS,
         }
     }
 }
 
-impl From<lintel_sim_triggered::Span> for Span {
-    fn from(span: lintel_sim_triggered::Span) -> Self {
-        Span {
-            place: Place::Node(span.node),
-            track: match span.track {
-                TriggeredTrack::Host => Track::single(0, "host"),
-                TriggeredTrack::Interface => Track::overlapping(AFTER_HOSTS, "interface"),
-                TriggeredTrack::Link => LINKS,
-            },
-            name: span.name,
-            size: None,
-            start: span.start,
-            end: span.end,
+impl From<TriggeredTrack> for Track {
+    fn from(track: TriggeredTrack) -> Self {
+        match track {
+            TriggeredTrack::Host => Track::single(0, "host"),
+            TriggeredTrack::Interface => Track::overlapping(AFTER_HOSTS, "interface"),
+            TriggeredTrack::Link => LINKS,
         }
     }
 }
 
-impl From<lintel_sim_verbs::Span> for Span {
-    fn from(span: lintel_sim_verbs::Span) -> Self {
-        Span {
-            place: Place::Node(span.node),
-            track: match span.track {
-                VerbsTrack::Process(number) => Track::numbered("process", number),
-                VerbsTrack::Send => Track::single(AFTER_HOSTS, "send engine"),
-                VerbsTrack::Receive => Track::single(AFTER_HOSTS + 1, "receive engine"),
-                VerbsTrack::Link => LINKS,
-            },
-            name: span.name,
-            size: Some(("bytes", span.bytes.0)),
-            start: span.start,
-            end: span.end,
+impl From<VerbsTrack> for Track {
+    fn from(track: VerbsTrack) -> Self {
+        match track {
+            VerbsTrack::Process(number) => Track::numbered("process", number),
+            VerbsTrack::Send => Track::single(AFTER_HOSTS, "send engine"),
+            VerbsTrack::Receive => Track::single(AFTER_HOSTS + 1, "receive engine"),
+            VerbsTrack::Link => LINKS,
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::machine::noise;
 use crate::mistake::Mistake;
 use crate::reader::Reader;
 use crate::run::{Figure, Outcome, Run, micro};
-use crate::span::{Observer, relay};
+use crate::span::{Observer, Place, relay};
 use crate::workload::{self, Operation};
 
 /// What `workload.kind` takes with this model.
@@ -87,7 +87,7 @@ impl Setup {
         };
         let mut series = series.map_err(|mistake| mistake.to_string())?;
         if let Some(observer) = observer {
-            series.observe(relay(observer));
+            series.observe(relay(observer, Place::Node));
         }
         Ok(Box::new(Repeated(series)))
     }

@@ -8,7 +8,7 @@ use lintel_sim_verbs::measure::{Measurement, Pattern, prepare_bandwidth, prepare
 use crate::mistake::Mistake;
 use crate::reader::Reader;
 use crate::run::{Figure, Run, Stepped, micro};
-use crate::span::{Observer, relay};
+use crate::span::{Observer, Place, relay};
 
 /// What `workload.kind` takes with this model.
 pub(crate) const WORKLOADS: &[(&str, &str)] = &[
@@ -78,7 +78,7 @@ impl Setup {
         let Setup {
             transport, bytes, ..
         } = *self;
-        let observer = observer.map(relay);
+        let observer = observer.map(|observer| relay(observer, Place::Node));
         match self.pattern {
             None => begin(prepare_latency(transport, bytes, observer), |took| {
                 vec![Figure::new("one way, µs", micro(took))]

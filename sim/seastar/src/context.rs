@@ -131,13 +131,13 @@ impl Context<'_> {
         start: SimTime,
         end: SimTime,
     ) {
-        let node = self.node;
+        let at = self.node;
         if let Some(observer) = &mut self.shared.observer {
             observer(Span {
-                node,
+                at,
                 track,
                 name,
-                bytes,
+                bytes: bytes.map(Bytes),
                 start,
                 end,
             });

@@ -142,7 +142,7 @@ fn spans_tell_where_the_time_goes() {
     assert!(
         spans
             .iter()
-            .all(|span| span.start <= span.end && span.node < 2)
+            .all(|span| span.start <= span.end && span.at < 2)
     );
     for track in [
         Track::Process(0),
@@ -158,8 +158,8 @@ fn spans_tell_where_the_time_goes() {
         .iter()
         .filter(|s| s.track == Track::Firmware)
         .collect();
-    firmware.sort_by_key(|span| (span.node, span.start));
-    let overlaps = |pair: &[&Span]| pair[0].node == pair[1].node && pair[0].end > pair[1].start;
+    firmware.sort_by_key(|span| (span.at, span.start));
+    let overlaps = |pair: &[&Span]| pair[0].at == pair[1].at && pair[0].end > pair[1].start;
     assert!(!firmware.windows(2).any(overlaps));
 }
 

@@ -15,23 +15,11 @@ pub enum Track {
     Link,
 }
 
-/// Something that took time.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Span {
-    /// On this node.
-    pub node: u32,
-    /// There.
-    pub track: Track,
-    /// What it was.
-    pub name: &'static str,
-    /// From then.
-    pub start: SimTime,
-    /// Until then.
-    pub end: SimTime,
-}
+/// Something that took time on a node.
+pub type Span = lintel_sim_kernel::Span<Track>;
 
-/// Gets each span when its end is known, which is not the order of their ends.
-pub type Observer = Box<dyn FnMut(Span)>;
+/// Whom to tell.
+pub type Observer = lintel_sim_kernel::Observer<Track>;
 
 /// An observer, and what it needs to know of packets under way.
 pub(crate) struct Trace {
@@ -50,15 +38,16 @@ impl Trace {
 
     pub(crate) fn tell(
         &mut self,
-        (node, track): (u32, Track),
+        (at, track): (u32, Track),
         name: &'static str,
         start: SimTime,
         end: SimTime,
     ) {
         (self.observer)(Span {
-            node,
+            at,
             track,
             name,
+            bytes: None,
             start,
             end,
         });

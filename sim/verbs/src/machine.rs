@@ -202,10 +202,10 @@ impl Machine {
         let end = start + HOST;
         *free = end;
         self.tell(Span {
-            node: process.node,
+            at: process.node,
             track: Track::Process(process.rank),
             name,
-            bytes,
+            bytes: Some(bytes),
             start,
             end,
         });
@@ -215,10 +215,10 @@ impl Machine {
     /// An engine has done with a packet.
     fn tell_packet(&mut self, node: u32, track: Track, packet: Packet, end: SimTime) {
         self.tell(Span {
-            node,
+            at: node,
             track,
             name: "packet",
-            bytes: Bytes(packet.bytes),
+            bytes: Some(Bytes(packet.bytes)),
             start: packet.begun,
             end,
         });
@@ -372,10 +372,10 @@ impl Machine {
         transit.on_wire -= packet.bytes;
         if transit.unsent == 0 && transit.on_wire == 0 {
             let span = Span {
-                node: transit.post.to.node,
+                at: transit.post.to.node,
                 track: Track::Link,
                 name: "message",
-                bytes: transit.post.bytes,
+                bytes: Some(transit.post.bytes),
                 start: transit.left,
                 end: packet.begun,
             };

@@ -1,7 +1,5 @@
 //! What is told of a run while it goes on: spans on tracks.
 
-use lintel_sim_kernel::{Bytes, SimTime};
-
 /// Where something takes time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Track {
@@ -16,22 +14,8 @@ pub enum Track {
     Link,
 }
 
-/// Something that took time.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Span {
-    /// On this node.
-    pub node: u32,
-    /// There.
-    pub track: Track,
-    /// What it was.
-    pub name: &'static str,
-    /// Of the message, or of its packet.
-    pub bytes: Bytes,
-    /// From then.
-    pub start: SimTime,
-    /// Until then.
-    pub end: SimTime,
-}
+/// Something that took time on a node.
+pub type Span = lintel_sim_kernel::Span<Track>;
 
-/// Gets each span when its end is known, which is not the order of their ends.
-pub type Observer = Box<dyn FnMut(Span)>;
+/// Whom to tell.
+pub type Observer = lintel_sim_kernel::Observer<Track>;

@@ -9,7 +9,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use lintel_sim_kernel::{Duration, SimTime};
+use lintel_sim_kernel::{Bytes, Duration, SimTime};
 use lintel_sim_scenario::{Observer, Place, Span, Track};
 use serde_json::json;
 
@@ -79,8 +79,8 @@ impl Writing {
         if self.named.insert((place, None)) {
             self.name("process_name", pid, 0, &place_name(place))?;
         }
-        let about = match span.size {
-            Some((unit, size)) => json!({ unit: size }),
+        let about = match span.bytes {
+            Some(Bytes(bytes)) => json!({ "bytes": bytes }),
             None => json!({}),
         };
         let (start, end) = (
