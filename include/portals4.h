@@ -195,7 +195,8 @@ void PtlAbort(void);
 #define PTL_TOTAL_DATA_ORDERING      0x2 /**< Data of ordered messages is written in order, up to
                                           * the `max_waw_ordered_size` and so on. */
 #define PTL_COHERENT_ATOMICS         0x4 /**< Portals' atomics and the processor's see each other
-                                          * without PtlAtomicSync. */
+                                          * without PtlAtomicSync. Given to who asks for it:
+                                          * long atomics then take longer. */
 
 /**
  * The limits of an interface

@@ -40,7 +40,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// What a caller gets that asks for nothing.
+    /// What a caller gets that asks for nothing. Whoever wants coherent atomics says so:
+    /// long ones take an exchange of the processor's for each element then.
     pub const DEFAULT: Limits = Limits {
         max_entries: 16384,
         max_unexpected_headers: 16384,
@@ -58,8 +59,7 @@ impl Limits {
         max_war_ordered_size: 4096,
         max_volatile_size: 4096,
         features: crate::options::FEATURE_BIND_INACCESSIBLE
-            | crate::options::FEATURE_TOTAL_DATA_ORDERING
-            | crate::options::FEATURE_COHERENT_ATOMICS,
+            | crate::options::FEATURE_TOTAL_DATA_ORDERING,
     };
 
     /// The most that an interface can be asked for.
@@ -73,6 +73,7 @@ impl Limits {
         max_iovecs: 65535,
         max_list_size: 65535,
         max_triggered_ops: 1 << 20,
+        features: Self::DEFAULT.features | crate::options::FEATURE_COHERENT_ATOMICS,
         ..Self::DEFAULT
     };
 
@@ -118,7 +119,7 @@ impl Limits {
             max_waw_ordered_size: bytes(self.max_waw_ordered_size, h.max_waw_ordered_size),
             max_war_ordered_size: bytes(self.max_war_ordered_size, h.max_war_ordered_size),
             max_volatile_size: bytes(self.max_volatile_size, h.max_volatile_size),
-            features: self.features & d.features,
+            features: self.features & h.features,
         }
     }
 }
@@ -148,6 +149,18 @@ mod tests {
         };
         assert_eq!(small.clamped().max_unexpected_headers, 32);
         assert_eq!(small.clamped().max_pt_index, 3);
+    }
+
+    #[test]
+    fn coherent_atomics_are_for_those_who_ask() {
+        use crate::options::FEATURE_COHERENT_ATOMICS;
+        assert_eq!(Limits::DEFAULT.features & FEATURE_COHERENT_ATOMICS, 0);
+        let asking = Limits {
+            features: u32::MAX,
+            ..Limits::DEFAULT
+        };
+        let given = asking.clamped().features;
+        assert_eq!(given & FEATURE_COHERENT_ATOMICS, FEATURE_COHERENT_ATOMICS);
     }
 
     #[test]

@@ -3,13 +3,13 @@
 use crate::core::Core;
 use crate::owner::Owner;
 use lintel_claim::{
-    Claim, CrossMemoryError, Datatype, Operation, Region, RemoteSpan, atomic, copy_vectored,
-    fetch_atomic, swap,
+    Claim, CrossMemoryError, Datatype, Operation, Region, RemoteSpan, atomic, combine,
+    copy_vectored, fetch_atomic, swap,
 };
 use lintel_engine4::{Filling, Landed};
 use lintel_memory::{Pieces, Span};
 use lintel_nal::{MoveError, Nal, Origin, Outgoing, Payload};
-use lintel_types::NiFail;
+use lintel_types::{NiFail, options::FEATURE_COHERENT_ATOMICS};
 use lintel_wire::{OPERAND_BYTES, Request, Response, Verb};
 use std::slice;
 
@@ -261,15 +261,7 @@ impl<O: Owner> Core<O> {
         landed: Landed,
         payload: Payload,
     ) {
-        let mut small = [0u8; 64];
-        let mut fetched = [0u8; 64];
         let request = *landed.request();
-        let ahead = if request.verb == Verb::Swap {
-            OPERAND_BYTES
-        } else {
-            0
-        };
-        let length = landed.mlength() as usize;
         let kinds = (
             Operation::try_from(request.operation),
             Datatype::try_from(request.datatype),
@@ -278,43 +270,51 @@ impl<O: Owner> Core<O> {
         let (Ok(operation), Ok(datatype), Payload::Enclosed(data)) = kinds else {
             return self.finish_landing(origin, landed, NiFail::OpViolation);
         };
-        if (data.len() as usize) < ahead + length {
+        let length = landed.mlength();
+        let exchange = Exchange {
+            verb: request.verb,
+            operation,
+            datatype,
+            data,
+            length: length as usize,
+        };
+        if data.len() < exchange.bytes_ahead() as u64 + length {
             return self.finish_landing(origin, landed, NiFail::Segv);
         }
         let source = match self.source(pieces, &landed) {
             Ok(source) => source,
             Err(fail) => return self.finish_landing(origin, landed, fail),
         };
-        let mut scratch = std::mem::take(&mut self.scratch);
-        let (data_bytes, old) = if ahead + length <= small.len() {
-            (&mut small[..ahead + length], &mut fetched[..length])
-        } else {
-            scratch.resize(ahead + 2 * length, 0);
-            scratch.split_at_mut(ahead + length)
-        };
-        data.read(data_bytes);
-        let (operand, operands) = data_bytes.split_at(ahead);
         let target = match (O::claims(pieces.as_slice()), &source) {
             (Some(claims), _) => claims,
             (None, source) => source.claims(),
         };
-        match request.verb {
-            Verb::Atomic => atomic(operation, datatype, target, operands),
-            Verb::FetchAtomic => fetch_atomic(operation, datatype, target, operands, old),
-            _ => {
-                let compare = &operand[..datatype.size().min(ahead)];
-                swap(operation, datatype, target, operands, compare, old);
+        let mut small = [0; SHORT_EXCHANGE];
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let old = match target {
+            // The processor's atomics don't meet us there, and the lock keeps our own apart.
+            &[target] if request.verb == Verb::Atomic && !self.is_coherent(&request) => {
+                combine(operation, datatype, data.slice(0, length), target);
+                &[]
             }
-        }
+            target => exchange.perform(target, &mut small, &mut scratch),
+        };
         let fail = match O::DIRECT {
             true => NiFail::Ok,
-            false => copied_all(self.owner.copy_in(target, pieces.as_slice()), length as u64),
+            false => copied_all(self.owner.copy_in(target, pieces.as_slice()), length),
         };
         self.answer_atomic(origin, landed, fail, old);
         self.scratch = scratch;
         if let Source::Copy(copy, _) = source {
             self.kept.spares.put_back(copy);
         }
+    }
+
+    /// Whether the target was promised that its processor's atomics and these meet.
+    fn is_coherent(&mut self, request: &Request) -> bool {
+        self.parts(request.interface).is_some_and(|(interface, _)| {
+            interface.limits().features & FEATURE_COHERENT_ATOMICS != 0
+        })
     }
 
     fn answer_atomic(&mut self, origin: Origin, landed: Landed, fail: NiFail, old: &[u8]) {
@@ -462,6 +462,68 @@ impl Source<'_> {
             Source::Direct(claims) => claims,
             Source::Copy(_, claim) => slice::from_ref(claim),
         }
+    }
+}
+
+/// An atomic that goes by the processor's own ones.
+struct Exchange {
+    verb: Verb,
+    operation: Operation,
+    datatype: Datatype,
+    /// The operands, behind what a swap compares with.
+    data: Claim,
+    /// Bytes of the operands, and of the target.
+    length: usize,
+}
+
+/// Bytes that a short exchange takes: what it compares with, operands and earlier values.
+const SHORT_EXCHANGE: usize = 128;
+
+impl Exchange {
+    /// What lies ahead of the operands.
+    fn bytes_ahead(&self) -> usize {
+        match self.verb {
+            Verb::Swap => OPERAND_BYTES,
+            _ => 0,
+        }
+    }
+
+    /// Returns the target's earlier values, which lie in `small`, or in `large` where
+    /// that is too small.
+    fn perform<'a>(
+        &self,
+        target: &[Claim],
+        small: &'a mut [u8; SHORT_EXCHANGE],
+        large: &'a mut Vec<u8>,
+    ) -> &'a [u8] {
+        let ahead = self.bytes_ahead();
+        let bytes = ahead + 2 * self.length;
+        let room = match small.get_mut(..bytes) {
+            Some(room) => room,
+            None => {
+                large.resize(large.len().max(bytes), 0);
+                &mut large[..bytes]
+            }
+        };
+        let (sent, old) = room.split_at_mut(ahead + self.length);
+        self.data.read(sent);
+        let (compare, operands) = sent.split_at(ahead);
+        match self.verb {
+            Verb::Atomic => atomic(self.operation, self.datatype, target, operands),
+            Verb::FetchAtomic => fetch_atomic(self.operation, self.datatype, target, operands, old),
+            _ => {
+                let compare = &compare[..self.datatype.size().min(ahead)];
+                swap(
+                    self.operation,
+                    self.datatype,
+                    target,
+                    operands,
+                    compare,
+                    old,
+                );
+            }
+        }
+        old
     }
 }
 

@@ -77,7 +77,8 @@ struct Info {
     variables: Vec<variables::Current>,
 }
 
-/// An interface as `PtlNIInit` gave it, physical and matching, default limits.
+/// An interface as `PtlNIInit` gave it, physical and matching: default limits, and every
+/// feature that there is.
 #[derive(Debug, Serialize)]
 struct Opened {
     nid: u32,

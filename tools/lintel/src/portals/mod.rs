@@ -70,15 +70,19 @@ impl Interface {
     /// Whatever either call returned.
     pub fn open(entries: i32) -> Result<Self> {
         let wanted = generous_limits(entries);
-        Self::init(Some(&wanted))
+        Self::init(&wanted)
     }
 
-    /// As [`Interface::open`], with the limits that the library chooses.
+    /// As [`Interface::open`], with the limits that the library chooses, and every feature
+    /// that it has.
     ///
     /// # Errors
     /// Whatever either call returned.
     pub fn open_default() -> Result<Self> {
-        Self::init(None)
+        Self::init(&Limits {
+            features: u32::MAX,
+            ..Limits::DEFAULT
+        })
     }
 
     /// This process's physical id.
@@ -221,7 +225,7 @@ impl Interface {
         })
     }
 
-    fn init(wanted: Option<&Limits>) -> Result<Self> {
+    fn init(wanted: &Limits) -> Result<Self> {
         // SAFETY: takes nothing.
         check("PtlInit", unsafe { sys::PtlInit() })?;
         let mut limits = Limits::DEFAULT;
@@ -232,7 +236,7 @@ impl Interface {
                 IFACE_DEFAULT,
                 bits::NI_MATCHING | bits::NI_PHYSICAL,
                 Process::PID_ANY,
-                wanted.map_or(ptr::null(), ptr::from_ref),
+                wanted,
                 &mut limits,
                 &mut handle,
             )
@@ -754,6 +758,6 @@ fn generous_limits(entries: i32) -> Limits {
         max_waw_ordered_size: 64,
         max_war_ordered_size: 8,
         max_volatile_size: 64,
-        features: 0,
+        features: u32::MAX,
     }
 }
