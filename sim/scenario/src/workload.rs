@@ -405,9 +405,10 @@ fn made(
     reader.must_choose("workload.algorithm", &possible)
 }
 
-fn algorithms(piece: u64) -> [(&'static str, Algorithm); 9] {
+fn algorithms(piece: u64) -> [(&'static str, Algorithm); 10] {
     [
         ("recursive-doubling", Algorithm::RecursiveDoubling),
+        ("halving", Algorithm::Halving),
         ("dissemination", Algorithm::Dissemination),
         ("binomial", Algorithm::Tree(Tree::KNomial(2))),
         ("4-nomial", Algorithm::Tree(Tree::KNomial(4))),
