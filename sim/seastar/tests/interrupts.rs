@@ -8,8 +8,7 @@ use lintel_sim_kernel::{Duration, SimTime};
 use lintel_sim_seastar::profile::{RED_STORM_2005, XT5_2009};
 use lintel_sim_seastar::workload::{Case, PingPong, Way, measured, pair, ping_pong};
 use lintel_sim_seastar::{
-    Action, Exposure, Mode, NodeReport, Notice, Placement, Program, Refused, Setup, any_process,
-    put,
+    Action, Exposure, Mode, NodeReport, Notice, Placement, Program, Refused, Setup, put,
 };
 use lintel_types::{EventKind, Handle, ProcessId};
 
@@ -59,13 +58,7 @@ impl Program for One {
             setup.want_starts();
         }
         self.memory = setup.bind(Buffer::Contiguous(Ghost::new(0x1000, 8)), 0)?;
-        setup.expose(&Exposure {
-            bytes: 8,
-            match_bits: 0,
-            ignore_bits: 0,
-            source: any_process(),
-            options: 0,
-        })?;
+        setup.expose(&Exposure::to_all(8, 0))?;
         Ok(())
     }
 

@@ -12,7 +12,7 @@ use lintel_sim_seastar::workload::{
 };
 use lintel_sim_seastar::{
     Action, Class, Exposure, Machine, Mode, Notice, Program, Protection, Refused, Setup, Span,
-    Track, any_process, put,
+    Track, put,
 };
 use lintel_types::{Handle, NiFail, ProcessId};
 
@@ -38,13 +38,7 @@ fn refused(mode: Mode, asks: fn(&mut Setup<'_>) -> Result<(), Refused>) -> Optio
         .map(|refused| refused.to_string())
 }
 
-const ANY: Exposure = Exposure {
-    bytes: 8,
-    match_bits: 0,
-    ignore_bits: 0,
-    source: any_process(),
-    options: 0,
-};
+const ANY: Exposure = Exposure::to_all(8, 0);
 
 fn expose_1025(setup: &mut Setup<'_>) -> Result<(), Refused> {
     (0..1_025).try_for_each(|_| setup.expose(&ANY).map(drop))

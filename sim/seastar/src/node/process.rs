@@ -153,6 +153,19 @@ pub struct Exposure {
     pub options: u32,
 }
 
+impl Exposure {
+    /// To every process, by these very match bits.
+    pub const fn to_all(bytes: u64, match_bits: u64) -> Self {
+        Exposure {
+            bytes,
+            match_bits,
+            ignore_bits: 0,
+            source: any_process(),
+            options: 0,
+        }
+    }
+}
+
 /// A process.
 pub(crate) struct Process {
     pub(crate) id: ProcessId,

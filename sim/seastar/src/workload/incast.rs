@@ -7,9 +7,7 @@ use lintel_types::{EventKind, Handle, ProcessId};
 
 use super::benchmark::Benchmark;
 use super::rig::{Case, Measured, measured, nodes};
-use crate::node::{
-    Action, Exposure, NodeReport, Notice, Program, Refused, Setup, any_process, put,
-};
+use crate::node::{Action, Exposure, NodeReport, Notice, Program, Refused, Setup, put};
 
 /// How much comes to node 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -132,13 +130,7 @@ impl Program for Source {
 
 impl Program for Sink {
     fn begin(&mut self, setup: &mut Setup<'_>) -> Result<(), Refused> {
-        setup.expose(&Exposure {
-            bytes: self.bytes,
-            match_bits: BITS,
-            ignore_bits: 0,
-            source: any_process(),
-            options: 0,
-        })?;
+        setup.expose(&Exposure::to_all(self.bytes, BITS))?;
         Ok(())
     }
 

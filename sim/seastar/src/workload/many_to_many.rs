@@ -8,7 +8,7 @@ use lintel_types::{EventKind, Handle, ProcessId};
 
 use super::benchmark::{Benchmark, Steps};
 use super::rig::{Case, TorusMachine, nodes};
-use crate::node::{Action, Exposure, Notice, Program, Refused, Setup, any_process, put};
+use crate::node::{Action, Exposure, Notice, Program, Refused, Setup, put};
 
 /// A run of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -126,13 +126,7 @@ impl Program for Member {
     fn begin(&mut self, setup: &mut Setup<'_>) -> Result<(), Refused> {
         let memory = Buffer::Contiguous(Ghost::new(0x1000, self.run.bytes));
         self.memory = setup.bind(memory, 0)?;
-        setup.expose(&Exposure {
-            bytes: self.run.bytes,
-            match_bits: BITS,
-            ignore_bits: 0,
-            source: any_process(),
-            options: 0,
-        })?;
+        setup.expose(&Exposure::to_all(self.run.bytes, BITS))?;
         Ok(())
     }
 

@@ -7,7 +7,7 @@ use lintel_types::{AckRequest, EventKind, Handle, ProcessId, options};
 
 use super::benchmark::Benchmark;
 use super::rig::{Case, Measured, all_ended, measured, median, neighbours};
-use crate::node::{Action, Exposure, Notice, Program, Refused, Setup, any_process, get, put};
+use crate::node::{Action, Exposure, Notice, Program, Refused, Setup, get, put};
 use crate::parcel::Class;
 
 /// What goes to and fro.
@@ -240,13 +240,7 @@ impl Program for PingPong {
         setup.want_starts();
         let memory = Buffer::Contiguous(Ghost::new(0x1000, self.bytes));
         self.memory = setup.bind(memory, quiet)?;
-        let exposure = Exposure {
-            bytes: self.bytes,
-            match_bits: BITS,
-            ignore_bits: 0,
-            source: any_process(),
-            options: 0,
-        };
+        let exposure = Exposure::to_all(self.bytes, BITS);
         for _ in 0..self.ahead {
             let match_bits = BITS + 1;
             setup.expose(&Exposure {

@@ -13,7 +13,7 @@ use lintel_types::{EventKind, Handle, ProcessId};
 
 use super::benchmark::{Benchmark, Steps};
 use super::rig::{Case, nodes};
-use crate::node::{Action, Exposure, Notice, Program, Refused, Setup, any_process, put};
+use crate::node::{Action, Exposure, Notice, Program, Refused, Setup, put};
 
 /// A run of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -174,13 +174,7 @@ impl Program for Updater {
         let bytes = 8 * u64::from(AHEAD);
         let memory = Buffer::Contiguous(Ghost::new(0x1000, bytes));
         self.memory = setup.bind(memory, 0)?;
-        setup.expose(&Exposure {
-            bytes,
-            match_bits: BITS,
-            ignore_bits: 0,
-            source: any_process(),
-            options: 0,
-        })?;
+        setup.expose(&Exposure::to_all(bytes, BITS))?;
         Ok(())
     }
 

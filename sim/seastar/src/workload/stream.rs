@@ -7,7 +7,7 @@ use lintel_types::{EventKind, Handle, ProcessId};
 
 use super::benchmark::{Benchmark, Steps};
 use super::rig::{Case, Measured, all_ended, measured, median, neighbours};
-use crate::node::{Action, Exposure, Mode, Notice, Program, Refused, Setup, any_process, put};
+use crate::node::{Action, Exposure, Mode, Notice, Program, Refused, Setup, put};
 use crate::parcel::Class;
 
 /// How a stream is sent.
@@ -194,13 +194,7 @@ impl Program for Receiver {
     fn begin(&mut self, setup: &mut Setup<'_>) -> Result<(), Refused> {
         if !self.is_cci {
             setup.want_starts();
-            setup.expose(&Exposure {
-                bytes: self.stream.bytes,
-                match_bits: BITS,
-                ignore_bits: 0,
-                source: any_process(),
-                options: 0,
-            })?;
+            setup.expose(&Exposure::to_all(self.stream.bytes, BITS))?;
         }
         Ok(())
     }
