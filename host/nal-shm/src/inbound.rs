@@ -140,6 +140,13 @@ impl Inbound {
         }
     }
 
+    /// Whether its sender streams to this process, and may wait for room.
+    pub(crate) fn brings_stream(&mut self) -> bool {
+        let next = self.receiver.peek().ok().flatten();
+        let form = next.and_then(|record| Form::of(&record.words));
+        matches!(form, Some(Form::Announced | Form::Chunk))
+    }
+
     /// The next message, where its bytes are enclosed.
     #[inline(always)]
     pub(crate) fn next_enclosed(&mut self) -> Option<(Origin, Words, Claim)> {

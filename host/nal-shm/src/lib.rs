@@ -249,10 +249,13 @@ impl ShmNal {
         body: Outgoing<'_>,
     ) -> Result<(), Unreachable> {
         let index = self.peer(to)?;
-        let peer = &mut self.peers[index];
+        let (peer, inbound) = (&mut self.peers[index], &mut self.inbound);
         let waited = peer.waits();
         match body {
-            Outgoing::Copied { operand, pieces } => peer.copy(words, operand, pieces),
+            Outgoing::Copied { operand, pieces } => {
+                let is_wanted = || inbound.iter_mut().any(Inbound::brings_stream);
+                peer.copy(words, operand, pieces, is_wanted);
+            }
             Outgoing::LentToRead(pieces) => peer.lend(words, pieces, true),
             Outgoing::LentToFill(pieces) => peer.lend(words, pieces, false),
         }

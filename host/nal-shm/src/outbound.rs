@@ -18,6 +18,8 @@ const CHUNK: u64 = 4096;
 const CHUNK_WORDS: Words = [(Form::Chunk as u64) << FORM_SHIFT, 0, 0, 0, 0, 0];
 /// Tries to write a record before it waits: some microseconds.
 const MOMENT: u32 = 500;
+/// Tries after which it asks whether the receiver can take anything meanwhile.
+const GLANCE: u32 = 20;
 
 pub(crate) struct Peer {
     process: ProcessId,
@@ -167,18 +169,20 @@ impl Peer {
         self.sender.push(words, &parts).is_ok() && self.knock()
     }
 
-    /// Sends a copy of the body, now or when there is room.
+    /// Sends a copy of the body, now or when there is room. `is_wanted` tells whether
+    /// somebody waits for this process to read: then it doesn't wait itself.
     pub(crate) fn copy(
         &mut self,
         words: &Words,
         operand: Option<&[u8; OPERAND_BYTES]>,
         pieces: &[Claim],
+        is_wanted: impl FnMut() -> bool,
     ) {
         if self.copy_now(words, operand, pieces) {
             return;
         }
         if operand.is_none() && length(pieces) > MAX_PAYLOAD as u64 {
-            return self.stream(words, pieces);
+            return self.stream(words, pieces, is_wanted);
         }
         let mut copy = operand.map_or_else(Vec::new, |operand| operand.to_vec());
         let ahead = copy.len();
@@ -193,17 +197,19 @@ impl Peer {
 
     /// Streams a copy of the body: the receiver reads one part while this side
     /// writes the next. What a slow receiver leaves no room for waits as a copy.
-    fn stream(&mut self, words: &Words, pieces: &[Claim]) {
+    fn stream(&mut self, words: &Words, pieces: &[Claim], mut is_wanted: impl FnMut() -> bool) {
         let total = length(pieces);
         let announced = Form::Announced.on(words);
+        let is_first = self.waiting.is_empty();
+        let mut push =
+            |words: &Words, pieces: &[Claim]| self.push_patiently(words, pieces, &mut is_wanted);
         let mut sent = 0;
-        let mut begun =
-            self.waiting.is_empty() && self.push_patiently(&announced, &[numbers(&[total])]);
+        let mut begun = is_first && push(&announced, &[numbers(&[total])]);
         let whole = begun;
         while begun && sent < total {
             begun = match pieces {
-                [one] => self.push_patiently(&CHUNK_WORDS, &[one.slice(sent, CHUNK)]),
-                many => self.push_patiently(&CHUNK_WORDS, &part(many, sent, CHUNK)),
+                [one] => push(&CHUNK_WORDS, &[one.slice(sent, CHUNK)]),
+                many => push(&CHUNK_WORDS, &part(many, sent, CHUNK)),
             };
             sent += if begun { CHUNK.min(total - sent) } else { 0 };
         }
@@ -221,12 +227,21 @@ impl Peer {
         }
     }
 
-    /// Writes a record, and where the ring is full gives the receiver a moment.
-    fn push_patiently(&mut self, words: &Words, pieces: &[Claim]) -> bool {
-        for _ in 0..MOMENT {
+    /// Writes a record, and where the ring is full gives the receiver a moment, but for
+    /// one that may wait in the same way for this process to read.
+    fn push_patiently(
+        &mut self,
+        words: &Words,
+        pieces: &[Claim],
+        mut is_wanted: impl FnMut() -> bool,
+    ) -> bool {
+        for tries in 0..MOMENT {
             if self.sender.push(words, pieces).is_ok() {
                 knock(&self.segment, self.needs_fence);
                 return true;
+            }
+            if tries == GLANCE && is_wanted() {
+                return false;
             }
             std::hint::spin_loop();
         }
