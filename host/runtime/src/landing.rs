@@ -262,25 +262,11 @@ impl<O: Owner> Core<O> {
         payload: Payload,
     ) {
         let request = *landed.request();
-        let kinds = (
-            Operation::try_from(request.operation),
-            Datatype::try_from(request.datatype),
-            payload,
-        );
-        let (Ok(operation), Ok(datatype), Payload::Enclosed(data)) = kinds else {
-            return self.finish_landing(origin, landed, NiFail::OpViolation);
-        };
         let length = landed.mlength();
-        let exchange = Exchange {
-            verb: request.verb,
-            operation,
-            datatype,
-            data,
-            length: length as usize,
+        let exchange = match Exchange::parse(&request, length, payload) {
+            Ok(exchange) => exchange,
+            Err(fail) => return self.finish_landing(origin, landed, fail),
         };
-        if data.len() < exchange.bytes_ahead() as u64 + length {
-            return self.finish_landing(origin, landed, NiFail::Segv);
-        }
         let source = match self.source(pieces, &landed) {
             Ok(source) => source,
             Err(fail) => return self.finish_landing(origin, landed, fail),
@@ -294,7 +280,8 @@ impl<O: Owner> Core<O> {
         let old = match target {
             // The processor's atomics don't meet us there, and the lock keeps our own apart.
             &[target] if request.verb == Verb::Atomic && !self.is_coherent(&request) => {
-                combine(operation, datatype, data.slice(0, length), target);
+                let operands = exchange.data.slice(0, length);
+                combine(exchange.operation, exchange.datatype, operands, target);
                 &[]
             }
             target => exchange.perform(target, &mut small, &mut scratch),
@@ -480,6 +467,28 @@ struct Exchange {
 const SHORT_EXCHANGE: usize = 128;
 
 impl Exchange {
+    fn parse(request: &Request, length: u64, payload: Payload) -> Result<Exchange, NiFail> {
+        let kinds = (
+            Operation::try_from(request.operation),
+            Datatype::try_from(request.datatype),
+            payload,
+        );
+        let (Ok(operation), Ok(datatype), Payload::Enclosed(data)) = kinds else {
+            return Err(NiFail::OpViolation);
+        };
+        let exchange = Exchange {
+            verb: request.verb,
+            operation,
+            datatype,
+            data,
+            length: length as usize,
+        };
+        match data.len() < exchange.bytes_ahead() as u64 + length {
+            true => Err(NiFail::Segv),
+            false => Ok(exchange),
+        }
+    }
+
     /// What lies ahead of the operands.
     fn bytes_ahead(&self) -> usize {
         match self.verb {
