@@ -1,7 +1,9 @@
 //! The Portals library that the program has loaded, as a group wants it.
 
 use arrayvec::ArrayVec;
-use lintel_group::{Combine, CountingEvent, Error, Message, NiFail, Portals, ProcessId, Region};
+use lintel_group::{
+    Combine, CountingEvent, Error, MOST_WANTED, Message, NiFail, Portals, ProcessId, Region,
+};
 use lintel_types::{AckRequest, Handle, Result, UID_ANY, options};
 use portals4_sys::{self as sys, RawEvent, codes};
 use std::ffi::{c_int, c_uint, c_void};
@@ -52,8 +54,6 @@ const ONE: CountingEvent = CountingEvent {
 const LARGEST_ATOMIC: u64 = 64 << 10;
 /// An element of each type fits.
 const SMALLEST_ATOMIC: u64 = 32;
-/// Counters waited for at a time: all that a group wants.
-const MOST_POLLED: usize = 40;
 /// How often, and how long, something is tried again that messages still use.
 const ATTEMPTS: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(1);
@@ -233,10 +233,9 @@ impl Portals for Library {
     }
 
     fn wait(&self, counters: &[(&Counter, u64)], time: Duration) -> Result<bool> {
-        // What there are more, the next look finds.
-        let some = || counters.iter().take(MOST_POLLED);
-        let handles: ArrayVec<Handle, MOST_POLLED> = some().map(|(counter, _)| counter.0).collect();
-        let tests: ArrayVec<u64, MOST_POLLED> = some().map(|(_, test)| *test).collect();
+        let handles = counters.iter().map(|(counter, _)| counter.0);
+        let handles: ArrayVec<Handle, MOST_WANTED> = handles.collect();
+        let tests: ArrayVec<u64, MOST_WANTED> = counters.iter().map(|(_, test)| *test).collect();
         let (mut value, mut which) = (CountingEvent::default(), 0);
         // SAFETY: two arrays of that length, and two places that can be written.
         let code = unsafe {

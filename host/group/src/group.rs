@@ -99,8 +99,9 @@ const LOOKS: u32 = 20;
 /// Looks with others on the core in between, among them perhaps the member waited for,
 /// before one leaves the waiting to the library.
 const YIELDS: u32 = 200;
-/// Every lane may hold a segment, and one fence is under way.
-const MOST_WANTED: usize = LANES as usize + 1;
+/// Counters that a group waits for at a time, at most: every lane may hold a segment, and
+/// one fence is under way.
+pub const MOST_WANTED: usize = LANES as usize + 1;
 /// Schedules that are kept; a program that needs more makes them again.
 const SCHEDULES: usize = 64;
 

@@ -39,7 +39,7 @@ mod trouble;
 
 pub use buffers::{Apart, Buffers, Shared};
 pub use call::{Call, Reduction};
-pub use group::{Group, Placement, Request, Spec};
+pub use group::{Group, MOST_WANTED, Placement, Request, Spec};
 pub use portals::{Combine, Message, Portals};
 pub use trouble::{Result, Trouble};
 

@@ -74,8 +74,9 @@ pub trait Portals {
     /// What has been counted (PtlCTGet).
     fn value(&self, counter: &Self::Counter) -> Result<CountingEvent>;
 
-    /// Waits until one of these has counted so much, or a failure, which is true, or the
-    /// time is over (PtlCTPoll). Which one, the caller finds out by [`Portals::value`].
+    /// Waits until one of these, [`MOST_WANTED`](crate::MOST_WANTED) at most, has counted so
+    /// much, or a failure, which is true, or the time is over (PtlCTPoll). Which one, the
+    /// caller finds out by [`Portals::value`].
     fn wait(&self, counters: &[(&Self::Counter, u64)], time: Duration) -> Result<bool>;
 
     /// Sends nothing, and wants to know what became of it (PtlPut with PTL_ACK_REQ).
