@@ -126,6 +126,18 @@ impl<W: World> Simulation<W> {
         self.run_all_due(SimTime::NEVER);
     }
 
+    /// So many events at most; true where nothing is to happen any more.
+    pub fn advance(&mut self, events: u64) -> bool {
+        let Simulation { world, agenda } = self;
+        for _ in 0..events {
+            let Some(event) = agenda.take_due(SimTime::NEVER, |event| world.foresee(event)) else {
+                return true;
+            };
+            world.on_event(event, agenda);
+        }
+        agenda.pending() == 0
+    }
+
     /// All that is due by `limit`; then it is `limit`. Whether more is to happen.
     pub fn run_until(&mut self, limit: SimTime) -> bool {
         self.run_all_due(limit);

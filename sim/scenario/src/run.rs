@@ -1,6 +1,6 @@
 //! A simulation that is gone through in pieces, so that somebody can watch.
 
-use lintel_sim_kernel::{Agenda, Duration, SimTime, Simulation, World};
+use lintel_sim_kernel::{Duration, SimTime, Simulation, World};
 
 /// Something that a simulation found.
 #[derive(Clone, PartialEq, Debug)]
@@ -78,15 +78,7 @@ pub(crate) type Read<W> = Box<dyn FnOnce(&Simulation<W>) -> Result<Vec<Figure>, 
 
 impl<W: World> Run for Stepped<W> {
     fn advance(&mut self, events: u64) -> bool {
-        let Simulation { world, agenda } = &mut self.simulation;
-        for _ in 0..events {
-            let next = Agenda::take_due(agenda, SimTime::NEVER, |event| world.foresee(event));
-            let Some(event) = next else {
-                return true;
-            };
-            world.on_event(event, agenda);
-        }
-        agenda.pending() == 0
+        self.simulation.advance(events)
     }
 
     fn now(&self) -> SimTime {
