@@ -7,7 +7,8 @@
 //!
 //! Every entry reads check, convert, call, map. What an operation becomes, lanes,
 //! fences and schedules, is `lintel-group`'s; the Portals library is whichever the
-//! program has loaded. Order of reading: `library` that one as a group wants it, `members` the groups of this process, `calls` the entries.
+//! program has loaded. Order of reading: `library` that one as a group wants it, `members`
+//! the groups of this process, `calls` the entries.
 //!
 //! Safety, for every function: pointers are null or point to what the header says, for
 //! as long as the header says. A null pointer where none may be is refused.
