@@ -114,6 +114,8 @@ pub(crate) struct Operation {
     target: ProcessId,
     /// The source is still being read.
     sending: bool,
+    /// Its memory stays with the host until the answer.
+    referenced: bool,
 }
 
 /// What a check has found: the descriptors, and the target physically.
@@ -172,6 +174,11 @@ impl<S: Span> Interface<S> {
     /// Operations that still await an answer.
     pub fn operations_under_way(&self) -> usize {
         self.operations.len()
+    }
+
+    /// Operations whose memory stays with the host until they are answered.
+    pub fn loans(&self) -> usize {
+        self.loans
     }
 
     /// Targets of operations that still await an answer.
@@ -332,11 +339,13 @@ impl<S: Span> Interface<S> {
             user_ptr: transfer.user_ptr,
             target: plan.target,
             sending: referenced && plan.source.is_some(),
+            referenced,
         };
-        let (index, generation) = self
-            .operations
-            .insert(operation)
-            .map_err(|_| Error::NoSpace)?;
+        self.loans += usize::from(referenced);
+        let (index, generation) = self.operations.insert(operation).map_err(|lost| {
+            self.loans -= usize::from(lost.referenced);
+            Error::NoSpace
+        })?;
         self.hold(plan.source.map(|end| end.index), 1);
         self.hold(plan.sink.map(|end| end.index), 1);
         Ok(index as u32 | (generation as u32 + 1) << 16)
@@ -459,6 +468,7 @@ impl<S: Span> Interface<S> {
         let Some(operation) = self.operations.remove(index) else {
             return;
         };
+        self.loans -= usize::from(operation.referenced);
         self.hold(operation.source, -1);
         self.hold(operation.sink, -1);
         let (source, sink) = (self.end_of(operation.source), self.end_of(operation.sink));

@@ -120,6 +120,8 @@ pub struct Interface<S> {
     queues: Slab<u64>,
     counters: Slab<counters::Counter<S>>,
     operations: Slab<initiator::Operation>,
+    /// Operations that are referenced.
+    loans: usize,
     triggered: usize,
     ready: VecDeque<Deferred<S>>,
     posted: u64,
@@ -147,6 +149,7 @@ impl<S: Span> Interface<S> {
             queues: Slab::new(Handle::GENERATIONS),
             counters: Slab::new(Handle::GENERATIONS),
             operations: Slab::new(u16::MAX - 1),
+            loans: 0,
             triggered: 0,
             ready: VecDeque::new(),
             posted: 0,

@@ -31,6 +31,32 @@ pub trait Span: Copy {
     fn narrow(self, offset: u64, length: u64) -> Self;
 }
 
+/// Bytes of a list of spans.
+pub fn length<S: Span>(spans: &[S]) -> u64 {
+    spans.iter().map(|span| span.length()).sum()
+}
+
+/// The spans of at most `most` bytes from `offset` on, none of them empty.
+///
+/// ```
+/// use lintel_memory::{Ghost, part};
+/// let spans = [Ghost::new(100, 8), Ghost::new(300, 0), Ghost::new(900, 8)];
+/// assert_eq!(part(&spans, 6, 4), [Ghost::new(106, 2), Ghost::new(900, 2)]);
+/// assert_eq!(part(&spans, 16, 4), []);
+/// ```
+pub fn part<S: Span>(spans: &[S], mut offset: u64, mut most: u64) -> Vec<S> {
+    let mut found = Vec::with_capacity(spans.len());
+    for span in spans {
+        let part = span.narrow(offset, most);
+        offset = offset.saturating_sub(span.length());
+        if part.length() > 0 {
+            most -= part.length();
+            found.push(part);
+        }
+    }
+    found
+}
+
 /// A span that nobody stores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Ghost {

@@ -251,10 +251,10 @@ impl Guest {
     }
 
     fn welcome(&self, settings: &Settings) -> io::Result<Session> {
-        let generation = self.visitor.greeting()?;
+        let greeting = self.visitor.greeting()?;
         let page = Arc::new(Page::create()?);
         let settings = settings.clone();
-        let session = Session::start(self.visitor.peer(), page.clone(), settings, generation)?;
+        let session = Session::start(self.visitor.peer(), page.clone(), settings, greeting)?;
         self.visitor.welcome(&page)?;
         Ok(session)
     }

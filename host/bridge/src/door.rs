@@ -2,6 +2,7 @@
 //! alone. The system vouches for who comes in; the pages go out through it.
 
 use crate::page::Page;
+use lintel_claim::Key;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, unlink};
 use rustix::io::Errno;
@@ -18,7 +19,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 /// "bridge" and the version of what is spoken across.
-const GREETING: u64 = 0x6272_6964_6765_0002;
+const GREETING: u64 = 0x6272_6964_6765_0003;
+/// Bytes of what a client says first: that, the generation, and its key.
+const GREETING_BYTES: usize = 32;
 /// What the agent answers: the pages come with it.
 const WELCOME: u8 = 1;
 /// How long a client waits for the agent's answer.
@@ -91,6 +94,41 @@ pub struct Peer {
     pub process: i32,
     /// Its user.
     pub uid: u32,
+}
+
+/// What a client says first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Greeting {
+    /// What its handles begin with.
+    pub generation: u16,
+    /// To be named in each copy of its memory.
+    pub key: Key,
+}
+
+impl Greeting {
+    fn to_bytes(self) -> [u8; GREETING_BYTES] {
+        let mut bytes = [0; GREETING_BYTES];
+        let generation = self.generation.into();
+        let words = [GREETING, generation, self.key.address, self.key.nonce];
+        for (bytes, word) in bytes.chunks_exact_mut(8).zip(words) {
+            bytes.copy_from_slice(&u64::to_ne_bytes(word));
+        }
+        bytes
+    }
+
+    fn parse(bytes: &[u8; GREETING_BYTES]) -> Option<Greeting> {
+        let mut words = [0; GREETING_BYTES / 8];
+        for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+            *word = u64::from_ne_bytes(bytes.try_into().expect("a chunk has eight bytes"));
+        }
+        let [GREETING, generation, address, nonce] = words else {
+            return None;
+        };
+        Some(Greeting {
+            generation: u16::try_from(generation).ok()?,
+            key: Key { address, nonce },
+        })
+    }
 }
 
 /// The agent's end.
@@ -166,18 +204,16 @@ impl Visitor {
         self.peer
     }
 
-    /// The generation that its handles begin with, once it has said so.
+    /// What it says first, once it has.
     ///
     /// # Errors
-    /// `WouldBlock` while it hasn't; `InvalidData` where it speaks otherwise.
-    pub fn greeting(&self) -> io::Result<u16> {
-        let mut words = [0; 16];
-        let (_, length) = recv(&self.socket, &mut words, RecvFlags::empty())?;
-        let (greeting, generation) = words.split_at(8);
-        if length != 16 || greeting != GREETING.to_ne_bytes() {
-            return Err(io::ErrorKind::InvalidData.into());
-        }
-        Ok(u16::from_ne_bytes([generation[0], generation[1]]))
+    /// `WouldBlock` while it hasn't; `InvalidData` if it speaks otherwise.
+    pub fn greeting(&self) -> io::Result<Greeting> {
+        let mut bytes = [0; GREETING_BYTES];
+        // A longer one is cut, and told by its length.
+        let (_, length) = recv(&self.socket, &mut bytes, RecvFlags::TRUNC)?;
+        let greeting = Greeting::parse(&bytes).filter(|_| length == GREETING_BYTES);
+        greeting.ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
     /// Hands it its pages.
@@ -220,22 +256,18 @@ pub struct Line {
 }
 
 impl Line {
-    /// Calls the agent of a node; the handles that it gives out begin with
-    /// `generation`.
+    /// Calls the agent of a node.
     ///
     /// # Errors
     /// [`Closed`]
-    pub fn connect(job: &str, nid: u32, generation: u16) -> Result<(Line, Page), Closed> {
+    pub fn connect(job: &str, nid: u32, greeting: Greeting) -> Result<(Line, Page), Closed> {
         let socket = seqpacket(SocketFlags::CLOEXEC)?;
         connect(&socket, &SocketAddrUnix::new(path(job, nid))?)?;
         let (agent, own) = (socket_peercred(&socket)?.uid, rustix::process::geteuid());
         if agent != own && !agent.is_root() {
             return Err(Closed::Stranger(agent.as_raw()));
         }
-        let mut words = [0; 16];
-        words[..8].copy_from_slice(&GREETING.to_ne_bytes());
-        words[8..10].copy_from_slice(&generation.to_ne_bytes());
-        send(&socket, &words, SendFlags::NOSIGNAL)?;
+        send(&socket, &greeting.to_bytes(), SendFlags::NOSIGNAL)?;
         let page = receive_page(&socket)?;
         Ok((Line { socket }, page))
     }

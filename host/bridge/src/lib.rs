@@ -34,7 +34,7 @@ mod queue;
 mod tables;
 
 pub use counter::Cell;
-pub use door::{Closed, Door, Line, Peer, Visitor, path};
+pub use door::{Closed, Door, Greeting, Line, Peer, Visitor, path};
 pub use mailbox::{Gone, Next, Seen};
 pub use page::{COUNTERS, MESSAGE_BYTES, Page, QUEUES};
 pub use posts::POST_BYTES;

@@ -2,7 +2,7 @@
 
 use crate::{Cast, KEY, open};
 use lintel_chaos::random::Random;
-use lintel_claim::{Claim, Region};
+use lintel_claim::{Claim, Lease, Region};
 use lintel_nal::{Arrival, Nal, Outgoing, Payload};
 use lintel_nal_udp::UdpNal;
 use lintel_types::ProcessId;
@@ -27,6 +27,7 @@ pub struct Talk {
     random: Random,
     pool: Region,
     place: Region,
+    lease: Lease,
     /// A long message that isn't whole yet: number, length, checksum.
     coming: Option<[u64; 3]>,
     said: u64,
@@ -50,6 +51,7 @@ impl Talk {
             random,
             pool,
             place: Region::new(LONGEST),
+            lease: Lease::new(),
             coming: None,
             said: 0,
             heard: 0,
@@ -142,8 +144,9 @@ impl Talk {
                     }
                     Payload::Streamed(_) => {
                         self.coming = Some([number, length, sum]);
-                        let place = vec![self.place.claim()];
-                        self.victim.receive_into(origin, place);
+                        let place = [self.place.claim()];
+                        let loan = self.lease.lend(&place).keep();
+                        self.victim.receive_into(origin, loan);
                         self.victim.done(origin);
                         Ok(())
                     }

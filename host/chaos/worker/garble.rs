@@ -3,10 +3,9 @@
 use lintel_chaos::job::PATIENCE;
 use lintel_chaos::ptl;
 use lintel_chaos::random::Random;
-use lintel_nal_shm::layout::{LANE_BYTES, LANES, lane_offset, ring_offset};
+use lintel_nal_shm::layout::{LANE_BYTES, LANES, lane_offset, ring_offset, segment_of};
 use lintel_ring::{LINE, LINES, RING_BYTES};
 use lintel_types::ProcessId;
-use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -59,26 +58,10 @@ impl Mapped {
     fn open(peer: u32) -> Option<Mapped> {
         let job = std::env::var("LINTEL_JOB").ok()?;
         let ProcessId { nid, pid } = ptl::process(peer);
-        let path = format!("/dev/shm/lintel-{job}-{nid:x}-{pid}");
-        let file = std::fs::OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open(path)
-            .ok()?;
-        let length = file.metadata().ok()?.len() as usize;
-        let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new shared mapping of a whole file, kept for ever.
-        let memory = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                length,
-                access,
-                libc::MAP_SHARED,
-                file.as_raw_fd(),
-                0,
-            )
-        };
-        if memory == libc::MAP_FAILED {
+        let segment = segment_of(&job, ProcessId { nid, pid })?;
+        // SAFETY: attached where the system likes, and kept for ever.
+        let memory = unsafe { libc::shmat(segment, std::ptr::null(), 0) };
+        if memory.addr() == usize::MAX {
             return None;
         }
         let mut mapped = Mapped {

@@ -8,7 +8,9 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use lintel_claim::{Datatype, Operation, Region, RemoteSpan, atomic, copy, copy_checked, pull};
+use lintel_claim::{
+    Datatype, Lease, Operation, Region, RemoteMemory, RemoteSpan, atomic, copy, copy_checked,
+};
 
 fn main() {
     let (source, sink) = (Region::new(1 << 20), Region::new(1 << 20));
@@ -42,17 +44,24 @@ fn main() {
     });
     println!("sum ldouble   {:>6} B {time:>9.1} ns", number.len());
 
-    let own = std::process::id() as i32;
+    let lease = Lease::new();
+    let own = RemoteMemory {
+        process: std::process::id() as i32,
+        key: lease.key().expect("the system has a page"),
+    };
     for length in [8, 4096, 65536, 1 << 20] {
         let span = [RemoteSpan {
             address: from.address(),
             length,
         }];
-        let time = fastest(1000, || pull(own, &span, &[to]));
+        let time = fastest(1000, || own.pull(&span, &[to]));
         println!("pull (self)   {length:>7} B {time:>8.1} ns");
     }
-    let time = fastest(1000, || copy_checked(&[from.slice(0, 8)], &[to]));
-    println!("copy_checked        8 B {time:>8.1} ns");
+    // The same without a lease's page.
+    for length in [8, 4096, 65536, 1 << 20] {
+        let time = fastest(1000, || copy_checked(&[from.slice(0, length)], &[to]));
+        println!("copy_checked  {length:>7} B {time:>8.1} ns");
+    }
 }
 
 /// Nanoseconds a call in the fastest of nine rounds.

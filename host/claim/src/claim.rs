@@ -45,8 +45,8 @@ impl Claim {
     /// - as above but only readable, and the claim is used only as a source (the
     ///   `from` of a copy, [`Claim::read`], [`Claim::load_u64`]);
     /// - the bytes may be anything, mapped or not, but then the claim goes only to
-    ///   [`copy_checked`](crate::copy_checked), [`pull`](crate::pull) and
-    ///   [`push`](crate::push), where the kernel looks before it touches, and no
+    ///   [`copy_checked`](crate::copy_checked) and
+    ///   [`RemoteMemory`](crate::RemoteMemory), where the kernel looks before it touches, and no
     ///   Rust-owned value lies in the bytes written.
     #[inline]
     pub const unsafe fn new(start: *mut u8, length: u64) -> Claim {

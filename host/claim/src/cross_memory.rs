@@ -2,6 +2,7 @@
 //! (`process_vm_readv`, `process_vm_writev`), looked at by the kernel, so that memory
 //! which isn't there is an error and not a crash.
 
+use std::cell::Cell;
 use std::fmt;
 use std::io;
 
@@ -55,7 +56,8 @@ pub enum CrossMemoryError {
     /// The system forbids it (other user, container, non-dumpable process): copy
     /// through shared memory instead.
     Denied,
-    /// There is no such process, or not any more.
+    /// There is no such process, or not any more, or it isn't the one that is meant, or
+    /// it has taken back what it lent.
     NoProcess,
     /// Memory of one side isn't there, or not for this access.
     Fault {
@@ -79,24 +81,60 @@ impl fmt::Display for CrossMemoryError {
 
 impl std::error::Error for CrossMemoryError {}
 
-/// Copies from another process into our claims, until either list ends; returns the
-/// bytes copied. Blocks for the copy and for page faults on both sides.
-///
-/// # Errors
-///
-/// See [`CrossMemoryError`]; bytes before the failing place are already copied.
-pub fn pull(process: i32, from: &[RemoteSpan], to: &[Claim]) -> Result<u64, CrossMemoryError> {
-    transfer(Direction::Pull, process, to, from)
+/// What a lender gives to a peer that may copy what it lent: where a page of its
+/// [lease](crate::Lease) is, and the number that stands there. Whoever knows it can copy
+/// as the system allows; it is no secret among processes of one user.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Key {
+    /// The page's address in the lender.
+    pub address: u64,
+    /// The number there.
+    pub nonce: u64,
 }
 
-/// Copies from our claims into another process, until either list ends; returns the
-/// bytes copied. Blocks for the copy and for page faults on both sides.
-///
-/// # Errors
-///
-/// See [`CrossMemoryError`]; bytes before the failing place are already copied.
-pub fn push(process: i32, from: &[Claim], to: &[RemoteSpan]) -> Result<u64, CrossMemoryError> {
-    transfer(Direction::Push, process, from, to)
+/// Another process's memory, by that process's number to the system and a key that only
+/// the process that is meant can have: a number that the system has given to another
+/// process since, or one that has called exec, names no memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RemoteMemory {
+    /// The process's number to the system.
+    pub process: i32,
+    /// What its lender has given.
+    pub key: Key,
+}
+
+impl RemoteMemory {
+    /// Copies from that process into our claims, until either list ends; returns the
+    /// bytes copied. Blocks for the copy and for page faults on both sides.
+    ///
+    /// # Errors
+    ///
+    /// See [`CrossMemoryError`]; bytes before the failing place are already copied.
+    pub fn pull(&self, from: &[RemoteSpan], to: &[Claim]) -> Result<u64, CrossMemoryError> {
+        transfer(Direction::Pull, self.process, Some(self.key), to, from)
+    }
+
+    /// Copies from our claims into that process, until either list ends; returns the
+    /// bytes copied. Blocks for the copy and for page faults on both sides.
+    ///
+    /// # Errors
+    ///
+    /// See [`CrossMemoryError`]; bytes before the failing place are already copied.
+    pub fn push(&self, from: &[Claim], to: &[RemoteSpan]) -> Result<u64, CrossMemoryError> {
+        transfer(Direction::Push, self.process, Some(self.key), from, to)
+    }
+
+    /// Whether the system lets this process copy from that one, and the key is right.
+    ///
+    /// # Errors
+    ///
+    /// See [`CrossMemoryError`].
+    pub fn probe(&self) -> Result<(), CrossMemoryError> {
+        let (nothing, no_span) = (Walk::<Claim>::new(&[]), Walk::<RemoteSpan>::new(&[]));
+        let guard = Some(self.key);
+        call(Direction::Pull, self.process, guard, &nothing, &no_span).map(|_| ())
+    }
 }
 
 /// Copies between claims of this process that may name memory which isn't there (an
@@ -110,7 +148,7 @@ pub fn push(process: i32, from: &[Claim], to: &[RemoteSpan]) -> Result<u64, Cros
 pub fn copy_checked(from: &[Claim], to: &[Claim]) -> Result<u64, CrossMemoryError> {
     // SAFETY: getpid has no preconditions.
     let own = unsafe { libc::getpid() };
-    transfer(Direction::Pull, own, to, from)
+    transfer(Direction::Pull, own, None, to, from)
 }
 
 impl Piece for RemoteSpan {
@@ -170,24 +208,65 @@ const BATCH_BYTES: u64 = 1 << 30;
 fn transfer<R: Entry>(
     direction: Direction,
     process: i32,
+    key: Option<Key>,
     local: &[Claim],
     remote: &[R],
 ) -> Result<u64, CrossMemoryError> {
     let (mut local, mut remote) = (Walk::new(local), Walk::new(remote));
     let mut copied = 0;
     while !local.is_done() && !remote.is_done() {
-        let (here, there) = (Batch::of(&local), Batch::of(&remote));
-        let moved = match call(direction, process, &here, &there) {
-            Ok(0) => return Err(CrossMemoryError::Fault { copied }),
-            Ok(moved) => moved,
-            Err(code) => return Err(error(code, copied)),
-        };
-        copied += moved;
-        local.advance(moved);
-        remote.advance(moved);
+        match call(direction, process, key, &local, &remote) {
+            Ok(0) | Err(CrossMemoryError::Fault { .. }) => {
+                return Err(CrossMemoryError::Fault { copied });
+            }
+            Ok(moved) => {
+                copied += moved;
+                local.advance(moved);
+                remote.advance(moved);
+            }
+            Err(error) => return Err(error),
+        }
     }
     Ok(copied)
 }
+
+/// One system call; the bytes that it has moved. Where there is a key, the kernel moves
+/// its number first, before it looks at anything else: in a process without that page it
+/// touches nothing.
+fn call<R: Entry>(
+    direction: Direction,
+    process: pid_t,
+    key: Option<Key>,
+    local: &Walk<'_, Claim>,
+    remote: &Walk<'_, R>,
+) -> Result<u64, CrossMemoryError> {
+    let Some(key) = key else {
+        return system_call(
+            direction,
+            process,
+            &Batch::of(None, local),
+            &Batch::of(None, remote),
+        )
+        .map_err(error);
+    };
+    // Over a number that is right, the same number is written.
+    let number = match direction {
+        Direction::Pull => Cell::new(!key.nonce),
+        Direction::Push => Cell::new(key.nonce),
+    };
+    let here = Batch::of(Some(number.as_ptr().cast()), local);
+    let page = std::ptr::without_provenance_mut(key.address as usize);
+    let there = Batch::of(Some(page), remote);
+    match system_call(direction, process, &here, &there) {
+        Ok(moved) if moved >= GUARD && number.get() == key.nonce => Ok(moved - GUARD),
+        // The page isn't there, or it isn't the one.
+        Ok(_) | Err(libc::EFAULT) => Err(CrossMemoryError::NoProcess),
+        Err(code) => Err(error(code)),
+    }
+}
+
+/// Bytes of a key's number.
+const GUARD: u64 = 8;
 
 struct Batch {
     entries: [iovec; BATCH],
@@ -195,9 +274,10 @@ struct Batch {
 }
 
 impl Batch {
-    /// The next pieces of a walk, cut at [`BATCH`] entries and [`BATCH_BYTES`]. The
-    /// two sides of a call need not be equal: the kernel stops at the shorter one.
-    fn of<P: Entry>(walk: &Walk<'_, P>) -> Batch {
+    /// A guard's number, where there is one, and the next pieces of a walk, cut at
+    /// [`BATCH`] entries and [`BATCH_BYTES`]. The two sides of a call need not be equal:
+    /// the kernel stops at the shorter one.
+    fn of<P: Entry>(guard: Option<*mut libc::c_void>, walk: &Walk<'_, P>) -> Batch {
         let nothing = iovec {
             iov_base: std::ptr::null_mut(),
             iov_len: 0,
@@ -206,25 +286,37 @@ impl Batch {
             entries: [nothing; BATCH],
             count: 0,
         };
+        if let Some(guard) = guard {
+            batch.push(guard, GUARD);
+        }
         let mut room = BATCH_BYTES;
-        for (entry, piece) in batch.entries.iter_mut().zip(walk.pieces()) {
+        for piece in walk.pieces() {
             let length = piece.len().min(room);
-            *entry = iovec {
-                iov_base: piece.start(),
-                iov_len: length as usize,
-            };
-            batch.count += 1;
+            batch.push(piece.start(), length);
             room -= length;
-            if room == 0 {
+            if room == 0 || batch.count == BATCH {
                 break;
             }
         }
         batch
     }
+
+    fn push(&mut self, start: *mut libc::c_void, length: u64) {
+        self.entries[self.count] = iovec {
+            iov_base: start,
+            iov_len: length as usize,
+        };
+        self.count += 1;
+    }
 }
 
-/// One system call; `errno` if it moved nothing.
-fn call(direction: Direction, process: pid_t, here: &Batch, there: &Batch) -> Result<u64, i32> {
+/// The bytes moved; `errno` if it moved nothing.
+fn system_call(
+    direction: Direction,
+    process: pid_t,
+    here: &Batch,
+    there: &Batch,
+) -> Result<u64, i32> {
     let system = match direction {
         Direction::Pull => libc::process_vm_readv,
         Direction::Push => libc::process_vm_writev,
@@ -232,17 +324,18 @@ fn call(direction: Direction, process: pid_t, here: &Batch, there: &Batch) -> Re
     let (local, local_count) = (here.entries.as_ptr(), here.count as libc::c_ulong);
     let (remote, remote_count) = (there.entries.as_ptr(), there.count as libc::c_ulong);
     // SAFETY: both lists live through the call and have as many entries as said. What
-    // they name here is claimed for this use (Claim::new); the kernel checks every
-    // page on both sides before it touches it.
+    // they name here is claimed for this use (Claim::new) or a number of the caller's
+    // that lives through the call; the kernel checks every page on both sides before it
+    // touches it.
     let moved = unsafe { system(process, local, local_count, remote, remote_count, 0) };
     u64::try_from(moved).map_err(|_| io::Error::last_os_error().raw_os_error().unwrap_or(0))
 }
 
-fn error(code: i32, copied: u64) -> CrossMemoryError {
+fn error(code: i32) -> CrossMemoryError {
     match code {
         libc::EPERM | libc::EACCES => CrossMemoryError::Denied,
         libc::ESRCH => CrossMemoryError::NoProcess,
-        libc::EFAULT => CrossMemoryError::Fault { copied },
+        libc::EFAULT => CrossMemoryError::Fault { copied: 0 },
         _ => CrossMemoryError::System(code),
     }
 }

@@ -7,15 +7,17 @@
 //! ```text
 //!   &[u8] ──write──▶ Claim ──read──▶ &mut [u8]        bytes of ours, bytes of theirs
 //!   Claim ──copy───▶ Claim                            one address space
-//!   Claim ◀──pull─── RemoteSpan of another process    cross-memory attach
-//!   Claim ──push───▶ RemoteSpan of another process
+//!   Claim ◀──pull─── RemoteMemory                     another process, cross-memory attach
+//!   Claim ──push───▶ RemoteMemory
+//!   Claim ──lend───▶ Lent ──keep──▶ Loan              held beyond a call, counted by a Lease
 //!   Claim ──▶ datagram ──▶ Claim                      sockets, gathered and scattered
 //!   operand ─atomic─▶ Claim ──▶ fetched               Portals 4.3, PtlAtomic, PtlSwap
 //!   Claim ─combine─▶ Claim                            the same, with nobody else there
 //! ```
 //!
 //! Order of use: make a claim of user memory (or take one from a [`Region`]), cut it
-//! with [`Claim::slice`], then [`copy`], [`pull`], [`push`], [`atomic()`], [`combine()`].
+//! with [`Claim::slice`], then [`copy`], [`RemoteMemory::pull`], [`RemoteMemory::push`],
+//! [`atomic()`], [`combine()`]. What is to be used beyond a call is lent under a [`Lease`].
 //!
 //! Left to others: which bytes may be touched (the engine decides) and when (the
 //! runtime). What a peer writes at the same time may be seen torn; nothing here ever
@@ -39,6 +41,7 @@ mod copy;
 mod cross_memory;
 mod datagram;
 mod element;
+mod lease;
 mod native;
 mod region;
 mod walk;
@@ -47,8 +50,9 @@ pub use atomic::{Datatype, Kind, Operation, Unknown, atomic, fetch_atomic, swap,
 pub use claim::Claim;
 pub use combine::combine;
 pub use copy::{copy, copy_vectored};
-pub use cross_memory::{CrossMemoryError, RemoteSpan, copy_checked, pull, push};
+pub use cross_memory::{CrossMemoryError, Key, RemoteMemory, RemoteSpan, copy_checked};
 pub use datagram::{MOST_PIECES, receive_datagram, receive_train, send_datagram, take_report};
+pub use lease::{Lease, Lent, Loan};
 pub use region::Region;
 
 // Lengths and addresses travel as u64 and are used as usize.

@@ -1,6 +1,8 @@
 //! Cross-memory attach against a child process, and against memory that isn't there.
 
-use lintel_claim::{Claim, CrossMemoryError, Region, RemoteSpan, copy_checked, pull, push};
+use lintel_claim::{
+    Claim, CrossMemoryError, Lease, Region, RemoteMemory, RemoteSpan, copy_checked,
+};
 
 /// A copy of this process that sleeps until it is dropped.
 struct Child {
@@ -90,8 +92,25 @@ fn half_open() -> Claim {
     unsafe { Claim::new(start.cast(), 8192) }
 }
 
-fn own() -> i32 {
-    std::process::id() as i32
+/// This process, as a peer that was lent to under the lease names it.
+fn own(lease: &Lease) -> RemoteMemory {
+    RemoteMemory {
+        process: std::process::id() as i32,
+        key: lease.key().expect("the system has a page"),
+    }
+}
+
+/// Memory of a child that is forked after this, with its lease: the page of a lease
+/// isn't inherited otherwise.
+fn inherited(lease: &Lease) -> impl Fn(&Child) -> RemoteMemory {
+    let key = lease.key().expect("the system has a page");
+    let page = std::ptr::with_exposed_provenance_mut(key.address as usize);
+    // SAFETY: the lease's own page.
+    assert_eq!(0, unsafe { libc::madvise(page, 4096, libc::MADV_DOFORK) });
+    move |child| RemoteMemory {
+        process: child.process,
+        key,
+    }
 }
 
 #[test]
@@ -102,14 +121,16 @@ fn bytes_pushed_into_a_child_are_pulled_back() {
         Region::new(300_000),
     );
     source.write(0, &pattern(300_000));
+    let lease = Lease::new();
+    let memory = inherited(&lease);
     let child = Child::start();
-    let pushed = push(child.process, &[source.claim()], &[span(there.claim())]);
+    let pushed = memory(&child).push(&[source.claim()], &[span(there.claim())]);
     assert_eq!(pushed, Ok(300_000));
     assert!(
         bytes_of(&there).iter().all(|byte| *byte == 0),
         "our own copy stays"
     );
-    let pulled = pull(child.process, &[span(there.claim())], &[sink.claim()]);
+    let pulled = memory(&child).pull(&[span(there.claim())], &[sink.claim()]);
     assert_eq!(pulled, Ok(300_000));
     assert_eq!(bytes_of(&sink), pattern(300_000));
 }
@@ -122,15 +143,17 @@ fn lists_longer_than_a_call_takes_arrive_in_order() {
         Region::new(30_000),
     );
     source.write(0, &pattern(30_000));
+    let lease = Lease::new();
+    let memory = inherited(&lease);
     let child = Child::start();
     let spans: Vec<RemoteSpan> = cut(there.claim(), 17).into_iter().map(span).collect();
     assert!(spans.len() > 1024);
     assert_eq!(
-        push(child.process, &cut(source.claim(), 5), &spans),
+        memory(&child).push(&cut(source.claim(), 5), &spans),
         Ok(30_000)
     );
     assert_eq!(
-        pull(child.process, &spans, &cut(sink.claim(), 401)),
+        memory(&child).pull(&spans, &cut(sink.claim(), 401)),
         Ok(30_000)
     );
     assert_eq!(bytes_of(&sink), pattern(30_000));
@@ -139,22 +162,23 @@ fn lists_longer_than_a_call_takes_arrive_in_order() {
 #[test]
 fn the_shorter_list_ends_a_transfer() {
     let (long, short) = (Region::new(1000), Region::new(10));
-    assert_eq!(pull(own(), &[span(long.claim())], &[short.claim()]), Ok(10));
-    assert_eq!(push(own(), &[long.claim()], &[span(short.claim())]), Ok(10));
-    assert_eq!(pull(own(), &[], &[short.claim()]), Ok(0));
-    assert_eq!(
-        push(own(), &[Claim::empty()], &[span(short.claim())]),
-        Ok(0)
-    );
+    let lease = Lease::new();
+    let own = own(&lease);
+    assert_eq!(own.pull(&[span(long.claim())], &[short.claim()]), Ok(10));
+    assert_eq!(own.push(&[long.claim()], &[span(short.claim())]), Ok(10));
+    assert_eq!(own.pull(&[], &[short.claim()]), Ok(0));
+    assert_eq!(own.push(&[Claim::empty()], &[span(short.claim())]), Ok(0));
 }
 
 #[test]
 fn memory_out_of_reach_is_a_fault_with_the_bytes_before_it() {
     let (torn, sound) = (half_open(), Region::new(8192));
+    let lease = Lease::new();
+    let own = own(&lease);
     let fault = Err(CrossMemoryError::Fault { copied: 96 });
     let tail = torn.slice(4000, 200);
-    assert_eq!(pull(own(), &[span(tail)], &[sound.claim()]), fault);
-    assert_eq!(push(own(), &[sound.claim()], &[span(tail)]), fault);
+    assert_eq!(own.pull(&[span(tail)], &[sound.claim()]), fault);
+    assert_eq!(own.push(&[sound.claim()], &[span(tail)]), fault);
     assert_eq!(copy_checked(&[tail], &[sound.claim()]), fault);
     // Where the side that breaks is the caller's, the kernel may count less.
     let broken = copy_checked(&[sound.claim()], &[tail]);
@@ -167,8 +191,10 @@ fn memory_out_of_reach_is_a_fault_with_the_bytes_before_it() {
 #[test]
 fn a_fault_late_in_a_long_list_counts_what_came_before() {
     let (torn, sound) = (half_open(), Region::new(8192));
+    let lease = Lease::new();
+    let own = own(&lease);
     let spans: Vec<RemoteSpan> = cut(torn, 16).into_iter().map(span).collect();
-    let late = pull(own(), &spans, &[sound.claim()]);
+    let late = own.pull(&spans, &[sound.claim()]);
     assert_eq!(late, Err(CrossMemoryError::Fault { copied: 4096 }));
 }
 
@@ -192,11 +218,58 @@ fn a_claim_of_the_whole_address_space_is_checked_by_the_kernel() {
 
 #[test]
 fn a_process_that_ended_is_no_process() {
+    let lease = Lease::new();
+    let memory = inherited(&lease);
     let child = Child::start();
-    let process = child.process;
+    let memory = memory(&child);
+    assert_eq!(memory.probe(), Ok(()));
     drop(child);
     let region = Region::new(8);
-    let answer = pull(process, &[span(region.claim())], &[region.claim()]);
+    let answer = memory.pull(&[span(region.claim())], &[region.claim()]);
+    assert_eq!(answer, Err(CrossMemoryError::NoProcess));
+    assert_eq!(memory.probe(), Err(CrossMemoryError::NoProcess));
+}
+
+/// Tries to read and to write a child's memory; what was there must stay.
+fn is_out_of_reach(memory: RemoteMemory) {
+    let (there, source, sink) = (Region::new(64), Region::new(64), Region::new(64));
+    source.write(0, &[7; 64]);
+    let spans = [span(there.claim())];
+    let nobody = Err(CrossMemoryError::NoProcess);
+    assert_eq!(memory.push(&[source.claim()], &spans), nobody);
+    assert_eq!(memory.pull(&spans, &[sink.claim()]), nobody);
+    assert_eq!(memory.probe(), Err(CrossMemoryError::NoProcess));
+    assert_eq!(bytes_of(&there), [0; 64], "nothing was written");
+    assert_eq!(bytes_of(&sink), [0; 64], "nothing was read");
+}
+
+#[test]
+fn memory_of_a_revoked_lease_is_neither_read_nor_written() {
+    let lease = Lease::new();
+    let memory = own(&lease);
+    assert_eq!(memory.probe(), Ok(()));
+    lease.revoke();
+    is_out_of_reach(memory);
+}
+
+#[test]
+fn a_process_without_the_page_of_the_lease_is_not_the_lender() {
+    let lease = Lease::new();
+    let key = lease.key().expect("the system has a page");
+    let child = Child::start();
+    is_out_of_reach(RemoteMemory {
+        process: child.process,
+        key,
+    });
+}
+
+#[test]
+fn a_page_with_another_number_is_not_the_lender() {
+    let lease = Lease::new();
+    let mut memory = own(&lease);
+    memory.key.nonce ^= 1;
+    let (there, sink) = (Region::new(8), Region::new(8));
+    let answer = memory.pull(&[span(there.claim())], &[sink.claim()]);
     assert_eq!(answer, Err(CrossMemoryError::NoProcess));
 }
 
@@ -206,8 +279,10 @@ fn more_than_a_call_may_move_arrives_whole() {
     let (source, sink) = (Region::new(3 << 30), Region::new(1 << 20));
     source.write((3 << 30) - 1, &[42]);
     let spans = [span(source.claim())];
+    let lease = Lease::new();
+    let own = own(&lease);
     let claims = vec![sink.claim(); 3 << 10];
-    assert_eq!(pull(own(), &spans, &claims), Ok(3 << 30));
+    assert_eq!(own.pull(&spans, &claims), Ok(3 << 30));
     let mut last = [0];
     sink.read((1 << 20) - 1, &mut last);
     assert_eq!(last, [42]);

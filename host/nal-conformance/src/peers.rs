@@ -1,6 +1,6 @@
 //! Promises about peers.
 
-use crate::rig::{Member, Rig, number_of, pattern, region_of};
+use crate::rig::{Member, Rig, lease, number_of, pattern, region_of};
 use lintel_claim::Region;
 use lintel_nal::{Arrival, Nal, Outgoing, Payload};
 use lintel_types::ProcessId;
@@ -55,7 +55,12 @@ pub fn streams_of_two_senders_dont_mix<N: Nal>(join: impl Fn(usize) -> Vec<Membe
     let places = [Region::new(SIZE), Region::new(SIZE)];
     for (sender, lent) in lent.iter().enumerate() {
         let body = [lent.claim()];
-        rig.send(sender, 2, sender as u64, Outgoing::LentToRead(&body));
+        rig.send(
+            sender,
+            2,
+            sender as u64,
+            Outgoing::LentToRead(lease().lend(&body)),
+        );
     }
     let mut missing = 2;
     while missing > 0 {
@@ -65,7 +70,8 @@ pub fn streams_of_two_senders_dont_mix<N: Nal>(join: impl Fn(usize) -> Vec<Membe
                 match payload {
                     Payload::Streamed(length) => {
                         assert_eq!(length, SIZE);
-                        rig.nal(2).receive_into(origin, vec![place]);
+                        rig.nal(2)
+                            .receive_into(origin, lease().lend(&[place]).keep());
                         rig.nal(2).done(origin);
                     }
                     other => {
@@ -135,12 +141,13 @@ pub fn a_stream_of_a_lost_sender_is_told_as_broken<N: Nal>(join: impl Fn(usize) 
     };
     let place = Region::new(1 << 20);
     let lent = region_of(&pattern(1, 1 << 20));
-    rig.send(1, 0, 1, Outgoing::LentToRead(&[lent.claim()]));
+    rig.send(1, 0, 1, Outgoing::LentToRead(lease().lend(&[lent.claim()])));
     let (origin, _, payload) = rig.message(0);
     let Payload::Streamed(_) = payload else {
         return; // It is fetched in one go, and there is nothing to wait for.
     };
-    rig.nal(0).receive_into(origin, vec![place.claim()]);
+    rig.nal(0)
+        .receive_into(origin, lease().lend(&[place.claim()]).keep());
     rig.nal(0).done(origin);
     rig.members.pop();
     match rig.arrival_after_loss(0) {

@@ -1,6 +1,6 @@
 //! Promises about messages.
 
-use crate::rig::{Member, Rig, SIZES, copied, number_of, pattern, region_of};
+use crate::rig::{Member, Rig, SIZES, copied, lease, number_of, pattern, region_of};
 use lintel_claim::{Region, copy_vectored};
 use lintel_nal::{Arrival, Nal, Outgoing, Payload};
 use lintel_wire::OPERAND_BYTES;
@@ -45,7 +45,7 @@ pub fn pieces_arrive_as_one<N: Nal>(join: impl Fn(usize) -> Vec<Member<N>>) {
         let pieces = [head.claim(), empty.claim(), tail.claim()];
         rig.send(from, to, size, copied(&pieces));
         assert!(rig.receive(to, size).bytes == bytes, "{size} bytes");
-        rig.send(from, to, size, Outgoing::LentToRead(&pieces));
+        rig.send(from, to, size, Outgoing::LentToRead(lease().lend(&pieces)));
         assert!(rig.receive(to, size).bytes == bytes, "{size} bytes lent");
     }
     rig.assert_silence();
@@ -100,7 +100,12 @@ pub fn lent_bytes_arrive_where_they_are_wanted<N: Nal>(join: impl Fn(usize) -> V
     for size in SIZES {
         let (bytes, place) = (pattern(size, size), Region::new(size));
         let lent = region_of(&bytes);
-        rig.send(from, to, size, Outgoing::LentToRead(&[lent.claim()]));
+        rig.send(
+            from,
+            to,
+            size,
+            Outgoing::LentToRead(lease().lend(&[lent.claim()])),
+        );
         // Scattered to where the receiver wants it.
         let (head, tail) = (size / 2, size - size / 2);
         let pieces = [
@@ -127,7 +132,12 @@ pub fn a_place_that_is_too_small_takes_the_beginning<N: Nal>(
     let lent = region_of(&bytes);
     for room in [0, 1, 8192, 99_999] {
         let place = region_of(&vec![0xaa; size]);
-        rig.send(from, to, room, Outgoing::LentToRead(&[lent.claim()]));
+        rig.send(
+            from,
+            to,
+            room,
+            Outgoing::LentToRead(lease().lend(&[lent.claim()])),
+        );
         rig.send_copied(from, to, room + 1, b"next");
         let (origin, _, payload) = rig.message(to);
         let narrow = place.claim().slice(0, room);
@@ -147,13 +157,18 @@ pub fn lent_places_are_filled<N: Nal>(join: impl Fn(usize) -> Vec<Member<N>>) {
     let (mut rig, from, to) = Rig::pair(join);
     for size in SIZES {
         let (place, bytes) = (Region::new(size), pattern(size, size));
-        rig.send(from, to, size, Outgoing::LentToFill(&[place.claim()]));
+        rig.send(
+            from,
+            to,
+            size,
+            Outgoing::LentToFill(lease().lend(&[place.claim()])),
+        );
         let (origin, number, payload) = rig.message(to);
         assert_eq!(number, size);
         let filling = region_of(&bytes);
         match payload {
-            Payload::Lent(spans) => {
-                let placed = rig.nal(to).place(origin, &[filling.claim()], &spans);
+            Payload::Lent(loan) => {
+                let placed = rig.nal(to).place(origin, &[filling.claim()], &loan);
                 rig.nal(to).done(origin);
                 assert_eq!(placed, Ok(size));
             }

@@ -1,9 +1,10 @@
 //! A network of a few members, and numbered messages on it.
 
-use lintel_claim::{Claim, Region};
+use lintel_claim::{Claim, Lease, Region};
 use lintel_nal::{Arrival, Nal, Origin, Outgoing, Payload, Unreachable};
 use lintel_types::{AckRequest, ProcessId};
 use lintel_wire::{Message, Request, Verb, Words};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 /// A process on the network.
@@ -160,13 +161,14 @@ impl<N: Nal> Rig<N> {
                 self.nal(at).done(origin);
                 moved
             }
-            Payload::Lent(spans) => {
-                let moved = self.nal(at).fetch(origin, &spans, place);
+            Payload::Lent(loan) => {
+                let moved = self.nal(at).fetch(origin, &loan, place);
                 self.nal(at).done(origin);
                 moved.expect("lent bytes can be fetched")
             }
             Payload::Streamed(length) => {
-                self.nal(at).receive_into(origin, place.to_vec());
+                self.nal(at)
+                    .receive_into(origin, lease().lend(place).keep());
                 self.nal(at).done(origin);
                 match self.arrival(at) {
                     Arrival::Streamed(whole) => assert_eq!(whole, origin),
@@ -222,6 +224,12 @@ impl<N: Nal> Rig<N> {
             std::thread::yield_now();
         }
     }
+}
+
+/// Under which everything is lent that is never taken back.
+pub(crate) fn lease() -> &'static Lease {
+    static LEASE: LazyLock<Lease> = LazyLock::new(Lease::new);
+    &LEASE
 }
 
 pub(crate) fn copied(pieces: &[Claim]) -> Outgoing<'_> {

@@ -1,6 +1,6 @@
 //! What middleware adds to a NAL; that it takes nothing away is told by the suite.
 
-use lintel_claim::Region;
+use lintel_claim::{Lease, Region};
 use lintel_nal::{Arrival, Fault, MoveError, Nal, Outgoing, Payload, Trace, Unreachable};
 use lintel_nal_shm::ShmNal;
 use lintel_types::{AckRequest, ProcessId};
@@ -10,6 +10,9 @@ const NOTHING: Outgoing<'static> = Outgoing::Copied {
     operand: None,
     pieces: &[],
 };
+
+/// Under which everything is lent.
+static LEASE: std::sync::LazyLock<Lease> = std::sync::LazyLock::new(Lease::new);
 
 fn pair(test: &str) -> (ShmNal, ShmNal) {
     let job = format!("middleware-{test}-{}", std::process::id());
@@ -62,15 +65,16 @@ fn what_a_cut_off_peer_has_lent_cant_be_moved() {
     let (here, there) = (one.process(), other.process());
     let mut one = Fault::new(one);
     let (lent, place) = (Region::new(100_000), Region::new(100_000));
-    let body = Outgoing::LentToRead(&[lent.claim()]);
+    let memory = [lent.claim()];
+    let body = Outgoing::LentToRead(LEASE.lend(&memory));
     other.send(here, &words(), body).expect("nobody is cut off");
-    let Some(Arrival::Message(origin, _, Payload::Lent(spans))) = one.next() else {
+    let Some(Arrival::Message(origin, _, Payload::Lent(loan))) = one.next() else {
         return; // The system forbids it, so there is nothing to cut.
     };
     one.cut_off(there);
     let pieces = [place.claim()];
-    assert_eq!(one.fetch(origin, &spans, &pieces), Err(MoveError::Gone));
-    assert_eq!(one.place(origin, &pieces, &spans), Err(MoveError::Gone));
+    assert_eq!(one.fetch(origin, &loan, &pieces), Err(MoveError::Gone));
+    assert_eq!(one.place(origin, &pieces, &loan), Err(MoveError::Gone));
 }
 
 #[test]

@@ -8,7 +8,7 @@
 //! Provider, round trips, sizes. Prints a line a size: bytes, microseconds of each,
 //! their ratio; of five pairs of runs, each with its own processes, the median.
 
-use lintel_claim::Region;
+use lintel_claim::{Lease, Region};
 use lintel_nal::{Arrival, Nal, Outgoing, Payload};
 use lintel_nal_ofi::{Config, OfiNal};
 use lintel_types::ProcessId;
@@ -16,6 +16,9 @@ use lintel_wire::WORDS;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+/// Under which everything is lent.
+static LEASE: std::sync::LazyLock<Lease> = std::sync::LazyLock::new(Lease::new);
 
 const NID: u32 = 0x7f00_0001;
 /// Pairs of runs.
@@ -146,7 +149,7 @@ fn echo(provider: &str, job: &str) {
     let place = Region::new(1 << 24);
     while let Some((from, length)) = receive(&mut nal, &place) {
         let pieces = [place.claim().slice(0, length)];
-        let body = Outgoing::LentToRead(&pieces);
+        let body = Outgoing::LentToRead(LEASE.lend(&pieces));
         if nal.send(from, &[0; WORDS], body).is_err() {
             return;
         }
@@ -159,7 +162,7 @@ fn ping(provider: &str, job: &str, pid: u32, rounds: u32, size: u64) -> f64 {
     let pieces = [place.claim().slice(0, size)];
     let to = ProcessId::new(NID, pid);
     let mut round = || {
-        let sent = nal.send(to, &[0; WORDS], Outgoing::LentToRead(&pieces));
+        let sent = nal.send(to, &[0; WORDS], Outgoing::LentToRead(LEASE.lend(&pieces)));
         sent.expect("the partner is there");
         receive(&mut nal, &place).expect("the partner answers");
     };
@@ -192,7 +195,7 @@ fn receive(nal: &mut OfiNal, place: &Region) -> Option<(ProcessId, u64)> {
                 return Some((origin.process, claim.len()));
             }
             Some(Arrival::Message(origin, _, Payload::Streamed(length))) => {
-                nal.receive_into(origin, vec![place.claim()]);
+                nal.receive_into(origin, LEASE.lend(&[place.claim()]).keep());
                 nal.done(origin);
                 came = Some((origin.process, length));
             }

@@ -246,7 +246,7 @@ impl OfiNal {
             return;
         };
         let receiving = &mut peer.receiving;
-        let place = receiving.place.take().unwrap_or_default();
+        let place = receiving.place.take();
         let Some(Item::Message(held)) = receiving.inbox.pop_front() else {
             return;
         };

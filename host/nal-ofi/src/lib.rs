@@ -52,8 +52,10 @@ use fabric::{Completion, Fabric, Library, Provider, Socket};
 use frame::Seal;
 use frames::Frames;
 use inquiry::Inquiry;
-use lintel_claim::{Claim, RemoteSpan};
-use lintel_nal::{Arrival, Caps, MoveError, Nal, Origin, Outgoing, Resources, Unreachable};
+use lintel_claim::{Claim, Lease, Loan};
+use lintel_nal::{
+    Arrival, Caps, MoveError, Nal, Origin, Outgoing, RemoteLoan, Resources, Unreachable,
+};
 use lintel_types::ProcessId;
 use lintel_wire::Words;
 use peer::{Item, Peer};
@@ -464,19 +466,19 @@ impl Nal for OfiNal {
         self.finish_message(origin.lane);
     }
 
-    fn receive_into(&mut self, origin: Origin, pieces: Vec<Claim>) {
+    fn receive_into(&mut self, origin: Origin, place: Loan) {
         if let Some(peer) = self.peers.get_mut(&origin.lane) {
-            peer.receiving.place = Some(pieces);
+            peer.receiving.place = Some(place);
         }
     }
 
     /// Nothing arrives as lent.
-    fn fetch(&mut self, _: Origin, _: &[RemoteSpan], _: &[Claim]) -> Result<u64, MoveError> {
+    fn fetch(&mut self, _: Origin, _: &RemoteLoan, _: &[Claim]) -> Result<u64, MoveError> {
         Err(MoveError::Gone)
     }
 
     /// Nothing arrives as lent.
-    fn place(&mut self, _: Origin, _: &[Claim], _: &[RemoteSpan]) -> Result<u64, MoveError> {
+    fn place(&mut self, _: Origin, _: &[Claim], _: &RemoteLoan) -> Result<u64, MoveError> {
         Err(MoveError::Gone)
     }
 
@@ -489,6 +491,10 @@ impl Nal for OfiNal {
         }
         let lacks = |lane: &u32| self.peers.get(lane).is_some_and(|p| p.sending.lacks_room());
         self.listed.iter().any(lacks)
+    }
+
+    fn recall(&mut self, _lease: &Lease) -> bool {
+        true
     }
 
     fn is_behind(&self, process: ProcessId) -> bool {

@@ -3,7 +3,7 @@
 use crate::fabric::Address;
 use crate::frame::{Kind, Piece};
 use crate::registrations::{Copied, Hold};
-use lintel_claim::Claim;
+use lintel_claim::{Claim, Loan};
 use lintel_nal::Origin;
 use lintel_types::ProcessId;
 use lintel_wire::Words;
@@ -84,7 +84,7 @@ pub(crate) struct Receiving {
     pub(crate) inbox: VecDeque<Item>,
     pub(crate) stream: Option<Stream>,
     /// Where the announced stream goes.
-    pub(crate) place: Option<Vec<Claim>>,
+    pub(crate) place: Option<Loan>,
     /// The peer waits to hear.
     pub(crate) is_asked: bool,
     /// When it hears at the latest.
@@ -113,6 +113,8 @@ pub(crate) struct Stream {
     pub(crate) pieces: VecDeque<Piece>,
     /// Where it goes, and how that is registered.
     pub(crate) place: VecDeque<(Claim, Option<Hold>)>,
+    /// Held until the stream ends.
+    pub(crate) loan: Option<Loan>,
     pub(crate) holds: Vec<Hold>,
     /// Bytes still to be asked for.
     pub(crate) missing: u64,

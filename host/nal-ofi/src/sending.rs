@@ -75,7 +75,8 @@ impl OfiNal {
                 }
                 self.announce_copy(lane, words, bytes)
             }
-            Outgoing::LentToRead(pieces) => {
+            Outgoing::LentToRead(lent) => {
+                let pieces = lent.pieces();
                 if length(pieces) <= self.frames.eager() {
                     self.send_or_wait(lane, Kind::Enclosed, words, Bytes::Theirs(None, pieces));
                     return Ok(());

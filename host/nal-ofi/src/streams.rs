@@ -3,9 +3,8 @@
 use crate::fabric::{Descriptor, Posted, Use};
 use crate::frame::Piece;
 use crate::peer::Stream;
-use crate::sending::length;
 use crate::{OfiNal, Operation};
-use lintel_claim::Claim;
+use lintel_claim::{Claim, Loan};
 use lintel_nal::Arrival;
 use std::collections::VecDeque;
 
@@ -17,9 +16,9 @@ const AT_ONCE: u32 = 8;
 
 impl OfiNal {
     /// Begins to read a body to its place; what doesn't fit isn't read.
-    pub(crate) fn begin_stream(&mut self, lane: u32, pieces: Vec<Piece>, place: Vec<Claim>) {
+    pub(crate) fn begin_stream(&mut self, lane: u32, pieces: Vec<Piece>, place: Option<Loan>) {
         let there: u64 = pieces.iter().map(|piece| piece.length).sum();
-        let missing = there.min(length(&place));
+        let missing = there.min(place.as_ref().map_or(0, Loan::len));
         let mut stream = Stream {
             pieces: pieces.into(),
             place: VecDeque::new(),
@@ -27,11 +26,14 @@ impl OfiNal {
             missing,
             under_way: 0,
             failure: None,
+            loan: None,
         };
-        for claim in place {
+        for claim in place.as_ref().map_or(&[][..], Loan::pieces) {
+            let claim = *claim;
             let hold = self.hold_place(claim, &mut stream);
             stream.place.push_back((claim, hold));
         }
+        stream.loan = place;
         let Some(peer) = self.peers.get_mut(&lane) else {
             return;
         };

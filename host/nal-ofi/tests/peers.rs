@@ -5,12 +5,15 @@ mod common;
 use common::{
     KEY, NID, arrival, config, open, reason_to_skip, receive_number, send_number, wait_until,
 };
-use lintel_claim::Region;
+use lintel_claim::{Lease, Region};
 use lintel_nal::{Arrival, Nal, Outgoing, Payload};
 use lintel_nal_ofi::{Config, OfiNal, OpenError};
 use lintel_types::ProcessId;
 use std::process::{Command, Stdio};
 use std::time::Instant;
+
+/// Under which everything is lent.
+static LEASE: std::sync::LazyLock<Lease> = std::sync::LazyLock::new(Lease::new);
 
 const TCP: &str = "tcp;ofi_rxm";
 const UDP: &str = "udp;ofi_rxd";
@@ -270,7 +273,7 @@ fn long_bodies_cross_each_other() {
         for (index, body) in bodies.iter().enumerate() {
             body.write(0, &vec![index as u8 + 1; SIZE as usize]);
             let pieces = [body.claim()];
-            let lent = Outgoing::LentToRead(&pieces);
+            let lent = Outgoing::LentToRead(LEASE.lend(&pieces));
             let sent = nals[index].send(names[1 - index], &common::words(0), lent);
             sent.expect("the peer is there");
         }
@@ -280,7 +283,7 @@ fn long_bodies_cross_each_other() {
                 match nal.next() {
                     Some(Arrival::Message(origin, _, Payload::Streamed(length))) => {
                         assert_eq!(length, SIZE);
-                        nal.receive_into(origin, vec![places[index].claim()]);
+                        nal.receive_into(origin, LEASE.lend(&[places[index].claim()]).keep());
                         nal.done(origin);
                     }
                     Some(Arrival::Streamed(_)) => whole[index] = true,

@@ -3,11 +3,14 @@
 mod common;
 
 use common::{LIMIT, config, open, reason_to_skip, wait_until, words};
-use lintel_claim::{Region, copy_vectored};
+use lintel_claim::{Lease, Region, copy_vectored};
 use lintel_nal::{Arrival, Nal, Outgoing, Payload};
 use lintel_nal_ofi::{Config, OfiNal};
 use lintel_types::ProcessId;
 use rustc_hash::FxHashMap;
+
+/// Under which everything is lent.
+static LEASE: std::sync::LazyLock<Lease> = std::sync::LazyLock::new(Lease::new);
 
 const MEMBERS: usize = 3;
 const SIZES: [u64; 8] = [0, 1, 8, 100, 4000, 16_384, 70_000, 600_000];
@@ -64,7 +67,8 @@ impl Member {
                 }
                 Arrival::Message(origin, words, Payload::Streamed(length)) => {
                     let place = Region::new(length);
-                    self.nal.receive_into(origin, vec![place.claim()]);
+                    self.nal
+                        .receive_into(origin, LEASE.lend(&[place.claim()]).keep());
                     self.nal.done(origin);
                     self.stream.insert(origin.lane, (words[1], place));
                 }
@@ -116,7 +120,7 @@ fn traffic(provider: &str, messages: u64, sizes: &[u64], seed: u64) {
         let name = members[to].name;
         let is_lent = random.below(2) == 0;
         let body = if is_lent {
-            Outgoing::LentToRead(&pieces)
+            Outgoing::LentToRead(LEASE.lend(&pieces))
         } else {
             Outgoing::Copied {
                 operand: None,

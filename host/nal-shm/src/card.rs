@@ -1,13 +1,13 @@
 //! What a process tells of itself to whoever looks: numbers in the header of its
-//! segment, read from the file without joining the job.
+//! segment, read without joining the job.
 
-use crate::layout::{CARD_WORDS, Header, MAGIC, SEGMENT_BYTES};
-use crate::segment::{DIRECTORY, Segment, is_locked, is_own, process_of};
+use crate::layout::CARD_WORDS;
+use crate::registration::{DIRECTORY, Registration, is_locked, is_own, process_of};
+use crate::segment::Segment;
+use crate::shared_memory::Mode;
 use lintel_types::ProcessId;
-use std::fs::File;
 use std::io;
-use std::mem::offset_of;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -47,8 +47,8 @@ impl CardWriter {
     }
 }
 
-/// The cards of the live processes of this machine, those of this process left
-/// out: to open one's own file and close it again would let go of its lock.
+/// The cards of the live processes of this user on this machine, those of this process
+/// left out: to open one's own file and close it again would let go of its lock.
 ///
 /// # Errors
 /// The directory of shared memory can't be read.
@@ -62,30 +62,26 @@ pub fn cards() -> io::Result<Vec<Card>> {
     Ok(cards)
 }
 
-/// Nothing for what is no live process's segment of this version.
+/// Nothing for what is no live process's registration of this version and user.
 fn card_of(path: &Path) -> Option<Card> {
     let (job, process) = process_of(path)?;
-    let metadata = std::fs::metadata(path).ok()?;
-    if metadata.len() != SEGMENT_BYTES as u64 || is_own(metadata.ino()) {
+    if is_own(std::fs::symlink_metadata(path).ok()?.ino()) {
         return None;
     }
-    let file = File::open(path).ok()?;
-    let word = |offset: usize| {
-        let mut bytes = [0; 8];
-        file.read_exact_at(&mut bytes, offset as u64).ok()?;
-        Some(u64::from_ne_bytes(bytes))
-    };
-    if word(offset_of!(Header, magic))? != MAGIC || !is_locked(&file) {
+    let file = lintel_private_file::open(path).ok()?;
+    if !is_locked(&file) {
         return None;
     }
+    let registration = Registration::read(&file)?;
+    let attached = registration.attach(Mode::ReadOnly).ok()?;
     let mut words = Words::default();
-    for (index, place) in words.iter_mut().enumerate() {
-        *place = word(offset_of!(Header, card) + 8 * index)?;
+    for (word, place) in words.iter_mut().zip(&attached.header().card) {
+        *word = place.load(Ordering::Relaxed);
     }
     Some(Card {
         job,
         process,
-        os_process: word(offset_of!(Header, os_process))? as u32 as i32,
+        os_process: registration.os_process,
         words,
     })
 }

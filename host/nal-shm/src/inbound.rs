@@ -1,15 +1,16 @@
 //! A lane that this process reads.
 
 use crate::layout::{CLOSED, FREE, OPEN, REACH_NO, REACH_YES};
-use crate::segment::{Segment, Watch};
-use crate::{FORM_MASK, Form, message, spans};
-use lintel_claim::{Claim, copy_vectored};
+use crate::registration::Watch;
+use crate::segment::Segment;
+use crate::{FORM_MASK, Form, message, remote_loan};
+use lintel_claim::{Claim, CrossMemoryError, Key, Lease, Loan, RemoteMemory, copy_vectored};
 use lintel_nal::{Arrival, Origin, Payload};
 use lintel_ring::{Corrupt, Receiver, Record};
 use lintel_types::ProcessId;
 use lintel_wire::Words;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{Ordering, fence};
 
 pub(crate) struct Inbound {
     segment: Arc<Segment>,
@@ -24,14 +25,25 @@ pub(crate) struct Inbound {
     stream: Option<Stream>,
     /// Bytes of a stream that `next` has announced, and where they go.
     announced: Option<u64>,
-    place: Option<Vec<Claim>>,
+    place: Option<Loan>,
 }
 
 /// Bytes that come in parts.
 struct Stream {
-    rest: Vec<Claim>,
+    rest: Option<Loan>,
     /// Bytes still to come.
     missing: u64,
+}
+
+impl Stream {
+    /// Takes note of `bytes` that have come and are in their place as far as there is one.
+    fn advance(&mut self, bytes: u64, placed: u64) -> Result<(), Corrupt> {
+        if let Some(rest) = &mut self.rest {
+            rest.skip(placed);
+        }
+        self.missing = self.missing.checked_sub(bytes).ok_or(Corrupt)?;
+        Ok(())
+    }
 }
 
 impl Inbound {
@@ -62,7 +74,8 @@ impl Inbound {
             segment: segment.clone(),
             lane,
             receiver,
-            // Only processes of one user can open each other's segments.
+            // The kernel lets nobody else attach this segment (shared_memory::Status), and
+            // root attaches none but its own.
             origin: Origin {
                 process,
                 uid: own_uid(),
@@ -91,9 +104,24 @@ impl Inbound {
         self.inode
     }
 
-    /// The sender's number to this system; 0, which names nobody, where it has none.
-    pub(crate) fn os_process(&self) -> i32 {
-        self.os_process
+    /// Copies to or from memory that the sender has lent. While the lane says so, the
+    /// sender doesn't take back what it has lent.
+    pub(crate) fn copy<R>(
+        &self,
+        key: Key,
+        copy: impl FnOnce(RemoteMemory) -> Result<R, CrossMemoryError>,
+    ) -> Result<R, CrossMemoryError> {
+        let copying = &self.segment.lane(self.lane).copying;
+        copying.store(1, Ordering::Relaxed);
+        // Before the kernel looks for the key's page: either it finds none, or the sender,
+        // which removes the page and then looks here, sees the 1 (Peer::is_copying).
+        fence(Ordering::SeqCst);
+        let copied = copy(RemoteMemory {
+            process: self.os_process,
+            key,
+        });
+        copying.store(0, Ordering::Release);
+        copied
     }
 
     /// Whether the sender lived when it was last looked at.
@@ -135,6 +163,11 @@ impl Inbound {
                         return Ok(Some(Arrival::Streamed(self.origin)));
                     }
                 }
+                Form::Aborted => {
+                    self.stream.take().ok_or(Corrupt)?;
+                    self.receiver.advance();
+                    return Ok(Some(Arrival::Broken(self.origin)));
+                }
                 form => return self.unusual(form, &record).map(Some),
             }
         }
@@ -160,7 +193,7 @@ impl Inbound {
     #[cold]
     fn unusual(&mut self, form: Form, record: &Record) -> Result<Arrival, Corrupt> {
         let payload = match form {
-            Form::Lent => Payload::Lent(spans(record.payload)),
+            Form::Lent => Payload::Lent(remote_loan(record.payload).ok_or(Corrupt)?),
             // One stream ends before another begins, and none is empty.
             _ if self.stream.is_some() => return Err(Corrupt),
             _ => {
@@ -175,12 +208,9 @@ impl Inbound {
     /// Puts a part of a stream in place; true once the stream is whole.
     fn fill(&mut self, record: &Record) -> Result<bool, Corrupt> {
         let stream = self.stream.as_mut().ok_or(Corrupt)?;
-        let moved = copy_vectored(&[record.payload], &stream.rest);
-        skip(&mut stream.rest, moved);
-        stream.missing = stream
-            .missing
-            .checked_sub(record.payload.len())
-            .ok_or(Corrupt)?;
+        let place = stream.rest.as_ref().map_or(&[][..], Loan::pieces);
+        let placed = copy_vectored(&[record.payload], place);
+        stream.advance(record.payload.len(), placed)?;
         let whole = stream.missing == 0;
         if whole {
             self.stream = None;
@@ -193,14 +223,23 @@ impl Inbound {
     #[inline(always)]
     pub(crate) fn done(&mut self) {
         if let Some(missing) = self.announced.take() {
-            let rest = self.place.take().unwrap_or_default();
+            let rest = self.place.take();
             self.stream = Some(Stream { rest, missing });
         }
         self.receiver.advance();
     }
 
-    pub(crate) fn receive_into(&mut self, pieces: Vec<Claim>) {
-        self.place = Some(pieces);
+    pub(crate) fn receive_into(&mut self, place: Loan) {
+        self.place = Some(place);
+    }
+
+    /// A stream into memory of that lease goes on into nothing.
+    pub(crate) fn recall(&mut self, lease: &Lease) {
+        let is_of = |loan: &mut Loan| loan.is_of(lease);
+        self.place.take_if(is_of);
+        if let Some(stream) = &mut self.stream {
+            stream.rest.take_if(is_of);
+        }
     }
 
     /// Looks whether the sender still lives.
@@ -230,17 +269,6 @@ impl Inbound {
     /// Whether a stream was under way, which ends here.
     pub(crate) fn break_stream(&mut self) -> bool {
         self.stream.take().is_some()
-    }
-}
-
-fn skip(pieces: &mut Vec<Claim>, mut bytes: u64) {
-    while let Some(first) = pieces.first_mut() {
-        if bytes < first.len() {
-            *first = first.slice(bytes, u64::MAX);
-            return;
-        }
-        bytes -= first.len();
-        pieces.remove(0);
     }
 }
 

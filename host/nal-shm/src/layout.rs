@@ -1,29 +1,26 @@
 //! What a segment's bytes mean.
 
+use crate::registration::{Registration, open_named, path};
 use lintel_ring::{Control, RING_BYTES};
+use lintel_types::ProcessId;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 
 /// "lintel" and the version of this layout.
-pub(crate) const MAGIC: u64 = 0x6c69_6e74_656c_0002;
+pub(crate) const MAGIC: u64 = 0x6c69_6e74_656c_0003;
 /// Numbers on a process's card.
 pub const CARD_WORDS: usize = 16;
 /// Lanes in a segment: how many processes can send to one. Only those in use
 /// have memory behind them.
 pub const LANES: usize = 1024;
 
-/// The first page.
+/// What its owner and everybody else need.
 #[repr(C, align(128))]
 pub(crate) struct Header {
     pub(crate) magic: AtomicU64,
-    pub(crate) os_process: AtomicI32,
-    pub(crate) nid: AtomicU32,
-    pub(crate) pid: AtomicU32,
+    /// The number in the owner's registration: tells that it means this segment.
+    pub(crate) nonce: AtomicU64,
     /// Senders must order their commit and their look at the bell themselves.
     pub(crate) needs_fence: AtomicU32,
-    /// Where in the owner's memory `nonce` stands once more: who can read it
-    /// there can move bytes directly.
-    pub(crate) probe: AtomicU64,
-    pub(crate) nonce: AtomicU64,
     pub(crate) bell: BellWords,
     pub(crate) changes: Changes,
     /// See [`crate::Card`].
@@ -73,6 +70,8 @@ pub(crate) struct Lane {
     /// Whether the receiver can move bytes of the sender directly; it says so
     /// when it first sees the lane.
     pub(crate) reach: AtomicU32,
+    /// Whether the receiver is copying to or from memory of the sender.
+    pub(crate) copying: AtomicU32,
     pub(crate) control: Control,
 }
 
@@ -83,7 +82,7 @@ pub(crate) struct Front {
     pub(crate) lanes: [Lane; LANES],
 }
 
-/// Bytes of a segment; memory stands only behind those that were touched.
+/// Bytes of a segment; the system provides memory for those that were touched.
 pub(crate) const SEGMENT_BYTES: usize = size_of::<Front>() + LANES * RING_BYTES;
 
 /// Bytes of what a lane says of itself.
@@ -93,6 +92,12 @@ pub const LANE_BYTES: usize = size_of::<Lane>();
 /// system, its node and process identifiers.
 pub const fn lane_offset(lane: usize) -> usize {
     std::mem::offset_of!(Front, lanes) + lane * LANE_BYTES
+}
+
+/// The number of the shared memory of a process, by its registration.
+pub fn segment_of(job: &str, process: ProcessId) -> Option<i32> {
+    let file = open_named(&path(job, process)).ok()?;
+    Registration::read(&file).map(|registration| registration.segment)
 }
 
 /// Where a lane's ring begins.

@@ -1,7 +1,9 @@
 //! The shared-memory NAL: messages between the processes of one node.
 //!
 //! ```text
-//!   /dev/shm/lintel-<job>-<nid>-<pid>     one segment a process, made by its receiver
+//!   /dev/shm/lintel-<job>-<nid>-<pid>     a process's registration: a locked file
+//!        │ names
+//!        ▼ System V shared memory         one segment a process, made by its receiver
 //!   ┌────────┬──────┬─────────────────┬────────┬────────┬ ─ ─
 //!   │ header │ bell │ lane │ lane │ … │  ring  │  ring  │       one lane a sending process
 //!   └────────┴──────┴─────────────────┴────────┴────────┴ ─ ─
@@ -14,7 +16,7 @@
 //! ring in pieces.
 //!
 //! A receiver that sleeps says so on its [`Bell`]; only then does a sender make a
-//! system call. The owner holds a record lock on its segment as long as it lives,
+//! system call. The owner holds a record lock on its registration as long as it lives,
 //! so that anyone can tell a dead process from a slow one.
 //!
 //! Left to others: threads and waiting (the runtime), what the words mean.
@@ -25,22 +27,25 @@ mod inbound;
 #[doc(hidden)]
 pub mod layout;
 mod outbound;
+mod registration;
 mod segment;
+mod shared_memory;
 mod soon;
 
 pub use bell::{Bell, SETTLE, Sleeper};
 pub use card::{Card, CardWriter, Words as CardWords, cards};
+pub use outbound::Unread;
 pub use segment::{OpenError, Segment};
 pub use soon::{bound_to, run_soon};
 
 use inbound::Inbound;
-use lintel_claim::{Claim, CrossMemoryError, RemoteSpan, pull, push};
+use lintel_claim::{Claim, CrossMemoryError, Key, Lease, Loan, RemoteMemory, RemoteSpan};
 use lintel_nal::{
-    Arrival, Caps, MoveError, Nal, Origin, Outgoing, Payload, Resources, Unreachable,
+    Arrival, Caps, MoveError, Nal, Origin, Outgoing, Payload, RemoteLoan, Resources, Unreachable,
 };
 use lintel_types::ProcessId;
 use lintel_wire::Words;
-use outbound::Peer;
+use outbound::{Access, Peer};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -64,6 +69,8 @@ enum Form {
     Announced = 2,
     /// A part of it.
     Chunk = 3,
+    /// The stream ends here, incomplete.
+    Aborted = 4,
 }
 
 impl Form {
@@ -73,6 +80,7 @@ impl Form {
             1 => Form::Lent,
             2 => Form::Announced,
             3 => Form::Chunk,
+            4 => Form::Aborted,
             _ => return None,
         })
     }
@@ -196,6 +204,17 @@ impl ShmNal {
             .map(|index| self.peers[*index].cross_memory())
     }
 
+    /// Ends the connection to a process, but for what it hasn't read yet.
+    pub fn take_unread(&mut self, process: ProcessId) -> Option<Unread> {
+        let index = self.by_process.remove(&process)?;
+        self.last = None;
+        let peer = self.peers.swap_remove(index);
+        if let Some(moved) = self.peers.get(index) {
+            self.by_process.insert(moved.process(), index);
+        }
+        peer.into_unread()
+    }
+
     #[inline]
     fn peer(&mut self, process: ProcessId) -> Result<usize, Unreachable> {
         let index = match self.by_process.get(&process) {
@@ -256,8 +275,8 @@ impl ShmNal {
                 let is_wanted = || inbound.iter_mut().any(Inbound::brings_stream);
                 peer.copy(words, operand, pieces, is_wanted);
             }
-            Outgoing::LentToRead(pieces) => peer.lend(words, pieces, true),
-            Outgoing::LentToFill(pieces) => peer.lend(words, pieces, false),
+            Outgoing::LentToRead(lent) => peer.lend(words, lent, Access::Read),
+            Outgoing::LentToFill(lent) => peer.lend(words, lent, Access::Fill),
         }
         if peer.is_gone() {
             self.drop_peer(index);
@@ -516,30 +535,37 @@ impl Nal for ShmNal {
         }
     }
 
-    fn receive_into(&mut self, origin: Origin, pieces: Vec<Claim>) {
+    fn receive_into(&mut self, origin: Origin, place: Loan) {
         if let Some(inbound) = self.lane(origin) {
-            inbound.receive_into(pieces);
+            inbound.receive_into(place);
         }
     }
 
-    fn fetch(
-        &mut self,
-        from: Origin,
-        remote: &[RemoteSpan],
-        to: &[Claim],
-    ) -> Result<u64, MoveError> {
-        let process = self.lane(from).ok_or(MoveError::Gone)?.os_process();
-        pull(process, remote, to).map_err(move_error)
+    fn fetch(&mut self, from: Origin, remote: &RemoteLoan, to: &[Claim]) -> Result<u64, MoveError> {
+        let lane = self.lane(from).ok_or(MoveError::Gone)?;
+        let pull = |memory: RemoteMemory| memory.pull(&remote.spans, to);
+        lane.copy(remote.key, pull).map_err(move_error)
     }
 
-    fn place(
-        &mut self,
-        to: Origin,
-        from: &[Claim],
-        remote: &[RemoteSpan],
-    ) -> Result<u64, MoveError> {
-        let process = self.lane(to).ok_or(MoveError::Gone)?.os_process();
-        push(process, from, remote).map_err(move_error)
+    fn place(&mut self, to: Origin, from: &[Claim], remote: &RemoteLoan) -> Result<u64, MoveError> {
+        let lane = self.lane(to).ok_or(MoveError::Gone)?;
+        let push = |memory: RemoteMemory| memory.push(from, &remote.spans);
+        lane.copy(remote.key, push).map_err(move_error)
+    }
+
+    fn recall(&mut self, lease: &Lease) -> bool {
+        for inbound in self.inbound.iter_mut().chain(&mut self.outcasts) {
+            inbound.recall(lease);
+        }
+        for peer in &mut self.peers {
+            peer.recall(lease);
+        }
+        self.peers.iter().all(|peer| !peer.is_copying())
+    }
+
+    fn backlog(&self, process: ProcessId) -> u64 {
+        let index = self.by_process.get(&process);
+        index.map_or(0, |index| self.peers[*index].backlog())
     }
 
     #[inline]
@@ -601,16 +627,19 @@ impl Drop for ShmNal {
     }
 }
 
-/// Payload of a record as the trait shows it.
-fn spans(payload: Claim) -> Vec<RemoteSpan> {
-    (0..payload.len() / 16)
-        .filter_map(|index| {
-            Some(RemoteSpan {
-                address: payload.load_u64(index * 16)?,
-                length: payload.load_u64(index * 16 + 8)?,
-            })
-        })
-        .collect()
+/// What a record of lent memory says: the key, and then the spans, two words each.
+fn remote_loan(payload: Claim) -> Option<RemoteLoan> {
+    let pair = |index| {
+        let at = index * 16;
+        Some((payload.load_u64(at)?, payload.load_u64(at + 8)?))
+    };
+    let (address, nonce) = pair(0)?;
+    let spans = (1..payload.len() / 16).filter_map(pair);
+    let spans = spans.map(|(address, length)| RemoteSpan { address, length });
+    Some(RemoteLoan {
+        key: Key { address, nonce },
+        spans: spans.collect(),
+    })
 }
 
 fn message(origin: Origin, mut words: Words, payload: Payload) -> Arrival {

@@ -4,15 +4,18 @@ use crate::bell::{knock, nudge, register_for_barriers};
 use crate::layout::{CLOSED, FREE, LANES, OPEN, REACH_UNKNOWN, REACH_YES, TAKEN};
 use crate::segment::{OpenError, Segment};
 use crate::{FORM_SHIFT, Form};
-use lintel_claim::{Claim, copy_vectored};
+use lintel_claim::{Claim, Key, Lease, Lent, Loan, copy_vectored};
+use lintel_memory::{length, part};
 use lintel_ring::{MAX_PAYLOAD, Sender};
 use lintel_types::ProcessId;
 use lintel_wire::{OPERAND_BYTES, Words};
 use std::collections::VecDeque;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{Ordering, fence};
 
-/// Spans that fit into one record.
-const MAX_SPANS: usize = MAX_PAYLOAD / 16;
+/// Spans that fit into one record, behind the key.
+const MAX_SPANS: usize = MAX_PAYLOAD / 16 - 1;
+/// Bytes that a message costs beside its body while it waits.
+const WAITING_COST: u64 = 128;
 /// Bytes of a stream in one record.
 const CHUNK: u64 = 4096;
 const CHUNK_WORDS: Words = [(Form::Chunk as u64) << FORM_SHIFT, 0, 0, 0, 0, 0];
@@ -28,6 +31,8 @@ pub(crate) struct Peer {
     segment: Segment,
     lane: usize,
     waiting: VecDeque<Waiting>,
+    /// Bytes of what waits.
+    backlog: u64,
     /// Something was lent since the last nudge.
     lent_last: bool,
     inode: u64,
@@ -37,7 +42,33 @@ pub(crate) struct Peer {
     gone: bool,
 }
 
-/// What found no room yet.
+/// What a peer hasn't read yet of a sender that has left: what it was lent must stay.
+pub struct Unread {
+    // Before the segment that it points into, so that it goes first.
+    sender: Sender,
+    segment: Segment,
+    lane: usize,
+}
+
+impl Unread {
+    /// Whether the peer has read all, or has ended.
+    pub fn is_over(&mut self) -> bool {
+        let state = &self.segment.lane(self.lane).state;
+        // A lane that was freed has been read.
+        state.load(Ordering::Acquire) != CLOSED
+            || self.sender.is_drained()
+            || !self.segment.owner_lives()
+    }
+}
+
+/// What the peer may do with lent memory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    Read,
+    Fill,
+}
+
+/// What found no room yet, or awaits that the peer says what it can reach.
 struct Waiting {
     words: Words,
     form: Form,
@@ -46,12 +77,14 @@ struct Waiting {
     sent: u64,
     /// Its first record was sent.
     begun: bool,
+    /// Bytes of memory that it took when it came.
+    cost: u64,
 }
 
 enum Body {
     Copied(Vec<u8>),
     /// Stays with its owner until a response comes.
-    Lent(Vec<Claim>),
+    Lent(Loan, Access),
 }
 
 impl Peer {
@@ -63,10 +96,6 @@ impl Peer {
     ) -> Result<Peer, OpenError> {
         let segment = Segment::open(own.job(), process)?;
         let lane = take_lane(&segment)?;
-        if let Err(error) = segment.reserve_ring(lane) {
-            segment.lane(lane).state.store(FREE, Ordering::Release);
-            return Err(error);
-        }
         segment.clear_lane(lane);
         let shared = segment.lane(lane);
         shared
@@ -76,6 +105,7 @@ impl Peer {
         shared.pid.store(own.process().pid, Ordering::Relaxed);
         shared.inode.store(own.inode(), Ordering::Relaxed);
         shared.reach.store(REACH_UNKNOWN, Ordering::Relaxed);
+        shared.copying.store(0, Ordering::Relaxed);
         shared.state.store(OPEN, Ordering::Release);
         segment.header().changes.0.fetch_add(1, Ordering::Release);
         let needs_fence =
@@ -91,6 +121,7 @@ impl Peer {
             gone: false,
             lane,
             waiting: VecDeque::new(),
+            backlog: 0,
             lent_last: false,
             segment,
         })
@@ -105,11 +136,9 @@ impl Peer {
         self.inode
     }
 
-    /// Whether the peer can move bytes of this process directly. It says so when
-    /// it first looks at the lane; what is sent before streams.
+    /// Whether the peer is known to be able to move bytes of this process directly.
     pub(crate) fn cross_memory(&self) -> bool {
-        let reach = &self.segment.lane(self.lane).reach;
-        self.direct && reach.load(Ordering::Relaxed) == REACH_YES
+        self.reach() == Reach::Yes
     }
 
     /// Whether the peer is known to have ended: nothing that was sent to it lately
@@ -216,14 +245,10 @@ impl Peer {
         if sent < total || !whole {
             let rest = vec![0; (total - sent) as usize];
             copy_vectored(&part(pieces, sent, total), &[bytes(&rest[..])]);
-            self.waiting.push_back(Waiting {
-                words: *words,
-                form: Form::Announced,
-                body: Body::Copied(rest),
-                sent: 0,
+            self.wait_with(Waiting {
                 begun: whole,
+                ..Waiting::new(words, Form::Announced, Body::Copied(rest))
             });
-            self.flush();
         }
     }
 
@@ -249,50 +274,69 @@ impl Peer {
     }
 
     fn wait_for_room(&mut self, words: &Words, form: Form, body: Body) {
-        self.waiting.push_back(Waiting {
-            words: *words,
-            form,
-            body,
-            sent: 0,
-            begun: false,
-        });
+        self.wait_with(Waiting::new(words, form, body));
+    }
+
+    fn wait_with(&mut self, waiting: Waiting) {
+        self.backlog += waiting.cost;
+        self.waiting.push_back(waiting);
         self.flush();
     }
 
-    /// Tells where a body lies, for the peer to read or fill it. Where the peer
-    /// can't, what it would read streams to it, and what it would fill it will
-    /// stream back.
-    pub(crate) fn lend(&mut self, words: &Words, pieces: &[Claim], to_read: bool) {
+    /// Bytes of memory that what waits here takes.
+    pub(crate) fn backlog(&self) -> u64 {
+        self.backlog
+    }
+
+    /// Sends where a body is, for the peer to read or fill it. If the peer can't, what it
+    /// would read streams to it, and what it would fill it streams back. Which of the two
+    /// is known once the peer has looked at the lane: until then the message waits.
+    pub(crate) fn lend(&mut self, words: &Words, lent: Lent<'_>, access: Access) {
         self.lent_last = true;
-        if self.cross_memory() && pieces.len() <= MAX_SPANS {
-            let mut small = [0u64; 16];
-            let table = match small.get_mut(..pieces.len() * 2) {
-                Some(table) => table,
-                None => return self.wait_for_room(words, Form::Lent, Body::Copied(table(pieces))),
-            };
-            for (entry, piece) in table.chunks_exact_mut(2).zip(pieces) {
-                entry.copy_from_slice(&[piece.address(), piece.len()]);
-            }
-            let words = Form::Lent.on(words);
-            if !self.copy_now(&words, None, &[numbers(table)]) {
-                self.wait_for_room(&words, Form::Lent, Body::Copied(self::table(pieces)));
-            }
-        } else if to_read && length(pieces) > 0 {
-            self.wait_for_room(words, Form::Announced, Body::Lent(pieces.to_vec()));
-        } else {
-            self.wait_for_room(words, Form::Enclosed, Body::Copied(Vec::new()));
+        if self.waiting.is_empty() && self.reach() == Reach::Yes && self.lend_now(words, lent) {
+            return;
+        }
+        self.wait_for_room(words, Form::Lent, Body::Lent(lent.keep(), access));
+        if self.waits() {
+            // A sleeping peer looks at the lane only if it is woken.
+            self.knock();
+        }
+    }
+
+    /// Sends where a short list of pieces is, if there is room.
+    fn lend_now(&mut self, words: &Words, lent: Lent<'_>) -> bool {
+        let mut small = [0u64; 18];
+        let (Some(key), Some(table)) = (
+            lent.lease().key(),
+            small.get_mut(..2 + lent.pieces().len() * 2),
+        ) else {
+            return false;
+        };
+        fill_table(table, key, lent.pieces());
+        self.copy_now(&Form::Lent.on(words), None, &[numbers(table)])
+    }
+
+    /// What the peer can do with memory of this process.
+    fn reach(&self) -> Reach {
+        match self.segment.lane(self.lane).reach.load(Ordering::Relaxed) {
+            _ if !self.direct => Reach::No,
+            REACH_YES => Reach::Yes,
+            REACH_UNKNOWN => Reach::Unknown,
+            _ => Reach::No,
         }
     }
 
     /// Sends what waits; true while something still does.
     pub(crate) fn flush(&mut self) -> bool {
-        let mut sent = false;
+        let (reach, mut sent) = (self.reach(), false);
         while let Some(first) = self.waiting.front_mut() {
+            first.decide(reach);
             if !first.send(&mut self.sender) {
                 break;
             }
             sent = true;
             if first.is_sent() {
+                self.backlog -= first.cost;
                 self.waiting.pop_front();
             }
         }
@@ -300,6 +344,24 @@ impl Peer {
             self.knock();
         }
         self.waits()
+    }
+
+    /// Sends nothing more of what was lent under that lease: a message that hasn't begun
+    /// goes unsent, a stream is aborted.
+    pub(crate) fn recall(&mut self, lease: &Lease) {
+        self.waiting.retain_mut(|waiting| {
+            let keep = waiting.recall(lease);
+            self.backlog -= if keep { 0 } else { waiting.cost };
+            keep
+        });
+        self.flush();
+    }
+
+    /// Whether the peer may be in a copy to or from memory of this process.
+    pub(crate) fn is_copying(&self) -> bool {
+        // After a key's page was removed: see Inbound::copy.
+        fence(Ordering::SeqCst);
+        self.segment.lane(self.lane).copying.load(Ordering::Acquire) != 0 && self.lives()
     }
 
     pub(crate) fn lives(&self) -> bool {
@@ -320,6 +382,17 @@ impl Peer {
         }
     }
 
+    /// Ends the connection, but for what the peer hasn't read; nothing if it has read all.
+    pub(crate) fn into_unread(mut self) -> Option<Unread> {
+        self.close();
+        let mut unread = Unread {
+            sender: self.sender,
+            segment: self.segment,
+            lane: self.lane,
+        };
+        (!unread.is_over()).then_some(unread)
+    }
+
     /// Nothing more will be sent.
     pub(crate) fn close(&mut self) {
         self.segment
@@ -335,13 +408,51 @@ impl Peer {
 }
 
 impl Waiting {
-    /// Writes one record; false where there is no room.
+    fn new(words: &Words, form: Form, body: Body) -> Waiting {
+        let copied = match &body {
+            Body::Copied(copy) => copy.len() as u64,
+            Body::Lent(..) => 0,
+        };
+        Waiting {
+            words: *words,
+            form,
+            body,
+            sent: 0,
+            begun: false,
+            cost: WAITING_COST + copied,
+        }
+    }
+
+    /// Settles how lent memory goes, once that is known.
+    fn decide(&mut self, reach: Reach) {
+        let Body::Lent(loan, access) = &self.body else {
+            return;
+        };
+        if self.form != Form::Lent || reach == Reach::Unknown {
+            return;
+        }
+        let key = loan
+            .lease()
+            .key()
+            .filter(|_| loan.pieces().len() <= MAX_SPANS);
+        match (key, reach) {
+            (Some(key), Reach::Yes) => self.body = Body::Copied(table(key, loan.pieces())),
+            _ if *access == Access::Read && !loan.is_empty() => self.form = Form::Announced,
+            _ => {
+                self.form = Form::Enclosed;
+                self.body = Body::Copied(Vec::new());
+            }
+        }
+    }
+
+    /// Writes one record; false if there is no room, or it isn't known how it goes.
     fn send(&mut self, sender: &mut Sender) -> bool {
         let words = self.form.on(&self.words);
         let total = self.body.length();
-        let pushed = match (self.form, self.begun) {
-            (Form::Announced, false) => sender.push(&words, &[numbers(&[total])]),
-            (Form::Announced, true) => {
+        let pushed = match (self.form, self.begun, &self.body) {
+            (Form::Lent, _, Body::Lent(..)) => return false,
+            (Form::Announced, false, _) => sender.push(&words, &[numbers(&[total])]),
+            (Form::Announced, true, _) => {
                 let pieces = self.body.part(self.sent, CHUNK);
                 let pushed = sender.push(&CHUNK_WORDS, &pieces);
                 self.sent += if pushed.is_ok() {
@@ -363,21 +474,42 @@ impl Waiting {
     fn is_sent(&self) -> bool {
         self.begun && self.sent == self.body.length()
     }
+
+    /// Gives up memory of that lease; false if nothing is left to be sent.
+    fn recall(&mut self, lease: &Lease) -> bool {
+        match &self.body {
+            Body::Lent(loan, _) if loan.is_of(lease) => {}
+            _ => return true,
+        }
+        self.form = Form::Aborted;
+        self.body = Body::Copied(Vec::new());
+        self.sent = 0;
+        std::mem::take(&mut self.begun)
+    }
+}
+
+/// What a peer can do with memory of this process.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// It hasn't looked at the lane yet.
+    Unknown,
+    Yes,
+    No,
 }
 
 impl Body {
     fn length(&self) -> u64 {
         match self {
             Body::Copied(copy) => copy.len() as u64,
-            Body::Lent(pieces) => length(pieces),
+            Body::Lent(loan, _) => loan.len(),
         }
     }
 
-    /// Where at most `most` bytes from `offset` lie.
+    /// Where at most `most` bytes from `offset` are.
     fn part(&self, offset: u64, most: u64) -> Vec<Claim> {
         match self {
             Body::Copied(copy) => vec![bytes(copy).slice(offset, most)],
-            Body::Lent(pieces) => part(pieces, offset, most),
+            Body::Lent(loan, _) => loan.part(offset, most),
         }
     }
 }
@@ -412,32 +544,17 @@ fn numbers(numbers: &[u64]) -> Claim {
     }
 }
 
-fn table(pieces: &[Claim]) -> Vec<u8> {
-    pieces
-        .iter()
-        .flat_map(|piece| [piece.address(), piece.len()])
-        .flat_map(u64::to_ne_bytes)
-        .collect()
+/// The payload of a record of lent memory.
+fn table(key: Key, pieces: &[Claim]) -> Vec<u8> {
+    let mut words = vec![0; 2 + pieces.len() * 2];
+    fill_table(&mut words, key, pieces);
+    words.into_iter().flat_map(u64::to_ne_bytes).collect()
 }
 
-fn length(pieces: &[Claim]) -> u64 {
-    pieces.iter().map(|piece| piece.len()).sum()
-}
-
-fn part(pieces: &[Claim], mut offset: u64, mut most: u64) -> Vec<Claim> {
-    let mut found = Vec::new();
-    for piece in pieces {
-        if most == 0 {
-            break;
-        }
-        if offset >= piece.len() {
-            offset -= piece.len();
-            continue;
-        }
-        let part = piece.slice(offset, most);
-        offset = 0;
-        most -= part.len();
-        found.push(part);
+fn fill_table(table: &mut [u64], key: Key, pieces: &[Claim]) {
+    let spans = pieces.iter().map(|piece| [piece.address(), piece.len()]);
+    let entries = std::iter::once([key.address, key.nonce]).chain(spans);
+    for (entry, words) in table.chunks_exact_mut(2).zip(entries) {
+        entry.copy_from_slice(&words);
     }
-    found
 }

@@ -5,12 +5,15 @@
 //! between measure 10.9.0.1 10.9.0.2 7000       # here; ends both
 //! ```
 
-use lintel_claim::Region;
+use lintel_claim::{Lease, Region};
 use lintel_nal::{Arrival, Nal, Outgoing, Payload};
 use lintel_nal_udp::{Config, Model, UdpNal};
 use lintel_types::ProcessId;
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
+
+/// Under which everything is lent.
+static LEASE: std::sync::LazyLock<Lease> = std::sync::LazyLock::new(Lease::new);
 
 const TRIPS: u64 = 20_000;
 const LONG: u64 = 1 << 20;
@@ -62,7 +65,7 @@ fn serve(mut nal: UdpNal) {
     loop {
         match arrival(&mut nal) {
             Arrival::Message(origin, words, Payload::Streamed(_)) => {
-                nal.receive_into(origin, vec![place.claim()]);
+                nal.receive_into(origin, LEASE.lend(&[place.claim()]).keep());
                 nal.done(origin);
                 while !matches!(arrival(&mut nal), Arrival::Streamed(_)) {}
                 answer(&mut nal, origin.process, words[0]);
@@ -109,7 +112,7 @@ fn measure(mut nal: UdpNal, to: ProcessId) {
     let pieces = [region.claim()];
     let began = Instant::now();
     for number in 0..LONG_MESSAGES {
-        let body = Outgoing::LentToRead(&pieces);
+        let body = Outgoing::LentToRead(LEASE.lend(&pieces));
         nal.send(to, &[number; 6], body).expect("it is there");
         if number >= 4 {
             take(&mut nal); // A few under way.

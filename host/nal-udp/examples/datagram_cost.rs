@@ -7,13 +7,16 @@
 //! With `long` only long messages are measured. It counts no waiting, so that it is steady on a busy machine too; caches are warmer
 //! than between two processors. Medians of rounds in which both take turns.
 
-use lintel_claim::Region;
+use lintel_claim::{Lease, Region};
 use lintel_nal::{Arrival, Nal, Outgoing, Payload};
 use lintel_nal_udp::{Config, Model, UdpNal};
 use nix::sys::socket::{setsockopt, sockopt};
 use nix::time::{ClockId, clock_gettime};
 use std::net::UdpSocket;
 use std::time::Duration;
+
+/// Under which everything is lent.
+static LEASE: std::sync::LazyLock<Lease> = std::sync::LazyLock::new(Lease::new);
 
 const ROUNDS: usize = 21;
 const MESSAGES: u32 = 2000;
@@ -179,11 +182,15 @@ fn nal_stream(one: &mut UdpNal, other: &mut UdpNal) -> f64 {
     region.write(0, &vec![1; LONG as usize]);
     let pieces = [region.claim()];
     timed(LONG_MESSAGES, || {
-        one.send(other.process(), &[0; 6], Outgoing::LentToRead(&pieces))
-            .expect("it is there");
+        one.send(
+            other.process(),
+            &[0; 6],
+            Outgoing::LentToRead(LEASE.lend(&pieces)),
+        )
+        .expect("it is there");
         match arrival(other, one) {
             Arrival::Message(origin, _, Payload::Streamed(_)) => {
-                other.receive_into(origin, vec![place.claim()]);
+                other.receive_into(origin, LEASE.lend(&[place.claim()]).keep());
                 other.done(origin);
             }
             other => panic!("a message was to come, not {other:?}"),

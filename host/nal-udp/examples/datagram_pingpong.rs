@@ -8,7 +8,7 @@
 //! sockets and the NAL take turns. On a machine that does something else as well, the
 //! tenth best round says more than the median.
 
-use lintel_claim::Region;
+use lintel_claim::{Lease, Region};
 use lintel_nal::{Arrival, Nal, Outgoing, Payload};
 use lintel_nal_udp::{Config, Model, UdpNal};
 use lintel_types::ProcessId;
@@ -20,6 +20,9 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+
+/// Under which everything is lent.
+static LEASE: std::sync::LazyLock<Lease> = std::sync::LazyLock::new(Lease::new);
 
 const ROUNDS: usize = 20;
 const TRIPS: u32 = 400;
@@ -267,7 +270,7 @@ fn nal_stream() -> f64 {
             for _ in 0..WARM + count {
                 match arrival(&mut other) {
                     Arrival::Message(origin, _, Payload::Streamed(_)) => {
-                        other.receive_into(origin, vec![place.claim()]);
+                        other.receive_into(origin, LEASE.lend(&[place.claim()]).keep());
                         other.done(origin);
                     }
                     other => panic!("a message was to come, not {other:?}"),
@@ -285,7 +288,7 @@ fn nal_stream() -> f64 {
             let pieces = [region.claim()];
             let mut run = |count| {
                 for _ in 0..count {
-                    one.send(there, &[0; 6], Outgoing::LentToRead(&pieces))
+                    one.send(there, &[0; 6], Outgoing::LentToRead(LEASE.lend(&pieces)))
                         .expect("the peer is there");
                     while one.flush() {}
                 }

@@ -1,7 +1,7 @@
 //! Where the bytes of a message to be sent are.
 
 use crate::buffers::{Buffer, Buffers};
-use lintel_claim::{Claim, copy_vectored};
+use lintel_claim::{Claim, Loan, copy_vectored};
 use lintel_nal::Outgoing;
 use lintel_wire::OPERAND_BYTES;
 
@@ -15,7 +15,7 @@ pub(crate) enum Body {
     /// A copy, so many bytes long.
     Own(Buffer, u64),
     /// Where the user has them, until the peer answers.
-    Lent(Box<[Claim]>),
+    Lent(Loan),
 }
 
 impl Body {
@@ -24,7 +24,7 @@ impl Body {
     pub(crate) fn new(outgoing: Outgoing<'_>, buffers: &mut Buffers) -> (Body, u64) {
         match outgoing {
             Outgoing::Copied { operand, pieces } => copy(operand, pieces, buffers),
-            Outgoing::LentToRead(pieces) => (Body::Lent(pieces.into()), length(pieces)),
+            Outgoing::LentToRead(lent) => (Body::Lent(lent.keep()), lent.len()),
             Outgoing::LentToFill(_) => (Body::Small([0; SMALL]), 0),
         }
     }
@@ -34,7 +34,7 @@ impl Body {
         match self {
             Body::Small(_) => 1,
             Body::Own(..) => 2,
-            Body::Lent(pieces) => 1 + pieces.len(),
+            Body::Lent(loan) => 1 + loan.pieces().len(),
         }
     }
 
@@ -45,7 +45,7 @@ impl Body {
             Body::Own(buffer, whole) => {
                 into.push(buffer.claim().slice(0, *whole).slice(offset, length));
             }
-            Body::Lent(pieces) => part(pieces, offset, length, into),
+            Body::Lent(loan) => part(loan.pieces(), offset, length, into),
         }
     }
 }

@@ -4,7 +4,7 @@
 use crate::body::Body;
 use crate::buffers::{Buffer, Buffers};
 use crate::outlet::checksum;
-use lintel_claim::{Claim, copy_vectored};
+use lintel_claim::{Claim, Loan, copy_vectored};
 use lintel_nal::{Arrival, Origin, Payload};
 use lintel_reliable::{
     Endpoint, Fragment, Header, Key, Kind, Loss, MAX_HEADER_BYTES, PairId, Refusal, Verdict,
@@ -48,7 +48,7 @@ struct Current {
     payload: Claim,
     /// It comes in parts, of which the payload is the first.
     announced: Option<u64>,
-    place: Option<Vec<Claim>>,
+    place: Option<Loan>,
     buffer: Option<Buffer>,
 }
 
@@ -56,7 +56,7 @@ struct Current {
 struct Stream {
     origin: Origin,
     /// Where the rest goes.
-    rest: Vec<Claim>,
+    rest: Option<Loan>,
 }
 
 /// The way in.
@@ -327,14 +327,19 @@ impl Inbound {
     #[inline]
     fn fill(&mut self, piece: &Piece) -> Option<Arrival> {
         let stream = self.streams.get_mut(&piece.pair)?;
-        let moved = copy_vectored(&[piece.payload], &stream.rest);
+        let moved = copy_vectored(
+            &[piece.payload],
+            stream.rest.as_ref().map_or(&[], Loan::pieces),
+        );
         self.advance(piece.pair, moved, &piece.fragment)
     }
 
     /// A part of a stream is in place, so many bytes of it that belong there.
     fn advance(&mut self, pair: PairId, placed: u64, fragment: &Fragment) -> Option<Arrival> {
         let stream = self.streams.get_mut(&pair)?;
-        skip(&mut stream.rest, placed);
+        if let Some(rest) = &mut stream.rest {
+            rest.skip(placed);
+        }
         self.running = Some(pair);
         if !fragment.last {
             return None;
@@ -364,7 +369,8 @@ impl Inbound {
     pub(crate) fn next_place(&mut self, length: u64) -> Option<&[Claim]> {
         self.place.clear();
         let stream = self.streams.get(&self.running?)?;
-        crate::body::part(&stream.rest, 0, length, &mut self.place);
+        let rest = stream.rest.as_ref().map_or(&[][..], Loan::pieces);
+        crate::body::part(rest, 0, length, &mut self.place);
         let few = 1..=MOST_PLACES;
         few.contains(&self.place.len()).then_some(&self.place)
     }
@@ -410,9 +416,9 @@ impl Inbound {
         arrival
     }
 
-    pub(crate) fn receive_into(&mut self, origin: Origin, pieces: Vec<Claim>) {
+    pub(crate) fn receive_into(&mut self, origin: Origin, place: Loan) {
         if let Some(current) = self.current.as_mut().filter(|c| c.origin == origin) {
-            current.place = Some(pieces);
+            current.place = Some(place);
         }
     }
 
@@ -423,9 +429,11 @@ impl Inbound {
             return;
         };
         if current.announced.is_some() {
-            let mut rest = current.place.unwrap_or_default();
-            let moved = copy_vectored(&[current.payload], &rest);
-            skip(&mut rest, moved);
+            let mut rest = current.place;
+            if let Some(rest) = &mut rest {
+                let moved = copy_vectored(&[current.payload], rest.pieces());
+                rest.skip(moved);
+            }
             let origin = current.origin;
             self.running = Some(current.pair);
             self.streams.insert(current.pair, Stream { origin, rest });
@@ -460,15 +468,4 @@ pub(crate) fn sound_in_place(header: &Header, place: &[Claim], behind: Claim) ->
     let sum = fragment.checksum;
     sum.is_none_or(|sum| sum == checksum(&payload))
         .then_some(placed)
-}
-
-fn skip(pieces: &mut Vec<Claim>, mut bytes: u64) {
-    while let Some(first) = pieces.first_mut() {
-        if bytes < first.len() {
-            *first = first.slice(bytes, u64::MAX);
-            return;
-        }
-        bytes -= first.len();
-        pieces.remove(0);
-    }
 }

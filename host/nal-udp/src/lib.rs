@@ -45,8 +45,8 @@ use area::Area;
 use body::Body;
 use buffers::Buffers;
 use inbound::{Inbound, sound_in_place};
-use lintel_claim::{Claim, RemoteSpan};
-use lintel_nal::{Arrival, Caps, MoveError, Nal, Origin, Outgoing, Unreachable};
+use lintel_claim::{Claim, Lease, Loan};
+use lintel_nal::{Arrival, Caps, MoveError, Nal, Origin, Outgoing, RemoteLoan, Unreachable};
 use lintel_reliable::{Class, Endpoint, FURTHER_BYTES, Header, Message, Nanos, Time};
 use lintel_types::ProcessId;
 use lintel_wire::Words;
@@ -493,15 +493,15 @@ impl Nal for UdpNal {
         self.inbound.done(origin, &mut self.buffers);
     }
 
-    fn receive_into(&mut self, origin: Origin, pieces: Vec<Claim>) {
-        self.inbound.receive_into(origin, pieces);
+    fn receive_into(&mut self, origin: Origin, place: Loan) {
+        self.inbound.receive_into(origin, place);
     }
 
-    fn fetch(&mut self, _: Origin, _: &[RemoteSpan], _: &[Claim]) -> Result<u64, MoveError> {
+    fn fetch(&mut self, _: Origin, _: &RemoteLoan, _: &[Claim]) -> Result<u64, MoveError> {
         Err(MoveError::Gone) // Nothing is lent across a network.
     }
 
-    fn place(&mut self, _: Origin, _: &[Claim], _: &[RemoteSpan]) -> Result<u64, MoveError> {
+    fn place(&mut self, _: Origin, _: &[Claim], _: &RemoteLoan) -> Result<u64, MoveError> {
         Err(MoveError::Gone)
     }
 
@@ -517,6 +517,10 @@ impl Nal for UdpNal {
         }
         self.tick();
         self.endpoint.has_unsent()
+    }
+
+    fn recall(&mut self, _lease: &Lease) -> bool {
+        true
     }
 
     fn is_behind(&self, process: ProcessId) -> bool {

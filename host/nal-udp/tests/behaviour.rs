@@ -1,6 +1,6 @@
 //! What this NAL does beyond what every NAL promises.
 
-use lintel_claim::{Region, send_datagram};
+use lintel_claim::{Lease, Region, send_datagram};
 use lintel_nal::{Arrival, Nal, Outgoing, Payload, Unreachable};
 use lintel_nal_udp::{Config, Model, OpenError, UdpNal};
 use lintel_reliable::{Class, Fragment, Header, Key, Kind, MAX_HEADER_BYTES};
@@ -8,6 +8,9 @@ use lintel_types::ProcessId;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
+
+/// Under which everything is lent.
+static LEASE: std::sync::LazyLock<Lease> = std::sync::LazyLock::new(Lease::new);
 
 const NODE: u32 = 0x7f00_0001;
 /// Longer than anything here takes on a loaded machine.
@@ -242,7 +245,7 @@ fn only_a_streams_next_part_is_ever_written_to_its_place() {
     let Arrival::Message(origin, _, Payload::Streamed(_)) = arrival(&mut nal, &mut []) else {
         panic!("a message in parts was to come");
     };
-    nal.receive_into(origin, vec![place.claim()]);
+    nal.receive_into(origin, LEASE.lend(&[place.claim()]).keep());
     nal.done(origin);
     let until = Instant::now() + LIMIT;
     say(&part(by, to, 1));
@@ -387,7 +390,7 @@ fn more_pieces_than_the_system_takes_at_once_arrive() {
     let pieces: Vec<_> = (0..3000)
         .map(|at| lent.claim().slice(at * 10, 10))
         .collect();
-    one.send(to, &[1; 6], Outgoing::LentToRead(&pieces))
+    one.send(to, &[1; 6], Outgoing::LentToRead(LEASE.lend(&pieces)))
         .expect("it is there");
     match arrival(&mut other, &mut [&mut one]) {
         Arrival::Message(origin, _, Payload::Enclosed(claim)) => {
@@ -442,11 +445,11 @@ fn bytes_that_change_while_they_are_sent_hold_nobody_up() {
             }
         });
         let to = other.process();
-        one.send(to, &[1; 6], Outgoing::LentToRead(&[claim]))
+        one.send(to, &[1; 6], Outgoing::LentToRead(LEASE.lend(&[claim])))
             .expect("it is there");
         match arrival(&mut other, &mut [&mut one]) {
             Arrival::Message(origin, _, Payload::Streamed(SIZE)) => {
-                other.receive_into(origin, vec![place.claim()]);
+                other.receive_into(origin, LEASE.lend(&[place.claim()]).keep());
                 other.done(origin);
             }
             other => panic!("a message was to come, not {other:?}"),

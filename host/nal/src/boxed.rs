@@ -1,7 +1,7 @@
 //! A NAL whose kind is chosen while the program runs.
 
-use crate::{Arrival, Caps, MoveError, Nal, Origin, Outgoing, Resources, Unreachable};
-use lintel_claim::{Claim, RemoteSpan};
+use crate::{Arrival, Caps, MoveError, Nal, Origin, Outgoing, RemoteLoan, Resources, Unreachable};
+use lintel_claim::{Claim, Lease, Loan};
 use lintel_types::ProcessId;
 use lintel_wire::Words;
 use std::os::fd::BorrowedFd;
@@ -28,28 +28,26 @@ impl<N: Nal + ?Sized> Nal for Box<N> {
     fn done(&mut self, origin: Origin) {
         (**self).done(origin);
     }
-    fn receive_into(&mut self, origin: Origin, pieces: Vec<Claim>) {
-        (**self).receive_into(origin, pieces);
+    fn receive_into(&mut self, origin: Origin, place: Loan) {
+        (**self).receive_into(origin, place);
     }
-    fn fetch(
-        &mut self,
-        from: Origin,
-        remote: &[RemoteSpan],
-        to: &[Claim],
-    ) -> Result<u64, MoveError> {
+    fn fetch(&mut self, from: Origin, remote: &RemoteLoan, to: &[Claim]) -> Result<u64, MoveError> {
         (**self).fetch(from, remote, to)
     }
-    fn place(
-        &mut self,
-        to: Origin,
-        from: &[Claim],
-        remote: &[RemoteSpan],
-    ) -> Result<u64, MoveError> {
+    fn place(&mut self, to: Origin, from: &[Claim], remote: &RemoteLoan) -> Result<u64, MoveError> {
         (**self).place(to, from, remote)
     }
     fn flush(&mut self) -> bool {
         (**self).flush()
     }
+    fn recall(&mut self, lease: &Lease) -> bool {
+        (**self).recall(lease)
+    }
+
+    fn backlog(&self, process: ProcessId) -> u64 {
+        (**self).backlog(process)
+    }
+
     fn is_behind(&self, process: ProcessId) -> bool {
         (**self).is_behind(process)
     }

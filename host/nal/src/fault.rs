@@ -1,7 +1,7 @@
 //! Middleware that makes peers unreachable, for tests.
 
-use crate::{Arrival, Caps, MoveError, Nal, Origin, Outgoing, Resources, Unreachable};
-use lintel_claim::{Claim, RemoteSpan};
+use crate::{Arrival, Caps, MoveError, Nal, Origin, Outgoing, RemoteLoan, Resources, Unreachable};
+use lintel_claim::{Claim, Lease, Loan};
 use lintel_types::ProcessId;
 use lintel_wire::Words;
 use std::collections::VecDeque;
@@ -73,28 +73,18 @@ impl<N: Nal> Nal for Fault<N> {
         self.inner.done(origin);
     }
 
-    fn receive_into(&mut self, origin: Origin, pieces: Vec<Claim>) {
-        self.inner.receive_into(origin, pieces);
+    fn receive_into(&mut self, origin: Origin, place: Loan) {
+        self.inner.receive_into(origin, place);
     }
 
-    fn fetch(
-        &mut self,
-        from: Origin,
-        remote: &[RemoteSpan],
-        to: &[Claim],
-    ) -> Result<u64, MoveError> {
+    fn fetch(&mut self, from: Origin, remote: &RemoteLoan, to: &[Claim]) -> Result<u64, MoveError> {
         if self.is_cut(from.process) {
             return Err(MoveError::Gone);
         }
         self.inner.fetch(from, remote, to)
     }
 
-    fn place(
-        &mut self,
-        to: Origin,
-        from: &[Claim],
-        remote: &[RemoteSpan],
-    ) -> Result<u64, MoveError> {
+    fn place(&mut self, to: Origin, from: &[Claim], remote: &RemoteLoan) -> Result<u64, MoveError> {
         if self.is_cut(to.process) {
             return Err(MoveError::Gone);
         }
@@ -103,6 +93,14 @@ impl<N: Nal> Nal for Fault<N> {
 
     fn flush(&mut self) -> bool {
         self.inner.flush()
+    }
+
+    fn recall(&mut self, lease: &Lease) -> bool {
+        self.inner.recall(lease)
+    }
+
+    fn backlog(&self, process: ProcessId) -> u64 {
+        self.inner.backlog(process)
     }
 
     fn is_behind(&self, process: ProcessId) -> bool {

@@ -30,7 +30,7 @@ pub use loopback::Loopback;
 pub use route::Route;
 pub use trace::Trace;
 
-use lintel_claim::{Claim, RemoteSpan};
+use lintel_claim::{Claim, Key, Lease, Lent, Loan, RemoteSpan};
 use lintel_types::ProcessId;
 use lintel_wire::{OPERAND_BYTES, Words};
 use std::os::fd::BorrowedFd;
@@ -68,9 +68,9 @@ pub enum Outgoing<'a> {
     },
     /// Left in place until a response says that they aren't needed any more;
     /// the receiver fetches them.
-    LentToRead(&'a [Claim]),
+    LentToRead(Lent<'a>),
     /// Left in place; the receiver fills them.
-    LentToFill(&'a [Claim]),
+    LentToFill(Lent<'a>),
 }
 
 /// What a NAL holds, and what has happened to it: for `lintel info`, measurement
@@ -121,9 +121,28 @@ pub enum Payload {
     /// Here they are.
     Enclosed(Claim),
     /// They are there: use [`Nal::fetch`] or [`Nal::place`].
-    Lent(Vec<RemoteSpan>),
+    Lent(RemoteLoan),
     /// So many will follow: name a place with [`Nal::receive_into`] before [`Nal::done`].
     Streamed(u64),
+}
+
+/// Memory that a peer has lent: what names it to the system, and where it is.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct RemoteLoan {
+    /// The lender's, to be named in each copy.
+    pub key: Key,
+    /// Where the bytes are in the lender.
+    pub spans: Vec<RemoteSpan>,
+}
+
+impl RemoteLoan {
+    /// At most `length` bytes from `offset` on.
+    pub fn part(&self, offset: u64, length: u64) -> RemoteLoan {
+        RemoteLoan {
+            key: self.key,
+            spans: lintel_memory::part(&self.spans, offset, length),
+        }
+    }
 }
 
 /// There is no way to that process.
@@ -167,30 +186,35 @@ pub trait Nal {
     /// The message that `next` gave has been dealt with.
     fn done(&mut self, origin: Origin);
 
-    /// Where the bytes of the announced stream go; what doesn't fit is dropped.
-    fn receive_into(&mut self, origin: Origin, pieces: Vec<Claim>);
+    /// Where the bytes of the announced stream go; what doesn't fit is dropped. Held
+    /// until the stream is [whole](Arrival::Streamed) or [broken](Arrival::Broken), or its
+    /// lease is [recalled](Self::recall).
+    fn receive_into(&mut self, origin: Origin, place: Loan);
 
     /// Fetches lent bytes, as many as both sides hold; blocks while they move.
     ///
     /// # Errors
     /// [`MoveError`]; some bytes may have moved.
-    fn fetch(
-        &mut self,
-        from: Origin,
-        remote: &[RemoteSpan],
-        to: &[Claim],
-    ) -> Result<u64, MoveError>;
+    fn fetch(&mut self, from: Origin, remote: &RemoteLoan, to: &[Claim]) -> Result<u64, MoveError>;
 
     /// Fills lent bytes; blocks while they move.
     ///
     /// # Errors
     /// [`MoveError`]; some bytes may have moved.
-    fn place(
-        &mut self,
-        to: Origin,
-        from: &[Claim],
-        remote: &[RemoteSpan],
-    ) -> Result<u64, MoveError>;
+    fn place(&mut self, to: Origin, from: &[Claim], remote: &RemoteLoan) -> Result<u64, MoveError>;
+
+    /// Ends the use of everything that was lent under a lease, which has been
+    /// [revoked](Lease::revoke): messages that aren't completely sent arrive as broken or
+    /// not at all, streams into it go on into nothing, peers' copies fail. Never blocks.
+    /// True once nothing under the lease is read or written any more; false while a peer
+    /// may still be in a copy that began before: to be called again.
+    fn recall(&mut self, lease: &Lease) -> bool;
+
+    /// Bytes that wait here, or for acknowledgement, on the way to that process, with
+    /// about 128 for each message.
+    fn backlog(&self, _process: ProcessId) -> u64 {
+        0
+    }
 
     /// Sends what waits; true while something still does.
     fn flush(&mut self) -> bool;

@@ -1,7 +1,7 @@
 //! A process joined to itself.
 
-use crate::{Arrival, Caps, MoveError, Nal, Origin, Outgoing, Payload, Unreachable};
-use lintel_claim::{Claim, Region, RemoteSpan, copy_vectored};
+use crate::{Arrival, Caps, MoveError, Nal, Origin, Outgoing, Payload, RemoteLoan, Unreachable};
+use lintel_claim::{Claim, Lease, Loan, Region, copy_vectored};
 use lintel_types::ProcessId;
 use lintel_wire::{OPERAND_BYTES, Words};
 use std::collections::VecDeque;
@@ -22,7 +22,7 @@ struct Waiting {
 enum Body {
     /// A copy at the front of a region.
     Copied(Region, u64),
-    Lent(Vec<Claim>),
+    Lent(Loan),
 }
 
 /// Bytes of a region that is kept for further messages, and how many are.
@@ -52,9 +52,9 @@ impl Loopback {
     pub fn lent(&self) -> &[Claim] {
         match self.waiting.front() {
             Some(Waiting {
-                body: Body::Lent(pieces),
+                body: Body::Lent(loan),
                 ..
-            }) => pieces,
+            }) => loan.pieces(),
             _ => &[],
         }
     }
@@ -93,9 +93,7 @@ impl Nal for Loopback {
         }
         let body = match body {
             Outgoing::Copied { operand, pieces } => self.copy(operand, pieces),
-            Outgoing::LentToRead(pieces) | Outgoing::LentToFill(pieces) => {
-                Body::Lent(pieces.to_vec())
-            }
+            Outgoing::LentToRead(lent) | Outgoing::LentToFill(lent) => Body::Lent(lent.keep()),
         };
         self.waiting.push_back(Waiting {
             words: *words,
@@ -108,7 +106,7 @@ impl Nal for Loopback {
         let waiting = self.waiting.front()?;
         let payload = match &waiting.body {
             Body::Copied(region, length) => Payload::Enclosed(region.claim().slice(0, *length)),
-            Body::Lent(_) => Payload::Lent(Vec::new()),
+            Body::Lent(_) => Payload::Lent(RemoteLoan::default()),
         };
         Some(Arrival::Message(self.me, waiting.words, payload))
     }
@@ -125,12 +123,12 @@ impl Nal for Loopback {
         }
     }
 
-    fn receive_into(&mut self, _origin: Origin, _pieces: Vec<Claim>) {}
+    fn receive_into(&mut self, _origin: Origin, _place: Loan) {}
 
     fn fetch(
         &mut self,
         _from: Origin,
-        _remote: &[RemoteSpan],
+        _remote: &RemoteLoan,
         to: &[Claim],
     ) -> Result<u64, MoveError> {
         Ok(copy_vectored(self.lent(), to))
@@ -140,9 +138,15 @@ impl Nal for Loopback {
         &mut self,
         _to: Origin,
         from: &[Claim],
-        _remote: &[RemoteSpan],
+        _remote: &RemoteLoan,
     ) -> Result<u64, MoveError> {
         Ok(copy_vectored(from, self.lent()))
+    }
+
+    fn recall(&mut self, lease: &Lease) -> bool {
+        let is_of = |body: &Body| matches!(body, Body::Lent(loan) if loan.is_of(lease));
+        self.waiting.retain(|waiting| !is_of(&waiting.body));
+        true
     }
 
     fn flush(&mut self) -> bool {

@@ -1,7 +1,7 @@
 //! Two NALs as one: a near one within the node, a far one to all others.
 
-use crate::{Arrival, Caps, MoveError, Nal, Origin, Outgoing, Resources, Unreachable};
-use lintel_claim::{Claim, RemoteSpan};
+use crate::{Arrival, Caps, MoveError, Nal, Origin, Outgoing, RemoteLoan, Resources, Unreachable};
+use lintel_claim::{Claim, Lease, Loan};
 use lintel_types::ProcessId;
 use lintel_wire::Words;
 use std::os::fd::BorrowedFd;
@@ -56,6 +56,11 @@ impl<Near: Nal, Far: Nal> Route<Near, Far> {
             alert: 0,
             calls: 0,
         }
+    }
+
+    /// The near way itself.
+    pub fn near_mut(&mut self) -> &mut Near {
+        &mut self.near
     }
 
     #[inline]
@@ -180,31 +185,21 @@ impl<Near: Nal, Far: Nal> Nal for Route<Near, Far> {
         }
     }
 
-    fn receive_into(&mut self, origin: Origin, pieces: Vec<Claim>) {
+    fn receive_into(&mut self, origin: Origin, place: Loan) {
         match side_of(origin) {
-            (Side::Near, origin) => self.near.receive_into(origin, pieces),
-            (Side::Far, origin) => self.far.receive_into(origin, pieces),
+            (Side::Near, origin) => self.near.receive_into(origin, place),
+            (Side::Far, origin) => self.far.receive_into(origin, place),
         }
     }
 
-    fn fetch(
-        &mut self,
-        from: Origin,
-        remote: &[RemoteSpan],
-        to: &[Claim],
-    ) -> Result<u64, MoveError> {
+    fn fetch(&mut self, from: Origin, remote: &RemoteLoan, to: &[Claim]) -> Result<u64, MoveError> {
         match side_of(from) {
             (Side::Near, from) => self.near.fetch(from, remote, to),
             (Side::Far, from) => self.far.fetch(from, remote, to),
         }
     }
 
-    fn place(
-        &mut self,
-        to: Origin,
-        from: &[Claim],
-        remote: &[RemoteSpan],
-    ) -> Result<u64, MoveError> {
+    fn place(&mut self, to: Origin, from: &[Claim], remote: &RemoteLoan) -> Result<u64, MoveError> {
         match side_of(to) {
             (Side::Near, to) => self.near.place(to, from, remote),
             (Side::Far, to) => self.far.place(to, from, remote),
@@ -222,6 +217,19 @@ impl<Near: Nal, Far: Nal> Nal for Route<Near, Far> {
             self.alert = 1;
         }
         self.far.flush() || near
+    }
+
+    fn recall(&mut self, lease: &Lease) -> bool {
+        // Both, whatever the first says.
+        let near = self.near.recall(lease);
+        self.far.recall(lease) && near
+    }
+
+    fn backlog(&self, process: ProcessId) -> u64 {
+        match self.side(process) {
+            Side::Near => self.near.backlog(process),
+            Side::Far => self.far.backlog(process),
+        }
     }
 
     fn is_behind(&self, process: ProcessId) -> bool {
@@ -307,17 +315,20 @@ mod tests {
             Some(Arrival::Message(origin, Words::default(), payload))
         }
         fn done(&mut self, _: Origin) {}
-        fn receive_into(&mut self, _: Origin, _: Vec<Claim>) {}
-        fn fetch(&mut self, _: Origin, _: &[RemoteSpan], _: &[Claim]) -> Result<u64, MoveError> {
+        fn receive_into(&mut self, _: Origin, _: Loan) {}
+        fn fetch(&mut self, _: Origin, _: &RemoteLoan, _: &[Claim]) -> Result<u64, MoveError> {
             Err(MoveError::Gone)
         }
-        fn place(&mut self, _: Origin, _: &[Claim], _: &[RemoteSpan]) -> Result<u64, MoveError> {
+        fn place(&mut self, _: Origin, _: &[Claim], _: &RemoteLoan) -> Result<u64, MoveError> {
             Err(MoveError::Gone)
         }
         fn flush(&mut self) -> bool {
             self.taken += std::mem::take(&mut self.in_socket);
             self.due = None;
             false
+        }
+        fn recall(&mut self, _: &Lease) -> bool {
+            true
         }
         fn is_behind(&self, _: ProcessId) -> bool {
             false

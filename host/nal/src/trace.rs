@@ -1,7 +1,7 @@
 //! Middleware that tells of every message.
 
-use crate::{Arrival, Caps, MoveError, Nal, Origin, Outgoing, Resources, Unreachable};
-use lintel_claim::{Claim, RemoteSpan};
+use crate::{Arrival, Caps, MoveError, Nal, Origin, Outgoing, RemoteLoan, Resources, Unreachable};
+use lintel_claim::{Claim, Lease, Loan};
 use lintel_types::ProcessId;
 use lintel_wire::{Message, Words};
 use std::os::fd::BorrowedFd;
@@ -68,30 +68,28 @@ impl<N: Nal, F: FnMut(String)> Nal for Trace<N, F> {
         self.inner.done(origin);
     }
 
-    fn receive_into(&mut self, origin: Origin, pieces: Vec<Claim>) {
-        self.inner.receive_into(origin, pieces);
+    fn receive_into(&mut self, origin: Origin, place: Loan) {
+        self.inner.receive_into(origin, place);
     }
 
-    fn fetch(
-        &mut self,
-        from: Origin,
-        remote: &[RemoteSpan],
-        to: &[Claim],
-    ) -> Result<u64, MoveError> {
+    fn fetch(&mut self, from: Origin, remote: &RemoteLoan, to: &[Claim]) -> Result<u64, MoveError> {
         self.inner.fetch(from, remote, to)
     }
 
-    fn place(
-        &mut self,
-        to: Origin,
-        from: &[Claim],
-        remote: &[RemoteSpan],
-    ) -> Result<u64, MoveError> {
+    fn place(&mut self, to: Origin, from: &[Claim], remote: &RemoteLoan) -> Result<u64, MoveError> {
         self.inner.place(to, from, remote)
     }
 
     fn flush(&mut self) -> bool {
         self.inner.flush()
+    }
+
+    fn recall(&mut self, lease: &Lease) -> bool {
+        self.inner.recall(lease)
+    }
+
+    fn backlog(&self, process: ProcessId) -> u64 {
+        self.inner.backlog(process)
     }
 
     fn is_behind(&self, process: ProcessId) -> bool {

@@ -11,8 +11,8 @@ use crate::library::Library;
 use crate::log::{Level, log, set_level};
 use crate::owner::Owner;
 use crate::settings::{SettingError, Settings};
-use lintel_bridge::{Board, COUNTERS, Next, Page, Peer, QUEUES, Seen};
-use lintel_claim::{Claim, CrossMemoryError, Region, RemoteSpan, pull, push};
+use lintel_bridge::{Board, COUNTERS, Greeting, Next, Page, Peer, QUEUES, Seen};
+use lintel_claim::{Claim, CrossMemoryError, Region, RemoteMemory, RemoteSpan};
 use lintel_engine4::Transfer;
 use lintel_types::{Error, Limits, options};
 use std::io;
@@ -35,6 +35,7 @@ pub struct Client(Arc<Keep>);
 
 struct Keep {
     peer: Peer,
+    memory: RemoteMemory,
     page: Arc<Page>,
     boards: [Board; 4],
     settings: Settings,
@@ -60,9 +61,13 @@ impl Client {
         moved
     }
 
-    fn new(peer: Peer, page: Arc<Page>, settings: Settings) -> Client {
+    fn new(peer: Peer, greeting: Greeting, page: Arc<Page>, settings: Settings) -> Client {
         Client(Arc::new(Keep {
             peer,
+            memory: RemoteMemory {
+                process: peer.process,
+                key: greeting.key,
+            },
             boards: Board::all(&page),
             page,
             settings,
@@ -89,11 +94,11 @@ impl Owner for Client {
     }
 
     fn copy_in(&self, from: &[Claim], to: &[RemoteSpan]) -> Result<u64, CrossMemoryError> {
-        self.told(push(self.0.peer.process, from, to))
+        self.told(self.0.memory.push(from, to))
     }
 
     fn copy_out(&self, from: &[RemoteSpan], to: &[Claim]) -> Result<u64, CrossMemoryError> {
-        self.told(pull(self.0.peer.process, from, to))
+        self.told(self.0.memory.pull(from, to))
     }
 
     fn staging(&self, length: u64) -> io::Result<Region> {
@@ -116,7 +121,8 @@ impl Owner for Client {
     }
 
     /// Atomics of a client are combined on a copy: what it does itself to the same
-    /// bytes doesn't take part. And it can ask for so much of the agent's memory only.
+    /// bytes doesn't take part. And it can ask for so much of the agent's memory only, in
+    /// which its messages are copied.
     fn limits(&self, wanted: Limits) -> Limits {
         let limits = wanted.clamped();
         Limits {
@@ -126,6 +132,7 @@ impl Owner for Client {
             max_triggered_ops: limits
                 .max_triggered_ops
                 .min(Limits::DEFAULT.max_triggered_ops),
+            max_msg_size: limits.max_msg_size.min(self.0.most_staged),
             features: limits.features & !options::FEATURE_COHERENT_ATOMICS,
             ..limits
         }
@@ -151,7 +158,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Serves a client from now on; its handles begin with `generation`.
+    /// Serves a client from now on.
     ///
     /// # Errors
     /// The system has no thread.
@@ -159,10 +166,11 @@ impl Session {
         peer: Peer,
         page: Arc<Page>,
         settings: Settings,
-        generation: u16,
+        greeting: Greeting,
     ) -> io::Result<Session> {
         set_level(settings.level);
-        let library = Library::of_client(Client::new(peer, page.clone(), settings), generation);
+        let client = Client::new(peer, greeting, page.clone(), settings);
+        let library = Library::of_client(client, greeting.generation);
         let over = Arc::new(AtomicBool::new(false));
         let (shared, ended) = (page.clone(), over.clone());
         let thread = std::thread::Builder::new()

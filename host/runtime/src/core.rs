@@ -3,11 +3,12 @@
 use crate::effects::{Effects, Kept, Ways};
 use crate::landing::StreamTask;
 use crate::log::{Level, log};
+use crate::orphans::Orphan;
 use crate::owner::Owner;
 use crate::resources::About;
 use crate::watcher::Watcher;
 use crate::ways::Place;
-use lintel_claim::Region;
+use lintel_claim::{Lease, Region};
 use lintel_engine4::Interface;
 use lintel_nal::{Arrival, Loopback, Nal, Origin, Payload};
 use lintel_nal_shm::{Bell, CardWriter};
@@ -44,7 +45,7 @@ pub(crate) struct Core<O: Owner> {
     pub(crate) watcher: Option<Watcher>,
     /// When a sleeping helper wakes by itself.
     pub(crate) helper_wakes: Option<Instant>,
-    pub(crate) streams: Vec<(u32, StreamTask<O::Span>)>,
+    pub(crate) streams: Vec<(Origin, StreamTask<O::Span>)>,
     pub(crate) scratch: Vec<u8>,
     pub(crate) bounce: Region,
     /// Polls by callers, ever; the helper watches whether it moves.
@@ -65,6 +66,8 @@ pub(crate) struct Opened<O: Owner> {
     pub(crate) interface: Box<Interface<O::Span>>,
     pub(crate) references: u32,
     pub(crate) generation: u16,
+    /// Under which its memory is lent.
+    pub(crate) lease: Lease,
 }
 
 impl<O: Owner> Core<O> {
@@ -119,8 +122,40 @@ impl<O: Owner> Core<O> {
                 tables: &self.owner.tables()[number as usize & 3],
                 owner: &self.owner,
                 kept: &mut self.kept,
+                lease: &opened.lease,
             },
         ))
+    }
+
+    /// What of an interface's memory is lent: operations that peers must answer, and bodies
+    /// that this process still sends. Nothing if the interface isn't open.
+    pub(crate) fn loans(&self, number: u8) -> Option<usize> {
+        let opened = self.interfaces[number as usize & 3].as_ref()?;
+        Some(opened.interface.loans() + opened.lease.outstanding())
+    }
+
+    /// Ends an interface; what was lent of its memory is taken back, and every stream
+    /// into it broken off. The lease tells when peers have noticed.
+    pub(crate) fn end_interface(&mut self, number: u8) -> Option<Lease> {
+        let index = number as usize & 3;
+        let lease = self.interfaces[index].as_ref()?.lease.clone();
+        lease.revoke();
+        self.ways.nal.recall(&lease);
+        self.abort_streams(number);
+        self.kept.close(number);
+        self.interfaces[index] = None;
+        Some(lease)
+    }
+
+    /// Copies that peers may still use when this process leaves the network.
+    pub(crate) fn take_orphans(&mut self) -> Vec<Orphan> {
+        let by_peer = self.kept.take_all();
+        let orphan = |(peer, copies)| {
+            let unread = self.ways.nal.take_unread(peer)?;
+            let lease = self.kept.lease.clone();
+            Some(Orphan::new(unread, copies, lease))
+        };
+        by_peer.into_iter().filter_map(orphan).collect()
     }
 
     /// Handles what has arrived and sends what waits; tells how many arrivals

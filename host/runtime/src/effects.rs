@@ -1,11 +1,10 @@
 //! Where an engine's effects go.
 
-use crate::log::{Level, log};
 use crate::owner::Owner;
 use crate::spares::Spares;
 use crate::ways::Way;
 use lintel_bridge::Tables;
-use lintel_claim::{Claim, Region};
+use lintel_claim::{Claim, Lease, Region};
 use lintel_engine4::{Body, Host, Undeliverable};
 use lintel_memory::Pieces;
 use lintel_memory::Span;
@@ -70,6 +69,8 @@ pub struct Effects<'a, O: Owner> {
     pub(crate) tables: &'a O::Tables,
     pub(crate) owner: &'a O,
     pub(crate) kept: &'a mut Kept<O::Span>,
+    /// Under which memory of the interface is lent.
+    pub(crate) lease: &'a Lease,
 }
 
 impl<O: Owner> Host<O::Span> for Effects<'_, O> {
@@ -103,7 +104,7 @@ impl<O: Owner> Host<O::Span> for Effects<'_, O> {
         };
         match O::claims(pieces) {
             Some(pieces) => {
-                let outgoing = outgoing(request, body.operand, pieces);
+                let outgoing = outgoing(request, body.operand, pieces, self.lease);
                 self.ways.send(to, &request.to_words(), outgoing)
             }
             None => self.send_copy(to, request, body.operand, pieces),
@@ -124,9 +125,11 @@ impl<O: Owner> Effects<'_, O> {
         let length = pieces.iter().map(|piece| piece.length()).sum();
         let is_empty = length == 0 || (request.verb == Verb::Get && !request.referenced);
         if is_empty {
-            return self
-                .ways
-                .send(to, &request.to_words(), outgoing(request, operand, &[]));
+            return self.ways.send(
+                to,
+                &request.to_words(),
+                outgoing(request, operand, &[], self.lease),
+            );
         }
         let copy = self.kept.spares.take(self.owner, length);
         let copy = copy.map_err(|_| Undeliverable)?;
@@ -138,7 +141,7 @@ impl<O: Owner> Effects<'_, O> {
                 _ => return Err(Undeliverable),
             }
         }
-        let outgoing = outgoing(request, operand, &claims);
+        let outgoing = outgoing(request, operand, &claims, &self.kept.lease);
         self.ways.send(to, &request.to_words(), outgoing)?;
         match request.referenced {
             true => self.kept.keep(request, to, copy, pieces),
@@ -154,20 +157,24 @@ fn outgoing<'a>(
     request: &Request,
     operand: Option<&'a [u8; OPERAND_BYTES]>,
     pieces: &'a [Claim],
+    lease: &'a Lease,
 ) -> Outgoing<'a> {
     match (request.verb, request.referenced) {
         (Verb::Get, false) => Outgoing::Copied {
             operand: None,
             pieces: &[],
         },
-        (Verb::Get, true) => Outgoing::LentToFill(pieces),
+        (Verb::Get, true) => Outgoing::LentToFill(lease.lend(pieces)),
         (_, false) => Outgoing::Copied { operand, pieces },
-        (_, true) => Outgoing::LentToRead(pieces),
+        (_, true) => Outgoing::LentToRead(lease.lend(pieces)),
     }
 }
 
 /// Copies of memory that were lent in its place, until the answer comes.
 pub(crate) struct Kept<S> {
+    /// Under which they are lent. It stands as long as a peer may use one of them, longer
+    /// than the interface.
+    pub(crate) lease: Lease,
     lent: HashMap<(u8, u32), Lent<S>>,
     bytes: u64,
     /// For copies.
@@ -184,6 +191,7 @@ pub(crate) struct Lent<S> {
 impl<S> Default for Kept<S> {
     fn default() -> Self {
         Kept {
+            lease: Lease::new(),
             lent: HashMap::new(),
             bytes: 0,
             spares: Spares::default(),
@@ -218,20 +226,26 @@ impl<S: Span> Kept<S> {
         });
     }
 
-    /// Leaves what is still lent to those who may use it.
-    pub(crate) fn abandon(&mut self) {
-        let left = std::mem::take(&mut self.bytes);
-        if left > 0 {
-            let words = format!("{left} bytes stay lent to peers that don't answer");
-            log(Level::Warn, &words);
-        }
-        self.lent
-            .drain()
-            .for_each(|(_, lent)| std::mem::forget(lent.copy));
-    }
-
     /// Bytes in all.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// An interface has closed: what comes into its copies goes no further. They stay
+    /// until their peers answer or end.
+    pub(crate) fn close(&mut self, interface: u8) {
+        for (_, lent) in self.lent.iter_mut().filter(|(key, _)| key.0 == interface) {
+            lent.pieces = Vec::new();
+        }
+    }
+
+    /// Gives up what is lent, by peer.
+    pub(crate) fn take_all(&mut self) -> HashMap<ProcessId, Vec<Region>> {
+        self.bytes = 0;
+        let mut all: HashMap<ProcessId, Vec<Region>> = HashMap::new();
+        for (_, lent) in self.lent.drain() {
+            all.entry(lent.to).or_default().push(lent.copy);
+        }
+        all
     }
 }

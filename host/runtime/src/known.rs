@@ -98,6 +98,7 @@ impl Interface {
         }
     }
 
+    /// A volatile source is read before the call returns: that has to be asked for.
     fn has_source(&self, transfer: &Transfer) -> bool {
         if transfer.verb == Verb::Get {
             return true;
@@ -113,6 +114,7 @@ impl Interface {
                     ..
                 } = *source;
                 source.has(transfer.source_offset, transfer.length)
+                    && options & options::MD_VOLATILE == 0
                     && (!acknowledged || transfer.ack_has_home(options, queue, counter))
             })
     }

@@ -3,12 +3,12 @@
 use crate::core::Core;
 use crate::owner::Owner;
 use lintel_claim::{
-    Claim, CrossMemoryError, Datatype, Operation, Region, RemoteSpan, atomic, combine,
-    copy_vectored, fetch_atomic, swap,
+    Claim, CrossMemoryError, Datatype, Operation, Region, atomic, combine, copy_vectored,
+    fetch_atomic, swap,
 };
 use lintel_engine4::{Filling, Landed};
-use lintel_memory::{Pieces, Span};
-use lintel_nal::{MoveError, Nal, Origin, Outgoing, Payload};
+use lintel_memory::{Pieces, length, part};
+use lintel_nal::{MoveError, Nal, Origin, Outgoing, Payload, RemoteLoan};
 use lintel_types::{NiFail, options::FEATURE_COHERENT_ATOMICS};
 use lintel_wire::{OPERAND_BYTES, Request, Response, Verb};
 use std::slice;
@@ -24,6 +24,17 @@ pub(crate) enum StreamTask<S> {
     Filling(u8, Filling),
     /// A reply for memory that can't be touched.
     Copying(u8, Filling, Region, Pieces<S>),
+}
+
+impl<S> StreamTask<S> {
+    fn interface(&self) -> u8 {
+        match self {
+            StreamTask::Landing(landed) | StreamTask::Checked(landed, ..) => {
+                landed.request().interface
+            }
+            StreamTask::Filling(number, _) | StreamTask::Copying(number, ..) => *number,
+        }
+    }
 }
 
 /// Bytes that are copied at once where they take a detour: the second copy finds
@@ -53,7 +64,7 @@ impl<O: Owner> Core<O> {
         let fail = match landed.request().verb {
             Verb::Put => match payload {
                 Payload::Enclosed(claim) => deposit(&self.owner, claim, &pieces, &landed),
-                Payload::Lent(spans) => self.fetch(origin, &spans, pieces.as_slice()),
+                Payload::Lent(loan) => self.fetch(origin, &loan, pieces.as_slice()),
                 Payload::Streamed(_) => return self.stream_in(origin, pieces, landed),
             },
             Verb::Get => return self.give(origin, &pieces, landed, payload),
@@ -80,20 +91,20 @@ impl<O: Owner> Core<O> {
     }
 
     /// Fetches what the initiator has lent.
-    fn fetch(&mut self, origin: Origin, spans: &[RemoteSpan], to: &[O::Span]) -> NiFail {
+    fn fetch(&mut self, origin: Origin, loan: &RemoteLoan, to: &[O::Span]) -> NiFail {
         let wanted = length(to);
         if wanted == 0 {
             return NiFail::Ok;
         }
         match O::claims(to) {
-            Some(to) => moved_all(self.move_in(origin, &part(spans, 0, wanted), to), wanted),
+            Some(to) => moved_all(self.move_in(origin, &loan.part(0, wanted), to), wanted),
             None if origin.process == self.ways.me => {
                 let lent = part(self.ways.loopback.lent(), 0, wanted);
                 copied_all(self.owner.copy_in(&lent, to), wanted)
             }
             None => self.in_parts(wanted, |core, at, room| {
-                let spans = part(spans, at, room.len());
-                match core.move_in(origin, &spans, &[room]) {
+                let loan = loan.part(at, room.len());
+                match core.move_in(origin, &loan, &[room]) {
                     Ok(moved) if moved == room.len() => {}
                     other => return moved_all(other, room.len()),
                 }
@@ -125,13 +136,13 @@ impl<O: Owner> Core<O> {
     fn move_in(
         &mut self,
         origin: Origin,
-        spans: &[RemoteSpan],
+        loan: &RemoteLoan,
         to: &[Claim],
     ) -> Result<u64, MoveError> {
         if origin.process == self.ways.me {
-            self.ways.loopback.fetch(origin, spans, to)
+            self.ways.loopback.fetch(origin, loan, to)
         } else {
-            self.ways.nal.fetch(origin, spans, to)
+            self.ways.nal.fetch(origin, loan, to)
         }
     }
 
@@ -139,16 +150,17 @@ impl<O: Owner> Core<O> {
         &mut self,
         origin: Origin,
         from: &[Claim],
-        spans: &[RemoteSpan],
+        loan: &RemoteLoan,
     ) -> Result<u64, MoveError> {
         if origin.process == self.ways.me {
-            self.ways.loopback.place(origin, from, spans)
+            self.ways.loopback.place(origin, from, loan)
         } else {
-            self.ways.nal.place(origin, from, spans)
+            self.ways.nal.place(origin, from, loan)
         }
     }
 
     fn stream_in(&mut self, origin: Origin, pieces: Pieces<O::Span>, landed: Landed) {
+        let number = landed.request().interface;
         let direct = O::claims(pieces.as_slice()).filter(|_| landed.is_accessible());
         let (place, task) = match direct {
             Some(claims) => (claims.to_vec(), StreamTask::Landing(landed)),
@@ -161,8 +173,42 @@ impl<O: Owner> Core<O> {
                 Err(_) => return self.finish_landing(origin, landed, NiFail::Segv),
             },
         };
-        self.ways.nal.receive_into(origin, place);
-        self.streams.push((origin.lane, task));
+        self.begin_stream(origin, number, &place, task);
+    }
+
+    /// Has a stream put into memory that an interface vouches for.
+    fn begin_stream(
+        &mut self,
+        origin: Origin,
+        number: u8,
+        place: &[Claim],
+        task: StreamTask<O::Span>,
+    ) {
+        if let Some(opened) = &self.interfaces[number as usize & 3] {
+            let place = opened.lease.lend(place).keep();
+            self.ways.nal.receive_into(origin, place);
+            self.streams.push((origin, task));
+        }
+    }
+
+    /// Breaks off the streams into memory of an interface that closes. Who sends is told
+    /// as if the target had become unreachable.
+    pub(crate) fn abort_streams(&mut self, number: u8) {
+        let (ended, others) = std::mem::take(&mut self.streams)
+            .into_iter()
+            .partition(|(_, task)| task.interface() == number);
+        self.streams = others;
+        let ended: Vec<(Origin, StreamTask<O::Span>)> = ended;
+        for (origin, task) in ended {
+            match task {
+                StreamTask::Landing(landed) | StreamTask::Checked(landed, ..) => {
+                    self.finish_landing(origin, landed, NiFail::Undeliverable);
+                }
+                StreamTask::Filling(number, filling) | StreamTask::Copying(number, filling, ..) => {
+                    self.fill(number, filling, NiFail::Undeliverable);
+                }
+            }
+        }
     }
 
     /// Answers a get: into the initiator's memory where it was lent and the
@@ -174,8 +220,8 @@ impl<O: Owner> Core<O> {
             None => return self.tell_landed(landed, NiFail::Ok),
         };
         match payload {
-            Payload::Lent(spans) if landed.mlength() > 0 => {
-                fail = self.place(origin, pieces.as_slice(), &spans);
+            Payload::Lent(loan) if landed.mlength() > 0 => {
+                fail = self.place(origin, pieces.as_slice(), &loan);
                 response.placed = true;
                 response.fail = fail;
                 self.ways.respond(origin.process, &response);
@@ -197,10 +243,10 @@ impl<O: Owner> Core<O> {
         self.tell_landed(landed, fail);
     }
 
-    fn place(&mut self, origin: Origin, from: &[O::Span], spans: &[RemoteSpan]) -> NiFail {
+    fn place(&mut self, origin: Origin, from: &[O::Span], loan: &RemoteLoan) -> NiFail {
         let wanted = length(from);
         match O::claims(from) {
-            Some(from) => moved_all(self.move_out(origin, from, &part(spans, 0, wanted)), wanted),
+            Some(from) => moved_all(self.move_out(origin, from, &loan.part(0, wanted)), wanted),
             None if origin.process == self.ways.me => {
                 let lent = part(self.ways.loopback.lent(), 0, wanted);
                 copied_all(self.owner.copy_out(from, &lent), wanted)
@@ -210,8 +256,8 @@ impl<O: Owner> Core<O> {
                     Ok(copied) if copied == room.len() => {}
                     other => return copied_all(other, room.len()),
                 }
-                let spans = part(spans, at, room.len());
-                moved_all(core.move_out(origin, &[room], &spans), room.len())
+                let loan = loan.part(at, room.len());
+                moved_all(core.move_out(origin, &[room], &loan), room.len())
             }),
         }
     }
@@ -344,9 +390,8 @@ impl<O: Owner> Core<O> {
                 interface.on_filled(filling, NiFail::Ok, &mut effects);
             }
             Payload::Streamed(_) => {
-                self.ways.nal.receive_into(origin, claims.to_vec());
                 let task = StreamTask::Filling(response.interface, filling);
-                self.streams.push((origin.lane, task));
+                self.begin_stream(origin, response.interface, claims, task);
             }
             Payload::Lent(_) => {
                 interface.on_filled(filling, NiFail::Undeliverable, &mut effects);
@@ -380,10 +425,9 @@ impl<O: Owner> Core<O> {
             }
             Payload::Streamed(_) => match self.kept.spares.take(&self.owner, wanted) {
                 Ok(copy) => {
-                    let place = vec![copy.claim().slice(0, wanted)];
-                    self.ways.nal.receive_into(origin, place);
+                    let place = [copy.claim().slice(0, wanted)];
                     let task = StreamTask::Copying(response.interface, filling, copy, pieces);
-                    return self.streams.push((origin.lane, task));
+                    return self.begin_stream(origin, response.interface, &place, task);
                 }
                 Err(_) => NiFail::Undeliverable,
             },
@@ -403,7 +447,7 @@ impl<O: Owner> Core<O> {
         let found = self
             .streams
             .iter()
-            .position(|(lane, _)| *lane == origin.lane);
+            .position(|(from, _)| from.lane == origin.lane);
         if let Some(index) = found {
             let (_, task) = self.streams.swap_remove(index);
             self.finish_stream(origin, task, fail);
@@ -579,27 +623,4 @@ fn moved_all(moved: Result<u64, MoveError>, wanted: u64) -> NiFail {
         Ok(_) | Err(MoveError::Fault) => NiFail::Segv,
         Err(MoveError::Gone) => NiFail::Undeliverable,
     }
-}
-
-fn length<S: Span>(pieces: &[S]) -> u64 {
-    pieces.iter().map(|piece| piece.length()).sum()
-}
-
-/// The pieces of `length` bytes from `at` on.
-fn part<S: Span>(pieces: &[S], mut at: u64, mut length: u64) -> Vec<S> {
-    let mut found = Vec::with_capacity(pieces.len());
-    for piece in pieces {
-        if length == 0 {
-            break;
-        }
-        if at >= piece.length() {
-            at -= piece.length();
-            continue;
-        }
-        let piece = piece.narrow(at, length);
-        at = 0;
-        length -= piece.length();
-        found.push(piece);
-    }
-    found
 }

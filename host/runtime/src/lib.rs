@@ -36,6 +36,7 @@ mod landing;
 mod library;
 mod log;
 mod looking;
+mod orphans;
 mod owner;
 mod process;
 mod queue;

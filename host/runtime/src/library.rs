@@ -5,6 +5,7 @@ use crate::core::{Core, Opened};
 use crate::effects::Effects;
 use crate::helper;
 use crate::log::{Level, log, set_level};
+use crate::orphans;
 use crate::owner::Owner;
 use crate::queue::MOST_EVENTS;
 use crate::resources::About;
@@ -12,6 +13,7 @@ use crate::settings::Settings;
 use crate::watcher;
 use crate::ways::{self, Place};
 use lintel_bridge::Tables;
+use lintel_claim::Lease;
 use lintel_engine4::{Config, Interface, number};
 use lintel_nal::Nal;
 use lintel_nal_shm::{Bell, Sleeper};
@@ -29,6 +31,9 @@ const DEFAULT_IFACE: u32 = u32::MAX;
 const FAREWELL: Duration = Duration::from_secs(2);
 /// How often it looks.
 const LEAVE_LOOK: Duration = Duration::from_micros(50);
+/// How long a peer's system call may still copy after what it copies was taken back. A
+/// copy of a GiB takes a tenth of that; who takes longer has been stopped behind it.
+const COPY: Duration = Duration::from_secs(2);
 /// How long an agent waits for a name that a client of its may just be leaving, and how
 /// often it looks.
 const NAME_FREE: Duration = Duration::from_secs(3);
@@ -96,6 +101,25 @@ impl<O: Owner> Deref for Held<O> {
 
 #[derive(Default)]
 struct Generations([u16; 4]);
+
+/// How interfaces end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    /// By the owner's call: its queues and counters are gone when it returns.
+    Asked,
+    /// The owner or the agent has ended: whoever waits learns of that alone.
+    Abrupt,
+}
+
+impl Ending {
+    /// How long peers are waited for.
+    fn patience(self) -> Duration {
+        match self {
+            Ending::Asked => FAREWELL,
+            Ending::Abrupt => Duration::ZERO,
+        }
+    }
+}
 
 impl<O: Owner> Library<O> {
     /// A library without an interface; handles of its interfaces begin with
@@ -173,17 +197,21 @@ impl<O: Owner> Library<O> {
 
     /// Closes every interface and leaves the network.
     pub(crate) fn shut_all(&self) {
-        let mut generations = self.opening.lock();
-        for number in 0..4 {
-            self.shut(number, &mut generations);
-        }
-        self.leave(FAREWELL);
+        self.shut_each(Ending::Asked);
     }
 
-    /// As [`shut_all`](Self::shut_all), without waiting for peers.
+    /// As [`shut_all`](Self::shut_all), but waits for peers no longer than they use what
+    /// was lent to them.
     pub(crate) fn shut_at_once(&self) {
-        self.leave(Duration::ZERO);
-        self.shut_all();
+        self.shut_each(Ending::Abrupt);
+    }
+
+    fn shut_each(&self, ending: Ending) {
+        let mut generations = self.opening.lock();
+        for number in 0..4 {
+            self.shut(number, &mut generations, ending);
+        }
+        self.leave(ending.patience());
     }
 
     /// Closes every interface and leaves the network, by a client's wish.
@@ -296,7 +324,7 @@ impl<O: Owner> Library<O> {
             })
             .ok_or(Error::ArgInvalid)??;
         if last {
-            self.shut(number, &mut generations);
+            self.shut(number, &mut generations, Ending::Asked);
         }
         Ok(())
     }
@@ -559,6 +587,7 @@ impl<O: Owner> Library<O> {
         match watcher::start(&library).and_then(|()| helper::start(library)) {
             Ok(helper) => *self.helper.lock() = Some(helper),
             Err(error) => {
+                self.end_threads();
                 *self.core.lock() = None;
                 log(Level::Warn, &format!("no thread for progress: {error}"));
                 return Err(Error::NoSpace);
@@ -568,17 +597,55 @@ impl<O: Owner> Library<O> {
     }
 
     /// Ends an interface; the last one leaves the network.
-    fn shut(&self, number: u8, generations: &mut Generations) {
+    fn shut(&self, number: u8, generations: &mut Generations, ending: Ending) {
+        self.await_loans(number, ending.patience());
         let index = number as usize;
         let last = self.with_core(|core| {
-            if core.interfaces[index].take().is_some() {
-                generations.0[index] = (generations.0[index] + 97) % Handle::GENERATIONS;
+            let lease = core.end_interface(number);
+            if ending == Ending::Asked {
                 core.owner.tables()[index].end_all();
             }
-            core.interfaces.iter().all(Option::is_none)
+            if lease.is_some() {
+                generations.0[index] = (generations.0[index] + 97) % Handle::GENERATIONS;
+            }
+            (lease, core.interfaces.iter().all(Option::is_none))
         });
-        if last == Some(true) {
-            self.leave(FAREWELL);
+        let Some((lease, last)) = last else { return };
+        if let Some(lease) = lease {
+            self.await_recall(&lease);
+        }
+        if last {
+            self.leave(ending.patience());
+        }
+    }
+
+    /// Waits until peers have answered what was lent to them. Those that take no part for
+    /// so long are given up.
+    fn await_loans(&self, number: u8, patience: Duration) {
+        let mut left = None;
+        let mut until = Instant::now() + patience;
+        while Instant::now() < until {
+            let now = self.with_core(|core| {
+                core.progress();
+                core.check_peers();
+                core.loans(number)
+            });
+            match now.flatten() {
+                None | Some(0) => return,
+                now if now != left => until = Instant::now() + patience,
+                _ => {}
+            }
+            left = now.flatten();
+            std::thread::sleep(LEAVE_LOOK);
+        }
+    }
+
+    /// Waits until no peer is in a copy that it began while the interface was open.
+    fn await_recall(&self, lease: &Lease) {
+        let until = Instant::now() + COPY;
+        let recall = |core: &mut Core<O>| core.ways.nal.recall(lease);
+        while self.with_core(recall) == Some(false) && Instant::now() < until {
+            std::thread::sleep(LEAVE_LOOK);
         }
     }
 
@@ -593,7 +660,14 @@ impl<O: Owner> Library<O> {
         while self.with_core(sends) == Some(true) && Instant::now() < until {
             std::thread::sleep(LEAVE_LOOK);
         }
-        self.call_in_loans();
+        self.end_threads();
+        if let Some(mut core) = self.core.lock().take() {
+            orphans::adopt(core.take_orphans());
+        }
+    }
+
+    /// Ends the helper and the watcher; nobody makes progress any more but callers.
+    fn end_threads(&self) {
         let bell = self.bell();
         self.with_core(|core| core.closing = true);
         if let Some(helper) = self.helper.lock().take() {
@@ -602,28 +676,10 @@ impl<O: Owner> Library<O> {
             }
             let _ = helper.join();
         }
-        let core = self.core.lock().take();
         // Outside the lock: the watcher may want it before it ends.
-        if let Some(watcher) = core.and_then(|mut core| core.watcher.take()) {
+        if let Some(watcher) = self.with_core(|core| core.watcher.take()).flatten() {
             watcher.end();
         }
-    }
-}
-
-impl<O: Owner> Library<O> {
-    /// Copies that were lent may go once peers have answered: who is late would find
-    /// other memory in their place. Those of peers that never answer stay for good.
-    fn call_in_loans(&self) {
-        let until = Instant::now() + FAREWELL;
-        let lends = |core: &mut Core<O>| {
-            core.progress();
-            core.check_peers();
-            core.kept.bytes() > 0
-        };
-        while self.with_core(lends) == Some(true) && Instant::now() < until {
-            std::thread::sleep(LEAVE_LOOK);
-        }
-        self.with_core(|core| core.kept.abandon());
     }
 }
 
@@ -638,7 +694,9 @@ fn use_interface<O: Owner>(
     let eager = core.owner.eager(core.ways.nal.caps().eager);
     let (uid, owner) = (core.owner.uid(), core.owner.clone());
     let opened = core.interfaces[number as usize].get_or_insert_with(|| {
-        let limits = owner.limits(desired.unwrap_or(Limits::DEFAULT));
+        let mut limits = owner.limits(desired.unwrap_or(Limits::DEFAULT));
+        // What is longer stays in its place until it is answered.
+        limits.max_volatile_size = limits.max_volatile_size.min(eager);
         let config = Config {
             options,
             limits,
@@ -651,6 +709,7 @@ fn use_interface<O: Owner>(
             interface: Box::new(Interface::new(config)),
             references: 0,
             generation,
+            lease: Lease::new(),
         }
     });
     opened.references += 1;

@@ -12,8 +12,8 @@ use crate::log::{Level, log};
 use crate::looking::{deadline, first_event, first_reached};
 use crate::process::Process;
 use crate::settings::Settings;
-use lintel_bridge::{Closed, Gone, Line, MESSAGE_BYTES, POST_BYTES, Page, Taken};
-use lintel_claim::Claim;
+use lintel_bridge::{Closed, Gone, Greeting, Line, MESSAGE_BYTES, POST_BYTES, Page, Taken};
+use lintel_claim::{Claim, Lease};
 use lintel_engine4::Transfer;
 use lintel_types::{CountingEvent, Error, Event, Handle, Result};
 use parking_lot::{Mutex, RwLock};
@@ -46,6 +46,8 @@ pub(crate) struct Remote {
 struct Session {
     line: Line,
     page: Page,
+    /// Under which the agent copies this process's memory.
+    lease: Lease,
     /// One command at a time.
     asking: Mutex<()>,
     known: Mutex<Known>,
@@ -61,10 +63,15 @@ struct Session {
 impl Session {
     /// Calls the agent; handles begin with `generation`.
     fn open(settings: &Settings, generation: u16) -> std::result::Result<Arc<Session>, Closed> {
-        let (line, page) = Line::connect(&settings.job, settings.nid, generation)?;
+        let lease = Lease::new();
+        // Without a page the agent can reach nothing, and says so at the first copy.
+        let key = lease.key().unwrap_or_default();
+        let greeting = Greeting { generation, key };
+        let (line, page) = Line::connect(&settings.job, settings.nid, greeting)?;
         let session = Arc::new(Session {
             line,
             page,
+            lease,
             asking: Mutex::new(()),
             known: Mutex::default(),
             gone: AtomicBool::new(false),
@@ -91,6 +98,7 @@ impl Session {
     fn close(&self) {
         // One that has gone has ended it already.
         let _ = self.ask(&Command::Leave());
+        self.lease.revoke();
         self.left.store(true, Ordering::Relaxed);
         self.line.hang_up();
         if let Some(watch) = self.watch.lock().take() {

@@ -3,12 +3,13 @@
 use crate::log::{Level, log, log_level};
 use crate::secret;
 use crate::settings::{Between, Settings};
-use lintel_claim::{Claim, RemoteSpan};
+use lintel_claim::{Claim, Lease, Loan};
 use lintel_nal::{
-    Arrival, Caps, Fault, MoveError, Nal, Origin, Outgoing, Resources, Route, Trace, Unreachable,
+    Arrival, Caps, Fault, MoveError, Nal, Origin, Outgoing, RemoteLoan, Resources, Route, Trace,
+    Unreachable,
 };
 use lintel_nal_ofi::OfiNal;
-use lintel_nal_shm::{Bell, CardWriter, OpenError, ShmNal};
+use lintel_nal_shm::{Bell, CardWriter, OpenError, ShmNal, Unread};
 use lintel_nal_udp::{Model, UdpNal};
 use lintel_types::{Error, ProcessId};
 use lintel_wire::Words;
@@ -92,7 +93,11 @@ fn shm(settings: &Settings, pid: u32) -> Result<ShmNal, Error> {
     ShmNal::open(&settings.job, settings.nid, pid, warn).map_err(|error| {
         let code = match error {
             OpenError::InUse => Error::PidInUse,
-            OpenError::NoneFree => Error::NoSpace,
+            OpenError::Occupied(..) => {
+                warn(&format!("no interface: {error}"));
+                Error::PidInUse
+            }
+            OpenError::NoneFree | OpenError::Exhausted(..) => Error::NoSpace,
             _ => Error::Fail,
         };
         refused(&error, code)
@@ -184,6 +189,18 @@ fn refused(why: &dyn std::fmt::Display, code: Error) -> Error {
     code
 }
 
+impl Way {
+    /// What a process of this node hasn't read yet, when this way ends.
+    pub(crate) fn take_unread(&mut self, process: ProcessId) -> Option<Unread> {
+        match self {
+            Way::Shm(nal) => nal.take_unread(process),
+            Way::Routed(nal) => nal.near_mut().take_unread(process),
+            // Whoever traces messages does without.
+            Way::Traced(_) => None,
+        }
+    }
+}
+
 macro_rules! each_way {
     ($self:expr, $nal:ident => $body:expr) => {
         match $self {
@@ -223,28 +240,24 @@ impl Nal for Way {
     fn done(&mut self, origin: Origin) {
         each_way!(self, nal => nal.done(origin));
     }
-    fn receive_into(&mut self, origin: Origin, pieces: Vec<Claim>) {
-        each_way!(self, nal => nal.receive_into(origin, pieces));
+    fn receive_into(&mut self, origin: Origin, place: Loan) {
+        each_way!(self, nal => nal.receive_into(origin, place));
     }
-    fn fetch(
-        &mut self,
-        from: Origin,
-        remote: &[RemoteSpan],
-        to: &[Claim],
-    ) -> Result<u64, MoveError> {
+    fn fetch(&mut self, from: Origin, remote: &RemoteLoan, to: &[Claim]) -> Result<u64, MoveError> {
         each_way!(self, nal => nal.fetch(from, remote, to))
     }
-    fn place(
-        &mut self,
-        to: Origin,
-        from: &[Claim],
-        remote: &[RemoteSpan],
-    ) -> Result<u64, MoveError> {
+    fn place(&mut self, to: Origin, from: &[Claim], remote: &RemoteLoan) -> Result<u64, MoveError> {
         each_way!(self, nal => nal.place(to, from, remote))
     }
     #[inline]
     fn flush(&mut self) -> bool {
         each_way!(self, nal => nal.flush())
+    }
+    fn recall(&mut self, lease: &Lease) -> bool {
+        each_way!(self, nal => nal.recall(lease))
+    }
+    fn backlog(&self, process: ProcessId) -> u64 {
+        each_way!(self, nal => nal.backlog(process))
     }
     fn is_behind(&self, process: ProcessId) -> bool {
         each_way!(self, nal => nal.is_behind(process))

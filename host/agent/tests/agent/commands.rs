@@ -1,7 +1,7 @@
 //! Bytes that are no command, and commands that nobody would give.
 
 use crate::rig::{Rig, told};
-use lintel_bridge::{Line, MESSAGE_BYTES};
+use lintel_bridge::{Greeting, Line, MESSAGE_BYTES};
 use lintel_chaos::random::Random;
 
 const COMMANDS: usize = 20_000;
@@ -11,7 +11,8 @@ fn whatever_a_client_commands_the_agent_answers_and_lives() {
     let mut random = Random::from_env();
     let rig = Rig::new();
     let (mut one, mut two) = (rig.generic(1), rig.generic(2));
-    let (_line, page) = Line::connect(rig.job.name(), rig.nid(), 0).expect("it listens");
+    let (_line, page) =
+        Line::connect(rig.job.name(), rig.nid(), Greeting::default()).expect("it listens");
     // An interface to command: numbers are as postcard has them.
     let open = [0, 0, 5, 0xff, 0xff, 3, 0];
     let answer = page.ask(&open, || true).expect("the agent lives");

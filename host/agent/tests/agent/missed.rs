@@ -15,10 +15,14 @@ fn let_in(door: &Door, settings: Settings) -> (Visitor, Session) {
         visitor.is_some()
     });
     let visitor = visitor.expect("somebody has knocked");
-    wait_until("it says what it is", || visitor.greeting().is_ok());
-    let generation = visitor.greeting().unwrap_or_default();
+    let mut greeting = None;
+    wait_until("it says what it is", || {
+        greeting = visitor.greeting().ok();
+        greeting.is_some()
+    });
+    let greeting = greeting.expect("it was awaited");
     let page = Arc::new(Page::create().expect("there is memory"));
-    let session = Session::start(visitor.peer(), page.clone(), settings, generation);
+    let session = Session::start(visitor.peer(), page.clone(), settings, greeting);
     visitor.welcome(&page).expect("it listens");
     (visitor, session.expect("there are threads"))
 }

@@ -1,0 +1,311 @@
+//! Leases: how memory of an interface is lent, and how all of it is taken back at once.
+//!
+//! ```text
+//!   Lease ──lend──▶ Lent ──keep──▶ Loan      held by a NAL beyond the call
+//!     │                              │
+//!     │ key                          └─ counted: `outstanding` is 0 once all are dropped
+//!     ▼
+//!   a page at a random address ◀── looked at by the kernel in each copy of a peer
+//! ```
+//!
+//! A peer that copies to or from lent memory names the lease's [`Key`]: a page at a
+//! random address, and the number that stands there. The kernel must reach that page in
+//! the very call that copies ([`RemoteMemory`](crate::RemoteMemory)), before it touches
+//! a byte of the loan. So the page decides, without a moment between check and copy,
+//! whether the copy reaches the process that lent, in the image that lent, for a lease
+//! that still stands: a process that has got the lender's number, or has called exec, or
+//! whose lease has been [revoked](Lease::revoke) has no such page.
+
+use crate::claim::Claim;
+use crate::cross_memory::Key;
+use std::fmt;
+use std::ptr;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The right to touch one interface's memory. Clones are the same lease.
+#[derive(Clone)]
+pub struct Lease(Arc<Shared>);
+
+struct Shared {
+    /// Loans that are held.
+    loans: AtomicUsize,
+    page: Mutex<Page>,
+}
+
+/// A lease's page for peers.
+enum Page {
+    /// No peer was told of it yet.
+    Unmapped,
+    Mapped(GuardPage),
+    /// Revoked, or the system has no memory for it.
+    None,
+}
+
+impl Lease {
+    /// A lease under which nothing is lent yet.
+    pub fn new() -> Lease {
+        Lease(Arc::new(Shared {
+            loans: AtomicUsize::new(0),
+            page: Mutex::new(Page::Unmapped),
+        }))
+    }
+
+    /// Names memory that is lent for longer than a call.
+    pub fn lend<'a>(&'a self, pieces: &'a [Claim]) -> Lent<'a> {
+        Lent {
+            lease: self,
+            pieces,
+        }
+    }
+
+    /// What a peer must name to copy what was lent; nothing once the lease is revoked,
+    /// or where the system has no page for it.
+    pub fn key(&self) -> Option<Key> {
+        let mut page = self.page();
+        if let Page::Unmapped = *page {
+            *page = GuardPage::map().map_or(Page::None, Page::Mapped);
+        }
+        match &*page {
+            Page::Mapped(guard) => Some(guard.key()),
+            _ => None,
+        }
+    }
+
+    /// From now on copies by peers fail, except those that the kernel is just carrying
+    /// out.
+    pub fn revoke(&self) {
+        *self.page() = Page::None;
+    }
+
+    /// Loans that are still held in this process.
+    pub fn outstanding(&self) -> usize {
+        self.0.loans.load(Ordering::Acquire)
+    }
+
+    fn page(&self) -> std::sync::MutexGuard<'_, Page> {
+        self.0.page.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for Lease {
+    fn default() -> Self {
+        Lease::new()
+    }
+}
+
+impl PartialEq for Lease {
+    fn eq(&self, other: &Lease) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Lease {}
+
+impl fmt::Debug for Lease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Lease({} outstanding)", self.outstanding())
+    }
+}
+
+/// Memory that may be used beyond the call by whoever [keeps](Lent::keep) it.
+#[derive(Clone, Copy, Debug)]
+pub struct Lent<'a> {
+    lease: &'a Lease,
+    pieces: &'a [Claim],
+}
+
+impl<'a> Lent<'a> {
+    /// Where the bytes are, for use during the call.
+    pub fn pieces(&self) -> &'a [Claim] {
+        self.pieces
+    }
+
+    /// Bytes in all.
+    pub fn len(&self) -> u64 {
+        lintel_memory::length(self.pieces)
+    }
+
+    /// Whether there is no byte.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The lease under which it is lent.
+    pub fn lease(&self) -> &'a Lease {
+        self.lease
+    }
+
+    /// Holds the memory beyond the call, until the loan is dropped.
+    pub fn keep(&self) -> Loan {
+        self.lease.0.loans.fetch_add(1, Ordering::Relaxed);
+        Loan {
+            pieces: self.pieces.to_vec(),
+            lease: self.lease.clone(),
+        }
+    }
+}
+
+/// Memory lent beyond a call: the only form in which claims of an interface's memory
+/// are held outside the interface. Its lease counts it until it is dropped.
+#[derive(Debug)]
+pub struct Loan {
+    pieces: Vec<Claim>,
+    lease: Lease,
+}
+
+impl Loan {
+    /// Bytes that are left.
+    pub fn len(&self) -> u64 {
+        lintel_memory::length(&self.pieces)
+    }
+
+    /// Whether no byte is left.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Where the bytes are.
+    pub fn pieces(&self) -> &[Claim] {
+        &self.pieces
+    }
+
+    /// Where at most `most` bytes from `offset` on are.
+    pub fn part(&self, offset: u64, most: u64) -> Vec<Claim> {
+        lintel_memory::part(&self.pieces, offset, most)
+    }
+
+    /// Gives up the first bytes.
+    pub fn skip(&mut self, mut bytes: u64) {
+        let used = self.pieces.iter().take_while(|piece| {
+            let whole = piece.len() <= bytes;
+            bytes -= if whole { piece.len() } else { 0 };
+            whole
+        });
+        let used = used.count();
+        self.pieces.drain(..used);
+        if let Some(first) = self.pieces.first_mut() {
+            *first = first.slice(bytes, u64::MAX);
+        }
+    }
+
+    /// The lease under which it was lent.
+    pub fn lease(&self) -> &Lease {
+        &self.lease
+    }
+
+    /// Whether it was lent under that lease.
+    pub fn is_of(&self, lease: &Lease) -> bool {
+        self.lease == *lease
+    }
+}
+
+impl Drop for Loan {
+    fn drop(&mut self) {
+        // Release: whoever sees the count without this loan sees its accesses done.
+        self.lease.0.loans.fetch_sub(1, Ordering::Release);
+    }
+}
+
+/// A page at an address that nobody can guess, with a number that nobody can guess.
+struct GuardPage {
+    start: *mut libc::c_void,
+    nonce: u64,
+}
+
+// SAFETY: the page belongs to this value alone and is touched through an atomic only.
+unsafe impl Send for GuardPage {}
+
+const PAGE: usize = 4096;
+/// Bits of an address that are chosen at random: all of a user's address space of 47
+/// bits on x86-64, whatever other layout there is; the kernel takes a hint only where it
+/// can.
+const ADDRESS_MASK: u64 = 0x7fff_ffff_f000;
+
+impl GuardPage {
+    fn map() -> Option<GuardPage> {
+        let [hint, nonce] = random()?;
+        let hint = ptr::without_provenance_mut((hint & ADDRESS_MASK) as usize);
+        let (access, kind) = (
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+        );
+        // SAFETY: a new anonymous mapping; the address is a hint, so nothing is replaced.
+        let start = unsafe { libc::mmap(hint, PAGE, access, kind, -1, 0) };
+        if start == libc::MAP_FAILED {
+            return None;
+        }
+        // A fork's child must not answer in its parent's name.
+        // SAFETY: the page was just mapped, with this length.
+        unsafe { libc::madvise(start, PAGE, libc::MADV_DONTFORK) };
+        // SAFETY: a page is aligned for a word, mapped, and nobody else's yet.
+        let word = unsafe { AtomicU64::from_ptr(start.cast()) };
+        word.store(nonce, Ordering::Release);
+        Some(GuardPage { start, nonce })
+    }
+
+    fn key(&self) -> Key {
+        Key {
+            address: self.start.expose_provenance() as u64,
+            nonce: self.nonce,
+        }
+    }
+}
+
+impl Drop for GuardPage {
+    fn drop(&mut self) {
+        // SAFETY: mapped by map() with this length, and nobody else unmaps it.
+        unsafe { libc::munmap(self.start, PAGE) };
+    }
+}
+
+/// Numbers that nobody can guess.
+fn random() -> Option<[u64; 2]> {
+    let mut bytes = [0u8; 16];
+    // SAFETY: the buffer has as many bytes as said.
+    let filled = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    let number = u128::from_ne_bytes(bytes);
+    (filled == 16).then_some([number as u64, (number >> 64) as u64])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Region;
+
+    #[test]
+    fn a_lease_counts_its_loans_until_they_are_dropped() {
+        let (lease, memory) = (Lease::new(), Region::new(10));
+        let pieces = [memory.claim()];
+        let lent = lease.lend(&pieces);
+        assert_eq!((lent.len(), lease.outstanding()), (10, 0));
+        let loan = lent.keep();
+        assert!(loan.is_of(&lease) && !loan.is_of(&Lease::new()));
+        assert_eq!(lease.outstanding(), 1);
+        drop(loan);
+        assert_eq!(lease.outstanding(), 0);
+    }
+
+    #[test]
+    fn a_loan_is_used_up_from_its_front_across_pieces() {
+        let (lease, memory) = (Lease::new(), Region::new(10));
+        let all = memory.claim();
+        let pieces = [all.slice(0, 4), all.slice(4, 0), all.slice(4, 6)];
+        let mut loan = lease.lend(&pieces).keep();
+        assert_eq!(loan.part(3, 2), [all.slice(3, 1), all.slice(4, 1)]);
+        loan.skip(5);
+        assert_eq!(loan.pieces(), [all.slice(5, 5)]);
+        loan.skip(5);
+        assert!(loan.is_empty() && loan.part(0, 9).is_empty());
+    }
+
+    #[test]
+    fn a_revoked_lease_has_no_key_and_no_page() {
+        let lease = Lease::new();
+        let key = lease.key().expect("the system has a page");
+        assert_eq!(lease.key(), Some(key), "it stays the same");
+        assert_ne!(Lease::new().key(), Some(key));
+        lease.revoke();
+        assert_eq!(lease.key(), None);
+    }
+}

@@ -1,0 +1,205 @@
+//! Memory that processes share: a System V shared memory segment.
+//!
+//! Its size is fixed when it is made, so no process dies of SIGBUS because another one has
+//! shortened a file, and it doesn't come out of `/dev/shm`, whose size is often small in
+//! containers. It is marked for removal as soon as its maker has it: Linux lets others
+//! attach it by its number as long as anyone is attached, and frees it with the last one,
+//! however that one ends.
+
+use std::io;
+use std::ptr;
+
+/// What the keys of our segments begin with, for the moment in which one has a key.
+const KEY: u32 = 0x4c4e_0000;
+/// Keys that are tried before giving up.
+const TRIES: u32 = 64;
+/// A segment that nobody has attached for so long, in seconds, was left by a process that
+/// was killed while it made it.
+const ABANDONED: u64 = 10;
+
+/// An attached segment.
+pub(crate) struct SharedMemory {
+    start: *mut u8,
+    id: i32,
+}
+
+// SAFETY: the memory stays attached as long as this value lives; whoever uses it does so
+// through atomics and raw copies.
+unsafe impl Send for SharedMemory {}
+// SAFETY: as for Send.
+unsafe impl Sync for SharedMemory {}
+
+/// How to attach.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    ReadWrite,
+    ReadOnly,
+}
+
+impl SharedMemory {
+    /// Makes a segment of zeros for processes of this user.
+    ///
+    /// # Errors
+    /// `ENOMEM`, `ENOSPC`: the system's limits on shared memory are reached.
+    pub(crate) fn create(bytes: usize, seed: u32) -> io::Result<SharedMemory> {
+        for step in 0..TRIES {
+            let key = KEY | (seed.wrapping_add(step.wrapping_mul(0x9e37)) & 0xffff);
+            let flags = libc::IPC_CREAT | libc::IPC_EXCL | 0o600;
+            // SAFETY: shmget takes any numbers.
+            let id = unsafe { libc::shmget(key as libc::key_t, bytes, flags) };
+            if id >= 0 {
+                let attached = SharedMemory::attach_raw(id, Mode::ReadWrite);
+                remove(id);
+                return attached;
+            }
+            match io::Error::last_os_error() {
+                error if error.raw_os_error() == Some(libc::EEXIST) => {}
+                error => return Err(error),
+            }
+        }
+        Err(io::Error::from_raw_os_error(libc::EEXIST))
+    }
+
+    /// Attaches a segment of this user that has exactly so many bytes and that nobody else
+    /// may attach. Its number may have come to mean another one: compare what is in it.
+    ///
+    /// # Errors
+    /// `EINVAL`: there is none such, or it is another user's.
+    pub(crate) fn attach(id: i32, bytes: usize, mode: Mode) -> io::Result<SharedMemory> {
+        let memory = SharedMemory::attach_raw(id, mode)?;
+        // After it is attached, so that it is this one that is looked at.
+        match status(id) {
+            // SAFETY: geteuid has no preconditions.
+            Some(status) if status.is_private(unsafe { libc::geteuid() }, bytes) => Ok(memory),
+            _ => Err(io::Error::from_raw_os_error(libc::EINVAL)),
+        }
+    }
+
+    /// The number by which others attach it.
+    pub(crate) fn id(&self) -> i32 {
+        self.id
+    }
+
+    /// The first byte; aligned to a page.
+    pub(crate) fn start(&self) -> *mut u8 {
+        self.start
+    }
+
+    fn attach_raw(id: i32, mode: Mode) -> io::Result<SharedMemory> {
+        let flags = match mode {
+            Mode::ReadWrite => 0,
+            Mode::ReadOnly => libc::SHM_RDONLY,
+        };
+        // SAFETY: attached where the system likes; nothing is replaced.
+        let start = unsafe { libc::shmat(id, ptr::null(), flags) };
+        if start.addr() == usize::MAX {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(SharedMemory {
+            start: start.cast(),
+            id,
+        })
+    }
+}
+
+impl Drop for SharedMemory {
+    fn drop(&mut self) {
+        // SAFETY: attached by attach_raw, and nobody else detaches it.
+        unsafe { libc::shmdt(self.start.cast()) };
+    }
+}
+
+/// What the system says of a segment.
+struct Status {
+    owner: u32,
+    maker: u32,
+    mode: u32,
+    bytes: usize,
+}
+
+impl Status {
+    fn is_private(&self, uid: u32, bytes: usize) -> bool {
+        let of_user = self.owner == uid && self.maker == uid;
+        of_user && self.mode & 0o777 == 0o600 && self.bytes == bytes
+    }
+}
+
+fn status(id: i32) -> Option<Status> {
+    // SAFETY: zeros are a valid shmid_ds.
+    let mut status: libc::shmid_ds = unsafe { std::mem::zeroed() };
+    // SAFETY: the system fills a shmid_ds, and there is one.
+    let told = unsafe { libc::shmctl(id, libc::IPC_STAT, &raw mut status) };
+    (told == 0).then_some(Status {
+        owner: status.shm_perm.uid,
+        maker: status.shm_perm.cuid,
+        mode: status.shm_perm.mode.into(),
+        bytes: status.shm_segsz,
+    })
+}
+
+/// Marks a segment for removal: it goes with the last process that has it.
+fn remove(id: i32) {
+    // SAFETY: nothing is filled for this command.
+    unsafe { libc::shmctl(id, libc::IPC_RMID, ptr::null_mut()) };
+}
+
+/// Removes segments that processes of this user were killed in the middle of making.
+pub(crate) fn remove_abandoned(bytes: usize) {
+    let Ok(table) = std::fs::read_to_string("/proc/sysvipc/shm") else {
+        return;
+    };
+    // SAFETY: geteuid has no preconditions.
+    let uid = unsafe { libc::geteuid() };
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs());
+    for line in table.lines().skip(1) {
+        if let Some(id) = abandoned(line, uid, bytes, now) {
+            remove(id);
+        }
+    }
+}
+
+/// The number in a line of `/proc/sysvipc/shm`, if it is an abandoned segment of ours:
+/// key, number, mode, size, maker, last user, attached, uid, gid, maker's uid and gid, and
+/// the times of attaching, detaching and change.
+fn abandoned(line: &str, uid: u32, bytes: usize, now: u64) -> Option<i32> {
+    let fields: Vec<&str> = line.split_whitespace().collect();
+    let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
+    let key: i64 = fields.first()?.parse().ok()?;
+    let ours = key as u32 & 0xffff_0000 == KEY
+        && fields.get(2) == Some(&"600")
+        && number(3)? == bytes as u64
+        && number(7)? == u64::from(uid);
+    let unused = number(6)? == 0 && number(13)?.saturating_add(ABANDONED) < now;
+    (ours && unused).then(|| fields.get(1)?.parse().ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_segment_is_attached_by_its_number_and_goes_with_its_last_user() {
+        let made = SharedMemory::create(8192, 7).expect("the system has memory");
+        let seen = SharedMemory::attach(made.id(), 8192, Mode::ReadOnly).expect("it is there");
+        assert!(SharedMemory::attach(made.id(), 4096, Mode::ReadOnly).is_err());
+        let id = made.id();
+        drop((made, seen));
+        assert!(SharedMemory::attach(id, 8192, Mode::ReadWrite).is_err());
+    }
+
+    #[test]
+    fn only_what_a_killed_process_left_unattached_is_abandoned() {
+        let line = |key: u32, attached, uid, time| {
+            format!("{key} 5 600 8192 10 10 {attached} {uid} 0 {uid} 0 0 0 {time} 0 0")
+        };
+        let found = |line: &str| abandoned(line, 1000, 8192, 100);
+        assert_eq!(found(&line(KEY | 9, 0, 1000, 50)), Some(5));
+        assert_eq!(found(&line(KEY | 9, 1, 1000, 50)), None, "attached");
+        assert_eq!(found(&line(KEY | 9, 0, 1001, 50)), None, "another user's");
+        assert_eq!(found(&line(KEY | 9, 0, 1000, 95)), None, "just made");
+        assert_eq!(found(&line(9, 0, 1000, 50)), None, "another program's");
+        assert_eq!(found("nonsense"), None);
+    }
+}
