@@ -286,7 +286,8 @@ impl Server {
         }
     }
 
-    /// A later put of the same key replaces the value.
+    /// A later put of the same key replaces the value. What a line of PMI-1 can't carry
+    /// is refused whoever puts it, since any rank may ask for it in PMI-1.
     fn store(&mut self, key: &str, value: &str) -> Result<(), &'static str> {
         if key.is_empty() || key.len() >= KEY_MAX {
             return Err("invalid_key_length");
@@ -296,6 +297,9 @@ impl Server {
         }
         if key.contains(' ') || value.contains(' ') {
             return Err("blank_in_key_or_value");
+        }
+        if key.contains(is_control) || value.contains(is_control) {
+            return Err("control_character_in_key_or_value");
         }
         self.store.insert(key.into(), value.into());
         Ok(())
@@ -407,6 +411,12 @@ impl Server {
         output.extend_from_slice(text.as_bytes());
         output.push(b'\n');
     }
+}
+
+/// A newline would end the line of an answer and begin another; clients in C end a
+/// string at a NUL.
+fn is_control(character: char) -> bool {
+    character.is_ascii_control()
 }
 
 #[cfg(test)]

@@ -267,6 +267,33 @@ mod tests {
     }
 
     #[test]
+    fn what_pmi_1_cannot_carry_is_refused_and_no_line_is_injected() {
+        let mut server = Server::new(2, "job");
+        server.on_bytes(0, b"cmd=init pmi_version=1 pmi_subversion=1\n");
+        server.on_bytes(1, b"cmd=init pmi_version=2 pmi_subversion=0\n");
+        server.poll_output(0);
+        server.poll_output(1);
+        let lies = [
+            ("a", "b\ncmd=barrier_out"),
+            ("a", "b\r"),
+            ("a", "b\tc"),
+            ("a", "b\0c"),
+            ("a\nb", "c"),
+        ];
+        for (key, value) in lies {
+            let put = Message::new("kvs-put").with("key", key);
+            let refusal = ask(&mut server, 1, put.with("value", value));
+            assert_eq!(word(&refusal, "rc"), "1", "{key:?} {value:?}");
+            let why = "control_character_in_key_or_value";
+            assert_eq!(word(&refusal, "errmsg"), why);
+        }
+        server.on_bytes(0, b"cmd=get kvsname=job key=a\n");
+        let reply = String::from_utf8(server.poll_output(0).unwrap()).unwrap();
+        let nothing = "cmd=get_result rc=-1 msg=key_not_found value=unknown\n";
+        assert_eq!(reply, nothing);
+    }
+
+    #[test]
     fn refusals_and_aborts_are_told() {
         let mut server = server(&[0]);
         assert_eq!(word(&ask(&mut server, 0, Message::new("spawn")), "rc"), "1");
