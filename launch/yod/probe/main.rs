@@ -33,7 +33,10 @@ fn main() {
         "leave" if rank == 0 => {}
         "leave" => pmi.barrier().unwrap(),
         "abort" if rank == 1 => {
-            pmi.abort(7).unwrap();
+            let code = std::env::args()
+                .nth(2)
+                .map_or(7, |word| word.parse().unwrap());
+            pmi.abort(code).unwrap();
             wait_for_ever();
         }
         "abort" => pmi.barrier().unwrap(),

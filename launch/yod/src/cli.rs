@@ -395,9 +395,10 @@ only the job's processes know; with --nodes, --first-address or \
 With --mode generic, or PTL_MODE=generic in the environment, an agent per node is started before the \
 ranks and ended after them.
 
-Exit code: 0 when all ranks ended with 0; else that of the first rank that failed, 128 + the \
-signal's number where a signal ended it or the job, 124 after --timeout, 126 or 127 when the \
-program can't be run, 1 for other failures, 2 for a wrong command line.";
+Exit code: 0 when all ranks ended with 0; the code that a rank aborted the job with through PMI, 0 \
+included; else that of the first rank that failed, 128 + the signal's number where a signal ended it \
+or the job, 124 after --timeout, 126 or 127 when the program can't be run, 1 for other failures, 2 for a \
+wrong command line.";
 
 #[cfg(test)]
 mod tests {

@@ -274,11 +274,14 @@ impl fmt::Display for End {
 }
 
 impl Cause {
-    /// The code that tells of this cause; never 0.
+    /// The code that tells of this cause; 0 only where a rank has ended the job with it,
+    /// as OpenSHMEM's `shmem_global_exit(0)` does.
     pub fn exit_code(&self) -> u8 {
         match self {
             Cause::Rank { end, .. } => end.exit_code(),
-            // Codes are what a process can exit with: one byte.
+            Cause::Aborted { code: 0, .. } => 0,
+            // Codes are what a process can exit with: one byte. Another code than 0 stays
+            // a failure.
             Cause::Aborted { code, .. } => u8::try_from(code & 0xff).unwrap_or(1).max(1),
             Cause::HostFailed { code, .. } => (*code).max(1),
             Cause::Protocol { .. }
@@ -572,11 +575,12 @@ mod tests {
         };
         assert_eq!(killed.to_string(), "rank 3 ended by SIGSEGV (signal 11)");
         assert_eq!(killed.exit_code(), 139);
-        let abort = Cause::Aborted {
+        let abort = |code| Cause::Aborted {
             rank: 0,
-            code: 256,
+            code,
             message: String::new(),
         };
-        assert_eq!(abort.exit_code(), 1);
+        let codes = [0, 1, 7, 256, -1].map(|code| abort(code).exit_code());
+        assert_eq!(codes, [0, 1, 7, 1, 255]);
     }
 }

@@ -159,6 +159,13 @@ fn an_abort_ends_all_with_its_code() {
 }
 
 #[test]
+fn an_abort_with_code_0_ends_all_and_is_no_failure() {
+    let (code, _, err) = run(&["-n", "3", PROBE, "abort", "0"]);
+    let told = "yod: rank 1 aborted the job with code 0; ending the job\n";
+    assert_eq!((code, err.as_str()), (0, told));
+}
+
+#[test]
 fn a_rank_that_speaks_no_pmi_ends_the_job() {
     let (code, _, err) = run(&["-n", "2", PROBE, "garbage"]);
     assert_eq!(code, 1);
