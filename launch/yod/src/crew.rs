@@ -13,12 +13,12 @@ use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use rustix::thread::{CpuSet, sched_getaffinity};
 
 use crate::agents::Agents;
+use crate::group::wait_until_gone;
 use crate::guard::Guard;
 use crate::job::{Bind, Error};
 use crate::layout::Seat;
 use crate::message::{Order, Report, Stream};
 use crate::plan::{Here, Plan};
-use crate::process::wait_until_gone;
 use crate::rank::{Input, Rank};
 use crate::signals::Signals;
 

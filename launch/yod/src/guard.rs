@@ -1,21 +1,23 @@
 //! The guard of a job: a small process that outlives a killed launcher just long
 //! enough to end every process of the job and to remove its shared memory.
 //!
-//! The launcher writes `group N` for each rank's process group and `done` at the
-//! end; an end of input without `done` means that the launcher died.
+//! The launcher writes `files NAME` first, `group N START` for each rank's process group
+//! and `done` at the end; an end of input without `done` means that the launcher died. The
+//! job's name is on no command line, where other users would read it: one that knows it
+//! before the first rank starts can make files of that name.
 
-use std::ffi::OsString;
 use std::io::{self, BufRead, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio, exit};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::Signal;
 
+use crate::group::{Group, wait_until_gone};
 use crate::helper::GUARD;
 use crate::leftovers::{self, SHARED_MEMORY};
-use crate::process::{THIS_BINARY, wait_until_gone};
+use crate::process::THIS_BINARY;
 
 /// The launcher's end of the guard.
 pub(crate) struct Guard {
@@ -28,48 +30,58 @@ impl Guard {
     pub(crate) fn start(id: &str) -> io::Result<Guard> {
         let mut child = Command::new(THIS_BINARY)
             .arg0("yod-guard")
-            .args([GUARD, id])
+            .arg(GUARD)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .process_group(0)
             .spawn()?;
-        let input = child.stdin.take().expect("its input was asked for");
+        let mut input = child.stdin.take().expect("its input was asked for");
+        writeln!(input, "{FILES}{id}")?;
         Ok(Guard { child, input })
     }
 
     /// Names a process group to be ended.
-    pub(crate) fn on_group(&mut self, group: Pid) {
+    pub(crate) fn on_group(&mut self, group: Group) {
         // A guard that is gone can't be told; the kernel's tie still ends the ranks.
-        let _ = writeln!(self.input, "group {}", group.as_raw_nonzero());
+        let _ = writeln!(self.input, "{GROUP}{group}");
     }
 
     /// Tells the guard that the job ended in order, and waits for it.
     pub(crate) fn dismiss(mut self) {
-        let _ = writeln!(self.input, "done");
+        let _ = writeln!(self.input, "{DONE}");
         drop(self.input);
         let _ = self.child.wait();
     }
 }
 
 /// The guard's life.
-pub(crate) fn watch(id: Option<OsString>) -> ! {
-    let mut groups = Vec::new();
+pub(crate) fn watch() -> ! {
+    let mut groups: Vec<Group> = Vec::new();
+    let mut files = None;
     for line in io::stdin().lock().lines().map_while(Result::ok) {
-        if line == "done" {
+        if line == DONE {
             exit(0);
         }
-        let number = line
-            .strip_prefix("group ")
-            .and_then(|number| number.parse().ok());
-        groups.extend(number.and_then(Pid::from_raw));
+        if let Some(name) = line.strip_prefix(FILES) {
+            files = Some(name.to_owned());
+        }
+        let group = line.strip_prefix(GROUP);
+        groups.extend(group.and_then(|words| words.parse::<Group>().ok()));
     }
-    for &group in &groups {
-        let _ = kill_process_group(group, Signal::KILL);
+    groups.retain(|group| !group.is_reused());
+    for group in &groups {
+        group.signal(Signal::KILL);
     }
-    wait_until_gone(&groups, Duration::from_secs(2));
-    if let Some(id) = id {
-        let _ = leftovers::remove(Path::new(SHARED_MEMORY), &id.to_string_lossy());
+    wait_until_gone(&groups, GONE);
+    if let Some(name) = files {
+        let _ = leftovers::remove(Path::new(SHARED_MEMORY), &name);
     }
     exit(0);
 }
+
+const FILES: &str = "files ";
+const GROUP: &str = "group ";
+const DONE: &str = "done";
+/// How long killed processes may take to go: one may be held up in the kernel.
+const GONE: Duration = Duration::from_secs(2);

@@ -21,7 +21,7 @@ pub fn become_helper_if_asked() {
     let mut args = std::env::args_os().skip(1);
     match args.next() {
         Some(word) if word == EXEC_TIED => become_tied(args.collect()),
-        Some(word) if word == GUARD => guard::watch(args.next()),
+        Some(word) if word == GUARD => guard::watch(),
         Some(word) if word == REMOTE => remote::keep(),
         _ => {}
     }
@@ -32,7 +32,7 @@ pub fn become_helper_if_asked() {
 pub(crate) const EXEC_TIED: &str = "--exec-tied";
 /// The only argument of yod on another machine.
 pub(crate) const REMOTE: &str = "--remote";
-/// The first argument of a guard. After it: the job's id.
+/// The only argument of a guard.
 pub(crate) const GUARD: &str = "--guard-job";
 
 fn become_tied(args: Vec<OsString>) -> ! {

@@ -34,6 +34,7 @@
 mod agents;
 mod cli;
 mod crew;
+mod group;
 mod guard;
 mod helper;
 mod host;

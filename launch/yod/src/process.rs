@@ -5,13 +5,11 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, kill_process_group, pidfd_open,
-    test_kill_process_group, waitid,
-};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, pidfd_open, waitid};
 
+use crate::group::{Group, field, fields_of};
 use crate::helper::EXEC_TIED;
 use crate::job::{End, RankOutcome};
 
@@ -24,6 +22,7 @@ pub(crate) const THIS_BINARY: &str = "/proc/self/exe";
 pub(crate) struct Process {
     child: Child,
     pid: Pid,
+    group: Group,
     /// Readable once the process has ended.
     pub(crate) exit: OwnedFd,
     reaped: bool,
@@ -55,14 +54,15 @@ impl Process {
         Ok(Process {
             child,
             pid,
+            group: Group::of(pid),
             exit,
             reaped: false,
         })
     }
 
     /// The process group: the process and what it started.
-    pub(crate) fn group(&self) -> Pid {
-        self.pid
+    pub(crate) fn group(&self) -> Group {
+        self.group
     }
 
     /// Our ends of its standard streams, where they are pipes; once.
@@ -80,8 +80,7 @@ impl Process {
 
     /// Sends `signal` to the process and all that it started.
     pub(crate) fn signal(&self, signal: Signal) {
-        // A group whose processes have all ended needs no signal.
-        let _ = kill_process_group(self.pid, signal);
+        self.group.signal(signal);
     }
 
     /// How the process ended, once it has, without reaping it.
@@ -119,23 +118,10 @@ impl Drop for Process {
     }
 }
 
-/// Waits until no process is left of `groups`, which were all killed and their leaders
-/// reaped: a killed process needs a moment to go. Gives up after `patience`, since one
-/// that nobody reaps stays for ever.
-pub(crate) fn wait_until_gone(groups: &[Pid], patience: Duration) {
-    let deadline = Instant::now() + patience;
-    let left = |group: &Pid| test_kill_process_group(*group).is_ok();
-    while groups.iter().any(left) && Instant::now() < deadline {
-        std::thread::sleep(Duration::from_millis(1));
-    }
-}
-
 /// User and system time of an ended, unreaped process and the children it waited for.
 fn processor_time(pid: i32) -> Option<(Duration, Duration)> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The second field is the command in parentheses and may hold anything.
-    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-    let ticks = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+    let fields = fields_of(&pid.to_string())?;
+    let ticks = |number| field::<u64>(&fields, number);
     let second = rustix::param::clock_ticks_per_second().max(1);
     let time = |ticks: u64| Duration::from_millis(ticks * 1000 / second);
     // proc(5): 14 utime, 15 stime, 16 cutime, 17 cstime.
