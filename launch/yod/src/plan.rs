@@ -4,15 +4,13 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
 use std::process::Command;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use rustix::process::getpid;
 use serde::{Deserialize, Serialize};
 
 use crate::crew::cores_for;
 use crate::job::{Bind, Error, Job, quoted};
 use crate::layout::{Layout, Seat};
-use crate::secret::Secret;
+use crate::secret::{Secret, random_digits};
 
 /// All that is known of a job's processes before the first one starts.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -41,12 +39,12 @@ impl Plan {
     /// # Errors
     /// The job makes no sense, or the system has no randomness to give.
     pub(crate) fn new(job: &Job) -> Result<Plan, Error> {
-        let secret = Secret::draw().map_err(|error| Error::System {
-            what: "drawing the job's secret",
-            error,
-        })?;
+        let refused = |what| move |error| Error::System { what, error };
+        let secret = Secret::draw().map_err(refused("drawing the job's secret"))?;
+        // A name that others can guess lets them make files of that name before the job.
+        let id = random_digits::<8>().map_err(refused("drawing the job's name"))?;
         Ok(Plan {
-            id: new_id(),
+            id,
             layout: Layout::new(job.ranks, &job.nodes, job.map)?,
             program: job.program.clone(),
             args: job.args.clone(),
@@ -167,19 +165,6 @@ impl Plan {
             all.map(|(name, value)| format!("{}={}", name.to_string_lossy(), quoted(&value)));
         format!("env {}", words.collect::<Vec<_>>().join(" "))
     }
-}
-
-/// Unique on this machine, and of fixed width: 40 bits of microseconds, 24 of pid.
-fn new_id() -> String {
-    let time = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default()
-        .as_micros();
-    format!(
-        "{:010x}{:06x}",
-        time & 0xff_ffff_ffff,
-        getpid().as_raw_nonzero()
-    )
 }
 
 /// What a launcher around this one says must not be taken for this one's word, nor what

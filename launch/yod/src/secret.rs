@@ -17,16 +17,7 @@ impl Secret {
     /// # Errors
     /// The system has no randomness to give.
     pub(crate) fn draw() -> io::Result<Secret> {
-        let mut bytes = [0; 32];
-        let mut filled = 0;
-        while filled < bytes.len() {
-            filled += getrandom(&mut bytes[filled..], GetRandomFlags::empty())?;
-        }
-        let mut digits = String::with_capacity(64);
-        for byte in bytes {
-            let _ = write!(digits, "{byte:02x}");
-        }
-        Ok(Secret(digits))
+        random_digits::<32>().map(Secret)
     }
 
     /// As 64 hexadecimal digits, for the environment of the job's processes alone.
@@ -39,4 +30,21 @@ impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Secret(not shown)")
     }
+}
+
+/// `BYTES` random bytes, two hexadecimal digits each.
+///
+/// # Errors
+/// The system has no randomness to give.
+pub(crate) fn random_digits<const BYTES: usize>() -> io::Result<String> {
+    let mut bytes = [0; BYTES];
+    let mut filled = 0;
+    while filled < BYTES {
+        filled += getrandom(&mut bytes[filled..], GetRandomFlags::empty())?;
+    }
+    let mut digits = String::with_capacity(2 * BYTES);
+    for byte in bytes {
+        let _ = write!(digits, "{byte:02x}");
+    }
+    Ok(digits)
 }

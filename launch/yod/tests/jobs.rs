@@ -10,8 +10,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rig::{
-    GOOD_AGENT, PROBE, Running, Scratch, agent, eventually, line_of, output_of, read, run, runs,
-    sorted, within_patience, yod,
+    GOOD_AGENT, PROBE, Running, Scratch, agent, command_lines_with, eventually, line_of, output_of,
+    read, run, runs, sorted, within_patience, yod,
 };
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -30,6 +30,18 @@ fn ranks_get_distinct_numbers_and_one_job_id() {
         job.len() >= 16 && job.bytes().all(|b| b.is_ascii_hexdigit()),
         "{job}"
     );
+}
+
+#[test]
+fn the_name_of_a_job_can_not_be_guessed_and_is_on_no_command_line() {
+    let mut job = Running::start(&["-n", "2", "sh", "-c", "echo $LINTEL_JOB; exec sleep 1000"]);
+    let id = job.lines(2).remove(0);
+    let launcher = format!("{:06x}", job.child.id());
+    let seen = command_lines_with(&id);
+    job.signal(Signal::TERM);
+    assert_eq!(job.finish().0.code(), Some(143));
+    assert_eq!(seen, [""; 0]);
+    assert!(!id.ends_with(&launcher), "{id} can be guessed");
 }
 
 #[test]

@@ -184,6 +184,14 @@ pub fn runs(pid: &str) -> bool {
     !matches!(state, None | Some(None | Some('Z' | 'X')))
 }
 
+/// The command lines of all processes that hold `word`.
+pub fn command_lines_with(word: &str) -> Vec<String> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let lines = processes.map(|entry| std::fs::read(entry.path().join("cmdline")));
+    let lines = lines.map(|bytes| String::from_utf8_lossy(&bytes.unwrap_or_default()).into());
+    lines.filter(|line: &String| line.contains(word)).collect()
+}
+
 pub fn sorted(text: &str) -> Vec<&str> {
     let mut lines: Vec<&str> = text.lines().collect();
     lines.sort_unstable();
