@@ -15,7 +15,7 @@
 //! between a check and its use. Root is no exception: a file of another user is
 //! refused there as well, for its owner can change it at any time.
 //!
-//! Order of use: [`open`] or [`open_or_create`], or [`create_unnamed`] for a file that
+//! Order of use: [`open`], [`open_to_read`] or [`open_or_create`], or [`create_unnamed`] for a file that
 //! gets its name when it is complete; [`check`] for a file that came by another way.
 //!
 //! Left to others: lengths, magic numbers and locks of what the file contains.
@@ -103,6 +103,20 @@ pub fn open(path: &Path) -> Result<File, Refusal> {
     checked(rustix::fs::open(path, FLAGS, Mode::empty())?.into())
 }
 
+/// Opens an existing file for reading. Its owner may have no right to write it, or one to
+/// execute it: others have none. Never blocks.
+///
+/// # Errors
+/// [`Refusal`]
+pub fn open_to_read(path: &Path) -> Result<File, Refusal> {
+    let flags = FLAGS.difference(OFlags::RDWR);
+    let file: File = rustix::fs::open(path, flags, Mode::empty())?.into();
+    match check(&file) {
+        Err(Refusal::Mode(mode)) if mode & !OWNERS == 0 => Ok(file),
+        checked => checked.map(|_| file),
+    }
+}
+
 /// As [`open`], but makes an empty file where there is none; the umask doesn't count.
 /// Never blocks.
 ///
@@ -151,6 +165,8 @@ pub fn check(file: &File) -> Result<Stat, Refusal> {
     }
 }
 
+/// What only the owner may do.
+const OWNERS: u32 = 0o700;
 /// Files may come and go between two looks so often.
 const TRIES: u32 = 100;
 /// How every file is opened.
@@ -231,6 +247,19 @@ mod tests {
         std::fs::set_permissions(&path, open_to_all).expect("it can be opened up");
         let refusal = open(&path).expect_err("others can read it");
         assert!(refusal.to_string().contains("0600"), "{refusal}");
+        assert!(matches!(open_to_read(&path), Err(Refusal::Mode(0o644))));
+        std::fs::remove_file(&path).expect("it can be removed");
+    }
+
+    #[test]
+    fn a_file_that_its_owner_only_reads_is_opened_for_that_alone() {
+        let path = place("read-only");
+        std::fs::write(&path, "x").expect("it can be written");
+        let read_only = std::fs::Permissions::from_mode(0o400);
+        std::fs::set_permissions(&path, read_only).expect("it can be shut");
+        let file = open_to_read(&path).expect("its owner may read it");
+        assert!(rustix::io::write(&file, b"y").is_err());
+        assert!(open(&path).is_err());
         std::fs::remove_file(&path).expect("it can be removed");
     }
 }
