@@ -59,6 +59,7 @@ pub use log::{Level, log, log_level};
 pub use owner::{Itself, Owner};
 pub use process::{Effects, Process, process};
 pub use resources::{Placement, Published, published};
+pub use secret::{MalformedSecret, Secret};
 pub use settings::{Between, Mode, SETTINGS, Setting, SettingError, Settings};
 
 /// The engine over real memory.

@@ -1,6 +1,7 @@
 //! The environment variables that a user meets.
 
 use crate::log::Level;
+use crate::secret::Secret;
 use lintel_nal_udp::{Faults, Model};
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 use std::fmt;
@@ -83,7 +84,7 @@ pub const SETTINGS: [Setting; 11] = [
         name: "LINTEL_SECRET",
         default: "the contents of PTL_SECRET_FILE",
         values: "64 hexadecimal digits",
-        meaning: "the job's secret; yod sets it",
+        meaning: "the job's secret; yod sets it for ranks in accelerated placement",
     },
     Setting {
         name: "LINTEL_FAULT",
@@ -130,6 +131,9 @@ pub struct Settings {
     pub provider: Option<String>,
     /// Job.
     pub job: String,
+    /// The job's secret, where a launcher has given it by another way than the environment,
+    /// which is not looked at then.
+    pub secret: Option<Secret>,
     /// Faults on purpose.
     pub faults: Option<Faults>,
     /// Level of the log.
@@ -201,6 +205,7 @@ impl Settings {
             peer_timeout: peer_timeout(read("PTL_PEER_TIMEOUT"))?,
             provider: given("PTL_OFI_PROVIDER"),
             job: job(read("LINTEL_JOB"))?,
+            secret: None,
             faults: match given("LINTEL_FAULT") {
                 Some(faults) => Some(parsed(("LINTEL_FAULT", faults))?),
                 None => None,

@@ -110,7 +110,7 @@ fn far(
     pid: u32,
     uid: u32,
 ) -> Result<(ProcessId, Far), Error> {
-    let key = secret::key(&settings.job).map_err(|error| refused(&error, Error::Fail))?;
+    let key = secret::key(settings).map_err(|error| refused(&error, Error::Fail))?;
     let port = match u16::try_from(pid) {
         Ok(port) if pid != ProcessId::PID_ANY => Some(port),
         _ => None,
