@@ -2,7 +2,9 @@
 
 use crate::Options;
 use crate::lock::Lock;
+use crate::secret;
 use lintel_bridge::{Door, Page, Visitor};
+use lintel_private_file::Refusal;
 use lintel_runtime::{Level, Session, SettingError, Settings, log};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigSet, Signal};
@@ -11,8 +13,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::fmt;
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -27,6 +30,10 @@ const GRACE: Duration = Duration::from_secs(2);
 pub enum OpenError {
     /// A variable isn't understood.
     Setting(SettingError),
+    /// Standard input holds no secret, and why.
+    Secret(String),
+    /// A file of the agent's can't be used, and why.
+    File(PathBuf, Refusal),
     /// There is one already.
     Running {
         /// The job.
@@ -42,6 +49,12 @@ impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             OpenError::Setting(error) => error.fmt(f),
+            OpenError::Secret(why) => write!(
+                f,
+                "--secret-stdin reads the job's secret from standard input, one line of 64 \
+                 hexadecimal digits: {why}"
+            ),
+            OpenError::File(path, refusal) => write!(f, "{}: {refusal}", path.display()),
             OpenError::Running { job, nid } => write!(
                 f,
                 "job {job} has an agent on node {nid:#x} already: use that one, or end it by \
@@ -96,8 +109,11 @@ enum News {
 }
 
 impl House {
-    /// Opens the door of a node. Blocks the signals that end the agent in the calling
-    /// thread and those that it starts.
+    /// Opens the door of a node.
+    ///
+    /// Blocks the signals that end the agent in the calling thread and those that it
+    /// starts, so that it removes its files however early it is told to end. Nothing waits
+    /// from then on without looking at the signals.
     ///
     /// # Errors
     /// [`OpenError`]
@@ -106,11 +122,17 @@ impl House {
             Some(address) => Settings::of_node(address),
             None => Settings::from_env(),
         };
-        let settings = settings.map_err(OpenError::Setting)?;
-        let signals = signals()?;
+        let mut settings = settings.map_err(OpenError::Setting)?;
+        if options.secret_stdin {
+            let secret = secret::read(io::stdin().lock()).map_err(OpenError::Secret)?;
+            settings.secret = Some(secret);
+        }
         raise_file_limit();
+        let signals = signals()?;
         let (job, nid) = (settings.job.clone(), settings.nid);
-        let Some(lock) = Lock::take(&lintel_bridge::path(&job, nid))? else {
+        let lock = Lock::path(&lintel_bridge::path(&job, nid));
+        let lock = Lock::take(lock.clone()).map_err(|refusal| OpenError::File(lock, refusal))?;
+        let Some(lock) = lock else {
             return Err(OpenError::Running { job, nid });
         };
         Ok(House {
@@ -121,6 +143,29 @@ impl House {
             settings,
             _lock: lock,
         })
+    }
+
+    /// Writes the line `ready` once `output` takes it, unless the process is told to end
+    /// before.
+    ///
+    /// # Errors
+    /// What the system said, of `output` too.
+    pub fn announce(&self, output: &mut (impl Write + AsFd)) -> io::Result<()> {
+        loop {
+            let mut ends = [
+                PollFd::new(&self.signals, PollFlags::IN),
+                PollFd::from_borrowed_fd(output.as_fd(), PollFlags::OUT),
+            ];
+            match poll(&mut ends, None) {
+                Err(Errno::INTR) => continue,
+                polled => polled?,
+            };
+            if ends[0].revents().is_empty() {
+                writeln!(output, "ready")?;
+                output.flush()?;
+            }
+            return Ok(());
+        }
     }
 
     /// Serves clients until the process is told to end.

@@ -16,12 +16,13 @@
 //! Left to others: pages, mailbox and door ([`lintel_bridge`]); what a session does
 //! ([`lintel_runtime::Session`]).
 //!
-//! Order of use: [`Options::parse`](clap::Parser::parse), [`House::open`], then
-//! [`House::run`], which returns when the process is told to end.
+//! Order of use: [`Options::parse`](clap::Parser::parse), [`House::open`],
+//! [`House::announce`], then [`House::run`], which returns when the process is told to end.
 #![forbid(unsafe_code)]
 
 mod house;
 mod lock;
+mod secret;
 
 pub use house::{House, OpenError};
 
@@ -31,7 +32,8 @@ use std::net::Ipv4Addr;
 ///
 /// It writes "ready" on standard output when it listens, and ends on SIGTERM. Its
 /// clients are processes of the same user, job (LINTEL_JOB) and node; they need no
-/// network and no job secret of their own. PTL_NAL, PTL_CONN, PTL_LOG and the other
+/// network and no job secret of their own. The secret comes by --secret-stdin, from
+/// LINTEL_SECRET or from PTL_SECRET_FILE, in this order. PTL_NAL, PTL_CONN, PTL_LOG and the other
 /// variables mean the same as in a process without an agent, and hold for all clients.
 #[derive(Clone, Debug, clap::Parser)]
 #[command(name = "lintel-agent", version)]
@@ -39,4 +41,8 @@ pub struct Options {
     /// The node's address, as PTL_IFACE; its clients have the same there
     #[arg(long, value_name = "ADDRESS")]
     pub iface: Option<Ipv4Addr>,
+
+    /// Read the job's secret from standard input: one line of 64 hexadecimal digits
+    #[arg(long)]
+    pub secret_stdin: bool,
 }

@@ -1,11 +1,12 @@
 //! One agent for a job's node: a locked file says that it lives.
 
+use lintel_private_file::{Refusal, check, open_or_create};
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 /// Held for as long as the agent lives; the system lets it go, however that ends.
 #[derive(Debug)]
@@ -15,22 +16,24 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock beside the door; nothing where another agent has it.
-    pub(crate) fn take(door: &std::path::Path) -> io::Result<Option<Lock>> {
-        let path = door.with_extension("agent-lock");
+    /// Where the lock of the agent with this door is.
+    pub(crate) fn path(door: &Path) -> PathBuf {
+        door.with_extension("agent-lock")
+    }
+
+    /// Takes the lock; nothing where another agent has it. Never blocks.
+    ///
+    /// # Errors
+    /// What is there is no file of this user's alone; what the system said.
+    pub(crate) fn take(path: PathBuf) -> Result<Option<Lock>, Refusal> {
         loop {
-            let file = OpenOptions::new()
-                .create(true)
-                .truncate(false)
-                .write(true)
-                .mode(0o600)
-                .open(&path)?;
-            if !lock(&file)? {
+            let file = open_or_create(&path)?;
+            if !lock(&file).map_err(Refusal::System)? {
                 return Ok(None);
             }
             // An agent that just ended may have removed the file that is locked now.
-            let named = std::fs::metadata(&path).map(|named| named.ino()).ok();
-            if named == Some(file.metadata()?.ino()) {
+            let named = std::fs::symlink_metadata(&path).map(|named| named.ino());
+            if named.ok() == Some(check(&file)?.st_ino) {
                 return Ok(Some(Lock { file, path }));
             }
         }
@@ -59,5 +62,36 @@ fn lock(file: &File) -> io::Result<bool> {
         Ok(_) => Ok(true),
         Err(nix::errno::Errno::EAGAIN | nix::errno::Errno::EACCES) => Ok(false),
         Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn place(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("lintel-lock-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder can be made");
+        Lock::path(&folder.join(name))
+    }
+
+    #[test]
+    fn one_holds_the_lock_and_leaves_nothing() {
+        let path = place("one");
+        let held = Lock::take(path.clone()).expect("it can be made");
+        assert!(held.is_some());
+        assert!(matches!(Lock::take(path.clone()), Ok(None)));
+        drop(held);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_planted_link_is_refused_and_nothing_is_made_behind_it() {
+        let (path, victim) = (place("link"), place("victim"));
+        symlink(&victim, &path).expect("a link can be made");
+        assert!(matches!(Lock::take(path.clone()), Err(Refusal::Link)));
+        assert!(!victim.exists());
+        std::fs::remove_file(path).expect("it is there");
     }
 }

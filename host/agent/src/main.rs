@@ -4,7 +4,6 @@
 
 use clap::Parser;
 use lintel_agent::{House, Options};
-use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -15,9 +14,8 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let mut out = std::io::stdout();
     // Whoever closed it doesn't want to know.
-    let _ = writeln!(out, "ready").and_then(|()| out.flush());
+    let _ = house.announce(&mut std::io::stdout());
     match house.run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

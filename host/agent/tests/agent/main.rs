@@ -7,4 +7,5 @@ mod ends;
 mod guest;
 mod missed;
 mod rig;
+mod starts;
 mod traffic;

@@ -85,21 +85,42 @@ impl Rig {
 
 /// Starts a guest of a job.
 pub fn guest_of(job: &Job, number: u32, mode: &str) -> Worker {
+    Worker::start(guest_command(job, number, mode))
+}
+
+/// A guest to be started.
+pub fn guest_command(job: &Job, number: u32, mode: &str) -> Command {
     let mut command = job.command(&guest::ARGUMENTS);
     command.env(guest::NUMBER, number.to_string());
     command.env("PTL_MODE", mode).env("PTL_NAL", network());
-    Worker::start(command)
+    command
 }
 
 fn start_agent(job: &Job) -> Worker {
+    let mut agent = Worker::start(agent_command(job));
+    agent.say(&secret_of(job));
+    agent
+}
+
+/// The secret that a job's processes have in their environment.
+pub fn secret_of(job: &Job) -> String {
+    let command = job.command(&[]);
+    let mut variables = command.get_envs();
+    let secret = variables.find_map(|(name, value)| value.filter(|_| name == "LINTEL_SECRET"));
+    let secret = secret.and_then(|secret| secret.to_str());
+    secret.expect("it is hexadecimal digits").into()
+}
+
+/// An agent of the job's first node. It wants the secret on its standard input.
+pub fn agent_command(job: &Job) -> Command {
     let address = Ipv4Addr::from(job.places().process(0).nid);
     let mut agent = Command::new(env!("CARGO_BIN_EXE_lintel-agent"));
     for (name, value) in job.command(&[]).get_envs() {
         agent.env(name, value.unwrap_or_default());
     }
-    agent.env("PTL_NAL", network());
-    agent.args(["--iface", &address.to_string()]);
-    Worker::start(agent)
+    agent.env("PTL_NAL", network()).env_remove("LINTEL_SECRET");
+    agent.args(["--iface", &address.to_string(), "--secret-stdin"]);
+    agent
 }
 
 /// What a guest says first, after what its test harness does.
