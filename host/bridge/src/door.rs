@@ -4,14 +4,16 @@
 use crate::page::Page;
 use lintel_claim::Key;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{Mode, unlink};
+use rustix::fs::{FileType, Mode, lstat, unlink};
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType,
-    accept_with, bind, connect, listen, recv, recvmsg, send, sendmsg, shutdown, socket_with,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
+    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, Shutdown, SocketAddrUnix, SocketFlags,
+    SocketType, accept_with, bind, connect, listen, recv, recvmsg, send, sendmsg, shutdown,
+    socket_with,
 };
+use rustix::process::geteuid;
 use std::fmt;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -43,8 +45,12 @@ pub enum Closed {
     NoAgent,
     /// The agent is another user's.
     Stranger(u32),
+    /// What is in the socket's place is none.
+    NoSocket(PathBuf),
     /// The agent is of another version, or refuses.
     Refused,
+    /// The agent's pages came, and this process has no descriptor left for them.
+    NoDescriptor,
     /// The system refused.
     System(io::Error),
 }
@@ -60,6 +66,15 @@ impl fmt::Display for Closed {
                 f,
                 "the agent of this node belongs to user {uid}: start one of your own under \
                  another LINTEL_JOB"
+            ),
+            Closed::NoSocket(path) => write!(
+                f,
+                "{} is in the place of the agent's socket and is none: have it removed",
+                path.display()
+            ),
+            Closed::NoDescriptor => f.write_str(
+                "this process has too many files open for the agent's pages, which take one: \
+                 raise its limit (ulimit -n)",
             ),
             Closed::Refused => f.write_str(
                 "the agent of this node is of another version of Lintel, or can take no more \
@@ -146,12 +161,13 @@ impl Door {
     /// What the system said.
     pub fn open(job: &str, nid: u32) -> io::Result<Door> {
         let path = path(job, nid);
+        let in_the_way = |error| occupied(&path, error);
         match unlink(&path) {
             Ok(()) | Err(Errno::NOENT) => {}
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(in_the_way(error)),
         }
         let socket = seqpacket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
-        bind(&socket, &SocketAddrUnix::new(&path)?)?;
+        bind(&socket, &SocketAddrUnix::new(&path)?).map_err(in_the_way)?;
         let door = Door { socket, path };
         rustix::fs::chmod(&door.path, Mode::RUSR | Mode::WUSR)?;
         listen(&door.socket, WAITING_CLIENTS)?;
@@ -261,10 +277,12 @@ impl Line {
     /// # Errors
     /// [`Closed`]
     pub fn connect(job: &str, nid: u32, greeting: Greeting) -> Result<(Line, Page), Closed> {
+        let path = path(job, nid);
+        check(&path)?;
         let socket = seqpacket(SocketFlags::CLOEXEC)?;
-        connect(&socket, &SocketAddrUnix::new(path(job, nid))?)?;
-        let (agent, own) = (socket_peercred(&socket)?.uid, rustix::process::geteuid());
-        if agent != own && !agent.is_root() {
+        connect(&socket, &SocketAddrUnix::new(&path)?)?;
+        let agent = socket_peercred(&socket)?.uid;
+        if agent != geteuid() {
             return Err(Closed::Stranger(agent.as_raw()));
         }
         send(&socket, &greeting.to_bytes(), SendFlags::NOSIGNAL)?;
@@ -284,6 +302,31 @@ impl Line {
         // Where it isn't connected any more there is nothing to end.
         let _ = shutdown(&self.socket, Shutdown::Both);
     }
+}
+
+/// Whether there is a socket of this user's. In a folder with the sticky bit nobody else
+/// can put something in its place afterwards.
+fn check(path: &Path) -> Result<(), Closed> {
+    let found = lstat(path)?;
+    if found.st_uid != geteuid().as_raw() {
+        return Err(Closed::Stranger(found.st_uid));
+    }
+    match FileType::from_raw_mode(found.st_mode) {
+        FileType::Socket => Ok(()),
+        _ => Err(Closed::NoSocket(path.to_owned())),
+    }
+}
+
+/// Why the name of the socket can't be taken.
+fn occupied(path: &Path, error: Errno) -> io::Error {
+    let whose = match lstat(path) {
+        Ok(found) if found.st_uid != geteuid().as_raw() => {
+            format!(": it belongs to user {}, have it removed", found.st_uid)
+        }
+        _ => String::new(),
+    };
+    let error = io::Error::from(error);
+    io::Error::new(error.kind(), format!("{}: {error}{whose}", path.display()))
 }
 
 fn seqpacket(flags: SocketFlags) -> Result<OwnedFd, Errno> {
@@ -309,6 +352,10 @@ fn receive_page(socket: &OwnedFd) -> Result<Page, Closed> {
         RecvAncillaryMessage::ScmRights(mut files) => files.next(),
         _ => None,
     });
+    // The system has dropped the file and says so.
+    if files.is_none() && got.flags.contains(ReturnFlags::CTRUNC) {
+        return Err(Closed::NoDescriptor);
+    }
     match files {
         Some(file) if got.bytes == 1 && byte == [WELCOME] => Ok(Page::open(file)?),
         _ => Err(Closed::Refused),

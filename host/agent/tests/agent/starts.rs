@@ -1,13 +1,14 @@
-//! Starts of agents: what they are given, what stands in their way, ends before they are
-//! ready.
+//! Starts of agents and of their clients: what they are given, what stands in their way,
+//! ends before they are ready.
 
-use crate::rig::{agent_command, first_word, guest_command, secret_of, told, wait_until};
+use crate::rig::{Rig, agent_command, first_word, guest_command, secret_of, told, wait_until};
 use lintel_chaos::job::{Job, Worker};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::Write;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::symlink;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -138,6 +139,36 @@ fn an_agent_whose_output_nobody_reads_ends_when_told_and_leaves_nothing() {
     });
     assert_eq!(status.and_then(|status| status.code()), Some(0));
     assert!(!door_of(&job).exists() && !lock_of(&job).exists());
+}
+
+#[test]
+fn a_client_follows_no_link_to_another_agent() {
+    let rig = Rig::new();
+    let other = job();
+    symlink(door_of(&rig.job), door_of(&other)).expect("there is /dev/shm");
+    let mut guest = Worker::start(guest_command(&other, 1, "generic"));
+    assert_eq!(first_word(&mut guest), "refused 5");
+    let door = door_of(&other);
+    guest.hear(&format!(
+        "{} is in the place of the agent's socket",
+        door.display()
+    ));
+    std::fs::remove_file(door).expect("it is there");
+}
+
+#[test]
+fn a_client_without_a_descriptor_for_its_pages_says_so() {
+    let rig = Rig::new();
+    let guest = guest_command(&rig.job, 1, "generic");
+    let mut command = Command::new("sh");
+    // Standard streams, and the socket.
+    command.args(["-c", "ulimit -n 4; exec \"$0\" \"$@\""]);
+    command.arg(guest.get_program()).args(guest.get_args());
+    let variables = guest.get_envs();
+    command.envs(variables.filter_map(|(name, value)| Some((name, value?))));
+    let mut guest = Worker::start(command);
+    assert_eq!(first_word(&mut guest), "refused 5");
+    guest.hear("too many files open for the agent's pages");
 }
 
 /// A pipe that takes no byte more, and blocks.
