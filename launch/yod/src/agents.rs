@@ -1,12 +1,13 @@
 //! The agents of generic placement: one process per node that holds the engines of the
 //! node's ranks. They are there before the first rank and go after the last.
 //!
-//! An agent is `lintel-agent --iface ADDRESS` with `LINTEL_JOB` and `LINTEL_SECRET` in
-//! its environment. It writes the line `ready` to standard output once ranks may come,
-//! and leaves on SIGTERM.
+//! An agent is `lintel-agent --iface ADDRESS --secret-stdin` with `LINTEL_JOB` in its
+//! environment. It reads the job's secret from standard input, a line of 64 hexadecimal
+//! digits, which no other process of the job is given. It writes the line `ready` to
+//! standard output once ranks may come, and leaves on SIGTERM.
 
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, Write};
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -19,7 +20,7 @@ use rustix::process::Signal;
 
 use crate::guard::Guard;
 use crate::job::{End, Error};
-use crate::plan::{Here, Plan};
+use crate::plan::{Here, Plan, SECRET_STDIN};
 use crate::poll::{is_readable, wait_for};
 use crate::process::{Process, tied_command};
 use crate::program;
@@ -142,9 +143,14 @@ impl Agent {
         let name = format!("agent {address}");
         let mut command = tied_command(&name, program, None);
         command.arg("--iface").arg(address.to_string());
+        command.arg(SECRET_STDIN);
         plan.set_common_variables(&mut command);
-        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = Process::start(&mut command)?;
+        if let Some(mut input) = process.take_input() {
+            // A pipe takes so little at once. An agent that doesn't read it tells of itself.
+            let _ = input.write_all(plan.line_for_agent().as_bytes());
+        }
         let output = process.take_output().map(OwnedFd::from);
         Ok(Agent {
             address,

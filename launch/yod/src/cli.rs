@@ -388,12 +388,13 @@ Long options may be written with one dash, in yod's tradition: -np 4, -sz 4, -ti
 
 Each rank finds in its environment: PMI_FD, PMI_RANK, PMI_SIZE (PMI-1 and PMI-2), MPI_LOCALRANKID, \
 MPI_LOCALNRANKS (its place on its node), LINTEL_NODES, LINTEL_NODE_RANK (its node's place), \
-LINTEL_JOB, which names the job's files in /dev/shm, and LINTEL_SECRET, 64 hexadecimal digits that \
-only the job's processes know; with --nodes, --first-address or \
+LINTEL_JOB, which names the job's files in /dev/shm; in accelerated placement LINTEL_SECRET, 64 \
+hexadecimal digits that only the job's processes know; with --nodes, --first-address or \
 --hosts also PTL_IFACE, its node's address.
 
 With --mode generic, or PTL_MODE=generic in the environment, an agent per node is started before the \
-ranks and ended after them.
+ranks and ended after them. It is PROGRAM --iface ADDRESS --secret-stdin, and reads the job's secret, \
+which the ranks aren't told then, from its standard input.
 
 Exit code: 0 when all ranks ended with 0; the code that a rank aborted the job with through PMI, 0 \
 included; else that of the first rank that failed, 128 + the signal's number where a signal ended it \

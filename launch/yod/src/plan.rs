@@ -64,7 +64,7 @@ impl Plan {
                 .iter()
                 .any(|start| name.starts_with(start));
             let path = ["PATH", "LD_LIBRARY_PATH"].contains(&&*name);
-            (family || path) && !of_another_launcher(&name)
+            (family || path) && name != SECRET && !of_another_launcher(&name)
         };
         let mut plan = self.clone();
         plan.env = std::env::vars_os()
@@ -83,7 +83,8 @@ impl Plan {
         })
     }
 
-    /// What every process of the job finds in its environment.
+    /// What every process of the job finds in its environment. The secret is not among it,
+    /// not even that of a launcher around this one.
     pub(crate) fn set_common_variables(&self, command: &mut Command) {
         for (name, _) in std::env::vars_os() {
             if of_another_launcher(&name.to_string_lossy()) {
@@ -93,7 +94,21 @@ impl Plan {
         command
             .envs(self.env.iter().map(|(name, value)| (name, value)))
             .env("LINTEL_JOB", &self.id)
-            .env("LINTEL_SECRET", self.secret.digits());
+            .env_remove(SECRET);
+    }
+
+    /// What every rank finds in its environment: beside the common variables the secret,
+    /// where the rank itself speaks with other nodes.
+    pub(crate) fn set_variables_of_ranks(&self, command: &mut Command) {
+        self.set_common_variables(command);
+        if !self.needs_agents() {
+            command.env(SECRET, self.secret.digits());
+        }
+    }
+
+    /// The line that an agent reads from its standard input.
+    pub(crate) fn line_for_agent(&self) -> String {
+        format!("{}\n", self.secret.digits())
     }
 
     /// Whether the ranks' engines live in agents.
@@ -139,13 +154,19 @@ impl Plan {
             for address in self.agent_addresses(here)? {
                 let words = self.shell_words(Vec::new());
                 let agent = quoted(agent);
-                let _ = writeln!(text, "{words} {agent} --iface {address} &");
+                let _ = writeln!(
+                    text,
+                    "echo '<secret>' | {words} {agent} --iface {address} {SECRET_STDIN} &"
+                );
             }
         }
         let cores = cores_for(self.bind);
         for (place, seat) in self.seats(here).enumerate() {
             let mut set = self.layout.variables(seat);
             set.push(("PMI_FD".into(), "<socket>".into()));
+            if !self.needs_agents() {
+                set.push((SECRET.into(), "<secret>".into()));
+            }
             let mut words = vec![self.shell_words(set)];
             let core = cores.get(place % cores.len().max(1));
             words.extend(core.map(|core| format!("taskset -c {core}")));
@@ -158,14 +179,19 @@ impl Plan {
 
     /// The variables of a process as a shell would set them, secrets left out.
     fn shell_words(&self, own: Vec<(OsString, OsString)>) -> String {
-        let common = [("LINTEL_JOB", "<job>"), ("LINTEL_SECRET", "<secret>")];
-        let common = common.map(|(name, value)| (name.into(), value.into()));
-        let all = self.env.iter().cloned().chain(own).chain(common);
+        let job = ("LINTEL_JOB".into(), "<job>".into());
+        let given = self.env.iter().filter(|(name, _)| name != SECRET);
+        let all = given.cloned().chain(own).chain([job]);
         let words =
             all.map(|(name, value)| format!("{}={}", name.to_string_lossy(), quoted(&value)));
         format!("env {}", words.collect::<Vec<_>>().join(" "))
     }
 }
+
+/// Where the secret is in the environment of ranks that have an engine of their own.
+const SECRET: &str = "LINTEL_SECRET";
+/// Tells an agent to read the secret from its standard input.
+pub(crate) const SECRET_STDIN: &str = "--secret-stdin";
 
 /// What a launcher around this one says must not be taken for this one's word, nor what
 /// was said about that launcher.

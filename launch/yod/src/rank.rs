@@ -140,7 +140,7 @@ fn command_of(plan: &Plan, seat: &Seat, core: Option<usize>, socket: &UnixStream
     let name = format!("rank {}", seat.rank);
     let mut command = tied_command(&name, &plan.program, core);
     command.args(&plan.args);
-    plan.set_common_variables(&mut command);
+    plan.set_variables_of_ranks(&mut command);
     command
         .envs(plan.layout.variables(seat))
         .env("PMI_FD", socket.as_raw_fd().to_string())

@@ -20,7 +20,7 @@ impl Secret {
         random_digits::<32>().map(Secret)
     }
 
-    /// As 64 hexadecimal digits, for the environment of the job's processes alone.
+    /// As 64 hexadecimal digits, for the job's processes alone.
     pub(crate) fn digits(&self) -> &str {
         &self.0
     }

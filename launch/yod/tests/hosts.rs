@@ -246,23 +246,17 @@ fn hosts_that_cannot_start_ranks_say_why() {
 fn each_host_has_its_agent_in_generic_placement() {
     let scratch = Scratch::new("host-agents");
     let agent = agent(&scratch.0, GOOD_AGENT);
-    let (code, out, _) = run(&over_two(
-        "2",
-        &[
-            "--mode",
-            "generic",
-            "--agent",
-            &agent,
-            "sh",
-            "-c",
-            "echo $PTL_MODE",
-        ],
-    ));
-    assert_eq!((code, out.as_str()), (0, "generic\ngeneric\n"));
+    let script = "echo $PTL_MODE ${LINTEL_SECRET-without secret}";
+    let words = ["--mode", "generic", "--agent", &agent, "sh", "-c", script];
+    let mut command = yod(&over_two("2", &words));
+    command.env("LINTEL_SECRET", "of another job");
+    let (code, out, _) = read(output_of(command.spawn().unwrap()));
+    let told = "generic without secret\n".repeat(2);
+    assert_eq!((code, out), (0, told));
     let log = std::fs::read_to_string(scratch.0.join("log")).unwrap();
     let expected = [
-        "come --iface 127.0.0.2 64",
-        "come --iface 127.0.0.3 64",
+        "come --iface 127.0.0.2 --secret-stdin 64 0",
+        "come --iface 127.0.0.3 --secret-stdin 64 0",
         "gone 127.0.0.2",
         "gone 127.0.0.3",
     ];

@@ -448,6 +448,53 @@ fn each_job_has_a_secret_of_its_own_that_is_not_shown() {
     assert_ne!(secret, secret_of("1"));
     let (_, shown, _) = run(&["-n", "1", "--show", "sh", "-c", "true"]);
     assert!(shown.contains("LINTEL_SECRET='<secret>'"), "{shown}");
+    let (_, shown, _) = run(&["--mode", "generic", "--show", "sh", "-c", "true"]);
+    let agent = shown.lines().next().unwrap();
+    assert!(agent.starts_with("echo '<secret>' | env "), "{shown}");
+    assert!(!shown.contains("LINTEL_SECRET"), "{shown}");
+}
+
+/// An agent that keeps its secret and its standard input's name in `log`, and its
+/// environment beside it.
+const SPYING_AGENT: &str = "read secret; echo $secret $(readlink /proc/$$/fd/0) >> $log; \
+     tr '\\0' '\\n' < /proc/$$/environ >> $log.environ; echo ready; exec sleep 1000";
+
+/// A rank that tells all that it was given.
+const SPYING_RANK: &str = "env; tr '\\0' '\\n' < /proc/$$/environ; cat /proc/$$/cmdline; \
+     for fd in /proc/$$/fd/*; do readlink $fd; done; echo end";
+
+#[test]
+fn ranks_of_agents_are_not_given_the_secret_and_the_agents_have_it_in_no_environment() {
+    let scratch = Scratch::new("agent-secret");
+    let agent = agent(&scratch.0, SPYING_AGENT);
+    let nodes = [
+        "-n", "4", "--nodes", "2", "--mode", "generic", "--agent", &agent,
+    ];
+    let words = [&nodes[..], &["-x", "LINTEL_SECRET=exported"]].concat();
+    let mut command = yod(&[&words[..], &["sh", "-c", SPYING_RANK]].concat());
+    command.env("LINTEL_SECRET", "inherited");
+    let (code, out, err) = read(output_of(command.spawn().unwrap()));
+    assert_eq!((code, out.matches("end\n").count()), (0, 4), "{err}");
+    let log = std::fs::read_to_string(scratch.0.join("log")).unwrap();
+    let environments = std::fs::read_to_string(scratch.0.join("log.environ")).unwrap();
+    let told: Vec<(&str, &str)> = log
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .collect();
+    let [(secret, pipe), (same, other_pipe)] = told[..] else {
+        panic!("two agents were started: {log}")
+    };
+    assert!(
+        secret == same && secret.len() == 64 && pipe.starts_with("pipe:"),
+        "{log}"
+    );
+    for given in [out, environments] {
+        assert!(given.contains("LINTEL_JOB="), "{given}");
+        for word in [secret, pipe, other_pipe, "LINTEL_SECRET"] {
+            assert!(!given.contains(word), "{word} in {given}");
+        }
+    }
+    assert_eq!(command_lines_with(secret), [""; 0]);
 }
 
 #[test]
@@ -463,7 +510,10 @@ fn agents_come_before_the_ranks_and_go_after_them() {
     // The shells tell of their children's end on standard error.
     assert!(!err.contains("yod"), "{err}");
     assert_eq!((code, lines.len()), (0, 6), "{told}");
-    let come = ["come --iface 127.0.0.1 64", "come --iface 127.0.0.2 64"];
+    let come = [
+        "come --iface 127.0.0.1 --secret-stdin 64 0",
+        "come --iface 127.0.0.2 --secret-stdin 64 0",
+    ];
     assert_eq!(sorted(&lines[..2].join("\n")), come);
     assert_eq!(sorted(&lines[2..4].join("\n")), ["rank 0", "rank 1"]);
     assert_eq!(

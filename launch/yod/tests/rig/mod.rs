@@ -228,5 +228,5 @@ impl Drop for Scratch {
 }
 
 pub const GOOD_AGENT: &str = "trap 'echo gone $2 >> $log; exit 0' TERM; \
-     echo come $1 $2 ${#LINTEL_SECRET} >> $log; echo ready; \
+     read secret; echo come $* ${#secret} ${#LINTEL_SECRET} >> $log; echo ready; \
      while :; do sleep 1000 & wait $!; done";
