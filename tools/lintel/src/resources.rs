@@ -2,6 +2,9 @@
 //! takes, and what went wrong on the way. Read from shared memory, without joining
 //! their job.
 
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
 use lintel_runtime::Placement;
 use serde::Serialize;
 
@@ -154,20 +157,75 @@ impl From<lintel_runtime::Published> for Published {
 
 /// Where published counters come from.
 pub trait Source {
-    /// Those of every live process but this one, by job, node and pid.
+    /// Those of every live process of this user but this one, by job, node and pid.
     ///
     /// # Errors
     /// The place can't be read.
     fn published(&self) -> Result<Vec<Published>>;
 }
 
-/// The segments of this machine's processes.
+/// The segments of this user's processes on this machine.
 #[derive(Clone, Copy, Debug)]
 pub struct SharedMemory;
 
 impl Source for SharedMemory {
     fn published(&self) -> Result<Vec<Published>> {
         let all = lintel_runtime::published().during("reading what processes publish")?;
-        Ok(all.into_iter().map(Published::from).collect())
+        let all = all.into_iter().map(Published::from);
+        Ok(all.filter(Published::is_own).collect())
+    }
+}
+
+impl Published {
+    /// Whether it is of this user, root or not, and has a name that a job can have. Other
+    /// users can give files any name, and tell in them what they like.
+    fn is_own(&self) -> bool {
+        let name = format!("lintel-{}-{:x}-{}", self.job, self.nid, self.pid);
+        is_name_of_job(&self.job) && !is_foreign(&Path::new("/dev/shm").join(name), own_uid())
+    }
+}
+
+/// What `LINTEL_JOB` takes.
+fn is_name_of_job(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    name.len() <= 64 && name.chars().all(plain)
+}
+
+/// Whether somebody else than `own` has made what is there, be it a link.
+fn is_foreign(path: &Path, own: u32) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|found| found.uid() != own)
+}
+
+fn own_uid() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_no_job_can_have_are_not_listed() {
+        for name in ["0", "a-b_C", &"x".repeat(64)] {
+            assert!(is_name_of_job(name), "{name:?}");
+        }
+        for name in ["\u{1b}[2J", "a b", "a\nb", "\u{9b}", &"x".repeat(65)] {
+            assert!(!is_name_of_job(name), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn files_and_links_of_other_users_are_foreign() {
+        let folder = std::env::temp_dir().join(format!("lintel-own-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder can be made");
+        let (file, link) = (folder.join("file"), folder.join("link"));
+        std::fs::write(&file, "").expect("it can be written");
+        std::os::unix::fs::symlink("/none", &link).expect("a link can be made");
+        let (own, other) = (own_uid(), own_uid() + 1);
+        let found = [(&file, own), (&file, other), (&link, other)];
+        let found = found.map(|(path, uid)| is_foreign(path, uid));
+        std::fs::remove_dir_all(&folder).expect("its own folder");
+        assert_eq!(found, [false, true, true]);
+        assert!(!is_foreign(&file, other), "it has gone");
     }
 }

@@ -67,7 +67,7 @@ impl Overview {
         let mut processes = vec![header(&["job", "node", "pid", "process", "mode", "conn"])];
         for process in &self.processes {
             let mut cells = vec![
-                process.job.clone(),
+                visible(&process.job),
                 address(process.nid),
                 process.pid.to_string(),
                 process.os_process.to_string(),
@@ -80,7 +80,7 @@ impl Overview {
         let mut nodes = vec![header(&["job", "node", "processes"])];
         for node in &self.nodes {
             let mut cells = vec![
-                node.job.clone(),
+                visible(&node.job),
                 address(node.nid),
                 node.processes.to_string(),
             ];
@@ -107,6 +107,15 @@ fn cells_of(counters: &Counters) -> impl Iterator<Item = String> + use<> {
         .named()
         .into_iter()
         .map(|(_, value)| value.to_string())
+}
+
+/// A name without effect on a terminal: control characters as escapes.
+fn visible(name: &str) -> String {
+    let each = |character: char| match character.is_control() {
+        true => character.escape_default().to_string(),
+        false => character.into(),
+    };
+    name.chars().map(each).collect()
 }
 
 fn address(nid: u32) -> String {
@@ -191,6 +200,15 @@ mod tests {
         assert_eq!((overview.processes.len(), overview.nodes.len()), (1, 1));
         let nobody = Overview::of(&three(), Some("c")).expect("reads");
         assert!(nobody.text().starts_with("no process"));
+    }
+
+    #[test]
+    fn control_characters_in_names_are_shown_as_escapes() {
+        let fake = Fake(vec![process("a\u{1b}]0;x\u{7}\u{9b}2J", NODE, 1, 1)]);
+        let text = Overview::of(&fake, None).expect("reads").text();
+        let control = |c: char| c.is_control() && c != '\n';
+        assert!(!text.contains(control), "{text:?}");
+        assert!(text.contains("a\\u{1b}]0;x\\u{7}\\u{9b}2J"), "{text}");
     }
 
     #[test]
