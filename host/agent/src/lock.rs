@@ -70,28 +70,33 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    fn place(name: &str) -> PathBuf {
-        let folder = std::env::temp_dir().join(format!("lintel-lock-{}", std::process::id()));
+    /// A folder of the test's own, and a lock in it.
+    fn place(name: &str) -> (PathBuf, PathBuf) {
+        let folder = format!("lintel-lock-{name}-{}", std::process::id());
+        let folder = std::env::temp_dir().join(folder);
         std::fs::create_dir_all(&folder).expect("a folder can be made");
-        Lock::path(&folder.join(name))
+        let lock = Lock::path(&folder.join("door"));
+        (folder, lock)
     }
 
     #[test]
     fn one_holds_the_lock_and_leaves_nothing() {
-        let path = place("one");
+        let (folder, path) = place("one");
         let held = Lock::take(path.clone()).expect("it can be made");
         assert!(held.is_some());
         assert!(matches!(Lock::take(path.clone()), Ok(None)));
         drop(held);
-        assert!(!path.exists());
+        // An empty folder can be removed.
+        std::fs::remove_dir(folder).expect("nothing is left");
     }
 
     #[test]
     fn a_planted_link_is_refused_and_nothing_is_made_behind_it() {
-        let (path, victim) = (place("link"), place("victim"));
+        let (folder, path) = place("link");
+        let victim = folder.join("victim");
         symlink(&victim, &path).expect("a link can be made");
         assert!(matches!(Lock::take(path.clone()), Err(Refusal::Link)));
         assert!(!victim.exists());
-        std::fs::remove_file(path).expect("it is there");
+        std::fs::remove_dir_all(folder).expect("it is there");
     }
 }
