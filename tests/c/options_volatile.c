@@ -162,22 +162,17 @@ static void add(struct stage *stage, ptl_handle_md_t md, ptl_handle_md_t sink, u
     for (size_t item = 0; item < length / sizeof *source; item++) {
         source[item] = number;
     }
-    switch (number % 3) {
-    case 0:
+    if (number % 3 == 0) {
         OK(PtlFetchAtomic(sink, 0, md, 0, length, to, PORTAL, 0, 0, stage, 0, PTL_SUM, PTL_UINT64_T));
-        break;
-    default:
+    } else {
         OK(PtlAtomic(md, 0, length, PTL_ACK_REQ, to, PORTAL, 0, 0, stage, 0, PTL_SUM, PTL_UINT64_T));
-        break;
     }
     overwrite_source(length);
 }
 
-static void atomics_keep_what_they_took(struct stage *stage)
+static void check_atomics(struct stage *stage, size_t length)
 {
-    ptl_size_t most   = stage->rig.limits.max_volatile_size;
-    size_t     length = most < 512 ? most / 8 * 8 : 512;
-    options_about     = "atomics";
+    options_about = "atomics";
     if (is_target(stage)) {
         ptl_handle_any_t entry = expose(stage);
         meet(stage);
@@ -198,6 +193,16 @@ static void atomics_keep_what_they_took(struct stage *stage)
         rig_count(stage->counter, PUTS);
     }
     forget_counts(stage);
+}
+
+static void atomics_keep_what_they_took(struct stage *stage)
+{
+    ptl_ni_limits_t *limits = &stage->rig.limits;
+    ptl_size_t       most   = limits->max_volatile_size < MOST ? limits->max_volatile_size : MOST;
+    most                    = most < limits->max_fetch_atomic_size ? most : limits->max_fetch_atomic_size;
+    check_atomics(stage, 8);
+    check_atomics(stage, 120);
+    check_atomics(stage, most / 8 * 8);
 }
 
 /* Each swap puts its number where the one before put its own, and fetches that. */
