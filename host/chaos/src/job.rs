@@ -129,6 +129,12 @@ impl Job {
         command
     }
 
+    /// The system's number of the agent of a node, in generic placement.
+    pub fn agent(&self, node: u32) -> Option<u32> {
+        let agents = self.agents.get_or_init(|| self.start_agents());
+        agents.get(node as usize).map(Worker::id)
+    }
+
     fn start_agents(&self) -> Vec<Worker> {
         if std::env::var_os("PTL_MODE").is_none_or(|mode| mode != "generic") {
             return Vec::new();

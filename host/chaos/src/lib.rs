@@ -13,6 +13,7 @@
 //! A test in a module `only_shm` or `only_udp` makes sense over that alone.
 //! Nothing here is for users.
 
+pub mod exchange;
 pub mod job;
 pub mod memory;
 pub mod moves;
