@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod assault;
 mod c_tests;
 mod demo;
 mod dist;
@@ -29,6 +30,7 @@ mod symbols;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use assault::Assault;
 use networks::Setting;
 use report::{Outcome, Report};
 use shell::{Tree, Words};
@@ -50,6 +52,11 @@ cargo xtask WORD
   soak [--minutes M | --seconds S] [--seed N] [--nal LIST] [--fault WHAT]
                       random operations among 8 processes on 2 virtual nodes, one
                       of which is killed and started again each minute (60 s)
+  assault [--kills N] [--minutes M] [--seed N] [--prefix DIR] [NAME...]
+                      attacks on the installed library in namespaces of their own:
+                      kills (300), reused process numbers, memory after PtlNIFini,
+                      other users' files, full memory, limits; a NAME may be the
+                      beginning of several (some need root)
   netns               the same between two network namespaces, 1 % and 5 % of
                       datagrams dropped (needs root)
   hostile [--packets N] [--seed N]
@@ -90,6 +97,10 @@ fn main() -> ExitCode {
         "loom" => one("loom", || loom::run(&tree)),
         "soak" => one("soak", || soak::run(&tree, &Soak::read(&rest)?)),
         "hostile" => one("hostile", || hostile::run(&tree, &rest)),
+        "assault" => match Assault::read(&rest) {
+            Ok(assault) => many(|report| assault::run(&tree, &assault, report)),
+            Err(wrong) => one("assault", || Err(wrong)),
+        },
         "netns" => many(|report| netns::run(&tree, report)),
         "c-tests" => many(|report| c_tests::run(&tree, rest.first().copied(), report)),
         "fuzz" => many(|report| fuzz::run(&tree, seconds(&rest), report)),

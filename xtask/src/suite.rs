@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use crate::assault::{self, Assault};
 use crate::networks::{self, Setting};
 use crate::report::Report;
 use crate::shell::{self, Tree};
@@ -41,6 +42,7 @@ pub fn ci(tree: &Tree) -> ExitCode {
     report.check("soak", || soak::run(tree, &Soak::short()));
     report.check("hostile", || hostile::run(tree, &[]));
     netns::run(tree, &mut report);
+    assault::run(tree, &Assault::short(tree), &mut report);
     report.check("loom models", || loom::run(tree));
     fuzz::run(tree, FUZZ_SECONDS, &mut report);
     report.check("demo", || demo::run(tree, demo::Length::Smoke));

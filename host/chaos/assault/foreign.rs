@@ -132,11 +132,13 @@ fn names() -> Vec<(PathBuf, u64)> {
         .collect()
 }
 
+/// Starts what has names, and tells those.
+type NamesOf = fn(&Job, u32, &Home) -> Result<Vec<(PathBuf, u64)>, String>;
+/// What happens where something is planted.
+type Attack = fn(&Job, u32, &Home) -> Outcome;
+
 /// Goes through victims, names and plants.
-fn everywhere(
-    names_of: fn(&Job, u32, &Home) -> Result<Vec<(PathBuf, u64)>, String>,
-    attack: fn(&Job, u32, &Home) -> Outcome,
-) -> Outcome {
+fn everywhere(names_of: NamesOf, attack: Attack) -> Outcome {
     let mut wrong = Vec::new();
     let mut tried = 0;
     for user in VICTIMS {

@@ -8,8 +8,9 @@
 //! ```
 //!
 //! `chaos-assault list` prints name, needs, whether it is part of CI, and a description,
-//! parted by tabs. `chaos-assault run NAME --prefix DIR --programs DIR` runs one; it
-//! ends with 0 where nothing could be harmed, with 77 where it can't run here.
+//! parted by tabs. `chaos-assault able NAME` ends with 77 and the reason where it can't run
+//! here. `chaos-assault run NAME --prefix DIR --programs DIR` runs one; it
+//! ends with 0 where nothing could be harmed.
 //! `cargo xtask assault` builds what it needs and calls it.
 #![forbid(unsafe_code)]
 
@@ -102,9 +103,9 @@ fn main() -> ExitCode {
             list();
             ExitCode::SUCCESS
         }
-        ("run" | "inside", [name, options @ ..]) => start(word, name, options),
+        ("able" | "run" | "inside", [name, options @ ..]) => start(word, name, options),
         _ => {
-            eprintln!("chaos-assault list | run NAME --prefix DIR --programs DIR");
+            eprintln!("chaos-assault list | able NAME | run NAME --prefix DIR --programs DIR");
             ExitCode::FAILURE
         }
     }
@@ -127,13 +128,14 @@ fn start(word: &str, name: &str, words: &[String]) -> ExitCode {
         eprintln!("chaos-assault: no attack {name}");
         return ExitCode::FAILURE;
     };
-    if word == "run"
+    if word != "inside"
         && let Err(why) = sandbox::able(attack.needs)
     {
         eprintln!("{why}");
         return ExitCode::from(NOT_APPLICABLE);
     }
     let ended = Options::read(words).and_then(|options| match word {
+        "able" => Ok(()),
         "run" => sandbox::enter(attack, words, attack.limit(&options)),
         _ => sandbox::prepare(&options).and_then(|()| (attack.run)(&options)),
     });
