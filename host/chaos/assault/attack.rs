@@ -141,7 +141,7 @@ pub static ATTACKS: &[Attack] = &[
     attack("replay-udp", Udp, replay::new_life, "datagrams to a dead server are sent to its successor"),
     attack("floods-shm", Shm, floods::all, "300,000 messages that nothing takes"),
     attack("floods-generic", Generic, floods::all, "the same for clients of an agent"),
-    attack("limit-threads", Shm, limits::threads, "no second thread: failing PtlNIInit leaks nothing"),
+    attack("limit-threads", Udp, limits::threads, "no second thread: failing PtlNIInit leaks nothing"),
     attack("limit-descriptors", Shm, limits::descriptors, "ulimit -n 4 to 12"),
     attack("limit-descriptors-generic", Generic, limits::descriptors, "the same for clients of an agent"),
     attack("limit-file-size", Shm, limits::file_size, "ulimit -f 0 to 32 MiB"),

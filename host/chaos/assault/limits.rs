@@ -95,7 +95,7 @@ pub fn threads(_: &Options) -> Outcome {
     for threads in 1..=12 {
         let job = job();
         let mut command = limited(&job, 0, &prlimit("nproc", threads));
-        if sandbox::is_root() {
+        if sandbox::has_users() {
             command.uid(USER).gid(USER);
         }
         let Some(mut peer) = begin(&job, 0, command) else {
@@ -108,6 +108,7 @@ pub fn threads(_: &Options) -> Outcome {
             continue;
         }
         refused += 1;
+        println!("--nproc={threads}: {first}");
         let after_first = resources(&peer);
         for _ in 1..TRIES {
             peer.ask(&open);
@@ -159,7 +160,7 @@ pub fn umask(_: &Options) -> Outcome {
             let words = format!("umask {mask}; exec \"$0\"");
             let before = ["sh".to_owned(), "-c".to_owned(), words];
             let mut command = limited(&job, number, &before);
-            if sandbox::is_root() {
+            if sandbox::has_users() {
                 command.uid(USER).gid(USER);
             }
             Peer::from(&job, number, command)

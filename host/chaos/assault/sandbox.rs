@@ -33,6 +33,14 @@ pub fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|me| me.uid() == 0)
 }
 
+/// Whether processes of several users can be started: not in a user namespace that has
+/// but one.
+pub fn has_users() -> bool {
+    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let count = map.split_whitespace().nth(2);
+    is_root() && count.and_then(|count| count.parse().ok()) > Some(1_u64)
+}
+
 fn unshare() -> Command {
     let mut command = Command::new("unshare");
     if !is_root() {
@@ -45,7 +53,7 @@ fn unshare() -> Command {
 
 /// Whether an attack that needs this can run here.
 pub fn able(needs: Needs) -> Outcome {
-    if needs == Needs::Root && !is_root() {
+    if needs == Needs::Root && !has_users() {
         return Err("needs root, for processes of several users".into());
     }
     let tried = unshare().arg("true").stdin(Stdio::null()).output();
