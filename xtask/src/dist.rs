@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::report::Outcome;
 use crate::shell::{self, Tree};
-use crate::{man, prerequisites};
+use crate::{licences, man, prerequisites};
 
 /// The interface version that the library's file name carries.
 const VERSION: &str = "4.3.0";
@@ -15,7 +15,8 @@ const VERSION: &str = "4.3.0";
 /// Rust's standard library on glibc (`rustc --print native-static-libs`).
 const STATIC_LIBRARIES: &str = "-lgcc_s -lutil -lrt -lpthread -lm -ldl -lc";
 
-const PACKAGES: [&str; 5] = ["portals4-c", "ptlcoll-c", "yod", "lintel", "lintel-agent"];
+/// What is built for users.
+pub const PACKAGES: [&str; 5] = ["portals4-c", "ptlcoll-c", "yod", "lintel", "lintel-agent"];
 
 /// What the file name of libptlcoll carries.
 const COLLECTIVES_VERSION: &str = "1.0.0";
@@ -33,6 +34,7 @@ pub fn run(tree: &Tree, prefix: &Path) -> Outcome {
         install(&from, &prefix.join("bin").join(program), 0o755)?;
     }
     man::install(tree, &prefix.join("share/man"))?;
+    licences::install(tree, &prefix)?;
     println!("   installed in {}", prefix.display());
     Ok(())
 }

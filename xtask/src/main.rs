@@ -9,11 +9,14 @@
 mod assault;
 mod c_tests;
 mod demo;
+mod deny;
+mod dependencies;
 mod dist;
 mod fuzz;
 mod header_text;
 mod headers;
 mod hostile;
+mod licences;
 mod loom;
 mod man;
 mod netns;
@@ -67,6 +70,10 @@ cargo xtask WORD
   spec                spec/portals4.toml against the headers
   symbols             libportals.so.4 exports what the headers declare, no more
   man                 every function and every tool has its page
+  deny                licences, sources and duplicates of the crates of others
+                      against deny.toml; with cargo-deny and a copy of its database
+                      of advisories, those too
+  licences            licence texts of what is linked into what dist installs
   loom                the models of the ring and the bell, in every order
   c-tests [NAME]      tests/c against the installed library
   fuzz [SECONDS]      each fuzz target for a while (default 60 s)
@@ -90,6 +97,8 @@ fn main() -> ExitCode {
         "demo" => one("demo", || demo::run(&tree, demo::Length::Full)),
         "dist" => one("dist", || dist::run(&tree, &prefix(&rest)?)),
         "rooms" => one("rooms", || rooms::check(&tree)),
+        "deny" => many(|report| deny::run(&tree, report)),
+        "licences" => one("licences", || licences::print(&tree)),
         "headers" => one("headers", || headers::check(&tree)),
         "spec" => one("spec", || spec::check(&tree)),
         "symbols" => one("symbols", || symbols::build_and_check(&tree)),

@@ -8,8 +8,8 @@ use crate::report::Report;
 use crate::shell::{self, Tree};
 use crate::soak::{self, Soak};
 use crate::{
-    c_tests, demo, dist, fuzz, headers, hostile, loom, man, netns, prerequisites, rooms, spec,
-    symbols,
+    c_tests, demo, deny, dist, fuzz, headers, hostile, loom, man, netns, prerequisites, rooms,
+    spec, symbols,
 };
 
 /// Seconds per fuzz target in CI.
@@ -62,6 +62,7 @@ fn checks(tree: &Tree, quick: bool, report: &mut Report) {
     report.check("rooms", || rooms::check(tree));
     report.check("headers", || headers::check(tree));
     report.check("spec", || spec::check(tree));
+    deny::run(tree, report);
     report.check("clippy", || clippy(tree));
     report.check("unit and integration tests", || {
         shell::run(tree.cargo().args(["test", "--workspace", "--no-fail-fast"]))
