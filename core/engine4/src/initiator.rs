@@ -2,7 +2,7 @@
 //! (Portals 4.3, section 3.15).
 
 use crate::descriptors::Descriptor;
-use crate::{Body, Host, Interface, Undeliverable};
+use crate::{Backlog, Body, Host, Interface, Undeliverable};
 use lintel_memory::{Pieces, Span};
 use lintel_types::{
     AckRequest, Error, Event, EventKind, Handle, Kind, Limits, NiFail, OP_CSWAP, OP_LAST, OP_SWAP,
@@ -118,6 +118,10 @@ pub(crate) struct Operation {
     referenced: bool,
 }
 
+/// What the tokens of operations begin with.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Tokens(u16);
+
 /// What a check has found: the descriptors, and the target physically.
 #[derive(Clone, Copy)]
 pub(crate) struct Plan {
@@ -162,10 +166,13 @@ impl<S: Span> Interface<S> {
     /// `ArgInvalid` for a descriptor that isn't live, bytes outside it, a target
     /// or index that can't be, an acknowledgement that has nowhere to go, an
     /// operation that its datatype doesn't have; `NoSpace` while 65,535
-    /// operations are under way.
+    /// operations are under way, or the host's backlog to the target is full.
     #[inline(always)]
     pub fn start<H: Host<S>>(&mut self, transfer: &Transfer, host: &mut H) -> Result<()> {
         let plan = self.check(transfer)?;
+        if host.backlog(plan.target) == Backlog::Full {
+            return Err(Error::NoSpace);
+        }
         self.launch(transfer, plan, host)?;
         self.settle(host);
         Ok(())
@@ -174,6 +181,17 @@ impl<S: Span> Interface<S> {
     /// Operations that still await an answer.
     pub fn operations_under_way(&self) -> usize {
         self.operations.len()
+    }
+
+    /// What the tokens of an interface that takes this one's place begin with, so that a
+    /// late answer isn't taken for one to an operation of the new interface.
+    pub fn next_tokens(&self) -> Tokens {
+        Tokens(self.operations.unused_generation())
+    }
+
+    /// Begins with those tokens; for an interface that hasn't started an operation.
+    pub fn begin_with(&mut self, tokens: Tokens) {
+        self.operations.begin_with(tokens.0);
     }
 
     /// Operations whose memory stays with the host until they are answered.
@@ -262,7 +280,8 @@ impl<S: Span> Interface<S> {
         plan: Plan,
         host: &mut H,
     ) -> Result<()> {
-        let referenced = transfer.length > self.config.eager;
+        let referenced = transfer.length > self.config.eager
+            || (host.backlog(plan.target) != Backlog::Low && Self::may_stay(transfer, plan));
         let ack = Self::wanted_ack(plan.source, transfer.ack);
         let answered = referenced
             || ack != AckRequest::None
@@ -308,6 +327,15 @@ impl<S: Span> Interface<S> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Whether a short body may stay in its place until the answer: not where the caller may
+    /// use its memory again at once (PtlMDBind, PTL_MD_VOLATILE).
+    #[cold]
+    fn may_stay(transfer: &Transfer, plan: Plan) -> bool {
+        let is_volatile = |end: End| end.options & options::MD_VOLATILE != 0;
+        let plain = matches!(transfer.verb, Verb::Put | Verb::Get);
+        plain && transfer.length > 0 && !plan.source.is_some_and(is_volatile)
     }
 
     /// An acknowledgement that could only be counted isn't asked for where the

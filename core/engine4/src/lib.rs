@@ -33,7 +33,7 @@ mod triggered;
 mod work;
 
 pub use descriptors::DescriptorSpec;
-pub use initiator::{Filling, Transfer};
+pub use initiator::{Filling, Tokens, Transfer};
 pub use lists::{EntrySpec, SearchOp};
 pub use target::{Accepted, Landed, Landing};
 pub use triggered::Deferred;
@@ -54,14 +54,31 @@ pub trait Host<S> {
     fn room(&mut self, queue: u16) -> usize;
     /// Shows a counter's new value.
     fn publish(&mut self, counter: u16, value: CountingEvent);
+    /// How much already waits on the way to a process.
+    #[inline(always)]
+    fn backlog(&mut self, _to: ProcessId) -> Backlog {
+        Backlog::Low
+    }
     /// Sends a request. A body of at most [`Config::eager`] bytes is copied
-    /// before this returns; a referenced one is left in place until the response.
+    /// before this returns, unless much waits for the target; a referenced one is left in
+    /// place until the response.
     fn send(
         &mut self,
         to: ProcessId,
         request: &Request,
         body: Body<'_, S>,
     ) -> core::result::Result<(), Undeliverable>;
+}
+
+/// How much a host keeps of what a process hasn't taken yet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Backlog {
+    /// Copies are welcome.
+    Low,
+    /// Bodies should stay in their place.
+    High,
+    /// Nothing more should be sent; what can't be refused is sent all the same.
+    Full,
 }
 
 /// There is no way to the target.

@@ -14,6 +14,8 @@ pub struct Slab<T> {
     free: Vec<u16>,
     live: usize,
     generations: u16,
+    /// Of a slot that is used for the first time.
+    first: u16,
 }
 
 impl<T> Slab<T> {
@@ -24,7 +26,23 @@ impl<T> Slab<T> {
             free: Vec::new(),
             live: 0,
             generations,
+            first: 0,
         }
+    }
+
+    /// Begins with another generation than 0; for a slab that has held nothing yet.
+    pub fn begin_with(&mut self, generation: u16) {
+        debug_assert!(self.slots.is_empty());
+        self.first = generation % self.generations;
+    }
+
+    /// A generation that no value of this slab has had, as long as no slot was used more
+    /// often than there are generations.
+    pub fn unused_generation(&self) -> u16 {
+        let generations = u32::from(self.generations);
+        let (first, all) = (u32::from(self.first), self.slots.iter());
+        let uses = all.map(|slot| (u32::from(slot.generation) + generations - first) % generations);
+        ((first + uses.max().map_or(0, |most| most + 1)) % generations) as u16
     }
 
     /// How many values it holds.
@@ -45,7 +63,7 @@ impl<T> Slab<T> {
             Some(index) => index,
             None if self.slots.len() < u16::MAX as usize => {
                 self.slots.push(Slot {
-                    generation: 0,
+                    generation: self.first,
                     value: None,
                 });
                 (self.slots.len() - 1) as u16
@@ -138,6 +156,26 @@ mod tests {
         assert_eq!(slab.get(index, generation), None);
         assert_eq!(slab.get(index, next), Some(&'b'));
         assert_eq!(slab.len(), 1);
+    }
+
+    #[test]
+    fn a_slab_that_follows_another_gives_none_of_its_names() {
+        let mut earlier = Slab::new(5);
+        let mut given = Vec::new();
+        for _ in 0..3 {
+            given.push(earlier.insert('a').unwrap());
+            earlier.remove(0);
+        }
+        given.push(earlier.insert('b').unwrap());
+        let mut next = Slab::new(5);
+        next.begin_with(earlier.unused_generation());
+        let name = next.insert('c').unwrap();
+        assert!(!given.contains(&name));
+        assert!(
+            given
+                .iter()
+                .all(|(index, generation)| next.get(*index, *generation).is_none())
+        );
     }
 
     #[test]

@@ -86,6 +86,8 @@ impl<O: Owner> Core<O> {
                 loopback: Loopback::new(me, owner.uid()),
                 to: me,
                 noise: false,
+                congested: false,
+                blocked: None,
             },
             owner,
             kept: Kept::default(),
@@ -177,7 +179,7 @@ impl<O: Owner> Core<O> {
         if !self.ways.loopback.is_empty() {
             handled += self.drain_loopback();
         }
-        self.ways.nal.flush();
+        self.ways.congested &= self.ways.nal.flush();
         handled
     }
 
@@ -272,6 +274,7 @@ impl<O: Owner> Core<O> {
                 return;
             }
         }
+        self.ways.congested = true;
         self.wake_helper();
     }
 

@@ -5,13 +5,18 @@ use crate::spares::Spares;
 use crate::ways::Way;
 use lintel_bridge::Tables;
 use lintel_claim::{Claim, Lease, Region};
-use lintel_engine4::{Body, Host, Undeliverable};
+use lintel_engine4::{Backlog, Body, Host, Undeliverable};
 use lintel_memory::Pieces;
 use lintel_memory::Span;
 use lintel_nal::{Loopback, Nal, Outgoing};
 use lintel_types::{CountingEvent, Event, ProcessId};
 use lintel_wire::{OPERAND_BYTES, Request, Response, Verb, Words};
 use std::collections::HashMap;
+
+/// Bytes that wait for a process from which on bodies stay in their place.
+const HIGH_BACKLOG: u64 = 1 << 20;
+/// Bytes that wait for a process from which on callers wait, too.
+const FULL_BACKLOG: u64 = 8 << 20;
 
 /// The ways out of a process: to others, and to itself.
 pub(crate) struct Ways {
@@ -22,6 +27,10 @@ pub(crate) struct Ways {
     pub(crate) noise: bool,
     /// Whom something was sent to last.
     pub(crate) to: ProcessId,
+    /// Somebody may be far behind with what was sent to it.
+    pub(crate) congested: bool,
+    /// Whose backlog was full when an operation was refused.
+    pub(crate) blocked: Option<ProcessId>,
 }
 
 impl Ways {
@@ -45,6 +54,25 @@ impl Ways {
     /// Others that are behind hold nobody up.
     pub(crate) fn is_behind(&mut self) -> bool {
         self.nal.flush() && self.nal.is_behind(self.to)
+    }
+
+    /// How much waits on the way to a process.
+    #[cold]
+    fn backlog(&mut self, process: ProcessId) -> Backlog {
+        let bytes = self.nal.backlog(process);
+        let (low, full) = (bytes < HIGH_BACKLOG, bytes >= FULL_BACKLOG);
+        self.blocked = full.then_some(process);
+        match (low, full) {
+            (true, _) => Backlog::Low,
+            (_, false) => Backlog::High,
+            (_, true) => Backlog::Full,
+        }
+    }
+
+    /// Whether the process that was last refused an operation still is too far behind.
+    pub(crate) fn is_blocked(&mut self) -> bool {
+        let blocked = self.blocked;
+        blocked.is_some_and(|process| self.nal.backlog(process) >= FULL_BACKLOG)
     }
 
     /// Whether something waits for room in the network.
@@ -89,6 +117,14 @@ impl<O: Owner> Host<O::Span> for Effects<'_, O> {
     fn publish(&mut self, counter: u16, value: CountingEvent) {
         self.tables.publish(counter, value);
         self.ways.noise = true;
+    }
+
+    #[inline(always)]
+    fn backlog(&mut self, to: ProcessId) -> Backlog {
+        match self.ways.congested {
+            true => self.ways.backlog(to),
+            false => Backlog::Low,
+        }
     }
 
     #[inline]

@@ -14,7 +14,7 @@ use crate::watcher;
 use crate::ways::{self, Place};
 use lintel_bridge::Tables;
 use lintel_claim::Lease;
-use lintel_engine4::{Config, Interface, number};
+use lintel_engine4::{Config, Interface, Tokens, number};
 use lintel_nal::Nal;
 use lintel_nal_shm::{Bell, Sleeper};
 use lintel_types::{Error, Handle, Kind, Limits, ProcessId, Result, options};
@@ -99,8 +99,9 @@ impl<O: Owner> Deref for Held<O> {
     }
 }
 
-#[derive(Default)]
-struct Generations([u16; 4]);
+/// What tells the interfaces of a place apart: what the handles of the next one, and the
+/// tokens of its operations, begin with.
+struct Generations([(u16, Tokens); 4]);
 
 /// How interfaces end.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -125,6 +126,7 @@ impl<O: Owner> Library<O> {
     /// A library without an interface; handles of its interfaces begin with
     /// `generation`.
     pub(crate) fn new(owner: O, generation: u16) -> Self {
+        let first = (generation % Handle::GENERATIONS, Tokens::default());
         Library {
             owner,
             anchor: OnceLock::new(),
@@ -134,7 +136,7 @@ impl<O: Owner> Library<O> {
             noise: AtomicU64::new(0),
             core: Mutex::new(None),
             helper: Mutex::new(None),
-            opening: Mutex::new(Generations([generation % Handle::GENERATIONS; 4])),
+            opening: Mutex::new(Generations([first; 4])),
         }
     }
 
@@ -300,8 +302,8 @@ impl<O: Owner> Library<O> {
         let generations = self.opening.lock();
         self.join(pid)?;
         let number = number(options);
-        let generation = generations.0[number as usize];
-        self.with_core(|core| use_interface(core, options, generation, desired))
+        let next = generations.0[number as usize];
+        self.with_core(|core| use_interface(core, options, next, desired))
             .ok_or(Error::NoInit)
     }
 
@@ -387,7 +389,7 @@ impl<O: Owner> Library<O> {
     }
 
     /// Starts a data movement by the step that the caller brings. While too many
-    /// operations await their answers, waits for one of them.
+    /// operations await their answers, or too much waits for the target, waits.
     ///
     /// # Errors
     /// As `Interface::start`.
@@ -409,9 +411,13 @@ impl<O: Owner> Library<O> {
     fn wait_for_an_answer(&self, by: Handle) -> Result<()> {
         let under_way = |interface: &mut Interface<O::Span>| interface.operations_under_way();
         let full = self.with(by, |interface, _| Ok(under_way(interface)))?;
+        let blocked = self.with_core(|core| core.ways.is_blocked()) == Some(true);
         self.until(|| {
-            let now = self.with(by, |interface, _| Ok(under_way(interface)))?;
-            Ok((now < full).then_some(()))
+            let has_room = match blocked {
+                true => self.with_core(|core| !core.ways.is_blocked()),
+                false => Some(self.with(by, |interface, _| Ok(under_way(interface)))? < full),
+            };
+            Ok((has_room != Some(false)).then_some(()))
         })
     }
 
@@ -601,12 +607,16 @@ impl<O: Owner> Library<O> {
         self.await_loans(number, ending.patience());
         let index = number as usize;
         let last = self.with_core(|core| {
+            let tokens = core.interfaces[index]
+                .as_ref()
+                .map(|o| o.interface.next_tokens());
             let lease = core.end_interface(number);
             if ending == Ending::Asked {
                 core.owner.tables()[index].end_all();
             }
-            if lease.is_some() {
-                generations.0[index] = (generations.0[index] + 97) % Handle::GENERATIONS;
+            if let Some(tokens) = tokens {
+                let handles = (generations.0[index].0 + 97) % Handle::GENERATIONS;
+                generations.0[index] = (handles, tokens);
             }
             (lease, core.interfaces.iter().all(Option::is_none))
         });
@@ -686,7 +696,7 @@ impl<O: Owner> Library<O> {
 fn use_interface<O: Owner>(
     core: &mut Core<O>,
     options: u32,
-    generation: u16,
+    (generation, tokens): (u16, Tokens),
     desired: Option<Limits>,
 ) -> (Handle, Limits) {
     let number = number(options);
@@ -705,8 +715,10 @@ fn use_interface<O: Owner>(
             eager,
             generation,
         };
+        let mut interface = Box::new(Interface::new(config));
+        interface.begin_with(tokens);
         Opened {
-            interface: Box::new(Interface::new(config)),
+            interface,
             references: 0,
             generation,
             lease: Lease::new(),

@@ -1,7 +1,7 @@
 //! Operations from their start to their end.
 
 use crate::rig::*;
-use lintel_engine4::{DescriptorSpec, EntrySpec, Transfer};
+use lintel_engine4::{Backlog, DescriptorSpec, EntrySpec, Transfer};
 use lintel_memory::{Buffer, Ghost};
 use lintel_types::{
     AckRequest, Error, EventKind, Handle, Limits, List, NiFail, ProcessId, options,
@@ -792,4 +792,76 @@ fn descriptors_may_lie_in_pieces() {
         wire.moved[0].source,
         [Ghost::new(103, 3), Ghost::new(200, 5)]
     );
+}
+
+#[test]
+fn a_short_put_to_a_process_that_is_behind_stays_in_its_place_until_it_is_answered() {
+    let mut wire = pair();
+    let source = wire.node(0).descriptor();
+    wire.node(0).host.backlogs.insert(process(1), Backlog::High);
+    wire.node(0).start(&put(source, process(1), 0)).unwrap();
+    assert!(wire.node(0).host.sent[0].request.referenced);
+    assert!(wire.node(0).events().is_empty(), "it is still needed");
+    assert_eq!(wire.node(0).interface.loans(), 1);
+    wire.deliver();
+    assert_eq!(wire.node(0).kinds(), [EventKind::Send]);
+    assert_eq!(wire.node(0).interface.loans(), 0);
+}
+
+#[test]
+fn volatile_memory_is_copied_however_far_the_target_is_behind() {
+    let mut wire = pair();
+    let (source, _) = bind(wire.node(0), options::MD_VOLATILE);
+    wire.node(0).host.backlogs.insert(process(1), Backlog::High);
+    wire.node(0).start(&put(source, process(1), 0)).unwrap();
+    assert!(!wire.node(0).host.sent[0].request.referenced);
+    assert_eq!(wire.node(0).kinds(), [EventKind::Send], "it is free");
+}
+
+#[test]
+fn nothing_is_sent_to_a_process_whose_backlog_is_full_and_others_are_reached() {
+    let mut wire = Wire::of(3, MATCHING);
+    let source = wire.node(0).descriptor();
+    wire.node(0).host.backlogs.insert(process(1), Backlog::Full);
+    let refused = wire.node(0).start(&put(source, process(1), 0));
+    assert_eq!(refused, Err(Error::NoSpace));
+    assert!(wire.node(0).host.sent.is_empty());
+    wire.node(0).start(&put(source, process(2), 0)).unwrap();
+    assert_eq!(wire.node(0).host.sent.len(), 1);
+}
+
+#[test]
+fn a_late_answer_to_an_earlier_interface_is_none_to_the_next_one() {
+    let mut wire = pair();
+    let source = wire.node(0).descriptor();
+    let long = Transfer {
+        length: EAGER + 1,
+        ..put(source, process(1), 0)
+    };
+    wire.node(0).start(&long).unwrap();
+    let late = wire.node(0).host.sent[0].request.token;
+    let mut next = Node::new(process(0), MATCHING, Limits::DEFAULT);
+    let tokens = wire.node(0).interface.next_tokens();
+    next.interface.begin_with(tokens);
+    let source = next.descriptor();
+    next.start(&Transfer {
+        length: EAGER + 1,
+        ..put(source, process(1), 0)
+    })
+    .unwrap();
+    assert_ne!(next.host.sent[0].request.token, late);
+    let answer = Response {
+        reply: false,
+        interface: 0,
+        placed: false,
+        silent: false,
+        token: late,
+        mlength: EAGER + 1,
+        offset: 0,
+        list: List::Priority,
+        fail: NiFail::Ok,
+    };
+    let taken = next.interface.on_response(&answer, &mut next.host);
+    assert!(taken.is_none() && next.events().is_empty());
+    assert_eq!(next.interface.loans(), 1, "it still awaits its own");
 }

@@ -13,8 +13,8 @@
 #![allow(dead_code)] // each test binary uses its part
 
 use lintel_engine4::{
-    Body, Config, DescriptorSpec, EntrySpec, Filling, Host, Interface, Landed, Landing, Transfer,
-    Undeliverable,
+    Backlog, Body, Config, DescriptorSpec, EntrySpec, Filling, Host, Interface, Landed, Landing,
+    Transfer, Undeliverable,
 };
 use lintel_memory::{Buffer, Ghost, Pieces};
 use lintel_types::{
@@ -50,11 +50,17 @@ pub struct Recorder {
     /// Events that a queue can hold; a queue that isn't named holds any number.
     pub capacity: BTreeMap<u16, usize>,
     pub unreachable: BTreeSet<ProcessId>,
+    /// Of processes that aren't low.
+    pub backlogs: BTreeMap<ProcessId, Backlog>,
 }
 
 impl Host<Ghost> for Recorder {
     fn post(&mut self, queue: u16, event: &Event) {
         self.events.entry(queue).or_default().push(*event);
+    }
+
+    fn backlog(&mut self, to: ProcessId) -> Backlog {
+        self.backlogs.get(&to).copied().unwrap_or(Backlog::Low)
     }
 
     fn room(&mut self, queue: u16) -> usize {
