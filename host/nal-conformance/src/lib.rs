@@ -25,6 +25,7 @@
 
 mod peers;
 mod promises;
+mod recall;
 mod rig;
 
 pub use peers::{
@@ -37,6 +38,10 @@ pub use promises::{
     an_operand_goes_first, copies_arrive_in_the_order_of_sending,
     copies_of_every_size_arrive_whole, lent_bytes_arrive_where_they_are_wanted,
     lent_places_are_filled, pieces_arrive_as_one, what_finds_no_room_waits_in_order,
+};
+pub use recall::{
+    a_recall_leaves_other_leases_alone, a_recalled_place_is_filled_no_more,
+    a_stream_into_recalled_memory_goes_into_nothing, recalled_memory_is_read_no_more,
 };
 pub use rig::Member;
 
@@ -62,6 +67,10 @@ macro_rules! suite {
             messages_of_an_ended_sender_still_arrive
             a_lost_peer_is_reported_once_and_is_unreachable
             a_stream_of_a_lost_sender_is_told_as_broken
+            recalled_memory_is_read_no_more
+            a_recalled_place_is_filled_no_more
+            a_stream_into_recalled_memory_goes_into_nothing
+            a_recall_leaves_other_leases_alone
         }
     };
     ($join:expr, $($promise:ident)*) => {
