@@ -54,7 +54,7 @@ pub fn run_in(tree: &Tree, setting: &Setting, only: Option<&str>, report: &mut R
             Link::Shared
         };
         report.check(&told, || compile_and_start(tree, setting, &source, link));
-        if name == "put_pingpong" {
+        if ["put_pingpong", "late_end"].contains(&name.as_str()) {
             report.check(&format!("{told}, linked statically"), || {
                 compile_and_start(tree, setting, &source, Link::Static)
             });

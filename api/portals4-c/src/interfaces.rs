@@ -15,8 +15,6 @@ pub extern "C" fn PtlInit() -> c_int {
         // SAFETY: handlers that take nothing and live as long as the library, which
         // is never unloaded (-z nodelete).
         unsafe { libc::pthread_atfork(None, None, Some(after_fork)) };
-        // SAFETY: as above.
-        unsafe { libc::atexit(at_exit) };
     });
     // Not `code`, for which nothing is initialized whatever else is wrong.
     process().init().err().map_or(0, |error| error as c_int)
@@ -26,7 +24,14 @@ extern "C" fn after_fork() {
     process().on_fork();
 }
 
-extern "C" fn at_exit() {
+/// Leaves the network when the process ends. As a destructor of the library, and the last
+/// of a program that is linked with it statically, it comes after the handlers (`atexit`)
+/// and destructors of those who use the library: they may still end what they began.
+#[used]
+#[unsafe(link_section = ".fini_array.00101")]
+static AT_END: extern "C" fn() = at_end;
+
+extern "C" fn at_end() {
     process().exit();
 }
 
