@@ -2,18 +2,19 @@
 //!
 //! Where a provider's addresses are sockets, a process's name is its address. Where
 //! they aren't, each process leaves its own in a file of the node, which it keeps
-//! locked as long as it lives:
+//! locked as long as it lives (host/private-file says which files are believed):
 //!
 //! ```text
 //!   /dev/shm/lintel-<job>-<nid>-<pid>.ofi     magic | length | address
 //! ```
 
 use crate::error::OpenError;
+use lintel_private_file::{self as private_file, Refusal};
 use lintel_types::ProcessId;
-use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, FlockOperation};
 use rustix::io::Errno;
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::Ipv4Addr;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
@@ -78,7 +79,7 @@ impl Directory {
         match self {
             Directory::Sockets => socket_address(process),
             Directory::Files { job, .. } => {
-                let file = File::open(path(job, process)).ok()?;
+                let file = private_file::open(&path(job, process)).ok()?;
                 if !is_locked(&file) {
                     return None;
                 }
@@ -100,13 +101,13 @@ impl Directory {
             return false;
         };
         let path = path(job, process);
-        match File::open(&path) {
+        match private_file::open(&path) {
             Ok(file) if is_locked(&file) => false,
             Ok(_) => {
                 let _ = std::fs::remove_file(path);
                 true
             }
-            Err(error) => process.nid == *nid && error.kind() == std::io::ErrorKind::NotFound,
+            Err(refusal) => process.nid == *nid && matches!(refusal, Refusal::Missing),
         }
     }
 
@@ -138,10 +139,8 @@ impl Drop for Entry {
 
 /// A file without a name, so that nothing stays behind if this process ends now.
 fn write(address: &[u8]) -> Result<File, OpenError> {
-    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    let file = rustix::fs::open(FOLDER, flags, Mode::RUSR | Mode::WUSR)?;
+    let mut file = private_file::create_unnamed(Path::new(FOLDER)).map_err(io::Error::from)?;
     rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-    let mut file = File::from(file);
     file.write_all(MAGIC)?;
     file.write_all(&(address.len() as u64).to_le_bytes())?;
     file.write_all(address)?;
@@ -158,7 +157,7 @@ fn take_name(file: &File, path: &Path) -> Result<bool, OpenError> {
             Err(Errno::EXIST) => {}
             Err(error) => return Err(error.into()),
         }
-        match File::open(path) {
+        match private_file::open(path) {
             Ok(other) if is_locked(&other) => return Ok(false),
             // Its owner has been killed.
             Ok(_) => drop(std::fs::remove_file(path)),
@@ -180,7 +179,7 @@ fn remove_leftovers(job: &str) {
     };
     let entries = folder.flatten().map(|entry| entry.path()).filter(of_job);
     for path in entries.take(MOST_LOOKED_AT) {
-        if File::open(&path).is_ok_and(|file| !is_locked(&file)) {
+        if private_file::open(&path).is_ok_and(|file| !is_locked(&file)) {
             let _ = std::fs::remove_file(path);
         }
     }
@@ -248,9 +247,25 @@ mod tests {
         // Who is killed leaves a file that nobody has locked.
         let path = path(&job, ProcessId::new(NID, 5));
         drop(first);
-        std::fs::write(&path, MAGIC).expect("the name is free");
+        let mut left = private_file::open_or_create(&path).expect("the name is free");
+        left.write_all(MAGIC).expect("there is room");
+        drop(left);
         let second = enter();
         assert!(second.is_ok());
+    }
+
+    #[test]
+    fn a_link_is_no_address_and_keeps_its_name() {
+        let job = job("links");
+        let (directory, _) = Directory::enter(&job, NID, None, b"mine").expect("a name is free");
+        let process = ProcessId::new(NID, 5);
+        let link = path(&job, process);
+        std::os::unix::fs::symlink("/nowhere", &link).expect("it can be made");
+        assert_eq!(directory.find(process), None);
+        assert!(!directory.has_ended(process));
+        let entered = Directory::enter(&job, NID, Some(5), b"address");
+        assert!(matches!(entered, Err(OpenError::InUse(5))));
+        std::fs::remove_file(&link).expect("it is left");
     }
 
     #[test]
