@@ -140,12 +140,12 @@ impl<S: Span> Interface<S> {
 
     /// Flow control has set in: nothing more is accepted until the owner enables
     /// the entry again (section 2.6.1).
-    pub(crate) fn exhaust<H: Host<S>>(&mut self, index: u16, host: &mut H) {
+    pub(crate) fn exhaust<H: Host<S>>(&mut self, index: u16, announce: bool, host: &mut H) {
         let Ok(portal) = self.portal_mut(index as u32) else {
             return;
         };
         portal.enabled = false;
-        portal.announce = true;
+        portal.announce |= announce;
         self.announce_disabled(index, host);
     }
 

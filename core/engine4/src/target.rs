@@ -188,14 +188,14 @@ impl<S: Span> Interface<S> {
         }
         let flow_controlled = portal.flow_controlled();
         let Some((index, list)) = self.find_entry(from, request) else {
-            return Err(self.run_out(request.portal, flow_controlled, host));
+            return Err(self.run_out(request.portal, flow_controlled, None, host));
         };
         self.permit(index, uid, request)?;
         if list == List::Overflow && !self.unexpected_has_room(index) {
-            return Err(self.run_out(request.portal, flow_controlled, host));
+            return Err(self.run_out(request.portal, flow_controlled, Some(index), host));
         }
         if flow_controlled && !self.queue_has_room(index, host) {
-            return Err(self.run_out(request.portal, flow_controlled, host));
+            return Err(self.run_out(request.portal, flow_controlled, Some(index), host));
         }
         Ok(index)
     }
@@ -270,9 +270,19 @@ impl<S: Span> Interface<S> {
         host.room(queue) >= promised + entry.most_events() as usize
     }
 
-    fn run_out<H: Host<S>>(&mut self, portal: u16, flow: bool, host: &mut H) -> NiFail {
+    /// `entry` is the one that the message would have reached, and may not want it told.
+    fn run_out<H: Host<S>>(
+        &mut self,
+        portal: u16,
+        flow: bool,
+        entry: Option<u16>,
+        host: &mut H,
+    ) -> NiFail {
         if flow {
-            self.exhaust(portal, host);
+            let silent = entry
+                .and_then(|index| self.entries.at(index))
+                .is_some_and(|entry| entry.spec.options & options::ME_EVENT_FLOWCTRL_DISABLE != 0);
+            self.exhaust(portal, !silent, host);
             return NiFail::PtDisabled;
         }
         NiFail::Dropped
