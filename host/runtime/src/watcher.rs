@@ -96,8 +96,12 @@ fn run<O: Owner>(library: &Library<O>, descriptor: &OwnedFd, end: &EventFd) {
                 }
             }
         }
-        let looked = library.with_core(|core| look(core, &next, &mut seen));
-        match looked {
+        // Who closes doesn't wait for anything to come.
+        let looked = library.with_core(|core| match core.closing {
+            true => None,
+            false => Some(look(core, &next, &mut seen)),
+        });
+        match looked.flatten() {
             Some(then) => next = then,
             None => return,
         }
