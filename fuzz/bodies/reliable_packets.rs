@@ -149,7 +149,9 @@ fn invented(source: &mut Source<'_>) -> (Header, Vec<u8>) {
         Kind::Ack,
         Kind::Probe,
         Kind::Farewell,
-        Kind::Reset,
+        Kind::Reset {
+            latest: source.some(),
+        },
     ];
     let kind = kinds[(source.byte() as usize % 8).saturating_sub(3)];
     let payload = match kind {

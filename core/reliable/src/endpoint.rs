@@ -39,8 +39,12 @@ pub struct Config {
     pub me: ProcessId,
     /// Its user.
     pub uid: u32,
-    /// Larger than that of any earlier process of that name: where it isn't, because a
-    /// clock was set back, peers that knew the earlier one answer with losses.
+    /// Not 0, and never that of an earlier process of that name: who has recorded what
+    /// that one was sent could repeat it to this one. It should be larger than those of
+    /// all earlier ones, too: a peer that knew a larger one says so, and this one goes
+    /// on behind it, but what a larger one has sent to a peer that never heard of it is
+    /// taken for newer, should somebody have held it back. The low 20 bits should be
+    /// random.
     pub incarnation: u64,
     /// Which processes share a context.
     pub model: Model,
@@ -404,6 +408,28 @@ impl<B> Endpoint<B> {
         pair.depends(now) && silence >= Nanos::from(self.config.peer_timeout)
     }
 
+    /// Asks a process for its incarnation, without which nothing is sent to it.
+    #[cold]
+    pub(crate) fn introduce(&mut self, now: Time, index: u32) {
+        let most = self.patience();
+        let pair = &mut self.pairs[index as usize];
+        let Some(sending) = &mut pair.sending else {
+            return;
+        };
+        if pair.context == NONE {
+            pair.context = self.contexts.open(pair.name, now);
+        }
+        let context = self.contexts.get(pair.context);
+        context.used = now;
+        let timeout = context.round_trip.timeout(most);
+        let doubled = sending.tries.min(MOST_DOUBLED);
+        let deadline = now.after(Nanos(timeout.0 << doubled).min(most));
+        sending.tries += 1;
+        sending.deadline = deadline;
+        self.arm(index, deadline);
+        self.probe(now, index);
+    }
+
     /// For so long an answer is waited for at most: a peer isn't given up for a few
     /// packets that got lost.
     #[inline]
@@ -418,7 +444,7 @@ impl<B> Endpoint<B> {
         pair.heard.max(pair.since).max(pair.probed).after(quarter)
     }
 
-    fn probe(&mut self, now: Time, index: u32) {
+    pub(crate) fn probe(&mut self, now: Time, index: u32) {
         self.pairs[index as usize].probed = now;
         let header = self.header(index, Kind::Probe);
         self.control.push_back(header);
@@ -432,6 +458,9 @@ impl<B> Endpoint<B> {
         let Some(sending) = pair.sending.as_mut().filter(|s| s.deadline <= now) else {
             return;
         };
+        if pair.remote == 0 {
+            return self.introduce(now, index);
+        }
         let context = self.contexts.get(pair.context);
         if !sending.is_parked {
             sending.is_parked = true;
@@ -487,12 +516,19 @@ impl<B> Endpoint<B> {
         }
     }
 
-    /// Whatever was under way between this process and the peer is over.
+    /// Whatever was under way between this process and the peer is over. This side goes on
+    /// in a newer incarnation, so that the peer, should it live, learns of it.
     pub(crate) fn lose(&mut self, index: u32) {
+        let local = self.pairs[index as usize].local;
+        self.end(index, local.saturating_add(1));
+    }
+
+    /// As [`lose`](Self::lose); this side goes on in that incarnation.
+    pub(crate) fn end(&mut self, index: u32, local: u64) {
         let pair = &mut self.pairs[index as usize];
         let was_addressed = pair.is_addressed;
         let sending = pair.sending.take();
-        let fresh = Pair::new(pair.name, pair.local + 1);
+        let fresh = Pair::new(pair.name, local);
         let old = core::mem::replace(pair, fresh);
         pair.is_timed = old.is_timed;
         pair.dead = old.dead.max(old.remote);

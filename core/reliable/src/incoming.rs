@@ -10,7 +10,9 @@ const DELAY: Nanos = Nanos::from_micros(250);
 /// Packets after which it waits no longer.
 const MOST_OWED: u32 = 32;
 /// Resets that wait at most; who sends more of what deserves them isn't answered.
-const MOST_CONTROL: usize = 64;
+const MOST_CONTROL: usize = 256;
+/// The part of an incarnation by which lives differ that go on behind the same earlier one.
+const OWN: u64 = (1 << 20) - 1;
 
 /// What to do with a packet's payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,7 +34,7 @@ impl<B> Endpoint<B> {
             self.counts.misdirected += 1;
             return Verdict::Drop;
         }
-        let Some(index) = self.identify(header) else {
+        let Some(index) = self.identify(now, header) else {
             return Verdict::Drop;
         };
         self.look_for_rest(now);
@@ -42,7 +44,7 @@ impl<B> Endpoint<B> {
         if pair.context != NONE {
             self.contexts.get(pair.context).heard = now;
         }
-        if header.believed == pair.local && !self.on_ack(now, index, header) {
+        if !self.on_ack(now, index, header) {
             self.counts.contradictory += 1;
             return Verdict::Drop;
         }
@@ -50,7 +52,7 @@ impl<B> Endpoint<B> {
             Kind::Data(fragment) => return self.on_data(now, index, header, fragment, may_keep),
             Kind::Probe => self.owe(index),
             Kind::Farewell => self.lose(index),
-            Kind::Ack | Kind::Reset => {}
+            Kind::Ack | Kind::Reset { .. } => {}
         }
         Verdict::Drop
     }
@@ -68,77 +70,145 @@ impl<B> Endpoint<B> {
         self.deliver(pair.0, fragment)
     }
 
-    /// The pair that a packet belongs to, if it is of the present lives of both.
+    /// The pair that a packet belongs to, if it is of the present lives of both. Who
+    /// knows this life has heard from it; nobody else has a pair, or changes one.
     #[inline]
-    fn identify(&mut self, header: &Header) -> Option<u32> {
-        let opens = matches!(header.kind, Kind::Data(_) | Kind::Probe);
-        let index = match self.known(header.source) {
-            Some(index) => index,
-            None if opens && header.believed == 0 => self.pair_named(header.source),
-            None if opens => {
-                let index = self.pair_named(header.source);
-                return self.refuse(index, header);
+    fn identify(&mut self, now: Time, header: &Header) -> Option<u32> {
+        let known = self.known(header.source);
+        let (local, remote) = match known {
+            Some(index) => {
+                let pair = &self.pairs[index as usize];
+                (pair.local, pair.remote)
             }
-            None => {
-                self.counts.stale += 1;
-                return None;
-            }
+            None => (self.config.incarnation, 0),
         };
-        let pair = &self.pairs[index as usize];
-        if header.kind == Kind::Reset {
-            if header.believed == pair.local && header.incarnation >= pair.remote {
-                self.lose(index);
-            }
+        if header.believed != local {
+            return self.refuse(known, header);
+        }
+        if let Kind::Reset { latest } = header.kind {
+            self.on_reset(now, known, header, latest);
             return None;
         }
-        if header.believed != 0 && header.believed != pair.local {
-            return self.refuse(index, header);
+        if known.is_some() && header.incarnation == remote && remote != 0 {
+            return known;
         }
-        if header.incarnation == pair.remote && header.incarnation != 0 {
-            return Some(index);
-        }
-        self.meet(index, header)
+        self.meet(now, known, header)
     }
 
-    /// Somebody whom this pair doesn't know yet.
+    /// Somebody who knows this process, and whom this pair doesn't know yet.
     #[cold]
-    fn meet(&mut self, index: u32, header: &Header) -> Option<u32> {
+    fn meet(&mut self, now: Time, known: Option<u32>, header: &Header) -> Option<u32> {
+        let opens = matches!(header.kind, Kind::Data(_) | Kind::Probe);
+        let latest = known.map_or(0, |index| self.pairs[index as usize].latest());
+        if !opens || header.incarnation <= latest {
+            return self.refuse(known, header);
+        }
+        let index = self.pair_named(header.source);
         let pair = &self.pairs[index as usize];
-        if header.incarnation <= pair.dead.max(pair.remote) {
-            return self.refuse(index, header);
-        }
         if pair.remote != 0 {
-            self.lose(index);
+            // The packet names this incarnation: it stays.
+            self.end(index, pair.local);
         }
-        if header.kind == Kind::Farewell && !self.pairs[index as usize].is_addressed {
-            return None;
-        }
-        self.pairs[index as usize].remote = header.incarnation;
+        self.acquaint(now, index, header);
         Some(index)
     }
 
-    /// Tells the sender of a packet for an earlier life that it is over.
+    /// Takes note of the peer's incarnation: what waited for it may go.
+    fn acquaint(&mut self, now: Time, index: u32, header: &Header) {
+        let pair = &mut self.pairs[index as usize];
+        pair.remote = header.incarnation;
+        pair.heard = now;
+        pair.is_doubted = false;
+        if let Some(sending) = &mut pair.sending {
+            sending.room = header.room.into();
+            sending.deadline = Time::NEVER;
+            sending.tries = 0;
+            self.make_ready(index);
+        }
+    }
+
+    /// Tells the sender of a packet that isn't for this life, or isn't of a present one,
+    /// who is here. Nothing is kept of it.
     #[cold]
-    fn refuse(&mut self, index: u32, header: &Header) -> Option<u32> {
-        self.counts.stale += 1;
-        let answers = matches!(header.kind, Kind::Data(_) | Kind::Probe);
-        if answers && self.control.len() < MOST_CONTROL {
-            let pair = &self.pairs[index as usize];
-            self.control.push_back(Header {
-                kind: Kind::Reset,
-                asks: false,
-                uid: self.config.uid,
-                source: self.config.me,
-                destination: header.source,
-                room: self.config.room,
-                incarnation: pair.local,
-                believed: header.incarnation,
-                sequence: 0,
-                acknowledged: 0,
-                selective: 0,
-            });
+    fn refuse(&mut self, known: Option<u32>, header: &Header) -> Option<u32> {
+        let is_first = header.kind == Kind::Probe && header.believed == 0;
+        let is_late_reset = matches!(header.kind, Kind::Reset { .. });
+        self.counts.stale += u64::from(!is_first && !is_late_reset);
+        if matches!(header.kind, Kind::Data(_) | Kind::Probe) {
+            self.reset(known, header);
         }
         None
+    }
+
+    fn reset(&mut self, known: Option<u32>, header: &Header) {
+        if self.control.len() >= MOST_CONTROL {
+            return;
+        }
+        let (local, latest) = match known.map(|index| &self.pairs[index as usize]) {
+            // It was overtaken by others of the same life.
+            Some(pair) if pair.remote == header.incarnation => (pair.local, pair.dead),
+            Some(pair) => (pair.local, pair.latest()),
+            None => (self.config.incarnation, 0),
+        };
+        self.control.push_back(Header {
+            kind: Kind::Reset { latest },
+            asks: false,
+            uid: self.config.uid,
+            source: self.config.me,
+            destination: header.source,
+            room: self.config.room,
+            incarnation: local,
+            believed: header.incarnation,
+            sequence: 0,
+            acknowledged: 0,
+            selective: 0,
+        });
+    }
+
+    /// The peer tells who it is, and which life of this process it knew last.
+    #[cold]
+    fn on_reset(&mut self, now: Time, known: Option<u32>, header: &Header, latest: u64) {
+        let index = match known {
+            Some(index) => index,
+            // It has something to send to this process, but knew a later one.
+            None if latest >= self.config.incarnation => self.pair_named(header.source),
+            None => return,
+        };
+        let pair = &self.pairs[index as usize];
+        let (remote, is_late) = (pair.remote, latest >= pair.local);
+        if remote != 0 && header.incarnation == remote && !is_late {
+            return; // It has been said before.
+        }
+        if remote != 0 && header.incarnation >= remote {
+            // What it knew is over: it began again, or has given this side up.
+            self.lose(index);
+            self.pass(index, latest);
+            return;
+        }
+        if remote == 0 && !self.pass(index, latest) {
+            return;
+        }
+        if header.incarnation <= self.pairs[index as usize].latest() {
+            return self.reset(Some(index), header); // Its clock was set back.
+        }
+        self.acquaint(now, index, header);
+        let sending = &self.pairs[index as usize].sending;
+        if sending.as_ref().is_none_or(|sending| sending.is_empty()) {
+            self.probe(now, index);
+        }
+    }
+
+    /// Goes on in an incarnation behind one of this name that the peer knew; false where
+    /// there is none.
+    fn pass(&mut self, index: u32, latest: u64) -> bool {
+        let own = self.config.incarnation & OWN;
+        let pair = &mut self.pairs[index as usize];
+        if latest < pair.local {
+            return true;
+        }
+        let next = latest.checked_add(1 + own);
+        pair.local = next.unwrap_or(pair.local);
+        next.is_some()
     }
 
     /// Takes note of what the peer has got; false where it can't have.

@@ -18,9 +18,12 @@
 //! use and go when they have been idle for 30 s.
 //!
 //! A peer that ends and begins again has a newer *incarnation*. A packet names its
-//! sender's and the one that it takes its receiver to have, so that nothing of an earlier
-//! life is mixed with a later one: its end is told first. A side that has given a peer up
-//! goes on in a newer incarnation too, so that the peer, should it live, learns of it.
+//! sender's and its receiver's, so that nothing of an earlier life is mixed with a later
+//! one: its end is told first. A side that has given a peer up goes on in a newer
+//! incarnation too, so that the peer, should it live, learns of it. Who sends to a process
+//! for the first time asks for its incarnation before, which takes a round trip; and of
+//! whoever can't name the receiver's nothing is delivered or kept, so that what was said to
+//! an earlier life can't be said again to a later one.
 //!
 //! Order of use: [`Endpoint::send`], then [`Endpoint::poll_transmit`] until it gives
 //! nothing. For each datagram [`Header::parse`], then [`Endpoint::on_packet`]; after one

@@ -34,19 +34,21 @@ impl<B> Endpoint<B> {
         if let Some(index) = self.spent.take() {
             self.collect_finished(index);
         }
-        if let Some(header) = self.control.pop_front() {
-            return Some(Transmit {
-                header,
-                payload: None,
-            });
-        }
-        while let Some(&index) = self.ready.front() {
+        loop {
+            if let Some(header) = self.control.pop_front() {
+                return Some(Transmit {
+                    header,
+                    payload: None,
+                });
+            }
+            let Some(&index) = self.ready.front() else {
+                return self.poll_ack();
+            };
             if let Some(part) = self.choose(now, index) {
                 return Some(self.compose(now, index, part));
             }
             self.ready.pop_front();
         }
-        self.poll_ack()
     }
 
     /// A datagram that [`poll_transmit`](Self::poll_transmit) gave didn't leave: what is
@@ -94,6 +96,13 @@ impl<B> Endpoint<B> {
             pair.context = self.contexts.open(pair.name, now);
         }
         let sending = pair.sending.as_mut()?;
+        if pair.remote == 0 {
+            sending.is_ready = false;
+            if sending.deadline == Time::NEVER {
+                self.introduce(now, index);
+            }
+            return None;
+        }
         let Some(part) = sending.next_part(self.config.datagram) else {
             sending.is_ready = false;
             return None;

@@ -1,6 +1,6 @@
 //! What a datagram says: the format byte by byte, and the one parser.
 //!
-//! Little-endian; version 1.
+//! Little-endian; version 2.
 //!
 //! ```text
 //!  byte        0        1        2        3        4        5        6        7
@@ -10,7 +10,7 @@
 //!    24 | incarnation of the sender                                              |
 //!    32 | incarnation that it takes the receiver to have; 0: doesn't know        |
 //!    40 | sequence number                    | the next one that it awaits       |
-//!    48 | bit i: the one i + 1 after that has come already                       |
+//!    48 | bit i: the one i + 1 after that has come already; of a reset: see there |
 //!    56 | CRC-32C of the payload             | bytes of payload                  |
 //!    64 | parts (16): length of the message, offset of the payload               |
 //!       | first or whole (48): the six words of the message                      |
@@ -19,9 +19,24 @@
 //! ```
 //!
 //! **Kinds**: 1 data, 2 acknowledgement, 3 probe (wants one), 4 farewell (the
-//! sender ends), 5 reset (you take me for somebody else). Only data has a class, flags
-//! FIRST and LAST, a checksum, payload and what follows byte 64; in other kinds these
-//! are zero. **Classes**: 0 reliable and ordered, 1 reliable, 2 neither.
+//! sender ends), 5 reset. Only data has a class, flags FIRST and LAST, a checksum, payload
+//! and what follows byte 64; in other kinds these are zero. **Classes**: 0 reliable and
+//! ordered, 1 reliable, 2 neither.
+//!
+//! **First contact**: a packet counts only if byte 32 names the present incarnation of its
+//! receiver. Data and probes that don't are answered by a reset, and nothing is kept of
+//! them. A reset tells the incarnation of its sender in byte 24, the one that it answers in
+//! byte 32, and in byte 48 the latest one of its receiver's name that its sender has known
+//! before, or 0. So who has something to send to a stranger sends a probe with 0 in byte 32,
+//! and the data when the reset has come. Who finds a later life of its own name in byte 48
+//! goes on in an incarnation behind that one.
+//!
+//! ```text
+//!   probe  incarnation 7, believed 0          ──▶
+//!                                             ◀──  reset  incarnation 9, believed 7
+//!   data   incarnation 7, believed 9          ──▶
+//!                                             ◀──  acknowledgement
+//! ```
 //!
 //! **Flags**: 1 FIRST, the first part of a message; 2 LAST, the last part; 4 ASKS, to
 //! be acknowledged at once; 8 SUMMED, byte 56 has a CRC, else it is zero. A datagram with
@@ -35,7 +50,10 @@
 //! **Authenticator**: SipHash-2-4, 128 bits, with the first 16 bytes of the job's key,
 //! over everything before it. It keeps out whoever doesn't have the key: other jobs,
 //! other users, strayed and forged datagrams; addresses, user and incarnations can't
-//! be changed or invented, and a datagram of an earlier life is told by its incarnation.
+//! be changed or invented. Who has recorded datagrams can send them again, to the same life
+//! of their receiver or to a later one: the former knows their sequence numbers and their
+//! sender's incarnation, the latter isn't the one that they name, as long as no two lives of
+//! a name have the same incarnation.
 //! The payload is covered by its CRC, which is covered by the authenticator: that finds
 //! accidents, but who can change datagrams *on their way* can change a payload so
 //! that its CRC stays. Nothing is encrypted. (A keyed hash over all bytes would close
@@ -47,7 +65,7 @@ use lintel_wire::{WORDS, Words};
 use siphasher::sip128::{Hasher128, SipHasher24};
 
 /// The version of the format that this module speaks.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 /// Bytes of an authenticator.
 pub const TAG_BYTES: usize = 16;
 /// Bytes ahead of the payload of a whole message.
@@ -117,8 +135,13 @@ pub enum Kind {
     Probe,
     /// The sender ends.
     Farewell,
-    /// The receiver takes the sender for somebody else.
-    Reset,
+    /// Answers a packet that doesn't name the sender's present life, or isn't of the
+    /// receiver's.
+    Reset {
+        /// The latest incarnation of the receiver's name that the sender has known, other
+        /// than the one that it is talking to; 0: none.
+        latest: u64,
+    },
 }
 
 /// Everything in a packet but its payload.
@@ -144,7 +167,7 @@ pub struct Header {
     pub sequence: u32,
     /// The next number that the sender awaits.
     pub acknowledged: u32,
-    /// Bit i: number `acknowledged + 1 + i` has come.
+    /// Bit i: number `acknowledged + 1 + i` has come. Nothing in a reset.
     pub selective: u64,
 }
 
@@ -234,7 +257,7 @@ impl Header {
             Kind::Ack => (2, None),
             Kind::Probe => (3, None),
             Kind::Farewell => (4, None),
-            Kind::Reset => (5, None),
+            Kind::Reset { .. } => (5, None),
         };
         let (class, first, last) = fragment.map_or((0, false, false), |fragment| {
             (
@@ -258,7 +281,11 @@ impl Header {
         writer.put(self.believed.to_le_bytes());
         writer.put(self.sequence.to_le_bytes());
         writer.put(self.acknowledged.to_le_bytes());
-        writer.put(self.selective.to_le_bytes());
+        let selective = match self.kind {
+            Kind::Reset { latest } => latest,
+            _ => self.selective,
+        };
+        writer.put(selective.to_le_bytes());
         let checksum = fragment.and_then(|fragment| fragment.checksum);
         writer.put(checksum.unwrap_or(0).to_le_bytes());
         writer.put(fragment.map_or(0, |f| f.length).to_le_bytes());
@@ -313,7 +340,7 @@ fn read(reader: &mut Reader<'_>) -> Option<Header> {
             1 | 2 => Kind::Ack,
             3 => Kind::Probe,
             4 => Kind::Farewell,
-            5 => Kind::Reset,
+            5 => Kind::Reset { latest: 0 },
             _ => return None,
         },
         asks: flags & ASKS != 0,
@@ -327,6 +354,9 @@ fn read(reader: &mut Reader<'_>) -> Option<Header> {
         acknowledged: reader.u32()?,
         selective: reader.u64()?,
     };
+    if let Kind::Reset { latest } = &mut header.kind {
+        *latest = core::mem::take(&mut header.selective);
+    }
     let (checksum, length) = (reader.u32()?, reader.u32()?);
     if kind == 1 {
         let (first, last) = (flags & FIRST != 0, flags & LAST != 0);

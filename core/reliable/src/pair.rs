@@ -567,7 +567,7 @@ pub(crate) struct Pair<B> {
     pub(crate) name: ProcessId,
     /// This side's incarnation: a newer one after each loss.
     pub(crate) local: u64,
-    /// The peer's; 0 while nothing has come from it.
+    /// The peer's, which has shown that it knows `local`; 0 while there is none.
     pub(crate) remote: u64,
     /// The latest of the peer's that was given up.
     pub(crate) dead: u64,
@@ -614,6 +614,11 @@ impl<B> Pair<B> {
             is_doubted: false,
             is_addressed: false,
         }
+    }
+
+    /// The latest of the peer's incarnations that was known.
+    pub(crate) fn latest(&self) -> u64 {
+        self.dead.max(self.remote)
     }
 
     /// Drops the queues where there is nothing in them.

@@ -30,6 +30,14 @@ fn header_of(datagram: &[u8], key: &Key) -> Header {
         .0
 }
 
+/// Three processes; the first has sent message 0 to the last.
+fn acquainted(seed: u64) -> Network {
+    let mut network = Network::new(3, Model::Xrc, CALM, seed);
+    network.send(0, 2, Class::Ordered, 0, 10);
+    network.settle();
+    network
+}
+
 fn numbers(network: &mut Network, number: usize) -> Vec<u64> {
     network
         .process(number)
@@ -40,14 +48,20 @@ fn numbers(network: &mut Network, number: usize) -> Vec<u64> {
 }
 
 #[test]
-fn the_first_packet_opens_a_pair() {
+fn the_first_message_to_a_stranger_takes_a_round_trip_more_and_no_timeout() {
     let mut network = Network::new(3, Model::Xrc, CALM, 1);
+    let began = network.now;
     network.send(0, 2, Class::Ordered, 5, 10);
-    network.transmit();
-    assert_eq!(network.sent, 1, "no handshake goes before");
+    network.run_until(|network| !network.process(2).delivered.is_empty());
+    assert_eq!(network.sent, 3, "a probe, a reset, the message");
+    // Five or six microseconds each.
+    assert!(network.now.since(began) <= Nanos::from_micros(18));
     network.settle();
     assert_eq!(numbers(&mut network, 2), [5]);
-    assert_eq!(network.sent, 2, "the message and its acknowledgement");
+    network.send(2, 0, Class::Ordered, 6, 10);
+    network.transmit();
+    network.settle();
+    assert_eq!(network.sent, 6, "nothing goes before the answer");
 }
 
 #[test]
@@ -220,7 +234,7 @@ fn who_was_given_up_and_lives_learns_of_it_and_is_heard_again() {
 
 #[test]
 fn after_a_long_silence_a_loss_is_made_good_as_soon_as_ever() {
-    let mut network = Network::new(3, Model::Xrc, CALM, 20);
+    let mut network = acquainted(20);
     network.send(0, 2, Class::Ordered, 1, 9000);
     let parts = capture(&mut network, 0);
     for part in &parts[1..] {
@@ -241,7 +255,7 @@ fn after_a_long_silence_a_loss_is_made_good_as_soon_as_ever() {
     let taken = u128::from(network.now.since(began).0);
     assert!(taken < PEER_TIMEOUT.as_nanos() / 4, "it took {taken} ns");
     network.settle();
-    assert_eq!(numbers(&mut network, 2), [1, 3]);
+    assert_eq!(numbers(&mut network, 2), [0, 1, 3]);
 }
 
 #[test]
@@ -374,7 +388,7 @@ fn a_pair_at_rest_weighs_little_though_its_context_is_busy() {
 
 #[test]
 fn an_answer_waits_for_the_end_of_the_message_that_it_may_answer() {
-    let mut network = Network::new(3, Model::Xrc, CALM, 14);
+    let mut network = acquainted(14);
     network.send(0, 2, Class::Ordered, 1, 3000);
     let parts = capture(&mut network, 0);
     assert!(parts.len() > 2);
@@ -443,7 +457,7 @@ fn a_changed_packet_is_refused_and_changes_nothing() {
 
 #[test]
 fn another_jobs_packets_are_forged_to_this_one() {
-    let mut network = Network::new(3, Model::Xrc, CALM, 17);
+    let mut network = acquainted(17);
     network.send(0, 2, Class::Ordered, 1, 100);
     let datagram = capture(&mut network, 0).remove(0);
     let other = Key::new(&[4; 32]);
@@ -453,7 +467,7 @@ fn another_jobs_packets_are_forged_to_this_one() {
 
 #[test]
 fn a_packet_for_another_process_is_counted_and_dropped() {
-    let mut network = Network::new(3, Model::Xrc, CALM, 18);
+    let mut network = acquainted(18);
     network.send(0, 2, Class::Ordered, 1, 100);
     let datagram = capture(&mut network, 0).remove(0);
     let header = header_of(&datagram, &network.key);
@@ -462,4 +476,172 @@ fn a_packet_for_another_process_is_counted_and_dropped() {
     assert_eq!(verdict, Verdict::Drop);
     assert_eq!(network.process(1).endpoint.counts().misdirected, 1);
     assert_eq!(network.process(1).endpoint.resources().pairs, 0);
+}
+
+/// Everything that two processes said to each other, in both ways, sent when both had
+/// ended.
+fn recorded_conversation(network: &mut Network) -> Vec<Vec<u8>> {
+    network.recorded = Some(Vec::new());
+    network.send(0, 2, Class::Ordered, 1, 10);
+    network.send(0, 2, Class::Reliable, 2, 10);
+    network.settle();
+    network.send(0, 2, Class::Unreliable, 3, 10);
+    network.send(2, 0, Class::Ordered, 4, 3000);
+    network.settle();
+    network.process(0).endpoint.farewell();
+    network.transmit();
+    network.kill(0);
+    network.kill(2);
+    network.recorded.take().expect("somebody listened")
+}
+
+#[test]
+fn a_recorded_conversation_is_nothing_to_a_later_life_of_the_receiver() {
+    for lives in [vec![2], vec![0, 2]] {
+        let mut network = Network::new(3, Model::Xrc, CALM, 22);
+        let recorded = recorded_conversation(&mut network);
+        for number in &lives {
+            network.start(*number);
+        }
+        for _ in 0..3 {
+            for datagram in &recorded {
+                network.arrive(datagram);
+                network.transmit();
+            }
+        }
+        for number in &lives {
+            assert_eq!(numbers(&mut network, *number), []);
+            let held = network.process(*number).endpoint.resources();
+            assert_eq!((held.pairs, held.contexts), (0, 0), "nothing is kept of it");
+        }
+        if lives == [2] {
+            continue;
+        }
+        network.send(0, 2, Class::Ordered, 5, 10);
+        network.settle();
+        for datagram in &recorded {
+            network.arrive(datagram);
+        }
+        network.send(0, 2, Class::Ordered, 6, 10);
+        network.settle();
+        assert_eq!(numbers(&mut network, 2), [5, 6]);
+        assert_eq!(network.process(2).losses, []);
+        assert_eq!(network.process(0).losses, []);
+    }
+}
+
+#[test]
+fn thousands_who_only_introduce_themselves_leave_nothing_behind() {
+    let mut network = Network::new(3, Model::Xrc, CALM, 23);
+    network.send(0, 2, Class::Ordered, 1, 10);
+    let probe = capture(&mut network, 0).remove(0);
+    let mut header = header_of(&probe, &network.key);
+    let before = network.process(2).endpoint.resources();
+    for stranger in 0..5000 {
+        header.source.pid = 1000 + stranger;
+        let probe = seal(header, &[], &network.key);
+        network.arrive(&probe);
+    }
+    assert_eq!(network.process(2).endpoint.resources(), before);
+    let answers = capture(&mut network, 2).len();
+    assert!((1..1000).contains(&answers), "{answers} answers");
+    assert_eq!(network.process(2).endpoint.counts().stale, 0);
+}
+
+#[test]
+fn two_who_introduce_themselves_at_once_meet_once() {
+    for bits in 0_u64..1 << 8 {
+        let mut network = Network::new(3, Model::Xrc, CALM, 24);
+        network.lost = (0..8).filter(|packet| bits >> packet & 1 != 0).collect();
+        network.send(0, 2, Class::Ordered, 1, 10);
+        network.send(2, 0, Class::Ordered, 2, 10);
+        network.settle();
+        let lost = &network.lost.clone();
+        assert_eq!(numbers(&mut network, 2), [1], "without {lost:?}");
+        assert_eq!(numbers(&mut network, 0), [2], "without {lost:?}");
+        for number in [0, 2] {
+            assert_eq!(network.process(number).losses, []);
+        }
+    }
+}
+
+#[test]
+fn a_life_whose_clock_was_set_back_reaches_those_who_knew_the_one_before() {
+    let mut network = Network::new(3, Model::Xrc, CALM, 25);
+    network.send(2, 0, Class::Ordered, 1, 10);
+    network.settle();
+    network.kill(2);
+    network.start_as(2, 5);
+    let began = network.now;
+    network.send(2, 0, Class::Ordered, 2, 10);
+    network.run_until(|network| numbers(network, 0) == [1, 2]);
+    assert!(
+        network.now.since(began) <= Nanos::from_micros(18),
+        "at once"
+    );
+    network.settle();
+    assert_eq!(network.process(2).losses, [], "the first try is enough");
+    network.send(0, 2, Class::Ordered, 3, 10);
+    network.settle();
+    assert_eq!(numbers(&mut network, 2), [3]);
+}
+
+#[test]
+fn a_life_whose_clock_was_set_back_is_reached_by_those_who_knew_the_one_before() {
+    let mut network = Network::new(3, Model::Xrc, CALM, 26);
+    network.send(0, 2, Class::Ordered, 1, 10);
+    network.settle();
+    network.kill(2);
+    network.start_as(2, 5);
+    let began = network.now;
+    network.send(0, 2, Class::Ordered, 2, 10);
+    network.run_until(|network| !network.process(0).losses.is_empty());
+    assert!(
+        network.now.since(began) < Nanos::from_millis(1),
+        "no silence"
+    );
+    network.send(0, 2, Class::Ordered, 3, 10);
+    network.settle();
+    assert_eq!(numbers(&mut network, 2), [3]);
+    assert_eq!(network.process(0).losses.len(), 1);
+}
+
+#[test]
+fn whoever_was_given_up_is_reached_again_though_its_next_lifes_clock_was_set_back() {
+    let mut network = Network::new(3, Model::Xrc, CALM, 27);
+    network.send(0, 2, Class::Ordered, 1, 10);
+    network.settle();
+    network.kill(2);
+    network.send(0, 2, Class::Ordered, 2, 10);
+    network.run_until(|network| !network.process(0).losses.is_empty());
+    network.start_as(2, 5);
+    let began = network.now;
+    network.send(0, 2, Class::Ordered, 3, 10);
+    network.run_until(|network| numbers(network, 2) == [3]);
+    assert!(network.now.since(began) < Nanos::from_millis(1), "at once");
+    network.settle();
+    assert_eq!(network.process(0).losses.len(), 1);
+}
+
+#[test]
+fn two_lives_behind_the_same_earlier_one_have_incarnations_of_their_own() {
+    let mut network = Network::new(3, Model::Xrc, CALM, 28);
+    network.send(2, 0, Class::Ordered, 1, 10);
+    network.settle();
+    let mut seen = Vec::new();
+    for incarnation in [5, 6] {
+        network.kill(2);
+        network.start_as(2, incarnation);
+        network.send(2, 0, Class::Ordered, 2, 10);
+        for datagram in capture(&mut network, 2) {
+            network.arrive(&datagram);
+        }
+        for datagram in capture(&mut network, 0) {
+            network.arrive(&datagram);
+        }
+        // The network has lost what this life had to say.
+        let said = capture(&mut network, 2).remove(0);
+        seen.push(header_of(&said, &network.key).incarnation);
+    }
+    assert!(seen[0] != seen[1], "{seen:?}");
 }

@@ -82,6 +82,10 @@ pub struct Network {
     pub weather: Weather,
     pub key: Key,
     pub sent: u64,
+    /// The packets with these numbers, from 0 on, are lost.
+    pub lost: Vec<u64>,
+    /// Everything that was ever sent, if somebody listens.
+    pub recorded: Option<Vec<Vec<u8>>>,
     model: Model,
     datagram: u32,
     lives: u64,
@@ -103,6 +107,8 @@ impl Network {
             weather,
             key: Key::new(&[3; 32]),
             sent: 0,
+            lost: Vec::new(),
+            recorded: None,
             model,
             datagram: 1000,
             lives: 0,
@@ -119,10 +125,15 @@ impl Network {
     /// Starts a process, perhaps in the place of an earlier one, which isn't asked.
     pub fn start(&mut self, number: usize) {
         self.lives += 1000;
+        self.start_as(number, self.lives);
+    }
+
+    /// As [`start`](Self::start), whatever its clock may say.
+    pub fn start_as(&mut self, number: usize, incarnation: u64) {
         let endpoint = Endpoint::new(Config {
             me: name(number),
             uid: 7,
-            incarnation: self.lives,
+            incarnation,
             model: self.model,
             datagram: self.datagram,
             room: 256 << 10,
@@ -188,7 +199,10 @@ impl Network {
     /// A datagram is at the mercy of the network.
     pub fn launch(&mut self, datagram: Vec<u8>) {
         self.sent += 1;
-        if self.dice.percent(self.weather.loss) {
+        if let Some(recorded) = &mut self.recorded {
+            recorded.push(datagram.clone());
+        }
+        if self.lost.contains(&(self.sent - 1)) || self.dice.percent(self.weather.loss) {
             return;
         }
         let copies = 1 + u64::from(self.dice.percent(self.weather.repeated));
