@@ -137,6 +137,8 @@ pub struct Endpoint<B> {
     /// Messages that haven't been acknowledged, and those that aren't sent whole.
     outstanding: usize,
     pub(crate) unsent: usize,
+    /// Those among them that wait for nothing but a peer's first answer.
+    pub(crate) unmet: usize,
     pub(crate) counts: Counts,
 }
 
@@ -161,6 +163,7 @@ impl<B> Endpoint<B> {
             finished: Vec::new(),
             outstanding: 0,
             unsent: 0,
+            unmet: 0,
             counts: Counts::default(),
         }
     }
@@ -200,6 +203,9 @@ impl<B> Endpoint<B> {
             .sending
             .get_or_insert_with(|| Box::new(Sending::new(UNKNOWN_ROOM)));
         sending.push(Outbound::new(message, waits));
+        if pair.remote == 0 && sending.awaits_meeting() {
+            self.unmet += 1;
+        }
         self.outstanding += 1;
         self.unsent += 1;
         self.make_ready(index);
@@ -243,14 +249,14 @@ impl<B> Endpoint<B> {
     /// Whether something hasn't been sent for want of room.
     #[inline]
     pub fn has_unsent(&self) -> bool {
-        self.unsent > 0
+        self.unsent > self.unmet
     }
 
     /// Whether something for that process hasn't been sent for want of room.
     pub fn is_behind(&self, process: ProcessId) -> bool {
         let index = self.known(process);
         let sending = index.and_then(|index| self.pairs[index as usize].sending.as_ref());
-        sending.is_some_and(|sending| sending.has_unsent())
+        sending.is_some_and(|sending| sending.unsent() > sending.unmet)
     }
 
     /// Whether the message just taken had better wait until there are more like it, or until
@@ -535,6 +541,7 @@ impl<B> Endpoint<B> {
         if let Some(sending) = sending {
             self.outstanding -= sending.len();
             self.unsent -= sending.unsent();
+            self.unmet -= sending.unmet;
             if old.context != NONE && !sending.is_parked {
                 self.contexts.get(old.context).flying -= sending.flying;
             }

@@ -123,6 +123,7 @@ impl<B> Endpoint<B> {
             sending.room = header.room.into();
             sending.deadline = Time::NEVER;
             sending.tries = 0;
+            self.unmet -= core::mem::take(&mut sending.unmet);
             self.make_ready(index);
         }
     }

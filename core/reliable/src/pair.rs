@@ -155,6 +155,9 @@ pub(crate) struct Sending<B> {
     pub(crate) turn: u64,
     /// Bytes that the peer can buffer.
     pub(crate) room: u64,
+    /// Messages that wait for nothing but the peer's first answer, and their bytes.
+    pub(crate) unmet: usize,
+    unmet_bytes: u64,
 }
 
 /// What an acknowledgement has brought.
@@ -210,11 +213,23 @@ impl<B> Sending<B> {
             unasked: 0,
             turn: 0,
             room,
+            unmet: 0,
+            unmet_bytes: 0,
         }
     }
 
     pub(crate) fn push(&mut self, outbound: Outbound<B>) {
         self.messages.push_back(outbound);
+    }
+
+    /// The message pushed last is for a peer that hasn't answered yet; whether that alone
+    /// keeps it here, since it would fit into what may be under way.
+    pub(crate) fn awaits_meeting(&mut self) -> bool {
+        let length = self.messages.back().map_or(0, |last| last.message.length);
+        self.unmet_bytes += length + OVERHEAD;
+        let fits = self.unmet_bytes <= self.room;
+        self.unmet += usize::from(fits);
+        fits
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -278,11 +293,6 @@ impl<B> Sending<B> {
             length: fresh.next_length(datagram),
             again: None,
         })
-    }
-
-    /// Whether a message isn't sent whole.
-    pub(crate) fn has_unsent(&self) -> bool {
-        self.fresh < self.messages.len()
     }
 
     pub(crate) fn outbound(&self, index: usize) -> &Outbound<B> {

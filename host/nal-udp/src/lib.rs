@@ -54,6 +54,8 @@ use nix::time::ClockId;
 use outlet::{Outlet, Sent};
 use paths::PathFile;
 use socket::Socket;
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -106,7 +108,7 @@ impl UdpNal {
         let mut endpoint = Endpoint::new(lintel_reliable::Config {
             me,
             uid: config.uid,
-            incarnation: nanoseconds_now(),
+            incarnation: new_incarnation(),
             model: config.model,
             datagram: socket.datagram(),
             room: socket.room(),
@@ -588,8 +590,31 @@ fn since_boot() -> u64 {
     time.map_or(1, |time| time.as_nanos() as u64)
 }
 
-/// Since 1970: later processes of a name have larger numbers.
-fn nanoseconds_now() -> u64 {
+/// Tells this process from earlier and later ones of its name: the time since 1970 in steps
+/// of a millisecond, so that later ones have larger numbers, and random bits behind it, so
+/// that none has the same though a clock is set back.
+fn new_incarnation() -> u64 {
+    const RANDOM: u64 = (1 << 20) - 1;
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(1, |since| since.as_nanos() as u64)
+    let nanoseconds = since.map_or(0, |since| since.as_nanos() as u64);
+    // Its keys are the system's random numbers.
+    let random = RandomState::new().build_hasher().finish();
+    (nanoseconds & !RANDOM | random & RANDOM).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn incarnations_grow_with_the_clock_and_differ_within_a_step_of_it() {
+        let all: Vec<u64> = (0..10).map(|_| new_incarnation()).collect();
+        assert!(all.iter().any(|other| *other != all[0]), "{all:?}");
+        let before = all[9];
+        let until = Instant::now() + Duration::from_secs(5);
+        while new_incarnation() >> 20 == before >> 20 {
+            assert!(Instant::now() < until, "the clock stands still");
+        }
+        assert!(new_incarnation() > before);
+    }
 }

@@ -155,28 +155,20 @@ fn each_datagram_is_counted_once_by_itself_and_in_a_train() {
 #[test]
 fn a_payload_that_doesnt_have_its_sum_is_counted_and_dropped() {
     let mut nal = open(NODE);
-    let to = nal.process();
-    let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback");
-    let address = (Ipv4Addr::from(to.nid), to.pid as u16);
+    let speaker = Speaker::meet(&mut nal);
     let payload = b"123456789";
     // The check value of CRC-32C, and another.
     for (number, checksum) in [(1, 0xe306_9283), (2, 0xe306_9282)] {
-        let datagram = datagram(
-            9,
-            to,
-            0,
-            Fragment {
-                class: Class::Unreliable,
-                words: Some([number; 6]),
-                last: true,
-                total: payload.len() as u64,
-                offset: 0,
-                length: payload.len() as u32,
-                checksum: Some(checksum),
-            },
-            payload,
-        );
-        socket.send_to(&datagram, address).expect("loopback");
+        let fragment = Fragment {
+            class: Class::Unreliable,
+            words: Some([number; 6]),
+            last: true,
+            total: payload.len() as u64,
+            offset: 0,
+            length: payload.len() as u32,
+            checksum: Some(checksum),
+        };
+        speaker.say(&speaker.packet(Kind::Data(fragment), 0, payload));
     }
     assert_eq!(take(&mut nal, &mut []).1, 1);
     let until = Instant::now() + LIMIT;
@@ -186,69 +178,104 @@ fn a_payload_that_doesnt_have_its_sum_is_counted_and_dropped() {
     }
 }
 
-/// A datagram of a port's process that speaks by hand and holds the key.
-fn datagram(by: u32, to: ProcessId, sequence: u32, fragment: Fragment, payload: &[u8]) -> Vec<u8> {
-    let header = Header {
-        kind: Kind::Data(fragment),
-        asks: false,
-        uid: 1,
-        source: ProcessId::new(NODE, by),
-        destination: to,
-        room: 0,
-        incarnation: 1,
-        believed: 0,
-        sequence,
-        acknowledged: 0,
-        selective: 0,
-    };
-    let mut bytes = [0; MAX_HEADER_BYTES];
-    let ahead = header.seal(&Key::new(&[5; 32]), &mut bytes);
-    [&bytes[..ahead], payload].concat()
+/// A process that speaks by hand and holds the key.
+struct Speaker {
+    socket: UdpSocket,
+    to: ProcessId,
+    /// The incarnation of the one spoken to.
+    believed: u64,
+}
+
+impl Speaker {
+    fn meet(nal: &mut UdpNal) -> Speaker {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback");
+        socket.set_nonblocking(true).expect("it is a socket");
+        let mut speaker = Speaker {
+            socket,
+            to: nal.process(),
+            believed: 0,
+        };
+        speaker.say(&speaker.packet(Kind::Probe, 0, &[]));
+        let mut answer = [0; MAX_HEADER_BYTES];
+        let until = Instant::now() + LIMIT;
+        let length = loop {
+            assert!(nal.next().is_none(), "a probe is no message");
+            nal.flush();
+            match speaker.socket.recv(&mut answer) {
+                Ok(length) => break length,
+                Err(_) => assert!(Instant::now() < until, "no answer"),
+            }
+        };
+        let parsed = Header::parse(&answer[..length], length, &Key::new(&[5; 32]));
+        let (header, _) = parsed.expect("it is a packet");
+        assert_eq!(header.kind, Kind::Reset { latest: 0 });
+        speaker.believed = header.incarnation;
+        speaker
+    }
+
+    fn packet(&self, kind: Kind, sequence: u32, payload: &[u8]) -> Vec<u8> {
+        let port = self.socket.local_addr().expect("it is bound").port();
+        let header = Header {
+            kind,
+            asks: false,
+            uid: 1,
+            source: ProcessId::new(NODE, port.into()),
+            destination: self.to,
+            room: 0,
+            incarnation: 1,
+            believed: self.believed,
+            sequence,
+            acknowledged: FIRST,
+            selective: 0,
+        };
+        let mut bytes = [0; MAX_HEADER_BYTES];
+        let ahead = header.seal(&Key::new(&[5; 32]), &mut bytes);
+        [&bytes[..ahead], payload].concat()
+    }
+
+    /// One of the four parts of a message, filled with its number plus one.
+    fn part(&self, number: u32) -> Vec<u8> {
+        let fragment = Fragment {
+            class: Class::Ordered,
+            words: (number == 0).then_some([1; 6]),
+            last: number == 3,
+            total: 4 * PART as u64,
+            offset: u64::from(number) * PART as u64,
+            length: PART as u32,
+            checksum: None,
+        };
+        let payload = [number as u8 + 1; PART];
+        self.packet(Kind::Data(fragment), FIRST.wrapping_add(number), &payload)
+    }
+
+    fn say(&self, bytes: &[u8]) {
+        let address = (Ipv4Addr::from(self.to.nid), self.to.pid as u16);
+        self.socket.send_to(bytes, address).expect("loopback");
+    }
 }
 
 /// The sequence number that a process begins with.
 const FIRST: u32 = 1000_u32.wrapping_neg();
 const PART: usize = 40_000;
 
-/// One of the four parts of a message, filled with its number plus one.
-fn part(by: u32, to: ProcessId, number: u32) -> Vec<u8> {
-    let fragment = Fragment {
-        class: Class::Ordered,
-        words: (number == 0).then_some([1; 6]),
-        last: number == 3,
-        total: 4 * PART as u64,
-        offset: u64::from(number) * PART as u64,
-        length: PART as u32,
-        checksum: None,
-    };
-    let payload = [number as u8 + 1; PART];
-    datagram(by, to, FIRST.wrapping_add(number), fragment, &payload)
-}
-
 #[test]
 fn only_a_streams_next_part_is_ever_written_to_its_place() {
     let mut nal = open(NODE);
-    let to = nal.process();
-    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback");
-    let address = (Ipv4Addr::LOCALHOST, to.pid as u16);
-    let by = socket.local_addr().expect("it is bound").port().into();
-    let say = |bytes: &[u8]| {
-        socket.send_to(bytes, address).expect("loopback");
-    };
+    let speaker = Speaker::meet(&mut nal);
     let place = Region::new(4 * PART as u64);
     let bytes = |part: usize| {
         let mut bytes = [0xff; PART];
         place.read((part * PART) as u64, &mut bytes);
         bytes
     };
-    say(&part(by, to, 0));
+    speaker.say(&speaker.part(0));
     let Arrival::Message(origin, _, Payload::Streamed(_)) = arrival(&mut nal, &mut []) else {
         panic!("a message in parts was to come");
     };
     nal.receive_into(origin, LEASE.lend(&[place.claim()]).keep());
     nal.done(origin);
     let until = Instant::now() + LIMIT;
-    say(&part(by, to, 1));
+    speaker.say(&speaker.part(1));
     while bytes(1) != [2; PART] {
         assert!(nal.next().is_none(), "half the parts have come");
         assert!(Instant::now() < until, "{:?}", nal.troubles());
@@ -256,10 +283,10 @@ fn only_a_streams_next_part_is_ever_written_to_its_place() {
     // Nonsense, and a part that is too early.
     for (datagram, counted) in [
         (vec![0xee; PART], 1),
-        (part(by, to, 3), 1),
+        (speaker.part(3), 1),
         (vec![0xee; 50], 2),
     ] {
-        say(&datagram);
+        speaker.say(&datagram);
         let until = Instant::now() + LIMIT;
         while nal.troubles().malformed < counted {
             assert!(nal.next().is_none(), "the next part hasn't come");
@@ -268,7 +295,7 @@ fn only_a_streams_next_part_is_ever_written_to_its_place() {
         assert_eq!([bytes(0), bytes(1)], [[1; PART], [2; PART]]);
         assert_eq!([bytes(2), bytes(3)], [[0; PART]; 2]);
     }
-    say(&part(by, to, 2));
+    speaker.say(&speaker.part(2));
     let whole = arrival(&mut nal, &mut []);
     assert!(matches!(whole, Arrival::Streamed(_)), "{whole:?}");
     assert_eq!([bytes(2), bytes(3)], [[3; PART], [4; PART]]);
