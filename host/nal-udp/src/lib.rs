@@ -123,7 +123,7 @@ impl UdpNal {
                 }
                 Err(error) => (config.log)(&format!(
                     "what is known of paths isn't shared with other processes of this node, \
-                     for there is no file for it in /dev/shm: {error}"
+                     for the file for it can't be used: {error}"
                 )),
             }
         }

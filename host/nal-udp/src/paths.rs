@@ -11,15 +11,18 @@
 //! It is read and written, not mapped: a look at it a few thousand times a second needs no
 //! speed, and no `unsafe`. What is torn or overwritten by another is a guess as good as
 //! before, and endpoints keep guesses within limits. Each process holds a shared lock;
-//! who leaves last removes the file.
+//! who leaves last removes the file. A file of another user isn't used, and one that
+//! somebody keeps locked isn't waited for.
 
+use lintel_private_file::open_or_create;
 use lintel_reliable::{Nanos, Path, Paths, Time};
 use nix::fcntl::{Flock, FlockArg};
 use rustc_hash::FxHashMap;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
+use std::time::Duration;
 
 const DIRECTORY: &str = "/dev/shm";
 /// Nodes that have a slot; what is known of others isn't shared.
@@ -32,8 +35,10 @@ const SLOT_WORDS: usize = PATH_WORDS + USERS;
 const SLOT_BYTES: u64 = SLOT_WORDS as u64 * 8;
 /// Who hasn't looked for so long uses a path no more.
 const USED: Nanos = Nanos::from_millis(100);
-/// Times that a file may vanish between being opened and locked.
+/// Times that a file may vanish between being opened and locked, or be locked by who
+/// leaves, and the pause between two.
 const TRIES: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// The file of a job's processes on a node.
 pub(crate) struct PathFile {
@@ -46,31 +51,21 @@ pub(crate) struct PathFile {
 }
 
 impl PathFile {
-    /// Opens the file, or makes it.
+    /// Opens the file, or makes it; takes a tenth of a second at most.
+    ///
+    /// # Errors
+    /// What is wrong with the file of that name, which the error names.
     pub(crate) fn open(job: &str, nid: u32, pid: u32) -> io::Result<PathFile> {
         let path = PathBuf::from(DIRECTORY).join(format!("lintel-{job}-{nid:x}-paths"));
-        for _ in 0..TRIES {
-            let file = OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .mode(0o600)
-                .custom_flags(nix::libc::O_NOFOLLOW)
-                .open(&path)?;
-            let file = Flock::lock(file, FlockArg::LockShared).map_err(|(_, error)| error)?;
-            let opened = file.metadata()?.ino();
-            // Who left last may have removed it meanwhile.
-            if std::fs::metadata(&path).is_ok_and(|named| named.ino() == opened) {
-                return Ok(PathFile {
-                    file: Some(file),
-                    path,
-                    user: pid as usize % USERS,
-                    slots: FxHashMap::default(),
-                });
-            }
-        }
-        Err(io::ErrorKind::WouldBlock.into())
+        let file = lock_named(&path);
+        let named =
+            |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+        Ok(PathFile {
+            file: Some(file.map_err(named)?),
+            path,
+            user: pid as usize % USERS,
+            slots: FxHashMap::default(),
+        })
     }
 
     fn read(&self, slot: u64) -> Option<[u64; SLOT_WORDS]> {
@@ -151,6 +146,27 @@ impl Paths for PathFile {
     }
 }
 
+/// Opens or makes the file of that name, and shares its lock.
+fn lock_named(path: &std::path::Path) -> io::Result<Flock<File>> {
+    for _ in 0..TRIES {
+        match Flock::lock(open_or_create(path)?, FlockArg::LockSharedNonblock) {
+            Ok(file) => {
+                let opened = file.metadata()?.ino();
+                // Who left last may have removed it meanwhile.
+                if std::fs::symlink_metadata(path).is_ok_and(|named| named.ino() == opened) {
+                    return Ok(file);
+                }
+            }
+            Err((_, nix::errno::Errno::EWOULDBLOCK)) => std::thread::sleep(PAUSE),
+            Err((_, error)) => return Err(error.into()),
+        }
+    }
+    Err(io::Error::new(
+        io::ErrorKind::WouldBlock,
+        "another process keeps it locked: end that process, or remove the file",
+    ))
+}
+
 impl Drop for PathFile {
     /// Who can have the lock alone is the last.
     fn drop(&mut self) {
@@ -197,5 +213,63 @@ mod tests {
         assert!(file.exists(), "somebody still uses it");
         drop(other);
         assert!(!file.exists());
+    }
+
+    /// A name that no job has, and the file of it.
+    fn job(what: &str) -> (String, PathBuf) {
+        let job = format!("paths-{what}-{}", std::process::id());
+        let path = PathBuf::from(DIRECTORY).join(format!("lintel-{job}-7-paths"));
+        (job, path)
+    }
+
+    fn refusal(job: &str) -> String {
+        let refused = PathFile::open(job, 7, 1).map(|_| ());
+        refused.expect_err("it can't be used").to_string()
+    }
+
+    #[test]
+    fn a_fifo_of_its_name_is_refused_at_once() {
+        let (job, path) = job("fifo");
+        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRUSR).expect("a FIFO can be made");
+        let words = refusal(&job);
+        std::fs::remove_file(&path).expect("it can be removed");
+        assert!(words.contains("regular"), "{words}");
+        assert!(words.contains(&*path.to_string_lossy()), "{words}");
+    }
+
+    #[test]
+    fn a_file_that_somebody_keeps_locked_is_not_waited_for() {
+        let (job, path) = job("locked");
+        let file = open_or_create(&path).expect("/dev/shm can be written to");
+        let lock = Flock::lock(file, FlockArg::LockExclusive).expect("nobody else has it");
+        let words = refusal(&job);
+        assert!(words.contains("locked"), "{words}");
+        drop(lock);
+        drop(PathFile::open(&job, 7, 1).expect("it is free now"));
+        assert!(!path.exists(), "the last one has removed it");
+    }
+
+    #[test]
+    fn a_file_of_another_user_is_refused_by_root_too() {
+        let (job, path) = job("foreign");
+        drop(open_or_create(&path).expect("/dev/shm can be written to"));
+        let given = std::os::unix::fs::chown(&path, Some(65534), None);
+        let refused = given.is_ok().then(|| refusal(&job));
+        std::fs::remove_file(&path).expect("it can be removed");
+        match refused {
+            Some(words) => assert!(words.contains("65534"), "{words}"),
+            None => eprintln!("SKIPPED, nothing was tested: only root gives files away"),
+        }
+    }
+
+    #[test]
+    fn a_file_that_others_can_write_is_refused() {
+        let (job, path) = job("exposed");
+        std::fs::write(&path, []).expect("/dev/shm can be written to");
+        let exposed = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+        std::fs::set_permissions(&path, exposed).expect("it is ours");
+        let words = refusal(&job);
+        std::fs::remove_file(&path).expect("it can be removed");
+        assert!(words.contains("0600"), "{words}");
     }
 }

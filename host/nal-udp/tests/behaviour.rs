@@ -326,6 +326,24 @@ fn contexts_follow_the_model() {
 }
 
 #[test]
+fn where_the_file_for_paths_cant_be_used_a_process_goes_on_without() {
+    let job = format!("behaviour-fifo-{}", std::process::id());
+    let file = format!("/dev/shm/lintel-{job}-{NODE:x}-paths");
+    nix::unistd::mkfifo(&*file, nix::sys::stat::Mode::S_IRUSR).expect("a FIFO can be made");
+    let opened = UdpNal::open(Config {
+        model: Model::Node,
+        job: &job,
+        ..config(NODE, None)
+    });
+    std::fs::remove_file(&file).expect("it is still there");
+    let (mut one, mut other) = (opened.expect("it goes on"), open(NODE + 1));
+    let to = other.process();
+    send(&mut one, to, 1, b"");
+    assert_eq!(take(&mut other, &mut [&mut one]).1, 1);
+    assert_eq!(Nal::resources(&one).shared_contexts, 0);
+}
+
+#[test]
 fn many_messages_to_one_peer_open_no_more_than_a_few_sockets() {
     let mut one = open(NODE);
     let mut others: Vec<_> = (0..12).map(|_| open(NODE + 1)).collect();
