@@ -267,6 +267,7 @@ fn send(side: &mut Side, to: usize, length: u64, now: Time) {
         class: Class::Ordered,
         words: [length; 6],
         length,
+        memory: length,
         body,
     };
     assert!(side.endpoint.send(now, name(to), message, false).is_ok());

@@ -246,6 +246,13 @@ impl<B> Endpoint<B> {
         self.outstanding
     }
 
+    /// Bytes of memory of messages to that process that haven't been acknowledged.
+    pub fn backlog(&self, process: ProcessId) -> u64 {
+        let index = self.known(process);
+        let sending = index.and_then(|index| self.pairs[index as usize].sending.as_ref());
+        sending.map_or(0, |sending| sending.memory)
+    }
+
     /// Whether something hasn't been sent for want of room.
     #[inline]
     pub fn has_unsent(&self) -> bool {

@@ -32,6 +32,8 @@ pub struct Message<B> {
     pub words: Words,
     /// Length of its body, bytes.
     pub length: u64,
+    /// Bytes of memory that it takes until it has arrived.
+    pub memory: u64,
     /// Where that is; given back by `Endpoint::take_finished` once it has arrived.
     pub body: B,
 }
@@ -158,6 +160,8 @@ pub(crate) struct Sending<B> {
     /// Messages that wait for nothing but the peer's first answer, and their bytes.
     pub(crate) unmet: usize,
     unmet_bytes: u64,
+    /// Bytes of memory of all messages.
+    pub(crate) memory: u64,
 }
 
 /// What an acknowledgement has brought.
@@ -215,10 +219,12 @@ impl<B> Sending<B> {
             room,
             unmet: 0,
             unmet_bytes: 0,
+            memory: 0,
         }
     }
 
     pub(crate) fn push(&mut self, outbound: Outbound<B>) {
+        self.memory += outbound.message.memory;
         self.messages.push_back(outbound);
     }
 
@@ -470,7 +476,9 @@ impl<B> Sending<B> {
         }
         self.first = self.first.wrapping_add(1);
         self.fresh -= 1;
-        self.messages.pop_front().map(|outbound| outbound.message)
+        let message = self.messages.pop_front()?.message;
+        self.memory -= message.memory;
+        Some(message)
     }
 
     /// What waited for the end of a stream may go.

@@ -8,6 +8,9 @@ use lintel_wire::OPERAND_BYTES;
 /// Bytes that travel in the message itself.
 pub(crate) const SMALL: usize = 64;
 
+/// Bytes that a message takes beside a copy of its body, about.
+const OVERHEAD: u64 = 128;
+
 /// The body of a message.
 pub(crate) enum Body {
     /// Here.
@@ -26,6 +29,14 @@ impl Body {
             Outgoing::Copied { operand, pieces } => copy(operand, pieces, buffers),
             Outgoing::LentToRead(lent) => (Body::Lent(lent.keep()), lent.len()),
             Outgoing::LentToFill(_) => (Body::Small([0; SMALL]), 0),
+        }
+    }
+
+    /// Bytes of memory that it and its message take, about.
+    pub(crate) fn memory(&self) -> u64 {
+        match self {
+            Body::Small(_) | Body::Lent(_) => OVERHEAD,
+            Body::Own(_, length) => OVERHEAD + length,
         }
     }
 

@@ -164,6 +164,12 @@ impl UdpNal {
         }
     }
 
+    /// Bytes of memory that messages to that process take, about: copies of bodies, and 128
+    /// a message, from `send` until the process has acknowledged them.
+    pub fn backlog(&self, process: ProcessId) -> u64 {
+        self.endpoint.backlog(process)
+    }
+
     /// What went wrong so far, and was made good or dropped.
     pub fn troubles(&self) -> Troubles {
         let counts = self.endpoint.counts();
@@ -447,6 +453,7 @@ impl Nal for UdpNal {
             class: Class::Ordered,
             words: *words,
             length,
+            memory: body.memory(),
             body,
         };
         let now = self.now();

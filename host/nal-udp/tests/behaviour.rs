@@ -404,6 +404,45 @@ fn a_restarted_peer_is_lost_first_and_heard_then() {
 }
 
 #[test]
+fn the_backlog_of_a_peer_is_what_it_hasnt_acknowledged() {
+    const SIZE: usize = 60_000;
+    let (mut one, mut other, mut third) = (open(NODE), open(NODE + 1), open(NODE + 1));
+    let (to, aside) = (other.process(), third.process());
+    assert_eq!(one.backlog(to), 0);
+    let lent = Region::new(1 << 20);
+    for number in 0..100 {
+        send(&mut one, to, number, &[1; SIZE]);
+        one.send(to, &[number; 6], Outgoing::LentToRead(&[lent.claim()]))
+            .expect("a way may be there");
+    }
+    send(&mut one, aside, 1, b"short");
+    let copied = 100 * SIZE as u64;
+    let held = one.backlog(to);
+    assert!((copied..copied + (64 << 10)).contains(&held), "{held}");
+    assert!((1..1000).contains(&one.backlog(aside)));
+    let mut whole = 0;
+    while whole < 200 {
+        match arrival(&mut other, &mut [&mut one, &mut third]) {
+            Arrival::Message(origin, _, payload) => {
+                whole += u64::from(matches!(payload, Payload::Enclosed(_)));
+                other.done(origin);
+            }
+            Arrival::Streamed(_) => whole += 1,
+            lost => panic!("a message was to come, not {lost:?}"),
+        }
+    }
+    take(&mut third, &mut [&mut one]);
+    until_settled(&mut one, &mut other);
+    assert_eq!((one.backlog(to), one.backlog(aside)), (0, 0));
+    send(&mut one, to, 1, &[1; SIZE]);
+    drop(other);
+    while one.backlog(to) > 0 {
+        let lost = arrival(&mut one, &mut []);
+        assert!(matches!(lost, Arrival::Lost(_)), "{lost:?}");
+    }
+}
+
+#[test]
 fn names_that_are_no_addresses_are_unreachable() {
     let mut one = open(NODE);
     let me = one.process();

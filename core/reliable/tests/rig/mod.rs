@@ -166,6 +166,7 @@ impl Network {
             class,
             words: [0, 0, 0, 0, 0, number],
             length,
+            memory: length,
             body: pattern(number, length),
         };
         let now = self.now;
