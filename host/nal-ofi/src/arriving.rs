@@ -94,7 +94,11 @@ impl OfiNal {
     /// Takes what any frame says of its sender; false where it was for one who had
     /// this process's name before.
     fn hear(&mut self, lane: u32, header: &Header) -> bool {
-        let is_ours = [0, self.incarnation].contains(&header.to_incarnation);
+        // A message goes only to whom its sender has heard.
+        let is_ours = match header.to_incarnation {
+            0 => !header.kind.is_message(),
+            incarnation => incarnation == self.incarnation,
+        };
         let Some(peer) = self.peers.get_mut(&lane) else {
             return false;
         };
@@ -180,7 +184,7 @@ impl OfiNal {
         let bodies = sending.fetched.wrapping_add(sending.bodies.len() as u32);
         while is_news(sending.fetched, header.fetched, bodies) {
             sending.fetched = sending.fetched.wrapping_add(1);
-            match sending.bodies.pop_front() {
+            match sending.pop_body() {
                 Some(body) => drop_body(&mut self.registrations, body),
                 None => break,
             }
@@ -332,8 +336,7 @@ impl OfiNal {
             return;
         };
         peer.ended = Some(now);
-        peer.sending.waiting.clear();
-        for body in std::mem::take(&mut peer.sending.bodies) {
+        for body in peer.sending.end() {
             drop_body(&mut self.registrations, body);
         }
         let early = std::mem::take(&mut peer.receiving.early);

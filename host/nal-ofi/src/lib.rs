@@ -282,6 +282,14 @@ impl OfiNal {
         self.me
     }
 
+    /// Bytes of memory that messages to that process take, about: those that found no room,
+    /// and copies that it hasn't read, with 128 each.
+    pub fn backlog(&self, process: ProcessId) -> u64 {
+        let lane = self.by_process.get(&process);
+        let peer = lane.and_then(|lane| self.peers.get(lane));
+        peer.map_or(0, |peer| peer.sending.memory())
+    }
+
     /// The provider that libfabric drives.
     pub fn provider_name(&self) -> &str {
         self.fabric.name()

@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 pub(crate) const WINDOW: u32 = 64;
 /// How soon a message is acknowledged when nothing is sent back.
 pub(crate) const ACKNOWLEDGE: Duration = Duration::from_millis(1);
+/// Bytes that a message takes beside its bytes, about.
+const OVERHEAD: u64 = 128;
 /// How soon a process is asked for its address again.
 pub(crate) const ASK_AGAIN: Duration = Duration::from_millis(50);
 /// The shortest and the longest pause between two tries to reach a process that has
@@ -50,12 +52,14 @@ pub(crate) struct Sending {
     pub(crate) arrived: u32,
     pub(crate) consumed: u32,
     pub(crate) fetched: u32,
-    /// Messages that found no room.
+    /// Messages that found no room; changed by functions that count their memory.
     pub(crate) waiting: VecDeque<Waiting>,
     /// Bodies that the peer reads, in the order of their announcement.
     pub(crate) bodies: VecDeque<Body>,
     /// When the way to a peer that hasn't answered yet is tried again, and the pause.
     pub(crate) retry: Option<(Instant, Duration)>,
+    /// Bytes of memory that messages waiting and copies of bodies take, about.
+    memory: u64,
 }
 
 pub(crate) struct Waiting {
@@ -188,7 +192,62 @@ impl Peer {
     }
 }
 
+impl Waiting {
+    fn memory(&self) -> u64 {
+        OVERHEAD + self.payload.len() as u64
+    }
+}
+
+impl Body {
+    fn memory(&self) -> u64 {
+        match self {
+            Body::Copied(copied) => OVERHEAD + copied.claim().len(),
+            Body::Lent(_) => OVERHEAD,
+        }
+    }
+}
+
 impl Sending {
+    /// Bytes of memory that wait for the peer.
+    pub(crate) fn memory(&self) -> u64 {
+        self.memory
+    }
+
+    pub(crate) fn push_waiting(&mut self, message: Waiting) {
+        self.memory += message.memory();
+        self.waiting.push_back(message);
+    }
+
+    /// The one taken last found no room again.
+    pub(crate) fn put_back(&mut self, message: Waiting) {
+        self.memory += message.memory();
+        self.waiting.push_front(message);
+    }
+
+    pub(crate) fn pop_waiting(&mut self) -> Option<Waiting> {
+        let message = self.waiting.pop_front()?;
+        self.memory -= message.memory();
+        Some(message)
+    }
+
+    pub(crate) fn push_body(&mut self, body: Body) {
+        self.memory += body.memory();
+        self.bodies.push_back(body);
+    }
+
+    pub(crate) fn pop_body(&mut self) -> Option<Body> {
+        let body = self.bodies.pop_front()?;
+        self.memory -= body.memory();
+        Some(body)
+    }
+
+    /// Drops what waits, and gives the bodies.
+    pub(crate) fn end(&mut self) -> VecDeque<Body> {
+        self.memory = 0;
+        self.waiting.clear();
+        std::mem::take(&mut self.bodies)
+    }
+
     /// Whether the peer has room for another message.
     #[inline]
     pub(crate) fn has_room(&self) -> bool {

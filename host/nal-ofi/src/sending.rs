@@ -241,7 +241,7 @@ impl OfiNal {
 
     fn announce(&mut self, lane: u32, words: &Words, body: Body, table: &[Piece]) {
         if let Some(peer) = self.peers.get_mut(&lane) {
-            peer.sending.bodies.push_back(body);
+            peer.sending.push_body(body);
             self.send_or_wait(
                 lane,
                 Kind::Announced,
@@ -266,7 +266,7 @@ impl OfiNal {
         let Some(peer) = self.peers.get_mut(&lane) else {
             return;
         };
-        peer.sending.waiting.push_back(Waiting {
+        peer.sending.push_waiting(Waiting {
             kind,
             words: *words,
             payload: bytes.to_vec(),
@@ -287,7 +287,7 @@ impl OfiNal {
                 peer.pause(self.now);
                 return self.tell_counts(lane, true);
             }
-            let Some(first) = sending.waiting.pop_front() else {
+            let Some(first) = sending.pop_waiting() else {
                 return;
             };
             let bytes = Bytes::Ours(&first.payload);
@@ -298,7 +298,7 @@ impl OfiNal {
             match posted {
                 Posted::Yes => peer.sending.retry = None,
                 Posted::Later => {
-                    peer.sending.waiting.push_front(first);
+                    peer.sending.put_back(first);
                     return peer.pause(self.now);
                 }
                 Posted::No(code) => return self.on_error(lane, code),

@@ -304,3 +304,48 @@ fn long_bodies_cross_each_other() {
         }
     }
 }
+
+#[test]
+fn the_backlog_of_a_peer_is_what_waits_for_it() {
+    const SIZE: u64 = 100_000;
+    const MESSAGES: u64 = 100;
+    for provider in [TCP, UDP] {
+        if reason_to_skip(provider).is_some() {
+            return;
+        }
+        let mut sender = open(config(provider, "backlog"));
+        let mut receiver = open(config(provider, "backlog"));
+        let to = receiver.process();
+        let body = Region::new(SIZE);
+        assert_eq!(sender.backlog(to), 0);
+        for number in 0..MESSAGES {
+            let copied = Outgoing::Copied {
+                operand: None,
+                pieces: &[body.claim()],
+            };
+            let sent = sender.send(to, &common::words(number), copied);
+            sent.expect("the peer is there");
+        }
+        let held = sender.backlog(to);
+        // Copies are kept in powers of two.
+        let copies = MESSAGES * SIZE..MESSAGES * SIZE * 2;
+        assert!(copies.contains(&held), "{provider}: {held}");
+        for _ in 0..MESSAGES {
+            let Arrival::Message(origin, _, _) = arrival(&mut [&mut sender], &mut receiver) else {
+                panic!("a message was to come");
+            };
+            let place = Region::new(SIZE);
+            receiver.receive_into(origin, vec![place.claim()]);
+            receiver.done(origin);
+            let whole = arrival(&mut [&mut sender], &mut receiver);
+            assert!(matches!(whole, Arrival::Streamed(_)), "{whole:?}");
+        }
+        wait_until("the end of all", || {
+            receiver.flush();
+            sender.flush();
+            receiver.next();
+            sender.backlog(to) == 0
+        });
+        assert!(sender.is_settled());
+    }
+}
