@@ -143,6 +143,7 @@ fn invented(source: &mut Source<'_>) -> (Header, Vec<u8>) {
         offset: source.some(),
         length: length as u32,
         checksum: (source.byte() & 1 != 0).then_some(7),
+        is_void: source.byte() & 3 == 3,
     };
     let kinds = [
         Kind::Data(fragment),

@@ -246,6 +246,23 @@ impl<B> Endpoint<B> {
         self.outstanding
     }
 
+    /// Takes back bodies, which aren't read any more from now on; in their place are empty
+    /// ones. A message that hasn't begun to be sent goes unsent. One that has is void: its
+    /// receiver gets what it needs to go on, and learns that the message never gets whole,
+    /// unless all of it had left before and arrives.
+    pub fn recall(&mut self, mut is_meant: impl FnMut(&B) -> bool, empty: impl Fn() -> B) {
+        for index in 0..self.pairs.len() {
+            let Some(sending) = &mut self.pairs[index].sending else {
+                continue;
+            };
+            let (unsent, unmet) = sending.recall(&mut is_meant, &empty);
+            self.outstanding -= unsent;
+            self.unsent -= unsent;
+            self.unmet -= unmet;
+            self.make_ready(index as u32);
+        }
+    }
+
     /// Bytes of memory of messages to that process that haven't been acknowledged.
     pub fn backlog(&self, process: ProcessId) -> u64 {
         let index = self.known(process);
@@ -429,6 +446,10 @@ impl<B> Endpoint<B> {
         let Some(sending) = &mut pair.sending else {
             return;
         };
+        if sending.is_empty() {
+            sending.deadline = Time::NEVER;
+            return;
+        }
         if pair.context == NONE {
             pair.context = self.contexts.open(pair.name, now);
         }

@@ -133,9 +133,7 @@ impl<B> Endpoint<B> {
         let mut header = self.header(index, Kind::Ack);
         let pair = &mut self.pairs[index as usize];
         let sending = pair.sending.as_mut().expect("it has been chosen");
-        let fragment = sending
-            .outbound(part.message)
-            .fragment(part.offset, part.length);
+        let fragment = sending.outbound(part.message).fragment(&part);
         header.kind = Kind::Data(fragment);
         header.sequence = match part.again {
             Some(ahead) => pair.acknowledged.wrapping_add(ahead as u32),
@@ -159,7 +157,7 @@ impl<B> Endpoint<B> {
         }
         Transmit {
             header,
-            payload: Some(Place {
+            payload: (!fragment.is_void).then_some(Place {
                 body: &sending.outbound(part.message).message.body,
                 offset: part.offset,
                 length: part.length,

@@ -39,9 +39,11 @@
 //! ```
 //!
 //! **Flags**: 1 FIRST, the first part of a message; 2 LAST, the last part; 4 ASKS, to
-//! be acknowledged at once; 8 SUMMED, byte 56 has a CRC, else it is zero. A datagram with
-//! FIRST and LAST is a whole message and has no parts field. Bits that aren't named here
-//! are zero, and a datagram that has others is malformed.
+//! be acknowledged at once; 8 SUMMED, byte 56 has a CRC, else it is zero; 16 VOID, the
+//! sender has the message's bytes from here on no longer: there is no payload, the message
+//! is never whole, and LAST ends it wherever it was. A datagram with FIRST and LAST is a
+//! whole message and has no parts field. Bits that aren't named here are zero, and a
+//! datagram that has others is malformed.
 //!
 //! **Sequence numbers** count the data of the classes 0 and 1 from one process to
 //! another, from 2³² - 1000 on, modulo 2³². An acknowledgement counts only where byte 32 names
@@ -86,6 +88,7 @@ const FIRST: u8 = 1;
 const LAST: u8 = 2;
 const ASKS: u8 = 4;
 const SUMMED: u8 = 8;
+const VOID: u8 = 16;
 
 /// What order and certainty a message gets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -115,6 +118,8 @@ pub struct Fragment {
     pub length: u32,
     /// CRC-32C of the payload, unless nothing on the way can change it.
     pub checksum: Option<u32>,
+    /// Its payload was taken back: the message never gets whole.
+    pub is_void: bool,
 }
 
 impl Fragment {
@@ -269,8 +274,12 @@ impl Header {
         });
         let summed = fragment.is_some_and(|fragment| fragment.checksum.is_some());
         let flag = |set: bool, bit: u8| if set { bit } else { 0 };
-        let flags =
-            flag(first, FIRST) | flag(last, LAST) | flag(self.asks, ASKS) | flag(summed, SUMMED);
+        let is_void = fragment.is_some_and(|fragment| fragment.is_void);
+        let flags = flag(first, FIRST)
+            | flag(last, LAST)
+            | flag(self.asks, ASKS)
+            | flag(summed, SUMMED)
+            | flag(is_void, VOID);
         writer.put([VERSION, kind, class, flags]);
         writer.put(self.uid.to_le_bytes());
         writer.put(self.source.nid.to_le_bytes());
@@ -337,7 +346,7 @@ fn is_same(one: [u8; TAG_BYTES], other: [u8; TAG_BYTES]) -> bool {
 #[inline]
 fn read(reader: &mut Reader<'_>) -> Option<Header> {
     let [version, kind, class, flags] = reader.take()?;
-    if version != VERSION || flags & !(FIRST | LAST | ASKS | SUMMED) != 0 {
+    if version != VERSION || flags & !(FIRST | LAST | ASKS | SUMMED | VOID) != 0 {
         return None;
     }
     let uid = reader.u32()?;
@@ -367,30 +376,29 @@ fn read(reader: &mut Reader<'_>) -> Option<Header> {
     }
     let (checksum, length) = (reader.u32()?, reader.u32()?);
     if kind == 1 {
-        let (first, last) = (flags & FIRST != 0, flags & LAST != 0);
-        let fragment = read_fragment(reader, class, first, last, length)?;
+        let fragment = read_fragment(reader, class, flags, length)?;
         let summed = flags & SUMMED != 0;
-        if !summed && checksum != 0 {
+        if !summed && checksum != 0 || summed && fragment.is_void {
             return None;
         }
         header.kind = Kind::Data(Fragment {
             checksum: summed.then_some(checksum),
             ..fragment
         });
-    } else if class != 0 || flags & (FIRST | LAST | SUMMED) != 0 || checksum != 0 || length != 0 {
+    } else if class != 0
+        || flags & (FIRST | LAST | SUMMED | VOID) != 0
+        || checksum != 0
+        || length != 0
+    {
         return None;
     }
     Some(header)
 }
 
 #[inline]
-fn read_fragment(
-    reader: &mut Reader<'_>,
-    class: u8,
-    first: bool,
-    last: bool,
-    length: u32,
-) -> Option<Fragment> {
+fn read_fragment(reader: &mut Reader<'_>, class: u8, flags: u8, length: u32) -> Option<Fragment> {
+    let (first, last) = (flags & FIRST != 0, flags & LAST != 0);
+    let is_void = flags & VOID != 0;
     let class = match class {
         0 => Class::Ordered,
         1 => Class::Reliable,
@@ -406,9 +414,11 @@ fn read_fragment(
         false => (reader.u64()?, reader.u64()?),
     };
     let end = offset.checked_add(length.into())?;
-    // A part of several is never empty, and only the last one ends the message.
-    let sound = (offset == 0) == first && (end == total) == last && end <= total;
-    if !whole && (!sound || length == 0) {
+    // A part of several is never empty unless it is void, and only the last one ends the
+    // message.
+    let ends = is_void || (end == total) == last;
+    let sound = (offset == 0) == first && ends && end <= total;
+    if !whole && (!sound || (length == 0) != is_void) || is_void && length != 0 {
         return None;
     }
     Some(Fragment {
@@ -419,6 +429,7 @@ fn read_fragment(
         offset,
         length,
         checksum: None,
+        is_void,
     })
 }
 

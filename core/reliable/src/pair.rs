@@ -49,6 +49,8 @@ pub(crate) struct Outbound<B> {
     is_finished: bool,
     /// It may be an answer to a stream that is still coming, and waits for its end.
     pub(crate) is_held: bool,
+    /// Its body was taken back after a part was sent.
+    pub(crate) is_void: bool,
 }
 
 impl<B> Outbound<B> {
@@ -59,6 +61,7 @@ impl<B> Outbound<B> {
             is_sent: false,
             is_finished: false,
             is_held,
+            is_void: false,
         }
     }
 
@@ -83,20 +86,42 @@ impl<B> Outbound<B> {
     fn take_part(&mut self, length: u32) -> u64 {
         let offset = self.sent;
         self.sent += u64::from(length);
-        self.is_sent = self.sent == self.message.length;
+        self.is_sent = self.is_void || self.sent == self.message.length;
         offset
     }
 
+    /// The next part that wasn't sent yet; all that is left of a message without a body.
     #[inline]
-    pub(crate) fn fragment(&self, offset: u64, length: u32) -> Fragment {
+    fn next_part(&self, message: usize, datagram: u32) -> Part {
+        let length = match self.is_void {
+            true => 0,
+            false => self.next_length(datagram),
+        };
+        Part {
+            message,
+            offset: self.sent,
+            length,
+            is_last: self.is_void || self.sent + u64::from(length) == self.message.length,
+            again: None,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn fragment(&self, part: &Part) -> Fragment {
+        let is_whole = part.offset == 0 && part.is_last;
+        let length = if self.is_void { 0 } else { part.length };
         Fragment {
             class: self.message.class,
-            words: (offset == 0).then_some(self.message.words),
-            last: offset + u64::from(length) == self.message.length,
-            total: self.message.length,
-            offset,
+            words: (part.offset == 0).then_some(self.message.words),
+            last: part.is_last,
+            total: match is_whole {
+                true => length.into(),
+                false => self.message.length,
+            },
+            offset: part.offset,
             length,
             checksum: None,
+            is_void: self.is_void,
         }
     }
 }
@@ -121,6 +146,7 @@ pub(crate) struct Sent {
     state: State,
     /// Sent more than once, so that an answer tells no round-trip time.
     again: bool,
+    is_last: bool,
 }
 
 #[inline]
@@ -194,6 +220,8 @@ pub(crate) struct Part {
     pub(crate) message: usize,
     pub(crate) offset: u64,
     pub(crate) length: u32,
+    /// The message ends with it.
+    pub(crate) is_last: bool,
     /// Index in the flight, where it has been there.
     pub(crate) again: Option<usize>,
 }
@@ -289,16 +317,12 @@ impl<B> Sending<B> {
                 message: sent.message.wrapping_sub(self.first) as usize,
                 offset: sent.offset,
                 length: sent.length,
+                is_last: sent.is_last,
                 again: Some(index),
             });
         }
         let fresh = self.messages.get(self.fresh)?;
-        (!fresh.is_held && !self.is_parked).then(|| Part {
-            message: self.fresh,
-            offset: fresh.sent,
-            length: fresh.next_length(datagram),
-            again: None,
-        })
+        (!fresh.is_held && !self.is_parked).then(|| fresh.next_part(self.fresh, datagram))
     }
 
     pub(crate) fn outbound(&self, index: usize) -> &Outbound<B> {
@@ -337,6 +361,7 @@ impl<B> Sending<B> {
             order: self.sendings,
             state: State::Flying,
             again: false,
+            is_last: part.is_last,
         });
         is_sent
     }
@@ -386,9 +411,7 @@ impl<B> Sending<B> {
         };
         self.on_arrived(&sent, progress);
         let index = sent.message.wrapping_sub(self.first) as usize;
-        let outbound = &mut self.messages[index];
-        let end = sent.offset + u64::from(sent.length);
-        outbound.is_finished |= end == outbound.message.length;
+        self.messages[index].is_finished |= sent.is_last;
     }
 
     fn on_selected(&mut self, index: usize, progress: &mut Progress) {
@@ -481,6 +504,32 @@ impl<B> Sending<B> {
         Some(message)
     }
 
+    /// Takes bodies back: messages that haven't begun go unsent, the others are void and get
+    /// an empty body. Tells how many go unsent, and how many of them waited for nothing but
+    /// the peer's first answer.
+    pub(crate) fn recall(
+        &mut self,
+        is_meant: &mut impl FnMut(&B) -> bool,
+        empty: &impl Fn() -> B,
+    ) -> (usize, usize) {
+        let (before, unmet) = (self.messages.len(), self.unmet);
+        let mut index = 0;
+        while let Some(outbound) = self.messages.get_mut(index) {
+            if !is_meant(&outbound.message.body) {
+                index += 1;
+            } else if index < self.fresh || outbound.sent > 0 {
+                outbound.is_void = true;
+                outbound.message.body = empty();
+                index += 1;
+            } else {
+                self.memory -= outbound.message.memory;
+                self.unmet -= usize::from(index < self.unmet);
+                self.messages.remove(index);
+            }
+        }
+        (before - self.messages.len(), unmet - self.unmet)
+    }
+
     /// What waited for the end of a stream may go.
     pub(crate) fn release(&mut self) {
         for outbound in &mut self.messages {
@@ -504,8 +553,9 @@ pub(crate) struct Receiving {
     /// When to send one at the latest.
     pub(crate) ack_at: Time,
     pub(crate) is_owing: bool,
-    /// Length of the message that comes in parts, and bytes that have come.
-    assembly: Option<(u64, u64)>,
+    /// Length of the message that comes in parts, and bytes that have come, if it may still
+    /// get whole.
+    assembly: Option<(u64, Option<u64>)>,
 }
 
 impl Receiving {
@@ -534,13 +584,18 @@ impl Receiving {
         if fragment.class != Class::Ordered {
             return true;
         }
-        let sound = match self.assembly {
-            None => fragment.words.is_some(),
+        let (come, sound) = match self.assembly {
+            None => (Some(fragment.offset), fragment.words.is_some()),
             Some((total, come)) => {
-                fragment.words.is_none() && fragment.total == total && fragment.offset == come
+                let is_next = come.is_none_or(|come| fragment.offset == come);
+                (
+                    come,
+                    fragment.words.is_none() && fragment.total == total && is_next,
+                )
             }
         };
-        let come = fragment.offset + u64::from(fragment.length);
+        let come = come.filter(|_| !fragment.is_void);
+        let come = come.map(|come| come + u64::from(fragment.length));
         self.assembly = (!fragment.last).then_some((fragment.total, come));
         sound
     }

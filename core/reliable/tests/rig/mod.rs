@@ -7,7 +7,7 @@ use lintel_reliable::{
     Nanos, PairId, Time, Verdict,
 };
 use lintel_types::ProcessId;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 pub const PEER_TIMEOUT: Duration = Duration::from_secs(2);
@@ -66,6 +66,8 @@ pub struct Process {
     pub delivered: Vec<Delivered>,
     pub losses: Vec<Loss>,
     pub finished: Vec<u64>,
+    /// Messages of which only the beginning has come and will ever come.
+    pub broken: Vec<u64>,
     /// It neither looks nor sends, and what comes is lost.
     pub is_stalled: bool,
     /// It neither looks nor sends; what comes waits in its socket.
@@ -73,6 +75,8 @@ pub struct Process {
     socket: VecDeque<Vec<u8>>,
     early: HashMap<(PairId, u32), (Header, Vec<u8>)>,
     partial: HashMap<PairId, (u64, Vec<u8>)>,
+    /// The rest of what comes from there in parts is for nothing.
+    void: HashSet<PairId>,
 }
 
 pub struct Network {
@@ -144,11 +148,13 @@ impl Network {
             delivered: Vec::new(),
             losses: Vec::new(),
             finished: Vec::new(),
+            broken: Vec::new(),
             is_stalled: false,
             is_away: false,
             socket: VecDeque::new(),
             early: HashMap::new(),
             partial: HashMap::new(),
+            void: HashSet::new(),
         });
     }
 
@@ -337,6 +343,9 @@ impl Process {
         let Kind::Data(fragment) = header.kind else {
             panic!("only data is delivered");
         };
+        if fragment.is_void || self.void.contains(&pair) {
+            return self.on_void(pair, fragment.last);
+        }
         let (number, bytes) = match fragment.words {
             Some(words) => (words[5], payload.to_vec()),
             None => {
@@ -359,8 +368,18 @@ impl Process {
         });
     }
 
+    fn on_void(&mut self, pair: PairId, is_last: bool) {
+        let begun = self.partial.remove(&pair);
+        self.broken.extend(begun.map(|(number, _)| number));
+        match is_last {
+            true => self.void.remove(&pair),
+            false => self.void.insert(pair),
+        };
+    }
+
     pub fn collect(&mut self) {
         while let Some(loss) = self.endpoint.poll_loss() {
+            self.void.remove(&loss.pair);
             self.early.retain(|(pair, _), _| *pair != loss.pair);
             self.partial.remove(&loss.pair);
             self.losses.push(loss);
