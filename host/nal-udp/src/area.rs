@@ -108,6 +108,12 @@ impl Area {
         self.pieces.clear();
     }
 
+    /// Forgets where a hole was, once what was received around it has been taken.
+    pub(crate) fn forget_place(&mut self) {
+        debug_assert!(self.is_empty() || self.pieces.is_empty());
+        self.pieces.clear();
+    }
+
     /// The next datagram. Where the system hasn't told how long it is, it has to be
     /// believed itself.
     #[inline]

@@ -1,7 +1,7 @@
 //! Where the bytes of a message to be sent are.
 
 use crate::buffers::{Buffer, Buffers};
-use lintel_claim::{Claim, Loan, copy_vectored};
+use lintel_claim::{Claim, Lease, Loan, copy_vectored};
 use lintel_nal::Outgoing;
 use lintel_wire::OPERAND_BYTES;
 
@@ -28,8 +28,18 @@ impl Body {
         match outgoing {
             Outgoing::Copied { operand, pieces } => copy(operand, pieces, buffers),
             Outgoing::LentToRead(lent) => (Body::Lent(lent.keep()), lent.len()),
-            Outgoing::LentToFill(_) => (Body::Small([0; SMALL]), 0),
+            Outgoing::LentToFill(_) => (Body::empty(), 0),
         }
+    }
+
+    /// Nothing.
+    pub(crate) fn empty() -> Body {
+        Body::Small([0; SMALL])
+    }
+
+    /// Whether it is memory of that lease.
+    pub(crate) fn is_of(&self, lease: &Lease) -> bool {
+        matches!(self, Body::Lent(loan) if loan.is_of(lease))
     }
 
     /// Bytes of memory that it and its message take, about.

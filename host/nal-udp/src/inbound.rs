@@ -4,7 +4,7 @@
 use crate::body::Body;
 use crate::buffers::{Buffer, Buffers};
 use crate::outlet::checksum;
-use lintel_claim::{Claim, Loan, copy_vectored};
+use lintel_claim::{Claim, Lease, Loan, copy_vectored};
 use lintel_nal::{Arrival, Origin, Payload};
 use lintel_reliable::{
     Endpoint, Fragment, Header, Key, Kind, Loss, MAX_HEADER_BYTES, PairId, Refusal, Verdict,
@@ -32,6 +32,13 @@ struct Piece {
     payload: Claim,
     /// Where the payload is, if it isn't in the area.
     buffer: Option<Buffer>,
+}
+
+impl Piece {
+    /// Whether a message begins with it, of which there is something to look at.
+    fn begins(&self) -> bool {
+        self.fragment.words.is_some() && !self.fragment.is_void
+    }
 }
 
 /// What `next` has to look at.
@@ -227,7 +234,7 @@ impl Inbound {
     #[inline]
     fn deliver(&mut self, piece: Piece, later: bool, buffers: &mut Buffers) -> Option<Arrival> {
         let is_next = self.is_empty();
-        if piece.fragment.words.is_none() && is_next {
+        if !piece.begins() && is_next {
             let arrival = self.fill(&piece);
             if later {
                 self.notices.extend(arrival);
@@ -283,7 +290,7 @@ impl Inbound {
                 Waiting::Loss(loss) => self.tell(&loss),
                 Waiting::Piece(piece) => {
                     self.kept -= piece.payload.len();
-                    if piece.fragment.words.is_some() {
+                    if piece.begins() {
                         return Some(self.show(piece));
                     }
                     let arrival = self.fill(&piece);
@@ -323,9 +330,15 @@ impl Inbound {
         arrival
     }
 
-    /// Puts a part of a stream in place; tells where the stream is whole now.
+    /// Puts a part of a stream in place; tells where the stream is whole now, or never
+    /// will be. What follows a void part has no stream.
     #[inline]
     fn fill(&mut self, piece: &Piece) -> Option<Arrival> {
+        if piece.fragment.is_void {
+            let stream = self.streams.remove(&piece.pair)?;
+            self.running.take_if(|running| *running == piece.pair);
+            return Some(Arrival::Broken(stream.origin));
+        }
         let stream = self.streams.get_mut(&piece.pair)?;
         let moved = copy_vectored(
             &[piece.payload],
@@ -420,6 +433,18 @@ impl Inbound {
         if let Some(current) = self.current.as_mut().filter(|c| c.origin == origin) {
             current.place = Some(place);
         }
+    }
+
+    /// Streams into memory of that lease go on into nothing.
+    pub(crate) fn recall(&mut self, lease: &Lease) {
+        let is_of = |loan: &mut Loan| loan.is_of(lease);
+        if let Some(current) = &mut self.current {
+            current.place.take_if(is_of);
+        }
+        for stream in self.streams.values_mut() {
+            stream.rest.take_if(is_of);
+        }
+        self.place.clear();
     }
 
     #[inline]

@@ -164,12 +164,6 @@ impl UdpNal {
         }
     }
 
-    /// Bytes of memory that messages to that process take, about: copies of bodies, and 128
-    /// a message, from `send` until the process has acknowledged them.
-    pub fn backlog(&self, process: ProcessId) -> u64 {
-        self.endpoint.backlog(process)
-    }
-
     /// What went wrong so far, and was made good or dropped.
     pub fn troubles(&self) -> Troubles {
         let counts = self.endpoint.counts();
@@ -528,8 +522,18 @@ impl Nal for UdpNal {
         self.endpoint.has_unsent()
     }
 
-    fn recall(&mut self, _lease: &Lease) -> bool {
+    /// At once: the kernel copies what it is given before it returns.
+    fn recall(&mut self, lease: &Lease) -> bool {
+        self.endpoint.recall(|body| body.is_of(lease), Body::empty);
+        self.inbound.recall(lease);
+        self.area.forget_place();
+        let now = self.now();
+        self.pump(now);
         true
+    }
+
+    fn backlog(&self, process: ProcessId) -> u64 {
+        self.endpoint.backlog(process)
     }
 
     fn is_behind(&self, process: ProcessId) -> bool {

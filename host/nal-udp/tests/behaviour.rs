@@ -167,6 +167,7 @@ fn a_payload_that_doesnt_have_its_sum_is_counted_and_dropped() {
             offset: 0,
             length: payload.len() as u32,
             checksum: Some(checksum),
+            is_void: false,
         };
         speaker.say(&speaker.packet(Kind::Data(fragment), 0, payload));
     }
@@ -243,6 +244,7 @@ impl Speaker {
             offset: u64::from(number) * PART as u64,
             length: PART as u32,
             checksum: None,
+            is_void: false,
         };
         let payload = [number as u8 + 1; PART];
         self.packet(Kind::Data(fragment), FIRST.wrapping_add(number), &payload)
@@ -412,8 +414,12 @@ fn the_backlog_of_a_peer_is_what_it_hasnt_acknowledged() {
     let lent = Region::new(1 << 20);
     for number in 0..100 {
         send(&mut one, to, number, &[1; SIZE]);
-        one.send(to, &[number; 6], Outgoing::LentToRead(&[lent.claim()]))
-            .expect("a way may be there");
+        one.send(
+            to,
+            &[number; 6],
+            Outgoing::LentToRead(LEASE.lend(&[lent.claim()])),
+        )
+        .expect("a way may be there");
     }
     send(&mut one, aside, 1, b"short");
     let copied = 100 * SIZE as u64;
