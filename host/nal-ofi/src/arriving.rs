@@ -84,6 +84,10 @@ impl OfiNal {
                 self.on_numbered(lane, header, held);
             }
             Kind::Status => self.idle.push(buffer),
+            Kind::Recall => {
+                self.idle.push(buffer);
+                self.on_recall(lane, header.recalled);
+            }
             Kind::Farewell => {
                 self.idle.push(buffer);
                 self.end(lane, "has ended");
@@ -127,7 +131,7 @@ impl OfiNal {
             return Sender::Ended;
         }
         let Some(lane) = self.by_process.get(&process).copied() else {
-            if header.kind == Kind::Farewell {
+            if matches!(header.kind, Kind::Farewell | Kind::Recall) {
                 return Sender::Ended;
             }
             let lane = self.make_peer(process);
@@ -368,10 +372,10 @@ fn is_news(known: u32, said: u32, limit: u32) -> bool {
     (1..=most).contains(&said.wrapping_sub(known))
 }
 
-fn drop_body(registrations: &mut crate::registrations::Registrations, body: Body) {
+pub(crate) fn drop_body(registrations: &mut crate::registrations::Registrations, body: Body) {
     match body {
         Body::Copied(copied) => registrations.give_back(copied),
-        Body::Lent(holds) => holds
+        Body::Lent(holds, _) => holds
             .into_iter()
             .for_each(|hold| registrations.release(hold)),
     }

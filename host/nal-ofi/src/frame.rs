@@ -8,7 +8,8 @@
 //! 32  incarnation            of the sender: nanoseconds of the clock when it started
 //! 40  incarnation            of the receiver, as the sender knows it; 0 if it doesn't
 //! 48  arrived | consumed     messages of the receiver's that have come; that it has dealt with
-//! 56  fetched | 0            bodies of the receiver's that aren't needed any more
+//! 56  fetched | recalled     bodies of the receiver's that aren't needed any more; of a recall:
+//!                            the body that is taken back, by how many were announced before
 //! 64  words                  of a message: six, as it has them
 //! 112 payload                its bytes; or where they lie: address, length, key of each piece
 //! ```
@@ -29,7 +30,7 @@ pub(crate) const PIECE: usize = 24;
 /// Pieces that a body may have; those of more are brought together first.
 pub(crate) const MOST_PIECES: usize = 64;
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 /// Asks for a frame, whatever it says.
 const ASKS: u16 = 1;
 
@@ -45,6 +46,8 @@ pub(crate) enum Kind {
     Status = 3,
     /// The sender ends.
     Farewell = 4,
+    /// A body that was announced is taken back: it is to be read no further.
+    Recall = 5,
 }
 
 impl Kind {
@@ -54,6 +57,7 @@ impl Kind {
             2 => Kind::Announced,
             3 => Kind::Status,
             4 => Kind::Farewell,
+            5 => Kind::Recall,
             _ => return None,
         })
     }
@@ -83,6 +87,7 @@ pub(crate) struct Header {
     pub(crate) arrived: u32,
     pub(crate) consumed: u32,
     pub(crate) fetched: u32,
+    pub(crate) recalled: u32,
 }
 
 /// Why bytes are no frame for us.
@@ -144,7 +149,7 @@ impl Seal {
         writer.put(&header.arrived.to_le_bytes());
         writer.put(&header.consumed.to_le_bytes());
         writer.put(&header.fetched.to_le_bytes());
-        writer.put(&[0; 4]);
+        writer.put(&header.recalled.to_le_bytes());
         for word in words {
             writer.put(&word.to_le_bytes());
         }
@@ -193,6 +198,7 @@ fn parse(bytes: &Prefix, length: usize) -> Option<(Header, Words)> {
         arrived: reader.u32(),
         consumed: reader.u32(),
         fetched: reader.u32(),
+        recalled: reader.u32(),
     };
     let mut words = [0; WORDS];
     let mut reader = Reader { bytes, at: HEADER };
@@ -293,6 +299,7 @@ mod tests {
             arrived: 1,
             consumed: u32::MAX,
             fetched: 3,
+            recalled: 4,
         }
     }
 
@@ -306,6 +313,7 @@ mod tests {
             (Kind::Enclosed, 100),
             (Kind::Status, 0),
             (Kind::Farewell, 0),
+            (Kind::Recall, 0),
         ] {
             let header = header(kind, length);
             let bytes = seal().write(RECEIVER, &header, &WORDS, &[]);

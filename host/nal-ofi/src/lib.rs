@@ -40,6 +40,7 @@ mod frames;
 mod health;
 mod inquiry;
 mod peer;
+mod recall;
 mod registrations;
 mod sending;
 mod streams;
@@ -168,6 +169,8 @@ pub struct OfiNal {
     attended: Option<Instant>,
     /// The fabric has been polled since the last flush.
     polled: bool,
+    /// Leases whose memory is taken back, and since when.
+    recalls: Vec<(Lease, Instant)>,
     troubles: Resources,
     // In the order in which they must go.
     registrations: Registrations,
@@ -268,6 +271,7 @@ impl OfiNal {
             next_check: now,
             attended: None,
             polled: false,
+            recalls: Vec::new(),
             troubles: Resources::default(),
             registrations: Registrations::new(&fabric),
             frames,
@@ -280,14 +284,6 @@ impl OfiNal {
     /// The name that others reach this process by.
     pub fn process(&self) -> ProcessId {
         self.me
-    }
-
-    /// Bytes of memory that messages to that process take, about: those that found no room,
-    /// and copies that it hasn't read, with 128 each.
-    pub fn backlog(&self, process: ProcessId) -> u64 {
-        let lane = self.by_process.get(&process);
-        let peer = lane.and_then(|lane| self.peers.get(lane));
-        peer.map_or(0, |peer| peer.sending.memory())
     }
 
     /// The provider that libfabric drives.
@@ -385,6 +381,7 @@ impl OfiNal {
     fn serve(&mut self, lane: u32) {
         self.ask_address(lane);
         self.send_waiting(lane);
+        self.send_recalls(lane);
         self.advance_stream(lane);
         let now = self.now;
         let Some(peer) = self
@@ -402,6 +399,7 @@ impl OfiNal {
         };
         let reads = |stream: &peer::Stream| stream.missing > 0;
         let left = !peer.sending.waiting.is_empty()
+            || !peer.sending.recalls.is_empty()
             || peer.asking.is_some()
             || peer.receiving.due.is_some()
             || peer.receiving.owes_now()
@@ -501,8 +499,16 @@ impl Nal for OfiNal {
         self.listed.iter().any(lacks)
     }
 
-    fn recall(&mut self, _lease: &Lease) -> bool {
-        true
+    /// Peers are asked to read no further; those that don't heed it for a second are given
+    /// up.
+    fn recall(&mut self, lease: &Lease) -> bool {
+        self.take_back(lease)
+    }
+
+    fn backlog(&self, process: ProcessId) -> u64 {
+        let lane = self.by_process.get(&process);
+        let peer = lane.and_then(|lane| self.peers.get(lane));
+        peer.map_or(0, |peer| peer.sending.memory())
     }
 
     fn is_behind(&self, process: ProcessId) -> bool {

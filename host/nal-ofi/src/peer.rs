@@ -7,7 +7,7 @@ use lintel_claim::{Claim, Loan};
 use lintel_nal::Origin;
 use lintel_types::ProcessId;
 use lintel_wire::Words;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 /// Messages that may be on their way to a process, or wait there to be dealt with.
@@ -60,6 +60,8 @@ pub(crate) struct Sending {
     pub(crate) retry: Option<(Instant, Duration)>,
     /// Bytes of memory that messages waiting and copies of bodies take, about.
     memory: u64,
+    /// Bodies that are taken back, by number, of which the peer isn't told yet.
+    pub(crate) recalls: VecDeque<u32>,
 }
 
 pub(crate) struct Waiting {
@@ -71,7 +73,7 @@ pub(crate) struct Waiting {
 /// Bytes that a peer reads.
 pub(crate) enum Body {
     Copied(Copied),
-    Lent(Vec<Hold>),
+    Lent(Vec<Hold>, Loan),
 }
 
 /// What comes from the peer.
@@ -89,6 +91,8 @@ pub(crate) struct Receiving {
     pub(crate) stream: Option<Stream>,
     /// Where the announced stream goes.
     pub(crate) place: Option<Loan>,
+    /// Bodies that were taken back before they were looked at, by number.
+    pub(crate) recalled: BTreeSet<u32>,
     /// The peer waits to hear.
     pub(crate) is_asked: bool,
     /// When it hears at the latest.
@@ -126,6 +130,10 @@ pub(crate) struct Stream {
     pub(crate) under_way: u32,
     /// Why it will never be whole.
     pub(crate) failure: Option<i32>,
+    /// One side has taken its memory back, and both go on.
+    pub(crate) is_void: bool,
+    /// Where it goes first, if the provider doesn't [let go](crate::fabric::Traits::lets_go).
+    pub(crate) staged: Option<Copied>,
 }
 
 /// Whether the peer answers, while something depends on it.
@@ -202,7 +210,7 @@ impl Body {
     fn memory(&self) -> u64 {
         match self {
             Body::Copied(copied) => OVERHEAD + copied.claim().len(),
-            Body::Lent(_) => OVERHEAD,
+            Body::Lent(..) => OVERHEAD,
         }
     }
 }
@@ -239,6 +247,11 @@ impl Sending {
         let body = self.bodies.pop_front()?;
         self.memory -= body.memory();
         Some(body)
+    }
+
+    /// A message goes unsent, and its body isn't kept.
+    pub(crate) fn forget_memory(&mut self, message: &Waiting, body: &Body) {
+        self.memory -= message.memory() + body.memory();
     }
 
     /// Drops what waits, and gives the bodies.

@@ -37,6 +37,8 @@ pub(crate) struct Registrations {
     idle: VecDeque<Hold>,
     most_idle: usize,
     copies: Vec<Copied>,
+    /// Copies that the provider may still fill.
+    abandoned: Vec<Copied>,
 }
 
 /// Memory of ours, which peers may read.
@@ -58,6 +60,7 @@ impl Registrations {
             idle: VecDeque::new(),
             most_idle,
             copies: Vec::new(),
+            abandoned: Vec::new(),
         }
     }
 
@@ -112,6 +115,11 @@ impl Registrations {
         }
     }
 
+    /// Forgets what nobody needs now: peers that still know its name can't read it any more.
+    pub(crate) fn forget_idle(&mut self) {
+        self.evict(0);
+    }
+
     fn evict(&mut self, most: usize) {
         while self.idle.len() > most {
             if let Some(oldest) = self.idle.pop_front() {
@@ -150,6 +158,11 @@ impl Registrations {
         if idle + copied.memory.len() <= MOST_IDLE_BYTES {
             self.copies.push(copied);
         }
+    }
+
+    /// Keeps memory of ours that nobody may use again: the provider may still fill it.
+    pub(crate) fn abandon(&mut self, copied: Copied) {
+        self.abandoned.push(copied);
     }
 }
 

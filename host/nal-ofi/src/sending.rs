@@ -4,7 +4,7 @@ use crate::fabric::{Posted, Use};
 use crate::frame::{Header, Kind, MOST_PIECES, Piece, write_table};
 use crate::peer::{ASK_AGAIN, Body, PAUSES, Peer, Waiting};
 use crate::{OfiNal, Operation};
-use lintel_claim::{Claim, copy_checked, copy_vectored};
+use lintel_claim::{Claim, Lent, copy_checked, copy_vectored};
 use lintel_nal::{Outgoing, Unreachable};
 use lintel_types::ProcessId;
 use lintel_wire::{OPERAND_BYTES, WORDS, Words};
@@ -76,12 +76,16 @@ impl OfiNal {
                 self.announce_copy(lane, words, bytes)
             }
             Outgoing::LentToRead(lent) => {
-                let pieces = lent.pieces();
-                if length(pieces) <= self.frames.eager() {
-                    self.send_or_wait(lane, Kind::Enclosed, words, Bytes::Theirs(None, pieces));
+                if lent.len() <= self.frames.eager() {
+                    let bytes = Bytes::Theirs(None, lent.pieces());
+                    self.send_or_wait(lane, Kind::Enclosed, words, bytes);
                     return Ok(());
                 }
-                self.announce_lent(lane, words, pieces)
+                if !self.fabric.traits().lets_go {
+                    let bytes = Bytes::Theirs(None, lent.pieces());
+                    return self.announce_copy(lane, words, bytes);
+                }
+                self.announce_lent(lane, words, lent)
             }
             // To be filled by an answer: memory that may not be there can be sent
             // from by the kernel only, which looks, and so isn't written from here.
@@ -185,8 +189,9 @@ impl OfiNal {
         &mut self,
         lane: u32,
         words: &Words,
-        pieces: &[Claim],
+        lent: Lent<'_>,
     ) -> Result<(), Unreachable> {
+        let pieces = lent.pieces();
         let held = pieces.iter().filter(|piece| !piece.is_empty());
         if held.clone().count() > MOST_PIECES {
             return self.announce_copy(lane, words, Bytes::Theirs(None, pieces));
@@ -203,7 +208,7 @@ impl OfiNal {
             holds.push(hold);
             table.extend(self.registrations.piece(hold, *piece));
         }
-        self.announce(lane, words, Body::Lent(holds), &table);
+        self.announce(lane, words, Body::Lent(holds, lent.keep()), &table);
         Ok(())
     }
 
@@ -377,6 +382,10 @@ impl OfiNal {
             arrived,
             consumed,
             fetched,
+            recalled: match kind {
+                Kind::Recall => peer.sending.recalls.front().copied().unwrap_or_default(),
+                _ => 0,
+            },
         };
         let table = match bytes {
             Bytes::Ours(table) if kind == Kind::Announced => table,

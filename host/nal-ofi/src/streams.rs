@@ -4,7 +4,7 @@ use crate::fabric::{Descriptor, Posted, Use};
 use crate::frame::Piece;
 use crate::peer::Stream;
 use crate::{OfiNal, Operation};
-use lintel_claim::{Claim, Loan};
+use lintel_claim::{Claim, Loan, copy_vectored};
 use lintel_nal::Arrival;
 use std::collections::VecDeque;
 
@@ -17,6 +17,11 @@ const AT_ONCE: u32 = 8;
 impl OfiNal {
     /// Begins to read a body to its place; what doesn't fit isn't read.
     pub(crate) fn begin_stream(&mut self, lane: u32, pieces: Vec<Piece>, place: Option<Loan>) {
+        let is_void = self.peers.get_mut(&lane).is_some_and(|peer| {
+            let number = peer.receiving.fetched;
+            peer.receiving.recalled.remove(&number)
+        });
+        let place = place.filter(|_| !is_void);
         let there: u64 = pieces.iter().map(|piece| piece.length).sum();
         let missing = there.min(place.as_ref().map_or(0, Loan::len));
         let mut stream = Stream {
@@ -26,9 +31,13 @@ impl OfiNal {
             missing,
             under_way: 0,
             failure: None,
+            is_void,
+            staged: None,
             loan: None,
         };
-        for claim in place.as_ref().map_or(&[][..], Loan::pieces) {
+        let staged = self.stage(&mut stream);
+        let pieces = place.as_ref().map_or(&[][..], Loan::pieces);
+        for claim in staged.as_ref().map_or(pieces, std::slice::from_ref) {
             let claim = *claim;
             let hold = self.hold_place(claim, &mut stream);
             stream.place.push_back((claim, hold));
@@ -43,6 +52,25 @@ impl OfiNal {
         peer.receiving.stream = Some(stream);
         self.advance_stream(lane);
         self.end_stream_if_over(lane);
+    }
+
+    /// Memory of ours for a stream, where the provider can't be made to leave its place
+    /// alone.
+    fn stage(&mut self, stream: &mut Stream) -> Option<Claim> {
+        if self.fabric.traits().lets_go || stream.missing == 0 {
+            return None;
+        }
+        match self.registrations.copied(&mut self.fabric, stream.missing) {
+            Ok(copied) => {
+                let claim = copied.claim().slice(0, stream.missing);
+                stream.staged = Some(copied);
+                Some(claim)
+            }
+            Err(code) => {
+                stream.failure.get_or_insert(code);
+                None
+            }
+        }
     }
 
     fn hold_place(
@@ -124,13 +152,22 @@ impl OfiNal {
         let Some(stream) = peer.receiving.stream.take_if(ended) else {
             return;
         };
+        if let (Some(staged), None, Some(loan)) = (&stream.staged, stream.failure, &stream.loan) {
+            copy_vectored(&[staged.claim()], loan.pieces());
+        }
         stream
             .holds
             .into_iter()
             .for_each(|hold| self.registrations.release(hold));
+        if let Some(staged) = stream.staged {
+            self.registrations.give_back(staged);
+        }
         peer.receiving.fetched = peer.receiving.fetched.wrapping_add(1);
         let origin = peer.origin();
-        if let Some(code) = stream.failure {
+        if stream.is_void {
+            self.notices.push_back(Arrival::Broken(origin));
+            self.list(lane);
+        } else if let Some(code) = stream.failure {
             self.notices.push_back(Arrival::Broken(origin));
             self.on_error(lane, code);
         } else {
@@ -147,14 +184,17 @@ impl OfiNal {
             return;
         };
         if let Some(stream) = &mut peer.receiving.stream {
-            (self.log)(&format!(
-                "{} doesn't end {} reads from process {:#x}/{}, which is lost: the memory that \
-                 they were to fill may still be written to",
-                self.fabric.name(),
-                stream.under_way,
-                peer.process.nid,
-                peer.process.pid
-            ));
+            match stream.staged.take() {
+                Some(staged) => self.registrations.abandon(staged),
+                None => (self.log)(&format!(
+                    "{} doesn't end {} reads from process {:#x}/{}, which is lost: the memory \
+                     that they were to fill may still be written to",
+                    self.fabric.name(),
+                    stream.under_way,
+                    peer.process.nid,
+                    peer.process.pid
+                )),
+            }
             stream.under_way = 0;
             self.end_stream_if_over(lane);
         }

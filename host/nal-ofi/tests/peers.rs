@@ -316,7 +316,7 @@ fn the_backlog_of_a_peer_is_what_waits_for_it() {
         let mut sender = open(config(provider, "backlog"));
         let mut receiver = open(config(provider, "backlog"));
         let to = receiver.process();
-        let body = Region::new(SIZE);
+        let (body, lease) = (Region::new(SIZE), Lease::new());
         assert_eq!(sender.backlog(to), 0);
         for number in 0..MESSAGES {
             let copied = Outgoing::Copied {
@@ -335,7 +335,7 @@ fn the_backlog_of_a_peer_is_what_waits_for_it() {
                 panic!("a message was to come");
             };
             let place = Region::new(SIZE);
-            receiver.receive_into(origin, vec![place.claim()]);
+            receiver.receive_into(origin, lease.lend(&[place.claim()]).keep());
             receiver.done(origin);
             let whole = arrival(&mut [&mut sender], &mut receiver);
             assert!(matches!(whole, Arrival::Streamed(_)), "{whole:?}");

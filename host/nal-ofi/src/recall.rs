@@ -1,0 +1,189 @@
+//! Memory of a lease that is taken back.
+//!
+//! ```text
+//!   lent, not announced    the message goes unsent
+//!   lent, announced        Recall ──▶ the peer asks for no more, waits for what it has
+//!                          fetched ◀── asked for, and tells that the stream is broken
+//!   a place being filled   no more is asked for; what was asked for still comes
+//! ```
+//!
+//! A peer that takes no part for a second is given up: its connection is closed, and
+//! with it what the provider still had to send or to receive. Where a provider doesn't
+//! do that ([`Traits::lets_go`](crate::fabric::Traits::lets_go)), it gets copies only.
+
+use crate::OfiNal;
+use crate::arriving::drop_body;
+use crate::fabric::Posted;
+use crate::frame::Kind;
+use crate::peer::{Body, Peer, Sending, Waiting};
+use crate::sending::Bytes;
+use lintel_claim::{Lease, Loan};
+use lintel_wire::WORDS;
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// For so long peers are waited for.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Bodies that may be taken back before they are looked at: more aren't under way.
+const MOST_RECALLED: usize = 2 * crate::peer::WINDOW as usize;
+
+impl OfiNal {
+    /// Whether nothing under a lease is used any more; does what leads there.
+    pub(crate) fn take_back(&mut self, lease: &Lease) -> bool {
+        self.now = Instant::now();
+        let known = self
+            .recalls
+            .iter()
+            .position(|(recalled, _)| recalled == lease);
+        let at = known.unwrap_or_else(|| {
+            self.recalls.push((lease.clone(), self.now));
+            self.begin_recall(lease);
+            self.recalls.len() - 1
+        });
+        let began = self.recalls[at].1;
+        if known.is_some() {
+            self.progress();
+        }
+        if self.now - began >= PATIENCE {
+            self.give_up_users(lease);
+        }
+        self.registrations.forget_idle();
+        let is_over = !self.peers.values().any(|peer| peer.uses(lease));
+        if is_over {
+            self.recalls.swap_remove(at);
+        }
+        is_over
+    }
+
+    fn begin_recall(&mut self, lease: &Lease) {
+        let lanes: Vec<u32> = self.peers.keys().copied().collect();
+        for lane in lanes {
+            let Some(peer) = self.peers.get_mut(&lane) else {
+                continue;
+            };
+            for body in peer.sending.recall(lease) {
+                drop_body(&mut self.registrations, body);
+            }
+            // What was lent to one that has ended may still be on its way.
+            if let Some(address) = peer.address.take_if(|_| peer.ended.is_some()) {
+                self.fabric.remove(address);
+            }
+            peer.receiving.place.take_if(|loan| loan.is_of(lease));
+            if let Some(stream) = &mut peer.receiving.stream {
+                if stream.loan.as_ref().is_some_and(|loan| loan.is_of(lease)) {
+                    stream.missing = 0;
+                    stream.is_void = true;
+                    // What is staged doesn't get there.
+                    stream.loan.take_if(|_| stream.staged.is_some());
+                }
+            }
+            self.end_stream_if_over(lane);
+            self.send_recalls(lane);
+            self.list(lane);
+        }
+    }
+
+    /// Tells the peer what is taken back.
+    pub(crate) fn send_recalls(&mut self, lane: u32) {
+        while let Some(peer) = self.peers.get(&lane) {
+            if peer.sending.recalls.is_empty() || peer.ended.is_some() {
+                return;
+            }
+            match self.post(lane, Kind::Recall, false, &[0; WORDS], Bytes::Ours(&[])) {
+                Posted::Yes => {}
+                Posted::Later => return,
+                Posted::No(code) => return self.on_error(lane, code),
+            }
+            if let Some(peer) = self.peers.get_mut(&lane) {
+                peer.sending.recalls.pop_front();
+            }
+        }
+    }
+
+    /// The peer has taken a body back.
+    pub(crate) fn on_recall(&mut self, lane: u32, number: u32) {
+        let Some(peer) = self.peers.get_mut(&lane) else {
+            return;
+        };
+        let receiving = &mut peer.receiving;
+        match number.wrapping_sub(receiving.fetched) {
+            0 if receiving.stream.is_some() => {
+                if let Some(stream) = &mut receiving.stream {
+                    stream.missing = 0;
+                    stream.is_void = true;
+                }
+                self.end_stream_if_over(lane);
+            }
+            ahead if ahead as usize <= MOST_RECALLED => {
+                receiving.recalled.insert(number);
+            }
+            _ => {} // It has been read already.
+        }
+    }
+
+    /// Gives up those who still use memory of that lease.
+    fn give_up_users(&mut self, lease: &Lease) {
+        let users = self.peers.values().filter(|peer| peer.uses(lease));
+        for lane in users.map(|peer| peer.lane).collect::<Vec<_>>() {
+            self.end(lane, "doesn't let go of memory that was lent to it");
+            let Some(peer) = self.peers.get_mut(&lane) else {
+                continue;
+            };
+            if let Some(address) = peer.address.take() {
+                self.fabric.remove(address);
+            }
+            self.progress();
+            self.abandon_stream(lane);
+        }
+    }
+}
+
+impl Peer {
+    /// Whether memory of that lease may be read or written on its behalf.
+    fn uses(&self, lease: &Lease) -> bool {
+        let is_of = |loan: &Option<Loan>| loan.as_ref().is_some_and(|loan| loan.is_of(lease));
+        let reads = |body: &Body| matches!(body, Body::Lent(_, loan) if loan.is_of(lease));
+        self.sending.bodies.iter().any(reads)
+            || is_of(&self.receiving.place)
+            || self
+                .receiving
+                .stream
+                .as_ref()
+                .is_some_and(|s| is_of(&s.loan))
+    }
+}
+
+impl Sending {
+    /// Takes back bodies of that lease: gives those that aren't announced yet, whose
+    /// messages go unsent, and notes the others.
+    fn recall(&mut self, lease: &Lease) -> Vec<Body> {
+        let is_of = |body: &Body| matches!(body, Body::Lent(_, loan) if loan.is_of(lease));
+        let is_announced = |message: &&Waiting| message.kind == Kind::Announced;
+        let unsent = self.waiting.iter().filter(is_announced).count();
+        let sent = self.bodies.len() - unsent;
+        let announced = (0..).zip(self.bodies.iter().take(sent));
+        let recalled = announced.filter(|(_, body)| is_of(body));
+        let first = self.fetched;
+        self.recalls
+            .extend(recalled.map(|(index, _)| first.wrapping_add(index)));
+        let mut taken = Vec::new();
+        let mut bodies: VecDeque<Body> = self.bodies.split_off(sent);
+        for message in std::mem::take(&mut self.waiting) {
+            let body = match message.kind {
+                Kind::Announced => bodies.pop_front(),
+                _ => None,
+            };
+            match body {
+                Some(body) if is_of(&body) => {
+                    self.forget_memory(&message, &body);
+                    taken.push(body);
+                }
+                body => {
+                    self.bodies.extend(body);
+                    self.waiting.push_back(message);
+                }
+            }
+        }
+        taken
+    }
+}
