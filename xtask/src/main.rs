@@ -21,6 +21,7 @@ mod loom;
 mod man;
 mod netns;
 mod networks;
+mod options;
 mod prerequisites;
 mod report;
 mod rooms;
@@ -67,7 +68,7 @@ cargo xtask WORD
 
   rooms               ARCHITECTURE.md against the crates
   headers             include/*.h compile alone as C99, C11 and C++17
-  spec                spec/portals4.toml against the headers
+  spec                spec/portals4.toml and spec/options.toml against the headers
   symbols             libportals.so.4 exports what the headers declare, no more
   man                 every function and every tool has its page
   deny                licences, sources and duplicates of the crates of others

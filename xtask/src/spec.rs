@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use toml::{Table, Value};
 
 use crate::header_text;
+use crate::options;
 use crate::report::Outcome;
 use crate::shell::{self, Tree};
 
@@ -27,7 +28,7 @@ pub fn check(tree: &Tree) -> Outcome {
         return Err(wrong.join("\n        "));
     }
     println!("   {}", count(&table));
-    Ok(())
+    options::check(tree)
 }
 
 /// Every function has a known section and state; what is not full says why.

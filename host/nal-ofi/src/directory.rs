@@ -141,6 +141,7 @@ impl Drop for Entry {
 fn write(address: &[u8]) -> Result<File, OpenError> {
     let mut file = private_file::create_unnamed(Path::new(FOLDER)).map_err(io::Error::from)?;
     rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+    private_file::allow_size((MAGIC.len() + 8 + address.len()) as u64)?;
     file.write_all(MAGIC)?;
     file.write_all(&(address.len() as u64).to_le_bytes())?;
     file.write_all(address)?;

@@ -61,7 +61,8 @@ impl Registration {
             self.key.nonce,
         ];
         let bytes: Vec<u8> = words.into_iter().flat_map(u64::to_ne_bytes).collect();
-        without_size_signal(|| file.write_all_at(&bytes, 0))
+        private_file::allow_size(bytes.len() as u64)?;
+        file.write_all_at(&bytes, 0)
     }
 
     /// Nothing if the file is no registration of this version.
@@ -200,35 +201,6 @@ pub(crate) fn link(file: &File, path: &Path) -> io::Result<()> {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
-}
-
-/// Writes to a file, where a limit on the size of files (`ulimit -f`) is an error and no
-/// signal that ends the process.
-fn without_size_signal(write: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
-    // SAFETY: zeros are valid sets of signals.
-    let (mut signal, mut before): (libc::sigset_t, libc::sigset_t) = unsafe { std::mem::zeroed() };
-    // SAFETY: the set lives through the call.
-    unsafe { libc::sigemptyset(&raw mut signal) };
-    // SAFETY: as above; the signal exists.
-    unsafe { libc::sigaddset(&raw mut signal, libc::SIGXFSZ) };
-    // SAFETY: both sets live through the call.
-    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const signal, &raw mut before) };
-    let written = write();
-    if written
-        .as_ref()
-        .is_err_and(|error| error.raw_os_error() == Some(libc::EFBIG))
-    {
-        let at_once = libc::timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
-        // The signal is this thread's, and was meant for this write.
-        // SAFETY: the set and the time live through the call; nothing is told of the signal.
-        unsafe { libc::sigtimedwait(&raw const signal, std::ptr::null_mut(), &raw const at_once) };
-    }
-    // SAFETY: the set lives through the call; the earlier one isn't asked for.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut()) };
-    written
 }
 
 fn whole_file(kind: i32) -> libc::flock {

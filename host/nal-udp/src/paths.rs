@@ -14,7 +14,7 @@
 //! who leaves last removes the file. A file of another user isn't used, and one that
 //! somebody keeps locked isn't waited for.
 
-use lintel_private_file::open_or_create;
+use lintel_private_file::{allow_size, open_or_create};
 use lintel_reliable::{Nanos, Path, Paths, Time};
 use nix::fcntl::{Flock, FlockArg};
 use rustc_hash::FxHashMap;
@@ -57,7 +57,7 @@ impl PathFile {
     /// What is wrong with the file of that name, which the error names.
     pub(crate) fn open(job: &str, nid: u32, pid: u32) -> io::Result<PathFile> {
         let path = PathBuf::from(DIRECTORY).join(format!("lintel-{job}-{nid:x}-paths"));
-        let file = lock_named(&path);
+        let file = allow_size(SLOTS * SLOT_BYTES).and_then(|()| lock_named(&path));
         let named =
             |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
         Ok(PathFile {

@@ -23,7 +23,7 @@
 
 use rustix::fs::{FileType, Mode, OFlags, Stat, fchmod, fstat};
 use rustix::io::Errno;
-use rustix::process::geteuid;
+use rustix::process::{Resource, geteuid, getrlimit};
 use std::fmt;
 use std::fs::File;
 use std::io;
@@ -167,6 +167,18 @@ pub fn check(file: &File) -> Result<Stat, Refusal> {
 
 /// What only the owner may do.
 const OWNERS: u32 = 0o700;
+/// Whether a file may become so long, bytes. To write beyond the limit (`ulimit -f`) isn't
+/// an error but a signal that ends the process.
+///
+/// # Errors
+/// `EFBIG`
+pub fn allow_size(bytes: u64) -> io::Result<()> {
+    match getrlimit(Resource::Fsize).current {
+        Some(most) if most < bytes => Err(Errno::FBIG.into()),
+        _ => Ok(()),
+    }
+}
+
 /// Files may come and go between two looks so often.
 const TRIES: u32 = 100;
 /// How every file is opened.

@@ -4,7 +4,7 @@
 use crate::commands::{Command, answer};
 use lintel_claim::Claim;
 use lintel_engine4::{DescriptorSpec, Transfer};
-use lintel_types::{Handle, Limits, ProcessId, options};
+use lintel_types::{Error, Handle, Limits, ProcessId, options};
 use lintel_wire::Verb;
 use std::collections::HashMap;
 
@@ -55,6 +55,12 @@ impl Known {
             }
             _ => {}
         }
+    }
+
+    /// Whether the agent couldn't open an interface for want of something.
+    pub(crate) fn was_refused_space(command: &Command<Claim>, bytes: &[u8]) -> bool {
+        let is_open = matches!(command, Command::Open(..));
+        is_open && matches!(answer::<(Handle, Limits)>(bytes), Err(Error::NoSpace))
     }
 
     fn open(&mut self, handle: Handle, options: u32, limits: Limits) {

@@ -120,6 +120,13 @@ impl Session {
         let answer = self.page.ask(&bytes, || self.check().is_ok());
         let answer = answer.map_err(|Gone| Error::Fail)?;
         self.known.lock().learn(command, &answer);
+        if Known::was_refused_space(command, &answer) {
+            log(
+                Level::Warn,
+                "no interface: the agent of this node has no room; its standard error says what \
+                 is short",
+            );
+        }
         Ok(answer)
     }
 

@@ -169,6 +169,7 @@ fn make(path: &Path) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         make_folder(folder)?;
     }
+    lintel_private_file::allow_size(BYTES as u64)?;
     let draft = path.with_extension(format!("{:016x}", u64::from_ne_bytes(suffix)));
     let mut file = open_or_create(&draft)?;
     let named = file
