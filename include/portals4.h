@@ -262,7 +262,8 @@ typedef enum {
  *                          `pid` isn't the one that the process already has, or `ni_handle` is
  *                          NULL
  * @return PTL_PID_IN_USE   another process of the node has `pid`
- * @return PTL_NO_SPACE     there isn't enough memory, or shared memory
+ * @return PTL_NO_SPACE     a limit of the system is reached: memory, shared memory, /dev/shm, files,
+ *                          threads; a line on standard error says which, and how to raise it
  * @return PTL_FAIL         the network can't be opened; a line on standard error says why
  * @blocks never
  * @threads safe
@@ -280,14 +281,17 @@ int PtlNIInit(ptl_interface_t iface,
  *
  * The call that answers the first PtlNIInit frees the interface with all its queues, counters,
  * descriptors, entries and triggered operations. Their handles are invalid from then on, and the
- * memory that they described is the program's alone again. Messages still under way fail at
- * their initiators with PTL_NI_UNDELIVERABLE.
+ * memory that they described is the program's alone again: neither this process nor its peers nor
+ * an agent reads or writes it any more. What peers still use is waited for; a peer that takes no
+ * part for two seconds is given up, and finds nothing when it goes on. Messages still under way
+ * fail at their initiators with PTL_NI_UNDELIVERABLE.
  *
  * @param[in] ni_handle the interface
  * @return PTL_OK           closed, or counted down
  * @return PTL_NO_INIT      the library isn't initialized
  * @return PTL_ARG_INVALID  `ni_handle` isn't an open interface
- * @blocks until what is being copied into or out of the process's memory is finished
+ * @blocks until what is being copied into or out of the process's memory is finished, or its peer is
+ *         given up
  * @threads safe, but no other thread may be waiting on one of the interface's queues or counters
  * @see PtlNIInit
  */
@@ -1246,7 +1250,8 @@ int PtlCTInc(ptl_handle_ct_t ct_handle,
  *                          PTL_CT_ACK_REQ although it has no counter; or `target_id` is no process
  *                          but a wildcard, or a rank outside of the map
  * @return PTL_NO_SPACE     there is no memory to begin it
- * @blocks never: what the network can't take at once is kept
+ * @blocks while 8 MiB of short messages wait for the target, or 65,535 operations for answers; what
+ *         else the network can't take at once is kept
  * @threads safe; calls of several threads have no order among them
  * @see PtlTriggeredPut, PtlGet, PtlAtomic, PtlMEAppend
  */
@@ -1283,7 +1288,8 @@ int PtlPut(ptl_handle_md_t md_handle,
  * @return PTL_ARG_INVALID  `md_handle` isn't a descriptor, offset and length leave its region,
  *                          `length` is above `max_msg_size`, or `target_id` is no process
  * @return PTL_NO_SPACE     there is no memory to begin it
- * @blocks never: what the network can't take at once is kept
+ * @blocks while 8 MiB of short messages wait for the target, or 65,535 operations for answers; what
+ *         else the network can't take at once is kept
  * @threads safe
  * @see PtlTriggeredGet, PtlPut
  */
@@ -1359,7 +1365,8 @@ int PtlGet(ptl_handle_md_t md_handle,
  *                          items, `operation` or `datatype` is unknown, or the operation isn't
  *                          defined on that type
  * @return PTL_NO_SPACE     there is no memory to begin it
- * @blocks never: what the network can't take at once is kept
+ * @blocks while 8 MiB of short messages wait for the target, or 65,535 operations for answers; what
+ *         else the network can't take at once is kept
  * @threads safe
  * @see PtlFetchAtomic, PtlSwap, PtlTriggeredAtomic, PtlAtomicSync
  */
@@ -1407,7 +1414,8 @@ int PtlAtomic(ptl_handle_md_t md_handle,
  *                          process, `operation` or `datatype` is unknown, or the operation isn't
  *                          defined on that type
  * @return PTL_NO_SPACE     there is no memory to begin it
- * @blocks never: what the network can't take at once is kept
+ * @blocks while 8 MiB of short messages wait for the target, or 65,535 operations for answers; what
+ *         else the network can't take at once is kept
  * @threads safe
  * @see PtlAtomic, PtlSwap, PtlTriggeredFetchAtomic
  */
@@ -1452,7 +1460,8 @@ int PtlFetchAtomic(ptl_handle_md_t get_md_handle,
  * @return PTL_ARG_INVALID  as PtlFetchAtomic; or `operand` is NULL and needed, or `length` is more
  *                          than one item and the operation isn't PTL_SWAP
  * @return PTL_NO_SPACE     there is no memory to begin it
- * @blocks never: what the network can't take at once is kept
+ * @blocks while 8 MiB of short messages wait for the target, or 65,535 operations for answers; what
+ *         else the network can't take at once is kept
  * @threads safe
  * @see PtlFetchAtomic, PtlTriggeredSwap
  */
