@@ -127,7 +127,7 @@ pub struct Tokens(u16);
 pub(crate) struct Plan {
     source: Option<End>,
     sink: Option<End>,
-    target: ProcessId,
+    pub(crate) target: ProcessId,
 }
 
 /// A descriptor, and whom it tells.
@@ -170,10 +170,11 @@ impl<S: Span> Interface<S> {
     #[inline(always)]
     pub fn start<H: Host<S>>(&mut self, transfer: &Transfer, host: &mut H) -> Result<()> {
         let plan = self.check(transfer)?;
-        if host.backlog(plan.target) == Backlog::Full {
+        let backlog = host.backlog(plan.target);
+        if backlog == Backlog::Full {
             return Err(Error::NoSpace);
         }
-        self.launch(transfer, plan, host)?;
+        self.launch(transfer, plan, backlog, host)?;
         self.settle(host);
         Ok(())
     }
@@ -278,10 +279,11 @@ impl<S: Span> Interface<S> {
         &mut self,
         transfer: &Transfer,
         plan: Plan,
+        backlog: Backlog,
         host: &mut H,
     ) -> Result<()> {
         let referenced = transfer.length > self.config.eager
-            || (host.backlog(plan.target) != Backlog::Low && Self::may_stay(transfer, plan));
+            || (backlog != Backlog::Low && Self::may_stay(transfer, plan));
         let ack = Self::wanted_ack(plan.source, transfer.ack);
         let answered = referenced
             || ack != AckRequest::None

@@ -194,7 +194,8 @@ impl<S: Span> Interface<S> {
         match operation {
             Deferred::Transfer(transfer) => {
                 if let Ok(plan) = self.check(&transfer) {
-                    let _ = self.launch(&transfer, plan, host);
+                    let backlog = host.backlog(plan.target);
+                    let _ = self.launch(&transfer, plan, backlog, host);
                 }
             }
             Deferred::Increment(counter, by) => {

@@ -4,7 +4,7 @@ use crate::owner::Owner;
 use crate::spares::Spares;
 use crate::ways::Way;
 use lintel_bridge::Tables;
-use lintel_claim::{Claim, Lease, Region};
+use lintel_claim::{Claim, Lease, Lent, Region};
 use lintel_engine4::{Backlog, Body, Host, Undeliverable};
 use lintel_memory::Pieces;
 use lintel_memory::Span;
@@ -139,8 +139,13 @@ impl<O: Owner> Host<O::Span> for Effects<'_, O> {
             pieces => pieces.as_slice(),
         };
         match O::claims(pieces) {
+            Some(pieces) if request.referenced => self.lend(to, request, pieces),
             Some(pieces) => {
-                let outgoing = outgoing(request, body.operand, pieces, self.lease);
+                let is_get = request.verb == Verb::Get;
+                let outgoing = Outgoing::Copied {
+                    operand: body.operand,
+                    pieces: if is_get { &[] } else { pieces },
+                };
                 self.ways.send(to, &request.to_words(), outgoing)
             }
             None => self.send_copy(to, request, body.operand, pieces),
@@ -149,6 +154,18 @@ impl<O: Owner> Host<O::Span> for Effects<'_, O> {
 }
 
 impl<O: Owner> Effects<'_, O> {
+    /// Sends where bytes are, to be read, or filled by a get.
+    #[inline(never)]
+    fn lend(
+        &mut self,
+        to: ProcessId,
+        request: &Request,
+        pieces: &[Claim],
+    ) -> Result<(), Undeliverable> {
+        let outgoing = lent(request, self.lease.lend(pieces));
+        self.ways.send(to, &request.to_words(), outgoing)
+    }
+
     /// Sends memory that can't be touched: a copy goes in its place, and stays until
     /// the answer where it is lent.
     fn send_copy(
@@ -161,11 +178,11 @@ impl<O: Owner> Effects<'_, O> {
         let length = pieces.iter().map(|piece| piece.length()).sum();
         let is_empty = length == 0 || (request.verb == Verb::Get && !request.referenced);
         if is_empty {
-            return self.ways.send(
-                to,
-                &request.to_words(),
-                outgoing(request, operand, &[], self.lease),
-            );
+            let nothing = Outgoing::Copied {
+                operand,
+                pieces: &[],
+            };
+            return self.ways.send(to, &request.to_words(), nothing);
         }
         let copy = self.kept.spares.take(self.owner, length);
         let copy = copy.map_err(|_| Undeliverable)?;
@@ -177,7 +194,13 @@ impl<O: Owner> Effects<'_, O> {
                 _ => return Err(Undeliverable),
             }
         }
-        let outgoing = outgoing(request, operand, &claims, &self.kept.lease);
+        let outgoing = match request.referenced {
+            true => lent(request, self.kept.lease.lend(&claims)),
+            false => Outgoing::Copied {
+                operand,
+                pieces: &claims,
+            },
+        };
         self.ways.send(to, &request.to_words(), outgoing)?;
         match request.referenced {
             true => self.kept.keep(request, to, copy, pieces),
@@ -187,22 +210,11 @@ impl<O: Owner> Effects<'_, O> {
     }
 }
 
-/// What goes with a request.
-#[inline(always)]
-fn outgoing<'a>(
-    request: &Request,
-    operand: Option<&'a [u8; OPERAND_BYTES]>,
-    pieces: &'a [Claim],
-    lease: &'a Lease,
-) -> Outgoing<'a> {
-    match (request.verb, request.referenced) {
-        (Verb::Get, false) => Outgoing::Copied {
-            operand: None,
-            pieces: &[],
-        },
-        (Verb::Get, true) => Outgoing::LentToFill(lease.lend(pieces)),
-        (_, false) => Outgoing::Copied { operand, pieces },
-        (_, true) => Outgoing::LentToRead(lease.lend(pieces)),
+/// Memory that stays in its place, as the request wants it.
+fn lent<'a>(request: &Request, memory: Lent<'a>) -> Outgoing<'a> {
+    match request.verb {
+        Verb::Get => Outgoing::LentToFill(memory),
+        _ => Outgoing::LentToRead(memory),
     }
 }
 
@@ -211,14 +223,14 @@ pub(crate) struct Kept<S> {
     /// Under which they are lent. It stands as long as a peer may use one of them, longer
     /// than the interface.
     pub(crate) lease: Lease,
-    lent: HashMap<(u8, u32), Lent<S>>,
+    lent: HashMap<(u8, u32), Copied<S>>,
     bytes: u64,
     /// For copies.
     pub(crate) spares: Spares,
 }
 
 /// A copy, and what it stands for.
-pub(crate) struct Lent<S> {
+pub(crate) struct Copied<S> {
     pub(crate) to: ProcessId,
     pub(crate) copy: Region,
     pub(crate) pieces: Vec<S>,
@@ -241,12 +253,12 @@ impl<S: Span> Kept<S> {
         let pieces = pieces.to_vec();
         self.lent.insert(
             (request.interface, request.token),
-            Lent { to, copy, pieces },
+            Copied { to, copy, pieces },
         );
     }
 
     /// What was lent for the operation that is answered.
-    pub(crate) fn take(&mut self, response: &Response) -> Option<Lent<S>> {
+    pub(crate) fn take(&mut self, response: &Response) -> Option<Copied<S>> {
         let lent = self.lent.remove(&(response.interface, response.token))?;
         self.bytes -= lent.copy.len();
         Some(lent)
