@@ -38,6 +38,15 @@ impl RoundTrip {
         self.smoothed = Nanos((self.smoothed.0 - self.smoothed.0 / 8 + taken.0 / 8).max(1));
     }
 
+    /// How long to wait for the first answer of a process. A question is short, and to put
+    /// it twice where the path is long costs nothing.
+    pub(crate) fn timeout_of_first(&self, most: Nanos) -> Nanos {
+        match self.smoothed {
+            Nanos(0) => FLOOR,
+            _ => self.timeout(most),
+        }
+    }
+
     /// How long to wait for an answer.
     pub(crate) fn timeout(&self, most: Nanos) -> Nanos {
         match self.smoothed {

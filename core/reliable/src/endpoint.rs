@@ -455,8 +455,9 @@ impl<B> Endpoint<B> {
         }
         let context = self.contexts.get(pair.context);
         context.used = now;
-        let timeout = context.round_trip.timeout(most);
-        let doubled = sending.tries.min(MOST_DOUBLED);
+        let timeout = context.round_trip.timeout_of_first(most);
+        // Nothing else goes there, so that two of the same length don't crowd anybody.
+        let doubled = (sending.tries / 2).min(MOST_DOUBLED);
         let deadline = now.after(Nanos(timeout.0 << doubled).min(most));
         sending.tries += 1;
         sending.deadline = deadline;

@@ -120,6 +120,10 @@ impl<B> Endpoint<B> {
         pair.heard = now;
         pair.is_doubted = false;
         if let Some(sending) = &mut pair.sending {
+            if sending.tries == 1 && pair.context != NONE {
+                let context = self.contexts.get(pair.context);
+                context.round_trip.sample(now.since(pair.probed));
+            }
             sending.room = header.room.into();
             sending.deadline = Time::NEVER;
             sending.tries = 0;

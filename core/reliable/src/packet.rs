@@ -256,31 +256,34 @@ impl Header {
         at + TAG_BYTES
     }
 
+    /// The flags in byte 3.
+    #[inline]
+    fn flags(&self, fragment: Option<&Fragment>) -> u8 {
+        let flag = |set: bool, bit: u8| if set { bit } else { 0 };
+        let of_fragment = fragment.map_or(0, |fragment| {
+            flag(fragment.words.is_some(), FIRST)
+                | flag(fragment.last, LAST)
+                | flag(fragment.checksum.is_some(), SUMMED)
+                | flag(fragment.is_void, VOID)
+        });
+        of_fragment | flag(self.asks, ASKS)
+    }
+
     #[inline]
     fn write(&self, writer: &mut Writer<'_>) {
+        let mut selective = self.selective;
         let (kind, fragment) = match &self.kind {
             Kind::Data(fragment) => (1, Some(fragment)),
             Kind::Ack => (2, None),
             Kind::Probe => (3, None),
             Kind::Farewell => (4, None),
-            Kind::Reset { .. } => (5, None),
+            Kind::Reset { latest } => {
+                selective = *latest;
+                (5, None)
+            }
         };
-        let (class, first, last) = fragment.map_or((0, false, false), |fragment| {
-            (
-                fragment.class as u8,
-                fragment.words.is_some(),
-                fragment.last,
-            )
-        });
-        let summed = fragment.is_some_and(|fragment| fragment.checksum.is_some());
-        let flag = |set: bool, bit: u8| if set { bit } else { 0 };
-        let is_void = fragment.is_some_and(|fragment| fragment.is_void);
-        let flags = flag(first, FIRST)
-            | flag(last, LAST)
-            | flag(self.asks, ASKS)
-            | flag(summed, SUMMED)
-            | flag(is_void, VOID);
-        writer.put([VERSION, kind, class, flags]);
+        let class = fragment.map_or(0, |fragment| fragment.class as u8);
+        writer.put([VERSION, kind, class, self.flags(fragment)]);
         writer.put(self.uid.to_le_bytes());
         writer.put(self.source.nid.to_le_bytes());
         writer.put(self.destination.nid.to_le_bytes());
@@ -291,10 +294,6 @@ impl Header {
         writer.put(self.believed.to_le_bytes());
         writer.put(self.sequence.to_le_bytes());
         writer.put(self.acknowledged.to_le_bytes());
-        let selective = match self.kind {
-            Kind::Reset { latest } => latest,
-            _ => self.selective,
-        };
         writer.put(selective.to_le_bytes());
         let checksum = fragment.and_then(|fragment| fragment.checksum);
         writer.put(checksum.unwrap_or(0).to_le_bytes());
@@ -349,31 +348,7 @@ fn read(reader: &mut Reader<'_>) -> Option<Header> {
     if version != VERSION || flags & !(FIRST | LAST | ASKS | SUMMED | VOID) != 0 {
         return None;
     }
-    let uid = reader.u32()?;
-    let (source_nid, destination_nid) = (reader.u32()?, reader.u32()?);
-    let (source_pid, destination_pid) = (reader.u16()?, reader.u16()?);
-    let mut header = Header {
-        kind: match kind {
-            1 | 2 => Kind::Ack,
-            3 => Kind::Probe,
-            4 => Kind::Farewell,
-            5 => Kind::Reset { latest: 0 },
-            _ => return None,
-        },
-        asks: flags & ASKS != 0,
-        uid,
-        source: ProcessId::new(source_nid, source_pid.into()),
-        destination: ProcessId::new(destination_nid, destination_pid.into()),
-        room: reader.u32()?,
-        incarnation: reader.u64()?,
-        believed: reader.u64()?,
-        sequence: reader.u32()?,
-        acknowledged: reader.u32()?,
-        selective: reader.u64()?,
-    };
-    if let Kind::Reset { latest } = &mut header.kind {
-        *latest = core::mem::take(&mut header.selective);
-    }
+    let mut header = read_base(reader, flags & ASKS != 0)?;
     let (checksum, length) = (reader.u32()?, reader.u32()?);
     if kind == 1 {
         let fragment = read_fragment(reader, class, flags, length)?;
@@ -385,14 +360,43 @@ fn read(reader: &mut Reader<'_>) -> Option<Header> {
             checksum: summed.then_some(checksum),
             ..fragment
         });
-    } else if class != 0
-        || flags & (FIRST | LAST | SUMMED | VOID) != 0
-        || checksum != 0
-        || length != 0
-    {
+        return Some(header);
+    }
+    let of_data = flags & (FIRST | LAST | SUMMED | VOID);
+    if class != 0 || of_data != 0 || checksum != 0 || length != 0 {
         return None;
     }
+    header.kind = match kind {
+        2 => Kind::Ack,
+        3 => Kind::Probe,
+        4 => Kind::Farewell,
+        5 => Kind::Reset {
+            latest: core::mem::take(&mut header.selective),
+        },
+        _ => return None,
+    };
     Some(header)
+}
+
+/// What every packet says in bytes 4 to 56.
+#[inline]
+fn read_base(reader: &mut Reader<'_>, asks: bool) -> Option<Header> {
+    let uid = reader.u32()?;
+    let (source_nid, destination_nid) = (reader.u32()?, reader.u32()?);
+    let (source_pid, destination_pid) = (reader.u16()?, reader.u16()?);
+    Some(Header {
+        kind: Kind::Ack,
+        asks,
+        uid,
+        source: ProcessId::new(source_nid, source_pid.into()),
+        destination: ProcessId::new(destination_nid, destination_pid.into()),
+        room: reader.u32()?,
+        incarnation: reader.u64()?,
+        believed: reader.u64()?,
+        sequence: reader.u32()?,
+        acknowledged: reader.u32()?,
+        selective: reader.u64()?,
+    })
 }
 
 #[inline]
