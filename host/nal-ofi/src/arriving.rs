@@ -74,25 +74,19 @@ impl OfiNal {
         }
         match header.kind {
             Kind::Enclosed | Kind::Announced => {
-                let announced = read_table(table);
                 let held = Held {
                     buffer,
                     words,
                     length: header.length,
-                    announced,
+                    announced: read_table(table),
                 };
-                self.on_numbered(lane, header, held);
+                return self.on_numbered(lane, header, held);
             }
-            Kind::Status => self.idle.push(buffer),
-            Kind::Recall => {
-                self.idle.push(buffer);
-                self.on_recall(lane, header.recalled);
-            }
-            Kind::Farewell => {
-                self.idle.push(buffer);
-                self.end(lane, "has ended");
-            }
+            Kind::Status => {}
+            Kind::Recall => self.on_recall(lane, header.recalled),
+            Kind::Farewell => self.end(lane, "has ended"),
         }
+        self.idle.push(buffer);
     }
 
     /// Takes what any frame says of its sender; false where it was for one who had

@@ -319,10 +319,9 @@ fn the_backlog_of_a_peer_is_what_waits_for_it() {
         let (body, lease) = (Region::new(SIZE), Lease::new());
         assert_eq!(sender.backlog(to), 0);
         for number in 0..MESSAGES {
-            let copied = Outgoing::Copied {
-                operand: None,
-                pieces: &[body.claim()],
-            };
+            let pieces = &[body.claim()];
+            let operand = None;
+            let copied = Outgoing::Copied { operand, pieces };
             let sent = sender.send(to, &common::words(number), copied);
             sent.expect("the peer is there");
         }

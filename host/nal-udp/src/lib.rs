@@ -114,19 +114,7 @@ impl UdpNal {
             room: socket.room(),
             peer_timeout: config.peer_timeout,
         });
-        let mut shares_paths = false;
-        if config.model == Model::Node {
-            match PathFile::open(config.job, me.nid, me.pid) {
-                Ok(paths) => {
-                    endpoint.share(Box::new(paths));
-                    shares_paths = true;
-                }
-                Err(error) => (config.log)(&format!(
-                    "what is known of paths isn't shared with other processes of this node, \
-                     for the file for it can't be used: {error}"
-                )),
-            }
-        }
+        let shares_paths = config.model == Model::Node && share_paths(&config, me, &mut endpoint);
         Ok(UdpNal {
             endpoint,
             area: Area::new(),
@@ -593,6 +581,24 @@ impl Nal for UdpNal {
 impl Drop for UdpNal {
     fn drop(&mut self) {
         self.leave();
+    }
+}
+
+/// Shares what is known of paths with other processes of the node; false where that can't
+/// be.
+fn share_paths(config: &Config<'_>, me: ProcessId, endpoint: &mut Endpoint<Body>) -> bool {
+    match PathFile::open(config.job, me.nid, me.pid) {
+        Ok(paths) => {
+            endpoint.share(Box::new(paths));
+            true
+        }
+        Err(error) => {
+            (config.log)(&format!(
+                "what is known of paths isn't shared with other processes of this node, for \
+                 the file for it can't be used: {error}"
+            ));
+            false
+        }
     }
 }
 
