@@ -25,6 +25,7 @@ mod options;
 mod prerequisites;
 mod report;
 mod rooms;
+mod sanitize;
 mod shell;
 mod soak;
 mod spec;
@@ -49,8 +50,8 @@ cargo xtask WORD
                       how the library behaves, with PTL_NAL, LINTEL_FAULT and
                       PTL_MODE set and jobs spread over two virtual nodes
   demo                two processes, the table of latency and bandwidth, the plots
-  ci                  test, the same over every network, the loom models, a minute
-                      of each fuzz target, the demo
+  ci                  test, the same over every network, attacks, the loom models,
+                      the sanitizers, a minute of each fuzz target, the demo
   dist --prefix DIR   builds release and installs library, headers, pages, tools
 
   soak [--minutes M | --seconds S] [--seed N] [--nal LIST] [--fault WHAT]
@@ -76,6 +77,8 @@ cargo xtask WORD
                       of advisories, those too
   licences            licence texts of what is linked into what dist installs
   loom                the models of the ring and the bell, in every order
+  sanitize            AddressSanitizer on core/ and on what shares memory,
+                      ThreadSanitizer on the latter
   c-tests [NAME]      tests/c against the installed library
   fuzz [SECONDS]      each fuzz target for a while (default 60 s)
 ";
@@ -104,6 +107,7 @@ fn main() -> ExitCode {
         "spec" => one("spec", || spec::check(&tree)),
         "symbols" => one("symbols", || symbols::build_and_check(&tree)),
         "man" => one("man", || man::build_and_check(&tree)),
+        "sanitize" => many(|report| sanitize::run(&tree, sanitize::Length::Full, report)),
         "loom" => one("loom", || loom::run(&tree)),
         "soak" => one("soak", || soak::run(&tree, &Soak::read(&rest)?)),
         "hostile" => one("hostile", || hostile::run(&tree, &rest)),

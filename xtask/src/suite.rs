@@ -9,7 +9,7 @@ use crate::shell::{self, Tree};
 use crate::soak::{self, Soak};
 use crate::{
     c_tests, demo, deny, dist, fuzz, headers, hostile, loom, man, netns, prerequisites, rooms,
-    spec, symbols,
+    sanitize, spec, symbols,
 };
 
 /// Seconds per fuzz target in CI.
@@ -31,7 +31,8 @@ pub fn test_in(tree: &Tree, setting: &Setting) -> ExitCode {
     report.finish()
 }
 
-/// `test`, the same behaviour over every network, the loom models, then a while of
+/// `test`, the same behaviour over every network, attacks, the loom models, the
+/// sanitizers, then a while of
 /// fuzzing, then a short demo.
 pub fn ci(tree: &Tree) -> ExitCode {
     let mut report = Report::new();
@@ -44,6 +45,7 @@ pub fn ci(tree: &Tree) -> ExitCode {
     netns::run(tree, &mut report);
     assault::run(tree, &Assault::short(tree), &mut report);
     report.check("loom models", || loom::run(tree));
+    sanitize::run(tree, sanitize::Length::Short, &mut report);
     fuzz::run(tree, FUZZ_SECONDS, &mut report);
     report.check("demo", || demo::run(tree, demo::Length::Smoke));
     report.finish()
