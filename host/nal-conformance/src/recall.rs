@@ -13,12 +13,16 @@ const REUSED: u8 = 0xee;
 /// How long a recall may take among members that all take part.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Recalls a lease until nobody uses it.
+/// Recalls a lease until nobody uses it. The others take part: one may have to say that
+/// it reads no further.
 fn recall<N: Nal>(rig: &mut Rig<N>, at: usize, lease: &Lease) {
     let until = Instant::now() + LIMIT;
     lease.revoke();
     while !rig.nal(at).recall(lease) {
         assert!(Instant::now() < until, "the recall doesn't end");
+        for member in &mut rig.members {
+            member.nal.flush();
+        }
         std::thread::yield_now();
     }
     assert_eq!(lease.outstanding(), 0, "a loan is still held");
