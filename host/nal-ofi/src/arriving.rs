@@ -84,6 +84,7 @@ impl OfiNal {
             }
             Kind::Status => {}
             Kind::Recall => self.on_recall(lane, header.recalled),
+            Kind::Recalled => self.on_recalled(lane, header.recalled),
             Kind::Farewell => self.end(lane, "has ended"),
         }
         self.idle.push(buffer);
@@ -125,7 +126,7 @@ impl OfiNal {
             return Sender::Ended;
         }
         let Some(lane) = self.by_process.get(&process).copied() else {
-            if matches!(header.kind, Kind::Farewell | Kind::Recall) {
+            if matches!(header.kind, Kind::Farewell | Kind::Recall | Kind::Recalled) {
                 return Sender::Ended;
             }
             let lane = self.make_peer(process);
@@ -372,6 +373,7 @@ pub(crate) fn drop_body(registrations: &mut crate::registrations::Registrations,
         Body::Lent(holds, _) => holds
             .into_iter()
             .for_each(|hold| registrations.release(hold)),
+        Body::Void => {}
     }
 }
 

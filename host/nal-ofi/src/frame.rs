@@ -8,8 +8,8 @@
 //! 32  incarnation            of the sender: nanoseconds of the clock when it started
 //! 40  incarnation            of the receiver, as the sender knows it; 0 if it doesn't
 //! 48  arrived | consumed     messages of the receiver's that have come; that it has dealt with
-//! 56  fetched | recalled     bodies of the receiver's that aren't needed any more; of a recall:
-//!                            the body that is taken back, by how many were announced before
+//! 56  fetched | recalled     bodies of the receiver's that aren't needed any more; of a recall
+//!                            and its answer: which body, by how many were announced before
 //! 64  words                  of a message: six, as it has them
 //! 112 payload                its bytes; or where they lie: address, length, key of each piece
 //! ```
@@ -48,6 +48,8 @@ pub(crate) enum Kind {
     Farewell = 4,
     /// A body that was announced is taken back: it is to be read no further.
     Recall = 5,
+    /// The answer, where the body hasn't been looked at: it won't be.
+    Recalled = 6,
 }
 
 impl Kind {
@@ -58,6 +60,7 @@ impl Kind {
             3 => Kind::Status,
             4 => Kind::Farewell,
             5 => Kind::Recall,
+            6 => Kind::Recalled,
             _ => return None,
         })
     }
@@ -314,6 +317,7 @@ mod tests {
             (Kind::Status, 0),
             (Kind::Farewell, 0),
             (Kind::Recall, 0),
+            (Kind::Recalled, 0),
         ] {
             let header = header(kind, length);
             let bytes = seal().write(RECEIVER, &header, &WORDS, &[]);

@@ -399,7 +399,7 @@ impl OfiNal {
         };
         let reads = |stream: &peer::Stream| stream.missing > 0;
         let left = !peer.sending.waiting.is_empty()
-            || !peer.sending.recalls.is_empty()
+            || peer.has_recalls()
             || peer.asking.is_some()
             || peer.receiving.due.is_some()
             || peer.receiving.owes_now()

@@ -74,6 +74,8 @@ pub(crate) struct Waiting {
 pub(crate) enum Body {
     Copied(Copied),
     Lent(Vec<Hold>, Loan),
+    /// Taken back; the peer still counts it.
+    Void,
 }
 
 /// What comes from the peer.
@@ -93,6 +95,8 @@ pub(crate) struct Receiving {
     pub(crate) place: Option<Loan>,
     /// Bodies that were taken back before they were looked at, by number.
     pub(crate) recalled: BTreeSet<u32>,
+    /// Those among them of which the peer isn't told yet that they are let go.
+    pub(crate) let_go: VecDeque<u32>,
     /// The peer waits to hear.
     pub(crate) is_asked: bool,
     /// When it hears at the latest.
@@ -210,7 +214,7 @@ impl Body {
     fn memory(&self) -> u64 {
         match self {
             Body::Copied(copied) => OVERHEAD + copied.claim().len(),
-            Body::Lent(..) => OVERHEAD,
+            Body::Lent(..) | Body::Void => OVERHEAD,
         }
     }
 }

@@ -2,8 +2,10 @@
 //!
 //! ```text
 //!   lent, not announced    the message goes unsent
-//!   lent, announced        Recall ──▶ the peer asks for no more, waits for what it has
-//!                          fetched ◀── asked for, and tells that the stream is broken
+//!   lent, announced        Recall ──▶ the peer hasn't looked at it:
+//!                          Recalled ◀── it never will, and the message will be broken
+//!   lent, being read       Recall ──▶ the peer asks for no more, waits for what it has
+//!                          fetched ◀── asked for, and the stream is broken
 //!   a place being filled   no more is asked for; what was asked for still comes
 //! ```
 //!
@@ -83,19 +85,21 @@ impl OfiNal {
         }
     }
 
-    /// Tells the peer what is taken back.
+    /// Tells the peer what is taken back, and what of its own was let go.
     pub(crate) fn send_recalls(&mut self, lane: u32) {
-        while let Some(peer) = self.peers.get(&lane) {
-            if peer.sending.recalls.is_empty() || peer.ended.is_some() {
+        while let Some(peer) = self.peers.get(&lane).filter(|peer| peer.ended.is_none()) {
+            let kinds = [Kind::Recall, Kind::Recalled];
+            let waits = |kind: &Kind| peer.next_recalled(*kind).is_some();
+            let Some(kind) = kinds.into_iter().find(waits) else {
                 return;
-            }
-            match self.post(lane, Kind::Recall, false, &[0; WORDS], Bytes::Ours(&[])) {
+            };
+            match self.post(lane, kind, false, &[0; WORDS], Bytes::Ours(&[])) {
                 Posted::Yes => {}
                 Posted::Later => return,
                 Posted::No(code) => return self.on_error(lane, code),
             }
             if let Some(peer) = self.peers.get_mut(&lane) {
-                peer.sending.recalls.pop_front();
+                peer.recalls(kind).pop_front();
             }
         }
     }
@@ -115,9 +119,25 @@ impl OfiNal {
                 self.end_stream_if_over(lane);
             }
             ahead if ahead as usize <= MOST_RECALLED => {
-                receiving.recalled.insert(number);
+                if receiving.recalled.insert(number) {
+                    receiving.let_go.push_back(number);
+                }
+                self.send_recalls(lane);
+                self.list(lane);
             }
             _ => {} // It has been read already.
+        }
+    }
+
+    /// The peer will never look at a body that was taken back.
+    pub(crate) fn on_recalled(&mut self, lane: u32, number: u32) {
+        let Some(peer) = self.peers.get_mut(&lane) else {
+            return;
+        };
+        let index = number.wrapping_sub(peer.sending.fetched) as usize;
+        if let Some(body @ Body::Lent(..)) = peer.sending.bodies.get_mut(index) {
+            let body = std::mem::replace(body, Body::Void);
+            drop_body(&mut self.registrations, body);
         }
     }
 
@@ -139,6 +159,27 @@ impl OfiNal {
 }
 
 impl Peer {
+    /// The next body that a recall or an answer to one is to name.
+    pub(crate) fn next_recalled(&self, kind: Kind) -> Option<u32> {
+        let bodies = match kind {
+            Kind::Recall => &self.sending.recalls,
+            Kind::Recalled => &self.receiving.let_go,
+            _ => return None,
+        };
+        bodies.front().copied()
+    }
+
+    pub(crate) fn has_recalls(&self) -> bool {
+        !self.sending.recalls.is_empty() || !self.receiving.let_go.is_empty()
+    }
+
+    fn recalls(&mut self, kind: Kind) -> &mut VecDeque<u32> {
+        match kind {
+            Kind::Recalled => &mut self.receiving.let_go,
+            _ => &mut self.sending.recalls,
+        }
+    }
+
     /// Whether memory of that lease may be read or written on its behalf.
     fn uses(&self, lease: &Lease) -> bool {
         let is_of = |loan: &Option<Loan>| loan.as_ref().is_some_and(|loan| loan.is_of(lease));

@@ -382,10 +382,7 @@ impl OfiNal {
             arrived,
             consumed,
             fetched,
-            recalled: match kind {
-                Kind::Recall => peer.sending.recalls.front().copied().unwrap_or_default(),
-                _ => 0,
-            },
+            recalled: peer.next_recalled(kind).unwrap_or_default(),
         };
         let table = match bytes {
             Bytes::Ours(table) if kind == Kind::Announced => table,
