@@ -138,7 +138,7 @@ impl Peer {
 
     /// Whether the peer is known to be able to move bytes of this process directly.
     pub(crate) fn cross_memory(&self) -> bool {
-        self.reach() == Reach::Yes
+        reach(&self.segment, self.lane, self.direct) == Reach::Yes
     }
 
     /// Whether the peer is known to have ended: nothing that was sent to it lately
@@ -293,7 +293,10 @@ impl Peer {
     /// is known once the peer has looked at the lane: until then the message waits.
     pub(crate) fn lend(&mut self, words: &Words, lent: Lent<'_>, access: Access) {
         self.lent_last = true;
-        if self.waiting.is_empty() && self.reach() == Reach::Yes && self.lend_now(words, lent) {
+        if self.waiting.is_empty()
+            && reach(&self.segment, self.lane, self.direct) == Reach::Yes
+            && self.lend_now(words, lent)
+        {
             return;
         }
         self.wait_for_room(words, Form::Lent, Body::Lent(lent.keep(), access));
@@ -316,21 +319,15 @@ impl Peer {
         self.copy_now(&Form::Lent.on(words), None, &[numbers(table)])
     }
 
-    /// What the peer can do with memory of this process.
-    fn reach(&self) -> Reach {
-        match self.segment.lane(self.lane).reach.load(Ordering::Relaxed) {
-            _ if !self.direct => Reach::No,
-            REACH_YES => Reach::Yes,
-            REACH_UNKNOWN => Reach::Unknown,
-            _ => Reach::No,
-        }
-    }
-
     /// Sends what waits; true while something still does.
     pub(crate) fn flush(&mut self) -> bool {
-        let (reach, mut sent) = (self.reach(), false);
+        let mut sent = false;
         while let Some(first) = self.waiting.front_mut() {
-            first.decide(reach);
+            // Whoever waits for room doesn't look: the word has a line beside the one that
+            // the receiver writes to.
+            if first.is_undecided() {
+                first.decide(reach(&self.segment, self.lane, self.direct));
+            }
             if !first.send(&mut self.sender) {
                 break;
             }
@@ -423,12 +420,17 @@ impl Waiting {
         }
     }
 
+    /// Whether it isn't settled yet how lent memory goes.
+    fn is_undecided(&self) -> bool {
+        self.form == Form::Lent && matches!(self.body, Body::Lent(..))
+    }
+
     /// Settles how lent memory goes, once that is known.
     fn decide(&mut self, reach: Reach) {
         let Body::Lent(loan, access) = &self.body else {
             return;
         };
-        if self.form != Form::Lent || reach == Reach::Unknown {
+        if reach == Reach::Unknown {
             return;
         }
         let key = loan
@@ -495,6 +497,16 @@ enum Reach {
     Unknown,
     Yes,
     No,
+}
+
+/// What the receiver at a lane can do with memory of this process.
+fn reach(segment: &Segment, lane: usize, direct: bool) -> Reach {
+    match segment.lane(lane).reach.load(Ordering::Relaxed) {
+        _ if !direct => Reach::No,
+        REACH_YES => Reach::Yes,
+        REACH_UNKNOWN => Reach::Unknown,
+        _ => Reach::No,
+    }
 }
 
 impl Body {

@@ -127,7 +127,7 @@ impl<O: Owner> Host<O::Span> for Effects<'_, O> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn send(
         &mut self,
         to: ProcessId,
