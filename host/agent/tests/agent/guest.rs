@@ -5,7 +5,7 @@ use lintel_chaos::memory::Memory;
 use lintel_chaos::ptl::{self, ACK, Code, Entry, Interface, PATIENCE, PORTAL, Target};
 use lintel_chaos::random::Random;
 use lintel_runtime::process;
-use lintel_types::{EventKind, Handle, options};
+use lintel_types::{EventKind, Handle, ProcessId, options};
 use std::fs::OpenOptions;
 use std::io::BufRead;
 use std::os::unix::fs::FileExt;
@@ -225,6 +225,13 @@ impl Guest {
             "burst" => self.burst(number, words[2].parse().expect("a number of puts")),
             "release" => format!("{:?}", process().descriptor_release(self.pattern)),
             "alloc" => format!("{:?}", self.interface.queue(number).map(drop)),
+            "longest" => {
+                let kind = options::NI_NO_MATCHING | options::NI_PHYSICAL;
+                let opened = process().open(u32::MAX, kind, ProcessId::PID_ANY, None);
+                let (handle, limits) = opened.expect("another interface can be opened");
+                process().close(handle).expect("it is open");
+                limits.max_msg_size.to_string()
+            }
             "garble" => garble(number),
             word => format!("no such word: {word}"),
         }

@@ -50,6 +50,24 @@ fn clients_and_processes_without_an_agent_reach_each_other() {
 }
 
 #[test]
+fn a_client_is_told_how_long_a_message_its_agent_can_hold() {
+    let rig = Rig::new();
+    let mut one = rig.generic(1);
+    let memory = std::fs::read_to_string("/proc/meminfo").expect("Linux has it");
+    let total = memory
+        .split_whitespace()
+        .nth(1)
+        .and_then(|kib| kib.parse::<u64>().ok());
+    let total = total.expect("the first line is MemTotal") << 10;
+    one.say("longest");
+    let longest: u64 = one.line().parse().expect("a number of bytes");
+    assert!(
+        longest > 0 && longest <= total / 2,
+        "{longest} of {total} bytes"
+    );
+}
+
+#[test]
 fn a_message_names_the_user_and_process_that_the_system_vouches_for() {
     let rig = Rig::new();
     let (mut generic, mut accelerated) = (rig.generic(1), rig.accelerated(2));
