@@ -188,6 +188,9 @@ fn attempt(tree: &Tree, assault: &Assault, program: &Path, attack: &Attack) -> O
     if let Some(seed) = &assault.seed {
         command.args(["--seed", seed]);
     }
+    if assault.short {
+        command.args(["--short", "yes"]);
+    }
     let more = 2 * assault.kills + 60 * assault.minutes.unwrap_or(0);
     shell::run_within(&mut command, LIMIT + Duration::from_secs(more))
         .map_err(|_| format!("again: cargo xtask assault {}", attack.name))

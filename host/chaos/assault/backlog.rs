@@ -10,8 +10,8 @@ const PUTS: u64 = 20_000;
 const LENGTH: u64 = 60_000;
 /// By so much a process may grow, MiB.
 const BOUND: u64 = 64;
-/// How long the peer is stopped at most.
-const STOPPED: Duration = Duration::from_secs(8);
+/// Seconds that the peer is stopped at most.
+const STOPPED: u64 = 8;
 /// Milliseconds: longer than a peer is stopped here.
 const PEER_TIMEOUT: &str = "120000";
 const ROUNDS: u32 = 4;
@@ -42,7 +42,7 @@ fn half_generic(job: &Job, bytes: usize) -> Result<(Peer, Peer), String> {
 
 /// Puts without end to a process that is stopped: they are refused at last, or held where
 /// they are; and all that were accepted arrive.
-pub fn sender(_: &Options) -> Outcome {
+pub fn sender(options: &Options) -> Outcome {
     let job = job();
     let (mut one, mut two) = half_generic(&job, LENGTH as usize)?;
     two.ok(&format!("offer 0 {BITS} quiet"))?;
@@ -54,7 +54,8 @@ pub fn sender(_: &Options) -> Outcome {
         "flood 0 {LENGTH} {} {} {BITS} {PUTS}",
         to.nid, to.pid
     ));
-    let (answer, most) = watch(&job, &mut one)?;
+    let stopped = if options.short { STOPPED / 2 } else { STOPPED };
+    let (answer, most) = watch(&job, &mut one, stopped)?;
     two.go_on();
     let answer = answer.unwrap_or_else(|| one.line());
     let grown = most.saturating_sub(before) >> 10;
@@ -72,8 +73,8 @@ pub fn sender(_: &Options) -> Outcome {
 }
 
 /// Its answer, where it comes while the other one is stopped, and the most memory held.
-fn watch(job: &Job, sender: &mut Peer) -> Result<(Option<String>, u64), String> {
-    let until = Instant::now() + STOPPED;
+fn watch(job: &Job, sender: &mut Peer, seconds: u64) -> Result<(Option<String>, u64), String> {
+    let until = Instant::now() + Duration::from_secs(seconds);
     let mut most = 0;
     loop {
         let answer = sender.line_if_any();
@@ -82,7 +83,7 @@ fn watch(job: &Job, sender: &mut Peer) -> Result<(Option<String>, u64), String> 
             return Ok((answer, most));
         }
         if Instant::now() > until {
-            println!("{PUTS} puts take longer than {} s", STOPPED.as_secs());
+            println!("{PUTS} puts take longer than {seconds} s");
             return Ok((None, most));
         }
         std::thread::sleep(Duration::from_millis(5));

@@ -34,8 +34,16 @@ const CASES: [(Interfaces, After); 4] = [
     (Interfaces::Two, After::Unmap),
 ];
 
-fn in_each_case(attack: fn(Interfaces, After) -> Outcome) -> Outcome {
-    for (interfaces, after) in CASES {
+/// One of each kind.
+const SHORT_CASES: [(Interfaces, After); 2] = [CASES[1], CASES[2]];
+
+fn in_each_case(options: &Options, attack: fn(Interfaces, After) -> Outcome) -> Outcome {
+    let cases = if options.short {
+        &SHORT_CASES[..]
+    } else {
+        &CASES
+    };
+    for (interfaces, after) in cases.iter().copied() {
         attack(interfaces, after)
             .map_err(|why| format!("{interfaces:?} interface(s), {after:?}: {why}"))?;
     }
@@ -43,8 +51,8 @@ fn in_each_case(attack: fn(Interfaces, After) -> Outcome) -> Outcome {
 }
 
 /// A put is under way to a process that is stopped.
-pub fn put(_: &Options) -> Outcome {
-    in_each_case(|interfaces, after| {
+pub fn put(options: &Options) -> Outcome {
+    in_each_case(options, |interfaces, after| {
         let job = job();
         let (mut one, mut other) = pair(&job, BYTES)?;
         other.ok(&format!("offer 0 {BITS}"))?;
@@ -65,8 +73,8 @@ pub fn put(_: &Options) -> Outcome {
 }
 
 /// A get is under way from a process that is stopped.
-pub fn get(_: &Options) -> Outcome {
-    in_each_case(|interfaces, after| {
+pub fn get(options: &Options) -> Outcome {
+    in_each_case(options, |interfaces, after| {
         let job = job();
         let (mut one, mut other) = pair(&job, BYTES)?;
         other.ok(&format!("offer 0 {BITS}"))?;
@@ -84,8 +92,8 @@ pub fn get(_: &Options) -> Outcome {
 
 /// A put of another process arrives, the first one of that process: where the two don't
 /// know yet how they reach each other it comes as a stream.
-pub fn target(_: &Options) -> Outcome {
-    in_each_case(|interfaces, after| {
+pub fn target(options: &Options) -> Outcome {
+    in_each_case(options, |interfaces, after| {
         let job = job();
         let (mut one, mut other) = strangers(&job, STREAM)?;
         one.ok(&format!("offer 0 {BITS}"))?;

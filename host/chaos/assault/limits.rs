@@ -66,7 +66,10 @@ fn answers_within(what: &str, values: &[u64]) -> Result<Vec<String>, String> {
                 opened += 1;
                 peer.answers_or_ended_by_itself("close 0").map_err(told)?;
             }
-            refused if refused.starts_with("refused") => complaints.push(peer.complaints()),
+            refused if refused.starts_with("refused") => {
+                peer.complains();
+                complaints.push(peer.complaints());
+            }
             other => return Err(told(other.into())),
         }
     }
@@ -189,7 +192,7 @@ pub fn no_proc(_: &Options) -> Outcome {
     let (mut one, mut two) = (Peer::start(&job, 0), Peer::start(&job, 1));
     for peer in [&mut one, &mut two] {
         let answer = peer.ask(&format!("open {}", peer.process.pid));
-        if answer != "ok" && peer.complaints().is_empty() {
+        if answer != "ok" && !peer.complains() {
             return Err(format!("PtlNIInit: {answer}, without a line that says why"));
         }
         if answer != "ok" {

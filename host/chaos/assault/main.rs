@@ -50,6 +50,8 @@ pub struct Options {
     /// How long attacks go on that have no end of their own.
     minutes: Option<u64>,
     seed: Option<u64>,
+    /// As little as still shows the harm: for CI.
+    short: bool,
 }
 
 impl Options {
@@ -60,6 +62,7 @@ impl Options {
             kills: KILLS,
             minutes: None,
             seed: None,
+            short: false,
         };
         for pair in words.chunks(2) {
             let [name, value] = pair else {
@@ -72,6 +75,7 @@ impl Options {
                 "--kills" => options.kills = number()?,
                 "--minutes" => options.minutes = Some(number()?),
                 "--seed" => options.seed = Some(number()?),
+                "--short" => options.short = value == "yes",
                 other => return Err(format!("no option {other}")),
             }
         }
@@ -80,7 +84,12 @@ impl Options {
 
     /// Seconds of an attack that has no end of its own.
     fn seconds(&self, else_so_many: u64) -> u64 {
-        self.minutes.map_or(else_so_many, |minutes| minutes * 60)
+        let otherwise = if self.short {
+            else_so_many / 2
+        } else {
+            else_so_many
+        };
+        self.minutes.map_or(otherwise, |minutes| minutes * 60)
     }
 
     /// Random numbers of the seed that was asked for.

@@ -8,7 +8,7 @@ use lintel_chaos::job::{Job, Worker};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-const SECONDS: u64 = 5;
+const SECONDS: u64 = 6;
 const THREADS: &str = "4";
 const PROCESSES: u32 = 2;
 

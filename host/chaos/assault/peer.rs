@@ -160,6 +160,15 @@ impl Peer {
         Ok(())
     }
 
+    /// Whether it writes a line to standard error; that comes by another pipe than answers.
+    pub fn complains(&self) -> bool {
+        let until = Instant::now() + COMPLAINT;
+        while self.worker.complaints().is_empty() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        !self.worker.complaints().is_empty()
+    }
+
     /// Fails where a signal has ended it.
     pub fn lives(&mut self) -> Outcome {
         let who = format!("process {}", self.number);
@@ -197,6 +206,8 @@ impl Peer {
 
 /// Longer than anything takes; an operation to a dead peer ends within four seconds.
 const PATIENCE: Duration = Duration::from_secs(25);
+/// How long a line may be under way between two processes.
+const COMPLAINT: Duration = Duration::from_secs(5);
 const MOST_EVENTS: usize = 100_000;
 
 impl Deref for Peer {
