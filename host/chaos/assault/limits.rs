@@ -92,6 +92,15 @@ fn resources(peer: &Peer) -> (usize, usize) {
     (count("task"), count("fd"))
 }
 
+/// The same once no thread is left over; one that has ended is there for a moment still.
+fn settled(peer: &Peer, before: (usize, usize)) -> (usize, usize) {
+    let until = Instant::now() + Duration::from_secs(5);
+    while resources(peer).0 > before.0 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    resources(peer)
+}
+
 /// Where a thread is refused, what was made before goes again.
 pub fn threads(_: &Options) -> Outcome {
     let mut refused = 0;
@@ -116,12 +125,7 @@ pub fn threads(_: &Options) -> Outcome {
         for _ in 1..TRIES {
             peer.ask(&open);
         }
-        let until = Instant::now() + Duration::from_secs(5);
-        // A thread that has ended is there for a moment still.
-        while resources(&peer).0 > before.0 && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        let after = resources(&peer);
+        let after = settled(&peer, before);
         if after.0 > before.0 || after.1 > after_first.1.max(before.1) {
             let counts = format!("threads and descriptors {before:?}, then {after:?}");
             return Err(format!(

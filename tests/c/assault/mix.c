@@ -83,10 +83,12 @@ static int open_interface(uint64_t *state)
     return code;
 }
 
-static void make(uint64_t *state)
+/* What names a part of the memory. */
+static void make_region(uint64_t *state)
 {
     ptl_handle_any_t handle;
-    ptl_pt_index_t   index;
+    ptl_pt_index_t   portal = (ptl_pt_index_t)below(state, PORTALS);
+    ptl_list_t       list = (ptl_list_t)below(state, 2);
     unsigned char   *start = memory + GUARD + below(state, MEMORY);
     size_t           length = below(state, (uint64_t)(memory + GUARD + MEMORY - start) + 1);
     ptl_md_t         md = {.start = start, .length = length, .eq_handle = any(state, EQ), .ct_handle = any(state, CT)};
@@ -101,6 +103,28 @@ static void make(uint64_t *state)
                 .ignore_bits = below(state, 4),
     };
     ptl_le_t le = {start, length, me.ct_handle, PTL_UID_ANY, me.options};
+    int      code, kind = ME;
+    switch (below(state, 3)) {
+    case 0:
+        md.options = below(state, 2) ? PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_CT_REPLY : 0;
+        code = PtlMDBind(any(state, NI), &md, &handle);
+        kind = MD;
+        break;
+    case 1:
+        me.options |= below(state, 2) ? PTL_ME_USE_ONCE : PTL_ME_EVENT_CT_COMM;
+        code = PtlMEAppend(any(state, NI), portal, &me, list, NULL, &handle);
+        break;
+    default: code = PtlLEAppend(any(state, NI), portal, &le, list, NULL, &handle);
+    }
+    if (code == PTL_OK) {
+        keep(state, kind, handle);
+    }
+}
+
+static void make(uint64_t *state)
+{
+    ptl_handle_any_t handle;
+    ptl_pt_index_t   index = (ptl_pt_index_t)below(state, PORTALS);
     switch (below(state, 6)) {
     case 0:
         if (PtlEQAlloc(any(state, NI), below(state, 100), &handle) == PTL_OK) {
@@ -112,28 +136,8 @@ static void make(uint64_t *state)
             keep(state, CT, handle);
         }
         break;
-    case 2:
-        md.options = below(state, 2) ? PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_CT_REPLY : 0;
-        if (PtlMDBind(any(state, NI), &md, &handle) == PTL_OK) {
-            keep(state, MD, handle);
-        }
-        break;
-    case 3:
-        me.options |= below(state, 2) ? PTL_ME_USE_ONCE : PTL_ME_EVENT_CT_COMM;
-        if (PtlMEAppend(any(state, NI), (ptl_pt_index_t)below(state, PORTALS), &me, (ptl_list_t)below(state, 2), NULL,
-                        &handle) == PTL_OK) {
-            keep(state, ME, handle);
-        }
-        break;
-    case 4:
-        if (PtlLEAppend(any(state, NI), (ptl_pt_index_t)below(state, PORTALS), &le, (ptl_list_t)below(state, 2), NULL,
-                        &handle) == PTL_OK) {
-            keep(state, ME, handle);
-        }
-        break;
-    default:
-        PtlPTAlloc(any(state, NI), (unsigned int)below(state, 4), any(state, EQ), (ptl_pt_index_t)below(state, PORTALS),
-                   &index);
+    case 2: PtlPTAlloc(any(state, NI), (unsigned int)below(state, 4), any(state, EQ), index, &index); break;
+    default: make_region(state);
     }
 }
 
