@@ -175,6 +175,21 @@ mod tests {
     }
 
     #[test]
+    fn ours_and_those_of_others_are_installed() {
+        let tree = Tree::find().expect("cargo tells the tree");
+        let prefix = std::env::temp_dir().join(format!("licensed-{}", std::process::id()));
+        let installed = install(&tree, &prefix);
+        let text = std::fs::read_to_string(prefix.join(FOLDER).join(THIRD_PARTY));
+        let ours = prefix.join(FOLDER).join("LICENSE-MIT").is_file();
+        std::fs::remove_dir_all(&prefix).expect("it can be removed");
+        installed.expect("they are installed");
+        let text = text.expect("it is there");
+        // A library of all programs, and one that only tests need.
+        assert!(ours && text.contains("\n  libc 0.2."), "{text}");
+        assert!(!text.contains("\n  proptest "), "{text}");
+    }
+
+    #[test]
     fn a_text_that_crates_share_is_written_once() {
         let folder = std::env::temp_dir().join(format!("licences-{}", std::process::id()));
         let mut crates = Vec::new();
