@@ -170,13 +170,28 @@ impl<S: Span> Interface<S> {
     #[inline(always)]
     pub fn start<H: Host<S>>(&mut self, transfer: &Transfer, host: &mut H) -> Result<()> {
         let plan = self.check(transfer)?;
-        let backlog = host.backlog(plan.target);
+        match host.backlog(plan.target) {
+            Backlog::Low => self.launch(transfer, plan, false, host)?,
+            backlog => self.launch_behind(transfer, plan, backlog, host)?,
+        }
+        self.settle(host);
+        Ok(())
+    }
+
+    /// As [`launch`](Self::launch), while much waits for the target.
+    #[cold]
+    #[inline(never)]
+    fn launch_behind<H: Host<S>>(
+        &mut self,
+        transfer: &Transfer,
+        plan: Plan,
+        backlog: Backlog,
+        host: &mut H,
+    ) -> Result<()> {
         if backlog == Backlog::Full {
             return Err(Error::NoSpace);
         }
-        self.launch(transfer, plan, backlog, host)?;
-        self.settle(host);
-        Ok(())
+        self.launch(transfer, plan, Self::may_stay(transfer, plan), host)
     }
 
     /// Operations that still await an answer.
@@ -273,17 +288,29 @@ impl<S: Span> Interface<S> {
         }
     }
 
-    /// Sends a checked operation; `NoSpace` leaves no trace.
-    #[inline(always)]
-    pub(crate) fn launch<H: Host<S>>(
+    /// As [`launch`](Self::launch), for an operation that nobody can be asked to wait with.
+    pub(crate) fn launch_triggered<H: Host<S>>(
         &mut self,
         transfer: &Transfer,
         plan: Plan,
-        backlog: Backlog,
         host: &mut H,
     ) -> Result<()> {
-        let referenced = transfer.length > self.config.eager
-            || (backlog != Backlog::Low && Self::may_stay(transfer, plan));
+        let is_behind = host.backlog(plan.target) != Backlog::Low;
+        let stays = is_behind && Self::may_stay(transfer, plan);
+        self.launch(transfer, plan, stays, host)
+    }
+
+    /// Sends a checked operation, whose body is to stay in its place if it is long or
+    /// `stays`; `NoSpace` leaves no trace.
+    #[inline(always)]
+    fn launch<H: Host<S>>(
+        &mut self,
+        transfer: &Transfer,
+        plan: Plan,
+        stays: bool,
+        host: &mut H,
+    ) -> Result<()> {
+        let referenced = transfer.length > self.config.eager || stays;
         let ack = Self::wanted_ack(plan.source, transfer.ack);
         let answered = referenced
             || ack != AckRequest::None
@@ -333,7 +360,6 @@ impl<S: Span> Interface<S> {
 
     /// Whether a short body may stay in its place until the answer: not where the caller may
     /// use its memory again at once (PtlMDBind, PTL_MD_VOLATILE).
-    #[cold]
     fn may_stay(transfer: &Transfer, plan: Plan) -> bool {
         let is_volatile = |end: End| end.options & options::MD_VOLATILE != 0;
         let plain = matches!(transfer.verb, Verb::Put | Verb::Get);

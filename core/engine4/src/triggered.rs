@@ -194,8 +194,7 @@ impl<S: Span> Interface<S> {
         match operation {
             Deferred::Transfer(transfer) => {
                 if let Ok(plan) = self.check(&transfer) {
-                    let backlog = host.backlog(plan.target);
-                    let _ = self.launch(&transfer, plan, backlog, host);
+                    let _ = self.launch_triggered(&transfer, plan, host);
                 }
             }
             Deferred::Increment(counter, by) => {
