@@ -629,23 +629,25 @@ impl<O: Owner> Library<O> {
         }
     }
 
-    /// Waits until peers have answered what was lent to them. Those that take no part for
-    /// so long are given up.
+    /// Waits until peers have answered what was lent to them. Once they have become no
+    /// fewer for so long, the rest is given up: what arrives meanwhile holds nobody.
     fn await_loans(&self, number: u8, patience: Duration) {
-        let mut left = None;
+        let mut least = usize::MAX;
         let mut until = Instant::now() + patience;
         while Instant::now() < until {
-            let now = self.with_core(|core| {
+            let left = self.with_core(|core| {
                 core.progress();
                 core.check_peers();
                 core.loans(number)
             });
-            match now.flatten() {
-                None | Some(0) => return,
-                now if now != left => until = Instant::now() + patience,
-                _ => {}
+            let left = left.flatten().unwrap_or(0);
+            if left == 0 {
+                return;
             }
-            left = now.flatten();
+            if left < least {
+                least = left;
+                until = Instant::now() + patience;
+            }
             std::thread::sleep(LEAVE_LOOK);
         }
     }
