@@ -138,18 +138,18 @@ impl<O: Owner> Host<O::Span> for Effects<'_, O> {
             Pieces::One(one) if one.length() == 0 => &[],
             pieces => pieces.as_slice(),
         };
-        match O::claims(pieces) {
-            Some(pieces) if request.referenced => self.lend(to, request, pieces),
-            Some(pieces) => {
-                let is_get = request.verb == Verb::Get;
-                let outgoing = Outgoing::Copied {
-                    operand: body.operand,
-                    pieces: if is_get { &[] } else { pieces },
-                };
-                self.ways.send(to, &request.to_words(), outgoing)
-            }
-            None => self.send_copy(to, request, body.operand, pieces),
+        let Some(pieces) = O::claims(pieces) else {
+            return self.send_copy(to, request, body.operand, pieces);
+        };
+        let (is_get, words) = (request.verb == Verb::Get, request.to_words());
+        if request.referenced {
+            return self.lend(to, &words, is_get, pieces);
         }
+        let outgoing = Outgoing::Copied {
+            operand: body.operand,
+            pieces: if is_get { &[] } else { pieces },
+        };
+        self.ways.send(to, &words, outgoing)
     }
 }
 
@@ -159,11 +159,12 @@ impl<O: Owner> Effects<'_, O> {
     fn lend(
         &mut self,
         to: ProcessId,
-        request: &Request,
+        words: &Words,
+        is_get: bool,
         pieces: &[Claim],
     ) -> Result<(), Undeliverable> {
-        let outgoing = lent(request, self.lease.lend(pieces));
-        self.ways.send(to, &request.to_words(), outgoing)
+        let outgoing = lent(is_get, self.lease.lend(pieces));
+        self.ways.send(to, words, outgoing)
     }
 
     /// Sends memory that can't be touched: a copy goes in its place, and stays until
@@ -195,7 +196,7 @@ impl<O: Owner> Effects<'_, O> {
             }
         }
         let outgoing = match request.referenced {
-            true => lent(request, self.kept.lease.lend(&claims)),
+            true => lent(request.verb == Verb::Get, self.kept.lease.lend(&claims)),
             false => Outgoing::Copied {
                 operand,
                 pieces: &claims,
@@ -210,11 +211,11 @@ impl<O: Owner> Effects<'_, O> {
     }
 }
 
-/// Memory that stays in its place, as the request wants it.
-fn lent<'a>(request: &Request, memory: Lent<'a>) -> Outgoing<'a> {
-    match request.verb {
-        Verb::Get => Outgoing::LentToFill(memory),
-        _ => Outgoing::LentToRead(memory),
+/// Memory that stays in its place: a get fills it, everything else reads it.
+fn lent(is_get: bool, memory: Lent<'_>) -> Outgoing<'_> {
+    match is_get {
+        true => Outgoing::LentToFill(memory),
+        false => Outgoing::LentToRead(memory),
     }
 }
 
