@@ -20,16 +20,15 @@ use crate::claim::Claim;
 use crate::cross_memory::Key;
 use std::fmt;
 use std::ptr;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The right to touch one interface's memory. Clones are the same lease.
-#[derive(Clone)]
+/// The right to touch one interface's memory.
 pub struct Lease(Arc<Shared>);
 
+/// What a lease shares with its loans, which are counted by holding it.
 struct Shared {
-    /// Loans that are held.
-    loans: AtomicUsize,
+    id: u64,
     page: Mutex<Page>,
 }
 
@@ -45,10 +44,16 @@ enum Page {
 impl Lease {
     /// A lease under which nothing is lent yet.
     pub fn new() -> Lease {
+        static IDS: AtomicU64 = AtomicU64::new(0);
         Lease(Arc::new(Shared {
-            loans: AtomicUsize::new(0),
+            id: IDS.fetch_add(1, Ordering::Relaxed),
             page: Mutex::new(Page::Unmapped),
         }))
+    }
+
+    /// A number that no other lease of this process has.
+    pub fn id(&self) -> u64 {
+        self.0.id
     }
 
     /// Names memory that is lent for longer than a call.
@@ -62,6 +67,27 @@ impl Lease {
     /// What a peer must name to copy what was lent; nothing once the lease is revoked,
     /// or where the system has no page for it.
     pub fn key(&self) -> Option<Key> {
+        self.0.key()
+    }
+
+    /// From now on copies by peers fail, except those that the kernel is just carrying
+    /// out.
+    pub fn revoke(&self) {
+        *self.0.page() = Page::None;
+    }
+
+    /// Loans that are still held in this process.
+    pub fn outstanding(&self) -> usize {
+        let loans = Arc::strong_count(&self.0) - 1;
+        // Whoever sees the count without a loan sees what it was used for done: to drop an
+        // Arc is a release.
+        fence(Ordering::Acquire);
+        loans
+    }
+}
+
+impl Shared {
+    fn key(&self) -> Option<Key> {
         let mut page = self.page();
         if let Page::Unmapped = *page {
             *page = GuardPage::map().map_or(Page::None, Page::Mapped);
@@ -72,19 +98,8 @@ impl Lease {
         }
     }
 
-    /// From now on copies by peers fail, except those that the kernel is just carrying
-    /// out.
-    pub fn revoke(&self) {
-        *self.page() = Page::None;
-    }
-
-    /// Loans that are still held in this process.
-    pub fn outstanding(&self) -> usize {
-        self.0.loans.load(Ordering::Acquire)
-    }
-
-    fn page(&self) -> std::sync::MutexGuard<'_, Page> {
-        self.0.page.lock().unwrap_or_else(PoisonError::into_inner)
+    fn page(&self) -> MutexGuard<'_, Page> {
+        self.page.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -93,14 +108,6 @@ impl Default for Lease {
         Lease::new()
     }
 }
-
-impl PartialEq for Lease {
-    fn eq(&self, other: &Lease) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-impl Eq for Lease {}
 
 impl fmt::Debug for Lease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -138,20 +145,18 @@ impl<'a> Lent<'a> {
 
     /// Holds the memory beyond the call, until the loan is dropped.
     pub fn keep(&self) -> Loan {
-        self.lease.0.loans.fetch_add(1, Ordering::Relaxed);
         Loan {
             pieces: self.pieces.to_vec(),
-            lease: self.lease.clone(),
+            shared: self.lease.0.clone(),
         }
     }
 }
 
 /// Memory lent beyond a call: the only form in which claims of an interface's memory
 /// are held outside the interface. Its lease counts it until it is dropped.
-#[derive(Debug)]
 pub struct Loan {
     pieces: Vec<Claim>,
-    lease: Lease,
+    shared: Arc<Shared>,
 }
 
 impl Loan {
@@ -189,21 +194,20 @@ impl Loan {
         }
     }
 
-    /// The lease under which it was lent.
-    pub fn lease(&self) -> &Lease {
-        &self.lease
+    /// As [`Lease::key`], of its lease.
+    pub fn key(&self) -> Option<Key> {
+        self.shared.key()
     }
 
     /// Whether it was lent under that lease.
     pub fn is_of(&self, lease: &Lease) -> bool {
-        self.lease == *lease
+        Arc::ptr_eq(&self.shared, &lease.0)
     }
 }
 
-impl Drop for Loan {
-    fn drop(&mut self) {
-        // Release: whoever sees the count without this loan sees its accesses done.
-        self.lease.0.loans.fetch_sub(1, Ordering::Release);
+impl fmt::Debug for Loan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Loan").field(&self.pieces).finish()
     }
 }
 

@@ -170,7 +170,7 @@ pub struct OfiNal {
     /// The fabric has been polled since the last flush.
     polled: bool,
     /// Leases whose memory is taken back, and since when.
-    recalls: Vec<(Lease, Instant)>,
+    recalls: Vec<(u64, Instant)>,
     troubles: Resources,
     // In the order in which they must go.
     registrations: Registrations,

@@ -36,9 +36,9 @@ impl OfiNal {
         let known = self
             .recalls
             .iter()
-            .position(|(recalled, _)| recalled == lease);
+            .position(|(recalled, _)| *recalled == lease.id());
         let at = known.unwrap_or_else(|| {
-            self.recalls.push((lease.clone(), self.now));
+            self.recalls.push((lease.id(), self.now));
             self.begin_recall(lease);
             self.recalls.len() - 1
         });

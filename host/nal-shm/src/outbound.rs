@@ -433,10 +433,7 @@ impl Waiting {
         if reach == Reach::Unknown {
             return;
         }
-        let key = loan
-            .lease()
-            .key()
-            .filter(|_| loan.pieces().len() <= MAX_SPANS);
+        let key = loan.key().filter(|_| loan.pieces().len() <= MAX_SPANS);
         match (key, reach) {
             (Some(key), Reach::Yes) => self.body = Body::Copied(table(key, loan.pieces())),
             _ if *access == Access::Read && !loan.is_empty() => self.form = Form::Announced,

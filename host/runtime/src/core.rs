@@ -140,13 +140,12 @@ impl<O: Owner> Core<O> {
     /// into it broken off. The lease tells when peers have noticed.
     pub(crate) fn end_interface(&mut self, number: u8) -> Option<Lease> {
         let index = number as usize & 3;
-        let lease = self.interfaces[index].as_ref()?.lease.clone();
+        let lease = &self.interfaces[index].as_ref()?.lease;
         lease.revoke();
-        self.ways.nal.recall(&lease);
+        self.ways.nal.recall(lease);
         self.abort_streams(number);
         self.kept.close(number);
-        self.interfaces[index] = None;
-        Some(lease)
+        self.interfaces[index].take().map(|opened| opened.lease)
     }
 
     /// Copies that peers may still use when this process leaves the network.
@@ -154,8 +153,8 @@ impl<O: Owner> Core<O> {
         let by_peer = self.kept.take_all();
         let orphan = |(peer, copies)| {
             let unread = self.ways.nal.take_unread(peer)?;
-            let lease = self.kept.lease.clone();
-            Some(Orphan::new(unread, copies, lease))
+            let loan = self.kept.lease.lend(&[]).keep();
+            Some(Orphan::new(unread, copies, loan))
         };
         by_peer.into_iter().filter_map(orphan).collect()
     }

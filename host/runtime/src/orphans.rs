@@ -4,7 +4,7 @@
 //! may not have come to them yet: they stay until it has, or has ended. A thread looks
 //! after them for as long as there are any.
 
-use lintel_claim::{Lease, Region};
+use lintel_claim::{Loan, Region};
 use lintel_nal_shm::Unread;
 use parking_lot::Mutex;
 use std::time::Duration;
@@ -17,16 +17,16 @@ pub(crate) struct Orphan {
     unread: Unread,
     /// Freed with this value.
     _copies: Vec<Region>,
-    /// Stands as long as the copies.
-    _lease: Lease,
+    /// Under which they are lent: it stands as long as the copies.
+    _loan: Loan,
 }
 
 impl Orphan {
-    pub(crate) fn new(unread: Unread, copies: Vec<Region>, lease: Lease) -> Orphan {
+    pub(crate) fn new(unread: Unread, copies: Vec<Region>, loan: Loan) -> Orphan {
         Orphan {
             unread,
             _copies: copies,
-            _lease: lease,
+            _loan: loan,
         }
     }
 }
