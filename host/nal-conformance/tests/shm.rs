@@ -1,10 +1,12 @@
 //! Processes of one machine: with cross-memory copies, without, and under
 //! middleware.
 
-use lintel_nal::{Fault, Nal, Trace};
+use lintel_claim::{Lease, Region};
+use lintel_nal::{Arrival, Fault, Nal, Outgoing, Payload, Trace};
 use lintel_nal_conformance::{Member, suite};
 use lintel_nal_shm::{OpenError, ShmNal};
 use lintel_types::ProcessId;
+use lintel_wire::Words;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 const NID: u32 = 0x7f00_0001;
@@ -45,4 +47,29 @@ mod under_middleware {
         Fault::new(nal),
         drop
     )));
+}
+
+#[test]
+fn the_first_long_message_is_lent_once_the_peer_has_told_what_it_can_reach() {
+    let mut members = network(2, ShmNal::open, |nal| nal);
+    let (mut to, mut from) = (members.remove(0), members.remove(0));
+    let (lease, memory) = (Lease::new(), Region::new(1 << 20));
+    let pieces = [memory.claim()];
+    let body = Outgoing::LentToRead(lease.lend(&pieces));
+    let words = Words::default();
+    from.nal.send(to.name, &words, body).expect("it is there");
+    assert_eq!(from.nal.cross_memory(to.name), Some(false), "not known yet");
+    // The receiver looks at the lane, and then the sender knows.
+    assert!(to.nal.next().is_none());
+    let reaches = from.nal.cross_memory(to.name) == Some(true);
+    from.nal.flush();
+    match to.nal.next() {
+        Some(Arrival::Message(_, _, Payload::Lent(loan))) if reaches => {
+            assert_eq!(loan.spans.len(), 1);
+            assert_eq!(loan.spans[0].length, 1 << 20);
+        }
+        // Where the system forbids cross-memory copies.
+        Some(Arrival::Message(_, _, Payload::Streamed(1_048_576))) if !reaches => {}
+        other => panic!("a message was to come, not {other:?}"),
+    }
 }
