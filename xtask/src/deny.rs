@@ -19,8 +19,6 @@ struct Policy {
     licences: BTreeSet<String>,
     /// More of them, by crate.
     exceptions: BTreeMap<String, BTreeSet<String>>,
-    /// Registries' addresses.
-    registries: BTreeSet<String>,
     /// `name@version` of what is there beside another version.
     duplicates: BTreeSet<String>,
 }
@@ -68,6 +66,7 @@ fn check(tree: &Tree, manifest: &str) -> Outcome {
     if manifest == "Cargo.toml" {
         wrong.extend(policy.unlisted(&others));
     }
+    wrong.extend(several_sources(&others));
     match wrong.as_slice() {
         [] => {
             println!("   {} crates", others.len());
@@ -75,6 +74,12 @@ fn check(tree: &Tree, manifest: &str) -> Outcome {
         }
         wrong => Err(wrong.join("\n        ")),
     }
+}
+
+/// What is wrong if crates don't come from one registry.
+fn several_sources(all: &[&Dependency]) -> Option<String> {
+    let sources: BTreeSet<&str> = all.iter().filter_map(|d| d.source.as_deref()).collect();
+    (sources.len() > 1).then(|| format!("crates come from several sources: {sources:?}"))
 }
 
 impl Policy {
@@ -104,7 +109,6 @@ impl Policy {
         Ok(Policy {
             licences: strings("licenses", "allow"),
             exceptions: exceptions.collect(),
-            registries: strings("sources", "allow-registry"),
             duplicates: named.map(String::from).collect(),
         })
     }
@@ -113,8 +117,7 @@ impl Policy {
     fn judge(&self, of: &Dependency) -> Option<String> {
         let told = format!("{} {}", of.name, of.version);
         let source = of.source.as_deref().unwrap_or_default();
-        let registry = source.strip_prefix(REGISTRY);
-        if registry.is_none_or(|registry| !self.registries.contains(registry)) {
+        if !source.starts_with(REGISTRY) {
             return Some(format!("{told} is from {source}, which isn't allowed"));
         }
         let mut licences = self.licences.clone();
@@ -272,15 +275,21 @@ mod tests {
         let policy = Policy {
             licences: allowed(),
             exceptions: [("crate".to_owned(), ["ISC".to_owned()].into())].into(),
-            registries: ["https://registry".to_owned()].into(),
             duplicates: BTreeSet::new(),
         };
         let judge = |source, licence| policy.judge(&dependency("1.0.0", source, licence));
         assert_eq!(judge("registry+https://registry", "MIT"), None);
         assert_eq!(judge("registry+https://registry", "ISC"), None);
         assert!(judge("git+https://registry", "MIT").is_some());
-        assert!(judge("registry+https://elsewhere", "MIT").is_some());
         assert!(judge("registry+https://registry", "").is_some());
+    }
+
+    #[test]
+    fn a_second_registry_is_refused() {
+        let from = |source| dependency("1.0.0", source, "MIT");
+        let (one, other) = (from("registry+one"), from("registry+other"));
+        assert_eq!(several_sources(&[&one, &one]), None);
+        assert!(several_sources(&[&one, &other]).is_some());
     }
 
     #[test]
@@ -289,7 +298,6 @@ mod tests {
         let with = |listed: &[&str]| Policy {
             licences: BTreeSet::new(),
             exceptions: BTreeMap::new(),
-            registries: BTreeSet::new(),
             duplicates: listed.iter().map(|full| (*full).into()).collect(),
         };
         assert_eq!(with(&[]).unlisted(&[&one, &two]).len(), 1);
