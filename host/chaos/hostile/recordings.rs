@@ -2,7 +2,8 @@
 
 use crate::{Cast, KEY, OTHER_KEY, open};
 use lintel_claim::Region;
-use lintel_nal::{Nal, Outgoing};
+use lintel_nal::{Arrival, Nal, Outgoing};
+use lintel_nal_udp::UdpNal;
 use lintel_types::ProcessId;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::time::{Duration, Instant};
@@ -20,6 +21,8 @@ pub struct Recordings {
 const LENGTHS: [u64; 6] = [0, 8, 100, 1400, 16_000, 100_000];
 /// Long enough for what is sent again, and for probes.
 const PATIENCE: Duration = Duration::from_millis(500);
+/// How long two may take to meet.
+const MEETING: Duration = Duration::from_secs(10);
 
 impl Recordings {
     pub fn take(cast: &Cast) -> Result<Recordings, String> {
@@ -41,10 +44,11 @@ impl Recordings {
 
 fn record(to: ProcessId, from: ProcessId, key: [u8; 32]) -> Result<Vec<Vec<u8>>, String> {
     let told = |why: std::io::Error| format!("a socket in the place of {to:?}: {why}");
+    let mut sender = open(from, key)?;
+    meet(&mut sender, to, key)?;
     let socket = UdpSocket::bind(address(to)).map_err(told)?;
     let quiet = Some(Duration::from_millis(1));
     socket.set_read_timeout(quiet).map_err(told)?;
-    let mut sender = open(from, key)?;
     let region = Region::new(LENGTHS[LENGTHS.len() - 1]);
     for (number, length) in (0..).zip(LENGTHS) {
         let pieces = [region.claim().slice(0, length)];
@@ -56,19 +60,42 @@ fn record(to: ProcessId, from: ProcessId, key: [u8; 32]) -> Result<Vec<Vec<u8>>,
         sent.map_err(|why| format!("a message to be recorded: {why:?}"))?;
     }
     let mut taken = Vec::new();
+    // What it sends at once; it hasn't looked yet whether that life still is there.
+    take_all(&socket, &mut taken);
     let until = Instant::now() + PATIENCE;
     while Instant::now() < until {
         sender.flush();
         sender.check_peers();
         take_all(&socket, &mut taken);
     }
-    // It says farewell.
     drop(sender);
     take_all(&socket, &mut taken);
     match taken.len() {
         0..4 => Err(format!("only {} datagrams to record", taken.len())),
         _ => Ok(taken),
     }
+}
+
+/// Has a sender meet an earlier life of its receiver: to somebody whom it hasn't met it
+/// sends nothing but questions.
+fn meet(sender: &mut UdpNal, to: ProcessId, key: [u8; 32]) -> Result<(), String> {
+    let mut earlier = open(to, key)?;
+    let nothing = Outgoing::Copied {
+        operand: None,
+        pieces: &[],
+    };
+    let sent = sender.send(to, &[0; 6], nothing);
+    sent.map_err(|why| format!("a message to be met by: {why:?}"))?;
+    let until = Instant::now() + MEETING;
+    while Instant::now() < until {
+        sender.flush();
+        if let Some(Arrival::Message(origin, ..)) = earlier.next() {
+            earlier.done(origin);
+            return Ok(());
+        }
+        earlier.flush();
+    }
+    Err(format!("{to:?} was not met"))
 }
 
 fn take_all(socket: &UdpSocket, taken: &mut Vec<Vec<u8>>) {
