@@ -182,6 +182,11 @@ impl Loan {
 
     /// Gives up the first bytes.
     pub fn skip(&mut self, mut bytes: u64) {
+        // Part after part of a stream comes into one piece.
+        if let [one] = self.pieces.as_mut_slice() {
+            *one = one.slice(bytes, u64::MAX);
+            return;
+        }
         let used = self.pieces.iter().take_while(|piece| {
             let whole = piece.len() <= bytes;
             bytes -= if whole { piece.len() } else { 0 };
@@ -299,7 +304,9 @@ mod tests {
         assert_eq!(loan.part(3, 2), [all.slice(3, 1), all.slice(4, 1)]);
         loan.skip(5);
         assert_eq!(loan.pieces(), [all.slice(5, 5)]);
-        loan.skip(5);
+        loan.skip(2);
+        assert_eq!(loan.pieces(), [all.slice(7, 3)]);
+        loan.skip(9);
         assert!(loan.is_empty() && loan.part(0, 9).is_empty());
     }
 
