@@ -17,6 +17,7 @@ use lintel_claim::{Claim, Lease};
 use lintel_engine4::Transfer;
 use lintel_types::{CountingEvent, Error, Event, Handle, Result};
 use parking_lot::{Mutex, RwLock};
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, Ordering};
 use std::thread::JoinHandle;
@@ -64,8 +65,10 @@ impl Session {
     /// Calls the agent; handles begin with `generation`.
     fn open(settings: &Settings, generation: u16) -> std::result::Result<Arc<Session>, Closed> {
         let lease = Lease::new();
-        // Without a page the agent can reach nothing, and says so at the first copy.
-        let key = lease.key().unwrap_or_default();
+        // Without a page the agent could copy nothing.
+        let key = lease
+            .key()
+            .ok_or(io::Error::from(io::ErrorKind::OutOfMemory))?;
         let greeting = Greeting { generation, key };
         let (line, page) = Line::connect(&settings.job, settings.nid, greeting)?;
         let session = Arc::new(Session {
