@@ -12,9 +12,9 @@ use crate::{dist, soak};
 const KILLS: u64 = 300;
 /// Placements in which processes are killed.
 const PLACEMENTS: u64 = 3;
-/// Longer than `chaos-assault` gives any attack.
+/// Longer than `fault-assault` gives any attack.
 const LIMIT: Duration = Duration::from_secs(900);
-/// What `chaos-assault` ends with where an attack can't run.
+/// What `fault-assault` ends with where an attack can't run.
 const NOT_APPLICABLE: i32 = 77;
 
 /// Which attacks, how long, and on what.
@@ -74,7 +74,7 @@ impl Assault {
     }
 }
 
-/// One line of what `chaos-assault list` prints.
+/// One line of what `fault-assault list` prints.
 struct Attack {
     name: String,
     in_ci: bool,
@@ -112,7 +112,7 @@ fn build(tree: &Tree, assault: &Assault) -> Result<(PathBuf, Vec<Attack>), Strin
         }
     };
     compile(tree, &prefix)?;
-    let program = PathBuf::from(soak::program(tree, "chaos-assault")?.get_program());
+    let program = PathBuf::from(soak::program(tree, "fault-assault")?.get_program());
     let listing = shell::output(Command::new(&program).arg("list"))?;
     let mut attacks: Vec<Attack> = listing.lines().filter_map(Attack::read).collect();
     let unknown = |name: &&String| !attacks.iter().any(|attack| attack.is_meant_by(name));

@@ -21,7 +21,7 @@ pub fn run(tree: &Tree, words: &[&str]) -> Outcome {
     let packets = packets
         .map_err(|_| "--packets wants a number")?
         .unwrap_or(PACKETS);
-    let mut program = soak::program(tree, "chaos-hostile")?;
+    let mut program = soak::program(tree, "fault-hostile")?;
     program.args(["--packets", &packets.to_string()]);
     if let Some(seed) = words.get("--seed") {
         program.args(["--seed", seed]);

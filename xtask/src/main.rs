@@ -16,6 +16,7 @@ mod fuzz;
 mod header_text;
 mod headers;
 mod hostile;
+mod layers;
 mod licences;
 mod loom;
 mod man;
@@ -24,7 +25,6 @@ mod networks;
 mod options;
 mod prerequisites;
 mod report;
-mod rooms;
 mod sanitize;
 mod shell;
 mod soak;
@@ -67,7 +67,7 @@ cargo xtask WORD
   hostile [--packets N] [--seed N]
                       random and mutated datagrams at a process (200,000)
 
-  rooms               ARCHITECTURE.md against the crates
+  layers              ARCHITECTURE.md against the crates
   headers             include/*.h compile alone as C99, C11 and C++17
   spec                spec/portals4.toml and spec/options.toml against the headers
   symbols             libportals.so.4 exports what the headers declare, no more
@@ -100,7 +100,7 @@ fn main() -> ExitCode {
         "ci" => suite::ci(&tree),
         "demo" => one("demo", || demo::run(&tree, demo::Length::Full)),
         "dist" => one("dist", || dist::run(&tree, &prefix(&rest)?)),
-        "rooms" => one("rooms", || rooms::check(&tree)),
+        "layers" => one("layers", || layers::check(&tree)),
         "deny" => many(|report| deny::run(&tree, report)),
         "licences" => one("licences", || licences::print(&tree)),
         "headers" => one("headers", || headers::check(&tree)),

@@ -44,7 +44,7 @@ fn able() -> Outcome {
 }
 
 fn soak_over(tree: &Tree, cable: &Cable) -> Outcome {
-    let mut program = soak::program(tree, "chaos-soak")?;
+    let mut program = soak::program(tree, "fault-soak")?;
     let seconds = SECONDS.to_string();
     program.args(["--seconds", &seconds, "--kills", "0", "--ranks", "4"]);
     program.args(["--first", ADDRESS]);

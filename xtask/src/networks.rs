@@ -12,7 +12,7 @@ use crate::shell::{self, Tree, Words};
 use crate::{c_tests, demo, dist, prerequisites};
 
 /// The crates whose tests call the library.
-const PACKAGES: [&str; 4] = ["portals", "portals4-c", "lintel-runtime", "lintel-chaos"];
+const PACKAGES: [&str; 4] = ["portals", "portals4-c", "lintel-runtime", "lintel-fault"];
 
 /// Longer than the tests take on two slow cores where a part of all is sent twice.
 const LIMIT: Duration = Duration::from_secs(900);
@@ -195,7 +195,7 @@ impl Setting {
             }
         }
         if self.has_nodes() {
-            command.env("LINTEL_CHAOS_NODES", "2");
+            command.env("LINTEL_TEST_NODES", "2");
         }
         // Of a few minutes for all settings; a person may want more.
         if std::env::var_os(ROUNDS).is_none() {
@@ -227,7 +227,7 @@ impl Setting {
 }
 
 /// How often the tests that kill processes do so.
-const ROUNDS: &str = "LINTEL_CHAOS_ROUNDS";
+const ROUNDS: &str = "LINTEL_TEST_ROUNDS";
 
 impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -63,7 +63,7 @@ impl Soak {
 
 /// Soaks.
 pub fn run(tree: &Tree, soak: &Soak) -> Outcome {
-    let mut program = program(tree, "chaos-soak")?;
+    let mut program = program(tree, "fault-soak")?;
     let (seconds, kills) = (soak.seconds.to_string(), soak.kills().to_string());
     let nodes = if soak.setting.has_nodes() { "2" } else { "1" };
     program.args(["--seconds", &seconds, "--kills", &kills, "--nodes", nodes]);
@@ -83,7 +83,7 @@ pub fn run(tree: &Tree, soak: &Soak) -> Outcome {
 
 /// A program of the crate that breaks things, built afresh.
 pub fn program(tree: &Tree, name: &str) -> Result<Command, String> {
-    let build = ["build", "--quiet", "--release", "--package", "lintel-chaos"];
+    let build = ["build", "--quiet", "--release", "--package", "lintel-fault"];
     shell::run(tree.cargo().args(build))?;
     Ok(Command::new(tree.target.join("release").join(name)))
 }

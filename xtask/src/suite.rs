@@ -8,7 +8,7 @@ use crate::report::Report;
 use crate::shell::{self, Tree};
 use crate::soak::{self, Soak};
 use crate::{
-    c_tests, demo, deny, dist, fuzz, headers, hostile, loom, man, netns, prerequisites, rooms,
+    c_tests, demo, deny, dist, fuzz, headers, hostile, layers, loom, man, netns, prerequisites,
     sanitize, spec, symbols,
 };
 
@@ -61,7 +61,7 @@ fn checks(tree: &Tree, quick: bool, report: &mut Report) {
     report.check("format", || {
         shell::run(tree.cargo().args(["fmt", "--all", "--check"]))
     });
-    report.check("rooms", || rooms::check(tree));
+    report.check("layers", || layers::check(tree));
     report.check("headers", || headers::check(tree));
     report.check("spec", || spec::check(tree));
     deny::run(tree, report);

@@ -2,7 +2,7 @@
 
 use crate::rig::{Rig, told};
 use lintel_bridge::{Greeting, Line, MESSAGE_BYTES};
-use lintel_chaos::random::Random;
+use lintel_fault::random::Random;
 
 const COMMANDS: usize = 20_000;
 

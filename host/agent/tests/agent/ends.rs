@@ -1,8 +1,8 @@
 //! Ends of clients and agents, expected and not.
 
 use crate::rig::{Rig, first_word, guest_of, told, wait_until};
-use lintel_chaos::job::Worker;
-use lintel_chaos::random::Random;
+use lintel_fault::job::Worker;
+use lintel_fault::random::Random;
 
 /// Clients that are killed one after the other; `LINTEL_AGENT_VICTIMS` says otherwise.
 const VICTIMS: u32 = 40;

@@ -1,9 +1,9 @@
 //! A process that the tests start: this same program, run as the one test here. It
 //! does what it is told, line by line.
 
-use lintel_chaos::memory::Memory;
-use lintel_chaos::ptl::{self, ACK, Code, Entry, Interface, PATIENCE, PORTAL, Target};
-use lintel_chaos::random::Random;
+use lintel_fault::memory::Memory;
+use lintel_fault::ptl::{self, ACK, Code, Entry, Interface, PATIENCE, PORTAL, Target};
+use lintel_fault::random::Random;
 use lintel_runtime::process;
 use lintel_types::{EventKind, Handle, ProcessId, options};
 use std::fs::OpenOptions;

@@ -2,7 +2,7 @@
 
 use crate::rig::{first_word, guest_of, wait_until};
 use lintel_bridge::{Door, Page, Visitor};
-use lintel_chaos::job::{Job, Worker};
+use lintel_fault::job::{Job, Worker};
 use lintel_runtime::{Session, Settings};
 use std::net::Ipv4Addr;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! An agent, and processes with and without engines of their own.
 
 use crate::guest;
-use lintel_chaos::job::{Job, PATIENCE, Worker};
-use lintel_chaos::places::network;
+use lintel_fault::job::{Job, PATIENCE, Worker};
+use lintel_fault::places::network;
 use lintel_types::ProcessId;
 use std::net::Ipv4Addr;
 use std::process::Command;

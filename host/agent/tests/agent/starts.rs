@@ -2,7 +2,7 @@
 //! ends before they are ready.
 
 use crate::rig::{Rig, agent_command, first_word, guest_command, secret_of, told, wait_until};
-use lintel_chaos::job::{Job, Worker};
+use lintel_fault::job::{Job, Worker};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};

@@ -1,7 +1,7 @@
 //! What clients do among themselves and with others.
 
 use crate::rig::{Rig, first_word, told};
-use lintel_chaos::job::Worker;
+use lintel_fault::job::Worker;
 
 /// Every kind of operation, short and long, from one to number `peer`.
 fn exchange(from: &mut Worker, to: &mut Worker, peer: u32) {

@@ -1,0 +1,596 @@
+//! Starts random operations, and holds their ends against what they must be.
+
+use crate::Done;
+use crate::bits::{self, Kind, bits};
+use crate::offer::{SLOT, WORDS, plain_portal, pool, refill, shared_word};
+use crate::operation::{Expects, Operation, What};
+use crate::session::{PLAIN_SLOT, Session};
+use lintel_fault::memory::Memory;
+use lintel_fault::moves::{Move, Trigger, increment, increment_later};
+use lintel_fault::ptl::{self, ACK, CT_ACK, Code, Interface, PORTAL, Target};
+use lintel_fault::random::Random;
+use lintel_types::{Event, Handle, NiFail, options};
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Operations under way at a time.
+const WINDOW: usize = 16;
+/// Gets under way at a time.
+const SINKS: usize = 4;
+
+/// What it works with.
+pub struct Initiator {
+    me: u32,
+    life: u32,
+    largest: u64,
+    random: Random,
+    pub sessions: Vec<Session>,
+    /// By rank, what can be got there; the own one is put from.
+    pools: Vec<Memory>,
+    /// The own pool on either interface, and where nothing tells of it.
+    source: Handle,
+    plain_source: Handle,
+    silent: Handle,
+    counted: Counted,
+    sinks: Buffers,
+    /// Fetched words, and the operands at the same indices.
+    cells: Buffers,
+    operands: Memory,
+    operand_source: Handle,
+    chain: Chain,
+    under_way: BTreeMap<usize, Operation>,
+    next: usize,
+    pub tally: Tally,
+}
+
+/// How operations ended.
+#[derive(Debug, Default)]
+pub struct Tally {
+    pub succeeded: u64,
+    pub failed: u64,
+    pub bytes: u64,
+}
+
+/// Equal pieces of memory, each used by one operation at a time.
+struct Buffers {
+    memory: Memory,
+    descriptor: Handle,
+    piece: usize,
+    free: Vec<usize>,
+}
+
+impl Buffers {
+    fn new(interface: &Interface, queue: Handle, piece: usize, count: usize) -> Result<Self, Code> {
+        let memory = Memory::new(piece * count);
+        Ok(Buffers {
+            memory,
+            descriptor: interface.bind(memory, queue)?,
+            piece,
+            free: (0..count).collect(),
+        })
+    }
+}
+
+/// Puts that only a counter tells of, one at a time.
+struct Counted {
+    source: Handle,
+    counter: Handle,
+    begun: u64,
+    failed: u64,
+    under_way: Option<Operation>,
+}
+
+/// Two counters: the second is counted when the first is, and triggers operations.
+struct Chain {
+    first: Handle,
+    second: Handle,
+    count: u64,
+}
+
+impl Chain {
+    /// Where the next operation waits; [`pull`](Self::pull) starts it.
+    fn next(&mut self) -> Trigger {
+        self.count += 1;
+        Trigger {
+            counter: self.second,
+            threshold: self.count,
+        }
+    }
+
+    fn pull(&self) -> Result<(), Code> {
+        let trigger = Trigger {
+            counter: self.first,
+            threshold: self.count,
+        };
+        increment_later(self.second, trigger)?;
+        increment(self.first)
+    }
+}
+
+/// The two interfaces of a rank and their queues.
+pub struct Interfaces {
+    pub matching: Interface,
+    pub queue: Handle,
+    pub plain: Interface,
+    pub plain_queue: Handle,
+}
+
+impl Initiator {
+    pub fn new(
+        interfaces: &Interfaces,
+        own: Memory,
+        (me, life, ranks): (u32, u32, u32),
+        (seed, largest): (u64, u64),
+    ) -> Result<Initiator, Code> {
+        let Interfaces {
+            matching,
+            queue,
+            plain,
+            plain_queue,
+        } = interfaces;
+        let counter = matching.counter()?;
+        let counting = options::MD_EVENT_CT_ACK;
+        let operands = Memory::new(CELLS * 8);
+        let pool_of = |rank| if rank == me { own } else { pool(rank, 0) };
+        Ok(Initiator {
+            me,
+            life,
+            largest,
+            random: Random::new(seed),
+            sessions: (0..ranks).map(|_| Session::default()).collect(),
+            pools: (0..ranks).map(pool_of).collect(),
+            source: matching.bind(own, *queue)?,
+            plain_source: plain.bind(own, *plain_queue)?,
+            silent: matching.bind(own, Handle::EQ_NONE)?,
+            counted: Counted {
+                source: matching.bind_counted(own, Handle::EQ_NONE, counter, counting)?,
+                counter,
+                begun: 0,
+                failed: 0,
+                under_way: None,
+            },
+            sinks: Buffers::new(matching, *queue, SLOT, SINKS)?,
+            cells: Buffers::new(matching, *queue, 8, CELLS)?,
+            operands,
+            operand_source: matching.bind(operands, *queue)?,
+            chain: Chain {
+                first: matching.counter()?,
+                second: matching.counter()?,
+                count: 0,
+            },
+            under_way: BTreeMap::new(),
+            next: 1,
+            tally: Tally::default(),
+        })
+    }
+
+    /// Whether nothing is under way.
+    pub fn is_idle(&self) -> bool {
+        self.under_way.is_empty() && self.counted.under_way.is_none()
+    }
+
+    /// Starts an operation with some rank; false where none can be started now.
+    pub fn start(&mut self) -> Result<bool, String> {
+        if self.under_way.len() >= WINDOW {
+            return Ok(false);
+        }
+        let others = self.sessions.len() as u64 - 1;
+        let peer = (u64::from(self.me) + 1 + self.random.below(others)) % (others + 1);
+        let peer = peer as u32;
+        let started = match self.session(peer).life() {
+            Some(life) => self.start_with(peer, life),
+            None if self.session(peer).may_hail() => self.hail(peer),
+            None => return Ok(false),
+        };
+        started.map_err(|why| format!("an operation with rank {peer}: {why:?}"))
+    }
+
+    fn session(&mut self, peer: u32) -> &mut Session {
+        &mut self.sessions[peer as usize]
+    }
+
+    fn start_with(&mut self, peer: u32, life: u32) -> Result<bool, Code> {
+        match self.random.below(16) {
+            0..5 => self.put(peer, life),
+            5..7 => self.plain_put(peer, life),
+            7..10 => self.get(peer, life),
+            10 => self.add(peer, life),
+            11 => self.fetch_add(peer, life),
+            12 => self.add_shared(peer, life),
+            13..15 => self.swap(peer, life),
+            _ => self.put_counted(peer, life),
+        }
+    }
+
+    /// Takes note of an operation that is about to begin; its number.
+    fn begin(&mut self, call: &'static str, what: What, peer: u32, life: u32) -> usize {
+        let user = self.next;
+        self.next += 1;
+        self.session(peer).under_way += 1;
+        let operation = Operation::new(call, what, peer, life);
+        self.under_way.insert(user, operation);
+        user
+    }
+
+    fn hail(&mut self, peer: u32) -> Result<bool, Code> {
+        let attempt = self.session(peer).hail();
+        let user = self.begin("hello", What::Hello, peer, 0);
+        let hello = Move {
+            header: bits::header(self.life, attempt),
+            ..self.to(peer, bits(Kind::Hello, 0, self.me, 0), user)
+        };
+        hello.put().map(|()| true)
+    }
+
+    /// Nothing from the start of the pool to the start of an entry.
+    fn to(&self, peer: u32, bits: u64, user: usize) -> Move {
+        Move {
+            descriptor: self.source,
+            offset: 0,
+            length: 0,
+            portal: PORTAL,
+            target: Target {
+                process: ptl::process(peer),
+                bits,
+                offset: 0,
+            },
+            user,
+            header: 0,
+            ack: ACK,
+        }
+    }
+
+    /// Mostly short.
+    fn length(&mut self) -> u64 {
+        let most = match self.random.below(20) {
+            0..10 => 64,
+            10..16 => 8 << 10,
+            16..19 => 128 << 10,
+            _ => self.largest,
+        };
+        self.random.below(most.min(self.largest) + 1)
+    }
+
+    /// A place in the own pool, or a slot, for so many bytes.
+    fn offset(&mut self, length: u64, within: usize) -> u64 {
+        self.random.below(within as u64 - length + 1)
+    }
+
+    /// A put of random numbers into a free slot of some, and its number.
+    fn put_into(
+        &mut self,
+        call: &'static str,
+        peer: u32,
+        life: u32,
+        slots: std::ops::Range<usize>,
+    ) -> Option<(Move, usize)> {
+        let (slot, sequence) = self.session(peer).take_slot(slots)?;
+        let user = self.begin(call, What::Put { slot, sequence }, peer, life);
+        let length = self.length();
+        let offset = self.offset(length, self.pools[self.me as usize].bytes());
+        let range = offset as usize..(offset + length) as usize;
+        let sum = self.pools[self.me as usize].checksum(range);
+        self.tally.bytes += length;
+        let mut put = Move {
+            offset,
+            length,
+            header: bits::header(sum, sequence),
+            ..self.to(peer, bits(Kind::Put, life, self.me, slot), user)
+        };
+        put.target.offset = self.offset(length, SLOT);
+        Some((put, slot))
+    }
+
+    fn put(&mut self, peer: u32, life: u32) -> Result<bool, Code> {
+        let later = self.random.below(4) == 0;
+        let call = if later { "triggered put" } else { "put" };
+        let Some((put, _)) = self.put_into(call, peer, life, 0..PLAIN_SLOT) else {
+            return Ok(false);
+        };
+        match later {
+            true => put
+                .put_later(self.chain.next())
+                .and_then(|()| self.chain.pull()),
+            false => put.put(),
+        }?;
+        Ok(true)
+    }
+
+    fn plain_put(&mut self, peer: u32, life: u32) -> Result<bool, Code> {
+        let slots = PLAIN_SLOT..PLAIN_SLOT + 1;
+        let Some((mut put, _)) = self.put_into("plain put", peer, life, slots) else {
+            return Ok(false);
+        };
+        put.descriptor = self.plain_source;
+        put.portal = plain_portal(life);
+        put.target.offset += u64::from(self.me) * SLOT as u64;
+        put.put().map(|()| true)
+    }
+
+    fn get(&mut self, peer: u32, life: u32) -> Result<bool, Code> {
+        let Some(sink) = self.sinks.free.pop() else {
+            return Ok(false);
+        };
+        let length = self.length();
+        let from = self.pools[peer as usize];
+        let offset = self.offset(length, from.bytes());
+        let sum = from.checksum(offset as usize..(offset + length) as usize);
+        let later = self.random.below(4) == 0;
+        let call = if later { "triggered get" } else { "get" };
+        let user = self.begin(call, What::Get { sink, length, sum }, peer, life);
+        self.tally.bytes += length;
+        let mut get = Move {
+            descriptor: self.sinks.descriptor,
+            offset: (sink * self.sinks.piece) as u64,
+            length,
+            ..self.to(peer, bits(Kind::Pool, life, 0, 0), user)
+        };
+        get.target.offset = offset;
+        match later {
+            true => get
+                .get_later(self.chain.next())
+                .and_then(|()| self.chain.pull()),
+            false => get.get(),
+        }?;
+        Ok(true)
+    }
+
+    /// An atomic on a word there: the move, and the cell for its operand and result.
+    fn on_word(&mut self, peer: u32, life: u32, word: u64, operand: u64) -> Option<(Move, usize)> {
+        let cell = self.cells.free.pop()?;
+        self.operands.word(cell).store(operand, Ordering::Relaxed);
+        let mut act = Move {
+            descriptor: self.cells.descriptor,
+            offset: (cell * 8) as u64,
+            length: 8,
+            ..self.to(peer, bits(Kind::Words, life, 0, 0), 0)
+        };
+        act.target.offset = word * 8;
+        Some((act, cell))
+    }
+
+    /// A word there that no other rank changes.
+    fn own_word(&self, word: Word) -> u64 {
+        u64::from(self.me) * WORDS as u64 + word as u64
+    }
+
+    fn add(&mut self, peer: u32, life: u32) -> Result<bool, Code> {
+        let (word, more) = (self.own_word(Word::Sum), self.random.below(1 << 40));
+        let Some((mut add, cell)) = self.on_word(peer, life, word, more) else {
+            return Ok(false);
+        };
+        let words = &mut self.session(peer).words;
+        words.sum = words.sum.wrapping_add(more);
+        add.user = self.begin("atomic", What::Add { cell }, peer, life);
+        add.descriptor = self.operand_source;
+        add.add().map(|()| true)
+    }
+
+    fn fetch_add(&mut self, peer: u32, life: u32) -> Result<bool, Code> {
+        let (word, more) = (self.own_word(Word::Sum), self.random.below(1 << 40));
+        let Some((mut add, cell)) = self.on_word(peer, life, word, more) else {
+            return Ok(false);
+        };
+        let words = &mut self.session(peer).words;
+        let expects = Expects::Exactly(words.sum);
+        words.sum = words.sum.wrapping_add(more);
+        add.user = self.begin("fetch-atomic", What::Fetch { cell, expects }, peer, life);
+        add.fetch_add(self.operand_source, add.offset)
+            .map(|()| true)
+    }
+
+    fn add_shared(&mut self, peer: u32, life: u32) -> Result<bool, Code> {
+        let word = shared_word(self.sessions.len() as u32);
+        let Some((mut add, cell)) = self.on_word(peer, life, word, 1) else {
+            return Ok(false);
+        };
+        let expects = Expects::Shared(self.session(peer).words.shared);
+        add.user = self.begin(
+            "shared fetch-atomic",
+            What::Fetch { cell, expects },
+            peer,
+            life,
+        );
+        add.fetch_add(self.operand_source, add.offset)
+            .map(|()| true)
+    }
+
+    fn swap(&mut self, peer: u32, life: u32) -> Result<bool, Code> {
+        let (word, new) = (self.own_word(Word::Swapped), self.random.number());
+        let Some((mut swap, cell)) = self.on_word(peer, life, word, new) else {
+            return Ok(false);
+        };
+        let words = &mut self.session(peer).words;
+        let before = std::mem::replace(&mut words.swapped, new);
+        let expects = Expects::Exactly(before);
+        let condition = (self.random.below(2) == 0).then_some(before);
+        let call = if condition.is_some() {
+            "conditional swap"
+        } else {
+            "swap"
+        };
+        swap.user = self.begin(call, What::Fetch { cell, expects }, peer, life);
+        swap.swap(self.operand_source, swap.offset, condition)
+            .map(|()| true)
+    }
+
+    fn put_counted(&mut self, peer: u32, life: u32) -> Result<bool, Code> {
+        if self.counted.under_way.is_some() {
+            return Ok(false);
+        }
+        let length = self.length();
+        let put = Move {
+            descriptor: self.counted.source,
+            length,
+            ack: CT_ACK,
+            ..self.to(peer, bits(Kind::Counted, life, 0, 0), 0)
+        };
+        self.session(peer).under_way += 1;
+        self.tally.bytes += length;
+        self.counted.begun += 1;
+        self.counted.under_way = Some(Operation::new("counted put", What::Counted, peer, life));
+        put.put().map(|()| true)
+    }
+
+    /// Looks at the counter.
+    pub fn on_counter(&mut self) -> Done {
+        let counted = &mut self.counted;
+        if counted.under_way.is_none() {
+            return Ok(());
+        }
+        let count = ptl::count(counted.counter).map_err(|why| format!("PtlCTGet: {why:?}"))?;
+        if count.success + count.failure > counted.begun {
+            return Err(format!("{count:?} of {} counted puts", counted.begun));
+        }
+        if count.success + count.failure < counted.begun {
+            return Ok(());
+        }
+        if let Some(mut operation) = counted.under_way.take() {
+            if count.failure > counted.failed {
+                counted.failed = count.failure;
+                operation.fail = NiFail::Undeliverable;
+            }
+            self.finish(&operation)?;
+        }
+        Ok(())
+    }
+
+    /// An event of an operation.
+    pub fn on_event(&mut self, event: &Event) -> Done {
+        let user = event.user_ptr as usize;
+        let Some(operation) = self.under_way.get_mut(&user) else {
+            return Err(format!("an event of no operation: {event:?}"));
+        };
+        if operation.on_event(event)? {
+            if let Some(operation) = self.under_way.remove(&user) {
+                return self.finish(&operation);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, operation: &Operation) -> Done {
+        let session = self.session(operation.peer);
+        session.under_way -= 1;
+        let ended_well = operation.fail == NiFail::Ok;
+        match operation.what {
+            What::Put { slot, sequence } => session.on_acknowledgement(slot, sequence),
+            What::Get { sink, .. } => self.sinks.free.push(sink),
+            What::Add { cell } | What::Fetch { cell, .. } => self.cells.free.push(cell),
+            What::Hello | What::Counted => {}
+        }
+        if ended_well {
+            self.tally.succeeded += 1;
+            return self.check(operation);
+        }
+        self.tally.failed += 1;
+        let Operation {
+            call,
+            peer,
+            life,
+            fail,
+            ..
+        } = operation;
+        println!("failed {peer} {life} {fail:?} {call}");
+        let session = self.session(*peer);
+        if *life == 0 || session.life() == Some(*life) {
+            session.end();
+        }
+        Ok(())
+    }
+
+    /// What an operation has brought is what was there.
+    fn check(&mut self, operation: &Operation) -> Done {
+        match operation.what {
+            What::Get { sink, length, sum } => {
+                let start = sink * self.sinks.piece;
+                let seen = self.sinks.memory.checksum(start..start + length as usize);
+                if seen != sum {
+                    return Err(format!("{operation} brought the checksum {seen:08x}"));
+                }
+            }
+            What::Fetch { cell, expects } => {
+                let seen = self.cells.memory.word(cell).load(Ordering::Relaxed);
+                let right = match expects {
+                    Expects::Exactly(value) => seen == value,
+                    Expects::Shared(least) => {
+                        let words = &mut self.session(operation.peer).words;
+                        words.shared = words.shared.max(seen + 1);
+                        seen >= least
+                    }
+                };
+                if !right {
+                    return Err(format!("{operation} brought {seen}"));
+                }
+            }
+            What::Hello | What::Put { .. } | What::Add { .. } | What::Counted => {}
+        }
+        Ok(())
+    }
+
+    /// A rank answers a hello.
+    pub fn on_welcome(&mut self, peer: u32, header: u64) {
+        let (life, attempt) = bits::halves(header);
+        if self.session(peer).on_welcome(life, attempt) {
+            refill(self.pools[peer as usize], peer, life);
+            println!("met {peer} {life}");
+        }
+    }
+
+    /// A rank says hello: it may be in a new life. It is welcomed.
+    pub fn on_hello(&mut self, peer: u32, header: u64) -> Done {
+        let (life, attempt) = bits::halves(header);
+        let session = self.session(peer);
+        if session.life().is_some_and(|known| known != life) {
+            session.end();
+        }
+        let answer = bits::header(self.life, attempt);
+        self.tell(peer, bits(Kind::Welcome, life, self.me, 0), answer)
+    }
+
+    /// What a rank has put is right: it may use the slot again.
+    pub fn credit(&mut self, peer: u32, life: u32, slot: usize, sequence: u32) -> Done {
+        let bits = bits(Kind::Credit, life, self.me, slot);
+        self.tell(peer, bits, sequence.into())
+    }
+
+    fn tell(&mut self, peer: u32, bits: u64, header: u64) -> Done {
+        let tell = Move {
+            descriptor: self.silent,
+            header,
+            ack: NO_ACK,
+            ..self.to(peer, bits, 0)
+        };
+        tell.put()
+            .map_err(|why| format!("an answer to rank {peer}: {why:?}"))
+    }
+
+    /// What should have ended long ago.
+    pub fn overdue(&self, limit: Duration) -> Done {
+        let all = self.under_way.values().chain(&self.counted.under_way);
+        if let Some(operation) = all.into_iter().find(|o| o.is_older(limit)) {
+            return Err(format!("no end in sight of {operation}"));
+        }
+        for (peer, session) in self.sessions.iter().enumerate() {
+            if let Some(sequence) = session.forgotten(limit) {
+                return Err(format!(
+                    "put {sequence} to rank {peer} was acknowledged and never seen there"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Words for atomics of a rank.
+#[derive(Clone, Copy)]
+enum Word {
+    Sum,
+    Swapped,
+}
+
+/// Atomics under way at a time.
+const CELLS: usize = WINDOW;
+/// `PTL_NO_ACK_REQ`
+const NO_ACK: u8 = 0;

@@ -1,0 +1,109 @@
+//! `kill -9` at random points under load.
+
+use lintel_fault::exchange;
+use lintel_fault::job::{Job, PATIENCE, Worker};
+use lintel_fault::places::network;
+use lintel_fault::random::Random;
+use std::time::Instant;
+
+fn job() -> Job {
+    Job::new(env!("CARGO_BIN_EXE_fault-worker"))
+}
+
+/// Rounds of killing; `LINTEL_TEST_ROUNDS` asks for more.
+fn rounds() -> u64 {
+    let asked = std::env::var("LINTEL_TEST_ROUNDS").ok();
+    asked.and_then(|rounds| rounds.parse().ok()).unwrap_or(12)
+}
+
+#[test]
+fn killing_any_process_at_any_moment_leaves_the_others_working() {
+    let job = job();
+    exchange::kill_at_random(&job, &mut Random::from_env(), rounds());
+    assert_eq!(job.leftovers(), Vec::<String>::new());
+}
+
+#[test]
+fn a_replacement_is_reached_even_by_who_asks_for_no_acknowledgement() {
+    let job = job();
+    let (mut one, mut two) = (job.start(&["script", "21"]), job.start(&["script", "22"]));
+    one.expect("ready");
+    two.expect("ready");
+    one.say("silent-put 22 8");
+    one.expect("Ok");
+    two.kill();
+    let mut two = job.start(&["script", "22"]);
+    two.expect("ready");
+    two.say("wait-count 1");
+    two.expect("waiting");
+    // The first one finds out: at once where it sees that the old one has gone, else
+    // by what comes back.
+    let until = Instant::now() + PATIENCE;
+    let counted = loop {
+        one.say("silent-put 22 8");
+        one.line();
+        if let Some(line) = two.line_if_any() {
+            break line;
+        }
+        assert!(Instant::now() < until, "nothing gets through");
+    };
+    assert!(counted.starts_with("Ok("), "{counted}");
+}
+
+#[test]
+fn a_target_outlives_more_senders_than_it_has_lanes() {
+    let job = job();
+    let mut target = job.start(&["script", "21"]);
+    target.expect("ready");
+    // Beyond shared memory there are no lanes, and processes that take longer to begin.
+    let lanes = if network().contains("shm") { 1024 } else { 64 };
+    for _ in 0..(lanes / 16 + 2) {
+        let mut senders: Vec<Worker> = (0..16).map(|_| job.start(&["hail", "21"])).collect();
+        for (index, sender) in senders.iter_mut().enumerate() {
+            sender.expect("heard");
+            match index % 2 {
+                0 => sender.kill(),
+                _ => sender.say("enough"),
+            }
+        }
+        for sender in &mut senders {
+            sender.wait();
+        }
+    }
+    target.say("quit");
+    target.expect("bye");
+}
+
+mod only_shm {
+    use super::{Job, PATIENCE, job};
+    use std::time::{Duration, Instant};
+
+    /// Who is told that a process is gone has cleared it away, but for an agent, which
+    /// tells the peers of its client and clears when it comes to that.
+    fn clears_away(job: &Job, number: u32) {
+        let agent = std::env::var("PTL_MODE").is_ok_and(|mode| mode == "generic");
+        let until = Instant::now() + if agent { PATIENCE } else { Duration::ZERO };
+        while job.segment(number).exists() {
+            assert!(Instant::now() < until, "{:?}", job.leftovers());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn survivors_clear_away_what_the_killed_left() {
+        let job = job();
+        let (mut one, mut two) = (job.start(&["script", "21"]), job.start(&["script", "22"]));
+        one.expect("ready");
+        two.expect("ready");
+        one.say("put 22 0 8");
+        one.expect("Ok");
+        two.kill();
+        one.say("put 22 0 8");
+        one.expect("Undeliverable");
+        clears_away(&job, 22);
+        one.say("quit");
+        one.expect("bye");
+        one.succeed();
+        assert_eq!(job.leftovers(), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,128 @@
+//! Writes nonsense into the lanes of this process in others' segments.
+
+use lintel_fault::job::PATIENCE;
+use lintel_fault::ptl;
+use lintel_fault::random::Random;
+use lintel_nal_shm::layout::{LANE_BYTES, LANES, lane_offset, ring_offset, segment_of};
+use lintel_ring::{LINE, LINES, RING_BYTES};
+use lintel_types::ProcessId;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Words written, in all.
+const WRITES: u32 = 200_000;
+/// Where in a lane its state stands, and the one of a lane that its sender has closed.
+const STATE: usize = 0;
+const CLOSED: u32 = 3;
+/// How often to look for a lane.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Begins to garble the lanes at these peers.
+pub fn start(peers: &[u32], seed: u64) {
+    let segments: Vec<Mapped> = peers.iter().map(|peer| mapped(*peer)).collect();
+    let mut random = Random::new(seed ^ 0x6a7b);
+    std::thread::spawn(move || {
+        for _ in 0..WRITES {
+            let which = random.below(segments.len() as u64) as usize;
+            segments[which].garble(&mut random);
+            if random.below(64) == 0 {
+                std::thread::yield_now();
+            }
+        }
+        println!("garbled");
+    });
+}
+
+/// A peer's segment, once this process has a lane there.
+fn mapped(peer: u32) -> Mapped {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        if let Some(mapped) = Mapped::open(peer) {
+            return mapped;
+        }
+        assert!(Instant::now() < until, "no lane at {peer}");
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// A peer's segment, and the lane of this process in it.
+struct Mapped {
+    memory: *mut u8,
+    lane: usize,
+}
+
+// SAFETY: the mapping lives for ever and is written to atomically.
+unsafe impl Send for Mapped {}
+
+impl Mapped {
+    fn open(peer: u32) -> Option<Mapped> {
+        let job = std::env::var("LINTEL_JOB").ok()?;
+        let ProcessId { nid, pid } = ptl::process(peer);
+        let segment = segment_of(&job, ProcessId { nid, pid })?;
+        // SAFETY: attached where the system likes, and kept for ever.
+        let memory = unsafe { libc::shmat(segment, std::ptr::null(), 0) };
+        if memory.addr() == usize::MAX {
+            return None;
+        }
+        let mut mapped = Mapped {
+            memory: memory.cast(),
+            lane: 0,
+        };
+        let own = std::process::id();
+        // The second word of a lane is its sender's number.
+        let is_mine =
+            |lane: &usize| mapped.half(lane_offset(*lane) + 4).load(Ordering::Relaxed) == own;
+        mapped.lane = (0..LANES).find(is_mine)?;
+        Some(mapped)
+    }
+
+    fn half(&self, offset: usize) -> &AtomicU32 {
+        // SAFETY: an aligned place inside the mapping, which lives for ever.
+        unsafe { AtomicU32::from_ptr(self.memory.add(offset).cast()) }
+    }
+
+    fn word(&self, offset: usize) -> &AtomicU64 {
+        // SAFETY: as in `half`.
+        unsafe { AtomicU64::from_ptr(self.memory.add(offset).cast()) }
+    }
+
+    fn garble(&self, random: &mut Random) {
+        let ring = ring_offset(self.lane);
+        match random.below(100) {
+            // Any word of the ring.
+            0..40 => {
+                let at = random.below(RING_BYTES as u64 / 8) as usize * 8;
+                self.word(ring + at)
+                    .store(random.number(), Ordering::Relaxed);
+            }
+            // A commit word that could be right: a likely sequence, some length.
+            40..70 => {
+                let at = random.below(LINES as u64) as usize * LINE;
+                let commit =
+                    random.below(1 << 16) | random.below(10_000) << 16 | random.number() << 32;
+                self.word(ring + at).store(commit, Ordering::Relaxed);
+            }
+            // A right commit word with another header.
+            70..95 => {
+                let line = random.below(LINES as u64) as usize * LINE;
+                let at = 8 * (1 + random.below(5) as usize);
+                let bit = 1 << random.below(64);
+                self.word(ring + line + at)
+                    .fetch_xor(bit, Ordering::Relaxed);
+            }
+            // What the lane says of itself; now and then a state that there is.
+            _ => {
+                let at = random.below(LANE_BYTES as u64 / 4) as usize * 4;
+                let value = match random.below(2) {
+                    0 => random.below(5) as u32,
+                    _ => random.number() as u32,
+                };
+                // To close it is its sender's right, and nothing to complain of.
+                if (at, value) != (STATE, CLOSED) {
+                    let at = lane_offset(self.lane) + at;
+                    self.half(at).store(value, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+}

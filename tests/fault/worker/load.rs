@@ -1,0 +1,302 @@
+//! Random operations among processes, each of which must come to its end.
+
+use crate::Done;
+use lintel_fault::memory::Memory;
+use lintel_fault::ptl::{self, ACK, Interface, Target};
+use lintel_fault::random::Random;
+use lintel_types::{Event, EventKind, Handle, NiFail, options};
+use std::collections::BTreeMap;
+use std::io::BufRead;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+const PUT: u64 = 1;
+const GET: u64 = 2;
+const ADD: u64 = 3;
+/// Bytes that are put to and got from.
+const AREA: usize = 512 << 10;
+/// Operations under way at a time.
+const WINDOW: usize = 24;
+/// How long an operation may take: a dead target is noticed within a tenth of a second
+/// on the same node, within four seconds on another.
+const SLOW: Duration = Duration::from_secs(20);
+
+/// What disturbs the exchange from within.
+pub type Disturb = fn(&[u32], u64);
+
+/// What to do.
+pub struct Work {
+    pub pid: u32,
+    pub peers: Vec<u32>,
+    pub seed: u64,
+    /// A peer that writes nonsense: what comes from it may be anything.
+    pub suspect: Option<u32>,
+    pub disturb: Option<Disturb>,
+}
+
+struct Load {
+    peers: Vec<u32>,
+    suspect: Option<u32>,
+    random: Random,
+    queue: Handle,
+    pattern: Handle,
+    into: Memory,
+    sink: Handle,
+    numbers: Handle,
+    fetched: Handle,
+    target_of_puts: Memory,
+    under_way: BTreeMap<usize, Operation>,
+    next: usize,
+    /// By peer: operations that succeeded, and that could not be delivered.
+    ok: BTreeMap<u32, u64>,
+    lost: BTreeMap<u32, u64>,
+}
+
+struct Operation {
+    peer: u32,
+    since: Instant,
+    what: &'static str,
+    /// Kinds of events that it will still cause.
+    awaits: Vec<EventKind>,
+    /// What a get fills.
+    filled: Option<(u64, u64)>,
+    fail: NiFail,
+}
+
+/// Works until told to stop; then waits for what is under way.
+pub fn run(work: &Work) -> Done {
+    let interface = Interface::open(work.pid).map_err(|why| format!("open: {why:?}"))?;
+    let mut load = Load::new(&interface, work).map_err(|why| format!("{why:?}"))?;
+    println!("ready");
+    let orders = orders();
+    loop {
+        match orders.try_recv().as_deref() {
+            Ok("count") => load.tell(),
+            Ok("disturb") => {
+                if let Some(disturb) = work.disturb {
+                    disturb(&work.peers, work.seed);
+                    println!("disturbed");
+                }
+            }
+            Ok(_) => break,
+            Err(_) => {}
+        }
+        load.step()?;
+    }
+    while !load.under_way.is_empty() {
+        load.harvest(1)?;
+    }
+    match load.target_of_puts.spoilt(0..AREA) {
+        Some(at) if work.suspect.is_none() => {
+            return Err(format!("what others put here is wrong at {at}"));
+        }
+        _ => {}
+    }
+    load.tell();
+    interface.close().map_err(|why| format!("close: {why:?}"))
+}
+
+/// Lines from the driver; "stop" at their end.
+fn orders() -> Receiver<String> {
+    let (sender, orders) = channel();
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+            let _ = sender.send(line);
+        }
+        let _ = sender.send("stop".into());
+    });
+    orders
+}
+
+impl Load {
+    fn new(interface: &Interface, work: &Work) -> Result<Load, ptl::Code> {
+        let queue = interface.queue(4096)?;
+        interface.portal(Handle::EQ_NONE)?;
+        let (source, into) = (Memory::patterned(AREA), Memory::new(AREA));
+        let target_of_puts = Memory::new(AREA);
+        let numbers = Memory::new(64);
+        (0..8).for_each(|at| {
+            numbers
+                .word(at)
+                .store(1, std::sync::atomic::Ordering::Relaxed)
+        });
+        let quiet = options::ME_EVENT_COMM_DISABLE;
+        interface.expose(target_of_puts, PUT, quiet)?;
+        interface.expose(source, GET, quiet)?;
+        interface.expose(Memory::new(64), ADD, quiet)?;
+        Ok(Load {
+            peers: work.peers.clone(),
+            suspect: work.suspect,
+            random: Random::new(work.seed),
+            queue,
+            pattern: interface.bind(source, queue)?,
+            into,
+            sink: interface.bind(into, queue)?,
+            numbers: interface.bind(numbers, queue)?,
+            fetched: interface.bind(Memory::new(64), queue)?,
+            target_of_puts,
+            under_way: BTreeMap::new(),
+            next: 1,
+            ok: BTreeMap::new(),
+            lost: BTreeMap::new(),
+        })
+    }
+
+    fn tell(&self) {
+        let counts = |of: &BTreeMap<u32, u64>| {
+            let each: Vec<String> = self
+                .peers
+                .iter()
+                .map(|peer| format!("{peer}:{}", of.get(peer).copied().unwrap_or(0)))
+                .collect();
+            each.join(",")
+        };
+        println!("count {} {}", counts(&self.ok), counts(&self.lost));
+    }
+
+    fn step(&mut self) -> Done {
+        if self.under_way.len() < WINDOW {
+            self.start()?;
+        }
+        let full = self.under_way.len() >= WINDOW;
+        self.harvest(if full { 1 } else { 0 })
+    }
+
+    fn start(&mut self) -> Done {
+        let peer = self.peers[self.random.below(self.peers.len() as u64) as usize];
+        let length = match self.random.below(10) {
+            0..5 => self.random.below(65),
+            5..8 => self.random.below(8193),
+            _ => 8193 + self.random.below(AREA as u64 - 8193),
+        };
+        let offset = self.random.below(AREA as u64 - length + 1);
+        let to = |bits, offset| Target {
+            process: ptl::process(peer),
+            bits,
+            offset,
+        };
+        let user = self.next;
+        self.next += 1;
+        use EventKind::{Ack, Reply, Send};
+        // What an operation under way fills may hold anything, so that none may overlap it.
+        let may_fill = !self.is_being_filled(offset, length);
+        let (what, awaits, filled, started) = match self.random.below(10) {
+            5..8 if may_fill => {
+                let started = ptl::get(self.sink, length, to(GET, offset), user);
+                ("get", vec![Reply], Some((offset, length)), started)
+            }
+            0..8 => {
+                let started = ptl::put(self.pattern, length, ACK, to(PUT, offset), user);
+                ("put", vec![Send, Ack], None, started)
+            }
+            8 => {
+                let started = ptl::add(self.numbers, 8, to(ADD, 0), user);
+                ("atomic", vec![Send, Ack], None, started)
+            }
+            _ => {
+                let started = ptl::fetch_add(self.fetched, self.numbers, 64, to(ADD, 0), user);
+                ("fetch", vec![Send, Reply], None, started)
+            }
+        };
+        started.map_err(|why| format!("{what} of {length} bytes to {peer}: {why:?}"))?;
+        let operation = Operation {
+            peer,
+            since: Instant::now(),
+            what,
+            awaits,
+            filled,
+            fail: NiFail::Ok,
+        };
+        self.under_way.insert(user, operation);
+        Ok(())
+    }
+
+    fn is_being_filled(&self, offset: u64, length: u64) -> bool {
+        let mut filled = self.under_way.values().filter_map(|o| o.filled);
+        filled.any(|(start, bytes)| start < offset + length && offset < start + bytes)
+    }
+
+    /// Takes the events that are there; waits for the first `least` ones.
+    fn harvest(&mut self, least: usize) -> Done {
+        let mut taken = 0;
+        loop {
+            let next = if taken < least {
+                ptl::event_within(self.queue, 100)
+            } else {
+                ptl::event(self.queue)
+            };
+            match next {
+                Ok(event) => self.on_event(&event)?,
+                Err(ptl::EMPTY) if taken < least => return self.look_for_slow_ones(),
+                Err(ptl::EMPTY) => return Ok(()),
+                Err(why) => return Err(format!("event: {why:?}")),
+            }
+            taken += 1;
+        }
+    }
+
+    fn look_for_slow_ones(&self) -> Done {
+        match self.under_way.values().find(|o| o.since.elapsed() > SLOW) {
+            Some(_) => {
+                let each = self.under_way.values().map(|o| {
+                    let age = o.since.elapsed().as_millis();
+                    format!(
+                        "{} to {} awaits {:?} for {age} ms",
+                        o.what, o.peer, o.awaits
+                    )
+                });
+                let each: Vec<String> = each.collect();
+                Err(format!("no end in sight: {}", each.join(", ")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn on_event(&mut self, event: &Event) -> Done {
+        let user = event.user_ptr as usize;
+        let Some(operation) = self.under_way.get_mut(&user) else {
+            return Err(format!("an event of no operation: {event:?}"));
+        };
+        let Some(at) = operation.awaits.iter().position(|k| *k == event.kind) else {
+            return Err(format!("{} got {event:?}", operation.what));
+        };
+        operation.awaits.swap_remove(at);
+        match event.ni_fail {
+            NiFail::Ok => {}
+            NiFail::Undeliverable => operation.fail = event.ni_fail,
+            // Interfaces and entries of a process that begins aren't there yet.
+            NiFail::Dropped => operation.fail = event.ni_fail,
+            fail if self.suspect == Some(operation.peer) => operation.fail = fail,
+            fail => return Err(format!("{} failed: {fail:?}", operation.what)),
+        }
+        if operation.awaits.is_empty() {
+            return self.finish(user);
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, user: usize) -> Done {
+        let Some(operation) = self.under_way.remove(&user) else {
+            return Ok(());
+        };
+        let count = match operation.fail {
+            NiFail::Ok => &mut self.ok,
+            _ => &mut self.lost,
+        };
+        *count.entry(operation.peer).or_default() += 1;
+        if self.suspect == Some(operation.peer) {
+            return Ok(());
+        }
+        if let (Some((offset, length)), NiFail::Ok) = (operation.filled, operation.fail) {
+            // Both ends: to look at every byte would be most of the work.
+            let (begin, end) = (offset as usize, (offset + length) as usize);
+            let (first, last) = (begin..end.min(begin + 64), end.max(begin + 64) - 64..end);
+            let wrong = self.into.unlike(first).or(self.into.unlike(last));
+            if let Some(at) = wrong {
+                let peer = operation.peer;
+                return Err(format!("what was got from {peer} is wrong at {at}"));
+            }
+        }
+        Ok(())
+    }
+}
