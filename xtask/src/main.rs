@@ -31,6 +31,7 @@ mod soak;
 mod spec;
 mod suite;
 mod symbols;
+mod test_run;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

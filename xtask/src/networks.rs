@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::report::{Outcome, Report};
 use crate::shell::{self, Tree, Words};
-use crate::{c_tests, demo, dist, prerequisites};
+use crate::{c_tests, demo, dist, prerequisites, test_run};
 
 /// The crates whose tests call the library.
 const PACKAGES: [&str; 4] = ["portals", "portals4-c", "lintel-runtime", "lintel-fault"];
@@ -101,7 +101,7 @@ fn rust_tests(tree: &Tree, setting: &Setting, others: &BTreeSet<String>) -> Outc
         true => Some(Agent::start(tree, &mut cargo, setting)?),
         false => None,
     };
-    let done = shell::run_within(&mut cargo, LIMIT);
+    let done = test_run::run(&mut cargo, Some(LIMIT));
     drop(agent);
     done
 }

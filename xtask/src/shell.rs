@@ -1,7 +1,7 @@
 //! The source tree, and the programs that work on it.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -208,25 +208,27 @@ pub fn run_within(command: &mut Command, limit: Duration) -> Outcome {
     let mut child = command
         .spawn()
         .map_err(|e| format!("{}: {e}", show(command)))?;
-    let until = Instant::now() + limit;
+    wait(&mut child, &show(command), Some(limit))
+}
+
+/// Waits for a child, and ends it if it is still running after `limit`.
+pub fn wait(child: &mut Child, name: &str, limit: Option<Duration>) -> Outcome {
+    let until = limit.map(|limit| Instant::now() + limit);
     loop {
         match child.try_wait().map_err(|e| e.to_string())? {
             Some(status) if status.success() => return Ok(()),
-            Some(status) => return Err(format!("{} ended with {status}", show(command))),
-            None if Instant::now() < until => std::thread::sleep(Duration::from_millis(10)),
-            None => break,
+            Some(status) => return Err(format!("{name} ended with {status}")),
+            None if until.is_some_and(|until| Instant::now() >= until) => break,
+            None => std::thread::sleep(Duration::from_millis(10)),
         }
     }
-    end(&mut child);
-    Err(format!(
-        "{} did not end within {} s",
-        show(command),
-        limit.as_secs()
-    ))
+    end(child);
+    let limit = limit.unwrap_or_default().as_secs();
+    Err(format!("{name} did not end within {limit} s"))
 }
 
 /// Asks first, so that a launcher ends its own children, then insists.
-pub fn end(child: &mut std::process::Child) {
+pub fn end(child: &mut Child) {
     let id = child.id().to_string();
     let asked = Command::new("kill").args(["-TERM", &id]).status();
     if asked.is_ok_and(|status| status.success()) {
@@ -278,7 +280,8 @@ pub fn files_below(folder: &Path, extension: &str) -> Vec<PathBuf> {
     found
 }
 
-fn show(command: &Command) -> String {
+/// A command as a person would type it, without the program's folder.
+pub fn show(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let mut words = vec![
         program

@@ -9,7 +9,7 @@ use crate::shell::{self, Tree};
 use crate::soak::{self, Soak};
 use crate::{
     c_tests, demo, deny, dist, fuzz, headers, hostile, layers, loom, man, netns, prerequisites,
-    sanitize, spec, symbols,
+    sanitize, spec, symbols, test_run,
 };
 
 /// Seconds per fuzz target in CI.
@@ -67,7 +67,8 @@ fn checks(tree: &Tree, quick: bool, report: &mut Report) {
     deny::run(tree, report);
     report.check("clippy", || clippy(tree));
     report.check("unit and integration tests", || {
-        shell::run(tree.cargo().args(["test", "--workspace", "--no-fail-fast"]))
+        let words = ["test", "--workspace", "--no-fail-fast"];
+        test_run::run(tree.cargo().args(words), None)
     });
     if quick {
         return;
