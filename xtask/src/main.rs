@@ -20,6 +20,7 @@ mod layers;
 mod licences;
 mod loom;
 mod man;
+mod measures;
 mod netns;
 mod networks;
 mod options;
@@ -69,6 +70,8 @@ cargo xtask WORD
                       random and mutated datagrams at a process (200,000)
 
   layers              ARCHITECTURE.md against the crates
+  measures [--root DIR]
+                      lengths, tests, documentation and names of this tree or another
   headers             include/*.h compile alone as C99, C11 and C++17
   spec                spec/portals4.toml and spec/options.toml against the headers
   symbols             libportals.so.4 exports what the headers declare, no more
@@ -104,6 +107,7 @@ fn main() -> ExitCode {
         "layers" => one("layers", || layers::check(&tree)),
         "deny" => many(|report| deny::run(&tree, report)),
         "licences" => one("licences", || licences::print(&tree)),
+        "measures" => one("measures", || measures::print(&root(&tree, &rest)?)),
         "headers" => one("headers", || headers::check(&tree)),
         "spec" => one("spec", || spec::check(&tree)),
         "symbols" => one("symbols", || symbols::build_and_check(&tree)),
@@ -168,6 +172,12 @@ fn prefix(rest: &[&str]) -> Result<PathBuf, String> {
         }
         _ => Err("say where to: cargo xtask dist --prefix DIR".into()),
     }
+}
+
+/// The tree to look at: this one, or the one that `--root` names.
+fn root(tree: &Tree, rest: &[&str]) -> Result<PathBuf, String> {
+    let words = Words::new(rest)?.only(&["--root"])?;
+    Ok(words.get("--root").map_or(tree.root.clone(), PathBuf::from))
 }
 
 fn seconds(rest: &[&str]) -> u32 {
