@@ -79,7 +79,7 @@ pub fn a_message_stays_the_next_one_until_done<N: Nal>(join: impl Fn(usize) -> V
         let (origin, first, _) = rig.message(to);
         for _ in 0..3 {
             match rig.nal(to).next() {
-                Some(Arrival::Message(again, words, Payload::Enclosed(claim))) => {
+                Some(Arrival::Message(again, words, Payload::Inline(claim))) => {
                     let mut bytes = [0; 100];
                     assert_eq!(claim.read(&mut bytes), 100);
                     assert_eq!((again, number_of(&words)), (origin, first));
@@ -168,11 +168,11 @@ pub fn lent_places_are_filled<N: Nal>(join: impl Fn(usize) -> Vec<Member<N>>) {
         let filling = region_of(&bytes);
         match payload {
             Payload::Lent(loan) => {
-                let placed = rig.nal(to).place(origin, &[filling.claim()], &loan);
+                let placed = rig.nal(to).fill(origin, &[filling.claim()], &loan);
                 rig.nal(to).done(origin);
                 assert_eq!(placed, Ok(size));
             }
-            Payload::Enclosed(nothing) => {
+            Payload::Inline(nothing) => {
                 assert!(nothing.is_empty());
                 rig.nal(to).done(origin);
                 rig.send(to, from, size + 1, copied(&[filling.claim()]));
@@ -200,8 +200,8 @@ pub fn what_finds_no_room_waits_in_order<N: Nal>(join: impl Fn(usize) -> Vec<Mem
     let networked = rig.members.len() > 1;
     assert_eq!(rig.nal(from).flush(), networked, "nobody has received");
     let (receiver, sender) = (rig.name(to), rig.name(from));
-    assert_eq!(rig.nal(from).is_behind(receiver), networked);
-    assert!(!rig.nal(from).is_behind(sender), "nothing was sent there");
+    assert_eq!(rig.nal(from).has_queued(receiver), networked);
+    assert!(!rig.nal(from).has_queued(sender), "nothing was sent there");
     for number in 0..COUNT {
         let received = rig.receive(to, size(number));
         assert_eq!(received.number, number);

@@ -92,7 +92,7 @@ fn take_whole_or_not<N: Nal>(
             rig.nal(at).receive_into(origin, loan);
             *awaited = Some(length);
         }
-        Payload::Enclosed(_) => panic!("so many bytes aren't enclosed"),
+        Payload::Inline(_) => panic!("so many bytes aren't enclosed"),
     }
     rig.nal(at).done(origin);
 }
@@ -113,7 +113,7 @@ pub fn a_recalled_place_is_filled_no_more<N: Nal>(join: impl Fn(usize) -> Vec<Me
     fill(&place, REUSED);
     if let Payload::Lent(loan) = payload {
         let filling = region_of(&pattern(1, LONG));
-        let placed = rig.nal(to).place(origin, &[filling.claim()], &loan);
+        let placed = rig.nal(to).fill(origin, &[filling.claim()], &loan);
         assert_eq!(placed, Err(MoveError::Gone), "it was taken back");
     }
     rig.nal(to).done(origin);

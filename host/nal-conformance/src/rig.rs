@@ -102,8 +102,8 @@ impl<N: Nal> Rig<N> {
     /// What is there, looked for as by who sleeps on the descriptor.
     fn look(&mut self, at: usize) -> Option<Arrival> {
         let nal = self.nal(at);
-        if nal.rests() {
-            nal.stir();
+        if nal.is_idle() {
+            nal.on_readable();
         }
         nal.next()
     }
@@ -117,7 +117,7 @@ impl<N: Nal> Rig<N> {
             }
             for member in &mut self.members {
                 member.nal.flush();
-                member.nal.nudge();
+                member.nal.wake_peers();
             }
             assert!(Instant::now() < until, "nothing arrives at member {at}");
             std::thread::yield_now();
@@ -156,7 +156,7 @@ impl<N: Nal> Rig<N> {
     ) -> u64 {
         let room: u64 = place.iter().map(|piece| piece.len()).sum();
         match payload {
-            Payload::Enclosed(claim) => {
+            Payload::Inline(claim) => {
                 let moved = lintel_claim::copy_vectored(&[claim], place);
                 self.nal(at).done(origin);
                 moved
@@ -202,7 +202,7 @@ impl<N: Nal> Rig<N> {
     /// Until all that a member has sent is known to have reached its receivers.
     pub(crate) fn settle(&mut self, member: usize) {
         let until = Instant::now() + LIMIT;
-        while self.nal(member).flush() || !self.nal(member).is_settled() {
+        while self.nal(member).flush() || !self.nal(member).all_delivered() {
             self.members.iter_mut().for_each(|other| {
                 other.nal.flush();
             });

@@ -74,7 +74,7 @@ fn what_a_cut_off_peer_has_lent_cant_be_moved() {
     one.cut_off(there);
     let pieces = [place.claim()];
     assert_eq!(one.fetch(origin, &loan, &pieces), Err(MoveError::Gone));
-    assert_eq!(one.place(origin, &pieces, &loan), Err(MoveError::Gone));
+    assert_eq!(one.fill(origin, &pieces, &loan), Err(MoveError::Gone));
 }
 
 #[test]

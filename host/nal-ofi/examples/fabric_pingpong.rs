@@ -189,7 +189,7 @@ fn receive(nal: &mut OfiNal, place: &Region) -> Option<(ProcessId, u64)> {
             break;
         }
         match nal.next() {
-            Some(Arrival::Message(origin, _, Payload::Enclosed(claim))) => {
+            Some(Arrival::Message(origin, _, Payload::Inline(claim))) => {
                 lintel_claim::copy(claim, place.claim());
                 nal.done(origin);
                 return Some((origin.process, claim.len()));

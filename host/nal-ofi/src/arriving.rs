@@ -73,7 +73,7 @@ impl OfiNal {
             return self.idle.push(buffer);
         }
         match header.kind {
-            Kind::Enclosed | Kind::Announced => {
+            Kind::Inline | Kind::Announced => {
                 let held = Held {
                     buffer,
                     words,
@@ -192,7 +192,7 @@ impl OfiNal {
 
     /// A message with its number: in order it is to be read, early ones wait.
     fn on_numbered(&mut self, lane: u32, header: &Header, held: Held) {
-        let whole = header.kind == Kind::Enclosed || held.announced.is_some();
+        let whole = header.kind == Kind::Inline || held.announced.is_some();
         let Some(peer) = self.peers.get_mut(&lane).filter(|_| whole) else {
             self.troubles.malformed += 1;
             return self.idle.push(held.buffer);
@@ -236,7 +236,7 @@ impl OfiNal {
             Some((_, length)) => Payload::Streamed(*length),
             None => {
                 let frame = self.frames.claim(held.buffer);
-                Payload::Enclosed(frame.slice(PREFIX as u64, u64::from(held.length)))
+                Payload::Inline(frame.slice(PREFIX as u64, u64::from(held.length)))
             }
         };
         Some(Arrival::Message(peer.origin(), held.words, payload))

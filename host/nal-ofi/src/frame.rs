@@ -39,7 +39,7 @@ const ASKS: u16 = 1;
 #[repr(u8)]
 pub(crate) enum Kind {
     /// A message with its bytes.
-    Enclosed = 1,
+    Inline = 1,
     /// A message whose bytes are to be read from where they lie.
     Announced = 2,
     /// Nothing but counts.
@@ -55,7 +55,7 @@ pub(crate) enum Kind {
 impl Kind {
     fn of(number: u8) -> Option<Kind> {
         Some(match number {
-            1 => Kind::Enclosed,
+            1 => Kind::Inline,
             2 => Kind::Announced,
             3 => Kind::Status,
             4 => Kind::Farewell,
@@ -67,7 +67,7 @@ impl Kind {
 
     /// Whether it carries a message, which has a number and takes room.
     pub(crate) fn is_message(self) -> bool {
-        matches!(self, Kind::Enclosed | Kind::Announced)
+        matches!(self, Kind::Inline | Kind::Announced)
     }
 
     pub(crate) fn prefix(self) -> usize {
@@ -313,7 +313,7 @@ mod tests {
     #[test]
     fn what_was_written_is_read() {
         for (kind, length) in [
-            (Kind::Enclosed, 100),
+            (Kind::Inline, 100),
             (Kind::Status, 0),
             (Kind::Farewell, 0),
             (Kind::Recall, 0),
@@ -374,7 +374,7 @@ mod tests {
 
     #[test]
     fn lengths_that_dont_agree_are_malformed() {
-        let bytes = seal().write(RECEIVER, &header(Kind::Enclosed, 100), &WORDS, &[]);
+        let bytes = seal().write(RECEIVER, &header(Kind::Inline, 100), &WORDS, &[]);
         for length in [0, HEADER, PREFIX, PREFIX + 99, PREFIX + 101] {
             let read = seal().read(RECEIVER, &bytes, length, Vec::new);
             assert_eq!(read, Err(Reject::Malformed), "{length} bytes");

@@ -1,13 +1,13 @@
 //! The libfabric NAL: messages between nodes over whatever libfabric drives.
 //!
 //! ```text
-//!   send ─▶ frame ────────── message ─────────▶ posted buffer ─▶ next: Enclosed
+//!   send ─▶ frame ────────── message ─────────▶ posted buffer ─▶ next: Inline
 //!   lent ─▶ registered ◀──── remote read ────── receive_into ◀── next: Streamed
 //!           released   ◀──── counts ─────────── every frame, or one of their own
 //! ```
 //!
 //! One reliable-datagram endpoint a process, of any provider that can read remote
-//! memory. A message and up to [`Caps::eager`] bytes are one frame. What is longer
+//! memory. A message and up to [`Capabilities::eager`] bytes are one frame. What is longer
 //! stays where it is, or in a copy, registered; the frame says where it lies and the
 //! receiver reads it straight to its place, while both go on with other work.
 //!
@@ -55,7 +55,7 @@ use frames::Frames;
 use inquiry::Inquiry;
 use lintel_claim::{Claim, Lease, Loan};
 use lintel_nal::{
-    Arrival, Caps, MoveError, Nal, Origin, Outgoing, RemoteLoan, Resources, Unreachable,
+    Arrival, Capabilities, MoveError, Nal, Origin, Outgoing, RemoteLoan, Resources, Unreachable,
 };
 use lintel_types::ProcessId;
 use lintel_wire::Words;
@@ -430,8 +430,8 @@ impl OfiNal {
 }
 
 impl Nal for OfiNal {
-    fn caps(&self) -> Caps {
-        Caps {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
             name: "ofi",
             eager: self.frames.eager(),
         }
@@ -484,7 +484,7 @@ impl Nal for OfiNal {
     }
 
     /// Nothing arrives as lent.
-    fn place(&mut self, _: Origin, _: &[Claim], _: &RemoteLoan) -> Result<u64, MoveError> {
+    fn fill(&mut self, _: Origin, _: &[Claim], _: &RemoteLoan) -> Result<u64, MoveError> {
         Err(MoveError::Gone)
     }
 
@@ -511,7 +511,7 @@ impl Nal for OfiNal {
         peer.map_or(0, |peer| peer.sending.memory())
     }
 
-    fn is_behind(&self, process: ProcessId) -> bool {
+    fn has_queued(&self, process: ProcessId) -> bool {
         let lane = self.by_process.get(&process);
         lane.and_then(|lane| self.peers.get(lane))
             .is_some_and(|peer| peer.sending.lacks_room())
@@ -521,9 +521,9 @@ impl Nal for OfiNal {
         self.attend();
     }
 
-    fn nudge(&mut self) {}
+    fn wake_peers(&mut self) {}
 
-    fn stir(&mut self) {
+    fn on_readable(&mut self) {
         self.stirred = Some(Instant::now());
     }
 
@@ -550,7 +550,7 @@ impl Nal for OfiNal {
         [fabric, check, peers].into_iter().flatten().min()
     }
 
-    fn is_settled(&self) -> bool {
+    fn all_delivered(&self) -> bool {
         self.peers
             .values()
             .all(|peer| peer.ended.is_some() || peer.sending.is_settled())

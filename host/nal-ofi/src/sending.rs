@@ -70,7 +70,7 @@ impl OfiNal {
             Outgoing::Copied { operand, pieces } => {
                 let bytes = Bytes::Theirs(operand, pieces);
                 if bytes.length() <= self.frames.eager() {
-                    self.send_or_wait(lane, Kind::Enclosed, words, bytes);
+                    self.send_or_wait(lane, Kind::Inline, words, bytes);
                     return Ok(());
                 }
                 self.announce_copy(lane, words, bytes)
@@ -78,7 +78,7 @@ impl OfiNal {
             Outgoing::LentToRead(lent) => {
                 if lent.len() <= self.frames.eager() {
                     let bytes = Bytes::Theirs(None, lent.pieces());
-                    self.send_or_wait(lane, Kind::Enclosed, words, bytes);
+                    self.send_or_wait(lane, Kind::Inline, words, bytes);
                     return Ok(());
                 }
                 if !self.fabric.traits().lets_go {
@@ -90,7 +90,7 @@ impl OfiNal {
             // To be filled by an answer: memory that may not be there can be sent
             // from by the kernel only, which looks, and so isn't written from here.
             Outgoing::LentToFill(_) => {
-                self.send_or_wait(lane, Kind::Enclosed, words, Bytes::Ours(&[]));
+                self.send_or_wait(lane, Kind::Inline, words, Bytes::Ours(&[]));
                 Ok(())
             }
         }

@@ -127,7 +127,7 @@ fn a_killed_peer_is_lost() {
         send_number(&mut nal, origin.process, 2);
         wait_until("the answer's arrival", || {
             nal.flush();
-            nal.is_settled()
+            nal.all_delivered()
         });
         victim.kill().expect("it lives");
         victim.wait().expect("it ends");
@@ -292,7 +292,7 @@ fn long_bodies_cross_each_other() {
                 }
                 nal.flush();
             }
-            whole == [true; 2] && nals.iter().all(Nal::is_settled)
+            whole == [true; 2] && nals.iter().all(Nal::all_delivered)
         });
         for (index, place) in places.iter().enumerate() {
             let mut bytes = vec![0; SIZE as usize];
@@ -345,6 +345,6 @@ fn the_backlog_of_a_peer_is_what_waits_for_it() {
             receiver.next();
             sender.backlog(to) == 0
         });
-        assert!(sender.is_settled());
+        assert!(sender.all_delivered());
     }
 }

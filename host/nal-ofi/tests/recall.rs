@@ -84,7 +84,7 @@ fn take_back(at: &mut OfiNal, other: Option<&mut OfiNal>, lease: &Lease) {
 
 fn expect_number(from: &mut OfiNal, to: &mut OfiNal, number: u64) {
     let next = arrival(&mut [from], to);
-    let Arrival::Message(origin, words, Payload::Enclosed(_)) = next else {
+    let Arrival::Message(origin, words, Payload::Inline(_)) = next else {
         panic!("number {number} was to come, not {next:?}");
     };
     to.done(origin);

@@ -49,7 +49,7 @@ fn answer(mut nal: OfiNal, numbers: u64) -> u64 {
             }
         }
     }
-    while (nal.flush() || !nal.is_settled()) && Instant::now() < until {
+    while (nal.flush() || !nal.all_delivered()) && Instant::now() < until {
         sleep(&nal, Duration::from_millis(1));
     }
     slept

@@ -59,7 +59,7 @@ impl Member {
     fn look(&mut self) {
         while let Some(arrival) = self.nal.next() {
             match arrival {
-                Arrival::Message(origin, words, Payload::Enclosed(bytes)) => {
+                Arrival::Message(origin, words, Payload::Inline(bytes)) => {
                     let place = Region::new(bytes.len());
                     copy_vectored(&[bytes], &[place.claim()]);
                     self.nal.done(origin);
@@ -140,7 +140,7 @@ fn traffic(provider: &str, messages: u64, sizes: &[u64], seed: u64) {
     wait_until("the end of the traffic", || {
         members.iter_mut().for_each(Member::look);
         let received: u64 = members.iter().map(|member| member.received).sum();
-        received == messages && members.iter().all(|member| member.nal.is_settled())
+        received == messages && members.iter().all(|member| member.nal.all_delivered())
     });
     for member in &mut members {
         let troubles = member.nal.resources();

@@ -154,8 +154,8 @@ impl Inbound {
                 return Ok(None);
             };
             match Form::of(&record.words).ok_or(Corrupt)? {
-                Form::Enclosed => {
-                    let payload = Payload::Enclosed(record.payload);
+                Form::Inline => {
+                    let payload = Payload::Inline(record.payload);
                     return Ok(Some(message(self.origin, record.words, payload)));
                 }
                 Form::Chunk => {
@@ -182,7 +182,7 @@ impl Inbound {
 
     /// The next message, where its bytes are enclosed.
     #[inline(always)]
-    pub(crate) fn next_enclosed(&mut self) -> Option<(Origin, Words, Claim)> {
+    pub(crate) fn next_inline(&mut self) -> Option<(Origin, Words, Claim)> {
         let record = self.receiver.peek_plain()?;
         match record.words[0] & FORM_MASK {
             0 => Some((self.origin, record.words, record.payload)),

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A sender opens its target's segment on first use, takes a free lane and writes
-//! records into its ring: no lock, no system call. Up to [`Caps::eager`] bytes go
+//! records into its ring: no lock, no system call. Up to [`Capabilities::eager`] bytes go
 //! through the ring; longer bodies are lent and moved once, from buffer to buffer,
 //! by cross-memory attach; where the system forbids that they stream through the
 //! ring in pieces.
@@ -41,7 +41,8 @@ pub use soon::{bound_to, run_soon};
 use inbound::Inbound;
 use lintel_claim::{Claim, CrossMemoryError, Key, Lease, Loan, RemoteMemory, RemoteSpan};
 use lintel_nal::{
-    Arrival, Caps, MoveError, Nal, Origin, Outgoing, Payload, RemoteLoan, Resources, Unreachable,
+    Arrival, Capabilities, MoveError, Nal, Origin, Outgoing, Payload, RemoteLoan, Resources,
+    Unreachable,
 };
 use lintel_types::ProcessId;
 use lintel_wire::Words;
@@ -62,7 +63,7 @@ const FORM_MASK: u64 = 7 << FORM_SHIFT;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Form {
     /// The message's bytes.
-    Enclosed = 0,
+    Inline = 0,
     /// Addresses and lengths in the sender.
     Lent = 1,
     /// The length of a stream that follows.
@@ -76,7 +77,7 @@ enum Form {
 impl Form {
     fn of(words: &Words) -> Option<Form> {
         Some(match (words[0] & FORM_MASK) >> FORM_SHIFT {
-            0 => Form::Enclosed,
+            0 => Form::Inline,
             1 => Form::Lent,
             2 => Form::Announced,
             3 => Form::Chunk,
@@ -480,8 +481,8 @@ impl ShmNal {
 }
 
 impl Nal for ShmNal {
-    fn caps(&self) -> Caps {
-        Caps {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
             name: "shm",
             eager: EAGER,
         }
@@ -515,11 +516,11 @@ impl Nal for ShmNal {
     }
 
     #[inline(always)]
-    fn next_enclosed(&mut self) -> Option<(Origin, Words, Claim)> {
+    fn next_inline(&mut self) -> Option<(Origin, Words, Claim)> {
         if self.turn >= TURN {
             return None;
         }
-        self.inbound.get_mut(self.cursor)?.next_enclosed()
+        self.inbound.get_mut(self.cursor)?.next_inline()
     }
 
     #[inline(always)]
@@ -547,7 +548,7 @@ impl Nal for ShmNal {
         lane.copy(remote.key, pull).map_err(move_error)
     }
 
-    fn place(&mut self, to: Origin, from: &[Claim], remote: &RemoteLoan) -> Result<u64, MoveError> {
+    fn fill(&mut self, to: Origin, from: &[Claim], remote: &RemoteLoan) -> Result<u64, MoveError> {
         let lane = self.lane(to).ok_or(MoveError::Gone)?;
         let push = |memory: RemoteMemory| memory.push(from, &remote.spans);
         lane.copy(remote.key, push).map_err(move_error)
@@ -580,7 +581,7 @@ impl Nal for ShmNal {
         self.waiting > 0
     }
 
-    fn is_behind(&self, process: ProcessId) -> bool {
+    fn has_queued(&self, process: ProcessId) -> bool {
         let index = self.by_process.get(&process);
         index.is_some_and(|index| self.peers[*index].waits())
     }
@@ -597,7 +598,7 @@ impl Nal for ShmNal {
         self.check_senders();
     }
 
-    fn nudge(&mut self) {
+    fn wake_peers(&mut self) {
         for peer in &mut self.peers {
             peer.nudge();
         }

@@ -218,7 +218,7 @@ impl Peer {
         copy.resize(ahead + length(pieces) as usize, 0);
         copy_vectored(pieces, &[bytes(&copy[ahead..])]);
         let form = match copy.len() {
-            0..=MAX_PAYLOAD => Form::Enclosed,
+            0..=MAX_PAYLOAD => Form::Inline,
             _ => Form::Announced,
         };
         self.wait_for_room(words, form, Body::Copied(copy));
@@ -438,7 +438,7 @@ impl Waiting {
             (Some(key), Reach::Yes) => self.body = Body::Copied(table(key, loan.pieces())),
             _ if *access == Access::Read && !loan.is_empty() => self.form = Form::Announced,
             _ => {
-                self.form = Form::Enclosed;
+                self.form = Form::Inline;
                 self.body = Body::Copied(Vec::new());
             }
         }

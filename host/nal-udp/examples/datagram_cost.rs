@@ -144,7 +144,7 @@ fn nal_messages(one: &mut UdpNal, other: &mut UdpNal, size: u64) -> f64 {
         };
         from.send(to.process(), &[0; 6], body).expect("it is there");
         match arrival(to, from) {
-            Arrival::Message(origin, _, Payload::Enclosed(_)) => to.done(origin),
+            Arrival::Message(origin, _, Payload::Inline(_)) => to.done(origin),
             other => panic!("a message was to come, not {other:?}"),
         }
     };
@@ -169,7 +169,7 @@ fn nal_row(one: &mut UdpNal, other: &mut UdpNal) -> f64 {
         }
         for _ in 0..10 * MESSAGES {
             match arrival(other, one) {
-                Arrival::Message(origin, _, Payload::Enclosed(_)) => other.done(origin),
+                Arrival::Message(origin, _, Payload::Inline(_)) => other.done(origin),
                 other => panic!("a message was to come, not {other:?}"),
             }
         }

@@ -201,7 +201,7 @@ fn arrival(nal: &mut UdpNal) -> Arrival {
 
 fn take(nal: &mut UdpNal) {
     match arrival(nal) {
-        Arrival::Message(origin, _, Payload::Enclosed(_)) => nal.done(origin),
+        Arrival::Message(origin, _, Payload::Inline(_)) => nal.done(origin),
         other => panic!("a message was to come, not {other:?}"),
     }
 }
@@ -224,7 +224,7 @@ fn linger(nal: &mut UdpNal, over: &AtomicBool) {
 
 /// Until neither has anything to hear from the other, so that nobody lingers.
 fn part(mut one: UdpNal, mut other: UdpNal) {
-    while !(one.is_settled() && other.is_settled()) {
+    while !(one.all_delivered() && other.all_delivered()) {
         one.flush();
         other.flush();
     }
@@ -292,7 +292,7 @@ fn nal_stream() -> f64 {
                         .expect("the peer is there");
                     while one.flush() {}
                 }
-                while !one.is_settled() {
+                while !one.all_delivered() {
                     one.flush();
                 }
             };
@@ -330,7 +330,7 @@ fn nal_rate() -> f64 {
                     while one.flush() {}
                 }
             }
-            while !one.is_settled() {
+            while !one.all_delivered() {
                 one.flush();
             }
             let taken = began.elapsed();

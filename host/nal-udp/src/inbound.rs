@@ -474,7 +474,7 @@ impl Current {
     fn arrival(&self) -> Arrival {
         let payload = match self.announced {
             Some(length) => Payload::Streamed(length),
-            None => Payload::Enclosed(self.payload),
+            None => Payload::Inline(self.payload),
         };
         Arrival::Message(self.origin, self.words, payload)
     }

@@ -46,7 +46,9 @@ use body::Body;
 use buffers::Buffers;
 use inbound::{Inbound, sound_in_place};
 use lintel_claim::{Claim, Lease, Loan};
-use lintel_nal::{Arrival, Caps, MoveError, Nal, Origin, Outgoing, RemoteLoan, Unreachable};
+use lintel_nal::{
+    Arrival, Capabilities, MoveError, Nal, Origin, Outgoing, RemoteLoan, Unreachable,
+};
 use lintel_reliable::{Class, Endpoint, FURTHER_BYTES, Header, Message, Nanos, Time};
 use lintel_types::ProcessId;
 use lintel_wire::Words;
@@ -307,7 +309,7 @@ impl UdpNal {
 
     fn fill_area(&mut self) -> Option<()> {
         loop {
-            match self.fill() {
+            match self.read_socket() {
                 Ok(()) => return Some(()),
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return None,
                 Err(_) => {
@@ -324,7 +326,7 @@ impl UdpNal {
     /// Receives into the area, and the payload of a running stream's next part straight
     /// into its place: nothing else is ever written there.
     #[inline]
-    fn fill(&mut self) -> std::io::Result<()> {
+    fn read_socket(&mut self) -> std::io::Result<()> {
         if self.inbound.awaits_part() {
             let mut beginning = [0; FURTHER_BYTES];
             let length = self.outlet.socket.peek(&mut beginning)?;
@@ -414,8 +416,8 @@ impl UdpNal {
 }
 
 impl Nal for UdpNal {
-    fn caps(&self) -> Caps {
-        Caps {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
             name: "udp",
             eager: EAGER,
         }
@@ -492,7 +494,7 @@ impl Nal for UdpNal {
         Err(MoveError::Gone) // Nothing is lent across a network.
     }
 
-    fn place(&mut self, _: Origin, _: &[Claim], _: &RemoteLoan) -> Result<u64, MoveError> {
+    fn fill(&mut self, _: Origin, _: &[Claim], _: &RemoteLoan) -> Result<u64, MoveError> {
         Err(MoveError::Gone)
     }
 
@@ -524,7 +526,7 @@ impl Nal for UdpNal {
         self.endpoint.backlog(process)
     }
 
-    fn is_behind(&self, process: ProcessId) -> bool {
+    fn has_queued(&self, process: ProcessId) -> bool {
         !self.is_gathering && self.endpoint.is_behind(process)
     }
 
@@ -533,7 +535,7 @@ impl Nal for UdpNal {
         self.endpoint.watch(now);
     }
 
-    fn nudge(&mut self) {}
+    fn wake_peers(&mut self) {}
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         Some(self.outlet.socket.descriptor())
@@ -552,7 +554,7 @@ impl Nal for UdpNal {
         }
     }
 
-    fn is_settled(&self) -> bool {
+    fn all_delivered(&self) -> bool {
         self.endpoint.is_settled()
     }
 

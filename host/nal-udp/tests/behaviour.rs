@@ -63,7 +63,7 @@ fn arrival(at: &mut UdpNal, others: &mut [&mut UdpNal]) -> Arrival {
 
 fn take(at: &mut UdpNal, others: &mut [&mut UdpNal]) -> (ProcessId, u64, u32) {
     match arrival(at, others) {
-        Arrival::Message(origin, words, Payload::Enclosed(_)) => {
+        Arrival::Message(origin, words, Payload::Inline(_)) => {
             at.done(origin);
             (origin.process, words[0], origin.uid)
         }
@@ -122,7 +122,7 @@ fn what_is_no_packet_or_has_another_key_is_counted_and_changes_nothing() {
     let troubles = nal.troubles();
     assert_eq!((troubles.malformed, troubles.accepted), (7, 0));
     assert_eq!(nal.resources().pairs, 0);
-    assert!(nal.is_settled());
+    assert!(nal.all_delivered());
 }
 
 #[test]
@@ -430,7 +430,7 @@ fn the_backlog_of_a_peer_is_what_it_hasnt_acknowledged() {
     while whole < 200 {
         match arrival(&mut other, &mut [&mut one, &mut third]) {
             Arrival::Message(origin, _, payload) => {
-                whole += u64::from(matches!(payload, Payload::Enclosed(_)));
+                whole += u64::from(matches!(payload, Payload::Inline(_)));
                 other.done(origin);
             }
             Arrival::Streamed(_) => whole += 1,
@@ -490,7 +490,7 @@ fn more_pieces_than_the_system_takes_at_once_arrive() {
     one.send(to, &[1; 6], Outgoing::LentToRead(LEASE.lend(&pieces)))
         .expect("it is there");
     match arrival(&mut other, &mut [&mut one]) {
-        Arrival::Message(origin, _, Payload::Enclosed(claim)) => {
+        Arrival::Message(origin, _, Payload::Inline(claim)) => {
             lintel_claim::copy(claim, place.claim());
             other.done(origin);
         }
@@ -578,12 +578,12 @@ fn an_answer_that_came_while_nobody_looked_is_no_missing_one() {
     }
     one.flush();
     assert_eq!(one.troubles().retransmitted, 0);
-    assert!(one.is_settled());
+    assert!(one.all_delivered());
 }
 
 fn until_settled(one: &mut UdpNal, other: &mut UdpNal) {
     let until = Instant::now() + LIMIT;
-    while !one.is_settled() {
+    while !one.all_delivered() {
         one.flush();
         other.flush();
         assert!(one.next().is_none() && other.next().is_none());

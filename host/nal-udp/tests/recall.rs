@@ -134,7 +134,7 @@ fn short_bodies_that_are_recalled_arrive_as_they_were_or_not_at_all() {
     let mut last = None;
     while last != Some(COUNT) {
         match arrival(&mut to, &mut from) {
-            Arrival::Message(origin, words, Payload::Enclosed(payload)) => {
+            Arrival::Message(origin, words, Payload::Inline(payload)) => {
                 let mut bytes = vec![0; payload.len() as usize];
                 payload.read(&mut bytes);
                 assert!(!bytes.contains(&AFTER), "message {}", words[0]);
@@ -185,7 +185,7 @@ fn what_is_recalled_before_it_was_looked_at_is_never_seen() {
     lend(&mut from, &to, 1, &memory, &lease);
     from.recall(&lease);
     assert_eq!((lease.outstanding(), from.backlog(to.process())), (0, 0));
-    assert!(from.is_settled());
+    assert!(from.all_delivered());
     send_short(&mut from, &to, 2);
     let next = arrival(&mut to, &mut from);
     assert!(matches!(next, Arrival::Message(_, [2, ..], _)), "{next:?}");

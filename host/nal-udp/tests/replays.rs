@@ -97,7 +97,7 @@ fn record() -> (u16, Vec<Vec<u8>>) {
     let to = ProcessId::new(NODE + 1, server.port().into());
     client.send(to, &[1; 6], body).expect("there is a way");
     let until = Instant::now() + LIMIT;
-    while server.delivered == 0 || !client.is_settled() {
+    while server.delivered == 0 || !client.all_delivered() {
         client.flush();
         assert!(client.next().is_none(), "nothing is said to it");
         server.endpoint.watch(Time(1));

@@ -1,6 +1,8 @@
 //! A NAL whose kind is chosen while the program runs.
 
-use crate::{Arrival, Caps, MoveError, Nal, Origin, Outgoing, RemoteLoan, Resources, Unreachable};
+use crate::{
+    Arrival, Capabilities, MoveError, Nal, Origin, Outgoing, RemoteLoan, Resources, Unreachable,
+};
 use lintel_claim::{Claim, Lease, Loan};
 use lintel_types::ProcessId;
 use lintel_wire::Words;
@@ -8,8 +10,8 @@ use std::os::fd::BorrowedFd;
 use std::time::Instant;
 
 impl<N: Nal + ?Sized> Nal for Box<N> {
-    fn caps(&self) -> Caps {
-        (**self).caps()
+    fn capabilities(&self) -> Capabilities {
+        (**self).capabilities()
     }
     fn send(
         &mut self,
@@ -22,8 +24,8 @@ impl<N: Nal + ?Sized> Nal for Box<N> {
     fn next(&mut self) -> Option<Arrival> {
         (**self).next()
     }
-    fn next_enclosed(&mut self) -> Option<(Origin, Words, Claim)> {
-        (**self).next_enclosed()
+    fn next_inline(&mut self) -> Option<(Origin, Words, Claim)> {
+        (**self).next_inline()
     }
     fn done(&mut self, origin: Origin) {
         (**self).done(origin);
@@ -34,8 +36,8 @@ impl<N: Nal + ?Sized> Nal for Box<N> {
     fn fetch(&mut self, from: Origin, remote: &RemoteLoan, to: &[Claim]) -> Result<u64, MoveError> {
         (**self).fetch(from, remote, to)
     }
-    fn place(&mut self, to: Origin, from: &[Claim], remote: &RemoteLoan) -> Result<u64, MoveError> {
-        (**self).place(to, from, remote)
+    fn fill(&mut self, to: Origin, from: &[Claim], remote: &RemoteLoan) -> Result<u64, MoveError> {
+        (**self).fill(to, from, remote)
     }
     fn flush(&mut self) -> bool {
         (**self).flush()
@@ -48,14 +50,14 @@ impl<N: Nal + ?Sized> Nal for Box<N> {
         (**self).backlog(process)
     }
 
-    fn is_behind(&self, process: ProcessId) -> bool {
-        (**self).is_behind(process)
+    fn has_queued(&self, process: ProcessId) -> bool {
+        (**self).has_queued(process)
     }
     fn check_peers(&mut self) {
         (**self).check_peers();
     }
-    fn nudge(&mut self) {
-        (**self).nudge();
+    fn wake_peers(&mut self) {
+        (**self).wake_peers();
     }
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         (**self).descriptor()
@@ -63,14 +65,14 @@ impl<N: Nal + ?Sized> Nal for Box<N> {
     fn due(&self) -> Option<Instant> {
         (**self).due()
     }
-    fn rests(&self) -> bool {
-        (**self).rests()
+    fn is_idle(&self) -> bool {
+        (**self).is_idle()
     }
-    fn stir(&mut self) {
-        (**self).stir();
+    fn on_readable(&mut self) {
+        (**self).on_readable();
     }
-    fn is_settled(&self) -> bool {
-        (**self).is_settled()
+    fn all_delivered(&self) -> bool {
+        (**self).all_delivered()
     }
     fn resources(&self) -> Resources {
         (**self).resources()

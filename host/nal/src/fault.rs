@@ -1,6 +1,8 @@
 //! Middleware that makes peers unreachable, for tests.
 
-use crate::{Arrival, Caps, MoveError, Nal, Origin, Outgoing, RemoteLoan, Resources, Unreachable};
+use crate::{
+    Arrival, Capabilities, MoveError, Nal, Origin, Outgoing, RemoteLoan, Resources, Unreachable,
+};
 use lintel_claim::{Claim, Lease, Loan};
 use lintel_types::ProcessId;
 use lintel_wire::Words;
@@ -38,8 +40,8 @@ impl<N: Nal> Fault<N> {
 }
 
 impl<N: Nal> Nal for Fault<N> {
-    fn caps(&self) -> Caps {
-        self.inner.caps()
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
     }
 
     fn send(
@@ -84,11 +86,11 @@ impl<N: Nal> Nal for Fault<N> {
         self.inner.fetch(from, remote, to)
     }
 
-    fn place(&mut self, to: Origin, from: &[Claim], remote: &RemoteLoan) -> Result<u64, MoveError> {
+    fn fill(&mut self, to: Origin, from: &[Claim], remote: &RemoteLoan) -> Result<u64, MoveError> {
         if self.is_cut(to.process) {
             return Err(MoveError::Gone);
         }
-        self.inner.place(to, from, remote)
+        self.inner.fill(to, from, remote)
     }
 
     fn flush(&mut self) -> bool {
@@ -103,16 +105,16 @@ impl<N: Nal> Nal for Fault<N> {
         self.inner.backlog(process)
     }
 
-    fn is_behind(&self, process: ProcessId) -> bool {
-        self.inner.is_behind(process)
+    fn has_queued(&self, process: ProcessId) -> bool {
+        self.inner.has_queued(process)
     }
 
     fn check_peers(&mut self) {
         self.inner.check_peers();
     }
 
-    fn nudge(&mut self) {
-        self.inner.nudge();
+    fn wake_peers(&mut self) {
+        self.inner.wake_peers();
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
@@ -123,16 +125,16 @@ impl<N: Nal> Nal for Fault<N> {
         self.inner.due()
     }
 
-    fn rests(&self) -> bool {
-        self.inner.rests()
+    fn is_idle(&self) -> bool {
+        self.inner.is_idle()
     }
 
-    fn stir(&mut self) {
-        self.inner.stir();
+    fn on_readable(&mut self) {
+        self.inner.on_readable();
     }
 
-    fn is_settled(&self) -> bool {
-        self.inner.is_settled()
+    fn all_delivered(&self) -> bool {
+        self.inner.all_delivered()
     }
 
     fn resources(&self) -> Resources {

@@ -38,7 +38,7 @@ use std::time::Instant;
 
 /// What a NAL can do.
 #[derive(Clone, Copy, Debug)]
-pub struct Caps {
+pub struct Capabilities {
     /// Its name, as in `PTL_NAL`.
     pub name: &'static str,
     /// Bytes up to which a body is best copied at once.
@@ -119,8 +119,8 @@ pub enum Arrival {
 #[derive(Clone, Debug)]
 pub enum Payload {
     /// Here they are.
-    Enclosed(Claim),
-    /// They are there: use [`Nal::fetch`] or [`Nal::place`].
+    Inline(Claim),
+    /// They are there: use [`Nal::fetch`] or [`Nal::fill`].
     Lent(RemoteLoan),
     /// So many will follow: name a place with [`Nal::receive_into`] before [`Nal::done`].
     Streamed(u64),
@@ -161,7 +161,7 @@ pub enum MoveError {
 /// A path from the library to a network.
 pub trait Nal {
     /// What it can do.
-    fn caps(&self) -> Caps;
+    fn capabilities(&self) -> Capabilities;
 
     /// Sends a header and its bytes. Never blocks: what finds no room waits here,
     /// in order.
@@ -179,7 +179,7 @@ pub trait Nal {
     /// nothing where anything else comes next. A NAL that has no quicker way to
     /// tell needn't.
     #[inline(always)]
-    fn next_enclosed(&mut self) -> Option<(Origin, Words, Claim)> {
+    fn next_inline(&mut self) -> Option<(Origin, Words, Claim)> {
         None
     }
 
@@ -201,7 +201,7 @@ pub trait Nal {
     ///
     /// # Errors
     /// [`MoveError`]; some bytes may have moved.
-    fn place(&mut self, to: Origin, from: &[Claim], remote: &RemoteLoan) -> Result<u64, MoveError>;
+    fn fill(&mut self, to: Origin, from: &[Claim], remote: &RemoteLoan) -> Result<u64, MoveError>;
 
     /// Ends the use of everything that was lent under a lease, which has been
     /// [revoked](Lease::revoke): messages that aren't completely sent arrive as broken or
@@ -221,14 +221,14 @@ pub trait Nal {
 
     /// Whether something waits here for room on the way to that process: whoever
     /// sends it more had better give it some time.
-    fn is_behind(&self, process: ProcessId) -> bool;
+    fn has_queued(&self, process: ProcessId) -> bool;
 
     /// Looks whether peers still live; those that don't arrive as lost. Cheap
     /// enough for a few times a second, not for more.
     fn check_peers(&mut self);
 
     /// Nudges peers that haven't looked at what was sent to them.
-    fn nudge(&mut self);
+    fn wake_peers(&mut self);
 
     /// What becomes readable when something may have come, where a doorbell in
     /// memory doesn't tell. Whoever sleeps does so on it too.
@@ -244,16 +244,16 @@ pub trait Nal {
 
     /// Whether nobody looks for what comes by the [descriptor](Self::descriptor)
     /// now, though [`next`](Self::next) is called: somebody has to sleep on it.
-    fn rests(&self) -> bool {
+    fn is_idle(&self) -> bool {
         false
     }
 
     /// The descriptor was readable: looks again.
-    fn stir(&mut self) {}
+    fn on_readable(&mut self) {}
 
     /// Whether all that was sent is known to have reached its receivers. Who leaves
     /// before may take messages with it.
-    fn is_settled(&self) -> bool {
+    fn all_delivered(&self) -> bool {
         true
     }
 

@@ -1,6 +1,8 @@
 //! A process joined to itself.
 
-use crate::{Arrival, Caps, MoveError, Nal, Origin, Outgoing, Payload, RemoteLoan, Unreachable};
+use crate::{
+    Arrival, Capabilities, MoveError, Nal, Origin, Outgoing, Payload, RemoteLoan, Unreachable,
+};
 use lintel_claim::{Claim, Lease, Loan, Region, copy_vectored};
 use lintel_types::ProcessId;
 use lintel_wire::{OPERAND_BYTES, Words};
@@ -75,8 +77,8 @@ impl Loopback {
 }
 
 impl Nal for Loopback {
-    fn caps(&self) -> Caps {
-        Caps {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
             name: "self",
             eager: u64::MAX,
         }
@@ -105,7 +107,7 @@ impl Nal for Loopback {
     fn next(&mut self) -> Option<Arrival> {
         let waiting = self.waiting.front()?;
         let payload = match &waiting.body {
-            Body::Copied(region, length) => Payload::Enclosed(region.claim().slice(0, *length)),
+            Body::Copied(region, length) => Payload::Inline(region.claim().slice(0, *length)),
             Body::Lent(_) => Payload::Lent(RemoteLoan::default()),
         };
         Some(Arrival::Message(self.me, waiting.words, payload))
@@ -134,7 +136,7 @@ impl Nal for Loopback {
         Ok(copy_vectored(self.lent(), to))
     }
 
-    fn place(
+    fn fill(
         &mut self,
         _to: Origin,
         from: &[Claim],
@@ -153,11 +155,11 @@ impl Nal for Loopback {
         false
     }
 
-    fn is_behind(&self, _process: ProcessId) -> bool {
+    fn has_queued(&self, _process: ProcessId) -> bool {
         false
     }
 
     fn check_peers(&mut self) {}
 
-    fn nudge(&mut self) {}
+    fn wake_peers(&mut self) {}
 }

@@ -1,6 +1,8 @@
 //! Two NALs as one: a near one within the node, a far one to all others.
 
-use crate::{Arrival, Caps, MoveError, Nal, Origin, Outgoing, RemoteLoan, Resources, Unreachable};
+use crate::{
+    Arrival, Capabilities, MoveError, Nal, Origin, Outgoing, RemoteLoan, Resources, Unreachable,
+};
 use lintel_claim::{Claim, Lease, Loan};
 use lintel_types::ProcessId;
 use lintel_wire::Words;
@@ -12,8 +14,8 @@ use std::time::Instant;
 ///
 /// To look at the near way costs a load, to look at the far one a system call. So
 /// the far way is looked at while something has come or gone there of late, and
-/// then [rests](Nal::rests): whoever sleeps on its [descriptor](Nal::descriptor)
-/// [stirs](Nal::stir) it again.
+/// then [is idle](Wake::is_idle): whoever sleeps on its [descriptor](Nal::descriptor)
+/// [is woken](Wake::on_readable) it again.
 pub struct Route<Near, Far> {
     near: Near,
     far: Far,
@@ -78,10 +80,10 @@ impl<Near: Nal, Far: Nal> Route<Near, Far> {
     fn is_far_due(&mut self) -> bool {
         self.calls = self.calls.wrapping_add(1);
         if self.calls % CALLS_A_CLOCK != 0 {
-            return !self.far.is_settled();
+            return !self.far.all_delivered();
         }
         let is_past = |due| due <= Instant::now();
-        !self.far.is_settled() || self.far.due().is_some_and(is_past)
+        !self.far.all_delivered() || self.far.due().is_some_and(is_past)
     }
 
     #[inline]
@@ -95,7 +97,7 @@ impl<Near: Nal, Far: Nal> Route<Near, Far> {
 
     fn look_far(&mut self) -> Option<Arrival> {
         self.run = 0;
-        if self.rests() {
+        if self.is_idle() {
             return None;
         }
         let Some(mut arrival) = self.far.next() else {
@@ -125,10 +127,10 @@ fn side_of(mut origin: Origin) -> (Side, Origin) {
 }
 
 impl<Near: Nal, Far: Nal> Nal for Route<Near, Far> {
-    fn caps(&self) -> Caps {
+    fn capabilities(&self) -> Capabilities {
         match self.node {
-            Some(_) => self.near.caps(),
-            None => self.far.caps(),
+            Some(_) => self.near.capabilities(),
+            None => self.far.capabilities(),
         }
     }
 
@@ -162,11 +164,11 @@ impl<Near: Nal, Far: Nal> Nal for Route<Near, Far> {
     }
 
     #[inline(always)]
-    fn next_enclosed(&mut self) -> Option<(Origin, Words, Claim)> {
+    fn next_inline(&mut self) -> Option<(Origin, Words, Claim)> {
         if self.current.is_some() || self.run >= TURN {
             return None;
         }
-        let found = self.near.next_enclosed();
+        let found = self.near.next_inline();
         if found.is_some() {
             self.current = Some(Side::Near);
         }
@@ -199,17 +201,17 @@ impl<Near: Nal, Far: Nal> Nal for Route<Near, Far> {
         }
     }
 
-    fn place(&mut self, to: Origin, from: &[Claim], remote: &RemoteLoan) -> Result<u64, MoveError> {
+    fn fill(&mut self, to: Origin, from: &[Claim], remote: &RemoteLoan) -> Result<u64, MoveError> {
         match side_of(to) {
-            (Side::Near, to) => self.near.place(to, from, remote),
-            (Side::Far, to) => self.far.place(to, from, remote),
+            (Side::Near, to) => self.near.fill(to, from, remote),
+            (Side::Far, to) => self.far.fill(to, from, remote),
         }
     }
 
     #[inline]
     fn flush(&mut self) -> bool {
         let near = self.near.flush();
-        if self.rests() {
+        if self.is_idle() {
             if !self.is_far_due() {
                 return near;
             }
@@ -232,10 +234,10 @@ impl<Near: Nal, Far: Nal> Nal for Route<Near, Far> {
         }
     }
 
-    fn is_behind(&self, process: ProcessId) -> bool {
+    fn has_queued(&self, process: ProcessId) -> bool {
         match self.side(process) {
-            Side::Near => self.near.is_behind(process),
-            Side::Far => self.far.is_behind(process),
+            Side::Near => self.near.has_queued(process),
+            Side::Far => self.far.has_queued(process),
         }
     }
 
@@ -244,9 +246,9 @@ impl<Near: Nal, Far: Nal> Nal for Route<Near, Far> {
         self.far.check_peers();
     }
 
-    fn nudge(&mut self) {
-        self.near.nudge();
-        self.far.nudge();
+    fn wake_peers(&mut self) {
+        self.near.wake_peers();
+        self.far.wake_peers();
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
@@ -254,21 +256,21 @@ impl<Near: Nal, Far: Nal> Nal for Route<Near, Far> {
     }
 
     #[inline]
-    fn rests(&self) -> bool {
+    fn is_idle(&self) -> bool {
         self.alert == 0 && self.node.is_some()
     }
 
-    fn stir(&mut self) {
+    fn on_readable(&mut self) {
         self.alert = ALERT;
-        self.far.stir();
+        self.far.on_readable();
     }
 
     fn due(&self) -> Option<Instant> {
         self.near.due().into_iter().chain(self.far.due()).min()
     }
 
-    fn is_settled(&self) -> bool {
-        self.near.is_settled() && self.far.is_settled()
+    fn all_delivered(&self) -> bool {
+        self.near.all_delivered() && self.far.all_delivered()
     }
 
     fn resources(&self) -> Resources {
@@ -295,8 +297,8 @@ mod tests {
     }
 
     impl Nal for Absorbing {
-        fn caps(&self) -> Caps {
-            Caps {
+        fn capabilities(&self) -> Capabilities {
+            Capabilities {
                 name: "absorbing",
                 eager: 0,
             }
@@ -311,7 +313,7 @@ mod tests {
                 uid: 0,
                 lane: 0,
             };
-            let payload = Payload::Enclosed(Claim::empty());
+            let payload = Payload::Inline(Claim::empty());
             Some(Arrival::Message(origin, Words::default(), payload))
         }
         fn done(&mut self, _: Origin) {}
@@ -319,7 +321,7 @@ mod tests {
         fn fetch(&mut self, _: Origin, _: &RemoteLoan, _: &[Claim]) -> Result<u64, MoveError> {
             Err(MoveError::Gone)
         }
-        fn place(&mut self, _: Origin, _: &[Claim], _: &RemoteLoan) -> Result<u64, MoveError> {
+        fn fill(&mut self, _: Origin, _: &[Claim], _: &RemoteLoan) -> Result<u64, MoveError> {
             Err(MoveError::Gone)
         }
         fn flush(&mut self) -> bool {
@@ -330,11 +332,11 @@ mod tests {
         fn recall(&mut self, _: &Lease) -> bool {
             true
         }
-        fn is_behind(&self, _: ProcessId) -> bool {
+        fn has_queued(&self, _: ProcessId) -> bool {
             false
         }
         fn check_peers(&mut self) {}
-        fn nudge(&mut self) {}
+        fn wake_peers(&mut self) {}
         fn due(&self) -> Option<Instant> {
             self.due
         }
@@ -343,7 +345,7 @@ mod tests {
     fn resting(far: Absorbing) -> Route<Loopback, Absorbing> {
         let near = Loopback::new(ProcessId::new(1, 1), 0);
         let route = Route::new(near, far, Some(1));
-        assert!(route.rests());
+        assert!(route.is_idle());
         route
     }
 
@@ -368,7 +370,7 @@ mod tests {
         });
         assert_eq!(polled(&mut route), 0);
         assert_eq!(route.far.in_socket, 1, "the descriptor stays readable");
-        route.stir();
+        route.on_readable();
         assert_eq!(polled(&mut route), 1);
     }
 

@@ -1,6 +1,8 @@
 //! Middleware that tells of every message.
 
-use crate::{Arrival, Caps, MoveError, Nal, Origin, Outgoing, RemoteLoan, Resources, Unreachable};
+use crate::{
+    Arrival, Capabilities, MoveError, Nal, Origin, Outgoing, RemoteLoan, Resources, Unreachable,
+};
 use lintel_claim::{Claim, Lease, Loan};
 use lintel_types::ProcessId;
 use lintel_wire::{Message, Words};
@@ -38,8 +40,8 @@ impl<N: Nal, F: FnMut(String)> Trace<N, F> {
 }
 
 impl<N: Nal, F: FnMut(String)> Nal for Trace<N, F> {
-    fn caps(&self) -> Caps {
-        self.inner.caps()
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
     }
 
     fn send(
@@ -76,8 +78,8 @@ impl<N: Nal, F: FnMut(String)> Nal for Trace<N, F> {
         self.inner.fetch(from, remote, to)
     }
 
-    fn place(&mut self, to: Origin, from: &[Claim], remote: &RemoteLoan) -> Result<u64, MoveError> {
-        self.inner.place(to, from, remote)
+    fn fill(&mut self, to: Origin, from: &[Claim], remote: &RemoteLoan) -> Result<u64, MoveError> {
+        self.inner.fill(to, from, remote)
     }
 
     fn flush(&mut self) -> bool {
@@ -92,16 +94,16 @@ impl<N: Nal, F: FnMut(String)> Nal for Trace<N, F> {
         self.inner.backlog(process)
     }
 
-    fn is_behind(&self, process: ProcessId) -> bool {
-        self.inner.is_behind(process)
+    fn has_queued(&self, process: ProcessId) -> bool {
+        self.inner.has_queued(process)
     }
 
     fn check_peers(&mut self) {
         self.inner.check_peers();
     }
 
-    fn nudge(&mut self) {
-        self.inner.nudge();
+    fn wake_peers(&mut self) {
+        self.inner.wake_peers();
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
@@ -112,16 +114,16 @@ impl<N: Nal, F: FnMut(String)> Nal for Trace<N, F> {
         self.inner.due()
     }
 
-    fn rests(&self) -> bool {
-        self.inner.rests()
+    fn is_idle(&self) -> bool {
+        self.inner.is_idle()
     }
 
-    fn stir(&mut self) {
-        self.inner.stir();
+    fn on_readable(&mut self) {
+        self.inner.on_readable();
     }
 
-    fn is_settled(&self) -> bool {
-        self.inner.is_settled()
+    fn all_delivered(&self) -> bool {
+        self.inner.all_delivered()
     }
 
     fn resources(&self) -> Resources {

@@ -165,8 +165,8 @@ impl<O: Owner> Core<O> {
     pub(crate) fn progress(&mut self) -> usize {
         let mut handled = 0;
         while handled < BATCH {
-            if let Some((origin, words, claim)) = self.ways.nal.next_enclosed() {
-                self.on_message(origin, &words, Payload::Enclosed(claim));
+            if let Some((origin, words, claim)) = self.ways.nal.next_inline() {
+                self.on_message(origin, &words, Payload::Inline(claim));
             } else {
                 match self.ways.nal.next() {
                     Some(arrival) => self.on_arrival(arrival),
@@ -198,9 +198,9 @@ impl<O: Owner> Core<O> {
         } else {
             self.polls_in_vain += 1;
             if NUDGES.contains(&self.polls_in_vain) || self.polls_in_vain >= LATER_NUDGES {
-                self.nudge();
+                self.wake_peers();
             }
-            if self.ways.nal.rests() {
+            if self.ways.nal.is_idle() {
                 self.watch();
             }
         }
@@ -214,9 +214,9 @@ impl<O: Owner> Core<O> {
     /// One more look at what may have just arrived.
     #[inline(always)]
     fn glance(&mut self) -> usize {
-        match self.ways.nal.next_enclosed() {
+        match self.ways.nal.next_inline() {
             Some((origin, words, claim)) => {
-                self.on_message(origin, &words, Payload::Enclosed(claim));
+                self.on_message(origin, &words, Payload::Inline(claim));
                 1
             }
             None => 0,
@@ -259,9 +259,9 @@ impl<O: Owner> Core<O> {
     }
 
     #[cold]
-    fn nudge(&mut self) {
+    fn wake_peers(&mut self) {
         self.polls_in_vain %= LATER_NUDGES;
-        self.ways.nal.nudge();
+        self.ways.nal.wake_peers();
     }
 
     /// A peer is behind: rather than let ever more wait here, gives it some time.

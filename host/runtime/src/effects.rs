@@ -53,7 +53,7 @@ impl Ways {
     /// Whether the process that was sent to last is behind with what it was sent.
     /// Others that are behind hold nobody up.
     pub(crate) fn is_behind(&mut self) -> bool {
-        self.nal.flush() && self.nal.is_behind(self.to)
+        self.nal.flush() && self.nal.has_queued(self.to)
     }
 
     /// How much waits on the way to a process.

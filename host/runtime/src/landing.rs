@@ -63,7 +63,7 @@ impl<O: Owner> Core<O> {
     fn land(&mut self, origin: Origin, pieces: Pieces<O::Span>, landed: Landed, payload: Payload) {
         let fail = match landed.request().verb {
             Verb::Put => match payload {
-                Payload::Enclosed(claim) => deposit(&self.owner, claim, &pieces, &landed),
+                Payload::Inline(claim) => deposit(&self.owner, claim, &pieces, &landed),
                 Payload::Lent(loan) => self.fetch(origin, &loan, pieces.as_slice()),
                 Payload::Streamed(_) => return self.stream_in(origin, pieces, landed),
             },
@@ -153,9 +153,9 @@ impl<O: Owner> Core<O> {
         loan: &RemoteLoan,
     ) -> Result<u64, MoveError> {
         if origin.process == self.ways.me {
-            self.ways.loopback.place(origin, from, loan)
+            self.ways.loopback.fill(origin, from, loan)
         } else {
-            self.ways.nal.place(origin, from, loan)
+            self.ways.nal.fill(origin, from, loan)
         }
     }
 
@@ -385,7 +385,7 @@ impl<O: Owner> Core<O> {
             return;
         };
         match payload {
-            Payload::Enclosed(claim) => {
+            Payload::Inline(claim) => {
                 copy_vectored(&[claim], claims);
                 interface.on_filled(filling, NiFail::Ok, &mut effects);
             }
@@ -419,7 +419,7 @@ impl<O: Owner> Core<O> {
         };
         let wanted = pieces.length();
         let fail = match payload {
-            Payload::Enclosed(claim) => {
+            Payload::Inline(claim) => {
                 let claim = claim.slice(0, wanted);
                 copied_all(self.owner.copy_in(&[claim], pieces.as_slice()), claim.len())
             }
@@ -517,7 +517,7 @@ impl Exchange {
             Datatype::try_from(request.datatype),
             payload,
         );
-        let (Ok(operation), Ok(datatype), Payload::Enclosed(data)) = kinds else {
+        let (Ok(operation), Ok(datatype), Payload::Inline(data)) = kinds else {
             return Err(NiFail::OpViolation);
         };
         let exchange = Exchange {

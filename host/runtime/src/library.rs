@@ -667,7 +667,7 @@ impl<O: Owner> Library<O> {
         let sends = |core: &mut Core<O>| {
             core.progress();
             core.check_peers();
-            core.ways.nal.flush() || !core.ways.nal.is_settled()
+            core.ways.nal.flush() || !core.ways.nal.all_delivered()
         };
         while self.with_core(sends) == Some(true) && Instant::now() < until {
             std::thread::sleep(LEAVE_LOOK);
@@ -703,7 +703,7 @@ fn use_interface<O: Owner>(
 ) -> (Handle, Limits) {
     let number = number(options);
     let process = core.ways.me;
-    let eager = core.owner.eager(core.ways.nal.caps().eager);
+    let eager = core.owner.eager(core.ways.nal.capabilities().eager);
     let (uid, owner) = (core.owner.uid(), core.owner.clone());
     let opened = core.interfaces[number as usize].get_or_insert_with(|| {
         let mut limits = owner.limits(desired.unwrap_or(Limits::DEFAULT));

@@ -123,7 +123,7 @@ fn readable(descriptor: &OwnedFd, end: &EventFd) -> bool {
 fn look<O: Owner>(core: &mut Core<O>, after: &Next, seen: &mut u64) -> Next {
     let parked = *after == Next::Park;
     if !parked {
-        core.ways.nal.stir();
+        core.ways.nal.on_readable();
         if core.progress() >= BATCH {
             return Next::GoOn;
         }
@@ -133,7 +133,7 @@ fn look<O: Owner>(core: &mut Core<O>, after: &Next, seen: &mut u64) -> Next {
     let Some(watcher) = &mut core.watcher else {
         return Next::Park;
     };
-    if !parked && polled && !core.ways.nal.rests() {
+    if !parked && polled && !core.ways.nal.is_idle() {
         // Whoever stops polling says so, and the helper looks meanwhile.
         watcher.watches = false;
         core.wake_helper();

@@ -5,8 +5,8 @@ use crate::secret;
 use crate::settings::{Between, Settings};
 use lintel_claim::{Claim, Lease, Loan};
 use lintel_nal::{
-    Arrival, Caps, Fault, MoveError, Nal, Origin, Outgoing, RemoteLoan, Resources, Route, Trace,
-    Unreachable,
+    Arrival, Capabilities, Fault, MoveError, Nal, Origin, Outgoing, RemoteLoan, Resources, Route,
+    Trace, Unreachable,
 };
 use lintel_nal_ofi::OfiNal;
 use lintel_nal_shm::{Bell, CardWriter, OpenError, ShmNal, Unread};
@@ -212,8 +212,8 @@ macro_rules! each_way {
 }
 
 impl Nal for Way {
-    fn caps(&self) -> Caps {
-        each_way!(self, nal => nal.caps())
+    fn capabilities(&self) -> Capabilities {
+        each_way!(self, nal => nal.capabilities())
     }
     #[inline]
     fn send(
@@ -229,10 +229,10 @@ impl Nal for Way {
         each_way!(self, nal => nal.next())
     }
     #[inline(always)]
-    fn next_enclosed(&mut self) -> Option<(Origin, Words, Claim)> {
+    fn next_inline(&mut self) -> Option<(Origin, Words, Claim)> {
         match self {
-            Way::Shm(nal) => nal.next_enclosed(),
-            Way::Routed(nal) => nal.next_enclosed(),
+            Way::Shm(nal) => nal.next_inline(),
+            Way::Routed(nal) => nal.next_inline(),
             Way::Traced(_) => None,
         }
     }
@@ -246,8 +246,8 @@ impl Nal for Way {
     fn fetch(&mut self, from: Origin, remote: &RemoteLoan, to: &[Claim]) -> Result<u64, MoveError> {
         each_way!(self, nal => nal.fetch(from, remote, to))
     }
-    fn place(&mut self, to: Origin, from: &[Claim], remote: &RemoteLoan) -> Result<u64, MoveError> {
-        each_way!(self, nal => nal.place(to, from, remote))
+    fn fill(&mut self, to: Origin, from: &[Claim], remote: &RemoteLoan) -> Result<u64, MoveError> {
+        each_way!(self, nal => nal.fill(to, from, remote))
     }
     #[inline]
     fn flush(&mut self) -> bool {
@@ -259,14 +259,14 @@ impl Nal for Way {
     fn backlog(&self, process: ProcessId) -> u64 {
         each_way!(self, nal => nal.backlog(process))
     }
-    fn is_behind(&self, process: ProcessId) -> bool {
-        each_way!(self, nal => nal.is_behind(process))
+    fn has_queued(&self, process: ProcessId) -> bool {
+        each_way!(self, nal => nal.has_queued(process))
     }
     fn check_peers(&mut self) {
         each_way!(self, nal => nal.check_peers());
     }
-    fn nudge(&mut self) {
-        each_way!(self, nal => nal.nudge());
+    fn wake_peers(&mut self) {
+        each_way!(self, nal => nal.wake_peers());
     }
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         each_way!(self, nal => nal.descriptor())
@@ -276,14 +276,14 @@ impl Nal for Way {
         each_way!(self, nal => nal.due())
     }
     #[inline]
-    fn rests(&self) -> bool {
-        each_way!(self, nal => nal.rests())
+    fn is_idle(&self) -> bool {
+        each_way!(self, nal => nal.is_idle())
     }
-    fn stir(&mut self) {
-        each_way!(self, nal => nal.stir());
+    fn on_readable(&mut self) {
+        each_way!(self, nal => nal.on_readable());
     }
-    fn is_settled(&self) -> bool {
-        each_way!(self, nal => nal.is_settled())
+    fn all_delivered(&self) -> bool {
+        each_way!(self, nal => nal.all_delivered())
     }
     fn resources(&self) -> Resources {
         each_way!(self, nal => nal.resources())

@@ -106,8 +106,8 @@ impl Talk {
             self.look()?;
             let calm = self.answered == self.said
                 && before == (self.heard, self.answered)
-                && self.friend.is_settled()
-                && self.victim.is_settled();
+                && self.friend.all_delivered()
+                && self.victim.all_delivered();
             quiet = if calm { quiet + 1 } else { 0 };
             if Instant::now() > until {
                 let Talk {
@@ -137,7 +137,7 @@ impl Talk {
             Arrival::Message(origin, words, payload) if origin.process == self.names[1] => {
                 let [number, length, sum, ..] = words;
                 match payload {
-                    Payload::Enclosed(bytes) => {
+                    Payload::Inline(bytes) => {
                         self.check([number, length, sum], bytes)?;
                         self.victim.done(origin);
                         self.answer(number)
@@ -194,8 +194,8 @@ impl Talk {
 /// The next arrival, looked for as by who sleeps on the descriptor.
 fn next(nal: &mut UdpNal) -> Option<Arrival> {
     nal.flush();
-    if nal.rests() {
-        nal.stir();
+    if nal.is_idle() {
+        nal.on_readable();
     }
     nal.next()
 }

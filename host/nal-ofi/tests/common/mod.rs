@@ -80,7 +80,7 @@ pub fn arrival(others: &mut [&mut OfiNal], at: &mut OfiNal) -> Arrival {
 /// The number of the next message, which has no bytes.
 pub fn receive_number(others: &mut [&mut OfiNal], at: &mut OfiNal) -> (Origin, u64) {
     match arrival(others, at) {
-        Arrival::Message(origin, words, Payload::Enclosed(nothing)) => {
+        Arrival::Message(origin, words, Payload::Inline(nothing)) => {
             assert!(nothing.is_empty());
             at.done(origin);
             (origin, words[1])
