@@ -3,7 +3,7 @@
 use crate::Options;
 use crate::lock::Lock;
 use crate::secret;
-use lintel_bridge::{Door, Page, Visitor};
+use lintel_bridge::{Listener, PendingClient, SharedRegion};
 use lintel_private_file::Refusal;
 use lintel_runtime::{Level, Session, SettingError, Settings, log};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -82,7 +82,7 @@ impl From<nix::errno::Errno> for OpenError {
 /// The agent: its door, and who is in.
 pub struct House {
     // In this order: nobody comes in while others are shown out, and the lock goes last.
-    door: Door,
+    door: Listener,
     guests: Vec<Guest>,
     /// Sessions that end by themselves, of guests that have gone.
     leaving: Vec<Session>,
@@ -93,7 +93,7 @@ pub struct House {
 
 /// A client that has come in.
 struct Guest {
-    visitor: Visitor,
+    visitor: PendingClient,
     /// Readable when the process has ended: a child of its may hold its socket.
     ended: OwnedFd,
     /// Once it has said what it is.
@@ -136,7 +136,7 @@ impl House {
             return Err(OpenError::Running { job, nid });
         };
         Ok(House {
-            door: Door::open(&job, nid)?,
+            door: Listener::open(&job, nid)?,
             guests: Vec::new(),
             leaving: Vec::new(),
             signals,
@@ -262,7 +262,7 @@ impl Drop for House {
 
 impl Guest {
     /// Somebody of the agent's own user: nobody else's memory could be copied.
-    fn new(visitor: Visitor) -> io::Result<Guest> {
+    fn new(visitor: PendingClient) -> io::Result<Guest> {
         let peer = visitor.peer();
         if peer.uid != rustix::process::geteuid().as_raw() {
             return Err(io::ErrorKind::PermissionDenied.into());
@@ -282,7 +282,7 @@ impl Guest {
     /// It has said something: what it is, or good-bye. False where it goes.
     fn listen(&mut self, settings: &Settings) -> bool {
         if self.session.is_some() {
-            return !self.visitor.is_over();
+            return !self.visitor.is_closed();
         }
         match self.welcome(settings) {
             Ok(session) => self.session = Some(session),
@@ -296,11 +296,11 @@ impl Guest {
     }
 
     fn welcome(&self, settings: &Settings) -> io::Result<Session> {
-        let greeting = self.visitor.greeting()?;
-        let page = Arc::new(Page::create()?);
+        let hello = self.visitor.hello()?;
+        let region = Arc::new(SharedRegion::create()?);
         let settings = settings.clone();
-        let session = Session::start(self.visitor.peer(), page.clone(), settings, greeting)?;
-        self.visitor.welcome(&page)?;
+        let session = Session::start(self.visitor.peer(), region.clone(), settings, hello)?;
+        self.visitor.send_region(&region)?;
         Ok(session)
     }
 }

@@ -8,15 +8,15 @@ const FREE: u32 = u32::MAX;
 /// A counter's value, and the handle that it has now.
 #[derive(Debug)]
 #[repr(C, align(64))]
-pub struct Cell {
+pub struct CounterCell {
     handle: AtomicU32,
     success: AtomicU64,
     failure: AtomicU64,
 }
 
-impl Default for Cell {
+impl Default for CounterCell {
     fn default() -> Self {
-        Cell {
+        CounterCell {
             handle: AtomicU32::new(FREE),
             success: 0.into(),
             failure: 0.into(),
@@ -24,7 +24,7 @@ impl Default for Cell {
     }
 }
 
-impl Cell {
+impl CounterCell {
     /// The value; its two halves may be of different moments (Portals 4.3, PtlCTGet).
     #[inline]
     pub fn value(&self) -> CountingEvent {

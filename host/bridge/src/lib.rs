@@ -5,7 +5,7 @@
 //!   a call ──ask──▶ ┌──────────────────────────────────┐ ──command──▶ engine
 //!          ◀─────── │ message │ posts │ queues, counters│ ◀──answer───
 //!   a put ──post──▶ │                                  │ ──command──▶
-//!   a wait ◀─noise─ └──────────────────────────────────┘ ◀──post, publish
+//!   a wait ◀─activity─ └──────────────────────────────────┘ ◀──post, publish
 //!          └──────────── unix socket: who is it, does it live? ───────┘
 //! ```
 //!
@@ -18,25 +18,25 @@
 //! before it looks at it, and finds what it writes to by numbers of its own. Who the
 //! client is the system tells, by the socket.
 //!
-//! Order of use. Agent: [`Door::open`], [`Door::accept`], [`Visitor::greeting`],
-//! [`Page::create`], [`Visitor::welcome`]; then [`Page::next`] and [`Page::answer`]
-//! in turn, with a [`Board`] an interface. Client: [`Line::connect`]; then
-//! [`Page::ask`] and [`Page::post`] for commands, [`Page::take_event`] and
-//! [`Page::counter_value`] to look, [`Page::sleep`] to wait.
+//! Order of use. Agent: [`Listener::open`], [`Listener::accept`], [`PendingClient::hello`],
+//! [`SharedRegion::create`], [`PendingClient::send_region`]; then [`SharedRegion::next_command`] and [`SharedRegion::reply`]
+//! in turn, with a [`SharedTables`] an interface. Client: [`Channel::connect`]; then
+//! [`SharedRegion::request`] and [`SharedRegion::post`] for commands, [`SharedRegion::take_event`] and
+//! [`SharedRegion::counter_value`] to look, [`SharedRegion::sleep`] to wait.
 #![deny(unsafe_code)]
 
+mod connection;
 mod counter;
-mod door;
 mod mailbox;
-mod page;
 mod posts;
 mod queue;
+mod region;
 mod tables;
 
-pub use counter::Cell;
-pub use door::{Closed, Door, Greeting, Line, Peer, Visitor, path};
-pub use mailbox::{Gone, Next, Seen};
-pub use page::{COUNTERS, MESSAGE_BYTES, Page, QUEUES};
+pub use connection::{Channel, ConnectError, Hello, Listener, Peer, PendingClient, path};
+pub use counter::CounterCell;
+pub use mailbox::{ClientCommand, Cursor, Disconnected};
 pub use posts::POST_BYTES;
-pub use queue::{Ends, Slot, Slots, Taken};
-pub use tables::{Board, Tables};
+pub use queue::{QueueEnds, Slot, Slots, Taken};
+pub use region::{COUNTERS, MESSAGE_BYTES, QUEUES, SharedRegion};
+pub use tables::{SharedTables, Tables};

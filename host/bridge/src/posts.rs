@@ -6,8 +6,8 @@
 //!   client: tail ──▶ │ 7 │ 8 │ 9 │   │   │ 6 │ ◀── head: agent
 //! ```
 
-use crate::mailbox::Gone;
-use crate::page::Page;
+use crate::mailbox::Disconnected;
+use crate::region::SharedRegion;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Commands that wait at most.
@@ -69,30 +69,30 @@ impl Slot {
     }
 }
 
-impl Page {
+impl SharedRegion {
     /// Posts a command, once there is room; `lives` tells whether the agent does. One
     /// thread at a time may post.
     ///
     /// # Errors
-    /// [`Gone`]
+    /// [`Disconnected`]
     ///
     /// # Panics
     /// Where the command is longer than [`POST_BYTES`].
-    pub fn post(&self, command: &[u8], lives: impl Fn() -> bool) -> Result<(), Gone> {
+    pub fn post(&self, command: &[u8], is_alive: impl Fn() -> bool) -> Result<(), Disconnected> {
         assert!(command.len() <= POST_BYTES, "the caller has looked");
-        let (posts, front) = (&self.front().posts, self.front());
+        let (posts, layout) = (&self.layout().posts, self.layout());
         let tail = posts.tail.0.load(Ordering::Relaxed);
-        front.answered.wait_for(|| posts.has_room(tail), lives)?;
+        layout.replies.wait_for(|| posts.has_room(tail), is_alive)?;
         posts.slot(tail).write(command);
         // Pairs with the load in has_posts ("the command is there").
         posts.tail.0.store(tail.wrapping_add(1), Ordering::SeqCst);
-        front.asked.ring_sleepers();
+        layout.requests.ring_sleepers();
         Ok(())
     }
 
     /// Whether there are posts beyond those that were taken.
     pub(crate) fn has_posts(&self, taken: u64) -> bool {
-        self.front().posts.tail.0.load(Ordering::SeqCst) != taken
+        self.layout().posts.tail.0.load(Ordering::SeqCst) != taken
     }
 
     /// Takes the next post, where there is one.
@@ -100,12 +100,12 @@ impl Page {
         if !self.has_posts(*taken) {
             return None;
         }
-        let posts = &self.front().posts;
+        let posts = &self.layout().posts;
         let command = posts.slot(*taken).read();
         *taken = taken.wrapping_add(1);
         posts.head.0.store(*taken, Ordering::SeqCst);
         // Whoever waits for room.
-        self.front().answered.ring_sleepers();
+        self.layout().replies.ring_sleepers();
         Some(command)
     }
 }
@@ -113,68 +113,76 @@ impl Page {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mailbox::{Next, Seen};
+    use crate::mailbox::{ClientCommand, Cursor};
     use std::sync::Arc;
 
-    fn page() -> Arc<Page> {
-        Arc::new(Page::create().expect("the system has memory"))
+    fn region() -> Arc<SharedRegion> {
+        Arc::new(SharedRegion::create().expect("the system has memory"))
     }
 
     #[test]
     fn posts_are_taken_in_order_however_many_there_are() {
         const COUNT: u64 = 20 * POSTS;
-        let page = page();
-        let agent = page.clone();
+        let region = region();
+        let agent = region.clone();
         let agent = std::thread::spawn(move || {
-            let (mut seen, mut taken) = (Seen::default(), 0);
+            let (mut cursor, mut taken) = (Cursor::default(), 0);
             while taken < COUNT {
-                match agent.next(&mut seen) {
-                    Some(Next::Posted(post)) => {
+                match agent.next_command(&mut cursor) {
+                    Some(ClientCommand::Posted(post)) => {
                         assert_eq!(post, vec![taken as u8; (taken % 249) as usize]);
                         taken += 1;
                     }
-                    Some(Next::Asked(command)) => panic!("nobody has asked {command:?}"),
-                    None => agent.await_command(&seen, || false),
+                    Some(ClientCommand::Requested(command)) => {
+                        panic!("nobody has asked {command:?}")
+                    }
+                    None => agent.await_command(&cursor, || false),
                 }
             }
         });
         for number in 0..COUNT {
             let command = vec![number as u8; (number % 249) as usize];
-            page.post(&command, || true).expect("the agent lives");
+            region.post(&command, || true).expect("the agent lives");
         }
         agent.join().expect("nothing has failed");
     }
 
     #[test]
     fn what_is_asked_comes_after_what_was_posted() {
-        let page = page();
+        let region = region();
         for number in 0..3 {
-            page.post(&[number], || true).expect("there is room");
+            region.post(&[number], || true).expect("there is room");
         }
-        assert_eq!(page.ask(b"then", || false), Err(Gone));
-        let mut seen = Seen::default();
+        assert_eq!(region.request(b"then", || false), Err(Disconnected));
+        let mut cursor = Cursor::default();
         for number in 0..3 {
-            assert_eq!(page.next(&mut seen), Some(Next::Posted(vec![number])));
+            assert_eq!(
+                region.next_command(&mut cursor),
+                Some(ClientCommand::Posted(vec![number]))
+            );
         }
-        assert_eq!(page.next(&mut seen), Some(Next::Asked(b"then".to_vec())));
-        assert_eq!(page.next(&mut seen), None);
+        assert_eq!(
+            region.next_command(&mut cursor),
+            Some(ClientCommand::Requested(b"then".to_vec()))
+        );
+        assert_eq!(region.next_command(&mut cursor), None);
     }
 
     #[test]
     fn posts_to_an_agent_that_has_gone_come_back() {
-        let page = page();
-        let posted = (0..=POSTS).map(|_| page.post(b"anyone?", || false));
+        let region = region();
+        let posted = (0..=POSTS).map(|_| region.post(b"anyone?", || false));
         assert_eq!(posted.filter(|posted| posted.is_err()).count(), 1);
     }
 
     #[test]
     fn whatever_a_client_writes_a_post_is_short() {
-        let page = page();
-        let posts = &page.front().posts;
+        let region = region();
+        let posts = &region.layout().posts;
         posts.slot(0).length.store(u64::MAX, Ordering::Relaxed);
         posts.tail.0.store(u64::MAX, Ordering::Relaxed);
-        match page.next(&mut Seen::default()) {
-            Some(Next::Posted(post)) => assert_eq!(post.len(), POST_BYTES),
+        match region.next_command(&mut Cursor::default()) {
+            Some(ClientCommand::Posted(post)) => assert_eq!(post.len(), POST_BYTES),
             other => panic!("it was posted: {other:?}"),
         }
     }

@@ -27,7 +27,7 @@ pub trait Slots {
 /// 4.3, PtlEQAlloc), and the next reader is told.
 #[derive(Debug)]
 #[repr(C, align(64))]
-pub struct Ends {
+pub struct QueueEnds {
     /// The handle that it has now, or [`FREE`].
     handle: AtomicU32,
     /// Events asked for.
@@ -42,9 +42,9 @@ pub struct Ends {
     pub(crate) place: AtomicU64,
 }
 
-impl Default for Ends {
+impl Default for QueueEnds {
     fn default() -> Self {
-        Ends {
+        QueueEnds {
             handle: AtomicU32::new(FREE),
             count: 0.into(),
             reserve: 0.into(),
@@ -77,7 +77,7 @@ impl Taken {
     }
 }
 
-impl Ends {
+impl QueueEnds {
     /// Begins a new life under a handle, with room for `count` events.
     pub fn begin(&self, handle: u32, count: u64) {
         let count = u32::try_from(count.max(1)).unwrap_or(u32::MAX);
@@ -107,7 +107,7 @@ impl Ends {
     }
 
     /// How many events fit without touching the reserve.
-    pub fn room(&self) -> usize {
+    pub fn free_slots(&self) -> usize {
         let head = self.head.load(Ordering::Acquire);
         let used = self.tail.load(Ordering::Relaxed).wrapping_sub(head);
         u64::from(self.count.load(Ordering::Relaxed)).saturating_sub(used) as usize
@@ -216,8 +216,8 @@ mod tests {
         }
     }
 
-    fn queue(count: u64) -> (Ends, Fixed) {
-        let ends = Ends::default();
+    fn queue(count: u64) -> (QueueEnds, Fixed) {
+        let ends = QueueEnds::default();
         ends.begin(1, count);
         let slots = (0..count.next_power_of_two().max(128)).map(|_| Slot::default());
         (ends, Fixed(slots.collect()))
@@ -290,7 +290,7 @@ mod tests {
                 ends.count.store(head as u32, Ordering::Relaxed);
                 ends.reserve.store(u32::MAX, Ordering::Relaxed);
                 (0..200).for_each(|number| ends.push(&slots, &event(number)));
-                ends.room();
+                ends.free_slots();
             }
         }
     }

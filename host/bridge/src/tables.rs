@@ -1,9 +1,9 @@
 //! Queues and counters of one interface in shared pages: the agent's side, which
 //! gives them their places, and the client's, which looks.
 
-use crate::counter::Cell;
-use crate::page::{COUNTERS, Page, QUEUES, SLOTS};
-use crate::queue::{Ends, Slot, Slots, Taken};
+use crate::counter::CounterCell;
+use crate::queue::{QueueEnds, Slot, Slots, Taken};
+use crate::region::{COUNTERS, QUEUES, SLOTS, SharedRegion};
 use lintel_types::{CountingEvent, Error, Event, Handle, Kind, Result};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,7 +16,7 @@ pub trait Tables: Send + Sync {
     /// Puts an event into a queue.
     fn post(&self, queue: u16, event: &Event);
     /// How many events a queue can take without losing one.
-    fn room(&self, queue: u16) -> usize;
+    fn free_slots(&self, queue: u16) -> usize;
     /// Shows a counter's value.
     fn publish(&self, counter: u16, value: CountingEvent);
     /// Begins a queue.
@@ -39,11 +39,11 @@ pub trait Tables: Send + Sync {
 /// A run of slots, a power of two long: the first in the upper half of the word, the
 /// length's logarithm in the lower.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Place(u64);
+struct SlotRange(u64);
 
-impl Place {
-    fn new(first: usize, class: u32) -> Place {
-        Place((first as u64) << 32 | u64::from(class))
+impl SlotRange {
+    fn new(first: usize, class: u32) -> SlotRange {
+        SlotRange((first as u64) << 32 | u64::from(class))
     }
 
     fn first(self) -> usize {
@@ -55,17 +55,17 @@ impl Place {
     }
 
     /// The slots themselves; one that exists, where the word is nonsense.
-    fn of(self, page: &Page) -> Stretch<'_> {
+    fn of(self, region: &SharedRegion) -> SlotSlice<'_> {
         let end = self.first().saturating_add(1 << self.class());
-        let slots = page.slots();
-        Stretch(slots.get(self.first()..end).unwrap_or(&slots[..1]))
+        let slots = region.slots();
+        SlotSlice(slots.get(self.first()..end).unwrap_or(&slots[..1]))
     }
 }
 
 /// The slots of one queue.
-struct Stretch<'a>(&'a [Slot]);
+struct SlotSlice<'a>(&'a [Slot]);
 
-impl Slots for Stretch<'_> {
+impl Slots for SlotSlice<'_> {
     #[inline]
     fn count(&self) -> u64 {
         self.0.len() as u64
@@ -79,49 +79,49 @@ impl Slots for Stretch<'_> {
 
 /// Which slots are free.
 #[derive(Debug)]
-struct Pool {
+struct SlotPool {
     fresh: usize,
     /// Given back, by class.
     back: [Vec<usize>; 32],
 }
 
-impl Pool {
-    fn take(&mut self, class: u32) -> Option<Place> {
+impl SlotPool {
+    fn take(&mut self, class: u32) -> Option<SlotRange> {
         if let Some(first) = self.back[class as usize].pop() {
-            return Some(Place::new(first, class));
+            return Some(SlotRange::new(first, class));
         }
         let first = self.fresh;
         let end = first.checked_add(1 << class).filter(|end| *end <= SLOTS)?;
         self.fresh = end;
-        Some(Place::new(first, class))
+        Some(SlotRange::new(first, class))
     }
 
-    fn give_back(&mut self, place: Place) {
+    fn release(&mut self, place: SlotRange) {
         self.back[place.class() as usize].push(place.first());
     }
 }
 
 /// What the agent writes to, for one interface of a client.
 #[derive(Debug)]
-pub struct Board {
-    page: Arc<Page>,
+pub struct SharedTables {
+    region: Arc<SharedRegion>,
     interface: usize,
     /// The agent's own word where queues lie; 0 for those that don't live.
     places: Box<[AtomicU64]>,
     /// Counters below this have been used.
     counters: AtomicUsize,
-    pool: Arc<Mutex<Pool>>,
+    pool: Arc<Mutex<SlotPool>>,
 }
 
-impl Board {
+impl SharedTables {
     /// The boards of a client's four interfaces.
-    pub fn all(page: &Arc<Page>) -> [Board; 4] {
-        let pool = Arc::new(Mutex::new(Pool {
+    pub fn all(region: &Arc<SharedRegion>) -> [SharedTables; 4] {
+        let pool = Arc::new(Mutex::new(SlotPool {
             fresh: 0,
             back: Default::default(),
         }));
-        std::array::from_fn(|interface| Board {
-            page: page.clone(),
+        std::array::from_fn(|interface| SharedTables {
+            region: region.clone(),
             interface,
             places: (0..QUEUES).map(|_| AtomicU64::new(0)).collect(),
             counters: 0.into(),
@@ -134,34 +134,34 @@ impl Board {
             ends.end();
             match own.swap(0, Ordering::Relaxed) {
                 0 => {}
-                place => self.pool(|pool| pool.give_back(Place(place))),
+                place => self.pool(|pool| pool.release(SlotRange(place))),
             }
         }
     }
 
-    fn queue(&self, index: u16) -> Option<(&Ends, Stretch<'_>)> {
+    fn queue(&self, index: u16) -> Option<(&QueueEnds, SlotSlice<'_>)> {
         let place = self.places.get(index as usize)?.load(Ordering::Relaxed);
         let ends = self.ends(index as usize)?;
-        (place != 0).then(|| (ends, Place(place).of(&self.page)))
+        (place != 0).then(|| (ends, SlotRange(place).of(&self.region)))
     }
 
-    fn ends(&self, index: usize) -> Option<&Ends> {
-        self.page.front().interfaces[self.interface]
+    fn ends(&self, index: usize) -> Option<&QueueEnds> {
+        self.region.layout().interfaces[self.interface]
             .queues
             .get(index)
     }
 
-    fn counter(&self, index: u16) -> Option<&Cell> {
-        let interface = &self.page.front().interfaces[self.interface];
+    fn counter(&self, index: u16) -> Option<&CounterCell> {
+        let interface = &self.region.layout().interfaces[self.interface];
         interface.counters.get(index as usize)
     }
 
-    fn pool<R>(&self, f: impl FnOnce(&mut Pool) -> R) -> R {
+    fn pool<R>(&self, f: impl FnOnce(&mut SlotPool) -> R) -> R {
         f(&mut self.pool.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Tables for Board {
+impl Tables for SharedTables {
     fn begin_queue(&self, handle: Handle, count: u64) -> Result<()> {
         let index = handle.index() as usize;
         let (Some(ends), Some(own)) = (self.ends(index), self.places.get(index)) else {
@@ -193,8 +193,8 @@ impl Tables for Board {
         ends.push(&slots, event);
     }
 
-    fn room(&self, queue: u16) -> usize {
-        self.ends(queue as usize).map_or(0, Ends::room)
+    fn free_slots(&self, queue: u16) -> usize {
+        self.ends(queue as usize).map_or(0, QueueEnds::free_slots)
     }
 
     fn begin_counter(&self, handle: Handle) {
@@ -219,24 +219,28 @@ impl Tables for Board {
 
     fn end_all(&self) {
         (0..QUEUES).for_each(|index| self.end_at(index));
-        let interface = &self.page.front().interfaces[self.interface];
+        let interface = &self.region.layout().interfaces[self.interface];
         // Not those that were never touched: they would get memory by it.
         let used = self.counters.load(Ordering::Relaxed);
-        interface.counters.iter().take(used).for_each(Cell::end);
+        interface
+            .counters
+            .iter()
+            .take(used)
+            .for_each(CounterCell::end);
     }
 }
 
-impl Page {
+impl SharedRegion {
     /// Takes the next event of a live queue; `Ok(None)` where there is none.
     ///
     /// # Errors
     /// `ArgInvalid` for a handle that isn't a live queue.
     #[inline]
     pub fn take_event(&self, handle: Handle) -> Result<Option<Taken>> {
-        let interface = &self.front().interfaces[handle.interface() as usize & 3];
+        let interface = &self.layout().interfaces[handle.interface() as usize & 3];
         match interface.queues.get(handle.index() as usize) {
             Some(ends) if handle.is(Kind::EventQueue) && ends.is(handle.0) => {
-                let place = Place(ends.place.load(Ordering::Relaxed));
+                let place = SlotRange(ends.place.load(Ordering::Relaxed));
                 Ok(ends.pop(&place.of(self)))
             }
             _ => Err(Error::ArgInvalid),
@@ -249,7 +253,7 @@ impl Page {
     /// `ArgInvalid` for a handle that isn't a live counter.
     #[inline]
     pub fn counter_value(&self, handle: Handle) -> Result<CountingEvent> {
-        let interface = &self.front().interfaces[handle.interface() as usize & 3];
+        let interface = &self.layout().interfaces[handle.interface() as usize & 3];
         match interface.counters.get(handle.index() as usize) {
             Some(cell) if handle.is(Kind::Counter) && cell.is(handle) => Ok(cell.value()),
             _ => Err(Error::ArgInvalid),

@@ -11,7 +11,9 @@ use crate::library::Library;
 use crate::log::{Level, log, set_level};
 use crate::owner::Owner;
 use crate::settings::{SettingError, Settings};
-use lintel_bridge::{Board, COUNTERS, Greeting, Next, Page, Peer, QUEUES, Seen};
+use lintel_bridge::{
+    COUNTERS, ClientCommand, Cursor, Hello, Peer, QUEUES, SharedRegion, SharedTables,
+};
 use lintel_claim::{Claim, CrossMemoryError, Region, RemoteMemory, RemoteSpan};
 use lintel_engine4::Transfer;
 use lintel_types::{Error, Limits, options};
@@ -36,8 +38,8 @@ pub struct Client(Arc<Keep>);
 struct Keep {
     peer: Peer,
     memory: RemoteMemory,
-    page: Arc<Page>,
-    boards: [Board; 4],
+    region: Arc<SharedRegion>,
+    tables: [SharedTables; 4],
     settings: Settings,
     most_staged: u64,
     /// Its memory is denied, which has been told.
@@ -61,15 +63,15 @@ impl Client {
         moved
     }
 
-    fn new(peer: Peer, greeting: Greeting, page: Arc<Page>, settings: Settings) -> Client {
+    fn new(peer: Peer, hello: Hello, region: Arc<SharedRegion>, settings: Settings) -> Client {
         Client(Arc::new(Keep {
             peer,
             memory: RemoteMemory {
                 process: peer.process,
-                key: greeting.key,
+                key: hello.key,
             },
-            boards: Board::all(&page),
-            page,
+            tables: SharedTables::all(&region),
+            region,
             settings,
             most_staged: most_staged(),
             told_of_denial: AtomicBool::new(false),
@@ -85,7 +87,7 @@ fn most_staged() -> u64 {
 
 impl Owner for Client {
     type Span = RemoteSpan;
-    type Tables = Board;
+    type Tables = SharedTables;
     const DIRECT: bool = false;
 
     #[inline(always)]
@@ -108,8 +110,8 @@ impl Owner for Client {
         Region::try_new(length)
     }
 
-    fn tables(&self) -> &[Board; 4] {
-        &self.0.boards
+    fn tables(&self) -> &[SharedTables; 4] {
+        &self.0.tables
     }
 
     fn uid(&self) -> u32 {
@@ -145,14 +147,14 @@ impl Owner for Client {
     }
 
     fn make_noise(&self) {
-        self.0.page.make_noise();
+        self.0.region.note_activity();
     }
 }
 
 /// What an agent keeps for one client. Dropping it ends it: the network is left, and
 /// peers are told.
 pub struct Session {
-    page: Arc<Page>,
+    region: Arc<SharedRegion>,
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -164,20 +166,20 @@ impl Session {
     /// The system has no thread.
     pub fn start(
         peer: Peer,
-        page: Arc<Page>,
+        region: Arc<SharedRegion>,
         settings: Settings,
-        greeting: Greeting,
+        hello: Hello,
     ) -> io::Result<Session> {
         set_level(settings.level);
-        let client = Client::new(peer, greeting, page.clone(), settings);
-        let library = Library::of_client(client, greeting.generation);
+        let client = Client::new(peer, hello, region.clone(), settings);
+        let library = Library::of_client(client, hello.generation);
         let over = Arc::new(AtomicBool::new(false));
-        let (shared, ended) = (page.clone(), over.clone());
+        let (shared, ended) = (region.clone(), over.clone());
         let thread = std::thread::Builder::new()
             .name(format!("client {}", peer.process))
             .spawn(move || serve(&library, &shared, &ended))?;
         Ok(Session {
-            page,
+            region,
             over,
             thread: Some(thread),
         })
@@ -187,7 +189,7 @@ impl Session {
     /// [is over](Self::is_over): a thread that is just about to sleep doesn't hear it.
     pub fn end(&self) {
         self.over.store(true, Ordering::SeqCst);
-        self.page.interrupt();
+        self.region.interrupt();
     }
 
     /// Whether it has ended.
@@ -210,19 +212,19 @@ impl Drop for Session {
     }
 }
 
-fn serve(library: &Library<Client>, page: &Page, over: &AtomicBool) {
+fn serve(library: &Library<Client>, region: &SharedRegion, over: &AtomicBool) {
     let is_over = || over.load(Ordering::SeqCst);
-    let mut seen = Seen::default();
+    let mut cursor = Cursor::default();
     let mut awake = Wakefulness::new(library);
     while !is_over() {
-        match page.next(&mut seen) {
-            Some(Next::Asked(command)) => {
+        match region.next_command(&mut cursor) {
+            Some(ClientCommand::Requested(command)) => {
                 // To nonsense an answer that says nothing, so that it isn't waited for.
                 let answer = parse(&command).map(|command| command.carry_out(library));
-                page.answer(&answer.unwrap_or_default());
+                region.reply(&answer.unwrap_or_default());
                 awake = Wakefulness::new(library);
             }
-            Some(Next::Posted(command)) => {
+            Some(ClientCommand::Posted(command)) => {
                 if let Some(Command::Start(transfer)) = parse(&command) {
                     start(library, &transfer, is_over);
                 }
@@ -235,7 +237,7 @@ fn serve(library: &Library<Client>, page: &Page, over: &AtomicBool) {
             }
             None => {
                 if matches!(library.with_core(Core::rest), None | Some(0)) {
-                    page.await_command(&seen, is_over);
+                    region.await_command(&cursor, is_over);
                 }
             }
         }

@@ -110,7 +110,7 @@ impl<O: Owner> Host<O::Span> for Effects<'_, O> {
 
     #[inline]
     fn room(&mut self, queue: u16) -> usize {
-        self.tables.room(queue)
+        self.tables.free_slots(queue)
     }
 
     #[inline]

@@ -1,6 +1,6 @@
 //! Event queues of a process that is its own engine's owner: on its heap.
 
-use lintel_bridge::{Ends, Slot, Slots, Taken};
+use lintel_bridge::{QueueEnds, Slot, Slots, Taken};
 use lintel_types::Event;
 use std::sync::OnceLock;
 
@@ -16,7 +16,7 @@ type Chunk = OnceLock<Box<[Slot; CHUNK]>>;
 /// A queue of events.
 #[derive(Default)]
 pub(crate) struct EventQueue {
-    pub(crate) ends: Ends,
+    pub(crate) ends: QueueEnds,
     chunks: Chunks,
 }
 

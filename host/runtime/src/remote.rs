@@ -12,7 +12,9 @@ use crate::log::{Level, log};
 use crate::looking::{deadline, first_event, first_reached};
 use crate::process::Process;
 use crate::settings::Settings;
-use lintel_bridge::{Closed, Gone, Greeting, Line, MESSAGE_BYTES, POST_BYTES, Page, Taken};
+use lintel_bridge::{
+    Channel, ConnectError, Disconnected, Hello, MESSAGE_BYTES, POST_BYTES, SharedRegion, Taken,
+};
 use lintel_claim::{Claim, Lease};
 use lintel_engine4::Transfer;
 use lintel_types::{CountingEvent, Error, Event, Handle, Result};
@@ -45,8 +47,8 @@ pub(crate) struct Remote {
 }
 
 struct Session {
-    line: Line,
-    page: Page,
+    channel: Channel,
+    region: SharedRegion,
     /// Under which the agent copies this process's memory.
     lease: Lease,
     /// One command at a time.
@@ -63,17 +65,20 @@ struct Session {
 
 impl Session {
     /// Calls the agent; handles begin with `generation`.
-    fn open(settings: &Settings, generation: u16) -> std::result::Result<Arc<Session>, Closed> {
+    fn open(
+        settings: &Settings,
+        generation: u16,
+    ) -> std::result::Result<Arc<Session>, ConnectError> {
         let lease = Lease::new();
         // Without a page the agent could copy nothing.
         let key = lease
             .key()
             .ok_or(io::Error::from(io::ErrorKind::OutOfMemory))?;
-        let greeting = Greeting { generation, key };
-        let (line, page) = Line::connect(&settings.job, settings.nid, greeting)?;
+        let hello = Hello { generation, key };
+        let (channel, region) = Channel::connect(&settings.job, settings.nid, hello)?;
         let session = Arc::new(Session {
-            line,
-            page,
+            channel,
+            region,
             lease,
             asking: Mutex::new(()),
             known: Mutex::default(),
@@ -90,11 +95,11 @@ impl Session {
 
     /// Sleeps until the agent goes, then wakes those who wait for it.
     fn watch(&self) {
-        self.line.await_end();
+        self.channel.await_close();
         if !self.left.load(Ordering::Relaxed) {
             self.lose();
         }
-        self.page.end_waits();
+        self.region.wake_all();
     }
 
     /// Has the agent end all that it keeps.
@@ -103,7 +108,7 @@ impl Session {
         let _ = self.ask(&Command::Leave());
         self.lease.revoke();
         self.left.store(true, Ordering::Relaxed);
-        self.line.hang_up();
+        self.channel.close();
         if let Some(watch) = self.watch.lock().take() {
             let _ = watch.join();
         }
@@ -120,8 +125,8 @@ impl Session {
         }
         let _alone = self.asking.lock();
         self.check()?;
-        let answer = self.page.ask(&bytes, || self.check().is_ok());
-        let answer = answer.map_err(|Gone| Error::Fail)?;
+        let answer = self.region.request(&bytes, || self.check().is_ok());
+        let answer = answer.map_err(|Disconnected| Error::Fail)?;
         self.known.lock().learn(command, &answer);
         if Known::was_refused_space(command, &answer) {
             log(
@@ -144,8 +149,8 @@ impl Session {
         };
         let _alone = self.asking.lock();
         self.check()?;
-        let posted = self.page.post(bytes, || self.check().is_ok());
-        posted.map(|()| true).map_err(|Gone| Error::Fail)
+        let posted = self.region.post(bytes, || self.check().is_ok());
+        posted.map(|()| true).map_err(|Disconnected| Error::Fail)
     }
 
     /// Whether the agent is known to have gone.
@@ -225,7 +230,7 @@ impl Remote {
     /// Wakes those who wait.
     pub(crate) fn wake(&self) {
         if let Ok(session) = self.session() {
-            session.page.make_noise();
+            session.region.note_activity();
         }
     }
 
@@ -262,11 +267,11 @@ impl Remote {
         let session = self.session()?;
         loop {
             may_wait(process)?;
-            let noise = session.page.noise();
+            let noise = session.region.activity();
             if let Some(done) = command()? {
                 return Ok(done);
             }
-            session.page.sleep(noise, Some(RETRY));
+            session.region.sleep(noise, Some(RETRY));
         }
     }
 
@@ -274,7 +279,7 @@ impl Remote {
     pub(crate) fn queue_take(&self, process: &Process, handle: Handle) -> Result<Taken> {
         process.check_alive()?;
         let session = self.session()?;
-        match session.page.take_event(handle)? {
+        match session.region.take_event(handle)? {
             Some(taken) => Ok(taken),
             None => session.look_in_vain().and(Err(Error::EqEmpty)),
         }
@@ -288,8 +293,9 @@ impl Remote {
         timeout: u32,
     ) -> Result<(Event, bool, usize)> {
         process.check_alive()?;
-        let first = self.session()?.page.noise() as usize % handles.len().max(1);
-        let any = |page: &Page| first_event(handles, first, |handle| page.take_event(handle));
+        let first = self.session()?.region.activity() as usize % handles.len().max(1);
+        let any =
+            |region: &SharedRegion| first_event(handles, first, |handle| region.take_event(handle));
         self.wait(process, timeout, any)?.ok_or(Error::EqEmpty)
     }
 
@@ -297,7 +303,7 @@ impl Remote {
     pub(crate) fn counter_get(&self, process: &Process, handle: Handle) -> Result<CountingEvent> {
         process.check_alive()?;
         let session = self.session()?;
-        let value = session.page.counter_value(handle)?;
+        let value = session.region.counter_value(handle)?;
         // Whoever looks again and again waits for something.
         session.look_in_vain()?;
         Ok(value)
@@ -312,8 +318,9 @@ impl Remote {
         timeout: u32,
     ) -> Result<(CountingEvent, usize)> {
         process.check_alive()?;
-        let value = |page: &Page, handle| page.counter_value(handle);
-        let any = |page: &Page| first_reached(handles, tests, |handle| value(page, handle));
+        let value = |region: &SharedRegion, handle| region.counter_value(handle);
+        let any =
+            |region: &SharedRegion| first_reached(handles, tests, |handle| value(region, handle));
         let found = self.wait(process, timeout, any)?;
         found.ok_or(Error::CtNoneReached)
     }
@@ -323,17 +330,17 @@ impl Remote {
         &self,
         process: &Process,
         timeout: u32,
-        ready: impl Fn(&Page) -> Result<Option<T>>,
+        ready: impl Fn(&SharedRegion) -> Result<Option<T>>,
     ) -> Result<Option<T>> {
         let session = self.session()?;
-        let page = &session.page;
+        let region = &session.region;
         let deadline = deadline(timeout);
         let passed = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
         let (mut looks, mut since) = (0, None);
         loop {
             may_wait(process)?;
-            let noise = page.noise();
-            if let Some(found) = ready(page)? {
+            let noise = region.activity();
+            if let Some(found) = ready(region)? {
                 return Ok(Some(found));
             }
             looks += 1;
@@ -347,11 +354,11 @@ impl Remote {
             } else {
                 session.check()?;
                 let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
-                page.sleep(noise, left);
+                region.sleep(noise, left);
             }
             if passed() {
                 session.check()?;
-                return ready(page);
+                return ready(region);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! What callers read without the core's lock: queues and counters.
 
 use crate::queue::EventQueue;
-use lintel_bridge::{Cell, Tables};
+use lintel_bridge::{CounterCell, Tables};
 use lintel_types::{CountingEvent, Error, Event, Handle, Kind, Limits, Result};
 use std::sync::OnceLock;
 
@@ -13,7 +13,7 @@ const COUNTERS: usize = 256;
 #[derive(Default)]
 pub struct Shelves {
     queues: Shelf<EventQueue, QUEUES>,
-    counters: Shelf<Cell, COUNTERS>,
+    counters: Shelf<CounterCell, COUNTERS>,
 }
 
 /// Up to 65,536 things under stable numbers, made in boards of `N`.
@@ -64,7 +64,7 @@ impl Shelves {
     }
 
     #[inline]
-    pub(crate) fn counter(&self, handle: Handle) -> Result<&Cell> {
+    pub(crate) fn counter(&self, handle: Handle) -> Result<&CounterCell> {
         match self.counters.get(handle.index()) {
             Some(cell) if handle.is(Kind::Counter) && cell.is(handle) => Ok(cell),
             _ => Err(Error::ArgInvalid),
@@ -80,7 +80,7 @@ impl Shelves {
     }
 
     #[inline]
-    pub(crate) fn counter_at(&self, index: u16) -> &Cell {
+    pub(crate) fn counter_at(&self, index: u16) -> &CounterCell {
         match self.counters.get(index) {
             Some(cell) => cell,
             None => self.counters.get_or_make(index),
@@ -95,8 +95,8 @@ impl Tables for Shelves {
     }
 
     #[inline]
-    fn room(&self, queue: u16) -> usize {
-        self.queue_at(queue).ends.room()
+    fn free_slots(&self, queue: u16) -> usize {
+        self.queue_at(queue).ends.free_slots()
     }
 
     #[inline(always)]
@@ -127,7 +127,7 @@ impl Tables for Shelves {
 
     fn end_all(&self) {
         self.queues.each(|queue| queue.ends.end());
-        self.counters.each(Cell::end);
+        self.counters.each(CounterCell::end);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Bytes that are no command, and commands that nobody would give.
 
 use crate::rig::{Rig, told};
-use lintel_bridge::{Greeting, Line, MESSAGE_BYTES};
+use lintel_bridge::{Channel, Hello, MESSAGE_BYTES};
 use lintel_fault::random::Random;
 
 const COMMANDS: usize = 20_000;
@@ -11,11 +11,11 @@ fn whatever_a_client_commands_the_agent_answers_and_lives() {
     let mut random = Random::from_env();
     let rig = Rig::new();
     let (mut one, mut two) = (rig.generic(1), rig.generic(2));
-    let (_line, page) =
-        Line::connect(rig.job.name(), rig.nid(), Greeting::default()).expect("it listens");
+    let (_channel, region) =
+        Channel::connect(rig.job.name(), rig.nid(), Hello::default()).expect("it listens");
     // An interface to command: numbers are as postcard has them.
     let open = [0, 0, 5, 0xff, 0xff, 3, 0];
-    let answer = page.ask(&open, || true).expect("the agent lives");
+    let answer = region.request(&open, || true).expect("the agent lives");
     assert_eq!(answer.first(), Some(&0), "it opens: {answer:?}");
     for _ in 0..COMMANDS {
         let length = random.number() as usize % 80;
@@ -31,10 +31,10 @@ fn whatever_a_client_commands_the_agent_answers_and_lives() {
                 *byte % 8
             };
         }
-        page.ask(&command, || true).expect("the agent lives");
+        region.request(&command, || true).expect("the agent lives");
     }
     let long = vec![0x80; MESSAGE_BYTES];
-    page.ask(&long, || true).expect("the agent lives");
+    region.request(&long, || true).expect("the agent lives");
     told(&mut one, "put 2 100000", "Ok 100000");
     told(&mut two, "received 100000", "right");
 }

@@ -1,29 +1,29 @@
 //! A client that has died while its session doesn't know of it yet.
 
 use crate::rig::{first_word, guest_of, wait_until};
-use lintel_bridge::{Door, Page, Visitor};
+use lintel_bridge::{Listener, PendingClient, SharedRegion};
 use lintel_fault::job::{Job, Worker};
 use lintel_runtime::{Session, Settings};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 /// Lets in whoever is at the door, and gives him a session.
-fn let_in(door: &Door, settings: Settings) -> (Visitor, Session) {
+fn let_in(door: &Listener, settings: Settings) -> (PendingClient, Session) {
     let mut visitor = None;
     wait_until("somebody knocks", || {
         visitor = door.accept().expect("the door is open");
         visitor.is_some()
     });
     let visitor = visitor.expect("somebody has knocked");
-    let mut greeting = None;
+    let mut hello = None;
     wait_until("it says what it is", || {
-        greeting = visitor.greeting().ok();
-        greeting.is_some()
+        hello = visitor.hello().ok();
+        hello.is_some()
     });
-    let greeting = greeting.expect("it was awaited");
-    let page = Arc::new(Page::create().expect("there is memory"));
-    let session = Session::start(visitor.peer(), page.clone(), settings, greeting);
-    visitor.welcome(&page).expect("it listens");
+    let hello = hello.expect("it was awaited");
+    let region = Arc::new(SharedRegion::create().expect("there is memory"));
+    let session = Session::start(visitor.peer(), region.clone(), settings, hello);
+    visitor.send_region(&region).expect("it listens");
     (visitor, session.expect("there are threads"))
 }
 
@@ -47,7 +47,7 @@ mod only_shm {
     #[test]
     fn what_goes_to_a_dead_client_is_undeliverable_before_its_session_ends() {
         let (job, settings) = job();
-        let door = Door::open(job.name(), settings.nid).expect("there is /dev/shm");
+        let door = Listener::open(job.name(), settings.nid).expect("there is /dev/shm");
         let mut one: Worker = guest_of(&job, 1, "accelerated");
         assert_eq!(first_word(&mut one), "ready");
         let mut two = guest_of(&job, 2, "generic");

@@ -1,7 +1,7 @@
 //! Where clients meet their agent: a unix socket in `/dev/shm`, open to its user
 //! alone. The system vouches for who comes in; the pages go out through it.
 
-use crate::page::Page;
+use crate::region::SharedRegion;
 use lintel_claim::Key;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, Mode, lstat, unlink};
@@ -21,11 +21,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 /// "bridge" and the version of what is spoken across.
-const GREETING: u64 = 0x6272_6964_6765_0003;
+const HELLO: u64 = 0x6272_6964_6765_0003;
 /// Bytes of what a client says first: that, the generation, and its key.
-const GREETING_BYTES: usize = 32;
+const HELLO_BYTES: usize = 32;
 /// What the agent answers: the pages come with it.
-const WELCOME: u8 = 1;
+const ACCEPTED: u8 = 1;
 /// How long a client waits for the agent's answer.
 const ANSWER: Timespec = Timespec {
     tv_sec: 5,
@@ -40,13 +40,13 @@ pub fn path(job: &str, nid: u32) -> PathBuf {
 
 /// Why there is no way to an agent.
 #[derive(Debug)]
-pub enum Closed {
+pub enum ConnectError {
     /// Nobody listens.
     NoAgent,
     /// The agent is another user's.
-    Stranger(u32),
+    ForeignAgent(u32),
     /// What is in the socket's place is none.
-    NoSocket(PathBuf),
+    NotASocket(PathBuf),
     /// The agent is of another version, or refuses.
     Refused,
     /// The agent's pages came, and this process has no descriptor left for them.
@@ -55,50 +55,50 @@ pub enum Closed {
     System(io::Error),
 }
 
-impl fmt::Display for Closed {
+impl fmt::Display for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Closed::NoAgent => f.write_str(
+            ConnectError::NoAgent => f.write_str(
                 "PTL_MODE=generic needs an agent on this node: start lintel-agent, or use \
                  yod --mode generic",
             ),
-            Closed::Stranger(uid) => write!(
+            ConnectError::ForeignAgent(uid) => write!(
                 f,
                 "the agent of this node belongs to user {uid}: start one of your own under \
                  another LINTEL_JOB"
             ),
-            Closed::NoSocket(path) => write!(
+            ConnectError::NotASocket(path) => write!(
                 f,
                 "{} is in the place of the agent's socket and is none: have it removed",
                 path.display()
             ),
-            Closed::NoDescriptor => f.write_str(
+            ConnectError::NoDescriptor => f.write_str(
                 "this process has too many files open for the agent's pages, which take one: \
                  raise its limit (ulimit -n)",
             ),
-            Closed::Refused => f.write_str(
+            ConnectError::Refused => f.write_str(
                 "the agent of this node is of another version of Lintel, or can take no more \
                  clients: its standard error says which",
             ),
-            Closed::System(error) => write!(f, "no way to the agent of this node: {error}"),
+            ConnectError::System(error) => write!(f, "no way to the agent of this node: {error}"),
         }
     }
 }
 
-impl std::error::Error for Closed {}
+impl std::error::Error for ConnectError {}
 
-impl From<Errno> for Closed {
+impl From<Errno> for ConnectError {
     fn from(error: Errno) -> Self {
         match error {
-            Errno::NOENT | Errno::CONNREFUSED => Closed::NoAgent,
-            error => Closed::System(error.into()),
+            Errno::NOENT | Errno::CONNREFUSED => ConnectError::NoAgent,
+            error => ConnectError::System(error.into()),
         }
     }
 }
 
-impl From<io::Error> for Closed {
+impl From<io::Error> for ConnectError {
     fn from(error: io::Error) -> Self {
-        Closed::System(error)
+        ConnectError::System(error)
     }
 }
 
@@ -113,33 +113,33 @@ pub struct Peer {
 
 /// What a client says first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Greeting {
+pub struct Hello {
     /// What its handles begin with.
     pub generation: u16,
     /// To be named in each copy of its memory.
     pub key: Key,
 }
 
-impl Greeting {
-    fn to_bytes(self) -> [u8; GREETING_BYTES] {
-        let mut bytes = [0; GREETING_BYTES];
+impl Hello {
+    fn to_bytes(self) -> [u8; HELLO_BYTES] {
+        let mut bytes = [0; HELLO_BYTES];
         let generation = self.generation.into();
-        let words = [GREETING, generation, self.key.address, self.key.nonce];
+        let words = [HELLO, generation, self.key.address, self.key.nonce];
         for (bytes, word) in bytes.chunks_exact_mut(8).zip(words) {
             bytes.copy_from_slice(&u64::to_ne_bytes(word));
         }
         bytes
     }
 
-    fn parse(bytes: &[u8; GREETING_BYTES]) -> Option<Greeting> {
-        let mut words = [0; GREETING_BYTES / 8];
+    fn parse(bytes: &[u8; HELLO_BYTES]) -> Option<Hello> {
+        let mut words = [0; HELLO_BYTES / 8];
         for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
             *word = u64::from_ne_bytes(bytes.try_into().expect("a chunk has eight bytes"));
         }
-        let [GREETING, generation, address, nonce] = words else {
+        let [HELLO, generation, address, nonce] = words else {
             return None;
         };
-        Some(Greeting {
+        Some(Hello {
             generation: u16::try_from(generation).ok()?,
             key: Key { address, nonce },
         })
@@ -148,18 +148,18 @@ impl Greeting {
 
 /// The agent's end.
 #[derive(Debug)]
-pub struct Door {
+pub struct Listener {
     socket: OwnedFd,
     path: PathBuf,
 }
 
-impl Door {
+impl Listener {
     /// Opens the door of a node. Whoever does must know that no other agent lives:
     /// what a dead one left there is removed.
     ///
     /// # Errors
     /// What the system said.
-    pub fn open(job: &str, nid: u32) -> io::Result<Door> {
+    pub fn open(job: &str, nid: u32) -> io::Result<Listener> {
         let path = path(job, nid);
         let in_the_way = |error| occupied(&path, error);
         match unlink(&path) {
@@ -168,17 +168,17 @@ impl Door {
         }
         let socket = seqpacket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
         bind(&socket, &SocketAddrUnix::new(&path)?).map_err(in_the_way)?;
-        let door = Door { socket, path };
-        rustix::fs::chmod(&door.path, Mode::RUSR | Mode::WUSR)?;
-        listen(&door.socket, WAITING_CLIENTS)?;
-        Ok(door)
+        let listener = Listener { socket, path };
+        rustix::fs::chmod(&listener.path, Mode::RUSR | Mode::WUSR)?;
+        listen(&listener.socket, WAITING_CLIENTS)?;
+        Ok(listener)
     }
 
     /// The next client at the door, if there is one.
     ///
     /// # Errors
     /// What the system said; that client is lost, no other.
-    pub fn accept(&self) -> io::Result<Option<Visitor>> {
+    pub fn accept(&self) -> io::Result<Option<PendingClient>> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         match accept_with(&self.socket, flags) {
             Ok(socket) => {
@@ -187,7 +187,7 @@ impl Door {
                     process: who.pid.as_raw_nonzero().get(),
                     uid: who.uid.as_raw(),
                 };
-                Ok(Some(Visitor { socket, peer }))
+                Ok(Some(PendingClient { socket, peer }))
             }
             Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => Ok(None),
             Err(error) => Err(error.into()),
@@ -195,13 +195,13 @@ impl Door {
     }
 }
 
-impl AsFd for Door {
+impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 }
 
-impl Drop for Door {
+impl Drop for Listener {
     fn drop(&mut self) {
         let _ = unlink(&self.path);
     }
@@ -209,12 +209,12 @@ impl Drop for Door {
 
 /// A client at the agent's end.
 #[derive(Debug)]
-pub struct Visitor {
+pub struct PendingClient {
     socket: OwnedFd,
     peer: Peer,
 }
 
-impl Visitor {
+impl PendingClient {
     /// Who it is.
     pub fn peer(&self) -> Peer {
         self.peer
@@ -224,27 +224,27 @@ impl Visitor {
     ///
     /// # Errors
     /// `WouldBlock` while it hasn't; `InvalidData` if it speaks otherwise.
-    pub fn greeting(&self) -> io::Result<Greeting> {
-        let mut bytes = [0; GREETING_BYTES];
+    pub fn hello(&self) -> io::Result<Hello> {
+        let mut bytes = [0; HELLO_BYTES];
         // A longer one is cut, and told by its length.
         let (_, length) = recv(&self.socket, &mut bytes, RecvFlags::TRUNC)?;
-        let greeting = Greeting::parse(&bytes).filter(|_| length == GREETING_BYTES);
-        greeting.ok_or_else(|| io::ErrorKind::InvalidData.into())
+        let hello = Hello::parse(&bytes).filter(|_| length == HELLO_BYTES);
+        hello.ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
     /// Hands it its pages.
     ///
     /// # Errors
     /// What the system said.
-    pub fn welcome(&self, page: &Page) -> io::Result<()> {
-        let files = [page.file()];
+    pub fn send_region(&self, region: &SharedRegion) -> io::Result<()> {
+        let files = [region.file()];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         control.push(SendAncillaryMessage::ScmRights(&files));
         let flags = SendFlags::NOSIGNAL;
         sendmsg(
             &self.socket,
-            &[IoSlice::new(&[WELCOME])],
+            &[IoSlice::new(&[ACCEPTED])],
             &mut control,
             flags,
         )?;
@@ -252,14 +252,14 @@ impl Visitor {
     }
 
     /// Whether it has closed its end, or sent something, which it never should.
-    pub fn is_over(&self) -> bool {
+    pub fn is_closed(&self) -> bool {
         let mut byte = [0];
         let peeked = recv(&self.socket, &mut byte, RecvFlags::PEEK);
         !matches!(peeked, Err(Errno::AGAIN | Errno::INTR))
     }
 }
 
-impl AsFd for Visitor {
+impl AsFd for PendingClient {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
@@ -267,38 +267,42 @@ impl AsFd for Visitor {
 
 /// The client's end. The agent ends what it keeps for the client when it closes.
 #[derive(Debug)]
-pub struct Line {
+pub struct Channel {
     socket: OwnedFd,
 }
 
-impl Line {
+impl Channel {
     /// Calls the agent of a node.
     ///
     /// # Errors
-    /// [`Closed`]
-    pub fn connect(job: &str, nid: u32, greeting: Greeting) -> Result<(Line, Page), Closed> {
+    /// [`ConnectError`]
+    pub fn connect(
+        job: &str,
+        nid: u32,
+        hello: Hello,
+    ) -> Result<(Channel, SharedRegion), ConnectError> {
         let path = path(job, nid);
         check(&path)?;
         let socket = seqpacket(SocketFlags::CLOEXEC)?;
         connect(&socket, &SocketAddrUnix::new(&path)?)?;
         let agent = socket_peercred(&socket)?.uid;
         if agent != geteuid() {
-            return Err(Closed::Stranger(agent.as_raw()));
+            return Err(ConnectError::ForeignAgent(agent.as_raw()));
         }
-        send(&socket, &greeting.to_bytes(), SendFlags::NOSIGNAL)?;
-        let page = receive_page(&socket)?;
-        Ok((Line { socket }, page))
+        send(&socket, &hello.to_bytes(), SendFlags::NOSIGNAL)?;
+        let region = receive_region(&socket)?;
+        Ok((Channel { socket }, region))
     }
 
-    /// Sleeps until the agent goes, or somebody here [hangs up](Self::hang_up). The
+    /// Sleeps until the agent goes, or somebody here [hangs up](Self::close). The
     /// agent says nothing more by this way.
-    pub fn await_end(&self) {
+    pub fn await_close(&self) {
         let mut ends = [PollFd::new(&self.socket, PollFlags::IN | PollFlags::RDHUP)];
         while matches!(poll(&mut ends, None), Err(Errno::INTR)) {}
     }
 
     /// Ends what the agent keeps, and whoever awaits the end.
-    pub fn hang_up(&self) {
+    pub fn close(&self) {
         // Where it isn't connected any more there is nothing to end.
         let _ = shutdown(&self.socket, Shutdown::Both);
     }
@@ -306,14 +310,14 @@ impl Line {
 
 /// Whether there is a socket of this user's. In a folder with the sticky bit nobody else
 /// can put something in its place afterwards.
-fn check(path: &Path) -> Result<(), Closed> {
+fn check(path: &Path) -> Result<(), ConnectError> {
     let found = lstat(path)?;
     if found.st_uid != geteuid().as_raw() {
-        return Err(Closed::Stranger(found.st_uid));
+        return Err(ConnectError::ForeignAgent(found.st_uid));
     }
     match FileType::from_raw_mode(found.st_mode) {
         FileType::Socket => Ok(()),
-        _ => Err(Closed::NoSocket(path.to_owned())),
+        _ => Err(ConnectError::NotASocket(path.to_owned())),
     }
 }
 
@@ -333,10 +337,10 @@ fn seqpacket(flags: SocketFlags) -> Result<OwnedFd, Errno> {
     socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
 }
 
-fn receive_page(socket: &OwnedFd) -> Result<Page, Closed> {
+fn receive_region(socket: &OwnedFd) -> Result<SharedRegion, ConnectError> {
     let mut ends = [PollFd::new(socket, PollFlags::IN)];
     if poll(&mut ends, Some(&ANSWER))? == 0 {
-        return Err(Closed::Refused);
+        return Err(ConnectError::Refused);
     }
     let mut byte = [0];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -354,10 +358,10 @@ fn receive_page(socket: &OwnedFd) -> Result<Page, Closed> {
     });
     // The system has dropped the file and says so.
     if files.is_none() && got.flags.contains(ReturnFlags::CTRUNC) {
-        return Err(Closed::NoDescriptor);
+        return Err(ConnectError::NoDescriptor);
     }
     match files {
-        Some(file) if got.bytes == 1 && byte == [WELCOME] => Ok(Page::open(file)?),
-        _ => Err(Closed::Refused),
+        Some(file) if got.bytes == 1 && byte == [ACCEPTED] => Ok(SharedRegion::open(file)?),
+        _ => Err(ConnectError::Refused),
     }
 }

@@ -1,7 +1,7 @@
 //! The pages that an agent shares with one client.
 //!
 //! ```text
-//!   front: bells │ posts │ 4 × (ends of queues, counters) │ one message │ slots for events
+//!   layout: bells │ posts │ 4 × (ends of queues, counters) │ one message │ slots for events
 //! ```
 //!
 //! The agent makes them, seals their size, and hands them over. Only what is
@@ -10,9 +10,9 @@
 
 #![allow(unsafe_code)]
 
-use crate::counter::Cell;
+use crate::counter::CounterCell;
 use crate::posts::Posts;
-use crate::queue::{Ends, Slot};
+use crate::queue::{QueueEnds, Slot};
 use lintel_claim::Claim;
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::{MapFlags, ProtFlags};
@@ -32,7 +32,7 @@ pub(crate) const SLOTS: usize = (256 << 20) / size_of::<Slot>();
 
 /// Two words that one side rings and the other sleeps on; and what it may ring for.
 #[repr(C, align(128))]
-pub(crate) struct Bell {
+pub(crate) struct Doorbell {
     /// Changes when those who sleep are to look.
     pub(crate) rings: AtomicU32,
     /// How many sleep, or are about to.
@@ -45,73 +45,73 @@ pub(crate) struct Bell {
 
 #[repr(C, align(128))]
 pub(crate) struct Interface {
-    pub(crate) queues: [Ends; QUEUES],
-    pub(crate) counters: [Cell; COUNTERS],
+    pub(crate) queues: [QueueEnds; QUEUES],
+    pub(crate) counters: [CounterCell; COUNTERS],
 }
 
 #[repr(C, align(4096))]
-pub(crate) struct Front {
+pub(crate) struct Layout {
     /// A command is there.
-    pub(crate) asked: Bell,
+    pub(crate) requests: Doorbell,
     /// Its answer is there.
-    pub(crate) answered: Bell,
+    pub(crate) replies: Doorbell,
     /// Something was posted or counted.
-    pub(crate) noise: Bell,
+    pub(crate) activity: Doorbell,
     /// Commands that need no answer.
     pub(crate) posts: Posts,
     pub(crate) interfaces: [Interface; 4],
 }
 
-const MESSAGE: usize = size_of::<Front>();
+const MESSAGE: usize = size_of::<Layout>();
 const EVENTS: usize = MESSAGE + MESSAGE_BYTES;
 const BYTES: usize = EVENTS + SLOTS * size_of::<Slot>();
 
 /// The pages, mapped.
-pub struct Page {
+pub struct SharedRegion {
     memory: *mut u8,
     file: OwnedFd,
 }
 
-// SAFETY: the memory stays mapped as long as the Page lives, and is accessed through
+// SAFETY: the memory stays mapped as long as the SharedRegion lives, and is accessed through
 // atomics and claims only.
-unsafe impl Send for Page {}
+unsafe impl Send for SharedRegion {}
 // SAFETY: as for Send.
-unsafe impl Sync for Page {}
+unsafe impl Sync for SharedRegion {}
 
-impl Page {
+impl SharedRegion {
     /// Makes pages for a client.
     ///
     /// # Errors
     /// What the system said.
-    pub fn create() -> io::Result<Page> {
+    pub fn create() -> io::Result<SharedRegion> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = rustix::fs::memfd_create("lintel-client", flags)?;
         rustix::fs::ftruncate(&file, BYTES as u64)?;
         // Whoever shrank it would make the other's next look a fatal signal.
         rustix::fs::fcntl_add_seals(&file, sealed())?;
-        Page::map(file)
+        SharedRegion::map(file)
     }
 
     /// Maps pages that an agent has made.
     ///
     /// # Errors
     /// `InvalidData` where they are of another version; what the system said.
-    pub fn open(file: OwnedFd) -> io::Result<Page> {
+    pub fn open(file: OwnedFd) -> io::Result<SharedRegion> {
         let size = rustix::fs::fstat(&file)?.st_size;
         let seals = rustix::fs::fcntl_get_seals(&file)?;
         if size != BYTES as i64 || !seals.contains(sealed()) {
             return Err(io::ErrorKind::InvalidData.into());
         }
-        Page::map(file)
+        SharedRegion::map(file)
     }
 
-    fn map(file: OwnedFd) -> io::Result<Page> {
+    fn map(file: OwnedFd) -> io::Result<SharedRegion> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
         let kind = MapFlags::SHARED | MapFlags::NORESERVE;
         // SAFETY: a new mapping at an address of the system's choice.
         let memory =
             unsafe { rustix::mm::mmap(std::ptr::null_mut(), BYTES, access, kind, &file, 0) }?;
-        Ok(Page {
+        Ok(SharedRegion {
             memory: memory.cast(),
             file,
         })
@@ -122,10 +122,10 @@ impl Page {
         self.file.as_fd()
     }
 
-    pub(crate) fn front(&self) -> &Front {
-        // SAFETY: the mapping is page-aligned, longer than a Front, all of whose fields
+    pub(crate) fn layout(&self) -> &Layout {
+        // SAFETY: the mapping is page-aligned, longer than a Layout, all of whose fields
         // are atomics that any bytes are valid for, and lives as long as self.
-        unsafe { &*self.memory.cast::<Front>() }
+        unsafe { &*self.memory.cast::<Layout>() }
     }
 
     /// All slots for events.
@@ -148,16 +148,16 @@ impl Page {
     }
 }
 
-impl Drop for Page {
+impl Drop for SharedRegion {
     fn drop(&mut self) {
         // SAFETY: mapped by map() with this length; what borrowed self is gone.
         let _ = unsafe { rustix::mm::munmap(self.memory.cast(), BYTES) };
     }
 }
 
-impl fmt::Debug for Page {
+impl fmt::Debug for SharedRegion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Page({:p})", self.memory)
+        write!(f, "SharedRegion({:p})", self.memory)
     }
 }
 
