@@ -21,6 +21,7 @@ mod licences;
 mod loom;
 mod man;
 mod measures;
+mod mutants;
 mod netns;
 mod networks;
 mod options;
@@ -33,6 +34,7 @@ mod spec;
 mod suite;
 mod symbols;
 mod test_run;
+mod words;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -69,9 +71,12 @@ cargo xtask WORD
   hostile [--packets N] [--seed N]
                       random and mutated datagrams at a process (200,000)
 
+  words               code and prose against the retired words of spec/words.toml
   layers              ARCHITECTURE.md against the crates
   measures [--root DIR]
                       lengths, tests, documentation and names of this tree or another
+  mutants [CRATE...]  whether the tests of core/ notice one change at a time, by
+                      cargo-mutants (up to an hour a crate)
   headers             include/*.h compile alone as C99, C11 and C++17
   spec                spec/portals4.toml and spec/options.toml against the headers
   symbols             libportals.so.4 exports what the headers declare, no more
@@ -108,6 +113,8 @@ fn main() -> ExitCode {
         "deny" => many(|report| deny::run(&tree, report)),
         "licences" => one("licences", || licences::print(&tree)),
         "measures" => one("measures", || measures::print(&root(&tree, &rest)?)),
+        "words" => one("words", || words::check(&tree)),
+        "mutants" => many(|report| mutants::run(&tree, &rest, report)),
         "headers" => one("headers", || headers::check(&tree)),
         "spec" => one("spec", || spec::check(&tree)),
         "symbols" => one("symbols", || symbols::build_and_check(&tree)),

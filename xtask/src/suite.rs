@@ -9,7 +9,7 @@ use crate::shell::{self, Tree};
 use crate::soak::{self, Soak};
 use crate::{
     c_tests, demo, deny, dist, fuzz, headers, hostile, layers, loom, man, netns, prerequisites,
-    sanitize, spec, symbols, test_run,
+    sanitize, spec, symbols, test_run, words,
 };
 
 /// Seconds per fuzz target in CI.
@@ -62,6 +62,7 @@ fn checks(tree: &Tree, quick: bool, report: &mut Report) {
         shell::run(tree.cargo().args(["fmt", "--all", "--check"]))
     });
     report.check("layers", || layers::check(tree));
+    report.check("words", || words::check(tree));
     report.check("headers", || headers::check(tree));
     report.check("spec", || spec::check(tree));
     deny::run(tree, report);
