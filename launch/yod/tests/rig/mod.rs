@@ -16,9 +16,17 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 const GRACE: Duration = Duration::from_secs(10);
 
 pub fn yod(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_yod"));
+    let mut command = program(env!("CARGO_BIN_EXE_yod"));
+    command.args(args);
     command
-        .args(args)
+}
+
+/// A program with its streams piped and with the default actions for signals: what starts
+/// the tests may ignore interrupts, as a shell does for what it runs in the background.
+pub fn program(path: &str) -> Command {
+    let mut command = Command::new("env");
+    command
+        .args(["--default-signal=INT,QUIT,HUP,TERM", path])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
@@ -125,6 +133,8 @@ pub struct Running {
     pub child: Launcher,
     pub stdout: BufReader<std::process::ChildStdout>,
     pub stderr: BufReader<std::process::ChildStderr>,
+    /// Dropped with the rest: tells the watchdog that nobody reads any more.
+    _reading: mpsc::Sender<()>,
 }
 
 impl Running {
@@ -137,6 +147,7 @@ impl Running {
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let stderr = BufReader::new(child.stderr.take().unwrap());
         Running {
+            _reading: watchdog(&child),
             child: child.into(),
             stdout,
             stderr,
@@ -160,6 +171,19 @@ impl Running {
             (child.wait().unwrap(), out, err)
         })
     }
+}
+
+/// Asks a launcher to end if the test reads from it for longer than all waits may take, so
+/// that a read of a line that never comes ends in a failure.
+fn watchdog(child: &Child) -> mpsc::Sender<()> {
+    let (reading, ended) = mpsc::channel();
+    let pid = Pid::from_child(child);
+    std::thread::spawn(move || {
+        if ended.recv_timeout(2 * PATIENCE) == Err(mpsc::RecvTimeoutError::Timeout) {
+            let _ = kill_process(pid, Signal::TERM);
+        }
+    });
+    reading
 }
 
 pub fn line_of(stream: &mut impl BufRead) -> String {
