@@ -65,18 +65,25 @@ fn cost(process: u32) -> (u64, u64) {
     (ticks, switches)
 }
 
-/// A process that has fallen asleep uses nothing in a second.
+/// Waits for a second in which a process uses nothing. One that sleeps has such a second
+/// as soon as it has fallen asleep; one that polls, or is woken by a timer, never has.
 fn sleeps(worker: &Worker, what: &str) {
-    std::thread::sleep(Duration::from_millis(300));
-    let before = cost(worker.id());
-    std::thread::sleep(Duration::from_secs(1));
-    let after = cost(worker.id());
-    let (ticks, switches) = (after.0 - before.0, after.1 - before.1);
-    assert!(
-        ticks <= 1 && switches <= 10,
-        "{what}: {ticks} ticks, {switches} switches in a second"
-    );
+    let mut seen = Vec::new();
+    while seen.len() < SECONDS_TO_FALL_ASLEEP {
+        let before = cost(worker.id());
+        std::thread::sleep(Duration::from_secs(1));
+        let after = cost(worker.id());
+        let (ticks, switches) = (after.0 - before.0, after.1 - before.1);
+        if ticks <= 1 && switches <= 10 {
+            return;
+        }
+        seen.push(format!("{ticks} ticks and {switches} switches"));
+    }
+    panic!("{what}: no quiet second, but {}", seen.join(", "));
 }
+
+/// A machine that is busy with other tests may keep a process from going to sleep.
+const SECONDS_TO_FALL_ASLEEP: usize = 20;
 
 #[test]
 fn an_idle_process_uses_no_processor() {
