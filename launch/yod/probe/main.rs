@@ -10,7 +10,7 @@ fn main() {
     let what = std::env::args().nth(1).unwrap_or_default();
     match what.as_str() {
         "library" => return launch(),
-        "relay" => return relay(),
+        "ssh-stub" => return ssh_stub(),
         _ => {}
     }
     let mut pmi = Client::from_env().expect("PMI-1").expect("a launcher");
@@ -88,7 +88,7 @@ fn launch() {
 
 /// Stands in for ssh: runs the command of its last argument and carries its standard
 /// input and output. Killed, it drops both like a connection.
-fn relay() {
+fn ssh_stub() {
     use std::io::Write;
     use std::os::fd::AsFd;
     use std::os::unix::process::CommandExt;
@@ -103,8 +103,8 @@ fn relay() {
         .process_group(0)
         .spawn()
         .unwrap();
-    // At once, for another relay may tell of itself at the same time.
-    let told = format!("relay {host} {} {}\n", std::process::id(), child.id());
+    // At once, for another stub may tell of itself at the same time.
+    let told = format!("ssh-stub {host} {} {}\n", std::process::id(), child.id());
     std::io::stderr().write_all(told.as_bytes()).unwrap();
     let mut input = child.stdin.take().unwrap();
     std::thread::spawn(move || std::io::copy(&mut std::io::stdin(), &mut input));

@@ -18,13 +18,13 @@ use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::process::Signal;
 
-use crate::guard::Guard;
 use crate::job::{End, Error};
-use crate::plan::{Here, Plan, SECRET_STDIN};
+use crate::plan::{Plan, SECRET_STDIN, Scope};
 use crate::poll::{is_readable, wait_for};
 use crate::process::{Process, tied_command};
 use crate::program;
 use crate::signals::Signals;
+use crate::watchdog::Watchdog;
 
 /// The running agents of a job on this machine, possibly none.
 pub(crate) struct Agents {
@@ -37,10 +37,10 @@ struct Agent {
     /// While the agent holds the other end.
     output: Option<OwnedFd>,
     /// The beginning of its output, until it is ready.
-    said: Vec<u8>,
+    startup_output: Vec<u8>,
     ready: bool,
     /// Its end was told.
-    told: bool,
+    end_reported: bool,
 }
 
 impl Agents {
@@ -51,8 +51,8 @@ impl Agents {
     /// asks for an end meanwhile. None is left then.
     pub(crate) fn start(
         plan: &Plan,
-        here: Here,
-        guard: &mut Guard,
+        scope: Scope,
+        watchdog: &mut Watchdog,
         signals: &Signals,
     ) -> Result<Agents, Error> {
         let mut all = Agents { agents: Vec::new() };
@@ -60,12 +60,12 @@ impl Agents {
             return Ok(all);
         }
         let program = find_agent(plan)?;
-        for address in plan.agent_addresses(here)? {
+        for address in plan.agent_addresses(scope)? {
             let agent = Agent::start(plan, &program, address).map_err(|error| Error::System {
                 what: "starting an agent",
                 error,
             })?;
-            guard.on_group(agent.process.group());
+            watchdog.on_group(agent.process.group());
             all.agents.push(agent);
         }
         all.wait_until_ready(signals)?;
@@ -73,7 +73,7 @@ impl Agents {
     }
 
     fn wait_until_ready(&mut self, signals: &Signals) -> Result<(), Error> {
-        let deadline = Instant::now() + GET_READY;
+        let deadline = Instant::now() + READY_TIMEOUT;
         while let Some(late) = self.agents.iter().find(|agent| !agent.ready) {
             if Instant::now() >= deadline {
                 let address = late.address;
@@ -102,7 +102,7 @@ impl Agents {
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.agents
             .iter()
-            .filter(|agent| !agent.told)
+            .filter(|agent| !agent.end_reported)
             .flat_map(Agent::descriptors)
     }
 
@@ -115,10 +115,10 @@ impl Agents {
     }
 
     fn take_end(&mut self) -> Option<(Ipv4Addr, End)> {
-        let mut left = self.agents.iter_mut().filter(|agent| !agent.told);
+        let mut left = self.agents.iter_mut().filter(|agent| !agent.end_reported);
         left.find_map(|agent| {
             let ended = agent.process.ended()?;
-            agent.told = true;
+            agent.end_reported = true;
             Some((agent.address, ended.end))
         })
     }
@@ -156,9 +156,9 @@ impl Agent {
             address,
             process,
             output,
-            said: Vec::new(),
+            startup_output: Vec::new(),
             ready: false,
-            told: false,
+            end_reported: false,
         })
     }
 
@@ -176,12 +176,14 @@ impl Agent {
         {
             let mut bytes = [0; 512];
             match rustix::io::read(pipe, &mut bytes[..]) {
-                Ok(count @ 1..) if !self.ready => self.said.extend_from_slice(&bytes[..count]),
+                Ok(count @ 1..) if !self.ready => {
+                    self.startup_output.extend_from_slice(&bytes[..count])
+                }
                 Ok(1..) | Err(Errno::INTR) => {}
                 Ok(0) | Err(_) => self.output = None,
             }
             self.ready |= self
-                .said
+                .startup_output
                 .split(|&b| b == b'\n')
                 .any(|line| line == b"ready");
         }
@@ -215,4 +217,4 @@ fn find_agent(plan: &Plan) -> Result<OsString, Error> {
 
 const AGENT: &str = "lintel-agent";
 /// How long an agent may take until it is ready.
-const GET_READY: Duration = Duration::from_secs(10);
+const READY_TIMEOUT: Duration = Duration::from_secs(10);

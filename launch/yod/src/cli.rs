@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{CommandFactory, Parser, ValueEnum};
 
-use crate::hosts::{self, Named};
+use crate::host_list::{self, HostSpec};
 use crate::job::{Bind, Error, Job};
 use crate::layout::{Map, Nodes};
 
@@ -18,18 +18,18 @@ pub struct Options {
     /// Number of ranks to start [default: one for each node or slot]
     #[arg(
         short = 'n', long = "ranks", visible_aliases = ["np", "sz"], value_name = "N",
-        value_parser = clap::value_parser!(u32).range(1..=MOST_RANKS)
+        value_parser = clap::value_parser!(u32).range(1..=MAX_RANKS)
     )]
     ranks: Option<u32>,
 
     /// Number of virtual nodes: loopback addresses, shared memory within each
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_RANKS))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_RANKS))]
     nodes: Option<u32>,
 
     /// Hosts to run on, each NAME[=ADDRESS][:SLOTS], parted by commas
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     #[arg(conflicts_with_all = ["nodes", "first_address", "hostfile"])]
-    hosts: Vec<Named>,
+    hosts: Vec<HostSpec>,
 
     /// File of hosts to run on, one a line, slots=N behind it
     #[arg(long, value_name = "FILE", conflicts_with_all = ["nodes", "first_address"])]
@@ -145,7 +145,7 @@ impl Options {
         let nodes = self.nodes()?;
         let ranks = self
             .ranks
-            .map_or_else(|| most_natural(&nodes), |n| n as usize);
+            .map_or_else(|| default_ranks(&nodes), |n| n as usize);
         let mut job = Job::new(ranks, &self.command[0]);
         job.args = self.command[1..].to_vec();
         job.env = self.variables()?;
@@ -168,14 +168,14 @@ impl Options {
 
     fn nodes(&self) -> Result<Nodes, Error> {
         let hosts = match &self.hostfile {
-            Some(path) => hosts::read(path)?,
+            Some(path) => host_list::read(path)?,
             None => self.hosts.clone(),
         };
         if !hosts.is_empty() {
-            return hosts::resolve(hosts).map(Nodes::Hosts);
+            return host_list::resolve(hosts).map(Nodes::Hosts);
         }
         Ok(match (self.nodes, self.first_address) {
-            (None, None) => Nodes::Here,
+            (None, None) => Nodes::Local,
             (count, first) => Nodes::Virtual {
                 count: count.unwrap_or(1) as usize,
                 first: first.unwrap_or(Ipv4Addr::LOCALHOST),
@@ -209,9 +209,9 @@ impl Options {
 }
 
 /// How many ranks there are where nobody says.
-fn most_natural(nodes: &Nodes) -> usize {
+fn default_ranks(nodes: &Nodes) -> usize {
     match nodes {
-        Nodes::Here => 1,
+        Nodes::Local => 1,
         Nodes::Virtual { count, .. } => *count,
         Nodes::Hosts(hosts) => hosts.iter().map(|host| host.slots.unwrap_or(1)).sum(),
     }
@@ -318,7 +318,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "more than 0 seconds are expected".into())
 }
 
-const MOST_RANKS: i64 = 4096;
+const MAX_RANKS: i64 = 4096;
 const BIND_VALUES: [&str; 2] = ["none", "core"];
 /// Options whose value may be the next word; --bind, whose value may be missing, apart.
 const TAKE_VALUES: &[&str] = &[
@@ -506,7 +506,7 @@ mod tests {
 
     #[test]
     fn nodes_are_virtual_when_their_number_or_address_is_given() {
-        assert_eq!(parse(&["p"]).unwrap().job().unwrap().nodes, Nodes::Here);
+        assert_eq!(parse(&["p"]).unwrap().job().unwrap().nodes, Nodes::Local);
         let job = parse(&["--nodes", "3", "p"]).unwrap().job().unwrap();
         let (count, first) = (3, Ipv4Addr::LOCALHOST);
         assert_eq!((job.ranks, job.nodes), (3, Nodes::Virtual { count, first }));

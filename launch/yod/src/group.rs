@@ -43,7 +43,7 @@ impl Group {
     }
 }
 
-/// Two words, for the guard.
+/// Two words, for the watchdog.
 impl fmt::Display for Group {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.started {

@@ -1,5 +1,5 @@
 //! The processes that a launcher starts as copies of itself: a rank or an
-//! agent before it becomes its program, the job's guard, and the keeper of ranks on
+//! agent before it becomes its program, the job's watchdog, and the keeper of ranks on
 //! another machine.
 //!
 //! A rank must ask the kernel to end it with its launcher. Only the rank itself
@@ -13,7 +13,7 @@ use std::process::{Command, exit};
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-use crate::{guard, remote};
+use crate::{remote_launcher, watchdog};
 
 /// Call it first in `main` of any binary that calls [`crate::run`]; it returns
 /// at once, except in the helper processes that `run` starts, where it never does.
@@ -21,8 +21,8 @@ pub fn become_helper_if_asked() {
     let mut args = std::env::args_os().skip(1);
     match args.next() {
         Some(word) if word == EXEC_TIED => become_tied(args.collect()),
-        Some(word) if word == GUARD => guard::watch(),
-        Some(word) if word == REMOTE => remote::keep(),
+        Some(word) if word == GUARD => watchdog::watch(),
+        Some(word) if word == REMOTE => remote_launcher::run(),
         _ => {}
     }
 }
@@ -32,7 +32,7 @@ pub fn become_helper_if_asked() {
 pub(crate) const EXEC_TIED: &str = "--exec-tied";
 /// The only argument of yod on another machine.
 pub(crate) const REMOTE: &str = "--remote";
-/// The only argument of a guard.
+/// The only argument of a watchdog.
 pub(crate) const GUARD: &str = "--guard-job";
 
 fn become_tied(args: Vec<OsString>) -> ! {

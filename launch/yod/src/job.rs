@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use signal_hook::low_level::signal_name;
 
 use crate::layout::{Map, Nodes};
-use crate::plan::{Here, Plan};
+use crate::plan::{Plan, Scope};
 
 /// A program to be run as a number of ranks.
 #[derive(Clone, Debug)]
@@ -69,7 +69,7 @@ impl Job {
             program: program.into(),
             args: Vec::new(),
             env: Vec::new(),
-            nodes: Nodes::Here,
+            nodes: Nodes::Local,
             map: Map::Block,
             agent: None,
             launch_agent: Vec::new(),
@@ -97,12 +97,12 @@ impl Job {
     pub fn describe(&self) -> Result<String, Error> {
         let plan = Plan::new(self)?;
         let Nodes::Hosts(hosts) = &self.nodes else {
-            return plan.describe(Here::All);
+            return plan.describe(Scope::AllNodes);
         };
         let mut text = String::new();
         for (node, host) in hosts.iter().take(plan.layout.addresses.len()).enumerate() {
             let _ = writeln!(text, "# on {} ({})", host.name, host.address);
-            text.push_str(&plan.describe(Here::Node(node))?);
+            text.push_str(&plan.describe(Scope::Node(node))?);
         }
         Ok(text)
     }
@@ -267,7 +267,7 @@ impl fmt::Display for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             End::Exited(code) => write!(f, "with exit code {code}"),
-            End::Killed(signal) => write!(f, "by {}", Named(signal)),
+            End::Killed(signal) => write!(f, "by {}", SignalName(signal)),
             End::Lost => write!(f, "out of reach"),
         }
     }
@@ -326,7 +326,7 @@ impl fmt::Display for Cause {
                 ranks(left, "has", "have")
             ),
             Cause::Timeout(time) => write!(f, "the job took longer than {} s", time.as_secs_f64()),
-            Cause::Interrupted(signal) => write!(f, "{} received", Named(*signal)),
+            Cause::Interrupted(signal) => write!(f, "{} received", SignalName(*signal)),
             Cause::OutputClosed => write!(f, "nobody reads the output any more"),
         }
     }
@@ -483,7 +483,7 @@ impl fmt::Display for Error {
                     "the agent of {address} ended {end} before the ranks started"
                 )
             }
-            Error::Interrupted(signal) => write!(f, "{} received", Named(*signal)),
+            Error::Interrupted(signal) => write!(f, "{} received", SignalName(*signal)),
             Error::NotFound {
                 program,
                 here: false,
@@ -507,9 +507,9 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 /// A signal's name and number.
-struct Named(i32);
+struct SignalName(i32);
 
-impl fmt::Display for Named {
+impl fmt::Display for SignalName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match signal_name(self.0) {
             Some(name) => write!(f, "{name} (signal {})", self.0),

@@ -12,7 +12,7 @@ use crate::job::Error;
 pub enum Nodes {
     /// This machine, under the address that the ranks take by themselves.
     #[default]
-    Here,
+    Local,
     /// This machine plays several nodes, each a loopback address.
     Virtual {
         /// How many; at least 1.
@@ -53,12 +53,12 @@ pub(crate) struct Layout {
     /// The address of each node; `None` where the ranks take theirs by themselves.
     pub(crate) addresses: Vec<Option<Ipv4Addr>>,
     /// One for each rank.
-    pub(crate) seats: Vec<Seat>,
+    pub(crate) slots: Vec<RankSlot>,
 }
 
 /// Where a rank sits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Seat {
+pub(crate) struct RankSlot {
     pub(crate) rank: usize,
     pub(crate) node: usize,
     /// Its number among the ranks of its node.
@@ -68,7 +68,7 @@ pub(crate) struct Seat {
 }
 
 impl Layout {
-    /// Seats `ranks` ranks.
+    /// Places `ranks` ranks.
     ///
     /// # Errors
     /// No ranks, a node without a rank, a node without an address, too few slots.
@@ -76,8 +76,8 @@ impl Layout {
         if ranks == 0 {
             return Err(Error::NoRanks);
         }
-        let (mut addresses, rooms) = match nodes {
-            Nodes::Here => (vec![None], vec![ranks]),
+        let (mut addresses, capacities) = match nodes {
+            Nodes::Local => (vec![None], vec![ranks]),
             &Nodes::Virtual { count, first } => {
                 let addresses = loopback_addresses(count, first)?;
                 if count > ranks {
@@ -90,35 +90,35 @@ impl Layout {
             }
             Nodes::Hosts(hosts) => {
                 let addresses = hosts.iter().map(|host| Some(host.address)).collect();
-                (addresses, rooms_of(hosts, ranks)?)
+                (addresses, capacities_of(hosts, ranks)?)
             }
         };
-        let nodes = nodes_of_ranks(ranks, rooms, map);
+        let nodes = nodes_of_ranks(ranks, capacities, map);
         addresses.truncate(nodes.iter().max().map_or(0, |last| last + 1));
-        let seats = seats(&nodes);
-        Ok(Layout { addresses, seats })
+        let slots = rank_slots(&nodes);
+        Ok(Layout { addresses, slots })
     }
 
     /// The node of each rank.
     pub(crate) fn nodes_of_ranks(&self) -> Vec<usize> {
-        self.seats.iter().map(|seat| seat.node).collect()
+        self.slots.iter().map(|slot| slot.node).collect()
     }
 
     /// What tells a rank where it sits.
-    pub(crate) fn variables(&self, seat: &Seat) -> Vec<(OsString, OsString)> {
+    pub(crate) fn variables(&self, slot: &RankSlot) -> Vec<(OsString, OsString)> {
         // The local numbers are what MPICH's hydra sets beside PMI-1's own.
         let mut all: Vec<(OsString, OsString)> = [
-            ("PMI_RANK", seat.rank),
-            ("PMI_SIZE", self.seats.len()),
-            ("MPI_LOCALRANKID", seat.local_rank),
-            ("MPI_LOCALNRANKS", seat.local_size),
+            ("PMI_RANK", slot.rank),
+            ("PMI_SIZE", self.slots.len()),
+            ("MPI_LOCALRANKID", slot.local_rank),
+            ("MPI_LOCALNRANKS", slot.local_size),
             ("LINTEL_NODES", self.addresses.len()),
-            ("LINTEL_NODE_RANK", seat.node),
+            ("LINTEL_NODE_RANK", slot.node),
         ]
         .into_iter()
         .map(|(name, number)| (name.into(), number.to_string().into()))
         .collect();
-        if let Some(address) = self.addresses[seat.node] {
+        if let Some(address) = self.addresses[slot.node] {
             all.push(("PTL_IFACE".into(), address.to_string().into()));
         }
         all
@@ -149,39 +149,39 @@ fn shares(ranks: usize, nodes: usize) -> Vec<usize> {
 }
 
 /// How many ranks each host takes.
-fn rooms_of(hosts: &[Host], ranks: usize) -> Result<Vec<usize>, Error> {
+fn capacities_of(hosts: &[Host], ranks: usize) -> Result<Vec<usize>, Error> {
     if hosts.iter().all(|host| host.slots.is_none()) {
         return Ok(shares(ranks, hosts.len().max(1)));
     }
-    let rooms: Vec<usize> = hosts.iter().map(|host| host.slots.unwrap_or(1)).collect();
-    match rooms.iter().sum() {
-        slots if slots >= ranks => Ok(rooms),
+    let capacities: Vec<usize> = hosts.iter().map(|host| host.slots.unwrap_or(1)).collect();
+    match capacities.iter().sum() {
+        slots if slots >= ranks => Ok(capacities),
         slots => Err(Error::TooFewSlots { slots, ranks }),
     }
 }
 
 /// Fills nodes that take so many ranks each, `ranks` in all.
-fn nodes_of_ranks(ranks: usize, mut rooms: Vec<usize>, map: Map) -> Vec<usize> {
+fn nodes_of_ranks(ranks: usize, mut capacities: Vec<usize>, map: Map) -> Vec<usize> {
     let mut nodes = Vec::with_capacity(ranks);
     while nodes.len() < ranks {
-        for (node, room) in rooms.iter_mut().enumerate() {
+        for (node, capacity) in capacities.iter_mut().enumerate() {
             let taken = match map {
-                Map::Block => *room,
-                Map::Cyclic => 1.min(*room),
+                Map::Block => *capacity,
+                Map::Cyclic => 1.min(*capacity),
             };
             let taken = taken.min(ranks - nodes.len());
             nodes.extend(std::iter::repeat_n(node, taken));
-            *room -= taken;
+            *capacity -= taken;
         }
     }
     nodes
 }
 
-fn seats(nodes: &[usize]) -> Vec<Seat> {
+fn rank_slots(nodes: &[usize]) -> Vec<RankSlot> {
     let mut taken = vec![0; nodes.iter().max().map_or(0, |last| last + 1)];
-    let mut seats: Vec<Seat> = Vec::with_capacity(nodes.len());
+    let mut slots: Vec<RankSlot> = Vec::with_capacity(nodes.len());
     for (rank, &node) in nodes.iter().enumerate() {
-        seats.push(Seat {
+        slots.push(RankSlot {
             rank,
             node,
             local_rank: taken[node],
@@ -189,10 +189,10 @@ fn seats(nodes: &[usize]) -> Vec<Seat> {
         });
         taken[node] += 1;
     }
-    for seat in &mut seats {
-        seat.local_size = taken[seat.node];
+    for slot in &mut slots {
+        slot.local_size = taken[slot.node];
     }
-    seats
+    slots
 }
 
 #[cfg(test)]
@@ -205,8 +205,8 @@ mod tests {
     }
 
     fn local(layout: &Layout) -> Vec<(usize, usize, usize)> {
-        let each = layout.seats.iter();
-        each.map(|seat| (seat.node, seat.local_rank, seat.local_size))
+        let each = layout.slots.iter();
+        each.map(|slot| (slot.node, slot.local_rank, slot.local_size))
             .collect()
     }
 
@@ -246,9 +246,9 @@ mod tests {
 
     #[test]
     fn a_job_on_this_machine_alone_names_no_address() {
-        let layout = Layout::new(2, &Nodes::Here, Map::Block).unwrap();
+        let layout = Layout::new(2, &Nodes::Local, Map::Block).unwrap();
         assert_eq!(local(&layout), [(0, 0, 2), (0, 1, 2)]);
-        let variables = layout.variables(&layout.seats[1]);
+        let variables = layout.variables(&layout.slots[1]);
         assert!(variables.iter().all(|(name, _)| name != "PTL_IFACE"));
     }
 

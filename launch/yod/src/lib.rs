@@ -7,7 +7,7 @@
 //!    │        ├─ rank 0               own process group, own socket (PMI_FD), own pipes
 //!    │        └─ rank 1 …
 //!    └─ or a host for each node ══ ssh ══ yod --remote ── its crew
-//!   guard ── ends what its yod has started should that be killed, then leaves
+//!   watchdog ── ends what its yod has started should that be killed, then leaves
 //! ```
 //!
 //! A crew does what it is ordered and reports; the supervisor decides. Orders and reports
@@ -17,7 +17,7 @@
 //! say through Portals is not seen here.
 //!
 //! 1. A binary that starts jobs calls [`become_helper_if_asked`] first of all:
-//!    ranks and guard begin as copies of the running binary.
+//!    ranks and watchdog begin as copies of the running binary.
 //! 2. [`Job::new`], then [`run`].
 //!
 //! ```no_run
@@ -32,34 +32,34 @@
 #![forbid(unsafe_code)]
 
 mod agents;
+mod backend;
 mod cli;
-mod crew;
 mod group;
-mod guard;
 mod helper;
-mod host;
-mod hosts;
-mod input;
+mod host_list;
 mod job;
 mod layout;
-mod leftovers;
 mod link;
+mod local_launcher;
 mod message;
 mod output;
-mod places;
 mod plan;
 mod poll;
 mod process;
 mod program;
 mod rank;
-mod remote;
+mod remote_host;
+mod remote_launcher;
 mod secret;
 mod signals;
+mod stale_segments;
+mod stdin_forwarder;
 mod supervisor;
+mod watchdog;
 
 pub use cli::{Options, command, normalise};
 pub use helper::become_helper_if_asked;
 pub use job::{Bind, Cause, End, Error, Job, Outcome, RankOutcome};
 pub use layout::{Host, Map, Nodes};
-pub use leftovers::remove as remove_leftovers;
+pub use stale_segments::remove as remove_stale_segments;
 pub use supervisor::{GRACE, run};

@@ -1,11 +1,11 @@
 //! A connection between the launcher and its other half on another machine.
 //!
 //! ```text
-//!   greeting line   length (4 bytes, little-endian)   message   length   message …
+//!   handshake line   length (4 bytes, little-endian)   message   length   message …
 //! ```
 //!
-//! Messages are in postcard's format. Both halves are the same version: the greeting
-//! says so. A login shell may print before the greeting; that is passed over.
+//! Messages are in postcard's format. Both halves are the same version: the handshake
+//! says so. A login shell may print before the handshake; that is passed over.
 
 use std::io;
 use std::marker::PhantomData;
@@ -20,11 +20,11 @@ use serde::de::DeserializeOwned;
 pub(crate) struct Link<I> {
     from: OwnedFd,
     to: Option<OwnedFd>,
-    held: Vec<u8>,
+    outgoing_queue: Vec<u8>,
     received: Vec<u8>,
-    greeted: bool,
-    heard: Instant,
-    said: Instant,
+    connected: bool,
+    last_received: Instant,
+    last_sent: Instant,
     of: PhantomData<I>,
 }
 
@@ -35,14 +35,14 @@ pub(crate) enum Broken {
     Closed,
     /// The connection failed.
     Io(io::Error),
-    /// What came is no greeting.
-    NoGreeting,
+    /// What came is no handshake.
+    NoHandshake,
     /// What came is no message.
     Garbage,
 }
 
 impl<I: DeserializeOwned> Link<I> {
-    /// Over two descriptors, which are made non-blocking. The greeting is sent.
+    /// Over two descriptors, which are made non-blocking. The handshake is sent.
     pub(crate) fn new(from: OwnedFd, to: OwnedFd) -> io::Result<Link<I>> {
         rustix::io::ioctl_fionbio(&from, true)?;
         rustix::io::ioctl_fionbio(&to, true)?;
@@ -50,11 +50,11 @@ impl<I: DeserializeOwned> Link<I> {
         Ok(Link {
             from,
             to: Some(to),
-            held: GREETING.as_bytes().to_vec(),
+            outgoing_queue: HANDSHAKE.as_bytes().to_vec(),
             received: Vec::new(),
-            greeted: false,
-            heard: now,
-            said: now,
+            connected: false,
+            last_received: now,
+            last_sent: now,
             of: PhantomData,
         })
     }
@@ -63,9 +63,9 @@ impl<I: DeserializeOwned> Link<I> {
     pub(crate) fn send(&mut self, message: &impl Serialize) {
         let bytes = postcard::to_stdvec(message).expect("messages are plain data");
         let length = u32::try_from(bytes.len()).expect("messages are short");
-        self.held.extend_from_slice(&length.to_le_bytes());
-        self.held.extend_from_slice(&bytes);
-        self.said = Instant::now();
+        self.outgoing_queue.extend_from_slice(&length.to_le_bytes());
+        self.outgoing_queue.extend_from_slice(&bytes);
+        self.last_sent = Instant::now();
     }
 
     /// Poll this for reading.
@@ -75,25 +75,25 @@ impl<I: DeserializeOwned> Link<I> {
 
     /// Poll this for writing, while there is something to be written.
     pub(crate) fn outgoing(&self) -> Option<BorrowedFd<'_>> {
-        let to = self.to.as_ref().filter(|_| !self.held.is_empty());
+        let to = self.to.as_ref().filter(|_| !self.outgoing_queue.is_empty());
         to.map(AsFd::as_fd)
     }
 
     /// Whether more is waiting to be sent than should be.
     pub(crate) fn is_full(&self) -> bool {
-        self.held.len() > MOST_HELD
+        self.outgoing_queue.len() > MAX_QUEUED
     }
 
     /// Writes what the other half takes. What can't be written is dropped: reading will
     /// tell why.
     pub(crate) fn on_writable(&mut self) {
         let Some(to) = &self.to else { return };
-        let piece = &self.held[..self.held.len().min(PIECE)];
+        let piece = &self.outgoing_queue[..self.outgoing_queue.len().min(MAX_TRANSFER)];
         match rustix::io::write(to, piece) {
-            Ok(count) => drop(self.held.drain(..count)),
+            Ok(count) => drop(self.outgoing_queue.drain(..count)),
             Err(Errno::AGAIN | Errno::INTR) => {}
             Err(_) => {
-                self.held.clear();
+                self.outgoing_queue.clear();
                 self.to = None;
             }
         }
@@ -104,43 +104,43 @@ impl<I: DeserializeOwned> Link<I> {
     /// # Errors
     /// Why nothing more will come; whatever came before was returned.
     pub(crate) fn on_readable(&mut self) -> Result<Vec<I>, Broken> {
-        let mut bytes = [0; PIECE];
+        let mut bytes = [0; MAX_TRANSFER];
         match rustix::io::read(&self.from, &mut bytes[..]) {
             Ok(0) => return Err(Broken::Closed),
             Ok(count) => self.received.extend_from_slice(&bytes[..count]),
             Err(Errno::AGAIN | Errno::INTR) => {}
             Err(error) => return Err(Broken::Io(error.into())),
         }
-        self.heard = Instant::now();
-        if !self.greeted && !self.take_greeting()? {
+        self.last_received = Instant::now();
+        if !self.connected && !self.take_handshake()? {
             return Ok(Vec::new());
         }
         self.take_messages()
     }
 
     /// Whether the other half has greeted.
-    pub(crate) fn is_greeted(&self) -> bool {
-        self.greeted
+    pub(crate) fn is_connected(&self) -> bool {
+        self.connected
     }
 
     /// How long ago something came, and something was sent.
     pub(crate) fn silence(&self, now: Instant) -> (Duration, Duration) {
         (
-            now.saturating_duration_since(self.heard),
-            now.saturating_duration_since(self.said),
+            now.saturating_duration_since(self.last_received),
+            now.saturating_duration_since(self.last_sent),
         )
     }
 
-    fn take_greeting(&mut self) -> Result<bool, Broken> {
-        let greeting = GREETING.as_bytes();
-        let mut places = self.received.windows(greeting.len());
-        if let Some(at) = places.position(|place| place == greeting) {
-            self.received.drain(..at + greeting.len());
-            self.greeted = true;
-        } else if self.received.len() > MOST_BEFORE_GREETING {
-            return Err(Broken::NoGreeting);
+    fn take_handshake(&mut self) -> Result<bool, Broken> {
+        let handshake = HANDSHAKE.as_bytes();
+        let mut windows = self.received.windows(handshake.len());
+        if let Some(at) = windows.position(|window| window == handshake) {
+            self.received.drain(..at + handshake.len());
+            self.connected = true;
+        } else if self.received.len() > MAX_BEFORE_HANDSHAKE {
+            return Err(Broken::NoHandshake);
         }
-        Ok(self.greeted)
+        Ok(self.connected)
     }
 
     fn take_messages(&mut self) -> Result<Vec<I>, Broken> {
@@ -148,7 +148,7 @@ impl<I: DeserializeOwned> Link<I> {
         let mut rest = &self.received[..];
         while let Some((length, after)) = rest.split_first_chunk() {
             let length = u32::from_le_bytes(*length) as usize;
-            if length > LONGEST {
+            if length > MAX_MESSAGE {
                 return Err(Broken::Garbage);
             }
             let Some((message, after)) = after.split_at_checked(length) else {
@@ -168,7 +168,7 @@ impl std::fmt::Display for Broken {
         match self {
             Broken::Closed => write!(f, "the connection was closed"),
             Broken::Io(error) => write!(f, "the connection failed: {error}"),
-            Broken::NoGreeting => write!(
+            Broken::NoHandshake => write!(
                 f,
                 "what answers is no yod of this version ({})",
                 env!("CARGO_PKG_VERSION")
@@ -178,12 +178,12 @@ impl std::fmt::Display for Broken {
     }
 }
 
-const GREETING: &str = concat!("yod-remote ", env!("CARGO_PKG_VERSION"), " 1\n");
-const MOST_BEFORE_GREETING: usize = 1 << 16;
-const MOST_HELD: usize = 1 << 20;
+const HANDSHAKE: &str = concat!("yod-remote ", env!("CARGO_PKG_VERSION"), " 1\n");
+const MAX_BEFORE_HANDSHAKE: usize = 1 << 16;
+const MAX_QUEUED: usize = 1 << 20;
 /// Environment and arguments of a job fit, with room.
-const LONGEST: usize = 1 << 24;
-const PIECE: usize = 1 << 15;
+const MAX_MESSAGE: usize = 1 << 24;
+const MAX_TRANSFER: usize = 1 << 15;
 
 #[cfg(test)]
 mod tests {
@@ -209,13 +209,14 @@ mod tests {
     #[test]
     fn messages_arrive_in_order_after_what_a_shell_printed() {
         let (mut here, mut there) = pair();
-        here.held.splice(0..0, *b"Welcome to yod-remote country\n");
+        here.outgoing_queue
+            .splice(0..0, *b"Welcome to yod-remote country\n");
         here.send(&vec![1u8]);
         here.send(&vec![2u8; 1000]);
         push(&mut here);
         let messages = there.on_readable().unwrap();
         assert_eq!(messages, [vec![1], vec![2; 1000]]);
-        assert!(there.is_greeted());
+        assert!(there.is_connected());
         drop(here);
         assert!(matches!(there.on_readable(), Err(Broken::Closed)));
     }
@@ -223,20 +224,20 @@ mod tests {
     #[test]
     fn what_is_no_message_is_refused() {
         let (mut here, mut there) = pair();
-        here.held.extend_from_slice(&[255; 8]);
+        here.outgoing_queue.extend_from_slice(&[255; 8]);
         push(&mut here);
         assert!(matches!(there.on_readable(), Err(Broken::Garbage)));
         let (mut here, mut there) = pair();
-        here.held = vec![b'x'; PIECE];
+        here.outgoing_queue = vec![b'x'; MAX_TRANSFER];
         let refusal = loop {
-            if here.held.is_empty() {
-                here.held = vec![b'x'; PIECE];
+            if here.outgoing_queue.is_empty() {
+                here.outgoing_queue = vec![b'x'; MAX_TRANSFER];
             }
             here.on_writable();
             if let Err(broken) = there.on_readable() {
                 break broken;
             }
         };
-        assert!(matches!(refusal, Broken::NoGreeting));
+        assert!(matches!(refusal, Broken::NoHandshake));
     }
 }

@@ -9,7 +9,7 @@ use yod::{Error, Job, Options};
 fn main() -> ExitCode {
     yod::become_helper_if_asked();
     let options = Options::from_command_line();
-    match obey(&options) {
+    match execute(&options) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("yod: {error}");
@@ -18,7 +18,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn obey(options: &Options) -> Result<ExitCode, Error> {
+fn execute(options: &Options) -> Result<ExitCode, Error> {
     let job = options.job()?;
     match options.show {
         true => show(&job),

@@ -11,7 +11,7 @@ use crate::plan::Plan;
 
 /// What the launcher wants of those who keep ranks.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) enum Order {
+pub(crate) enum Request {
     /// Write to the PMI connection of a rank.
     Pmi { rank: usize, bytes: Vec<u8> },
     /// Send the signal of this number to every rank and all that it started.
@@ -43,7 +43,7 @@ pub(crate) enum Report {
     Ended { rank: usize, outcome: RankOutcome },
     /// The agent of a node ended.
     AgentEnded { address: Ipv4Addr, end: End },
-    /// The last [`Order::Input`] was written: more may come.
+    /// The last [`Request::Input`] was written: more may come.
     InputTaken,
 }
 
@@ -59,11 +59,11 @@ pub(crate) enum Stream {
 pub(crate) enum ToRemote {
     /// First of all: what to start.
     Start(Box<Start>),
-    Order(Order),
+    Request(Request),
     /// Nothing to say; the launcher lives.
-    Alive,
+    Heartbeat,
     /// The job is over: end what is left and leave.
-    Farewell,
+    Shutdown,
 }
 
 /// From another machine to the launcher.
@@ -76,9 +76,9 @@ pub(crate) enum FromRemote {
     },
     Report(Report),
     /// Nothing to say; this machine lives.
-    Alive,
+    Heartbeat,
     /// Nothing of the job is left here.
-    Gone,
+    Finished,
 }
 
 /// What another machine is to start.

@@ -32,7 +32,7 @@ impl<F: AsFd> Sink<F> {
 
     /// Whether no more should be added for now.
     pub(crate) fn is_full(&self) -> bool {
-        self.held.len() > MOST_HELD
+        self.held.len() > MAX_QUEUED
     }
 
     pub(crate) fn push(&mut self, bytes: &[u8]) {
@@ -95,7 +95,7 @@ impl Lines {
         }
         for line in bytes.split_inclusive(|&b| b == b'\n') {
             self.held.extend_from_slice(line);
-            if line.ends_with(b"\n") || self.held.len() > LONGEST_LINE {
+            if line.ends_with(b"\n") || self.held.len() > MAX_LINE {
                 self.pass_held(&mut pass);
             }
         }
@@ -121,9 +121,9 @@ impl Lines {
     }
 }
 
-const MOST_HELD: usize = 1 << 20;
+const MAX_QUEUED: usize = 1 << 20;
 /// What is longer is passed on in pieces.
-const LONGEST_LINE: usize = 1 << 20;
+const MAX_LINE: usize = 1 << 20;
 
 #[cfg(test)]
 mod tests {

@@ -7,9 +7,9 @@ use std::process::Command;
 
 use serde::{Deserialize, Serialize};
 
-use crate::crew::cores_for;
 use crate::job::{Bind, Error, Job, quoted};
-use crate::layout::{Layout, Seat};
+use crate::layout::{Layout, RankSlot};
+use crate::local_launcher::cores_for;
 use crate::secret::{Secret, random_digits};
 
 /// All that is known of a job's processes before the first one starts.
@@ -28,8 +28,8 @@ pub(crate) struct Plan {
 
 /// A machine's part of a plan.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Here {
-    All,
+pub(crate) enum Scope {
+    AllNodes,
     Node(usize),
 }
 
@@ -75,11 +75,11 @@ impl Plan {
     }
 
     /// The ranks of a machine.
-    pub(crate) fn seats(&self, here: Here) -> impl Iterator<Item = &Seat> {
-        let seats = self.layout.seats.iter();
-        seats.filter(move |seat| match here {
-            Here::All => true,
-            Here::Node(node) => seat.node == node,
+    pub(crate) fn slots(&self, scope: Scope) -> impl Iterator<Item = &RankSlot> {
+        let slots = self.layout.slots.iter();
+        slots.filter(move |slot| match scope {
+            Scope::AllNodes => true,
+            Scope::Node(node) => slot.node == node,
         })
     }
 
@@ -121,7 +121,7 @@ impl Plan {
     ///
     /// # Errors
     /// The node's address was left to the ranks, and the one that they would take is none.
-    pub(crate) fn agent_addresses(&self, here: Here) -> Result<Vec<Ipv4Addr>, Error> {
+    pub(crate) fn agent_addresses(&self, scope: Scope) -> Result<Vec<Ipv4Addr>, Error> {
         let given = || match self.variable("PTL_IFACE").filter(|text| !text.is_empty()) {
             None => Ok(Ipv4Addr::LOCALHOST),
             Some(text) => {
@@ -131,15 +131,15 @@ impl Plan {
         };
         let nodes = self.layout.addresses.iter().enumerate();
         nodes
-            .filter(|(node, _)| match here {
-                Here::All => true,
-                Here::Node(here) => *node == here,
+            .filter(|(node, _)| match scope {
+                Scope::AllNodes => true,
+                Scope::Node(only) => *node == only,
             })
             .map(|(_, address)| address.map_or_else(given, Ok))
             .collect()
     }
 
-    /// What the ranks will find under `name`, where it isn't set by seat.
+    /// What the ranks will find under `name`, where it isn't set by rank.
     fn variable(&self, name: &str) -> Option<OsString> {
         let mut set = self.env.iter().rev();
         let given = set.find(|(given, _)| given == name);
@@ -147,11 +147,11 @@ impl Plan {
     }
 
     /// What would be run: one line of shell per process of `here`.
-    pub(crate) fn describe(&self, here: Here) -> Result<String, Error> {
+    pub(crate) fn describe(&self, scope: Scope) -> Result<String, Error> {
         let mut text = String::new();
         if self.needs_agents() {
             let agent = self.agent.as_deref().unwrap_or("lintel-agent".as_ref());
-            for address in self.agent_addresses(here)? {
+            for address in self.agent_addresses(scope)? {
                 let words = self.shell_words(Vec::new());
                 let agent = quoted(agent);
                 let _ = writeln!(
@@ -161,14 +161,14 @@ impl Plan {
             }
         }
         let cores = cores_for(self.bind);
-        for (place, seat) in self.seats(here).enumerate() {
-            let mut set = self.layout.variables(seat);
+        for (index, slot) in self.slots(scope).enumerate() {
+            let mut set = self.layout.variables(slot);
             set.push(("PMI_FD".into(), "<socket>".into()));
             if !self.needs_agents() {
                 set.push((SECRET.into(), "<secret>".into()));
             }
             let mut words = vec![self.shell_words(set)];
-            let core = cores.get(place % cores.len().max(1));
+            let core = cores.get(index % cores.len().max(1));
             words.extend(core.map(|core| format!("taskset -c {core}")));
             words.push(quoted(&self.program));
             words.extend(self.args.iter().map(|argument| quoted(argument)));

@@ -25,8 +25,9 @@ pub(crate) fn find(program: &OsStr) -> Result<(), Error> {
         };
     }
     let search = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
-    let mut places = std::env::split_paths(&search).map(|place: PathBuf| place.join(path));
-    if places.any(|place| is_executable(&place)) {
+    let mut directories =
+        std::env::split_paths(&search).map(|directory: PathBuf| directory.join(path));
+    if directories.any(|path| is_executable(&path)) {
         return Ok(());
     }
     Err(Error::NotFound {

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 
-use crate::layout::Seat;
+use crate::layout::RankSlot;
 use crate::message::{Report, Stream};
 use crate::plan::Plan;
 use crate::process::{Process, tied_command};
@@ -19,7 +19,7 @@ pub(crate) struct Rank {
     /// Our end of the PMI connection, while it is open.
     pub(crate) pmi: Option<UnixStream>,
     /// Answers that the connection did not take yet.
-    pub(crate) pmi_held: Vec<u8>,
+    pub(crate) pmi_backlog: Vec<u8>,
     /// Our ends of its output streams, while a process holds the others.
     pub(crate) stdout: Option<OwnedFd>,
     pub(crate) stderr: Option<OwnedFd>,
@@ -38,10 +38,10 @@ pub(crate) enum Input {
 }
 
 impl Rank {
-    /// Starts the rank that sits at `seat`, bound to `core` where there is one.
+    /// Starts the rank that sits at `slot`, bound to `core` where there is one.
     pub(crate) fn start(
         plan: &Plan,
-        seat: &Seat,
+        slot: &RankSlot,
         core: Option<usize>,
         input: Input,
     ) -> io::Result<Rank> {
@@ -49,7 +49,7 @@ impl Rank {
         ours.set_nonblocking(true)?;
         // The rank alone inherits its end: it is closed below, before another starts.
         fcntl_setfd(&theirs, FdFlags::empty())?;
-        let mut command = command_of(plan, seat, core, &theirs);
+        let mut command = command_of(plan, slot, core, &theirs);
         command.stdin(match input {
             Input::Inherited => Stdio::inherit(),
             Input::Piped => Stdio::piped(),
@@ -58,9 +58,9 @@ impl Rank {
         let mut process = Process::start(&mut command)?;
         drop(theirs);
         Ok(Rank {
-            number: seat.rank,
+            number: slot.rank,
             pmi: Some(ours),
-            pmi_held: Vec::new(),
+            pmi_backlog: Vec::new(),
             stdout: process.take_output().map(OwnedFd::from),
             stderr: process.take_errors().map(OwnedFd::from),
             process,
@@ -69,42 +69,42 @@ impl Rank {
     }
 
     /// Takes what the rank asked; to be called when its connection is readable.
-    pub(crate) fn on_question(&mut self, tell: &mut impl FnMut(Report)) {
+    pub(crate) fn on_pmi_readable(&mut self, emit: &mut impl FnMut(Report)) {
         let Some(mut stream) = self.pmi.as_ref() else {
             return;
         };
         let mut bytes = [0; 4096];
         match stream.read(&mut bytes) {
-            Ok(count @ 1..) => tell(Report::Pmi {
+            Ok(count @ 1..) => emit(Report::Pmi {
                 rank: self.number,
                 bytes: bytes[..count].to_vec(),
             }),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Ok(0) | Err(_) => self.on_pmi_closed(tell),
+            Ok(0) | Err(_) => self.on_pmi_closed(emit),
         }
     }
 
     /// Writes the answers that the connection takes.
-    pub(crate) fn answer(&mut self, tell: &mut impl FnMut(Report)) {
+    pub(crate) fn flush_pmi(&mut self, emit: &mut impl FnMut(Report)) {
         let Some(mut stream) = self.pmi.as_ref() else {
-            return self.pmi_held.clear();
+            return self.pmi_backlog.clear();
         };
-        while !self.pmi_held.is_empty() {
-            match stream.write(&self.pmi_held) {
-                Ok(count) => drop(self.pmi_held.drain(..count)),
+        while !self.pmi_backlog.is_empty() {
+            match stream.write(&self.pmi_backlog) {
+                Ok(count) => drop(self.pmi_backlog.drain(..count)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(_) => return self.on_pmi_closed(tell),
+                Err(_) => return self.on_pmi_closed(emit),
             }
         }
     }
 
-    fn on_pmi_closed(&mut self, tell: &mut impl FnMut(Report)) {
+    fn on_pmi_closed(&mut self, emit: &mut impl FnMut(Report)) {
         self.pmi = None;
-        tell(Report::PmiClosed { rank: self.number });
+        emit(Report::PmiClosed { rank: self.number });
     }
 
     /// Reads once from one of its streams.
-    pub(crate) fn on_output(&mut self, stream: Stream, tell: &mut impl FnMut(Report)) {
+    pub(crate) fn on_output(&mut self, stream: Stream, emit: &mut impl FnMut(Report)) {
         let rank = self.number;
         let pipe = match stream {
             Stream::Out => &mut self.stdout,
@@ -113,7 +113,7 @@ impl Rank {
         let Some(fd) = pipe else { return };
         let mut bytes = [0; 32768];
         match rustix::io::read(fd, &mut bytes[..]) {
-            Ok(count @ 1..) => tell(Report::Output {
+            Ok(count @ 1..) => emit(Report::Output {
                 rank,
                 stream,
                 bytes: bytes[..count].to_vec(),
@@ -121,28 +121,28 @@ impl Rank {
             Err(Errno::INTR | Errno::AGAIN) => {}
             Ok(0) | Err(_) => {
                 *pipe = None;
-                tell(Report::OutputEnd { rank, stream });
+                emit(Report::OutputEnd { rank, stream });
             }
         }
     }
 
     /// Learns how the process ended.
-    pub(crate) fn on_exit(&mut self, tell: &mut impl FnMut(Report)) {
+    pub(crate) fn on_exit(&mut self, emit: &mut impl FnMut(Report)) {
         if let Some(outcome) = self.process.ended().filter(|_| !self.ended) {
             self.ended = true;
             let rank = self.number;
-            tell(Report::Ended { rank, outcome });
+            emit(Report::Ended { rank, outcome });
         }
     }
 }
 
-fn command_of(plan: &Plan, seat: &Seat, core: Option<usize>, socket: &UnixStream) -> Command {
-    let name = format!("rank {}", seat.rank);
+fn command_of(plan: &Plan, slot: &RankSlot, core: Option<usize>, socket: &UnixStream) -> Command {
+    let name = format!("rank {}", slot.rank);
     let mut command = tied_command(&name, &plan.program, core);
     command.args(&plan.args);
     plan.set_variables_of_ranks(&mut command);
     command
-        .envs(plan.layout.variables(seat))
+        .envs(plan.layout.variables(slot))
         .env("PMI_FD", socket.as_raw_fd().to_string())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());

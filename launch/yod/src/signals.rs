@@ -54,7 +54,7 @@ impl Signals {
 
     /// The descriptors to poll for signals that ask the job to end.
     pub(crate) fn requests_to_end(&self) -> impl Iterator<Item = (i32, BorrowedFd<'_>)> {
-        let asks = |signal| ASK_FOR_AN_END.iter().any(|other| other.as_raw() == signal);
+        let asks = |signal| TERMINATION.iter().any(|other| other.as_raw() == signal);
         self.sources().filter(move |&(signal, _)| asks(signal))
     }
 
@@ -85,7 +85,7 @@ impl Hub {
         let idle = Arc::new(AtomicBool::new(true));
         let mut arrivals = BTreeMap::new();
         let ignored = ignored_signals();
-        for signal in PASSED_ON {
+        for signal in FORWARDED {
             let signal = signal.as_raw();
             // Started under nohup, or in the background of a plain shell.
             if ignored >> (signal - 1) & 1 == 1 {
@@ -101,9 +101,9 @@ impl Hub {
     }
 }
 
-const ASK_FOR_AN_END: [Signal; 3] = [Signal::INT, Signal::TERM, Signal::HUP];
+const TERMINATION: [Signal; 3] = [Signal::INT, Signal::TERM, Signal::HUP];
 
-const PASSED_ON: [Signal; 6] = [
+const FORWARDED: [Signal; 6] = [
     Signal::INT,
     Signal::TERM,
     Signal::HUP,

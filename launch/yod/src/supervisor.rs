@@ -10,19 +10,19 @@ use lintel_pmi::server::{Event, Server};
 use rustix::event::PollFlags;
 use rustix::process::{Signal, getpid, kill_process};
 
-use crate::guard::Guard;
-use crate::host::News;
-use crate::input::Relay;
+use crate::backend::{self, Backend};
 use crate::job::{Cause, End, Error, Job, Outcome, RankOutcome};
 use crate::layout::Nodes;
-use crate::leftovers::{self, SHARED_MEMORY};
-use crate::message::{Order, Report, Stream};
+use crate::message::{Report, Request, Stream};
 use crate::output::{Lines, Sink};
-use crate::places::{self, Places};
 use crate::plan::Plan;
 use crate::poll::wait_for;
 use crate::rank::Input;
+use crate::remote_host::BackendEvent;
 use crate::signals::Signals;
+use crate::stale_segments::{self, SHARED_MEMORY};
+use crate::stdin_forwarder::StdinForwarder;
+use crate::watchdog::Watchdog;
 
 /// How long ranks have to end after a signal before the next, harder one.
 pub const GRACE: Duration = Duration::from_secs(2);
@@ -41,29 +41,29 @@ pub const GRACE: Duration = Duration::from_secs(2);
 pub fn run(job: &Job) -> Result<Outcome, Error> {
     let plan = Plan::new(job)?;
     let signals = Signals::take().map_err(failed("installing signal handlers"))?;
-    let mut guard = Guard::start(&plan.id).map_err(failed("starting the job's guard"))?;
-    let outcome = run_guarded(job, &plan, &mut guard, &signals);
-    guard.dismiss();
+    let mut watchdog = Watchdog::start(&plan.id).map_err(failed("starting the job's watchdog"))?;
+    let outcome = run_watched(job, &plan, &mut watchdog, &signals);
+    watchdog.dismiss();
     // Best effort: a system without /dev/shm has nothing left in it.
-    let _ = leftovers::remove(Path::new(SHARED_MEMORY), &plan.id);
+    let _ = stale_segments::remove(Path::new(SHARED_MEMORY), &plan.id);
     outcome
 }
 
-fn run_guarded(
+fn run_watched(
     job: &Job,
     plan: &Plan,
-    guard: &mut Guard,
+    watchdog: &mut Watchdog,
     signals: &Signals,
 ) -> Result<Outcome, Error> {
     let started = Instant::now();
     let remote = matches!(job.nodes, Nodes::Hosts(_));
-    let relay = Relay::needed(remote);
-    let input = match relay {
+    let forwarder = StdinForwarder::needed(remote);
+    let input = match forwarder {
         Some(_) => Input::Piped,
         None => Input::Inherited,
     };
-    let places = Places::start(job, plan, input, guard, signals)?;
-    let mut supervisor = Supervisor::new(job, plan, places, relay, signals, started);
+    let backend = Backend::start(job, plan, input, watchdog, signals)?;
+    let mut supervisor = Supervisor::new(job, plan, backend, forwarder, signals, started);
     supervisor.run().map_err(failed("waiting for the ranks"))?;
     Ok(supervisor.finish(plan.id.clone()))
 }
@@ -74,20 +74,20 @@ fn failed(what: &'static str) -> impl Fn(io::Error) -> Error {
 
 struct Supervisor<'a> {
     job: &'a Job,
-    places: Places,
+    backend: Backend,
     ranks: Vec<Rank>,
     server: Server,
     signals: &'a Signals,
     stdout: Sink<io::Stdout>,
     stderr: Sink<io::Stderr>,
     /// Whether the keepers were told to read no more standard output, or error.
-    held: [bool; 2],
-    input: Option<Relay>,
+    output_held: [bool; 2],
+    input: Option<StdinForwarder>,
     started: Instant,
     cause: Option<Cause>,
     ending: Option<Ending>,
     /// Asked twice to end: output that nobody takes is dropped.
-    hurry: bool,
+    forced: bool,
 }
 
 /// What is known of a rank.
@@ -114,7 +114,7 @@ struct Ending {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     Signal(i32),
-    Places(places::Source),
+    Backend(backend::Source),
     OwnStdout,
     OwnStderr,
     Input,
@@ -124,8 +124,8 @@ impl<'a> Supervisor<'a> {
     fn new(
         job: &'a Job,
         plan: &Plan,
-        places: Places,
-        input: Option<Relay>,
+        backend: Backend,
+        input: Option<StdinForwarder>,
         signals: &'a Signals,
         started: Instant,
     ) -> Supervisor<'a> {
@@ -139,30 +139,30 @@ impl<'a> Supervisor<'a> {
         };
         Supervisor {
             job,
-            places,
+            backend,
             ranks: nodes.iter().enumerate().map(rank).collect(),
             server: Server::on_nodes(&nodes, &format!("kvs_{}", plan.id)),
             signals,
             stdout: Sink::new(io::stdout()),
             stderr: Sink::new(io::stderr()),
-            held: [false; 2],
+            output_held: [false; 2],
             input,
             started,
             cause: None,
             ending: None,
-            hurry: false,
+            forced: false,
         }
     }
 
     fn run(&mut self) -> io::Result<()> {
         while !self.is_done() {
-            let mut news = Vec::new();
+            let mut events = Vec::new();
             for (source, flags) in self.wait()? {
                 match source {
                     Source::Signal(signal) => self.on_signal(signal),
-                    Source::Places(source) => {
-                        self.places
-                            .on_ready(source, flags, &mut |one| news.push(one));
+                    Source::Backend(source) => {
+                        self.backend
+                            .on_ready(source, flags, &mut |event| events.push(event));
                     }
                     Source::OwnStdout => self.on_own_stdout(),
                     // Without standard error there is nobody to tell.
@@ -170,7 +170,7 @@ impl<'a> Supervisor<'a> {
                     Source::Input => self.on_input(),
                 }
             }
-            self.on_news(news);
+            self.on_backend_events(events);
             self.hold_output();
             self.on_clock(Instant::now());
         }
@@ -185,7 +185,7 @@ impl<'a> Supervisor<'a> {
         let passed_on = self.stdout.is_empty() && self.stderr.is_empty();
         self.ranks.iter().all(ended)
             && (given_up || self.ranks.iter().all(silent))
-            && (self.hurry || passed_on)
+            && (self.forced || passed_on)
     }
 
     /// Waits for something to do, and tells what, causes before effects.
@@ -195,15 +195,15 @@ impl<'a> Supervisor<'a> {
         for (signal, fd) in self.signals.sources() {
             all.push((Source::Signal(signal), fd, read));
         }
-        let places = self.places.interests().into_iter();
-        all.extend(places.map(|(source, fd, flags)| (Source::Places(source), fd, flags)));
+        let backend = self.backend.interests().into_iter();
+        all.extend(backend.map(|(source, fd, flags)| (Source::Backend(source), fd, flags)));
         if !self.stdout.is_empty() {
             all.push((Source::OwnStdout, self.stdout.fd(), PollFlags::OUT));
         }
         if !self.stderr.is_empty() {
             all.push((Source::OwnStderr, self.stderr.fd(), PollFlags::OUT));
         }
-        let input = self.input.as_ref().and_then(Relay::interest);
+        let input = self.input.as_ref().and_then(StdinForwarder::interest);
         all.extend(input.map(|fd| (Source::Input, fd, read)));
         wait_for(&all, self.next_step(Instant::now()))
     }
@@ -218,22 +218,22 @@ impl<'a> Supervisor<'a> {
                 .and_then(|timeout| self.started.checked_add(timeout)),
         };
         let own = own.map(|at| at.saturating_duration_since(now));
-        [own, self.places.next_step(now)]
+        [own, self.backend.next_step(now)]
             .into_iter()
             .flatten()
             .min()
     }
 
     fn on_clock(&mut self, now: Instant) {
-        let mut news = Vec::new();
-        self.places.on_clock(now, &mut |one| news.push(one));
-        self.on_news(news);
+        let mut events = Vec::new();
+        self.backend.on_clock(now, &mut |event| events.push(event));
+        self.on_backend_events(events);
         if self
             .ending
             .as_ref()
             .is_some_and(|ending| !ending.given_up && ending.at <= now)
         {
-            self.end_harder(now);
+            self.escalate(now);
         }
         let Some(timeout) = self.job.timeout else {
             return;
@@ -250,10 +250,10 @@ impl<'a> Supervisor<'a> {
         for _ in 0..self.signals.take_arrivals(number) {
             match signal {
                 Signal::USR1 | Signal::USR2 => self.signal_all(signal),
-                Signal::TSTP => self.stop_with_ranks(),
+                Signal::TSTP => self.suspend_with_ranks(),
                 _ if self.ending.is_some() => {
-                    self.hurry = true;
-                    self.end_at_once();
+                    self.forced = true;
+                    self.kill_all();
                 }
                 _ => self.on_cause(Cause::Interrupted(number), signal),
             }
@@ -261,31 +261,31 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Ctrl-Z: the ranks stand in groups that the terminal doesn't reach.
-    fn stop_with_ranks(&mut self) {
+    fn suspend_with_ranks(&mut self) {
         self.signal_all(Signal::STOP);
-        self.places.push_orders();
+        self.backend.flush_requests();
         let _ = kill_process(getpid(), Signal::STOP);
         self.signal_all(Signal::CONT);
     }
 
     /// Ends are looked at last: what else came together with them came before.
-    fn on_news(&mut self, news: Vec<News>) {
+    fn on_backend_events(&mut self, events: Vec<BackendEvent>) {
         let mut ended = Vec::new();
-        for one in news {
-            match one {
-                News::Report(report) => self.on_report(report, &mut ended),
-                News::Failed {
+        for event in events {
+            match event {
+                BackendEvent::Report(report) => self.on_report(report, &mut ended),
+                BackendEvent::Failed {
                     host,
                     code,
                     text,
                     ranks,
                 } => {
                     self.on_cause(Cause::HostFailed { host, code, text }, Signal::TERM);
-                    self.give_up(&ranks);
+                    self.on_ranks_lost(&ranks);
                 }
-                News::Lost { host, why, ranks } => {
+                BackendEvent::Lost { host, why, ranks } => {
                     self.on_cause(Cause::HostLost { host, why }, Signal::TERM);
-                    self.give_up(&ranks);
+                    self.on_ranks_lost(&ranks);
                 }
             }
         }
@@ -310,15 +310,15 @@ impl<'a> Supervisor<'a> {
                 self.on_cause(Cause::Agent { address, end }, Signal::TERM);
             }
             Report::InputTaken => {
-                if let Some(relay) = &mut self.input {
-                    relay.wanted = true;
+                if let Some(forwarder) = &mut self.input {
+                    forwarder.wanted = true;
                 }
             }
         }
     }
 
     /// Nothing more will be heard of `ranks`.
-    fn give_up(&mut self, ranks: &[usize]) {
+    fn on_ranks_lost(&mut self, ranks: &[usize]) {
         for &number in ranks {
             self.server.on_closed(number);
             for stream in [Stream::Out, Stream::Err] {
@@ -330,12 +330,13 @@ impl<'a> Supervisor<'a> {
 
     fn on_pmi(&mut self, rank: usize, bytes: &[u8]) {
         self.server.on_bytes(rank, bytes);
-        let mut news = Vec::new();
+        let mut events = Vec::new();
         for rank in 0..self.ranks.len() {
             if let Some(bytes) = self.server.poll_output(rank) {
-                let order = Order::Pmi { rank, bytes };
+                let request = Request::Pmi { rank, bytes };
                 let node = self.ranks[rank].node;
-                self.places.order(node, order, &mut |one| news.push(one));
+                self.backend
+                    .request(node, request, &mut |event| events.push(event));
             }
         }
         while let Some(event) = self.server.poll_event() {
@@ -353,7 +354,7 @@ impl<'a> Supervisor<'a> {
             };
             self.on_cause(cause, Signal::TERM);
         }
-        self.on_news(news);
+        self.on_backend_events(events);
     }
 
     /// What a rank wrote, or `None` where it will write no more.
@@ -371,8 +372,8 @@ impl<'a> Supervisor<'a> {
         let full = [self.stdout.is_full(), self.stderr.is_full()];
         for stream in [Stream::Out, Stream::Err] {
             let hold = full[stream as usize];
-            if std::mem::replace(&mut self.held[stream as usize], hold) != hold {
-                self.places.order_all(&Order::Hold { stream, hold });
+            if std::mem::replace(&mut self.output_held[stream as usize], hold) != hold {
+                self.backend.request_all(&Request::Hold { stream, hold });
             }
         }
     }
@@ -384,12 +385,13 @@ impl<'a> Supervisor<'a> {
     }
 
     fn on_input(&mut self) {
-        let order = self.input.as_mut().and_then(Relay::on_readable);
-        if let Some(order) = order {
-            let mut news = Vec::new();
+        let request = self.input.as_mut().and_then(StdinForwarder::on_readable);
+        if let Some(request) = request {
+            let mut events = Vec::new();
             let node = self.ranks[0].node;
-            self.places.order(node, order, &mut |one| news.push(one));
-            self.on_news(news);
+            self.backend
+                .request(node, request, &mut |event| events.push(event));
+            self.on_backend_events(events);
         }
     }
 
@@ -406,19 +408,19 @@ impl<'a> Supervisor<'a> {
         if let Some((&rank, end)) = first.and_then(|rank| Some((rank, end(*rank)?))) {
             let cause = Cause::Rank { rank, end };
             match self.job.keep_going {
-                true => self.note(cause, "; the others go on"),
+                true => self.record(cause, "; the others go on"),
                 false => self.on_cause(cause, Signal::TERM),
             }
         }
-        self.look_for_stuck_barrier();
+        self.check_for_stuck_barrier();
         if self.ending.is_none() && !ended.is_empty() {
-            self.end_what_is_left();
+            self.end_remaining();
         }
     }
 
     /// A rank that closed its connection and ended well leaves a barrier that
     /// others wait in for ever. One that ended badly is a cause of its own.
-    fn look_for_stuck_barrier(&mut self) {
+    fn check_for_stuck_barrier(&mut self) {
         if self.ending.is_some() {
             return;
         }
@@ -435,34 +437,35 @@ impl<'a> Supervisor<'a> {
     }
 
     /// After the last rank's end: what ranks started and left behind is ended too.
-    fn end_what_is_left(&mut self) {
+    fn end_remaining(&mut self) {
         if self.ranks.iter().all(|rank| rank.outcome.is_some()) {
-            self.end_by(Signal::TERM);
+            self.terminate_with(Signal::TERM);
         }
     }
 
     /// Something went wrong that ends the job.
     fn on_cause(&mut self, cause: Cause, signal: Signal) {
-        self.note(cause, "; ending the job");
+        self.record(cause, "; ending the job");
         if self.ending.is_none() {
-            self.end_by(signal);
+            self.terminate_with(signal);
         }
     }
 
     /// The first cause counts; what follows, follows from it.
-    fn note(&mut self, cause: Cause, and: &str) {
+    fn record(&mut self, cause: Cause, suffix: &str) {
         if self.cause.is_some() && self.ending.is_some() {
             return;
         }
         if !self.job.quiet {
-            let and = if self.job.ranks > 1 { and } else { "" };
-            self.stderr.push(format!("yod: {cause}{and}\n").as_bytes());
+            let suffix = if self.job.ranks > 1 { suffix } else { "" };
+            self.stderr
+                .push(format!("yod: {cause}{suffix}\n").as_bytes());
         }
         self.cause.get_or_insert(cause);
     }
 
     /// Begins the end of the job, gently.
-    fn end_by(&mut self, signal: Signal) {
+    fn terminate_with(&mut self, signal: Signal) {
         self.signal_all(signal);
         let next = if signal == Signal::TERM {
             Signal::KILL
@@ -476,27 +479,27 @@ impl<'a> Supervisor<'a> {
         });
     }
 
-    fn end_harder(&mut self, now: Instant) {
+    fn escalate(&mut self, now: Instant) {
         let Some(ending) = &mut self.ending else {
             return;
         };
         ending.at = now + GRACE;
         match ending.next.take() {
-            Some(Signal::KILL) => self.end_at_once(),
+            Some(Signal::KILL) => self.kill_all(),
             Some(signal) => {
                 ending.next = Some(Signal::KILL);
                 self.signal_all(signal);
             }
             // What the ranks' pipes still hold waits for a slow reader of ours.
             None => {
-                ending.given_up = self.hurry || self.stdout.is_empty() && self.stderr.is_empty()
+                ending.given_up = self.forced || self.stdout.is_empty() && self.stderr.is_empty()
             }
         }
     }
 
-    fn end_at_once(&mut self) {
+    fn kill_all(&mut self) {
         self.signal_all(Signal::KILL);
-        let at = Instant::now() + AFTER_KILL;
+        let at = Instant::now() + DRAIN_TIMEOUT;
         self.ending = Some(Ending {
             next: None,
             at,
@@ -505,12 +508,12 @@ impl<'a> Supervisor<'a> {
     }
 
     fn signal_all(&mut self, signal: Signal) {
-        self.places.order_all(&Order::Signal(signal.as_raw()));
+        self.backend.request_all(&Request::Signal(signal.as_raw()));
     }
 
     fn finish(self, job: String) -> Outcome {
-        let grace = if self.hurry { Duration::ZERO } else { GRACE };
-        for host in self.places.finish(grace) {
+        let grace = if self.forced { Duration::ZERO } else { GRACE };
+        for host in self.backend.finish(grace) {
             eprintln!("yod: host {host} did not say that nothing of the job is left there");
         }
         let elapsed = self.started.elapsed();
@@ -526,4 +529,4 @@ impl<'a> Supervisor<'a> {
 }
 
 /// How long the last output may take after SIGKILL.
-const AFTER_KILL: Duration = Duration::from_secs(1);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);

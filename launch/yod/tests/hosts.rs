@@ -1,4 +1,4 @@
-//! Jobs over several hosts. A relay stands in for ssh, so that each host is this machine
+//! Jobs over several hosts. A stub stands in for ssh, so that each host is this machine
 //! under another loopback address.
 
 mod rig;
@@ -13,12 +13,12 @@ use rig::{
 };
 use rustix::process::{Pid, Signal, kill_process};
 
-const RELAY: &str = concat!(env!("CARGO_BIN_EXE_yod-probe"), " relay");
+const SSH_STUB: &str = concat!(env!("CARGO_BIN_EXE_yod-probe"), " ssh-stub");
 const TWO_HOSTS: [&str; 4] = [
     "--hosts",
     "a=127.0.0.2,b=127.0.0.3",
     "--launch-agent",
-    RELAY,
+    SSH_STUB,
 ];
 
 /// The arguments of a job over two hosts.
@@ -26,17 +26,17 @@ fn over_two<'a>(ranks: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     [&TWO_HOSTS[..], &["-n", ranks], more].concat()
 }
 
-/// Without what the relays say.
+/// Without what the stubs say.
 fn told(err: &str) -> String {
-    let lines = err.lines().filter(|line| !line.starts_with("relay "));
+    let lines = err.lines().filter(|line| !line.starts_with("ssh-stub "));
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-/// The processes of the relay to `host`, and of what it started there.
-fn relay_to(host: &str, lines: &[String]) -> [Pid; 2] {
-    let start = format!("relay {host} ");
+/// The processes of the stub to `host`, and of what it started there.
+fn ssh_stub_to(host: &str, lines: &[String]) -> [Pid; 2] {
+    let start = format!("ssh-stub {host} ");
     let line = lines.iter().find_map(|line| line.strip_prefix(&start));
-    let mut pids = line.expect("each relay says so").split(' ');
+    let mut pids = line.expect("each stub says so").split(' ');
     [(); 2].map(|()| Pid::from_raw(pids.next().unwrap().parse().unwrap()).unwrap())
 }
 
@@ -45,9 +45,9 @@ fn waiting_job() -> (Running, [Vec<String>; 2]) {
     let script = "f=/dev/shm/lintel-$LINTEL_JOB-7f00000$((LINTEL_NODE_RANK+2))-$$; : > $f; \
                   echo $$ $f; exec sleep 1000";
     let mut job = Running::start(&over_two("4", &["sh", "-c", script]));
-    let relays = (0..2).map(|_| line_of(&mut job.stderr)).collect();
+    let stubs = (0..2).map(|_| line_of(&mut job.stderr)).collect();
     let ranks = job.lines(4);
-    (job, [relays, ranks])
+    (job, [stubs, ranks])
 }
 
 fn all_gone(ranks: &[String]) {
@@ -91,7 +91,7 @@ fn a_file_of_hosts_gives_slots() {
     )
     .unwrap();
     let file = file.to_str().unwrap();
-    let words = ["--hostfile", file, "--launch-agent", RELAY];
+    let words = ["--hostfile", file, "--launch-agent", SSH_STUB];
     let (code, out, _) = run(&[&words[..], &["sh", "-c", "echo $PTL_IFACE"]].concat());
     assert_eq!(code, 0);
     assert_eq!(sorted(&out), ["127.0.0.2", "127.0.0.3", "127.0.0.3"]);
@@ -166,9 +166,9 @@ fn an_interrupt_reaches_ranks_on_hosts() {
 
 #[test]
 fn a_lost_connection_ends_the_job_on_both_sides() {
-    let (job, [relays, ranks]) = waiting_job();
-    let [relay, _] = relay_to("b", &relays);
-    kill_process(relay, Signal::KILL).unwrap();
+    let (job, [stubs, ranks]) = waiting_job();
+    let [stub, _] = ssh_stub_to("b", &stubs);
+    kill_process(stub, Signal::KILL).unwrap();
     let (status, _, err) = job.finish();
     let expected = "yod: host b is lost: the connection was closed; the launch agent ended by \
                     SIGKILL (signal 9); ending the job\n";
@@ -178,9 +178,9 @@ fn a_lost_connection_ends_the_job_on_both_sides() {
 
 #[test]
 fn a_killed_keeper_leaves_nothing_on_its_host() {
-    let (job, [relays, ranks]) = waiting_job();
-    let [_, keeper] = relay_to("a", &relays);
-    let group = rustix::process::kill_process_group(keeper, Signal::KILL);
+    let (job, [stubs, ranks]) = waiting_job();
+    let [_, remote_yod] = ssh_stub_to("a", &stubs);
+    let group = rustix::process::kill_process_group(remote_yod, Signal::KILL);
     group.unwrap();
     let (status, _, err) = job.finish();
     assert_eq!(status.code(), Some(1));
@@ -203,9 +203,9 @@ fn a_killed_launcher_leaves_nothing_on_any_host() {
 fn secret_name_and_program_of_a_job_are_on_no_command_line_of_the_launcher() {
     let script = "echo $LINTEL_SECRET $LINTEL_JOB; exec sleep 1000";
     let mut job = Running::start(&over_two("2", &["sh", "-c", script]));
-    let relay = relay_to("a", &[line_of(&mut job.stderr), line_of(&mut job.stderr)]);
+    let stub = ssh_stub_to("a", &[line_of(&mut job.stderr), line_of(&mut job.stderr)]);
     let told = job.lines(2).remove(0);
-    let words = std::fs::read(format!("/proc/{}/cmdline", relay[0].as_raw_nonzero())).unwrap();
+    let words = std::fs::read(format!("/proc/{}/cmdline", stub[0].as_raw_nonzero())).unwrap();
     let words = String::from_utf8(words).unwrap();
     assert!(
         words.ends_with(" --remote\0") && !words.contains("sleep"),

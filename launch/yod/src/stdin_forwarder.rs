@@ -9,21 +9,21 @@ use rustix::io::Errno;
 use rustix::process::getpgrp;
 use rustix::termios::tcgetpgrp;
 
-use crate::message::Order;
+use crate::message::Request;
 
 /// Reads no more than rank 0 has taken.
-pub(crate) struct Relay {
+pub(crate) struct StdinForwarder {
     /// Rank 0 takes more.
     pub(crate) wanted: bool,
     terminal: bool,
     ended: bool,
 }
 
-impl Relay {
+impl StdinForwarder {
     /// One, where it is needed: `remote` is whether rank 0 is on another machine.
-    pub(crate) fn needed(remote: bool) -> Option<Relay> {
+    pub(crate) fn needed(remote: bool) -> Option<StdinForwarder> {
         let terminal = io::stdin().is_terminal();
-        (remote || terminal).then_some(Relay {
+        (remote || terminal).then_some(StdinForwarder {
             wanted: true,
             terminal,
             ended: false,
@@ -40,17 +40,17 @@ impl Relay {
     }
 
     /// Reads once; gives what to do about it.
-    pub(crate) fn on_readable(&mut self) -> Option<Order> {
+    pub(crate) fn on_readable(&mut self) -> Option<Request> {
         let mut bytes = [0; 4096];
         match rustix::io::read(rustix::stdio::stdin(), &mut bytes[..]) {
             Ok(count @ 1..) => {
                 self.wanted = false;
-                Some(Order::Input(bytes[..count].to_vec()))
+                Some(Request::Input(bytes[..count].to_vec()))
             }
             Err(Errno::INTR | Errno::AGAIN) => None,
             Ok(0) | Err(_) => {
                 self.ended = true;
-                Some(Order::InputEnd)
+                Some(Request::InputEnd)
             }
         }
     }

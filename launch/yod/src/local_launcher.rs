@@ -14,16 +14,16 @@ use rustix::thread::{CpuSet, sched_getaffinity};
 
 use crate::agents::Agents;
 use crate::group::wait_until_gone;
-use crate::guard::Guard;
 use crate::job::{Bind, Error};
-use crate::layout::Seat;
-use crate::message::{Order, Report, Stream};
-use crate::plan::{Here, Plan};
+use crate::layout::RankSlot;
+use crate::message::{Report, Request, Stream};
+use crate::plan::{Plan, Scope};
 use crate::rank::{Input, Rank};
 use crate::signals::Signals;
+use crate::watchdog::Watchdog;
 
 /// The running ranks of one machine.
-pub(crate) struct Crew {
+pub(crate) struct LocalLauncher {
     ranks: Vec<Rank>,
     agents: Agents,
     input: Option<InputPipe>,
@@ -42,7 +42,7 @@ pub(crate) enum Source {
     Input,
 }
 
-impl Crew {
+impl LocalLauncher {
     /// Starts what `here` has of `plan`, agents first. `input` is where rank 0's
     /// standard input comes from, should it be here.
     ///
@@ -50,33 +50,33 @@ impl Crew {
     /// The first process that can't be started; none is left then.
     pub(crate) fn start(
         plan: &Plan,
-        here: Here,
+        scope: Scope,
         input: Input,
-        guard: &mut Guard,
+        watchdog: &mut Watchdog,
         signals: &Signals,
-    ) -> Result<Crew, Error> {
-        let seats: Vec<&Seat> = plan.seats(here).collect();
+    ) -> Result<LocalLauncher, Error> {
+        let slots: Vec<&RankSlot> = plan.slots(scope).collect();
         // A socket, two pipes and a process descriptor each.
-        make_room_for_descriptors(4 * seats.len());
+        raise_descriptor_limit(4 * slots.len());
         let cores = cores_for(plan.bind);
-        let agents = Agents::start(plan, here, guard, signals)?;
-        let mut ranks = Vec::with_capacity(seats.len());
-        for (place, seat) in seats.into_iter().enumerate() {
-            let core = cores.get(place % cores.len().max(1)).copied();
-            let input = if seat.rank == 0 {
+        let agents = Agents::start(plan, scope, watchdog, signals)?;
+        let mut ranks = Vec::with_capacity(slots.len());
+        for (index, slot) in slots.into_iter().enumerate() {
+            let core = cores.get(index % cores.len().max(1)).copied();
+            let input = if slot.rank == 0 {
                 input
             } else {
                 Input::Nothing
             };
-            let rank = Rank::start(plan, seat, core, input).map_err(|error| Error::System {
+            let rank = Rank::start(plan, slot, core, input).map_err(|error| Error::System {
                 what: "starting a rank",
                 error,
             })?;
-            guard.on_group(rank.process.group());
+            watchdog.on_group(rank.process.group());
             ranks.push(rank);
         }
         let input = ranks.iter_mut().find_map(|rank| rank.process.take_input());
-        Ok(Crew {
+        Ok(LocalLauncher {
             ranks,
             agents,
             input: input.map(|to| InputPipe {
@@ -88,19 +88,19 @@ impl Crew {
         })
     }
 
-    /// What to poll: then call [`Crew::on_ready`]. `read_output` is whether there is room
+    /// What to poll: then call [`LocalLauncher::on_ready`]. `read_output` is whether there is room
     /// for more output.
     pub(crate) fn interests(&self, read_output: bool) -> Vec<(Source, BorrowedFd<'_>, PollFlags)> {
         let mut all = Vec::with_capacity(4 * self.ranks.len() + 2);
         let read = PollFlags::IN;
-        for (place, rank) in self.ranks.iter().enumerate() {
+        for (index, rank) in self.ranks.iter().enumerate() {
             if let Some(pmi) = &rank.pmi {
                 // A rank that doesn't take its answers is asked for no more questions.
-                let flags = match rank.pmi_held.is_empty() {
+                let flags = match rank.pmi_backlog.is_empty() {
                     true => read,
                     false => PollFlags::OUT,
                 };
-                all.push((Source::Pmi(place), pmi.as_fd(), flags));
+                all.push((Source::Pmi(index), pmi.as_fd(), flags));
             }
             let out = rank
                 .stdout
@@ -111,10 +111,10 @@ impl Crew {
                 .as_ref()
                 .filter(|_| read_output && !self.hold_err);
             for (stream, pipe) in [(Stream::Out, out), (Stream::Err, err)] {
-                all.extend(pipe.map(|fd| (Source::Output(place, stream), fd.as_fd(), read)));
+                all.extend(pipe.map(|fd| (Source::Output(index, stream), fd.as_fd(), read)));
             }
             if !rank.ended {
-                all.push((Source::Exit(place), rank.process.exit.as_fd(), read));
+                all.push((Source::Exit(index), rank.process.exit.as_fd(), read));
             }
         }
         let agents = self.agents.descriptors();
@@ -129,44 +129,46 @@ impl Crew {
         &mut self,
         source: Source,
         flags: PollFlags,
-        tell: &mut impl FnMut(Report),
+        emit: &mut impl FnMut(Report),
     ) {
         match source {
-            Source::Pmi(place) if flags.contains(PollFlags::OUT) => self.ranks[place].answer(tell),
-            Source::Pmi(place) => self.ranks[place].on_question(tell),
-            Source::Output(place, stream) => self.ranks[place].on_output(stream, tell),
-            Source::Exit(place) => self.ranks[place].on_exit(tell),
+            Source::Pmi(index) if flags.contains(PollFlags::OUT) => {
+                self.ranks[index].flush_pmi(emit)
+            }
+            Source::Pmi(index) => self.ranks[index].on_pmi_readable(emit),
+            Source::Output(index, stream) => self.ranks[index].on_output(stream, emit),
+            Source::Exit(index) => self.ranks[index].on_exit(emit),
             Source::Agents => {
                 while let Some((address, end)) = self.agents.on_readable() {
-                    tell(Report::AgentEnded { address, end });
+                    emit(Report::AgentEnded { address, end });
                 }
             }
-            Source::Input => self.on_input_writable(tell),
+            Source::Input => self.on_input_writable(emit),
         }
     }
 
     /// Does what the launcher wants.
-    pub(crate) fn obey(&mut self, order: Order, tell: &mut impl FnMut(Report)) {
-        match order {
-            Order::Pmi { rank, bytes } => {
+    pub(crate) fn on_request(&mut self, request: Request, emit: &mut impl FnMut(Report)) {
+        match request {
+            Request::Pmi { rank, bytes } => {
                 let mut ranks = self.ranks.iter_mut();
                 if let Some(rank) = ranks.find(|other| other.number == rank) {
-                    rank.pmi_held.extend_from_slice(&bytes);
-                    rank.answer(tell);
+                    rank.pmi_backlog.extend_from_slice(&bytes);
+                    rank.flush_pmi(emit);
                 }
             }
-            Order::Signal(number) => {
+            Request::Signal(number) => {
                 if let Some(signal) = Signal::from_named_raw(number) {
                     self.signal(signal);
                 }
             }
-            Order::Input(bytes) => {
+            Request::Input(bytes) => {
                 if let Some(input) = &mut self.input {
                     input.held = bytes;
                 }
             }
-            Order::InputEnd => self.input = None,
-            Order::Hold { stream, hold } => match stream {
+            Request::InputEnd => self.input = None,
+            Request::Hold { stream, hold } => match stream {
                 Stream::Out => self.hold_out = hold,
                 Stream::Err => self.hold_err = hold,
             },
@@ -178,7 +180,7 @@ impl Crew {
         self.signal(Signal::KILL);
         self.ranks.iter_mut().for_each(|rank| rank.process.reap());
         let groups: Vec<_> = self.ranks.iter().map(|rank| rank.process.group()).collect();
-        wait_until_gone(&groups, GONE);
+        wait_until_gone(&groups, EXIT_TIMEOUT);
         self.agents.end(grace);
     }
 
@@ -188,7 +190,7 @@ impl Crew {
         }
     }
 
-    fn on_input_writable(&mut self, tell: &mut impl FnMut(Report)) {
+    fn on_input_writable(&mut self, emit: &mut impl FnMut(Report)) {
         let Some(input) = &mut self.input else { return };
         // No more than a writable pipe takes at once.
         let piece = &input.held[..input.held.len().min(4096)];
@@ -203,7 +205,7 @@ impl Crew {
             .as_ref()
             .is_some_and(|input| input.held.is_empty())
         {
-            tell(Report::InputTaken);
+            emit(Report::InputTaken);
         }
     }
 }
@@ -229,7 +231,7 @@ pub(crate) fn cores_for(bind: Bind) -> Vec<usize> {
 }
 
 /// Raises the limit to `count` descriptors, and some for yod.
-pub(crate) fn make_room_for_descriptors(count: usize) {
+pub(crate) fn raise_descriptor_limit(count: usize) {
     let needed = count as u64 + 64;
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_some_and(|current| current < needed) {
@@ -241,4 +243,4 @@ pub(crate) fn make_room_for_descriptors(count: usize) {
 }
 
 /// How long killed processes may take to go.
-const GONE: Duration = Duration::from_millis(200);
+const EXIT_TIMEOUT: Duration = Duration::from_millis(200);

@@ -2,7 +2,7 @@
 //! of standard input and output.
 //!
 //! It starts what it is told, obeys and reports. Should the launcher be lost, it ends
-//! all that it has started; its guard does so should it be killed itself.
+//! all that it has started; its watchdog does so should it be killed itself.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -13,22 +13,22 @@ use std::time::{Duration, Instant};
 use rustix::event::PollFlags;
 use rustix::process::Signal;
 
-use crate::crew::{self, Crew};
-use crate::guard::Guard;
-use crate::host::{FIRST_WORD, SAY_SOMETHING, SILENCE};
 use crate::job::Error;
-use crate::leftovers::{self, SHARED_MEMORY};
 use crate::link::Link;
-use crate::message::{FromRemote, Order, Start, ToRemote};
-use crate::plan::Here;
+use crate::local_launcher::{self, LocalLauncher};
+use crate::message::{FromRemote, Request, Start, ToRemote};
+use crate::plan::Scope;
 use crate::poll::{Interest, wait_for};
 use crate::program;
 use crate::rank::Input;
+use crate::remote_host::{HANDSHAKE_TIMEOUT, HEARTBEAT_INTERVAL, HEARTBEAT_TIMEOUT};
 use crate::signals::Signals;
+use crate::stale_segments::{self, SHARED_MEMORY};
 use crate::supervisor::GRACE;
+use crate::watchdog::Watchdog;
 
 /// The life of the remote half.
-pub(crate) fn keep() -> ! {
+pub(crate) fn run() -> ! {
     let lost = |why: String| {
         eprintln!("yod: remote: {why}");
         exit(1)
@@ -45,27 +45,27 @@ fn serve() -> io::Result<()> {
     let mut link = Link::new(from, to)?;
     let (start, more) = first_messages(&mut link)?;
     let name = file_name(&start);
-    let mut guard = Guard::start(&name)?;
-    let outcome = match start_crew(&start, &mut guard) {
+    let mut watchdog = Watchdog::start(&name)?;
+    let outcome = match start_local(&start, &mut watchdog) {
         Err(error) => {
             let (code, text) = (error.exit_code(), error.to_string());
             link.send(&FromRemote::Failed { code, text });
             Ok(())
         }
-        Ok((crew, signals)) => {
-            let mut keeper = Keeper {
+        Ok((local, signals)) => {
+            let mut remote = RemoteLauncher {
                 link: &mut link,
                 signals,
-                patient: false,
+                launcher_stopped: false,
             };
-            keeper
-                .keep(crew, more)
-                .map(|()| link.send(&FromRemote::Gone))
+            remote
+                .serve_until_shutdown(local, more)
+                .map(|()| link.send(&FromRemote::Finished))
         }
     };
-    guard.dismiss();
-    let _ = leftovers::remove(Path::new(SHARED_MEMORY), &name);
-    say_the_rest(&mut link);
+    watchdog.dismiss();
+    let _ = stale_segments::remove(Path::new(SHARED_MEMORY), &name);
+    flush(&mut link);
     outcome
 }
 
@@ -81,7 +81,7 @@ fn file_name(start: &Start) -> String {
 
 /// What is to be started, and what came right behind it.
 fn first_messages(link: &mut Link<ToRemote>) -> io::Result<(Start, Vec<ToRemote>)> {
-    let deadline = Instant::now() + FIRST_WORD;
+    let deadline = Instant::now() + HANDSHAKE_TIMEOUT;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         let ready = wait_for(&link_interests(link), Some(left))?;
@@ -103,7 +103,7 @@ fn first_messages(link: &mut Link<ToRemote>) -> io::Result<(Start, Vec<ToRemote>
     }
 }
 
-fn start_crew(start: &Start, guard: &mut Guard) -> Result<(Crew, Signals), Error> {
+fn start_local(start: &Start, watchdog: &mut Watchdog) -> Result<(LocalLauncher, Signals), Error> {
     let refused = |what| move |error| Error::System { what, error };
     let signals = Signals::take().map_err(refused("installing signal handlers"))?;
     std::env::set_current_dir(&start.directory).map_err(|error| Error::Directory {
@@ -111,9 +111,9 @@ fn start_crew(start: &Start, guard: &mut Guard) -> Result<(Crew, Signals), Error
         error,
     })?;
     program::find(&start.plan.program)?;
-    let here = Here::Node(start.node);
-    let crew = Crew::start(&start.plan, here, Input::Piped, guard, &signals)?;
-    Ok((crew, signals))
+    let here = Scope::Node(start.node);
+    let local = LocalLauncher::start(&start.plan, here, Input::Piped, watchdog, &signals)?;
+    Ok((local, signals))
 }
 
 fn lost(broken: crate::link::Broken) -> io::Error {
@@ -128,7 +128,7 @@ fn link_interests(link: &Link<ToRemote>) -> Vec<Interest<'_, Source>> {
 }
 
 /// Sends what is held, as long as the launcher takes it.
-fn say_the_rest(link: &mut Link<ToRemote>) {
+fn flush(link: &mut Link<ToRemote>) {
     let deadline = Instant::now() + GRACE;
     while let Some(fd) = link.outgoing() {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -145,68 +145,77 @@ enum Source {
     Incoming,
     Outgoing,
     Signal,
-    Crew(crew::Source),
+    Local(local_launcher::Source),
 }
 
-struct Keeper<'a> {
+struct RemoteLauncher<'a> {
     link: &'a mut Link<ToRemote>,
     signals: Signals,
     /// The launcher was stopped: its silence means nothing.
-    patient: bool,
+    launcher_stopped: bool,
 }
 
-impl Keeper<'_> {
-    /// Keeps `crew` until the launcher says farewell or is lost; nothing of it is left
+impl RemoteLauncher<'_> {
+    /// Serves the ranks of `local` until the launcher asks for shutdown or is lost; nothing of it is left
     /// then. `messages` have come already.
-    fn keep(&mut self, mut crew: Crew, messages: Vec<ToRemote>) -> io::Result<()> {
-        let mut outcome = self.on_messages(messages, &mut crew);
+    fn serve_until_shutdown(
+        &mut self,
+        mut local: LocalLauncher,
+        messages: Vec<ToRemote>,
+    ) -> io::Result<()> {
+        let mut outcome = self.on_messages(messages, &mut local);
         while let Ok(false) = outcome {
-            outcome = self.one_round(&mut crew);
+            outcome = self.poll_once(&mut local);
         }
-        crew.finish(GRACE);
+        local.finish(GRACE);
         outcome.map(drop)
     }
 
-    /// Whether the launcher has said farewell.
-    fn one_round(&mut self, crew: &mut Crew) -> io::Result<bool> {
+    /// Whether the launcher has asked for shutdown.
+    fn poll_once(&mut self, local: &mut LocalLauncher) -> io::Result<bool> {
         let ready = {
             let mut interests = link_interests(self.link);
             let signals = self.signals.requests_to_end();
             interests.extend(signals.map(|(_, fd)| (Source::Signal, fd, PollFlags::IN)));
-            let ranks = crew.interests(!self.link.is_full()).into_iter();
-            interests.extend(ranks.map(|(source, fd, flags)| (Source::Crew(source), fd, flags)));
+            let ranks = local.interests(!self.link.is_full()).into_iter();
+            interests.extend(ranks.map(|(source, fd, flags)| (Source::Local(source), fd, flags)));
             wait_for(&interests, Some(self.next_step()))?
         };
-        let mut farewell = false;
+        let mut shutdown = false;
         for (source, flags) in ready {
             match source {
                 Source::Incoming => {
                     let messages = self.link.on_readable().map_err(lost)?;
-                    farewell |= self.on_messages(messages, crew)?;
+                    shutdown |= self.on_messages(messages, local)?;
                 }
                 Source::Outgoing => self.link.on_writable(),
                 Source::Signal => return Err(io::Error::other("a signal asks for the end")),
-                Source::Crew(source) => {
-                    let mut tell = |report| self.link.send(&FromRemote::Report(report));
-                    crew.on_ready(source, flags, &mut tell);
+                Source::Local(source) => {
+                    let mut emit = |report| self.link.send(&FromRemote::Report(report));
+                    local.on_ready(source, flags, &mut emit);
                 }
             }
         }
-        self.on_clock(Instant::now()).map(|()| farewell)
+        self.on_clock(Instant::now()).map(|()| shutdown)
     }
 
-    /// Whether one of `messages` is the farewell.
-    fn on_messages(&mut self, messages: Vec<ToRemote>, crew: &mut Crew) -> io::Result<bool> {
+    /// Whether one of `messages` is the shutdown.
+    fn on_messages(
+        &mut self,
+        messages: Vec<ToRemote>,
+        local: &mut LocalLauncher,
+    ) -> io::Result<bool> {
         for message in messages {
-            self.patient = false;
+            self.launcher_stopped = false;
             match message {
-                ToRemote::Order(order) => {
-                    self.patient = matches!(order, Order::Signal(n) if n == Signal::STOP.as_raw());
-                    let mut tell = |report| self.link.send(&FromRemote::Report(report));
-                    crew.obey(order, &mut tell);
+                ToRemote::Request(request) => {
+                    self.launcher_stopped =
+                        matches!(request, Request::Signal(n) if n == Signal::STOP.as_raw());
+                    let mut emit = |report| self.link.send(&FromRemote::Report(report));
+                    local.on_request(request, &mut emit);
                 }
-                ToRemote::Alive => {}
-                ToRemote::Farewell => return Ok(true),
+                ToRemote::Heartbeat => {}
+                ToRemote::Shutdown => return Ok(true),
                 ToRemote::Start(_) => return Err(io::Error::other("started twice")),
             }
         }
@@ -214,21 +223,21 @@ impl Keeper<'_> {
     }
 
     fn next_step(&self) -> Duration {
-        let (heard, said) = self.link.silence(Instant::now());
-        let speak = SAY_SOMETHING.saturating_sub(said);
-        match self.patient {
-            true => speak,
-            false => speak.min(SILENCE.saturating_sub(heard)),
+        let (since_received, since_sent) = self.link.silence(Instant::now());
+        let heartbeat = HEARTBEAT_INTERVAL.saturating_sub(since_sent);
+        match self.launcher_stopped {
+            true => heartbeat,
+            false => heartbeat.min(HEARTBEAT_TIMEOUT.saturating_sub(since_received)),
         }
     }
 
     fn on_clock(&mut self, now: Instant) -> io::Result<()> {
-        let (heard, said) = self.link.silence(now);
-        if heard >= SILENCE && !self.patient {
+        let (since_received, since_sent) = self.link.silence(now);
+        if since_received >= HEARTBEAT_TIMEOUT && !self.launcher_stopped {
             return Err(io::Error::other("nothing is heard of the launcher"));
         }
-        if said >= SAY_SOMETHING {
-            self.link.send(&FromRemote::Alive);
+        if since_sent >= HEARTBEAT_INTERVAL {
+            self.link.send(&FromRemote::Heartbeat);
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The guard of a job: a small process that outlives a killed launcher just long
+//! The watchdog of a job: a small process that outlives a killed launcher just long
 //! enough to end every process of the job and to remove its shared memory.
 //!
 //! The launcher writes `files NAME` first, `group N START` for each rank's process group
@@ -16,18 +16,18 @@ use rustix::process::Signal;
 
 use crate::group::{Group, wait_until_gone};
 use crate::helper::GUARD;
-use crate::leftovers::{self, SHARED_MEMORY};
 use crate::process::THIS_BINARY;
+use crate::stale_segments::{self, SHARED_MEMORY};
 
-/// The launcher's end of the guard.
-pub(crate) struct Guard {
+/// The launcher's end of the watchdog.
+pub(crate) struct Watchdog {
     child: Child,
     input: ChildStdin,
 }
 
-impl Guard {
-    /// Starts the guard of the job or part of a job whose files bear the name `id`.
-    pub(crate) fn start(id: &str) -> io::Result<Guard> {
+impl Watchdog {
+    /// Starts the watchdog of the job or part of a job whose files bear the name `id`.
+    pub(crate) fn start(id: &str) -> io::Result<Watchdog> {
         let mut child = Command::new(THIS_BINARY)
             .arg0("yod-guard")
             .arg(GUARD)
@@ -38,16 +38,16 @@ impl Guard {
             .spawn()?;
         let mut input = child.stdin.take().expect("its input was asked for");
         writeln!(input, "{FILES}{id}")?;
-        Ok(Guard { child, input })
+        Ok(Watchdog { child, input })
     }
 
     /// Names a process group to be ended.
     pub(crate) fn on_group(&mut self, group: Group) {
-        // A guard that is gone can't be told; the kernel's tie still ends the ranks.
+        // A watchdog that is gone can't be told; the kernel's tie still ends the ranks.
         let _ = writeln!(self.input, "{GROUP}{group}");
     }
 
-    /// Tells the guard that the job ended in order, and waits for it.
+    /// Tells the watchdog that the job ended in order, and waits for it.
     pub(crate) fn dismiss(mut self) {
         let _ = writeln!(self.input, "{DONE}");
         drop(self.input);
@@ -55,7 +55,7 @@ impl Guard {
     }
 }
 
-/// The guard's life.
+/// The watchdog's life.
 pub(crate) fn watch() -> ! {
     let mut groups: Vec<Group> = Vec::new();
     let mut files = None;
@@ -73,9 +73,9 @@ pub(crate) fn watch() -> ! {
     for group in &groups {
         group.signal(Signal::KILL);
     }
-    wait_until_gone(&groups, GONE);
+    wait_until_gone(&groups, EXIT_TIMEOUT);
     if let Some(name) = files {
-        let _ = leftovers::remove(Path::new(SHARED_MEMORY), &name);
+        let _ = stale_segments::remove(Path::new(SHARED_MEMORY), &name);
     }
     exit(0);
 }
@@ -84,4 +84,4 @@ const FILES: &str = "files ";
 const GROUP: &str = "group ";
 const DONE: &str = "done";
 /// How long killed processes may take to go: one may be held up in the kernel.
-const GONE: Duration = Duration::from_secs(2);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);

@@ -1,7 +1,7 @@
 //! Another machine of a job, as the launcher sees it.
 //!
 //! ```text
-//!   Host ── Link ── ssh host yod --remote ── Link ── remote ── Crew
+//!   RemoteHost ── Link ── ssh host yod --remote ── Link ── RemoteLauncher ── LocalLauncher
 //! ```
 //!
 //! The launch agent (ssh) is told nothing but the host and the command to run there:
@@ -15,22 +15,22 @@ use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
 
-use crate::guard::Guard;
 use crate::helper::REMOTE;
 use crate::job::{End, Job, quoted};
 use crate::layout;
 use crate::link::{Broken, Link};
-use crate::message::{FromRemote, Order, Report, Start, ToRemote};
-use crate::plan::{Here, Plan};
+use crate::message::{FromRemote, Report, Request, Start, ToRemote};
+use crate::plan::{Plan, Scope};
 use crate::poll::{Interest, wait_for};
 use crate::process::{Process, tied_command};
+use crate::watchdog::Watchdog;
 
 /// A machine that keeps ranks for the launcher.
-pub(crate) struct Host {
+pub(crate) struct RemoteHost {
     name: String,
     /// The ranks that it keeps.
     ranks: Vec<usize>,
-    agent: Process,
+    launch_agent: Process,
     link: Link<FromRemote>,
     state: State,
 }
@@ -38,15 +38,15 @@ pub(crate) struct Host {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// It keeps ranks, or is about to.
-    Keeping,
-    /// It has said that nothing is left.
-    Gone,
+    Running,
+    /// It has reported that nothing is left.
+    Finished,
     /// No more will come from it.
     Lost,
 }
 
 /// What a host tells.
-pub(crate) enum News {
+pub(crate) enum BackendEvent {
     Report(Report),
     /// It could start no rank.
     Failed {
@@ -70,35 +70,40 @@ pub(crate) enum Source {
     Outgoing,
 }
 
-impl Host {
+impl RemoteHost {
     /// Starts the launch agent for node `node` of `plan`, and sends what is to be done.
     pub(crate) fn start(
         job: &Job,
         plan: &Plan,
         (node, host): (usize, &layout::Host),
-        guard: &mut Guard,
-    ) -> io::Result<Host> {
-        let mut agent = Process::start(&mut agent_command(job, host))?;
-        guard.on_group(agent.group());
-        let input = agent.take_input().expect("its input was asked for");
-        let output = agent.take_output().expect("its output was asked for");
+        watchdog: &mut Watchdog,
+    ) -> io::Result<RemoteHost> {
+        let mut launch_agent = Process::start(&mut agent_command(job, host))?;
+        watchdog.on_group(launch_agent.group());
+        let input = launch_agent.take_input().expect("its input was asked for");
+        let output = launch_agent
+            .take_output()
+            .expect("its output was asked for");
         let mut link = Link::new(OwnedFd::from(output), OwnedFd::from(input))?;
         link.send(&ToRemote::Start(Box::new(Start {
             plan: plan.for_another_machine(),
             node,
             directory: std::env::current_dir()?.into_os_string(),
         })));
-        Ok(Host {
+        Ok(RemoteHost {
             name: host.name.clone(),
-            ranks: plan.seats(Here::Node(node)).map(|seat| seat.rank).collect(),
-            agent,
+            ranks: plan
+                .slots(Scope::Node(node))
+                .map(|slot| slot.rank)
+                .collect(),
+            launch_agent,
             link,
-            state: State::Keeping,
+            state: State::Running,
         })
     }
 
     pub(crate) fn interests(&self) -> Vec<Interest<'_, Source>> {
-        if self.state != State::Keeping {
+        if self.state != State::Running {
             return Vec::new();
         }
         let mut all = vec![(Source::Incoming, self.link.incoming(), PollFlags::IN)];
@@ -107,62 +112,63 @@ impl Host {
         all
     }
 
-    pub(crate) fn on_ready(&mut self, source: Source, tell: &mut impl FnMut(News)) {
+    pub(crate) fn on_ready(&mut self, source: Source, emit: &mut impl FnMut(BackendEvent)) {
         if source == Source::Outgoing {
             return self.link.on_writable();
         }
         match self.link.on_readable() {
             Ok(messages) => messages
                 .into_iter()
-                .for_each(|message| self.on_message(message, tell)),
-            Err(broken) if self.state == State::Keeping => self.on_lost(&broken, tell),
+                .for_each(|message| self.on_message(message, emit)),
+            Err(broken) if self.state == State::Running => self.on_broken_link(&broken, emit),
             Err(_) => {}
         }
     }
 
-    pub(crate) fn obey(&mut self, order: Order) {
-        if self.state == State::Keeping {
-            self.link.send(&ToRemote::Order(order));
+    pub(crate) fn on_request(&mut self, request: Request) {
+        if self.state == State::Running {
+            self.link.send(&ToRemote::Request(request));
         }
     }
 
     /// Sends what was ordered, as far as that goes without waiting.
-    pub(crate) fn push_orders(&mut self) {
+    pub(crate) fn flush_requests(&mut self) {
         self.link.on_writable();
     }
 
-    /// When [`Host::on_clock`] wants to be called, from `now` on.
+    /// When [`RemoteHost::on_clock`] wants to be called, from `now` on.
     pub(crate) fn next_step(&self, now: Instant) -> Option<Duration> {
-        let (heard, said) = self.link.silence(now);
+        let (since_received, since_sent) = self.link.silence(now);
         let left = |limit: Duration, silence| limit.saturating_sub(silence);
-        let next = left(self.patience(), heard).min(left(SAY_SOMETHING, said));
-        (self.state == State::Keeping).then_some(next)
+        let next =
+            left(self.receive_timeout(), since_received).min(left(HEARTBEAT_INTERVAL, since_sent));
+        (self.state == State::Running).then_some(next)
     }
 
-    pub(crate) fn on_clock(&mut self, now: Instant, tell: &mut impl FnMut(News)) {
-        if self.state != State::Keeping {
+    pub(crate) fn on_clock(&mut self, now: Instant, emit: &mut impl FnMut(BackendEvent)) {
+        if self.state != State::Running {
             return;
         }
-        let (heard, said) = self.link.silence(now);
-        if heard >= self.patience() {
-            let why = format!("nothing was heard of it for {} s", heard.as_secs());
-            self.lose(why, tell);
-        } else if said >= SAY_SOMETHING {
-            self.link.send(&ToRemote::Alive);
+        let (since_received, since_sent) = self.link.silence(now);
+        if since_received >= self.receive_timeout() {
+            let why = format!("nothing was heard of it for {} s", since_received.as_secs());
+            self.lose(why, emit);
+        } else if since_sent >= HEARTBEAT_INTERVAL {
+            self.link.send(&ToRemote::Heartbeat);
         }
     }
 
-    /// Asks it to end what is left; then [`Host::finish`].
-    pub(crate) fn say_farewell(&mut self) {
-        if self.state == State::Keeping {
-            self.link.send(&ToRemote::Farewell);
+    /// Asks it to end what is left; then [`RemoteHost::finish`].
+    pub(crate) fn request_shutdown(&mut self) {
+        if self.state == State::Running {
+            self.link.send(&ToRemote::Shutdown);
         }
     }
 
     /// Waits until nothing of the job is left there, or `deadline`. Gives its name where
     /// that is not known.
     pub(crate) fn finish(mut self, deadline: Instant) -> Option<String> {
-        while self.state == State::Keeping {
+        while self.state == State::Running {
             let left = deadline.saturating_duration_since(Instant::now());
             let ready = wait_for(&self.interests(), Some(left)).unwrap_or_default();
             if ready.is_empty() {
@@ -172,24 +178,24 @@ impl Host {
                 self.on_ready(source, &mut |_| {});
             }
         }
-        (self.state == State::Keeping).then_some(self.name)
+        (self.state == State::Running).then_some(self.name)
     }
 
-    fn patience(&self) -> Duration {
-        match self.link.is_greeted() {
-            true => SILENCE,
-            false => FIRST_WORD,
+    fn receive_timeout(&self) -> Duration {
+        match self.link.is_connected() {
+            true => HEARTBEAT_TIMEOUT,
+            false => HANDSHAKE_TIMEOUT,
         }
     }
 
-    fn on_message(&mut self, message: FromRemote, tell: &mut impl FnMut(News)) {
+    fn on_message(&mut self, message: FromRemote, emit: &mut impl FnMut(BackendEvent)) {
         match message {
-            FromRemote::Report(report) => tell(News::Report(report)),
-            FromRemote::Alive => {}
-            FromRemote::Gone => self.state = State::Gone,
+            FromRemote::Report(report) => emit(BackendEvent::Report(report)),
+            FromRemote::Heartbeat => {}
+            FromRemote::Finished => self.state = State::Finished,
             FromRemote::Failed { code, text } => {
-                self.state = State::Gone;
-                tell(News::Failed {
+                self.state = State::Finished;
+                emit(BackendEvent::Failed {
                     host: self.name.clone(),
                     code,
                     text,
@@ -199,23 +205,23 @@ impl Host {
         }
     }
 
-    fn on_lost(&mut self, broken: &Broken, tell: &mut impl FnMut(News)) {
-        let exit = [((), self.agent.exit.as_fd(), PollFlags::IN)];
+    fn on_broken_link(&mut self, broken: &Broken, emit: &mut impl FnMut(BackendEvent)) {
+        let exit = [((), self.launch_agent.exit.as_fd(), PollFlags::IN)];
         // An agent that closes its output is about to end.
-        let _ = wait_for(&exit, Some(ABOUT_TO_END));
+        let _ = wait_for(&exit, Some(EXIT_TIMEOUT));
         let mut why = broken.to_string();
-        if let Some(end) = self.agent.ended().map(|outcome| outcome.end) {
+        if let Some(end) = self.launch_agent.ended().map(|outcome| outcome.end) {
             why = format!("{why}; the launch agent ended {end}");
             if end == End::Exited(127) {
                 why.push_str(" (is yod there under the same path? if not, --remote-yod names it)");
             }
         }
-        self.lose(why, tell);
+        self.lose(why, emit);
     }
 
-    fn lose(&mut self, why: String, tell: &mut impl FnMut(News)) {
+    fn lose(&mut self, why: String, emit: &mut impl FnMut(BackendEvent)) {
         self.state = State::Lost;
-        tell(News::Lost {
+        emit(BackendEvent::Lost {
             host: self.name.clone(),
             why,
             ranks: std::mem::take(&mut self.ranks),
@@ -245,9 +251,9 @@ fn this_binary() -> Option<OsString> {
 }
 
 /// A half that has nothing to say says so this often.
-pub(crate) const SAY_SOMETHING: Duration = Duration::from_secs(5);
+pub(crate) const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
 /// A half of which nothing is heard for so long is lost.
-pub(crate) const SILENCE: Duration = Duration::from_secs(30);
+pub(crate) const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a host may take to its first word: logging in may be slow.
-pub(crate) const FIRST_WORD: Duration = Duration::from_secs(60);
-const ABOUT_TO_END: Duration = Duration::from_millis(200);
+pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(60);
+const EXIT_TIMEOUT: Duration = Duration::from_millis(200);

@@ -6,32 +6,32 @@ use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
 
-use crate::crew::{self, Crew, make_room_for_descriptors};
-use crate::guard::Guard;
-use crate::host::{self, Host, News};
 use crate::job::{Error, Job};
 use crate::layout::Nodes;
-use crate::message::Order;
-use crate::plan::{Here, Plan};
+use crate::local_launcher::{self, LocalLauncher, raise_descriptor_limit};
+use crate::message::Request;
+use crate::plan::{Plan, Scope};
 use crate::poll::Interest;
 use crate::program;
 use crate::rank::Input;
+use crate::remote_host::{self, BackendEvent, RemoteHost};
 use crate::signals::Signals;
+use crate::watchdog::Watchdog;
 
-pub(crate) enum Places {
-    Crew(Crew),
+pub(crate) enum Backend {
+    Local(LocalLauncher),
     /// One for each node.
-    Hosts(Vec<Host>),
+    Remote(Vec<RemoteHost>),
 }
 
 /// What a descriptor is polled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
-    Crew(crew::Source),
-    Host(usize, host::Source),
+    Local(local_launcher::Source),
+    Remote(usize, remote_host::Source),
 }
 
-impl Places {
+impl Backend {
     /// Starts every rank of `job`. `input` is where rank 0's standard input comes from,
     /// should it be in this process's crew.
     ///
@@ -41,29 +41,29 @@ impl Places {
         job: &Job,
         plan: &Plan,
         input: Input,
-        guard: &mut Guard,
+        watchdog: &mut Watchdog,
         signals: &Signals,
-    ) -> Result<Places, Error> {
+    ) -> Result<Backend, Error> {
         let Nodes::Hosts(hosts) = &job.nodes else {
             program::find(&job.program)?;
-            let crew = Crew::start(plan, Here::All, input, guard, signals)?;
-            return Ok(Places::Crew(crew));
+            let local = LocalLauncher::start(plan, Scope::AllNodes, input, watchdog, signals)?;
+            return Ok(Backend::Local(local));
         };
         program::find(&job.launch_agent()[0])?;
         // Two pipes and a process descriptor each.
-        make_room_for_descriptors(3 * hosts.len());
+        raise_descriptor_limit(3 * hosts.len());
         let nodes = hosts.iter().take(plan.layout.addresses.len()).enumerate();
-        let hosts = nodes.map(|node| Host::start(job, plan, node, guard));
+        let hosts = nodes.map(|node| RemoteHost::start(job, plan, node, watchdog));
         hosts
             .collect::<Result<_, _>>()
-            .map(Places::Hosts)
+            .map(Backend::Remote)
             .map_err(|error| Error::System {
                 what: "starting the launch agent",
                 error,
             })
     }
 
-    /// What to poll: then call [`Places::on_ready`].
+    /// What to poll: then call [`Backend::on_ready`].
     pub(crate) fn interests(&self) -> Vec<Interest<'_, Source>> {
         fn named<'a, S>(
             interests: Vec<Interest<'a, S>>,
@@ -73,11 +73,11 @@ impl Places {
             each.map(move |(source, fd, flags)| (name(source), fd, flags))
         }
         match self {
-            Places::Crew(crew) => named(crew.interests(true), Source::Crew).collect(),
-            Places::Hosts(hosts) => {
+            Backend::Local(local) => named(local.interests(true), Source::Local).collect(),
+            Backend::Remote(hosts) => {
                 let each = hosts.iter().enumerate();
                 each.flat_map(|(n, host)| {
-                    named(host.interests(), move |source| Source::Host(n, source))
+                    named(host.interests(), move |source| Source::Remote(n, source))
                 })
                 .collect()
             }
@@ -88,52 +88,63 @@ impl Places {
         &mut self,
         source: Source,
         flags: PollFlags,
-        tell: &mut impl FnMut(News),
+        emit: &mut impl FnMut(BackendEvent),
     ) {
         match (self, source) {
-            (Places::Crew(crew), Source::Crew(source)) => {
-                crew.on_ready(source, flags, &mut |report| tell(News::Report(report)));
+            (Backend::Local(local), Source::Local(source)) => {
+                local.on_ready(source, flags, &mut |report| {
+                    emit(BackendEvent::Report(report))
+                });
             }
-            (Places::Hosts(hosts), Source::Host(n, source)) => hosts[n].on_ready(source, tell),
+            (Backend::Remote(hosts), Source::Remote(n, source)) => hosts[n].on_ready(source, emit),
             _ => unreachable!("a source comes from these very places"),
         }
     }
 
     /// Orders something of the keeper of `rank`, which sits on `node`.
-    pub(crate) fn order(&mut self, node: usize, order: Order, tell: &mut impl FnMut(News)) {
+    pub(crate) fn request(
+        &mut self,
+        node: usize,
+        request: Request,
+        emit: &mut impl FnMut(BackendEvent),
+    ) {
         match self {
-            Places::Crew(crew) => crew.obey(order, &mut |report| tell(News::Report(report))),
-            Places::Hosts(hosts) => hosts[node].obey(order),
+            Backend::Local(local) => {
+                local.on_request(request, &mut |report| emit(BackendEvent::Report(report)))
+            }
+            Backend::Remote(hosts) => hosts[node].on_request(request),
         }
     }
 
     /// Orders the same of all.
-    pub(crate) fn order_all(&mut self, order: &Order) {
+    pub(crate) fn request_all(&mut self, request: &Request) {
         match self {
             // No order to all is answered.
-            Places::Crew(crew) => crew.obey(order.clone(), &mut |_| {}),
-            Places::Hosts(hosts) => hosts.iter_mut().for_each(|host| host.obey(order.clone())),
+            Backend::Local(local) => local.on_request(request.clone(), &mut |_| {}),
+            Backend::Remote(hosts) => hosts
+                .iter_mut()
+                .for_each(|host| host.on_request(request.clone())),
         }
     }
 
     /// Sends what was ordered, as far as that goes without waiting.
-    pub(crate) fn push_orders(&mut self) {
-        if let Places::Hosts(hosts) = self {
-            hosts.iter_mut().for_each(Host::push_orders);
+    pub(crate) fn flush_requests(&mut self) {
+        if let Backend::Remote(hosts) = self {
+            hosts.iter_mut().for_each(RemoteHost::flush_requests);
         }
     }
 
-    /// When [`Places::on_clock`] wants to be called, from `now` on.
+    /// When [`Backend::on_clock`] wants to be called, from `now` on.
     pub(crate) fn next_step(&self, now: Instant) -> Option<Duration> {
         match self {
-            Places::Crew(_) => None,
-            Places::Hosts(hosts) => hosts.iter().filter_map(|host| host.next_step(now)).min(),
+            Backend::Local(_) => None,
+            Backend::Remote(hosts) => hosts.iter().filter_map(|host| host.next_step(now)).min(),
         }
     }
 
-    pub(crate) fn on_clock(&mut self, now: Instant, tell: &mut impl FnMut(News)) {
-        if let Places::Hosts(hosts) = self {
-            hosts.iter_mut().for_each(|host| host.on_clock(now, tell));
+    pub(crate) fn on_clock(&mut self, now: Instant, emit: &mut impl FnMut(BackendEvent)) {
+        if let Backend::Remote(hosts) = self {
+            hosts.iter_mut().for_each(|host| host.on_clock(now, emit));
         }
     }
 
@@ -141,13 +152,13 @@ impl Places {
     /// something may still be.
     pub(crate) fn finish(self, grace: Duration) -> Vec<String> {
         match self {
-            Places::Crew(crew) => {
-                crew.finish(grace);
+            Backend::Local(local) => {
+                local.finish(grace);
                 Vec::new()
             }
-            Places::Hosts(mut hosts) => {
-                hosts.iter_mut().for_each(Host::say_farewell);
-                let deadline = Instant::now() + REMOTE_END;
+            Backend::Remote(mut hosts) => {
+                hosts.iter_mut().for_each(RemoteHost::request_shutdown);
+                let deadline = Instant::now() + SHUTDOWN_TIMEOUT;
                 let left = hosts.into_iter().filter_map(|host| host.finish(deadline));
                 left.collect()
             }
@@ -156,4 +167,4 @@ impl Places {
 }
 
 /// How long a host may take to end what is left: its agents' grace, and the way there.
-const REMOTE_END: Duration = Duration::from_secs(5);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);

@@ -33,7 +33,7 @@ mod tests {
 
     #[test]
     fn one_node_of_a_job_can_be_cleared_alone() {
-        let place = std::env::temp_dir().join(format!("yod-leftovers-{}", std::process::id()));
+        let place = std::env::temp_dir().join(format!("yod-stale-segments-{}", std::process::id()));
         std::fs::create_dir_all(&place).unwrap();
         let names = [
             "lintel-j-a1-7",

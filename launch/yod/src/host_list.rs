@@ -9,16 +9,16 @@ use crate::layout::Host;
 
 /// A host as it is written: `name`, `name:slots`, `name=address` or `name=address:slots`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Named {
+pub(crate) struct HostSpec {
     name: String,
     address: Option<Ipv4Addr>,
     slots: Option<usize>,
 }
 
-impl FromStr for Named {
+impl FromStr for HostSpec {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Named, String> {
+    fn from_str(text: &str) -> Result<HostSpec, String> {
         let (place, slots) = match text.split_once(':') {
             Some((place, slots)) => (place, Some(slots_of(slots)?)),
             None => (text, None),
@@ -38,7 +38,7 @@ impl FromStr for Named {
             text.parse()
                 .map_err(|_| format!("{text:?} is no IPv4 address"))
         };
-        Ok(Named {
+        Ok(HostSpec {
             name: name.into(),
             address: address.map(parse).transpose()?,
             slots,
@@ -55,7 +55,7 @@ fn slots_of(text: &str) -> Result<usize, String> {
 ///
 /// # Errors
 /// The file can't be read, or a line is not understood.
-pub(crate) fn read(path: &Path) -> Result<Vec<Named>, Error> {
+pub(crate) fn read(path: &Path) -> Result<Vec<HostSpec>, Error> {
     let wrong = |why: String| Error::HostFile {
         path: path.into(),
         why,
@@ -72,13 +72,13 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Named>, Error> {
     }
 }
 
-fn parse_line(line: &str) -> Result<Option<Named>, String> {
+fn parse_line(line: &str) -> Result<Option<HostSpec>, String> {
     let line = line.split('#').next().unwrap_or_default();
     let mut words = line.split_whitespace();
     let Some(host) = words.next() else {
         return Ok(None);
     };
-    let mut host: Named = host.parse()?;
+    let mut host: HostSpec = host.parse()?;
     for word in words {
         match word.split_once('=') {
             Some(("slots", slots)) => host.slots = Some(slots_of(slots)?),
@@ -96,7 +96,7 @@ fn parse_line(line: &str) -> Result<Option<Named>, String> {
 ///
 /// # Errors
 /// A host without an address that the others can reach, or two with the same.
-pub(crate) fn resolve(named: Vec<Named>) -> Result<Vec<Host>, Error> {
+pub(crate) fn resolve(named: Vec<HostSpec>) -> Result<Vec<Host>, Error> {
     let mut hosts: Vec<Host> = Vec::new();
     for one in merged(named) {
         let address = match one.address {
@@ -118,8 +118,8 @@ pub(crate) fn resolve(named: Vec<Named>) -> Result<Vec<Host>, Error> {
     Ok(hosts)
 }
 
-fn merged(named: Vec<Named>) -> Vec<Named> {
-    let mut all: Vec<Named> = Vec::new();
+fn merged(named: Vec<HostSpec>) -> Vec<HostSpec> {
+    let mut all: Vec<HostSpec> = Vec::new();
     for one in named {
         match all.iter_mut().find(|other| other.name == one.name) {
             None => all.push(one),
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn words_that_are_no_host_are_refused() {
         for word in ["", ":2", "=10.0.0.1", "-oProxy", "a b", "a:0", "a:x", "a=b"] {
-            assert!(word.parse::<Named>().is_err(), "{word:?}");
+            assert!(word.parse::<HostSpec>().is_err(), "{word:?}");
         }
     }
 
