@@ -5,7 +5,7 @@
 //! choice: how it lands, which operation it answers, what the owner does next.
 
 use crate::rig::*;
-use lintel_engine4::{DescriptorSpec, EntrySpec, Filling, Landed, Landing, SearchOp};
+use lintel_engine4::{DescriptorSpec, EntrySpec, Landed, Landing, PendingReply, SearchOp};
 use lintel_memory::{Buffer, Ghost, Span};
 use lintel_types::{AckRequest, Handle, Limits, List, NiFail, ProcessId, options};
 use lintel_wire::{BYTES, Message, Request, Response, Verb};
@@ -18,7 +18,7 @@ struct Target {
     entries: Vec<Handle>,
     sink: Handle,
     landing: Vec<Landed>,
-    filling: Vec<Filling>,
+    replies: Vec<PendingReply>,
     tokens: Vec<u32>,
 }
 
@@ -73,13 +73,13 @@ impl Target {
             options,
             ..descriptor()
         });
-        let (entries, landing, filling, tokens) = (vec![], vec![], vec![], vec![]);
+        let (entries, landing, replies, tokens) = (vec![], vec![], vec![], vec![]);
         let mut target = Target {
             node,
             entries,
             sink,
             landing,
-            filling,
+            replies,
             tokens,
         };
         for choice in 0..12 {
@@ -167,15 +167,15 @@ impl Target {
         if let (true, false) = (choice & 3 != 0, self.tokens.is_empty()) {
             response.token = self.tokens[usize::from(choice) % self.tokens.len()];
         }
-        if let Some((pieces, filling)) = self.node.on_response(&response) {
+        if let Some((pieces, pending)) = self.node.on_response(&response) {
             assert!(pieces.length() <= 4096);
-            self.filling.push(filling);
+            self.replies.push(pending);
         }
         if choice & 4 != 0 {
-            if let Some(filling) = self.filling.pop() {
+            if let Some(pending) = self.replies.pop() {
                 self.node
                     .interface
-                    .on_filled(filling, NiFail::Ok, &mut self.node.host);
+                    .on_filled(pending, NiFail::Ok, &mut self.node.host);
             }
         }
     }
@@ -242,10 +242,10 @@ impl Target {
             .interface
             .on_target_lost(process(1), &mut self.node.host);
         assert_eq!(self.node.interface.operations_under_way(), 0);
-        for filling in std::mem::take(&mut self.filling) {
+        for pending in std::mem::take(&mut self.replies) {
             self.node
                 .interface
-                .on_filled(filling, NiFail::Ok, &mut self.node.host);
+                .on_filled(pending, NiFail::Ok, &mut self.node.host);
         }
         let (interface, host) = (&mut self.node.interface, &mut self.node.host);
         assert_eq!(interface.descriptor_release(self.sink), Ok(()));

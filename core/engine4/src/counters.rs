@@ -28,8 +28,8 @@ impl<S: Span> Interface<S> {
         Ok(self.handle(Kind::Counter, generation, index))
     }
 
-    /// PtlCTFree; what waits on the counter is cancelled, and what names it works on
-    /// without counting.
+    /// PtlCTFree: triggered operations that wait on the counter are cancelled;
+    /// descriptors and entries that name it work on without counting.
     ///
     /// # Errors
     /// `ArgInvalid` for a handle that isn't a live counter.
@@ -96,7 +96,7 @@ impl<S: Span> Interface<S> {
         self.live(&self.counters, handle, Kind::Counter)
     }
 
-    /// Counts an operation that ended: `bytes` where bytes are counted, else
+    /// Counts an operation that ended: `bytes` if bytes are counted, else
     /// one; a failure always counts one (section 3.14.1).
     #[inline]
     pub(crate) fn count<H: Host<S>>(

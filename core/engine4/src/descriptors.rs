@@ -15,13 +15,13 @@ use lintel_types::{Error, Handle, Kind, Result, options};
     ))
 )]
 pub struct DescriptorSpec<S> {
-    /// The memory.
+    /// The memory that operations read from and write to.
     pub buffer: Buffer<S>,
     /// `PTL_MD_*`
     pub options: u32,
-    /// Full events go here, or nowhere.
+    /// Receives full events, unless `PTL_EQ_NONE`.
     pub queue: Handle,
-    /// Counts go here, or nowhere.
+    /// Receives counts, unless `PTL_CT_NONE`.
     pub counter: Handle,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Descriptor<S> {
     pub(crate) options: u32,
     pub(crate) queue: Option<u16>,
     pub(crate) counter: Option<u16>,
-    /// Operations that still will read, write, count or post through it.
+    /// Operations in flight that still read, write, count or post through it.
     pub(crate) pending: u32,
 }
 

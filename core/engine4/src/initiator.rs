@@ -1,4 +1,4 @@
-//! The initiator's side: starting operations and hearing of their end
+//! The initiator's side: starting operations and reporting their end
 //! (Portals 4.3, section 3.15).
 
 use crate::descriptors::Descriptor;
@@ -14,31 +14,31 @@ use lintel_wire::{OPERAND_BYTES, Request, Response, Verb};
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Transfer {
-    /// Which call.
+    /// The data movement call that it is.
     pub verb: Verb,
     /// Descriptor that bytes are sent from; unused by a get.
     pub source: Handle,
-    /// Offset there.
+    /// Bytes from the start of the source descriptor's memory.
     pub source_offset: u64,
     /// Descriptor that an answer's bytes go to; unused by a put and an atomic.
     pub sink: Handle,
-    /// Offset there.
+    /// Bytes from the start of the sink descriptor's memory.
     pub sink_offset: u64,
-    /// Bytes.
+    /// Bytes requested.
     pub length: u64,
-    /// What acknowledgement is wanted.
+    /// The acknowledgement asked for; `None` for anything but a put or an atomic.
     pub ack: AckRequest,
-    /// Where to: a process, or a rank on a logical interface.
+    /// The target: a process, or a rank on a logical interface.
     pub target: ProcessId,
-    /// Portal table index there.
+    /// Portal table index at the target.
     pub portal: u32,
-    /// Match bits.
+    /// Match bits of the message; unused on a non-matching interface.
     pub match_bits: u64,
-    /// Offset there.
+    /// Bytes from the start of the entry's memory, unless the entry manages its offset.
     pub remote_offset: u64,
-    /// Told in the initiator's events.
+    /// The caller's value, returned in the initiator's events.
     pub user_ptr: u64,
-    /// Told in the target's events.
+    /// Out-of-band data, returned in the target's events.
     pub hdr_data: u64,
     /// `ptl_op_t` of an atomic.
     pub operation: u8,
@@ -51,7 +51,7 @@ pub struct Transfer {
 impl Transfer {
     /// The descriptor that it is made with, or the first of two.
     #[inline(always)]
-    pub fn by(&self) -> Handle {
+    pub fn md(&self) -> Handle {
         if self.source == Handle::INVALID {
             self.sink
         } else {
@@ -59,7 +59,7 @@ impl Transfer {
         }
     }
 
-    /// What can be told without its descriptors and its target.
+    /// Checks what needs neither the descriptors nor the target.
     ///
     /// # Errors
     /// `ArgInvalid` for an index that can't be, too many bytes, an operation that its
@@ -91,10 +91,10 @@ impl Transfer {
         Ok(())
     }
 
-    /// Whether the acknowledgement that it wants has a queue or counter to go to
+    /// Whether the acknowledgement that it asks for has a queue or counter to go to
     /// (section 3.15.1), by what its source was bound with.
     #[inline(always)]
-    pub fn ack_has_home(&self, options: u32, queue: bool, counter: bool) -> bool {
+    pub fn ack_deliverable(&self, options: u32, queue: bool, counter: bool) -> bool {
         match self.ack {
             AckRequest::None | AckRequest::OperationCompleted => true,
             AckRequest::Full => queue && options & options::MD_UNRELIABLE == 0,
@@ -103,7 +103,7 @@ impl Transfer {
     }
 }
 
-/// An operation under way.
+/// An operation in flight.
 pub(crate) struct Operation {
     ack: AckRequest,
     source: Option<u16>,
@@ -114,15 +114,15 @@ pub(crate) struct Operation {
     target: ProcessId,
     /// The source is still being read.
     sending: bool,
-    /// Its memory stays with the host until the answer.
+    /// Its memory is lent to the host until the response (rendezvous).
     referenced: bool,
 }
 
-/// What the tokens of operations begin with.
+/// The generation that the first tokens of an interface carry.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Tokens(u16);
 
-/// What a check has found: the descriptors, and the target physically.
+/// The result of a check: the descriptors, and the target's physical identifier.
 #[derive(Clone, Copy)]
 pub(crate) struct Plan {
     source: Option<End>,
@@ -130,7 +130,7 @@ pub(crate) struct Plan {
     pub(crate) target: ProcessId,
 }
 
-/// A descriptor, and whom it tells.
+/// A descriptor, and the queue and counter that it reports to.
 #[derive(Clone, Copy)]
 struct End {
     index: u16,
@@ -139,10 +139,10 @@ struct End {
     counter: Option<u16>,
 }
 
-/// A reply between its arrival and its completion.
+/// A reply that has arrived and whose bytes are being moved.
 #[must_use = "a reply finishes through Interface::on_filled"]
 #[derive(Debug)]
-pub struct Filling {
+pub struct PendingReply {
     response: Response,
 }
 
@@ -178,7 +178,7 @@ impl<S: Span> Interface<S> {
         Ok(())
     }
 
-    /// As [`launch`](Self::launch), while much waits for the target.
+    /// As [`launch`](Self::launch), for a target with a backlog.
     #[cold]
     #[inline(never)]
     fn launch_behind<H: Host<S>>(
@@ -194,28 +194,28 @@ impl<S: Span> Interface<S> {
         self.launch(transfer, plan, Self::may_stay(transfer, plan), host)
     }
 
-    /// Operations that still await an answer.
+    /// Operations that still await a response.
     pub fn operations_under_way(&self) -> usize {
         self.operations.len()
     }
 
-    /// What the tokens of an interface that takes this one's place begin with, so that a
-    /// late answer isn't taken for one to an operation of the new interface.
+    /// The first tokens for an interface that takes this one's place, so that a late
+    /// response isn't taken for one to an operation of the new interface.
     pub fn next_tokens(&self) -> Tokens {
         Tokens(self.operations.unused_generation())
     }
 
-    /// Begins with those tokens; for an interface that hasn't started an operation.
+    /// Starts counting at those tokens; for an interface that hasn't started an operation.
     pub fn begin_with(&mut self, tokens: Tokens) {
         self.operations.begin_with(tokens.0);
     }
 
-    /// Operations whose memory stays with the host until they are answered.
+    /// Operations whose memory is lent to the host until the response.
     pub fn loans(&self) -> usize {
         self.loans
     }
 
-    /// Targets of operations that still await an answer.
+    /// Targets of operations that still await a response.
     pub fn awaited_targets(&self) -> impl Iterator<Item = ProcessId> {
         self.operations
             .iter()
@@ -244,7 +244,7 @@ impl<S: Span> Interface<S> {
         Ok(plan)
     }
 
-    /// The process behind a target; on a logical interface by the map.
+    /// The target's physical identifier; on a logical interface the map gives it.
     #[inline(always)]
     fn route(&self, target: ProcessId) -> Result<ProcessId> {
         if self.logical() {
@@ -278,17 +278,17 @@ impl<S: Span> Interface<S> {
 
     #[inline(always)]
     fn check_ack(source: Option<End>, transfer: &Transfer) -> Result<()> {
-        let homeless = source.is_some_and(|end| {
-            !transfer.ack_has_home(end.options, end.queue.is_some(), end.counter.is_some())
+        let undeliverable = source.is_some_and(|end| {
+            !transfer.ack_deliverable(end.options, end.queue.is_some(), end.counter.is_some())
         });
-        if homeless {
+        if undeliverable {
             Err(Error::ArgInvalid)
         } else {
             Ok(())
         }
     }
 
-    /// As [`launch`](Self::launch), for an operation that nobody can be asked to wait with.
+    /// As [`launch`](Self::launch), for an operation that no caller can retry.
     pub(crate) fn launch_triggered<H: Host<S>>(
         &mut self,
         transfer: &Transfer,
@@ -300,8 +300,8 @@ impl<S: Span> Interface<S> {
         self.launch(transfer, plan, stays, host)
     }
 
-    /// Sends a checked operation, whose body is to stay in its place if it is long or
-    /// `stays`; `NoSpace` leaves no trace.
+    /// Sends a checked operation; its body stays in place (rendezvous) if it is long or
+    /// `stays`. On `NoSpace` nothing has changed.
     #[inline(always)]
     fn launch<H: Host<S>>(
         &mut self,
@@ -348,26 +348,26 @@ impl<S: Span> Interface<S> {
         match (sent, plan.source) {
             (Err(Undeliverable), _) if answered => self.end_unsent(token, host),
             (Err(Undeliverable), Some(source)) => {
-                self.tell_sent(source, transfer, NiFail::Undeliverable, host);
+                self.post_sent(source, transfer, NiFail::Undeliverable, host);
             }
             (Ok(()), Some(source)) if !referenced => {
-                self.tell_sent(source, transfer, NiFail::Ok, host);
+                self.post_sent(source, transfer, NiFail::Ok, host);
             }
             _ => {}
         }
         Ok(())
     }
 
-    /// Whether a short body may stay in its place until the answer: not where the caller may
-    /// use its memory again at once (PtlMDBind, PTL_MD_VOLATILE).
+    /// Whether a short body may stay in place until the response: not if the caller may
+    /// reuse its memory at once (Portals 4.3, `PtlMDBind`, PTL_MD_VOLATILE).
     fn may_stay(transfer: &Transfer, plan: Plan) -> bool {
         let is_volatile = |end: End| end.options & options::MD_VOLATILE != 0;
         let plain = matches!(transfer.verb, Verb::Put | Verb::Get);
         plain && transfer.length > 0 && !plan.source.is_some_and(is_volatile)
     }
 
-    /// An acknowledgement that could only be counted isn't asked for where the
-    /// descriptor doesn't count them: nobody would hear it, and the descriptor
+    /// An acknowledgement that could only be counted isn't requested if the descriptor
+    /// doesn't count acknowledgements: it would have no effect, and the descriptor
     /// would be in use until it came.
     #[inline(always)]
     fn wanted_ack(source: Option<End>, ack: AckRequest) -> AckRequest {
@@ -378,7 +378,7 @@ impl<S: Span> Interface<S> {
         }
     }
 
-    /// Remembers an operation that will be answered; its token is never 0.
+    /// Records an operation that awaits a response; its token is never 0.
     fn begin(
         &mut self,
         transfer: &Transfer,
@@ -423,14 +423,14 @@ impl<S: Span> Interface<S> {
         self.operations.get(index, generation).map(|_| index)
     }
 
-    /// A response has arrived. For a reply that still has to be put in place,
-    /// tells where, and [`on_filled`](Self::on_filled) finishes it.
+    /// A response has arrived. For a reply whose bytes still have to be moved, returns
+    /// their place; [`on_filled`](Self::on_filled) finishes it.
     #[inline]
     pub fn on_response<H: Host<S>>(
         &mut self,
         response: &Response,
         host: &mut H,
-    ) -> Option<(Pieces<S>, Filling)> {
+    ) -> Option<(Pieces<S>, PendingReply)> {
         self.work.responses += 1;
         let index = self.operation(response.token)?;
         let operation = self.operations.at(index)?;
@@ -442,7 +442,7 @@ impl<S: Span> Interface<S> {
             };
             return Some((
                 pieces,
-                Filling {
+                PendingReply {
                     response: *response,
                 },
             ));
@@ -451,10 +451,10 @@ impl<S: Span> Interface<S> {
         None
     }
 
-    /// A reply's bytes are in place, or couldn't be put there.
+    /// A reply's bytes have been moved, or couldn't be.
     #[inline]
-    pub fn on_filled<H: Host<S>>(&mut self, filling: Filling, fail: NiFail, host: &mut H) {
-        let mut response = filling.response;
+    pub fn on_filled<H: Host<S>>(&mut self, pending: PendingReply, fail: NiFail, host: &mut H) {
+        let mut response = pending.response;
         if fail != NiFail::Ok {
             response.fail = fail;
         }
@@ -484,7 +484,7 @@ impl<S: Span> Interface<S> {
         self.settle(host);
     }
 
-    /// The request of an operation never left, so its source wasn't told of yet.
+    /// The request of an operation was never sent, so no send event was posted yet.
     #[cold]
     fn end_unsent<H: Host<S>>(&mut self, token: u32, host: &mut H) {
         let Some(index) = self.operation(token) else {
@@ -496,7 +496,7 @@ impl<S: Span> Interface<S> {
         self.end_undelivered(index, host);
     }
 
-    /// Doesn't settle: a released operation may end here too, at any depth of a chain.
+    /// Doesn't settle: a triggered operation may end here too, at any depth of a chain.
     fn end_undelivered<H: Host<S>>(&mut self, index: u16, host: &mut H) {
         let Some(operation) = self.operations.at(index) else {
             return;
@@ -533,31 +533,31 @@ impl<S: Span> Interface<S> {
                 NiFail::Undeliverable => NiFail::Undeliverable,
                 _ => NiFail::Ok,
             };
-            self.tell_source(source, operation.user_ptr, operation.length, fail, host);
+            self.post_send(source, operation.user_ptr, operation.length, fail, host);
         }
         match (sink, source) {
-            (Some(sink), _) => self.tell_reply(sink, &operation, response, host),
+            (Some(sink), _) => self.post_reply(sink, &operation, response, host),
             (None, Some(source)) if !response.silent => {
-                self.tell_ack(source, &operation, response, host);
+                self.post_ack(source, &operation, response, host);
             }
             _ => {}
         }
     }
 
     #[inline(always)]
-    fn tell_sent<H: Host<S>>(
+    fn post_sent<H: Host<S>>(
         &mut self,
         source: End,
         transfer: &Transfer,
         fail: NiFail,
         host: &mut H,
     ) {
-        self.tell_source(source, transfer.user_ptr, transfer.length, fail, host);
+        self.post_send(source, transfer.user_ptr, transfer.length, fail, host);
     }
 
     /// The source may be used again: PTL_EVENT_SEND and its count.
     #[inline]
-    fn tell_source<H: Host<S>>(
+    fn post_send<H: Host<S>>(
         &mut self,
         source: End,
         user_ptr: u64,
@@ -588,7 +588,7 @@ impl<S: Span> Interface<S> {
         }
     }
 
-    fn tell_reply<H: Host<S>>(
+    fn post_reply<H: Host<S>>(
         &mut self,
         sink: End,
         operation: &Operation,
@@ -596,7 +596,7 @@ impl<S: Span> Interface<S> {
         host: &mut H,
     ) {
         let count = options::MD_EVENT_CT_REPLY;
-        self.tell_end(
+        self.post_end(
             sink,
             EventKind::Reply,
             true,
@@ -607,7 +607,7 @@ impl<S: Span> Interface<S> {
         );
     }
 
-    fn tell_ack<H: Host<S>>(
+    fn post_ack<H: Host<S>>(
         &mut self,
         source: End,
         operation: &Operation,
@@ -620,12 +620,12 @@ impl<S: Span> Interface<S> {
         let mut response = *response;
         let completed = operation.ack == AckRequest::OperationCompleted;
         if completed && response.fail != NiFail::Undeliverable {
-            // It says that the operation has ended, not how.
+            // It reports that the operation has ended, not how.
             response.fail = NiFail::Ok;
         }
         let full = operation.ack == AckRequest::Full;
         let count = options::MD_EVENT_CT_ACK;
-        self.tell_end(
+        self.post_end(
             source,
             EventKind::Ack,
             full,
@@ -636,8 +636,8 @@ impl<S: Span> Interface<S> {
         );
     }
 
-    #[allow(clippy::too_many_arguments)] // one step, told for two kinds of end
-    fn tell_end<H: Host<S>>(
+    #[allow(clippy::too_many_arguments)] // one step for two kinds of end
+    fn post_end<H: Host<S>>(
         &mut self,
         end: End,
         kind: EventKind,
@@ -654,7 +654,7 @@ impl<S: Span> Interface<S> {
             ..
         } = end;
         let fail = response.fail;
-        // A target says how many bytes it moved; more than asked for is a lie.
+        // The target reports how many bytes it moved; never believe more than requested.
         let mlength = response.mlength.min(operation.length);
         let quiet = fail == NiFail::Ok && options & options::MD_EVENT_SUCCESS_DISABLE != 0;
         if let (Some(queue), true, false) = (queue, full, quiet) {

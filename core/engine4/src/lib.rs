@@ -14,10 +14,10 @@
 //!
 //! A request at its target takes three steps: [`Interface::on_request`] decides
 //! by the header alone, the host moves the bytes and sends the response, and
-//! [`Interface::on_landed`] posts what there is to tell. Its [`Landed`] token is
-//! consumed, so a delivery finishes exactly once.
+//! [`Interface::on_landed`] posts the events. Its [`Landed`] token is consumed,
+//! so a delivery finishes exactly once.
 //!
-//! Source: Portals 4.3 specification, by section where a rule is applied.
+//! Source: the Portals 4.3 specification; each rule names its section.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -33,7 +33,7 @@ mod triggered;
 mod work;
 
 pub use descriptors::DescriptorSpec;
-pub use initiator::{Filling, Tokens, Transfer};
+pub use initiator::{PendingReply, Tokens, Transfer};
 pub use lists::{EntrySpec, SearchOp};
 pub use target::{Accepted, Landed, Landing};
 pub use triggered::Deferred;
@@ -48,13 +48,13 @@ use lintel_wire::{OPERAND_BYTES, Request};
 
 /// Where the engine's effects go.
 pub trait Host<S> {
-    /// Puts an event into a queue.
+    /// Posts an event into a queue.
     fn post(&mut self, queue: u16, event: &Event);
-    /// How many events a queue can take without losing one.
-    fn room(&mut self, queue: u16) -> usize;
-    /// Shows a counter's new value.
+    /// How many events a queue can take before it drops one.
+    fn free_slots(&mut self, queue: u16) -> usize;
+    /// Makes a counter's new value visible.
     fn publish(&mut self, counter: u16, value: CountingEvent);
-    /// How much already waits on the way to a process.
+    /// How much is queued for a process.
     #[inline(always)]
     fn backlog(&mut self, _to: ProcessId) -> Backlog {
         Backlog::Low
@@ -70,23 +70,23 @@ pub trait Host<S> {
     ) -> core::result::Result<(), Undeliverable>;
 }
 
-/// How much a host keeps of what a process hasn't taken yet.
+/// How much a host has queued for a process that hasn't taken it yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Backlog {
-    /// Copies are welcome.
+    /// Bodies are copied (eager).
     Low,
-    /// Bodies should stay in their place.
+    /// Bodies should stay in place (rendezvous).
     High,
-    /// Nothing more should be sent; what can't be refused is sent all the same.
+    /// New operations are refused; triggered operations and responses are sent all the same.
     Full,
 }
 
-/// There is no way to the target.
+/// No route leads to the target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Undeliverable;
 
 /// The bytes that go with a request: an operand (swaps only), then the pieces.
-/// For a get the pieces are where the answer is wanted.
+/// For a get the pieces are the destination of the reply.
 pub struct Body<'a, S> {
     /// Operand of a conditional or masked swap.
     pub operand: Option<&'a [u8; OPERAND_BYTES]>,
@@ -94,16 +94,16 @@ pub struct Body<'a, S> {
     pub pieces: Pieces<S>,
 }
 
-/// What an interface is told at its birth.
+/// The parameters of a new interface.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
     /// `PTL_NI_MATCHING` or not, `PTL_NI_LOGICAL` or not.
     pub options: u32,
-    /// Clamped limits.
+    /// Limits, already [clamped](Limits::clamped).
     pub limits: Limits,
-    /// The process, physically.
+    /// Physical identifier of the process.
     pub process: ProcessId,
-    /// The user.
+    /// The user that the process belongs to.
     pub uid: u32,
     /// Bytes up to which the host copies a body at once.
     pub eager: u64,
@@ -116,7 +116,7 @@ pub struct Config {
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Registers {
-    /// Messages dropped.
+    /// Messages dropped: `PTL_SR_DROP_COUNT`.
     pub drops: i32,
     /// Messages of the wrong user.
     pub permission_violations: i32,
@@ -137,7 +137,7 @@ pub struct Interface<S> {
     queues: Slab<u64>,
     counters: Slab<counters::Counter<S>>,
     operations: Slab<initiator::Operation>,
-    /// Operations that are referenced.
+    /// Operations whose memory is lent to the host.
     loans: usize,
     triggered: usize,
     ready: VecDeque<Deferred<S>>,
@@ -147,7 +147,7 @@ pub struct Interface<S> {
 }
 
 impl<S: Span> Interface<S> {
-    /// A fresh interface.
+    /// An interface without entries, descriptors, queues and counters.
     pub fn new(config: Config) -> Self {
         let portals = (0..=config.limits.max_pt_index).map(|_| None).collect();
         let generation = config.generation % Handle::GENERATIONS;
@@ -180,29 +180,29 @@ impl<S: Span> Interface<S> {
         self.number
     }
 
-    /// The limits that hold.
+    /// The limits in force, as `PtlNIInit` returns them.
     pub fn limits(&self) -> &Limits {
         &self.config.limits
     }
 
-    /// The status registers.
+    /// The status registers that `PtlNIStatus` reads.
     pub fn registers(&self) -> Registers {
         self.registers
     }
 
-    /// Whether it matches by bits.
+    /// Whether it matches by bits (`PTL_NI_MATCHING`).
     #[inline]
     pub fn matching(&self) -> bool {
         self.config.options & options::NI_MATCHING != 0
     }
 
-    /// Whether it addresses by rank.
+    /// Whether it addresses by rank (`PTL_NI_LOGICAL`).
     #[inline]
     pub fn logical(&self) -> bool {
         self.config.options & options::NI_LOGICAL != 0
     }
 
-    /// What was done since the last call: counted here, priced elsewhere.
+    /// The work since the last call: counted here, priced by simulators.
     pub fn take_work(&mut self) -> Work {
         core::mem::take(&mut self.work)
     }
@@ -229,7 +229,7 @@ impl<S: Span> Interface<S> {
     /// Whether a handle names a live object of this interface.
     ///
     /// # Errors
-    /// `ArgInvalid` where it doesn't.
+    /// `ArgInvalid` if it doesn't.
     pub fn check_live(&self, handle: Handle) -> Result<()> {
         match handle.kind() {
             Some(Kind::EventQueue) => self.queue(handle).map(drop),
@@ -243,7 +243,7 @@ impl<S: Span> Interface<S> {
     /// Sets the map from ranks to processes (PtlSetMap).
     ///
     /// # Errors
-    /// `ArgInvalid` on a physical interface or where the map lacks this process,
+    /// `ArgInvalid` on a physical interface or if the map lacks this process,
     /// `Ignored` once a map is set.
     pub fn set_map(&mut self, map: &[ProcessId]) -> Result<()> {
         if !self.logical() {
@@ -286,8 +286,8 @@ impl<S: Span> Interface<S> {
         Ok(self.handle(Kind::EventQueue, generation, index))
     }
 
-    /// Frees an event queue. What names it works on without full events, whoever has
-    /// its slot next.
+    /// Frees an event queue. Descriptors and portal table entries that name it work on
+    /// without full events, even once another queue takes its slot.
     ///
     /// # Errors
     /// `ArgInvalid` for a handle that isn't a live queue.

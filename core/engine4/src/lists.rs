@@ -19,25 +19,25 @@ use lintel_wire::{Request, Verb};
     ))
 )]
 pub struct EntrySpec<S> {
-    /// Portal table index.
+    /// Portal table index that it is linked to.
     pub portal: u32,
-    /// The memory.
+    /// The memory that messages are put to and got from.
     pub buffer: Buffer<S>,
-    /// Counts go here, where an option asks for counts.
+    /// The counting event, read only if an option asks for counts.
     pub counter: Handle,
-    /// Who may reach it.
+    /// The user whose messages it takes, or `PTL_UID_ANY`.
     pub uid: u32,
     /// `PTL_ME_*`
     pub options: u32,
-    /// Whose messages it takes.
+    /// The process or rank whose messages it takes, or a wildcard.
     pub source: ProcessId,
-    /// Match bits.
+    /// Match bits that a message must carry.
     pub match_bits: u64,
     /// Bits that don't matter.
     pub ignore_bits: u64,
     /// Bytes below which a locally managed entry unlinks.
     pub min_free: u64,
-    /// Told in its events.
+    /// The caller's value, returned in the entry's events.
     pub user_ptr: u64,
 }
 
@@ -45,9 +45,9 @@ pub struct EntrySpec<S> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum SearchOp {
-    /// Leave what is found.
+    /// `PTL_SEARCH_ONLY`: unexpected headers stay.
     Only,
-    /// Take what is found.
+    /// `PTL_SEARCH_DELETE`: unexpected headers are taken off their list.
     Delete,
 }
 
@@ -63,7 +63,8 @@ pub(crate) struct Entry<S> {
     pub(crate) unexpected: u32,
 }
 
-/// A message that landed in the overflow list, until someone asks for it.
+/// The header of a message that landed in the overflow list, until an entry of the
+/// priority list or a search takes it.
 pub(crate) struct Unexpected {
     pub(crate) entry: u16,
     pub(crate) request: Request,
@@ -73,13 +74,13 @@ pub(crate) struct Unexpected {
     pub(crate) mlength: u64,
     pub(crate) fail: NiFail,
     pub(crate) landed: bool,
-    /// Whoever asked for it before it had landed.
-    pub(crate) claimant: Option<Claimant>,
+    /// Takes it once it has landed.
+    pub(crate) receiver: Option<OverflowReceiver>,
 }
 
-/// Who is told of an unexpected message.
+/// The entry or search that receives an unexpected message, as its events need it.
 #[derive(Clone, Copy)]
-pub(crate) struct Claimant {
+pub(crate) struct OverflowReceiver {
     user_ptr: u64,
     options: u32,
     counter: Option<u16>,
@@ -112,7 +113,7 @@ impl<S: Span> Entry<S> {
         self.spec.options & options::ME_MANAGE_LOCAL != 0
     }
 
-    /// Whether too little room is left to stay linked.
+    /// Whether less than `min_free` bytes are left, so that it unlinks.
     #[inline]
     pub(crate) fn exhausted(&self) -> bool {
         self.locally_managed()
@@ -126,12 +127,12 @@ impl<S: Span> Entry<S> {
     pub(crate) fn most_events(&self) -> u32 {
         let once = self.spec.options & options::ME_USE_ONCE != 0;
         let unlinks = once || (self.locally_managed() && self.spec.min_free > 0);
-        let told = self.spec.options & options::ME_EVENT_UNLINK_DISABLE == 0;
-        1 + u32::from(unlinks && told)
+        let reported = self.spec.options & options::ME_EVENT_UNLINK_DISABLE == 0;
+        1 + u32::from(unlinks && reported)
     }
 
-    fn claimant(&self) -> Claimant {
-        Claimant {
+    fn receiver(&self) -> OverflowReceiver {
+        OverflowReceiver {
             user_ptr: self.spec.user_ptr,
             options: self.spec.options,
             counter: self.counter,
@@ -197,21 +198,21 @@ impl<S: Span> Interface<S> {
     ) -> Result<()> {
         self.check_entry(&spec)?;
         self.open_to_all(&mut spec);
-        let claimant = Claimant {
+        let receiver = OverflowReceiver {
             user_ptr: spec.user_ptr,
             options: spec.options,
             counter: self.entry_counter(&spec)?,
         };
         let found = match op {
-            SearchOp::Only => self.search_only(&spec, claimant, host),
-            SearchOp::Delete => self.search_delete(&spec, claimant, host),
+            SearchOp::Only => self.search_only(&spec, receiver, host),
+            SearchOp::Delete => self.search_delete(&spec, receiver, host),
         };
         let once = spec.options & options::ME_USE_ONCE != 0;
         if !found {
-            self.tell_no_match(&spec, host);
+            self.post_no_match(&spec, host);
         }
         if (!found || !once) && spec.options & options::ME_EVENT_CT_OVERFLOW != 0 {
-            if let Some(counter) = claimant.counter {
+            if let Some(counter) = receiver.counter {
                 self.count(counter, NiFail::NoMatch, None, host);
             }
         }
@@ -254,8 +255,8 @@ impl<S: Span> Interface<S> {
         }
     }
 
-    /// The counter, looked at only where an option asks for counts: programs
-    /// leave the field unset otherwise.
+    /// The counter, read only if an option asks for counts: programs leave the field
+    /// unset otherwise.
     fn entry_counter(&self, spec: &EntrySpec<S>) -> Result<Option<u16>> {
         let counts = options::ME_EVENT_CT_COMM | options::ME_EVENT_CT_OVERFLOW;
         if spec.options & counts == 0 {
@@ -305,7 +306,7 @@ impl<S: Span> Interface<S> {
         host: &mut H,
     ) {
         if list == List::Priority && self.take_unexpected(index, spec, host) {
-            self.tell_entry(
+            self.post_entry_event(
                 index,
                 EventKind::AutoUnlink,
                 options::ME_EVENT_UNLINK_DISABLE,
@@ -330,7 +331,7 @@ impl<S: Span> Interface<S> {
         if let Some(entry) = self.entries.at_mut(index) {
             entry.linked = true;
         }
-        self.tell_entry(index, EventKind::Link, options::ME_EVENT_LINK_DISABLE, host);
+        self.post_entry_event(index, EventKind::Link, options::ME_EVENT_LINK_DISABLE, host);
     }
 
     /// Hands matching unexpected messages to a new entry; true once that has used it up.
@@ -353,8 +354,8 @@ impl<S: Span> Interface<S> {
                     .map_or(0, |header| header.request.length);
                 entry.local_offset = entry.local_offset.saturating_add(rlength);
             }
-            let (claimant, exhausted) = (entry.claimant(), advances && entry.exhausted());
-            self.claim_unexpected(slot, claimant, host);
+            let (receiver, exhausted) = (entry.receiver(), advances && entry.exhausted());
+            self.assign_unexpected(slot, receiver, host);
             if once || exhausted {
                 return true;
             }
@@ -382,14 +383,19 @@ impl<S: Span> Interface<S> {
         found
     }
 
-    /// Takes an unexpected header off its list and tells the claimant, now or
+    /// Takes an unexpected header off its list and reports it to the receiver, now or
     /// once its bytes have landed.
-    fn claim_unexpected<H: Host<S>>(&mut self, slot: u16, claimant: Claimant, host: &mut H) {
+    fn assign_unexpected<H: Host<S>>(
+        &mut self,
+        slot: u16,
+        receiver: OverflowReceiver,
+        host: &mut H,
+    ) {
         let Some(header) = self.unexpected.at_mut(slot) else {
             return;
         };
         let portal = header.request.portal;
-        header.claimant = Some(claimant);
+        header.receiver = Some(receiver);
         let landed = header.landed;
         if let Ok(portal) = self.portal_mut(portal as u32) {
             portal.unexpected.remove(slot);
@@ -399,29 +405,34 @@ impl<S: Span> Interface<S> {
         }
     }
 
-    /// The overflow event and count of a header that has a claimant and has landed.
+    /// The overflow event and count of a header that has a receiver and has landed.
     pub(crate) fn deliver_unexpected<H: Host<S>>(&mut self, slot: u16, host: &mut H) {
         let Some(header) = self.unexpected.remove(slot) else {
             return;
         };
-        if let Some(claimant) = header.claimant {
+        if let Some(receiver) = header.receiver {
             let queue = self
                 .portal(header.request.portal as u32)
                 .ok()
                 .and_then(|p| p.queue);
-            if claimant.options & options::ME_EVENT_OVER_DISABLE == 0 {
+            if receiver.options & options::ME_EVENT_OVER_DISABLE == 0 {
                 if let Some(queue) = queue {
                     let kind = overflow_kind(header.request.verb);
-                    let event = self.unexpected_event(&header, kind, claimant.user_ptr);
+                    let event = self.unexpected_event(&header, kind, receiver.user_ptr);
                     self.post(host, queue, &event);
                 }
             }
-            self.count_overflow(&header, claimant, host);
+            self.count_overflow(&header, receiver, host);
         }
         self.release_overflow(header.entry, host);
     }
 
-    fn count_overflow<H: Host<S>>(&mut self, header: &Unexpected, to: Claimant, host: &mut H) {
+    fn count_overflow<H: Host<S>>(
+        &mut self,
+        header: &Unexpected,
+        to: OverflowReceiver,
+        host: &mut H,
+    ) {
         if to.options & options::ME_EVENT_CT_OVERFLOW != 0 {
             if let Some(counter) = to.counter {
                 let bytes =
@@ -480,7 +491,7 @@ impl<S: Span> Interface<S> {
             return;
         }
         if entry.list == List::Overflow {
-            self.tell_entry(
+            self.post_entry_event(
                 index,
                 EventKind::AutoFree,
                 options::ME_EVENT_UNLINK_DISABLE,
@@ -490,7 +501,7 @@ impl<S: Span> Interface<S> {
         self.entries.remove(index);
     }
 
-    /// Drops an unexpected header that nobody will ask for any more.
+    /// Drops an unexpected header that can't be matched any more.
     pub(crate) fn forget_unexpected(&mut self, slot: u16) {
         let Some(header) = self.unexpected.remove(slot) else {
             return;
@@ -523,7 +534,7 @@ impl<S: Span> Interface<S> {
     }
 
     /// An event about an entry itself, unless `disabled_by` forbids it.
-    pub(crate) fn tell_entry<H: Host<S>>(
+    pub(crate) fn post_entry_event<H: Host<S>>(
         &mut self,
         index: u16,
         kind: EventKind,
@@ -548,7 +559,7 @@ impl<S: Span> Interface<S> {
     fn search_only<H: Host<S>>(
         &mut self,
         spec: &EntrySpec<S>,
-        claimant: Claimant,
+        receiver: OverflowReceiver,
         host: &mut H,
     ) -> bool {
         let queue = self
@@ -573,7 +584,7 @@ impl<S: Span> Interface<S> {
                 self.post(host, queue, &event);
             }
             if spec.options & options::ME_EVENT_CT_OVERFLOW != 0 {
-                if let Some(counter) = claimant.counter {
+                if let Some(counter) = receiver.counter {
                     self.count(counter, NiFail::Ok, bytes, host);
                 }
             }
@@ -584,13 +595,13 @@ impl<S: Span> Interface<S> {
     fn search_delete<H: Host<S>>(
         &mut self,
         spec: &EntrySpec<S>,
-        claimant: Claimant,
+        receiver: OverflowReceiver,
         host: &mut H,
     ) -> bool {
         let mut found = false;
         while let Some(slot) = self.search_from(spec, |_| true) {
             found = true;
-            self.claim_unexpected(slot, claimant, host);
+            self.assign_unexpected(slot, receiver, host);
             if spec.options & options::ME_USE_ONCE != 0 {
                 break;
             }
@@ -632,7 +643,7 @@ impl<S: Span> Interface<S> {
         found
     }
 
-    fn tell_no_match<H: Host<S>>(&mut self, spec: &EntrySpec<S>, host: &mut H) {
+    fn post_no_match<H: Host<S>>(&mut self, spec: &EntrySpec<S>, host: &mut H) {
         if spec.options & options::ME_EVENT_COMM_DISABLE != 0 {
             return;
         }

@@ -13,7 +13,7 @@ pub(crate) struct Portal {
     pub(crate) announce: bool,
     /// Messages that are landing.
     pub(crate) landing: u32,
-    /// Events that those may cause.
+    /// Events that those may cause; their slots in the queue are reserved.
     pub(crate) promised: u32,
     pub(crate) priority: MatchList,
     pub(crate) overflow: MatchList,
@@ -32,7 +32,7 @@ impl<S: Span> Interface<S> {
     /// # Errors
     /// `ArgInvalid` for unknown options, a queue that isn't live or an index
     /// beyond the table; `PtEqNeeded` for flow control without a queue; `PtInUse`
-    /// for a taken index; `PtFull` where none is free.
+    /// for a taken index; `PtFull` if none is free.
     pub fn portal_alloc(&mut self, options: u32, queue: Handle, wanted: u32) -> Result<u32> {
         if options & !options::PT_ALL != 0 {
             return Err(Error::ArgInvalid);

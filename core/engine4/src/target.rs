@@ -1,4 +1,4 @@
-//! The target's side: what a request finds, and what is told of it
+//! The target's side: what a request matches, and the events it causes
 //! (Portals 4.3, sections 2.2 to 2.6).
 
 use crate::lists::Unexpected;
@@ -7,16 +7,16 @@ use lintel_memory::{Pieces, Span};
 use lintel_types::{AckRequest, Event, EventKind, List, NiFail, OP_CSWAP, ProcessId, options};
 use lintel_wire::{Request, Response, Verb};
 
-/// What becomes of a request, decided by its header alone.
+/// What becomes of a request; its header alone decides.
 #[derive(Debug)]
 pub enum Landing<S> {
-    /// It is refused; the answer tells why, where one is awaited.
+    /// It is refused, with the response if one is awaited.
     Refused(Option<Response>),
     /// Its bytes go to, or come from, these pieces.
     Accepted(Pieces<S>, Landed),
 }
 
-/// A request that has found its entry.
+/// A request that has matched an entry.
 #[must_use = "an accepted request begins to land at once"]
 #[derive(Debug)]
 pub struct Accepted(u16);
@@ -37,7 +37,7 @@ pub struct Landed {
     mlength: u64,
     offset: u64,
     start: u64,
-    /// Events that it may still cause.
+    /// Events that it may still cause; their slots in the queue are reserved.
     promised: u32,
 }
 
@@ -45,26 +45,26 @@ pub struct Landed {
 const MOST_MEMORY: u64 = 1 << 46;
 
 impl Landed {
-    /// The request.
+    /// The request as it arrived.
     #[inline]
     pub fn request(&self) -> &Request {
         &self.request
     }
 
-    /// Bytes that are moved.
+    /// Manipulated length: bytes that are moved.
     #[inline]
     pub fn mlength(&self) -> u64 {
         self.mlength
     }
 
-    /// Whether the entry's owner vouches that all of it can be touched; else the
-    /// message may name an address where nothing is.
+    /// Whether the entry's owner vouches that all of it can be touched; otherwise the
+    /// message may name an unmapped address.
     #[inline]
     pub fn is_accessible(&self) -> bool {
         self.accessible
     }
 
-    /// The answer to the initiator, where one is awaited.
+    /// The response to the initiator, if one is awaited.
     #[inline(always)]
     pub fn response(&self, fail: NiFail) -> Option<Response> {
         if self.request.token == 0 {
@@ -114,10 +114,10 @@ impl<S: Span> Interface<S> {
         }
     }
 
-    /// Decides what a request that has arrived finds.
+    /// Decides what becomes of a request that has arrived.
     ///
     /// # Errors
-    /// It is refused; the answer tells why, where one is awaited.
+    /// It is refused, with the response if one is awaited.
     #[inline(always)]
     pub fn accept<H: Host<S>>(
         &mut self,
@@ -162,7 +162,7 @@ impl<S: Span> Interface<S> {
             let bytes = (options & options::ME_EVENT_CT_BYTES != 0).then_some(landed.mlength);
             self.count(counter, fail, bytes, host);
         }
-        // Also where a later message has unlinked the entry and landed earlier.
+        // Also if a later message has unlinked the entry and landed earlier.
         if !linked || landed.unexpected.is_some() {
             self.finish_landing(&landed, fail, host);
         }
@@ -170,8 +170,8 @@ impl<S: Span> Interface<S> {
         self.settle(host);
     }
 
-    /// Finds the entry and checks who may do what; the order of the checks is
-    /// the specification's.
+    /// Finds the entry and checks permissions; the order of the checks is the
+    /// specification's.
     #[inline(always)]
     fn admit<H: Host<S>>(
         &mut self,
@@ -191,10 +191,10 @@ impl<S: Span> Interface<S> {
             return Err(self.run_out(request.portal, flow_controlled, None, host));
         };
         self.permit(index, uid, request)?;
-        if list == List::Overflow && !self.unexpected_has_room(index) {
+        if list == List::Overflow && !self.may_keep_header(index) {
             return Err(self.run_out(request.portal, flow_controlled, Some(index), host));
         }
-        if flow_controlled && !self.queue_has_room(index, host) {
+        if flow_controlled && !self.queue_has_slots(index, host) {
             return Err(self.run_out(request.portal, flow_controlled, Some(index), host));
         }
         Ok(index)
@@ -246,7 +246,7 @@ impl<S: Span> Interface<S> {
         Ok(())
     }
 
-    fn unexpected_has_room(&self, index: u16) -> bool {
+    fn may_keep_header(&self, index: u16) -> bool {
         self.entries.at(index).is_some_and(|entry| {
             entry.spec.options & options::ME_UNEXPECTED_HDR_DISABLE != 0
                 || self.unexpected.len() < self.config.limits.max_unexpected_headers as usize
@@ -255,8 +255,8 @@ impl<S: Span> Interface<S> {
 
     /// Whether the events that a message to this entry may cause fit in beside
     /// those of messages that are landing, with one to spare for each portal
-    /// table entry that may have to tell of its disabling.
-    fn queue_has_room<H: Host<S>>(&self, index: u16, host: &mut H) -> bool {
+    /// table entry that may have to report its disabling.
+    fn queue_has_slots<H: Host<S>>(&self, index: u16, host: &mut H) -> bool {
         let Some(entry) = self.entries.at(index) else {
             return true;
         };
@@ -267,10 +267,11 @@ impl<S: Span> Interface<S> {
             .portals_reporting_to(queue)
             .map(|portal| 1 + portal.promised as usize)
             .sum();
-        host.room(queue) >= promised + entry.most_events() as usize
+        host.free_slots(queue) >= promised + entry.most_events() as usize
     }
 
-    /// `entry` is the one that the message would have reached, and may not want it told.
+    /// `entry` is the one that the message would have reached; its options may
+    /// suppress the event.
     fn run_out<H: Host<S>>(
         &mut self,
         portal: u16,
@@ -299,7 +300,7 @@ impl<S: Span> Interface<S> {
     /// Takes the place of an accepted request's bytes.
     ///
     /// # Panics
-    /// Where anything was done to the interface since [`accept`](Self::accept).
+    /// If anything was done to the interface since [`accept`](Self::accept).
     #[inline(always)]
     pub fn begin_landing(
         &mut self,
@@ -314,11 +315,11 @@ impl<S: Span> Interface<S> {
             .at_mut(index)
             .expect("accept has just found the entry");
         let offset = entry.offset(request.remote_offset);
-        let room = entry.spec.buffer.length().saturating_sub(offset);
-        let mlength = whole_elements(request, request.length.min(room).min(limit));
+        let available = entry.spec.buffer.length().saturating_sub(offset);
+        let mlength = whole_elements(request, request.length.min(available).min(limit));
         let pieces = entry.spec.buffer.pieces(offset, mlength);
         let start = match pieces.start() {
-            // A message without bytes still tells where they would have gone.
+            // A message without bytes still reports the address they would have gone to.
             0 => entry.spec.buffer.pieces(offset, 1).start(),
             start => start,
         };
@@ -393,7 +394,7 @@ impl<S: Span> Interface<S> {
             mlength,
             fail: NiFail::Ok,
             landed: false,
-            claimant: None,
+            receiver: None,
         };
         let (slot, _) = self.unexpected.insert(header).ok()?;
         if let Some(entry) = self.entries.at_mut(entry) {
@@ -413,13 +414,13 @@ impl<S: Span> Interface<S> {
     fn finish_landing<H: Host<S>>(&mut self, landed: &Landed, fail: NiFail, host: &mut H) {
         if landed.unlinked {
             let disabled_by = options::ME_EVENT_UNLINK_DISABLE;
-            self.tell_entry(landed.entry, EventKind::AutoUnlink, disabled_by, host);
+            self.post_entry_event(landed.entry, EventKind::AutoUnlink, disabled_by, host);
         }
         if let Some(slot) = landed.unexpected {
             if let Some(header) = self.unexpected.at_mut(slot) {
                 header.landed = true;
                 header.fail = fail;
-                if header.claimant.is_some() {
+                if header.receiver.is_some() {
                     self.deliver_unexpected(slot, host);
                     return;
                 }

@@ -71,11 +71,11 @@ impl<S> Waiting<S> {
 }
 
 impl<S: Span> Interface<S> {
-    /// Lets an operation wait until `trigger` has reached `threshold`; at once
-    /// where it has.
+    /// Defers an operation until `trigger` has reached `threshold`; carries it out at
+    /// once if it has.
     ///
     /// # Errors
-    /// `ArgInvalid` where the operation itself would be refused now, or the
+    /// `ArgInvalid` if the operation itself would be refused now, or the
     /// counter isn't live; `NoSpace` beyond `max_triggered_ops`.
     pub fn trigger<H: Host<S>>(
         &mut self,
@@ -120,7 +120,7 @@ impl<S: Span> Interface<S> {
     }
 
     /// PtlTriggeredMEAppend: the handle is valid at once, the entry is linked
-    /// when the counter says so.
+    /// when the counter reaches the threshold.
     ///
     /// # Errors
     /// As [`append`](Self::append) and [`trigger`](Self::trigger).
@@ -188,8 +188,8 @@ impl<S: Span> Interface<S> {
         }
     }
 
-    /// An operation whose descriptor, counter or entry is gone by now is dropped:
-    /// there is nobody left whom it could tell.
+    /// An operation whose descriptor, counter or entry has been released meanwhile is
+    /// dropped: no queue or counter is left that could report it.
     fn fire<H: Host<S>>(&mut self, operation: Deferred<S>, host: &mut H) {
         match operation {
             Deferred::Transfer(transfer) => {

@@ -1,4 +1,4 @@
-//! What the engine did, counted: a simulator prices it, a real run exports it.
+//! Counts of what the engine did: a simulator prices them, a real run exports them.
 
 /// Work since it was last taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -11,7 +11,7 @@ pub struct Work {
     pub responses: u64,
     /// Full events posted.
     pub events: u64,
-    /// Counters changed.
+    /// Updates of counting events.
     pub counts: u64,
     /// Atomic elements to combine.
     pub atomics: u64,

@@ -1,5 +1,5 @@
 //! What an engine knows of memory: that a span has an address and a length and
-//! can be narrowed. Engines decide where bytes go; whoever owns the memory
+//! can be narrowed. Engines decide where bytes go; the owner of the memory
 //! moves them.
 //!
 //! A real span is `lintel_claim::Claim`; a [`Ghost`] has lengths only, for
@@ -19,19 +19,19 @@ extern crate alloc;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-/// A run of bytes that someone vouches for. It can be narrowed, never widened.
+/// A run of bytes that its creator vouches for. It can be narrowed, never widened.
 pub trait Span: Copy {
     /// A span without bytes.
     fn empty() -> Self;
     /// Address of the first byte.
     fn address(self) -> u64;
-    /// Bytes.
+    /// Length in bytes.
     fn length(self) -> u64;
     /// The part from `offset`, at most `length` bytes, never beyond the span.
     fn narrow(self, offset: u64, length: u64) -> Self;
 }
 
-/// Bytes of a list of spans.
+/// Length of a list of spans in all, bytes.
 pub fn length<S: Span>(spans: &[S]) -> u64 {
     spans.iter().map(|span| span.length()).sum()
 }
@@ -57,7 +57,7 @@ pub fn part<S: Span>(spans: &[S], mut offset: u64, mut most: u64) -> Vec<S> {
     found
 }
 
-/// A span that nobody stores.
+/// A span without memory behind it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Ghost {
     address: u64,
@@ -106,13 +106,13 @@ impl Span for Ghost {
     )
 )]
 pub enum Buffer<S> {
-    /// One span.
+    /// One contiguous region.
     Contiguous(S),
-    /// Pieces, and their bytes in all.
+    /// The pieces of an I/O vector, and their total length in bytes.
     Vector(Arc<[S]>, u64),
 }
 
-/// A buffer as it travels. A vector's bytes in all are counted by whoever receives it.
+/// A buffer as it is serialized. The receiver computes a vector's total length anew.
 #[cfg(feature = "serde")]
 #[derive(serde::Serialize, serde::Deserialize)]
 enum Portable<S> {
@@ -143,9 +143,9 @@ impl<S: Span> From<Buffer<S>> for Portable<S> {
 /// Where a message's bytes lie, in order.
 #[derive(Clone, Debug)]
 pub enum Pieces<S> {
-    /// In one place.
+    /// One contiguous span, perhaps empty.
     One(S),
-    /// In several.
+    /// The pieces of an I/O vector, in order.
     Many(Vec<S>),
 }
 
@@ -158,7 +158,7 @@ impl<S: Span> Buffer<S> {
         Buffer::Vector(pieces.into(), length)
     }
 
-    /// Bytes in all.
+    /// Total length, bytes.
     #[inline]
     pub fn length(&self) -> u64 {
         match self {
@@ -167,7 +167,7 @@ impl<S: Span> Buffer<S> {
         }
     }
 
-    /// Where `length` bytes from `offset` lie; less where the region ends.
+    /// Where `length` bytes from `offset` lie; fewer if the region ends before.
     #[inline]
     pub fn pieces(&self, offset: u64, length: u64) -> Pieces<S> {
         match self {
@@ -196,7 +196,7 @@ fn walk<S: Span>(pieces: &[S], mut offset: u64, mut length: u64) -> Vec<S> {
 }
 
 impl<S: Span> Pieces<S> {
-    /// No bytes at all.
+    /// One span without bytes.
     pub fn none() -> Self {
         Pieces::One(S::empty())
     }
@@ -210,13 +210,13 @@ impl<S: Span> Pieces<S> {
         }
     }
 
-    /// Address of the first byte, 0 where there is none.
+    /// Address of the first byte, 0 if there is none.
     #[inline]
     pub fn start(&self) -> u64 {
         self.as_slice().first().map_or(0, |span| span.address())
     }
 
-    /// Bytes in all.
+    /// Total length, bytes.
     #[inline]
     pub fn length(&self) -> u64 {
         self.as_slice().iter().map(|span| span.length()).sum()

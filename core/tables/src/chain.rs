@@ -31,7 +31,7 @@ impl Chain {
         last: NONE,
     };
 
-    /// The first slot.
+    /// The slot at the front, if any.
     #[inline]
     pub fn first(self) -> Option<u16> {
         (self.first != NONE).then_some(self.first as u16)
@@ -39,7 +39,7 @@ impl Chain {
 }
 
 impl Chains {
-    /// No chains yet.
+    /// Links for any number of chains; they grow with the slots.
     pub const fn new() -> Self {
         Chains { links: Vec::new() }
     }
@@ -82,7 +82,7 @@ impl Chains {
         }
     }
 
-    /// The slot after this one.
+    /// The slot after this one, in the chain that it is in.
     #[inline]
     pub fn next(&self, slot: u16) -> Option<u16> {
         let next = self.links[slot as usize].next;

@@ -20,7 +20,7 @@ struct Pattern {
 #[derive(Clone, Copy)]
 struct Ignoring {
     bits: u64,
-    /// Bits that matter.
+    /// Bits that are compared: the complement of the ignore bits.
     mask: u64,
     posted: u64,
     slot: u16,
@@ -46,7 +46,7 @@ impl Default for MatchList {
 }
 
 impl MatchList {
-    /// An empty list.
+    /// A list without entries.
     pub const fn new() -> Self {
         MatchList {
             patterns: Vec::new(),
@@ -59,7 +59,7 @@ impl MatchList {
         }
     }
 
-    /// Number of entries.
+    /// How many entries it holds.
     pub fn len(&self) -> usize {
         self.length
     }

@@ -22,7 +22,7 @@ impl Default for Posted {
 }
 
 impl Posted {
-    /// An empty list.
+    /// A list without keys.
     pub const fn new() -> Self {
         Posted {
             keys: Vec::new(),
@@ -34,7 +34,7 @@ impl Posted {
         }
     }
 
-    /// Number of keys.
+    /// How many keys it holds.
     pub fn len(&self) -> usize {
         self.length
     }

@@ -14,12 +14,12 @@ pub struct Slab<T> {
     free: Vec<u16>,
     live: usize,
     generations: u16,
-    /// Of a slot that is used for the first time.
+    /// Generation of a slot that is used for the first time.
     first: u16,
 }
 
 impl<T> Slab<T> {
-    /// An empty slab.
+    /// An empty slab whose slots go through `generations` generations.
     pub const fn new(generations: u16) -> Self {
         Slab {
             slots: Vec::new(),
@@ -30,7 +30,7 @@ impl<T> Slab<T> {
         }
     }
 
-    /// Begins with another generation than 0; for a slab that has held nothing yet.
+    /// Starts at another generation than 0; for a slab that has held nothing yet.
     pub fn begin_with(&mut self, generation: u16) {
         debug_assert!(self.slots.is_empty());
         self.first = generation % self.generations;
@@ -55,8 +55,8 @@ impl<T> Slab<T> {
         self.live == 0
     }
 
-    /// Stores a value; gives its slot and the slot's generation, or the value
-    /// back where all 65,535 slots are taken.
+    /// Stores a value and returns its slot and the slot's generation, or hands the value
+    /// back if all 65,535 slots are taken.
     #[inline]
     pub fn insert(&mut self, value: T) -> Result<(u16, u16), T> {
         let index = match self.free.pop() {

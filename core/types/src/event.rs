@@ -2,7 +2,7 @@
 
 use crate::ProcessId;
 
-/// What happened: `ptl_event_kind_t`.
+/// The kind of an event: `ptl_event_kind_t`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 #[allow(missing_docs)] // the specification's own names
@@ -29,12 +29,12 @@ pub enum EventKind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(u8)]
 pub enum NiFail {
-    /// It succeeded.
+    /// The operation succeeded.
     #[default]
     Ok = 0,
     /// The message could not reach its target.
     Undeliverable = 1,
-    /// Nothing at the target wanted it.
+    /// No entry at the target matched.
     Dropped = 2,
     /// The portal table entry was disabled.
     PtDisabled = 3,
@@ -80,9 +80,9 @@ pub enum List {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C)]
 pub struct Event {
-    /// Address of the first byte that was touched, 0 where none was.
+    /// Address of the first byte that was touched, 0 if none was.
     pub start: u64,
-    /// What the caller gave with the entry or operation.
+    /// The caller's value, given with the entry or operation.
     pub user_ptr: u64,
     /// Out-of-band data of the initiator.
     pub hdr_data: u64,
@@ -92,19 +92,19 @@ pub struct Event {
     pub rlength: u64,
     /// Manipulated length, bytes.
     pub mlength: u64,
-    /// At the target the offset asked for, at the initiator the one used.
+    /// At the target the requested offset, at the initiator the one used; bytes.
     pub remote_offset: u64,
-    /// Who started the operation.
+    /// The process or rank that started the operation.
     pub initiator: ProcessId,
-    /// The user that it belongs to.
+    /// The initiator's user.
     pub uid: u32,
-    /// Portal table index.
+    /// Portal table index at the target.
     pub pt_index: u32,
-    /// What happened.
+    /// Which of the sixteen events it is.
     pub kind: EventKind,
-    /// Where the message matched.
+    /// The list whose entry the message matched.
     pub list: List,
-    /// How it ended.
+    /// Success, or the reason of the failure.
     pub ni_fail: NiFail,
     /// `ptl_op_t` of an atomic.
     pub operation: u8,
@@ -116,7 +116,7 @@ impl Event {
     /// Number of 64-bit words in an event.
     pub const WORDS: usize = 10;
 
-    /// An event that says no more than its kind.
+    /// An event with its kind; everything else is 0.
     pub const fn new(kind: EventKind) -> Self {
         Event {
             start: 0,
@@ -221,12 +221,12 @@ impl EventKind {
 pub struct CountingEvent {
     /// Successful operations, or bytes.
     pub success: u64,
-    /// Failed operations.
+    /// Number of failed operations.
     pub failure: u64,
 }
 
 impl CountingEvent {
-    /// What thresholds are compared with.
+    /// Successes and failures: the value that a threshold is compared with.
     #[inline]
     pub const fn sum(self) -> u64 {
         self.success.wrapping_add(self.failure)

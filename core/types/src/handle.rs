@@ -4,17 +4,17 @@
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Kind {
-    /// A network interface.
+    /// A network interface: `ptl_handle_ni_t`.
     Interface = 0,
-    /// An event queue.
+    /// An event queue: `ptl_handle_eq_t`.
     EventQueue = 1,
-    /// A counting event.
+    /// A counting event: `ptl_handle_ct_t`.
     Counter = 2,
-    /// A memory descriptor.
+    /// A memory descriptor: `ptl_handle_md_t`.
     MemoryDescriptor = 3,
-    /// A list entry.
+    /// A list entry: `ptl_handle_le_t`.
     ListEntry = 4,
-    /// A match list entry.
+    /// A match list entry: `ptl_handle_me_t`.
     MatchEntry = 5,
 }
 
@@ -85,7 +85,7 @@ impl Handle {
         (self.0 >> 16) as u16 & 0x7ff
     }
 
-    /// The slot.
+    /// The slot that the object lies in.
     #[inline]
     pub const fn index(self) -> u16 {
         self.0 as u16

@@ -2,7 +2,7 @@
 //!
 //! Everything here is a plain value with the numbers of the public Portals 4.3
 //! header, so that a value crosses the C boundary unchanged. What the values
-//! *do* is told in `engine4`.
+//! *do* stands in `engine4`.
 //!
 //! ```
 //! use lintel_types::{Handle, Kind, ProcessId};
@@ -52,7 +52,7 @@ impl ProcessId {
         Self { nid: rank, pid: 0 }
     }
 
-    /// The rank, where the interface is logical.
+    /// The rank, if the interface is logical.
     pub const fn rank(self) -> u32 {
         self.nid
     }
@@ -63,18 +63,18 @@ pub const UID_ANY: u32 = u32::MAX;
 /// `PTL_PT_ANY`: any free portal table index.
 pub const PT_ANY: u32 = u32::MAX;
 
-/// Why a call was refused: the return codes of Portals 4.3 other than `PTL_OK`.
+/// The return codes of Portals 4.3 other than `PTL_OK`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(i32)]
 pub enum Error {
-    /// The caller passed an argument that can't be meant.
+    /// An argument is invalid.
     ArgInvalid = 1,
     /// The timeout came before any counter reached its test.
     CtNoneReached = 2,
     /// The event queue lost events; the event returned is good.
     EqDropped = 3,
-    /// No event.
+    /// The event queue holds no event.
     EqEmpty = 4,
     /// The system failed; the log says how.
     Fail = 5,
@@ -149,7 +149,7 @@ impl core::fmt::Display for Error {
 
 impl core::error::Error for Error {}
 
-/// A call's result.
+/// The result of a call; the error is its return code.
 pub type Result<T> = core::result::Result<T, Error>;
 
 /// What acknowledgement the initiator of a put or atomic asks for.
@@ -160,7 +160,7 @@ pub enum AckRequest {
     /// `PTL_NO_ACK_REQ`
     #[default]
     None = 0,
-    /// `PTL_ACK_REQ`: a full event, and a count where the descriptor asks for it.
+    /// `PTL_ACK_REQ`: a full event, and a count if the descriptor asks for it.
     Full = 1,
     /// `PTL_CT_ACK_REQ`: a count of successes, failures or bytes.
     Counting = 2,

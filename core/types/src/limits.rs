@@ -15,7 +15,7 @@ pub struct Limits {
     pub max_cts: i32,
     /// Event queues at one time.
     pub max_eqs: i32,
-    /// Highest portal table index.
+    /// Highest portal table index; the table has one entry more.
     pub max_pt_index: i32,
     /// Pieces in an I/O vector.
     pub max_iovecs: i32,
@@ -23,7 +23,7 @@ pub struct Limits {
     pub max_list_size: i32,
     /// Triggered operations that wait at one time.
     pub max_triggered_ops: i32,
-    /// Bytes in a message.
+    /// Bytes in one put or get.
     pub max_msg_size: u64,
     /// Bytes in an atomic operation.
     pub max_atomic_size: u64,
@@ -40,8 +40,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// What a caller gets that asks for nothing. Whoever wants coherent atomics says so:
-    /// long ones take an exchange of the processor's for each element then.
+    /// The limits of a caller that requests none. Coherent atomics have to be requested:
+    /// with them, long atomics take one atomic instruction for each element.
     pub const DEFAULT: Limits = Limits {
         max_entries: 16384,
         max_unexpected_headers: 16384,
@@ -62,7 +62,7 @@ impl Limits {
             | crate::options::FEATURE_TOTAL_DATA_ORDERING,
     };
 
-    /// The most that an interface can be asked for.
+    /// The highest limits that are granted.
     pub const HIGHEST: Limits = Limits {
         max_entries: 65535,
         max_unexpected_headers: 65535,
@@ -77,10 +77,12 @@ impl Limits {
         ..Self::DEFAULT
     };
 
-    /// What a caller gets that asks for `self`: a wish is honoured exactly where
-    /// it can be, even below what the specification demands that there be, and
-    /// lowered to what there is; 0 stands for the default, which for what fetches
-    /// is no more than for other atomics. Never refused.
+    /// The limits of a caller that requests `self`. A value in range is granted exactly,
+    /// even below the specification's minimum; a higher one is lowered to [`HIGHEST`].
+    /// 0 stands for the default; for fetching atomics that is no more than the limit of
+    /// other atomics. Never refused.
+    ///
+    /// [`HIGHEST`]: Self::HIGHEST
     pub fn clamped(self) -> Limits {
         let count = |wanted: i32, default: i32, highest: i32| match wanted {
             ..=0 => default,

@@ -13,7 +13,7 @@
 //!
 //! A response has its failure and list in the place of operation and datatype,
 //! and leaves words 3 and 5 empty. Flags: bits 0–1 interface, 2–3
-//! acknowledgement asked for, 4 body referenced, not enclosed.
+//! acknowledgement requested, 4 body referenced (rendezvous), not inline (eager).
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -31,20 +31,20 @@ pub const OPERAND_BYTES: usize = 32;
 /// A header as words.
 pub type Words = [u64; WORDS];
 
-/// What a request wants done at the target.
+/// The operation that a request asks the target for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(u8)]
 pub enum Verb {
-    /// Write.
+    /// `PtlPut`: write the body to the target.
     Put = 1,
-    /// Read.
+    /// `PtlGet`: read from the target.
     Get = 2,
-    /// Combine.
+    /// `PtlAtomic`: combine the body with the target.
     Atomic = 3,
-    /// Combine, and return the earlier value.
+    /// `PtlFetchAtomic`: combine, and return the earlier value.
     FetchAtomic = 4,
-    /// Exchange, perhaps under a condition or mask.
+    /// `PtlSwap`: exchange, perhaps under a condition or mask.
     Swap = 5,
 }
 
@@ -54,67 +54,67 @@ const REPLY: u8 = 7;
 /// A request, from an initiator to a target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// What is wanted.
+    /// The operation.
     pub verb: Verb,
-    /// Which of the four interfaces of a process sends, and is meant: `matching | logical << 1`.
+    /// The interface that sends and that is addressed, the same number in each process.
     pub interface: u8,
-    /// What acknowledgement is wanted.
+    /// The acknowledgement that the initiator asks for.
     pub ack: AckRequest,
     /// The body stays with the initiator until the target fetches or fills it.
     pub referenced: bool,
-    /// Portal table index.
+    /// Portal table index at the target.
     pub portal: u16,
-    /// Names the operation at the initiator; 0 where no answer is awaited.
+    /// Names the operation at the initiator; 0 if no response is awaited.
     pub token: u32,
     /// Rank of the initiator, on a logical interface.
     pub rank: u32,
-    /// Bytes asked for.
+    /// Requested length, bytes.
     pub length: u64,
     /// `ptl_op_t`
     pub operation: u8,
     /// `ptl_datatype_t`
     pub datatype: u8,
-    /// Match bits.
+    /// Match bits of the message; 0 on a non-matching interface.
     pub match_bits: u64,
     /// Offset at the target, bytes.
     pub remote_offset: u64,
-    /// Out-of-band data.
+    /// Out-of-band data of the initiator, for the target's events.
     pub hdr_data: u64,
 }
 
-/// An answer, from a target to an initiator.
+/// A response, from a target to an initiator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Response {
-    /// It carries or has placed data (an answer to a get, fetch or swap).
+    /// It answers a get, fetch or swap, and carries or has placed data.
     pub reply: bool,
-    /// As in the request.
+    /// The interface of the request.
     pub interface: u8,
-    /// The reply's data has been put in place by the target.
+    /// The target has written the reply's data to the initiator's memory.
     pub placed: bool,
-    /// The entry acknowledges nothing: the body was fetched, no more is said.
+    /// No acknowledgement is due; the response only ends the loan of the body.
     pub silent: bool,
-    /// As in the request.
+    /// The token of the request.
     pub token: u32,
-    /// Bytes manipulated at the target.
+    /// Manipulated length: bytes moved at the target.
     pub mlength: u64,
-    /// Offset used at the target.
+    /// Offset used at the target, bytes.
     pub offset: u64,
-    /// The list that matched.
+    /// The list whose entry matched.
     pub list: List,
-    /// How it ended.
+    /// Success, or the reason of the failure.
     pub fail: NiFail,
 }
 
-/// Any message.
+/// A message of either direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Message {
-    /// To a target.
+    /// From an initiator to a target.
     Request(Request),
-    /// To an initiator.
+    /// From a target to an initiator.
     Response(Response),
 }
 
-/// The words are no message.
+/// The words are no Portals message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Malformed;
 
@@ -158,7 +158,7 @@ impl Response {
 }
 
 impl Message {
-    /// The message that the words say.
+    /// The message in the words; the low half of word 0 is ignored.
     #[inline]
     pub fn parse(words: &Words) -> Result<Message, Malformed> {
         let flags = (words[0] >> 40) as u8;

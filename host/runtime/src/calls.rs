@@ -259,11 +259,11 @@ impl<O: Owner> Library<O> {
     /// # Errors
     /// As `Interface::start`; `NoSpace` while too much awaits its answers.
     pub fn try_start(&self, transfer: Transfer) -> Result<()> {
-        let by = transfer.by();
+        let md = transfer.md();
         if self.with_core(|core| core.kept.bytes() > MOST_LENT) == Some(true) {
             self.with_core(Core::progress);
             return Err(Error::NoSpace);
         }
-        self.with(by, |interface, effects| interface.start(&transfer, effects))
+        self.with(md, |interface, effects| interface.start(&transfer, effects))
     }
 }

@@ -109,7 +109,7 @@ impl<O: Owner> Host<O::Span> for Effects<'_, O> {
     }
 
     #[inline]
-    fn room(&mut self, queue: u16) -> usize {
+    fn free_slots(&mut self, queue: u16) -> usize {
         self.tables.free_slots(queue)
     }
 

@@ -86,7 +86,7 @@ impl Known {
 
     /// Whether the agent will carry it out, by all that is known.
     pub(crate) fn allows(&self, transfer: &Transfer) -> bool {
-        let Some(interface) = &self.0[at(transfer.by())] else {
+        let Some(interface) = &self.0[at(transfer.md())] else {
             return false;
         };
         transfer.check_alone(&interface.limits).is_ok()
@@ -121,7 +121,7 @@ impl Interface {
                 } = *source;
                 source.has(transfer.source_offset, transfer.length)
                     && options & options::MD_VOLATILE == 0
-                    && (!acknowledged || transfer.ack_has_home(options, queue, counter))
+                    && (!acknowledged || transfer.ack_deliverable(options, queue, counter))
             })
     }
 

@@ -6,7 +6,7 @@ use lintel_claim::{
     Claim, CrossMemoryError, Datatype, Operation, Region, atomic, combine, copy_vectored,
     fetch_atomic, swap,
 };
-use lintel_engine4::{Filling, Landed};
+use lintel_engine4::{Landed, PendingReply};
 use lintel_memory::{Pieces, length, part};
 use lintel_nal::{MoveError, Nal, Origin, Outgoing, Payload, RemoteLoan};
 use lintel_types::{NiFail, options::FEATURE_COHERENT_ATOMICS};
@@ -21,9 +21,9 @@ pub(crate) enum StreamTask<S> {
     /// first, and from there through the kernel, which looks.
     Checked(Landed, Region, Pieces<S>),
     /// A reply on that interface.
-    Filling(u8, Filling),
+    Reply(u8, PendingReply),
     /// A reply for memory that can't be touched.
-    Copying(u8, Filling, Region, Pieces<S>),
+    Copying(u8, PendingReply, Region, Pieces<S>),
 }
 
 impl<S> StreamTask<S> {
@@ -32,7 +32,7 @@ impl<S> StreamTask<S> {
             StreamTask::Landing(landed) | StreamTask::Checked(landed, ..) => {
                 landed.request().interface
             }
-            StreamTask::Filling(number, _) | StreamTask::Copying(number, ..) => *number,
+            StreamTask::Reply(number, _) | StreamTask::Copying(number, ..) => *number,
         }
     }
 }
@@ -204,8 +204,8 @@ impl<O: Owner> Core<O> {
                 StreamTask::Landing(landed) | StreamTask::Checked(landed, ..) => {
                     self.finish_landing(origin, landed, NiFail::Undeliverable);
                 }
-                StreamTask::Filling(number, filling) | StreamTask::Copying(number, filling, ..) => {
-                    self.fill(number, filling, NiFail::Undeliverable);
+                StreamTask::Reply(number, pending) | StreamTask::Copying(number, pending, ..) => {
+                    self.fill(number, pending, NiFail::Undeliverable);
                 }
             }
         }
@@ -378,7 +378,7 @@ impl<O: Owner> Core<O> {
         let Some((interface, mut effects)) = self.parts(response.interface) else {
             return;
         };
-        let Some((pieces, filling)) = interface.on_response(response, &mut effects) else {
+        let Some((pieces, pending)) = interface.on_response(response, &mut effects) else {
             return;
         };
         let Some(claims) = O::claims(pieces.as_slice()) else {
@@ -387,14 +387,14 @@ impl<O: Owner> Core<O> {
         match payload {
             Payload::Inline(claim) => {
                 copy_vectored(&[claim], claims);
-                interface.on_filled(filling, NiFail::Ok, &mut effects);
+                interface.on_filled(pending, NiFail::Ok, &mut effects);
             }
             Payload::Streamed(_) => {
-                let task = StreamTask::Filling(response.interface, filling);
+                let task = StreamTask::Reply(response.interface, pending);
                 self.begin_stream(origin, response.interface, claims, task);
             }
             Payload::Lent(_) => {
-                interface.on_filled(filling, NiFail::Undeliverable, &mut effects);
+                interface.on_filled(pending, NiFail::Undeliverable, &mut effects);
             }
         }
     }
@@ -414,7 +414,7 @@ impl<O: Owner> Core<O> {
         let Some((interface, mut effects)) = self.parts(response.interface) else {
             return;
         };
-        let Some((pieces, filling)) = interface.on_response(&response, &mut effects) else {
+        let Some((pieces, pending)) = interface.on_response(&response, &mut effects) else {
             return;
         };
         let wanted = pieces.length();
@@ -426,19 +426,19 @@ impl<O: Owner> Core<O> {
             Payload::Streamed(_) => match self.kept.spares.take(&self.owner, wanted) {
                 Ok(copy) => {
                     let place = [copy.claim().slice(0, wanted)];
-                    let task = StreamTask::Copying(response.interface, filling, copy, pieces);
+                    let task = StreamTask::Copying(response.interface, pending, copy, pieces);
                     return self.begin_stream(origin, response.interface, &place, task);
                 }
                 Err(_) => NiFail::Undeliverable,
             },
             Payload::Lent(_) => NiFail::Undeliverable,
         };
-        self.fill(response.interface, filling, fail);
+        self.fill(response.interface, pending, fail);
     }
 
-    fn fill(&mut self, number: u8, filling: Filling, fail: NiFail) {
+    fn fill(&mut self, number: u8, pending: PendingReply, fail: NiFail) {
         if let Some((interface, mut effects)) = self.parts(number) {
-            interface.on_filled(filling, fail, &mut effects);
+            interface.on_filled(pending, fail, &mut effects);
         }
     }
 
@@ -468,13 +468,13 @@ impl<O: Owner> Core<O> {
             StreamTask::Landing(landed) | StreamTask::Checked(landed, ..) => {
                 self.tell_landed(landed, fail);
             }
-            StreamTask::Copying(number, filling, copy, pieces) if fail == NiFail::Ok => {
+            StreamTask::Copying(number, pending, copy, pieces) if fail == NiFail::Ok => {
                 let copied = self.owner.copy_in(&[copy.claim()], pieces.as_slice());
                 self.kept.spares.put_back(copy);
-                self.fill(number, filling, copied_all(copied, pieces.length()));
+                self.fill(number, pending, copied_all(copied, pieces.length()));
             }
-            StreamTask::Filling(number, filling) | StreamTask::Copying(number, filling, ..) => {
-                self.fill(number, filling, fail);
+            StreamTask::Reply(number, pending) | StreamTask::Copying(number, pending, ..) => {
+                self.fill(number, pending, fail);
             }
         }
     }

@@ -131,7 +131,7 @@ impl Process {
     /// As `Interface::start`.
     #[inline(always)]
     pub fn start(&'static self, transfer: &Transfer) -> Result<()> {
-        self.start_by(transfer.by(), transfer, |interface, effects| {
+        self.start_by(transfer.md(), transfer, |interface, effects| {
             interface.start(transfer, effects)
         })
     }

@@ -230,7 +230,7 @@ fn success_disabled_silences_replies_but_not_failed_ones() {
 fn a_reply_that_cannot_be_put_in_place_has_failed() {
     let mut wire = pair();
     let (sink, counter) = bind(wire.node(0), options::MD_EVENT_CT_REPLY);
-    wire.filling = NiFail::Segv;
+    wire.reply_outcome = NiFail::Segv;
     wire.node(0).start(&get(sink, process(1), 0)).unwrap();
     wire.deliver();
     assert_eq!(wire.node(0).events()[0].ni_fail, NiFail::Segv);
@@ -516,11 +516,11 @@ fn a_target_cannot_claim_more_bytes_than_were_asked_for() {
             list,
             fail,
         };
-        if let Some((pieces, filling)) = wire.node(0).on_response(&response) {
+        if let Some((pieces, pending)) = wire.node(0).on_response(&response) {
             assert_eq!(pieces.length(), 8);
             let node = wire.node(0);
             node.interface
-                .on_filled(filling, NiFail::Ok, &mut node.host);
+                .on_filled(pending, NiFail::Ok, &mut node.host);
         }
         assert_eq!(wire.node(0).events()[0].mlength, 8);
         assert_eq!(wire.node(0).count(counter), (8, 0));

@@ -65,11 +65,11 @@ pub struct Arrival {
 struct Header {
     arrival: Arrival,
     landed: Option<NiFail>,
-    claimant: Option<Claimant>,
+    receiver: Option<OverflowReceiver>,
 }
 
 #[derive(Clone)]
-struct Claimant {
+struct OverflowReceiver {
     user_ptr: u64,
     options: u32,
     counter: Option<Handle>,
@@ -255,9 +255,9 @@ impl Model {
             || self.entries.iter().any(|entry| entry.counter == Some(name))
             || self.headers.iter().any(|header| {
                 header
-                    .claimant
+                    .receiver
                     .as_ref()
-                    .is_some_and(|claimant| claimant.counter == Some(name))
+                    .is_some_and(|receiver| receiver.counter == Some(name))
             })
     }
 
@@ -537,14 +537,14 @@ impl Model {
         found.expect("the model knows its entries")
     }
 
-    fn claimant(&self, spec: &Spec) -> Result<Claimant> {
+    fn receiver(&self, spec: &Spec) -> Result<OverflowReceiver> {
         self.portal(spec.portal)?;
         let counts = options::ME_EVENT_CT_COMM | options::ME_EVENT_CT_OVERFLOW;
         let counter = match spec.options & counts {
             0 => None,
             _ => self.counter(spec.counter)?,
         };
-        Ok(Claimant {
+        Ok(OverflowReceiver {
             user_ptr: spec.user_ptr,
             options: spec.options,
             counter,
@@ -552,7 +552,7 @@ impl Model {
     }
 
     fn reserve(&mut self, name: Handle, spec: Spec, list: List) -> Result<()> {
-        let counter = self.claimant(&spec)?.counter;
+        let counter = self.receiver(&spec)?.counter;
         if self.entries.len() as i32 >= self.limits.max_entries {
             return Err(Error::NoSpace);
         }
@@ -606,16 +606,16 @@ impl Model {
             self.waiting_for(&entry.spec, entry.local_offset)
         } {
             let rlength = self.headers[at].arrival.request.length;
-            let Claimant { options, .. } = {
+            let OverflowReceiver { options, .. } = {
                 let entry = self.entry(name);
                 let (user_ptr, options) = (entry.spec.user_ptr, entry.spec.options);
-                let claimant = Claimant {
+                let receiver = OverflowReceiver {
                     user_ptr,
                     options,
                     counter: entry.counter,
                 };
-                self.claim(at, claimant.clone());
-                claimant
+                self.claim(at, receiver.clone());
+                receiver
             };
             let entry = self.entry_mut(name);
             let managed = options & options::ME_MANAGE_LOCAL != 0;
@@ -688,39 +688,39 @@ impl Model {
     fn waiting_for(&self, spec: &Spec, local: u64) -> Option<usize> {
         self.headers.iter().position(|header| {
             let arrival = &header.arrival;
-            header.claimant.is_none()
+            header.receiver.is_none()
                 && arrival.request.portal as u32 == spec.portal
                 && self.suits(spec, local, arrival.from, &arrival.request)
         })
     }
 
-    fn claim(&mut self, at: usize, claimant: Claimant) {
-        self.headers[at].claimant = Some(claimant);
+    fn claim(&mut self, at: usize, receiver: OverflowReceiver) {
+        self.headers[at].receiver = Some(receiver);
         if self.headers[at].landed.is_some() {
             self.hand_out(at);
         }
     }
 
-    /// Tells the claimant of a header that has landed.
+    /// Tells the receiver of a header that has landed.
     fn hand_out(&mut self, at: usize) {
         let header = self.headers.remove(at);
-        let (Some(claimant), Some(fail)) = (header.claimant, header.landed) else {
+        let (Some(receiver), Some(fail)) = (header.receiver, header.landed) else {
             unreachable!("only what is claimed and has landed is handed out")
         };
         let arrival = header.arrival;
-        if claimant.options & options::ME_EVENT_OVER_DISABLE == 0 {
+        if receiver.options & options::ME_EVENT_OVER_DISABLE == 0 {
             let kind = match arrival.request.verb {
                 Verb::Put => EventKind::PutOverflow,
                 Verb::Get => EventKind::GetOverflow,
                 Verb::Atomic => EventKind::AtomicOverflow,
                 Verb::FetchAtomic | Verb::Swap => EventKind::FetchAtomicOverflow,
             };
-            let event = self.arrival_event(&arrival, kind, claimant.user_ptr, fail);
+            let event = self.arrival_event(&arrival, kind, receiver.user_ptr, fail);
             self.post(self.queue_of(event.pt_index), event);
         }
-        if claimant.options & options::ME_EVENT_CT_OVERFLOW != 0 {
-            let bytes = claimant.options & options::ME_EVENT_CT_BYTES != 0;
-            self.count(claimant.counter, fail, bytes, arrival.mlength);
+        if receiver.options & options::ME_EVENT_CT_OVERFLOW != 0 {
+            let bytes = receiver.options & options::ME_EVENT_CT_BYTES != 0;
+            self.count(receiver.counter, fail, bytes, arrival.mlength);
         }
         self.free_if_spent(arrival.entry);
     }
@@ -766,7 +766,7 @@ impl Model {
     }
 
     pub fn search(&mut self, spec: Spec, op: SearchOp) -> Result<()> {
-        let claimant = self.claimant(&spec)?;
+        let receiver = self.receiver(&spec)?;
         let (counts, bytes) = (
             spec.options & options::ME_EVENT_CT_OVERFLOW != 0,
             spec.options & options::ME_EVENT_CT_BYTES != 0,
@@ -778,7 +778,7 @@ impl Model {
         match op {
             SearchOp::Delete => {
                 while let Some(at) = self.waiting_for(&spec, 0) {
-                    self.claim(at, claimant.clone());
+                    self.claim(at, receiver.clone());
                     found += 1;
                     if once {
                         break;
@@ -789,7 +789,7 @@ impl Model {
                 let most = if once { 1 } else { usize::MAX };
                 let fitting = |header: &&Header| {
                     let arrival = &header.arrival;
-                    header.claimant.is_none()
+                    header.receiver.is_none()
                         && arrival.request.portal as u32 == spec.portal
                         && self.suits(&spec, 0, arrival.from, &arrival.request)
                 };
@@ -808,7 +808,7 @@ impl Model {
                         self.post(queue, event);
                     }
                     if counts {
-                        self.count(claimant.counter, NiFail::Ok, bytes, arrival.mlength);
+                        self.count(receiver.counter, NiFail::Ok, bytes, arrival.mlength);
                     }
                 }
             }
@@ -820,7 +820,7 @@ impl Model {
             self.post(queue, event);
         }
         if counts && (found == 0 || !once) {
-            self.count(claimant.counter, NiFail::NoMatch, false, 0);
+            self.count(receiver.counter, NiFail::NoMatch, false, 0);
         }
         self.settle();
         Ok(())

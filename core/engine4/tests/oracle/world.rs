@@ -4,7 +4,7 @@
 use crate::model::{Arrival, Later, Model, Spec};
 use crate::rig::{Node, Random, Sent, UID, process};
 use lintel_engine4::{
-    Deferred, DescriptorSpec, EntrySpec, Filling, Landed, Landing, SearchOp, Transfer,
+    Deferred, DescriptorSpec, EntrySpec, Landed, Landing, PendingReply, SearchOp, Transfer,
 };
 use lintel_memory::{Buffer, Ghost, Pieces, Span};
 use lintel_types::{
@@ -44,7 +44,7 @@ pub struct World {
     on_the_way: Vec<(usize, Sent)>,
     landing: Vec<(usize, usize, Landed, Arrival)>,
     responses: Vec<(usize, Response)>,
-    filling: Vec<(usize, Filling, Response)>,
+    replies: Vec<(usize, PendingReply, Response)>,
 }
 
 /// Pieces with bytes in them.
@@ -91,7 +91,7 @@ impl World {
             on_the_way: Vec::new(),
             landing: Vec::new(),
             responses: Vec::new(),
-            filling: Vec::new(),
+            replies: Vec::new(),
         }
     }
 
@@ -295,21 +295,21 @@ impl World {
             .as_ref()
             .map(|(pieces, _): &(Pieces<Ghost>, _)| full(pieces.as_slice()));
         self.same(pieces, model, "where a reply goes");
-        self.filling
-            .extend(engine.map(|(_, filling)| (at, filling, response)));
+        self.replies
+            .extend(engine.map(|(_, pending)| (at, pending, response)));
     }
 
     fn fill(&mut self) {
-        if self.filling.is_empty() {
+        if self.replies.is_empty() {
             return;
         }
-        let index = self.pick(self.filling.len());
-        let (at, filling, response) = self.filling.remove(index);
+        let index = self.pick(self.replies.len());
+        let (at, pending, response) = self.replies.remove(index);
         let fail = self.random.pick(&[NiFail::Ok, NiFail::Ok, NiFail::Segv]);
         let both = &mut self.both[at];
         both.node
             .interface
-            .on_filled(filling, fail, &mut both.node.host);
+            .on_filled(pending, fail, &mut both.node.host);
         both.model.finish(&response, fail);
     }
 

@@ -13,8 +13,8 @@
 #![allow(dead_code)] // each test binary uses its part
 
 use lintel_engine4::{
-    Backlog, Body, Config, DescriptorSpec, EntrySpec, Filling, Host, Interface, Landed, Landing,
-    Transfer, Undeliverable,
+    Backlog, Body, Config, DescriptorSpec, EntrySpec, Host, Interface, Landed, Landing,
+    PendingReply, Transfer, Undeliverable,
 };
 use lintel_memory::{Buffer, Ghost, Pieces};
 use lintel_types::{
@@ -63,7 +63,7 @@ impl Host<Ghost> for Recorder {
         self.backlogs.get(&to).copied().unwrap_or(Backlog::Low)
     }
 
-    fn room(&mut self, queue: u16) -> usize {
+    fn free_slots(&mut self, queue: u16) -> usize {
         let held = self.events.get(&queue).map_or(0, Vec::len);
         self.capacity
             .get(&queue)
@@ -212,7 +212,7 @@ impl Node {
         }
     }
 
-    pub fn on_response(&mut self, response: &Response) -> Option<(Pieces<Ghost>, Filling)> {
+    pub fn on_response(&mut self, response: &Response) -> Option<(Pieces<Ghost>, PendingReply)> {
         self.interface.on_response(response, &mut self.host)
     }
 }
@@ -241,7 +241,7 @@ pub struct Wire {
     /// How the copying at the target ends.
     pub landing: NiFail,
     /// How the copying of a reply ends.
-    pub filling: NiFail,
+    pub reply_outcome: NiFail,
 }
 
 pub fn process(index: usize) -> ProcessId {
@@ -267,7 +267,7 @@ impl Wire {
             nodes,
             moved: Vec::new(),
             landing: NiFail::Ok,
-            filling: NiFail::Ok,
+            reply_outcome: NiFail::Ok,
         }
     }
 
@@ -309,10 +309,10 @@ impl Wire {
             }
         };
         let Some(response) = response else { return };
-        let fail = self.filling;
+        let fail = self.reply_outcome;
         let node = &mut self.nodes[from];
-        if let Some((_, filling)) = node.on_response(&response) {
-            node.interface.on_filled(filling, fail, &mut node.host);
+        if let Some((_, pending)) = node.on_response(&response) {
+            node.interface.on_filled(pending, fail, &mut node.host);
         }
     }
 }

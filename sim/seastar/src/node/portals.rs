@@ -1,6 +1,6 @@
 //! The engine's part: what it says, gathered and priced.
 
-use lintel_engine4::{Body, Filling, Host, Interface, Landed, Transfer, Undeliverable};
+use lintel_engine4::{Body, Host, Interface, Landed, PendingReply, Transfer, Undeliverable};
 use lintel_memory::{Ghost, Pieces};
 use lintel_sim_kernel::Duration;
 use lintel_types::{CountingEvent, Error, Event, EventKind, NiFail, ProcessId};
@@ -44,7 +44,7 @@ pub(crate) enum Next {
 /// A message whose payload is awaited.
 pub(crate) enum Held {
     Landing(Landed),
-    Filling(Filling),
+    Reply(PendingReply),
 }
 
 /// Where matching runs, which decides what it costs.
@@ -108,7 +108,7 @@ impl Host<Ghost> for Gathered {
     }
 
     /// Event queues of the model grow.
-    fn room(&mut self, _: u16) -> usize {
+    fn free_slots(&mut self, _: u16) -> usize {
         usize::MAX
     }
 
@@ -176,9 +176,9 @@ fn on_response(
     response: &Response,
     gathered: &mut Gathered,
 ) -> Option<Held> {
-    let (_, filling) = engine.on_response(response, gathered)?;
+    let (_, reply) = engine.on_response(response, gathered)?;
     gathered.begin();
-    Some(Held::Filling(filling))
+    Some(Held::Reply(reply))
 }
 
 fn on_request(
@@ -225,7 +225,7 @@ pub(crate) fn on_deposited(
             gathered.respond(from, landed.response(NiFail::Ok));
             engine.on_landed(landed, NiFail::Ok, gathered);
         }
-        Held::Filling(filling) => engine.on_filled(filling, NiFail::Ok, gathered),
+        Held::Reply(reply) => engine.on_filled(reply, NiFail::Ok, gathered),
     }
 }
 

@@ -170,7 +170,7 @@ impl Model {
             self.headers.push(Header {
                 arrival: arrival.clone(),
                 landed: None,
-                claimant: None,
+                receiver: None,
             });
         }
         (run(&spec.buffer, offset, mlength), arrival)
@@ -240,7 +240,7 @@ impl Model {
         match self.headers.iter().position(header) {
             Some(at) => {
                 self.headers[at].landed = Some(fail);
-                if self.headers[at].claimant.is_some() {
+                if self.headers[at].receiver.is_some() {
                     self.hand_out(at);
                 }
             }
