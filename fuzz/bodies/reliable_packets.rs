@@ -74,8 +74,8 @@ impl Side {
             uid: 1,
             incarnation: 100,
             model: Model::Xrc,
-            datagram: 400,
-            room: 1 << 16,
+            max_datagram: 400,
+            recv_window: 1 << 16,
             peer_timeout: Duration::from_secs(1),
         });
         Side {
@@ -94,7 +94,7 @@ impl Side {
         let verdict = self
             .endpoint
             .on_packet(now, &header, self.kept.len() < MOST_KEPT);
-        if self.endpoint.poll_loss().is_some() {
+        if self.endpoint.poll_lost_peer().is_some() {
             self.kept.clear();
         }
         match verdict {
@@ -149,7 +149,7 @@ fn invented(source: &mut Source<'_>) -> (Header, Vec<u8>) {
         Kind::Data(fragment),
         Kind::Ack,
         Kind::Probe,
-        Kind::Farewell,
+        Kind::Close,
         Kind::Reset {
             latest: source.some(),
         },
@@ -163,13 +163,13 @@ fn invented(source: &mut Source<'_>) -> (Header, Vec<u8>) {
     let near = |number: u64| (u32::MAX - 999).wrapping_add(number as u32).wrapping_sub(4);
     let header = Header {
         kind,
-        asks: source.byte() & 1 != 0,
+        ack_requested: source.byte() & 1 != 0,
         uid: 1,
         source: name(usize::from(source.byte() % 3)),
         destination: name(0),
-        room: source.some() as u32,
+        recv_window: source.some() as u32,
         incarnation: 98 + source.some() % 8,
-        believed: [0, 98 + source.some() % 8][usize::from(source.byte() & 1)],
+        peer_incarnation: [0, 98 + source.some() % 8][usize::from(source.byte() & 1)],
         sequence: near(source.some()),
         acknowledged: near(source.some()),
         selective: source.some(),
@@ -247,14 +247,14 @@ fn with_the_key(source: &mut Source<'_>, key: &Key) {
             }
         }
         now = now.after(Nanos::from_micros(source.some() % 100_000));
-        side.endpoint.on_time(now);
+        side.endpoint.on_timeout(now);
         for _ in 0..1000 {
             if side.endpoint.poll_transmit(now).is_none() {
                 break;
             }
         }
         let _ = side.endpoint.take_finished().count();
-        while side.endpoint.poll_loss().is_some() {
+        while side.endpoint.poll_lost_peer().is_some() {
             side.kept.clear();
         }
         assert!(side.endpoint.resources().pairs <= 3);
@@ -276,21 +276,21 @@ fn send(side: &mut Side, to: usize, length: u64, now: Time) {
 
 fn transmit(sides: &mut [Side; 2], air: &mut VecDeque<(usize, Vec<u8>)>, now: Time, key: &Key) {
     for (number, side) in sides.iter_mut().enumerate() {
-        side.endpoint.on_time(now);
+        side.endpoint.on_timeout(now);
         while let Some(transmit) = side.endpoint.poll_transmit(now) {
             let payload = transmit.payload.map_or(&[][..], |place| {
                 &place.body[place.offset as usize..][..place.length as usize]
             });
             air.push_back((1 - number, seal(&transmit.header, payload, key)));
         }
-        assert!(side.endpoint.poll_loss().is_none(), "nobody has gone");
+        assert!(side.endpoint.poll_lost_peer().is_none(), "nobody has gone");
     }
 }
 
 /// A calm network brings all that is left.
 fn settle(sides: &mut [Side; 2], air: &mut VecDeque<(usize, Vec<u8>)>, mut now: Time, key: &Key) {
     let mut turns = 0;
-    while sides.iter().any(|side| !side.endpoint.is_settled()) {
+    while sides.iter().any(|side| !side.endpoint.all_delivered()) {
         turns += 1;
         assert!(turns < 100_000, "it comes to no end");
         transmit(sides, air, now, key);

@@ -11,7 +11,7 @@ use lintel_types::ProcessId;
 use rustc_hash::FxBuildHasher;
 
 /// A context in which nothing is under way is kept for so long.
-pub(crate) const IDLE: Nanos = Nanos::from_millis(30_000);
+pub(crate) const CONTEXT_IDLE: Nanos = Nanos::from_millis(30_000);
 
 /// How often what processes know of a path is brought together: some round trips of a
 /// short path, and rare enough for a file.
@@ -25,13 +25,13 @@ pub struct Path {
     /// Bytes that all of them together may have under way.
     pub window: u64,
     /// Bytes from which on the window grows slowly.
-    pub threshold: u64,
+    pub ssthresh: u64,
     /// Smoothed round-trip time; 0: not known.
-    pub smoothed: Nanos,
+    pub srtt: Nanos,
     /// Its variation.
-    pub variation: Nanos,
+    pub rttvar: Nanos,
     /// When anything came from there last.
-    pub heard: Time,
+    pub last_heard: Time,
     /// How many use the path, about.
     pub users: u32,
 }
@@ -41,10 +41,10 @@ pub struct Path {
 pub trait Paths: Send {
     /// What is known of the path to a node; nothing if that is nowhere kept. This process
     /// counts as a user from now on, for a while.
-    fn look(&mut self, node: u32, now: Time) -> Option<Path>;
+    fn load(&mut self, node: u32, now: Time) -> Option<Path>;
 
     /// This process knows better.
-    fn tell(&mut self, node: u32, path: &Path);
+    fn store(&mut self, node: u32, path: &Path);
 }
 
 /// The path to a peer, which several pairs may share.
@@ -52,22 +52,22 @@ pub(crate) struct Context {
     key: ProcessId,
     /// What the others knew when that was looked at last, and when.
     known: Path,
-    synced: Time,
+    synced_at: Time,
     pub(crate) window: Window,
     pub(crate) round_trip: RoundTrip,
     /// Bytes under way, of pairs that aren't parked.
-    pub(crate) flying: u64,
+    pub(crate) in_flight: u64,
     /// Pairs that would send if there were room, each once.
     pub(crate) blocked: VecDeque<u32>,
     /// When anything came from there last.
-    pub(crate) heard: Time,
-    pub(crate) used: Time,
+    pub(crate) last_heard: Time,
+    pub(crate) last_used: Time,
 }
 
 impl Context {
     #[inline]
     pub(crate) fn admits(&self, cost: u64) -> bool {
-        self.flying == 0 || self.flying + cost <= self.share()
+        self.in_flight == 0 || self.in_flight + cost <= self.share()
     }
 
     /// Bytes that this process may have under way.
@@ -80,8 +80,8 @@ impl Context {
     /// together: changes of the window add up, round-trip times are averaged.
     #[cold]
     fn sync(&mut self, now: Time, paths: &mut dyn Paths) {
-        self.synced = now;
-        let Some(others) = paths.look(self.key.nid, now) else {
+        self.synced_at = now;
+        let Some(others) = paths.load(self.key.nid, now) else {
             return;
         };
         let (known, own) = (self.known, self.path());
@@ -90,48 +90,44 @@ impl Context {
                 users: others.users,
                 ..own
             };
-            return paths.tell(self.key.nid, &self.known);
+            return paths.store(self.key.nid, &self.known);
         }
         let changed = |theirs: u64, own: u64, known: u64| match known {
             0 => theirs,
             known => (theirs + own).saturating_sub(known),
         };
         let window = changed(others.window.min(1 << 40), own.window, known.window);
-        let threshold = changed(
-            others.threshold.min(1 << 40),
-            own.threshold,
-            known.threshold,
-        );
-        self.window.adopt(window, threshold);
+        let ssthresh = changed(others.ssthresh.min(1 << 40), own.ssthresh, known.ssthresh);
+        self.window.adopt(window, ssthresh);
         let middle = |theirs: Nanos, own: Nanos| match (theirs.0.min(LONGEST), own.0) {
             (0, one) | (one, 0) => Nanos(one),
             (one, other) => Nanos((one + other) / 2),
         };
-        self.round_trip.smoothed = middle(others.smoothed, own.smoothed);
-        self.round_trip.variation = middle(others.variation, own.variation);
-        self.heard = self.heard.max(others.heard.min(now));
+        self.round_trip.srtt = middle(others.srtt, own.srtt);
+        self.round_trip.rttvar = middle(others.rttvar, own.rttvar);
+        self.last_heard = self.last_heard.max(others.last_heard.min(now));
         self.known = Path {
             users: others.users,
             ..self.path()
         };
         if own != known {
-            paths.tell(self.key.nid, &self.known);
+            paths.store(self.key.nid, &self.known);
         }
     }
 
     fn path(&self) -> Path {
         Path {
             window: self.window.size(),
-            threshold: self.window.threshold(),
-            smoothed: self.round_trip.smoothed,
-            variation: self.round_trip.variation,
-            heard: self.heard,
+            ssthresh: self.window.ssthresh(),
+            srtt: self.round_trip.srtt,
+            rttvar: self.round_trip.rttvar,
+            last_heard: self.last_heard,
             users: self.known.users,
         }
     }
 
     fn is_idle(&self, now: Time) -> bool {
-        self.flying == 0 && self.blocked.is_empty() && now.since(self.used) >= IDLE
+        self.in_flight == 0 && self.blocked.is_empty() && now.since(self.last_used) >= CONTEXT_IDLE
     }
 }
 
@@ -153,7 +149,7 @@ impl Contexts {
     #[inline]
     pub(crate) fn get_synced(&mut self, index: u32, now: Time) -> &mut Context {
         if let (Some(paths), Some(context)) = (&mut self.paths, &mut self.slots[index as usize]) {
-            if context.known.window == 0 || now.since(context.synced) >= SYNC {
+            if context.known.window == 0 || now.since(context.synced_at) >= SYNC {
                 context.sync(now, paths.as_mut());
             }
         }
@@ -182,13 +178,13 @@ impl Contexts {
         let context = Context {
             key,
             known: Path::default(),
-            synced: Time(0),
+            synced_at: Time(0),
             window: Window::new(self.datagram),
             round_trip: RoundTrip::default(),
-            flying: 0,
+            in_flight: 0,
             blocked: VecDeque::new(),
-            heard: Time(0),
-            used: now,
+            last_heard: Time(0),
+            last_used: now,
         };
         let free = self.slots.iter().position(Option::is_none);
         let index = free.unwrap_or_else(|| {

@@ -1,6 +1,6 @@
 //! [`Endpoint`]: all pairs and contexts of a process, and what becomes of them.
 
-use crate::context::{Contexts, IDLE, Paths};
+use crate::context::{CONTEXT_IDLE, Contexts, Paths};
 use crate::packet::{Header, Kind};
 use crate::pair::{Message, NONE, Outbound, Pair, Receiving, Sending};
 use crate::time::{Nanos, Time};
@@ -13,13 +13,13 @@ use lintel_types::ProcessId;
 use rustc_hash::FxBuildHasher;
 
 /// Bytes that a peer is taken to have room for before it has said so.
-const UNKNOWN_ROOM: u64 = 128 << 10;
+const INITIAL_RECV_WINDOW: u64 = 128 << 10;
 /// For so long after somebody asked, the peers are looked after.
-const WATCH: Nanos = Nanos::from_millis(500);
+const CHECK_DURATION: Nanos = Nanos::from_millis(500);
 /// A pair that nothing came from for so long, or twice that, keeps only its numbers.
-const REST: Nanos = Nanos::from_millis(1000);
+const QUEUE_IDLE: Nanos = Nanos::from_millis(1000);
 /// A wait for an answer is doubled at most so many times.
-const MOST_DOUBLED: u32 = 7;
+const MAX_BACKOFF: u32 = 7;
 
 /// Which processes share a context.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,9 +49,9 @@ pub struct Config {
     /// Which processes share a context.
     pub model: Model,
     /// Bytes of the longest datagram, header included.
-    pub datagram: u32,
+    pub max_datagram: u32,
     /// Bytes that this process can buffer.
-    pub room: u32,
+    pub recv_window: u32,
     /// A peer on which something depends is given up after so much silence.
     pub peer_timeout: Duration,
 }
@@ -69,7 +69,7 @@ impl PairId {
 
 /// Nothing more will come from a peer, and nothing that was sent will be answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Loss {
+pub struct LostPeer {
     /// The pair, which another process of that name may use from now on.
     pub pair: PairId,
     /// The peer.
@@ -121,24 +121,24 @@ pub struct Endpoint<B> {
     /// Packets without payload, other than acknowledgements.
     pub(crate) control: VecDeque<Header>,
     /// Pairs that owe an acknowledgement now, each once.
-    pub(crate) owing: VecDeque<u32>,
+    pub(crate) acks: VecDeque<u32>,
     /// Pairs with something to look after at some time, each once.
-    timed: Vec<u32>,
+    armed: Vec<u32>,
     /// Not later than the first of those times.
-    wake: Time,
+    next_timer: Time,
     /// When a context that holds back for its pace has its turn.
-    pub(crate) paced: Time,
+    pub(crate) paced_until: Time,
     /// When to look for pairs at rest.
-    rest: Time,
-    losses: VecDeque<Loss>,
+    release_at: Time,
+    losses: VecDeque<LostPeer>,
     /// A pair whose last packet is never acknowledged.
-    pub(crate) spent: Option<u32>,
+    pub(crate) unreliable_sent: Option<u32>,
     pub(crate) finished: Vec<Message<B>>,
     /// Messages that haven't been acknowledged, and those that aren't sent whole.
     outstanding: usize,
     pub(crate) unsent: usize,
     /// Those among them that wait for nothing but a peer's first answer.
-    pub(crate) unmet: usize,
+    pub(crate) awaiting_handshake: usize,
     pub(crate) counts: Counts,
 }
 
@@ -150,20 +150,20 @@ impl<B> Endpoint<B> {
             pairs: Vec::new(),
             names: HashMap::default(),
             last: None,
-            contexts: Contexts::new(config.model, config.datagram.into()),
+            contexts: Contexts::new(config.model, config.max_datagram.into()),
             ready: VecDeque::new(),
             control: VecDeque::new(),
-            owing: VecDeque::new(),
-            timed: Vec::new(),
-            wake: Time::NEVER,
-            paced: Time::NEVER,
-            rest: Time::NEVER,
+            acks: VecDeque::new(),
+            armed: Vec::new(),
+            next_timer: Time::NEVER,
+            paced_until: Time::NEVER,
+            release_at: Time::NEVER,
             losses: VecDeque::new(),
-            spent: None,
+            unreliable_sent: None,
             finished: Vec::new(),
             outstanding: 0,
             unsent: 0,
-            unmet: 0,
+            awaiting_handshake: 0,
             counts: Counts::default(),
         }
     }
@@ -188,23 +188,23 @@ impl<B> Endpoint<B> {
         message: Message<B>,
         waits: bool,
     ) -> Result<PairId, Message<B>> {
-        if message.class != crate::Class::Ordered && message.length > self.whole() {
+        if message.class != crate::Class::Ordered && message.length > self.max_whole() {
             return Err(message);
         }
-        let index = self.pair_named(to);
-        self.look_for_rest(now);
+        let index = self.pair_of(to);
+        self.schedule_release(now);
         let pair = &mut self.pairs[index as usize];
         if !pair.depends(now) {
-            pair.since = now;
+            pair.depends_since = now;
         }
         let waits = waits && pair.receiving.as_ref().is_some_and(|r| r.is_incomplete());
         pair.is_addressed = true;
         let sending = pair
             .sending
-            .get_or_insert_with(|| Box::new(Sending::new(UNKNOWN_ROOM)));
+            .get_or_insert_with(|| Box::new(Sending::new(INITIAL_RECV_WINDOW)));
         sending.push(Outbound::new(message, waits));
-        if pair.remote == 0 && sending.awaits_meeting() {
-            self.unmet += 1;
+        if pair.remote == 0 && sending.awaits_handshake() {
+            self.awaiting_handshake += 1;
         }
         self.outstanding += 1;
         self.unsent += 1;
@@ -213,12 +213,12 @@ impl<B> Endpoint<B> {
     }
 
     /// Bytes of the longest message that fits one datagram.
-    pub fn whole(&self) -> u64 {
-        u64::from(self.config.datagram) - crate::WHOLE_BYTES as u64
+    pub fn max_whole(&self) -> u64 {
+        u64::from(self.config.max_datagram) - crate::WHOLE_BYTES as u64
     }
 
     /// The name of the process at the other end.
-    pub fn name(&self, pair: PairId) -> ProcessId {
+    pub fn process(&self, pair: PairId) -> ProcessId {
         self.pairs[pair.0 as usize].name
     }
 
@@ -231,13 +231,13 @@ impl<B> Endpoint<B> {
 
     /// A peer that was given up or has ended, each time once.
     #[inline]
-    pub fn poll_loss(&mut self) -> Option<Loss> {
+    pub fn poll_lost_peer(&mut self) -> Option<LostPeer> {
         self.losses.pop_front()
     }
 
     /// Whether everything sent has been acknowledged.
     #[inline]
-    pub fn is_settled(&self) -> bool {
+    pub fn all_delivered(&self) -> bool {
         self.outstanding == 0
     }
 
@@ -255,17 +255,17 @@ impl<B> Endpoint<B> {
             let Some(sending) = &mut self.pairs[index].sending else {
                 continue;
             };
-            let (unsent, unmet) = sending.recall(&mut is_meant, &empty);
+            let (unsent, awaiting_handshake) = sending.recall(&mut is_meant, &empty);
             self.outstanding -= unsent;
             self.unsent -= unsent;
-            self.unmet -= unmet;
+            self.awaiting_handshake -= awaiting_handshake;
             self.make_ready(index as u32);
         }
     }
 
     /// Bytes of memory of messages to that process that haven't been acknowledged.
     pub fn backlog(&self, process: ProcessId) -> u64 {
-        let index = self.known(process);
+        let index = self.find(process);
         let sending = index.and_then(|index| self.pairs[index as usize].sending.as_ref());
         sending.map_or(0, |sending| sending.memory)
     }
@@ -273,34 +273,34 @@ impl<B> Endpoint<B> {
     /// Whether something hasn't been sent for want of room.
     #[inline]
     pub fn has_unsent(&self) -> bool {
-        self.unsent > self.unmet
+        self.unsent > self.awaiting_handshake
     }
 
     /// Whether something for that process hasn't been sent for want of room.
-    pub fn is_behind(&self, process: ProcessId) -> bool {
-        let index = self.known(process);
+    pub fn has_queued(&self, process: ProcessId) -> bool {
+        let index = self.find(process);
         let sending = index.and_then(|index| self.pairs[index as usize].sending.as_ref());
-        sending.is_some_and(|sending| sending.unsent() > sending.unmet)
+        sending.is_some_and(|sending| sending.unsent() > sending.awaiting_handshake)
     }
 
     /// Whether the message just taken had better wait until there are more like it, or until
     /// whoever sent it looks for something else: it shares a system call with them then.
     #[inline]
-    pub fn may_gather(&self, pair: PairId) -> bool {
+    pub fn may_coalesce(&self, pair: PairId) -> bool {
         let sending = self.pairs[pair.0 as usize].sending.as_ref();
-        sending.is_some_and(|sending| sending.may_gather())
+        sending.is_some_and(|sending| sending.may_coalesce())
     }
 
     /// Whether something may be sent before anything else happens.
     #[inline]
     pub fn has_work(&self) -> bool {
-        !self.ready.is_empty() || !self.owing.is_empty() || !self.control.is_empty()
+        !self.ready.is_empty() || !self.acks.is_empty() || !self.control.is_empty()
     }
 
-    /// Not later than when [`Endpoint::on_time`] has something to do.
+    /// Not later than when [`Endpoint::on_timeout`] has something to do.
     #[inline]
     pub fn due(&self) -> Time {
-        self.wake.min(self.paced).min(self.rest)
+        self.next_timer.min(self.paced_until).min(self.release_at)
     }
 
     /// What happened so far.
@@ -332,16 +332,16 @@ impl<B> Endpoint<B> {
 
     /// Somebody waits for something that any peer might do: those that were sent
     /// to are looked after for a while.
-    pub fn watch(&mut self, now: Time) {
+    pub fn check_peers(&mut self, now: Time) {
         for index in 0..self.pairs.len() {
             let pair = &mut self.pairs[index];
             if !pair.is_addressed {
                 continue;
             }
             if !pair.depends(now) {
-                pair.since = now;
+                pair.depends_since = now;
             }
-            pair.watched = now.after(WATCH);
+            pair.checked_until = now.after(CHECK_DURATION);
             let probe = self.probe_time(index as u32);
             self.arm(index as u32, probe);
         }
@@ -357,37 +357,37 @@ impl<B> Endpoint<B> {
         if !pair.is_addressed && pair.remote == 0 {
             return;
         }
-        if pair.remote == 0 || pair.is_doubted {
-            return self.lose(index);
+        if pair.remote == 0 || pair.is_suspect {
+            return self.abort(index);
         }
-        pair.is_doubted = true;
+        pair.is_suspect = true;
         self.probe(now, index);
     }
 
     /// Does what is due: sends again, acknowledges, asks silent peers, gives up the dead.
-    pub fn on_time(&mut self, now: Time) {
-        if now >= self.paced {
-            self.paced = Time::NEVER;
+    pub fn on_timeout(&mut self, now: Time) {
+        if now >= self.paced_until {
+            self.paced_until = Time::NEVER;
             for context in self.contexts.indices() {
                 self.unblock(context);
             }
         }
-        if now >= self.rest {
-            self.drop_resting(now);
+        if now >= self.release_at {
+            self.release_idle_queues(now);
         }
-        if now < self.wake {
+        if now < self.next_timer {
             return;
         }
-        self.wake = Time::NEVER;
+        self.next_timer = Time::NEVER;
         let mut at = 0;
-        while let Some(&index) = self.timed.get(at) {
-            match self.look_after(now, index) {
+        while let Some(&index) = self.armed.get(at) {
+            match self.service(now, index) {
                 Time::NEVER => {
-                    self.timed.swap_remove(at);
-                    self.pairs[index as usize].is_timed = false;
+                    self.armed.swap_remove(at);
+                    self.pairs[index as usize].is_armed = false;
                 }
                 next => {
-                    self.wake = self.wake.min(next);
+                    self.next_timer = self.next_timer.min(next);
                     at += 1;
                 }
             }
@@ -396,31 +396,31 @@ impl<B> Endpoint<B> {
     }
 
     /// Says farewell to everybody who knows this process.
-    pub fn farewell(&mut self) {
+    pub fn close(&mut self) {
         for index in 0..self.pairs.len() {
             if self.pairs[index].remote != 0 {
-                let header = self.header(index as u32, Kind::Farewell);
+                let header = self.header(index as u32, Kind::Close);
                 self.control.push_back(header);
             }
         }
     }
 
     /// Looks after a pair; tells when to do so again.
-    fn look_after(&mut self, now: Time, index: u32) -> Time {
+    fn service(&mut self, now: Time, index: u32) -> Time {
         if self.is_silent(now, index) {
-            self.lose(index);
+            self.abort(index);
             return Time::NEVER;
         }
         let pair = &mut self.pairs[index as usize];
         let ack_at = pair.receiving.as_ref().map_or(Time::NEVER, |r| r.ack_at);
         if ack_at <= now {
-            self.owe(index);
+            self.queue_ack(index);
         }
         let depends = self.pairs[index as usize].depends(now);
         if depends && self.probe_time(index) <= now {
             self.probe(now, index);
         }
-        self.resend_if_due(now, index);
+        self.retransmit_if_due(now, index);
         let pair = &self.pairs[index as usize];
         let ack_at = pair.receiving.as_ref().map_or(Time::NEVER, |r| r.ack_at);
         let deadline = pair.sending.as_ref().map_or(Time::NEVER, |s| s.deadline);
@@ -434,14 +434,14 @@ impl<B> Endpoint<B> {
 
     fn is_silent(&self, now: Time, index: u32) -> bool {
         let pair = &self.pairs[index as usize];
-        let silence = now.since(pair.heard.max(pair.since));
+        let silence = now.since(pair.last_heard.max(pair.depends_since));
         pair.depends(now) && silence >= Nanos::from(self.config.peer_timeout)
     }
 
     /// Asks a process for its incarnation, without which nothing is sent to it.
     #[cold]
-    pub(crate) fn introduce(&mut self, now: Time, index: u32) {
-        let most = self.patience();
+    pub(crate) fn start_handshake(&mut self, now: Time, index: u32) {
+        let most = self.max_timeout();
         let pair = &mut self.pairs[index as usize];
         let Some(sending) = &mut pair.sending else {
             return;
@@ -454,12 +454,12 @@ impl<B> Endpoint<B> {
             pair.context = self.contexts.open(pair.name, now);
         }
         let context = self.contexts.get(pair.context);
-        context.used = now;
+        context.last_used = now;
         let timeout = context.round_trip.timeout_of_first(most);
         // Nothing else goes there, so that two of the same length don't crowd anybody.
-        let doubled = (sending.tries / 2).min(MOST_DOUBLED);
-        let deadline = now.after(Nanos(timeout.0 << doubled).min(most));
-        sending.tries += 1;
+        let backoff = (sending.timeout_count / 2).min(MAX_BACKOFF);
+        let deadline = now.after(Nanos(timeout.0 << backoff).min(most));
+        sending.timeout_count += 1;
         sending.deadline = deadline;
         self.arm(index, deadline);
         self.probe(now, index);
@@ -468,7 +468,7 @@ impl<B> Endpoint<B> {
     /// For so long an answer is waited for at most: a peer isn't given up for a few
     /// packets that got lost.
     #[inline]
-    pub(crate) fn patience(&self) -> Nanos {
+    pub(crate) fn max_timeout(&self) -> Nanos {
         Nanos(Nanos::from(self.config.peer_timeout).0 / 16)
     }
 
@@ -476,39 +476,42 @@ impl<B> Endpoint<B> {
     pub(crate) fn probe_time(&self, index: u32) -> Time {
         let pair = &self.pairs[index as usize];
         let quarter = Nanos(Nanos::from(self.config.peer_timeout).0 / 4);
-        pair.heard.max(pair.since).max(pair.probed).after(quarter)
+        pair.last_heard
+            .max(pair.depends_since)
+            .max(pair.last_probe)
+            .after(quarter)
     }
 
     pub(crate) fn probe(&mut self, now: Time, index: u32) {
-        self.pairs[index as usize].probed = now;
+        self.pairs[index as usize].last_probe = now;
         let header = self.header(index, Kind::Probe);
         self.control.push_back(header);
     }
 
     /// No answer in time: the oldest packet is sent again, and no new ones until
     /// something comes. The path isn't blamed as long as others on it answer.
-    fn resend_if_due(&mut self, now: Time, index: u32) {
-        let most = self.patience();
+    fn retransmit_if_due(&mut self, now: Time, index: u32) {
+        let most = self.max_timeout();
         let pair = &mut self.pairs[index as usize];
         let Some(sending) = pair.sending.as_mut().filter(|s| s.deadline <= now) else {
             return;
         };
         if pair.remote == 0 {
-            return self.introduce(now, index);
+            return self.start_handshake(now, index);
         }
         let context = self.contexts.get(pair.context);
         if !sending.is_parked {
             sending.is_parked = true;
-            context.flying -= sending.flying;
+            context.in_flight -= sending.in_flight;
         }
-        sending.tries += 1;
+        sending.timeout_count += 1;
         let timeout = context.round_trip.timeout(most);
-        if sending.tries == 2 && now.since(context.heard) > timeout {
-            context.window.on_silence(now);
+        if sending.timeout_count == 2 && now.since(context.last_heard) > timeout {
+            context.window.on_timeout(now);
         }
-        sending.resend_first();
-        let doubled = sending.tries.min(MOST_DOUBLED);
-        sending.deadline = now.after(Nanos(timeout.0 << doubled).min(most));
+        sending.retransmit_first();
+        let backoff = sending.timeout_count.min(MAX_BACKOFF);
+        sending.deadline = now.after(Nanos(timeout.0 << backoff).min(most));
         let context = pair.context;
         self.make_ready(index);
         self.unblock(context);
@@ -516,23 +519,23 @@ impl<B> Endpoint<B> {
 
     /// Something happens to a pair, which will need less some time afterwards.
     #[inline]
-    pub(crate) fn look_for_rest(&mut self, now: Time) {
-        if self.rest == Time::NEVER {
-            self.rest = now.after(REST);
+    pub(crate) fn schedule_release(&mut self, now: Time) {
+        if self.release_at == Time::NEVER {
+            self.release_at = now.after(QUEUE_IDLE);
         }
     }
 
     /// Drops what pairs don't need at rest: a context that they share may stay busy.
-    fn drop_resting(&mut self, now: Time) {
+    fn release_idle_queues(&mut self, now: Time) {
         let mut is_any_busy = false;
         for pair in &mut self.pairs {
-            if now.since(pair.heard) >= REST {
-                pair.rest();
+            if now.since(pair.last_heard) >= QUEUE_IDLE {
+                pair.release_queues();
             }
             is_any_busy |= pair.sending.is_some() || pair.receiving.is_some();
         }
-        self.rest = match is_any_busy {
-            true => now.after(REST),
+        self.release_at = match is_any_busy {
+            true => now.after(QUEUE_IDLE),
             false => Time::NEVER,
         };
     }
@@ -547,32 +550,32 @@ impl<B> Endpoint<B> {
             self.contexts.close(context);
         }
         if !self.contexts.is_empty() {
-            self.wake = self.wake.min(now.after(IDLE));
+            self.next_timer = self.next_timer.min(now.after(CONTEXT_IDLE));
         }
     }
 
     /// Whatever was under way between this process and the peer is over. This side goes on
     /// in a newer incarnation, so that the peer, should it live, learns of it.
-    pub(crate) fn lose(&mut self, index: u32) {
+    pub(crate) fn abort(&mut self, index: u32) {
         let local = self.pairs[index as usize].local;
-        self.end(index, local.saturating_add(1));
+        self.abort_as(index, local.saturating_add(1));
     }
 
     /// As [`lose`](Self::lose); this side goes on in that incarnation.
-    pub(crate) fn end(&mut self, index: u32, local: u64) {
+    pub(crate) fn abort_as(&mut self, index: u32, local: u64) {
         let pair = &mut self.pairs[index as usize];
         let was_addressed = pair.is_addressed;
         let sending = pair.sending.take();
         let fresh = Pair::new(pair.name, local);
         let old = core::mem::replace(pair, fresh);
-        pair.is_timed = old.is_timed;
+        pair.is_armed = old.is_armed;
         pair.dead = old.dead.max(old.remote);
         if let Some(sending) = sending {
             self.outstanding -= sending.len();
             self.unsent -= sending.unsent();
-            self.unmet -= sending.unmet;
+            self.awaiting_handshake -= sending.awaiting_handshake;
             if old.context != NONE && !sending.is_parked {
-                self.contexts.get(old.context).flying -= sending.flying;
+                self.contexts.get(old.context).in_flight -= sending.in_flight;
             }
             self.finished.extend(sending.into_messages());
         }
@@ -584,9 +587,9 @@ impl<B> Endpoint<B> {
             self.unblock(old.context);
         }
         self.ready.retain(|ready| *ready != index);
-        self.owing.retain(|owing| *owing != index);
+        self.acks.retain(|owing| *owing != index);
         self.counts.lost_peers += 1;
-        self.losses.push_back(Loss {
+        self.losses.push_back(LostPeer {
             pair: PairId(index),
             process: old.name,
             was_addressed,
@@ -594,7 +597,7 @@ impl<B> Endpoint<B> {
     }
 
     #[inline]
-    pub(crate) fn pair_named(&mut self, name: ProcessId) -> u32 {
+    pub(crate) fn pair_of(&mut self, name: ProcessId) -> u32 {
         if let Some((last, index)) = self.last {
             if last == name {
                 return index;
@@ -609,7 +612,7 @@ impl<B> Endpoint<B> {
         index
     }
 
-    pub(crate) fn known(&self, name: ProcessId) -> Option<u32> {
+    pub(crate) fn find(&self, name: ProcessId) -> Option<u32> {
         match self.last {
             Some((last, index)) if last == name => Some(index),
             _ => self.names.get(&name).copied(),
@@ -622,20 +625,20 @@ impl<B> Endpoint<B> {
         let pair = &mut self.pairs[index as usize];
         let mut selective = 0;
         if let Some(receiving) = &mut pair.receiving {
-            receiving.owed = 0;
+            receiving.ack_pending = 0;
             receiving.ack_at = Time::NEVER;
             selective = receiving.early;
         }
         Header {
             kind,
-            asks: false,
+            ack_requested: false,
             uid: self.config.uid,
             source: self.config.me,
             destination: pair.name,
-            room: self.config.room,
+            recv_window: self.config.recv_window,
             incarnation: pair.local,
-            believed: pair.remote,
-            sequence: pair.next,
+            peer_incarnation: pair.remote,
+            sequence: pair.next_sequence,
             acknowledged: pair.expected,
             selective,
         }
@@ -645,11 +648,11 @@ impl<B> Endpoint<B> {
     #[inline]
     pub(crate) fn arm(&mut self, index: u32, at: Time) {
         let pair = &mut self.pairs[index as usize];
-        if !pair.is_timed {
-            pair.is_timed = true;
-            self.timed.push(index);
+        if !pair.is_armed {
+            pair.is_armed = true;
+            self.armed.push(index);
         }
-        self.wake = self.wake.min(at);
+        self.next_timer = self.next_timer.min(at);
     }
 
     #[inline]
@@ -664,15 +667,15 @@ impl<B> Endpoint<B> {
 
     /// Acknowledges to that peer as soon as possible.
     #[inline]
-    pub(crate) fn owe(&mut self, index: u32) {
+    pub(crate) fn queue_ack(&mut self, index: u32) {
         let receiving = self.pairs[index as usize]
             .receiving
             .get_or_insert_with(fresh);
-        receiving.owed = receiving.owed.max(1);
+        receiving.ack_pending = receiving.ack_pending.max(1);
         receiving.ack_at = Time::NEVER;
-        if !receiving.is_owing {
-            receiving.is_owing = true;
-            self.owing.push_back(index);
+        if !receiving.is_ack_queued {
+            receiving.is_ack_queued = true;
+            self.acks.push_back(index);
         }
     }
 
@@ -683,7 +686,7 @@ impl<B> Endpoint<B> {
             return;
         }
         let context = self.contexts.get(context);
-        let count = match context.flying {
+        let count = match context.in_flight {
             0 => context.blocked.len(),
             _ => context.blocked.len().min(4),
         };

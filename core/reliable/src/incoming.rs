@@ -2,15 +2,15 @@
 
 use crate::endpoint::{Endpoint, PairId, fresh};
 use crate::packet::{Class, Fragment, Header, Kind};
-use crate::pair::{AHEAD, NONE};
+use crate::pair::{NONE, REORDER_WINDOW};
 use crate::time::{Nanos, Time};
 
 /// An acknowledgement waits so long for something to go with.
-const DELAY: Nanos = Nanos::from_micros(250);
+const ACK_DELAY: Nanos = Nanos::from_micros(250);
 /// Packets after which it waits no longer.
-const MOST_OWED: u32 = 32;
+const MAX_ACK_PENDING: u32 = 32;
 /// Resets that wait at most; who sends more of what deserves them isn't answered.
-const MOST_CONTROL: usize = 256;
+const MAX_RESETS: usize = 256;
 /// The part of an incarnation by which lives differ that go on behind the same earlier one.
 const OWN: u64 = (1 << 20) - 1;
 
@@ -37,12 +37,12 @@ impl<B> Endpoint<B> {
         let Some(index) = self.identify(now, header) else {
             return Verdict::Drop;
         };
-        self.look_for_rest(now);
+        self.schedule_release(now);
         let pair = &mut self.pairs[index as usize];
-        pair.heard = now;
-        pair.is_doubted = false;
+        pair.last_heard = now;
+        pair.is_suspect = false;
         if pair.context != NONE {
-            self.contexts.get(pair.context).heard = now;
+            self.contexts.get(pair.context).last_heard = now;
         }
         if !self.on_ack(now, index, header) {
             self.counts.contradictory += 1;
@@ -50,8 +50,8 @@ impl<B> Endpoint<B> {
         }
         match &header.kind {
             Kind::Data(fragment) => return self.on_data(now, index, header, fragment, may_keep),
-            Kind::Probe => self.owe(index),
-            Kind::Farewell => self.lose(index),
+            Kind::Probe => self.queue_ack(index),
+            Kind::Close => self.abort(index),
             Kind::Ack | Kind::Reset { .. } => {}
         }
         Verdict::Drop
@@ -74,7 +74,7 @@ impl<B> Endpoint<B> {
     /// knows this life has heard from it; nobody else has a pair, or changes one.
     #[inline]
     fn identify(&mut self, now: Time, header: &Header) -> Option<u32> {
-        let known = self.known(header.source);
+        let known = self.find(header.source);
         let (local, remote) = match known {
             Some(index) => {
                 let pair = &self.pairs[index as usize];
@@ -82,8 +82,8 @@ impl<B> Endpoint<B> {
             }
             None => (self.config.incarnation, 0),
         };
-        if header.believed != local {
-            return self.refuse(known, header);
+        if header.peer_incarnation != local {
+            return self.reject(known, header);
         }
         if let Kind::Reset { latest } = header.kind {
             self.on_reset(now, known, header, latest);
@@ -92,42 +92,47 @@ impl<B> Endpoint<B> {
         if known.is_some() && header.incarnation == remote && remote != 0 {
             return known;
         }
-        self.meet(now, known, header)
+        self.on_new_incarnation(now, known, header)
     }
 
     /// Somebody who knows this process, and whom this pair doesn't know yet.
     #[cold]
-    fn meet(&mut self, now: Time, known: Option<u32>, header: &Header) -> Option<u32> {
+    fn on_new_incarnation(
+        &mut self,
+        now: Time,
+        known: Option<u32>,
+        header: &Header,
+    ) -> Option<u32> {
         let opens = matches!(header.kind, Kind::Data(_) | Kind::Probe);
         let latest = known.map_or(0, |index| self.pairs[index as usize].latest());
         if !opens || header.incarnation <= latest {
-            return self.refuse(known, header);
+            return self.reject(known, header);
         }
-        let index = self.pair_named(header.source);
+        let index = self.pair_of(header.source);
         let pair = &self.pairs[index as usize];
         if pair.remote != 0 {
             // The packet names this incarnation: it stays.
-            self.end(index, pair.local);
+            self.abort_as(index, pair.local);
         }
-        self.acquaint(now, index, header);
+        self.establish(now, index, header);
         Some(index)
     }
 
     /// Takes note of the peer's incarnation: what waited for it may go.
-    fn acquaint(&mut self, now: Time, index: u32, header: &Header) {
+    fn establish(&mut self, now: Time, index: u32, header: &Header) {
         let pair = &mut self.pairs[index as usize];
         pair.remote = header.incarnation;
-        pair.heard = now;
-        pair.is_doubted = false;
+        pair.last_heard = now;
+        pair.is_suspect = false;
         if let Some(sending) = &mut pair.sending {
-            if sending.tries == 1 && pair.context != NONE {
+            if sending.timeout_count == 1 && pair.context != NONE {
                 let context = self.contexts.get(pair.context);
-                context.round_trip.sample(now.since(pair.probed));
+                context.round_trip.sample(now.since(pair.last_probe));
             }
-            sending.room = header.room.into();
+            sending.recv_window = header.recv_window.into();
             sending.deadline = Time::NEVER;
-            sending.tries = 0;
-            self.unmet -= core::mem::take(&mut sending.unmet);
+            sending.timeout_count = 0;
+            self.awaiting_handshake -= core::mem::take(&mut sending.awaiting_handshake);
             self.make_ready(index);
         }
     }
@@ -135,18 +140,18 @@ impl<B> Endpoint<B> {
     /// Tells the sender of a packet that isn't for this life, or isn't of a present one,
     /// who is here. Nothing is kept of it.
     #[cold]
-    fn refuse(&mut self, known: Option<u32>, header: &Header) -> Option<u32> {
-        let is_first = header.kind == Kind::Probe && header.believed == 0;
+    fn reject(&mut self, known: Option<u32>, header: &Header) -> Option<u32> {
+        let is_first = header.kind == Kind::Probe && header.peer_incarnation == 0;
         let is_late_reset = matches!(header.kind, Kind::Reset { .. });
         self.counts.stale += u64::from(!is_first && !is_late_reset);
         if matches!(header.kind, Kind::Data(_) | Kind::Probe) {
-            self.reset(known, header);
+            self.send_reset(known, header);
         }
         None
     }
 
-    fn reset(&mut self, known: Option<u32>, header: &Header) {
-        if self.control.len() >= MOST_CONTROL {
+    fn send_reset(&mut self, known: Option<u32>, header: &Header) {
+        if self.control.len() >= MAX_RESETS {
             return;
         }
         let (local, latest) = match known.map(|index| &self.pairs[index as usize]) {
@@ -157,13 +162,13 @@ impl<B> Endpoint<B> {
         };
         self.control.push_back(Header {
             kind: Kind::Reset { latest },
-            asks: false,
+            ack_requested: false,
             uid: self.config.uid,
             source: self.config.me,
             destination: header.source,
-            room: self.config.room,
+            recv_window: self.config.recv_window,
             incarnation: local,
-            believed: header.incarnation,
+            peer_incarnation: header.incarnation,
             sequence: 0,
             acknowledged: 0,
             selective: 0,
@@ -176,7 +181,7 @@ impl<B> Endpoint<B> {
         let index = match known {
             Some(index) => index,
             // It has something to send to this process, but knew a later one.
-            None if latest >= self.config.incarnation => self.pair_named(header.source),
+            None if latest >= self.config.incarnation => self.pair_of(header.source),
             None => return,
         };
         let pair = &self.pairs[index as usize];
@@ -186,17 +191,17 @@ impl<B> Endpoint<B> {
         }
         if remote != 0 && header.incarnation >= remote {
             // What it knew is over: it began again, or has given this side up.
-            self.lose(index);
-            self.pass(index, latest);
+            self.abort(index);
+            self.advance_past(index, latest);
             return;
         }
-        if remote == 0 && !self.pass(index, latest) {
+        if remote == 0 && !self.advance_past(index, latest) {
             return;
         }
         if header.incarnation <= self.pairs[index as usize].latest() {
-            return self.reset(Some(index), header); // Its clock was set back.
+            return self.send_reset(Some(index), header); // Its clock was set back.
         }
-        self.acquaint(now, index, header);
+        self.establish(now, index, header);
         let sending = &self.pairs[index as usize].sending;
         if sending.as_ref().is_none_or(|sending| sending.is_empty()) {
             self.probe(now, index);
@@ -205,7 +210,7 @@ impl<B> Endpoint<B> {
 
     /// Goes on in an incarnation behind one of this name that the peer knew; false where
     /// there is none.
-    fn pass(&mut self, index: u32, latest: u64) -> bool {
+    fn advance_past(&mut self, index: u32, latest: u64) -> bool {
         let own = self.config.incarnation & OWN;
         let pair = &mut self.pairs[index as usize];
         if latest < pair.local {
@@ -219,7 +224,7 @@ impl<B> Endpoint<B> {
     /// Takes note of what the peer has got; false where it can't have.
     #[inline]
     fn on_ack(&mut self, now: Time, index: u32, header: &Header) -> bool {
-        let most = self.patience();
+        let most = self.max_timeout();
         let pair = &mut self.pairs[index as usize];
         let count = header.acknowledged.wrapping_sub(pair.acknowledged);
         if (count as i32) < 0 {
@@ -228,7 +233,7 @@ impl<B> Endpoint<B> {
         let Some(sending) = &mut pair.sending else {
             return count == 0;
         };
-        sending.room = header.room.into();
+        sending.recv_window = header.recv_window.into();
         if !sending.awaits_answer() {
             return count == 0;
         }
@@ -236,26 +241,26 @@ impl<B> Endpoint<B> {
             return count == 0;
         }
         let context = self.contexts.get_synced(pair.context, now);
-        let (flying, own) = (context.flying, sending.flying);
+        let (in_flight, own) = (context.in_flight, sending.in_flight);
         let Some(progress) = sending.on_ack(count, header.selective) else {
             return false;
         };
         pair.acknowledged = header.acknowledged;
-        context.flying -= if sending.is_parked { 0 } else { own };
-        context.flying += sending.flying;
+        context.in_flight -= if sending.is_parked { 0 } else { own };
+        context.in_flight += sending.in_flight;
         sending.is_parked = false;
-        if let Some(sampled) = progress.sampled {
+        if let Some(sampled) = progress.rtt_sent_at {
             context.round_trip.sample(now.since(sampled));
         }
-        context.window.on_arrived(progress.bytes, flying);
-        if let Some(sent) = progress.lost {
+        context.window.on_arrived(progress.acked_bytes, in_flight);
+        if let Some(sent) = progress.lost_sent_at {
             context.window.on_lost(now, sent);
         }
-        if sending.tries > 0 && progress.has_first() {
-            context.window.on_false_alarm();
+        if sending.timeout_count > 0 && progress.has_first_transmission() {
+            context.window.on_spurious_timeout();
         }
-        if progress.is_news {
-            sending.tries = 0;
+        if progress.is_new {
+            sending.timeout_count = 0;
             sending.deadline = match sending.awaits_answer() {
                 true => now.after(context.round_trip.timeout(most)),
                 false => Time::NEVER,
@@ -284,20 +289,23 @@ impl<B> Endpoint<B> {
         let ahead = header.sequence.wrapping_sub(pair.expected);
         let receiving = pair.receiving.get_or_insert_with(fresh);
         if ahead == 0 {
-            receiving.owed += 1;
-            if header.asks || receiving.owed >= MOST_OWED || receiving.early != 0 {
-                self.owe(index);
-            } else if receiving.ack_at == Time::NEVER && !receiving.is_owing {
-                receiving.ack_at = now.after(DELAY);
-                self.arm(index, now.after(DELAY));
+            receiving.ack_pending += 1;
+            if header.ack_requested
+                || receiving.ack_pending >= MAX_ACK_PENDING
+                || receiving.early != 0
+            {
+                self.queue_ack(index);
+            } else if receiving.ack_at == Time::NEVER && !receiving.is_ack_queued {
+                receiving.ack_at = now.after(ACK_DELAY);
+                self.arm(index, now.after(ACK_DELAY));
             }
             return self.deliver(index, fragment);
         }
         // Something is missing, or came twice: the sender is told at once.
-        let verdict = if ahead as i32 <= 0 || ahead <= AHEAD && receiving.has(ahead) {
+        let verdict = if ahead as i32 <= 0 || ahead <= REORDER_WINDOW && receiving.has(ahead) {
             self.counts.duplicates += 1;
             Verdict::Drop
-        } else if ahead > AHEAD || fragment.class == Class::Ordered && !may_keep {
+        } else if ahead > REORDER_WINDOW || fragment.class == Class::Ordered && !may_keep {
             self.counts.beyond += 1;
             Verdict::Drop
         } else if fragment.class == Class::Ordered {
@@ -307,7 +315,7 @@ impl<B> Endpoint<B> {
             receiving.mark(ahead, true);
             Verdict::Deliver(PairId(index))
         };
-        self.owe(index);
+        self.queue_ack(index);
         verdict
     }
 
@@ -319,7 +327,7 @@ impl<B> Endpoint<B> {
         let was_incomplete = receiving.is_incomplete();
         if !receiving.assemble(fragment) {
             self.counts.contradictory += 1;
-            self.lose(index);
+            self.abort(index);
             return Verdict::Drop;
         }
         pair.expected = receiving.advance(pair.expected);

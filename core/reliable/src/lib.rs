@@ -7,7 +7,7 @@
 //!            │ pair      pair      pair │                     of which body
 //!            │   └──┬─────┘         │   │
 //!   on_packet│   context         context│ ──▶ Verdict         deliver, keep, or drop
-//!  ─────────▶└──────────────────────────┘ ──▶ poll_loss       a peer has gone
+//!  ─────────▶└──────────────────────────┘ ──▶ poll_lost_peer  a peer is lost
 //! ```
 //!
 //! Two kinds of state. A *pair* is this process and one other: which packet comes next,
@@ -28,7 +28,7 @@
 //! Order of use: [`Endpoint::send`], then [`Endpoint::poll_transmit`] until it gives
 //! nothing. For each datagram [`Header::parse`], then [`Endpoint::on_packet`]; after one
 //! that was delivered, [`Endpoint::on_early`] for those that waited for it. At the time
-//! of [`Endpoint::due`], [`Endpoint::on_time`]. [`Endpoint::poll_loss`] and
+//! of [`Endpoint::due`], [`Endpoint::on_timeout`]. [`Endpoint::poll_lost_peer`] and
 //! [`Endpoint::take_finished`] after either.
 //!
 //! Left to others: checksums of payloads (who has the bytes computes them), sealed
@@ -48,9 +48,9 @@ mod pair;
 mod time;
 
 pub use context::{Path, Paths};
-pub use endpoint::{Config, Counts, Endpoint, Loss, Model, PairId, Resources};
+pub use endpoint::{Config, Counts, Endpoint, LostPeer, Model, PairId, Resources};
 pub use incoming::Verdict;
-pub use outgoing::{Place, Transmit};
+pub use outgoing::{PayloadRange, Transmit};
 pub use packet::{
     Class, FIRST_BYTES, FURTHER_BYTES, Fragment, Header, Key, Kind, MAX_HEADER_BYTES, Refusal,
     TAG_BYTES, VERSION, WHOLE_BYTES,

@@ -32,13 +32,13 @@
 //! goes on in an incarnation behind that one.
 //!
 //! ```text
-//!   probe  incarnation 7, believed 0          ──▶
-//!                                             ◀──  reset  incarnation 9, believed 7
-//!   data   incarnation 7, believed 9          ──▶
-//!                                             ◀──  acknowledgement
+//!   probe  incarnation 7, peer 0          ──▶
+//!                                         ◀──  reset  incarnation 9, peer 7
+//!   data   incarnation 7, peer 9          ──▶
+//!                                         ◀──  acknowledgement
 //! ```
 //!
-//! **Flags**: 1 FIRST, the first part of a message; 2 LAST, the last part; 4 ASKS, to
+//! **Flags**: 1 FIRST, the first part of a message; 2 LAST, the last part; 4 ACK_REQUESTED, to
 //! be acknowledged at once; 8 SUMMED, byte 56 has a CRC, else it is zero; 16 VOID, the
 //! sender has the message's bytes from here on no longer: there is no payload, the message
 //! is never whole, and LAST ends it wherever it was. A datagram with FIRST and LAST is a
@@ -86,7 +86,7 @@ const WORDS_BYTES: usize = WORDS * 8;
 
 const FIRST: u8 = 1;
 const LAST: u8 = 2;
-const ASKS: u8 = 4;
+const ACK_REQUESTED: u8 = 4;
 const SUMMED: u8 = 8;
 const VOID: u8 = 16;
 
@@ -140,7 +140,7 @@ pub enum Kind {
     /// Asks for an acknowledgement.
     Probe,
     /// The sender ends.
-    Farewell,
+    Close,
     /// Answers a packet that doesn't name the sender's present life, or isn't of the
     /// receiver's.
     Reset {
@@ -156,7 +156,7 @@ pub struct Header {
     /// What it is.
     pub kind: Kind,
     /// The sender wants an acknowledgement at once.
-    pub asks: bool,
+    pub ack_requested: bool,
     /// User of the sender.
     pub uid: u32,
     /// The sender.
@@ -164,11 +164,11 @@ pub struct Header {
     /// The receiver.
     pub destination: ProcessId,
     /// Bytes that the sender's socket can hold.
-    pub room: u32,
+    pub recv_window: u32,
     /// The sender's incarnation: the newer, the larger.
     pub incarnation: u64,
     /// The receiver's, as the sender knows it; 0: not at all.
-    pub believed: u64,
+    pub peer_incarnation: u64,
     /// Number of this packet among the reliable ones from the sender to the receiver.
     pub sequence: u32,
     /// The next number that the sender awaits.
@@ -266,7 +266,7 @@ impl Header {
                 | flag(fragment.checksum.is_some(), SUMMED)
                 | flag(fragment.is_void, VOID)
         });
-        of_fragment | flag(self.asks, ASKS)
+        of_fragment | flag(self.ack_requested, ACK_REQUESTED)
     }
 
     #[inline]
@@ -276,7 +276,7 @@ impl Header {
             Kind::Data(fragment) => (1, Some(fragment)),
             Kind::Ack => (2, None),
             Kind::Probe => (3, None),
-            Kind::Farewell => (4, None),
+            Kind::Close => (4, None),
             Kind::Reset { latest } => {
                 selective = *latest;
                 (5, None)
@@ -289,9 +289,9 @@ impl Header {
         writer.put(self.destination.nid.to_le_bytes());
         writer.put((self.source.pid as u16).to_le_bytes());
         writer.put((self.destination.pid as u16).to_le_bytes());
-        writer.put(self.room.to_le_bytes());
+        writer.put(self.recv_window.to_le_bytes());
         writer.put(self.incarnation.to_le_bytes());
-        writer.put(self.believed.to_le_bytes());
+        writer.put(self.peer_incarnation.to_le_bytes());
         writer.put(self.sequence.to_le_bytes());
         writer.put(self.acknowledged.to_le_bytes());
         writer.put(selective.to_le_bytes());
@@ -345,10 +345,10 @@ fn is_same(one: [u8; TAG_BYTES], other: [u8; TAG_BYTES]) -> bool {
 #[inline]
 fn read(reader: &mut Reader<'_>) -> Option<Header> {
     let [version, kind, class, flags] = reader.take()?;
-    if version != VERSION || flags & !(FIRST | LAST | ASKS | SUMMED | VOID) != 0 {
+    if version != VERSION || flags & !(FIRST | LAST | ACK_REQUESTED | SUMMED | VOID) != 0 {
         return None;
     }
-    let mut header = read_base(reader, flags & ASKS != 0)?;
+    let mut header = read_base(reader, flags & ACK_REQUESTED != 0)?;
     let (checksum, length) = (reader.u32()?, reader.u32()?);
     if kind == 1 {
         let fragment = read_fragment(reader, class, flags, length)?;
@@ -369,7 +369,7 @@ fn read(reader: &mut Reader<'_>) -> Option<Header> {
     header.kind = match kind {
         2 => Kind::Ack,
         3 => Kind::Probe,
-        4 => Kind::Farewell,
+        4 => Kind::Close,
         5 => Kind::Reset {
             latest: core::mem::take(&mut header.selective),
         },
@@ -380,19 +380,19 @@ fn read(reader: &mut Reader<'_>) -> Option<Header> {
 
 /// What every packet says in bytes 4 to 56.
 #[inline]
-fn read_base(reader: &mut Reader<'_>, asks: bool) -> Option<Header> {
+fn read_base(reader: &mut Reader<'_>, ack_requested: bool) -> Option<Header> {
     let uid = reader.u32()?;
     let (source_nid, destination_nid) = (reader.u32()?, reader.u32()?);
     let (source_pid, destination_pid) = (reader.u16()?, reader.u16()?);
     Some(Header {
         kind: Kind::Ack,
-        asks,
+        ack_requested,
         uid,
         source: ProcessId::new(source_nid, source_pid.into()),
         destination: ProcessId::new(destination_nid, destination_pid.into()),
-        room: reader.u32()?,
+        recv_window: reader.u32()?,
         incarnation: reader.u64()?,
-        believed: reader.u64()?,
+        peer_incarnation: reader.u64()?,
         sequence: reader.u32()?,
         acknowledged: reader.u32()?,
         selective: reader.u64()?,

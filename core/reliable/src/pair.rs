@@ -12,17 +12,17 @@ use lintel_wire::Words;
 pub(crate) const NONE: u32 = u32::MAX;
 /// Packets so far beyond the next one are kept until it comes: as many as the
 /// acknowledgement can name.
-pub(crate) const AHEAD: u32 = u64::BITS;
+pub(crate) const REORDER_WINDOW: u32 = u64::BITS;
 /// The number of a pair's first packet: so close to the largest one that what begins
 /// again behind it is exercised every day.
 const FIRST_NUMBER: u32 = u32::MAX - 999;
 /// With so many packets under way a short message gains nothing by being alone in a
 /// system call: it may wait for the next ones, so many and of so many bytes at most.
-const PLENTY: usize = 16;
-const MOST_GATHERED: usize = 32;
-const GATHERED_BYTES: u64 = 256;
+const COALESCE_IN_FLIGHT: usize = 16;
+const MAX_COALESCED: usize = 32;
+const MAX_COALESCED_BYTES: u64 = 256;
 /// A packet is lost when so many that were sent after it have arrived.
-const OVERTAKEN: u32 = 3;
+const PACKET_THRESHOLD: u32 = 3;
 
 /// Something to be sent.
 pub struct Message<B> {
@@ -102,7 +102,7 @@ impl<B> Outbound<B> {
             offset: self.sent,
             length,
             is_last: self.is_void || self.sent + u64::from(length) == self.message.length,
-            again: None,
+            retransmitted: None,
         }
     }
 
@@ -128,24 +128,24 @@ impl<B> Outbound<B> {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    Flying,
+    InFlight,
     Lost,
     /// Though something before it hasn't.
-    Arrived,
+    Acked,
 }
 
 /// A packet that was sent and not yet acknowledged together with all before it.
-pub(crate) struct Sent {
+pub(crate) struct SentPacket {
     /// Its message's number.
     message: u32,
     offset: u64,
     length: u32,
     /// The last time that it was sent, and the how-manieth sending that was.
     at: Time,
-    order: u32,
+    tx_sequence: u32,
     state: State,
     /// Sent more than once, so that an answer tells no round-trip time.
-    again: bool,
+    retransmitted: bool,
     is_last: bool,
 }
 
@@ -160,32 +160,32 @@ pub(crate) struct Sending<B> {
     /// Number of the first of them.
     first: u32,
     /// Index of the first that isn't sent whole.
-    fresh: usize,
+    next_unsent: usize,
     /// The front one has the number that the peer awaits.
-    flight: VecDeque<Sent>,
+    unacked: VecDeque<SentPacket>,
     lost: u32,
     /// Bytes under way.
-    pub(crate) flying: u64,
-    sendings: u32,
+    pub(crate) in_flight: u64,
+    tx_sequence: u32,
     /// The latest sending that is known to have arrived.
-    arrived: u32,
+    largest_acked: u32,
     /// When to send again without an answer.
     pub(crate) deadline: Time,
     /// Deadlines missed in a row.
-    pub(crate) tries: u32,
+    pub(crate) timeout_count: u32,
     /// It gets no answers, and its bytes don't count against the context's window.
     pub(crate) is_parked: bool,
     /// The next packet is sent whatever the window says.
     pub(crate) is_urgent: bool,
     pub(crate) is_ready: bool,
     /// Bytes sent since an acknowledgement was asked for, and in the present turn.
-    pub(crate) unasked: u64,
-    pub(crate) turn: u64,
+    pub(crate) since_ack_request: u64,
+    pub(crate) quantum_used: u64,
     /// Bytes that the peer can buffer.
-    pub(crate) room: u64,
+    pub(crate) recv_window: u64,
     /// Messages that wait for nothing but the peer's first answer, and their bytes.
-    pub(crate) unmet: usize,
-    unmet_bytes: u64,
+    pub(crate) awaiting_handshake: usize,
+    handshake_bytes: u64,
     /// Bytes of memory of all messages.
     pub(crate) memory: u64,
 }
@@ -194,21 +194,21 @@ pub(crate) struct Sending<B> {
 #[derive(Default)]
 pub(crate) struct Progress {
     /// Bytes that have arrived.
-    pub(crate) bytes: u64,
+    pub(crate) acked_bytes: u64,
     /// When the latest of them was sent, if all of them were sent once.
-    pub(crate) sampled: Option<Time>,
+    pub(crate) rtt_sent_at: Option<Time>,
     /// The latest sending of those that were sent once, and of the others.
     once: Option<(u32, Time)>,
-    again: Option<u32>,
+    retransmitted: Option<u32>,
     /// When the latest of those now taken for lost was sent.
-    pub(crate) lost: Option<Time>,
+    pub(crate) lost_sent_at: Option<Time>,
     /// The peer knows of more than before.
-    pub(crate) is_news: bool,
+    pub(crate) is_new: bool,
 }
 
 impl Progress {
     /// Something has arrived that was sent once.
-    pub(crate) fn has_first(&self) -> bool {
+    pub(crate) fn has_first_transmission(&self) -> bool {
         self.once.is_some()
     }
 }
@@ -222,31 +222,31 @@ pub(crate) struct Part {
     pub(crate) length: u32,
     /// The message ends with it.
     pub(crate) is_last: bool,
-    /// Index in the flight, where it has been there.
-    pub(crate) again: Option<usize>,
+    /// Index among the unacknowledged packets, if it was sent before.
+    pub(crate) retransmitted: Option<usize>,
 }
 
 impl<B> Sending<B> {
-    pub(crate) fn new(room: u64) -> Self {
+    pub(crate) fn new(recv_window: u64) -> Self {
         Sending {
             messages: VecDeque::new(),
             first: 0,
-            fresh: 0,
-            flight: VecDeque::new(),
+            next_unsent: 0,
+            unacked: VecDeque::new(),
             lost: 0,
-            flying: 0,
-            sendings: 0,
-            arrived: 0,
+            in_flight: 0,
+            tx_sequence: 0,
+            largest_acked: 0,
             deadline: Time::NEVER,
-            tries: 0,
+            timeout_count: 0,
             is_parked: false,
             is_urgent: false,
             is_ready: false,
-            unasked: 0,
-            turn: 0,
-            room,
-            unmet: 0,
-            unmet_bytes: 0,
+            since_ack_request: 0,
+            quantum_used: 0,
+            recv_window,
+            awaiting_handshake: 0,
+            handshake_bytes: 0,
             memory: 0,
         }
     }
@@ -258,11 +258,11 @@ impl<B> Sending<B> {
 
     /// The message pushed last is for a peer that hasn't answered yet; whether that alone
     /// keeps it here, since it would fit into what may be under way.
-    pub(crate) fn awaits_meeting(&mut self) -> bool {
+    pub(crate) fn awaits_handshake(&mut self) -> bool {
         let length = self.messages.back().map_or(0, |last| last.message.length);
-        self.unmet_bytes += length + OVERHEAD;
-        let fits = self.unmet_bytes <= self.room;
-        self.unmet += usize::from(fits);
+        self.handshake_bytes += length + OVERHEAD;
+        let fits = self.handshake_bytes <= self.recv_window;
+        self.awaiting_handshake += usize::from(fits);
         fits
     }
 
@@ -276,53 +276,53 @@ impl<B> Sending<B> {
 
     /// Messages that aren't sent whole.
     pub(crate) fn unsent(&self) -> usize {
-        self.messages.len() - self.fresh
+        self.messages.len() - self.next_unsent
     }
 
     /// Whether what waits may wait for more to go with: it is short, and the answer to what
     /// is under way will call for it in any case.
     #[inline]
-    pub(crate) fn may_gather(&self) -> bool {
+    pub(crate) fn may_coalesce(&self) -> bool {
         let newest = self.messages.back();
-        self.flight.len() >= PLENTY
-            && self.unsent() < MOST_GATHERED
-            && newest.is_some_and(|outbound| outbound.message.length <= GATHERED_BYTES)
+        self.unacked.len() >= COALESCE_IN_FLIGHT
+            && self.unsent() < MAX_COALESCED
+            && newest.is_some_and(|outbound| outbound.message.length <= MAX_COALESCED_BYTES)
     }
 
     /// Whether the packet sent last is the one after which messages are gathered.
     #[inline]
-    pub(crate) fn has_plenty(&self) -> bool {
-        self.flight.len() == PLENTY
+    pub(crate) fn begins_coalescing(&self) -> bool {
+        self.unacked.len() == COALESCE_IN_FLIGHT
     }
 
     pub(crate) fn awaits_answer(&self) -> bool {
-        !self.flight.is_empty()
+        !self.unacked.is_empty()
     }
 
     pub(crate) fn bytes(&self) -> usize {
         size_of::<Self>()
             + self.messages.capacity() * size_of::<Outbound<B>>()
-            + self.flight.capacity() * size_of::<Sent>()
+            + self.unacked.capacity() * size_of::<SentPacket>()
     }
 
     /// The packet that is to be sent next, what is lost first.
     pub(crate) fn next_part(&self, datagram: u32) -> Option<Part> {
         if self.lost > 0 {
             let index = self
-                .flight
+                .unacked
                 .iter()
                 .position(|sent| sent.state == State::Lost)?;
-            let sent = &self.flight[index];
+            let sent = &self.unacked[index];
             return Some(Part {
                 message: sent.message.wrapping_sub(self.first) as usize,
                 offset: sent.offset,
                 length: sent.length,
                 is_last: sent.is_last,
-                again: Some(index),
+                retransmitted: Some(index),
             });
         }
-        let fresh = self.messages.get(self.fresh)?;
-        (!fresh.is_held && !self.is_parked).then(|| fresh.next_part(self.fresh, datagram))
+        let fresh = self.messages.get(self.next_unsent)?;
+        (!fresh.is_held && !self.is_parked).then(|| fresh.next_part(self.next_unsent, datagram))
     }
 
     pub(crate) fn outbound(&self, index: usize) -> &Outbound<B> {
@@ -332,35 +332,35 @@ impl<B> Sending<B> {
     /// Books a part as sent; true where its message now is sent whole for the first time.
     pub(crate) fn on_sent(&mut self, part: &Part, now: Time) -> bool {
         self.is_urgent = false;
-        if let Some(index) = part.again {
-            self.sendings = self.sendings.wrapping_add(1);
-            let sent = &mut self.flight[index];
-            sent.state = State::Flying;
+        if let Some(index) = part.retransmitted {
+            self.tx_sequence = self.tx_sequence.wrapping_add(1);
+            let sent = &mut self.unacked[index];
+            sent.state = State::InFlight;
             sent.at = now;
-            sent.order = self.sendings;
-            sent.again = true;
+            sent.tx_sequence = self.tx_sequence;
+            sent.retransmitted = true;
             self.lost -= 1;
-            self.flying += cost(part.length);
+            self.in_flight += cost(part.length);
             return false;
         }
         let outbound = &mut self.messages[part.message];
         outbound.take_part(part.length);
         let (is_sent, class) = (outbound.is_sent, outbound.message.class);
-        self.fresh += usize::from(is_sent);
+        self.next_unsent += usize::from(is_sent);
         if class == Class::Unreliable {
             outbound.is_finished = true;
             return is_sent;
         }
-        self.sendings = self.sendings.wrapping_add(1);
-        self.flying += cost(part.length);
-        self.flight.push_back(Sent {
+        self.tx_sequence = self.tx_sequence.wrapping_add(1);
+        self.in_flight += cost(part.length);
+        self.unacked.push_back(SentPacket {
             message: self.first.wrapping_add(part.message as u32),
             offset: part.offset,
             length: part.length,
             at: now,
-            order: self.sendings,
-            state: State::Flying,
-            again: false,
+            tx_sequence: self.tx_sequence,
+            state: State::InFlight,
+            retransmitted: false,
             is_last: part.is_last,
         });
         is_sent
@@ -369,14 +369,14 @@ impl<B> Sending<B> {
     /// All up to there have arrived, and those that the bits name. Nothing where that
     /// can't be.
     pub(crate) fn on_ack(&mut self, count: u32, selective: u64) -> Option<Progress> {
-        if count as usize > self.flight.len() {
+        if count as usize > self.unacked.len() {
             return None;
         }
         let mut progress = Progress::default();
         for _ in 0..count {
             self.pop(&mut progress);
         }
-        progress.is_news = count > 0;
+        progress.is_new = count > 0;
         let mut bits = selective;
         while bits != 0 {
             let index = bits.trailing_zeros() as usize + 1;
@@ -384,8 +384,8 @@ impl<B> Sending<B> {
             self.on_selected(index, &mut progress);
         }
         self.note_arrived(&mut progress);
-        if selective != 0 || self.tries > 0 || progress.sampled.is_none() {
-            self.find_lost(&mut progress);
+        if selective != 0 || self.timeout_count > 0 || progress.rtt_sent_at.is_none() {
+            self.detect_lost(&mut progress);
         }
         Some(progress)
     }
@@ -394,19 +394,19 @@ impl<B> Sending<B> {
     /// that was sent once came along with it, the first: it had only been waiting.
     #[inline]
     fn note_arrived(&mut self, progress: &mut Progress) {
-        let (order, at) = match (progress.once, progress.again) {
+        let (order, at) = match (progress.once, progress.retransmitted) {
             (Some((order, at)), None) => (order, Some(at)),
             (Some((order, _)), Some(_)) | (None, Some(order)) => (order, None),
             (None, None) => return,
         };
-        if is_later(order, self.arrived) {
-            self.arrived = order;
-            progress.sampled = at;
+        if is_later(order, self.largest_acked) {
+            self.largest_acked = order;
+            progress.rtt_sent_at = at;
         }
     }
 
     fn pop(&mut self, progress: &mut Progress) {
-        let Some(sent) = self.flight.pop_front() else {
+        let Some(sent) = self.unacked.pop_front() else {
             return;
         };
         self.on_arrived(&sent, progress);
@@ -415,65 +415,65 @@ impl<B> Sending<B> {
     }
 
     fn on_selected(&mut self, index: usize, progress: &mut Progress) {
-        let Some(sent) = self.flight.get_mut(index) else {
+        let Some(sent) = self.unacked.get_mut(index) else {
             return;
         };
-        if sent.state == State::Arrived {
+        if sent.state == State::Acked {
             return;
         }
-        let seen = Sent { ..*sent };
-        sent.state = State::Arrived;
-        progress.is_news = true;
+        let seen = SentPacket { ..*sent };
+        sent.state = State::Acked;
+        progress.is_new = true;
         self.on_arrived(&seen, progress);
     }
 
     #[inline]
-    fn on_arrived(&mut self, sent: &Sent, progress: &mut Progress) {
+    fn on_arrived(&mut self, sent: &SentPacket, progress: &mut Progress) {
         match sent.state {
-            State::Flying => {
-                self.flying -= cost(sent.length);
-                progress.bytes += cost(sent.length);
+            State::InFlight => {
+                self.in_flight -= cost(sent.length);
+                progress.acked_bytes += cost(sent.length);
             }
             State::Lost => self.lost -= 1,
-            State::Arrived => return,
+            State::Acked => return,
         }
-        if sent.again {
+        if sent.retransmitted {
             let is_latest = progress
-                .again
-                .is_none_or(|other| is_later(sent.order, other));
-            progress.again = if is_latest {
-                Some(sent.order)
+                .retransmitted
+                .is_none_or(|other| is_later(sent.tx_sequence, other));
+            progress.retransmitted = if is_latest {
+                Some(sent.tx_sequence)
             } else {
-                progress.again
+                progress.retransmitted
             };
         } else if progress
             .once
-            .is_none_or(|(other, _)| is_later(sent.order, other))
+            .is_none_or(|(other, _)| is_later(sent.tx_sequence, other))
         {
-            progress.once = Some((sent.order, sent.at));
+            progress.once = Some((sent.tx_sequence, sent.at));
         }
     }
 
     /// What others have overtaken by too much is lost.
-    fn find_lost(&mut self, progress: &mut Progress) {
-        for sent in &mut self.flight {
-            let overtaken = self.arrived.wrapping_sub(sent.order) as i32;
-            if sent.state == State::Flying && overtaken >= OVERTAKEN as i32 {
+    fn detect_lost(&mut self, progress: &mut Progress) {
+        for sent in &mut self.unacked {
+            let overtaken = self.largest_acked.wrapping_sub(sent.tx_sequence) as i32;
+            if sent.state == State::InFlight && overtaken >= PACKET_THRESHOLD as i32 {
                 sent.state = State::Lost;
                 self.lost += 1;
-                self.flying -= cost(sent.length);
-                progress.lost = progress.lost.max(Some(sent.at));
+                self.in_flight -= cost(sent.length);
+                progress.lost_sent_at = progress.lost_sent_at.max(Some(sent.at));
             }
         }
     }
 
     /// The packet that the peer awaits is to be sent again, now.
-    pub(crate) fn resend_first(&mut self) {
-        if let Some(sent) = self.flight.front_mut() {
-            if sent.state == State::Flying {
+    pub(crate) fn retransmit_first(&mut self) {
+        if let Some(sent) = self.unacked.front_mut() {
+            if sent.state == State::InFlight {
                 sent.state = State::Lost;
                 self.lost += 1;
-                self.flying -= cost(sent.length);
+                self.in_flight -= cost(sent.length);
             }
             self.is_urgent = true;
         }
@@ -481,14 +481,14 @@ impl<B> Sending<B> {
 
     /// A packet that was sent, so far ahead of the awaited one, didn't leave after all;
     /// gives its cost.
-    pub(crate) fn take_back(&mut self, ahead: u32) -> Option<u64> {
-        let sent = self.flight.get_mut(ahead as usize)?;
-        if sent.state != State::Flying {
+    pub(crate) fn mark_lost(&mut self, ahead: u32) -> Option<u64> {
+        let sent = self.unacked.get_mut(ahead as usize)?;
+        if sent.state != State::InFlight {
             return None;
         }
         sent.state = State::Lost;
         self.lost += 1;
-        self.flying -= cost(sent.length);
+        self.in_flight -= cost(sent.length);
         Some(cost(sent.length))
     }
 
@@ -498,7 +498,7 @@ impl<B> Sending<B> {
             return None;
         }
         self.first = self.first.wrapping_add(1);
-        self.fresh -= 1;
+        self.next_unsent -= 1;
         let message = self.messages.pop_front()?.message;
         self.memory -= message.memory;
         Some(message)
@@ -512,22 +512,25 @@ impl<B> Sending<B> {
         is_meant: &mut impl FnMut(&B) -> bool,
         empty: &impl Fn() -> B,
     ) -> (usize, usize) {
-        let (before, unmet) = (self.messages.len(), self.unmet);
+        let (before, awaiting_handshake) = (self.messages.len(), self.awaiting_handshake);
         let mut index = 0;
         while let Some(outbound) = self.messages.get_mut(index) {
             if !is_meant(&outbound.message.body) {
                 index += 1;
-            } else if index < self.fresh || outbound.sent > 0 {
+            } else if index < self.next_unsent || outbound.sent > 0 {
                 outbound.is_void = true;
                 outbound.message.body = empty();
                 index += 1;
             } else {
                 self.memory -= outbound.message.memory;
-                self.unmet -= usize::from(index < self.unmet);
+                self.awaiting_handshake -= usize::from(index < self.awaiting_handshake);
                 self.messages.remove(index);
             }
         }
-        (before - self.messages.len(), unmet - self.unmet)
+        (
+            before - self.messages.len(),
+            awaiting_handshake - self.awaiting_handshake,
+        )
     }
 
     /// What waited for the end of a stream may go.
@@ -549,10 +552,10 @@ pub(crate) struct Receiving {
     /// Those among them that have been delivered.
     taken: u64,
     /// Packets since the last acknowledgement.
-    pub(crate) owed: u32,
+    pub(crate) ack_pending: u32,
     /// When to send one at the latest.
     pub(crate) ack_at: Time,
-    pub(crate) is_owing: bool,
+    pub(crate) is_ack_queued: bool,
     /// Length of the message that comes in parts, and bytes that have come, if it may still
     /// get whole.
     assembly: Option<(u64, Option<u64>)>,
@@ -563,9 +566,9 @@ impl Receiving {
         Receiving {
             early: 0,
             taken: 0,
-            owed: 0,
+            ack_pending: 0,
             ack_at: Time::NEVER,
-            is_owing: false,
+            is_ack_queued: false,
             assembly: None,
         }
     }
@@ -576,7 +579,7 @@ impl Receiving {
     }
 
     pub(crate) fn is_idle(&self) -> bool {
-        self.early == 0 && self.owed == 0 && self.assembly.is_none()
+        self.early == 0 && self.ack_pending == 0 && self.assembly.is_none()
     }
 
     /// Books a part in its order; false where it contradicts the parts before it.
@@ -644,14 +647,14 @@ pub(crate) struct Pair<B> {
     pub(crate) remote: u64,
     /// The latest of the peer's that was given up.
     pub(crate) dead: u64,
-    pub(crate) heard: Time,
+    pub(crate) last_heard: Time,
     /// Since when something depends on the peer.
-    pub(crate) since: Time,
-    pub(crate) probed: Time,
+    pub(crate) depends_since: Time,
+    pub(crate) last_probe: Time,
     /// Until then somebody waits for the peer to do something.
-    pub(crate) watched: Time,
+    pub(crate) checked_until: Time,
     /// Number of the next packet to be sent for the first time.
-    pub(crate) next: u32,
+    pub(crate) next_sequence: u32,
     /// Number that the peer awaits.
     pub(crate) acknowledged: u32,
     /// Number that this side awaits.
@@ -659,9 +662,9 @@ pub(crate) struct Pair<B> {
     pub(crate) context: u32,
     pub(crate) sending: Option<Box<Sending<B>>>,
     pub(crate) receiving: Option<Box<Receiving>>,
-    pub(crate) is_timed: bool,
+    pub(crate) is_armed: bool,
     /// The system said that nobody is there, though somebody has been.
-    pub(crate) is_doubted: bool,
+    pub(crate) is_suspect: bool,
     /// Something has been sent to it.
     pub(crate) is_addressed: bool,
 }
@@ -673,18 +676,18 @@ impl<B> Pair<B> {
             local,
             remote: 0,
             dead: 0,
-            heard: Time(0),
-            since: Time(0),
-            probed: Time(0),
-            watched: Time(0),
-            next: FIRST_NUMBER,
+            last_heard: Time(0),
+            depends_since: Time(0),
+            last_probe: Time(0),
+            checked_until: Time(0),
+            next_sequence: FIRST_NUMBER,
             acknowledged: FIRST_NUMBER,
             expected: FIRST_NUMBER,
             context: NONE,
             sending: None,
             receiving: None,
-            is_timed: false,
-            is_doubted: false,
+            is_armed: false,
+            is_suspect: false,
             is_addressed: false,
         }
     }
@@ -695,11 +698,11 @@ impl<B> Pair<B> {
     }
 
     /// Drops the queues where there is nothing in them.
-    pub(crate) fn rest(&mut self) {
+    pub(crate) fn release_queues(&mut self) {
         self.sending
             .take_if(|sending| sending.is_empty() && !sending.is_ready);
         self.receiving
-            .take_if(|receiving| receiving.is_idle() && !receiving.is_owing);
+            .take_if(|receiving| receiving.is_idle() && !receiving.is_ack_queued);
     }
 
     /// Whether something that is under way or waited for depends on the peer.
@@ -711,6 +714,6 @@ impl<B> Pair<B> {
                 .receiving
                 .as_ref()
                 .is_some_and(|receiving| receiving.is_incomplete())
-            || now < self.watched
+            || now < self.checked_until
     }
 }

@@ -32,7 +32,7 @@ fn what_waits_behind_a_packet_sent_again_isnt_sent_again_too() {
             network.look(2, first);
             // It hears of the first packets while the others wait.
             let now = network.now;
-            network.process(2).endpoint.watch(now);
+            network.process(2).endpoint.check_peers(now);
             network.send(2, 0, Class::Ordered, 9, 10);
             network.transmit();
             network.process(2).is_away = true;

@@ -98,7 +98,10 @@ fn a_sender_learns_that_its_receiver_began_again() {
     network.send(0, 2, Class::Ordered, 2, 10);
     network.run_until(|network| !network.process(0).losses.is_empty());
     assert_eq!(numbers(&mut network, 2), [], "it was for another life");
-    assert!(network.process(0).endpoint.is_settled(), "and is given up");
+    assert!(
+        network.process(0).endpoint.all_delivered(),
+        "and is given up"
+    );
     assert_eq!(network.process(0).finished, [1, 2]);
     network.send(0, 2, Class::Ordered, 3, 10);
     network.settle();
@@ -132,7 +135,7 @@ fn a_farewell_is_a_loss_to_those_who_sent_something() {
     network.send(0, 2, Class::Ordered, 1, 10);
     network.send(2, 1, Class::Ordered, 2, 10);
     network.settle();
-    network.process(2).endpoint.farewell();
+    network.process(2).endpoint.close();
     network.run_until(|network| {
         !network.process(0).losses.is_empty() && !network.process(1).losses.is_empty()
     });
@@ -165,10 +168,10 @@ fn who_waits_for_an_answer_learns_that_the_peer_is_silent() {
         looks += 1;
         assert!(looks < 1000, "nobody tells");
         let now = network.now;
-        network.process(0).endpoint.watch(now);
+        network.process(0).endpoint.check_peers(now);
         network.step();
     }
-    assert!(network.process(0).endpoint.is_settled());
+    assert!(network.process(0).endpoint.all_delivered());
 }
 
 #[test]
@@ -179,7 +182,7 @@ fn a_peer_that_is_only_quiet_stays() {
     let end = network.now.0 + 5 * PEER_TIMEOUT.as_nanos() as u64;
     while network.now.0 < end {
         let now = network.now;
-        network.process(0).endpoint.watch(now);
+        network.process(0).endpoint.check_peers(now);
         network.step();
     }
     assert_eq!(network.process(0).losses, []);
@@ -293,12 +296,12 @@ fn contexts_are_counted_by_the_model() {
 struct Table(Arc<Mutex<HashMap<u32, Path>>>);
 
 impl Paths for Table {
-    fn look(&mut self, node: u32, _now: Time) -> Option<Path> {
+    fn load(&mut self, node: u32, _now: Time) -> Option<Path> {
         let table = self.0.lock().expect("no panic");
         Some(table.get(&node).copied().unwrap_or_default())
     }
 
-    fn tell(&mut self, node: u32, path: &Path) {
+    fn store(&mut self, node: u32, path: &Path) {
         self.0.lock().expect("no panic").insert(node, *path);
     }
 }
@@ -322,7 +325,7 @@ fn what_one_process_finds_out_about_a_path_another_of_its_node_knows() {
         .expect("no panic")
         .get(&node)
         .expect("it has told");
-    assert!(known.window > 0 && known.smoothed.0 > 0, "{known:?}");
+    assert!(known.window > 0 && known.srtt.0 > 0, "{known:?}");
     // A narrow path with many users: one packet at a time.
     let narrow = Path {
         window: 1,
@@ -489,7 +492,7 @@ fn recorded_conversation(network: &mut Network) -> Vec<Vec<u8>> {
     network.send(0, 2, Class::Unreliable, 3, 10);
     network.send(2, 0, Class::Ordered, 4, 3000);
     network.settle();
-    network.process(0).endpoint.farewell();
+    network.process(0).endpoint.close();
     network.transmit();
     network.kill(0);
     network.kill(2);

@@ -48,7 +48,7 @@ fn a_process_that_recalls_all_before_it_was_answered_sends_nothing() {
     network.send(0, 2, Class::Ordered, 1, 100);
     network.transmit();
     recall(&mut network, 0, &HashSet::from([1]));
-    assert!(network.process(0).endpoint.is_settled());
+    assert!(network.process(0).endpoint.all_delivered());
     let sent = network.sent;
     let until = network.now.after(lintel_reliable::Nanos::from_millis(500));
     while network.now < until && network.step() {}
@@ -133,7 +133,7 @@ impl Run {
             assert!(!arrived.contains(broken), "{broken} is whole, too");
         }
         assert_eq!(process.losses, []);
-        assert!(self.network.process(0).endpoint.is_settled());
+        assert!(self.network.process(0).endpoint.all_delivered());
         assert_eq!(self.network.process(0).endpoint.backlog(name(2)), 0);
     }
 }

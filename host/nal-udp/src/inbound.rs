@@ -7,7 +7,7 @@ use crate::outlet::checksum;
 use lintel_claim::{Claim, Lease, Loan, copy_vectored};
 use lintel_nal::{Arrival, Origin, Payload};
 use lintel_reliable::{
-    Endpoint, Fragment, Header, Key, Kind, Loss, MAX_HEADER_BYTES, PairId, Refusal, Verdict,
+    Endpoint, Fragment, Header, Key, Kind, LostPeer, MAX_HEADER_BYTES, PairId, Refusal, Verdict,
 };
 use lintel_types::ProcessId;
 use lintel_wire::Words;
@@ -44,7 +44,7 @@ impl Piece {
 /// What `next` has to look at.
 enum Waiting {
     Piece(Piece),
-    Loss(Loss),
+    LostPeer(LostPeer),
 }
 
 /// The message that `next` has given.
@@ -264,7 +264,7 @@ impl Inbound {
 
     /// Takes note that nothing more comes from a peer, once what came has been looked at.
     #[cold]
-    pub(crate) fn on_loss(&mut self, loss: &Loss, buffers: &mut Buffers) {
+    pub(crate) fn on_loss(&mut self, loss: &LostPeer, buffers: &mut Buffers) {
         let (lost, kept) = (loss.pair, &mut self.kept);
         self.early.retain(|(pair, _), piece| {
             if let (true, Some(buffer)) = (*pair == lost, piece.buffer.take()) {
@@ -273,7 +273,7 @@ impl Inbound {
             }
             *pair != lost
         });
-        self.waiting.push_back(Waiting::Loss(*loss));
+        self.waiting.push_back(Waiting::LostPeer(*loss));
     }
 
     /// The next arrival among what has been received.
@@ -287,7 +287,7 @@ impl Inbound {
                 return Some(notice);
             }
             match self.waiting.pop_front()? {
-                Waiting::Loss(loss) => self.tell(&loss),
+                Waiting::LostPeer(loss) => self.tell(&loss),
                 Waiting::Piece(piece) => {
                     self.kept -= piece.payload.len();
                     if piece.begins() {
@@ -303,7 +303,7 @@ impl Inbound {
         }
     }
 
-    fn tell(&mut self, loss: &Loss) {
+    fn tell(&mut self, loss: &LostPeer) {
         if let Some(stream) = self.streams.remove(&loss.pair) {
             self.notices.push_back(Arrival::Broken(stream.origin));
         }

@@ -53,7 +53,7 @@ use lintel_reliable::{Class, Endpoint, FURTHER_BYTES, Header, Message, Nanos, Ti
 use lintel_types::ProcessId;
 use lintel_wire::Words;
 use nix::time::ClockId;
-use outlet::{Outlet, Sent};
+use outlet::{Outlet, SendOutcome};
 use paths::PathFile;
 use socket::Socket;
 use std::collections::hash_map::RandomState;
@@ -91,7 +91,7 @@ pub struct UdpNal {
     flushes: u32,
     /// Short messages wait for more to share a system call, or for `next`, or for the
     /// second flush: the first may have been for another's sake.
-    is_gathering: bool,
+    is_coalescing: bool,
     is_flushed: bool,
     /// What is known of paths is the node's, as [`Model::Node`] says.
     shares_paths: bool,
@@ -112,8 +112,8 @@ impl UdpNal {
             uid: config.uid,
             incarnation: new_incarnation(),
             model: config.model,
-            datagram: socket.datagram(),
-            room: socket.room(),
+            max_datagram: socket.max_datagram(),
+            recv_window: socket.recv_window(),
             peer_timeout: config.peer_timeout,
         });
         let shares_paths = config.model == Model::Node && share_paths(&config, me, &mut endpoint);
@@ -129,7 +129,7 @@ impl UdpNal {
             is_dry: false,
             has_given: false,
             flushes: 0,
-            is_gathering: false,
+            is_coalescing: false,
             is_flushed: false,
             shares_paths,
             log: config.log,
@@ -182,7 +182,7 @@ impl UdpNal {
     /// Sends what may be sent.
     #[inline]
     fn pump(&mut self, now: Time) {
-        self.is_gathering = false;
+        self.is_coalescing = false;
         while let Some(transmit) = self.endpoint.poll_transmit(now) {
             if let Some(sent) = self.outlet.load(transmit) {
                 if !self.on_sent(now, sent) {
@@ -199,30 +199,30 @@ impl UdpNal {
 
     /// Takes note of what became of datagrams; false where no more may be sent now.
     #[inline]
-    fn on_sent(&mut self, now: Time, sent: Sent) -> bool {
+    fn on_sent(&mut self, now: Time, sent: SendOutcome) -> bool {
         match sent {
-            Sent::Gone => true,
+            SendOutcome::Gone => true,
             other => self.on_unsent(now, other),
         }
     }
 
     #[cold]
-    fn on_unsent(&mut self, now: Time, sent: Sent) -> bool {
+    fn on_unsent(&mut self, now: Time, sent: SendOutcome) -> bool {
         for header in self.outlet.unsent() {
-            self.endpoint.take_back(header);
+            self.endpoint.on_send_failed(header);
         }
         match sent {
-            Sent::Gone | Sent::Again => true,
-            Sent::NoRoom => false,
-            Sent::Reports => {
+            SendOutcome::Gone | SendOutcome::Again => true,
+            SendOutcome::NoRoom => false,
+            SendOutcome::Reports => {
                 self.take_reports(now);
                 true
             }
-            Sent::Refused(to) => {
+            SendOutcome::Refused(to) => {
                 self.endpoint.on_refused(now, to);
                 true
             }
-            Sent::NoWay(to, error) => {
+            SendOutcome::NoWay(to, error) => {
                 self.on_no_way(now, to, &error);
                 true
             }
@@ -259,7 +259,7 @@ impl UdpNal {
     }
 
     fn note_losses(&mut self) {
-        while let Some(loss) = self.endpoint.poll_loss() {
+        while let Some(loss) = self.endpoint.poll_lost_peer() {
             self.inbound.on_loss(&loss, &mut self.buffers);
         }
     }
@@ -274,7 +274,7 @@ impl UdpNal {
         let now = self.now();
         // An answer isn't late that has come while nobody looked.
         if now >= due && self.absorb() {
-            self.endpoint.on_time(now);
+            self.endpoint.on_timeout(now);
             self.buffers.on_time(now);
             self.note_losses();
         }
@@ -400,7 +400,7 @@ impl UdpNal {
     fn leave(&mut self) {
         self.inbound.close();
         let mut progress = (Instant::now(), usize::MAX);
-        while !self.endpoint.is_settled() && progress.0.elapsed() < LINGER {
+        while !self.endpoint.all_delivered() && progress.0.elapsed() < LINGER {
             self.absorb();
             self.tick();
             if self.endpoint.outstanding() < progress.1 {
@@ -408,7 +408,7 @@ impl UdpNal {
             }
             self.outlet.socket.wait(LINGER_LOOK);
         }
-        self.endpoint.farewell();
+        self.endpoint.close();
         let now = self.now();
         self.pump(now);
         self.outlet.release_delayed();
@@ -445,9 +445,9 @@ impl Nal for UdpNal {
         let Ok(pair) = self.endpoint.send(now, to, message, waits) else {
             unreachable!("ordered messages may have any length");
         };
-        self.is_gathering = self.endpoint.may_gather(pair);
+        self.is_coalescing = self.endpoint.may_coalesce(pair);
         self.is_flushed = false;
-        if !self.is_gathering {
+        if !self.is_coalescing {
             self.pump(now);
         }
         Ok(())
@@ -501,7 +501,7 @@ impl Nal for UdpNal {
     fn flush(&mut self) -> bool {
         self.flushes = self.flushes.wrapping_add(1);
         let was_dry = std::mem::take(&mut self.is_dry);
-        if self.is_gathering && !std::mem::replace(&mut self.is_flushed, true) {
+        if self.is_coalescing && !std::mem::replace(&mut self.is_flushed, true) {
             return true;
         }
         let waits = self.endpoint.has_unsent();
@@ -527,12 +527,12 @@ impl Nal for UdpNal {
     }
 
     fn has_queued(&self, process: ProcessId) -> bool {
-        !self.is_gathering && self.endpoint.is_behind(process)
+        !self.is_coalescing && self.endpoint.has_queued(process)
     }
 
     fn check_peers(&mut self) {
         let now = self.now();
-        self.endpoint.watch(now);
+        self.endpoint.check_peers(now);
     }
 
     fn wake_peers(&mut self) {}
@@ -555,7 +555,7 @@ impl Nal for UdpNal {
     }
 
     fn all_delivered(&self) -> bool {
-        self.endpoint.is_settled()
+        self.endpoint.all_delivered()
     }
 
     fn resources(&self) -> lintel_nal::Resources {

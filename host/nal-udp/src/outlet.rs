@@ -6,7 +6,7 @@ use crate::lines::Lines;
 use crate::socket::Socket;
 use crc_fast::{CrcAlgorithm, Digest};
 use lintel_claim::{Claim, MOST_PIECES, Region, copy_vectored, send_datagram};
-use lintel_reliable::{Header, Key, Kind, MAX_HEADER_BYTES, Place, Transmit};
+use lintel_reliable::{Header, Key, Kind, MAX_HEADER_BYTES, PayloadRange, Transmit};
 use lintel_types::ProcessId;
 use std::io;
 use std::net::Ipv4Addr;
@@ -20,7 +20,7 @@ const MOST_BYTES: u64 = 65_000;
 const FRONT: usize = MAX_HEADER_BYTES + SMALL;
 
 /// What became of datagrams.
-pub(crate) enum Sent {
+pub(crate) enum SendOutcome {
     /// They are on their way (or lost on purpose).
     Gone,
     /// They are to be sent again, in another way.
@@ -80,7 +80,7 @@ impl Outlet {
     /// Adds a datagram to the train, after which [`depart`](Self::depart) is due. Where it
     /// doesn't belong there, the train departs before; tells what became of that.
     #[inline]
-    pub(crate) fn load(&mut self, transmit: Transmit<'_, Body>) -> Option<Sent> {
+    pub(crate) fn load(&mut self, transmit: Transmit<'_, Body>) -> Option<SendOutcome> {
         let departed = match self.takes(&transmit) {
             true => None,
             false => self.depart(),
@@ -94,7 +94,10 @@ impl Outlet {
             return true;
         };
         let length = transmit.header.datagram_bytes();
-        let again = transmit.payload.as_ref().is_some_and(|place| place.again);
+        let again = transmit
+            .payload
+            .as_ref()
+            .is_some_and(|place| place.retransmitted);
         let pieces = match &transmit.payload {
             Some(place) => place.body.most_pieces(),
             None => 0,
@@ -138,14 +141,14 @@ impl Outlet {
 
     /// Adds what lies in claims to the pieces; gives what doesn't.
     #[inline]
-    fn gather<'b>(&mut self, place: &Place<'b, Body>) -> &'b [u8] {
+    fn gather<'b>(&mut self, place: &PayloadRange<'b, Body>) -> &'b [u8] {
         if let Body::Small(bytes) = place.body {
             return &bytes[place.offset as usize..][..place.length as usize];
         }
         let (at, length) = (self.pieces.len(), place.length.into());
         place.body.part(place.offset, length, &mut self.pieces);
         // The kernel takes only so many pieces.
-        if place.again || self.pieces.len() > MOST_PIECES {
+        if place.retransmitted || self.pieces.len() > MOST_PIECES {
             self.freeze(at, length);
         }
         &[]
@@ -167,7 +170,7 @@ impl Outlet {
 
     /// Sends the train, if there is one.
     #[inline]
-    pub(crate) fn depart(&mut self) -> Option<Sent> {
+    pub(crate) fn depart(&mut self) -> Option<SendOutcome> {
         let first = self.train.first()?;
         let to = first.destination;
         let segment = (self.train.len() > 1).then(|| first.datagram_bytes() as u16);
@@ -175,7 +178,7 @@ impl Outlet {
             None => self.send(to, segment),
             Some(_) => self.send_with_faults(to),
         };
-        if matches!(sent, Sent::Gone) {
+        if matches!(sent, SendOutcome::Gone) {
             self.train.clear();
         } else {
             self.failed.clear();
@@ -186,54 +189,54 @@ impl Outlet {
         Some(sent)
     }
 
-    /// The datagrams that didn't leave when something else than [`Sent::Gone`] was told.
+    /// The datagrams that didn't leave when something else than [`SendOutcome::Gone`] was told.
     pub(crate) fn unsent(&self) -> &[Header] {
         &self.failed
     }
 
     #[inline]
-    fn send(&mut self, to: ProcessId, segment: Option<u16>) -> Sent {
+    fn send(&mut self, to: ProcessId, segment: Option<u16>) -> SendOutcome {
         let sent = match self.lines.to(to) {
             Some(line) => send_datagram(line.as_fd(), None, &self.pieces, segment),
             None => self.socket.send(to, &self.pieces, segment),
         };
         match sent {
-            Ok(()) => Sent::Gone,
+            Ok(()) => SendOutcome::Gone,
             Err(error) => self.on_error(to, error, segment.is_some()),
         }
     }
 
     #[cold]
-    fn on_error(&mut self, to: ProcessId, error: io::Error, in_train: bool) -> Sent {
+    fn on_error(&mut self, to: ProcessId, error: io::Error, in_train: bool) -> SendOutcome {
         let had_line = self.lines.to(to).is_some();
         if error.kind() == io::ErrorKind::WouldBlock {
             self.failures += 1;
-            return Sent::NoRoom;
+            return SendOutcome::NoRoom;
         }
         self.lines.cut(to);
         match error.kind() {
-            io::ErrorKind::ConnectionRefused if had_line => Sent::Refused(to),
-            io::ErrorKind::ConnectionRefused => Sent::Reports,
+            io::ErrorKind::ConnectionRefused if had_line => SendOutcome::Refused(to),
+            io::ErrorKind::ConnectionRefused => SendOutcome::Reports,
             _ if in_train => {
                 // A device or kernel that doesn't know them.
                 self.has_trains = false;
-                Sent::Again
+                SendOutcome::Again
             }
             io::ErrorKind::OutOfMemory | io::ErrorKind::Interrupted => {
                 self.failures += 1;
-                Sent::Gone // As if the network had lost it.
+                SendOutcome::Gone // As if the network had lost it.
             }
             _ => {
                 self.failures += 1;
-                Sent::NoWay(to, error)
+                SendOutcome::NoWay(to, error)
             }
         }
     }
 
     #[cold]
-    fn send_with_faults(&mut self, to: ProcessId) -> Sent {
+    fn send_with_faults(&mut self, to: ProcessId) -> SendOutcome {
         let Some(dice) = &mut self.dice else {
-            return Sent::Gone;
+            return SendOutcome::Gone;
         };
         let mut sent = Ok(());
         for _ in 0..dice.throw(to, &self.pieces) {
@@ -241,7 +244,7 @@ impl Outlet {
         }
         self.pass_delayed();
         match sent {
-            Ok(()) => Sent::Gone,
+            Ok(()) => SendOutcome::Gone,
             Err(error) => self.on_error(to, error, false),
         }
     }

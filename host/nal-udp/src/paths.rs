@@ -116,7 +116,7 @@ impl PathFile {
 }
 
 impl Paths for PathFile {
-    fn look(&mut self, node: u32, now: Time) -> Option<Path> {
+    fn load(&mut self, node: u32, now: Time) -> Option<Path> {
         let slot = self.slot(node)?;
         self.write(slot, PATH_WORDS + self.user, &[now.0]);
         let words = self.read(slot)?;
@@ -124,22 +124,22 @@ impl Paths for PathFile {
         let here = |seen: &&u64| **seen != 0 && now.since(Time(**seen)) < USED;
         Some(Path {
             window: path[1],
-            threshold: path[2],
-            smoothed: Nanos(path[3]),
-            variation: Nanos(path[4]),
-            heard: Time(path[5]),
+            ssthresh: path[2],
+            srtt: Nanos(path[3]),
+            rttvar: Nanos(path[4]),
+            last_heard: Time(path[5]),
             users: users.iter().filter(here).count() as u32,
         })
     }
 
-    fn tell(&mut self, node: u32, path: &Path) {
+    fn store(&mut self, node: u32, path: &Path) {
         if let Some(slot) = self.slot(node) {
             let words = [
                 path.window,
-                path.threshold,
-                path.smoothed.0,
-                path.variation.0,
-                path.heard.0,
+                path.ssthresh,
+                path.srtt.0,
+                path.rttvar.0,
+                path.last_heard.0,
             ];
             self.write(slot, 1, &words);
         }
@@ -189,23 +189,23 @@ mod tests {
         let open = |pid| PathFile::open(&job, 7, pid).expect("/dev/shm can be written to");
         let (mut one, mut other) = (open(1), open(2));
         let now = Time(1_000_000_000);
-        let first = one.look(9, now).expect("there is a slot");
+        let first = one.load(9, now).expect("there is a slot");
         assert_eq!((first.window, first.users), (0, 1));
         let path = Path {
             window: 5,
-            threshold: 6,
-            smoothed: Nanos(7),
-            variation: Nanos(8),
-            heard: now,
+            ssthresh: 6,
+            srtt: Nanos(7),
+            rttvar: Nanos(8),
+            last_heard: now,
             users: 0,
         };
-        one.tell(9, &path);
-        let seen = other.look(9, now).expect("there is a slot");
+        one.store(9, &path);
+        let seen = other.load(9, now).expect("there is a slot");
         assert_eq!(seen, Path { users: 2, ..path });
         let later = now.after(USED);
-        assert_eq!(other.look(9, later).map(|path| path.users), Some(1));
+        assert_eq!(other.load(9, later).map(|path| path.users), Some(1));
         assert_eq!(
-            other.look(9 + SLOTS as u32, now).map(|path| path.window),
+            other.load(9 + SLOTS as u32, now).map(|path| path.window),
             Some(0)
         );
         let file = one.path.clone();

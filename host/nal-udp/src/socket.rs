@@ -24,8 +24,8 @@ const USUAL_MTU: u32 = 1500;
 pub(crate) struct Socket {
     socket: UdpSocket,
     process: ProcessId,
-    datagram: u32,
-    room: u32,
+    max_datagram: u32,
+    recv_window: u32,
     trains: Trains,
 }
 
@@ -49,13 +49,13 @@ impl Socket {
         setsockopt(&socket, sockopt::SndBuf, &BUFFER).map_err(system)?;
         setsockopt(&socket, sockopt::Ipv4RecvErr, &true).map_err(system)?;
         let granted = getsockopt(&socket, sockopt::RcvBuf).map_err(system)?;
-        let datagram = LONGEST.min(mtu(address) - HEADERS);
+        let max_datagram = LONGEST.min(mtu(address) - HEADERS);
         Ok(Socket {
             socket,
             process: ProcessId::new(nid, pid.into()),
-            datagram,
+            max_datagram,
             // Others send too, and the kernel books more than the bytes.
-            room: u32::try_from(granted / 2).unwrap_or(u32::MAX),
+            recv_window: u32::try_from(granted / 2).unwrap_or(u32::MAX),
             trains: Trains::default(),
         })
     }
@@ -65,13 +65,13 @@ impl Socket {
     }
 
     /// Bytes of the longest datagram.
-    pub(crate) fn datagram(&self) -> u32 {
-        self.datagram
+    pub(crate) fn max_datagram(&self) -> u32 {
+        self.max_datagram
     }
 
     /// Bytes that wait here before any are lost, about.
-    pub(crate) fn room(&self) -> u32 {
-        self.room
+    pub(crate) fn recv_window(&self) -> u32 {
+        self.recv_window
     }
 
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {

@@ -155,7 +155,7 @@ fn each_datagram_is_counted_once_by_itself_and_in_a_train() {
 #[test]
 fn a_payload_that_doesnt_have_its_sum_is_counted_and_dropped() {
     let mut nal = open(NODE);
-    let speaker = Speaker::meet(&mut nal);
+    let speaker = Speaker::connect(&mut nal);
     let payload = b"123456789";
     // The check value of CRC-32C, and another.
     for (number, checksum) in [(1, 0xe306_9283), (2, 0xe306_9282)] {
@@ -184,17 +184,17 @@ struct Speaker {
     socket: UdpSocket,
     to: ProcessId,
     /// The incarnation of the one spoken to.
-    believed: u64,
+    peer_incarnation: u64,
 }
 
 impl Speaker {
-    fn meet(nal: &mut UdpNal) -> Speaker {
+    fn connect(nal: &mut UdpNal) -> Speaker {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback");
         socket.set_nonblocking(true).expect("it is a socket");
         let mut speaker = Speaker {
             socket,
             to: nal.process(),
-            believed: 0,
+            peer_incarnation: 0,
         };
         speaker.say(&speaker.packet(Kind::Probe, 0, &[]));
         let mut answer = [0; MAX_HEADER_BYTES];
@@ -210,7 +210,7 @@ impl Speaker {
         let parsed = Header::parse(&answer[..length], length, &Key::new(&[5; 32]));
         let (header, _) = parsed.expect("it is a packet");
         assert_eq!(header.kind, Kind::Reset { latest: 0 });
-        speaker.believed = header.incarnation;
+        speaker.peer_incarnation = header.incarnation;
         speaker
     }
 
@@ -218,13 +218,13 @@ impl Speaker {
         let port = self.socket.local_addr().expect("it is bound").port();
         let header = Header {
             kind,
-            asks: false,
+            ack_requested: false,
             uid: 1,
             source: ProcessId::new(NODE, port.into()),
             destination: self.to,
-            room: 0,
+            recv_window: 0,
             incarnation: 1,
-            believed: self.believed,
+            peer_incarnation: self.peer_incarnation,
             sequence,
             acknowledged: FIRST,
             selective: 0,
@@ -263,7 +263,7 @@ const PART: usize = 40_000;
 #[test]
 fn only_a_streams_next_part_is_ever_written_to_its_place() {
     let mut nal = open(NODE);
-    let speaker = Speaker::meet(&mut nal);
+    let speaker = Speaker::connect(&mut nal);
     let place = Region::new(4 * PART as u64);
     let bytes = |part: usize| {
         let mut bytes = [0xff; PART];

@@ -46,8 +46,8 @@ impl Recorded {
             uid: 77,
             incarnation: 1000,
             model: Model::Xrc,
-            datagram: 1400,
-            room: 1 << 20,
+            max_datagram: 1400,
+            recv_window: 1 << 20,
             peer_timeout: LIMIT,
         });
         Recorded {
@@ -100,9 +100,9 @@ fn record() -> (u16, Vec<Vec<u8>>) {
     while server.delivered == 0 || !client.all_delivered() {
         client.flush();
         assert!(client.next().is_none(), "nothing is said to it");
-        server.endpoint.watch(Time(1));
+        server.endpoint.check_peers(Time(1));
         server.step();
-        server.endpoint.on_time(Time(2_000_000_000));
+        server.endpoint.on_timeout(Time(2_000_000_000));
         assert!(Instant::now() < until, "nothing arrives");
     }
     drop(client);

@@ -3,7 +3,7 @@
 #![allow(dead_code)] // each test uses some of it
 
 use lintel_reliable::{
-    Class, Config, Counts, Endpoint, Header, Key, Kind, Loss, MAX_HEADER_BYTES, Message, Model,
+    Class, Config, Counts, Endpoint, Header, Key, Kind, LostPeer, MAX_HEADER_BYTES, Message, Model,
     Nanos, PairId, Time, Verdict,
 };
 use lintel_types::ProcessId;
@@ -64,7 +64,7 @@ pub struct Delivered {
 pub struct Process {
     pub endpoint: Endpoint<Vec<u8>>,
     pub delivered: Vec<Delivered>,
-    pub losses: Vec<Loss>,
+    pub losses: Vec<LostPeer>,
     pub finished: Vec<u64>,
     /// Messages of which only the beginning has come and will ever come.
     pub broken: Vec<u64>,
@@ -139,8 +139,8 @@ impl Network {
             uid: 7,
             incarnation,
             model: self.model,
-            datagram: self.datagram,
-            room: 256 << 10,
+            max_datagram: self.datagram,
+            recv_window: 256 << 10,
             peer_timeout: PEER_TIMEOUT,
         });
         self.processes[number] = Some(Process {
@@ -246,7 +246,7 @@ impl Network {
         }
         for process in self.processes.iter_mut().flatten() {
             if process.is_awake() {
-                process.endpoint.on_time(self.now);
+                process.endpoint.on_timeout(self.now);
                 process.collect();
             }
         }
@@ -265,7 +265,7 @@ impl Network {
                 .processes
                 .iter()
                 .flatten()
-                .all(|p| p.endpoint.is_settled())
+                .all(|p| p.endpoint.all_delivered())
         });
     }
 
@@ -378,7 +378,7 @@ impl Process {
     }
 
     pub fn collect(&mut self) {
-        while let Some(loss) = self.endpoint.poll_loss() {
+        while let Some(loss) = self.endpoint.poll_lost_peer() {
             self.void.remove(&loss.pair);
             self.early.retain(|(pair, _), _| *pair != loss.pair);
             self.partial.remove(&loss.pair);
