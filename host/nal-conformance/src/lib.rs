@@ -23,11 +23,13 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod fault;
 mod peers;
 mod promises;
 mod recall;
 mod rig;
 
+pub use fault::Fault;
 pub use peers::{
     a_lost_peer_is_reported_once_and_is_unreachable, a_stream_of_a_lost_sender_is_told_as_broken,
     messages_of_an_ended_sender_still_arrive, nobody_is_starved_by_a_busy_sender,

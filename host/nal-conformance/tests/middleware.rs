@@ -1,7 +1,8 @@
 //! What middleware adds to a NAL; that it takes nothing away is told by the suite.
 
 use lintel_claim::{Lease, Region};
-use lintel_nal::{Arrival, Fault, MoveError, Nal, Outgoing, Payload, Trace, Unreachable};
+use lintel_nal::{Arrival, MoveError, Nal, Outgoing, Payload, Trace, Unreachable};
+use lintel_nal_conformance::Fault;
 use lintel_nal_shm::ShmNal;
 use lintel_types::{AckRequest, ProcessId};
 use lintel_wire::{Request, Verb, Words};

@@ -2,8 +2,8 @@
 //! middleware.
 
 use lintel_claim::{Lease, Region};
-use lintel_nal::{Arrival, Fault, Nal, Outgoing, Payload, Trace};
-use lintel_nal_conformance::{Member, suite};
+use lintel_nal::{Arrival, Nal, Outgoing, Payload, Trace, Wake};
+use lintel_nal_conformance::{Fault, Member, suite};
 use lintel_nal_shm::{OpenError, ShmNal};
 use lintel_types::ProcessId;
 use lintel_wire::Words;

@@ -9,7 +9,7 @@
 //! their ratio; of five pairs of runs, each with its own processes, the median.
 
 use lintel_claim::{Lease, Region};
-use lintel_nal::{Arrival, Nal, Outgoing, Payload};
+use lintel_nal::{Arrival, Nal, Outgoing, Payload, Wake};
 use lintel_nal_ofi::{Config, OfiNal};
 use lintel_types::ProcessId;
 use lintel_wire::WORDS;

@@ -56,6 +56,7 @@ use inquiry::Inquiry;
 use lintel_claim::{Claim, Lease, Loan};
 use lintel_nal::{
     Arrival, Capabilities, MoveError, Nal, Origin, Outgoing, RemoteLoan, Resources, Unreachable,
+    Wake,
 };
 use lintel_types::ProcessId;
 use lintel_wire::Words;
@@ -488,17 +489,6 @@ impl Nal for OfiNal {
         Err(MoveError::Gone)
     }
 
-    /// True while more waits than a peer has room for. What waits for a connection
-    /// alone is sent when [`due`](Nal::due) says.
-    fn flush(&mut self) -> bool {
-        if !std::mem::take(&mut self.polled) {
-            self.progress();
-            self.polled = false;
-        }
-        let lacks = |lane: &u32| self.peers.get(lane).is_some_and(|p| p.sending.lacks_room());
-        self.listed.iter().any(lacks)
-    }
-
     /// Peers are asked to read no further; those that don't heed it for a second are given
     /// up.
     fn recall(&mut self, lease: &Lease) -> bool {
@@ -509,6 +499,29 @@ impl Nal for OfiNal {
         let lane = self.by_process.get(&process);
         let peer = lane.and_then(|lane| self.peers.get(lane));
         peer.map_or(0, |peer| peer.sending.memory())
+    }
+
+    fn resources(&self) -> Resources {
+        Resources {
+            contexts: self.peers.len() as u64,
+            pairs: self.peers.len() as u64,
+            sockets: 1,
+            bytes: self.frames.bytes() + (self.peers.len() * size_of::<Peer>()) as u64,
+            ..self.troubles
+        }
+    }
+}
+
+impl Wake for OfiNal {
+    /// True while more waits than a peer has room for. What waits for a connection
+    /// alone is sent when [`due`](Nal::due) says.
+    fn flush(&mut self) -> bool {
+        if !std::mem::take(&mut self.polled) {
+            self.progress();
+            self.polled = false;
+        }
+        let lacks = |lane: &u32| self.peers.get(lane).is_some_and(|p| p.sending.lacks_room());
+        self.listed.iter().any(lacks)
     }
 
     fn has_queued(&self, process: ProcessId) -> bool {
@@ -554,16 +567,6 @@ impl Nal for OfiNal {
         self.peers
             .values()
             .all(|peer| peer.ended.is_some() || peer.sending.is_settled())
-    }
-
-    fn resources(&self) -> Resources {
-        Resources {
-            contexts: self.peers.len() as u64,
-            pairs: self.peers.len() as u64,
-            sockets: 1,
-            bytes: self.frames.bytes() + (self.peers.len() * size_of::<Peer>()) as u64,
-            ..self.troubles
-        }
     }
 }
 

@@ -6,7 +6,7 @@ use common::{
     KEY, NID, arrival, config, open, reason_to_skip, receive_number, send_number, wait_until,
 };
 use lintel_claim::{Lease, Region};
-use lintel_nal::{Arrival, Nal, Outgoing, Payload};
+use lintel_nal::{Arrival, Nal, Outgoing, Payload, Wake};
 use lintel_nal_ofi::{Config, OfiNal, OpenError};
 use lintel_types::ProcessId;
 use std::process::{Command, Stdio};
@@ -292,7 +292,7 @@ fn long_bodies_cross_each_other() {
                 }
                 nal.flush();
             }
-            whole == [true; 2] && nals.iter().all(Nal::all_delivered)
+            whole == [true; 2] && nals.iter().all(Wake::all_delivered)
         });
         for (index, place) in places.iter().enumerate() {
             let mut bytes = vec![0; SIZE as usize];

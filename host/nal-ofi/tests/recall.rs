@@ -4,7 +4,7 @@ mod common;
 
 use common::{arrival, config, open, reason_to_skip, send_number, wait_until, words};
 use lintel_claim::{Lease, Region};
-use lintel_nal::{Arrival, Nal, Origin, Outgoing, Payload};
+use lintel_nal::{Arrival, Nal, Origin, Outgoing, Payload, Wake};
 use lintel_nal_ofi::{Config, OfiNal};
 use std::time::Duration;
 

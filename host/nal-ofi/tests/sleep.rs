@@ -3,7 +3,7 @@
 mod common;
 
 use common::{LIMIT, config, open, reason_to_skip, send_number};
-use lintel_nal::{Arrival, Nal};
+use lintel_nal::{Arrival, Nal, Wake};
 use lintel_nal_ofi::OfiNal;
 use lintel_types::ProcessId;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

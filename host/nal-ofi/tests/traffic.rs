@@ -4,7 +4,7 @@ mod common;
 
 use common::{LIMIT, config, open, reason_to_skip, wait_until, words};
 use lintel_claim::{Lease, Region, copy_vectored};
-use lintel_nal::{Arrival, Nal, Outgoing, Payload};
+use lintel_nal::{Arrival, Nal, Outgoing, Payload, Wake};
 use lintel_nal_ofi::{Config, OfiNal};
 use lintel_types::ProcessId;
 use rustc_hash::FxHashMap;

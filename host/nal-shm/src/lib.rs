@@ -42,7 +42,7 @@ use inbound::Inbound;
 use lintel_claim::{Claim, CrossMemoryError, Key, Lease, Loan, RemoteMemory, RemoteSpan};
 use lintel_nal::{
     Arrival, Capabilities, MoveError, Nal, Origin, Outgoing, Payload, RemoteLoan, Resources,
-    Unreachable,
+    Unreachable, Wake,
 };
 use lintel_types::ProcessId;
 use lintel_wire::Words;
@@ -569,6 +569,15 @@ impl Nal for ShmNal {
         index.map_or(0, |index| self.peers[*index].backlog())
     }
 
+    fn resources(&self) -> Resources {
+        Resources {
+            lanes: self.inbound.len() as u64,
+            ..Resources::default()
+        }
+    }
+}
+
+impl Wake for ShmNal {
     #[inline]
     fn flush(&mut self) -> bool {
         if self.waiting == 0 {
@@ -601,13 +610,6 @@ impl Nal for ShmNal {
     fn wake_peers(&mut self) {
         for peer in &mut self.peers {
             peer.nudge();
-        }
-    }
-
-    fn resources(&self) -> Resources {
-        Resources {
-            lanes: self.inbound.len() as u64,
-            ..Resources::default()
         }
     }
 }

@@ -6,7 +6,7 @@
 //! ```
 
 use lintel_claim::{Lease, Region};
-use lintel_nal::{Arrival, Nal, Outgoing, Payload};
+use lintel_nal::{Arrival, Nal, Outgoing, Payload, Wake};
 use lintel_nal_udp::{Config, Model, UdpNal};
 use lintel_types::ProcessId;
 use std::net::Ipv4Addr;

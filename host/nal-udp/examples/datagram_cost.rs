@@ -8,7 +8,7 @@
 //! than between two processors. Medians of rounds in which both take turns.
 
 use lintel_claim::{Lease, Region};
-use lintel_nal::{Arrival, Nal, Outgoing, Payload};
+use lintel_nal::{Arrival, Nal, Outgoing, Payload, Wake};
 use lintel_nal_udp::{Config, Model, UdpNal};
 use nix::sys::socket::{setsockopt, sockopt};
 use nix::time::{ClockId, clock_gettime};

@@ -9,7 +9,7 @@
 //! tenth best round says more than the median.
 
 use lintel_claim::{Lease, Region};
-use lintel_nal::{Arrival, Nal, Outgoing, Payload};
+use lintel_nal::{Arrival, Nal, Outgoing, Payload, Wake};
 use lintel_nal_udp::{Config, Model, UdpNal};
 use lintel_types::ProcessId;
 use nix::sched::{CpuSet, sched_setaffinity};

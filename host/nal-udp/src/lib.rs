@@ -47,7 +47,7 @@ use buffers::Buffers;
 use inbound::{Inbound, sound_in_place};
 use lintel_claim::{Claim, Lease, Loan};
 use lintel_nal::{
-    Arrival, Capabilities, MoveError, Nal, Origin, Outgoing, RemoteLoan, Unreachable,
+    Arrival, Capabilities, MoveError, Nal, Origin, Outgoing, RemoteLoan, Unreachable, Wake,
 };
 use lintel_reliable::{Class, Endpoint, FURTHER_BYTES, Header, Message, Nanos, Time};
 use lintel_types::ProcessId;
@@ -498,20 +498,6 @@ impl Nal for UdpNal {
         Err(MoveError::Gone)
     }
 
-    fn flush(&mut self) -> bool {
-        self.flushes = self.flushes.wrapping_add(1);
-        let was_dry = std::mem::take(&mut self.is_dry);
-        if self.is_coalescing && !std::mem::replace(&mut self.is_flushed, true) {
-            return true;
-        }
-        let waits = self.endpoint.has_unsent();
-        if !was_dry && (waits || self.flushes % SELDOM == 0) {
-            self.absorb();
-        }
-        self.tick();
-        self.endpoint.has_unsent()
-    }
-
     /// At once: the kernel copies what it is given before it returns.
     fn recall(&mut self, lease: &Lease) -> bool {
         self.endpoint.recall(|body| body.is_of(lease), Body::empty);
@@ -524,6 +510,43 @@ impl Nal for UdpNal {
 
     fn backlog(&self, process: ProcessId) -> u64 {
         self.endpoint.backlog(process)
+    }
+
+    fn resources(&self) -> lintel_nal::Resources {
+        let (held, troubles) = (self.resources(), self.troubles());
+        let (contexts, shared_contexts) = match self.shares_paths {
+            true => (0, held.contexts),
+            false => (held.contexts, 0),
+        };
+        lintel_nal::Resources {
+            contexts,
+            shared_contexts,
+            pairs: held.pairs,
+            sockets: held.sockets,
+            bytes: held.bytes,
+            retransmitted: troubles.retransmitted,
+            duplicates: troubles.duplicates,
+            forged: troubles.forged,
+            malformed: troubles.malformed + troubles.damaged,
+            misdirected: troubles.misdirected + troubles.stale,
+            ..lintel_nal::Resources::default()
+        }
+    }
+}
+
+impl Wake for UdpNal {
+    fn flush(&mut self) -> bool {
+        self.flushes = self.flushes.wrapping_add(1);
+        let was_dry = std::mem::take(&mut self.is_dry);
+        if self.is_coalescing && !std::mem::replace(&mut self.is_flushed, true) {
+            return true;
+        }
+        let waits = self.endpoint.has_unsent();
+        if !was_dry && (waits || self.flushes % SELDOM == 0) {
+            self.absorb();
+        }
+        self.tick();
+        self.endpoint.has_unsent()
     }
 
     fn has_queued(&self, process: ProcessId) -> bool {
@@ -556,27 +579,6 @@ impl Nal for UdpNal {
 
     fn all_delivered(&self) -> bool {
         self.endpoint.all_delivered()
-    }
-
-    fn resources(&self) -> lintel_nal::Resources {
-        let (held, troubles) = (self.resources(), self.troubles());
-        let (contexts, shared_contexts) = match self.shares_paths {
-            true => (0, held.contexts),
-            false => (held.contexts, 0),
-        };
-        lintel_nal::Resources {
-            contexts,
-            shared_contexts,
-            pairs: held.pairs,
-            sockets: held.sockets,
-            bytes: held.bytes,
-            retransmitted: troubles.retransmitted,
-            duplicates: troubles.duplicates,
-            forged: troubles.forged,
-            malformed: troubles.malformed + troubles.damaged,
-            misdirected: troubles.misdirected + troubles.stale,
-            ..lintel_nal::Resources::default()
-        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What this NAL does beyond what every NAL promises.
 
 use lintel_claim::{Lease, Region, send_datagram};
-use lintel_nal::{Arrival, Nal, Outgoing, Payload, Unreachable};
+use lintel_nal::{Arrival, Nal, Outgoing, Payload, Unreachable, Wake};
 use lintel_nal_udp::{Config, Model, OpenError, UdpNal};
 use lintel_reliable::{Class, Fragment, Header, Key, Kind, MAX_HEADER_BYTES};
 use lintel_types::ProcessId;

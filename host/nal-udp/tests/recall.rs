@@ -1,7 +1,7 @@
 //! Lent memory that is taken back: not a byte of it is read or written afterwards.
 
 use lintel_claim::{Lease, Region};
-use lintel_nal::{Arrival, Nal, Outgoing, Payload};
+use lintel_nal::{Arrival, Nal, Outgoing, Payload, Wake};
 use lintel_nal_udp::{Config, Model, UdpNal};
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
 //! Datagrams that somebody without the key has recorded and sends again.
 
 use lintel_claim::Region;
-use lintel_nal::{Arrival, Nal, Outgoing};
+use lintel_nal::{Arrival, Nal, Outgoing, Wake};
 use lintel_nal_udp::{Config, Model, UdpNal};
 use lintel_reliable::{Endpoint, Header, Key, Kind, MAX_HEADER_BYTES, Time, Verdict};
 use lintel_types::ProcessId;

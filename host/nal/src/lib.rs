@@ -11,24 +11,33 @@
 //! both live, and reports [`Arrival::Lost`] once when a peer has gone.
 //!
 //! Order of use: [`Nal::send`] at any time; [`Nal::next`] until it gives nothing,
-//! each message followed by [`Nal::done`]. [`Nal::flush`] now and then sends
+//! each message followed by [`Nal::done`]. [`Wake::flush`] now and then sends
 //! what found no room.
 //!
-//! Middleware wraps the same trait: [`Trace`] writes a line a message, [`Fault`]
-//! cuts peers off, [`Route`] makes one NAL of a near and a far one. [`Loopback`]
-//! joins a process to itself.
+//! Middleware wraps the same traits: [`Trace`] writes a line a message, [`Route`] makes
+//! one NAL of a near and a far one. What it doesn't change it passes on by [`forward!`].
+//! [`Loopback`] joins a process to itself.
 #![forbid(unsafe_code)]
 
 mod boxed;
-mod fault;
+mod forward;
 mod loopback;
 mod route;
 mod trace;
 
-pub use fault::Fault;
 pub use loopback::Loopback;
 pub use route::Route;
 pub use trace::Trace;
+
+/// What the expansion of [`forward!`] names.
+#[doc(hidden)]
+pub mod names {
+    pub use lintel_claim::{Claim, Lease, Loan};
+    pub use lintel_types::ProcessId;
+    pub use lintel_wire::Words;
+    pub use std::os::fd::BorrowedFd;
+    pub use std::time::Instant;
+}
 
 use lintel_claim::{Claim, Key, Lease, Lent, Loan, RemoteSpan};
 use lintel_types::ProcessId;
@@ -158,8 +167,9 @@ pub enum MoveError {
     Gone,
 }
 
-/// A path from the library to a network.
-pub trait Nal {
+/// A path from the library to a network: what moves messages. When to look for them, and
+/// whom to wake, is the other half, [`Wake`].
+pub trait Nal: Wake {
     /// What it can do.
     fn capabilities(&self) -> Capabilities;
 
@@ -167,17 +177,17 @@ pub trait Nal {
     /// in order.
     ///
     /// # Errors
-    /// [`Unreachable`] where nobody is known to answer to that name; nothing was
-    /// sent. A network that can't tell at once reports [`Arrival::Lost`] later.
+    /// [`Unreachable`] if no process is known by that name; nothing was sent. A network
+    /// that can't tell at once reports [`Arrival::Lost`] later.
     fn send(&mut self, to: ProcessId, words: &Words, body: Outgoing<'_>)
     -> Result<(), Unreachable>;
 
     /// The next arrival. A message stays the next one until [`done`](Self::done).
     fn next(&mut self) -> Option<Arrival>;
 
-    /// As [`next`](Self::next), but only a message whose bytes are enclosed; gives
-    /// nothing where anything else comes next. A NAL that has no quicker way to
-    /// tell needn't.
+    /// As [`next`](Self::next), but only a message whose bytes are inline; gives nothing
+    /// if anything else comes next. A NAL that has no quicker way to find out needn't
+    /// implement it.
     #[inline(always)]
     fn next_inline(&mut self) -> Option<(Origin, Words, Claim)> {
         None
@@ -186,9 +196,9 @@ pub trait Nal {
     /// The message that `next` gave has been dealt with.
     fn done(&mut self, origin: Origin);
 
-    /// Where the bytes of the announced stream go; what doesn't fit is dropped. Held
-    /// until the stream is [whole](Arrival::Streamed) or [broken](Arrival::Broken), or its
-    /// lease is [recalled](Self::recall).
+    /// Names the place for the bytes of the announced stream; what doesn't fit is dropped.
+    /// Held until the stream is [whole](Arrival::Streamed) or [broken](Arrival::Broken), or
+    /// its lease is [recalled](Self::recall).
     fn receive_into(&mut self, origin: Origin, place: Loan);
 
     /// Fetches lent bytes, as many as both sides hold; blocks while they move.
@@ -205,7 +215,7 @@ pub trait Nal {
 
     /// Ends the use of everything that was lent under a lease, which has been
     /// [revoked](Lease::revoke): messages that aren't completely sent arrive as broken or
-    /// not at all, streams into it go on into nothing, peers' copies fail. Never blocks.
+    /// not at all, streams into it are dropped, peers' copies fail. Never blocks.
     /// True once nothing under the lease is read or written any more; false while a peer
     /// may still be in a copy that began before: to be called again.
     fn recall(&mut self, lease: &Lease) -> bool;
@@ -216,49 +226,53 @@ pub trait Nal {
         0
     }
 
+    /// What it holds now, and what has happened to it so far.
+    fn resources(&self) -> Resources {
+        Resources::default()
+    }
+}
+
+/// Progress and sleep: when a [`Nal`] has to be called though nothing was sent, and who has
+/// to be woken. None of these blocks.
+pub trait Wake {
     /// Sends what waits; true while something still does.
     fn flush(&mut self) -> bool;
 
-    /// Whether something waits here for room on the way to that process: whoever
+    /// Whether something waits here for room on the way to that process: a caller that
     /// sends it more had better give it some time.
     fn has_queued(&self, process: ProcessId) -> bool;
 
-    /// Looks whether peers still live; those that don't arrive as lost. Cheap
+    /// Checks whether peers still live; those that don't arrive as lost. Cheap
     /// enough for a few times a second, not for more.
     fn check_peers(&mut self);
 
-    /// Nudges peers that haven't looked at what was sent to them.
+    /// Wakes peers that haven't looked at what was sent to them.
     fn wake_peers(&mut self);
 
-    /// What becomes readable when something may have come, where a doorbell in
-    /// memory doesn't tell. Whoever sleeps does so on it too.
+    /// What becomes readable when something may have come, if a doorbell in memory
+    /// doesn't report it. A thread that sleeps does so on it too.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
     /// When [`flush`](Self::flush) must be called next, though nothing comes: to
-    /// send again what got no answer, to acknowledge, to look after a peer.
+    /// retransmit, to acknowledge, to probe a peer.
     fn due(&self) -> Option<Instant> {
         None
     }
 
-    /// Whether nobody looks for what comes by the [descriptor](Self::descriptor)
-    /// now, though [`next`](Self::next) is called: somebody has to sleep on it.
+    /// Whether [`next`](Nal::next) no longer polls the [descriptor](Self::descriptor): a
+    /// thread has to sleep on it, and to call [`on_readable`](Self::on_readable).
     fn is_idle(&self) -> bool {
         false
     }
 
-    /// The descriptor was readable: looks again.
+    /// The descriptor was readable: polls again.
     fn on_readable(&mut self) {}
 
-    /// Whether all that was sent is known to have reached its receivers. Who leaves
-    /// before may take messages with it.
+    /// Whether all that was sent is known to have reached its receivers. A process that
+    /// ends before may take messages with it.
     fn all_delivered(&self) -> bool {
         true
-    }
-
-    /// What it holds now, and what has happened to it so far.
-    fn resources(&self) -> Resources {
-        Resources::default()
     }
 }

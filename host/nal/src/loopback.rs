@@ -1,7 +1,7 @@
 //! A process joined to itself.
 
 use crate::{
-    Arrival, Capabilities, MoveError, Nal, Origin, Outgoing, Payload, RemoteLoan, Unreachable,
+    Arrival, Capabilities, MoveError, Nal, Origin, Outgoing, Payload, RemoteLoan, Unreachable, Wake,
 };
 use lintel_claim::{Claim, Lease, Loan, Region, copy_vectored};
 use lintel_types::ProcessId;
@@ -150,7 +150,9 @@ impl Nal for Loopback {
         self.waiting.retain(|waiting| !is_of(&waiting.body));
         true
     }
+}
 
+impl Wake for Loopback {
     fn flush(&mut self) -> bool {
         false
     }

@@ -2,6 +2,7 @@
 
 use crate::{
     Arrival, Capabilities, MoveError, Nal, Origin, Outgoing, RemoteLoan, Resources, Unreachable,
+    Wake,
 };
 use lintel_claim::{Claim, Lease, Loan};
 use lintel_types::ProcessId;
@@ -12,10 +13,10 @@ use std::time::Instant;
 /// Sends each message the way that its target's node asks for, and takes
 /// arrivals from both, turn by turn.
 ///
-/// To look at the near way costs a load, to look at the far one a system call. So
-/// the far way is looked at while something has come or gone there of late, and
-/// then [is idle](Wake::is_idle): whoever sleeps on its [descriptor](Nal::descriptor)
-/// [is woken](Wake::on_readable) it again.
+/// To poll the near way costs a load, to poll the far one a system call. So the far way is
+/// polled while something has come or gone there of late, and then [is
+/// idle](Wake::is_idle): a thread that sleeps on its [descriptor](Wake::descriptor) [has it
+/// polled](Wake::on_readable) again.
 pub struct Route<Near, Far> {
     near: Near,
     far: Far,
@@ -208,19 +209,6 @@ impl<Near: Nal, Far: Nal> Nal for Route<Near, Far> {
         }
     }
 
-    #[inline]
-    fn flush(&mut self) -> bool {
-        let near = self.near.flush();
-        if self.is_idle() {
-            if !self.is_far_due() {
-                return near;
-            }
-            // To flush may bring messages in, which nobody would look at.
-            self.alert = 1;
-        }
-        self.far.flush() || near
-    }
-
     fn recall(&mut self, lease: &Lease) -> bool {
         // Both, whatever the first says.
         let near = self.near.recall(lease);
@@ -232,6 +220,29 @@ impl<Near: Nal, Far: Nal> Nal for Route<Near, Far> {
             Side::Near => self.near.backlog(process),
             Side::Far => self.far.backlog(process),
         }
+    }
+
+    fn resources(&self) -> Resources {
+        let (near, far) = (self.near.resources(), self.far.resources());
+        Resources {
+            lanes: near.lanes,
+            ..far
+        }
+    }
+}
+
+impl<Near: Nal, Far: Nal> Wake for Route<Near, Far> {
+    #[inline]
+    fn flush(&mut self) -> bool {
+        let near = self.near.flush();
+        if self.is_idle() {
+            if !self.is_far_due() {
+                return near;
+            }
+            // To flush may bring messages in, which nobody would look at.
+            self.alert = 1;
+        }
+        self.far.flush() || near
     }
 
     fn has_queued(&self, process: ProcessId) -> bool {
@@ -271,14 +282,6 @@ impl<Near: Nal, Far: Nal> Nal for Route<Near, Far> {
 
     fn all_delivered(&self) -> bool {
         self.near.all_delivered() && self.far.all_delivered()
-    }
-
-    fn resources(&self) -> Resources {
-        let (near, far) = (self.near.resources(), self.far.resources());
-        Resources {
-            lanes: near.lanes,
-            ..far
-        }
     }
 }
 
@@ -324,13 +327,16 @@ mod tests {
         fn fill(&mut self, _: Origin, _: &[Claim], _: &RemoteLoan) -> Result<u64, MoveError> {
             Err(MoveError::Gone)
         }
+        fn recall(&mut self, _: &Lease) -> bool {
+            true
+        }
+    }
+
+    impl Wake for Absorbing {
         fn flush(&mut self) -> bool {
             self.taken += std::mem::take(&mut self.in_socket);
             self.due = None;
             false
-        }
-        fn recall(&mut self, _: &Lease) -> bool {
-            true
         }
         fn has_queued(&self, _: ProcessId) -> bool {
             false

@@ -1,13 +1,8 @@
-//! Middleware that tells of every message.
+//! Middleware that writes a line for every message.
 
-use crate::{
-    Arrival, Capabilities, MoveError, Nal, Origin, Outgoing, RemoteLoan, Resources, Unreachable,
-};
-use lintel_claim::{Claim, Lease, Loan};
+use crate::{Arrival, Nal, Origin, Outgoing, Unreachable, Wake, forward};
 use lintel_types::ProcessId;
 use lintel_wire::{Message, Words};
-use std::os::fd::BorrowedFd;
-use std::time::Instant;
 
 /// Hands a line for each message to `tell`.
 pub struct Trace<N, F> {
@@ -40,9 +35,9 @@ impl<N: Nal, F: FnMut(String)> Trace<N, F> {
 }
 
 impl<N: Nal, F: FnMut(String)> Nal for Trace<N, F> {
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
-    }
+    // Not `next_inline`: each message goes through `next`.
+    forward!(self { Trace { inner, .. } => inner }: capabilities, receive_into, fetch, fill,
+        recall, backlog, resources);
 
     fn send(
         &mut self,
@@ -69,64 +64,8 @@ impl<N: Nal, F: FnMut(String)> Nal for Trace<N, F> {
         }
         self.inner.done(origin);
     }
+}
 
-    fn receive_into(&mut self, origin: Origin, place: Loan) {
-        self.inner.receive_into(origin, place);
-    }
-
-    fn fetch(&mut self, from: Origin, remote: &RemoteLoan, to: &[Claim]) -> Result<u64, MoveError> {
-        self.inner.fetch(from, remote, to)
-    }
-
-    fn fill(&mut self, to: Origin, from: &[Claim], remote: &RemoteLoan) -> Result<u64, MoveError> {
-        self.inner.fill(to, from, remote)
-    }
-
-    fn flush(&mut self) -> bool {
-        self.inner.flush()
-    }
-
-    fn recall(&mut self, lease: &Lease) -> bool {
-        self.inner.recall(lease)
-    }
-
-    fn backlog(&self, process: ProcessId) -> u64 {
-        self.inner.backlog(process)
-    }
-
-    fn has_queued(&self, process: ProcessId) -> bool {
-        self.inner.has_queued(process)
-    }
-
-    fn check_peers(&mut self) {
-        self.inner.check_peers();
-    }
-
-    fn wake_peers(&mut self) {
-        self.inner.wake_peers();
-    }
-
-    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        self.inner.descriptor()
-    }
-
-    fn due(&self) -> Option<Instant> {
-        self.inner.due()
-    }
-
-    fn is_idle(&self) -> bool {
-        self.inner.is_idle()
-    }
-
-    fn on_readable(&mut self) {
-        self.inner.on_readable();
-    }
-
-    fn all_delivered(&self) -> bool {
-        self.inner.all_delivered()
-    }
-
-    fn resources(&self) -> Resources {
-        self.inner.resources()
-    }
+impl<N: Nal, F: FnMut(String)> Wake for Trace<N, F> {
+    forward!(self { Trace { inner, .. } => inner }: ..Wake);
 }

@@ -10,7 +10,7 @@ use crate::watcher::Watcher;
 use crate::ways::Place;
 use lintel_claim::{Lease, Region};
 use lintel_engine4::Interface;
-use lintel_nal::{Arrival, Loopback, Nal, Origin, Payload};
+use lintel_nal::{Arrival, Loopback, Nal, Origin, Payload, Wake};
 use lintel_nal_shm::{Bell, CardWriter};
 use lintel_types::{NiFail, ProcessId};
 use lintel_wire::{Message, Request, Response, Verb, Words};

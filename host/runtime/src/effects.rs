@@ -8,7 +8,7 @@ use lintel_claim::{Claim, Lease, Lent, Region};
 use lintel_engine4::{Backlog, Body, Host, Undeliverable};
 use lintel_memory::Pieces;
 use lintel_memory::Span;
-use lintel_nal::{Loopback, Nal, Outgoing};
+use lintel_nal::{Loopback, Nal, Outgoing, Wake};
 use lintel_types::{CountingEvent, Event, ProcessId};
 use lintel_wire::{OPERAND_BYTES, Request, Response, Verb, Words};
 use std::collections::HashMap;

@@ -15,7 +15,7 @@ use crate::ways::{self, Place};
 use lintel_bridge::Tables;
 use lintel_claim::Lease;
 use lintel_engine4::{Config, Interface, Tokens, number};
-use lintel_nal::Nal;
+use lintel_nal::{Nal, Wake};
 use lintel_nal_shm::{Bell, Sleeper};
 use lintel_types::{Error, Handle, Kind, Limits, ProcessId, Result, options};
 use parking_lot::Mutex;

@@ -8,7 +8,7 @@
 use crate::core::{BATCH, Core};
 use crate::library::{Held, Library};
 use crate::owner::Owner;
-use lintel_nal::Nal;
+use lintel_nal::Wake;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::io;

@@ -3,18 +3,13 @@
 use crate::log::{Level, log, log_level};
 use crate::secret;
 use crate::settings::{Between, Settings};
-use lintel_claim::{Claim, Lease, Loan};
-use lintel_nal::{
-    Arrival, Capabilities, Fault, MoveError, Nal, Origin, Outgoing, RemoteLoan, Resources, Route,
-    Trace, Unreachable,
-};
+use lintel_claim::Claim;
+use lintel_nal::{Nal, Origin, Route, Trace, Wake, forward};
 use lintel_nal_ofi::OfiNal;
 use lintel_nal_shm::{Bell, CardWriter, OpenError, ShmNal, Unread};
 use lintel_nal_udp::{Model, UdpNal};
 use lintel_types::{Error, ProcessId};
 use lintel_wire::Words;
-use std::os::fd::BorrowedFd;
-use std::time::Instant;
 
 /// The way to other processes.
 #[allow(clippy::large_enum_variant)] // there is one, and the common form takes no detour
@@ -82,7 +77,7 @@ fn traced_or<N: Nal + Send + 'static>(nal: N, plain: impl FnOnce(N) -> Way) -> W
         return plain(nal);
     }
     let tell: fn(String) = |line| log(Level::Trace, &line);
-    Way::Traced(Box::new(Trace::new(Fault::new(nal), tell)))
+    Way::Traced(Box::new(Trace::new(nal, tell)))
 }
 
 fn warn(words: &str) {
@@ -201,91 +196,22 @@ impl Way {
     }
 }
 
-macro_rules! each_way {
-    ($self:expr, $nal:ident => $body:expr) => {
-        match $self {
-            Way::Shm($nal) => $body,
-            Way::Routed($nal) => $body,
-            Way::Traced($nal) => $body,
-        }
-    };
-}
-
 impl Nal for Way {
-    fn capabilities(&self) -> Capabilities {
-        each_way!(self, nal => nal.capabilities())
-    }
-    #[inline]
-    fn send(
-        &mut self,
-        to: ProcessId,
-        words: &Words,
-        body: Outgoing<'_>,
-    ) -> Result<(), Unreachable> {
-        each_way!(self, nal => nal.send(to, words, body))
-    }
-    #[inline]
-    fn next(&mut self) -> Option<Arrival> {
-        each_way!(self, nal => nal.next())
-    }
+    forward!(self { Way::Shm(nal) => nal, Way::Routed(nal) => nal, Way::Traced(nal) => nal }:
+        capabilities, send, next, done, receive_into, fetch, fill, recall, backlog, resources);
+
     #[inline(always)]
     fn next_inline(&mut self) -> Option<(Origin, Words, Claim)> {
         match self {
             Way::Shm(nal) => nal.next_inline(),
             Way::Routed(nal) => nal.next_inline(),
+            // A trace shows each message, and so takes it by `next`.
             Way::Traced(_) => None,
         }
     }
-    #[inline(always)]
-    fn done(&mut self, origin: Origin) {
-        each_way!(self, nal => nal.done(origin));
-    }
-    fn receive_into(&mut self, origin: Origin, place: Loan) {
-        each_way!(self, nal => nal.receive_into(origin, place));
-    }
-    fn fetch(&mut self, from: Origin, remote: &RemoteLoan, to: &[Claim]) -> Result<u64, MoveError> {
-        each_way!(self, nal => nal.fetch(from, remote, to))
-    }
-    fn fill(&mut self, to: Origin, from: &[Claim], remote: &RemoteLoan) -> Result<u64, MoveError> {
-        each_way!(self, nal => nal.fill(to, from, remote))
-    }
-    #[inline]
-    fn flush(&mut self) -> bool {
-        each_way!(self, nal => nal.flush())
-    }
-    fn recall(&mut self, lease: &Lease) -> bool {
-        each_way!(self, nal => nal.recall(lease))
-    }
-    fn backlog(&self, process: ProcessId) -> u64 {
-        each_way!(self, nal => nal.backlog(process))
-    }
-    fn has_queued(&self, process: ProcessId) -> bool {
-        each_way!(self, nal => nal.has_queued(process))
-    }
-    fn check_peers(&mut self) {
-        each_way!(self, nal => nal.check_peers());
-    }
-    fn wake_peers(&mut self) {
-        each_way!(self, nal => nal.wake_peers());
-    }
-    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        each_way!(self, nal => nal.descriptor())
-    }
-    #[inline]
-    fn due(&self) -> Option<Instant> {
-        each_way!(self, nal => nal.due())
-    }
-    #[inline]
-    fn is_idle(&self) -> bool {
-        each_way!(self, nal => nal.is_idle())
-    }
-    fn on_readable(&mut self) {
-        each_way!(self, nal => nal.on_readable());
-    }
-    fn all_delivered(&self) -> bool {
-        each_way!(self, nal => nal.all_delivered())
-    }
-    fn resources(&self) -> Resources {
-        each_way!(self, nal => nal.resources())
-    }
+}
+
+impl Wake for Way {
+    forward!(self { Way::Shm(nal) => nal, Way::Routed(nal) => nal, Way::Traced(nal) => nal }:
+        ..Wake);
 }

@@ -2,7 +2,7 @@
 
 use crate::{Cast, KEY, OTHER_KEY, open};
 use lintel_claim::Region;
-use lintel_nal::{Arrival, Nal, Outgoing};
+use lintel_nal::{Arrival, Nal, Outgoing, Wake};
 use lintel_nal_udp::UdpNal;
 use lintel_types::ProcessId;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};

@@ -3,7 +3,7 @@
 use crate::{Cast, KEY, open};
 use lintel_claim::{Claim, Lease, Region};
 use lintel_fault::random::Random;
-use lintel_nal::{Arrival, Nal, Outgoing, Payload};
+use lintel_nal::{Arrival, Nal, Outgoing, Payload, Wake};
 use lintel_nal_udp::UdpNal;
 use lintel_types::ProcessId;
 use std::time::{Duration, Instant};

@@ -2,7 +2,7 @@
 
 use crate::Done;
 use lintel_fault::ptl;
-use lintel_nal::{Arrival, Nal};
+use lintel_nal::{Arrival, Nal, Wake};
 use lintel_nal_shm::ShmNal;
 use std::collections::BTreeMap;
 use std::io::BufRead;

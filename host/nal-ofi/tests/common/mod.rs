@@ -1,7 +1,7 @@
 //! Endpoints for tests, where libfabric is.
 #![allow(dead_code)] // each test program uses some of it
 
-use lintel_nal::{Arrival, Nal, Origin, Outgoing, Payload};
+use lintel_nal::{Arrival, Nal, Origin, Outgoing, Payload, Wake};
 use lintel_nal_ofi::{Config, OfiNal, OpenError};
 use lintel_types::ProcessId;
 use lintel_wire::{WORDS, Words};

@@ -1,14 +1,11 @@
-//! Middleware that makes peers unreachable, for tests.
+//! Middleware that makes peers unreachable.
 
-use crate::{
-    Arrival, Capabilities, MoveError, Nal, Origin, Outgoing, RemoteLoan, Resources, Unreachable,
-};
-use lintel_claim::{Claim, Lease, Loan};
+use lintel_claim::Claim;
+use lintel_nal::forward;
+use lintel_nal::{Arrival, MoveError, Nal, Origin, Outgoing, RemoteLoan, Unreachable, Wake};
 use lintel_types::ProcessId;
 use lintel_wire::Words;
 use std::collections::VecDeque;
-use std::os::fd::BorrowedFd;
-use std::time::Instant;
 
 /// Cuts peers off when told to: nothing more is sent to them, nothing lent by
 /// them can be moved, and they are reported lost.
@@ -40,9 +37,9 @@ impl<N: Nal> Fault<N> {
 }
 
 impl<N: Nal> Nal for Fault<N> {
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
-    }
+    // Not `next_inline`: each message goes through `next`.
+    forward!(self { Fault { inner, .. } => inner }: capabilities, done, receive_into, recall,
+        backlog, resources);
 
     fn send(
         &mut self,
@@ -71,14 +68,6 @@ impl<N: Nal> Nal for Fault<N> {
         }
     }
 
-    fn done(&mut self, origin: Origin) {
-        self.inner.done(origin);
-    }
-
-    fn receive_into(&mut self, origin: Origin, place: Loan) {
-        self.inner.receive_into(origin, place);
-    }
-
     fn fetch(&mut self, from: Origin, remote: &RemoteLoan, to: &[Claim]) -> Result<u64, MoveError> {
         if self.is_cut(from.process) {
             return Err(MoveError::Gone);
@@ -92,52 +81,8 @@ impl<N: Nal> Nal for Fault<N> {
         }
         self.inner.fill(to, from, remote)
     }
+}
 
-    fn flush(&mut self) -> bool {
-        self.inner.flush()
-    }
-
-    fn recall(&mut self, lease: &Lease) -> bool {
-        self.inner.recall(lease)
-    }
-
-    fn backlog(&self, process: ProcessId) -> u64 {
-        self.inner.backlog(process)
-    }
-
-    fn has_queued(&self, process: ProcessId) -> bool {
-        self.inner.has_queued(process)
-    }
-
-    fn check_peers(&mut self) {
-        self.inner.check_peers();
-    }
-
-    fn wake_peers(&mut self) {
-        self.inner.wake_peers();
-    }
-
-    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        self.inner.descriptor()
-    }
-
-    fn due(&self) -> Option<Instant> {
-        self.inner.due()
-    }
-
-    fn is_idle(&self) -> bool {
-        self.inner.is_idle()
-    }
-
-    fn on_readable(&mut self) {
-        self.inner.on_readable();
-    }
-
-    fn all_delivered(&self) -> bool {
-        self.inner.all_delivered()
-    }
-
-    fn resources(&self) -> Resources {
-        self.inner.resources()
-    }
+impl<N: Nal> Wake for Fault<N> {
+    forward!(self { Fault { inner, .. } => inner }: ..Wake);
 }
