@@ -22,10 +22,12 @@
 mod boxed;
 mod forward;
 mod loopback;
+mod reassembly;
 mod route;
 mod trace;
 
 pub use loopback::Loopback;
+pub use reassembly::{Announced, Overrun, Reassembly};
 pub use route::Route;
 pub use trace::Trace;
 
