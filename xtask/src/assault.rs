@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::report::{Outcome, Report};
-use crate::shell::{self, Tree, Words};
+use crate::shell::{self, Arguments, Tree};
 use crate::{dist, soak};
 
 /// Kills of all placements together.
@@ -57,7 +57,7 @@ impl Assault {
             }
         }
         let known = ["--kills", "--minutes", "--seed", "--prefix"];
-        let options = Words::new(&options)?.only(&known)?;
+        let options = Arguments::new(&options)?.only(&known)?;
         let number = |name: &str| match options.get(name).map(str::parse::<u64>) {
             Some(Ok(number)) => Ok(Some(number)),
             Some(Err(_)) => Err(format!("{name} wants a number")),

@@ -159,7 +159,7 @@ fn yod(dist: &Path, setting: &Setting, ranks: &str, program: &Path) -> Command {
         yod.args(["--nodes", "2"]);
     }
     yod.arg(program).env_remove("LD_LIBRARY_PATH");
-    setting.tell(&mut yod);
+    setting.apply_to(&mut yod);
     yod
 }
 

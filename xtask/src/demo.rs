@@ -44,7 +44,7 @@ pub fn smoke_in(tree: &Tree, setting: &Setting) -> Outcome {
     if setting.has_nodes() {
         perf.args(["--nodes", "2"]);
     }
-    setting.tell(&mut perf);
+    setting.apply_to(&mut perf);
     shell::run_within(&mut perf, LIMIT)
 }
 

@@ -1,4 +1,4 @@
-//! What the crates of others are, as `cargo metadata` tells it.
+//! The dependencies, as `cargo metadata` describes them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::shell::{self, Tree};
 
-/// A crate of somebody else's, or of ours.
+/// A crate of the dependency graph, ours or a third party's.
 #[derive(Clone, Debug)]
 pub struct Dependency {
     pub name: String,

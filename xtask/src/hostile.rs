@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use crate::report::Outcome;
-use crate::shell::{self, Tree, Words};
+use crate::shell::{self, Arguments, Tree};
 use crate::soak;
 
-/// What CI sends.
+/// Packets sent by default, also in CI.
 const PACKETS: u64 = 200_000;
 
 /// Far longer than they take: some are sent in a microsecond, some in ten.
@@ -14,9 +14,9 @@ fn limit(packets: u64) -> Duration {
     Duration::from_secs(120 + packets / 5_000)
 }
 
-/// Sends as many as the words `--packets N` ask for.
+/// Sends as many packets as `--packets N` asks for.
 pub fn run(tree: &Tree, words: &[&str]) -> Outcome {
-    let words = Words::new(words)?.only(&["--packets", "--seed"])?;
+    let words = Arguments::new(words)?.only(&["--packets", "--seed"])?;
     let packets = words.get("--packets").map(str::parse).transpose();
     let packets = packets
         .map_err(|_| "--packets wants a number")?

@@ -1,8 +1,7 @@
-//! The one door: whatever CI does, a person does with the same word.
+//! Build, test and check commands; CI runs the same commands as a developer.
 //!
-//! `cargo xtask` without a word lists the words. Each word is a module; each
-//! check is a function that says what is wrong in a sentence, and a
-//! [`Report`](report::Report) counts them.
+//! `cargo xtask` lists the commands. Each command is a module. Each check is a function that
+//! returns what is wrong as a sentence, and a [`Report`](report::Report) counts the checks.
 
 #![forbid(unsafe_code)]
 
@@ -42,58 +41,58 @@ use std::process::ExitCode;
 use assault::Assault;
 use networks::Setting;
 use report::{Outcome, Report};
-use shell::{Tree, Words};
+use shell::{Arguments, Tree};
 use soak::Soak;
 
-const WORDS: &str = "\
-cargo xtask WORD
+const USAGE: &str = "\
+cargo xtask COMMAND
 
-  test [--quick]      everything that makes this tree trustworthy; --quick leaves
-                      out the release build and what runs on it
+  test [--quick]      run the full test suite; --quick skips the release build and
+                      the tests that need it
   test [--nal LIST] [--fault WHAT] [--mode MODE]
-                      how the library behaves, with PTL_NAL, LINTEL_FAULT and
-                      PTL_MODE set and jobs spread over two virtual nodes
-  demo                two processes, the table of latency and bandwidth, the plots
-  ci                  test, the same over every network, attacks, the loom models,
-                      the sanitizers, a minute of each fuzz target, the demo
-  dist --prefix DIR   builds release and installs library, headers, pages, tools
+                      test the library with PTL_NAL, LINTEL_FAULT and PTL_MODE set
+                      and jobs spread over two virtual nodes
+  demo                run two processes, print latency and bandwidth, draw plots
+  ci                  test, the same over every network, attacks, loom models,
+                      sanitizers, one minute of each fuzz target, the demo
+  dist --prefix DIR   build in release mode; install library, headers, pages, tools
 
   soak [--minutes M | --seconds S] [--seed N] [--nal LIST] [--fault WHAT]
-                      random operations among 8 processes on 2 virtual nodes, one
-                      of which is killed and started again each minute (60 s)
+                      random operations among 8 processes on 2 virtual nodes; each
+                      minute one is killed and restarted (60 s)
   assault [--kills N] [--minutes M] [--seed N] [--prefix DIR] [NAME...]
-                      attacks on the installed library in namespaces of their own:
-                      kills (300), reused process numbers, memory after PtlNIFini,
-                      other users' files, full memory, limits; a NAME may be the
-                      beginning of several (some need root)
-  netns               the same between two network namespaces, 1 % and 5 % of
-                      datagrams dropped (needs root)
+                      attack the installed library in separate namespaces: kills
+                      (300), reused process numbers, memory after PtlNIFini, other
+                      users' files, full memory, limits; NAME is the beginning of
+                      the attacks' names (some need root)
+  netns               the soak between two network namespaces that drop 1 % and
+                      5 % of datagrams (needs root)
   hostile [--packets N] [--seed N]
-                      random and mutated datagrams at a process (200,000)
+                      send random and mutated datagrams to a process (200,000)
 
-  words               code and prose against the retired words of spec/words.toml
-  layers              ARCHITECTURE.md against the crates
+  layers              check the crates against the table in ARCHITECTURE.md
+  words               find retired words (spec/words.toml) in code and prose
   measures [--root DIR]
-                      lengths, tests, documentation and names of this tree or another
-  mutants [CRATE...]  whether the tests of core/ notice one change at a time, by
-                      cargo-mutants (up to an hour a crate)
-  headers             include/*.h compile alone as C99, C11 and C++17
-  spec                spec/portals4.toml and spec/options.toml against the headers
-  symbols             libportals.so.4 exports what the headers declare, no more
-  man                 every function and every tool has its page
-  deny                licences, sources and duplicates of the crates of others
-                      against deny.toml; with cargo-deny and a copy of its database
-                      of advisories, those too
-  licences            licence texts of what is linked into what dist installs
-  loom                the models of the ring and the bell, in every order
-  sanitize            AddressSanitizer on core/ and on what shares memory,
+                      measure lengths, tests, documentation and names of the
+                      sources of this tree or another
+  mutants [CRATE...]  check that the tests of core/ detect small changes, with
+                      cargo-mutants (up to an hour per crate)
+  headers             compile each of include/*.h alone as C99, C11 and C++17
+  spec                check spec/portals4.toml and spec/options.toml against the headers
+  symbols             check that libportals.so.4 exports exactly what headers declare
+  man                 check that every function and every tool has a man page
+  deny                check licences, sources and duplicates of dependencies against
+                      deny.toml; advisories too if cargo-deny and its database exist
+  licences            print the licence texts of everything that dist links
+  loom                explore all interleavings of the loom models
+  sanitize            AddressSanitizer on core/ and the crates that share memory,
                       ThreadSanitizer on the latter
-  c-tests [NAME]      tests/c against the installed library
-  fuzz [SECONDS]      each fuzz target for a while (default 60 s)
+  c-tests [NAME]      run tests/c against the installed library
+  fuzz [SECONDS]      run each fuzz target (default 60 s)
 ";
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
     let tree = match Tree::find() {
         Ok(tree) => tree,
         Err(wrong) => {
@@ -101,10 +100,10 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let mut words = words.iter().map(String::as_str);
-    let word = words.next().unwrap_or("help");
-    let rest: Vec<&str> = words.collect();
-    match word {
+    let mut arguments = arguments.iter().map(String::as_str);
+    let command = arguments.next().unwrap_or("help");
+    let rest: Vec<&str> = arguments.collect();
+    match command {
         "test" => test(&tree, &rest),
         "ci" => suite::ci(&tree),
         "demo" => one("demo", || demo::run(&tree, demo::Length::Full)),
@@ -131,11 +130,11 @@ fn main() -> ExitCode {
         "c-tests" => many(|report| c_tests::run(&tree, rest.first().copied(), report)),
         "fuzz" => many(|report| fuzz::run(&tree, seconds(&rest), report)),
         "help" | "--help" | "-h" => {
-            print!("{WORDS}");
+            print!("{USAGE}");
             ExitCode::SUCCESS
         }
         other => {
-            eprint!("xtask: no word '{other}'\n\n{WORDS}");
+            eprint!("xtask: no command '{other}'\n\n{USAGE}");
             ExitCode::FAILURE
         }
     }
@@ -147,14 +146,14 @@ fn test(tree: &Tree, rest: &[&str]) -> ExitCode {
         ["--quick"] => return suite::test(tree, true),
         _ => {}
     }
-    let words = Words::new(rest).and_then(|words| words.only(&["--nal", "--fault", "--mode"]));
+    let words = Arguments::new(rest).and_then(|words| words.only(&["--nal", "--fault", "--mode"]));
     match words.map(|words| Setting::read(&words).unwrap_or_default()) {
         Ok(setting) => suite::test_in(tree, &setting),
         Err(wrong) => one("test", || Err(wrong)),
     }
 }
 
-/// Runs a single check and says what is wrong, without a count.
+/// Runs a single check and prints what is wrong, without a count.
 fn one(name: &str, check: impl FnOnce() -> Outcome) -> ExitCode {
     match check() {
         Ok(()) => ExitCode::SUCCESS,
@@ -177,13 +176,13 @@ fn prefix(rest: &[&str]) -> Result<PathBuf, String> {
         [joined] if joined.starts_with("--prefix=") => {
             Ok(PathBuf::from(&joined["--prefix=".len()..]))
         }
-        _ => Err("say where to: cargo xtask dist --prefix DIR".into()),
+        _ => Err("the prefix is missing: cargo xtask dist --prefix DIR".into()),
     }
 }
 
 /// The tree to look at: this one, or the one that `--root` names.
 fn root(tree: &Tree, rest: &[&str]) -> Result<PathBuf, String> {
-    let words = Words::new(rest)?.only(&["--root"])?;
+    let words = Arguments::new(rest)?.only(&["--root"])?;
     Ok(words.get("--root").map_or(tree.root.clone(), PathBuf::from))
 }
 

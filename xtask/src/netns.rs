@@ -51,7 +51,7 @@ fn soak_over(tree: &Tree, cable: &Cable) -> Outcome {
     for (node, name) in cable.ends.iter().enumerate() {
         program.args(["--within", &format!("{node}=ip netns exec {name}")]);
     }
-    Setting::over("udp", None).tell(&mut program);
+    Setting::over("udp", None).apply_to(&mut program);
     shell::run_within(&mut program, LIMIT)
 }
 

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use crate::report::{Outcome, Report};
-use crate::shell::{self, Tree, Words};
+use crate::shell::{self, Arguments, Tree};
 use crate::{c_tests, demo, dist, prerequisites, test_run};
 
 /// The crates whose tests call the library.
@@ -96,7 +96,7 @@ fn rust_tests(tree: &Tree, setting: &Setting, others: &BTreeSet<String>) -> Outc
     for name in others {
         cargo.args(["--skip", name]);
     }
-    setting.tell(&mut cargo);
+    setting.apply_to(&mut cargo);
     let agent = match setting.is("generic") {
         true => Some(Agent::start(tree, &mut cargo, setting)?),
         false => None,
@@ -117,7 +117,7 @@ impl Agent {
         command
             .args(["--iface", "127.0.0.1"])
             .stdout(Stdio::piped());
-        setting.tell(&mut command);
+        setting.apply_to(&mut command);
         let job = format!("xtask{}", std::process::id());
         for command in [&mut command, tests] {
             command.env("LINTEL_JOB", &job).env("LINTEL_SECRET", SECRET);
@@ -165,7 +165,7 @@ impl Setting {
     }
 
     /// Reads `--nal`, `--fault` and `--mode`; `None` where there is none of them.
-    pub fn read(words: &Words) -> Option<Setting> {
+    pub fn read(words: &Arguments) -> Option<Setting> {
         let word = |name| words.get(name).map(String::from);
         let setting = Setting {
             nal: word("--nal"),
@@ -183,7 +183,7 @@ impl Setting {
     }
 
     /// Sets a command's environment.
-    pub fn tell(&self, command: &mut Command) {
+    pub fn apply_to(&self, command: &mut Command) {
         let variables = [
             ("PTL_NAL", &self.nal),
             ("LINTEL_FAULT", &self.fault),
@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     fn read(words: &[&str]) -> Option<Setting> {
-        Setting::read(&Words::new(words).expect("they are understood"))
+        Setting::read(&Arguments::new(words).expect("they are understood"))
     }
 
     #[test]

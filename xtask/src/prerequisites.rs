@@ -25,7 +25,7 @@ pub const TEST: [Need; 5] = [
 /// Enough for `PTL_NAL=ofi`.
 pub const LIBFABRIC: [Need; 1] = [("fi_info", "PTL_NAL=ofi", "libfabric-bin libfabric1")];
 
-/// Without these some tests say that they are skipped.
+/// Without these, some tests are skipped with a message.
 pub const WANTED: [Need; 4] = [
     LIBFABRIC[0],
     (
@@ -56,18 +56,18 @@ pub fn programs(needs: &[Need]) -> Outcome {
     }
     match self::missing(needs).as_slice() {
         [] => Ok(()),
-        still => Err(told(still)),
+        still => Err(missing_text(still)),
     }
 }
 
-/// As [`programs`], for what tests can do without: says what isn't there.
+/// As [`programs`], for optional programs: prints which are missing.
 pub fn wanted(needs: &[Need]) {
     if let Err(wrong) = programs(needs) {
         println!("   some tests will be skipped: {wrong}");
     }
 }
 
-fn told(missing: &[Need]) -> String {
+fn missing_text(missing: &[Need]) -> String {
     let each = missing
         .iter()
         .map(|(name, why, _)| format!("{name} ({why})"));

@@ -1,6 +1,6 @@
 //! Tests under AddressSanitizer and ThreadSanitizer.
 //!
-//! The pinned compiler is told to do what only a nightly one offers, as for fuzzing. Each
+//! The pinned compiler is made to do what only a nightly one offers, as for fuzzing. Each
 //! sanitizer builds into a folder of its own. The standard library isn't instrumented:
 //! what ThreadSanitizer can't know of it stands in `thread-sanitizer.supp`.
 

@@ -15,7 +15,7 @@ pub struct Tree {
     pub packages: Vec<Package>,
 }
 
-/// One crate of the workspace as `cargo metadata` tells it.
+/// One crate of the workspace as `cargo metadata` describes it.
 pub struct Package {
     pub name: String,
     /// The crate's folder, relative to the root: `core/types`.
@@ -132,12 +132,12 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or("")
 }
 
-/// What follows a word on the command line: names that begin with `--`, each with a
-/// value behind it or after a `=`.
-pub struct Words(Vec<(String, String)>);
+/// Options after a command: names that begin with `--`, each with a value as the next
+/// argument or after a `=`.
+pub struct Arguments(Vec<(String, String)>);
 
-impl Words {
-    pub fn new(words: &[&str]) -> Result<Words, String> {
+impl Arguments {
+    pub fn new(words: &[&str]) -> Result<Arguments, String> {
         let mut read = Vec::new();
         let mut words = words.iter();
         while let Some(word) = words.next() {
@@ -148,33 +148,36 @@ impl Words {
             let value = joined.or_else(|| words.next().copied());
             match value {
                 Some(value) if name.starts_with("--") => read.push((name.into(), value.into())),
-                Some(_) => return Err(format!("'{word}' isn't understood here")),
-                None => return Err(format!("{name} wants a value")),
+                Some(_) => return Err(format!("'{word}' is not an option with a value")),
+                None => return Err(format!("{name} needs a value")),
             }
         }
-        Ok(Words(read))
+        Ok(Arguments(read))
     }
 
-    /// The value of a name.
+    /// The value of an option, if it was given.
     pub fn get(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str())
     }
 
-    /// Refuses names that aren't among these.
-    pub fn only(self, names: &[&str]) -> Result<Words, String> {
+    /// Refuses options that aren't among `names`.
+    pub fn only(self, names: &[&str]) -> Result<Arguments, String> {
         match self
             .0
             .iter()
             .find(|(name, _)| !names.contains(&name.as_str()))
         {
-            Some((name, _)) => Err(format!("no option {name} here; {} are", names.join(", "))),
+            Some((name, _)) => Err(format!(
+                "unknown option {name}; the options are {}",
+                names.join(", ")
+            )),
             None => Ok(self),
         }
     }
 }
 
-/// Runs a command whose output the person sees.
+/// Runs a command whose output goes to the terminal.
 pub fn run(command: &mut Command) -> Outcome {
     let status = command
         .status()
@@ -186,8 +189,8 @@ pub fn run(command: &mut Command) -> Outcome {
     }
 }
 
-/// Runs a command for its standard output; what it wrote to its standard
-/// error becomes part of the reason when it fails.
+/// Runs a command and returns its standard output. If it fails, its standard error becomes
+/// part of the error.
 pub fn output(command: &mut Command) -> Result<String, String> {
     let done = command
         .output()

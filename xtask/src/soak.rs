@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use crate::networks::Setting;
 use crate::report::Outcome;
-use crate::shell::{self, Tree, Words};
+use crate::shell::{self, Arguments, Tree};
 
-/// What it runs over where nothing else is said.
+/// The default setting.
 const NAL: &str = "udp";
 const FAULT: &str = "loss=0.01,seed=7";
 
@@ -33,7 +33,7 @@ impl Soak {
 
     /// Reads `--minutes`, `--seconds`, `--seed`, and what a setting has.
     pub fn read(words: &[&str]) -> Result<Soak, String> {
-        let words = Words::new(words)?.only(&[
+        let words = Arguments::new(words)?.only(&[
             "--minutes",
             "--seconds",
             "--seed",
@@ -61,7 +61,7 @@ impl Soak {
     }
 }
 
-/// Soaks.
+/// Runs the soak and reports the seed that repeats it.
 pub fn run(tree: &Tree, soak: &Soak) -> Outcome {
     let mut program = program(tree, "fault-soak")?;
     let (seconds, kills) = (soak.seconds.to_string(), soak.kills().to_string());
@@ -70,13 +70,13 @@ pub fn run(tree: &Tree, soak: &Soak) -> Outcome {
     if let Some(seed) = &soak.seed {
         program.args(["--seed", seed]);
     }
-    soak.setting.tell(&mut program);
+    soak.setting.apply_to(&mut program);
     println!("   {} s, {kills} kills, {}", soak.seconds, soak.setting);
     let limit = Duration::from_secs(soak.seconds) + MORE;
     shell::run_within(&mut program, limit).map_err(|wrong| {
         let seconds = soak.seconds;
         format!(
-            "{wrong}\n        again: cargo xtask soak --seconds {seconds} --seed N, N as told above"
+            "{wrong}\n        again: cargo xtask soak --seconds {seconds} --seed N, N as printed above"
         )
     })
 }

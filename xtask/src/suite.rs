@@ -1,4 +1,4 @@
-//! The long words: `test` and `ci`.
+//! The long commands: `test` and `ci`.
 
 use std::process::ExitCode;
 
@@ -21,7 +21,7 @@ pub fn test(tree: &Tree, quick: bool) -> ExitCode {
     report.finish()
 }
 
-/// What tells how the library behaves, in one setting.
+/// The tests of the library's behaviour, in one setting.
 pub fn test_in(tree: &Tree, setting: &Setting) -> ExitCode {
     let mut report = Report::new();
     report.check("prerequisites", || {
@@ -31,9 +31,8 @@ pub fn test_in(tree: &Tree, setting: &Setting) -> ExitCode {
     report.finish()
 }
 
-/// `test`, the same behaviour over every network, attacks, the loom models, the
-/// sanitizers, then a while of
-/// fuzzing, then a short demo.
+/// `test`, the same behaviour over every network, attacks, loom models, sanitizers, fuzzing,
+/// and a short demo.
 pub fn ci(tree: &Tree) -> ExitCode {
     let mut report = Report::new();
     checks(tree, false, &mut report);
@@ -51,7 +50,7 @@ pub fn ci(tree: &Tree) -> ExitCode {
     report.finish()
 }
 
-/// What is quickest to fail comes first.
+/// The quickest checks come first.
 fn checks(tree: &Tree, quick: bool, report: &mut Report) {
     report.check("prerequisites", || {
         prerequisites::wanted(&prerequisites::WANTED);
