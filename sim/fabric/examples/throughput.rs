@@ -22,7 +22,7 @@ use lintel_sim_fabric::{
     Outcome, PacketFabric, Parameters, Port, Topology, Torus,
 };
 use lintel_sim_kernel::{
-    Agenda, Bandwidth, Bytes, Duration, Event, Simulation, Stream, Streams, World,
+    Bandwidth, Bytes, Duration, Event, EventQueue, Simulation, Stream, Streams, World,
 };
 
 /// Speeds of links: 2.5 GB/s (Portals 3.3 on Red Storm, section 2), 60 ns a hop and
@@ -135,7 +135,7 @@ impl<F: Fabric> Machine<F> {
         }
     }
 
-    fn step(&mut self, node: Node, agenda: &mut Agenda<Happening>) {
+    fn step(&mut self, node: Node, events: &mut EventQueue<Happening>) {
         let taken = self.taken[node.0 as usize];
         if taken == self.steps {
             return;
@@ -144,22 +144,22 @@ impl<F: Fabric> Machine<F> {
         match self.pattern {
             Pattern::Uniform => {
                 let to = self.stream.below(u64::from(self.fabric.nodes())) as u32;
-                self.send(node, Node(to), 64, taken, agenda);
+                self.send(node, Node(to), 64, taken, events);
                 // 64 bytes each 170 ns: 15 % of 2.5 GB/s, at jittered times.
                 let jitter = self.stream.below_duration(Duration::from_ns(80));
-                agenda.after(Duration::from_ns(130) + jitter, Happening::Step(node));
+                events.after(Duration::from_ns(130) + jitter, Happening::Step(node));
             }
             Pattern::Neighbours => {
                 let next = self.neighbours(node)[0];
-                self.send(node, next, 64, taken, agenda);
-                agenda.after(Duration::from_ns(26), Happening::Step(node));
+                self.send(node, next, 64, taken, events);
+                events.after(Duration::from_ns(26), Happening::Step(node));
             }
             Pattern::Halo => {
                 for to in self.neighbours(node) {
-                    self.send(node, to, 4_096, taken, agenda);
+                    self.send(node, to, 4_096, taken, events);
                 }
             }
-            Pattern::Doubling => self.send(node, Node(node.0 ^ 1 << taken), 64, taken, agenda),
+            Pattern::Doubling => self.send(node, Node(node.0 ^ 1 << taken), 64, taken, events),
         }
     }
 
@@ -169,13 +169,13 @@ impl<F: Fabric> Machine<F> {
         to: Node,
         bytes: u64,
         step: u32,
-        agenda: &mut Agenda<Happening>,
+        events: &mut EventQueue<Happening>,
     ) {
         let message = Message {
             tag: u64::from(step),
             ..Message::new(from, to, Bytes(bytes))
         };
-        self.fabric.send(message, agenda);
+        self.fabric.send(message, events);
     }
 
     fn neighbours(&self, node: Node) -> [Node; 6] {
@@ -193,7 +193,7 @@ impl<F: Fabric> Machine<F> {
 
     /// A node goes on when all of its last step's messages have come. Others may
     /// be a step ahead of it, and no more.
-    fn on_arrived(&mut self, message: Message, agenda: &mut Agenda<Happening>) {
+    fn on_arrived(&mut self, message: Message, events: &mut EventQueue<Happening>) {
         let awaits = self.pattern.awaits();
         if awaits == 0 {
             return;
@@ -201,14 +201,14 @@ impl<F: Fabric> Machine<F> {
         let node = message.to.0 as usize;
         let ahead = message.tag + 1 - u64::from(self.taken[node]);
         self.come[node][ahead as usize] += 1;
-        self.go_on(message.to, agenda);
+        self.go_on(message.to, events);
     }
 
-    fn go_on(&mut self, node: Node, agenda: &mut Agenda<Happening>) {
+    fn go_on(&mut self, node: Node, events: &mut EventQueue<Happening>) {
         let come = &mut self.come[node.0 as usize];
         if come[0] == self.pattern.awaits() {
             *come = [come[1], 0];
-            agenda.after(STEP, Happening::Step(node));
+            events.after(STEP, Happening::Step(node));
         }
     }
 }
@@ -224,12 +224,12 @@ impl<F: Fabric> World for Machine<F> {
     }
 
     #[inline]
-    fn on_event(&mut self, event: Happening, agenda: &mut Agenda<Happening>) {
+    fn on_event(&mut self, event: Happening, events: &mut EventQueue<Happening>) {
         match event {
-            Happening::Step(node) => self.step(node, agenda),
+            Happening::Step(node) => self.step(node, events),
             Happening::Fabric(event) => {
-                if let Some(Outcome::Arrived(message)) = self.fabric.on_event(event, agenda) {
-                    self.on_arrived(message, agenda);
+                if let Some(Outcome::Arrived(message)) = self.fabric.on_event(event, events) {
+                    self.on_arrived(message, events);
                 }
             }
         }
@@ -246,13 +246,13 @@ fn measure<F: Fabric>(name: &str, model: &str, shape: &Torus, make: impl Fn(Toru
     let built = processor_seconds();
     for node in 0..shape.nodes() {
         simulation
-            .agenda
+            .events
             .after(Duration::ZERO, Happening::Step(Node(node)));
     }
     simulation.run();
     let took = processor_seconds() - built;
     assert_eq!(simulation.world.fabric.unfinished(), 0, "{name} is stuck");
-    let events = simulation.agenda.executed() as f64 / 1e6;
+    let events = simulation.events.executed() as f64 / 1e6;
     let links = simulation.world.fabric.carried().links as f64 / 1e6;
     println!(
         "| {name} | {} | {model} | {events:.1} | {:.1} | {links:.1} | {:.1} | {:.2} + {took:.2} | {} | {} | {:016x} |",
@@ -261,8 +261,8 @@ fn measure<F: Fabric>(name: &str, model: &str, shape: &Torus, make: impl Fn(Toru
         links / took,
         built - begin,
         peak_megabytes(),
-        simulation.agenda.now(),
-        simulation.agenda.trace_hash(),
+        simulation.events.now(),
+        simulation.events.trace_hash(),
     );
 }
 

@@ -3,7 +3,7 @@
 use lintel_sim_kernel::Event;
 
 /// Something that happens inside a fabric. Only the fabric that put it on the
-/// agenda knows what it means.
+/// event queue knows what it means.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FabricEvent(pub(crate) Happening);
 

@@ -16,7 +16,7 @@
 
 use std::collections::VecDeque;
 
-use lintel_sim_kernel::{Agenda, Duration, Event, SimTime};
+use lintel_sim_kernel::{Duration, Event, EventQueue, SimTime};
 
 use crate::Fabric;
 use crate::event::{FabricEvent, Happening};
@@ -141,17 +141,17 @@ impl<T: Topology> FreeFabric<T> {
         (way.heads, links)
     }
 
-    fn on_head<E>(&mut self, number: u32, agenda: &mut Agenda<E>)
+    fn on_head<E>(&mut self, number: u32, events: &mut EventQueue<E>)
     where
         E: Event + From<FabricEvent>,
     {
         let node = self.messages[number].message.to;
         self.end(node).waiting.push_back(number);
-        self.take_in_next(node, agenda);
+        self.take_in_next(node, events);
     }
 
     /// Takes the next message in, if the node is idle and not held.
-    fn take_in_next<E>(&mut self, node: Node, agenda: &mut Agenda<E>)
+    fn take_in_next<E>(&mut self, node: Node, events: &mut EventQueue<E>)
     where
         E: Event + From<FabricEvent>,
     {
@@ -172,14 +172,14 @@ impl<T: Topology> FreeFabric<T> {
             let first = self
                 .timing
                 .occupies(Kind::Eject, train.first(self.timing.packet));
-            agenda.after(first, FabricEvent(Happening::First(number)).into());
+            events.after(first, FabricEvent(Happening::First(number)).into());
             return;
         }
-        self.take_in_rest(number, train, agenda);
+        self.take_in_rest(number, train, events);
     }
 
     /// All of it from now on, of which `left` is left.
-    fn take_in_rest<E>(&mut self, number: u32, left: Train, agenda: &mut Agenda<E>)
+    fn take_in_rest<E>(&mut self, number: u32, left: Train, events: &mut EventQueue<E>)
     where
         E: Event + From<FabricEvent>,
     {
@@ -187,25 +187,25 @@ impl<T: Topology> FreeFabric<T> {
             last_whole, last, ..
         } = self.messages[number].heads;
         let whole = self.timing.occupies(Kind::Eject, self.timing.packet);
-        let mut is_in = agenda.now();
+        let mut is_in = events.now();
         if left.whole > 0 {
             is_in = (is_in + whole * left.whole).max(last_whole + whole);
         }
         is_in = is_in.max(last) + self.timing.occupies(Kind::Eject, left.last);
-        agenda.at(is_in, FabricEvent(Happening::Tail(number)).into());
+        events.at(is_in, FabricEvent(Happening::Tail(number)).into());
     }
 
-    fn on_first<E>(&mut self, number: u32, agenda: &mut Agenda<E>) -> Outcome
+    fn on_first<E>(&mut self, number: u32, events: &mut EventQueue<E>) -> Outcome
     where
         E: Event + From<FabricEvent>,
     {
         // Behind whatever the node does now that it has heard of it.
         let rest = FabricEvent(Happening::Rest(number));
-        agenda.after(Duration::ZERO, rest.into());
+        events.after(Duration::ZERO, rest.into());
         Outcome::Began(self.messages[number].message)
     }
 
-    fn on_rest<E>(&mut self, number: u32, agenda: &mut Agenda<E>)
+    fn on_rest<E>(&mut self, number: u32, events: &mut EventQueue<E>)
     where
         E: Event + From<FabricEvent>,
     {
@@ -223,10 +223,10 @@ impl<T: Topology> FreeFabric<T> {
             whole: whole - 1,
             last,
         };
-        self.take_in_rest(number, left, agenda);
+        self.take_in_rest(number, left, events);
     }
 
-    fn on_tail<E>(&mut self, number: u32, agenda: &mut Agenda<E>) -> Outcome
+    fn on_tail<E>(&mut self, number: u32, events: &mut EventQueue<E>) -> Outcome
     where
         E: Event + From<FabricEvent>,
     {
@@ -237,7 +237,7 @@ impl<T: Topology> FreeFabric<T> {
         self.carried.links += packets * u64::from(links);
         self.carried.bytes += message.bytes.0;
         self.end(message.to).entering = None;
-        self.take_in_next(message.to, agenda);
+        self.take_in_next(message.to, events);
         Outcome::Arrived(message)
     }
 }
@@ -313,12 +313,12 @@ impl<T: Topology> Fabric for FreeFabric<T> {
         self.topology.nodes()
     }
 
-    fn send<E>(&mut self, message: Message, agenda: &mut Agenda<E>)
+    fn send<E>(&mut self, message: Message, events: &mut EventQueue<E>)
     where
         E: Event + From<FabricEvent>,
     {
         message.check(self.nodes(), self.classes);
-        let start = self.end(message.from).sends_until.max(agenda.now());
+        let start = self.end(message.from).sends_until.max(events.now());
         let Train { whole, last } = self.train(&message);
         let packet = self.timing.occupies(Kind::Inject, self.timing.packet);
         let left = start + packet * whole + self.timing.occupies(Kind::Inject, last);
@@ -330,20 +330,20 @@ impl<T: Topology> Fabric for FreeFabric<T> {
             links,
         });
         if message.tell_left {
-            agenda.at(left, FabricEvent(Happening::Left(number)).into());
+            events.at(left, FabricEvent(Happening::Left(number)).into());
         }
-        agenda.at(heads.first, FabricEvent(Happening::Head(number)).into());
+        events.at(heads.first, FabricEvent(Happening::Head(number)).into());
     }
 
-    fn on_event<E>(&mut self, event: FabricEvent, agenda: &mut Agenda<E>) -> Option<Outcome>
+    fn on_event<E>(&mut self, event: FabricEvent, events: &mut EventQueue<E>) -> Option<Outcome>
     where
         E: Event + From<FabricEvent>,
     {
         match event.0 {
-            Happening::Head(number) => self.on_head(number, agenda),
-            Happening::Rest(number) => self.on_rest(number, agenda),
-            Happening::First(number) => return Some(self.on_first(number, agenda)),
-            Happening::Tail(number) => return Some(self.on_tail(number, agenda)),
+            Happening::Head(number) => self.on_head(number, events),
+            Happening::Rest(number) => self.on_rest(number, events),
+            Happening::First(number) => return Some(self.on_first(number, events)),
+            Happening::Tail(number) => return Some(self.on_tail(number, events)),
             Happening::Left(number) => return Some(Outcome::Left(self.messages[number].message)),
             other => unreachable!("{other:?} is none of this model's events"),
         }
@@ -354,7 +354,7 @@ impl<T: Topology> Fabric for FreeFabric<T> {
         self.end(node).held = true;
     }
 
-    fn resume<E>(&mut self, node: Node, agenda: &mut Agenda<E>)
+    fn resume<E>(&mut self, node: Node, events: &mut EventQueue<E>)
     where
         E: Event + From<FabricEvent>,
     {
@@ -369,9 +369,9 @@ impl<T: Topology> Fabric for FreeFabric<T> {
                     message,
                     is_stopped: false,
                 });
-                self.on_rest(message, agenda);
+                self.on_rest(message, events);
             }
-            _ => self.take_in_next(node, agenda),
+            _ => self.take_in_next(node, events),
         }
     }
 

@@ -30,16 +30,16 @@
 //!     Arbitration, Dimension, Fabric, FabricEvent, LinkParameters, Message, Node, Outcome, PacketFabric,
 //!     Parameters, Torus,
 //! };
-//! use lintel_sim_kernel::{Agenda, Bandwidth, Bytes, Duration, SimTime, Simulation, World};
+//! use lintel_sim_kernel::{EventQueue, Bandwidth, Bytes, Duration, SimTime, Simulation, World};
 //!
 //! struct Machine(PacketFabric<Torus>, Vec<SimTime>);
 //!
 //! impl World for Machine {
 //!     type Event = FabricEvent;
 //!
-//!     fn on_event(&mut self, event: FabricEvent, agenda: &mut Agenda<FabricEvent>) {
-//!         if let Some(Outcome::Arrived(_)) = self.0.on_event(event, agenda) {
-//!             self.1.push(agenda.now());
+//!     fn on_event(&mut self, event: FabricEvent, events: &mut EventQueue<FabricEvent>) {
+//!         if let Some(Outcome::Arrived(_)) = self.0.on_event(event, events) {
+//!             self.1.push(events.now());
 //!         }
 //!     }
 //! }
@@ -63,7 +63,7 @@
 //! let fabric = PacketFabric::new(ring.unwrap(), &parameters).unwrap();
 //! let mut simulation = Simulation::new(Machine(fabric, Vec::new()));
 //! let message = Message::new(Node(0), Node(2), Bytes(64));
-//! simulation.world.0.send(message, &mut simulation.agenda);
+//! simulation.world.0.send(message, &mut simulation.events);
 //! simulation.run();
 //! // In, two hops, out; and 64 bytes at one a nanosecond.
 //! assert_eq!(simulation.world.1, [SimTime::START + Duration::from_ns(4 * 50 + 64)]);
@@ -87,7 +87,7 @@ pub use topology::{
     Dimension, Dragonfly, End, FatTree, Leg, Legs, Port, Reach, Step, Topology, Torus,
 };
 
-use lintel_sim_kernel::{Agenda, Event};
+use lintel_sim_kernel::{Event, EventQueue};
 
 /// Carries messages from node to node.
 pub trait Fabric {
@@ -102,12 +102,12 @@ pub trait Fabric {
     ///
     /// Where an end is no node of this fabric, the message has no bytes, or its
     /// class is none of [`Parameters::classes`].
-    fn send<E>(&mut self, message: Message, agenda: &mut Agenda<E>)
+    fn send<E>(&mut self, message: Message, events: &mut EventQueue<E>)
     where
         E: Event + From<FabricEvent>;
 
-    /// An event that this fabric put on the agenda has come.
-    fn on_event<E>(&mut self, event: FabricEvent, agenda: &mut Agenda<E>) -> Option<Outcome>
+    /// An event that this fabric put on the event queue has come.
+    fn on_event<E>(&mut self, event: FabricEvent, events: &mut EventQueue<E>) -> Option<Outcome>
     where
         E: Event + From<FabricEvent>;
 
@@ -121,7 +121,7 @@ pub trait Fabric {
     fn hold(&mut self, node: Node);
 
     /// The node takes packets in again.
-    fn resume<E>(&mut self, node: Node, agenda: &mut Agenda<E>)
+    fn resume<E>(&mut self, node: Node, events: &mut EventQueue<E>)
     where
         E: Event + From<FabricEvent>;
 

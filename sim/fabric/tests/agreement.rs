@@ -107,5 +107,5 @@ fn contention_only_ever_delays() {
     exact.run();
     formula.run();
     assert_eq!(exact.world.fabric.carried(), formula.world.fabric.carried());
-    assert!(exact.agenda.now() > formula.agenda.now());
+    assert!(exact.events.now() > formula.events.now());
 }

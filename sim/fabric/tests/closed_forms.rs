@@ -142,8 +142,8 @@ fn a_node_that_holds_fills_the_way_and_goes_on_where_it_stopped() {
         simulation.world.fabric.occupied(out),
         Duration::from_ns(4 * 64)
     );
-    let Simulation { world, agenda } = &mut simulation;
-    world.fabric.resume(Node(2), agenda);
+    let Simulation { world, events } = &mut simulation;
+    world.fabric.resume(Node(2), events);
     simulation.run();
     assert_eq!(arrivals(&simulation).len(), 1);
 }
@@ -159,13 +159,13 @@ fn a_held_node_takes_in_the_first_packet_alone() {
             },
         );
         while simulation.world.told.is_empty() {
-            let now = simulation.agenda.now();
+            let now = simulation.events.now();
             simulation.run_until(now + Duration::from_ns(1));
         }
         simulation.world.fabric.hold(Node(1));
         simulation.run_until(SimTime::START + Duration::from_us(2));
-        let Simulation { world, agenda } = &mut simulation;
-        world.fabric.resume(Node(1), agenda);
+        let Simulation { world, events } = &mut simulation;
+        world.fabric.resume(Node(1), events);
         simulation.run();
         let told = simulation.world.told.iter();
         told.map(|(when, _)| when.as_ps() / NS).collect()

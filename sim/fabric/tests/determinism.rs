@@ -46,7 +46,7 @@ fn hash<F: Fabric>(mut simulation: Simulation<Net<F>>, seed: u64) -> u64 {
     assert_eq!(simulation.world.fabric.unfinished(), 0);
     let arrived = arrivals(&simulation).len();
     assert_eq!(arrived, 30 * simulation.world.fabric.nodes() as usize);
-    simulation.agenda.trace_hash()
+    simulation.events.trace_hash()
 }
 
 /// Every result changes with these: say why.

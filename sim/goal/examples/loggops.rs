@@ -81,7 +81,7 @@ fn run(
     let mut simulation = Simulation::new(Machine::new(goal.compile()?, hosts, wire));
     drop(goal);
     let built = processor_seconds();
-    simulation.world.start(&mut simulation.agenda);
+    simulation.world.start(&mut simulation.events);
     simulation.run();
     let took = processor_seconds() - built;
     let machine = &simulation.world;
@@ -99,10 +99,10 @@ fn run(
         "end {} ns; {events} operations and messages, {:.2} M/s ({:.2} M kernel events, {:.2} M/s); {:.2} s to read, {took:.2} s to run; trace hash {:016x}",
         machine.end().as_ps() / 1_000,
         events as f64 / took / 1e6,
-        simulation.agenda.executed() as f64 / 1e6,
-        simulation.agenda.executed() as f64 / took / 1e6,
+        simulation.events.executed() as f64 / 1e6,
+        simulation.events.executed() as f64 / took / 1e6,
         built - begin,
-        simulation.agenda.trace_hash(),
+        simulation.events.trace_hash(),
     );
     Ok(())
 }

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A processor does one thing after the other. Among those that want it at the same
-//! time, whoever was put on the agenda first comes first: a message from the moment it
+//! time, whoever was put on the event queue first comes first: a message from the moment it
 //! was sent, an operation from the moment its last predecessor was through; what became
 //! free in one go is ordered by host and kind. This is LogGOPSim's order, so that both
 //! give the same times.
@@ -26,7 +26,7 @@ use std::collections::BinaryHeap;
 use std::fmt;
 
 use lintel_sim_fabric::FabricEvent;
-use lintel_sim_kernel::{Agenda, Bytes, Duration, Event, SimTime, Simulation, Streams, World};
+use lintel_sim_kernel::{Bytes, Duration, Event, EventQueue, SimTime, Simulation, Streams, World};
 use lintel_sim_node::{Core, Noise, NoiseParameters};
 
 use crate::compiled::{Compiled, Step, place};
@@ -67,12 +67,12 @@ pub struct Machine<N> {
     unused: Vec<u32>,
     ends: Vec<SimTime>,
     undone: usize,
-    /// Steps that wait for nothing any more and aren't on the agenda yet.
+    /// Steps that wait for nothing any more and aren't on the event queue yet.
     freed: Vec<u32>,
     /// Something would have ended later than [`LAST`].
     is_too_long: bool,
     sent: u64,
-    /// Numbers whatever is put on the agenda, for the order of those who wait.
+    /// Numbers whatever is put on the event queue, for the order of those who wait.
     turn: u64,
     observer: Option<Observer>,
 }
@@ -180,8 +180,8 @@ impl<N: Network> Machine<N> {
         self
     }
 
-    /// Puts on the agenda what waits for nothing.
-    pub fn start(&mut self, agenda: &mut Agenda<Happening>) {
+    /// Puts on the event queue what waits for nothing.
+    pub fn start(&mut self, events: &mut EventQueue<Happening>) {
         let free = |step: &u32| self.pending[*step as usize].waits == 0;
         let mut free: Vec<u32> = (0..self.pending.len() as u32).filter(free).collect();
         free.sort_by_key(|&step| {
@@ -189,7 +189,7 @@ impl<N: Network> Machine<N> {
             (step.rank, place(step.operation.act))
         });
         for step in free {
-            self.make_ready(step, agenda);
+            self.make_ready(step, events);
         }
     }
 
@@ -255,7 +255,7 @@ impl<N: Network> Machine<N> {
 
     /// The host comes to it when its processor has ended what it does now: a receive,
     /// too, isn't posted earlier.
-    fn make_ready(&mut self, step: u32, agenda: &mut Agenda<Happening>) {
+    fn make_ready(&mut self, step: u32, events: &mut EventQueue<Happening>) {
         let turn = self.take_turn();
         let Step {
             operation, rank, ..
@@ -263,8 +263,8 @@ impl<N: Network> Machine<N> {
         let idle_at = self.units[self.processor(rank, operation.cpu)].free_at;
         let pending = &mut self.pending[step as usize];
         pending.turn = turn;
-        let when = pending.ready.max(idle_at).max(agenda.now());
-        agenda.at(when, Happening::Ready(step));
+        let when = pending.ready.max(idle_at).max(events.now());
+        events.at(when, Happening::Ready(step));
     }
 
     fn take_turn(&mut self) -> u64 {
@@ -288,15 +288,15 @@ impl<N: Network> Machine<N> {
         }
     }
 
-    /// What became free in one go is put on the agenda by host, as [`place`] says.
-    fn make_freed_ready(&mut self, agenda: &mut Agenda<Happening>) {
+    /// What became free in one go is put on the event queue by host, as [`place`] says.
+    fn make_freed_ready(&mut self, events: &mut EventQueue<Happening>) {
         let mut freed = std::mem::take(&mut self.freed);
         freed.sort_by_key(|&step| {
             let step = &self.schedule.steps[step as usize];
             (step.rank, place(step.operation.act))
         });
         for step in freed.drain(..) {
-            self.make_ready(step, agenda);
+            self.make_ready(step, events);
         }
         self.freed = freed;
     }
@@ -310,15 +310,15 @@ impl<N: Network> Machine<N> {
 
     /// Begins it, or lets it wait for its processor or its interface. `woken` is the
     /// one at which it is first in turn.
-    fn attempt(&mut self, item: Item, woken: Option<usize>, agenda: &mut Agenda<Happening>) {
-        let now = agenda.now();
+    fn attempt(&mut self, item: Item, woken: Option<usize>, events: &mut EventQueue<Happening>) {
+        let now = events.now();
         let taken = |unit: &usize| {
             let Unit { free_at, waiting } = &self.units[*unit];
             *free_at > now || !waiting.is_empty() && Some(*unit) != woken
         };
         match self.units_of(item).into_iter().flatten().find(taken) {
-            Some(unit) => self.wait(unit, item, agenda),
-            None => self.begin(item, agenda),
+            Some(unit) => self.wait(unit, item, events),
+            None => self.begin(item, events),
         }
     }
 
@@ -346,19 +346,19 @@ impl<N: Network> Machine<N> {
         }
     }
 
-    fn wait(&mut self, unit: usize, item: Item, agenda: &mut Agenda<Happening>) {
+    fn wait(&mut self, unit: usize, item: Item, events: &mut EventQueue<Happening>) {
         let turn = match item {
             Item::Step(step) => self.pending[step as usize].turn,
             Item::Message(message) => self.messages[message as usize].turn,
         };
         let waited_for = &mut self.units[unit];
         if waited_for.waiting.is_empty() {
-            agenda.at(waited_for.free_at, Happening::Wake(unit as u32));
+            events.at(waited_for.free_at, Happening::Wake(unit as u32));
         }
         waited_for.waiting.push(Reverse((turn, item)));
     }
 
-    fn on_ready(&mut self, step: u32, agenda: &mut Agenda<Happening>) {
+    fn on_ready(&mut self, step: u32, events: &mut EventQueue<Happening>) {
         let Step {
             operation, rank, ..
         } = self.schedule.steps[step as usize];
@@ -368,40 +368,40 @@ impl<N: Network> Machine<N> {
             let unit = self.processor(rank, operation.cpu);
             let first = self.units[unit].waiting.peek();
             if first.is_some_and(|Reverse((turn, _))| *turn < self.pending[step as usize].turn) {
-                self.on_wake(unit, agenda);
+                self.on_wake(unit, events);
             }
         }
-        self.attempt(Item::Step(step), None, agenda);
+        self.attempt(Item::Step(step), None, events);
     }
 
     /// Whoever waits goes on, until the unit is taken again.
-    fn on_wake(&mut self, unit: usize, agenda: &mut Agenda<Happening>) {
+    fn on_wake(&mut self, unit: usize, events: &mut EventQueue<Happening>) {
         // Somebody was quicker, and is to be waited for.
-        if self.units[unit].free_at > agenda.now() {
+        if self.units[unit].free_at > events.now() {
             return;
         }
-        while self.units[unit].free_at <= agenda.now() {
+        while self.units[unit].free_at <= events.now() {
             let Some(Reverse((_, item))) = self.units[unit].waiting.pop() else {
                 return;
             };
-            self.attempt(item, Some(unit), agenda);
+            self.attempt(item, Some(unit), events);
         }
         if !self.units[unit].waiting.is_empty() {
             let wake = Happening::Wake(unit as u32);
-            agenda.at(self.units[unit].free_at, wake);
+            events.at(self.units[unit].free_at, wake);
         }
     }
 
-    fn begin(&mut self, item: Item, agenda: &mut Agenda<Happening>) {
+    fn begin(&mut self, item: Item, events: &mut EventQueue<Happening>) {
         match item {
             Item::Step(step) => match self.schedule.steps[step as usize].operation.act {
-                Act::Send(to) => self.send(step, to, agenda),
-                Act::Recv(_) => self.receive(step, agenda.now()),
-                Act::Calc => self.compute(step, agenda.now()),
+                Act::Send(to) => self.send(step, to, events),
+                Act::Recv(_) => self.receive(step, events.now()),
+                Act::Calc => self.compute(step, events.now()),
             },
-            Item::Message(message) => self.take_in(message, agenda.now()),
+            Item::Message(message) => self.take_in(message, events.now()),
         }
-        self.make_freed_ready(agenda);
+        self.make_freed_ready(events);
     }
 
     fn compute(&mut self, step: u32, now: SimTime) {
@@ -421,11 +421,11 @@ impl<N: Network> Machine<N> {
         self.on_end(step, done);
     }
 
-    fn send(&mut self, step: u32, to: Rank, agenda: &mut Agenda<Happening>) {
+    fn send(&mut self, step: u32, to: Rank, events: &mut EventQueue<Happening>) {
         let planned = self.schedule.steps[step as usize];
         let operation = planned.operation;
         let bytes = operation.size;
-        let now = agenda.now();
+        let now = events.now();
         let left = self.work(planned.rank, operation.cpu, now, self.hosts.overhead);
         let done = self.work(planned.rank, operation.cpu, left, self.per_byte(bytes));
         let way = self.way(planned.rank, operation.nic, OUT);
@@ -455,7 +455,7 @@ impl<N: Network> Machine<N> {
             left,
             received: SimTime::NEVER,
         });
-        self.network.carry(letter, left, agenda);
+        self.network.carry(letter, left, events);
         self.release(step, Order::AfterBegin, now);
         if bytes <= self.hosts.eager {
             self.on_end(step, done);
@@ -475,7 +475,7 @@ impl<N: Network> Machine<N> {
         transit.letter
     }
 
-    fn on_arrive(&mut self, message: u32, agenda: &mut Agenda<Happening>) {
+    fn on_arrive(&mut self, message: u32, events: &mut EventQueue<Happening>) {
         let Transit { letter, left, .. } = self.messages[message as usize];
         self.tell(Span {
             at: letter.to,
@@ -483,9 +483,9 @@ impl<N: Network> Machine<N> {
             name: "message",
             bytes: Some(Bytes(letter.bytes)),
             start: left,
-            end: agenda.now(),
+            end: events.now(),
         });
-        self.attempt(Item::Message(message), None, agenda);
+        self.attempt(Item::Message(message), None, events);
     }
 
     /// The host takes a message from its interface.
@@ -588,20 +588,20 @@ impl<N: Network> Machine<N> {
 impl<N: Network> World for Machine<N> {
     type Event = Happening;
 
-    fn on_event(&mut self, event: Happening, agenda: &mut Agenda<Happening>) {
+    fn on_event(&mut self, event: Happening, events: &mut EventQueue<Happening>) {
         match event {
             Happening::Fabric(event) => {
-                if let Some(message) = self.network.on_event(event, agenda) {
-                    self.on_arrive(message, agenda);
+                if let Some(message) = self.network.on_event(event, events) {
+                    self.on_arrive(message, events);
                 }
             }
-            Happening::Ready(step) => self.on_ready(step, agenda),
+            Happening::Ready(step) => self.on_ready(step, events),
             Happening::Leave(message) => {
                 let letter = self.messages[message as usize].letter;
-                self.network.on_leave(letter, agenda);
+                self.network.on_leave(letter, events);
             }
-            Happening::Arrive(message) => self.on_arrive(message, agenda),
-            Happening::Wake(unit) => self.on_wake(unit as usize, agenda),
+            Happening::Arrive(message) => self.on_arrive(message, events),
+            Happening::Wake(unit) => self.on_wake(unit as usize, events),
         }
     }
 
@@ -642,8 +642,8 @@ pub fn run<N: Network>(
     network: N,
 ) -> Result<Simulation<Machine<N>>, Box<dyn std::error::Error>> {
     let mut simulation = Simulation::new(Machine::new(goal.compile()?, hosts, network));
-    let Simulation { world, agenda } = &mut simulation;
-    world.start(agenda);
+    let Simulation { world, events } = &mut simulation;
+    world.start(events);
     simulation.run();
     match simulation.world.unfinished() {
         None => Ok(simulation),

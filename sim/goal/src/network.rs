@@ -1,7 +1,7 @@
 //! What carries messages between hosts.
 
 use lintel_sim_fabric::{Fabric, FabricEvent, Message, Node, Outcome};
-use lintel_sim_kernel::{Agenda, Bytes, Duration, SimTime};
+use lintel_sim_kernel::{Bytes, Duration, EventQueue, SimTime};
 
 use crate::goal::Rank;
 use crate::machine::Happening;
@@ -22,15 +22,15 @@ pub struct Letter {
 /// Carries messages from rank to rank.
 pub trait Network {
     /// A message leaves its host at `leaves`, which is now or later. The network puts
-    /// [`Happening::Arrive`] on the agenda, or [`Happening::Leave`], upon which
+    /// [`Happening::Arrive`] on the event queue, or [`Happening::Leave`], upon which
     /// [`Network::on_leave`] is called.
-    fn carry(&mut self, letter: Letter, leaves: SimTime, agenda: &mut Agenda<Happening>);
+    fn carry(&mut self, letter: Letter, leaves: SimTime, events: &mut EventQueue<Happening>);
 
     /// A message leaves its host now.
-    fn on_leave(&mut self, letter: Letter, agenda: &mut Agenda<Happening>);
+    fn on_leave(&mut self, letter: Letter, events: &mut EventQueue<Happening>);
 
     /// An event of the network has come. The number of a message that is there.
-    fn on_event(&mut self, event: FabricEvent, agenda: &mut Agenda<Happening>) -> Option<u32>;
+    fn on_event(&mut self, event: FabricEvent, events: &mut EventQueue<Happening>) -> Option<u32>;
 
     /// Reads what an event will need: for [`lintel_sim_kernel::World::foresee`].
     fn foresee(&self, event: &FabricEvent) {
@@ -114,15 +114,15 @@ impl<F: Fabric> Over<F> {
 
 impl Network for LogGp {
     #[inline]
-    fn carry(&mut self, letter: Letter, leaves: SimTime, agenda: &mut Agenda<Happening>) {
-        agenda.at(leaves + self.latency, Happening::Arrive(letter.number));
+    fn carry(&mut self, letter: Letter, leaves: SimTime, events: &mut EventQueue<Happening>) {
+        events.at(leaves + self.latency, Happening::Arrive(letter.number));
     }
 
-    fn on_leave(&mut self, letter: Letter, _: &mut Agenda<Happening>) {
+    fn on_leave(&mut self, letter: Letter, _: &mut EventQueue<Happening>) {
         unreachable!("{letter:?} is to arrive, it isn't told that it leaves");
     }
 
-    fn on_event(&mut self, event: FabricEvent, _: &mut Agenda<Happening>) -> Option<u32> {
+    fn on_event(&mut self, event: FabricEvent, _: &mut EventQueue<Happening>) -> Option<u32> {
         unreachable!("{event:?} is none of this network's");
     }
 
@@ -139,23 +139,23 @@ pub(crate) fn after_the_first(per_byte: Duration, bytes: u64) -> Duration {
 }
 
 impl<F: Fabric> Network for Over<F> {
-    fn carry(&mut self, letter: Letter, leaves: SimTime, agenda: &mut Agenda<Happening>) {
-        agenda.at(leaves, Happening::Leave(letter.number));
+    fn carry(&mut self, letter: Letter, leaves: SimTime, events: &mut EventQueue<Happening>) {
+        events.at(leaves, Happening::Leave(letter.number));
     }
 
-    fn on_leave(&mut self, letter: Letter, agenda: &mut Agenda<Happening>) {
+    fn on_leave(&mut self, letter: Letter, events: &mut EventQueue<Happening>) {
         // A message of nothing, with no header, is a byte on the wire.
         let bytes = Bytes((letter.bytes + self.header.0).max(1));
         let message = Message {
             tag: letter.number.into(),
             ..Message::new(self.node(letter.from), self.node(letter.to), bytes)
         };
-        self.fabric.send(message, agenda);
+        self.fabric.send(message, events);
     }
 
     #[inline]
-    fn on_event(&mut self, event: FabricEvent, agenda: &mut Agenda<Happening>) -> Option<u32> {
-        match self.fabric.on_event(event, agenda) {
+    fn on_event(&mut self, event: FabricEvent, events: &mut EventQueue<Happening>) -> Option<u32> {
+        match self.fabric.on_event(event, events) {
             Some(Outcome::Arrived(message)) => {
                 Some(u32::try_from(message.tag).expect("it was made of a u32"))
             }

@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Instant;
 
-use lintel_sim_kernel::{EventQueue, SimTime, Stream, Streams};
+use lintel_sim_kernel::{SimTime, Stream, Streams, TimingWheel};
 
 const TURNS: u64 = 4_000_000;
 const RUNS: usize = 5;
@@ -25,9 +25,9 @@ trait Queue {
     fn pop(&mut self) -> (u64, Event);
 }
 
-impl Queue for EventQueue<Event> {
+impl Queue for TimingWheel<Event> {
     fn push(&mut self, when: u64, event: Event) {
-        EventQueue::push(self, SimTime::from_ps(when), event);
+        TimingWheel::push(self, SimTime::from_ps(when), event);
     }
 
     fn pop(&mut self) -> (u64, Event) {
@@ -96,7 +96,7 @@ fn main() {
         for (name, wait) in WAITS {
             let (mut wheels, mut heap) = (Vec::new(), Vec::new());
             for _ in 0..RUNS {
-                wheels.push(turns_per_microsecond(EventQueue::new(), held, wait));
+                wheels.push(turns_per_microsecond(TimingWheel::new(), held, wait));
                 heap.push(turns_per_microsecond(Heap::default(), held, wait));
             }
             let (wheels, heap) = (median(wheels), median(heap));

@@ -1,32 +1,32 @@
 //! Simulated time, and what happens in it in which order.
 //!
 //! ```text
-//!              ┌──────────── Simulation ────────────┐
-//!   events ──▶ │  Agenda ──── event, now ───▶ World │
-//!              │    ▲                           │   │
-//!              │    └── at(when, event) ────────┘   │
-//!              └────────────────────────────────────┘
+//!              ┌────────────── Simulation ──────────────┐
+//!   events ──▶ │  EventQueue ──── event, now ───▶ World │
+//!              │    ▲                               │   │
+//!              │    └──── at(when, event) ──────────┘   │
+//!              └────────────────────────────────────────┘
 //! ```
 //!
 //! A simulation has one enum of events. Its world is told one after the other,
 //! in the order of time and, among equal times, in the order in which they were
-//! put on the agenda; the world puts further ones there. A part of a world has
-//! its own enum and takes any `Agenda<E>` with `E: From<ItsEvent>`, so that
+//! put on the event queue; the world puts further ones there. A part of a world has
+//! its own enum and takes any `EventQueue<E>` with `E: From<ItsEvent>`, so that
 //! nothing is dispatched dynamically.
 //!
 //! Nothing here or above reads a clock, iterates in an order of hashes or holds
 //! time in a float. Whatever is drawn by lot comes from a [`Stream`] that a
 //! component's path names. The same seed therefore gives the same
-//! [`Agenda::trace_hash`] on every machine.
+//! [`EventQueue::trace_hash`] on every machine.
 //!
 //! What stands at a time can't be taken off again: a component that changes its
 //! mind puts a number into the event and lets it pass when it has become stale.
 //!
 //! Order of use: [`Streams::new`], build the world, [`Simulation::new`], put the
-//! first events on [`Simulation::agenda`], [`Simulation::run`].
+//! first events on [`Simulation::events`], [`Simulation::run`].
 //!
 //! ```
-//! use lintel_sim_kernel::{Agenda, Duration, Event, Simulation, World};
+//! use lintel_sim_kernel::{EventQueue, Duration, Event, Simulation, World};
 //!
 //! #[derive(Clone, Copy)]
 //! struct Bounce(u64);
@@ -42,36 +42,36 @@
 //! impl World for Ball {
 //!     type Event = Bounce;
 //!
-//!     fn on_event(&mut self, Bounce(left): Bounce, agenda: &mut Agenda<Bounce>) {
+//!     fn on_event(&mut self, Bounce(left): Bounce, events: &mut EventQueue<Bounce>) {
 //!         if left > 0 {
-//!             agenda.after(Duration::from_ns(60), Bounce(left - 1));
+//!             events.after(Duration::from_ns(60), Bounce(left - 1));
 //!         }
 //!     }
 //! }
 //!
 //! let mut simulation = Simulation::new(Ball);
-//! simulation.agenda.after(Duration::ZERO, Bounce(3));
+//! simulation.events.after(Duration::ZERO, Bounce(3));
 //! simulation.run();
-//! assert_eq!(simulation.agenda.now().as_ps(), 180_000);
-//! assert_eq!(simulation.agenda.executed(), 4);
+//! assert_eq!(simulation.events.now().as_ps(), 180_000);
+//! assert_eq!(simulation.events.executed(), 4);
 //! ```
 #![forbid(unsafe_code)]
 
-mod agenda;
 mod chunks;
-mod queue;
 mod samples;
+mod simulation;
 mod span;
 mod stream;
 mod time;
 mod trace;
 mod units;
+mod wheel;
 
-pub use agenda::{Agenda, Event, Simulation, World};
-pub use queue::EventQueue;
 pub use samples::Samples;
+pub use simulation::{Event, EventQueue, Simulation, World};
 pub use span::{Observer, Span};
 pub use stream::{Stream, Streams};
 pub use time::{Duration, SimTime};
 pub use trace::TraceHash;
 pub use units::{Bandwidth, Bytes};
+pub use wheel::TimingWheel;

@@ -1,6 +1,6 @@
 //! What a world sees: order, limits, and the trace hash.
 
-use lintel_sim_kernel::{Agenda, Duration, Event, SimTime, Simulation, Stream, Streams, World};
+use lintel_sim_kernel::{Duration, Event, EventQueue, SimTime, Simulation, Stream, Streams, World};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Step {
@@ -26,15 +26,15 @@ struct Walker {
 impl World for Walker {
     type Event = Step;
 
-    fn on_event(&mut self, event: Step, agenda: &mut Agenda<Step>) {
+    fn on_event(&mut self, event: Step, events: &mut EventQueue<Step>) {
         match event {
             Step::Walk(0) => {}
             Step::Walk(left) => {
                 let wait = Duration::from_ns(self.stream.below(4));
-                agenda.after(wait, Step::Walk(left - 1));
-                agenda.after(wait, Step::Mark(left));
+                events.after(wait, Step::Walk(left - 1));
+                events.after(wait, Step::Mark(left));
             }
-            Step::Mark(n) => self.marks.push((agenda.now(), n)),
+            Step::Mark(n) => self.marks.push((events.now(), n)),
         }
     }
 }
@@ -44,7 +44,7 @@ fn walk(seed: u64) -> Simulation<Walker> {
         stream: Streams::new(seed).stream("walker"),
         marks: Vec::new(),
     });
-    simulation.agenda.at(SimTime::START, Step::Walk(1_000));
+    simulation.events.at(SimTime::START, Step::Walk(1_000));
     simulation
 }
 
@@ -53,7 +53,7 @@ fn same_seed_gives_the_same_trace_hash_twice_and_against_the_golden() {
     let hash = |seed| {
         let mut simulation = walk(seed);
         simulation.run();
-        simulation.agenda.trace_hash()
+        simulation.events.trace_hash()
     };
     assert_eq!(hash(1), hash(1));
     assert_ne!(hash(1), hash(2));
@@ -71,20 +71,20 @@ fn stopping_on_the_way_changes_nothing() {
     let mut parts = walk(5);
     let mut limit = SimTime::START;
     while parts.run_until(limit) {
-        assert_eq!(parts.agenda.now(), limit);
+        assert_eq!(parts.events.now(), limit);
         limit += Duration::from_ps(700);
     }
     assert_eq!(parts.world.marks, whole.world.marks);
-    assert_eq!(parts.agenda.trace_hash(), whole.agenda.trace_hash());
-    assert_eq!(parts.agenda.executed(), 2_001);
+    assert_eq!(parts.events.trace_hash(), whole.events.trace_hash());
+    assert_eq!(parts.events.executed(), 2_001);
 }
 
 #[test]
-fn equal_times_come_in_the_order_of_the_agenda() {
+fn equal_times_keep_the_order_of_insertion() {
     let mut simulation = walk(0);
     let when = SimTime::START + Duration::from_ns(9);
     for n in 0..20 {
-        simulation.agenda.at(when, Step::Mark(n));
+        simulation.events.at(when, Step::Mark(n));
     }
     simulation.run();
     let at_nine = simulation.world.marks.iter().filter(|m| m.0 == when);
@@ -97,5 +97,5 @@ fn equal_times_come_in_the_order_of_the_agenda() {
 fn nothing_is_put_into_the_past() {
     let mut simulation = walk(0);
     simulation.run_until(SimTime::from_ps(10));
-    simulation.agenda.at(SimTime::from_ps(9), Step::Mark(0));
+    simulation.events.at(SimTime::from_ps(9), Step::Mark(0));
 }

@@ -18,7 +18,7 @@ use lintel_sim_fabric::{
     Outcome, Parameters, Topology, Torus,
 };
 use lintel_sim_kernel::{
-    Agenda, Bandwidth, Bytes, Duration, Event, Samples, SimTime, Simulation, Streams, World,
+    Bandwidth, Bytes, Duration, Event, EventQueue, Samples, SimTime, Simulation, Streams, World,
 };
 use lintel_sim_node::{Core, Noise, NoiseParameters, Placement};
 
@@ -139,71 +139,71 @@ impl Machine {
         }
     }
 
-    fn begin(&mut self, agenda: &mut Agenda<Happening>) {
-        self.begun = agenda.now();
+    fn begin(&mut self, events: &mut EventQueue<Happening>) {
+        self.begun = events.now();
         self.unheard = self.fabric.nodes();
         self.left -= 1;
         for node in 0..self.fabric.nodes() {
             self.missing[node as usize] = 1 + children(node, self.fabric.nodes()).count() as u32;
             let started = self.hosts[node as usize].run(self.begun, START);
-            agenda.at(started, Happening::Part(Node(node)));
+            events.at(started, Happening::Part(Node(node)));
         }
     }
 
-    fn on_part(&mut self, node: Node, agenda: &mut Agenda<Happening>) {
+    fn on_part(&mut self, node: Node, events: &mut EventQueue<Happening>) {
         let missing = &mut self.missing[node.0 as usize];
         *missing -= 1;
         if *missing > 0 {
             return;
         }
         match parent(node.0) {
-            Some(parent) => self.send(node, Node(parent), 0, agenda),
-            None => agenda.after(INTERFACE, Happening::Result(node)),
+            Some(parent) => self.send(node, Node(parent), 0, events),
+            None => events.after(INTERFACE, Happening::Result(node)),
         }
     }
 
-    fn on_result(&mut self, node: Node, agenda: &mut Agenda<Happening>) {
+    fn on_result(&mut self, node: Node, events: &mut EventQueue<Happening>) {
         for child in children(node.0, self.fabric.nodes()) {
-            self.send(node, Node(child), 1, agenda);
+            self.send(node, Node(child), 1, events);
         }
-        let heard = self.hosts[node.0 as usize].run(agenda.now(), HEAR);
-        agenda.at(heard, Happening::Heard);
+        let heard = self.hosts[node.0 as usize].run(events.now(), HEAR);
+        events.at(heard, Happening::Heard);
     }
 
-    fn on_heard(&mut self, agenda: &mut Agenda<Happening>) {
+    fn on_heard(&mut self, events: &mut EventQueue<Happening>) {
         self.unheard -= 1;
         if self.unheard == 0 {
-            self.took.add(agenda.now().since(self.begun));
+            self.took.add(events.now().since(self.begun));
             if self.left > 0 {
-                self.begin(agenda);
+                self.begin(events);
             }
         }
     }
 
-    fn send(&mut self, from: Node, to: Node, tag: u64, agenda: &mut Agenda<Happening>) {
+    fn send(&mut self, from: Node, to: Node, tag: u64, events: &mut EventQueue<Happening>) {
         let message = Message {
             tag,
             ..Message::new(from, to, Bytes(64))
         };
-        self.fabric.send(message, agenda);
+        self.fabric.send(message, events);
     }
 }
 
 impl World for Machine {
     type Event = Happening;
 
-    fn on_event(&mut self, event: Happening, agenda: &mut Agenda<Happening>) {
+    fn on_event(&mut self, event: Happening, events: &mut EventQueue<Happening>) {
         match event {
-            Happening::Part(node) => self.on_part(node, agenda),
-            Happening::Result(node) => self.on_result(node, agenda),
-            Happening::Heard => self.on_heard(agenda),
+            Happening::Part(node) => self.on_part(node, events),
+            Happening::Result(node) => self.on_result(node, events),
+            Happening::Heard => self.on_heard(events),
             Happening::Fabric(event) => {
-                if let Some(Outcome::Arrived(message)) = self.fabric.on_event(event, agenda) {
+                if let Some(Outcome::Arrived(message)) = self.fabric.on_event(event, events) {
                     let next = match message.tag {
                         0 => Happening::Part(message.to),
                         _ => Happening::Result(message.to),
                     };
-                    agenda.after(INTERFACE, next);
+                    events.after(INTERFACE, next);
                 }
             }
         }
@@ -232,8 +232,8 @@ fn main() {
     machine.left = operations.max(1);
     let mut simulation = Simulation::new(machine);
     let begin = processor_seconds();
-    let Simulation { world, agenda } = &mut simulation;
-    world.begin(agenda);
+    let Simulation { world, events } = &mut simulation;
+    world.begin(events);
     simulation.run();
     let seconds = processor_seconds() - begin;
     let took = &mut simulation.world.took;
@@ -246,7 +246,7 @@ fn main() {
         us(took.permille(990)),
         us(took.max()),
     );
-    let events = simulation.agenda.executed() as f64 / 1e6;
+    let events = simulation.events.executed() as f64 / 1e6;
     println!(
         "{events:.1} M events in {seconds:.2} s, {:.1} M/s",
         events / seconds

@@ -16,7 +16,7 @@
 //!   is entered.
 //! - [`Bus`]: memory's bandwidth, shared evenly by the copies under way.
 //!
-//! None of them puts anything on an agenda: each says when something is done, and
+//! None of them puts anything on an events: each says when something is done, and
 //! the world that owns them puts its own event there. What runs on a core, and
 //! what an interrupt's handler does, is for others. All costs come in as
 //! parameters.

@@ -234,7 +234,7 @@ impl HostsSetup {
             machine = machine.observed(relay(observer, Place::Rank));
         }
         let mut simulation = Simulation::new(machine);
-        simulation.world.start(&mut simulation.agenda);
+        simulation.world.start(&mut simulation.events);
         let workload = self.workload.clone();
         Ok(Box::new(Stepped {
             simulation,

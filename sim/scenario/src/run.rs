@@ -82,11 +82,11 @@ impl<W: World> Run for Stepped<W> {
     }
 
     fn now(&self) -> SimTime {
-        self.simulation.agenda.now()
+        self.simulation.events.now()
     }
 
     fn executed(&self) -> u64 {
-        self.simulation.agenda.executed()
+        self.simulation.events.executed()
     }
 
     fn done(&self) -> f64 {
@@ -95,12 +95,12 @@ impl<W: World> Run for Stepped<W> {
 
     fn finish(self: Box<Self>) -> Result<Outcome, String> {
         let figures = (self.read)(&self.simulation)?;
-        let agenda = &self.simulation.agenda;
+        let events = &self.simulation.events;
         Ok(Outcome {
             figures,
-            trace_hash: agenda.trace_hash(),
-            events: agenda.executed(),
-            simulated: agenda.now().since(SimTime::START),
+            trace_hash: events.trace_hash(),
+            events: events.executed(),
+            simulated: events.now().since(SimTime::START),
         })
     }
 }

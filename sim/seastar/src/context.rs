@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use lintel_sim_fabric::{Message, Node as Place};
-use lintel_sim_kernel::{Agenda, Bytes, Event, SimTime};
+use lintel_sim_kernel::{Bytes, Event, EventQueue, SimTime};
 
 use crate::machine::{MachineEvent, Protection};
 use crate::node::Task;
@@ -17,7 +17,7 @@ pub(crate) struct Context<'a> {
     pub(crate) node: u32,
     pub(crate) profile: &'a Profile,
     pub(crate) protection: Protection,
-    pub(crate) agenda: &'a mut Agenda<MachineEvent>,
+    pub(crate) events: &'a mut EventQueue<MachineEvent>,
     pub(crate) shared: &'a mut Shared,
 }
 
@@ -76,7 +76,7 @@ impl Context<'_> {
         let name = self.shared.name();
         self.shared.tasks.insert(name, task);
         let node = self.node;
-        self.agenda.at(when, MachineEvent::Task { node, name });
+        self.events.at(when, MachineEvent::Task { node, name });
     }
 
     /// A name that nothing else has.

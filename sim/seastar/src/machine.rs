@@ -1,7 +1,7 @@
 //! The machine: nodes and the network between them.
 
 use lintel_sim_fabric::{Fabric, FabricEvent, Node as Place, Outcome};
-use lintel_sim_kernel::{Agenda, Simulation, Streams, World};
+use lintel_sim_kernel::{EventQueue, Simulation, Streams, World};
 use lintel_types::ProcessId;
 
 use crate::context::{Context, Flight, Order, Shared};
@@ -122,9 +122,9 @@ impl<F: Fabric> Machine<F> {
     /// Lets the clock start: every process begins, in order of nodes and cores.
     pub fn into_simulation(self) -> Simulation<Self> {
         let mut simulation = Simulation::new(self);
-        let Simulation { world, agenda } = &mut simulation;
+        let Simulation { world, events } = &mut simulation;
         for node in 0..world.fabric.nodes() {
-            world.with_node(Place(node), agenda, |node, ctx| node.start(ctx));
+            world.with_node(Place(node), events, |node, ctx| node.start(ctx));
         }
         simulation
     }
@@ -133,42 +133,42 @@ impl<F: Fabric> Machine<F> {
     fn with_node(
         &mut self,
         Place(number): Place,
-        agenda: &mut Agenda<MachineEvent>,
+        events: &mut EventQueue<MachineEvent>,
         happens: impl FnOnce(&mut Node, &mut Context<'_>),
     ) {
         let mut context = Context {
-            now: agenda.now(),
+            now: events.now(),
             node: number,
             profile: &self.profile,
             protection: self.setting.protection,
-            agenda,
+            events,
             shared: &mut self.shared,
         };
         happens(&mut self.nodes[number as usize], &mut context);
         for order in std::mem::take(&mut self.shared.orders) {
             match order {
-                Order::Send(message) => self.fabric.send(message, agenda),
+                Order::Send(message) => self.fabric.send(message, events),
                 Order::Hold(node) => self.fabric.hold(node),
-                Order::Resume(node) => self.fabric.resume(node, agenda),
+                Order::Resume(node) => self.fabric.resume(node, events),
             }
         }
     }
 
-    fn on_outcome(&mut self, outcome: Outcome, agenda: &mut Agenda<MachineEvent>) {
+    fn on_outcome(&mut self, outcome: Outcome, events: &mut EventQueue<MachineEvent>) {
         match outcome {
             Outcome::Left(message) => {
                 let flight = self.shared.flight(message.tag);
-                self.with_node(message.from, agenda, |node, ctx| node.on_left(flight, ctx));
+                self.with_node(message.from, events, |node, ctx| node.on_left(flight, ctx));
             }
             Outcome::Began(message) => {
                 let (name, flight) = (message.tag, self.shared.flight(message.tag));
-                self.with_node(message.to, agenda, |node, ctx| {
+                self.with_node(message.to, events, |node, ctx| {
                     node.on_began(name, flight, ctx)
                 });
             }
             Outcome::Arrived(message) => {
                 let (name, flight): (u64, Flight) = (message.tag, self.shared.land(message.tag));
-                self.with_node(message.to, agenda, |node, ctx| {
+                self.with_node(message.to, events, |node, ctx| {
                     node.on_arrived(name, flight, ctx)
                 });
             }
@@ -179,16 +179,16 @@ impl<F: Fabric> Machine<F> {
 impl<F: Fabric> World for Machine<F> {
     type Event = MachineEvent;
 
-    fn on_event(&mut self, event: MachineEvent, agenda: &mut Agenda<MachineEvent>) {
+    fn on_event(&mut self, event: MachineEvent, events: &mut EventQueue<MachineEvent>) {
         match event {
             MachineEvent::Fabric(event) => {
-                if let Some(outcome) = self.fabric.on_event(event, agenda) {
-                    self.on_outcome(outcome, agenda);
+                if let Some(outcome) = self.fabric.on_event(event, events) {
+                    self.on_outcome(outcome, events);
                 }
             }
             MachineEvent::Task { node, name } => {
                 let task = self.shared.take_task(name);
-                self.with_node(Place(node), agenda, |node, ctx| node.on_task(task, ctx));
+                self.with_node(Place(node), events, |node, ctx| node.on_task(task, ctx));
             }
         }
     }

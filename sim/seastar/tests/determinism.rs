@@ -10,8 +10,8 @@ fn trace(case: &Case, way: Way) -> (u64, Duration) {
     let program =
         |begins| -> Box<dyn Program> { Box::new(PingPong::new(way, 3_000, 5, begins, measured())) };
     let simulation = pair(case, [program(true), program(false)]).expect("the case runs");
-    let agenda = &simulation.agenda;
-    (agenda.trace_hash(), agenda.now().since(SimTime::START))
+    let events = &simulation.events;
+    (events.trace_hash(), events.now().since(SimTime::START))
 }
 
 fn cases() -> [(Case, Way); 4] {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use lintel_sim_fabric::Fabric;
-use lintel_sim_kernel::{Agenda, Duration, SimTime};
+use lintel_sim_kernel::{Duration, EventQueue, SimTime};
 use lintel_sim_node::Noise;
 
 use crate::machine::{Action, Happening, Inside, Machine, after};
@@ -119,17 +119,17 @@ impl Messages {
 
 impl<F: Fabric> Machine<F> {
     /// The host goes on with its program up to the next pause or wait.
-    pub(crate) fn resume(&mut self, node: u32, agenda: &mut Agenda<Happening>) {
+    pub(crate) fn resume(&mut self, node: u32, events: &mut EventQueue<Happening>) {
         let receive = self.timing.receive;
         loop {
             let host = &mut self.hosts[node as usize];
             let Some(&step) = host.program.get(host.at) else {
-                host.ended = Some(agenda.now());
+                host.ended = Some(events.now());
                 return;
             };
             match step {
                 Do::Work(work) => host.work += work,
-                Do::Post(command) => self.post(node, command, agenda),
+                Do::Post(command) => self.post(node, command, events),
                 Do::Gather => host.gathers = true,
                 Do::Fence => {
                     host.gathers = false;
@@ -138,7 +138,7 @@ impl<F: Fabric> Machine<F> {
                 Do::Pause => {
                     host.at += 1;
                     let work = host.work;
-                    return self.go_on(node, "work", work, agenda);
+                    return self.go_on(node, "work", work, events);
                 }
                 Do::Await(counter, count) => {
                     if host.counts[usize::from(counter)] < count {
@@ -148,7 +148,7 @@ impl<F: Fabric> Machine<F> {
                 }
                 Do::Receive(_) | Do::AwaitAll if host.messages.take_expected() => {
                     let work = host.work + receive;
-                    return self.go_on(node, "receive", work, agenda);
+                    return self.go_on(node, "receive", work, events);
                 }
                 Do::Receive(from) => {
                     if host.messages.expect(from) {
@@ -172,24 +172,24 @@ impl<F: Fabric> Machine<F> {
         node: u32,
         name: &'static str,
         work: Duration,
-        agenda: &mut Agenda<Happening>,
+        events: &mut EventQueue<Happening>,
     ) {
-        let now = agenda.now();
+        let now = events.now();
         let done = self.hosts[node as usize].begin_work(work, now);
         if let Some(trace) = &mut self.trace {
             trace.tell((node, Track::Host), name, now, done);
         }
-        agenda.at(done, Happening::Node(Inside(Action::Resume(node))));
+        events.at(done, Happening::Node(Inside(Action::Resume(node))));
     }
 
-    fn post(&mut self, node: u32, command: Command, agenda: &mut Agenda<Happening>) {
+    fn post(&mut self, node: u32, command: Command, events: &mut EventQueue<Happening>) {
         let host = &mut self.hosts[node as usize];
         host.work += match host.gathers {
             true => self.timing.write,
             false => self.timing.command(),
         };
         let written = self.timing.write + timing::BUS;
-        after(agenda, written, Action::Written(node, command));
+        after(events, written, Action::Written(node, command));
     }
 
     pub(crate) fn on_told(
@@ -197,7 +197,7 @@ impl<F: Fabric> Machine<F> {
         node: u32,
         counter: Counter,
         value: u32,
-        agenda: &mut Agenda<Happening>,
+        events: &mut EventQueue<Happening>,
     ) {
         let host = &mut self.hosts[node as usize];
         // No program waits for a counter beyond these.
@@ -205,15 +205,15 @@ impl<F: Fabric> Machine<F> {
             *count = value;
         }
         if host.is_waiting {
-            self.go_on(node, "wake up", STEP, agenda);
+            self.go_on(node, "wake up", STEP, events);
         }
     }
 
-    pub(crate) fn on_heard(&mut self, node: u32, from: u32, agenda: &mut Agenda<Happening>) {
+    pub(crate) fn on_heard(&mut self, node: u32, from: u32, events: &mut EventQueue<Happening>) {
         let host = &mut self.hosts[node as usize];
         host.messages.arrived.push_back(from);
         if host.is_waiting {
-            self.go_on(node, "wake up", STEP, agenda);
+            self.go_on(node, "wake up", STEP, events);
         }
     }
 
@@ -221,37 +221,37 @@ impl<F: Fabric> Machine<F> {
         &mut self,
         node: u32,
         command: Command,
-        agenda: &mut Agenda<Happening>,
+        events: &mut EventQueue<Happening>,
     ) {
         let bus = &mut self.hosts[node as usize].bus;
         bus.commands.push_back(command);
         if !bus.is_awake {
             bus.is_awake = true;
-            after(agenda, timing::BUS_WAKE, Action::Bus(node));
+            after(events, timing::BUS_WAKE, Action::Bus(node));
         }
     }
 
-    pub(crate) fn on_fetched(&mut self, node: u32, agenda: &mut Agenda<Happening>) {
+    pub(crate) fn on_fetched(&mut self, node: u32, events: &mut EventQueue<Happening>) {
         let bus = &mut self.hosts[node as usize].bus;
         bus.data += 1;
         if !bus.is_awake {
             bus.is_awake = true;
-            after(agenda, timing::BUS, Action::Bus(node));
+            after(events, timing::BUS, Action::Bus(node));
         }
     }
 
-    pub(crate) fn on_bus(&mut self, node: u32, agenda: &mut Agenda<Happening>) {
+    pub(crate) fn on_bus(&mut self, node: u32, events: &mut EventQueue<Happening>) {
         let bus = &mut self.hosts[node as usize].bus;
         if bus.data > 0 {
             bus.data -= 1;
-            after(agenda, self.timing.link, Action::Data(node));
+            after(events, self.timing.link, Action::Data(node));
         } else if let Some(command) = bus.commands.pop_front() {
             let way = self.timing.write_latency + self.timing.link;
-            after(agenda, way, Action::Queued(node, command));
+            after(events, way, Action::Queued(node, command));
         }
         bus.is_awake = bus.data > 0 || !bus.commands.is_empty();
         if bus.is_awake {
-            after(agenda, timing::BUS, Action::Bus(node));
+            after(events, timing::BUS, Action::Bus(node));
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use lintel_sim_fabric::Fabric;
-use lintel_sim_kernel::{Agenda, SimTime};
+use lintel_sim_kernel::{EventQueue, SimTime};
 
 use crate::machine::{Action, Happening, Inside, Kind, Machine, Parcel, after};
 use crate::program::{Act, Command, Counter, Letter};
@@ -66,48 +66,48 @@ impl<F: Fabric> Machine<F> {
         &mut self,
         node: u32,
         command: Command,
-        agenda: &mut Agenda<Happening>,
+        events: &mut EventQueue<Happening>,
     ) {
         self.interfaces[node as usize].commands.push_back(command);
-        self.want_edge(node, agenda);
+        self.want_edge(node, events);
     }
 
-    pub(crate) fn on_data(&mut self, node: u32, agenda: &mut Agenda<Happening>) {
+    pub(crate) fn on_data(&mut self, node: u32, events: &mut EventQueue<Happening>) {
         self.interfaces[node as usize].reads.data += 1;
-        self.want_edge(node, agenda);
+        self.want_edge(node, events);
     }
 
-    fn want_edge(&mut self, node: u32, agenda: &mut Agenda<Happening>) {
+    fn want_edge(&mut self, node: u32, events: &mut EventQueue<Happening>) {
         let interface = &mut self.interfaces[node as usize];
         if !interface.edge_is_due {
             interface.edge_is_due = true;
-            let edge = timing::next_edge(agenda.now());
-            agenda.at(edge, Happening::Node(Inside(Action::Edge(node))));
+            let edge = timing::next_edge(events.now());
+            events.at(edge, Happening::Node(Inside(Action::Edge(node))));
         }
     }
 
     /// One command, or bytes from the host, by turns where both wait.
-    pub(crate) fn on_edge(&mut self, node: u32, agenda: &mut Agenda<Happening>) {
+    pub(crate) fn on_edge(&mut self, node: u32, events: &mut EventQueue<Happening>) {
         let interface = &mut self.interfaces[node as usize];
         interface.edge_is_due = false;
-        let data_has_turn = agenda.now().as_ps() / CLOCK.as_ps() % 2 == 0;
+        let data_has_turn = events.now().as_ps() / CLOCK.as_ps() % 2 == 0;
         if interface.reads.data > 0 && (interface.commands.is_empty() || data_has_turn) {
-            self.send_read(node, agenda);
+            self.send_read(node, events);
         } else if let Some(command) = interface.commands.pop_front() {
             match command {
-                Command::Send(letter) => self.leave(node, letter, whole(letter), agenda),
-                command => after(agenda, timing::COMMAND, Action::Ordered(node, command)),
+                Command::Send(letter) => self.leave(node, letter, whole(letter), events),
+                command => after(events, timing::COMMAND, Action::Ordered(node, command)),
             }
         }
         let interface = &self.interfaces[node as usize];
         if interface.reads.data > 0 || !interface.commands.is_empty() {
-            self.want_edge(node, agenda);
+            self.want_edge(node, events);
         }
     }
 
     /// An atomic operation's bytes go into its header's packet, those of a put follow
     /// in the next.
-    fn send_read(&mut self, node: u32, agenda: &mut Agenda<Happening>) {
+    fn send_read(&mut self, node: u32, events: &mut EventQueue<Happening>) {
         let reads = &mut self.interfaces[node as usize].reads;
         let &letter = reads
             .letters
@@ -123,27 +123,27 @@ impl<F: Fabric> Machine<F> {
             reads.letters.pop_front();
             reads.data -= 1;
         }
-        self.leave(node, letter, kind, agenda);
+        self.leave(node, letter, kind, events);
     }
 
     pub(crate) fn on_ordered(
         &mut self,
         node: u32,
         command: Command,
-        agenda: &mut Agenda<Happening>,
+        events: &mut EventQueue<Happening>,
     ) {
         let Command::Trigger(counter, count, act) = command else {
             return;
         };
         let counting = self.interfaces[node as usize].counting(counter);
         if counting.value >= count {
-            self.release(node, act, agenda);
+            self.release(node, act, events);
         } else {
             counting.waiting.push((count, act));
         }
     }
 
-    pub(crate) fn on_arrived(&mut self, parcel: Parcel, agenda: &mut Agenda<Happening>) {
+    pub(crate) fn on_arrived(&mut self, parcel: Parcel, events: &mut EventQueue<Happening>) {
         let Parcel {
             from,
             to,
@@ -160,17 +160,22 @@ impl<F: Fabric> Machine<F> {
             counter: None,
             atomic: false,
         };
-        self.leave(to, reply, Kind::Reply, agenda);
+        self.leave(to, reply, Kind::Reply, events);
         match counter {
-            Some(counter) => after(agenda, wait, Action::Count(to, counter)),
+            Some(counter) => after(events, wait, Action::Count(to, counter)),
             None => {
                 let way = self.timing.message + self.timing.link;
-                after(agenda, way, Action::Heard(to, from));
+                after(events, way, Action::Heard(to, from));
             }
         }
     }
 
-    pub(crate) fn on_count(&mut self, node: u32, counter: Counter, agenda: &mut Agenda<Happening>) {
+    pub(crate) fn on_count(
+        &mut self,
+        node: u32,
+        counter: Counter,
+        events: &mut EventQueue<Happening>,
+    ) {
         let counting = self.interfaces[node as usize].counting(counter);
         counting.value += 1;
         let value = counting.value;
@@ -182,46 +187,46 @@ impl<F: Fabric> Machine<F> {
             count > value
         });
         let way = timing::TELL + self.timing.link;
-        after(agenda, way, Action::Told(node, counter, value));
+        after(events, way, Action::Told(node, counter, value));
         for act in reached {
-            self.release(node, act, agenda);
+            self.release(node, act, events);
         }
     }
 
-    fn release(&mut self, node: u32, act: Act, agenda: &mut Agenda<Happening>) {
+    fn release(&mut self, node: u32, act: Act, events: &mut EventQueue<Happening>) {
         let released = &mut self.interfaces[node as usize].released;
         released.push_back(act);
         if released.len() == 1 {
-            after(agenda, timing::RELEASE, Action::Release(node));
+            after(events, timing::RELEASE, Action::Release(node));
         }
     }
 
-    pub(crate) fn on_release(&mut self, node: u32, agenda: &mut Agenda<Happening>) {
+    pub(crate) fn on_release(&mut self, node: u32, events: &mut EventQueue<Happening>) {
         let interface = &mut self.interfaces[node as usize];
         let act = interface.released.pop_front();
         let is_last = interface.released.is_empty();
         match act.expect("a release is due only for what was released") {
-            Act::Send(letter) => self.leave(node, letter, whole(letter), agenda),
-            Act::Fetch(letter) => self.fetch(node, letter, agenda),
+            Act::Send(letter) => self.leave(node, letter, whole(letter), events),
+            Act::Fetch(letter) => self.fetch(node, letter, events),
             Act::Count(counter) => {
-                after(agenda, self.timing.count, Action::Count(node, counter));
+                after(events, self.timing.count, Action::Count(node, counter));
             }
         }
         if !is_last {
-            after(agenda, timing::RELEASE, Action::Release(node));
+            after(events, timing::RELEASE, Action::Release(node));
         }
     }
 
-    fn fetch(&mut self, node: u32, letter: Letter, agenda: &mut Agenda<Happening>) {
+    fn fetch(&mut self, node: u32, letter: Letter, events: &mut EventQueue<Happening>) {
         let reads = &mut self.interfaces[node as usize].reads;
         reads.letters.push_back(letter);
         reads.unasked += 1;
         if reads.unasked == 1 {
-            after(agenda, timing::READ, Action::Read(node));
+            after(events, timing::READ, Action::Read(node));
         }
     }
 
-    pub(crate) fn on_read(&mut self, node: u32, agenda: &mut Agenda<Happening>) {
+    pub(crate) fn on_read(&mut self, node: u32, events: &mut EventQueue<Happening>) {
         let reads = &mut self.interfaces[node as usize].reads;
         // One that was put in while the last was asked for came with its own turn.
         let Some(unasked) = reads.unasked.checked_sub(1) else {
@@ -229,22 +234,22 @@ impl<F: Fabric> Machine<F> {
         };
         reads.unasked = unasked;
         if unasked > 0 {
-            after(agenda, timing::NEXT_READ, Action::Read(node));
+            after(events, timing::NEXT_READ, Action::Read(node));
         }
-        after(agenda, timing::READ + self.timing.link, Action::Asked(node));
+        after(events, timing::READ + self.timing.link, Action::Asked(node));
     }
 
     /// A packet goes to the router when it is through the interface, one an edge.
-    fn leave(&mut self, node: u32, letter: Letter, kind: Kind, agenda: &mut Agenda<Happening>) {
-        let ready = timing::later(agenda.now(), self.timing.message);
+    fn leave(&mut self, node: u32, letter: Letter, kind: Kind, events: &mut EventQueue<Happening>) {
+        let ready = timing::later(events.now(), self.timing.message);
         let left_at = &mut self.interfaces[node as usize].left_at;
         *left_at = timing::edge_from(ready).max(*left_at + CLOCK);
         if let Some(trace) = &mut self.trace {
             let place = (node, Track::Interface);
-            trace.tell(place, kind.name(), agenda.now(), *left_at);
+            trace.tell(place, kind.name(), events.now(), *left_at);
         }
         let leave = Action::Leave(Parcel::new(node, letter, kind));
-        agenda.at(*left_at, Happening::Node(Inside(leave)));
+        events.at(*left_at, Happening::Node(Inside(leave)));
     }
 }
 

@@ -1,7 +1,7 @@
 //! All nodes and the network between them.
 
 use lintel_sim_fabric::{Fabric, FabricEvent, Message, Node, Outcome};
-use lintel_sim_kernel::{Agenda, Duration, Event, SimTime, Simulation, World};
+use lintel_sim_kernel::{Duration, Event, EventQueue, SimTime, Simulation, World};
 use lintel_sim_node::Noise;
 
 use crate::host::Host;
@@ -177,9 +177,9 @@ impl Parcel {
 }
 
 /// Lets something happen in a node a while from now.
-pub(crate) fn after(agenda: &mut Agenda<Happening>, wait: Duration, action: Action) {
-    let when = timing::later(agenda.now(), wait);
-    agenda.at(when, Happening::Node(Inside(action)));
+pub(crate) fn after(events: &mut EventQueue<Happening>, wait: Duration, action: Action) {
+    let when = timing::later(events.now(), wait);
+    events.at(when, Happening::Node(Inside(action)));
 }
 
 impl<F: Fabric> Machine<F> {
@@ -209,12 +209,12 @@ impl<F: Fabric> Machine<F> {
     }
 
     /// Begins an operation on all nodes at `start`.
-    fn begin(&mut self, start: SimTime, entry: Entry, agenda: &mut Agenda<Happening>) {
+    fn begin(&mut self, start: SimTime, entry: Entry, events: &mut EventQueue<Happening>) {
         for node in 0..self.fabric.nodes() {
             self.hosts[node as usize].begin(start, entry);
             self.interfaces[node as usize].begin();
             let resume = Action::Resume(node);
-            agenda.at(start, Happening::Node(Inside(resume)));
+            events.at(start, Happening::Node(Inside(resume)));
         }
     }
 
@@ -244,27 +244,27 @@ impl<F: Fabric> Machine<F> {
             .unwrap_or_default()
     }
 
-    fn on_action(&mut self, action: Action, agenda: &mut Agenda<Happening>) {
+    fn on_action(&mut self, action: Action, events: &mut EventQueue<Happening>) {
         match action {
-            Action::Resume(node) => self.resume(node, agenda),
-            Action::Written(node, command) => self.on_written(node, command, agenda),
-            Action::Bus(node) => self.on_bus(node, agenda),
-            Action::Queued(node, command) => self.on_queued(node, command, agenda),
-            Action::Edge(node) => self.on_edge(node, agenda),
-            Action::Ordered(node, command) => self.on_ordered(node, command, agenda),
+            Action::Resume(node) => self.resume(node, events),
+            Action::Written(node, command) => self.on_written(node, command, events),
+            Action::Bus(node) => self.on_bus(node, events),
+            Action::Queued(node, command) => self.on_queued(node, command, events),
+            Action::Edge(node) => self.on_edge(node, events),
+            Action::Ordered(node, command) => self.on_ordered(node, command, events),
             Action::Leave(parcel) => {
-                self.trace_left(parcel, agenda.now());
-                self.fabric.send(parcel.message(), agenda);
+                self.trace_left(parcel, events.now());
+                self.fabric.send(parcel.message(), events);
             }
-            Action::Arrived(parcel) => self.on_arrived(parcel, agenda),
-            Action::Count(node, counter) => self.on_count(node, counter, agenda),
-            Action::Release(node) => self.on_release(node, agenda),
-            Action::Told(node, counter, value) => self.on_told(node, counter, value, agenda),
-            Action::Heard(node, from) => self.on_heard(node, from, agenda),
-            Action::Read(node) => self.on_read(node, agenda),
-            Action::Asked(node) => after(agenda, timing::MEMORY, Action::Fetched(node)),
-            Action::Fetched(node) => self.on_fetched(node, agenda),
-            Action::Data(node) => self.on_data(node, agenda),
+            Action::Arrived(parcel) => self.on_arrived(parcel, events),
+            Action::Count(node, counter) => self.on_count(node, counter, events),
+            Action::Release(node) => self.on_release(node, events),
+            Action::Told(node, counter, value) => self.on_told(node, counter, value, events),
+            Action::Heard(node, from) => self.on_heard(node, from, events),
+            Action::Read(node) => self.on_read(node, events),
+            Action::Asked(node) => after(events, timing::MEMORY, Action::Fetched(node)),
+            Action::Fetched(node) => self.on_fetched(node, events),
+            Action::Data(node) => self.on_data(node, events),
         }
     }
 }
@@ -272,16 +272,16 @@ impl<F: Fabric> Machine<F> {
 impl<F: Fabric> World for Machine<F> {
     type Event = Happening;
 
-    fn on_event(&mut self, event: Happening, agenda: &mut Agenda<Happening>) {
+    fn on_event(&mut self, event: Happening, events: &mut EventQueue<Happening>) {
         match event {
-            Happening::Node(Inside(action)) => self.on_action(action, agenda),
+            Happening::Node(Inside(action)) => self.on_action(action, events),
             Happening::Fabric(event) => {
-                if let Some(Outcome::Arrived(message)) = self.fabric.on_event(event, agenda) {
-                    self.trace_arrived(Parcel::from_message(message), agenda.now());
-                    let edge = timing::next_edge(agenda.now());
+                if let Some(Outcome::Arrived(message)) = self.fabric.on_event(event, events) {
+                    self.trace_arrived(Parcel::from_message(message), events.now());
+                    let edge = timing::next_edge(events.now());
                     let when = timing::later(edge, self.timing.unit);
                     let arrived = Action::Arrived(Parcel::from_message(message));
-                    agenda.at(when, Happening::Node(Inside(arrived)));
+                    events.at(when, Happening::Node(Inside(arrived)));
                 }
             }
         }
@@ -306,7 +306,7 @@ pub fn operate<F: Fabric>(
     entry: Entry,
 ) -> Duration {
     let start = timing::later(start, Duration::ZERO);
-    simulation.world.begin(start, entry, &mut simulation.agenda);
+    simulation.world.begin(start, entry, &mut simulation.events);
     simulation.run();
     simulation.world.ended().since(start)
 }

@@ -9,7 +9,7 @@ use std::hint::black_box;
 use std::ops::Range;
 
 use lintel_sim_fabric::{Node as Place, Torus};
-use lintel_sim_kernel::{Agenda, Duration, Event, SimTime, Simulation, World};
+use lintel_sim_kernel::{Duration, Event, EventQueue, SimTime, Simulation, World};
 use lintel_sim_node::Noise;
 
 use crate::measure::Entry;
@@ -137,10 +137,10 @@ impl Outline {
     /// As that.
     pub fn operate(simulation: &mut Simulation<Outline>, start: SimTime, entry: Entry) -> Duration {
         let start = later(start, Duration::ZERO);
-        let Simulation { world, agenda } = simulation;
+        let Simulation { world, events } = simulation;
         for number in 0..world.nodes.len() as u32 {
             world.begin(number, start, entry);
-            world.run_ahead(number, agenda);
+            world.run_ahead(number, events);
         }
         simulation.run();
         let ended = simulation.world.nodes.iter().map(|node| node.ended);
@@ -164,7 +164,7 @@ impl Outline {
     }
 
     /// The host does what it can without knowing what comes.
-    fn run_ahead(&mut self, number: u32, agenda: &mut Agenda<Come>) {
+    fn run_ahead(&mut self, number: u32, events: &mut EventQueue<Come>) {
         loop {
             let node = &mut self.nodes[number as usize];
             if node.at == node.program.end {
@@ -185,7 +185,7 @@ impl Outline {
                         trace.tell((number, Track::Host), "work", begun, node.clock);
                     }
                 }
-                Do::Post(command) => self.post(number, command, agenda),
+                Do::Post(command) => self.post(number, command, events),
                 Do::Await(counter, count) => {
                     let link = self.timing.link;
                     let counting = self.counting(number, counter);
@@ -214,7 +214,7 @@ impl Outline {
         }
     }
 
-    fn post(&mut self, number: u32, command: Command, agenda: &mut Agenda<Come>) {
+    fn post(&mut self, number: u32, command: Command, events: &mut EventQueue<Come>) {
         let Timing {
             write,
             link,
@@ -231,12 +231,12 @@ impl Outline {
         let queued = next_edge(carried + write_latency + link);
         match command {
             Command::Resource => {}
-            Command::Send(letter) => self.send(number, letter, 1, queued, agenda),
+            Command::Send(letter) => self.send(number, letter, 1, queued, events),
             Command::Trigger(counter, count, act) => {
                 let posted = queued + timing::COMMAND;
                 let counting = self.counting(number, counter);
                 if counting.value >= count {
-                    self.act(number, act, posted + timing::RELEASE, agenda);
+                    self.act(number, act, posted + timing::RELEASE, events);
                 } else {
                     counting.waiting.push(Waiting { count, act, posted });
                 }
@@ -245,21 +245,21 @@ impl Outline {
     }
 
     /// Does what a counter has released.
-    fn act(&mut self, number: u32, act: Act, when: SimTime, agenda: &mut Agenda<Come>) {
+    fn act(&mut self, number: u32, act: Act, when: SimTime, events: &mut EventQueue<Come>) {
         let Timing { link, count, .. } = self.timing;
         match act {
-            Act::Send(letter) => self.send(number, letter, 1, when, agenda),
+            Act::Send(letter) => self.send(number, letter, 1, when, events),
             Act::Fetch(letter) => {
                 let node = &mut self.nodes[number as usize];
                 let read = (when + timing::READ).max(node.read_free);
                 node.read_free = read + timing::NEXT_READ;
                 let data = read + timing::READ + link + timing::MEMORY + BUS + link;
                 let packets = if letter.atomic { 1 } else { 2 };
-                self.send(number, letter, packets, next_edge(data), agenda);
+                self.send(number, letter, packets, next_edge(data), events);
             }
             Act::Count(counter) => {
                 let what = What::Counts(counter);
-                agenda.at(when + count, Come { to: number, what });
+                events.at(when + count, Come { to: number, what });
             }
         }
     }
@@ -271,7 +271,7 @@ impl Outline {
         letter: Letter,
         packets: u64,
         when: SimTime,
-        agenda: &mut Agenda<Come>,
+        events: &mut EventQueue<Come>,
     ) {
         let Timing {
             message,
@@ -298,11 +298,11 @@ impl Outline {
             trace.tell((letter.to, Track::Link), name, left, come);
         }
         let to = letter.to;
-        agenda.at(come, Come { to, what });
+        events.at(come, Come { to, what });
     }
 
-    fn on_count(&mut self, number: u32, counter: Counter, agenda: &mut Agenda<Come>) {
-        let now = agenda.now();
+    fn on_count(&mut self, number: u32, counter: Counter, events: &mut EventQueue<Come>) {
+        let now = events.now();
         let node = &mut self.nodes[number as usize];
         // The reply to what has come takes its place in the line.
         node.line_free = node.line_free.max(now) + BUS;
@@ -316,7 +316,7 @@ impl Outline {
                 return;
             };
             released = released.max(posted) + timing::RELEASE;
-            self.act(number, act, released, agenda);
+            self.act(number, act, released, events);
         }
     }
 }
@@ -423,14 +423,14 @@ fn counters_in(step: &Do) -> usize {
 impl World for Outline {
     type Event = Come;
 
-    fn on_event(&mut self, Come { to, what }: Come, agenda: &mut Agenda<Come>) {
+    fn on_event(&mut self, Come { to, what }: Come, events: &mut EventQueue<Come>) {
         match what {
-            What::Counts(counter) => self.on_count(to, counter, agenda),
-            What::IsHeardFrom(from) => self.nodes[to as usize].on_heard(from, agenda.now()),
+            What::Counts(counter) => self.on_count(to, counter, events),
+            What::IsHeardFrom(from) => self.nodes[to as usize].on_heard(from, events.now()),
         }
         let node = &mut self.nodes[to as usize];
         if std::mem::take(&mut node.is_waiting) {
-            self.run_ahead(to, agenda);
+            self.run_ahead(to, events);
         }
     }
 

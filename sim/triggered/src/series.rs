@@ -166,24 +166,24 @@ impl Series {
     /// The simulated time.
     pub fn now(&self) -> SimTime {
         match &self.stage {
-            Stage::Packets(simulation) => simulation.agenda.now(),
-            Stage::Outline(simulation) => simulation.agenda.now(),
+            Stage::Packets(simulation) => simulation.events.now(),
+            Stage::Outline(simulation) => simulation.events.now(),
         }
     }
 
     /// How many events have happened.
     pub fn executed(&self) -> u64 {
         match &self.stage {
-            Stage::Packets(simulation) => simulation.agenda.executed(),
-            Stage::Outline(simulation) => simulation.agenda.executed(),
+            Stage::Packets(simulation) => simulation.events.executed(),
+            Stage::Outline(simulation) => simulation.events.executed(),
         }
     }
 
     /// The hash of all that happened.
     pub fn trace_hash(&self) -> u64 {
         match &self.stage {
-            Stage::Packets(simulation) => simulation.agenda.trace_hash(),
-            Stage::Outline(simulation) => simulation.agenda.trace_hash(),
+            Stage::Packets(simulation) => simulation.events.trace_hash(),
+            Stage::Outline(simulation) => simulation.events.trace_hash(),
         }
     }
 }

@@ -106,7 +106,7 @@ fn trace_hash(seed: u64) -> u64 {
         let start = SimTime::START + Duration::from_us(1_000) * operation;
         operate(&mut simulation, start, Entry::Anyhow);
     }
-    simulation.agenda.trace_hash()
+    simulation.events.trace_hash()
 }
 
 /// The number is the same on every machine. What changes it, changes times.

@@ -10,7 +10,7 @@ use lintel_sim_fabric::{
     Arbitration, Fabric, FabricEvent, FatTree, FreeFabric, LinkParameters, Message, Mistake, Node,
     Outcome, Parameters,
 };
-use lintel_sim_kernel::{Agenda, Bytes, Duration, Event, SimTime, World};
+use lintel_sim_kernel::{Bytes, Duration, Event, EventQueue, SimTime, World};
 use lintel_sim_node::{Bus, BusParameters, Copy};
 
 use crate::Transport;
@@ -167,11 +167,11 @@ impl Machine {
     ///
     /// Where the message is longer than a packet and the transport is UD, or where a
     /// process sends to its own node, which no adapter has to do with.
-    pub fn post(&mut self, post: Post, agenda: &mut Agenda<Happening>) {
+    pub fn post(&mut self, post: Post, events: &mut EventQueue<Happening>) {
         let fits = self.transport != Transport::Ud || post.bytes.0 <= MTU.0;
         assert!(fits, "UD carries messages of a packet, {} bytes", MTU.0);
         assert_ne!(post.from.node, post.to.node, "a node's own use its memory");
-        let posted = self.take_time(post.from, "post", post.bytes, agenda.now());
+        let posted = self.take_time(post.from, "post", post.bytes, events.now());
         let number = u32::try_from(self.messages.len()).expect("less than 2^32 messages");
         self.messages.push(Transit {
             post,
@@ -181,7 +181,7 @@ impl Machine {
             is_begun: false,
             left: SimTime::START,
         });
-        agenda.at(posted + BUS_LATENCY, Happening::Posted(number));
+        events.at(posted + BUS_LATENCY, Happening::Posted(number));
     }
 
     /// Contexts that the adapters had to fetch.
@@ -249,7 +249,7 @@ impl Machine {
         }
     }
 
-    fn on_posted(&mut self, message: u32, agenda: &mut Agenda<Happening>) {
+    fn on_posted(&mut self, message: u32, events: &mut EventQueue<Happening>) {
         let post = self.messages[message as usize].post;
         let context = self.context(&post, true);
         let adapter = &mut self.adapters[post.from.node as usize];
@@ -258,11 +258,11 @@ impl Machine {
             adapter.active.push_back(context);
         }
         queue.push_back(message);
-        self.send_next(post.from.node, agenda);
+        self.send_next(post.from.node, events);
     }
 
     /// The send engine begins a packet of the queue pair whose turn it is.
-    fn send_next(&mut self, node: u32, agenda: &mut Agenda<Happening>) {
+    fn send_next(&mut self, node: u32, events: &mut EventQueue<Happening>) {
         let adapter = &mut self.adapters[node as usize];
         if adapter.sending.is_some() {
             return;
@@ -275,7 +275,7 @@ impl Machine {
         let packet = Packet {
             message,
             bytes: transit.unsent.min(MTU.0),
-            begun: agenda.now(),
+            begun: events.now(),
         };
         let mut work = match std::mem::replace(&mut transit.is_begun, true) {
             true => Duration::ZERO,
@@ -286,10 +286,10 @@ impl Machine {
             work += adapter.fetch(context);
         }
         adapter.sending = Some(packet);
-        agenda.after(work, Happening::Worked(Side { node, sends: true }));
+        events.after(work, Happening::Worked(Side { node, sends: true }));
     }
 
-    fn on_worked(&mut self, side: Side, agenda: &mut Agenda<Happening>) {
+    fn on_worked(&mut self, side: Side, events: &mut EventQueue<Happening>) {
         let adapter = &mut self.adapters[side.node as usize];
         let packet = match side.sends {
             true => adapter.sending,
@@ -299,49 +299,49 @@ impl Machine {
         let length = self.messages[packet.message as usize].post.bytes;
         let is_inline = side.sends && length <= INLINE;
         if packet.bytes == 0 || is_inline {
-            return self.on_copied(side, agenda);
+            return self.on_copied(side, events);
         }
-        let copy = adapter.bus.begin(agenda.now(), Bytes(packet.bytes));
+        let copy = adapter.bus.begin(events.now(), Bytes(packet.bytes));
         adapter.copies.insert(copy, side);
-        self.look_at_bus(side.node, agenda);
+        self.look_at_bus(side.node, events);
     }
 
-    fn look_at_bus(&mut self, node: u32, agenda: &mut Agenda<Happening>) {
+    fn look_at_bus(&mut self, node: u32, events: &mut EventQueue<Happening>) {
         if let Some(due) = self.adapters[node as usize].bus.due() {
-            agenda.at(due.when, Happening::Copied(node, due.version));
+            events.at(due.when, Happening::Copied(node, due.version));
         }
     }
 
-    fn on_bus(&mut self, node: u32, version: u64, agenda: &mut Agenda<Happening>) {
+    fn on_bus(&mut self, node: u32, version: u64, events: &mut EventQueue<Happening>) {
         let adapter = &mut self.adapters[node as usize];
-        let Some(copy) = adapter.bus.on_due(agenda.now(), version) else {
+        let Some(copy) = adapter.bus.on_due(events.now(), version) else {
             return;
         };
         let side = adapter.copies.remove(&copy);
-        self.on_copied(side.expect("a copy has its engine"), agenda);
-        self.look_at_bus(node, agenda);
+        self.on_copied(side.expect("a copy has its engine"), events);
+        self.look_at_bus(node, events);
     }
 
-    fn on_copied(&mut self, side: Side, agenda: &mut Agenda<Happening>) {
+    fn on_copied(&mut self, side: Side, events: &mut EventQueue<Happening>) {
         match side.sends {
-            true => self.on_read(side.node, agenda),
-            false => self.on_written(side.node, agenda),
+            true => self.on_read(side.node, events),
+            false => self.on_written(side.node, events),
         }
     }
 
     /// A packet is in the adapter, and leaves it.
-    fn on_read(&mut self, node: u32, agenda: &mut Agenda<Happening>) {
+    fn on_read(&mut self, node: u32, events: &mut EventQueue<Happening>) {
         let adapter = &mut self.adapters[node as usize];
         let packet = adapter.sending.take().expect("a packet was read");
         let transit = &mut self.messages[packet.message as usize];
         if transit.unsent == transit.post.bytes.0 {
-            transit.left = agenda.now();
+            transit.left = events.now();
         }
         transit.unsent -= packet.bytes;
         transit.on_wire += packet.bytes;
         adapter.end_packet(transit.unsent == 0);
         let post = transit.post;
-        self.tell_packet(node, Track::Send, packet, agenda.now());
+        self.tell_packet(node, Track::Send, packet, events.now());
         let message = Message {
             tag: u64::from(packet.message) << 32 | packet.bytes,
             ..Message::new(
@@ -350,20 +350,20 @@ impl Machine {
                 Bytes(packet.bytes + HEADER.0),
             )
         };
-        self.fabric.send(message, agenda);
-        self.send_next(node, agenda);
+        self.fabric.send(message, events);
+        self.send_next(node, events);
     }
 
-    fn on_arrived(&mut self, message: Message, agenda: &mut Agenda<Happening>) {
+    fn on_arrived(&mut self, message: Message, events: &mut EventQueue<Happening>) {
         let packet = Packet {
             message: (message.tag >> 32) as u32,
             bytes: message.tag & 0xffff_ffff,
-            begun: agenda.now(),
+            begun: events.now(),
         };
         let node = message.to.0;
         self.tell_arrived(packet);
         self.adapters[node as usize].arrived.push_back(packet);
-        self.receive_next(node, agenda);
+        self.receive_next(node, events);
     }
 
     /// A packet is off the wire; a message is, with its last one.
@@ -384,7 +384,7 @@ impl Machine {
     }
 
     /// The receive engine begins the packet that came first.
-    fn receive_next(&mut self, node: u32, agenda: &mut Agenda<Happening>) {
+    fn receive_next(&mut self, node: u32, events: &mut EventQueue<Happening>) {
         let adapter = &self.adapters[node as usize];
         let Some(&packet) = adapter.arrived.front() else {
             return;
@@ -400,7 +400,7 @@ impl Machine {
         let adapter = &mut self.adapters[node as usize];
         adapter.arrived.pop_front();
         adapter.receiving = Some(Packet {
-            begun: agenda.now(),
+            begun: events.now(),
             ..packet
         });
         let mut work = adapter.fetch(context);
@@ -408,27 +408,27 @@ impl Machine {
         if is_first && self.transport == Transport::Xrc {
             work += RECEIVE_QUEUE;
         }
-        agenda.after(work, Happening::Worked(Side { node, sends: false }));
+        events.after(work, Happening::Worked(Side { node, sends: false }));
     }
 
     /// A packet is in the host's memory.
-    fn on_written(&mut self, node: u32, agenda: &mut Agenda<Happening>) {
+    fn on_written(&mut self, node: u32, events: &mut EventQueue<Happening>) {
         let adapter = &mut self.adapters[node as usize];
         let packet = adapter.receiving.take().expect("a packet was written");
         let transit = &mut self.messages[packet.message as usize];
         transit.unreceived -= packet.bytes;
         if transit.unreceived == 0 {
-            agenda.after(BUS_LATENCY, Happening::Found(packet.message));
+            events.after(BUS_LATENCY, Happening::Found(packet.message));
         }
-        self.tell_packet(node, Track::Receive, packet, agenda.now());
-        self.receive_next(node, agenda);
+        self.tell_packet(node, Track::Receive, packet, events.now());
+        self.receive_next(node, events);
     }
 
-    fn on_found(&mut self, message: u32, agenda: &mut Agenda<Happening>) {
+    fn on_found(&mut self, message: u32, events: &mut EventQueue<Happening>) {
         let post = self.messages[message as usize].post;
-        let when = self.take_time(post.to, "take", post.bytes, agenda.now());
+        let when = self.take_time(post.to, "take", post.bytes, events.now());
         if let Some(answer) = (self.answer)(Arrived { post, when }) {
-            self.post(answer, agenda);
+            self.post(answer, events);
         }
     }
 }
@@ -483,17 +483,17 @@ impl Adapter {
 impl World for Machine {
     type Event = Happening;
 
-    fn on_event(&mut self, event: Happening, agenda: &mut Agenda<Happening>) {
+    fn on_event(&mut self, event: Happening, events: &mut EventQueue<Happening>) {
         match event {
             Happening::Fabric(event) => {
-                if let Some(Outcome::Arrived(message)) = self.fabric.on_event(event, agenda) {
-                    self.on_arrived(message, agenda);
+                if let Some(Outcome::Arrived(message)) = self.fabric.on_event(event, events) {
+                    self.on_arrived(message, events);
                 }
             }
-            Happening::Posted(message) => self.on_posted(message, agenda),
-            Happening::Worked(side) => self.on_worked(side, agenda),
-            Happening::Copied(node, version) => self.on_bus(node, version, agenda),
-            Happening::Found(message) => self.on_found(message, agenda),
+            Happening::Posted(message) => self.on_posted(message, events),
+            Happening::Worked(side) => self.on_worked(side, events),
+            Happening::Copied(node, version) => self.on_bus(node, version, events),
+            Happening::Found(message) => self.on_found(message, events),
         }
     }
 }

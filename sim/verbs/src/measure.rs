@@ -143,7 +143,7 @@ pub fn prepare_bandwidth(
         Found {
             megabytes_per_second: (all * bytes.0) as f64 / (took as f64 / 1e6),
             misses: simulation.world.misses(),
-            trace_hash: simulation.agenda.trace_hash(),
+            trace_hash: simulation.events.trace_hash(),
         }
     };
     Measurement {
@@ -165,9 +165,9 @@ fn begin(
         machine.observe(observer);
     }
     let mut simulation = Simulation::new(machine);
-    let Simulation { world, agenda } = &mut simulation;
+    let Simulation { world, events } = &mut simulation;
     for &post in posts {
-        Machine::post(world, post, agenda);
+        Machine::post(world, post, events);
     }
     simulation
 }

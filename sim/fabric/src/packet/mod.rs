@@ -25,7 +25,7 @@ mod room;
 
 use std::hint::black_box;
 
-use lintel_sim_kernel::{Agenda, Duration, Event, SimTime};
+use lintel_sim_kernel::{Duration, Event, EventQueue, SimTime};
 
 use crate::Fabric;
 use crate::event::{Arrival, FabricEvent, Happening};
@@ -123,7 +123,7 @@ impl<T: Topology> PacketFabric<T> {
     }
 
     #[inline]
-    fn on_arrive<E>(&mut self, arrival: Arrival, agenda: &mut Agenda<E>)
+    fn on_arrive<E>(&mut self, arrival: Arrival, events: &mut EventQueue<E>)
     where
         E: Event + From<FabricEvent>,
     {
@@ -133,21 +133,21 @@ impl<T: Topology> PacketFabric<T> {
             None => {
                 self.lanes.wait(out, at);
                 let link = self.lanes.link_of(out);
-                self.serve(link, agenda);
+                self.serve(link, events);
             }
         }
     }
 
-    fn on_wake<E>(&mut self, link: u32, agenda: &mut Agenda<E>)
+    fn on_wake<E>(&mut self, link: u32, events: &mut EventQueue<E>)
     where
         E: Event + From<FabricEvent>,
     {
         // It was woken earlier, and looked for the time after that.
-        if self.lanes.link(link).wake_at != agenda.now() {
+        if self.lanes.link(link).wake_at != events.now() {
             return;
         }
         self.lanes.link(link).wake_at = SimTime::NEVER;
-        self.serve(link, agenda);
+        self.serve(link, events);
     }
 
     fn on_deliver(&mut self, packet: u32) -> Option<Outcome> {
@@ -181,63 +181,63 @@ impl<T: Topology> PacketFabric<T> {
     /// Sends what a link can send now. A packet that leaves its lane lets the next
     /// one want a link, which is served then.
     #[inline]
-    fn serve<E>(&mut self, link: u32, agenda: &mut Agenda<E>)
+    fn serve<E>(&mut self, link: u32, events: &mut EventQueue<E>)
     where
         E: Event + From<FabricEvent>,
     {
         let mut next = Some(link);
         while let Some(link) = next {
-            next = self.serve_once(link, agenda);
+            next = self.serve_once(link, events);
         }
     }
 
     #[inline]
-    fn serve_once<E>(&mut self, link: u32, agenda: &mut Agenda<E>) -> Option<u32>
+    fn serve_once<E>(&mut self, link: u32, events: &mut EventQueue<E>) -> Option<u32>
     where
         E: Event + From<FabricEvent>,
     {
-        let now = agenda.now();
+        let now = events.now();
         let busy_until = self.lanes.link(link).busy_until;
         if busy_until > now {
-            self.wake(link, busy_until, agenda);
+            self.wake(link, busy_until, events);
             return None;
         }
         let lane = match self.lanes.choose(link, now, |p| self.packets[p].since) {
             Ok(lane) => lane,
             Err(room) => {
-                self.wake(link, room, agenda);
+                self.wake(link, room, events);
                 return None;
             }
         };
         let wanted = match self.lanes.link(link).kind {
             Kind::Inject => {
-                self.start_from_source(lane, agenda);
+                self.start_from_source(lane, events);
                 None
             }
-            _ => self.start_from_buffer(lane, agenda),
+            _ => self.start_from_buffer(lane, events),
         };
         if self.lanes.link(link).is_wanted() {
             let busy_until = self.lanes.link(link).busy_until;
-            self.wake(link, busy_until, agenda);
+            self.wake(link, busy_until, events);
         }
         wanted.filter(|&wanted| wanted != link)
     }
 
     /// Looks at a link at `when`, unless it is looked at before.
     #[inline]
-    fn wake<E>(&mut self, link: u32, when: SimTime, agenda: &mut Agenda<E>)
+    fn wake<E>(&mut self, link: u32, when: SimTime, events: &mut EventQueue<E>)
     where
         E: Event + From<FabricEvent>,
     {
         let wake_at = &mut self.lanes.link(link).wake_at;
         if when < *wake_at {
             *wake_at = when;
-            agenda.at(when, FabricEvent(Happening::Wake(link)).into());
+            events.at(when, FabricEvent(Happening::Wake(link)).into());
         }
     }
 
     /// Sends the next packet of the message that waits longest at a source.
-    fn start_from_source<E>(&mut self, lane: u32, agenda: &mut Agenda<E>)
+    fn start_from_source<E>(&mut self, lane: u32, events: &mut EventQueue<E>)
     where
         E: Event + From<FabricEvent>,
     {
@@ -258,23 +258,23 @@ impl<T: Topology> PacketFabric<T> {
         let packet = self.packets.insert(Packet {
             route,
             message: number,
-            since: agenda.now(),
+            since: events.now(),
             next: NONE,
             out: lane,
             // A packet is below 4 GiB.
             bytes: bytes as u32,
             class_lane: u32::from(message.class) * self.topology.lanes(),
         });
-        let gone = self.start(packet, agenda);
+        let gone = self.start(packet, events);
         if unsent == 0 && message.tell_left {
-            agenda.at(gone, FabricEvent(Happening::Left(number)).into());
+            events.at(gone, FabricEvent(Happening::Left(number)).into());
         }
     }
 
     /// Sends the packet that waits longest for a lane. Its place in its own buffer
     /// becomes free, and the packet behind it wants a link, which is given.
     #[inline]
-    fn start_from_buffer<E>(&mut self, lane: u32, agenda: &mut Agenda<E>) -> Option<u32>
+    fn start_from_buffer<E>(&mut self, lane: u32, events: &mut EventQueue<E>) -> Option<u32>
     where
         E: Event + From<FabricEvent>,
     {
@@ -283,18 +283,18 @@ impl<T: Topology> PacketFabric<T> {
         let packet = first.expect("a lane that waits has a packet");
         let next = self.packets[packet].next;
         self.lanes.lane(from).pop(next);
-        let room = self.start(packet, agenda) + self.credit;
-        self.lanes.give_room(from, room, agenda.now());
+        let room = self.start(packet, events) + self.credit;
+        self.lanes.give_room(from, room, events.now());
         if self.lanes.lane(from).is_wanted() {
             let upstream = self.lanes.link_of(from);
-            self.wake(upstream, room, agenda);
+            self.wake(upstream, room, events);
         }
         (next != NONE).then(|| self.want(from, next))
     }
 
     /// Puts a packet on its next link, which is free. When its tail has left.
     #[inline]
-    fn start<E>(&mut self, number: u32, agenda: &mut Agenda<E>) -> SimTime
+    fn start<E>(&mut self, number: u32, events: &mut EventQueue<E>) -> SimTime
     where
         E: Event + From<FabricEvent>,
     {
@@ -304,13 +304,13 @@ impl<T: Topology> PacketFabric<T> {
         let link_number = self.lanes.link_of(lane);
         let link = self.lanes.link(link_number);
         let length = self.timing.occupies(link.kind, bytes);
-        let gone = agenda.now() + length;
+        let gone = events.now() + length;
         link.busy_until = gone;
         link.occupied += length;
         let (kind, to) = (link.kind, link.to);
         if kind == Kind::Eject {
             let when = gone + self.timing.stage(kind).latency;
-            agenda.at(when, FabricEvent(Happening::Deliver(number)).into());
+            events.at(when, FabricEvent(Happening::Deliver(number)).into());
             return gone;
         }
         self.lanes.take_room(lane);
@@ -324,7 +324,7 @@ impl<T: Topology> PacketFabric<T> {
             out: packet.out,
         };
         let wait = self.timing.head_delay(kind, step.reach.into(), bytes);
-        agenda.after(wait, FabricEvent(Happening::Arrive(arrival)).into());
+        events.after(wait, FabricEvent(Happening::Arrive(arrival)).into());
         gone
     }
 }
@@ -334,7 +334,7 @@ impl<T: Topology> Fabric for PacketFabric<T> {
         self.topology.nodes()
     }
 
-    fn send<E>(&mut self, message: Message, agenda: &mut Agenda<E>)
+    fn send<E>(&mut self, message: Message, events: &mut EventQueue<E>)
     where
         E: Event + From<FabricEvent>,
     {
@@ -352,17 +352,17 @@ impl<T: Topology> Fabric for PacketFabric<T> {
         if let Some(before) = self.lanes.queue(lane, number) {
             self.messages[before].next = number;
         }
-        self.serve(link, agenda);
+        self.serve(link, events);
     }
 
     #[inline]
-    fn on_event<E>(&mut self, event: FabricEvent, agenda: &mut Agenda<E>) -> Option<Outcome>
+    fn on_event<E>(&mut self, event: FabricEvent, events: &mut EventQueue<E>) -> Option<Outcome>
     where
         E: Event + From<FabricEvent>,
     {
         match event.0 {
-            Happening::Arrive(arrival) => self.on_arrive(arrival, agenda),
-            Happening::Wake(link) => self.on_wake(link, agenda),
+            Happening::Arrive(arrival) => self.on_arrive(arrival, events),
+            Happening::Wake(link) => self.on_wake(link, events),
             Happening::Deliver(packet) => return self.on_deliver(packet),
             Happening::Left(number) => return Some(Outcome::Left(self.messages[number].message)),
             other => unreachable!("{other:?} is none of this model's events"),
@@ -394,13 +394,13 @@ impl<T: Topology> Fabric for PacketFabric<T> {
         *self.lanes.held(node) = true;
     }
 
-    fn resume<E>(&mut self, node: Node, agenda: &mut Agenda<E>)
+    fn resume<E>(&mut self, node: Node, events: &mut EventQueue<E>)
     where
         E: Event + From<FabricEvent>,
     {
         let link = self.sink_link(node);
         *self.lanes.held(node) = false;
-        self.serve(link, agenda);
+        self.serve(link, events);
     }
 
     fn carried(&self) -> Carried {

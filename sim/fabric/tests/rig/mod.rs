@@ -6,7 +6,7 @@ use lintel_sim_fabric::{
     Outcome, PacketFabric, Parameters, Topology, Torus,
 };
 use lintel_sim_kernel::{
-    Agenda, Bandwidth, Bytes, Duration, SimTime, Simulation, Stream, Streams, World,
+    Bandwidth, Bytes, Duration, EventQueue, SimTime, Simulation, Stream, Streams, World,
 };
 
 /// A fabric, and what it told when.
@@ -18,9 +18,9 @@ pub struct Net<F> {
 impl<F: Fabric> World for Net<F> {
     type Event = FabricEvent;
 
-    fn on_event(&mut self, event: FabricEvent, agenda: &mut Agenda<FabricEvent>) {
-        if let Some(outcome) = self.fabric.on_event(event, agenda) {
-            self.told.push((agenda.now(), outcome));
+    fn on_event(&mut self, event: FabricEvent, events: &mut EventQueue<FabricEvent>) {
+        if let Some(outcome) = self.fabric.on_event(event, events) {
+            self.told.push((events.now(), outcome));
         }
     }
 }
@@ -39,8 +39,8 @@ fn alone<F: Fabric>(fabric: F) -> Simulation<Net<F>> {
 }
 
 pub fn send<F: Fabric>(simulation: &mut Simulation<Net<F>>, message: Message) {
-    let Simulation { world, agenda } = simulation;
-    world.fabric.send(message, agenda);
+    let Simulation { world, events } = simulation;
+    world.fabric.send(message, events);
 }
 
 /// Arrivals, in order: when, and which.

@@ -54,7 +54,7 @@ impl Halo {
         let done = begun.of(u64::from(nodes) * u64::from(self.rounds));
         Ok(Benchmark::new(machine, done, move |simulation| {
             all_ended(simulation)?;
-            let took = simulation.agenda.now().since(SimTime::START).as_ps();
+            let took = simulation.events.now().since(SimTime::START).as_ps();
             Ok(Duration::from_ps(took / u64::from(self.rounds.max(1))))
         }))
     }

@@ -79,11 +79,11 @@ impl Incast {
             Ok(Arrivals {
                 sent: u64::from(total),
                 received: received.borrow().len() as u64,
-                end: simulation.agenda.now().since(SimTime::START),
+                end: simulation.events.now().since(SimTime::START),
                 report: world.report(0),
                 resent: (1..nodes).map(|node| world.report(node).resent).sum(),
                 stuck: world.unfinished(),
-                trace: simulation.agenda.trace_hash(),
+                trace: simulation.events.trace_hash(),
             })
         }))
     }

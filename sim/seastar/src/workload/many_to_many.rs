@@ -77,7 +77,7 @@ fn exchanged(simulation: &Simulation<TorusMachine>, sent: u64, received: u64) ->
     let mut exchange = Exchange {
         sent,
         received,
-        took: simulation.agenda.now().since(SimTime::START),
+        took: simulation.events.now().since(SimTime::START),
         overflows: 0,
         resent: 0,
         swaps: 0,

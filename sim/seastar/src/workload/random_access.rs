@@ -80,7 +80,7 @@ impl RandomAccess {
             machine,
             made.of(all),
             move |simulation| match made.get() == all {
-                true => Ok(simulation.agenda.now().since(SimTime::START)),
+                true => Ok(simulation.events.now().since(SimTime::START)),
                 false => Err(Refused(format!(
                     "{} of {all} updates were made: messages were lost, protect the machine",
                     made.get()

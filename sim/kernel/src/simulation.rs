@@ -1,8 +1,8 @@
 //! What is still to happen, and the loop that makes it happen.
 
-use crate::queue::EventQueue;
 use crate::time::{Duration, SimTime};
 use crate::trace::TraceHash;
+use crate::wheel::TimingWheel;
 
 /// What can happen in a simulation: one enum for all of it.
 pub trait Event: Copy {
@@ -15,9 +15,9 @@ pub trait World {
     /// Its events.
     type Event: Event;
 
-    /// An event's time has come: `agenda.now()`. May put further ones on the
-    /// agenda, for now or later.
-    fn on_event(&mut self, event: Self::Event, agenda: &mut Agenda<Self::Event>);
+    /// An event's time has come: `events.now()`. May put further ones on the
+    /// event queue, for now or later.
+    fn on_event(&mut self, event: Self::Event, events: &mut EventQueue<Self::Event>);
 
     /// An event is due soon. A world that is larger than the caches reads now what
     /// it will need then: one event waits for memory several times in turn, many
@@ -29,27 +29,27 @@ pub trait World {
 }
 
 /// The time, and what is still to happen.
-pub struct Agenda<E> {
+pub struct EventQueue<E> {
     now: SimTime,
-    queue: EventQueue<E>,
+    queue: TimingWheel<E>,
     executed: u64,
     hash: TraceHash,
 }
 
-/// A world and its agenda.
+/// A world and its events.
 pub struct Simulation<W: World> {
     /// What the events happen to.
     pub world: W,
     /// What is still to happen.
-    pub agenda: Agenda<W::Event>,
+    pub events: EventQueue<W::Event>,
 }
 
-impl<E: Event> Agenda<E> {
+impl<E: Event> EventQueue<E> {
     /// An empty one, at the start of time.
     pub fn new() -> Self {
-        Agenda {
+        EventQueue {
             now: SimTime::START,
-            queue: EventQueue::new(),
+            queue: TimingWheel::new(),
             executed: 0,
             hash: TraceHash::EMPTY,
         }
@@ -106,7 +106,7 @@ impl<E: Event> Agenda<E> {
     }
 }
 
-impl<E: Event> Default for Agenda<E> {
+impl<E: Event> Default for EventQueue<E> {
     fn default() -> Self {
         Self::new()
     }
@@ -117,7 +117,7 @@ impl<W: World> Simulation<W> {
     pub fn new(world: W) -> Self {
         Simulation {
             world,
-            agenda: Agenda::new(),
+            events: EventQueue::new(),
         }
     }
 
@@ -127,28 +127,28 @@ impl<W: World> Simulation<W> {
     }
 
     /// So many events at most; true where nothing is to happen any more.
-    pub fn advance(&mut self, events: u64) -> bool {
-        let Simulation { world, agenda } = self;
-        for _ in 0..events {
-            let Some(event) = agenda.take_due(SimTime::NEVER, |event| world.foresee(event)) else {
+    pub fn advance(&mut self, count: u64) -> bool {
+        let Simulation { world, events } = self;
+        for _ in 0..count {
+            let Some(event) = events.take_due(SimTime::NEVER, |event| world.foresee(event)) else {
                 return true;
             };
-            world.on_event(event, agenda);
+            world.on_event(event, events);
         }
-        agenda.pending() == 0
+        events.pending() == 0
     }
 
     /// All that is due by `limit`; then it is `limit`. Whether more is to happen.
     pub fn run_until(&mut self, limit: SimTime) -> bool {
         self.run_all_due(limit);
-        self.agenda.now = self.agenda.now.max(limit);
-        self.agenda.pending() > 0
+        self.events.now = self.events.now.max(limit);
+        self.events.pending() > 0
     }
 
     fn run_all_due(&mut self, limit: SimTime) {
-        let Simulation { world, agenda } = self;
-        while let Some(event) = agenda.take_due(limit, |event| world.foresee(event)) {
-            world.on_event(event, agenda);
+        let Simulation { world, events } = self;
+        while let Some(event) = events.take_due(limit, |event| world.foresee(event)) {
+            world.on_event(event, events);
         }
     }
 }

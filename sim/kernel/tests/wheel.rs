@@ -1,6 +1,6 @@
 //! The event queue against a list kept sorted.
 
-use lintel_sim_kernel::{EventQueue, SimTime};
+use lintel_sim_kernel::{SimTime, TimingWheel};
 use proptest::prelude::*;
 
 /// The plain thing: a list in order of time, a new event behind its equals.
@@ -52,7 +52,7 @@ fn action() -> impl Strategy<Value = Action> {
 proptest! {
     #[test]
     fn events_leave_as_from_a_sorted_list(actions in prop::collection::vec(action(), 0..600)) {
-        let mut queue = EventQueue::new();
+        let mut queue = TimingWheel::new();
         let mut oracle = SortedList::default();
         let mut now = 0;
         for (event, action) in (0u32..).zip(actions) {
@@ -85,7 +85,7 @@ proptest! {
 
 #[test]
 fn equal_times_keep_the_order_in_which_they_came() {
-    let mut queue = EventQueue::new();
+    let mut queue = TimingWheel::new();
     let when = SimTime::from_ps(1_000_003);
     for event in 0..50 {
         queue.push(when, event);
@@ -102,7 +102,7 @@ fn equal_times_keep_the_order_in_which_they_came() {
 
 #[test]
 fn the_last_picosecond_is_kept() {
-    let mut queue = EventQueue::new();
+    let mut queue = TimingWheel::new();
     queue.push(SimTime::NEVER, "last");
     queue.push(SimTime::START, "first");
     assert_eq!(

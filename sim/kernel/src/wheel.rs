@@ -56,7 +56,7 @@ const WHEEL_OF: [u8; 65] = {
 
 /// Events by time. Time only goes on: nothing may be pushed for a time before
 /// that of the last one popped, nor before the last limit.
-pub struct EventQueue<E> {
+pub struct TimingWheel<E> {
     wheels: [Wheel; WHEELS],
     chunks: Chunks<(u64, E)>,
     base: u64,
@@ -71,10 +71,10 @@ struct Wheel {
     words: u64,
 }
 
-impl<E: Copy> EventQueue<E> {
+impl<E: Copy> TimingWheel<E> {
     /// An empty one.
     pub fn new() -> Self {
-        EventQueue {
+        TimingWheel {
             wheels: BITS.map(|bits| Wheel::new(1 << bits)),
             chunks: Chunks::new(),
             base: 0,
@@ -105,7 +105,7 @@ impl<E: Copy> EventQueue<E> {
         self.pop_due_foreseeing(limit, |_| {})
     }
 
-    /// As [`EventQueue::pop_due`]. Most events are shown to `foresee` some time
+    /// As [`TimingWheel::pop_due`]. Most events are shown to `foresee` some time
     /// before they leave, many of them in a row.
     #[inline]
     pub fn pop_due_foreseeing(
@@ -186,7 +186,7 @@ impl<E: Copy> EventQueue<E> {
     }
 }
 
-impl<E: Copy> Default for EventQueue<E> {
+impl<E: Copy> Default for TimingWheel<E> {
     fn default() -> Self {
         Self::new()
     }
