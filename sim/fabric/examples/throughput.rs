@@ -38,7 +38,7 @@ fn parameters() -> Parameters {
         packet: Bytes(64),
         buffer: 8,
         credit: Duration::from_ns(60),
-        arbitration: Arbitration::Turns,
+        arbitration: Arbitration::RoundRobin,
         classes: 1,
         inject: link(100),
         near: link(60),
@@ -52,23 +52,23 @@ fn parameters() -> Parameters {
 const STEP: Duration = Duration::from_ns(500);
 
 #[derive(Clone, Copy)]
-enum Happening {
+enum ExampleEvent {
     Fabric(FabricEvent),
     Step(Node),
 }
 
-impl From<FabricEvent> for Happening {
+impl From<FabricEvent> for ExampleEvent {
     fn from(event: FabricEvent) -> Self {
-        Happening::Fabric(event)
+        ExampleEvent::Fabric(event)
     }
 }
 
-impl Event for Happening {
+impl Event for ExampleEvent {
     #[inline]
     fn word(&self) -> u64 {
         match self {
-            Happening::Fabric(event) => event.word(),
-            Happening::Step(node) => 1 << 40 | u64::from(node.0),
+            ExampleEvent::Fabric(event) => event.word(),
+            ExampleEvent::Step(node) => 1 << 40 | u64::from(node.0),
         }
     }
 }
@@ -135,7 +135,7 @@ impl<F: Fabric> Machine<F> {
         }
     }
 
-    fn step(&mut self, node: Node, events: &mut EventQueue<Happening>) {
+    fn step(&mut self, node: Node, events: &mut EventQueue<ExampleEvent>) {
         let taken = self.taken[node.0 as usize];
         if taken == self.steps {
             return;
@@ -147,12 +147,12 @@ impl<F: Fabric> Machine<F> {
                 self.send(node, Node(to), 64, taken, events);
                 // 64 bytes each 170 ns: 15 % of 2.5 GB/s, at jittered times.
                 let jitter = self.stream.below_duration(Duration::from_ns(80));
-                events.after(Duration::from_ns(130) + jitter, Happening::Step(node));
+                events.after(Duration::from_ns(130) + jitter, ExampleEvent::Step(node));
             }
             Pattern::Neighbours => {
                 let next = self.neighbours(node)[0];
                 self.send(node, next, 64, taken, events);
-                events.after(Duration::from_ns(26), Happening::Step(node));
+                events.after(Duration::from_ns(26), ExampleEvent::Step(node));
             }
             Pattern::Halo => {
                 for to in self.neighbours(node) {
@@ -169,7 +169,7 @@ impl<F: Fabric> Machine<F> {
         to: Node,
         bytes: u64,
         step: u32,
-        events: &mut EventQueue<Happening>,
+        events: &mut EventQueue<ExampleEvent>,
     ) {
         let message = Message {
             tag: u64::from(step),
@@ -193,7 +193,7 @@ impl<F: Fabric> Machine<F> {
 
     /// A node goes on when all of its last step's messages have come. Others may
     /// be a step ahead of it, and no more.
-    fn on_arrived(&mut self, message: Message, events: &mut EventQueue<Happening>) {
+    fn on_arrived(&mut self, message: Message, events: &mut EventQueue<ExampleEvent>) {
         let awaits = self.pattern.awaits();
         if awaits == 0 {
             return;
@@ -204,30 +204,30 @@ impl<F: Fabric> Machine<F> {
         self.go_on(message.to, events);
     }
 
-    fn go_on(&mut self, node: Node, events: &mut EventQueue<Happening>) {
+    fn go_on(&mut self, node: Node, events: &mut EventQueue<ExampleEvent>) {
         let come = &mut self.come[node.0 as usize];
         if come[0] == self.pattern.awaits() {
             *come = [come[1], 0];
-            events.after(STEP, Happening::Step(node));
+            events.after(STEP, ExampleEvent::Step(node));
         }
     }
 }
 
 impl<F: Fabric> World for Machine<F> {
-    type Event = Happening;
+    type Event = ExampleEvent;
 
     #[inline]
-    fn foresee(&self, event: &Happening) {
-        if let Happening::Fabric(event) = event {
+    fn foresee(&self, event: &ExampleEvent) {
+        if let ExampleEvent::Fabric(event) = event {
             self.fabric.foresee(event);
         }
     }
 
     #[inline]
-    fn on_event(&mut self, event: Happening, events: &mut EventQueue<Happening>) {
+    fn on_event(&mut self, event: ExampleEvent, events: &mut EventQueue<ExampleEvent>) {
         match event {
-            Happening::Step(node) => self.step(node, events),
-            Happening::Fabric(event) => {
+            ExampleEvent::Step(node) => self.step(node, events),
+            ExampleEvent::Fabric(event) => {
                 if let Some(Outcome::Arrived(message)) = self.fabric.on_event(event, events) {
                     self.on_arrived(message, events);
                 }
@@ -247,7 +247,7 @@ fn measure<F: Fabric>(name: &str, model: &str, shape: &Torus, make: impl Fn(Toru
     for node in 0..shape.nodes() {
         simulation
             .events
-            .after(Duration::ZERO, Happening::Step(Node(node)));
+            .after(Duration::ZERO, ExampleEvent::Step(Node(node)));
     }
     simulation.run();
     let took = processor_seconds() - built;

@@ -5,11 +5,11 @@ use lintel_sim_kernel::Event;
 /// Something that happens inside a fabric. Only the fabric that put it on the
 /// event queue knows what it means.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct FabricEvent(pub(crate) Happening);
+pub struct FabricEvent(pub(crate) EventKind);
 
 /// The numbers are those of packets, links and messages under way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Happening {
+pub(crate) enum EventKind {
     /// By packet: its head is at the next router and may go on.
     Arrive(Arrival),
     /// By packet: a link may be able to take another one.
@@ -41,14 +41,14 @@ impl Event for FabricEvent {
     #[inline]
     fn word(&self) -> u64 {
         let (kind, number) = match self.0 {
-            Happening::Arrive(Arrival { packet, .. }) => (0, packet),
-            Happening::Wake(number) => (1, number),
-            Happening::Deliver(number) => (2, number),
-            Happening::Left(number) => (3, number),
-            Happening::Head(number) => (4, number),
-            Happening::First(number) => (5, number),
-            Happening::Rest(number) => (6, number),
-            Happening::Tail(number) => (7, number),
+            EventKind::Arrive(Arrival { packet, .. }) => (0, packet),
+            EventKind::Wake(number) => (1, number),
+            EventKind::Deliver(number) => (2, number),
+            EventKind::Left(number) => (3, number),
+            EventKind::Head(number) => (4, number),
+            EventKind::First(number) => (5, number),
+            EventKind::Rest(number) => (6, number),
+            EventKind::Tail(number) => (7, number),
         };
         kind << 32 | u64::from(number)
     }

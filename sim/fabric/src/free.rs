@@ -19,9 +19,9 @@ use std::collections::VecDeque;
 use lintel_sim_kernel::{Duration, Event, EventQueue, SimTime};
 
 use crate::Fabric;
-use crate::event::{FabricEvent, Happening};
+use crate::event::{EventKind, FabricEvent};
 use crate::message::{Carried, Message, Node, Outcome};
-use crate::parameters::{Kind, Mistake, Parameters, Timing};
+use crate::parameters::{ConfigError, Kind, Parameters, Timing};
 use crate::pool::Pool;
 use crate::topology::Topology;
 
@@ -75,15 +75,15 @@ struct Heads {
 
 /// A message as packets: whole ones, and a last one that is whole or shorter.
 #[derive(Clone, Copy)]
-struct Train {
+struct Packets {
     whole: u64,
     last: u64,
 }
 
-impl Train {
+impl Packets {
     fn new(bytes: u64, packet: u64) -> Self {
         let whole = bytes.div_ceil(packet) - 1;
-        Train {
+        Packets {
             whole,
             last: bytes - whole * packet,
         }
@@ -97,7 +97,7 @@ impl Train {
 
 impl<T: Topology> FreeFabric<T> {
     /// An empty network.
-    pub fn new(topology: T, parameters: &Parameters) -> Result<Self, Mistake> {
+    pub fn new(topology: T, parameters: &Parameters) -> Result<Self, ConfigError> {
         parameters.check()?;
         let nodes = topology.nodes() as usize;
         Ok(FreeFabric {
@@ -119,15 +119,15 @@ impl<T: Topology> FreeFabric<T> {
         &mut self.ends[node.0 as usize]
     }
 
-    fn train(&self, message: &Message) -> Train {
-        Train::new(message.bytes.0, self.timing.packet)
+    fn packets_of(&self, message: &Message) -> Packets {
+        Packets::new(message.bytes.0, self.timing.packet)
     }
 
     /// When the heads reach the node of a message that starts at `start`, and how
     /// many links they take.
     fn travel(&self, message: &Message, start: SimTime) -> (Heads, u32) {
-        let train = self.train(message);
-        let mut way = Way::new(&self.timing, train, start);
+        let packets = self.packets_of(message);
+        let mut way = Traversal::new(&self.timing, packets, start);
         let mut links = 2;
         for leg in self.topology.legs(message.from, message.to) {
             if leg.links > 0 {
@@ -167,19 +167,19 @@ impl<T: Topology> FreeFabric<T> {
             is_stopped: false,
         });
         let Transit { message, .. } = self.messages[number];
-        let train = self.train(&message);
-        if message.tell_began && train.whole > 0 {
+        let packets = self.packets_of(&message);
+        if message.notify_began && packets.whole > 0 {
             let first = self
                 .timing
-                .occupies(Kind::Eject, train.first(self.timing.packet));
-            events.after(first, FabricEvent(Happening::First(number)).into());
+                .occupies(Kind::Eject, packets.first(self.timing.packet));
+            events.after(first, FabricEvent(EventKind::First(number)).into());
             return;
         }
-        self.take_in_rest(number, train, events);
+        self.take_in_rest(number, packets, events);
     }
 
     /// All of it from now on, of which `left` is left.
-    fn take_in_rest<E>(&mut self, number: u32, left: Train, events: &mut EventQueue<E>)
+    fn take_in_rest<E>(&mut self, number: u32, left: Packets, events: &mut EventQueue<E>)
     where
         E: Event + From<FabricEvent>,
     {
@@ -192,7 +192,7 @@ impl<T: Topology> FreeFabric<T> {
             is_in = (is_in + whole * left.whole).max(last_whole + whole);
         }
         is_in = is_in.max(last) + self.timing.occupies(Kind::Eject, left.last);
-        events.at(is_in, FabricEvent(Happening::Tail(number)).into());
+        events.at(is_in, FabricEvent(EventKind::Tail(number)).into());
     }
 
     fn on_first<E>(&mut self, number: u32, events: &mut EventQueue<E>) -> Outcome
@@ -200,7 +200,7 @@ impl<T: Topology> FreeFabric<T> {
         E: Event + From<FabricEvent>,
     {
         // Behind whatever the node does now that it has heard of it.
-        let rest = FabricEvent(Happening::Rest(number));
+        let rest = FabricEvent(EventKind::Rest(number));
         events.after(Duration::ZERO, rest.into());
         Outcome::Began(self.messages[number].message)
     }
@@ -218,8 +218,8 @@ impl<T: Topology> FreeFabric<T> {
             });
             return;
         }
-        let Train { whole, last } = self.train(&message);
-        let left = Train {
+        let Packets { whole, last } = self.packets_of(&message);
+        let left = Packets {
             whole: whole - 1,
             last,
         };
@@ -231,7 +231,7 @@ impl<T: Topology> FreeFabric<T> {
         E: Event + From<FabricEvent>,
     {
         let Transit { message, links, .. } = self.messages.remove(number);
-        let packets = self.train(&message).whole + 1;
+        let packets = self.packets_of(&message).whole + 1;
         self.carried.messages += 1;
         self.carried.packets += packets;
         self.carried.links += packets * u64::from(links);
@@ -243,9 +243,9 @@ impl<T: Topology> FreeFabric<T> {
 }
 
 /// A train on its way, link by link.
-struct Way<'a> {
+struct Traversal<'a> {
     timing: &'a Timing,
-    train: Train,
+    packets: Packets,
     /// When packets start on the link.
     heads: Heads,
     kind: Kind,
@@ -253,17 +253,17 @@ struct Way<'a> {
     pace: Duration,
 }
 
-impl<'a> Way<'a> {
+impl<'a> Traversal<'a> {
     /// On the link out of its node.
-    fn new(timing: &'a Timing, train: Train, start: SimTime) -> Self {
+    fn new(timing: &'a Timing, packets: Packets, start: SimTime) -> Self {
         let pace = timing.occupies(Kind::Inject, timing.packet);
-        let last = start + pace * train.whole;
-        Way {
+        let last = start + pace * packets.whole;
+        Traversal {
             timing,
-            train,
+            packets,
             heads: Heads {
                 first: start,
-                last_whole: start + pace * train.whole.saturating_sub(1),
+                last_whole: start + pace * packets.whole.saturating_sub(1),
                 last,
             },
             kind: Kind::Inject,
@@ -273,7 +273,7 @@ impl<'a> Way<'a> {
 
     /// Over the link, and onto one of another kind.
     fn enter(&mut self, next: Kind) {
-        let Train { whole, last } = self.train;
+        let Packets { whole, last } = self.packets;
         let packet = self.timing.packet;
         let delay = |bytes| self.timing.head_delay(self.kind, next, bytes);
         let ready = self.heads.last + delay(last);
@@ -319,7 +319,7 @@ impl<T: Topology> Fabric for FreeFabric<T> {
     {
         message.check(self.nodes(), self.classes);
         let start = self.end(message.from).sends_until.max(events.now());
-        let Train { whole, last } = self.train(&message);
+        let Packets { whole, last } = self.packets_of(&message);
         let packet = self.timing.occupies(Kind::Inject, self.timing.packet);
         let left = start + packet * whole + self.timing.occupies(Kind::Inject, last);
         self.end(message.from).sends_until = left;
@@ -329,10 +329,10 @@ impl<T: Topology> Fabric for FreeFabric<T> {
             heads,
             links,
         });
-        if message.tell_left {
-            events.at(left, FabricEvent(Happening::Left(number)).into());
+        if message.notify_left {
+            events.at(left, FabricEvent(EventKind::Left(number)).into());
         }
-        events.at(heads.first, FabricEvent(Happening::Head(number)).into());
+        events.at(heads.first, FabricEvent(EventKind::Head(number)).into());
     }
 
     fn on_event<E>(&mut self, event: FabricEvent, events: &mut EventQueue<E>) -> Option<Outcome>
@@ -340,11 +340,11 @@ impl<T: Topology> Fabric for FreeFabric<T> {
         E: Event + From<FabricEvent>,
     {
         match event.0 {
-            Happening::Head(number) => self.on_head(number, events),
-            Happening::Rest(number) => self.on_rest(number, events),
-            Happening::First(number) => return Some(self.on_first(number, events)),
-            Happening::Tail(number) => return Some(self.on_tail(number, events)),
-            Happening::Left(number) => return Some(Outcome::Left(self.messages[number].message)),
+            EventKind::Head(number) => self.on_head(number, events),
+            EventKind::Rest(number) => self.on_rest(number, events),
+            EventKind::First(number) => return Some(self.on_first(number, events)),
+            EventKind::Tail(number) => return Some(self.on_tail(number, events)),
+            EventKind::Left(number) => return Some(Outcome::Left(self.messages[number].message)),
             other => unreachable!("{other:?} is none of this model's events"),
         }
         None

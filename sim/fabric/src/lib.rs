@@ -52,7 +52,7 @@
 //!     packet: Bytes(64),
 //!     buffer: 8,
 //!     credit: Duration::from_ns(10),
-//!     arbitration: Arbitration::Turns,
+//!     arbitration: Arbitration::RoundRobin,
 //!     classes: 1,
 //!     inject: link,
 //!     near: link,
@@ -82,7 +82,7 @@ pub use event::FabricEvent;
 pub use free::FreeFabric;
 pub use message::{Carried, Message, Node, Outcome};
 pub use packet::PacketFabric;
-pub use parameters::{Arbitration, LinkParameters, Mistake, Parameters};
+pub use parameters::{Arbitration, ConfigError, LinkParameters, Parameters};
 pub use topology::{
     Dimension, Dragonfly, End, FatTree, Leg, Legs, Port, Reach, Step, Topology, Torus,
 };
@@ -96,7 +96,7 @@ pub trait Fabric {
 
     /// Puts a message behind those that the node is already sending in this
     /// class. Never refuses: who wants to know when the message has left, so as
-    /// to bound his own queue, asks by [`Message::tell_left`].
+    /// to bound his own queue, asks by [`Message::notify_left`].
     ///
     /// # Panics
     ///

@@ -19,9 +19,9 @@ pub struct Message {
     /// for each other's: requests and answers.
     pub class: u8,
     /// Whether [`Outcome::Left`] is wanted.
-    pub tell_left: bool,
+    pub notify_left: bool,
     /// Whether [`Outcome::Began`] is wanted.
-    pub tell_began: bool,
+    pub notify_began: bool,
     /// The sender's own name for it.
     pub tag: u64,
 }
@@ -58,8 +58,8 @@ impl Message {
             to,
             bytes,
             class: 0,
-            tell_left: false,
-            tell_began: false,
+            notify_left: false,
+            notify_began: false,
             tag: 0,
         }
     }

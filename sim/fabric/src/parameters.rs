@@ -28,7 +28,7 @@ pub struct LinkParameters {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Arbitration {
     /// Lanes in turn, and within a lane whoever has waited longest there.
-    Turns,
+    RoundRobin,
     /// Whoever left its node first.
     Oldest,
 }
@@ -60,7 +60,7 @@ pub struct Parameters {
 
 /// What is wrong with a topology or with parameters.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Mistake(pub(crate) String);
+pub struct ConfigError(pub(crate) String);
 
 /// Kinds of links.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -88,8 +88,8 @@ pub(crate) struct Timing {
 
 impl Parameters {
     /// Finds what no network can have.
-    pub(crate) fn check(&self) -> Result<(), Mistake> {
-        let wrong = |what: &str| Err(Mistake(what.to_string()));
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        let wrong = |what: &str| Err(ConfigError(what.to_string()));
         match self {
             p if p.packet == Bytes(0) => wrong("packet is 0 bytes, it takes 1 or more"),
             p if p.packet.0 > u64::from(u32::MAX) => wrong("packet is above 4 GiB"),
@@ -167,10 +167,10 @@ impl From<Option<Reach>> for Kind {
     }
 }
 
-impl fmt::Display for Mistake {
+impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Mistake {}
+impl std::error::Error for ConfigError {}

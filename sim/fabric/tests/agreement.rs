@@ -29,8 +29,8 @@ fn check<T: Topology>(topology: impl Fn() -> T, p: &Parameters, seed: u64, bytes
     let nodes = u64::from(topology().nodes());
     let (from, to) = (stream.below(nodes) as u32, stream.below(nodes) as u32);
     let message = Message {
-        tell_left: true,
-        tell_began: true,
+        notify_left: true,
+        notify_began: true,
         ..message(from, to, bytes)
     };
     let exact = told(by_packet(topology(), p), message);
@@ -52,7 +52,7 @@ fn parameters() -> impl Strategy<Value = Parameters> {
         packet: Bytes(packet),
         buffer: 64,
         credit: Duration::from_ns(10),
-        arbitration: Arbitration::Turns,
+        arbitration: Arbitration::RoundRobin,
         classes: 1,
         inject,
         near,

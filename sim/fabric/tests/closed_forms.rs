@@ -82,7 +82,7 @@ fn a_nodes_messages_leave_one_after_the_other() {
         send(
             &mut simulation,
             Message {
-                tell_left: true,
+                notify_left: true,
                 ..message(0, to, 128)
             },
         );
@@ -130,7 +130,7 @@ fn a_node_that_holds_fills_the_way_and_goes_on_where_it_stopped() {
     );
     simulation.world.fabric.hold(Node(2));
     let long = Message {
-        tell_left: true,
+        notify_left: true,
         ..message(0, 2, 64 * 20)
     };
     send(&mut simulation, long);
@@ -154,7 +154,7 @@ fn a_held_node_takes_in_the_first_packet_alone() {
         send(
             &mut simulation,
             Message {
-                tell_began: true,
+                notify_began: true,
                 ..message(0, 1, 640)
             },
         );
@@ -232,7 +232,7 @@ fn tornado(inject: Bandwidth, arbitration: Arbitration) -> u64 {
 #[test]
 fn a_ring_carries_a_tornado_up_to_one_over_its_distance() {
     // 64 bytes each 200 ns, over three links of 64 ns each: 96 % of what there is.
-    for arbitration in [Arbitration::Turns, Arbitration::Oldest] {
+    for arbitration in [Arbitration::RoundRobin, Arbitration::Oldest] {
         assert_eq!(tornado(megabytes(320), arbitration), 8 * 500_000 / 200);
     }
 }
@@ -245,7 +245,7 @@ fn age_keeps_a_ring_beyond_saturation_at_what_it_can_carry() {
         (bound * 98 / 100..=bound).contains(&carried),
         "{carried} of {bound}"
     );
-    let in_turns = tornado(gigabytes(1), Arbitration::Turns);
+    let in_turns = tornado(gigabytes(1), Arbitration::RoundRobin);
     assert!(in_turns < bound * 60 / 100, "{in_turns} of {bound}");
 }
 

@@ -45,8 +45,8 @@ fn walk<T: Topology>(topology: &T, from: Node, to: Node) -> Vec<Channel> {
     }
 }
 
-/// Fewest links from a router to each other one over at most `fars` far links.
-fn distances<T: Topology>(topology: &T, from: u32, fars: u32) -> Vec<u32> {
+/// Fewest links from a router to each other one over at most `far_links` far links.
+fn distances<T: Topology>(topology: &T, from: u32, far_links: u32) -> Vec<u32> {
     let mut best = vec![u32::MAX; topology.routers() as usize];
     let mut seen = BTreeSet::from([(from, 0)]);
     let mut queue = VecDeque::from([(from, 0, 0)]);
@@ -58,7 +58,7 @@ fn distances<T: Topology>(topology: &T, from: u32, fars: u32) -> Vec<u32> {
                 continue;
             };
             let used = used + u32::from(reach == Reach::Far);
-            if used <= fars && seen.insert((next, used)) {
+            if used <= far_links && seen.insert((next, used)) {
                 queue.push_back((next, used, links + 1));
             }
         }
@@ -156,11 +156,11 @@ proptest! {
 
     #[test]
     fn dragonflies_keep_their_promises(
-        (routers, nodes, fars) in (1u32..5, 1u32..3, 1u32..4),
+        (routers, nodes, far_links) in (1u32..5, 1u32..3, 1u32..4),
         missing in 0u32..4,
     ) {
-        let groups = (routers * fars + 1).saturating_sub(missing).max(1);
-        check(&Dragonfly::new(groups, routers, nodes, fars).expect("a good dragonfly"));
+        let groups = (routers * far_links + 1).saturating_sub(missing).max(1);
+        check(&Dragonfly::new(groups, routers, nodes, far_links).expect("a good dragonfly"));
     }
 }
 

@@ -37,7 +37,7 @@ pub(crate) struct Follower {
 
 /// Operations of a rank that wait for each other, so that none of them ever begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Circle {
+pub struct Cycle {
     /// The rank.
     pub rank: Rank,
     /// One of the operations, by its place among the rank's, from 0.
@@ -54,7 +54,7 @@ impl Goal {
     /// # Panics
     ///
     /// Above 2^31 operations or dependencies.
-    pub fn compile(&self) -> Result<Compiled, Circle> {
+    pub fn compile(&self) -> Result<Compiled, Cycle> {
         let units = |unit: fn(&Operation) -> u8| {
             let all = self.programs.iter().flat_map(|p| &p.operations);
             1 + all.map(|o| usize::from(unit(o))).max().unwrap_or(0)
@@ -67,8 +67,8 @@ impl Goal {
             nics: units(|operation| operation.nic),
         };
         for (rank, program) in (0..).zip(&self.programs) {
-            if let Some(operation) = circle(program) {
-                return Err(Circle { rank, operation });
+            if let Some(operation) = find_cycle(program) {
+                return Err(Cycle { rank, operation });
             }
             compiled.append(rank, program);
         }
@@ -135,7 +135,7 @@ pub(crate) fn place(act: Act) -> u8 {
 }
 
 /// An operation that waits for itself by way of others.
-fn circle(program: &Program) -> Option<u32> {
+fn find_cycle(program: &Program) -> Option<u32> {
     let count = program.operations.len();
     let mut waits = vec![0u32; count];
     let mut edges = program.dependencies.clone();
@@ -165,9 +165,9 @@ fn index(at: usize) -> u32 {
     index.expect("a schedule has less than 2^31 operations and dependencies")
 }
 
-impl fmt::Display for Circle {
+impl fmt::Display for Cycle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Circle { rank, operation } = self;
+        let Cycle { rank, operation } = self;
         write!(
             f,
             "operation {operation} of rank {rank} (they count from 0) waits for itself by way of others"
@@ -175,4 +175,4 @@ impl fmt::Display for Circle {
     }
 }
 
-impl std::error::Error for Circle {}
+impl std::error::Error for Cycle {}

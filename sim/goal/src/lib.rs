@@ -65,10 +65,10 @@ mod parse;
 pub mod patterns;
 mod spans;
 
-pub use compiled::{Circle, Compiled};
+pub use compiled::{Compiled, Cycle};
 pub use goal::{Act, Goal, Label, Operation, Order, Rank};
 pub use hosts::Hosts;
-pub use machine::{Happening, Machine, Unfinished, run};
-pub use network::{Letter, LogGp, Network, Over};
-pub use parse::Mistake;
+pub use machine::{Machine, MachineEvent, Unfinished, run};
+pub use network::{Envelope, LogGp, Network, Over};
+pub use parse::ParseError;
 pub use spans::{Observer, Span, Track};

@@ -32,13 +32,13 @@ use lintel_sim_node::{Core, Noise, NoiseParameters};
 use crate::compiled::{Compiled, Step, place};
 use crate::goal::{Act, Goal, Order, Rank};
 use crate::hosts::Hosts;
-use crate::matching::{Matching, Sent, Wanted};
-use crate::network::{Letter, Network, after_the_first};
+use crate::matching::{Matching, PostedReceive, SourceTag};
+use crate::network::{Envelope, Network, after_the_first};
 use crate::spans::{Observer, Span, Track};
 
 /// What can happen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Happening {
+pub enum MachineEvent {
     /// In the fabric.
     Fabric(FabricEvent),
     /// An operation waits for nothing any more.
@@ -73,7 +73,7 @@ pub struct Machine<N> {
     is_too_long: bool,
     sent: u64,
     /// Numbers whatever is put on the event queue, for the order of those who wait.
-    turn: u64,
+    sequence: u64,
     observer: Option<Observer>,
 }
 
@@ -81,7 +81,7 @@ pub struct Machine<N> {
 struct Pending {
     waits: u32,
     ready: SimTime,
-    turn: u64,
+    sequence: u64,
 }
 
 /// What one thing after the other takes.
@@ -101,13 +101,13 @@ enum Item {
 /// A message that nobody has received.
 #[derive(Clone, Copy)]
 struct Transit {
-    letter: Letter,
+    envelope: Envelope,
     /// The send.
     step: u32,
     tag: u32,
     cpu: u8,
     nic: u8,
-    turn: u64,
+    sequence: u64,
     left: SimTime,
     /// When its host is through with it.
     received: SimTime,
@@ -133,7 +133,7 @@ impl<N: Network> Machine<N> {
         let pending = |waits| Pending {
             waits,
             ready: SimTime::START,
-            turn: 0,
+            sequence: 0,
         };
         Machine {
             pending: schedule.steps.iter().map(|s| pending(s.waits)).collect(),
@@ -147,7 +147,7 @@ impl<N: Network> Machine<N> {
             freed: Vec::new(),
             is_too_long: false,
             sent: 0,
-            turn: 0,
+            sequence: 0,
             observer: None,
             schedule,
             hosts,
@@ -164,7 +164,7 @@ impl<N: Network> Machine<N> {
         mut self,
         noise: NoiseParameters,
         streams: Streams,
-    ) -> Result<Self, lintel_sim_node::Mistake> {
+    ) -> Result<Self, lintel_sim_node::ConfigError> {
         let cpus = self.schedule.cpus;
         for (number, core) in self.cores.iter_mut().enumerate() {
             let path = format!("node/{}/core/{}/noise", number / cpus, number % cpus);
@@ -181,7 +181,7 @@ impl<N: Network> Machine<N> {
     }
 
     /// Puts on the event queue what waits for nothing.
-    pub fn start(&mut self, events: &mut EventQueue<Happening>) {
+    pub fn start(&mut self, events: &mut EventQueue<MachineEvent>) {
         let free = |step: &u32| self.pending[*step as usize].waits == 0;
         let mut free: Vec<u32> = (0..self.pending.len() as u32).filter(free).collect();
         free.sort_by_key(|&step| {
@@ -241,7 +241,7 @@ impl<N: Network> Machine<N> {
         });
         let lost = (0..).zip(&self.matching).flat_map(|(rank, m)| {
             m.messages().map(move |s| {
-                let Sent { from, tag } = s;
+                let SourceTag { from, tag } = s;
                 format!("rank {rank} never receives a message from rank {from} with tag {tag}")
             })
         });
@@ -255,21 +255,21 @@ impl<N: Network> Machine<N> {
 
     /// The host comes to it when its processor has ended what it does now: a receive,
     /// too, isn't posted earlier.
-    fn make_ready(&mut self, step: u32, events: &mut EventQueue<Happening>) {
-        let turn = self.take_turn();
+    fn make_ready(&mut self, step: u32, events: &mut EventQueue<MachineEvent>) {
+        let sequence = self.next_sequence();
         let Step {
             operation, rank, ..
         } = self.schedule.steps[step as usize];
         let idle_at = self.units[self.processor(rank, operation.cpu)].free_at;
         let pending = &mut self.pending[step as usize];
-        pending.turn = turn;
+        pending.sequence = sequence;
         let when = pending.ready.max(idle_at).max(events.now());
-        events.at(when, Happening::Ready(step));
+        events.at(when, MachineEvent::Ready(step));
     }
 
-    fn take_turn(&mut self) -> u64 {
-        self.turn += 1;
-        self.turn
+    fn next_sequence(&mut self) -> u64 {
+        self.sequence += 1;
+        self.sequence
     }
 
     /// Whatever waited for this step waits no longer, from `when` on.
@@ -289,7 +289,7 @@ impl<N: Network> Machine<N> {
     }
 
     /// What became free in one go is put on the event queue by host, as [`place`] says.
-    fn make_freed_ready(&mut self, events: &mut EventQueue<Happening>) {
+    fn make_freed_ready(&mut self, events: &mut EventQueue<MachineEvent>) {
         let mut freed = std::mem::take(&mut self.freed);
         freed.sort_by_key(|&step| {
             let step = &self.schedule.steps[step as usize];
@@ -310,7 +310,7 @@ impl<N: Network> Machine<N> {
 
     /// Begins it, or lets it wait for its processor or its interface. `woken` is the
     /// one at which it is first in turn.
-    fn attempt(&mut self, item: Item, woken: Option<usize>, events: &mut EventQueue<Happening>) {
+    fn attempt(&mut self, item: Item, woken: Option<usize>, events: &mut EventQueue<MachineEvent>) {
         let now = events.now();
         let taken = |unit: &usize| {
             let Unit { free_at, waiting } = &self.units[*unit];
@@ -329,36 +329,36 @@ impl<N: Network> Machine<N> {
                 let Step {
                     operation, rank, ..
                 } = self.schedule.steps[step as usize];
-                let way = match operation.act {
-                    Act::Send(_) => Some(self.way(rank, operation.nic, OUT)),
+                let nic_unit = match operation.act {
+                    Act::Send(_) => Some(self.nic_unit(rank, operation.nic, OUT)),
                     Act::Calc => None,
                     Act::Recv(_) => return [None, None],
                 };
-                [Some(self.processor(rank, operation.cpu)), way]
+                [Some(self.processor(rank, operation.cpu)), nic_unit]
             }
             Item::Message(message) => {
                 let Transit {
-                    letter, cpu, nic, ..
+                    envelope, cpu, nic, ..
                 } = self.messages[message as usize];
-                let way = self.way(letter.to, nic, IN);
-                [Some(self.processor(letter.to, cpu)), Some(way)]
+                let nic_unit = self.nic_unit(envelope.to, nic, IN);
+                [Some(self.processor(envelope.to, cpu)), Some(nic_unit)]
             }
         }
     }
 
-    fn wait(&mut self, unit: usize, item: Item, events: &mut EventQueue<Happening>) {
-        let turn = match item {
-            Item::Step(step) => self.pending[step as usize].turn,
-            Item::Message(message) => self.messages[message as usize].turn,
+    fn wait(&mut self, unit: usize, item: Item, events: &mut EventQueue<MachineEvent>) {
+        let sequence = match item {
+            Item::Step(step) => self.pending[step as usize].sequence,
+            Item::Message(message) => self.messages[message as usize].sequence,
         };
         let waited_for = &mut self.units[unit];
         if waited_for.waiting.is_empty() {
-            events.at(waited_for.free_at, Happening::Wake(unit as u32));
+            events.at(waited_for.free_at, MachineEvent::Wake(unit as u32));
         }
-        waited_for.waiting.push(Reverse((turn, item)));
+        waited_for.waiting.push(Reverse((sequence, item)));
     }
 
-    fn on_ready(&mut self, step: u32, events: &mut EventQueue<Happening>) {
+    fn on_ready(&mut self, step: u32, events: &mut EventQueue<MachineEvent>) {
         let Step {
             operation, rank, ..
         } = self.schedule.steps[step as usize];
@@ -367,7 +367,9 @@ impl<N: Network> Machine<N> {
             // and may go on at this same time.
             let unit = self.processor(rank, operation.cpu);
             let first = self.units[unit].waiting.peek();
-            if first.is_some_and(|Reverse((turn, _))| *turn < self.pending[step as usize].turn) {
+            if first.is_some_and(|Reverse((sequence, _))| {
+                *sequence < self.pending[step as usize].sequence
+            }) {
                 self.on_wake(unit, events);
             }
         }
@@ -375,7 +377,7 @@ impl<N: Network> Machine<N> {
     }
 
     /// Whoever waits goes on, until the unit is taken again.
-    fn on_wake(&mut self, unit: usize, events: &mut EventQueue<Happening>) {
+    fn on_wake(&mut self, unit: usize, events: &mut EventQueue<MachineEvent>) {
         // Somebody was quicker, and is to be waited for.
         if self.units[unit].free_at > events.now() {
             return;
@@ -387,12 +389,12 @@ impl<N: Network> Machine<N> {
             self.attempt(item, Some(unit), events);
         }
         if !self.units[unit].waiting.is_empty() {
-            let wake = Happening::Wake(unit as u32);
+            let wake = MachineEvent::Wake(unit as u32);
             events.at(self.units[unit].free_at, wake);
         }
     }
 
-    fn begin(&mut self, item: Item, events: &mut EventQueue<Happening>) {
+    fn begin(&mut self, item: Item, events: &mut EventQueue<MachineEvent>) {
         match item {
             Item::Step(step) => match self.schedule.steps[step as usize].operation.act {
                 Act::Send(to) => self.send(step, to, events),
@@ -409,7 +411,7 @@ impl<N: Network> Machine<N> {
         let operation = planned.operation;
         let work = Duration::from_ns(operation.size);
         let done = self.work(planned.rank, operation.cpu, now, work);
-        self.tell(Span {
+        self.report(Span {
             at: planned.rank,
             track: Track::Cpu(operation.cpu),
             name: "calc",
@@ -421,16 +423,16 @@ impl<N: Network> Machine<N> {
         self.on_end(step, done);
     }
 
-    fn send(&mut self, step: u32, to: Rank, events: &mut EventQueue<Happening>) {
+    fn send(&mut self, step: u32, to: Rank, events: &mut EventQueue<MachineEvent>) {
         let planned = self.schedule.steps[step as usize];
         let operation = planned.operation;
         let bytes = operation.size;
         let now = events.now();
         let left = self.work(planned.rank, operation.cpu, now, self.hosts.overhead);
         let done = self.work(planned.rank, operation.cpu, left, self.per_byte(bytes));
-        let way = self.way(planned.rank, operation.nic, OUT);
-        self.take_way(way, now, self.network.tail(bytes));
-        self.tell(Span {
+        let nic_unit = self.nic_unit(planned.rank, operation.nic, OUT);
+        self.occupy_nic(nic_unit, now, self.network.tail(bytes));
+        self.report(Span {
             at: planned.rank,
             track: Track::Cpu(operation.cpu),
             name: "send",
@@ -438,24 +440,24 @@ impl<N: Network> Machine<N> {
             start: now,
             end: done,
         });
-        let turn = self.take_turn();
-        let letter = Letter {
+        let sequence = self.next_sequence();
+        let envelope = Envelope {
             number: 0,
             from: planned.rank,
             to,
             bytes,
         };
-        let letter = self.keep(Transit {
-            letter,
+        let envelope = self.keep(Transit {
+            envelope,
             step,
             tag: operation.tag.unwrap_or(0),
             cpu: operation.cpu,
             nic: operation.nic,
-            turn,
+            sequence,
             left,
             received: SimTime::NEVER,
         });
-        self.network.carry(letter, left, events);
+        self.network.carry(envelope, left, events);
         self.release(step, Order::AfterBegin, now);
         if bytes <= self.hosts.eager {
             self.on_end(step, done);
@@ -463,25 +465,25 @@ impl<N: Network> Machine<N> {
     }
 
     /// Gives a message a number.
-    fn keep(&mut self, mut transit: Transit) -> Letter {
+    fn keep(&mut self, mut transit: Transit) -> Envelope {
         self.sent += 1;
         let number = self.unused.pop();
         let number = number.unwrap_or(self.messages.len() as u32);
-        transit.letter.number = number;
+        transit.envelope.number = number;
         match self.messages.get_mut(number as usize) {
             Some(place) => *place = transit,
             None => self.messages.push(transit),
         }
-        transit.letter
+        transit.envelope
     }
 
-    fn on_arrive(&mut self, message: u32, events: &mut EventQueue<Happening>) {
-        let Transit { letter, left, .. } = self.messages[message as usize];
-        self.tell(Span {
-            at: letter.to,
-            track: Track::Way,
+    fn on_arrive(&mut self, message: u32, events: &mut EventQueue<MachineEvent>) {
+        let Transit { envelope, left, .. } = self.messages[message as usize];
+        self.report(Span {
+            at: envelope.to,
+            track: Track::Network,
             name: "message",
-            bytes: Some(Bytes(letter.bytes)),
+            bytes: Some(Bytes(envelope.bytes)),
             start: left,
             end: events.now(),
         });
@@ -491,14 +493,14 @@ impl<N: Network> Machine<N> {
     /// The host takes a message from its interface.
     fn take_in(&mut self, message: u32, now: SimTime) {
         let transit = self.messages[message as usize];
-        let Letter { to, bytes, .. } = transit.letter;
+        let Envelope { to, bytes, .. } = transit.envelope;
         let tail = self.network.tail(bytes);
         let work = self.hosts.overhead + self.per_byte(bytes).max(tail);
         let done = self.work(to, transit.cpu, now, work);
-        let way = self.way(to, transit.nic, IN);
-        self.take_way(way, now, tail);
+        let nic_unit = self.nic_unit(to, transit.nic, IN);
+        self.occupy_nic(nic_unit, now, tail);
         self.messages[message as usize].received = done;
-        self.tell(Span {
+        self.report(Span {
             at: to,
             track: Track::Cpu(transit.cpu),
             name: "receive",
@@ -506,12 +508,12 @@ impl<N: Network> Machine<N> {
             start: now,
             end: done,
         });
-        let sent = Sent {
-            from: transit.letter.from,
+        let sent = SourceTag {
+            from: transit.envelope.from,
             tag: transit.tag,
         };
         if let Some(step) = self.matching[to as usize].on_message(sent, message) {
-            self.meet(step, message, now);
+            self.complete_receive(step, message, now);
         }
     }
 
@@ -520,22 +522,22 @@ impl<N: Network> Machine<N> {
         let Act::Recv(from) = planned.operation.act else {
             unreachable!("only receives get here");
         };
-        let wanted = Wanted {
+        let wanted = PostedReceive {
             from,
             tag: planned.operation.tag,
         };
         self.release(step, Order::AfterBegin, now);
         let matching = &mut self.matching[planned.rank as usize];
         if let Some(message) = matching.on_receive(wanted, step) {
-            self.meet(step, message, now);
+            self.complete_receive(step, message, now);
         }
     }
 
     /// A receive has its message.
-    fn meet(&mut self, step: u32, message: u32, now: SimTime) {
+    fn complete_receive(&mut self, step: u32, message: u32, now: SimTime) {
         let transit = self.messages[message as usize];
         self.unused.push(message);
-        if transit.letter.bytes > self.hosts.eager {
+        if transit.envelope.bytes > self.hosts.eager {
             self.on_end(transit.step, now);
         }
         self.on_end(step, transit.received.max(now));
@@ -555,10 +557,10 @@ impl<N: Network> Machine<N> {
     }
 
     /// Takes a way through an interface for a message whose bytes follow for so long.
-    fn take_way(&mut self, way: usize, now: SimTime, tail: Duration) {
+    fn occupy_nic(&mut self, nic_unit: usize, now: SimTime, tail: Duration) {
         self.is_too_long |= now > LAST;
         if !self.is_too_long {
-            self.units[way].free_at = now + self.hosts.gap + tail;
+            self.units[nic_unit].free_at = now + self.hosts.gap + tail;
         }
     }
 
@@ -570,7 +572,7 @@ impl<N: Network> Machine<N> {
         self.first_unit(rank) + usize::from(cpu)
     }
 
-    fn way(&self, rank: Rank, nic: u8, direction: usize) -> usize {
+    fn nic_unit(&self, rank: Rank, nic: u8, direction: usize) -> usize {
         self.first_unit(rank) + self.schedule.cpus + 2 * usize::from(nic) + direction
     }
 
@@ -578,7 +580,7 @@ impl<N: Network> Machine<N> {
         rank as usize * (self.schedule.cpus + 2 * self.schedule.nics)
     }
 
-    fn tell(&mut self, span: Span) {
+    fn report(&mut self, span: Span) {
         if let Some(observer) = &mut self.observer {
             observer(span);
         }
@@ -586,47 +588,47 @@ impl<N: Network> Machine<N> {
 }
 
 impl<N: Network> World for Machine<N> {
-    type Event = Happening;
+    type Event = MachineEvent;
 
-    fn on_event(&mut self, event: Happening, events: &mut EventQueue<Happening>) {
+    fn on_event(&mut self, event: MachineEvent, events: &mut EventQueue<MachineEvent>) {
         match event {
-            Happening::Fabric(event) => {
+            MachineEvent::Fabric(event) => {
                 if let Some(message) = self.network.on_event(event, events) {
                     self.on_arrive(message, events);
                 }
             }
-            Happening::Ready(step) => self.on_ready(step, events),
-            Happening::Leave(message) => {
-                let letter = self.messages[message as usize].letter;
-                self.network.on_leave(letter, events);
+            MachineEvent::Ready(step) => self.on_ready(step, events),
+            MachineEvent::Leave(message) => {
+                let envelope = self.messages[message as usize].envelope;
+                self.network.on_leave(envelope, events);
             }
-            Happening::Arrive(message) => self.on_arrive(message, events),
-            Happening::Wake(unit) => self.on_wake(unit as usize, events),
+            MachineEvent::Arrive(message) => self.on_arrive(message, events),
+            MachineEvent::Wake(unit) => self.on_wake(unit as usize, events),
         }
     }
 
-    fn foresee(&self, event: &Happening) {
-        if let Happening::Fabric(event) = event {
+    fn foresee(&self, event: &MachineEvent) {
+        if let MachineEvent::Fabric(event) = event {
             self.network.foresee(event);
         }
     }
 }
 
-impl From<FabricEvent> for Happening {
+impl From<FabricEvent> for MachineEvent {
     fn from(event: FabricEvent) -> Self {
-        Happening::Fabric(event)
+        MachineEvent::Fabric(event)
     }
 }
 
-impl Event for Happening {
+impl Event for MachineEvent {
     #[inline]
     fn word(&self) -> u64 {
         match *self {
-            Happening::Fabric(event) => event.word(),
-            Happening::Ready(step) => 1 << 40 | u64::from(step),
-            Happening::Leave(message) => 2 << 40 | u64::from(message),
-            Happening::Arrive(message) => 3 << 40 | u64::from(message),
-            Happening::Wake(unit) => 4 << 40 | u64::from(unit),
+            MachineEvent::Fabric(event) => event.word(),
+            MachineEvent::Ready(step) => 1 << 40 | u64::from(step),
+            MachineEvent::Leave(message) => 2 << 40 | u64::from(message),
+            MachineEvent::Arrive(message) => 3 << 40 | u64::from(message),
+            MachineEvent::Wake(unit) => 4 << 40 | u64::from(unit),
         }
     }
 }

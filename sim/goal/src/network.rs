@@ -4,11 +4,11 @@ use lintel_sim_fabric::{Fabric, FabricEvent, Message, Node, Outcome};
 use lintel_sim_kernel::{Bytes, Duration, EventQueue, SimTime};
 
 use crate::goal::Rank;
-use crate::machine::Happening;
+use crate::machine::MachineEvent;
 
 /// A message on its way, by the number that the machine gave it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Letter {
+pub struct Envelope {
     /// Its number.
     pub number: u32,
     /// Sends it.
@@ -22,15 +22,19 @@ pub struct Letter {
 /// Carries messages from rank to rank.
 pub trait Network {
     /// A message leaves its host at `leaves`, which is now or later. The network puts
-    /// [`Happening::Arrive`] on the event queue, or [`Happening::Leave`], upon which
+    /// [`MachineEvent::Arrive`] on the event queue, or [`MachineEvent::Leave`], upon which
     /// [`Network::on_leave`] is called.
-    fn carry(&mut self, letter: Letter, leaves: SimTime, events: &mut EventQueue<Happening>);
+    fn carry(&mut self, envelope: Envelope, leaves: SimTime, events: &mut EventQueue<MachineEvent>);
 
     /// A message leaves its host now.
-    fn on_leave(&mut self, letter: Letter, events: &mut EventQueue<Happening>);
+    fn on_leave(&mut self, envelope: Envelope, events: &mut EventQueue<MachineEvent>);
 
     /// An event of the network has come. The number of a message that is there.
-    fn on_event(&mut self, event: FabricEvent, events: &mut EventQueue<Happening>) -> Option<u32>;
+    fn on_event(
+        &mut self,
+        event: FabricEvent,
+        events: &mut EventQueue<MachineEvent>,
+    ) -> Option<u32>;
 
     /// Reads what an event will need: for [`lintel_sim_kernel::World::foresee`].
     fn foresee(&self, event: &FabricEvent) {
@@ -114,15 +118,20 @@ impl<F: Fabric> Over<F> {
 
 impl Network for LogGp {
     #[inline]
-    fn carry(&mut self, letter: Letter, leaves: SimTime, events: &mut EventQueue<Happening>) {
-        events.at(leaves + self.latency, Happening::Arrive(letter.number));
+    fn carry(
+        &mut self,
+        envelope: Envelope,
+        leaves: SimTime,
+        events: &mut EventQueue<MachineEvent>,
+    ) {
+        events.at(leaves + self.latency, MachineEvent::Arrive(envelope.number));
     }
 
-    fn on_leave(&mut self, letter: Letter, _: &mut EventQueue<Happening>) {
-        unreachable!("{letter:?} is to arrive, it isn't told that it leaves");
+    fn on_leave(&mut self, envelope: Envelope, _: &mut EventQueue<MachineEvent>) {
+        unreachable!("{envelope:?} is to arrive, it isn't told that it leaves");
     }
 
-    fn on_event(&mut self, event: FabricEvent, _: &mut EventQueue<Happening>) -> Option<u32> {
+    fn on_event(&mut self, event: FabricEvent, _: &mut EventQueue<MachineEvent>) -> Option<u32> {
         unreachable!("{event:?} is none of this network's");
     }
 
@@ -139,22 +148,31 @@ pub(crate) fn after_the_first(per_byte: Duration, bytes: u64) -> Duration {
 }
 
 impl<F: Fabric> Network for Over<F> {
-    fn carry(&mut self, letter: Letter, leaves: SimTime, events: &mut EventQueue<Happening>) {
-        events.at(leaves, Happening::Leave(letter.number));
+    fn carry(
+        &mut self,
+        envelope: Envelope,
+        leaves: SimTime,
+        events: &mut EventQueue<MachineEvent>,
+    ) {
+        events.at(leaves, MachineEvent::Leave(envelope.number));
     }
 
-    fn on_leave(&mut self, letter: Letter, events: &mut EventQueue<Happening>) {
+    fn on_leave(&mut self, envelope: Envelope, events: &mut EventQueue<MachineEvent>) {
         // A message of nothing, with no header, is a byte on the wire.
-        let bytes = Bytes((letter.bytes + self.header.0).max(1));
+        let bytes = Bytes((envelope.bytes + self.header.0).max(1));
         let message = Message {
-            tag: letter.number.into(),
-            ..Message::new(self.node(letter.from), self.node(letter.to), bytes)
+            tag: envelope.number.into(),
+            ..Message::new(self.node(envelope.from), self.node(envelope.to), bytes)
         };
         self.fabric.send(message, events);
     }
 
     #[inline]
-    fn on_event(&mut self, event: FabricEvent, events: &mut EventQueue<Happening>) -> Option<u32> {
+    fn on_event(
+        &mut self,
+        event: FabricEvent,
+        events: &mut EventQueue<MachineEvent>,
+    ) -> Option<u32> {
         match self.fabric.on_event(event, events) {
             Some(Outcome::Arrived(message)) => {
                 Some(u32::try_from(message.tag).expect("it was made of a u32"))

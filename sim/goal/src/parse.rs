@@ -21,7 +21,7 @@ use crate::goal::{Act, Goal, Label, Operation, Order, Rank};
 
 /// What is wrong with a schedule's text.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Mistake {
+pub struct ParseError {
     /// In this line, from 1.
     pub line: usize,
     /// What stands there, and what may.
@@ -34,12 +34,12 @@ impl Goal {
     /// # Errors
     ///
     /// The first line that is outside of the format.
-    pub fn parse(text: &str) -> Result<Goal, Mistake> {
+    pub fn parse(text: &str) -> Result<Goal, ParseError> {
         let text = without_comments(text)?;
         let mut reader = Reader::default();
         for (number, line) in text.lines().enumerate() {
             let mut words = Words { rest: line };
-            reader.line(&mut words).map_err(|what| Mistake {
+            reader.line(&mut words).map_err(|what| ParseError {
                 line: number + 1,
                 what,
             })?;
@@ -210,8 +210,8 @@ impl<'a> Reader<'a> {
             .ok_or_else(|| NO_RANKS.into())
     }
 
-    fn finish(self, last_line: usize) -> Result<Goal, Mistake> {
-        let wrong = |what: String| Mistake {
+    fn finish(self, last_line: usize) -> Result<Goal, ParseError> {
+        let wrong = |what: String| ParseError {
             line: last_line,
             what,
         };
@@ -301,7 +301,7 @@ impl<'a> Words<'a> {
 }
 
 /// Blanks comments, and keeps the ends of lines.
-fn without_comments(text: &str) -> Result<String, Mistake> {
+fn without_comments(text: &str) -> Result<String, ParseError> {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('/') {
@@ -310,7 +310,7 @@ fn without_comments(text: &str) -> Result<String, Mistake> {
         let length = if comment.starts_with("//") {
             comment.find('\n').unwrap_or(comment.len())
         } else if let Some(inside) = comment.strip_prefix("/*") {
-            let end = inside.find("*/").ok_or_else(|| Mistake {
+            let end = inside.find("*/").ok_or_else(|| ParseError {
                 line: kept.matches('\n').count() + 1,
                 what: "/* begins a comment that never ends".into(),
             })?;
@@ -363,10 +363,10 @@ const MOST_BYTES: u64 = 1 << 40;
 /// What a run could hold in memory.
 const MOST_RANKS: u32 = 1 << 24;
 
-impl fmt::Display for Mistake {
+impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}: {}", self.line, self.what)
     }
 }
 
-impl std::error::Error for Mistake {}
+impl std::error::Error for ParseError {}

@@ -6,7 +6,7 @@ pub enum Track {
     /// A processor of the rank.
     Cpu(u8),
     /// The network, on the way to the rank. Messages overlap.
-    Way,
+    Network,
 }
 
 /// Something that took time at a rank.

@@ -62,7 +62,7 @@ fn a_schedule_is_the_same_when_it_is_written_and_read() {
 }
 
 #[test]
-fn each_mistake_names_its_line_and_what_may_stand_there() {
+fn each_error_names_its_line_and_what_may_stand_there() {
     let cases = [
         ("", "line 1: num_ranks N comes first"),
         ("rank 0 {\n}", "line 1: num_ranks N comes first"),
@@ -206,7 +206,7 @@ fn a_schedule_longer_than_time_is_told() {
 }
 
 #[test]
-fn any_text_gives_a_schedule_or_a_mistake_in_one_of_its_lines() {
+fn any_text_gives_a_schedule_or_a_error_in_one_of_its_lines() {
     const WORDS: [&str; 24] = [
         "num_ranks ",
         "rank ",

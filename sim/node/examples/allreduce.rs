@@ -42,7 +42,7 @@ fn parameters() -> Parameters {
         packet: Bytes(64),
         buffer: 8,
         credit: Duration::from_ns(60),
-        arbitration: Arbitration::Turns,
+        arbitration: Arbitration::RoundRobin,
         classes: 1,
         inject: link(100),
         near: link(60),
@@ -59,7 +59,7 @@ const NOISE: NoiseParameters = NoiseParameters {
 };
 
 #[derive(Clone, Copy)]
-enum Happening {
+enum ExampleEvent {
     Fabric(FabricEvent),
     /// A child's part, or the node's own, is in.
     Part(Node),
@@ -69,19 +69,19 @@ enum Happening {
     Heard,
 }
 
-impl From<FabricEvent> for Happening {
+impl From<FabricEvent> for ExampleEvent {
     fn from(event: FabricEvent) -> Self {
-        Happening::Fabric(event)
+        ExampleEvent::Fabric(event)
     }
 }
 
-impl Event for Happening {
+impl Event for ExampleEvent {
     fn word(&self) -> u64 {
         match self {
-            Happening::Fabric(event) => event.word(),
-            Happening::Part(node) => 1 << 40 | u64::from(node.0),
-            Happening::Result(node) => 2 << 40 | u64::from(node.0),
-            Happening::Heard => 3 << 40,
+            ExampleEvent::Fabric(event) => event.word(),
+            ExampleEvent::Part(node) => 1 << 40 | u64::from(node.0),
+            ExampleEvent::Result(node) => 2 << 40 | u64::from(node.0),
+            ExampleEvent::Heard => 3 << 40,
         }
     }
 }
@@ -139,18 +139,18 @@ impl Machine {
         }
     }
 
-    fn begin(&mut self, events: &mut EventQueue<Happening>) {
+    fn begin(&mut self, events: &mut EventQueue<ExampleEvent>) {
         self.begun = events.now();
         self.unheard = self.fabric.nodes();
         self.left -= 1;
         for node in 0..self.fabric.nodes() {
             self.missing[node as usize] = 1 + children(node, self.fabric.nodes()).count() as u32;
             let started = self.hosts[node as usize].run(self.begun, START);
-            events.at(started, Happening::Part(Node(node)));
+            events.at(started, ExampleEvent::Part(Node(node)));
         }
     }
 
-    fn on_part(&mut self, node: Node, events: &mut EventQueue<Happening>) {
+    fn on_part(&mut self, node: Node, events: &mut EventQueue<ExampleEvent>) {
         let missing = &mut self.missing[node.0 as usize];
         *missing -= 1;
         if *missing > 0 {
@@ -158,19 +158,19 @@ impl Machine {
         }
         match parent(node.0) {
             Some(parent) => self.send(node, Node(parent), 0, events),
-            None => events.after(INTERFACE, Happening::Result(node)),
+            None => events.after(INTERFACE, ExampleEvent::Result(node)),
         }
     }
 
-    fn on_result(&mut self, node: Node, events: &mut EventQueue<Happening>) {
+    fn on_result(&mut self, node: Node, events: &mut EventQueue<ExampleEvent>) {
         for child in children(node.0, self.fabric.nodes()) {
             self.send(node, Node(child), 1, events);
         }
         let heard = self.hosts[node.0 as usize].run(events.now(), HEAR);
-        events.at(heard, Happening::Heard);
+        events.at(heard, ExampleEvent::Heard);
     }
 
-    fn on_heard(&mut self, events: &mut EventQueue<Happening>) {
+    fn on_heard(&mut self, events: &mut EventQueue<ExampleEvent>) {
         self.unheard -= 1;
         if self.unheard == 0 {
             self.took.add(events.now().since(self.begun));
@@ -180,7 +180,7 @@ impl Machine {
         }
     }
 
-    fn send(&mut self, from: Node, to: Node, tag: u64, events: &mut EventQueue<Happening>) {
+    fn send(&mut self, from: Node, to: Node, tag: u64, events: &mut EventQueue<ExampleEvent>) {
         let message = Message {
             tag,
             ..Message::new(from, to, Bytes(64))
@@ -190,18 +190,18 @@ impl Machine {
 }
 
 impl World for Machine {
-    type Event = Happening;
+    type Event = ExampleEvent;
 
-    fn on_event(&mut self, event: Happening, events: &mut EventQueue<Happening>) {
+    fn on_event(&mut self, event: ExampleEvent, events: &mut EventQueue<ExampleEvent>) {
         match event {
-            Happening::Part(node) => self.on_part(node, events),
-            Happening::Result(node) => self.on_result(node, events),
-            Happening::Heard => self.on_heard(events),
-            Happening::Fabric(event) => {
+            ExampleEvent::Part(node) => self.on_part(node, events),
+            ExampleEvent::Result(node) => self.on_result(node, events),
+            ExampleEvent::Heard => self.on_heard(events),
+            ExampleEvent::Fabric(event) => {
                 if let Some(Outcome::Arrived(message)) = self.fabric.on_event(event, events) {
                     let next = match message.tag {
-                        0 => Happening::Part(message.to),
-                        _ => Happening::Result(message.to),
+                        0 => ExampleEvent::Part(message.to),
+                        _ => ExampleEvent::Result(message.to),
                     };
                     events.after(INTERFACE, next);
                 }

@@ -46,4 +46,4 @@ mod noise;
 pub use bus::{Bus, BusParameters, Copy, Due};
 pub use core::Core;
 pub use interrupt::{InterruptLine, InterruptParameters};
-pub use noise::{Mistake, Noise, NoiseParameters, Placement};
+pub use noise::{ConfigError, Noise, NoiseParameters, Placement};

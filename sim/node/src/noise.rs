@@ -30,7 +30,7 @@ pub struct NoiseParameters {
 
 /// What is wrong with parameters.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Mistake(pub(crate) String);
+pub struct ConfigError(pub(crate) String);
 
 /// One core's noise.
 #[derive(Clone, Debug)]
@@ -52,13 +52,13 @@ impl Noise {
     pub const NONE: Noise = Noise(None);
 
     /// Noise drawn from a stream that it shares with nobody.
-    pub fn new(parameters: NoiseParameters, stream: Stream) -> Result<Self, Mistake> {
+    pub fn new(parameters: NoiseParameters, stream: Stream) -> Result<Self, ConfigError> {
         let NoiseParameters {
             length, interval, ..
         } = parameters;
         if length >= interval {
             let text = format!("noise of {length} each {interval} leaves no time for work");
-            return Err(Mistake(text));
+            return Err(ConfigError(text));
         }
         Ok(Noise(Some(Source::new(parameters, stream))))
     }
@@ -171,10 +171,10 @@ impl Source {
     }
 }
 
-impl fmt::Display for Mistake {
+impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Mistake {}
+impl std::error::Error for ConfigError {}

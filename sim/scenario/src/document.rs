@@ -3,7 +3,7 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::mistake::Mistake;
+use crate::config_error::ConfigError;
 
 /// A file's settings, in the order of their lines.
 #[derive(Clone, Debug)]
@@ -53,9 +53,9 @@ impl Scalar {
 }
 
 impl Document {
-    pub(crate) fn parse(file: &str, text: &str) -> Result<Self, Mistake> {
+    pub(crate) fn parse(file: &str, text: &str) -> Result<Self, ConfigError> {
         let line_of = |at: usize| 1 + text[..at].matches('\n').count();
-        let table = DeTable::parse(text).map_err(|error| Mistake {
+        let table = DeTable::parse(text).map_err(|error| ConfigError {
             file: file.into(),
             line: error.span().map(|span| line_of(span.start)),
             what: match (error.message(), error.span()) {
@@ -64,7 +64,7 @@ impl Document {
             },
         })?;
         let mut found = Vec::new();
-        flatten(table.get_ref(), "", &mut found).map_err(|(at, what)| Mistake {
+        flatten(table.get_ref(), "", &mut found).map_err(|(at, what)| ConfigError {
             file: file.into(),
             line: Some(line_of(at)),
             what,
@@ -82,11 +82,11 @@ impl Document {
     }
 
     /// Whether none of these tables is a plain value.
-    pub(crate) fn check_tables(&self, tables: &[&str]) -> Result<(), Mistake> {
+    pub(crate) fn check_tables(&self, tables: &[&str]) -> Result<(), ConfigError> {
         for &table in tables {
             if self.settings.iter().any(|setting| setting.path == table) {
                 let what = format!("{table} is a value; it takes a table, [{table}]");
-                return Err(self.mistake(table, what));
+                return Err(self.error(table, what));
             }
         }
         Ok(())
@@ -100,9 +100,9 @@ impl Document {
     }
 
     /// A mistake in the line of the setting at `path`, if it is set.
-    pub(crate) fn mistake(&self, path: &str, what: String) -> Mistake {
+    pub(crate) fn error(&self, path: &str, what: String) -> ConfigError {
         let setting = self.settings.iter().find(|s| s.path == path);
-        Mistake {
+        ConfigError {
             file: self.file.clone(),
             line: setting.map(|s| s.line),
             what,

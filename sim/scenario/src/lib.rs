@@ -11,7 +11,7 @@
 //! Every setting is one value, or a list of them: a scenario with lists is a sweep, and
 //! has a [`Point`] for each combination. [`models`] and [`workloads`] tell what there is to
 //! choose from. A key that isn't known, a value of the wrong kind or out of range, or one
-//! that no memory holds, is a [`Mistake`] that names file, line and key, and what is
+//! that no memory holds, is a [`ConfigError`] that names file, line and key, and what is
 //! allowed.
 //!
 //! What the machines are is the models' business; this gives them settings, one way to be
@@ -45,9 +45,9 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod config_error;
 mod document;
 mod machine;
-mod mistake;
 mod plot;
 mod reader;
 mod run;
@@ -58,8 +58,8 @@ mod triggered;
 mod verbs;
 mod workload;
 
+pub use config_error::ConfigError;
 pub use machine::{Workloads, models, workloads};
-pub use mistake::Mistake;
 pub use plot::{Plot, Scale};
 pub use run::{Figure, Outcome, Run};
 pub use scenario::{Point, Scenario};

@@ -10,7 +10,7 @@ use lintel_sim_node::{Noise, NoiseParameters, Placement};
 use lintel_sim_seastar::profile::PROFILES;
 use lintel_sim_triggered::NOISES;
 
-use crate::mistake::Mistake;
+use crate::config_error::ConfigError;
 use crate::reader::Reader;
 use crate::run::{Run, Stepped};
 use crate::span::{Observer, Place, relay};
@@ -88,7 +88,7 @@ enum Model {
 }
 
 impl Setup {
-    pub(crate) fn read(reader: &Reader<'_>) -> Result<Setup, Mistake> {
+    pub(crate) fn read(reader: &Reader<'_>) -> Result<Setup, ConfigError> {
         let models = [
             ("loggp", Model::LogGp),
             ("free", Model::Free),
@@ -168,7 +168,7 @@ enum Shape {
 }
 
 impl HostsSetup {
-    fn read(reader: &Reader<'_>, wires: Wires) -> Result<Setup, Mistake> {
+    fn read(reader: &Reader<'_>, wires: Wires) -> Result<Setup, ConfigError> {
         let ranks = match &wires {
             Wires::LogGp(_) => None,
             Wires::Fabric(fabric) => Some(fabric.nodes() * u64::from(fabric.ranks_per_node)),
@@ -205,7 +205,7 @@ impl HostsSetup {
         shape: T,
         observer: Option<Observer>,
     ) -> Result<Box<dyn Run>, String> {
-        let wrong = |mistake: lintel_sim_fabric::Mistake| mistake.to_string();
+        let wrong = |error: lintel_sim_fabric::ConfigError| error.to_string();
         match setup.exactness {
             Exactness::Free => {
                 let fabric = FreeFabric::new(shape, &setup.parameters).map_err(wrong)?;
@@ -228,7 +228,7 @@ impl HostsSetup {
         let mut machine = Machine::new(schedule, self.hosts, network);
         if let Some(noise) = self.noise {
             let noisy = machine.with_noise(noise, Streams::new(self.seed));
-            machine = noisy.map_err(|mistake| mistake.to_string())?;
+            machine = noisy.map_err(|error| error.to_string())?;
         }
         if let Some(observer) = observer {
             machine = machine.observed(relay(observer, Place::Rank));
@@ -278,7 +278,7 @@ impl FabricSetup {
 
 impl Wires {
     /// L and G, by default LogGOPSim's.
-    fn log_gp(reader: &Reader<'_>) -> Result<Wires, Mistake> {
+    fn log_gp(reader: &Reader<'_>) -> Result<Wires, ConfigError> {
         let latency = reader.number("machine.latency_ns", 0..=MOST_NS)?;
         let per_byte = reader.number("machine.gap_ps_per_byte", 0..=MOST_NS)?;
         let wire = LogGp::new(Duration::from_ns(latency.unwrap_or(2_500)));
@@ -287,7 +287,7 @@ impl Wires {
         ))
     }
 
-    fn fabric(reader: &Reader<'_>, exactness: Exactness) -> Result<Wires, Mistake> {
+    fn fabric(reader: &Reader<'_>, exactness: Exactness) -> Result<Wires, ConfigError> {
         let ranks_per_node = reader.count("machine.ranks_per_node", 1..=4_096)?;
         let header = reader.number("machine.link.header_bytes", 0..=4_096)?;
         let setup = FabricSetup {
@@ -319,7 +319,7 @@ enum Kind {
     Dragonfly,
 }
 
-fn shape(reader: &Reader<'_>) -> Result<Shape, Mistake> {
+fn shape(reader: &Reader<'_>) -> Result<Shape, ConfigError> {
     let kinds = [
         ("torus", Kind::Torus),
         ("mesh", Kind::Mesh),
@@ -340,9 +340,9 @@ fn shape(reader: &Reader<'_>) -> Result<Shape, Mistake> {
     build(reader, kind, &sizes)
 }
 
-fn build(reader: &Reader<'_>, kind: Kind, sizes: &[u32]) -> Result<Shape, Mistake> {
-    let wrong = |mistake: lintel_sim_fabric::Mistake| {
-        reader.wrong("machine.size", format!("machine.size: {mistake}"))
+fn build(reader: &Reader<'_>, kind: Kind, sizes: &[u32]) -> Result<Shape, ConfigError> {
+    let wrong = |error: lintel_sim_fabric::ConfigError| {
+        reader.wrong("machine.size", format!("machine.size: {error}"))
     };
     match kind {
         Kind::Torus | Kind::Mesh => {
@@ -369,7 +369,7 @@ fn build(reader: &Reader<'_>, kind: Kind, sizes: &[u32]) -> Result<Shape, Mistak
 }
 
 /// Three sides, as a torus counts them.
-pub(crate) fn sides(reader: &Reader<'_>, sizes: &[u32]) -> Result<[u16; 3], Mistake> {
+pub(crate) fn sides(reader: &Reader<'_>, sizes: &[u32]) -> Result<[u16; 3], ConfigError> {
     let mut sides = [1; 3];
     for (side, &size) in sides.iter_mut().zip(sizes) {
         *side = u16::try_from(size).map_err(|_| {
@@ -381,16 +381,16 @@ pub(crate) fn sides(reader: &Reader<'_>, sizes: &[u32]) -> Result<[u16; 3], Mist
 }
 
 /// A profile's network, with what the scenario has otherwise.
-fn parameters(reader: &Reader<'_>) -> Result<Parameters, Mistake> {
+fn parameters(reader: &Reader<'_>) -> Result<Parameters, ConfigError> {
     let profiles = PROFILES.map(|profile| (profile.name, profile.network()));
     let mut network = reader
         .choose("machine.profile", &profiles)?
         .unwrap_or(profiles[0].1);
-    let bandwidth = |key: &str| -> Result<Option<Bandwidth>, Mistake> {
+    let bandwidth = |key: &str| -> Result<Option<Bandwidth>, ConfigError> {
         let rate = reader.number(&format!("machine.link.{key}"), 1..=1_000_000)?;
         Ok(rate.and_then(|mb| Bandwidth::from_bytes_per_second(mb * 1_000_000)))
     };
-    let latency = |key: &str| -> Result<Option<Duration>, Mistake> {
+    let latency = |key: &str| -> Result<Option<Duration>, ConfigError> {
         let ns = reader.number(&format!("machine.link.{key}"), 0..=MOST_NS)?;
         Ok(ns.map(Duration::from_ns))
     };
@@ -419,7 +419,7 @@ fn parameters(reader: &Reader<'_>) -> Result<Parameters, Mistake> {
         network.buffer = packets;
     }
     let ways = [
-        ("turns", Arbitration::Turns),
+        ("turns", Arbitration::RoundRobin),
         ("oldest", Arbitration::Oldest),
     ];
     if let Some(way) = reader.choose("machine.link.arbitration", &ways)? {
@@ -429,7 +429,7 @@ fn parameters(reader: &Reader<'_>) -> Result<Parameters, Mistake> {
 }
 
 /// o, g, O and S: LogGOPSim's with its network, none with a fabric.
-fn hosts(reader: &Reader<'_>, wires: &Wires) -> Result<Hosts, Mistake> {
+fn hosts(reader: &Reader<'_>, wires: &Wires) -> Result<Hosts, ConfigError> {
     let usual = match wires {
         Wires::LogGp(_) => Hosts::LOGGOPSIM,
         Wires::Fabric(_) => Hosts::FREE,
@@ -447,7 +447,7 @@ fn hosts(reader: &Reader<'_>, wires: &Wires) -> Result<Hosts, Mistake> {
 }
 
 /// One of the profiles of the first studies, or what the scenario says.
-pub(crate) fn noise(reader: &Reader<'_>) -> Result<Option<NoiseParameters>, Mistake> {
+pub(crate) fn noise(reader: &Reader<'_>) -> Result<Option<NoiseParameters>, ConfigError> {
     let [often, middle, seldom] = NOISES.map(Some);
     let profiles = [
         ("none", None),
@@ -461,7 +461,7 @@ pub(crate) fn noise(reader: &Reader<'_>) -> Result<Option<NoiseParameters>, Mist
     }
 }
 
-fn noise_by_numbers(reader: &Reader<'_>) -> Result<Option<NoiseParameters>, Mistake> {
+fn noise_by_numbers(reader: &Reader<'_>) -> Result<Option<NoiseParameters>, ConfigError> {
     let placements = [
         ("periodic", Placement::Periodic),
         ("scattered", Placement::Scattered),
@@ -484,11 +484,8 @@ fn noise_by_numbers(reader: &Reader<'_>) -> Result<Option<NoiseParameters>, Mist
         placement: placement.unwrap_or(Placement::Scattered),
     };
     let tried = Noise::new(noise, Streams::new(0).stream("tried"));
-    let wrong = |mistake: lintel_sim_node::Mistake| {
-        reader.wrong(
-            "machine.noise.length_ns",
-            format!("machine.noise: {mistake}"),
-        )
+    let wrong = |error: lintel_sim_node::ConfigError| {
+        reader.wrong("machine.noise.length_ns", format!("machine.noise: {error}"))
     };
     tried.map(|_| Some(noise)).map_err(wrong)
 }

@@ -1,7 +1,7 @@
 //! How a sweep is drawn.
 
+use crate::config_error::{ConfigError, either};
 use crate::document::{Document, Scalar};
-use crate::mistake::{Mistake, either};
 
 /// How an axis is divided.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,7 +34,7 @@ pub struct Plot {
 
 impl Plot {
     /// The table `plot` of a scenario, if there is one.
-    pub(crate) fn read(document: &Document, about: &str) -> Result<Option<Plot>, Mistake> {
+    pub(crate) fn read(document: &Document, about: &str) -> Result<Option<Plot>, ConfigError> {
         let ours = |s: &&crate::document::Setting| s.path.starts_with("plot.");
         if document.settings.iter().find(ours).is_none() {
             return Ok(None);
@@ -46,7 +46,7 @@ impl Plot {
                     setting.path,
                     either(&KEYS)
                 );
-                return Err(document.mistake(&setting.path, what));
+                return Err(document.error(&setting.path, what));
             }
         }
         let table = Table(document);
@@ -57,7 +57,7 @@ impl Plot {
                 ys.len(),
                 xs.len()
             );
-            return Err(document.mistake("plot.published_y", what));
+            return Err(document.error("plot.published_y", what));
         }
         Ok(Some(Plot {
             title: table.text("title")?.unwrap_or(about).to_string(),
@@ -84,7 +84,7 @@ impl<'a> Table<'a> {
         found.map_or(&[], |setting| &setting.values)
     }
 
-    fn text(&self, key: &str) -> Result<Option<&'a str>, Mistake> {
+    fn text(&self, key: &str) -> Result<Option<&'a str>, ConfigError> {
         match self.values(key) {
             [] => Ok(None),
             [Scalar::Text(text)] => Ok(Some(text)),
@@ -92,13 +92,13 @@ impl<'a> Table<'a> {
         }
     }
 
-    fn must(&self, key: &str, takes: &str) -> Result<String, Mistake> {
+    fn must(&self, key: &str, takes: &str) -> Result<String, ConfigError> {
         let path = format!("plot.{key}");
-        let missing = || self.0.mistake(&path, format!("{path} is missing; {takes}"));
+        let missing = || self.0.error(&path, format!("{path} is missing; {takes}"));
         self.text(key)?.map(String::from).ok_or_else(missing)
     }
 
-    fn numbers(&self, key: &str) -> Result<Vec<f64>, Mistake> {
+    fn numbers(&self, key: &str) -> Result<Vec<f64>, ConfigError> {
         let number = |value: &Scalar| match value {
             // Published figures are small: no float loses a digit of them.
             Scalar::Integer(number) => Ok(*number as f64),
@@ -108,7 +108,7 @@ impl<'a> Table<'a> {
         self.values(key).iter().map(number).collect()
     }
 
-    fn scale(&self, key: &str) -> Result<Scale, Mistake> {
+    fn scale(&self, key: &str) -> Result<Scale, ConfigError> {
         match self.text(key)? {
             None | Some("linear") => Ok(Scale::Linear),
             Some("log") => Ok(Scale::Log),
@@ -118,10 +118,10 @@ impl<'a> Table<'a> {
         }
     }
 
-    fn wrong(&self, key: &str, takes: &str) -> Mistake {
+    fn wrong(&self, key: &str, takes: &str) -> ConfigError {
         let path = format!("plot.{key}");
         self.0
-            .mistake(&path, format!("{path} is something else; {takes}"))
+            .error(&path, format!("{path} is something else; {takes}"))
     }
 }
 

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
+use crate::config_error::{ConfigError, either};
 use crate::document::{Document, Scalar};
-use crate::mistake::{Mistake, either};
 
 /// One combination of a document's values. It remembers which keys were asked for:
 /// those are the ones that there are.
@@ -30,7 +30,7 @@ impl<'a> Reader<'a> {
         &self,
         path: &str,
         range: RangeInclusive<u64>,
-    ) -> Result<Option<u64>, Mistake> {
+    ) -> Result<Option<u64>, ConfigError> {
         let takes = format!(
             "it takes a whole number, {} to {}",
             range.start(),
@@ -51,14 +51,14 @@ impl<'a> Reader<'a> {
         &self,
         path: &str,
         range: RangeInclusive<u32>,
-    ) -> Result<Option<u32>, Mistake> {
+    ) -> Result<Option<u32>, ConfigError> {
         let range = u64::from(*range.start())..=u64::from(*range.end());
         let number = self.number(path, range)?;
         Ok(number.map(|number| u32::try_from(number).expect("it is within the range")))
     }
 
     /// A text, if it is set.
-    pub(crate) fn text(&self, path: &str) -> Result<Option<&'a str>, Mistake> {
+    pub(crate) fn text(&self, path: &str) -> Result<Option<&'a str>, ConfigError> {
         match self.get(path) {
             None => Ok(None),
             Some(Scalar::Text(text)) => Ok(Some(text)),
@@ -74,7 +74,7 @@ impl<'a> Reader<'a> {
         &self,
         path: &str,
         words: &[(&str, T)],
-    ) -> Result<Option<T>, Mistake> {
+    ) -> Result<Option<T>, ConfigError> {
         let Some(word) = self.text(path)? else {
             return Ok(None);
         };
@@ -93,7 +93,7 @@ impl<'a> Reader<'a> {
         &self,
         path: &str,
         words: &[(&str, T)],
-    ) -> Result<T, Mistake> {
+    ) -> Result<T, ConfigError> {
         let names: Vec<String> = words.iter().map(|(n, _)| format!("{n:?}")).collect();
         let missing = || {
             self.wrong(
@@ -105,7 +105,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Sizes with an `x` between them, such as `8x8x4`, each of 1 and more.
-    pub(crate) fn sizes(&self, path: &str, example: &str) -> Result<Option<Vec<u32>>, Mistake> {
+    pub(crate) fn sizes(&self, path: &str, example: &str) -> Result<Option<Vec<u32>>, ConfigError> {
         let Some(text) = self.text(path)? else {
             return Ok(None);
         };
@@ -125,12 +125,12 @@ impl<'a> Reader<'a> {
     }
 
     /// A mistake in the line of this setting.
-    pub(crate) fn wrong(&self, path: &str, what: String) -> Mistake {
-        self.document.mistake(path, what)
+    pub(crate) fn wrong(&self, path: &str, what: String) -> ConfigError {
+        self.document.error(path, what)
     }
 
     /// Nothing is set that nobody asked for; the table `plot` has a reader of its own.
-    pub(crate) fn check_all_asked(&self) -> Result<(), Mistake> {
+    pub(crate) fn check_all_asked(&self) -> Result<(), ConfigError> {
         let asked = self.asked.borrow();
         for setting in &self.document.settings {
             let path = setting.path.as_str();

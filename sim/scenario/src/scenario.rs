@@ -1,8 +1,8 @@
 //! A scenario, and the points that it has.
 
+use crate::config_error::ConfigError;
 use crate::document::Document;
 use crate::machine::Setup;
-use crate::mistake::Mistake;
 use crate::plot::Plot;
 use crate::reader::Reader;
 use crate::run::Run;
@@ -33,7 +33,7 @@ impl Scenario {
     /// # Errors
     ///
     /// What is no setting, or has a value that it doesn't take.
-    pub fn parse(file: &str, text: &str) -> Result<Scenario, Mistake> {
+    pub fn parse(file: &str, text: &str) -> Result<Scenario, ConfigError> {
         let document = Document::parse(file, text)?;
         document.check_tables(&["machine", "workload", "plot"])?;
         let choices = choices(&document)?;
@@ -53,7 +53,7 @@ impl Scenario {
         if let Some(Plot { x: (x, _), .. }) = &plot {
             if !document.is_list_of_numbers(x) {
                 let what = format!("plot.x is {x:?}; it takes a setting that is a list of numbers");
-                return Err(document.mistake("plot.x", what));
+                return Err(document.error("plot.x", what));
             }
         }
         Ok(Scenario {
@@ -92,7 +92,7 @@ impl Point {
 }
 
 /// For each point, which value of each setting.
-fn choices(document: &Document) -> Result<Vec<Vec<usize>>, Mistake> {
+fn choices(document: &Document) -> Result<Vec<Vec<usize>>, ConfigError> {
     let mut all = vec![Vec::new()];
     for setting in &document.settings {
         let count = match setting.path.starts_with("plot.") {
@@ -104,7 +104,7 @@ fn choices(document: &Document) -> Result<Vec<Vec<usize>>, Mistake> {
                 "{} makes more than {MOST_POINTS} combinations; take fewer values",
                 setting.path
             );
-            return Err(document.mistake(&setting.path, what));
+            return Err(document.error(&setting.path, what));
         }
         all = all
             .into_iter()

@@ -10,8 +10,8 @@ use lintel_sim_seastar::workload::{
 };
 use lintel_sim_seastar::{Class, Mode, Placement, Profile, Protection, Refused};
 
+use crate::config_error::ConfigError;
 use crate::machine::sides;
-use crate::mistake::Mistake;
 use crate::reader::Reader;
 use crate::run::{Figure, Run, Stepped, micro};
 use crate::span::{Observer, Place, relay};
@@ -83,7 +83,7 @@ enum Kind {
 }
 
 impl Setup {
-    pub(crate) fn read(reader: &Reader<'_>) -> Result<Setup, Mistake> {
+    pub(crate) fn read(reader: &Reader<'_>) -> Result<Setup, ConfigError> {
         let profile = profile(reader)?;
         let kind = reader.must_choose(
             "workload.kind",
@@ -163,7 +163,7 @@ fn begin(mut benchmark: Benchmark<Vec<Figure>>, observer: Option<Observer>) -> B
     })
 }
 
-fn profile(reader: &Reader<'_>) -> Result<Profile, Mistake> {
+fn profile(reader: &Reader<'_>) -> Result<Profile, ConfigError> {
     let profiles = PROFILES.map(|profile| (profile.name, *profile));
     let mut profile = reader.must_choose("machine.profile", &profiles)?;
     for (name, constant) in profile.constants() {
@@ -187,7 +187,7 @@ fn allowed(name: &str, unit: Unit) -> RangeInclusive<u64> {
 }
 
 /// Who serves processes, how many a node has, and what protects it.
-fn case(reader: &Reader<'_>, profile: Profile, kind: Kind) -> Result<Case, Mistake> {
+fn case(reader: &Reader<'_>, profile: Profile, kind: Kind) -> Result<Case, ConfigError> {
     let mut case = Case::new(profile, Mode::Cci);
     if !matches!(kind, Kind::Cci | Kind::CciStream) {
         let modes = [("host", Mode::Generic), ("nic", Mode::Accelerated)];
@@ -210,7 +210,7 @@ fn case(reader: &Reader<'_>, profile: Profile, kind: Kind) -> Result<Case, Mista
     Ok(case)
 }
 
-fn work(reader: &Reader<'_>, case: &Case, kind: Kind) -> Result<Work, Mistake> {
+fn work(reader: &Reader<'_>, case: &Case, kind: Kind) -> Result<Work, ConfigError> {
     Ok(match kind {
         Kind::PingPong(way) => Work::PingPong(rounds(reader, case, way)?),
         Kind::Cci => Work::PingPong(Rounds {
@@ -239,18 +239,18 @@ fn work(reader: &Reader<'_>, case: &Case, kind: Kind) -> Result<Work, Mistake> {
     })
 }
 
-fn bytes(reader: &Reader<'_>, most: u64) -> Result<u64, Mistake> {
+fn bytes(reader: &Reader<'_>, most: u64) -> Result<u64, ConfigError> {
     let bytes = reader.number("workload.bytes", 0..=most)?;
     Ok(bytes.unwrap_or(0))
 }
 
-fn messages(reader: &Reader<'_>, most: u32) -> Result<u32, Mistake> {
+fn messages(reader: &Reader<'_>, most: u32) -> Result<u32, ConfigError> {
     let messages = reader.count("workload.messages", 1..=most)?;
     Ok(messages.unwrap_or(1))
 }
 
 /// With entries ahead of the one that matches, as many as there may be.
-fn rounds(reader: &Reader<'_>, case: &Case, way: Way) -> Result<Rounds, Mistake> {
+fn rounds(reader: &Reader<'_>, case: &Case, way: Way) -> Result<Rounds, ConfigError> {
     let entries = match case.mode {
         Mode::Generic => case.profile.generic_entries.value,
         Mode::Accelerated | Mode::Cci => case.profile.accelerated_entries.value,
@@ -263,7 +263,7 @@ fn rounds(reader: &Reader<'_>, case: &Case, way: Way) -> Result<Rounds, Mistake>
     })
 }
 
-fn halo(reader: &Reader<'_>) -> Result<Halo, Mistake> {
+fn halo(reader: &Reader<'_>) -> Result<Halo, ConfigError> {
     let compute = reader.number("workload.compute_ns", 0..=1_000_000_000)?;
     let rounds = reader.count("workload.repeats", 1..=1_000_000)?;
     Ok(Halo {
@@ -274,7 +274,7 @@ fn halo(reader: &Reader<'_>) -> Result<Halo, Mistake> {
     })
 }
 
-fn random_access(reader: &Reader<'_>) -> Result<RandomAccess, Mistake> {
+fn random_access(reader: &Reader<'_>) -> Result<RandomAccess, ConfigError> {
     let updates = reader.count("workload.updates", 1..=100_000_000)?;
     Ok(RandomAccess {
         dimensions: dimensions(reader)?,
@@ -283,7 +283,7 @@ fn random_access(reader: &Reader<'_>) -> Result<RandomAccess, Mistake> {
     })
 }
 
-fn class(reader: &Reader<'_>) -> Result<Class, Mistake> {
+fn class(reader: &Reader<'_>) -> Result<Class, ConfigError> {
     let classes = [
         ("unreliable", Class::Unreliable),
         ("reliable", Class::Reliable),
@@ -292,7 +292,7 @@ fn class(reader: &Reader<'_>) -> Result<Class, Mistake> {
     Ok(class.unwrap_or(Class::Unreliable))
 }
 
-fn stream(reader: &Reader<'_>, most_bytes: u64) -> Result<Stream, Mistake> {
+fn stream(reader: &Reader<'_>, most_bytes: u64) -> Result<Stream, ConfigError> {
     let usual = Stream::of(bytes(reader, most_bytes)?);
     let window = reader.count("workload.window", 1..=100_000)?;
     let messages = reader.count("workload.messages", 1..=10_000_000)?;
@@ -304,7 +304,7 @@ fn stream(reader: &Reader<'_>, most_bytes: u64) -> Result<Stream, Mistake> {
 }
 
 /// A torus of two nodes or more.
-fn dimensions(reader: &Reader<'_>) -> Result<[u16; 3], Mistake> {
+fn dimensions(reader: &Reader<'_>) -> Result<[u16; 3], ConfigError> {
     let sizes = reader.sizes("machine.size", EXAMPLE)?;
     let Some(sizes) = sizes else {
         let what = format!("machine.size is missing; it takes 3 sizes, such as {EXAMPLE:?}");
@@ -347,7 +347,7 @@ fn arrivals_found(found: &Arrivals) -> Vec<Figure> {
         Figure::new("received", found.received as f64),
         Figure::new("lost", lost as f64),
         Figure::new("without an entry of the CAM", found.report.overflows as f64),
-        Figure::new("sent again", found.resent as f64),
+        Figure::new("sent again", found.retransmitted as f64),
         Figure::new("entries swapped", found.report.swaps as f64),
         Figure::new("node aborted", f64::from(found.report.aborted.is_some())),
     ]
@@ -364,7 +364,7 @@ fn exchange_found(bytes: u64, found: &Exchange) -> Vec<Figure> {
         Figure::new("received", found.received as f64),
         Figure::new("lost", lost as f64),
         Figure::new("without an entry of the CAM", found.overflows as f64),
-        Figure::new("sent again", found.resent as f64),
+        Figure::new("sent again", found.retransmitted as f64),
         Figure::new("entries swapped", found.swaps as f64),
     ]);
     figures

@@ -99,7 +99,7 @@ impl From<GoalTrack> for Track {
     fn from(track: GoalTrack) -> Self {
         match track {
             GoalTrack::Cpu(cpu) => Track::numbered("cpu", cpu.into()),
-            GoalTrack::Way => LINKS,
+            GoalTrack::Network => LINKS,
         }
     }
 }

@@ -5,8 +5,8 @@ use lintel_sim_kernel::{Duration, SimTime};
 use lintel_sim_triggered::program::{Program, gone_through, posted};
 use lintel_sim_triggered::{Algorithm, By, Case, Detail, Entry, Series, Timing, cube};
 
+use crate::config_error::ConfigError;
 use crate::machine::noise;
-use crate::mistake::Mistake;
 use crate::reader::Reader;
 use crate::run::{Figure, Outcome, Run, micro};
 use crate::span::{Observer, Place, relay};
@@ -45,7 +45,7 @@ enum Work {
 }
 
 impl Setup {
-    pub(crate) fn read(reader: &Reader<'_>) -> Result<Setup, Mistake> {
+    pub(crate) fn read(reader: &Reader<'_>) -> Result<Setup, ConfigError> {
         let set = reader.count("machine.timing_set", 1..=3)?.unwrap_or(1);
         let set = u8::try_from(set).expect("it is 3 at most");
         let carriers = [("hosts", By::Hosts), ("interfaces", By::Interfaces)];
@@ -53,7 +53,7 @@ impl Setup {
         let nodes_log2 = reader.count("machine.nodes_log2", 1..=16)?.unwrap_or(6);
         let (tree, work) = work(reader, 1 << nodes_log2)?;
         let noise = noise(reader)?;
-        let details = [("packets", Detail::Packets), ("outline", Detail::Outline)];
+        let details = [("packets", Detail::Packets), ("outline", Detail::Coarse)];
         let detail = reader.choose("machine.detail", &details)?;
         let operations = reader.count("workload.operations", 1..=1_000_000)?;
         Ok(Setup {
@@ -68,7 +68,7 @@ impl Setup {
             work,
             // Noise takes many operations.
             detail: detail.unwrap_or(match noise {
-                Some(_) => Detail::Outline,
+                Some(_) => Detail::Coarse,
                 None => Detail::Packets,
             }),
             operations: operations.unwrap_or(1),
@@ -85,7 +85,7 @@ impl Setup {
                 self.operations,
             ),
         };
-        let mut series = series.map_err(|mistake| mistake.to_string())?;
+        let mut series = series.map_err(|error| error.to_string())?;
         if let Some(observer) = observer {
             series.observe(relay(observer, Place::Node));
         }
@@ -105,7 +105,7 @@ impl Setup {
 }
 
 /// The operation, and the tree of an all-reduce.
-fn work(reader: &Reader<'_>, ranks: u32) -> Result<(Option<Tree>, Work), Mistake> {
+fn work(reader: &Reader<'_>, ranks: u32) -> Result<(Option<Tree>, Work), ConfigError> {
     let kinds = [
         ("all-reduce", None),
         ("barrier", Some(Operation::Barrier)),

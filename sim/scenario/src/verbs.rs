@@ -5,7 +5,7 @@ use lintel_sim_verbs::Transport;
 use lintel_sim_verbs::constants::MTU;
 use lintel_sim_verbs::measure::{Measurement, Pattern, prepare_bandwidth, prepare_latency};
 
-use crate::mistake::Mistake;
+use crate::config_error::ConfigError;
 use crate::reader::Reader;
 use crate::run::{Figure, Run, Stepped, micro};
 use crate::span::{Observer, Place, relay};
@@ -39,7 +39,7 @@ enum Kind {
 }
 
 impl Setup {
-    pub(crate) fn read(reader: &Reader<'_>) -> Result<Setup, Mistake> {
+    pub(crate) fn read(reader: &Reader<'_>) -> Result<Setup, ConfigError> {
         let transports = [
             ("rc", Transport::Rc),
             ("xrc", Transport::Xrc),
@@ -58,7 +58,7 @@ impl Setup {
         };
         let processes = || {
             let processes = reader.count("workload.processes", 1..=64)?;
-            Ok::<u32, Mistake>(processes.unwrap_or(1))
+            Ok::<u32, ConfigError>(processes.unwrap_or(1))
         };
         let pattern = match reader.must_choose("workload.kind", &kinds)? {
             Kind::Latency => None,

@@ -4,7 +4,7 @@ use lintel_collectives::{Algorithm, Collective, Shape, Tree};
 use lintel_sim_goal::{Goal, patterns};
 use lintel_sim_kernel::{Duration, Streams};
 
-use crate::mistake::Mistake;
+use crate::config_error::ConfigError;
 use crate::reader::Reader;
 use crate::run::{Figure, micro};
 
@@ -106,7 +106,7 @@ struct Meaning {
 
 impl Workload {
     /// `room` is how many ranks the machine has, where it has a number of its own.
-    pub(crate) fn read(reader: &Reader<'_>, room: Option<u64>) -> Result<Workload, Mistake> {
+    pub(crate) fn read(reader: &Reader<'_>, room: Option<u64>) -> Result<Workload, ConfigError> {
         let workload = Self::chosen(reader, room)?;
         match workload.operations() {
             operations if operations > MOST_OPERATIONS => {
@@ -120,7 +120,7 @@ impl Workload {
         }
     }
 
-    fn chosen(reader: &Reader<'_>, room: Option<u64>) -> Result<Workload, Mistake> {
+    fn chosen(reader: &Reader<'_>, room: Option<u64>) -> Result<Workload, ConfigError> {
         let kinds = [
             ("goal", Kind::Goal),
             ("ping-pong", Kind::PingPong),
@@ -284,23 +284,23 @@ impl Workload {
     }
 }
 
-fn bytes(reader: &Reader<'_>) -> Result<u64, Mistake> {
+fn bytes(reader: &Reader<'_>) -> Result<u64, ConfigError> {
     let bytes = reader.number("workload.bytes", 0..=MOST_BYTES)?;
     Ok(bytes.unwrap_or(8))
 }
 
-fn nanoseconds(reader: &Reader<'_>, path: &str) -> Result<u64, Mistake> {
+fn nanoseconds(reader: &Reader<'_>, path: &str) -> Result<u64, ConfigError> {
     let ns = reader.number(path, 0..=MOST_BYTES)?;
     Ok(ns.unwrap_or(0))
 }
 
 /// So many, or one.
-fn count(reader: &Reader<'_>, path: &str) -> Result<u32, Mistake> {
+fn count(reader: &Reader<'_>, path: &str) -> Result<u32, ConfigError> {
     let count = reader.count(path, 1..=MOST)?;
     Ok(count.unwrap_or(1))
 }
 
-fn file(reader: &Reader<'_>) -> Result<String, Mistake> {
+fn file(reader: &Reader<'_>) -> Result<String, ConfigError> {
     let missing = || {
         let what = "workload.file is missing; it takes a path, from this file on";
         reader.wrong("workload.file", what.into())
@@ -310,7 +310,7 @@ fn file(reader: &Reader<'_>) -> Result<String, Mistake> {
 }
 
 /// As many as the scenario says, or as there are.
-fn ranks(reader: &Reader<'_>, room: Option<u64>) -> Result<u32, Mistake> {
+fn ranks(reader: &Reader<'_>, room: Option<u64>) -> Result<u32, ConfigError> {
     let most = room.unwrap_or(u64::from(MOST)).min(u64::from(MOST));
     let most = u32::try_from(most).expect("it is below MOST");
     match (reader.count("workload.ranks", 1..=most)?, room) {
@@ -323,7 +323,7 @@ fn ranks(reader: &Reader<'_>, room: Option<u64>) -> Result<u32, Mistake> {
     }
 }
 
-fn places(reader: &Reader<'_>, room: Option<u64>) -> Result<[u32; 3], Mistake> {
+fn places(reader: &Reader<'_>, room: Option<u64>) -> Result<[u32; 3], ConfigError> {
     let path = match reader.sizes("workload.places", "8x8x8")? {
         Some(_) => "workload.places",
         None => "machine.size",
@@ -344,7 +344,11 @@ fn places(reader: &Reader<'_>, room: Option<u64>) -> Result<[u32; 3], Mistake> {
     }
 }
 
-fn collective(reader: &Reader<'_>, operation: Operation, ranks: u32) -> Result<Workload, Mistake> {
+fn collective(
+    reader: &Reader<'_>,
+    operation: Operation,
+    ranks: u32,
+) -> Result<Workload, ConfigError> {
     let operations = count(reader, "workload.operations")?;
     let bytes = match operation {
         Operation::Barrier => 0,
@@ -366,7 +370,7 @@ pub(crate) fn short_collective(
     reader: &Reader<'_>,
     operation: Operation,
     ranks: u32,
-) -> Result<Collective, Mistake> {
+) -> Result<Collective, ConfigError> {
     let (collective, _) = made(reader, operation, Shape { ranks, bytes: 8 })?;
     Ok(collective)
 }
@@ -376,7 +380,7 @@ fn made(
     reader: &Reader<'_>,
     operation: Operation,
     shape: Shape,
-) -> Result<(Collective, u64), Mistake> {
+) -> Result<(Collective, u64), ConfigError> {
     let make = |algorithm| match operation {
         Operation::Barrier => Collective::barrier(shape.ranks, algorithm),
         Operation::AllReduce => Collective::allreduce(shape, algorithm),
@@ -386,8 +390,8 @@ fn made(
         Operation::Scatter => Collective::scatter(shape, 0, algorithm),
     };
     // A tree is for every operation: what is wrong with it is wrong with the shape.
-    if let Err(mistake) = make(Algorithm::Tree(Tree::KNomial(2))) {
-        return Err(reader.wrong("workload.bytes", format!("workload.bytes: {mistake}")));
+    if let Err(error) = make(Algorithm::Tree(Tree::KNomial(2))) {
+        return Err(reader.wrong("workload.bytes", format!("workload.bytes: {error}")));
     }
     let piece = reader.number("workload.piece_bytes", 1..=MOST_BYTES)?;
     let piece = piece.unwrap_or(8_192);

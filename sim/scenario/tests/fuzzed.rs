@@ -49,7 +49,7 @@ fn each_garbled(texts: &[String], others: &[&str], seeds: u64, body: fn(&[u8])) 
 }
 
 #[test]
-fn any_text_is_a_scenario_or_a_mistake_in_one_of_its_lines() {
+fn any_text_is_a_scenario_or_a_error_in_one_of_its_lines() {
     let others = [
         "0",
         "-1\n",
@@ -72,7 +72,7 @@ fn any_text_is_a_scenario_or_a_mistake_in_one_of_its_lines() {
 }
 
 #[test]
-fn any_text_is_a_schedule_or_a_mistake_in_one_of_its_lines() {
+fn any_text_is_a_schedule_or_a_error_in_one_of_its_lines() {
     let others = [
         "0\n",
         "-1 ",

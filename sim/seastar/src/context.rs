@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use lintel_sim_fabric::{Message, Node as Place};
+use lintel_sim_fabric::{Message as FabricMessage, Node as Place};
 use lintel_sim_kernel::{Bytes, Event, EventQueue, SimTime};
 
 use crate::machine::{MachineEvent, Protection};
+use crate::message::Message;
 use crate::node::Task;
-use crate::parcel::Parcel;
 use crate::profile::Profile;
 use crate::trace::{Observer, Span, Track};
 
@@ -32,10 +32,10 @@ pub(crate) struct Shared {
     pub(crate) observer: Option<Observer>,
 }
 
-/// A parcel in the network.
+/// A message in the network.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flight {
-    pub(crate) parcel: Parcel,
+    pub(crate) message: Message,
     /// The sender's name for it; none for what went by PIO.
     pub(crate) ticket: Option<u64>,
     /// When it was put on the wire.
@@ -44,7 +44,7 @@ pub(crate) struct Flight {
 
 /// Something that the network is to do.
 pub(crate) enum Order {
-    Send(Message),
+    Send(FabricMessage),
     Hold(Place),
     Resume(Place),
 }
@@ -59,14 +59,14 @@ impl Shared {
         self.tasks.remove(&name).expect("a task is done once")
     }
 
-    /// A parcel that is still in the network.
+    /// A message that is still in the network.
     pub(crate) fn flight(&self, name: u64) -> Flight {
         self.flights[&name]
     }
 
-    /// Takes a parcel out of the network.
+    /// Takes a message out of the network.
     pub(crate) fn land(&mut self, name: u64) -> Flight {
-        self.flights.remove(&name).expect("a parcel arrives once")
+        self.flights.remove(&name).expect("a message arrives once")
     }
 }
 
@@ -84,24 +84,24 @@ impl Context<'_> {
         self.shared.name()
     }
 
-    /// Puts a parcel on the wire.
-    pub(crate) fn send(&mut self, parcel: Parcel, ticket: Option<u64>) {
+    /// Puts a message on the wire.
+    pub(crate) fn send(&mut self, message: Message, ticket: Option<u64>) {
         let tag = self.shared.name();
         let flight = Flight {
-            parcel,
+            message,
             ticket,
             sent: self.now,
         };
         self.shared.flights.insert(tag, flight);
-        let bytes = Bytes(parcel.wire_bytes(self.profile));
-        let message = Message {
-            class: u8::from(parcel.is_control()),
-            tell_left: true,
-            tell_began: true,
+        let bytes = Bytes(message.wire_bytes(self.profile));
+        let carried = FabricMessage {
+            class: u8::from(message.is_control()),
+            notify_left: true,
+            notify_began: true,
             tag,
-            ..Message::new(Place(self.node), Place(parcel.to.nid), bytes)
+            ..FabricMessage::new(Place(self.node), Place(message.to.nid), bytes)
         };
-        self.shared.orders.push(Order::Send(message));
+        self.shared.orders.push(Order::Send(carried));
     }
 
     /// The RX pipeline stands still.
@@ -115,15 +115,15 @@ impl Context<'_> {
     }
 
     pub(crate) fn span(&mut self, track: Track, name: &'static str, start: SimTime, end: SimTime) {
-        self.tell(track, name, None, start, end);
+        self.report(track, name, None, start, end);
     }
 
-    /// A parcel was there from `start` until now.
-    pub(crate) fn parcel_span(&mut self, track: Track, parcel: &Parcel, start: SimTime) {
-        self.tell(track, parcel.name(), Some(parcel.body), start, self.now);
+    /// A message was there from `start` until now.
+    pub(crate) fn message_span(&mut self, track: Track, message: &Message, start: SimTime) {
+        self.report(track, message.name(), Some(message.body), start, self.now);
     }
 
-    fn tell(
+    fn report(
         &mut self,
         track: Track,
         name: &'static str,

@@ -47,19 +47,19 @@
 mod context;
 pub mod figures;
 mod machine;
+mod message;
 mod nic;
 mod node;
-mod parcel;
 pub mod profile;
 mod trace;
 pub mod workload;
 
 pub use machine::{Machine, MachineEvent, Protection, Setting};
+pub use message::Class;
 pub use nic::{OutOfMemory, Sram};
 pub use node::{
     Action, Exposure, Mode, NodeReport, Notice, Placement, Program, Refused, Setup, any_process,
     get, put,
 };
-pub use parcel::Class;
 pub use profile::Profile;
 pub use trace::{Observer, Span, Track};

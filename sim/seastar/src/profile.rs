@@ -575,7 +575,7 @@ impl Profile {
             packet: Bytes(self.packet.value),
             buffer: u32::try_from(self.router_buffer.value).unwrap_or(u32::MAX),
             credit: self.time(self.credit),
-            arbitration: Arbitration::Turns,
+            arbitration: Arbitration::RoundRobin,
             classes: 2,
             inject: link(self.tx_bandwidth, self.port),
             near,

@@ -60,7 +60,7 @@ fn an_end_to_end_protocol_loses_nothing() {
     for mode in [Mode::Generic, Mode::Accelerated] {
         let arrivals = crowd(mode, Protection::EndToEnd);
         assert!(
-            arrivals.report.overflows > 0 && arrivals.resent > 0,
+            arrivals.report.overflows > 0 && arrivals.retransmitted > 0,
             "{mode:?}"
         );
         assert_eq!(
@@ -82,7 +82,11 @@ fn swapping_entries_loses_nothing_and_sends_nothing_again() {
             (arrivals.sent, 0),
             "{mode:?}"
         );
-        assert_eq!((arrivals.resent, arrivals.stuck.len()), (0, 0), "{mode:?}");
+        assert_eq!(
+            (arrivals.retransmitted, arrivals.stuck.len()),
+            (0, 0),
+            "{mode:?}"
+        );
     }
 }
 

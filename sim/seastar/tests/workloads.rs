@@ -34,7 +34,10 @@ fn each_puts_to_each_and_all_arrives() {
                     (sent, sent),
                     "{mode:?} {bytes}"
                 );
-                assert_eq!((found.overflows, found.resent, found.swaps), (0, 0, 0));
+                assert_eq!(
+                    (found.overflows, found.retransmitted, found.swaps),
+                    (0, 0, 0)
+                );
             }
         }
     }

@@ -10,7 +10,7 @@
 use lintel_sim_kernel::Duration;
 use lintel_sim_node::NoiseParameters;
 use lintel_sim_triggered::curves::{self, ALGORITHMS, Point, Spread, WITH_NOISE};
-use lintel_sim_triggered::{Algorithm, Mistake, NOISES};
+use lintel_sim_triggered::{Algorithm, ConfigError, NOISES};
 
 struct Options {
     csv: bool,
@@ -34,9 +34,9 @@ fn us(took: Duration) -> f64 {
     took.as_ps() as f64 / 1e6
 }
 
-fn undisturbed(options: &Options, set: u8, algorithm: Algorithm) -> Result<(), Mistake> {
+fn undisturbed(options: &Options, set: u8, algorithm: Algorithm) -> Result<(), ConfigError> {
     let points = (6..=options.nodes_log2).map(|n| curves::undisturbed(set, algorithm, n));
-    let points = points.collect::<Result<Vec<Point>, Mistake>>()?;
+    let points = points.collect::<Result<Vec<Point>, ConfigError>>()?;
     if options.csv {
         points.iter().for_each(|point| println!("{}", point.csv()));
         return Ok(());
@@ -51,7 +51,7 @@ fn disturbed(
     options: &Options,
     noise: NoiseParameters,
     algorithm: Algorithm,
-) -> Result<(), Mistake> {
+) -> Result<(), ConfigError> {
     for nodes_log2 in [6, 8, 10, 12] {
         let point = curves::disturbed(1, algorithm, nodes_log2, noise, options.operations)?;
         if options.csv {

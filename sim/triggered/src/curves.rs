@@ -25,7 +25,7 @@ use lintel_collectives::Tree;
 use lintel_sim_kernel::{Duration, Samples};
 use lintel_sim_node::NoiseParameters;
 
-use crate::measure::{Algorithm, By, Case, Entry, Mistake, cube};
+use crate::measure::{Algorithm, By, Case, ConfigError, Entry, cube};
 use crate::timing::Timing;
 
 /// The model's algorithms.
@@ -79,7 +79,7 @@ pub struct Spread {
 /// # Errors
 ///
 /// Where there is no such set, or as [`Case::measure`].
-pub fn undisturbed(set: u8, algorithm: Algorithm, nodes_log2: u32) -> Result<Point, Mistake> {
+pub fn undisturbed(set: u8, algorithm: Algorithm, nodes_log2: u32) -> Result<Point, ConfigError> {
     let case = case(set, algorithm, nodes_log2, None)?;
     let samples = case.measure(1)?;
     Ok(point(set, &case, samples))
@@ -96,9 +96,9 @@ pub fn disturbed(
     nodes_log2: u32,
     noise: NoiseParameters,
     operations: u32,
-) -> Result<Point, Mistake> {
+) -> Result<Point, ConfigError> {
     let case = case(set, algorithm, nodes_log2, Some(noise))?;
-    let samples = case.measure_in_outline(operations)?;
+    let samples = case.measure_coarse(operations)?;
     Ok(point(set, &case, samples))
 }
 
@@ -107,9 +107,9 @@ fn case(
     algorithm: Algorithm,
     nodes_log2: u32,
     noise: Option<NoiseParameters>,
-) -> Result<Case, Mistake> {
+) -> Result<Case, ConfigError> {
     Ok(Case {
-        timing: Timing::set(set).ok_or(Mistake::no_set(set))?,
+        timing: Timing::set(set).ok_or(ConfigError::no_set(set))?,
         sides: cube(nodes_log2),
         algorithm,
         noise,

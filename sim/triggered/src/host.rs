@@ -6,7 +6,7 @@ use lintel_sim_fabric::Fabric;
 use lintel_sim_kernel::{Duration, EventQueue, SimTime};
 use lintel_sim_node::Noise;
 
-use crate::machine::{Action, Happening, Inside, Machine, after};
+use crate::machine::{Action, Inside, Machine, MachineEvent, after};
 use crate::measure::Entry;
 use crate::program::{Command, Counter, Do, Program};
 use crate::timing::{self, STEP};
@@ -119,7 +119,7 @@ impl Messages {
 
 impl<F: Fabric> Machine<F> {
     /// The host goes on with its program up to the next pause or wait.
-    pub(crate) fn resume(&mut self, node: u32, events: &mut EventQueue<Happening>) {
+    pub(crate) fn resume(&mut self, node: u32, events: &mut EventQueue<MachineEvent>) {
         let receive = self.timing.receive;
         loop {
             let host = &mut self.hosts[node as usize];
@@ -172,17 +172,17 @@ impl<F: Fabric> Machine<F> {
         node: u32,
         name: &'static str,
         work: Duration,
-        events: &mut EventQueue<Happening>,
+        events: &mut EventQueue<MachineEvent>,
     ) {
         let now = events.now();
         let done = self.hosts[node as usize].begin_work(work, now);
         if let Some(trace) = &mut self.trace {
-            trace.tell((node, Track::Host), name, now, done);
+            trace.report((node, Track::Host), name, now, done);
         }
-        events.at(done, Happening::Node(Inside(Action::Resume(node))));
+        events.at(done, MachineEvent::Node(Inside(Action::Resume(node))));
     }
 
-    fn post(&mut self, node: u32, command: Command, events: &mut EventQueue<Happening>) {
+    fn post(&mut self, node: u32, command: Command, events: &mut EventQueue<MachineEvent>) {
         let host = &mut self.hosts[node as usize];
         host.work += match host.gathers {
             true => self.timing.write,
@@ -197,7 +197,7 @@ impl<F: Fabric> Machine<F> {
         node: u32,
         counter: Counter,
         value: u32,
-        events: &mut EventQueue<Happening>,
+        events: &mut EventQueue<MachineEvent>,
     ) {
         let host = &mut self.hosts[node as usize];
         // No program waits for a counter beyond these.
@@ -209,7 +209,7 @@ impl<F: Fabric> Machine<F> {
         }
     }
 
-    pub(crate) fn on_heard(&mut self, node: u32, from: u32, events: &mut EventQueue<Happening>) {
+    pub(crate) fn on_heard(&mut self, node: u32, from: u32, events: &mut EventQueue<MachineEvent>) {
         let host = &mut self.hosts[node as usize];
         host.messages.arrived.push_back(from);
         if host.is_waiting {
@@ -221,7 +221,7 @@ impl<F: Fabric> Machine<F> {
         &mut self,
         node: u32,
         command: Command,
-        events: &mut EventQueue<Happening>,
+        events: &mut EventQueue<MachineEvent>,
     ) {
         let bus = &mut self.hosts[node as usize].bus;
         bus.commands.push_back(command);
@@ -231,7 +231,7 @@ impl<F: Fabric> Machine<F> {
         }
     }
 
-    pub(crate) fn on_fetched(&mut self, node: u32, events: &mut EventQueue<Happening>) {
+    pub(crate) fn on_fetched(&mut self, node: u32, events: &mut EventQueue<MachineEvent>) {
         let bus = &mut self.hosts[node as usize].bus;
         bus.data += 1;
         if !bus.is_awake {
@@ -240,7 +240,7 @@ impl<F: Fabric> Machine<F> {
         }
     }
 
-    pub(crate) fn on_bus(&mut self, node: u32, events: &mut EventQueue<Happening>) {
+    pub(crate) fn on_bus(&mut self, node: u32, events: &mut EventQueue<MachineEvent>) {
         let bus = &mut self.hosts[node as usize].bus;
         if bus.data > 0 {
             bus.data -= 1;

@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 use lintel_sim_fabric::Fabric;
 use lintel_sim_kernel::{EventQueue, SimTime};
 
-use crate::machine::{Action, Happening, Inside, Kind, Machine, Parcel, after};
-use crate::program::{Act, Command, Counter, Letter};
+use crate::machine::{Action, Inside, Kind, Machine, MachineEvent, Packet, after};
+use crate::program::{Act, Command, Counter, Message};
 use crate::timing::{self, CLOCK};
 use crate::trace::Track;
 
@@ -28,7 +28,7 @@ pub(crate) struct Interface {
 #[derive(Default, Debug)]
 struct Reads {
     /// Those that wait for bytes or for a turn.
-    letters: VecDeque<Letter>,
+    messages: VecDeque<Message>,
     /// Of these, so many still have to be asked for.
     unasked: u32,
     /// And of so many the bytes are there.
@@ -66,28 +66,28 @@ impl<F: Fabric> Machine<F> {
         &mut self,
         node: u32,
         command: Command,
-        events: &mut EventQueue<Happening>,
+        events: &mut EventQueue<MachineEvent>,
     ) {
         self.interfaces[node as usize].commands.push_back(command);
         self.want_edge(node, events);
     }
 
-    pub(crate) fn on_data(&mut self, node: u32, events: &mut EventQueue<Happening>) {
+    pub(crate) fn on_data(&mut self, node: u32, events: &mut EventQueue<MachineEvent>) {
         self.interfaces[node as usize].reads.data += 1;
         self.want_edge(node, events);
     }
 
-    fn want_edge(&mut self, node: u32, events: &mut EventQueue<Happening>) {
+    fn want_edge(&mut self, node: u32, events: &mut EventQueue<MachineEvent>) {
         let interface = &mut self.interfaces[node as usize];
         if !interface.edge_is_due {
             interface.edge_is_due = true;
             let edge = timing::next_edge(events.now());
-            events.at(edge, Happening::Node(Inside(Action::Edge(node))));
+            events.at(edge, MachineEvent::Node(Inside(Action::Edge(node))));
         }
     }
 
     /// One command, or bytes from the host, by turns where both wait.
-    pub(crate) fn on_edge(&mut self, node: u32, events: &mut EventQueue<Happening>) {
+    pub(crate) fn on_edge(&mut self, node: u32, events: &mut EventQueue<MachineEvent>) {
         let interface = &mut self.interfaces[node as usize];
         interface.edge_is_due = false;
         let data_has_turn = events.now().as_ps() / CLOCK.as_ps() % 2 == 0;
@@ -95,7 +95,7 @@ impl<F: Fabric> Machine<F> {
             self.send_read(node, events);
         } else if let Some(command) = interface.commands.pop_front() {
             match command {
-                Command::Send(letter) => self.leave(node, letter, whole(letter), events),
+                Command::Send(message) => self.leave(node, message, whole(message), events),
                 command => after(events, timing::COMMAND, Action::Ordered(node, command)),
             }
         }
@@ -107,30 +107,30 @@ impl<F: Fabric> Machine<F> {
 
     /// An atomic operation's bytes go into its header's packet, those of a put follow
     /// in the next.
-    fn send_read(&mut self, node: u32, events: &mut EventQueue<Happening>) {
+    fn send_read(&mut self, node: u32, events: &mut EventQueue<MachineEvent>) {
         let reads = &mut self.interfaces[node as usize].reads;
-        let &letter = reads
-            .letters
+        let &message = reads
+            .messages
             .front()
-            .expect("bytes were asked for by a letter");
-        let kind = match (letter.atomic, reads.is_under_way) {
+            .expect("bytes were asked for by a message");
+        let kind = match (message.atomic, reads.is_under_way) {
             (true, _) => Kind::Atomic,
             (false, false) => Kind::First,
             (false, true) => Kind::Rest,
         };
         reads.is_under_way = kind == Kind::First;
         if !reads.is_under_way {
-            reads.letters.pop_front();
+            reads.messages.pop_front();
             reads.data -= 1;
         }
-        self.leave(node, letter, kind, events);
+        self.leave(node, message, kind, events);
     }
 
     pub(crate) fn on_ordered(
         &mut self,
         node: u32,
         command: Command,
-        events: &mut EventQueue<Happening>,
+        events: &mut EventQueue<MachineEvent>,
     ) {
         let Command::Trigger(counter, count, act) = command else {
             return;
@@ -143,19 +143,19 @@ impl<F: Fabric> Machine<F> {
         }
     }
 
-    pub(crate) fn on_arrived(&mut self, parcel: Parcel, events: &mut EventQueue<Happening>) {
-        let Parcel {
+    pub(crate) fn on_arrived(&mut self, packet: Packet, events: &mut EventQueue<MachineEvent>) {
+        let Packet {
             from,
             to,
             kind,
             counter,
-        } = parcel;
+        } = packet;
         let wait = match kind {
             Kind::First | Kind::Reply => return,
             Kind::Atomic => self.timing.count + timing::ATOMIC,
             Kind::Put | Kind::Rest => self.timing.count,
         };
-        let reply = Letter {
+        let reply = Message {
             to: from,
             counter: None,
             atomic: false,
@@ -174,7 +174,7 @@ impl<F: Fabric> Machine<F> {
         &mut self,
         node: u32,
         counter: Counter,
-        events: &mut EventQueue<Happening>,
+        events: &mut EventQueue<MachineEvent>,
     ) {
         let counting = self.interfaces[node as usize].counting(counter);
         counting.value += 1;
@@ -186,14 +186,14 @@ impl<F: Fabric> Machine<F> {
             }
             count > value
         });
-        let way = timing::TELL + self.timing.link;
+        let way = timing::NOTIFY + self.timing.link;
         after(events, way, Action::Told(node, counter, value));
         for act in reached {
             self.release(node, act, events);
         }
     }
 
-    fn release(&mut self, node: u32, act: Act, events: &mut EventQueue<Happening>) {
+    fn release(&mut self, node: u32, act: Act, events: &mut EventQueue<MachineEvent>) {
         let released = &mut self.interfaces[node as usize].released;
         released.push_back(act);
         if released.len() == 1 {
@@ -201,13 +201,13 @@ impl<F: Fabric> Machine<F> {
         }
     }
 
-    pub(crate) fn on_release(&mut self, node: u32, events: &mut EventQueue<Happening>) {
+    pub(crate) fn on_release(&mut self, node: u32, events: &mut EventQueue<MachineEvent>) {
         let interface = &mut self.interfaces[node as usize];
         let act = interface.released.pop_front();
         let is_last = interface.released.is_empty();
         match act.expect("a release is due only for what was released") {
-            Act::Send(letter) => self.leave(node, letter, whole(letter), events),
-            Act::Fetch(letter) => self.fetch(node, letter, events),
+            Act::Send(message) => self.leave(node, message, whole(message), events),
+            Act::Fetch(message) => self.fetch(node, message, events),
             Act::Count(counter) => {
                 after(events, self.timing.count, Action::Count(node, counter));
             }
@@ -217,16 +217,16 @@ impl<F: Fabric> Machine<F> {
         }
     }
 
-    fn fetch(&mut self, node: u32, letter: Letter, events: &mut EventQueue<Happening>) {
+    fn fetch(&mut self, node: u32, message: Message, events: &mut EventQueue<MachineEvent>) {
         let reads = &mut self.interfaces[node as usize].reads;
-        reads.letters.push_back(letter);
+        reads.messages.push_back(message);
         reads.unasked += 1;
         if reads.unasked == 1 {
             after(events, timing::READ, Action::Read(node));
         }
     }
 
-    pub(crate) fn on_read(&mut self, node: u32, events: &mut EventQueue<Happening>) {
+    pub(crate) fn on_read(&mut self, node: u32, events: &mut EventQueue<MachineEvent>) {
         let reads = &mut self.interfaces[node as usize].reads;
         // One that was put in while the last was asked for came with its own turn.
         let Some(unasked) = reads.unasked.checked_sub(1) else {
@@ -240,22 +240,28 @@ impl<F: Fabric> Machine<F> {
     }
 
     /// A packet goes to the router when it is through the interface, one an edge.
-    fn leave(&mut self, node: u32, letter: Letter, kind: Kind, events: &mut EventQueue<Happening>) {
+    fn leave(
+        &mut self,
+        node: u32,
+        message: Message,
+        kind: Kind,
+        events: &mut EventQueue<MachineEvent>,
+    ) {
         let ready = timing::later(events.now(), self.timing.message);
         let left_at = &mut self.interfaces[node as usize].left_at;
         *left_at = timing::edge_from(ready).max(*left_at + CLOCK);
         if let Some(trace) = &mut self.trace {
             let place = (node, Track::Interface);
-            trace.tell(place, kind.name(), events.now(), *left_at);
+            trace.report(place, kind.name(), events.now(), *left_at);
         }
-        let leave = Action::Leave(Parcel::new(node, letter, kind));
-        events.at(*left_at, Happening::Node(Inside(leave)));
+        let leave = Action::Leave(Packet::new(node, message, kind));
+        events.at(*left_at, MachineEvent::Node(Inside(leave)));
     }
 }
 
-/// What a letter is whose bytes are at hand.
-fn whole(letter: Letter) -> Kind {
-    match letter.atomic {
+/// What a message is whose bytes are at hand.
+fn whole(message: Message) -> Kind {
+    match message.atomic {
         true => Kind::Atomic,
         false => Kind::Put,
     }

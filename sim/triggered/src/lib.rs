@@ -17,7 +17,7 @@
 //! - A host does the steps of a [`program`], one after the other, as far as noise lets
 //!   it; an interface's parts work at the same time.
 //! - [`Machine`] simulates every part and each packet over each link of any fabric;
-//!   [`Outline`] adds up what happens between two messages, for large machines and
+//!   [`CoarseMachine`] adds up what happens between two messages, for large machines and
 //!   many operations. Both agree where packets don't meet: `tests/agreement.rs`.
 //! - [`Case`] measures an operation; [`curves`] gives the tables of the studies.
 //!
@@ -41,20 +41,20 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod coarse;
 pub mod curves;
 mod host;
 mod interface;
 mod machine;
 mod measure;
-mod outline;
 pub mod program;
 mod series;
 pub mod timing;
 mod trace;
 
-pub use machine::{Happening, Inside, Machine, operate};
-pub use measure::{Algorithm, By, Case, Entry, Mistake, NOISES, cube};
-pub use outline::{Come, Outline};
+pub use coarse::{CoarseMachine, MessageArrived};
+pub use machine::{Inside, Machine, MachineEvent, operate};
+pub use measure::{Algorithm, By, Case, ConfigError, Entry, NOISES, cube};
 pub use series::{Detail, Scene, Series};
 pub use timing::Timing;
 pub use trace::{Observer, Span, Track};

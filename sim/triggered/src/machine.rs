@@ -1,13 +1,13 @@
 //! All nodes and the network between them.
 
-use lintel_sim_fabric::{Fabric, FabricEvent, Message, Node, Outcome};
+use lintel_sim_fabric::{Fabric, FabricEvent, Message as FabricMessage, Node, Outcome};
 use lintel_sim_kernel::{Duration, Event, EventQueue, SimTime, Simulation, World};
 use lintel_sim_node::Noise;
 
 use crate::host::Host;
 use crate::interface::Interface;
 use crate::measure::Entry;
-use crate::program::{Command, Counter, Letter, Program};
+use crate::program::{Command, Counter, Message, Program};
 use crate::timing::{self, PACKET, Timing};
 use crate::trace::{Observer, Trace};
 
@@ -37,7 +37,7 @@ pub(crate) enum Kind {
 
 /// A packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Parcel {
+pub(crate) struct Packet {
     pub(crate) from: u32,
     pub(crate) to: u32,
     pub(crate) kind: Kind,
@@ -46,7 +46,7 @@ pub(crate) struct Parcel {
 
 /// What happens, and to which node.
 #[derive(Clone, Copy, Debug)]
-pub enum Happening {
+pub enum MachineEvent {
     /// In the network.
     Fabric(FabricEvent),
     /// In a node.
@@ -72,9 +72,9 @@ pub(crate) enum Action {
     /// A command is at the Portals unit.
     Ordered(u32, Command),
     /// A packet leaves for the router.
-    Leave(Parcel),
+    Leave(Packet),
     /// A packet is at the Portals unit.
-    Arrived(Parcel),
+    Arrived(Packet),
     /// A counter counts.
     Count(u32, Counter),
     /// The next released operation is carried out.
@@ -93,17 +93,17 @@ pub(crate) enum Action {
     Data(u32),
 }
 
-impl From<FabricEvent> for Happening {
+impl From<FabricEvent> for MachineEvent {
     fn from(event: FabricEvent) -> Self {
-        Happening::Fabric(event)
+        MachineEvent::Fabric(event)
     }
 }
 
-impl Event for Happening {
+impl Event for MachineEvent {
     fn word(&self) -> u64 {
         let action = match self {
-            Happening::Fabric(event) => return event.word(),
-            Happening::Node(Inside(action)) => action,
+            MachineEvent::Fabric(event) => return event.word(),
+            MachineEvent::Node(Inside(action)) => action,
         };
         let (kind, node) = match *action {
             Action::Resume(node) => (0, node),
@@ -112,8 +112,8 @@ impl Event for Happening {
             Action::Queued(node, _) => (3, node),
             Action::Edge(node) => (4, node),
             Action::Ordered(node, _) => (5, node),
-            Action::Leave(parcel) => (6, parcel.from),
-            Action::Arrived(parcel) => (7, parcel.to),
+            Action::Leave(packet) => (6, packet.from),
+            Action::Arrived(packet) => (7, packet.to),
             Action::Count(node, _) => (8, node),
             Action::Release(node) => (9, node),
             Action::Told(node, ..) => (10, node),
@@ -139,25 +139,25 @@ impl Kind {
     }
 }
 
-impl Parcel {
-    pub(crate) fn new(from: u32, letter: Letter, kind: Kind) -> Self {
-        Parcel {
+impl Packet {
+    pub(crate) fn new(from: u32, message: Message, kind: Kind) -> Self {
+        Packet {
             from,
-            to: letter.to,
+            to: message.to,
             kind,
-            counter: letter.counter,
+            counter: message.counter,
         }
     }
 
-    fn message(self) -> Message {
+    fn message(self) -> FabricMessage {
         let counter = self.counter.map_or(0, |counter| u64::from(counter) + 1);
-        Message {
+        FabricMessage {
             tag: self.kind as u64 | counter << 8,
-            ..Message::new(Node(self.from), Node(self.to), PACKET)
+            ..FabricMessage::new(Node(self.from), Node(self.to), PACKET)
         }
     }
 
-    fn from_message(message: Message) -> Self {
+    fn from_message(message: FabricMessage) -> Self {
         let kinds = [
             Kind::Atomic,
             Kind::Put,
@@ -166,7 +166,7 @@ impl Parcel {
             Kind::Reply,
         ];
         let counter = (message.tag >> 8).checked_sub(1);
-        Parcel {
+        Packet {
             from: message.from.0,
             to: message.to.0,
             kind: kinds[(message.tag & 0xff) as usize],
@@ -177,9 +177,9 @@ impl Parcel {
 }
 
 /// Lets something happen in a node a while from now.
-pub(crate) fn after(events: &mut EventQueue<Happening>, wait: Duration, action: Action) {
+pub(crate) fn after(events: &mut EventQueue<MachineEvent>, wait: Duration, action: Action) {
     let when = timing::later(events.now(), wait);
-    events.at(when, Happening::Node(Inside(action)));
+    events.at(when, MachineEvent::Node(Inside(action)));
 }
 
 impl<F: Fabric> Machine<F> {
@@ -209,24 +209,24 @@ impl<F: Fabric> Machine<F> {
     }
 
     /// Begins an operation on all nodes at `start`.
-    fn begin(&mut self, start: SimTime, entry: Entry, events: &mut EventQueue<Happening>) {
+    fn begin(&mut self, start: SimTime, entry: Entry, events: &mut EventQueue<MachineEvent>) {
         for node in 0..self.fabric.nodes() {
             self.hosts[node as usize].begin(start, entry);
             self.interfaces[node as usize].begin();
             let resume = Action::Resume(node);
-            events.at(start, Happening::Node(Inside(resume)));
+            events.at(start, MachineEvent::Node(Inside(resume)));
         }
     }
 
-    fn trace_left(&mut self, parcel: Parcel, now: SimTime) {
+    fn trace_left(&mut self, packet: Packet, now: SimTime) {
         if let Some(trace) = &mut self.trace {
-            trace.leave(parcel.from, parcel.to, now);
+            trace.leave(packet.from, packet.to, now);
         }
     }
 
-    fn trace_arrived(&mut self, parcel: Parcel, now: SimTime) {
+    fn trace_arrived(&mut self, packet: Packet, now: SimTime) {
         if let Some(trace) = &mut self.trace {
-            trace.arrive(parcel.from, parcel.to, parcel.kind.name(), now);
+            trace.arrive(packet.from, packet.to, packet.kind.name(), now);
         }
     }
 
@@ -244,7 +244,7 @@ impl<F: Fabric> Machine<F> {
             .unwrap_or_default()
     }
 
-    fn on_action(&mut self, action: Action, events: &mut EventQueue<Happening>) {
+    fn on_action(&mut self, action: Action, events: &mut EventQueue<MachineEvent>) {
         match action {
             Action::Resume(node) => self.resume(node, events),
             Action::Written(node, command) => self.on_written(node, command, events),
@@ -252,11 +252,11 @@ impl<F: Fabric> Machine<F> {
             Action::Queued(node, command) => self.on_queued(node, command, events),
             Action::Edge(node) => self.on_edge(node, events),
             Action::Ordered(node, command) => self.on_ordered(node, command, events),
-            Action::Leave(parcel) => {
-                self.trace_left(parcel, events.now());
-                self.fabric.send(parcel.message(), events);
+            Action::Leave(packet) => {
+                self.trace_left(packet, events.now());
+                self.fabric.send(packet.message(), events);
             }
-            Action::Arrived(parcel) => self.on_arrived(parcel, events),
+            Action::Arrived(packet) => self.on_arrived(packet, events),
             Action::Count(node, counter) => self.on_count(node, counter, events),
             Action::Release(node) => self.on_release(node, events),
             Action::Told(node, counter, value) => self.on_told(node, counter, value, events),
@@ -270,25 +270,25 @@ impl<F: Fabric> Machine<F> {
 }
 
 impl<F: Fabric> World for Machine<F> {
-    type Event = Happening;
+    type Event = MachineEvent;
 
-    fn on_event(&mut self, event: Happening, events: &mut EventQueue<Happening>) {
+    fn on_event(&mut self, event: MachineEvent, events: &mut EventQueue<MachineEvent>) {
         match event {
-            Happening::Node(Inside(action)) => self.on_action(action, events),
-            Happening::Fabric(event) => {
+            MachineEvent::Node(Inside(action)) => self.on_action(action, events),
+            MachineEvent::Fabric(event) => {
                 if let Some(Outcome::Arrived(message)) = self.fabric.on_event(event, events) {
-                    self.trace_arrived(Parcel::from_message(message), events.now());
+                    self.trace_arrived(Packet::from_message(message), events.now());
                     let edge = timing::next_edge(events.now());
                     let when = timing::later(edge, self.timing.unit);
-                    let arrived = Action::Arrived(Parcel::from_message(message));
-                    events.at(when, Happening::Node(Inside(arrived)));
+                    let arrived = Action::Arrived(Packet::from_message(message));
+                    events.at(when, MachineEvent::Node(Inside(arrived)));
                 }
             }
         }
     }
 
-    fn foresee(&self, event: &Happening) {
-        if let Happening::Fabric(event) = event {
+    fn foresee(&self, event: &MachineEvent) {
+        if let MachineEvent::Fabric(event) = event {
             self.fabric.foresee(event);
         }
     }

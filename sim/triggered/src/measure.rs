@@ -58,7 +58,7 @@ pub struct Case {
 
 /// What is wrong with a case.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Mistake(String);
+pub struct ConfigError(String);
 
 /// Noise that takes 2.5 % of a host, the same length at the same interval: the
 /// seed's three profiles.
@@ -128,7 +128,7 @@ impl Case {
     ///
     /// Where there is no such torus, recursive doubling isn't for a power of two, or
     /// noise leaves no time.
-    pub fn measure(&self, operations: u32) -> Result<Samples, Mistake> {
+    pub fn measure(&self, operations: u32) -> Result<Samples, ConfigError> {
         Ok(self.begin(Detail::Packets, operations)?.run())
     }
 
@@ -137,8 +137,8 @@ impl Case {
     /// # Errors
     ///
     /// As [`Case::measure`].
-    pub fn measure_in_outline(&self, operations: u32) -> Result<Samples, Mistake> {
-        Ok(self.begin(Detail::Outline, operations)?.run())
+    pub fn measure_coarse(&self, operations: u32) -> Result<Samples, ConfigError> {
+        Ok(self.begin(Detail::Coarse, operations)?.run())
     }
 
     /// The same, to be gone through one by one.
@@ -146,7 +146,7 @@ impl Case {
     /// # Errors
     ///
     /// As [`Case::measure`].
-    pub fn begin(&self, detail: Detail, operations: u32) -> Result<Series, Mistake> {
+    pub fn begin(&self, detail: Detail, operations: u32) -> Result<Series, ConfigError> {
         self.scene().torus()?;
         let ranks = self.nodes();
         if self.algorithm.tree.is_none() && (!ranks.is_power_of_two() || ranks == 1) {
@@ -154,7 +154,7 @@ impl Case {
                 "{ranks} nodes are no power of two above one, which recursive doubling takes here: \
                  choose other sides, or a tree"
             );
-            return Err(Mistake(text));
+            return Err(ConfigError(text));
         }
         let program = |rank| self.algorithm.program(rank, ranks);
         let programs = (0..ranks).map(program).collect();
@@ -187,20 +187,20 @@ impl Case {
     }
 }
 
-pub(crate) fn mistaken(mistake: impl fmt::Display) -> Mistake {
-    Mistake(mistake.to_string())
+pub(crate) fn config_error(mistake: impl fmt::Display) -> ConfigError {
+    ConfigError(mistake.to_string())
 }
 
-impl Mistake {
+impl ConfigError {
     pub(crate) fn no_set(set: u8) -> Self {
-        Mistake(format!("there is no timing set {set}: choose 1, 2 or 3"))
+        ConfigError(format!("there is no timing set {set}: choose 1, 2 or 3"))
     }
 }
 
-impl fmt::Display for Mistake {
+impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Mistake {}
+impl std::error::Error for ConfigError {}

@@ -16,7 +16,7 @@ pub type Counter = u16;
 
 /// A message of up to 32 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Letter {
+pub struct Message {
     /// The node that gets it, perhaps the sender.
     pub to: u32,
     /// Where it counts; none: the host takes it itself.
@@ -29,9 +29,9 @@ pub struct Letter {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Act {
     /// Sends what lies in the interface: the result of atomic operations, or nothing.
-    Send(Letter),
+    Send(Message),
     /// Reads from the host's memory, and sends that.
-    Fetch(Letter),
+    Fetch(Message),
     /// Counts by one.
     Count(Counter),
 }
@@ -42,7 +42,7 @@ pub enum Command {
     /// Of a counter or a list entry.
     Resource,
     /// Send this.
-    Send(Letter),
+    Send(Message),
     /// When the counter has counted so much, do this.
     Trigger(Counter, u32, Act),
 }
@@ -71,24 +71,24 @@ pub enum Do {
 /// What one host does in an operation.
 pub type Program = Vec<Do>;
 
-const fn to_host(to: u32) -> Letter {
-    Letter {
+const fn to_host(to: u32) -> Message {
+    Message {
         to,
         counter: None,
         atomic: false,
     }
 }
 
-const fn put(to: u32, counter: Counter) -> Letter {
-    Letter {
+const fn put(to: u32, counter: Counter) -> Message {
+    Message {
         to,
         counter: Some(counter),
         atomic: false,
     }
 }
 
-const fn atomic(to: u32, counter: Counter) -> Letter {
-    Letter {
+const fn atomic(to: u32, counter: Counter) -> Message {
+    Message {
         to,
         counter: Some(counter),
         atomic: true,
@@ -224,7 +224,7 @@ pub fn posted(schedule: &Schedule) -> Program {
         // What waits for earlier operations only, waits for nothing in the first.
         let when = step.when.filter(|when| when.count > 0);
         let command = match (when, step.act) {
-            (None, StepAct::Send(transfer)) => Command::Send(letter(&transfer)),
+            (None, StepAct::Send(transfer)) => Command::Send(message(&transfer)),
             (when, act) => {
                 let (trigger, count) = when.map_or((0, 0), reached);
                 Command::Trigger(trigger, count, in_interface(act))
@@ -258,7 +258,7 @@ pub fn gone_through(schedule: &Schedule, rank: u32) -> Program {
                 program.extend([Do::Work(COMBINE), Do::Pause]);
             }
             StepAct::Send(transfer) => {
-                let send = Command::Send(letter(&transfer));
+                let send = Command::Send(message(&transfer));
                 program.extend([Do::Post(send), Do::Pause]);
             }
         }
@@ -268,8 +268,8 @@ pub fn gone_through(schedule: &Schedule, rank: u32) -> Program {
     program
 }
 
-fn letter(transfer: &Transfer) -> Letter {
-    Letter {
+fn message(transfer: &Transfer) -> Message {
+    Message {
         to: transfer.to.rank,
         counter: Some(number(transfer.to.counter)),
         atomic: transfer.movement == Movement::Combine,
@@ -281,10 +281,10 @@ fn in_interface(act: StepAct) -> Act {
     match act {
         StepAct::Count(counter) => Act::Count(number(counter)),
         StepAct::Send(transfer) => {
-            let letter = letter(&transfer);
-            match letter.atomic || transfer.from.bytes == 0 {
-                true => Act::Send(letter),
-                false => Act::Fetch(letter),
+            let message = message(&transfer);
+            match message.atomic || transfer.from.bytes == 0 {
+                true => Act::Send(message),
+                false => Act::Fetch(message),
             }
         }
     }

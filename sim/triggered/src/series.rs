@@ -5,9 +5,9 @@ use lintel_sim_fabric::{Dimension, PacketFabric, Torus};
 use lintel_sim_kernel::{Duration, Samples, SimTime, Simulation, Stream, Streams};
 use lintel_sim_node::{Noise, NoiseParameters};
 
+use crate::coarse::CoarseMachine;
 use crate::machine::{Machine, operate};
-use crate::measure::{Entry, Mistake, mistaken};
-use crate::outline::Outline;
+use crate::measure::{ConfigError, Entry, config_error};
 use crate::program::Program;
 use crate::timing::Timing;
 use crate::trace::Observer;
@@ -17,8 +17,8 @@ use crate::trace::Observer;
 pub enum Detail {
     /// Every part, each packet over each link: [`Machine`].
     Packets,
-    /// An event or two a message: [`Outline`].
-    Outline,
+    /// An event or two a message: [`CoarseMachine`].
+    Coarse,
 }
 
 /// Where operations are carried out.
@@ -47,7 +47,7 @@ pub struct Series {
 
 enum Stage {
     Packets(Box<Simulation<Machine<PacketFabric<Torus>>>>),
-    Outline(Box<Simulation<Outline>>),
+    Coarse(Box<Simulation<CoarseMachine>>),
 }
 
 impl Scene {
@@ -66,16 +66,17 @@ impl Scene {
         first: SimTime,
         detail: Detail,
         operations: u32,
-    ) -> Result<Series, Mistake> {
+    ) -> Result<Series, ConfigError> {
         let torus = self.torus()?;
         let noises = self.noises(programs.len())?;
         let stage = match detail {
-            Detail::Outline => {
-                let outline = Outline::new(self.timing, torus, programs, noises);
-                Stage::Outline(Box::new(Simulation::new(outline)))
+            Detail::Coarse => {
+                let coarse = CoarseMachine::new(self.timing, torus, programs, noises);
+                Stage::Coarse(Box::new(Simulation::new(coarse)))
             }
             Detail::Packets => {
-                let fabric = PacketFabric::new(torus, &self.timing.network()).map_err(mistaken)?;
+                let fabric =
+                    PacketFabric::new(torus, &self.timing.network()).map_err(config_error)?;
                 let machine = Machine::new(self.timing, fabric, programs, noises);
                 Stage::Packets(Box::new(Simulation::new(machine)))
             }
@@ -98,17 +99,17 @@ impl Scene {
     /// # Errors
     ///
     /// Where there is no such torus.
-    pub(crate) fn torus(&self) -> Result<Torus, Mistake> {
-        Torus::new(self.sides.map(Dimension::ring)).map_err(mistaken)
+    pub(crate) fn torus(&self) -> Result<Torus, ConfigError> {
+        Torus::new(self.sides.map(Dimension::ring)).map_err(config_error)
     }
 
-    fn noises(&self, nodes: usize) -> Result<Vec<Noise>, Mistake> {
+    fn noises(&self, nodes: usize) -> Result<Vec<Noise>, ConfigError> {
         let streams = Streams::new(self.seed);
         let of_node = |node| match self.noise {
             None => Ok(Noise::NONE),
             Some(noise) => {
                 let stream = streams.stream(&format!("node/{node}/noise"));
-                Noise::new(noise, stream).map_err(mistaken)
+                Noise::new(noise, stream).map_err(config_error)
             }
         };
         (0..nodes).map(of_node).collect()
@@ -120,7 +121,7 @@ impl Series {
     pub fn observe(&mut self, observer: Observer) {
         match &mut self.stage {
             Stage::Packets(simulation) => simulation.world.observe(observer),
-            Stage::Outline(simulation) => simulation.world.observe(observer),
+            Stage::Coarse(simulation) => simulation.world.observe(observer),
         }
     }
 
@@ -136,7 +137,7 @@ impl Series {
         let start = self.starts.next;
         let took = match &mut self.stage {
             Stage::Packets(simulation) => operate(simulation, start, self.entry),
-            Stage::Outline(simulation) => Outline::operate(simulation, start, self.entry),
+            Stage::Coarse(simulation) => CoarseMachine::operate(simulation, start, self.entry),
         };
         self.took.add(took);
         self.starts.move_on(self.now().max(start + took));
@@ -167,7 +168,7 @@ impl Series {
     pub fn now(&self) -> SimTime {
         match &self.stage {
             Stage::Packets(simulation) => simulation.events.now(),
-            Stage::Outline(simulation) => simulation.events.now(),
+            Stage::Coarse(simulation) => simulation.events.now(),
         }
     }
 
@@ -175,7 +176,7 @@ impl Series {
     pub fn executed(&self) -> u64 {
         match &self.stage {
             Stage::Packets(simulation) => simulation.events.executed(),
-            Stage::Outline(simulation) => simulation.events.executed(),
+            Stage::Coarse(simulation) => simulation.events.executed(),
         }
     }
 
@@ -183,7 +184,7 @@ impl Series {
     pub fn trace_hash(&self) -> u64 {
         match &self.stage {
             Stage::Packets(simulation) => simulation.events.trace_hash(),
-            Stage::Outline(simulation) => simulation.events.trace_hash(),
+            Stage::Coarse(simulation) => simulation.events.trace_hash(),
         }
     }
 }

@@ -37,7 +37,7 @@ pub const ATOMIC: Duration = ns(10);
 /// From one released operation to the next (`PTL_NIC_PROCESS_TRIG`).
 pub const RELEASE: Duration = ns(1);
 /// From a counter's change to the host's link (`latency_ct_host_update`).
-pub const TELL: Duration = ns(25);
+pub const NOTIFY: Duration = ns(25);
 /// The interface's clock: 500 MHz.
 pub const CLOCK: Duration = ns(2);
 /// A packet: 32 bytes of header, 32 of data.
@@ -143,7 +143,7 @@ impl Timing {
             packet: PACKET,
             buffer: 64,
             credit: ns(10),
-            arbitration: Arbitration::Turns,
+            arbitration: Arbitration::RoundRobin,
             classes: 1,
             inject: link(self.link + INTO_ROUTER),
             near: link(HOP),

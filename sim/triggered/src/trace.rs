@@ -36,7 +36,7 @@ impl Trace {
         }
     }
 
-    pub(crate) fn tell(
+    pub(crate) fn report(
         &mut self,
         (at, track): (u32, Track),
         name: &'static str,
@@ -67,7 +67,7 @@ impl Trace {
             self.under_way.remove(&(from, to));
         }
         if let Some(left) = left {
-            self.tell((to, Track::Link), name, left, now);
+            self.report((to, Track::Link), name, left, now);
         }
     }
 }

@@ -28,26 +28,26 @@ fn ns(took: Option<Duration>) -> f64 {
 }
 
 /// Packets that meet in the network wait a few tens of nanoseconds.
-fn agree(full: f64, outline: f64, permille: f64) -> bool {
-    (full - outline).abs() <= full * permille / 1e3
+fn agree(full: f64, coarse: f64, permille: f64) -> bool {
+    (full - coarse).abs() <= full * permille / 1e3
 }
 
 #[test]
-fn undisturbed_operations_take_as_long_in_outline() {
+fn undisturbed_operations_take_as_long_in_the_coarse_model() {
     for timing in SETS {
         for algorithm in ALGORITHMS {
             for sides in [[4, 4, 4], [4, 8, 8]] {
                 let case = case(timing, sides, algorithm);
                 let full = ns(case.measure(1).expect("a sound case").max());
-                let outline = ns(case.measure_in_outline(1).expect("a sound case").max());
-                assert!(agree(full, outline, 5.0), "{case:?}: {full}, {outline} ns");
+                let coarse = ns(case.measure_coarse(1).expect("a sound case").max());
+                assert!(agree(full, coarse, 5.0), "{case:?}: {full}, {coarse} ns");
             }
         }
     }
 }
 
 #[test]
-fn trees_of_any_size_take_as_long_in_outline() {
+fn trees_of_any_size_take_as_long_in_the_coarse_model() {
     for by in [By::Hosts, By::Interfaces] {
         for tree in [
             Tree::KNomial(3),
@@ -58,15 +58,15 @@ fn trees_of_any_size_take_as_long_in_outline() {
             for sides in [[1, 1, 1], [2, 1, 1], [3, 5, 2], [7, 1, 9]] {
                 let case = case(Timing::SET_1, sides, Algorithm::new(by, Some(tree)));
                 let full = ns(case.measure(1).expect("a sound case").max());
-                let outline = ns(case.measure_in_outline(1).expect("a sound case").max());
-                assert!(agree(full, outline, 20.0), "{case:?}: {full}, {outline} ns");
+                let coarse = ns(case.measure_coarse(1).expect("a sound case").max());
+                assert!(agree(full, coarse, 20.0), "{case:?}: {full}, {coarse} ns");
             }
         }
     }
 }
 
 #[test]
-fn disturbed_operations_take_as_long_in_outline() {
+fn disturbed_operations_take_as_long_in_the_coarse_model() {
     for noise in &NOISES[..2] {
         for algorithm in WITH_NOISE {
             for entry in [Entry::Undisturbed, Entry::Anyhow] {
@@ -78,8 +78,8 @@ fn disturbed_operations_take_as_long_in_outline() {
                 };
                 let mean = |samples: Samples| ns(samples.mean());
                 let full = mean(case.measure(60).expect("a sound case"));
-                let outline = mean(case.measure_in_outline(60).expect("a sound case"));
-                assert!(agree(full, outline, 30.0), "{case:?}: {full}, {outline} ns");
+                let coarse = mean(case.measure_coarse(60).expect("a sound case"));
+                assert!(agree(full, coarse, 30.0), "{case:?}: {full}, {coarse} ns");
             }
         }
     }

@@ -31,7 +31,7 @@ pub mod measure;
 mod table;
 mod trace;
 
-pub use machine::{Arrived, Happening, Machine, Post, Process};
+pub use machine::{Arrived, Machine, MachineEvent, Post, Process};
 pub use table::{Row, table};
 pub use trace::{Observer, Span, Track};
 

@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use lintel_sim_fabric::{
-    Arbitration, Fabric, FabricEvent, FatTree, FreeFabric, LinkParameters, Message, Mistake, Node,
-    Outcome, Parameters,
+    Arbitration, ConfigError, Fabric, FabricEvent, FatTree, FreeFabric, LinkParameters, Message,
+    Node, Outcome, Parameters,
 };
 use lintel_sim_kernel::{Bytes, Duration, Event, EventQueue, SimTime, World};
 use lintel_sim_node::{Bus, BusParameters, Copy};
@@ -52,7 +52,7 @@ pub struct Arrived {
 
 /// What can happen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Happening {
+pub enum MachineEvent {
     /// In the network.
     Fabric(FabricEvent),
     /// An adapter hears of a message to send.
@@ -128,7 +128,7 @@ impl Machine {
     /// # Errors
     ///
     /// More nodes than a switch can have.
-    pub fn new(nodes: u32, transport: Transport, answer: Answer) -> Result<Self, Mistake> {
+    pub fn new(nodes: u32, transport: Transport, answer: Answer) -> Result<Self, ConfigError> {
         let link = |latency| LinkParameters {
             bandwidth: LINK,
             latency,
@@ -137,7 +137,7 @@ impl Machine {
             packet: Bytes(MTU.0 + HEADER.0),
             buffer: 8,
             credit: CABLE,
-            arbitration: Arbitration::Turns,
+            arbitration: Arbitration::RoundRobin,
             classes: 1,
             inject: link(SWITCH),
             near: link(CABLE),
@@ -167,7 +167,7 @@ impl Machine {
     ///
     /// Where the message is longer than a packet and the transport is UD, or where a
     /// process sends to its own node, which no adapter has to do with.
-    pub fn post(&mut self, post: Post, events: &mut EventQueue<Happening>) {
+    pub fn post(&mut self, post: Post, events: &mut EventQueue<MachineEvent>) {
         let fits = self.transport != Transport::Ud || post.bytes.0 <= MTU.0;
         assert!(fits, "UD carries messages of a packet, {} bytes", MTU.0);
         assert_ne!(post.from.node, post.to.node, "a node's own use its memory");
@@ -181,7 +181,7 @@ impl Machine {
             is_begun: false,
             left: SimTime::START,
         });
-        events.at(posted + BUS_LATENCY, Happening::Posted(number));
+        events.at(posted + BUS_LATENCY, MachineEvent::Posted(number));
     }
 
     /// Contexts that the adapters had to fetch.
@@ -201,7 +201,7 @@ impl Machine {
         let start = from.max(*free);
         let end = start + HOST;
         *free = end;
-        self.tell(Span {
+        self.report(Span {
             at: process.node,
             track: Track::Process(process.rank),
             name,
@@ -213,8 +213,8 @@ impl Machine {
     }
 
     /// An engine has done with a packet.
-    fn tell_packet(&mut self, node: u32, track: Track, packet: Packet, end: SimTime) {
-        self.tell(Span {
+    fn report_packet(&mut self, node: u32, track: Track, packet: Packet, end: SimTime) {
+        self.report(Span {
             at: node,
             track,
             name: "packet",
@@ -224,7 +224,7 @@ impl Machine {
         });
     }
 
-    fn tell(&mut self, span: Span) {
+    fn report(&mut self, span: Span) {
         if let Some(observer) = &mut self.observer {
             observer(span);
         }
@@ -249,7 +249,7 @@ impl Machine {
         }
     }
 
-    fn on_posted(&mut self, message: u32, events: &mut EventQueue<Happening>) {
+    fn on_posted(&mut self, message: u32, events: &mut EventQueue<MachineEvent>) {
         let post = self.messages[message as usize].post;
         let context = self.context(&post, true);
         let adapter = &mut self.adapters[post.from.node as usize];
@@ -262,7 +262,7 @@ impl Machine {
     }
 
     /// The send engine begins a packet of the queue pair whose turn it is.
-    fn send_next(&mut self, node: u32, events: &mut EventQueue<Happening>) {
+    fn send_next(&mut self, node: u32, events: &mut EventQueue<MachineEvent>) {
         let adapter = &mut self.adapters[node as usize];
         if adapter.sending.is_some() {
             return;
@@ -286,10 +286,10 @@ impl Machine {
             work += adapter.fetch(context);
         }
         adapter.sending = Some(packet);
-        events.after(work, Happening::Worked(Side { node, sends: true }));
+        events.after(work, MachineEvent::Worked(Side { node, sends: true }));
     }
 
-    fn on_worked(&mut self, side: Side, events: &mut EventQueue<Happening>) {
+    fn on_worked(&mut self, side: Side, events: &mut EventQueue<MachineEvent>) {
         let adapter = &mut self.adapters[side.node as usize];
         let packet = match side.sends {
             true => adapter.sending,
@@ -303,26 +303,26 @@ impl Machine {
         }
         let copy = adapter.bus.begin(events.now(), Bytes(packet.bytes));
         adapter.copies.insert(copy, side);
-        self.look_at_bus(side.node, events);
+        self.schedule_bus(side.node, events);
     }
 
-    fn look_at_bus(&mut self, node: u32, events: &mut EventQueue<Happening>) {
+    fn schedule_bus(&mut self, node: u32, events: &mut EventQueue<MachineEvent>) {
         if let Some(due) = self.adapters[node as usize].bus.due() {
-            events.at(due.when, Happening::Copied(node, due.version));
+            events.at(due.when, MachineEvent::Copied(node, due.version));
         }
     }
 
-    fn on_bus(&mut self, node: u32, version: u64, events: &mut EventQueue<Happening>) {
+    fn on_bus(&mut self, node: u32, version: u64, events: &mut EventQueue<MachineEvent>) {
         let adapter = &mut self.adapters[node as usize];
         let Some(copy) = adapter.bus.on_due(events.now(), version) else {
             return;
         };
         let side = adapter.copies.remove(&copy);
         self.on_copied(side.expect("a copy has its engine"), events);
-        self.look_at_bus(node, events);
+        self.schedule_bus(node, events);
     }
 
-    fn on_copied(&mut self, side: Side, events: &mut EventQueue<Happening>) {
+    fn on_copied(&mut self, side: Side, events: &mut EventQueue<MachineEvent>) {
         match side.sends {
             true => self.on_read(side.node, events),
             false => self.on_written(side.node, events),
@@ -330,7 +330,7 @@ impl Machine {
     }
 
     /// A packet is in the adapter, and leaves it.
-    fn on_read(&mut self, node: u32, events: &mut EventQueue<Happening>) {
+    fn on_read(&mut self, node: u32, events: &mut EventQueue<MachineEvent>) {
         let adapter = &mut self.adapters[node as usize];
         let packet = adapter.sending.take().expect("a packet was read");
         let transit = &mut self.messages[packet.message as usize];
@@ -341,7 +341,7 @@ impl Machine {
         transit.on_wire += packet.bytes;
         adapter.end_packet(transit.unsent == 0);
         let post = transit.post;
-        self.tell_packet(node, Track::Send, packet, events.now());
+        self.report_packet(node, Track::Send, packet, events.now());
         let message = Message {
             tag: u64::from(packet.message) << 32 | packet.bytes,
             ..Message::new(
@@ -354,7 +354,7 @@ impl Machine {
         self.send_next(node, events);
     }
 
-    fn on_arrived(&mut self, message: Message, events: &mut EventQueue<Happening>) {
+    fn on_arrived(&mut self, message: Message, events: &mut EventQueue<MachineEvent>) {
         let packet = Packet {
             message: (message.tag >> 32) as u32,
             bytes: message.tag & 0xffff_ffff,
@@ -379,12 +379,12 @@ impl Machine {
                 start: transit.left,
                 end: packet.begun,
             };
-            self.tell(span);
+            self.report(span);
         }
     }
 
     /// The receive engine begins the packet that came first.
-    fn receive_next(&mut self, node: u32, events: &mut EventQueue<Happening>) {
+    fn receive_next(&mut self, node: u32, events: &mut EventQueue<MachineEvent>) {
         let adapter = &self.adapters[node as usize];
         let Some(&packet) = adapter.arrived.front() else {
             return;
@@ -408,23 +408,23 @@ impl Machine {
         if is_first && self.transport == Transport::Xrc {
             work += RECEIVE_QUEUE;
         }
-        events.after(work, Happening::Worked(Side { node, sends: false }));
+        events.after(work, MachineEvent::Worked(Side { node, sends: false }));
     }
 
     /// A packet is in the host's memory.
-    fn on_written(&mut self, node: u32, events: &mut EventQueue<Happening>) {
+    fn on_written(&mut self, node: u32, events: &mut EventQueue<MachineEvent>) {
         let adapter = &mut self.adapters[node as usize];
         let packet = adapter.receiving.take().expect("a packet was written");
         let transit = &mut self.messages[packet.message as usize];
         transit.unreceived -= packet.bytes;
         if transit.unreceived == 0 {
-            events.after(BUS_LATENCY, Happening::Found(packet.message));
+            events.after(BUS_LATENCY, MachineEvent::Found(packet.message));
         }
-        self.tell_packet(node, Track::Receive, packet, events.now());
+        self.report_packet(node, Track::Receive, packet, events.now());
         self.receive_next(node, events);
     }
 
-    fn on_found(&mut self, message: u32, events: &mut EventQueue<Happening>) {
+    fn on_found(&mut self, message: u32, events: &mut EventQueue<MachineEvent>) {
         let post = self.messages[message as usize].post;
         let when = self.take_time(post.to, "take", post.bytes, events.now());
         if let Some(answer) = (self.answer)(Arrived { post, when }) {
@@ -481,39 +481,39 @@ impl Adapter {
 }
 
 impl World for Machine {
-    type Event = Happening;
+    type Event = MachineEvent;
 
-    fn on_event(&mut self, event: Happening, events: &mut EventQueue<Happening>) {
+    fn on_event(&mut self, event: MachineEvent, events: &mut EventQueue<MachineEvent>) {
         match event {
-            Happening::Fabric(event) => {
+            MachineEvent::Fabric(event) => {
                 if let Some(Outcome::Arrived(message)) = self.fabric.on_event(event, events) {
                     self.on_arrived(message, events);
                 }
             }
-            Happening::Posted(message) => self.on_posted(message, events),
-            Happening::Worked(side) => self.on_worked(side, events),
-            Happening::Copied(node, version) => self.on_bus(node, version, events),
-            Happening::Found(message) => self.on_found(message, events),
+            MachineEvent::Posted(message) => self.on_posted(message, events),
+            MachineEvent::Worked(side) => self.on_worked(side, events),
+            MachineEvent::Copied(node, version) => self.on_bus(node, version, events),
+            MachineEvent::Found(message) => self.on_found(message, events),
         }
     }
 }
 
-impl From<FabricEvent> for Happening {
+impl From<FabricEvent> for MachineEvent {
     fn from(event: FabricEvent) -> Self {
-        Happening::Fabric(event)
+        MachineEvent::Fabric(event)
     }
 }
 
-impl Event for Happening {
+impl Event for MachineEvent {
     fn word(&self) -> u64 {
         match *self {
-            Happening::Fabric(event) => event.word(),
-            Happening::Posted(message) => 1 << 40 | u64::from(message),
-            Happening::Worked(Side { node, sends }) => {
+            MachineEvent::Fabric(event) => event.word(),
+            MachineEvent::Posted(message) => 1 << 40 | u64::from(message),
+            MachineEvent::Worked(Side { node, sends }) => {
                 2 << 40 | u64::from(node) << 1 | u64::from(sends)
             }
-            Happening::Copied(node, version) => (3 << 40 | u64::from(node)) ^ version << 44,
-            Happening::Found(message) => 4 << 40 | u64::from(message),
+            MachineEvent::Copied(node, version) => (3 << 40 | u64::from(node)) ^ version << 44,
+            MachineEvent::Found(message) => 4 << 40 | u64::from(message),
         }
     }
 }

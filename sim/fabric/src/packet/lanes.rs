@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use lintel_sim_kernel::{Duration, SimTime};
 
-use super::room::{Later, Room};
+use super::credits::{Credits, Overflow};
 use crate::message::Node;
 use crate::parameters::{Arbitration, Kind, Parameters};
 use crate::topology::{End, Port, Topology};
@@ -12,7 +12,7 @@ use crate::topology::{End, Port, Topology};
 pub(super) const NONE: u32 = u32::MAX;
 
 /// Lanes that a link can have: bits of [`Link::wanted`].
-pub(super) const MOST_LANES: u32 = u16::BITS;
+pub(super) const MAX_LANES: u32 = u16::BITS;
 
 /// A link, one way. Half a cache line: large networks wait for memory.
 #[repr(align(32))]
@@ -46,7 +46,7 @@ pub(super) struct Lane {
     first_waiting: u32,
     last_waiting: u32,
     /// Places in the buffer.
-    room: Room,
+    credits: Credits,
 }
 
 const _: () = assert!(size_of::<Link>() == 32 && size_of::<Lane>() == 64);
@@ -56,7 +56,7 @@ const _: () = assert!(size_of::<Link>() == 32 && size_of::<Lane>() == 64);
 pub(super) struct Lanes {
     links: Vec<Link>,
     lanes: Vec<Lane>,
-    later: Later,
+    overflow: Overflow,
     /// Nodes that take nothing in.
     held: Vec<bool>,
     arbitration: Arbitration,
@@ -73,7 +73,7 @@ impl Lanes {
         Lanes {
             links,
             lanes: vec![Lane::new(parameters.buffer); count],
-            later: Later::default(),
+            overflow: Overflow::default(),
             held: vec![false; topology.nodes() as usize],
             arbitration: parameters.arbitration,
             shift,
@@ -208,7 +208,7 @@ impl Lanes {
                 continue;
             }
             let lane = self.lane_of(link, number);
-            let room = self.room_at(lane, kind, now);
+            let room = self.credit_at(lane, kind, now);
             if room > now {
                 earliest = earliest.min(room);
             } else if by_age {
@@ -230,7 +230,7 @@ impl Lanes {
     #[inline]
     fn take_turn(&mut self, link: u32, lane: u32) -> u32 {
         let mask = (1 << self.shift) - 1;
-        // The mask is below 2^8: a link has `MOST_LANES` at most.
+        // The mask is below 2^8: a link has `MAX_LANES` at most.
         self.link(link).turn = ((lane + 1) & mask) as u8;
         lane
     }
@@ -266,24 +266,26 @@ impl Lanes {
     /// When the next place of a lane's buffer is free, `NEVER` where that isn't
     /// known. A node takes all.
     #[inline]
-    fn room_at(&mut self, lane: u32, kind: Kind, now: SimTime) -> SimTime {
+    fn credit_at(&mut self, lane: u32, kind: Kind, now: SimTime) -> SimTime {
         if kind == Kind::Eject {
             return SimTime::START;
         }
-        self.lanes[lane as usize].room.next(now, &mut self.later)
+        self.lanes[lane as usize]
+            .credits
+            .next(now, &mut self.overflow)
     }
 
     /// Takes a place of a lane's buffer, one of which is free.
     #[inline]
-    pub(super) fn take_room(&mut self, lane: u32) {
-        self.lane(lane).room.take();
+    pub(super) fn take_credit(&mut self, lane: u32) {
+        self.lane(lane).credits.take();
     }
 
     /// Gives a place of a lane's buffer back, from `when` on.
     #[inline]
-    pub(super) fn give_room(&mut self, lane: u32, when: SimTime, now: SimTime) {
-        let room = &mut self.lanes[lane as usize].room;
-        room.give(when, now, &mut self.later);
+    pub(super) fn return_credit(&mut self, lane: u32, when: SimTime, now: SimTime) {
+        let credits = &mut self.lanes[lane as usize].credits;
+        credits.give(when, now, &mut self.overflow);
     }
 
     /// A lane's place in [`Link::wanted`].
@@ -303,7 +305,7 @@ impl Lane {
             next_waiting: NONE,
             first_waiting: NONE,
             last_waiting: NONE,
-            room: Room::new(buffer),
+            credits: Credits::new(buffer),
         }
     }
 

@@ -16,24 +16,24 @@
 //! - A link serves the lanes that are wanted and have room, by
 //!   [`crate::Arbitration`].
 //!
-//! A packet that finds its way free costs one event a link, its arrival. Room is
+//! A packet that finds its way free costs one event a link, its arrival. Credits is
 //! no event: its time is written down when the packet in that place goes on, and
 //! read by whoever wants it. Only a link that is waited for is woken.
 
+mod credits;
 mod lanes;
-mod room;
 
 use std::hint::black_box;
 
 use lintel_sim_kernel::{Duration, Event, EventQueue, SimTime};
 
 use crate::Fabric;
-use crate::event::{Arrival, FabricEvent, Happening};
+use crate::event::{Arrival, EventKind, FabricEvent};
 use crate::message::{Carried, Message, Node, Outcome};
-use crate::parameters::{Kind, Mistake, Parameters, Timing};
+use crate::parameters::{ConfigError, Kind, Parameters, Timing};
 use crate::pool::Pool;
 use crate::topology::{Port, Topology};
-use lanes::{Lanes, MOST_LANES, NONE};
+use lanes::{Lanes, MAX_LANES, NONE};
 
 /// Moves each packet over each link.
 pub struct PacketFabric<T: Topology> {
@@ -77,12 +77,12 @@ struct Transit<R> {
 
 impl<T: Topology> PacketFabric<T> {
     /// An empty network.
-    pub fn new(topology: T, parameters: &Parameters) -> Result<Self, Mistake> {
+    pub fn new(topology: T, parameters: &Parameters) -> Result<Self, ConfigError> {
         parameters.check()?;
-        if topology.lanes() * u32::from(parameters.classes) > MOST_LANES {
-            let most = MOST_LANES / topology.lanes();
-            return Err(Mistake(format!(
-                "classes is above {most}, a link has {MOST_LANES} lanes"
+        if topology.lanes() * u32::from(parameters.classes) > MAX_LANES {
+            let most = MAX_LANES / topology.lanes();
+            return Err(ConfigError(format!(
+                "classes is above {most}, a link has {MAX_LANES} lanes"
             )));
         }
         Ok(PacketFabric {
@@ -167,7 +167,7 @@ impl<T: Topology> PacketFabric<T> {
             self.carried.bytes += message.bytes.0;
             return Some(Outcome::Arrived(message));
         }
-        (is_first && message.tell_began).then_some(Outcome::Began(message))
+        (is_first && message.notify_began).then_some(Outcome::Began(message))
     }
 
     /// A lane's first packet wants its next link, which it names.
@@ -232,7 +232,7 @@ impl<T: Topology> PacketFabric<T> {
         let wake_at = &mut self.lanes.link(link).wake_at;
         if when < *wake_at {
             *wake_at = when;
-            events.at(when, FabricEvent(Happening::Wake(link)).into());
+            events.at(when, FabricEvent(EventKind::Wake(link)).into());
         }
     }
 
@@ -266,8 +266,8 @@ impl<T: Topology> PacketFabric<T> {
             class_lane: u32::from(message.class) * self.topology.lanes(),
         });
         let gone = self.start(packet, events);
-        if unsent == 0 && message.tell_left {
-            events.at(gone, FabricEvent(Happening::Left(number)).into());
+        if unsent == 0 && message.notify_left {
+            events.at(gone, FabricEvent(EventKind::Left(number)).into());
         }
     }
 
@@ -284,7 +284,7 @@ impl<T: Topology> PacketFabric<T> {
         let next = self.packets[packet].next;
         self.lanes.lane(from).pop(next);
         let room = self.start(packet, events) + self.credit;
-        self.lanes.give_room(from, room, events.now());
+        self.lanes.return_credit(from, room, events.now());
         if self.lanes.lane(from).is_wanted() {
             let upstream = self.lanes.link_of(from);
             self.wake(upstream, room, events);
@@ -310,10 +310,10 @@ impl<T: Topology> PacketFabric<T> {
         let (kind, to) = (link.kind, link.to);
         if kind == Kind::Eject {
             let when = gone + self.timing.stage(kind).latency;
-            events.at(when, FabricEvent(Happening::Deliver(number)).into());
+            events.at(when, FabricEvent(EventKind::Deliver(number)).into());
             return gone;
         }
-        self.lanes.take_room(lane);
+        self.lanes.take_credit(lane);
         let step = self.topology.step(to, &mut packet.route);
         let next = to * self.topology.ports() + step.port;
         packet.next = NONE;
@@ -324,7 +324,7 @@ impl<T: Topology> PacketFabric<T> {
             out: packet.out,
         };
         let wait = self.timing.head_delay(kind, step.reach.into(), bytes);
-        events.after(wait, FabricEvent(Happening::Arrive(arrival)).into());
+        events.after(wait, FabricEvent(EventKind::Arrive(arrival)).into());
         gone
     }
 }
@@ -361,10 +361,10 @@ impl<T: Topology> Fabric for PacketFabric<T> {
         E: Event + From<FabricEvent>,
     {
         match event.0 {
-            Happening::Arrive(arrival) => self.on_arrive(arrival, events),
-            Happening::Wake(link) => self.on_wake(link, events),
-            Happening::Deliver(packet) => return self.on_deliver(packet),
-            Happening::Left(number) => return Some(Outcome::Left(self.messages[number].message)),
+            EventKind::Arrive(arrival) => self.on_arrive(arrival, events),
+            EventKind::Wake(link) => self.on_wake(link, events),
+            EventKind::Deliver(packet) => return self.on_deliver(packet),
+            EventKind::Left(number) => return Some(Outcome::Left(self.messages[number].message)),
             other => unreachable!("{other:?} is none of this model's events"),
         }
         None
@@ -373,16 +373,16 @@ impl<T: Topology> Fabric for PacketFabric<T> {
     #[inline]
     fn foresee(&self, event: &FabricEvent) {
         match event.0 {
-            Happening::Arrive(Arrival { packet, at, out }) => {
+            EventKind::Arrive(Arrival { packet, at, out }) => {
                 black_box(self.packets[packet].message);
                 self.lanes.touch(at, out);
             }
-            Happening::Wake(link) => {
+            EventKind::Wake(link) => {
                 for packet in self.lanes.waiting(link) {
                     black_box(self.packets[packet].message);
                 }
             }
-            Happening::Deliver(packet) => {
+            EventKind::Deliver(packet) => {
                 let number = self.packets[packet].message;
                 black_box(self.messages[number].awaited);
             }

@@ -9,7 +9,7 @@
 
 use super::{End, Leg, Legs, Port, Reach, Step, Topology};
 use crate::message::Node;
-use crate::parameters::Mistake;
+use crate::parameters::ConfigError;
 
 /// A dragonfly.
 #[derive(Clone, Debug)]
@@ -17,7 +17,7 @@ pub struct Dragonfly {
     groups: u32,
     routers: u32,
     nodes: u32,
-    fars: u32,
+    far_links: u32,
 }
 
 /// Where a packet goes.
@@ -29,8 +29,8 @@ pub struct DragonflyRoute {
 
 impl Dragonfly {
     /// So many groups of so many routers, each with so many nodes and far links.
-    pub fn new(groups: u32, routers: u32, nodes: u32, fars: u32) -> Result<Self, Mistake> {
-        let wrong = |what: String| Err(Mistake(format!("a dragonfly {what}")));
+    pub fn new(groups: u32, routers: u32, nodes: u32, far_links: u32) -> Result<Self, ConfigError> {
+        let wrong = |what: String| Err(ConfigError(format!("a dragonfly {what}")));
         let all = [groups, routers, nodes];
         if all.contains(&0) {
             return wrong("has groups, routers in each and nodes at each".into());
@@ -43,7 +43,7 @@ impl Dragonfly {
         if product(&all) > 1 << 26 {
             return wrong("has up to 2^26 nodes".into());
         }
-        let links = product(&[routers, fars]);
+        let links = product(&[routers, far_links]);
         if links < u64::from(groups - 1) || links > 1 << 26 {
             let others = groups - 1;
             return wrong(format!(
@@ -54,7 +54,7 @@ impl Dragonfly {
             groups,
             routers,
             nodes,
-            fars,
+            far_links,
         })
     }
 
@@ -79,7 +79,7 @@ impl Dragonfly {
 
     /// The router that has a far link of a group.
     fn owner(&self, group: u32, link: u32) -> u32 {
-        group * self.routers + link / self.fars
+        group * self.routers + link / self.far_links
     }
 }
 
@@ -95,7 +95,7 @@ impl Topology for Dragonfly {
     }
 
     fn ports(&self) -> u32 {
-        self.nodes + self.routers - 1 + self.fars
+        self.nodes + self.routers - 1 + self.far_links
     }
 
     fn lanes(&self) -> u32 {
@@ -119,7 +119,7 @@ impl Topology for Dragonfly {
             let to = if near < place { near } else { near + 1 };
             return End::Router(group * self.routers + to, Reach::Near);
         }
-        let link = place * self.fars + (near - (self.routers - 1));
+        let link = place * self.far_links + (near - (self.routers - 1));
         if link >= self.groups - 1 {
             return End::Nowhere;
         }
@@ -159,7 +159,7 @@ impl Topology for Dragonfly {
             return near(self.near_port(router, owner));
         }
         route.crossed = true;
-        let port = self.nodes + self.routers - 1 + link % self.fars;
+        let port = self.nodes + self.routers - 1 + link % self.far_links;
         Step {
             port,
             lane,

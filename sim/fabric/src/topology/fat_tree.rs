@@ -10,7 +10,7 @@
 
 use super::{End, Legs, Port, Reach, Step, Topology, near};
 use crate::message::Node;
-use crate::parameters::Mistake;
+use crate::parameters::ConfigError;
 
 /// A fat tree.
 #[derive(Clone, Debug)]
@@ -47,8 +47,8 @@ pub struct FatTreeRoute {
 impl FatTree {
     /// Levels from the nodes up: children of each router there, and parents of
     /// each child. A node has one parent.
-    pub fn new(down: &[u32], up: &[u32]) -> Result<Self, Mistake> {
-        let wrong = |what: &str| Err(Mistake(format!("a fat tree {what}")));
+    pub fn new(down: &[u32], up: &[u32]) -> Result<Self, ConfigError> {
+        let wrong = |what: &str| Err(ConfigError(format!("a fat tree {what}")));
         if down.is_empty() || down.len() > 16 || down.len() != up.len() {
             return wrong("has 1 to 16 levels, each with children and parents");
         }

@@ -10,7 +10,7 @@
 
 use super::{End, Legs, Port, Reach, Step, Topology, near};
 use crate::message::Node;
-use crate::parameters::Mistake;
+use crate::parameters::ConfigError;
 
 const DIMENSIONS: usize = 3;
 /// Two ports a dimension, up and down, then the node's.
@@ -52,10 +52,10 @@ impl Dimension {
         Dimension { size, wraps: false }
     }
 
-    /// Links between two places, negative when downwards; and how many of them
-    /// lie from the dateline on. Where both ways are equally long, even places
+    /// Links between two coordinates, negative when downwards; and how many of them
+    /// lie from the dateline on. Where both ways are equally long, even coordinates
     /// go up and odd ones down, so that both directions carry their share.
-    fn way(self, from: i16, to: i16) -> (i16, i16) {
+    fn displacement(self, from: i16, to: i16) -> (i16, i16) {
         let size = self.size as i16;
         let up = (to - from).rem_euclid(size);
         let goes_up = match self.wraps {
@@ -71,7 +71,7 @@ impl Dimension {
         }
     }
 
-    /// The neighbour of a place.
+    /// The neighbour of a position.
     fn neighbour(self, place: u32, up: bool) -> Option<u32> {
         let size = u32::from(self.size);
         match up {
@@ -86,32 +86,32 @@ impl Dimension {
 
 impl Torus {
     /// A grid of these dimensions.
-    pub fn new(dimensions: [Dimension; DIMENSIONS]) -> Result<Self, Mistake> {
+    pub fn new(dimensions: [Dimension; DIMENSIONS]) -> Result<Self, ConfigError> {
         // Half a ring, with its sign, is kept in 16 bits.
         if let Some(d) = dimensions.iter().find(|d| d.size == 0 || d.size > 1 << 14) {
             let size = d.size;
-            return Err(Mistake(format!(
+            return Err(ConfigError(format!(
                 "a dimension has {size} routers, it takes 1 to 16384"
             )));
         }
         let routers: u64 = dimensions.iter().map(|d| u64::from(d.size)).product();
         if routers > 1 << 26 {
-            return Err(Mistake(format!(
+            return Err(ConfigError(format!(
                 "a torus has {routers} routers, it takes up to 2^26"
             )));
         }
         Ok(Torus { dimensions })
     }
 
-    /// The router at these places, the first dimension changing fastest.
-    pub fn at(&self, places: [u32; DIMENSIONS]) -> Node {
-        let [x, y, z] = places;
+    /// The router at these coordinates, the first dimension changing fastest.
+    pub fn at(&self, coordinates: [u32; DIMENSIONS]) -> Node {
+        let [x, y, z] = coordinates;
         let [width, height, _] = self.dimensions.map(|d| u32::from(d.size));
         Node(x + width * (y + height * z))
     }
 
     /// Where a router is.
-    pub fn places(&self, node: Node) -> [u32; DIMENSIONS] {
+    pub fn coordinates(&self, node: Node) -> [u32; DIMENSIONS] {
         let [width, height, _] = self.dimensions.map(|d| u32::from(d.size));
         let row = node.0 / width;
         [node.0 % width, row % height, row / height]
@@ -159,24 +159,24 @@ impl Topology for Torus {
             return End::Node(Node(router));
         }
         let dimension = (port / 2) as usize;
-        let mut places = self.places(Node(router));
-        let next = self.dimensions[dimension].neighbour(places[dimension], port % 2 == 0);
+        let mut coordinates = self.coordinates(Node(router));
+        let next = self.dimensions[dimension].neighbour(coordinates[dimension], port % 2 == 0);
         let Some(next) = next else {
             return End::Nowhere;
         };
-        places[dimension] = next;
-        End::Router(self.at(places).0, Reach::Near)
+        coordinates[dimension] = next;
+        End::Router(self.at(coordinates).0, Reach::Near)
     }
 
     fn route(&self, from: Node, to: Node) -> TorusRoute {
-        let (from, to) = (self.places(from), self.places(to));
+        let (from, to) = (self.coordinates(from), self.coordinates(to));
         let mut route = TorusRoute {
             left: [0; DIMENSIONS],
             beyond: [0; DIMENSIONS],
         };
         for (i, dimension) in self.dimensions.iter().enumerate() {
             // A place is below 2^14.
-            let way = dimension.way(from[i] as i16, to[i] as i16);
+            let way = dimension.displacement(from[i] as i16, to[i] as i16);
             (route.left[i], route.beyond[i]) = way;
         }
         route

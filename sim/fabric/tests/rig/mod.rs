@@ -84,7 +84,7 @@ pub fn even() -> Parameters {
         packet: Bytes(64),
         buffer: 8,
         credit: Duration::from_ns(10),
-        arbitration: Arbitration::Turns,
+        arbitration: Arbitration::RoundRobin,
         classes: 1,
         inject: link,
         near: link,

@@ -3,8 +3,8 @@
 use lintel_sim_kernel::Duration;
 
 use super::{KB, LONG, RED_STORM, RED_STORM_NIC, RO, UU, XT5, XT5_CCI, in_us, per_second, rate};
+use crate::message::Class;
 use crate::node::Refused;
-use crate::parcel::Class;
 use crate::workload::{Case, Stream, Way, netpipe_sizes, ping_pong, tuned_stream};
 
 /// A figure of a paper.

@@ -8,8 +8,8 @@ mod table;
 
 use lintel_sim_kernel::Duration;
 
+use crate::message::Class;
 use crate::node::Mode;
-use crate::parcel::Class;
 use crate::profile::{RED_STORM_2005, XT5_2009};
 use crate::workload::{Case, Way};
 

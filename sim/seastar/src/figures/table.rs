@@ -15,8 +15,8 @@ use std::fmt;
 use lintel_sim_kernel::Duration;
 
 use super::{KB, LONG, RED_STORM, RED_STORM_NIC, RO, UU, XT5, XT5_CCI, in_us, per_second, rate};
+use crate::message::Class;
 use crate::node::{Placement, Refused};
-use crate::parcel::Class;
 use crate::profile::{Profile, RED_STORM_2005, XT5_2009};
 use crate::workload::{Case, RandomAccess, Stream, Way, ping_pong, random_access, tuned_stream};
 

@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, VecDeque};
 use lintel_types::ProcessId;
 
 use super::process::{Notice, Process, Queued};
-use super::protection::control_parcel;
+use super::protection::control_message;
 use super::transmit::Outgoing;
 use super::{Job, Node, Task};
 use crate::context::Context;
-use crate::parcel::{CciHeader, Class, Content, Control, Parcel};
+use crate::message::{CciHeader, Class, Content, Control, Message};
 use crate::profile::Profile;
 
 /// A send, as the library puts it into the command queue.
@@ -22,7 +22,7 @@ pub(crate) struct CciCommand {
     pub(crate) bytes: u64,
     pub(crate) sequence: u64,
     /// It was sent before.
-    pub(crate) again: bool,
+    pub(crate) retransmit: bool,
 }
 
 /// A process's endpoint: what its library and the firmware keep for it.
@@ -187,19 +187,19 @@ impl Endpoint {
     }
 
     /// A message has arrived: what the firmware does with it.
-    fn admit(&mut self, parcel: &Parcel, header: CciHeader, profile: &Profile) -> Arrival {
-        let connection = self.connections.entry(parcel.from);
+    fn admit(&mut self, message: &Message, header: CciHeader, profile: &Profile) -> Arrival {
+        let connection = self.connections.entry(message.from);
         let connection = connection.or_insert(Connection::new(header.class));
         let is_reliable = header.class == Class::Reliable;
         if is_reliable && header.sequence != connection.expected {
             return match header.sequence < connection.expected {
                 true => Arrival::Answer(Control::CciAck(connection.expected - 1)),
-                false => Arrival::Answer(Control::CciAgain(connection.expected)),
+                false => Arrival::Answer(Control::CciNack(connection.expected)),
             };
         }
         let room = match self.credits {
             0 => None,
-            _ => self.rx.take(parcel.body + profile.cci_header.value),
+            _ => self.rx.take(message.body + profile.cci_header.value),
         };
         match (room, is_reliable) {
             (Some(area), _) => {
@@ -208,17 +208,17 @@ impl Endpoint {
                 connection.expected += 1;
                 Arrival::Accepted
             }
-            (None, true) => Arrival::Answer(Control::CciAgain(header.sequence)),
+            (None, true) => Arrival::Answer(Control::CciNack(header.sequence)),
             (None, false) => Arrival::Lost,
         }
     }
 
     /// Takes back what was promised to a message that can't come in after all.
-    fn withdraw(&mut self, parcel: &Parcel) {
+    fn withdraw(&mut self, message: &Message) {
         let area = self.untaken.pop_back().expect("it was just promised");
         self.rx.give_back(area);
         self.credits += 1;
-        let connection = self.connections.get_mut(&parcel.from);
+        let connection = self.connections.get_mut(&message.from);
         connection.expect("it was just admitted").expected -= 1;
     }
 }
@@ -251,9 +251,9 @@ impl Node {
             class,
             bytes,
             sequence,
-            again,
+            retransmit,
         } = command;
-        let parcel = Parcel {
+        let message = Message {
             from: self.processes[process].id,
             to,
             body: bytes,
@@ -265,27 +265,27 @@ impl Node {
         // acknowledges, else the library, which queues it until somebody has.
         let queued = match class {
             Class::Unreliable => vec![Queued::ForProgram(Notice::Sent(to))],
-            Class::Reliable if again => Vec::new(),
+            Class::Reliable if retransmit => Vec::new(),
             Class::Reliable => vec![Queued::ForLibrary],
         };
         let outgoing = Outgoing {
             queued,
-            ..Outgoing::new(parcel, process)
+            ..Outgoing::new(message, process)
         };
         self.outgoing.insert(ticket, outgoing);
         self.on_transmit(ticket, ctx);
     }
 
     pub(super) fn on_cci_header(&mut self, name: u64, ctx: &mut Context<'_>) {
-        let parcel = self.incoming[&name].parcel;
-        let Content::Cci(header) = parcel.content else {
+        let message = self.incoming[&name].message;
+        let Content::Cci(header) = message.content else {
             return;
         };
-        let number = parcel.to.pid as usize;
-        match self.endpoint(number).admit(&parcel, header, ctx.profile) {
-            Arrival::Accepted => self.let_in(name, &parcel, header, ctx),
+        let number = message.to.pid as usize;
+        match self.endpoint(number).admit(&message, header, ctx.profile) {
+            Arrival::Accepted => self.let_in(name, &message, header, ctx),
             Arrival::Answer(control) => {
-                self.answer(&parcel, control, ctx);
+                self.answer(&message, control, ctx);
                 self.discard(name, ctx);
             }
             Arrival::Lost => {
@@ -296,47 +296,47 @@ impl Node {
     }
 
     /// A message that its endpoint takes needs an entry of the CAM, too.
-    fn let_in(&mut self, name: u64, parcel: &Parcel, header: CciHeader, ctx: &mut Context<'_>) {
-        if self.admit_cci(name, parcel, ctx) {
+    fn let_in(&mut self, name: u64, message: &Message, header: CciHeader, ctx: &mut Context<'_>) {
+        if self.admit_cci(name, message, ctx) {
             return self.deposit(name, ctx);
         }
-        self.endpoint(parcel.to.pid as usize).withdraw(parcel);
+        self.endpoint(message.to.pid as usize).withdraw(message);
         match header.class {
-            Class::Reliable => self.answer(parcel, Control::CciAgain(header.sequence), ctx),
+            Class::Reliable => self.answer(message, Control::CciNack(header.sequence), ctx),
             Class::Unreliable => self.counted.lost += 1,
         }
         self.discard(name, ctx);
     }
 
-    pub(super) fn on_cci_landed(&mut self, parcel: &Parcel, ctx: &mut Context<'_>) {
-        let Content::Cci(header) = parcel.content else {
+    pub(super) fn on_cci_landed(&mut self, message: &Message, ctx: &mut Context<'_>) {
+        let Content::Cci(header) = message.content else {
             return;
         };
         let crossed = ctx.now + ctx.profile.time(ctx.profile.ht_write);
-        let (from, class, bytes) = (parcel.from, header.class, parcel.body);
+        let (from, class, bytes) = (message.from, header.class, message.body);
         let received = Queued::ForProgram(Notice::Received { from, class, bytes });
         ctx.at(
             crossed,
-            Task::Visible(parcel.to.pid as usize, vec![received]),
+            Task::Visible(message.to.pid as usize, vec![received]),
         );
         if header.class == Class::Reliable {
-            self.answer(parcel, Control::CciAck(header.sequence), ctx);
+            self.answer(message, Control::CciAck(header.sequence), ctx);
         }
     }
 
-    fn answer(&mut self, parcel: &Parcel, control: Control, ctx: &mut Context<'_>) {
+    fn answer(&mut self, message: &Message, control: Control, ctx: &mut Context<'_>) {
         let cost = ctx.profile.time(ctx.profile.cci_fw_ack);
-        let answer = control_parcel(ctx.node, parcel.from, parcel.to.pid, control);
+        let answer = control_message(ctx.node, message.from, message.to.pid, control);
         self.work("acknowledge", cost, Job::Control(answer), ctx);
     }
 
     pub(super) fn on_cci_control(
         &mut self,
-        parcel: &Parcel,
+        message: &Message,
         control: Control,
         ctx: &mut Context<'_>,
     ) {
-        let (process, peer) = (parcel.to.pid as usize, parcel.from);
+        let (process, peer) = (message.to.pid as usize, message.from);
         if self.processes.get(process).is_none_or(Process::has_ended) {
             return;
         }
@@ -354,13 +354,13 @@ impl Node {
                     ctx.at(crossed, Task::Visible(process, vec![sent; done]));
                 }
             }
-            Control::CciAgain(_) if connection.refused => {}
-            Control::CciAgain(_) => {
+            Control::CciNack(_) if connection.refused => {}
+            Control::CciNack(_) => {
                 connection.refused = true;
                 let later = ctx.now + ctx.profile.time(ctx.profile.backoff);
                 ctx.at(later, Task::CciRetry(process, peer));
             }
-            Control::Accepted(_) | Control::Again(_) => {}
+            Control::Accepted(_) | Control::Nack(_) => {}
         }
     }
 
@@ -372,14 +372,14 @@ impl Node {
         let class = connection.class;
         let open: Vec<(u64, u64)> = connection.open.iter().copied().collect();
         for (sequence, bytes) in open {
-            self.counted.resent += 1;
+            self.counted.retransmitted += 1;
             let command = CciCommand {
                 process,
                 to,
                 class,
                 bytes,
                 sequence,
-                again: true,
+                retransmit: true,
             };
             let cost = ctx.profile.time(ctx.profile.cci_fw_transmit);
             self.work("resend", cost, Job::CciSend(command), ctx);

@@ -11,7 +11,7 @@ use lintel_sim_node::{Core, InterruptLine, InterruptParameters, Noise};
 use super::portals::{self, Gathered, Matching, Next};
 use super::process::{map_sends, mapped};
 use super::transmit::Outgoing;
-use super::{Mail, Node, Task};
+use super::{MailboxCommand, Node, Task};
 use crate::context::Context;
 use crate::profile::Profile;
 use crate::trace::Track;
@@ -147,14 +147,14 @@ impl Node {
     }
 
     fn handle_header(&mut self, name: u64, profile: &Profile) -> (Gathered, Duration) {
-        let parcel = self.incoming[&name].parcel;
-        let is_inline = parcel.is_inline(profile);
-        let (mut gathered, engine) = self.client_of(&parcel);
-        let held = portals::on_header(engine, name, &parcel, is_inline, &mut gathered);
+        let message = self.incoming[&name].message;
+        let is_inline = message.is_inline(profile);
+        let (mut gathered, engine) = self.client_of(&message);
+        let held = portals::on_header(engine, name, &message, is_inline, &mut gathered);
         let mut cost = portals::price(engine, &gathered, Matching::Host, profile);
         cost += map_sends(&gathered, profile);
         if held.is_some() {
-            cost += profile.time(profile.page_map) * mapped(parcel.body, profile);
+            cost += profile.time(profile.page_map) * mapped(message.body, profile);
         }
         match is_inline {
             true => drop(self.incoming.remove(&name)),
@@ -165,10 +165,10 @@ impl Node {
 
     fn handle_landed(&mut self, name: u64, profile: &Profile) -> (Gathered, Duration) {
         let incoming = self.incoming.remove(&name).expect("it lands once");
-        let parcel = incoming.parcel;
-        let (mut gathered, engine) = self.client_of(&parcel);
+        let message = incoming.message;
+        let (mut gathered, engine) = self.client_of(&message);
         let held = incoming.held.expect("what lands was wanted");
-        portals::on_deposited(engine, parcel.from, held, &mut gathered);
+        portals::on_deposited(engine, message.from, held, &mut gathered);
         gathered.next = Next::Release;
         let cost = portals::price(engine, &gathered, Matching::Host, profile);
         (gathered, cost + profile.time(profile.host_message))
@@ -185,30 +185,30 @@ impl Node {
     }
 
     pub(super) fn on_handled(&mut self, gathered: Gathered, ctx: &mut Context<'_>) {
-        let mail = match gathered.next {
-            Next::Deposit(name) => Some(Mail::Deposit(name)),
-            Next::Discard(name) => Some(Mail::Discard(name)),
-            Next::Release => Some(Mail::Release),
+        let command = match gathered.next {
+            Next::Deposit(name) => Some(MailboxCommand::Deposit(name)),
+            Next::Discard(name) => Some(MailboxCommand::Discard(name)),
+            Next::Release => Some(MailboxCommand::Release),
             Next::Nothing => None,
         };
         // An answer is waited for; that a structure is free is not.
-        self.mail_sends(gathered.sends, ctx);
-        if let Some(mail) = mail {
-            self.mail(mail, ctx);
+        self.post_sends(gathered.sends, ctx);
+        if let Some(command) = command {
+            self.post_command(command, ctx);
         }
         self.show(gathered.process, gathered.queued, ctx);
         self.serve_ring(ctx);
     }
 
-    pub(super) fn mail_sends(&mut self, sends: Vec<Outgoing>, ctx: &mut Context<'_>) {
+    pub(super) fn post_sends(&mut self, sends: Vec<Outgoing>, ctx: &mut Context<'_>) {
         for outgoing in sends {
-            self.mail(Mail::Send(outgoing), ctx);
+            self.post_command(MailboxCommand::Send(outgoing), ctx);
         }
     }
 
     /// The host writes a command, which the firmware finds a little later.
-    fn mail(&mut self, mail: Mail, ctx: &mut Context<'_>) {
+    fn post_command(&mut self, command: MailboxCommand, ctx: &mut Context<'_>) {
         let crossed = ctx.now + ctx.profile.time(ctx.profile.ht_write);
-        ctx.at(crossed, Task::Mail(mail));
+        ctx.at(crossed, Task::MailboxCommand(command));
     }
 }

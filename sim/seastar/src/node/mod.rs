@@ -23,8 +23,8 @@ use lintel_sim_node::{Core, Noise};
 use lintel_types::ProcessId;
 
 use crate::context::{Context, Flight};
+use crate::message::Message;
 use crate::nic::{Cam, OutOfMemory, PioQueue, Sram, TxQueue};
-use crate::parcel::Parcel;
 use crate::profile::Profile;
 use crate::trace::Track;
 use cci::CciCommand;
@@ -46,7 +46,7 @@ pub(crate) enum Task {
     /// A trap has come back.
     Trapped(Gathered),
     /// A command is in the mailbox.
-    Mail(Mail),
+    MailboxCommand(MailboxCommand),
     /// The firmware has done something.
     Job(Job),
     /// The TX engine has the first bytes of a message.
@@ -72,7 +72,7 @@ pub(crate) enum Task {
 }
 
 /// What comes to a mailbox.
-pub(crate) enum Mail {
+pub(crate) enum MailboxCommand {
     Send(Outgoing),
     Deposit(u64),
     Discard(u64),
@@ -94,8 +94,8 @@ pub(crate) enum Job {
     Housekeeping,
     /// What the engine on the NIC was told has its effects.
     Matched(Gathered),
-    Control(Parcel),
-    Heard(Parcel),
+    Control(Message),
+    ControlReceived(Message),
     CciSend(CciCommand),
 }
 
@@ -111,7 +111,7 @@ pub struct NodeReport {
     /// Packets that a link sent twice.
     pub retries: u64,
     /// Messages that were sent once more.
-    pub resent: u64,
+    pub retransmitted: u64,
     /// Entries of the CAM swapped.
     pub swaps: u64,
     /// When the node was aborted.
@@ -138,7 +138,7 @@ pub(crate) struct Node {
     nodes: u32,
     ppc: Core,
     tx: TxQueue,
-    pio: PioQueue<Parcel>,
+    pio: PioQueue<Message>,
     cam: Cam,
     sram: Sram,
     outgoing: BTreeMap<u64, Outgoing>,
@@ -190,7 +190,7 @@ impl Node {
         match task {
             Task::Worked { process, kernel } => self.on_worked(process, kernel, ctx),
             Task::Trapped(gathered) => self.on_trapped(gathered, ctx),
-            Task::Mail(mail) => self.on_mail(mail, ctx),
+            Task::MailboxCommand(command) => self.on_mailbox_command(command, ctx),
             Task::Job(job) => self.on_job(job, ctx),
             Task::Inject(ticket) => self.inject(ticket, ctx),
             Task::Ring(event) => self.on_ring(event, ctx),
@@ -207,16 +207,16 @@ impl Node {
 
     /// A message's first packet is in, and more are to come.
     pub(crate) fn on_began(&mut self, name: u64, flight: Flight, ctx: &mut Context<'_>) {
-        self.begin(name, flight.parcel, false, ctx);
+        self.begin(name, flight.message, false, ctx);
     }
 
     /// All of a message is in.
     pub(crate) fn on_arrived(&mut self, name: u64, flight: Flight, ctx: &mut Context<'_>) {
-        ctx.parcel_span(Track::Link, &flight.parcel, flight.sent);
+        ctx.message_span(Track::Link, &flight.message, flight.sent);
         if self.incoming.contains_key(&name) {
             return self.complete(name, ctx);
         }
-        self.begin(name, flight.parcel, true, ctx);
+        self.begin(name, flight.message, true, ctx);
     }
 
     /// A message's last byte has left.
@@ -234,21 +234,23 @@ impl Node {
         }
     }
 
-    fn on_mail(&mut self, mail: Mail, ctx: &mut Context<'_>) {
+    fn on_mailbox_command(&mut self, command: MailboxCommand, ctx: &mut Context<'_>) {
         let p = ctx.profile;
-        match mail {
-            Mail::Send(outgoing) => self.transmit(outgoing, p.time(p.fw_transmit), ctx),
-            Mail::Deposit(name) => {
+        match command {
+            MailboxCommand::Send(outgoing) => self.transmit(outgoing, p.time(p.fw_transmit), ctx),
+            MailboxCommand::Deposit(name) => {
                 self.work("deposit", p.time(p.fw_deposit), Job::Deposit(name), ctx);
             }
-            Mail::Discard(name) => {
+            MailboxCommand::Discard(name) => {
                 self.work("discard", p.time(p.fw_deposit), Job::Discard(name), ctx);
             }
-            Mail::Release => {
+            MailboxCommand::Release => {
                 self.work("release", p.time(p.fw_release), Job::Housekeeping, ctx);
             }
-            Mail::Transfer(process, transfer) => self.on_transfer(process, &transfer, ctx),
-            Mail::Cci(command) => {
+            MailboxCommand::Transfer(process, transfer) => {
+                self.on_transfer(process, &transfer, ctx)
+            }
+            MailboxCommand::Cci(command) => {
                 let cost = p.time(p.cci_fw_transmit);
                 self.work("command", cost, Job::CciSend(command), ctx);
             }
@@ -265,11 +267,11 @@ impl Node {
             Job::Landed(name) => self.on_landed(name, ctx),
             Job::Housekeeping => {}
             Job::Matched(gathered) => self.on_matched(gathered, ctx),
-            Job::Control(parcel) => {
-                self.pio.push(parcel.to.nid, parcel);
+            Job::Control(message) => {
+                self.pio.push(message.to.nid, message);
                 self.start_pio(ctx);
             }
-            Job::Heard(parcel) => self.on_control(&parcel, ctx),
+            Job::ControlReceived(message) => self.on_control(&message, ctx),
             Job::CciSend(command) => self.on_cci_command(command, ctx),
         }
     }
@@ -288,8 +290,8 @@ impl Node {
     }
 
     fn send_pio(&mut self, busy_with: Option<u32>, ctx: &mut Context<'_>) {
-        while let Some(parcel) = self.pio.start_next(busy_with) {
-            ctx.send(parcel, None);
+        while let Some(message) = self.pio.start_next(busy_with) {
+            ctx.send(message, None);
         }
     }
 

@@ -8,7 +8,7 @@ use lintel_wire::{Request, Response, Verb};
 
 use super::process::{Notice, Queued};
 use super::transmit::Outgoing;
-use crate::parcel::{Content, Parcel};
+use crate::message::{Content, Message};
 use crate::profile::Profile;
 
 /// What comes of something that the engine was told.
@@ -66,7 +66,7 @@ impl Gathered {
     }
 
     fn push(&mut self, to: ProcessId, body: u64, content: Content, landed: Option<Landed>) {
-        let parcel = Parcel {
+        let message = Message {
             from: self.me,
             to,
             body,
@@ -75,7 +75,7 @@ impl Gathered {
         };
         self.sends.push(Outgoing {
             landed,
-            ..Outgoing::new(parcel, self.process)
+            ..Outgoing::new(message, self.process)
         });
     }
 
@@ -148,12 +148,12 @@ pub(crate) fn start(
 pub(crate) fn on_header(
     engine: &mut Interface<Ghost>,
     name: u64,
-    parcel: &Parcel,
+    message: &Message,
     is_inline: bool,
     gathered: &mut Gathered,
 ) -> Option<Held> {
-    let held = match &parcel.content {
-        Content::Request(request) => on_request(engine, parcel.from, request, gathered),
+    let held = match &message.content {
+        Content::Request(request) => on_request(engine, message.from, request, gathered),
         Content::Response(response) => on_response(engine, response, gathered),
         Content::Cci(_) | Content::Control(_) => None,
     };
@@ -164,7 +164,7 @@ pub(crate) fn on_header(
     };
     match held {
         Some(held) if is_inline => {
-            on_deposited(engine, parcel.from, held, gathered);
+            on_deposited(engine, message.from, held, gathered);
             None
         }
         held => held,
@@ -251,12 +251,12 @@ pub(crate) fn price(
 ) -> Duration {
     let work = engine.take_work();
     let p = profile;
-    let (message, entry, event, send) = match matching {
+    let (per_message, entry, event, send) = match matching {
         Matching::Host => (p.host_message, p.host_entry, p.host_event, p.host_message),
         Matching::Nic => (p.nic_message, p.nic_entry, p.nic_event, p.fw_program),
     };
     let told = gathered.queued.len() as u64;
-    p.time(message) * (work.requests + work.responses + work.fired)
+    p.time(per_message) * (work.requests + work.responses + work.fired)
         + p.time(entry) * work.walked
         + p.time(event) * (told + work.counts)
         + p.time(send) * gathered.sends.len() as u64

@@ -13,10 +13,10 @@ use lintel_wire::{OPERAND_BYTES, Verb};
 
 use super::cci::{CciCommand, Endpoint};
 use super::portals::{self, Gathered, Matching};
-use super::{Mail, Node, Task};
+use super::{MailboxCommand, Node, Task};
 use crate::context::Context;
+use crate::message::Class;
 use crate::nic::OutOfMemory;
-use crate::parcel::Class;
 use crate::profile::Profile;
 use crate::trace::Track;
 
@@ -518,7 +518,10 @@ impl Node {
         if self.processes[number].mode == Mode::Accelerated {
             let call = p.time(p.direct_call);
             let arrives = ctx.now + call + p.time(p.ht_write);
-            ctx.at(arrives, Task::Mail(Mail::Transfer(number, transfer)));
+            ctx.at(
+                arrives,
+                Task::MailboxCommand(MailboxCommand::Transfer(number, transfer)),
+            );
             return self.busy(number, "put", call, ctx);
         }
         self.trap(number, &transfer, ctx);
@@ -552,7 +555,7 @@ impl Node {
 
     pub(super) fn on_trapped(&mut self, gathered: Gathered, ctx: &mut Context<'_>) {
         let number = gathered.process;
-        self.mail_sends(gathered.sends, ctx);
+        self.post_sends(gathered.sends, ctx);
         self.show_now(number, gathered.queued);
         self.go_on(number, None, ctx);
         self.wake_all(ctx);
@@ -584,10 +587,10 @@ impl Node {
                     class,
                     bytes,
                     sequence,
-                    again: false,
+                    retransmit: false,
                 };
                 let arrives = ctx.now + cost + p.time(p.ht_write);
-                ctx.at(arrives, Task::Mail(Mail::Cci(command)));
+                ctx.at(arrives, Task::MailboxCommand(MailboxCommand::Cci(command)));
                 self.busy(number, "send", cost, ctx);
             }
             Ok(None) => {
@@ -697,7 +700,7 @@ fn reliable(class: Class, profile: &Profile) -> Duration {
 
 /// Finding the pages of what is to be sent.
 pub(super) fn map_sends(gathered: &Gathered, profile: &Profile) -> Duration {
-    let bodies = gathered.sends.iter().map(|send| send.parcel.body);
+    let bodies = gathered.sends.iter().map(|send| send.message.body);
     let pages: u64 = bodies.map(|body| mapped(body, profile)).sum();
     profile.time(profile.page_map) * pages
 }

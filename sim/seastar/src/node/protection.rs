@@ -19,7 +19,7 @@ use super::transmit::Outgoing;
 use super::{Job, Node, Task};
 use crate::context::Context;
 use crate::machine::Protection;
-use crate::parcel::{Content, Control, Parcel};
+use crate::message::{Content, Control, Message};
 use lintel_types::ProcessId;
 
 /// What a node knows of another one.
@@ -36,12 +36,12 @@ pub(crate) struct Peer {
 impl Node {
     /// Gives a message its number; whether it may go now.
     pub(super) fn number(&mut self, outgoing: &mut Outgoing, ctx: &Context<'_>) -> bool {
-        let is_cci = matches!(outgoing.parcel.content, Content::Cci(_));
+        let is_cci = matches!(outgoing.message.content, Content::Cci(_));
         if ctx.protection != Protection::EndToEnd || is_cci {
             return true;
         }
-        let peer = self.peers.entry(outgoing.parcel.to.nid).or_default();
-        outgoing.parcel.sequence = peer.next;
+        let peer = self.peers.entry(outgoing.message.to.nid).or_default();
+        outgoing.message.sequence = peer.next;
         outgoing.is_accepted = false;
         // One that waits goes with those that go again.
         outgoing.has_left = peer.refuses;
@@ -50,67 +50,67 @@ impl Node {
     }
 
     /// Whether a message is the one that is to come now.
-    pub(super) fn is_next(&mut self, parcel: &Parcel, ctx: &mut Context<'_>) -> bool {
-        let is_cci = matches!(parcel.content, Content::Cci(_));
+    pub(super) fn is_next(&mut self, message: &Message, ctx: &mut Context<'_>) -> bool {
+        let is_cci = matches!(message.content, Content::Cci(_));
         if ctx.protection != Protection::EndToEnd || is_cci {
             return true;
         }
-        let expected = self.peers.entry(parcel.from.nid).or_default().expected;
-        if parcel.sequence == expected {
+        let expected = self.peers.entry(message.from.nid).or_default().expected;
+        if message.sequence == expected {
             return true;
         }
-        let control = match parcel.sequence < expected {
+        let control = match message.sequence < expected {
             true => Control::Accepted(expected - 1),
-            false => Control::Again(expected),
+            false => Control::Nack(expected),
         };
-        self.tell(parcel.from.nid, control, ctx);
+        self.send_control(message.from.nid, control, ctx);
         false
     }
 
     /// There is room for a message.
-    pub(super) fn accept(&mut self, parcel: &Parcel, ctx: &mut Context<'_>) {
+    pub(super) fn accept(&mut self, message: &Message, ctx: &mut Context<'_>) {
         if ctx.protection != Protection::EndToEnd {
             return;
         }
-        self.peers.entry(parcel.from.nid).or_default().expected += 1;
-        self.tell(parcel.from.nid, Control::Accepted(parcel.sequence), ctx);
+        self.peers.entry(message.from.nid).or_default().expected += 1;
+        self.send_control(message.from.nid, Control::Accepted(message.sequence), ctx);
     }
 
     /// There is none.
     pub(super) fn refuse(&mut self, name: u64, ctx: &mut Context<'_>) {
-        let parcel = self.incoming[&name].parcel;
-        self.tell(parcel.from.nid, Control::Again(parcel.sequence), ctx);
+        let message = self.incoming[&name].message;
+        self.send_control(message.from.nid, Control::Nack(message.sequence), ctx);
     }
 
-    fn tell(&mut self, node: u32, control: Control, ctx: &mut Context<'_>) {
+    fn send_control(&mut self, node: u32, control: Control, ctx: &mut Context<'_>) {
         let cost = ctx.profile.time(ctx.profile.fw_control);
-        let parcel = control_parcel(ctx.node, ProcessId::new(node, 0), 0, control);
-        self.work("control", cost, Job::Control(parcel), ctx);
+        let message = control_message(ctx.node, ProcessId::new(node, 0), 0, control);
+        self.work("control", cost, Job::Control(message), ctx);
     }
 
-    pub(super) fn on_control(&mut self, parcel: &Parcel, ctx: &mut Context<'_>) {
-        let Content::Control(control) = parcel.content else {
+    pub(super) fn on_control(&mut self, message: &Message, ctx: &mut Context<'_>) {
+        let Content::Control(control) = message.content else {
             return;
         };
         match control {
-            Control::Accepted(number) => self.on_accepted(parcel.from.nid, number, ctx),
-            Control::Again(number) => self.on_refused(parcel.from.nid, number, ctx),
-            Control::CciAck(_) | Control::CciAgain(_) => self.on_cci_control(parcel, control, ctx),
+            Control::Accepted(number) => self.on_accepted(message.from.nid, number, ctx),
+            Control::Nack(number) => self.on_refused(message.from.nid, number, ctx),
+            Control::CciAck(_) | Control::CciNack(_) => self.on_cci_control(message, control, ctx),
         }
     }
 
     fn on_accepted(&mut self, node: u32, number: u64, ctx: &mut Context<'_>) {
-        let accepted = |out: &Outgoing| out.parcel.sequence <= number;
+        let accepted = |out: &Outgoing| out.message.sequence <= number;
         for ticket in self.unaccepted(node, accepted) {
             let outgoing = self.outgoing.get_mut(&ticket).expect("it was just found");
             outgoing.is_accepted = true;
-            outgoing.again = false;
+            outgoing.retransmit = false;
             self.notice_sent(ticket, ctx);
         }
     }
 
     fn on_refused(&mut self, node: u32, number: u64, ctx: &mut Context<'_>) {
-        let refused = |out: &Outgoing| out.parcel.sequence == number;
+        let refused = |out: &Outgoing| out.message.sequence == number;
         let is_stale = self.unaccepted(node, refused).is_empty();
         let peer = self.peers.entry(node).or_default();
         if is_stale || std::mem::replace(&mut peer.refuses, true) {
@@ -126,19 +126,19 @@ impl Node {
         for ticket in self.unaccepted(node, |_| true) {
             let outgoing = self.outgoing.get_mut(&ticket).expect("it was just found");
             match outgoing.has_left {
-                true => self.send_again(ticket, ctx),
+                true => self.retransmit(ticket, ctx),
                 // It is on its way to the TX engine, behind those before it.
-                false => outgoing.again = true,
+                false => outgoing.retransmit = true,
             }
         }
     }
 
-    pub(super) fn send_again(&mut self, ticket: u64, ctx: &mut Context<'_>) {
+    pub(super) fn retransmit(&mut self, ticket: u64, ctx: &mut Context<'_>) {
         self.outgoing
             .get_mut(&ticket)
             .expect("it isn't accepted")
             .has_left = false;
-        self.counted.resent += 1;
+        self.counted.retransmitted += 1;
         let cost = ctx.profile.time(ctx.profile.fw_transmit);
         self.work("resend", cost, Job::Transmit(ticket), ctx);
     }
@@ -148,14 +148,14 @@ impl Node {
         let open = self
             .outgoing
             .iter()
-            .filter(|(_, out)| out.parcel.to.nid == node && !out.is_accepted && which(out));
+            .filter(|(_, out)| out.message.to.nid == node && !out.is_accepted && which(out));
         open.map(|(&ticket, _)| ticket).collect()
     }
 }
 
 /// A packet from one firmware to another.
-pub(super) fn control_parcel(node: u32, to: ProcessId, pid: u32, control: Control) -> Parcel {
-    Parcel {
+pub(super) fn control_message(node: u32, to: ProcessId, pid: u32, control: Control) -> Message {
+    Message {
         from: ProcessId::new(node, pid),
         to,
         body: 0,

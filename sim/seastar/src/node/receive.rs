@@ -14,14 +14,14 @@ use super::process::{Mode, Process};
 use super::{Job, Node, Task};
 use crate::context::Context;
 use crate::machine::Protection;
+use crate::message::{Content, Control, Message};
 use crate::nic::Admission;
-use crate::parcel::{Content, Control, Parcel};
 use crate::profile::Profile;
 use crate::trace::Track;
 
 /// A message that comes in.
 pub(crate) struct Incoming {
-    pub(crate) parcel: Parcel,
+    pub(crate) message: Message,
     /// When its first packet was in.
     began: SimTime,
     /// Its last packet is in.
@@ -39,23 +39,29 @@ pub(crate) struct Incoming {
 
 impl Node {
     /// A message's first packet is in; for some that is all of it.
-    pub(super) fn begin(&mut self, name: u64, parcel: Parcel, whole: bool, ctx: &mut Context<'_>) {
+    pub(super) fn begin(
+        &mut self,
+        name: u64,
+        message: Message,
+        whole: bool,
+        ctx: &mut Context<'_>,
+    ) {
         let p = ctx.profile;
-        if parcel.is_control() {
-            let cost = match parcel.content {
+        if message.is_control() {
+            let cost = match message.content {
                 // Its sender's library is told.
                 Content::Control(Control::CciAck(_)) => {
                     p.time(p.cci_fw_ack) + p.time(p.cci_fw_event)
                 }
-                Content::Control(Control::CciAgain(_)) => p.time(p.cci_fw_ack),
+                Content::Control(Control::CciNack(_)) => p.time(p.cci_fw_ack),
                 _ => p.time(p.fw_control),
             };
-            return self.work("control", cost, Job::Heard(parcel), ctx);
+            return self.work("control", cost, Job::ControlReceived(message), ctx);
         }
         self.incoming.insert(
             name,
             Incoming {
-                parcel,
+                message,
                 began: ctx.now,
                 has_arrived: whole,
                 holds: !whole,
@@ -68,7 +74,7 @@ impl Node {
         if !whole {
             self.hold(ctx);
         }
-        let cost = match parcel.content {
+        let cost = match message.content {
             Content::Cci(_) => p.cci_fw_header,
             _ => p.fw_header,
         };
@@ -83,21 +89,21 @@ impl Node {
     }
 
     pub(super) fn on_header(&mut self, name: u64, ctx: &mut Context<'_>) {
-        let parcel = self.incoming[&name].parcel;
-        let Some(mode) = self.mode_for(&parcel) else {
+        let message = self.incoming[&name].message;
+        let Some(mode) = self.mode_for(&message) else {
             self.counted.lost += 1;
             return self.discard(name, ctx);
         };
-        if !self.is_next(&parcel, ctx) {
+        if !self.is_next(&message, ctx) {
             return self.discard(name, ctx);
         }
         if mode == Mode::Cci {
             return self.on_cci_header(name, ctx);
         }
-        if !parcel.is_inline(ctx.profile) && !self.admit(name, mode, ctx) {
+        if !message.is_inline(ctx.profile) && !self.admit(name, mode, ctx) {
             return;
         }
-        self.accept(&parcel, ctx);
+        self.accept(&message, ctx);
         match mode {
             Mode::Generic => {
                 let crossed = ctx.now + ctx.profile.time(ctx.profile.ht_write);
@@ -117,15 +123,15 @@ impl Node {
     }
 
     /// Who serves a process that understands a message.
-    fn mode_for(&self, parcel: &Parcel) -> Option<Mode> {
-        let mode = self.mode_of(parcel.to)?;
-        let is_cci = matches!(parcel.content, Content::Cci(_));
+    fn mode_for(&self, message: &Message) -> Option<Mode> {
+        let mode = self.mode_of(message.to)?;
+        let is_cci = matches!(message.content, Content::Cci(_));
         (is_cci == (mode == Mode::Cci)).then_some(mode)
     }
 
     /// The engine that a message is for, and a place for what comes of it.
-    pub(super) fn client_of(&mut self, parcel: &Parcel) -> (Gathered, &mut Interface<Ghost>) {
-        let number = parcel.to.pid as usize;
+    pub(super) fn client_of(&mut self, message: &Message) -> (Gathered, &mut Interface<Ghost>) {
+        let number = message.to.pid as usize;
         let process = &mut self.processes[number];
         let gathered = process.gather(number);
         let engine = process.engine_mut();
@@ -138,7 +144,7 @@ impl Node {
     /// Gives a message's source an entry of the CAM. Where there is none, does what
     /// the protection says.
     fn admit(&mut self, name: u64, mode: Mode, ctx: &mut Context<'_>) -> bool {
-        let source = self.incoming[&name].parcel.from.nid;
+        let source = self.incoming[&name].message.from.nid;
         if self.enter_cam(name, source, ctx) {
             return true;
         }
@@ -152,8 +158,13 @@ impl Node {
     }
 
     /// The same for a CCI message, whose class says what happens otherwise.
-    pub(super) fn admit_cci(&mut self, name: u64, parcel: &Parcel, ctx: &mut Context<'_>) -> bool {
-        self.enter_cam(name, parcel.from.nid, ctx)
+    pub(super) fn admit_cci(
+        &mut self,
+        name: u64,
+        message: &Message,
+        ctx: &mut Context<'_>,
+    ) -> bool {
+        self.enter_cam(name, message.from.nid, ctx)
     }
 
     fn enter_cam(&mut self, name: u64, source: u32, ctx: &mut Context<'_>) -> bool {
@@ -187,10 +198,10 @@ impl Node {
 
     /// The firmware asks the engine.
     fn match_on_nic(&mut self, name: u64, ctx: &mut Context<'_>) {
-        let parcel = self.incoming[&name].parcel;
-        let is_inline = parcel.is_inline(ctx.profile);
-        let (mut gathered, engine) = self.client_of(&parcel);
-        let held = portals::on_header(engine, name, &parcel, is_inline, &mut gathered);
+        let message = self.incoming[&name].message;
+        let is_inline = message.is_inline(ctx.profile);
+        let (mut gathered, engine) = self.client_of(&message);
+        let held = portals::on_header(engine, name, &message, is_inline, &mut gathered);
         let p = ctx.profile;
         let mut cost = portals::price(engine, &gathered, Matching::Nic, p);
         if is_inline {
@@ -205,8 +216,8 @@ impl Node {
     /// The source's queue gets the commands of a message.
     pub(super) fn deposit(&mut self, name: u64, ctx: &mut Context<'_>) {
         let incoming = self.incoming.get_mut(&name).expect("it isn't in yet");
-        let commands = commands(&incoming.parcel, ctx.profile);
-        let source = incoming.parcel.from.nid;
+        let commands = commands(&incoming.message, ctx.profile);
+        let source = incoming.message.from.nid;
         if self.cam.is_swapped_out(source) {
             self.swap(source, ctx);
         }
@@ -266,19 +277,19 @@ impl Node {
     fn leave_cam(&mut self, incoming: &Incoming) {
         if incoming.is_admitted {
             self.cam
-                .finish(incoming.parcel.from.nid, incoming.fed.unwrap_or(0));
+                .finish(incoming.message.from.nid, incoming.fed.unwrap_or(0));
         }
     }
 
     /// The RX engine says that its last command is used up.
     pub(super) fn on_deposited(&mut self, name: u64, ctx: &mut Context<'_>) {
-        let Incoming { parcel, began, .. } = self.incoming[&name];
-        ctx.parcel_span(Track::Rx, &parcel, began);
-        if self.cam.is_swapped_out(parcel.from.nid) {
-            self.swap(parcel.from.nid, ctx);
+        let Incoming { message, began, .. } = self.incoming[&name];
+        ctx.message_span(Track::Rx, &message, began);
+        if self.cam.is_swapped_out(message.from.nid) {
+            self.swap(message.from.nid, ctx);
         }
         let p = ctx.profile;
-        let cost = match parcel.content {
+        let cost = match message.content {
             Content::Cci(_) => p.time(p.cci_fw_landed) + p.time(p.cci_fw_event),
             _ => p.time(p.fw_landed),
         };
@@ -289,23 +300,23 @@ impl Node {
         let mut incoming = self.incoming.remove(&name).expect("it lands once");
         self.leave_cam(&incoming);
         incoming.is_admitted = false;
-        match self.mode_of(incoming.parcel.to) {
+        match self.mode_of(incoming.message.to) {
             Some(Mode::Generic) => {
                 self.incoming.insert(name, incoming);
                 let crossed = ctx.now + ctx.profile.time(ctx.profile.ht_write);
                 ctx.at(crossed, Task::Ring(NicEvent::Landed(name)));
             }
             Some(Mode::Accelerated) => self.finish_on_nic(incoming, ctx),
-            Some(Mode::Cci) => self.on_cci_landed(&incoming.parcel, ctx),
+            Some(Mode::Cci) => self.on_cci_landed(&incoming.message, ctx),
             None => self.counted.lost += 1,
         }
     }
 
     fn finish_on_nic(&mut self, incoming: Incoming, ctx: &mut Context<'_>) {
-        let parcel = incoming.parcel;
-        let (mut gathered, engine) = self.client_of(&parcel);
+        let message = incoming.message;
+        let (mut gathered, engine) = self.client_of(&message);
         let held = incoming.held.expect("what lands was wanted");
-        portals::on_deposited(engine, parcel.from, held, &mut gathered);
+        portals::on_deposited(engine, message.from, held, &mut gathered);
         let cost = portals::price(engine, &gathered, Matching::Nic, ctx.profile);
         self.work("event", cost, Job::Matched(gathered), ctx);
     }
@@ -313,12 +324,12 @@ impl Node {
 
 /// RX commands of a message: its header thrown away, its payload put in place. CCI:
 /// the header's first word thrown away, the rest put in place.
-fn commands(parcel: &Parcel, profile: &Profile) -> u64 {
-    match parcel.content {
+fn commands(message: &Message, profile: &Profile) -> u64 {
+    match message.content {
         Content::Cci(_) => 2,
         _ => {
-            let pieces = parcel.body.div_ceil(profile.rx_command_bytes.value);
-            1 + pieces.max(profile.pages(parcel.body)).max(1)
+            let pieces = message.body.div_ceil(profile.rx_command_bytes.value);
+            1 + pieces.max(profile.pages(message.body)).max(1)
         }
     }
 }

@@ -9,14 +9,14 @@ use super::portals::{self, Gathered, Matching, Next};
 use super::process::{Mode, Queued};
 use super::{Job, Node, Task};
 use crate::context::Context;
+use crate::message::{Content, Message};
 use crate::nic::Transmission;
-use crate::parcel::{Content, Parcel};
 use crate::profile::Profile;
 use crate::trace::Track;
 
 /// A message that a node sends.
 pub(crate) struct Outgoing {
-    pub(crate) parcel: Parcel,
+    pub(crate) message: Message,
     /// The process whose message it is.
     pub(crate) process: usize,
     /// Comes into its process's queue once it has left.
@@ -29,37 +29,37 @@ pub(crate) struct Outgoing {
     /// The other node has room for it, or needn't say so.
     pub(crate) is_accepted: bool,
     /// It is to be sent once more when it has left.
-    pub(crate) again: bool,
+    pub(crate) retransmit: bool,
 }
 
 impl Outgoing {
-    pub(crate) fn new(parcel: Parcel, process: usize) -> Self {
+    pub(crate) fn new(message: Message, process: usize) -> Self {
         Outgoing {
-            parcel,
+            message,
             process,
             queued: Vec::new(),
             landed: None,
             injected: SimTime::START,
             has_left: false,
             is_accepted: true,
-            again: false,
+            retransmit: false,
         }
     }
 
     /// Whether it asks for an answer. Nobody is told that it has left: Portals 3.3 has no
     /// event of that (S1, Figure 2), and its structure is the answer's, too.
     fn is_get(&self) -> bool {
-        matches!(&self.parcel.content, Content::Request(request) if request.verb == Verb::Get)
+        matches!(&self.message.content, Content::Request(request) if request.verb == Verb::Get)
     }
 
     /// TX commands: the destination, the header, and the payload in as many as
     /// there are pieces; the last one ends the message. CCI: destination, the
     /// header from the kernel's table, the rest.
     fn commands(&self, profile: &Profile) -> u64 {
-        match self.parcel.content {
+        match self.message.content {
             Content::Cci(_) => 3,
-            _ if self.parcel.is_inline(profile) => 2,
-            _ => 2 + profile.pages(self.parcel.body).max(1),
+            _ if self.message.is_inline(profile) => 2,
+            _ => 2 + profile.pages(self.message.body).max(1),
         }
     }
 }
@@ -78,7 +78,7 @@ impl Node {
     pub(super) fn on_transmit(&mut self, ticket: u64, ctx: &mut Context<'_>) {
         let outgoing = &self.outgoing[&ticket];
         let commands = outgoing.commands(ctx.profile);
-        let to = outgoing.parcel.to.nid;
+        let to = outgoing.message.to.nid;
         self.tx.push(Transmission {
             ticket,
             to,
@@ -91,7 +91,7 @@ impl Node {
     /// their way from memory while the message before goes out.
     fn feed_tx(&mut self, ctx: &mut Context<'_>) {
         while let Some(next) = self.tx.feed_next() {
-            let bytes = self.outgoing[&next.ticket].parcel.wire_bytes(ctx.profile);
+            let bytes = self.outgoing[&next.ticket].message.wire_bytes(ctx.profile);
             let ready = ctx.now + ctx.profile.time(ctx.profile.ht_read);
             let retries = self.draw_retries(bytes, ctx.profile);
             self.injects_until = ready.max(self.injects_until) + retries;
@@ -115,7 +115,7 @@ impl Node {
     pub(super) fn inject(&mut self, ticket: u64, ctx: &mut Context<'_>) {
         let outgoing = self.outgoing.get_mut(&ticket).expect("it hasn't left");
         outgoing.injected = ctx.now;
-        ctx.send(outgoing.parcel, Some(ticket));
+        ctx.send(outgoing.message, Some(ticket));
     }
 
     pub(super) fn on_transmitted(&mut self, ticket: u64, ctx: &mut Context<'_>) {
@@ -125,9 +125,9 @@ impl Node {
             self.work("feed", cost, Job::Housekeeping, ctx);
         }
         let outgoing = self.outgoing.get_mut(&ticket).expect("it has just left");
-        ctx.parcel_span(Track::Tx, &outgoing.parcel, outgoing.injected);
-        if std::mem::take(&mut outgoing.again) {
-            self.send_again(ticket, ctx);
+        ctx.message_span(Track::Tx, &outgoing.message, outgoing.injected);
+        if std::mem::take(&mut outgoing.retransmit) {
+            self.retransmit(ticket, ctx);
         } else {
             outgoing.has_left = true;
             self.notice_sent(ticket, ctx);
@@ -142,7 +142,7 @@ impl Node {
             return;
         }
         let p = ctx.profile;
-        let cost = match outgoing.parcel.content {
+        let cost = match outgoing.message.content {
             Content::Cci(_) => {
                 let told = outgoing.queued.len() as u64;
                 p.time(p.cci_fw_sent) + p.time(p.cci_fw_event) * told

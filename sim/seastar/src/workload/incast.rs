@@ -32,7 +32,7 @@ pub struct Arrivals {
     /// What node 0 counted.
     pub report: NodeReport,
     /// What the senders sent once more.
-    pub resent: u64,
+    pub retransmitted: u64,
     /// Processes that wait for what never comes.
     pub stuck: Vec<String>,
     /// Hash of all that happened.
@@ -81,7 +81,9 @@ impl Incast {
                 received: received.borrow().len() as u64,
                 end: simulation.events.now().since(SimTime::START),
                 report: world.report(0),
-                resent: (1..nodes).map(|node| world.report(node).resent).sum(),
+                retransmitted: (1..nodes)
+                    .map(|node| world.report(node).retransmitted)
+                    .sum(),
                 stuck: world.unfinished(),
                 trace: simulation.events.trace_hash(),
             })

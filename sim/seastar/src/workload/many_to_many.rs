@@ -33,7 +33,7 @@ pub struct Exchange {
     /// Messages that found no entry of a CAM.
     pub overflows: u64,
     /// What senders sent once more.
-    pub resent: u64,
+    pub retransmitted: u64,
     /// Entries of CAMs swapped.
     pub swaps: u64,
 }
@@ -79,13 +79,13 @@ fn exchanged(simulation: &Simulation<TorusMachine>, sent: u64, received: u64) ->
         received,
         took: simulation.events.now().since(SimTime::START),
         overflows: 0,
-        resent: 0,
+        retransmitted: 0,
         swaps: 0,
     };
     for node in 0..world.fabric().nodes() {
         let report = world.report(node);
         exchange.overflows += report.overflows;
-        exchange.resent += report.resent;
+        exchange.retransmitted += report.retransmitted;
         exchange.swaps += report.swaps;
     }
     exchange

@@ -7,8 +7,8 @@ use lintel_types::{AckRequest, EventKind, Handle, ProcessId, options};
 
 use super::benchmark::Benchmark;
 use super::rig::{Case, Measured, all_ended, measured, median, neighbours};
+use crate::message::Class;
 use crate::node::{Action, Exposure, Notice, Program, Refused, Setup, get, put};
-use crate::parcel::Class;
 
 /// What goes to and fro.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

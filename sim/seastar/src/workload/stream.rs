@@ -7,8 +7,8 @@ use lintel_types::{EventKind, Handle, ProcessId};
 
 use super::benchmark::{Benchmark, Steps};
 use super::rig::{Case, Measured, all_ended, measured, median, neighbours};
+use crate::message::Class;
 use crate::node::{Action, Exposure, Mode, Notice, Program, Refused, Setup, put};
-use crate::parcel::Class;
 
 /// How a stream is sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

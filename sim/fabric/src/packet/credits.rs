@@ -1,4 +1,4 @@
-//! Room in a lane's buffer: places that are free, and when others will be.
+//! Credits in a lane's buffer: places that are free, and when others will be.
 
 use std::collections::VecDeque;
 
@@ -8,16 +8,16 @@ use super::lanes::NONE;
 
 /// Times that a lane holds itself. A place whose packet goes on becomes free a
 /// packet's length and a credit later, and meanwhile few others do.
-const SOON: usize = 4;
+const INLINE_TIMES: usize = 4;
 
 /// Places of one buffer.
 #[derive(Clone, Copy)]
-pub(super) struct Room {
+pub(super) struct Credits {
     /// When places become free again, in the order in which packets left them:
     /// `count` from `head` on, and around.
-    soon: [SimTime; SOON],
+    times: [SimTime; INLINE_TIMES],
     /// The queue of those after them, which isn't empty; or `NONE`.
-    later: u32,
+    overflow: u32,
     /// Places that are free, as far as has been looked.
     free: u16,
     head: u8,
@@ -26,17 +26,17 @@ pub(super) struct Room {
 
 /// Times for which lanes have no place themselves.
 #[derive(Default)]
-pub(super) struct Later {
+pub(super) struct Overflow {
     queues: Vec<VecDeque<SimTime>>,
     unused: Vec<u32>,
 }
 
-impl Room {
+impl Credits {
     /// So many places, all free.
     pub(super) fn new(buffer: u32) -> Self {
-        Room {
-            soon: [SimTime::START; SOON],
-            later: NONE,
+        Credits {
+            times: [SimTime::START; INLINE_TIMES],
+            overflow: NONE,
             // Parameters allow 4096 at most.
             free: buffer as u16,
             head: 0,
@@ -47,13 +47,13 @@ impl Room {
     /// When a place is free, `NEVER` where that isn't known. No later than `now`
     /// where one is.
     #[inline]
-    pub(super) fn next(&mut self, now: SimTime, later: &mut Later) -> SimTime {
+    pub(super) fn next(&mut self, now: SimTime, overflow: &mut Overflow) -> SimTime {
         if self.free == 0 {
-            self.look(now, later);
+            self.look(now, overflow);
         }
         match (self.free, self.count) {
             (0, 0) => SimTime::NEVER,
-            (0, _) => self.soon[usize::from(self.head)],
+            (0, _) => self.times[usize::from(self.head)],
             _ => now,
         }
     }
@@ -66,10 +66,10 @@ impl Room {
 
     /// Gives a place back, from `when` on.
     #[inline]
-    pub(super) fn give(&mut self, when: SimTime, now: SimTime, later: &mut Later) {
-        self.look(now, later);
-        if usize::from(self.count) == SOON {
-            later.put(&mut self.later, when);
+    pub(super) fn give(&mut self, when: SimTime, now: SimTime, overflow: &mut Overflow) {
+        self.look(now, overflow);
+        if usize::from(self.count) == INLINE_TIMES {
+            overflow.put(&mut self.overflow, when);
             return;
         }
         self.put(when);
@@ -77,13 +77,13 @@ impl Room {
 
     /// Counts the places that have become free.
     #[inline]
-    fn look(&mut self, now: SimTime, later: &mut Later) {
-        while self.count > 0 && self.soon[usize::from(self.head)] <= now {
-            self.head = (self.head + 1) % SOON as u8;
+    fn look(&mut self, now: SimTime, overflow: &mut Overflow) {
+        while self.count > 0 && self.times[usize::from(self.head)] <= now {
+            self.head = (self.head + 1) % INLINE_TIMES as u8;
             self.count -= 1;
             self.free += 1;
-            if self.later != NONE {
-                let when = later.take(&mut self.later);
+            if self.overflow != NONE {
+                let when = overflow.take(&mut self.overflow);
                 self.put(when);
             }
         }
@@ -91,12 +91,12 @@ impl Room {
 
     #[inline]
     fn put(&mut self, when: SimTime) {
-        self.soon[usize::from(self.head + self.count) % SOON] = when;
+        self.times[usize::from(self.head + self.count) % INLINE_TIMES] = when;
         self.count += 1;
     }
 }
 
-impl Later {
+impl Overflow {
     /// Puts a time behind those of a queue, which is made where there is none.
     fn put(&mut self, queue: &mut u32, when: SimTime) {
         if *queue == NONE {
@@ -131,24 +131,24 @@ mod tests {
 
     #[test]
     fn places_that_come_free_late_do_so_in_their_order_however_many() {
-        let mut later = Later::default();
-        let mut room = Room::new(10);
+        let mut overflow = Overflow::default();
+        let mut credits = Credits::new(10);
         for begin in [0, 100] {
             for _ in 0..10 {
-                assert_eq!(room.next(ns(begin), &mut later), ns(begin));
-                room.take();
+                assert_eq!(credits.next(ns(begin), &mut overflow), ns(begin));
+                credits.take();
             }
-            assert_eq!(room.next(ns(begin), &mut later), SimTime::NEVER);
+            assert_eq!(credits.next(ns(begin), &mut overflow), SimTime::NEVER);
             let given = begin + 1..=begin + 10;
             let all = given.clone();
-            all.for_each(|i| room.give(ns(i), ns(begin), &mut later));
+            all.for_each(|i| credits.give(ns(i), ns(begin), &mut overflow));
             for i in given {
-                assert_eq!(room.next(ns(i - 1), &mut later), ns(i));
-                assert_eq!(room.next(ns(i), &mut later), ns(i));
-                room.take();
+                assert_eq!(credits.next(ns(i - 1), &mut overflow), ns(i));
+                assert_eq!(credits.next(ns(i), &mut overflow), ns(i));
+                credits.take();
             }
-            (0..10).for_each(|_| room.give(ns(begin + 20), ns(begin + 20), &mut later));
+            (0..10).for_each(|_| credits.give(ns(begin + 20), ns(begin + 20), &mut overflow));
         }
-        assert_eq!((later.queues.len(), later.unused.len()), (1, 1));
+        assert_eq!((overflow.queues.len(), overflow.unused.len()), (1, 1));
     }
 }

@@ -13,12 +13,12 @@ use lintel_sim_kernel::{Duration, Event, EventQueue, SimTime, Simulation, World}
 use lintel_sim_node::Noise;
 
 use crate::measure::Entry;
-use crate::program::{Act, Command, Counter, Do, Letter, Program};
-use crate::timing::{self, BUS, HOP, STEP, TELL, Timing, later, next_edge};
+use crate::program::{Act, Command, Counter, Do, Message, Program};
+use crate::timing::{self, BUS, HOP, NOTIFY, STEP, Timing, later, next_edge};
 use crate::trace::{Observer, Trace, Track};
 
 /// Nodes that carry out programs, in outline.
-pub struct Outline {
+pub struct CoarseMachine {
     timing: Timing,
     torus: Torus,
     nodes: Vec<Node>,
@@ -32,15 +32,15 @@ pub struct Outline {
 
 /// A message has come.
 #[derive(Clone, Copy, Debug)]
-pub struct Come {
+pub struct MessageArrived {
     to: u32,
-    what: What,
+    payload: Payload,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum What {
-    Counts(Counter),
-    IsHeardFrom(u32),
+enum Payload {
+    Count(Counter),
+    ToHost(u32),
 }
 
 /// What each message needs comes first, in two cache lines: large machines wait for
@@ -81,17 +81,17 @@ struct Waiting {
     posted: SimTime,
 }
 
-impl Event for Come {
+impl Event for MessageArrived {
     fn word(&self) -> u64 {
-        let what = match self.what {
-            What::Counts(counter) => u64::from(counter),
-            What::IsHeardFrom(from) => 1 << 31 | u64::from(from),
+        let payload = match self.payload {
+            Payload::Count(counter) => u64::from(counter),
+            Payload::ToHost(from) => 1 << 31 | u64::from(from),
         };
-        what << 32 | u64::from(self.to)
+        payload << 32 | u64::from(self.to)
     }
 }
 
-impl Outline {
+impl CoarseMachine {
     /// As [`crate::Machine::new`], in a torus.
     ///
     /// # Panics
@@ -106,7 +106,7 @@ impl Outline {
             .max()
             .unwrap_or(0);
         let counters = programs.len() * counters_each;
-        let mut outline = Outline {
+        let mut coarse = CoarseMachine {
             timing,
             torus,
             nodes: Vec::with_capacity(programs.len()),
@@ -116,12 +116,12 @@ impl Outline {
             trace: None,
         };
         for (program, noise) in programs.iter().zip(noises) {
-            let first = outline.steps.len();
-            outline.steps.extend(program);
-            let last = outline.steps.len();
-            outline.nodes.push(Node::new(first..last, noise));
+            let first = coarse.steps.len();
+            coarse.steps.extend(program);
+            let last = coarse.steps.len();
+            coarse.nodes.push(Node::new(first..last, noise));
         }
-        outline
+        coarse
     }
 
     /// Tells each span of what happens from now on: hosts' work, and messages from
@@ -135,7 +135,11 @@ impl Outline {
     /// # Panics
     ///
     /// As that.
-    pub fn operate(simulation: &mut Simulation<Outline>, start: SimTime, entry: Entry) -> Duration {
+    pub fn operate(
+        simulation: &mut Simulation<CoarseMachine>,
+        start: SimTime,
+        entry: Entry,
+    ) -> Duration {
         let start = later(start, Duration::ZERO);
         let Simulation { world, events } = simulation;
         for number in 0..world.nodes.len() as u32 {
@@ -164,7 +168,7 @@ impl Outline {
     }
 
     /// The host does what it can without knowing what comes.
-    fn run_ahead(&mut self, number: u32, events: &mut EventQueue<Come>) {
+    fn run_ahead(&mut self, number: u32, events: &mut EventQueue<MessageArrived>) {
         loop {
             let node = &mut self.nodes[number as usize];
             if node.at == node.program.end {
@@ -182,27 +186,27 @@ impl Outline {
                     let begun = node.clock;
                     node.pause();
                     if let Some(trace) = &mut self.trace {
-                        trace.tell((number, Track::Host), "work", begun, node.clock);
+                        trace.report((number, Track::Host), "work", begun, node.clock);
                     }
                 }
                 Do::Post(command) => self.post(number, command, events),
                 Do::Await(counter, count) => {
                     let link = self.timing.link;
                     let counting = self.counting(number, counter);
-                    let (value, told) = (counting.value, counting.last + TELL + link);
+                    let (value, known) = (counting.value, counting.last + NOTIFY + link);
                     let node = &mut self.nodes[number as usize];
                     if value < count {
                         node.is_waiting = true;
                         return;
                     }
-                    node.wait_until(told);
+                    node.wait_until(known);
                 }
                 Do::Receive(from) => node.receive(from, self.timing.receive),
                 Do::AwaitAll => {
                     let begun = node.clock;
                     node.take_arrived(self.timing.receive);
                     if let (Some(trace), true) = (&mut self.trace, node.clock > begun) {
-                        trace.tell((number, Track::Host), "receive", begun, node.clock);
+                        trace.report((number, Track::Host), "receive", begun, node.clock);
                     }
                     if !node.expected.is_empty() {
                         node.is_waiting = true;
@@ -214,7 +218,7 @@ impl Outline {
         }
     }
 
-    fn post(&mut self, number: u32, command: Command, events: &mut EventQueue<Come>) {
+    fn post(&mut self, number: u32, command: Command, events: &mut EventQueue<MessageArrived>) {
         let Timing {
             write,
             link,
@@ -231,7 +235,7 @@ impl Outline {
         let queued = next_edge(carried + write_latency + link);
         match command {
             Command::Resource => {}
-            Command::Send(letter) => self.send(number, letter, 1, queued, events),
+            Command::Send(message) => self.send(number, message, 1, queued, events),
             Command::Trigger(counter, count, act) => {
                 let posted = queued + timing::COMMAND;
                 let counting = self.counting(number, counter);
@@ -245,21 +249,33 @@ impl Outline {
     }
 
     /// Does what a counter has released.
-    fn act(&mut self, number: u32, act: Act, when: SimTime, events: &mut EventQueue<Come>) {
+    fn act(
+        &mut self,
+        number: u32,
+        act: Act,
+        when: SimTime,
+        events: &mut EventQueue<MessageArrived>,
+    ) {
         let Timing { link, count, .. } = self.timing;
         match act {
-            Act::Send(letter) => self.send(number, letter, 1, when, events),
-            Act::Fetch(letter) => {
+            Act::Send(message) => self.send(number, message, 1, when, events),
+            Act::Fetch(message) => {
                 let node = &mut self.nodes[number as usize];
                 let read = (when + timing::READ).max(node.read_free);
                 node.read_free = read + timing::NEXT_READ;
                 let data = read + timing::READ + link + timing::MEMORY + BUS + link;
-                let packets = if letter.atomic { 1 } else { 2 };
-                self.send(number, letter, packets, next_edge(data), events);
+                let packets = if message.atomic { 1 } else { 2 };
+                self.send(number, message, packets, next_edge(data), events);
             }
             Act::Count(counter) => {
-                let what = What::Counts(counter);
-                events.at(when + count, Come { to: number, what });
+                let payload = Payload::Count(counter);
+                events.at(
+                    when + count,
+                    MessageArrived {
+                        to: number,
+                        payload,
+                    },
+                );
             }
         }
     }
@@ -268,40 +284,40 @@ impl Outline {
     fn send(
         &mut self,
         from: u32,
-        letter: Letter,
+        message: Message,
         packets: u64,
         when: SimTime,
-        events: &mut EventQueue<Come>,
+        events: &mut EventQueue<MessageArrived>,
     ) {
         let Timing {
-            message,
+            message: interface_time,
             link,
             unit,
             count,
             ..
         } = self.timing;
         let node = &mut self.nodes[from as usize];
-        let left = timing::edge_from(later(when, message)).max(node.line_free);
+        let left = timing::edge_from(later(when, interface_time)).max(node.line_free);
         node.line_free = left + BUS * packets;
-        let hops = self.torus.distance(Place(from), Place(letter.to));
-        let way = timing::ROUTER + HOP * u64::from(hops) + link * 2;
-        let at_unit = next_edge(left + BUS * (packets - 1) + way) + unit;
-        let (wait, what) = match letter.counter {
-            Some(counter) if letter.atomic => (count + timing::ATOMIC, What::Counts(counter)),
-            Some(counter) => (count, What::Counts(counter)),
-            None => (message + link, What::IsHeardFrom(from)),
+        let hops = self.torus.distance(Place(from), Place(message.to));
+        let path = timing::ROUTER + HOP * u64::from(hops) + link * 2;
+        let at_unit = next_edge(left + BUS * (packets - 1) + path) + unit;
+        let (wait, payload) = match message.counter {
+            Some(counter) if message.atomic => (count + timing::ATOMIC, Payload::Count(counter)),
+            Some(counter) => (count, Payload::Count(counter)),
+            None => (interface_time + link, Payload::ToHost(from)),
         };
-        let come = later(at_unit, wait);
+        let arrives = later(at_unit, wait);
         if let Some(trace) = &mut self.trace {
-            let name = if letter.atomic { "atomic" } else { "put" };
-            trace.tell((from, Track::Interface), name, when, left);
-            trace.tell((letter.to, Track::Link), name, left, come);
+            let name = if message.atomic { "atomic" } else { "put" };
+            trace.report((from, Track::Interface), name, when, left);
+            trace.report((message.to, Track::Link), name, left, arrives);
         }
-        let to = letter.to;
-        events.at(come, Come { to, what });
+        let to = message.to;
+        events.at(arrives, MessageArrived { to, payload });
     }
 
-    fn on_count(&mut self, number: u32, counter: Counter, events: &mut EventQueue<Come>) {
+    fn on_count(&mut self, number: u32, counter: Counter, events: &mut EventQueue<MessageArrived>) {
         let now = events.now();
         let node = &mut self.nodes[number as usize];
         // The reply to what has come takes its place in the line.
@@ -406,27 +422,31 @@ impl Counting {
 
 /// How many counters a step takes for granted.
 fn counters_in(step: &Do) -> usize {
-    let of_letter = |letter: Letter| letter.counter;
+    let counter_of = |message: Message| message.counter;
     let of_act = |act| match act {
-        Act::Send(letter) | Act::Fetch(letter) => of_letter(letter),
+        Act::Send(message) | Act::Fetch(message) => counter_of(message),
         Act::Count(counter) => Some(counter),
     };
     let last = match *step {
         Do::Await(counter, _) => Some(counter),
-        Do::Post(Command::Send(letter)) => of_letter(letter),
+        Do::Post(Command::Send(message)) => counter_of(message),
         Do::Post(Command::Trigger(counter, _, act)) => of_act(act).max(Some(counter)),
         _ => None,
     };
     last.map_or(0, |last| usize::from(last) + 1)
 }
 
-impl World for Outline {
-    type Event = Come;
+impl World for CoarseMachine {
+    type Event = MessageArrived;
 
-    fn on_event(&mut self, Come { to, what }: Come, events: &mut EventQueue<Come>) {
-        match what {
-            What::Counts(counter) => self.on_count(to, counter, events),
-            What::IsHeardFrom(from) => self.nodes[to as usize].on_heard(from, events.now()),
+    fn on_event(
+        &mut self,
+        MessageArrived { to, payload }: MessageArrived,
+        events: &mut EventQueue<MessageArrived>,
+    ) {
+        match payload {
+            Payload::Count(counter) => self.on_count(to, counter, events),
+            Payload::ToHost(from) => self.nodes[to as usize].on_heard(from, events.now()),
         }
         let node = &mut self.nodes[to as usize];
         if std::mem::take(&mut node.is_waiting) {
@@ -434,10 +454,10 @@ impl World for Outline {
         }
     }
 
-    fn foresee(&self, Come { to, what }: &Come) {
+    fn foresee(&self, MessageArrived { to, payload }: &MessageArrived) {
         let node = &self.nodes[*to as usize];
         black_box((node.clock, node.is_waiting));
-        if let What::Counts(counter) = what {
+        if let Payload::Count(counter) = payload {
             let counting = *to as usize * self.counters_each + usize::from(*counter);
             black_box(self.counters[counting].value);
         }

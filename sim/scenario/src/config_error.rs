@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Where it is, and what is allowed there.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Mistake {
+pub struct ConfigError {
     /// The file's name, as it was given.
     pub file: String,
     /// The line, from 1; none where something is missing.
@@ -13,9 +13,9 @@ pub struct Mistake {
     pub what: String,
 }
 
-impl fmt::Display for Mistake {
+impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Mistake { file, line, what } = self;
+        let ConfigError { file, line, what } = self;
         match line {
             Some(line) => write!(f, "{file}:{line}: {what}"),
             None => write!(f, "{file}: {what}"),
@@ -23,7 +23,7 @@ impl fmt::Display for Mistake {
     }
 }
 
-impl std::error::Error for Mistake {}
+impl std::error::Error for ConfigError {}
 
 /// `a, b or c`.
 pub(crate) fn either<T: AsRef<str>>(words: &[T]) -> String {

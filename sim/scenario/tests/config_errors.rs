@@ -14,7 +14,7 @@ fn told(text: &str) -> String {
 }
 
 #[test]
-fn each_mistake_names_file_line_key_and_what_is_allowed() {
+fn each_error_names_file_line_key_and_what_is_allowed() {
     let cases = [
         (
             "[machine]\nmodel = \"torus\"".into(),

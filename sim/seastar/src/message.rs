@@ -8,7 +8,7 @@ use crate::profile::Profile;
 
 /// A message.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Parcel {
+pub(crate) struct Message {
     pub(crate) from: ProcessId,
     pub(crate) to: ProcessId,
     /// Bytes of payload.
@@ -50,14 +50,14 @@ pub(crate) enum Control {
     /// Of a pair of nodes, all up to this number have found room.
     Accepted(u64),
     /// From this number on, all must come again.
-    Again(u64),
+    Nack(u64),
     /// CCI: all up to this number are in host memory.
     CciAck(u64),
     /// CCI: no resources; from this number on, all must come again.
-    CciAgain(u64),
+    CciNack(u64),
 }
 
-impl Parcel {
+impl Message {
     /// Whether its payload rides in the header's packet.
     pub(crate) fn is_inline(&self, profile: &Profile) -> bool {
         match self.content {
