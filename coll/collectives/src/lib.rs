@@ -4,7 +4,7 @@
 //!   open ──▶ Group ──run, begin, test, wait──▶ lintel-group ──Library──▶ portals4
 //! ```
 //!
-//! Order of use: open a matching interface, [`open`] a group on all its members, then
+//! Order of use: open a matching interface, [`open`] a group on all its processes, then
 //! [`Group::run`], or [`Group::begin`] and [`Group::wait`]; last [`Group::free`]. What
 //! isn't explained here is in `include/ptlcoll.h`, by the same nouns. Left to others: what
 //! an operation becomes (`lintel-group`).
@@ -17,7 +17,7 @@
 //! let portals = Portals::init()?;
 //! let interface = Interface::open(&portals, Options::default())?;
 //! let spec = Spec {
-//!     members: vec![interface.id()?],
+//!     processes: vec![interface.id()?],
 //!     rank: 0,
 //!     placement: Placement::Offloaded,
 //! };
@@ -25,7 +25,7 @@
 //! let combine = Combine { operation: Operation::Sum, datatype: Datatype::Uint64 };
 //! let sum = Call::Allreduce(Reduction { combine, count: 1 });
 //! let (given, mut got) = (7u64.to_ne_bytes(), [0; 8]);
-//! group.run(sum, None, &mut Apart { input: &given, output: &mut got })?;
+//! group.run(sum, None, &mut Separate { input: &given, output: &mut got })?;
 //! assert_eq!(u64::from_ne_bytes(got), 7);
 //! group.free()?;
 //! # Ok(())
@@ -40,14 +40,15 @@ use portals4::{
 use std::time::Duration;
 
 pub use lintel_group::{
-    Algorithm, Apart, Buffers, Call, Combine, CountingEvent, Datatype, Error, Message, NiFail,
-    Operation, Placement, ProcessId, Reduction, Request, Result, Shared, Spec, Tree, Trouble,
+    Algorithm, Buffers, Call, Combine, CountingEvent, Datatype, Error, InPlace, Message, NiFail,
+    Operation, Placement, PortalsError, ProcessId, Reduction, Request, Result, Separate, Spec,
+    Tree,
 };
 
 /// A group over the safe interface.
 pub type Group = lintel_group::Group<Library>;
 
-type Portals4<T> = std::result::Result<T, Error>;
+type Portals4<T> = std::result::Result<T, PortalsError>;
 
 /// Makes a group; returns when all members have made it. `index` is a free one of the
 /// portal table, the same on all members.
@@ -56,8 +57,8 @@ type Portals4<T> = std::result::Result<T, Error>;
 /// `Caller` for an impossible list of members; `Dead`; `Portals` for an interface without
 /// matching, an index that is taken, or limits that are too low.
 pub fn open(interface: &Interface, index: u32, spec: Spec) -> Result<Group> {
-    let region = Region::new(Group::region_bytes(spec.members.len()));
-    let library = Library::open(interface, index, &region, spec.members.len())?;
+    let region = Region::new(Group::region_bytes(spec.processes.len()));
+    let library = Library::open(interface, index, &region, spec.processes.len())?;
     Group::create(library, region, spec)
 }
 
@@ -68,13 +69,18 @@ pub struct Library {
     portal: PortalTableEntry,
     region: Region,
     memory: MemoryDescriptor,
-    questions: MemoryDescriptor,
-    answers: EventQueue,
+    probe_md: MemoryDescriptor,
+    probe_queue: EventQueue,
 }
 
 impl Library {
-    fn open(interface: &Interface, index: u32, region: &Region, members: usize) -> Portals4<Self> {
-        let answers = EventQueue::alloc(interface, members as u64 + 16)?;
+    fn open(
+        interface: &Interface,
+        index: u32,
+        region: &Region,
+        processes: usize,
+    ) -> Portals4<Self> {
+        let probe_queue = EventQueue::alloc(interface, processes as u64 + 16)?;
         let bind = |memory, queue| {
             let spec = DescriptorSpec {
                 memory,
@@ -93,10 +99,10 @@ impl Library {
                 },
             )?,
             memory: bind(Memory::from(region), None)?,
-            questions: bind(Memory::default(), Some(answers.clone()))?,
+            probe_md: bind(Memory::default(), Some(probe_queue.clone()))?,
             interface: interface.clone(),
             region: region.clone(),
-            answers,
+            probe_queue,
         })
     }
 
@@ -187,20 +193,20 @@ impl lintel_group::Portals for Library {
         Ok(Counter::poll_any(counters, time)?.is_some())
     }
 
-    fn ask(&self, target: ProcessId, match_bits: u64, question: u64) -> Portals4<()> {
-        self.questions.put(Put {
+    fn probe(&self, target: ProcessId, match_bits: u64, id: u64) -> Portals4<()> {
+        self.probe_md.put(Put {
             ack: AckRequest::Full,
             target: Target {
                 match_bits,
                 ..Target::new(target, self.portal.index())
             },
-            user_ptr: question,
+            user_ptr: id,
             ..Put::default()
         })
     }
 
-    fn answer(&self, time: Duration) -> Portals4<Option<(u64, NiFail)>> {
-        let taken = self.answers.poll(time)?;
+    fn poll_probe(&self, time: Duration) -> Portals4<Option<(u64, NiFail)>> {
+        let taken = self.probe_queue.poll(time)?;
         Ok(taken.map(|taken| (taken.user_ptr, taken.ni_fail)))
     }
 }

@@ -1,8 +1,8 @@
 //! A segment, or a fence, that is under way in a lane.
 
+use crate::error::{Error, Result};
 use crate::lane::Lane;
 use crate::portals::{Combine, Message, Portals};
-use crate::trouble::{Result, Trouble};
 use lintel_claim::{Region, combine, copy};
 use lintel_collectives::{Act, Memory, Movement, Schedule, Span, Step, Transfer, When};
 use lintel_types::ProcessId;
@@ -19,14 +19,14 @@ pub(crate) struct Active {
 }
 
 /// What all steps of a group need.
-pub(crate) struct Ground<'a, P: Portals> {
+pub(crate) struct StepContext<'a, P: Portals> {
     pub(crate) portals: &'a P,
-    pub(crate) members: &'a [ProcessId],
+    pub(crate) processes: &'a [ProcessId],
     pub(crate) rank: u32,
     pub(crate) region: &'a Region,
 }
 
-impl<P: Portals> Ground<'_, P> {
+impl<P: Portals> StepContext<'_, P> {
     /// What a member sends to itself needs no message: nobody else is in these places
     /// meanwhile, as the schedule says.
     fn move_own(&self, from: u64, to: u64, bytes: u64, how: Option<Combine>) {
@@ -51,23 +51,31 @@ impl Active {
     }
 
     /// Posts all steps: from here on they go by themselves.
-    pub(crate) fn post<P: Portals>(&mut self, ground: &Ground<P>, lane: &Lane<P>) -> Result<()> {
+    pub(crate) fn post<P: Portals>(
+        &mut self,
+        context: &StepContext<P>,
+        lane: &Lane<P>,
+    ) -> Result<()> {
         for step in &self.schedule.steps {
-            self.start(step, step.when, ground, lane)?;
+            self.start(step, step.when, context, lane)?;
         }
         self.next = self.schedule.steps.len();
         Ok(())
     }
 
     /// Goes through the steps that may be taken by now.
-    pub(crate) fn walk<P: Portals>(&mut self, ground: &Ground<P>, lane: &Lane<P>) -> Result<()> {
+    pub(crate) fn progress<P: Portals>(
+        &mut self,
+        context: &StepContext<P>,
+        lane: &Lane<P>,
+    ) -> Result<()> {
         while let Some(step) = self.schedule.steps.get(self.next) {
             if let Some(when) = step.when {
-                if !reached(when, ground.portals, lane)? {
+                if !reached(when, context.portals, lane)? {
                     return Ok(());
                 }
             }
-            self.start(step, None, ground, lane)?;
+            self.start(step, None, context, lane)?;
             self.next += 1;
         }
         Ok(())
@@ -87,7 +95,7 @@ impl Active {
     }
 
     /// What it waits for now, as far as one counter tells.
-    pub(crate) fn wants<'l, P: Portals>(
+    pub(crate) fn awaits<'l, P: Portals>(
         &self,
         portals: &P,
         lane: &'l Lane<P>,
@@ -117,10 +125,10 @@ impl Active {
         &self,
         step: &Step,
         when: Option<When>,
-        ground: &Ground<P>,
+        context: &StepContext<P>,
         lane: &Lane<P>,
     ) -> Result<()> {
-        let portals = ground.portals;
+        let portals = context.portals;
         // With 0, only the operation before is waited for, and that has ended.
         let trigger = when.filter(|when| when.count > 0).map(|when| {
             let threshold = lane.threshold(when.counter.0, when.count);
@@ -131,15 +139,15 @@ impl Active {
             (Act::Count(counter), Some(trigger)) => {
                 portals.count_at(trigger, lane.counter(counter.0))?;
             }
-            (Act::Send(transfer), None) if transfer.to.rank == ground.rank => {
+            (Act::Send(transfer), None) if transfer.to.rank == context.rank => {
                 let (from, to) = (self.place(transfer.from, lane), lane.at + transfer.to.at);
                 let how = self.how(transfer.movement);
-                ground.move_own(from, to, transfer.from.bytes, how);
+                context.move_own(from, to, transfer.from.bytes, how);
                 portals.count(lane.counter(transfer.to.counter.0))?;
             }
-            (Act::Send(transfer), None) => portals.send(&self.message(transfer, ground, lane))?,
+            (Act::Send(transfer), None) => portals.send(&self.message(transfer, context, lane))?,
             (Act::Send(transfer), Some(trigger)) => {
-                portals.send_at(trigger, &self.message(transfer, ground, lane))?;
+                portals.send_at(trigger, &self.message(transfer, context, lane))?;
             }
         }
         Ok(())
@@ -148,14 +156,14 @@ impl Active {
     fn message<P: Portals>(
         &self,
         transfer: Transfer,
-        ground: &Ground<P>,
+        context: &StepContext<P>,
         lane: &Lane<P>,
     ) -> Message {
         let Transfer { movement, from, to } = transfer;
         Message {
             from: self.place(from, lane),
             bytes: from.bytes,
-            target: ground.members[to.rank as usize],
+            target: context.processes[to.rank as usize],
             match_bits: lane.match_bits(to.counter.0),
             at: to.at,
             // Without elements there is nothing to combine, only to count.
@@ -179,7 +187,7 @@ impl Active {
 fn reached<P: Portals>(when: When, portals: &P, lane: &Lane<P>) -> Result<bool> {
     let value = portals.value(lane.counter(when.counter.0))?;
     if value.failure > 0 {
-        return Err(Trouble::Lost);
+        return Err(Error::TransferFailed);
     }
     Ok(value.success >= lane.threshold(when.counter.0, when.count))
 }

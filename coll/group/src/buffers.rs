@@ -15,7 +15,7 @@ pub trait Buffers {
 
 /// Two buffers that don't overlap; either may be empty.
 #[derive(Debug, Default)]
-pub struct Apart<'a> {
+pub struct Separate<'a> {
     /// What is given.
     pub input: &'a [u8],
     /// Where the result goes.
@@ -24,7 +24,7 @@ pub struct Apart<'a> {
 
 /// One buffer that holds both, which may overlap: an operation in place.
 #[derive(Debug)]
-pub struct Shared<'a> {
+pub struct InPlace<'a> {
     /// All of it.
     pub bytes: &'a mut [u8],
     /// What is given.
@@ -33,7 +33,7 @@ pub struct Shared<'a> {
     pub output: Range<usize>,
 }
 
-impl Buffers for Apart<'_> {
+impl Buffers for Separate<'_> {
     fn input(&self, at: Range<usize>) -> &[u8] {
         &self.input[at]
     }
@@ -47,7 +47,7 @@ impl Buffers for Apart<'_> {
     }
 }
 
-impl Buffers for Shared<'_> {
+impl Buffers for InPlace<'_> {
     fn input(&self, at: Range<usize>) -> &[u8] {
         &self.bytes[self.input.clone()][at]
     }

@@ -1,10 +1,10 @@
 //! What the caller asks for, by which algorithm, and in which segments.
 
+use crate::error::{Error, Result};
 use crate::lane;
 use crate::portals::Combine;
-use crate::trouble::{Result, Trouble};
 use lintel_claim::{Kind, valid};
-use lintel_collectives::{Algorithm, Collective, Mistake, Order, Reuse, Shape, Tree};
+use lintel_collectives::{Algorithm, Collective, ConfigError, Order, Reuse, Shape, Tree};
 
 /// How elements are combined, and how many.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,17 +68,17 @@ pub(crate) struct Plan {
 
 /// Up to so many bytes, reductions have few rounds with all bytes in each: recursive
 /// doubling, or a binomial tree. What is longer goes by halving.
-const WHOLE_UP_TO: u64 = 4 << 10;
+const MAX_DOUBLING_BYTES: u64 = 4 << 10;
 /// Up to so many bytes, gathers and scatters go by a tree with few rounds. What is
 /// longer goes straight, so that it is copied once.
-const FORWARDED_UP_TO: u64 = 1 << 10;
+const MAX_TREE_BYTES: u64 = 1 << 10;
 /// Segments, unless a pipeline names its own: what two caches hold.
 const SEGMENT: u64 = 64 << 10;
 /// Segments that are halved: short enough that both of a pair can send at once without
 /// waiting for the other to read.
 const HALVED_SEGMENT: u64 = 16 << 10;
 /// Children of a rank, where all are to be the root's.
-const STRAIGHT: Tree = Tree::KAry(1 << 16);
+const FLAT_TREE: Tree = Tree::KAry(1 << 16);
 
 impl Call {
     /// Of each member.
@@ -100,13 +100,15 @@ impl Call {
         }
     }
 
-    fn usual(&self, bytes: u64) -> Algorithm {
+    fn default_algorithm(&self, bytes: u64) -> Algorithm {
         match self {
             Call::Barrier => Algorithm::Dissemination,
-            Call::Allreduce(_) | Call::Reduce { .. } if bytes > WHOLE_UP_TO => Algorithm::Halving,
+            Call::Allreduce(_) | Call::Reduce { .. } if bytes > MAX_DOUBLING_BYTES => {
+                Algorithm::Halving
+            }
             Call::Allreduce(_) => Algorithm::RecursiveDoubling,
-            Call::Gather { .. } | Call::Scatter { .. } if bytes > FORWARDED_UP_TO => {
-                Algorithm::Tree(STRAIGHT)
+            Call::Gather { .. } | Call::Scatter { .. } if bytes > MAX_TREE_BYTES => {
+                Algorithm::Tree(FLAT_TREE)
             }
             _ => Algorithm::Tree(Tree::KNomial(2)),
         }
@@ -116,7 +118,7 @@ impl Call {
         &self,
         shape: Shape,
         algorithm: Algorithm,
-    ) -> std::result::Result<Collective, Mistake> {
+    ) -> std::result::Result<Collective, ConfigError> {
         match *self {
             Call::Barrier => Collective::barrier(shape.ranks, algorithm),
             Call::Broadcast { root, .. } => Collective::broadcast(shape, root, algorithm),
@@ -135,12 +137,12 @@ impl Reduction {
             datatype,
         } = self.combine;
         if !valid(operation, datatype, Kind::Atomic) {
-            return Err(Trouble::Caller(format!(
+            return Err(Error::InvalidArgument(format!(
                 "{operation:?} isn't defined on {datatype:?}: PtlAtomic tells what is"
             )));
         }
         let bytes = self.count.checked_mul(datatype.size() as u64);
-        bytes.ok_or_else(|| Trouble::Caller("the elements have more bytes than 2^64".into()))
+        bytes.ok_or_else(|| Error::InvalidArgument("the elements have more bytes than 2^64".into()))
     }
 }
 
@@ -154,7 +156,7 @@ impl Plan {
         largest_combine: u64,
     ) -> Result<Plan> {
         let bytes = call.bytes()?;
-        let asked = algorithm.unwrap_or_else(|| call.usual(bytes));
+        let asked = algorithm.unwrap_or_else(|| call.default_algorithm(bytes));
         // A pipeline is a tree whose segments are as small as its pieces.
         let (algorithm, piece) = match (call, asked) {
             (Call::Broadcast { .. }, Algorithm::Pipelined(tree, piece)) => {
@@ -174,11 +176,11 @@ impl Plan {
             largest_combine: whole(largest_combine, element),
         };
         if piece == 0 {
-            return Err(Trouble::Caller(Mistake::NoBytes.to_string()));
+            return Err(Error::InvalidArgument(ConfigError::NoBytes.to_string()));
         }
         let shape = Shape { ranks, bytes };
         let checked = call.collective(shape, algorithm);
-        checked.map_err(|mistake| Trouble::Caller(mistake.to_string()))?;
+        checked.map_err(|error| Error::InvalidArgument(error.to_string()))?;
         Ok(plan)
     }
 
@@ -209,7 +211,7 @@ impl Plan {
             .expect("a part of what was checked");
         collective
             .in_order(Order::Ranks)
-            .with_reuse(Reuse::Fenced)
+            .with_reuse(Reuse::ByCaller)
             .combining_at_most(self.largest_combine)
             .expect("an element has bytes")
     }

@@ -1,13 +1,13 @@
 //! A group: who is in it, what is under way, what is asked for.
 
-use crate::active::{Active, Ground};
+use crate::active::{Active, StepContext};
 use crate::buffers::Buffers;
 use crate::call::{Call, Plan};
-use crate::fence::Fences;
-use crate::lane::{self, FENCE_LANES, LANES, Lane};
-use crate::neighbours::{GLANCE, Neighbours};
+use crate::error::{Error, Result};
+use crate::lane::{self, BARRIER_LANES, LANES, Lane};
+use crate::peers::{POLL_INTERVAL, Peers};
 use crate::portals::Portals;
-use crate::trouble::{Result, Trouble};
+use crate::recycling::RecyclingBarriers;
 use arrayvec::ArrayVec;
 use lintel_claim::Region;
 use lintel_collectives::{Algorithm, Collective, Memory, Schedule, Store};
@@ -32,7 +32,7 @@ pub enum Placement {
 #[derive(Clone, Debug)]
 pub struct Spec {
     /// All members, by rank: the same on all of them.
-    pub members: Vec<ProcessId>,
+    pub processes: Vec<ProcessId>,
     /// Which of them this process is.
     pub rank: u32,
     /// Who goes through the steps.
@@ -48,17 +48,17 @@ pub struct Request(pub u64);
 /// Used by one thread at a time. Dropping it without [`Group::free`] tells nobody, so
 /// that others who wait for this member will find it dead once its process ends.
 pub struct Group<P: Portals> {
-    site: Site<P>,
+    setup: Setup<P>,
     lanes: Vec<Lane<P>>,
-    fences: Fences,
-    neighbours: Neighbours<P>,
+    barriers: RecyclingBarriers,
+    peers: Peers<P>,
     /// Segments asked for, and segments begun.
-    asked: u64,
+    requested: u64,
     begun: u64,
     /// Segments under way, in the order of their numbers.
     active: VecDeque<Segment>,
     /// What wasn't told to have ended, in the order in which it was asked for.
-    requests: VecDeque<(Request, Asked)>,
+    requests: VecDeque<(Request, Pending)>,
     next_request: u64,
     schedules: Schedules,
     failed: bool,
@@ -66,21 +66,21 @@ pub struct Group<P: Portals> {
 }
 
 /// The library, the members, and the memory of all lanes.
-struct Site<P> {
+struct Setup<P> {
     portals: P,
     spec: Spec,
     region: Region,
 }
 
 /// What was asked for, as long as the caller hasn't been told of its end.
-struct Asked {
+struct Pending {
     plan: Plan,
     /// The number of its first segment.
     first: u64,
     /// Segments that have ended.
     ended: u64,
     /// When one first looked after the other members because of it.
-    looked: Option<Instant>,
+    first_probe: Option<Instant>,
     /// The caller's input, where not all segments could be begun at once.
     input: Option<Vec<u8>>,
     /// Results that came while the caller's buffers weren't at hand.
@@ -95,13 +95,13 @@ struct Segment {
 
 /// Looks at counters before one lets other threads have the core: what an answer of a
 /// member takes that runs.
-const LOOKS: u32 = 20;
+const SPINS: u32 = 20;
 /// Looks with others on the core in between, among them perhaps the member waited for,
 /// before one leaves the waiting to the library.
 const YIELDS: u32 = 200;
 /// Counters that a group waits for at a time, at most: every lane may hold a segment, and
 /// one fence is under way.
-pub const MOST_WANTED: usize = LANES as usize + 1;
+pub const MAX_AWAITED: usize = LANES as usize + 1;
 /// Schedules that are kept; a program that needs more makes them again.
 const SCHEDULES: usize = 64;
 
@@ -118,7 +118,7 @@ impl Placement {
             Some("") => Ok(None),
             Some("offloaded") => Ok(Some(Placement::Offloaded)),
             Some("host") => Ok(Some(Placement::Host)),
-            _ => Err(Trouble::Environment(format!(
+            _ => Err(Error::Environment(format!(
                 "PTLCOLL_PLACEMENT is {value:?}: it takes offloaded or host"
             ))),
         }
@@ -127,8 +127,8 @@ impl Placement {
 
 impl<P: Portals> Group<P> {
     /// The bytes of the region that a group of so many members needs.
-    pub fn region_bytes(members: usize) -> u64 {
-        lane::region_bytes(members as u32)
+    pub fn region_bytes(processes: usize) -> u64 {
+        lane::region_bytes(processes as u32)
     }
 
     /// Makes the group; returns when all members have made it. `region` is the memory
@@ -138,21 +138,21 @@ impl<P: Portals> Group<P> {
     /// `Caller` for an impossible list of members; `Dead`; what Portals refused.
     pub fn create(portals: P, region: Region, spec: Spec) -> Result<Group<P>> {
         check(&portals, &spec)?;
-        let ranks = spec.members.len() as u32;
-        let lanes = (0..LANES + FENCE_LANES).map(|number| Lane::new(&portals, number, ranks));
+        let ranks = spec.processes.len() as u32;
+        let lanes = (0..LANES + BARRIER_LANES).map(|number| Lane::new(&portals, number, ranks));
         let lanes = lanes.collect::<Result<_>>()?;
-        let mut neighbours = Neighbours::new(&portals, spec.rank, ranks)?;
-        neighbours.greet(&portals, &spec.members)?;
+        let mut peers = Peers::new(&portals, spec.rank, ranks)?;
+        peers.handshake(&portals, &spec.processes)?;
         Ok(Group {
-            fences: Fences::new(spec.rank, ranks),
-            site: Site {
+            barriers: RecyclingBarriers::new(spec.rank, ranks),
+            setup: Setup {
                 portals,
                 spec,
                 region,
             },
             lanes,
-            neighbours,
-            asked: 0,
+            peers,
+            requested: 0,
             begun: 0,
             active: VecDeque::new(),
             requests: VecDeque::new(),
@@ -165,12 +165,12 @@ impl<P: Portals> Group<P> {
 
     /// This process's rank.
     pub fn rank(&self) -> u32 {
-        self.site.spec.rank
+        self.setup.spec.rank
     }
 
     /// How many members there are.
     pub fn ranks(&self) -> u32 {
-        self.site.spec.members.len() as u32
+        self.setup.spec.processes.len() as u32
     }
 
     /// A member that was found dead.
@@ -183,7 +183,7 @@ impl<P: Portals> Group<P> {
     /// # Errors
     /// As [`Group::begin`].
     pub fn lengths(&self, call: Call, algorithm: Option<Algorithm>) -> Result<(u64, u64)> {
-        Ok(self.plan(call, algorithm)?.lengths(self.site.spec.rank))
+        Ok(self.plan(call, algorithm)?.lengths(self.setup.spec.rank))
     }
 
     /// Begins and waits.
@@ -197,7 +197,7 @@ impl<P: Portals> Group<P> {
         buffers: &mut dyn Buffers,
     ) -> Result<()> {
         let plan = self.accept(call, algorithm, buffers)?;
-        let request = self.enlist(plan);
+        let request = self.enqueue(plan);
         self.wait(request, buffers)
     }
 
@@ -214,13 +214,13 @@ impl<P: Portals> Group<P> {
         buffers: &mut dyn Buffers,
     ) -> Result<Request> {
         let plan = self.accept(call, algorithm, buffers)?;
-        let request = self.enlist(plan);
-        let end = self.asked;
+        let request = self.enqueue(plan);
+        let end = self.requested;
         self.guarded(|group| group.advance(request, Some(buffers)))?;
         if self.begun < end {
-            let (given, _) = plan.lengths(self.site.spec.rank);
+            let (given, _) = plan.lengths(self.setup.spec.rank);
             let input = buffers.input(0..given as usize).to_vec();
-            self.asked_for(request)?.input = Some(input);
+            self.pending_mut(request)?.input = Some(input);
         }
         Ok(request)
     }
@@ -231,13 +231,13 @@ impl<P: Portals> Group<P> {
     /// # Errors
     /// `NoRequest`; `Dead`, `Lost`, `Failed`; what Portals refused.
     pub fn test(&mut self, request: Request, buffers: &mut dyn Buffers) -> Result<bool> {
-        self.asked_for(request)?;
+        self.pending_mut(request)?;
         self.guarded(|group| {
             group.advance(request, Some(buffers))?;
             if group.take(request, buffers)? {
                 return Ok(true);
             }
-            group.look(request)?;
+            group.probe_some(request)?;
             Ok(false)
         })
     }
@@ -247,7 +247,7 @@ impl<P: Portals> Group<P> {
     /// # Errors
     /// As [`Group::test`].
     pub fn wait(&mut self, request: Request, buffers: &mut dyn Buffers) -> Result<()> {
-        self.asked_for(request)?;
+        self.pending_mut(request)?;
         self.guarded(|group| {
             let mut has_slept = false;
             loop {
@@ -257,7 +257,7 @@ impl<P: Portals> Group<P> {
                 }
                 // Most operations end before anybody need look at the clock.
                 if std::mem::replace(&mut has_slept, true) {
-                    group.look(request)?;
+                    group.probe_some(request)?;
                 }
                 group.sleep()?;
             }
@@ -269,8 +269,8 @@ impl<P: Portals> Group<P> {
     /// # Errors
     /// `NoRequest`.
     pub fn request_lengths(&mut self, request: Request) -> Result<(u64, u64)> {
-        let rank = self.site.spec.rank;
-        Ok(self.asked_for(request)?.plan.lengths(rank))
+        let rank = self.setup.spec.rank;
+        Ok(self.pending_mut(request)?.plan.lengths(rank))
     }
 
     /// Ends the group, when all members do: no message of it is under way afterwards.
@@ -283,24 +283,24 @@ impl<P: Portals> Group<P> {
         if self.failed {
             return Ok(());
         }
-        let mut nothing = crate::buffers::Apart::default();
+        let mut nothing = crate::buffers::Separate::default();
         self.run(Call::Barrier, None, &mut nothing)?;
         let begun = Instant::now();
         loop {
             self.advance(Request(u64::MAX), None)?;
-            if self.active.is_empty() && self.fences.are_over(self.asked) {
+            if self.active.is_empty() && self.barriers.are_over(self.requested) {
                 return Ok(());
             }
             self.sleep()?;
-            self.neighbours
-                .look(&self.site.portals, &self.site.spec.members, begun)?;
+            self.peers
+                .probe_some(&self.setup.portals, &self.setup.spec.processes, begun)?;
         }
     }
 
     fn plan(&self, call: Call, algorithm: Option<Algorithm>) -> Result<Plan> {
         // All combining is a member's own, and the caller's loop has no limit.
-        let largest_combine = match self.site.spec.placement {
-            Placement::Offloaded => self.site.portals.largest_atomic(),
+        let largest_combine = match self.setup.spec.placement {
+            Placement::Offloaded => self.setup.portals.largest_atomic(),
             Placement::Host => u64::MAX,
         };
         Plan::new(call, algorithm, self.ranks(), largest_combine)
@@ -313,51 +313,51 @@ impl<P: Portals> Group<P> {
         buffers: &dyn Buffers,
     ) -> Result<Plan> {
         if self.failed {
-            return Err(Trouble::Failed);
+            return Err(Error::Revoked);
         }
         let plan = self.plan(call, algorithm)?;
-        let (gives, gets) = plan.lengths(self.site.spec.rank);
+        let (gives, gets) = plan.lengths(self.setup.spec.rank);
         let (input, output) = buffers.lengths();
         if (input as u64) < gives || (output as u64) < gets {
-            return Err(Trouble::Caller(format!(
+            return Err(Error::InvalidArgument(format!(
                 "rank {} gives {gives} bytes and gets {gets}, but the buffers have {input} and \
                  {output}",
-                self.site.spec.rank
+                self.setup.spec.rank
             )));
         }
         Ok(plan)
     }
 
-    fn enlist(&mut self, plan: Plan) -> Request {
+    fn enqueue(&mut self, plan: Plan) -> Request {
         let request = Request(self.next_request);
         self.next_request += 1;
-        let asked = Asked {
+        let pending = Pending {
             plan,
-            first: self.asked,
+            first: self.requested,
             ended: 0,
-            looked: None,
+            first_probe: None,
             input: None,
             results: Vec::new(),
         };
-        self.asked += plan.segments();
-        self.requests.push_back((request, asked));
+        self.requested += plan.segments();
+        self.requests.push_back((request, pending));
         request
     }
 
-    fn asked_for(&mut self, request: Request) -> Result<&mut Asked> {
-        find(&mut self.requests, request).ok_or(Trouble::NoRequest)
+    fn pending_mut(&mut self, request: Request) -> Result<&mut Pending> {
+        find(&mut self.requests, request).ok_or(Error::InvalidRequest)
     }
 
-    /// Trouble in the midst of an operation is the end of the group: the other members
+    /// Error in the midst of an operation is the end of the group: the other members
     /// may be anywhere.
     fn guarded<R>(&mut self, f: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
         if self.failed {
-            return Err(Trouble::Failed);
+            return Err(Error::Revoked);
         }
         let result = f(self);
-        if let Err(trouble) = &result {
+        if let Err(error) = &result {
             self.failed = true;
-            if let Trouble::Dead { rank } = trouble {
+            if let Error::ProcFailed { rank } = error {
                 self.dead = Some(*rank);
             }
         }
@@ -369,25 +369,25 @@ impl<P: Portals> Group<P> {
         loop {
             self.begin_segments(request, buffers.as_deref())?;
             self.end_segments(request, &mut buffers)?;
-            self.advance_fence()?;
-            if self.begun == self.asked || !self.fences.allow(self.begun) {
+            self.advance_barrier()?;
+            if self.begun == self.requested || !self.barriers.allow(self.begun) {
                 return Ok(());
             }
         }
     }
 
-    fn advance_fence(&mut self) -> Result<()> {
-        let ground = self.site.ground();
+    fn advance_barrier(&mut self) -> Result<()> {
+        let context = self.setup.context();
         let ended = self.active.front().map_or(self.begun, |front| front.number);
-        let host = self.site.spec.placement == Placement::Host;
+        let host = self.setup.spec.placement == Placement::Host;
         let lanes = &mut self.lanes;
-        self.fences
-            .advance(&ground, lanes, (self.asked, ended), host)
+        self.barriers
+            .advance(&context, lanes, (self.requested, ended), host)
     }
 
-    /// Begins segments in the order of their numbers, as far as fences allow.
+    /// Begins segments in the order of their numbers, as far as barriers allow.
     fn begin_segments(&mut self, current: Request, buffers: Option<&dyn Buffers>) -> Result<()> {
-        while self.begun < self.asked && self.fences.allow(self.begun) {
+        while self.begun < self.requested && self.barriers.allow(self.begun) {
             let segment = self.begin_segment(self.begun, current, buffers)?;
             self.begun += 1;
             self.active.push_back(segment);
@@ -402,28 +402,28 @@ impl<P: Portals> Group<P> {
         buffers: Option<&dyn Buffers>,
     ) -> Result<Segment> {
         // Later ones have no segment before it, and earlier ones are all begun.
-        let of_number = |(_, asked): &&(Request, Asked)| asked.first <= number;
+        let of_number = |(_, pending): &&(Request, Pending)| pending.first <= number;
         let found = self.requests.iter().rev().find(of_number);
-        let &(request, ref asked) = found.expect("a segment is as old as its request");
-        let part = number - asked.first;
-        let collective = asked.plan.collective(part);
-        let rank = self.site.spec.rank;
+        let &(request, ref pending) = found.expect("a segment is as old as its request");
+        let part = number - pending.first;
+        let collective = pending.plan.collective(part);
+        let rank = self.setup.spec.rank;
         let schedule = self.schedules.of(collective, rank);
         let index = (number % LANES) as usize;
         let lane = &self.lanes[index];
         let mut at = lane.input(&schedule);
-        for piece in asked.plan.pieces(part, 0..collective.input_bytes(rank)) {
-            let bytes = match (&asked.input, buffers) {
+        for piece in pending.plan.pieces(part, 0..collective.input_bytes(rank)) {
+            let bytes = match (&pending.input, buffers) {
                 (Some(copied), _) => &copied[piece],
                 (None, Some(buffers)) if request == current => buffers.input(piece),
                 _ => unreachable!("what isn't begun at the call is copied there"),
             };
-            self.site.region.write(at, bytes);
+            self.setup.region.write(at, bytes);
             at += bytes.len() as u64;
         }
-        let mut active = Active::new(index, schedule, asked.plan.call.combine());
-        if self.site.spec.placement == Placement::Offloaded {
-            active.post(&self.site.ground(), lane)?;
+        let mut active = Active::new(index, schedule, pending.plan.call.combine());
+        if self.setup.spec.placement == Placement::Offloaded {
+            active.post(&self.setup.context(), lane)?;
         }
         Ok(Segment {
             number,
@@ -441,18 +441,18 @@ impl<P: Portals> Group<P> {
         let mut place = 0;
         while let Some(segment) = self.active.get_mut(place) {
             let lane = &mut self.lanes[segment.active.lane];
-            segment.active.walk(&self.site.ground(), lane)?;
-            if !segment.active.is_done(&self.site.portals, lane)? {
+            segment.active.progress(&self.setup.context(), lane)?;
+            if !segment.active.is_done(&self.setup.portals, lane)? {
                 place += 1;
                 continue;
             }
-            let asked = find(&mut self.requests, segment.request);
-            let asked = asked.expect("a request stays until its segments have ended");
+            let pending = find(&mut self.requests, segment.request);
+            let pending = pending.expect("a request stays until its segments have ended");
             let own: Option<&mut dyn Buffers> = match buffers {
                 Some(buffers) if segment.request == current => Some(&mut **buffers),
                 _ => None,
             };
-            asked.take_result(segment, lane, &self.site.region, own);
+            pending.take_result(segment, lane, &self.setup.region, own);
             lane.end(&segment.active.schedule);
             self.active.remove(place);
         }
@@ -461,11 +461,11 @@ impl<P: Portals> Group<P> {
 
     /// Hands over what is left of an operation that has ended.
     fn take(&mut self, request: Request, buffers: &mut dyn Buffers) -> Result<bool> {
-        let asked = self.asked_for(request)?;
-        if asked.ended < asked.plan.segments() {
+        let pending = self.pending_mut(request)?;
+        if pending.ended < pending.plan.segments() {
             return Ok(false);
         }
-        for (piece, bytes) in &asked.results {
+        for (piece, bytes) in &pending.results {
             buffers.output(piece.clone()).copy_from_slice(bytes);
         }
         let place = self
@@ -478,50 +478,50 @@ impl<P: Portals> Group<P> {
     /// Waits until anything may go on, but not for long.
     fn sleep(&self) -> Result<()> {
         let segments = self.active.iter().map(|segment| &segment.active);
-        let mut wanted = ArrayVec::<_, MOST_WANTED>::new();
-        for active in segments.chain(self.fences.running()) {
-            match active.wants(&self.site.portals, &self.lanes[active.lane])? {
-                Some(want) => wanted.push(want),
+        let mut awaited = ArrayVec::<_, MAX_AWAITED>::new();
+        for active in segments.chain(self.barriers.running()) {
+            match active.awaits(&self.setup.portals, &self.lanes[active.lane])? {
+                Some(want) => awaited.push(want),
                 None => return Ok(()),
             }
         }
-        if wanted.is_empty() {
+        if awaited.is_empty() {
             return Ok(());
         }
-        for look in 0..LOOKS + YIELDS {
-            if self.site.portals.wait(&wanted, Duration::ZERO)? {
+        for look in 0..SPINS + YIELDS {
+            if self.setup.portals.wait(&awaited, Duration::ZERO)? {
                 return Ok(());
             }
-            if look >= LOOKS {
+            if look >= SPINS {
                 std::thread::yield_now();
             }
         }
-        self.site.portals.wait(&wanted, GLANCE).map(drop)?;
+        self.setup.portals.wait(&awaited, POLL_INTERVAL).map(drop)?;
         Ok(())
     }
 
-    fn look(&mut self, request: Request) -> Result<()> {
+    fn probe_some(&mut self, request: Request) -> Result<()> {
         let since = *self
-            .asked_for(request)?
-            .looked
+            .pending_mut(request)?
+            .first_probe
             .get_or_insert_with(Instant::now);
-        self.neighbours
-            .look(&self.site.portals, &self.site.spec.members, since)
+        self.peers
+            .probe_some(&self.setup.portals, &self.setup.spec.processes, since)
     }
 }
 
-impl<P: Portals> Site<P> {
-    fn ground(&self) -> Ground<'_, P> {
-        Ground {
+impl<P: Portals> Setup<P> {
+    fn context(&self) -> StepContext<'_, P> {
+        StepContext {
             portals: &self.portals,
-            members: &self.spec.members,
+            processes: &self.spec.processes,
             rank: self.spec.rank,
             region: &self.region,
         }
     }
 }
 
-impl Asked {
+impl Pending {
     /// A segment has ended: copies what results to its caller's place, or keeps it until
     /// that is at hand.
     fn take_result<P: Portals>(
@@ -555,9 +555,9 @@ impl Asked {
     }
 }
 
-fn find(requests: &mut VecDeque<(Request, Asked)>, request: Request) -> Option<&mut Asked> {
+fn find(requests: &mut VecDeque<(Request, Pending)>, request: Request) -> Option<&mut Pending> {
     let place = requests.binary_search_by_key(&request, |&(name, _)| name);
-    requests.get_mut(place.ok()?).map(|(_, asked)| asked)
+    requests.get_mut(place.ok()?).map(|(_, pending)| pending)
 }
 
 /// Schedules that were needed, those that often are in front.
@@ -583,24 +583,25 @@ impl Schedules {
 }
 
 fn check<P: Portals>(portals: &P, spec: &Spec) -> Result<()> {
-    let wrong = |what: String| Err(Trouble::Caller(what));
-    let Some(own) = spec.members.get(spec.rank as usize) else {
-        let (rank, members) = (spec.rank, spec.members.len());
+    let wrong = |what: String| Err(Error::InvalidArgument(what));
+    let Some(own) = spec.processes.get(spec.rank as usize) else {
+        let (rank, ranks) = (spec.rank, spec.processes.len());
         return wrong(format!(
-            "the own rank is {rank}, but there are {members} members, from 0 on"
+            "this process's rank is {rank}, but the group has ranks 0 to {}",
+            ranks.saturating_sub(1)
         ));
     };
     if *own != portals.id()? {
         let rank = spec.rank;
         return wrong(format!(
-            "rank {rank} in the list of members is another process, not this one"
+            "rank {rank} in the list of processes is another process, not this one"
         ));
     }
-    let mut sorted = spec.members.clone();
+    let mut sorted = spec.processes.clone();
     sorted.sort_unstable();
     match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
         Some(pair) => wrong(format!(
-            "{:?} is more than once in the list of members",
+            "{:?} is in the list of processes more than once",
             pair[0]
         )),
         None => Ok(()),

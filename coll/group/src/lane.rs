@@ -1,14 +1,14 @@
 //! Lanes: memory, counters and entries for one segment at a time.
 
 use crate::call::Call;
+use crate::error::Result;
 use crate::portals::Portals;
-use crate::trouble::Result;
 use lintel_collectives::{Algorithm, Schedule, Tree};
 
 /// Lanes for segments: how many may be under way at once.
 pub(crate) const LANES: u64 = 32;
-/// Lanes for fences. A member may be one ahead of another.
-pub(crate) const FENCE_LANES: u64 = 2;
+/// Lanes for barriers. A member may be one ahead of another.
+pub(crate) const BARRIER_LANES: u64 = 2;
 /// Bytes of a lane: a few segments of the usual size.
 const AREA: u64 = 256 << 10;
 /// Between two lanes, so that their first lines don't share a set of the cache.
@@ -79,7 +79,7 @@ impl<P: Portals> Lane<P> {
 
 /// Bytes of the region in which all lanes are.
 pub(crate) fn region_bytes(ranks: u32) -> u64 {
-    (LANES + FENCE_LANES) * (area(ranks) + APART)
+    (LANES + BARRIER_LANES) * (area(ranks) + APART)
 }
 
 /// A lane holds a line of each member and a few more, however many they are.
@@ -97,7 +97,7 @@ fn rounds(ranks: u32) -> u32 {
     ranks.next_power_of_two().trailing_zeros()
 }
 
-/// Below [`crate::neighbours`]' own.
+/// Below [`crate::peers`]' own.
 fn match_bits(lane: u64, counter: u32) -> u64 {
     lane << 8 | u64::from(counter)
 }

@@ -30,19 +30,19 @@
 mod active;
 mod buffers;
 mod call;
-mod fence;
+mod error;
 mod group;
 mod lane;
-mod neighbours;
+mod peers;
 mod portals;
-mod trouble;
+mod recycling;
 
-pub use buffers::{Apart, Buffers, Shared};
+pub use buffers::{Buffers, InPlace, Separate};
 pub use call::{Call, Reduction};
-pub use group::{Group, MOST_WANTED, Placement, Request, Spec};
+pub use error::{Error, Result};
+pub use group::{Group, MAX_AWAITED, Placement, Request, Spec};
 pub use portals::{Combine, Message, Portals};
-pub use trouble::{Result, Trouble};
 
 pub use lintel_claim::{Datatype, Operation, Region};
 pub use lintel_collectives::{Algorithm, Tree};
-pub use lintel_types::{CountingEvent, Error, NiFail, ProcessId};
+pub use lintel_types::{CountingEvent, Error as PortalsError, NiFail, ProcessId};

@@ -33,7 +33,7 @@ pub struct Message {
 /// A matching interface with one portal table entry, and a region of memory from which
 /// messages are sent and which they reach.
 ///
-/// No method blocks but [`Portals::wait`] and [`Portals::answer`]. Dropping a counter or
+/// No method blocks but [`Portals::wait`] and [`Portals::poll_probe`]. Dropping a counter or
 /// an entry gives it back. Errors are those of the Portals calls named.
 pub trait Portals {
     /// A counting event.
@@ -74,15 +74,15 @@ pub trait Portals {
     /// What has been counted (PtlCTGet).
     fn value(&self, counter: &Self::Counter) -> Result<CountingEvent>;
 
-    /// Waits until one of these, [`MOST_WANTED`](crate::MOST_WANTED) at most, has counted so
+    /// Waits until one of these, [`MAX_AWAITED`](crate::MAX_AWAITED) at most, has counted so
     /// much, or a failure, which is true, or the time is over (PtlCTPoll). Which one, the
     /// caller finds out by [`Portals::value`].
     fn wait(&self, counters: &[(&Self::Counter, u64)], time: Duration) -> Result<bool>;
 
     /// Sends nothing, and wants to know what became of it (PtlPut with PTL_ACK_REQ).
-    fn ask(&self, target: ProcessId, match_bits: u64, question: u64) -> Result<()>;
+    fn probe(&self, target: ProcessId, match_bits: u64, id: u64) -> Result<()>;
 
     /// A question that is answered, and how it went; waits at most so long for one
     /// (PtlEQPoll).
-    fn answer(&self, time: Duration) -> Result<Option<(u64, NiFail)>>;
+    fn poll_probe(&self, time: Duration) -> Result<Option<(u64, NiFail)>>;
 }

@@ -1,12 +1,12 @@
 //! The entries.
 
 use crate::codes::code;
+use crate::groups::{self, GroupEntry};
 use crate::library::{self, Library};
-use crate::members::{self, Member};
 use crate::pointers::Pointers;
 use lintel_group::{
-    Algorithm, Call, Combine, Datatype, Group, Operation, Placement, ProcessId, Reduction, Region,
-    Request, Result, Spec, Tree, Trouble,
+    Algorithm, Call, Combine, Datatype, Error, Group, Operation, Placement, ProcessId, Reduction,
+    Region, Request, Result, Spec, Tree,
 };
 use lintel_types::{Handle, PT_ANY};
 use std::ffi::{c_int, c_uint, c_void};
@@ -22,7 +22,7 @@ const IN_PLACE: usize = usize::MAX;
 const PIECE: u64 = 8 << 10;
 
 fn wrong<T>(what: impl Into<String>) -> Result<T> {
-    Err(Trouble::Caller(what.into()))
+    Err(Error::InvalidArgument(what.into()))
 }
 
 /// `ptlcoll_group_create`
@@ -30,15 +30,15 @@ fn wrong<T>(what: impl Into<String>) -> Result<T> {
 pub unsafe extern "C" fn ptlcoll_group_create(
     ni_handle: Handle,
     pt_index: u32,
-    members: *const ProcessId,
+    processes: *const ProcessId,
     count: u64,
     rank: u32,
     options: c_uint,
     group: *mut u32,
 ) -> c_int {
     let create = || {
-        if members.is_null() || group.is_null() {
-            return wrong("`members` or `group` is NULL");
+        if processes.is_null() || group.is_null() {
+            return wrong("`processes` or `group` is NULL");
         }
         if count == 0 || count > u64::from(u32::MAX >> 1) {
             return wrong(format!("a group has some members, not {count}"));
@@ -47,9 +47,9 @@ pub unsafe extern "C" fn ptlcoll_group_create(
             return wrong("`pt_index` is PTL_PT_ANY: all members name the same index");
         }
         // SAFETY: not null, and the header asks for so many.
-        let members = unsafe { slice::from_raw_parts(members, count as usize) };
-        let spec = spec(ni_handle, members, rank, placement(options)?);
-        let number = members::add(open(ni_handle, pt_index, spec)?)?;
+        let processes = unsafe { slice::from_raw_parts(processes, count as usize) };
+        let spec = spec(ni_handle, processes, rank, placement(options)?);
+        let number = groups::add(open(ni_handle, pt_index, spec)?)?;
         // SAFETY: not null, and the header asks for a place that can be written.
         unsafe { group.write(number) };
         Ok(())
@@ -68,37 +68,37 @@ fn placement(options: c_uint) -> Result<Placement> {
     }
 }
 
-fn spec(ni: Handle, members: &[ProcessId], rank: u32, placement: Placement) -> Spec {
+fn spec(ni: Handle, processes: &[ProcessId], rank: u32, placement: Placement) -> Spec {
     let logical = library::is_logical(ni);
-    let members = members
+    let processes = processes
         .iter()
-        .map(|member| library::named(*member, logical));
+        .map(|entry| library::named(*entry, logical));
     Spec {
-        members: members.collect(),
+        processes: processes.collect(),
         rank,
         placement,
     }
 }
 
 fn open(ni: Handle, index: u32, spec: Spec) -> Result<Group<Library>> {
-    let bytes = Group::<Library>::region_bytes(spec.members.len());
+    let bytes = Group::<Library>::region_bytes(spec.processes.len());
     let Ok(region) = Region::try_new(bytes) else {
-        return Err(Trouble::Portals(lintel_group::Error::NoSpace));
+        return Err(Error::Portals(lintel_group::PortalsError::NoSpace));
     };
-    let library = Library::open(ni, index, &region, spec.members.len())?;
+    let library = Library::open(ni, index, &region, spec.processes.len())?;
     Group::create(library, region, spec)
 }
 
 /// `ptlcoll_group_free`
 #[unsafe(no_mangle)]
 pub extern "C" fn ptlcoll_group_free(group: u32) -> c_int {
-    code(members::remove(group).and_then(Group::free))
+    code(groups::remove(group).and_then(Group::free))
 }
 
 /// `ptlcoll_dead`
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ptlcoll_dead(group: u32, rank: *mut u32) -> c_int {
-    let find = |member: &mut Member| match member.group.dead() {
+    let find = |entry: &mut GroupEntry| match entry.group.dead() {
         _ if rank.is_null() => wrong("`rank` is NULL"),
         None => wrong("nobody of this group has been found dead"),
         Some(dead) => {
@@ -107,11 +107,11 @@ pub unsafe extern "C" fn ptlcoll_dead(group: u32, rank: *mut u32) -> c_int {
             Ok(())
         }
     };
-    code(members::with(group, find))
+    code(groups::with(group, find))
 }
 
 /// An operation as it is asked for.
-struct Asked {
+struct Invocation {
     group: u32,
     call: Result<Call>,
     from: usize,
@@ -119,32 +119,32 @@ struct Asked {
     algorithm: u32,
 }
 
-impl Asked {
+impl Invocation {
     fn run(self) -> c_int {
-        let run = |member: &mut Member| {
+        let run = |entry: &mut GroupEntry| {
             let (call, algorithm) = (self.call?, algorithm(self.algorithm)?);
-            let pointers = place(&member.group, call, algorithm, (self.from, self.to))?;
+            let pointers = place(&entry.group, call, algorithm, (self.from, self.to))?;
             // SAFETY: the header asks for buffers that the call may use.
-            unsafe { pointers.with(|buffers| member.group.run(call, algorithm, buffers)) }
+            unsafe { pointers.with(|buffers| entry.group.run(call, algorithm, buffers)) }
         };
-        code(members::with(self.group, run))
+        code(groups::with(self.group, run))
     }
 
     fn begin(self, request: *mut u64) -> c_int {
-        let begin = |member: &mut Member| {
+        let begin = |entry: &mut GroupEntry| {
             if request.is_null() {
                 return wrong("`request` is NULL");
             }
             let (call, algorithm) = (self.call?, algorithm(self.algorithm)?);
-            let pointers = place(&member.group, call, algorithm, (self.from, self.to))?;
+            let pointers = place(&entry.group, call, algorithm, (self.from, self.to))?;
             // SAFETY: the header asks for buffers that the call may use.
-            let begun = unsafe { pointers.with(|it| member.group.begin(call, algorithm, it)) }?;
-            let name = u64::from(self.group) << 32 | u64::from(member.keep(begun, pointers));
+            let begun = unsafe { pointers.with(|it| entry.group.begin(call, algorithm, it)) }?;
+            let name = u64::from(self.group) << 32 | u64::from(entry.keep(begun, pointers));
             // SAFETY: not null, and the header asks for a place that can be written.
             unsafe { request.write(name) };
             Ok(())
         };
-        code(members::with(self.group, begin))
+        code(groups::with(self.group, begin))
     }
 }
 
@@ -208,9 +208,9 @@ pub unsafe extern "C" fn ptlcoll_test(request: *mut u64, done: *mut c_int) -> c_
     if done.is_null() {
         return code(wrong("`done` is NULL"));
     }
-    let ended = finish(request, |member, request, pointers| {
+    let ended = finish(request, |entry, request, pointers| {
         // SAFETY: the header asks that the buffers stay the request's.
-        unsafe { pointers.with(|buffers| member.group.test(request, buffers)) }
+        unsafe { pointers.with(|buffers| entry.group.test(request, buffers)) }
     });
     code(ended.map(|ended| {
         // SAFETY: not null, and the header asks for a place that can be written.
@@ -221,9 +221,9 @@ pub unsafe extern "C" fn ptlcoll_test(request: *mut u64, done: *mut c_int) -> c_
 /// `ptlcoll_wait`
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ptlcoll_wait(request: *mut u64) -> c_int {
-    let ended = finish(request, |member, request, pointers| {
+    let ended = finish(request, |entry, request, pointers| {
         // SAFETY: the header asks that the buffers stay the request's.
-        unsafe { pointers.with(|buffers| member.group.wait(request, buffers)) }?;
+        unsafe { pointers.with(|buffers| entry.group.wait(request, buffers)) }?;
         Ok(true)
     });
     code(ended.map(drop))
@@ -232,7 +232,7 @@ pub unsafe extern "C" fn ptlcoll_wait(request: *mut u64) -> c_int {
 /// Whether a request has ended, which then is no more.
 fn finish(
     request: *mut u64,
-    look: impl FnOnce(&mut Member, Request, Pointers) -> Result<bool>,
+    look: impl FnOnce(&mut GroupEntry, Request, Pointers) -> Result<bool>,
 ) -> Result<bool> {
     if request.is_null() {
         return wrong("`request` is NULL");
@@ -242,12 +242,12 @@ fn finish(
     if name == 0 {
         return Ok(true);
     }
-    let ended = members::with((name >> 32) as u32, |member| {
+    let ended = groups::with((name >> 32) as u32, |entry| {
         let number = name as u32;
-        let (begun, pointers) = *member.begun.get(&number).ok_or(Trouble::NoRequest)?;
-        let ended = look(member, begun, pointers)?;
+        let (begun, pointers) = *entry.begun.get(&number).ok_or(Error::InvalidRequest)?;
+        let ended = look(entry, begun, pointers)?;
         if ended {
-            member.begun.remove(&number);
+            entry.begun.remove(&number);
         }
         Ok(ended)
     })?;
@@ -264,14 +264,14 @@ macro_rules! entries {
         #[doc = concat!("`", stringify!($waits), "`")]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $waits(group: u32, $($name: $type,)* algorithm: u32) -> c_int {
-            let asked = Asked {
+            let invocation = Invocation {
                 group,
                 call: $call,
                 from: $from as usize,
                 to: $to as usize,
                 algorithm,
             };
-            asked.run()
+            invocation.run()
         }
 
         #[doc = concat!("`", stringify!($begins), "`")]
@@ -282,14 +282,14 @@ macro_rules! entries {
             algorithm: u32,
             request: *mut u64,
         ) -> c_int {
-            let asked = Asked {
+            let invocation = Invocation {
                 group,
                 call: $call,
                 from: $from as usize,
                 to: $to as usize,
                 algorithm,
             };
-            asked.begin(request)
+            invocation.begin(request)
         }
     };
 }

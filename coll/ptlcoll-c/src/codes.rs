@@ -1,6 +1,6 @@
 //! Return codes, and what was wrong in words.
 
-use lintel_group::{Error, Trouble};
+use lintel_group::{Error, PortalsError};
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int};
 
@@ -24,24 +24,26 @@ thread_local! {
 }
 
 /// `PTLCOLL_OK` or the trouble's code; keeps what is to be told of it.
-pub(crate) fn code(result: Result<(), Trouble>) -> c_int {
-    let Err(trouble) = result else {
+pub(crate) fn code(result: Result<(), Error>) -> c_int {
+    let Err(error) = result else {
         return 0;
     };
-    let told = CString::new(trouble.to_string()).unwrap_or_default();
-    EXPLANATION.with(|kept| *kept.borrow_mut() = told);
-    match trouble {
-        Trouble::Caller(_) | Trouble::NoRequest => 1,
-        Trouble::Portals(Error::ArgInvalid) => 1,
-        Trouble::Dead { .. } => 2,
-        Trouble::Lost => 3,
-        Trouble::Failed => 4,
-        Trouble::Environment(_) => 5,
-        Trouble::Portals(Error::NoSpace | Error::ListTooLong | Error::PtFull) => 6,
-        Trouble::Portals(Error::NoInit) => 7,
-        Trouble::Portals(Error::PtInUse) => 8,
-        Trouble::Portals(Error::Aborted) => 9,
-        Trouble::Portals(_) => 10,
+    let text = CString::new(error.to_string()).unwrap_or_default();
+    EXPLANATION.with(|stored| *stored.borrow_mut() = text);
+    match error {
+        Error::InvalidArgument(_) | Error::InvalidRequest => 1,
+        Error::Portals(PortalsError::ArgInvalid) => 1,
+        Error::ProcFailed { .. } => 2,
+        Error::TransferFailed => 3,
+        Error::Revoked => 4,
+        Error::Environment(_) => 5,
+        Error::Portals(
+            PortalsError::NoSpace | PortalsError::ListTooLong | PortalsError::PtFull,
+        ) => 6,
+        Error::Portals(PortalsError::NoInit) => 7,
+        Error::Portals(PortalsError::PtInUse) => 8,
+        Error::Portals(PortalsError::Aborted) => 9,
+        Error::Portals(_) => 10,
     }
 }
 
@@ -55,5 +57,5 @@ pub extern "C" fn ptlcoll_strerror(code: c_int) -> *const c_char {
 /// `ptlcoll_explain`
 #[unsafe(no_mangle)]
 pub extern "C" fn ptlcoll_explain() -> *const c_char {
-    EXPLANATION.with(|kept| kept.borrow().as_ptr())
+    EXPLANATION.with(|stored| stored.borrow().as_ptr())
 }

@@ -7,7 +7,7 @@
 //!
 //! Every entry reads check, convert, call, map. What an operation becomes, lanes,
 //! fences and schedules, is `lintel-group`'s; the Portals library is whichever the
-//! program has loaded. Order of reading: `library` that one as a group wants it, `members`
+//! program has loaded. Order of reading: `library` that one as a group wants it, `groups`
 //! the groups of this process, `calls` the entries.
 //!
 //! Safety, for every function: pointers are null or point to what the header says, for
@@ -16,8 +16,8 @@
 
 mod calls;
 mod codes;
+mod groups;
 mod library;
-mod members;
 mod pointers;
 
 pub use calls::*;

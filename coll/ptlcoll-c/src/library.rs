@@ -2,7 +2,7 @@
 
 use arrayvec::ArrayVec;
 use lintel_group::{
-    Combine, CountingEvent, Error, MOST_WANTED, Message, NiFail, Portals, ProcessId, Region,
+    Combine, CountingEvent, MAX_AWAITED, Message, NiFail, Portals, PortalsError, ProcessId, Region,
 };
 use lintel_types::{AckRequest, Handle, Result, UID_ANY, options};
 use portals4_sys::{self as sys, RawEvent, codes};
@@ -20,8 +20,8 @@ pub(crate) struct Library {
     largest_atomic: u64,
     // In the order in which they are to go.
     memory: Descriptor,
-    questions: Descriptor,
-    answers: Queue,
+    probe_md: Descriptor,
+    probe_queue: Queue,
     _table_entry: Arc<TableEntry>,
 }
 
@@ -66,16 +66,16 @@ impl Library {
         checked(unsafe { sys::PtlGetId(ni, &mut id) })?;
         let id = named(id, is_logical(ni));
         let table_entry = Arc::new(TableEntry::take(ni, index)?);
-        let answers = Queue::new(ni, members as u64 + 16)?;
+        let probe_queue = Queue::new(ni, members as u64 + 16)?;
         let mut library = Library {
             ni,
             id,
             index,
             largest_atomic: 0,
             memory: Descriptor::new(ni, region, Handle::EQ_NONE)?,
-            questions: Descriptor::new(ni, &Region::new(0), answers.0)?,
+            probe_md: Descriptor::new(ni, &Region::new(0), probe_queue.0)?,
             region: region.clone(),
-            answers,
+            probe_queue,
             _table_entry: table_entry,
         };
         library.largest_atomic = library.probe_atomics()?;
@@ -99,7 +99,7 @@ impl Library {
             }),
         };
         while let Err(error) = self.send_at((&never, u64::MAX), &probe(bytes)) {
-            if error != Error::ArgInvalid || bytes <= SMALLEST_ATOMIC {
+            if error != PortalsError::ArgInvalid || bytes <= SMALLEST_ATOMIC {
                 return Err(error);
             }
             bytes /= 2;
@@ -234,8 +234,8 @@ impl Portals for Library {
 
     fn wait(&self, counters: &[(&Counter, u64)], time: Duration) -> Result<bool> {
         let handles = counters.iter().map(|(counter, _)| counter.0);
-        let handles: ArrayVec<Handle, MOST_WANTED> = handles.collect();
-        let tests: ArrayVec<u64, MOST_WANTED> = counters.iter().map(|(_, test)| *test).collect();
+        let handles: ArrayVec<Handle, MAX_AWAITED> = handles.collect();
+        let tests: ArrayVec<u64, MAX_AWAITED> = counters.iter().map(|(_, test)| *test).collect();
         let (mut value, mut which) = (CountingEvent::default(), 0);
         // SAFETY: two arrays of that length, and two places that can be written.
         let code = unsafe {
@@ -254,9 +254,9 @@ impl Portals for Library {
         }
     }
 
-    fn ask(&self, target: ProcessId, match_bits: u64, question: u64) -> Result<()> {
-        let (md, ack) = (self.questions.handle, AckRequest::Full as u8);
-        let comes_back = ptr::without_provenance_mut(question as usize);
+    fn probe(&self, target: ProcessId, match_bits: u64, id: u64) -> Result<()> {
+        let (md, ack) = (self.probe_md.handle, AckRequest::Full as u8);
+        let comes_back = ptr::without_provenance_mut(id as usize);
         // SAFETY: plain values; no memory is sent.
         checked(unsafe {
             sys::PtlPut(
@@ -265,12 +265,12 @@ impl Portals for Library {
         })
     }
 
-    fn answer(&self, time: Duration) -> Result<Option<(u64, NiFail)>> {
+    fn poll_probe(&self, time: Duration) -> Result<Option<(u64, NiFail)>> {
         let (mut event, mut which) = (RawEvent::default(), 0);
         // SAFETY: one queue, and two places that can be written.
         let code = unsafe {
             sys::PtlEQPoll(
-                &self.answers.0,
+                &self.probe_queue.0,
                 1,
                 milliseconds(time),
                 &mut event,
@@ -412,8 +412,8 @@ fn checked(code: c_int) -> Result<()> {
 }
 
 /// A code that no library should return is that of a failure.
-fn error(code: c_int) -> Error {
-    use Error::*;
+fn error(code: c_int) -> PortalsError {
+    use PortalsError::*;
     let known = [
         ArgInvalid,
         CtNoneReached,

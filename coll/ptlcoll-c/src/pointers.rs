@@ -1,6 +1,6 @@
 //! The caller's buffers.
 
-use lintel_group::{Apart, Buffers, Result, Shared, Trouble};
+use lintel_group::{Buffers, Error, InPlace, Result, Separate};
 use std::{ptr, slice};
 
 /// Where input and result are, as addresses: between calls nobody touches them.
@@ -14,7 +14,7 @@ impl Pointers {
     /// # Errors
     /// `Caller`, where a buffer is null that has bytes, or both overlap by a part.
     pub(crate) fn new(from: usize, gives: u64, to: usize, gets: u64) -> Result<Self> {
-        let wrong = |what: &str| Err(Trouble::Caller(what.into()));
+        let wrong = |what: &str| Err(Error::InvalidArgument(what.into()));
         let (gives, gets) = (gives as usize, gets as usize);
         if (from == 0 && gives > 0) || (to == 0 && gets > 0) {
             return wrong("a buffer is NULL, and bytes are to be there");
@@ -57,7 +57,7 @@ impl Pointers {
             let end = (from + gives).max(to + gets);
             // SAFETY: one holds the other, so that all of it is the caller's (see above).
             let bytes = unsafe { exclusive(start, end - start) };
-            return f(&mut Shared {
+            return f(&mut InPlace {
                 bytes,
                 input: from - start..from - start + gives,
                 output: to - start..to - start + gets,
@@ -67,7 +67,7 @@ impl Pointers {
         let input = unsafe { shared(from, gives) };
         // SAFETY: as above; they don't overlap.
         let output = unsafe { exclusive(to, gets) };
-        f(&mut Apart { input, output })
+        f(&mut Separate { input, output })
     }
 }
 

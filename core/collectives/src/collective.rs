@@ -65,12 +65,12 @@ pub enum Reuse {
     Released,
     /// The caller makes sure, for instance by a barrier after each few operations,
     /// all of which have slots and counters of their own.
-    Fenced,
+    ByCaller,
 }
 
 /// What is wrong with a collective.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Mistake {
+pub enum ConfigError {
     /// It has no ranks.
     NoRanks,
     /// The root is none of the ranks.
@@ -120,9 +120,9 @@ impl Collective {
     /// # Errors
     ///
     /// As [`Collective::allreduce`].
-    pub fn barrier(ranks: u32, algorithm: Algorithm) -> Result<Self, Mistake> {
+    pub fn barrier(ranks: u32, algorithm: Algorithm) -> Result<Self, ConfigError> {
         if matches!(algorithm, Algorithm::Halving | Algorithm::Pipelined(..)) {
-            return Err(Mistake::NotBy(algorithm));
+            return Err(ConfigError::NotBy(algorithm));
         }
         Self::new(Kind::Barrier, Shape { ranks, bytes: 0 }, algorithm)
     }
@@ -132,12 +132,12 @@ impl Collective {
     /// # Errors
     ///
     /// Where there are no ranks, or the algorithm is for something else or unsound.
-    pub fn allreduce(shape: Shape, algorithm: Algorithm) -> Result<Self, Mistake> {
+    pub fn allreduce(shape: Shape, algorithm: Algorithm) -> Result<Self, ConfigError> {
         match algorithm {
             Algorithm::RecursiveDoubling | Algorithm::Halving | Algorithm::Tree(_) => {
                 Self::new(Kind::Allreduce, shape, algorithm)
             }
-            _ => Err(Mistake::NotBy(algorithm)),
+            _ => Err(ConfigError::NotBy(algorithm)),
         }
     }
 
@@ -146,12 +146,12 @@ impl Collective {
     /// # Errors
     ///
     /// As [`Collective::allreduce`], and where `root` is none of the ranks.
-    pub fn broadcast(shape: Shape, root: u32, algorithm: Algorithm) -> Result<Self, Mistake> {
+    pub fn broadcast(shape: Shape, root: u32, algorithm: Algorithm) -> Result<Self, ConfigError> {
         match algorithm {
             Algorithm::Tree(_) | Algorithm::Pipelined(..) => {
                 Self::rooted(Kind::Broadcast(root), shape, root, algorithm)
             }
-            _ => Err(Mistake::NotBy(algorithm)),
+            _ => Err(ConfigError::NotBy(algorithm)),
         }
     }
 
@@ -160,12 +160,12 @@ impl Collective {
     /// # Errors
     ///
     /// As [`Collective::broadcast`].
-    pub fn reduce(shape: Shape, root: u32, algorithm: Algorithm) -> Result<Self, Mistake> {
+    pub fn reduce(shape: Shape, root: u32, algorithm: Algorithm) -> Result<Self, ConfigError> {
         match algorithm {
             Algorithm::Halving | Algorithm::Tree(_) => {
                 Self::rooted(Kind::Reduce(root), shape, root, algorithm)
             }
-            _ => Err(Mistake::NotBy(algorithm)),
+            _ => Err(ConfigError::NotBy(algorithm)),
         }
     }
 
@@ -174,7 +174,7 @@ impl Collective {
     /// # Errors
     ///
     /// As [`Collective::broadcast`].
-    pub fn gather(shape: Shape, root: u32, algorithm: Algorithm) -> Result<Self, Mistake> {
+    pub fn gather(shape: Shape, root: u32, algorithm: Algorithm) -> Result<Self, ConfigError> {
         Self::by_tree(Kind::Gather(root), shape, root, algorithm)
     }
 
@@ -184,7 +184,7 @@ impl Collective {
     /// # Errors
     ///
     /// As [`Collective::broadcast`].
-    pub fn scatter(shape: Shape, root: u32, algorithm: Algorithm) -> Result<Self, Mistake> {
+    pub fn scatter(shape: Shape, root: u32, algorithm: Algorithm) -> Result<Self, ConfigError> {
         Self::by_tree(Kind::Scatter(root), shape, root, algorithm)
     }
 
@@ -206,9 +206,9 @@ impl Collective {
     /// # Errors
     ///
     /// For no bytes.
-    pub fn combining_at_most(self, bytes: u64) -> Result<Self, Mistake> {
+    pub fn combining_at_most(self, bytes: u64) -> Result<Self, ConfigError> {
         if bytes == 0 {
-            return Err(Mistake::NoBytes);
+            return Err(ConfigError::NoBytes);
         }
         Ok(Collective {
             largest_combine: bytes,
@@ -252,7 +252,7 @@ impl Collective {
         let Shape { ranks, bytes } = self.shape;
         assert!(rank < ranks, "rank {rank} is none of {ranks}");
         let mut draft = Draft::new(rank, self.shape, self.largest_combine);
-        draft.fenced = self.reuse == Reuse::Fenced;
+        draft.reuse_by_caller = self.reuse == Reuse::ByCaller;
         match (self.kind, self.algorithm) {
             (Kind::Barrier, Algorithm::Dissemination) => algorithms::dissemination(&mut draft),
             (Kind::Barrier | Kind::Allreduce, Algorithm::RecursiveDoubling) => {
@@ -287,32 +287,42 @@ impl Collective {
         draft.schedule
     }
 
-    fn by_tree(kind: Kind, shape: Shape, root: u32, algorithm: Algorithm) -> Result<Self, Mistake> {
+    fn by_tree(
+        kind: Kind,
+        shape: Shape,
+        root: u32,
+        algorithm: Algorithm,
+    ) -> Result<Self, ConfigError> {
         match algorithm {
             Algorithm::Tree(_) => Self::rooted(kind, shape, root, algorithm),
-            _ => Err(Mistake::NotBy(algorithm)),
+            _ => Err(ConfigError::NotBy(algorithm)),
         }
     }
 
-    fn rooted(kind: Kind, shape: Shape, root: u32, algorithm: Algorithm) -> Result<Self, Mistake> {
+    fn rooted(
+        kind: Kind,
+        shape: Shape,
+        root: u32,
+        algorithm: Algorithm,
+    ) -> Result<Self, ConfigError> {
         let Shape { ranks, .. } = shape;
         if ranks > 0 && root >= ranks {
-            return Err(Mistake::NoSuchRoot { root, ranks });
+            return Err(ConfigError::NoSuchRoot { root, ranks });
         }
         Self::new(kind, shape, algorithm)
     }
 
-    fn new(kind: Kind, shape: Shape, algorithm: Algorithm) -> Result<Self, Mistake> {
+    fn new(kind: Kind, shape: Shape, algorithm: Algorithm) -> Result<Self, ConfigError> {
         if shape.ranks == 0 {
-            return Err(Mistake::NoRanks);
+            return Err(ConfigError::NoRanks);
         }
         // Slots hold a block of each rank, and room to align them.
         let slots = shape.bytes.checked_add(algorithms::ALIGNMENT);
         let slots = slots.and_then(|each| each.checked_mul(u64::from(shape.ranks) + 1));
-        slots.ok_or(Mistake::TooLong)?;
+        slots.ok_or(ConfigError::TooLong)?;
         match algorithm {
             Algorithm::Tree(tree) => tree.check()?,
-            Algorithm::Pipelined(_, 0) => return Err(Mistake::NoBytes),
+            Algorithm::Pipelined(_, 0) => return Err(ConfigError::NoBytes),
             Algorithm::Pipelined(tree, _) => tree.check()?,
             Algorithm::Dissemination | Algorithm::RecursiveDoubling | Algorithm::Halving => {}
         }
@@ -327,34 +337,34 @@ impl Collective {
     }
 }
 
-impl fmt::Display for Mistake {
+impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Mistake::NoRanks => f.write_str("a collective needs one rank at least"),
-            Mistake::NoSuchRoot { root, ranks } => {
+            ConfigError::NoRanks => f.write_str("a collective needs one rank at least"),
+            ConfigError::NoSuchRoot { root, ranks } => {
                 write!(
                     f,
                     "the root is {root}, but there are {ranks} ranks, from 0 on"
                 )
             }
-            Mistake::NotBy(algorithm) => {
+            ConfigError::NotBy(algorithm) => {
                 write!(
                     f,
                     "{algorithm:?} is for something else: a tree is for everything"
                 )
             }
-            Mistake::Narrow(Tree::KNomial(base)) => {
+            ConfigError::Narrow(Tree::KNomial(base)) => {
                 write!(f, "a k-nomial tree needs a base of 2 or more, not {base}")
             }
-            Mistake::Narrow(Tree::KAry(arity)) => {
+            ConfigError::Narrow(Tree::KAry(arity)) => {
                 write!(f, "a k-ary tree needs 1 child or more, not {arity}")
             }
-            Mistake::NoBytes => f.write_str("a piece needs one byte at least"),
-            Mistake::TooLong => {
+            ConfigError::NoBytes => f.write_str("a piece needs one byte at least"),
+            ConfigError::TooLong => {
                 f.write_str("all ranks' bytes together are more than 2^64: give fewer each")
             }
         }
     }
 }
 
-impl core::error::Error for Mistake {}
+impl core::error::Error for ConfigError {}

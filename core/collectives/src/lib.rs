@@ -24,7 +24,7 @@
 //! meets nothing of the present one. No message can be earlier still: who has ended
 //! an all-reduce or a barrier knows that all have begun it, and elsewhere a sender
 //! waits until the receiver has released the memory. Whoever gives each operation
-//! memory and counters of its own for a while does without: [`Reuse::Fenced`].
+//! memory and counters of its own for a while does without: [`Reuse::ByCaller`].
 //!
 //! Order of use, for each rank:
 //!
@@ -60,7 +60,7 @@ pub mod interpreter;
 mod schedule;
 mod tree;
 
-pub use collective::{Algorithm, Collective, Mistake, Order, Reuse, Shape};
+pub use collective::{Algorithm, Collective, ConfigError, Order, Reuse, Shape};
 pub use schedule::{
     Act, Counter, CounterId, Epoch, Memory, Movement, Schedule, Span, Step, Store, Target,
     Threshold, Transfer, When,

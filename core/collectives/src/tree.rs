@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 
-use crate::collective::Mistake;
+use crate::collective::ConfigError;
 
 /// How ranks are joined to a tree.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -56,9 +56,9 @@ impl Tree {
     }
 
     /// Whether it reaches all ranks.
-    pub(crate) fn check(self) -> Result<(), Mistake> {
+    pub(crate) fn check(self) -> Result<(), ConfigError> {
         match self {
-            Tree::KNomial(..2) | Tree::KAry(0) => Err(Mistake::Narrow(self)),
+            Tree::KNomial(..2) | Tree::KAry(0) => Err(ConfigError::Narrow(self)),
             _ => Ok(()),
         }
     }
@@ -66,7 +66,7 @@ impl Tree {
 
 impl Family {
     /// The branches below, the largest first: those have the longest way to go.
-    pub fn far_first(&self) -> Vec<Branch> {
+    pub fn largest_first(&self) -> Vec<Branch> {
         let mut children = self.children.clone();
         children.reverse();
         children.sort_by_key(|child| core::cmp::Reverse(child.ranks));
@@ -74,7 +74,7 @@ impl Family {
     }
 
     /// The place of a child among the children.
-    pub(crate) fn place_of(&self, child: u32) -> u64 {
+    pub(crate) fn index_of(&self, child: u32) -> u64 {
         let place = self.children.iter().position(|c| c.first == child);
         place.expect("a rank is its parent's child") as u64
     }
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn the_largest_branches_come_first_where_far_ones_do() {
-        let far = Tree::KNomial(2).family(0, 11).far_first();
+        let far = Tree::KNomial(2).family(0, 11).largest_first();
         let firsts: Vec<u32> = far.iter().map(|child| child.first).collect();
         assert_eq!(firsts, [4, 8, 2, 1]);
     }

@@ -2,7 +2,7 @@
 //! ranks, the length, and the order in which a network delivers.
 
 use lintel_collectives::interpreter::{Bytes, Carrier, Reduction, World};
-use lintel_collectives::{Algorithm, Collective, Mistake, Order, Reuse, Shape, Tree};
+use lintel_collectives::{Algorithm, Collective, ConfigError, Order, Reuse, Shape, Tree};
 use proptest::prelude::*;
 
 /// Wraps: associative and commutative, and no element is as good as nothing.
@@ -18,9 +18,9 @@ const SUM: Reduction<'static> = Reduction {
 };
 
 /// SplitMix64: small, and the same everywhere.
-struct Lots(u64);
+struct Rng(u64);
 
-impl Lots {
+impl Rng {
     fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut word = self.0;
@@ -52,17 +52,17 @@ fn holds(
     seed: u64,
     expected: impl Fn(&[Vec<u8>]) -> Vec<Vec<u8>>,
 ) {
-    let mut lots = Lots(seed);
-    let inputs = lots.inputs(collective, 5);
+    let mut rng = Rng(seed);
+    let inputs = rng.inputs(collective, 5);
     let want: Bytes = inputs.iter().map(|inputs| expected(inputs)).collect();
     let mut world = World::new(collective, carrier, SUM, inputs);
     // Some choices come again and again, so that some ranks fall far behind.
-    let favour = lots.draw();
-    let pick = |choices: usize| match lots.below(4) {
+    let favour = rng.draw();
+    let pick = |choices: usize| match rng.below(4) {
         0 => 0,
         1 => choices - 1,
         2 => (favour % choices as u64) as usize,
-        _ => lots.below(choices),
+        _ => rng.below(choices),
     };
     let results = world
         .run(pick)
@@ -131,10 +131,10 @@ prop_compose! {
 
 /// Runs operations of a barrier by lot: one that a rank has ended, all have begun.
 fn separates(barrier: &Collective, carrier: Carrier, seed: u64) {
-    let mut lots = Lots(seed);
-    let nothing = lots.inputs(barrier, 5);
+    let mut rng = Rng(seed);
+    let nothing = rng.inputs(barrier, 5);
     let mut world = World::new(barrier, carrier, SUM, nothing);
-    while world.advance(|choices| lots.below(choices)) {
+    while world.advance(|choices| rng.below(choices)) {
         let begun = world.progress().map(|(begun, _)| begun).min();
         let ended = world.progress().map(|(_, ended)| ended).max();
         assert!(begun >= ended, "{barrier:?} by {carrier:?}, seed {seed}");
@@ -166,9 +166,9 @@ fn float_sum(allreduce: &Collective, seed: u64) -> Vec<Vec<u8>> {
         .map(|rank| number(rank).to_ne_bytes().to_vec())
         .collect();
     let mut world = World::new(allreduce, Carrier::Triggered, reduction, vec![inputs]);
-    let mut lots = Lots(seed);
+    let mut rng = Rng(seed);
     world
-        .run(|choices| lots.below(choices))
+        .run(|choices| rng.below(choices))
         .expect("a right schedule")
         .remove(0)
 }
@@ -219,20 +219,20 @@ fn floats_summed_between_pairs_give_all_ranks_the_same_bits_each_time() {
 #[test]
 fn an_unsound_collective_is_refused_with_what_is_wrong() {
     let shape = Shape { ranks: 4, bytes: 8 };
-    let told = |refused: Result<Collective, Mistake>| refused.unwrap_err().to_string();
+    let message = |refused: Result<Collective, ConfigError>| refused.unwrap_err().to_string();
     let tree = Algorithm::Tree(Tree::KNomial(1));
     let chain = Algorithm::Tree(Tree::KAry(1));
-    assert!(told(Collective::broadcast(shape, 0, tree)).contains("base of 2"));
-    assert!(told(Collective::broadcast(shape, 4, chain)).contains("4 ranks, from 0"));
-    assert!(told(Collective::allreduce(shape, Algorithm::Dissemination)).contains("a tree"));
-    assert!(told(Collective::barrier(0, chain)).contains("one rank"));
+    assert!(message(Collective::broadcast(shape, 0, tree)).contains("base of 2"));
+    assert!(message(Collective::broadcast(shape, 4, chain)).contains("4 ranks, from 0"));
+    assert!(message(Collective::allreduce(shape, Algorithm::Dissemination)).contains("a tree"));
+    assert!(message(Collective::barrier(0, chain)).contains("one rank"));
     let long = Shape {
         ranks: 4,
         bytes: u64::MAX / 4,
     };
-    assert!(told(Collective::gather(long, 0, chain)).contains("2^64"));
+    assert!(message(Collective::gather(long, 0, chain)).contains("2^64"));
     let pieces = Algorithm::Pipelined(Tree::KAry(1), 0);
-    assert!(told(Collective::broadcast(shape, 0, pieces)).contains("one byte"));
+    assert!(message(Collective::broadcast(shape, 0, pieces)).contains("one byte"));
 }
 
 proptest! {
@@ -310,18 +310,18 @@ proptest! {
             _ => Collective::scatter(shape, root, tree),
         };
         let plain = collective.unwrap().combining_at_most(shape.bytes / pieces + 1).unwrap();
-        let fenced = plain.in_order(Order::Ranks).with_reuse(Reuse::Fenced);
+        let by_caller = plain.in_order(Order::Ranks).with_reuse(Reuse::ByCaller);
         for rank in 0..shape.ranks {
-            let schedule = fenced.schedule(rank);
+            let schedule = by_caller.schedule(rank);
             prop_assert!(schedule.resets.is_empty() && schedule.releases.is_empty());
         }
-        let mut lots = Lots(seed);
-        let inputs = lots.inputs(&fenced, 1);
-        let run = |collective: &Collective, lots: &mut Lots| {
-            World::new(collective, carrier, SUM, inputs.clone()).run(|choices| lots.below(choices))
+        let mut rng = Rng(seed);
+        let inputs = rng.inputs(&by_caller, 1);
+        let run = |collective: &Collective, rng: &mut Rng| {
+            World::new(collective, carrier, SUM, inputs.clone()).run(|choices| rng.below(choices))
         };
-        let want = run(&plain, &mut lots).unwrap();
-        prop_assert_eq!(run(&fenced, &mut lots).unwrap(), want);
+        let want = run(&plain, &mut rng).unwrap();
+        prop_assert_eq!(run(&by_caller, &mut rng).unwrap(), want);
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub(crate) fn broadcast(draft: &mut Draft, tree: Tree, piece: u64) {
     let family = tree.family(draft.rank, draft.ranks);
     let bytes = draft.bytes;
     let piece = piece.max(bytes.div_ceil(MOST_PIECES)).max(1);
-    let children = family.far_first();
+    let children = family.largest_first();
     let leaves = draft.leaves(children.len());
     let leave = leaves.min(1);
     draft.counter(leaves);
@@ -87,7 +87,7 @@ pub(crate) fn gather(draft: &mut Draft, tree: Tree) {
 /// order of ranks.
 pub(crate) fn scatter(draft: &mut Draft, tree: Tree) {
     let family = tree.family(draft.rank, draft.ranks);
-    let children = family.far_first();
+    let children = family.largest_first();
     let leaves = draft.leaves(children.len());
     draft.counter(leaves);
     let Some(parent) = family.parent else {
@@ -129,7 +129,7 @@ pub(crate) fn scatter(draft: &mut Draft, tree: Tree) {
 
 /// Tells the parent that its child's slots are free again.
 fn release_to(draft: &mut Draft, parent: u32) {
-    if !draft.fenced {
+    if !draft.reuse_by_caller {
         draft.schedule.releases.push(draft.target(parent, FREE, 0));
     }
 }

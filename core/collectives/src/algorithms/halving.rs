@@ -79,7 +79,7 @@ pub(crate) fn halving_reduce(draft: &mut Draft, order: Order) {
     if draft.rank == 0 {
         draft.store(known.bytes, 0);
     }
-    if let (Some(extra), false) = (layout.extra(draft), draft.fenced) {
+    if let (Some(extra), false) = (layout.extra(draft), draft.reuse_by_caller) {
         draft.schedule.releases.push(draft.target(extra, FOLD, 0));
     }
 }

@@ -25,7 +25,7 @@ pub(crate) struct Draft {
     pub(crate) ranks: u32,
     pub(crate) bytes: u64,
     /// Slots are free when an operation begins, whoever sees to it.
-    pub(crate) fenced: bool,
+    pub(crate) reuse_by_caller: bool,
     root: u32,
     largest_combine: u64,
 }
@@ -42,7 +42,7 @@ impl Draft {
             rank,
             ranks: shape.ranks,
             bytes: shape.bytes,
-            fenced: false,
+            reuse_by_caller: false,
             root: 0,
             largest_combine,
         }
@@ -98,7 +98,11 @@ impl Draft {
 
     /// How many leaves to send a rank waits for that needs so many.
     fn leaves(&self, needed: usize) -> u64 {
-        if self.fenced { 0 } else { needed as u64 }
+        if self.reuse_by_caller {
+            0
+        } else {
+            needed as u64
+        }
     }
 
     fn step(&mut self, when: Option<When>, act: Act) {

@@ -47,7 +47,7 @@ pub(crate) fn reduce_and_broadcast(draft: &mut Draft, tree: Tree, order: Order) 
             count: 1,
         };
     }
-    for child in family.far_first() {
+    for child in family.largest_first() {
         let below = tree.family(child.first, draft.ranks);
         let at = draft.stride() * slots_of(&below, order);
         let to = draft.target(child.first, DOWN, at);
@@ -71,7 +71,7 @@ fn gather_parts(draft: &mut Draft, family: &Family, order: Order, leave: u64) ->
     };
     // Where slots are free, the own part goes there at once, and only the others'
     // are waited for.
-    let first = 1 + u64::from(draft.fenced);
+    let first = 1 + u64::from(draft.reuse_by_caller);
     let chained = match order {
         Order::Ranks if children > 0 => first + children * pieces,
         _ => 0,
@@ -94,7 +94,7 @@ fn gather_parts(draft: &mut Draft, family: &Family, order: Order, leave: u64) ->
         }
         Order::Ranks => {
             let own = draft.target(draft.rank, chain, draft.slot(SUM).at);
-            if draft.fenced {
+            if draft.reuse_by_caller {
                 draft.put(None, draft.input(), own);
                 draft.count(Some(arrived), chain);
             } else {
@@ -137,7 +137,7 @@ fn send_up(
             draft.combine(summed, sum, to);
         }
         Order::Ranks => {
-            let place = tree.family(parent, draft.ranks).place_of(draft.rank);
+            let place = tree.family(parent, draft.ranks).index_of(draft.rank);
             let to = draft.target(parent, UP, draft.slot(1 + place).at);
             draft.put(summed, sum, to);
         }
@@ -146,10 +146,10 @@ fn send_up(
 
 /// Tells the children that their parent's slots are free again.
 pub(super) fn release(draft: &mut Draft, family: &Family, counter: CounterId) {
-    if draft.fenced {
+    if draft.reuse_by_caller {
         return;
     }
-    for child in family.far_first() {
+    for child in family.largest_first() {
         let to = draft.target(child.first, counter, 0);
         draft.schedule.releases.push(to);
     }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use lintel_pmi::client::Client;
 use portals4::{Interface, Portals, ProcessId};
-use portals4_collectives::{Apart, Call, Group, Placement, Spec, Trouble, open};
+use portals4_collectives::{self as collectives, Call, Group, Placement, Separate, Spec, open};
 
 use crate::error::{Error, Result};
 use crate::machine;
@@ -46,10 +46,10 @@ impl Company {
         let interface = Portals::init()
             .and_then(|portals| Interface::open(&portals, portals4::Options::default()));
         let interface = interface.map_err(|error| Error::Wrong(error.to_string()))?;
-        let members = introduce(&team, &interface)?;
+        let processes = introduce(&team, &interface)?;
         let [offloaded, host] = PLACEMENTS.map(|(_, placement)| {
             let spec = Spec {
-                members: members.clone(),
+                processes: processes.clone(),
                 rank: rank as u32,
                 placement,
             };
@@ -105,7 +105,7 @@ impl Company {
     }
 
     fn operate(&mut self, which: usize, call: Call) -> Result<()> {
-        let mut buffers = Apart {
+        let mut buffers = Separate {
             input: &self.given,
             output: &mut self.got,
         };
@@ -116,7 +116,7 @@ impl Company {
     /// What rank 0 says, in every rank.
     fn is_enough(&mut self, which: usize, said: bool) -> Result<bool> {
         let mut heard = [0];
-        let mut buffers = Apart {
+        let mut buffers = Separate {
             input: &[u8::from(said)],
             output: &mut heard,
         };
@@ -148,7 +148,7 @@ fn introduce(team: &Team, interface: &Interface) -> Result<Vec<ProcessId>> {
         .collect())
 }
 
-fn told(trouble: Trouble) -> Error {
+fn told(trouble: collectives::Error) -> Error {
     Error::Wrong(trouble.to_string())
 }
 

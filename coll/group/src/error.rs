@@ -1,61 +1,61 @@
 //! What can go wrong.
 
-use lintel_types::Error;
+use lintel_types::Error as PortalsError;
 use std::fmt;
 
 /// Why an operation, or a group, isn't.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Trouble {
+pub enum Error {
     /// The caller asks for what can't be; this tells what would be right.
-    Caller(String),
+    InvalidArgument(String),
     /// A member has died or can't be reached. The group is of no use any more.
-    Dead {
+    ProcFailed {
         /// Its rank.
         rank: u32,
     },
     /// A message to this member failed there. The group is of no use any more.
-    Lost,
+    TransferFailed,
     /// The group had trouble before, and can only be freed.
-    Failed,
+    Revoked,
     /// No such request: it was waited for already, or is another group's.
-    NoRequest,
+    InvalidRequest,
     /// The environment has a value that isn't understood.
     Environment(String),
     /// The Portals library refused something.
-    Portals(Error),
+    Portals(PortalsError),
 }
 
 /// A call's result.
-pub type Result<T> = std::result::Result<T, Trouble>;
+pub type Result<T> = std::result::Result<T, Error>;
 
-impl From<Error> for Trouble {
-    fn from(error: Error) -> Self {
-        Trouble::Portals(error)
+impl From<PortalsError> for Error {
+    fn from(error: PortalsError) -> Self {
+        Error::Portals(error)
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Trouble::Caller(what) | Trouble::Environment(what) => f.write_str(what),
-            Trouble::Dead { rank } => write!(
+            Error::InvalidArgument(what) | Error::Environment(what) => f.write_str(what),
+            Error::ProcFailed { rank } => write!(
                 f,
                 "rank {rank} has died or can't be reached: free the group and make one of those \
                  that are left"
             ),
-            Trouble::Lost => f.write_str(
+            Error::TransferFailed => f.write_str(
                 "a message failed on its way into this process: its sender has died, or the \
                  memory is gone; free the group",
             ),
-            Trouble::Failed => {
+            Error::Revoked => {
                 f.write_str("the group has failed before, as an earlier call told: free it")
             }
-            Trouble::NoRequest => {
+            Error::InvalidRequest => {
                 f.write_str("no such request: it has ended already, or it belongs to another group")
             }
-            Trouble::Portals(error) => write!(f, "Portals: {error}"),
+            Error::Portals(error) => write!(f, "Portals: {error}"),
         }
     }
 }
 
-impl std::error::Error for Trouble {}
+impl std::error::Error for Error {}

@@ -1,95 +1,95 @@
 //! Whether the other members are there: all at the beginning, and each still, while
 //! one waits.
 
+use crate::error::{Error, Result};
 use crate::portals::Portals;
-use crate::trouble::{Result, Trouble};
 use lintel_types::{NiFail, ProcessId};
 use std::time::{Duration, Instant};
 
 /// Above all lanes'.
-const ARE_YOU_THERE: u64 = 1 << 32;
+const PROBE: u64 = 1 << 32;
 /// With the number of the round added.
 const HELLO: u64 = 2 << 32;
 
 /// How long one waits for a counter before looking at anything else.
-pub(crate) const GLANCE: Duration = Duration::from_millis(20);
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// How long an operation may take before one asks who is still there, and again.
-const PATIENCE: Duration = Duration::from_millis(100);
+const PROBE_INTERVAL: Duration = Duration::from_millis(100);
 /// So many members are asked at a time.
-const AT_ONCE: usize = 16;
-/// Between two attempts to greet a member that has not made the group yet.
-const AGAIN: Duration = Duration::from_millis(1);
+const MAX_PROBES: usize = 16;
+/// Between two attempts to handshake a member that has not made the group yet.
+const HELLO_RETRY: Duration = Duration::from_millis(1);
 
 /// Asks after the other members.
-pub(crate) struct Neighbours<P: Portals> {
+pub(crate) struct Peers<P: Portals> {
     rank: usize,
-    /// Asked, and not answered yet.
-    asked: Vec<bool>,
+    /// Pending, and not answered yet.
+    pending: Vec<bool>,
     next: usize,
     last: Option<Instant>,
     _entry: P::Entry,
 }
 
-impl<P: Portals> Neighbours<P> {
+impl<P: Portals> Peers<P> {
     pub(crate) fn new(portals: &P, rank: u32, ranks: u32) -> Result<Self> {
-        Ok(Neighbours {
+        Ok(Peers {
             rank: rank as usize,
-            asked: vec![false; ranks as usize],
+            pending: vec![false; ranks as usize],
             next: 0,
             last: None,
-            _entry: portals.entry(ARE_YOU_THERE, (0, 0), None)?,
+            _entry: portals.entry(PROBE, (0, 0), None)?,
         })
     }
 
     /// Returns when all members have made the group: a barrier by dissemination, whose
     /// messages are sent until the other member takes them.
-    pub(crate) fn greet(&mut self, portals: &P, members: &[ProcessId]) -> Result<()> {
+    pub(crate) fn handshake(&mut self, portals: &P, processes: &[ProcessId]) -> Result<()> {
         let begun = Instant::now();
         let mut rounds = Vec::new();
-        for round in 0..u64::from(members.len().next_power_of_two().trailing_zeros()) {
+        for round in 0..u64::from(processes.len().next_power_of_two().trailing_zeros()) {
             let heard = portals.counter()?;
             let entry = portals.entry(HELLO + round, (0, 0), Some(&heard))?;
             rounds.push((heard, entry));
         }
         for (round, (heard, _entry)) in rounds.iter().enumerate() {
-            let next = (self.rank + (1 << round)) % members.len();
-            self.hail(portals, members[next], (round as u64, next))?;
+            let next = (self.rank + (1 << round)) % processes.len();
+            self.hello(portals, processes[next], (round as u64, next))?;
             while portals.value(heard)?.success == 0 {
-                portals.wait(&[(heard, 1)], GLANCE)?;
-                self.look(portals, members, begun)?;
+                portals.wait(&[(heard, 1)], POLL_INTERVAL)?;
+                self.probe_some(portals, processes, begun)?;
             }
         }
         Ok(())
     }
 
     /// Says hello until it is taken.
-    fn hail(&mut self, portals: &P, target: ProcessId, to: (u64, usize)) -> Result<()> {
+    fn hello(&mut self, portals: &P, target: ProcessId, to: (u64, usize)) -> Result<()> {
         let (round, rank) = to;
         loop {
-            portals.ask(target, HELLO + round, HELLO + rank as u64)?;
+            portals.probe(target, HELLO + round, HELLO + rank as u64)?;
             let answer = loop {
-                if let Some(how) = self.hear(portals, GLANCE)? {
+                if let Some(how) = self.poll_probes(portals, POLL_INTERVAL)? {
                     break how;
                 }
             };
             match answer {
                 NiFail::Ok => return Ok(()),
-                NiFail::Undeliverable => return Err(Trouble::Dead { rank: rank as u32 }),
-                _ => std::thread::sleep(AGAIN),
+                NiFail::Undeliverable => return Err(Error::ProcFailed { rank: rank as u32 }),
+                _ => std::thread::sleep(HELLO_RETRY),
             }
         }
     }
 
     /// Reads all answers that are there; returns one that a hello got.
-    fn hear(&mut self, portals: &P, mut time: Duration) -> Result<Option<NiFail>> {
-        while let Some((question, how)) = portals.answer(time)? {
-            if question >= HELLO {
+    fn poll_probes(&mut self, portals: &P, mut time: Duration) -> Result<Option<NiFail>> {
+        while let Some((id, how)) = portals.poll_probe(time)? {
+            if id >= HELLO {
                 return Ok(Some(how));
             }
-            self.asked[question as usize] = false;
+            self.pending[id as usize] = false;
             if how == NiFail::Undeliverable {
-                let rank = question as u32;
-                return Err(Trouble::Dead { rank });
+                let rank = id as u32;
+                return Err(Error::ProcFailed { rank });
             }
             time = Duration::ZERO;
         }
@@ -101,30 +101,30 @@ impl<P: Portals> Neighbours<P> {
     ///
     /// # Errors
     /// `Dead`, where a member isn't.
-    pub(crate) fn look(
+    pub(crate) fn probe_some(
         &mut self,
         portals: &P,
-        members: &[ProcessId],
+        processes: &[ProcessId],
         since: Instant,
     ) -> Result<()> {
         let now = Instant::now();
-        if now.duration_since(since) < PATIENCE {
+        if now.duration_since(since) < PROBE_INTERVAL {
             return Ok(());
         }
-        self.hear(portals, Duration::ZERO)?;
+        self.poll_probes(portals, Duration::ZERO)?;
         if self
             .last
-            .is_some_and(|last| now.duration_since(last) < PATIENCE)
+            .is_some_and(|last| now.duration_since(last) < PROBE_INTERVAL)
         {
             return Ok(());
         }
         self.last = Some(now);
-        for _ in 0..AT_ONCE.min(members.len()) {
+        for _ in 0..MAX_PROBES.min(processes.len()) {
             let rank = self.next;
-            self.next = (rank + 1) % members.len();
-            if rank != self.rank && !self.asked[rank] {
-                portals.ask(members[rank], ARE_YOU_THERE, rank as u64)?;
-                self.asked[rank] = true;
+            self.next = (rank + 1) % processes.len();
+            if rank != self.rank && !self.pending[rank] {
+                portals.probe(processes[rank], PROBE, rank as u64)?;
+                self.pending[rank] = true;
             }
         }
         Ok(())

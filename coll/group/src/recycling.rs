@@ -1,30 +1,30 @@
-//! Fences: that all members are done with lanes that are to be used again.
+//! RecyclingBarriers: that all members are done with lanes that are to be used again.
 
-use crate::active::{Active, Ground};
-use crate::lane::{FENCE_LANES, LANES, Lane};
+use crate::active::{Active, StepContext};
+use crate::error::Result;
+use crate::lane::{BARRIER_LANES, LANES, Lane};
 use crate::portals::Portals;
-use crate::trouble::Result;
 use lintel_collectives::{Algorithm, Collective, Reuse, Schedule};
 use std::sync::Arc;
 
-/// Segments between two fences. There are two such blocks of lanes: while a fence goes
+/// Segments between two barriers. There are two such blocks of lanes: while a fence goes
 /// round for one, the other is in use.
 const BLOCK: u64 = LANES / 2;
 
-/// The fences of a group. Fence 1 tells that all members are done with block 0, and is
+/// The barriers of a group. Fence 1 tells that all members are done with block 0, and is
 /// needed before block 2.
-pub(crate) struct Fences {
+pub(crate) struct RecyclingBarriers {
     schedule: Arc<Schedule>,
     ended: u64,
     running: Option<Active>,
 }
 
-impl Fences {
+impl RecyclingBarriers {
     pub(crate) fn new(rank: u32, ranks: u32) -> Self {
         let barrier = Collective::barrier(ranks, Algorithm::Dissemination)
             .expect("a barrier of some ranks is sound")
-            .with_reuse(Reuse::Fenced);
-        Fences {
+            .with_reuse(Reuse::ByCaller);
+        RecyclingBarriers {
             schedule: Arc::new(barrier.schedule(rank)),
             ended: 0,
             running: None,
@@ -38,33 +38,34 @@ impl Fences {
 
     /// Whether all have ended that must begin when so many segments are asked for: the
     /// same number on all members.
-    pub(crate) fn are_over(&self, asked: u64) -> bool {
-        self.ended == asked.saturating_sub(1) / BLOCK
+    pub(crate) fn are_over(&self, requested: u64) -> bool {
+        self.ended == requested.saturating_sub(1) / BLOCK
     }
 
     /// Begins a fence if it is due, and ends one: `ended` is the number of segments
     /// before the first that hasn't ended here.
     pub(crate) fn advance<P: Portals>(
         &mut self,
-        ground: &Ground<P>,
+        context: &StepContext<P>,
         lanes: &mut [Lane<P>],
-        (asked, ended): (u64, u64),
+        (requested, ended): (u64, u64),
         host: bool,
     ) -> Result<()> {
-        if self.running.is_none() && !self.are_over(asked) && ended >= (self.ended + 1) * BLOCK {
-            let lane = (LANES + self.ended % FENCE_LANES) as usize;
-            let mut fence = Active::new(lane, self.schedule.clone(), None);
+        if self.running.is_none() && !self.are_over(requested) && ended >= (self.ended + 1) * BLOCK
+        {
+            let lane = (LANES + self.ended % BARRIER_LANES) as usize;
+            let mut barrier = Active::new(lane, self.schedule.clone(), None);
             if !host {
-                fence.post(ground, &lanes[lane])?;
+                barrier.post(context, &lanes[lane])?;
             }
-            self.running = Some(fence);
+            self.running = Some(barrier);
         }
-        let Some(fence) = &mut self.running else {
+        let Some(barrier) = &mut self.running else {
             return Ok(());
         };
-        fence.walk(ground, &lanes[fence.lane])?;
-        if fence.is_done(ground.portals, &lanes[fence.lane])? {
-            lanes[fence.lane].end(&fence.schedule);
+        barrier.progress(context, &lanes[barrier.lane])?;
+        if barrier.is_done(context.portals, &lanes[barrier.lane])? {
+            lanes[barrier.lane].end(&barrier.schedule);
             self.running = None;
             self.ended += 1;
         }
