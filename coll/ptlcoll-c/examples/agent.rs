@@ -2,11 +2,11 @@
 #![forbid(unsafe_code)]
 
 use clap::Parser;
-use lintel_agent::{House, Options};
+use lintel_agent::{Agent, Options};
 use std::error::Error;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let house = House::open(&Options::parse())?;
+    let agent = Agent::open(&Options::parse())?;
     println!("ready");
-    Ok(house.run()?)
+    Ok(agent.run()?)
 }

@@ -1,30 +1,30 @@
-//! The agent of a node: one process per node and user that has the engines of those
-//! who run in generic placement (`PTL_MODE=generic`).
+//! The agent of a node: one process per node and user that has the engines of the
+//! processes in generic placement (`PTL_MODE=generic`).
 //!
 //! ```text
-//!   client A ──door──▶ ┌ agent ───────────────────────────────────┐
-//!      ▲ └──pages────▶ │ session A: thread, library, helper ── NAL ├──▶ other processes,
-//!      └──copies────── │ session B: thread, library, helper ── NAL │    other nodes
-//!   client B ──────▶   └──────────────────────────────────────────┘
+//!   client A ──socket──▶ ┌ agent ────────────────────────────────────┐
+//!      ▲ └───region────▶ │ session A: thread, library, helper ── NAL ├──▶ other processes,
+//!      └───copies─────── │ session B: thread, library, helper ── NAL │    other nodes
+//!   client B ──────────▶ └───────────────────────────────────────────┘
 //! ```
 //!
 //! To peers a client looks like any process: it has a segment, a process identifier,
 //! an endpoint on the network. But the agent writes its headers, with the user that
 //! the system vouches for, and moves its bytes, by cross-memory copies that the system
-//! checks. What a client held ends with it, however it ends.
+//! checks. What a client held is released when it ends, however it ends.
 //!
-//! Left to others: pages, mailbox and door ([`lintel_bridge`]); what a session does
+//! Left to others: shared region, mailbox and listener ([`lintel_bridge`]); what a session does
 //! ([`lintel_runtime::Session`]).
 //!
-//! Order of use: [`Options::parse`](clap::Parser::parse), [`House::open`],
-//! [`House::announce`], then [`House::run`], which returns when the process is told to end.
+//! Order of use: [`Options::parse`](clap::Parser::parse), [`Agent::open`],
+//! [`Agent::announce`], then [`Agent::run`], which returns when a signal ends the process.
 #![forbid(unsafe_code)]
 
-mod house;
+mod agent;
 mod lock;
 mod secret;
 
-pub use house::{House, OpenError};
+pub use agent::{Agent, OpenError};
 
 use std::net::Ipv4Addr;
 

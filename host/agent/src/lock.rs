@@ -1,4 +1,4 @@
-//! One agent for a job's node: a locked file says that it lives.
+//! One agent for a job's node: a locked file shows that it is alive.
 
 use lintel_private_file::{Refusal, check, open_or_create};
 use nix::fcntl::{FcntlArg, fcntl};
@@ -16,15 +16,15 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    /// Where the lock of the agent with this door is.
-    pub(crate) fn path(door: &Path) -> PathBuf {
-        door.with_extension("agent-lock")
+    /// The path of the lock file of the agent that listens on this socket.
+    pub(crate) fn path(socket: &Path) -> PathBuf {
+        socket.with_extension("agent-lock")
     }
 
-    /// Takes the lock; nothing where another agent has it. Never blocks.
+    /// Takes the lock; `None` if another agent holds it. Never blocks.
     ///
     /// # Errors
-    /// What is there is no file of this user's alone; what the system said.
+    /// The file isn't private to this user, or a system call failed.
     pub(crate) fn take(path: PathBuf) -> Result<Option<Lock>, Refusal> {
         loop {
             let file = open_or_create(&path)?;
@@ -42,8 +42,8 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Before the lock goes, so that nobody takes one that is about to vanish
-        // without noticing.
+        // Before the lock is released, so that no other agent locks a file that is about to
+        // be removed.
         let _ = std::fs::remove_file(&self.path);
         let _ = &self.file;
     }
@@ -75,7 +75,7 @@ mod tests {
         let folder = format!("lintel-lock-{name}-{}", std::process::id());
         let folder = std::env::temp_dir().join(folder);
         std::fs::create_dir_all(&folder).expect("a folder can be made");
-        let lock = Lock::path(&folder.join("door"));
+        let lock = Lock::path(&folder.join("socket"));
         (folder, lock)
     }
 

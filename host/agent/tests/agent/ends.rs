@@ -1,6 +1,6 @@
 //! Ends of clients and agents, expected and not.
 
-use crate::rig::{Rig, first_word, guest_of, told, wait_until};
+use crate::rig::{Rig, client_of, first_word, told, wait_until};
 use lintel_fault::job::Worker;
 use lintel_fault::random::Random;
 
@@ -127,7 +127,7 @@ fn an_agent_that_ends_leaves_nothing_and_another_takes_its_place() {
     let mut rig = Rig::new();
     rig.second_agent().hear("has an agent");
     let one = rig.generic(1);
-    // Its door and the segments of its clients stay behind.
+    // Its socket and the segments of its clients stay behind.
     rig.replace_agent();
     let two = rig.generic(1);
     drop((one, two));
@@ -140,9 +140,9 @@ fn an_agent_that_ends_leaves_nothing_and_another_takes_its_place() {
 fn without_an_agent_a_process_says_what_it_needs() {
     let Rig { job, agent } = Rig::new();
     end(agent, false);
-    let mut guest = guest_of(&job, 1, "generic");
-    assert_eq!(first_word(&mut guest), "refused 5");
-    guest.hear("PTL_MODE=generic needs an agent on this node: start lintel-agent");
+    let mut client = client_of(&job, 1, "generic");
+    assert_eq!(first_word(&mut client), "refused 5");
+    client.hear("PTL_MODE=generic needs an agent on this node: start lintel-agent");
 }
 
 #[test]

@@ -2,9 +2,9 @@
 
 #![forbid(unsafe_code)]
 
+mod client;
 mod commands;
 mod ends;
-mod guest;
 mod missed;
 mod rig;
 mod starts;

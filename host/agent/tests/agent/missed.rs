@@ -1,30 +1,30 @@
 //! A client that has died while its session doesn't know of it yet.
 
-use crate::rig::{first_word, guest_of, wait_until};
+use crate::rig::{client_of, first_word, wait_until};
 use lintel_bridge::{Listener, PendingClient, SharedRegion};
 use lintel_fault::job::{Job, Worker};
 use lintel_runtime::{Session, Settings};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-/// Lets in whoever is at the door, and gives him a session.
-fn let_in(door: &Listener, settings: Settings) -> (PendingClient, Session) {
-    let mut visitor = None;
-    wait_until("somebody knocks", || {
-        visitor = door.accept().expect("the door is open");
-        visitor.is_some()
+/// Accepts the next client, and starts its session.
+fn accept(listener: &Listener, settings: Settings) -> (PendingClient, Session) {
+    let mut pending = None;
+    wait_until("a client connects", || {
+        pending = listener.accept().expect("the listener is open");
+        pending.is_some()
     });
-    let visitor = visitor.expect("somebody has knocked");
+    let pending = pending.expect("a client has connected");
     let mut hello = None;
-    wait_until("it says what it is", || {
-        hello = visitor.hello().ok();
+    wait_until("it sends its hello", || {
+        hello = pending.hello().ok();
         hello.is_some()
     });
     let hello = hello.expect("it was awaited");
     let region = Arc::new(SharedRegion::create().expect("there is memory"));
-    let session = Session::start(visitor.peer(), region.clone(), settings, hello);
-    visitor.send_region(&region).expect("it listens");
-    (visitor, session.expect("there are threads"))
+    let session = Session::start(pending.peer(), region.clone(), settings, hello);
+    pending.send_region(&region).expect("it listens");
+    (pending, session.expect("there are threads"))
 }
 
 /// A job of shared memory, and the settings of its sessions.
@@ -47,11 +47,11 @@ mod only_shm {
     #[test]
     fn what_goes_to_a_dead_client_is_undeliverable_before_its_session_ends() {
         let (job, settings) = job();
-        let door = Listener::open(job.name(), settings.nid).expect("there is /dev/shm");
-        let mut one: Worker = guest_of(&job, 1, "accelerated");
+        let listener = Listener::open(job.name(), settings.nid).expect("there is /dev/shm");
+        let mut one: Worker = client_of(&job, 1, "accelerated");
         assert_eq!(first_word(&mut one), "ready");
-        let mut two = guest_of(&job, 2, "generic");
-        let (_visitor, session) = let_in(&door, settings);
+        let mut two = client_of(&job, 2, "generic");
+        let (_pending, session) = accept(&listener, settings);
         assert_eq!(first_word(&mut two), "ready");
         two.kill();
         for words in [

@@ -1,6 +1,6 @@
 //! An agent, and processes with and without engines of their own.
 
-use crate::guest;
+use crate::client;
 use lintel_fault::job::{Job, PATIENCE, Worker};
 use lintel_fault::places::network;
 use lintel_types::ProcessId;
@@ -20,8 +20,8 @@ pub struct Rig {
 impl Rig {
     /// Starts the agent.
     pub fn new() -> Rig {
-        let guest = std::env::current_exe().expect("a test has a file");
-        let job = Job::new(guest.to_str().expect("a path of words"));
+        let client = std::env::current_exe().expect("a test has a file");
+        let job = Job::new(client.to_str().expect("a path of words"));
         let agent = start_agent(&job);
         let mut rig = Rig { job, agent };
         rig.agent.expect("ready");
@@ -30,17 +30,17 @@ impl Rig {
 
     /// A process whose engine the agent has.
     pub fn generic(&self, number: u32) -> Worker {
-        ready(self.guest(number, "generic"))
+        ready(self.client(number, "generic"))
     }
 
     /// A process with an engine of its own.
     pub fn accelerated(&self, number: u32) -> Worker {
-        ready(self.guest(number, "accelerated"))
+        ready(self.client(number, "accelerated"))
     }
 
     /// As the two above, not awaited.
-    pub fn guest(&self, number: u32, mode: &str) -> Worker {
-        guest_of(&self.job, number, mode)
+    pub fn client(&self, number: u32, mode: &str) -> Worker {
+        client_of(&self.job, number, mode)
     }
 
     /// Another agent of the same job and node.
@@ -83,15 +83,15 @@ impl Rig {
     }
 }
 
-/// Starts a guest of a job.
-pub fn guest_of(job: &Job, number: u32, mode: &str) -> Worker {
-    Worker::start(guest_command(job, number, mode))
+/// Starts a client of a job.
+pub fn client_of(job: &Job, number: u32, mode: &str) -> Worker {
+    Worker::start(client_command(job, number, mode))
 }
 
-/// A guest to be started.
-pub fn guest_command(job: &Job, number: u32, mode: &str) -> Command {
-    let mut command = job.command(&guest::ARGUMENTS);
-    command.env(guest::NUMBER, number.to_string());
+/// A client to be started.
+pub fn client_command(job: &Job, number: u32, mode: &str) -> Command {
+    let mut command = job.command(&client::ARGUMENTS);
+    command.env(client::NUMBER, number.to_string());
     command.env("PTL_MODE", mode).env("PTL_NAL", network());
     command
 }
@@ -123,30 +123,30 @@ pub fn agent_command(job: &Job) -> Command {
     agent
 }
 
-/// What a guest says first, after what its test harness does.
-pub fn first_word(guest: &mut Worker) -> String {
+/// What a client says first, after what its test harness does.
+pub fn first_word(client: &mut Worker) -> String {
     loop {
-        let line = guest.line();
+        let line = client.line();
         if line.starts_with("ready") || line.starts_with("refused") {
             return line;
         }
     }
 }
 
-fn ready(mut guest: Worker) -> Worker {
-    assert_eq!(first_word(&mut guest), "ready", "{}", guest.complaints());
-    guest
+fn ready(mut client: Worker) -> Worker {
+    assert_eq!(first_word(&mut client), "ready", "{}", client.complaints());
+    client
 }
 
-/// Says a line to a guest, and expects an answer.
-pub fn told(guest: &mut Worker, words: &str, answer: &str) {
-    guest.say(words);
-    let line = guest.line();
+/// Says a line to a client, and expects an answer.
+pub fn told(client: &mut Worker, words: &str, answer: &str) {
+    client.say(words);
+    let line = client.line();
     assert_eq!(
         line,
         answer,
         "to {words:?}; it said: {}",
-        guest.complaints()
+        client.complaints()
     );
 }
 

@@ -1,7 +1,7 @@
 //! Starts of agents and of their clients: what they are given, what stands in their way,
 //! ends before they are ready.
 
-use crate::rig::{Rig, agent_command, first_word, guest_command, secret_of, told, wait_until};
+use crate::rig::{Rig, agent_command, client_command, first_word, secret_of, told, wait_until};
 use lintel_fault::job::{Job, Worker};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::io::Errno;
@@ -14,8 +14,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 fn job() -> Job {
-    let guest = std::env::current_exe().expect("a test has a file");
-    Job::new(guest.to_str().expect("a path of words"))
+    let client = std::env::current_exe().expect("a test has a file");
+    Job::new(client.to_str().expect("a path of words"))
 }
 
 /// An agent that a test kills however it ends.
@@ -39,10 +39,10 @@ impl Drop for Started {
 }
 
 fn lock_of(job: &Job) -> PathBuf {
-    door_of(job).with_extension("agent-lock")
+    socket_of(job).with_extension("agent-lock")
 }
 
-fn door_of(job: &Job) -> PathBuf {
+fn socket_of(job: &Job) -> PathBuf {
     lintel_bridge::path(job.name(), job.places().process(0).nid)
 }
 
@@ -62,8 +62,8 @@ fn a_secret_on_standard_input_is_in_no_environment() {
 
 #[test]
 fn an_agent_with_the_secret_of_its_job_speaks_with_a_rank_of_another_node() {
-    let guest = std::env::current_exe().expect("a test has a file");
-    let job = Job::over(guest.to_str().expect("a path of words"), "udp");
+    let client = std::env::current_exe().expect("a test has a file");
+    let job = Job::over(client.to_str().expect("a path of words"), "udp");
     let mut command = agent_command(&job);
     let mut agent = Worker::start({
         command.env("PTL_NAL", "udp");
@@ -74,12 +74,12 @@ fn an_agent_with_the_secret_of_its_job_speaks_with_a_rank_of_another_node() {
     // Those of even numbers are on the first node, which the agent is of.
     let [mut generic, mut accelerated] =
         [(2, "generic"), (3, "accelerated")].map(|(number, mode)| {
-            let mut command = guest_command(&job, number, mode);
+            let mut command = client_command(&job, number, mode);
             command.env("PTL_NAL", "udp");
             job.places().tell(&mut command, number);
-            let mut guest = Worker::start(command);
-            assert_eq!(first_word(&mut guest), "ready");
-            guest
+            let mut client = Worker::start(command);
+            assert_eq!(first_word(&mut client), "ready");
+            client
         });
     told(&mut generic, "put 3 100000", "Ok 100000");
     told(&mut accelerated, "put 2 100000", "Ok 100000");
@@ -130,7 +130,7 @@ fn an_agent_whose_output_nobody_reads_ends_when_told_and_leaves_nothing() {
     let mut agent = Started::of(command.stdin(Stdio::piped()).stdout(full(output)));
     let mut input = agent.0.stdin.take().expect("it is piped");
     writeln!(input, "{}", secret_of(&job)).expect("it reads");
-    wait_until("it listens", || door_of(&job).exists());
+    wait_until("it listens", || socket_of(&job).exists());
     agent.terminate();
     let mut status = None;
     wait_until("the agent ends", || {
@@ -138,37 +138,37 @@ fn an_agent_whose_output_nobody_reads_ends_when_told_and_leaves_nothing() {
         status.is_some()
     });
     assert_eq!(status.and_then(|status| status.code()), Some(0));
-    assert!(!door_of(&job).exists() && !lock_of(&job).exists());
+    assert!(!socket_of(&job).exists() && !lock_of(&job).exists());
 }
 
 #[test]
 fn a_client_follows_no_link_to_another_agent() {
     let rig = Rig::new();
     let other = job();
-    symlink(door_of(&rig.job), door_of(&other)).expect("there is /dev/shm");
-    let mut guest = Worker::start(guest_command(&other, 1, "generic"));
-    assert_eq!(first_word(&mut guest), "refused 5");
-    let door = door_of(&other);
-    guest.hear(&format!(
+    symlink(socket_of(&rig.job), socket_of(&other)).expect("there is /dev/shm");
+    let mut client = Worker::start(client_command(&other, 1, "generic"));
+    assert_eq!(first_word(&mut client), "refused 5");
+    let socket = socket_of(&other);
+    client.hear(&format!(
         "{} is in the place of the agent's socket",
-        door.display()
+        socket.display()
     ));
-    std::fs::remove_file(door).expect("it is there");
+    std::fs::remove_file(socket).expect("it is there");
 }
 
 #[test]
 fn a_client_without_a_descriptor_for_its_pages_says_so() {
     let rig = Rig::new();
-    let guest = guest_command(&rig.job, 1, "generic");
+    let client = client_command(&rig.job, 1, "generic");
     let mut command = Command::new("sh");
     // Standard streams, and the socket.
     command.args(["-c", "ulimit -n 4; exec \"$0\" \"$@\""]);
-    command.arg(guest.get_program()).args(guest.get_args());
-    let variables = guest.get_envs();
+    command.arg(client.get_program()).args(client.get_args());
+    let variables = client.get_envs();
     command.envs(variables.filter_map(|(name, value)| Some((name, value?))));
-    let mut guest = Worker::start(command);
-    assert_eq!(first_word(&mut guest), "refused 5");
-    guest.hear("too many files open for the agent's pages");
+    let mut client = Worker::start(command);
+    assert_eq!(first_word(&mut client), "refused 5");
+    client.hear("too many files open for the agent's pages");
 }
 
 /// A pipe that takes no byte more, and blocks.

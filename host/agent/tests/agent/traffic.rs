@@ -86,7 +86,7 @@ fn a_name_that_is_taken_is_refused_whoever_has_it() {
     let rig = Rig::new();
     let _both = (rig.generic(1), rig.accelerated(2));
     for (number, mode) in [(1, "generic"), (2, "generic"), (1, "accelerated")] {
-        let mut late = rig.guest(number, mode);
+        let mut late = rig.client(number, mode);
         assert_eq!(first_word(&mut late), "refused 11", "{number} {mode}");
     }
 }

@@ -1,4 +1,7 @@
-//! Who comes in, and who has gone.
+//! Accepts clients, starts a session for each, and ends it when the client does.
+//!
+//! One thread polls the signals, the listener, and two descriptors a client: its socket,
+//! and the descriptor of its process (`pidfd_open`).
 
 use crate::Options;
 use crate::lock::Lock;
@@ -19,29 +22,30 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long to sleep while sessions are ending, ns; and otherwise.
-const SOON: i64 = 10_000_000;
-const LATER: i64 = 500_000_000;
-/// How long sessions have to end when the agent does.
-const GRACE: Duration = Duration::from_secs(2);
+/// How long one poll lasts while sessions are closing, ns.
+const CLOSING_INTERVAL: i64 = 10_000_000;
+/// How long one poll lasts otherwise, ns: a session that has failed is noticed by then.
+const IDLE_INTERVAL: i64 = 500_000_000;
+/// How long sessions have to end once the agent ends.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Why there is no agent.
 #[derive(Debug)]
 pub enum OpenError {
-    /// A variable isn't understood.
+    /// An environment variable has an invalid value.
     Setting(SettingError),
     /// Standard input holds no secret, and why.
     Secret(String),
-    /// A file of the agent's can't be used, and why.
+    /// The agent can't use its lock file, and why.
     File(PathBuf, Refusal),
-    /// There is one already.
+    /// Another agent serves this job and node.
     Running {
-        /// The job.
+        /// `LINTEL_JOB` of both agents.
         job: String,
-        /// The node.
+        /// Node identifier of both agents.
         nid: u32,
     },
-    /// The system refused.
+    /// A system call failed.
     System(io::Error),
 }
 
@@ -79,45 +83,56 @@ impl From<nix::errno::Errno> for OpenError {
     }
 }
 
-/// The agent: its door, and who is in.
-pub struct House {
-    // In this order: nobody comes in while others are shown out, and the lock goes last.
-    door: Listener,
-    guests: Vec<Guest>,
-    /// Sessions that end by themselves, of guests that have gone.
-    leaving: Vec<Session>,
+/// The agent of one job on one node.
+pub struct Agent {
+    // Dropped in this order: the listener before the sessions, the lock last.
+    listener: Listener,
+    clients: Vec<ClientConn>,
+    /// Sessions of closed clients; each ends by itself.
+    closing: Vec<Session>,
     signals: SignalFd,
     settings: Settings,
     _lock: Lock,
 }
 
-/// A client that has come in.
-struct Guest {
-    visitor: PendingClient,
-    /// Readable when the process has ended: a child of its may hold its socket.
+/// An accepted client.
+struct ClientConn {
+    socket: PendingClient,
+    /// Readable once the process has ended. The socket alone doesn't say so: a child of
+    /// the client may have inherited it.
     ended: OwnedFd,
-    /// Once it has said what it is.
+    /// `None` until the client has sent its hello.
     session: Option<Session>,
 }
 
-/// What has become of a guest.
+/// What one poll reports of a client.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum News {
-    None,
-    Speaks,
-    Gone,
+enum ClientEvent {
+    Idle,
+    Readable,
+    Closed,
 }
 
-impl House {
-    /// Opens the door of a node.
+/// What one poll reports.
+struct Ready {
+    /// A signal ends the agent.
+    signal: bool,
+    /// A client connects.
+    listener: bool,
+    /// One for each client, in the order of [`Agent::clients`].
+    clients: Vec<ClientEvent>,
+}
+
+impl Agent {
+    /// Takes the lock of the job's node and listens for clients.
     ///
     /// Blocks the signals that end the agent in the calling thread and those that it
-    /// starts, so that it removes its files however early it is told to end. Nothing waits
-    /// from then on without looking at the signals.
+    /// starts, so that it removes its files however early a signal arrives. From then on
+    /// each wait includes the signals.
     ///
     /// # Errors
     /// [`OpenError`]
-    pub fn open(options: &Options) -> Result<House, OpenError> {
+    pub fn open(options: &Options) -> Result<Agent, OpenError> {
         let settings = match options.iface {
             Some(address) => Settings::of_node(address),
             None => Settings::from_env(),
@@ -135,21 +150,21 @@ impl House {
         let Some(lock) = lock else {
             return Err(OpenError::Running { job, nid });
         };
-        Ok(House {
-            door: Listener::open(&job, nid)?,
-            guests: Vec::new(),
-            leaving: Vec::new(),
+        Ok(Agent {
+            listener: Listener::open(&job, nid)?,
+            clients: Vec::new(),
+            closing: Vec::new(),
             signals,
             settings,
             _lock: lock,
         })
     }
 
-    /// Writes the line `ready` once `output` takes it, unless the process is told to end
+    /// Writes the line `ready` once `output` is writable, unless a signal ends the agent
     /// before.
     ///
     /// # Errors
-    /// What the system said, of `output` too.
+    /// The error of `poll`, or of writing to `output`.
     pub fn announce(&self, output: &mut (impl Write + AsFd)) -> io::Result<()> {
         loop {
             let mut ends = [
@@ -168,123 +183,133 @@ impl House {
         }
     }
 
-    /// Serves clients until the process is told to end.
+    /// Serves clients until a signal ends the agent.
     ///
     /// # Errors
-    /// What the system said.
+    /// The error of `poll`.
     pub fn run(mut self) -> io::Result<()> {
         loop {
-            let (end, knock, news) = self.wait()?;
-            if end {
+            let ready = self.poll_events()?;
+            if ready.signal {
                 return Ok(());
             }
-            self.leaving.retain(|session| !session.is_over());
-            self.leaving.iter().for_each(Session::end);
-            self.look_after(&news);
-            if knock {
-                self.let_in();
+            self.closing.retain(|session| !session.is_over());
+            self.closing.iter().for_each(Session::end);
+            self.on_client_events(&ready.clients);
+            if ready.listener {
+                self.accept_client();
             }
         }
     }
 
-    /// Waits until something happens: the end, somebody at the door, news of guests.
-    fn wait(&self) -> io::Result<(bool, bool, Vec<News>)> {
-        let fixed = [self.signals.as_fd(), self.door.as_fd()];
-        let guests = self.guests.iter().flat_map(Guest::descriptors);
+    /// Waits until a signal, a connecting client, or a client's event; at most for one
+    /// interval.
+    fn poll_events(&self) -> io::Result<Ready> {
+        let fixed = [self.signals.as_fd(), self.listener.as_fd()];
+        let clients = self.clients.iter().flat_map(ClientConn::descriptors);
         let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
-        let mut ends: Vec<PollFd<'_>> = fixed.into_iter().chain(guests).map(readable).collect();
+        let mut ends: Vec<PollFd<'_>> = fixed.into_iter().chain(clients).map(readable).collect();
         let timeout = Timespec {
             tv_sec: 0,
-            tv_nsec: if self.leaving.is_empty() { LATER } else { SOON },
+            tv_nsec: if self.closing.is_empty() {
+                IDLE_INTERVAL
+            } else {
+                CLOSING_INTERVAL
+            },
         };
         match poll(&mut ends, Some(&timeout)) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
         let happened = |end: &PollFd<'_>| !end.revents().is_empty();
-        let guests = ends[fixed.len()..].chunks_exact(2).zip(&self.guests);
-        let news = guests.map(|(ends, guest)| {
-            let failed = guest.session.as_ref().is_some_and(Session::is_over);
+        let clients = ends[fixed.len()..].chunks_exact(2).zip(&self.clients);
+        let events = clients.map(|(ends, client)| {
+            let failed = client.session.as_ref().is_some_and(Session::is_over);
             match (happened(&ends[0]), happened(&ends[1]) || failed) {
-                (_, true) => News::Gone,
-                (true, _) => News::Speaks,
-                _ => News::None,
+                (_, true) => ClientEvent::Closed,
+                (true, _) => ClientEvent::Readable,
+                _ => ClientEvent::Idle,
             }
         });
-        Ok((happened(&ends[0]), happened(&ends[1]), news.collect()))
+        Ok(Ready {
+            signal: happened(&ends[0]),
+            listener: happened(&ends[1]),
+            clients: events.collect(),
+        })
     }
 
-    fn look_after(&mut self, news: &[News]) {
-        let guests = std::mem::take(&mut self.guests);
-        for (mut guest, news) in guests.into_iter().zip(news) {
-            let stays = match news {
-                News::None => true,
-                News::Speaks => guest.listen(&self.settings),
-                News::Gone => false,
+    fn on_client_events(&mut self, events: &[ClientEvent]) {
+        let clients = std::mem::take(&mut self.clients);
+        for (mut client, event) in clients.into_iter().zip(events) {
+            let stays = match event {
+                ClientEvent::Idle => true,
+                ClientEvent::Readable => client.on_readable(&self.settings),
+                ClientEvent::Closed => false,
             };
             if stays {
-                self.guests.push(guest);
-            } else if let Some(session) = guest.session {
+                self.clients.push(client);
+            } else if let Some(session) = client.session {
                 session.end();
-                self.leaving.push(session);
+                self.closing.push(session);
             }
         }
     }
 
-    fn let_in(&mut self) {
-        match self.door.accept() {
-            Ok(Some(visitor)) => match Guest::new(visitor) {
-                Ok(guest) => self.guests.push(guest),
+    fn accept_client(&mut self) {
+        match self.listener.accept() {
+            Ok(Some(socket)) => match ClientConn::new(socket) {
+                Ok(client) => self.clients.push(client),
                 Err(error) => warn("a client was turned away", &error),
             },
             Ok(None) => {}
-            Err(error) => warn("nobody can come in", &error),
+            Err(error) => warn("no client can connect", &error),
         }
     }
 }
 
-impl Drop for House {
-    /// Shows everybody out: they learn of it by their sockets.
+impl Drop for Agent {
+    /// Ends all sessions; the clients see their sockets close.
     fn drop(&mut self) {
-        let sessions = self.guests.drain(..).filter_map(|guest| guest.session);
-        self.leaving.extend(sessions);
-        let until = Instant::now() + GRACE;
-        while !self.leaving.iter().all(Session::is_over) && Instant::now() < until {
-            self.leaving.iter().for_each(Session::end);
+        let sessions = self.clients.drain(..).filter_map(|client| client.session);
+        self.closing.extend(sessions);
+        let until = Instant::now() + CLOSE_TIMEOUT;
+        while !self.closing.iter().all(Session::is_over) && Instant::now() < until {
+            self.closing.iter().for_each(Session::end);
             std::thread::sleep(Duration::from_millis(1));
         }
-        // A client can hold up a copy of its memory for ever, by memory that it
-        // provides itself; its session ends with the process.
-        let stuck = self.leaving.drain(..).filter(|session| !session.is_over());
+        // A client can block a copy of its memory for ever, by a mapping that it serves
+        // itself (userfaultfd, FUSE); its session ends with the process.
+        let stuck = self.closing.drain(..).filter(|session| !session.is_over());
         stuck.for_each(std::mem::forget);
     }
 }
 
-impl Guest {
-    /// Somebody of the agent's own user: nobody else's memory could be copied.
-    fn new(visitor: PendingClient) -> io::Result<Guest> {
-        let peer = visitor.peer();
+impl ClientConn {
+    /// A client of the agent's own user: the system lets the agent copy no other memory.
+    fn new(socket: PendingClient) -> io::Result<ClientConn> {
+        let peer = socket.peer();
         if peer.uid != rustix::process::geteuid().as_raw() {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         let process = Pid::from_raw(peer.process).ok_or(io::ErrorKind::NotFound)?;
-        Ok(Guest {
-            visitor,
+        Ok(ClientConn {
+            socket,
             ended: pidfd_open(process, PidfdFlags::empty())?,
             session: None,
         })
     }
 
     fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
-        [self.visitor.as_fd(), self.ended.as_fd()]
+        [self.socket.as_fd(), self.ended.as_fd()]
     }
 
-    /// It has said something: what it is, or good-bye. False where it goes.
-    fn listen(&mut self, settings: &Settings) -> bool {
+    /// Handles the client's hello, or the end of its connection; false if the connection
+    /// is over.
+    fn on_readable(&mut self, settings: &Settings) -> bool {
         if self.session.is_some() {
-            return !self.visitor.is_closed();
+            return !self.socket.is_closed();
         }
-        match self.welcome(settings) {
+        match self.start_session(settings) {
             Ok(session) => self.session = Some(session),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => {
@@ -295,12 +320,12 @@ impl Guest {
         true
     }
 
-    fn welcome(&self, settings: &Settings) -> io::Result<Session> {
-        let hello = self.visitor.hello()?;
+    fn start_session(&self, settings: &Settings) -> io::Result<Session> {
+        let hello = self.socket.hello()?;
         let region = Arc::new(SharedRegion::create()?);
         let settings = settings.clone();
-        let session = Session::start(self.visitor.peer(), region.clone(), settings, hello)?;
-        self.visitor.send_region(&region)?;
+        let session = Session::start(self.socket.peer(), region.clone(), settings, hello)?;
+        self.socket.send_region(&region)?;
         Ok(session)
     }
 }
@@ -318,7 +343,8 @@ fn signals() -> Result<SignalFd, OpenError> {
     Ok(SignalFd::with_flags(&ending, SfdFlags::SFD_CLOEXEC)?)
 }
 
-/// Each client takes several descriptors; the limit is for programs that use `select`.
+/// Each client takes several descriptors. The usual soft limit protects programs that use
+/// `select`, and the agent doesn't.
 fn raise_file_limit() {
     if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
         let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);

@@ -21,7 +21,7 @@ const AREA: usize = 4 << 20;
 const WINDOW_AT: usize = 512;
 const WINDOW_BYTES: usize = 64;
 
-struct Guest {
+struct Client {
     interface: Interface,
     queue: Handle,
     told: Handle,
@@ -37,16 +37,16 @@ struct Guest {
     around: Memory,
 }
 
-/// The arguments that make this program a guest, beside its [`NUMBER`].
+/// The arguments that make this program a client, beside its [`NUMBER`].
 pub const ARGUMENTS: [&str; 6] = [
     "--exact",
-    "guest::does_what_it_is_told",
+    "client::does_what_it_is_told",
     "--ignored",
     "--nocapture",
     "--quiet",
     "--test-threads=1",
 ];
-pub const NUMBER: &str = "LINTEL_GUEST";
+pub const NUMBER: &str = "LINTEL_CLIENT";
 
 #[test]
 #[ignore = "other tests start it as a process of its own"]
@@ -55,8 +55,8 @@ fn does_what_it_is_told() {
         .ok()
         .and_then(|word| word.parse().ok());
     let number = number.expect("whoever starts it says which");
-    let mut guest = match Interface::open(number).and_then(Guest::new) {
-        Ok(guest) => guest,
+    let mut client = match Interface::open(number).and_then(Client::new) {
+        Ok(client) => client,
         Err(Code(code)) => {
             println!("refused {code}");
             return;
@@ -67,18 +67,18 @@ fn does_what_it_is_told() {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words.as_slice() {
             ["quit"] => {
-                println!("{:?}", guest.interface.close());
+                println!("{:?}", client.interface.close());
                 return;
             }
             ["exit"] => std::process::exit(0),
-            ["again"] => guest = guest.again(number),
-            words => println!("{}", guest.obey(words)),
+            ["again"] => client = client.again(number),
+            words => println!("{}", client.obey(words)),
         }
     }
 }
 
-impl Guest {
-    fn new(interface: Interface) -> Result<Guest, Code> {
+impl Client {
+    fn new(interface: Interface) -> Result<Client, Code> {
         let (queue, told, counter) = (
             interface.queue(1024)?,
             interface.queue(1024)?,
@@ -106,7 +106,7 @@ impl Guest {
         })?;
         let (got, one, before) = (Memory::new(AREA), Memory::new(8), Memory::new(8));
         one.word(0).store(1, Ordering::Relaxed);
-        Ok(Guest {
+        Ok(Client {
             queue,
             told,
             counter,
@@ -124,13 +124,13 @@ impl Guest {
     }
 
     /// Ends the library, and starts it once more.
-    fn again(self, number: u32) -> Guest {
+    fn again(self, number: u32) -> Client {
         let stale = self.queue;
         self.interface.close().expect("it was open");
         let interface = Interface::open(number).expect("nobody took its place");
-        let guest = Guest::new(interface).expect("all is free");
+        let client = Client::new(interface).expect("all is free");
         println!("stale {:?}", ptl::event(stale).map(|event| event.kind));
-        guest
+        client
     }
 
     fn obey(&self, words: &[&str]) -> String {
@@ -255,7 +255,7 @@ fn garble(seed: u64) -> String {
     };
     let file = OpenOptions::new().read(true).write(true).open(path);
     let file = file.expect("it is this process's");
-    // The front with its bells, ends and counters, and some of what follows.
+    // The layout with its doorbells, ends and counters, and some of what follows.
     for _ in 0..20_000 {
         let at = random.number() % (4 << 20);
         let word = match random.number() % 4 {
