@@ -80,7 +80,7 @@ fn serve(mut nal: UdpNal) {
             _ => break,
         }
     }
-    println!("there: {:?}", nal.troubles());
+    println!("there: {:?}", nal.counts());
 }
 
 fn answer(nal: &mut UdpNal, to: ProcessId, number: u64) {
@@ -123,5 +123,5 @@ fn measure(mut nal: UdpNal, to: ProcessId) {
     println!("1 MiB messages {rate:.3} GB/s");
     answer(&mut nal, to, OVER);
     take(&mut nal);
-    println!("here: {:?}", nal.troubles());
+    println!("here: {:?}", nal.counts());
 }

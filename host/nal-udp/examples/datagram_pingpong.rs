@@ -302,7 +302,7 @@ fn nal_stream() -> f64 {
             let taken = began.elapsed();
             over.store(true, Ordering::Release);
             if std::env::var_os("TROUBLES").is_some() {
-                eprintln!("{:?}", one.troubles());
+                eprintln!("{:?}", one.counts());
             }
             STREAMED as f64 / taken.as_secs_f64() / 1e9
         },

@@ -51,7 +51,7 @@ impl Body {
     }
 
     /// Pieces that a part of it may have, its header included.
-    pub(crate) fn most_pieces(&self) -> usize {
+    pub(crate) fn max_pieces(&self) -> usize {
         match self {
             Body::Small(_) => 1,
             Body::Own(..) => 2,

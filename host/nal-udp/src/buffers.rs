@@ -9,7 +9,7 @@ const CLASSES: [u64; 3] = [512, 8 << 10, 64 << 10];
 const CHUNK: u64 = 64 << 10;
 /// Bytes of longer buffers that are kept: to have pages made costs several times as much as
 /// to fill them.
-const MOST_LONG: u64 = 64 << 20;
+const MAX_LONG_BYTES: u64 = 64 << 20;
 /// They go once none has been used for so long, or twice that.
 const DISUSE: Nanos = Nanos::from_millis(1000);
 
@@ -66,7 +66,7 @@ impl Buffers {
     pub(crate) fn put(&mut self, buffer: Buffer) {
         match buffer.class {
             Ok(class) => self.spare[class as usize].push(buffer.claim),
-            Err(region) if self.long_bytes + region.len() <= MOST_LONG => {
+            Err(region) if self.long_bytes + region.len() <= MAX_LONG_BYTES => {
                 self.long_bytes += region.len();
                 self.long.push(region);
                 self.is_used = true;

@@ -44,7 +44,7 @@ pub struct Resources {
 /// What went wrong so far, and was made good or dropped. Each datagram that came is counted
 /// once: as accepted, or under what was wrong with it.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct Troubles {
+pub struct DatagramCounts {
     /// Datagrams that nothing was wrong with.
     pub accepted: u64,
     /// Datagrams whose authenticator was wrong.
@@ -69,7 +69,7 @@ pub struct Troubles {
     pub lost_peers: u64,
 }
 
-impl Troubles {
+impl DatagramCounts {
     /// Datagrams that came and were dropped.
     pub fn refused(&self) -> u64 {
         self.hostile() + self.duplicates + self.beyond

@@ -81,15 +81,15 @@ struct Delayed {
 }
 
 /// Throws the dice.
-pub(crate) struct Dice {
+pub(crate) struct FaultRng {
     faults: Faults,
     state: u64,
     delayed: VecDeque<Delayed>,
 }
 
-impl Dice {
-    pub(crate) fn new(faults: Faults) -> Dice {
-        Dice {
+impl FaultRng {
+    pub(crate) fn new(faults: Faults) -> FaultRng {
+        FaultRng {
             faults,
             state: faults.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
             delayed: VecDeque::new(),
@@ -97,7 +97,7 @@ impl Dice {
     }
 
     /// How often to send a datagram now; what is delayed is kept.
-    pub(crate) fn throw(&mut self, to: ProcessId, pieces: &[Claim]) -> u32 {
+    pub(crate) fn copies_to_send(&mut self, to: ProcessId, pieces: &[Claim]) -> u32 {
         if self.is_hit(self.faults.loss) {
             return 0;
         }

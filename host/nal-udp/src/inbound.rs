@@ -3,7 +3,7 @@
 
 use crate::body::Body;
 use crate::buffers::{Buffer, Buffers};
-use crate::outlet::checksum;
+use crate::tx_batch::checksum;
 use lintel_claim::{Claim, Lease, Loan, copy_vectored};
 use lintel_nal::{Arrival, Origin, Payload};
 use lintel_reliable::{
@@ -15,14 +15,14 @@ use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
 /// Bytes of packets that came early, or before they were asked for, at most.
-const MOST_KEPT: u64 = 4 << 20;
+const MAX_BUFFERED: u64 = 4 << 20;
 /// Bytes taken from the socket before they are asked for, at most.
-const MOST_ABSORBED: u64 = 1 << 20;
+const MAX_DRAINED: u64 = 1 << 20;
 /// Where something else came than the next part of a stream, more of that is likely: so
 /// many datagrams are received as if there were no stream.
 const PAUSE: u32 = 16;
 /// Pieces of a place that are handed to the kernel at once, at most.
-const MOST_PLACES: usize = 64;
+const MAX_PLACE_PIECES: usize = 64;
 
 /// A packet's payload on its way to be delivered.
 struct Piece {
@@ -42,7 +42,7 @@ impl Piece {
 }
 
 /// What `next` has to look at.
-enum Waiting {
+enum Queued {
     Piece(Piece),
     LostPeer(LostPeer),
 }
@@ -70,18 +70,18 @@ struct Stream {
 pub(crate) struct Inbound {
     me: ProcessId,
     current: Option<Current>,
-    waiting: VecDeque<Waiting>,
+    queue: VecDeque<Queued>,
     notices: VecDeque<Arrival>,
-    early: FxHashMap<(PairId, u32), Piece>,
+    reordered: FxHashMap<(PairId, u32), Piece>,
     streams: FxHashMap<PairId, Stream>,
     /// The stream of which a part came last.
-    running: Option<PairId>,
+    active_stream: Option<PairId>,
     /// Where the next part of it goes.
     place: Vec<Claim>,
     /// Datagrams until a place is lent to the kernel again.
     pause: u32,
     /// Bytes in `waiting` and `early`.
-    kept: u64,
+    buffered: u64,
     /// Only acknowledgements are of interest.
     is_closed: bool,
     /// Datagrams that came, and those among them that were refused.
@@ -96,14 +96,14 @@ impl Inbound {
         Inbound {
             me,
             current: None,
-            waiting: VecDeque::new(),
+            queue: VecDeque::new(),
             notices: VecDeque::new(),
-            early: FxHashMap::default(),
+            reordered: FxHashMap::default(),
             streams: FxHashMap::default(),
-            running: None,
+            active_stream: None,
             place: Vec::new(),
             pause: 0,
-            kept: 0,
+            buffered: 0,
             is_closed: false,
             arrived: 0,
             forged: 0,
@@ -121,18 +121,18 @@ impl Inbound {
     /// Whether there is nothing for `next` to give but what is in the socket.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.waiting.is_empty() && self.notices.is_empty() && self.current.is_none()
+        self.queue.is_empty() && self.notices.is_empty() && self.current.is_none()
     }
 
     /// Whether datagrams may be received before they are asked for: there is room, and
     /// none in the area is being looked at.
-    pub(crate) fn may_absorb(&self) -> bool {
-        let in_area = |current: &Current| current.buffer.is_none();
-        self.kept < MOST_ABSORBED && !self.current.as_ref().is_some_and(in_area)
+    pub(crate) fn may_drain_socket(&self) -> bool {
+        let is_in_recv_buffer = |current: &Current| current.buffer.is_none();
+        self.buffered < MAX_DRAINED && !self.current.as_ref().is_some_and(is_in_recv_buffer)
     }
 
-    pub(crate) fn may_keep(&self) -> bool {
-        self.kept < MOST_KEPT
+    pub(crate) fn may_buffer(&self) -> bool {
+        self.buffered < MAX_BUFFERED
     }
 
     /// Whether a message to that process may be the answer to one of which only the
@@ -209,23 +209,23 @@ impl Inbound {
             buffer: None,
         };
         if !deliver {
-            let piece = self.keep(piece, buffers);
-            self.early.insert((pair, header.sequence), piece);
+            let piece = self.buffer(piece, buffers);
+            self.reordered.insert((pair, header.sequence), piece);
             return None;
         }
         let arrival = self.deliver(piece, for_later, buffers);
-        if !self.early.is_empty() {
-            self.deliver_early(pair, endpoint);
+        if !self.reordered.is_empty() {
+            self.deliver_reordered(pair, endpoint);
         }
         arrival
     }
 
     /// What waited for the packet just delivered comes behind it.
     #[cold]
-    fn deliver_early(&mut self, pair: PairId, endpoint: &mut Endpoint<Body>) {
-        while let Some(piece) = self.early.remove(&(pair, endpoint.expected(pair))) {
+    fn deliver_reordered(&mut self, pair: PairId, endpoint: &mut Endpoint<Body>) {
+        while let Some(piece) = self.reordered.remove(&(pair, endpoint.expected(pair))) {
             match endpoint.on_early(pair, &piece.fragment) {
-                Verdict::Deliver(_) => self.waiting.push_back(Waiting::Piece(piece)),
+                Verdict::Deliver(_) => self.queue.push_back(Queued::Piece(piece)),
                 Verdict::Drop | Verdict::Keep(_) => return,
             }
         }
@@ -243,18 +243,18 @@ impl Inbound {
             return arrival;
         }
         if is_next && !later {
-            return Some(self.show(piece));
+            return Some(self.present(piece));
         }
-        let piece = self.keep(piece, buffers);
-        self.waiting.push_back(Waiting::Piece(piece));
+        let piece = self.buffer(piece, buffers);
+        self.queue.push_back(Queued::Piece(piece));
         None
     }
 
     /// Copies a piece out of the area.
-    fn keep(&mut self, piece: Piece, buffers: &mut Buffers) -> Piece {
+    fn buffer(&mut self, piece: Piece, buffers: &mut Buffers) -> Piece {
         let buffer = buffers.take(piece.payload.len());
         lintel_claim::copy(piece.payload, buffer.claim());
-        self.kept += piece.payload.len();
+        self.buffered += piece.payload.len();
         Piece {
             payload: buffer.claim().slice(0, piece.payload.len()),
             buffer: Some(buffer),
@@ -264,16 +264,16 @@ impl Inbound {
 
     /// Takes note that nothing more comes from a peer, once what came has been looked at.
     #[cold]
-    pub(crate) fn on_loss(&mut self, loss: &LostPeer, buffers: &mut Buffers) {
-        let (lost, kept) = (loss.pair, &mut self.kept);
-        self.early.retain(|(pair, _), piece| {
+    pub(crate) fn on_lost_peer(&mut self, loss: &LostPeer, buffers: &mut Buffers) {
+        let (lost, buffered) = (loss.pair, &mut self.buffered);
+        self.reordered.retain(|(pair, _), piece| {
             if let (true, Some(buffer)) = (*pair == lost, piece.buffer.take()) {
-                *kept -= piece.payload.len();
+                *buffered -= piece.payload.len();
                 buffers.put(buffer);
             }
             *pair != lost
         });
-        self.waiting.push_back(Waiting::LostPeer(*loss));
+        self.queue.push_back(Queued::LostPeer(*loss));
     }
 
     /// The next arrival among what has been received.
@@ -286,12 +286,12 @@ impl Inbound {
             if let Some(notice) = self.notices.pop_front() {
                 return Some(notice);
             }
-            match self.waiting.pop_front()? {
-                Waiting::LostPeer(loss) => self.tell(&loss),
-                Waiting::Piece(piece) => {
-                    self.kept -= piece.payload.len();
+            match self.queue.pop_front()? {
+                Queued::LostPeer(loss) => self.report_lost(&loss),
+                Queued::Piece(piece) => {
+                    self.buffered -= piece.payload.len();
                     if piece.begins() {
-                        return Some(self.show(piece));
+                        return Some(self.present(piece));
                     }
                     let arrival = self.fill(&piece);
                     if let Some(buffer) = piece.buffer {
@@ -303,7 +303,7 @@ impl Inbound {
         }
     }
 
-    fn tell(&mut self, loss: &LostPeer) {
+    fn report_lost(&mut self, loss: &LostPeer) {
         if let Some(stream) = self.streams.remove(&loss.pair) {
             self.notices.push_back(Arrival::Broken(stream.origin));
         }
@@ -314,7 +314,7 @@ impl Inbound {
 
     /// A message, or the beginning of one, is the one to be looked at.
     #[inline]
-    fn show(&mut self, piece: Piece) -> Arrival {
+    fn present(&mut self, piece: Piece) -> Arrival {
         let fragment = &piece.fragment;
         let current = Current {
             pair: piece.pair,
@@ -336,7 +336,7 @@ impl Inbound {
     fn fill(&mut self, piece: &Piece) -> Option<Arrival> {
         if piece.fragment.is_void {
             let stream = self.streams.remove(&piece.pair)?;
-            self.running.take_if(|running| *running == piece.pair);
+            self.active_stream.take_if(|running| *running == piece.pair);
             return Some(Arrival::Broken(stream.origin));
         }
         let stream = self.streams.get_mut(&piece.pair)?;
@@ -353,12 +353,12 @@ impl Inbound {
         if let Some(rest) = &mut stream.rest {
             rest.skip(placed);
         }
-        self.running = Some(pair);
+        self.active_stream = Some(pair);
         if !fragment.last {
             return None;
         }
         let origin = stream.origin;
-        self.running = None;
+        self.active_stream = None;
         self.streams.remove(&pair);
         Some(Arrival::Streamed(origin))
     }
@@ -367,10 +367,10 @@ impl Inbound {
     /// running, and nothing comes before it.
     #[inline]
     pub(crate) fn awaits_part(&mut self) -> bool {
-        if self.running.is_none() {
+        if self.active_stream.is_none() {
             return false;
         }
-        if self.pause > 0 || !self.is_empty() || !self.early.is_empty() || self.is_closed {
+        if self.pause > 0 || !self.is_empty() || !self.reordered.is_empty() || self.is_closed {
             self.pause = self.pause.saturating_sub(1);
             return false;
         }
@@ -381,10 +381,10 @@ impl Inbound {
     /// where that is nowhere, or in too many pieces.
     pub(crate) fn next_place(&mut self, length: u64) -> Option<&[Claim]> {
         self.place.clear();
-        let stream = self.streams.get(&self.running?)?;
+        let stream = self.streams.get(&self.active_stream?)?;
         let rest = stream.rest.as_ref().map_or(&[][..], Loan::pieces);
         crate::body::part(rest, 0, length, &mut self.place);
-        let few = 1..=MOST_PLACES;
+        let few = 1..=MAX_PLACE_PIECES;
         few.contains(&self.place.len()).then_some(&self.place)
     }
 
@@ -396,7 +396,7 @@ impl Inbound {
         length: usize,
         key: &Key,
     ) -> Option<(PairId, Header)> {
-        let pair = self.running?;
+        let pair = self.active_stream?;
         let (header, _) = Header::parse(beginning, length, key).ok()?;
         let Kind::Data(fragment) = header.kind else {
             return None;
@@ -460,7 +460,7 @@ impl Inbound {
                 rest.skip(moved);
             }
             let origin = current.origin;
-            self.running = Some(current.pair);
+            self.active_stream = Some(current.pair);
             self.streams.insert(current.pair, Stream { origin, rest });
         }
         if let Some(buffer) = current.buffer {

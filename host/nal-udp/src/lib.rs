@@ -4,8 +4,8 @@
 //!   127.0.0.1:7001                                    127.0.0.2:7001
 //!   ┌────────────┐      header │ payload              ┌────────────┐
 //!   │ Endpoint   │   ┌─────────┴────────────┐         │ Endpoint   │
-//!   │ Outlet  ───┼──▶│ from the user's or   │────────▶┼─▶  Inlet   │
-//!   │ Inlet   ◀──┼───│ an own buffer        │◀────────┼── Outlet   │
+//!   │ TxBatch  ───┼──▶│ from the user's or   │────────▶┼─▶  Inlet   │
+//!   │ Inlet   ◀──┼───│ an own buffer        │◀────────┼── TxBatch   │
 //!   └────────────┘   └──────────────────────┘         └────────────┘
 //! ```
 //!
@@ -25,23 +25,22 @@
 //! within a node.
 #![forbid(unsafe_code)]
 
-mod area;
 mod body;
 mod buffers;
 mod config;
+mod connected_sockets;
 mod faults;
+mod gro;
 mod inbound;
-mod lines;
-mod outlet;
 mod paths;
+mod recv_buffer;
 mod socket;
-mod trains;
+mod tx_batch;
 
-pub use config::{Config, OpenError, Resources, Troubles};
+pub use config::{Config, DatagramCounts, OpenError, Resources};
 pub use faults::{Faults, FaultsError};
 pub use lintel_reliable::Model;
 
-use area::Area;
 use body::Body;
 use buffers::Buffers;
 use inbound::{Inbound, sound_in_place};
@@ -53,13 +52,14 @@ use lintel_reliable::{Class, Endpoint, FURTHER_BYTES, Header, Message, Nanos, Ti
 use lintel_types::ProcessId;
 use lintel_wire::Words;
 use nix::time::ClockId;
-use outlet::{Outlet, SendOutcome};
 use paths::PathFile;
+use recv_buffer::RecvBuffer;
 use socket::Socket;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tx_batch::{SendOutcome, TxBatch};
 
 /// Bodies up to this many bytes are copied at once: that costs less than to wait for
 /// the peer's answer before they may be used again.
@@ -67,27 +67,27 @@ pub const EAGER: u64 = 16 << 10;
 /// Who leaves waits so long for acknowledgements while none comes.
 const LINGER: Duration = Duration::from_millis(200);
 /// How long it sleeps in between.
-const LINGER_LOOK: Duration = Duration::from_millis(1);
+const LINGER_POLL: Duration = Duration::from_millis(1);
 /// Datagrams that [`Nal::next`] looks at for want of a message.
 const BATCH: u32 = 64;
 /// While nothing waits for room, every how-manieth flush looks into the socket.
-const SELDOM: u32 = 4;
+const DRAIN_EVERY: u32 = 4;
 
 /// The NAL of one process.
 pub struct UdpNal {
     endpoint: Endpoint<Body>,
-    outlet: Outlet,
+    tx_batch: TxBatch,
     inbound: Inbound,
-    area: Area,
+    recv_buffer: RecvBuffer,
     buffers: Buffers,
     me: ProcessId,
-    began: Instant,
+    opened_at: Instant,
     /// The same moment as processes of this machine tell it to each other, nanoseconds.
-    began_at: u64,
+    opened_at_ns: u64,
     /// `next` has found nothing since the last flush.
-    is_dry: bool,
+    found_nothing: bool,
     /// `next` has given a message from the socket since it found nothing.
-    has_given: bool,
+    has_delivered: bool,
     flushes: u32,
     /// Short messages wait for more to share a system call, or for `next`, or for the
     /// second flush: the first may have been for another's sake.
@@ -96,7 +96,7 @@ pub struct UdpNal {
     /// What is known of paths is the node's, as [`Model::Node`] says.
     shares_paths: bool,
     log: fn(&str),
-    told_of_system: bool,
+    has_logged_send_error: bool,
 }
 
 impl UdpNal {
@@ -119,21 +119,21 @@ impl UdpNal {
         let shares_paths = config.model == Model::Node && share_paths(&config, me, &mut endpoint);
         Ok(UdpNal {
             endpoint,
-            area: Area::new(),
-            outlet: Outlet::new(socket, &config.key, config.faults),
+            recv_buffer: RecvBuffer::new(),
+            tx_batch: TxBatch::new(socket, &config.key, config.faults),
             inbound: Inbound::new(me),
             buffers: Buffers::new(),
             me,
-            began: Instant::now(),
-            began_at: since_boot(),
-            is_dry: false,
-            has_given: false,
+            opened_at: Instant::now(),
+            opened_at_ns: since_boot(),
+            found_nothing: false,
+            has_delivered: false,
             flushes: 0,
             is_coalescing: false,
             is_flushed: false,
             shares_paths,
             log: config.log,
-            told_of_system: false,
+            has_logged_send_error: false,
         })
     }
 
@@ -145,19 +145,19 @@ impl UdpNal {
     /// What it holds at the moment.
     pub fn resources(&self) -> Resources {
         let held = self.endpoint.resources();
-        let bytes = held.bytes as u64 + self.area.bytes() + self.buffers.bytes();
+        let bytes = held.bytes as u64 + self.recv_buffer.bytes() + self.buffers.bytes();
         Resources {
             contexts: held.contexts as u64,
             pairs: held.pairs as u64,
-            sockets: self.outlet.sockets(),
+            sockets: self.tx_batch.sockets(),
             bytes,
         }
     }
 
     /// What went wrong so far, and was made good or dropped.
-    pub fn troubles(&self) -> Troubles {
+    pub fn counts(&self) -> DatagramCounts {
         let counts = self.endpoint.counts();
-        let mut troubles = Troubles {
+        let mut counts = DatagramCounts {
             accepted: 0,
             forged: self.inbound.forged,
             malformed: self.inbound.malformed + counts.contradictory,
@@ -167,33 +167,33 @@ impl UdpNal {
             retransmitted: counts.retransmitted,
             duplicates: counts.duplicates,
             beyond: counts.beyond,
-            unsent: self.outlet.failures,
+            unsent: self.tx_batch.failures,
             lost_peers: counts.lost_peers,
         };
-        troubles.accepted = self.inbound.arrived.saturating_sub(troubles.refused());
-        troubles
+        counts.accepted = self.inbound.arrived.saturating_sub(counts.refused());
+        counts
     }
 
     #[inline]
     fn now(&self) -> Time {
-        Time(self.began_at + self.began.elapsed().as_nanos() as u64)
+        Time(self.opened_at_ns + self.opened_at.elapsed().as_nanos() as u64)
     }
 
     /// Sends what may be sent.
     #[inline]
-    fn pump(&mut self, now: Time) {
+    fn transmit(&mut self, now: Time) {
         self.is_coalescing = false;
         while let Some(transmit) = self.endpoint.poll_transmit(now) {
-            if let Some(sent) = self.outlet.load(transmit) {
+            if let Some(sent) = self.tx_batch.push(transmit) {
                 if !self.on_sent(now, sent) {
                     break;
                 }
             }
         }
-        if let Some(sent) = self.outlet.depart() {
+        if let Some(sent) = self.tx_batch.transmit() {
             self.on_sent(now, sent);
         }
-        self.note_losses();
+        self.take_lost_peers();
         self.recycle();
     }
 
@@ -201,29 +201,29 @@ impl UdpNal {
     #[inline]
     fn on_sent(&mut self, now: Time, sent: SendOutcome) -> bool {
         match sent {
-            SendOutcome::Gone => true,
+            SendOutcome::Sent => true,
             other => self.on_unsent(now, other),
         }
     }
 
     #[cold]
     fn on_unsent(&mut self, now: Time, sent: SendOutcome) -> bool {
-        for header in self.outlet.unsent() {
+        for header in self.tx_batch.unsent() {
             self.endpoint.on_send_failed(header);
         }
         match sent {
-            SendOutcome::Gone | SendOutcome::Again => true,
-            SendOutcome::NoRoom => false,
-            SendOutcome::Reports => {
-                self.take_reports(now);
+            SendOutcome::Sent | SendOutcome::Retry => true,
+            SendOutcome::WouldBlock => false,
+            SendOutcome::PendingErrors => {
+                self.take_send_errors(now);
                 true
             }
             SendOutcome::Refused(to) => {
                 self.endpoint.on_refused(now, to);
                 true
             }
-            SendOutcome::NoWay(to, error) => {
-                self.on_no_way(now, to, &error);
+            SendOutcome::Unreachable(to, error) => {
+                self.on_unreachable(now, to, &error);
                 true
             }
         }
@@ -239,8 +239,8 @@ impl UdpNal {
     }
 
     #[cold]
-    fn on_no_way(&mut self, now: Time, to: ProcessId, error: &std::io::Error) {
-        if !std::mem::replace(&mut self.told_of_system, true) {
+    fn on_unreachable(&mut self, now: Time, to: ProcessId, error: &std::io::Error) {
+        if !std::mem::replace(&mut self.has_logged_send_error, true) {
             (self.log)(&format!(
                 "the system doesn't send to process {:#x}/{}: {error}",
                 to.nid, to.pid
@@ -251,34 +251,34 @@ impl UdpNal {
 
     /// Takes note of who isn't there, by the system's word.
     #[cold]
-    fn take_reports(&mut self, now: Time) {
-        while let Some(process) = self.outlet.socket.take_refusal() {
+    fn take_send_errors(&mut self, now: Time) {
+        while let Some(process) = self.tx_batch.socket.take_refused() {
             self.endpoint.on_refused(now, process);
         }
-        self.note_losses();
+        self.take_lost_peers();
     }
 
-    fn note_losses(&mut self) {
+    fn take_lost_peers(&mut self) {
         while let Some(loss) = self.endpoint.poll_lost_peer() {
-            self.inbound.on_loss(&loss, &mut self.buffers);
+            self.inbound.on_lost_peer(&loss, &mut self.buffers);
         }
     }
 
     /// Does what is due by the clock, and sends.
-    fn tick(&mut self) {
-        self.outlet.pass_delayed();
+    fn service(&mut self) {
+        self.tx_batch.pass_delayed();
         let due = self.due_by_clock();
         if due == Time::NEVER && !self.endpoint.has_work() {
             return;
         }
         let now = self.now();
         // An answer isn't late that has come while nobody looked.
-        if now >= due && self.absorb() {
+        if now >= due && self.drain_socket() {
             self.endpoint.on_timeout(now);
             self.buffers.on_time(now);
-            self.note_losses();
+            self.take_lost_peers();
         }
-        self.pump(now);
+        self.transmit(now);
     }
 
     #[inline]
@@ -288,8 +288,8 @@ impl UdpNal {
 
     /// Receives until there is nothing, or no room to keep it; acknowledgements take
     /// effect, messages wait for `next`. Tells whether there was nothing left.
-    fn absorb(&mut self) -> bool {
-        while self.inbound.may_absorb() {
+    fn drain_socket(&mut self) -> bool {
+        while self.inbound.may_drain_socket() {
             let Some(now) = self.receive() else {
                 return true;
             };
@@ -301,20 +301,20 @@ impl UdpNal {
     /// Sees to it that a datagram is in the area; gives the time.
     #[inline]
     fn receive(&mut self) -> Option<Time> {
-        if self.area.is_empty() {
-            self.fill_area()?;
+        if self.recv_buffer.is_empty() {
+            self.fill_recv_buffer()?;
         }
         Some(self.now())
     }
 
-    fn fill_area(&mut self) -> Option<()> {
+    fn fill_recv_buffer(&mut self) -> Option<()> {
         loop {
             match self.read_socket() {
                 Ok(()) => return Some(()),
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return None,
                 Err(_) => {
                     let now = self.now();
-                    self.take_reports(now);
+                    self.take_send_errors(now);
                     if !self.inbound.is_empty() {
                         return None;
                     }
@@ -329,16 +329,18 @@ impl UdpNal {
     fn read_socket(&mut self) -> std::io::Result<()> {
         if self.inbound.awaits_part() {
             let mut beginning = [0; FURTHER_BYTES];
-            let length = self.outlet.socket.peek(&mut beginning)?;
+            let length = self.tx_batch.socket.peek(&mut beginning)?;
             let known = &beginning[..length.min(FURTHER_BYTES)];
             let part = self.next_part(known, length);
             let bytes = part.map_or(0, |header| header.datagram_bytes() - header.bytes());
             if let Some(place) = self.inbound.next_place(bytes as u64) {
-                return self.area.receive_around(&mut self.outlet.socket, place);
+                return self
+                    .recv_buffer
+                    .receive_around(&mut self.tx_batch.socket, place);
             }
             self.inbound.on_missed();
         }
-        self.area.receive(&mut self.outlet.socket)
+        self.recv_buffer.receive(&mut self.tx_batch.socket)
     }
 
     /// The header of a datagram with that beginning and length, if it is the next part of
@@ -346,7 +348,7 @@ impl UdpNal {
     fn next_part(&self, beginning: &[u8], length: usize) -> Option<Header> {
         let (pair, header) = self
             .inbound
-            .open_part(beginning, length, &self.outlet.key)?;
+            .open_part(beginning, length, &self.tx_batch.key)?;
         (header.sequence == self.endpoint.expected(pair)).then_some(header)
     }
 
@@ -355,21 +357,21 @@ impl UdpNal {
     fn take_segment(&mut self, now: Time, for_later: bool) -> Option<Arrival> {
         self.inbound.arrived += 1;
         if let Some((header, placed)) = self.take_in_place() {
-            self.area.pop_all();
+            self.recv_buffer.pop_all();
             let verdict = self.endpoint.on_packet(now, &header, true);
-            self.note_losses();
+            self.take_lost_peers();
             self.recycle();
             return self.inbound.on_placed(verdict, &header, placed, for_later);
         }
-        let segment = self.area.pop();
-        let Some((header, payload)) = self.inbound.open(&segment, &self.outlet.key) else {
-            self.outlet.socket.on_refused();
+        let segment = self.recv_buffer.pop();
+        let Some((header, payload)) = self.inbound.open(&segment, &self.tx_batch.key) else {
+            self.tx_batch.socket.on_refused();
             return None;
         };
         let verdict = self
             .endpoint
-            .on_packet(now, &header, self.inbound.may_keep());
-        self.note_losses();
+            .on_packet(now, &header, self.inbound.may_buffer());
+        self.take_lost_peers();
         self.recycle();
         self.inbound.on_verdict(
             verdict,
@@ -384,34 +386,34 @@ impl UdpNal {
     /// The packet in the area, if a place was lent for its payload and that is sound, and
     /// bytes of it that are in that place. In any other case the area has no hole any more.
     fn take_in_place(&mut self) -> Option<(Header, u64)> {
-        let (header, place, behind) = self.area.around_hole()?;
+        let (header, place, behind) = self.recv_buffer.around_hole()?;
         let mut beginning = [0; FURTHER_BYTES];
         header.read(&mut beginning);
         let found = self
-            .next_part(&beginning, self.area.length() as usize)
+            .next_part(&beginning, self.recv_buffer.length() as usize)
             .and_then(|header| Some((header, sound_in_place(&header, place, behind)?)));
         if found.is_none() {
-            self.area.fill_hole();
+            self.recv_buffer.fill_hole();
         }
         found
     }
 
     /// Waits for acknowledgements as long as they come, then says farewell.
-    fn leave(&mut self) {
+    fn close(&mut self) {
         self.inbound.close();
         let mut progress = (Instant::now(), usize::MAX);
         while !self.endpoint.all_delivered() && progress.0.elapsed() < LINGER {
-            self.absorb();
-            self.tick();
+            self.drain_socket();
+            self.service();
             if self.endpoint.outstanding() < progress.1 {
                 progress = (Instant::now(), self.endpoint.outstanding());
             }
-            self.outlet.socket.wait(LINGER_LOOK);
+            self.tx_batch.socket.wait(LINGER_POLL);
         }
         self.endpoint.close();
         let now = self.now();
-        self.pump(now);
-        self.outlet.release_delayed();
+        self.transmit(now);
+        self.tx_batch.release_delayed();
     }
 }
 
@@ -448,7 +450,7 @@ impl Nal for UdpNal {
         self.is_coalescing = self.endpoint.may_coalesce(pair);
         self.is_flushed = false;
         if !self.is_coalescing {
-            self.pump(now);
+            self.transmit(now);
         }
         Ok(())
     }
@@ -460,22 +462,22 @@ impl Nal for UdpNal {
             }
             if self.endpoint.has_work() {
                 let now = self.now();
-                self.pump(now);
+                self.transmit(now);
             }
-            let is_behind = std::mem::take(&mut self.has_given) && self.area.is_empty();
-            if is_behind && self.outlet.socket.expects_nothing() {
-                self.is_dry = true;
+            let is_behind = std::mem::take(&mut self.has_delivered) && self.recv_buffer.is_empty();
+            if is_behind && self.tx_batch.socket.expects_nothing() {
+                self.found_nothing = true;
                 return None; // Whoever waits for the message needn't wait for a look.
             }
             let Some(now) = self.receive() else {
                 if !self.inbound.is_empty() {
                     continue; // A loss, which the system has just told of.
                 }
-                self.is_dry = true;
+                self.found_nothing = true;
                 return None;
             };
             if let Some(arrival) = self.take_segment(now, false) {
-                self.has_given = true;
+                self.has_delivered = true;
                 return Some(arrival);
             }
         }
@@ -502,9 +504,9 @@ impl Nal for UdpNal {
     fn recall(&mut self, lease: &Lease) -> bool {
         self.endpoint.recall(|body| body.is_of(lease), Body::empty);
         self.inbound.recall(lease);
-        self.area.forget_place();
+        self.recv_buffer.forget_place();
         let now = self.now();
-        self.pump(now);
+        self.transmit(now);
         true
     }
 
@@ -513,7 +515,7 @@ impl Nal for UdpNal {
     }
 
     fn resources(&self) -> lintel_nal::Resources {
-        let (held, troubles) = (self.resources(), self.troubles());
+        let (held, counts) = (self.resources(), self.counts());
         let (contexts, shared_contexts) = match self.shares_paths {
             true => (0, held.contexts),
             false => (held.contexts, 0),
@@ -524,11 +526,11 @@ impl Nal for UdpNal {
             pairs: held.pairs,
             sockets: held.sockets,
             bytes: held.bytes,
-            retransmitted: troubles.retransmitted,
-            duplicates: troubles.duplicates,
-            forged: troubles.forged,
-            malformed: troubles.malformed + troubles.damaged,
-            misdirected: troubles.misdirected + troubles.stale,
+            retransmitted: counts.retransmitted,
+            duplicates: counts.duplicates,
+            forged: counts.forged,
+            malformed: counts.malformed + counts.damaged,
+            misdirected: counts.misdirected + counts.stale,
             ..lintel_nal::Resources::default()
         }
     }
@@ -537,15 +539,15 @@ impl Nal for UdpNal {
 impl Wake for UdpNal {
     fn flush(&mut self) -> bool {
         self.flushes = self.flushes.wrapping_add(1);
-        let was_dry = std::mem::take(&mut self.is_dry);
+        let had_found_nothing = std::mem::take(&mut self.found_nothing);
         if self.is_coalescing && !std::mem::replace(&mut self.is_flushed, true) {
             return true;
         }
         let waits = self.endpoint.has_unsent();
-        if !was_dry && (waits || self.flushes % SELDOM == 0) {
-            self.absorb();
+        if !had_found_nothing && (waits || self.flushes % DRAIN_EVERY == 0) {
+            self.drain_socket();
         }
-        self.tick();
+        self.service();
         self.endpoint.has_unsent()
     }
 
@@ -561,18 +563,18 @@ impl Wake for UdpNal {
     fn wake_peers(&mut self) {}
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.outlet.socket.descriptor())
+        Some(self.tx_batch.socket.descriptor())
     }
 
     fn due(&self) -> Option<Instant> {
-        if self.endpoint.has_work() || !self.inbound.is_empty() || !self.area.is_empty() {
-            return Some(self.began);
+        if self.endpoint.has_work() || !self.inbound.is_empty() || !self.recv_buffer.is_empty() {
+            return Some(self.opened_at);
         }
         match self.due_by_clock() {
             Time::NEVER => None,
             Time(at) => {
-                let after = Nanos(at.saturating_sub(self.began_at));
-                Some(self.began + Duration::from(after))
+                let after = Nanos(at.saturating_sub(self.opened_at_ns));
+                Some(self.opened_at + Duration::from(after))
             }
         }
     }
@@ -584,7 +586,7 @@ impl Wake for UdpNal {
 
 impl Drop for UdpNal {
     fn drop(&mut self) {
-        self.leave();
+        self.close();
     }
 }
 

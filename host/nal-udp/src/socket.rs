@@ -1,7 +1,7 @@
 //! The socket of a process, and what its network allows.
 
 use crate::config::OpenError;
-use crate::trains::Trains;
+use crate::gro::GroPolicy;
 use lintel_claim::{Claim, receive_datagram, receive_train, send_datagram, take_report};
 use lintel_types::ProcessId;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -12,13 +12,13 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Duration;
 
 /// Bytes of buffer asked for, either way; what is granted is told to peers.
-pub(crate) const BUFFER: usize = 4 << 20;
+pub(crate) const SOCKET_BUFFER: usize = 4 << 20;
 /// IP and UDP headers of a datagram.
-const HEADERS: u32 = 28;
+const IP_UDP_HEADER_BYTES: u32 = 28;
 /// Payload of the longest datagram worth sending: what one system call moves.
-const LONGEST: u32 = (60 << 10) + lintel_reliable::FURTHER_BYTES as u32;
+const MAX_UDP_PAYLOAD: u32 = (60 << 10) + lintel_reliable::FURTHER_BYTES as u32;
 /// Where the network's limit can't be found out.
-const USUAL_MTU: u32 = 1500;
+const DEFAULT_MTU: u32 = 1500;
 
 /// A socket that doesn't wait.
 pub(crate) struct Socket {
@@ -26,7 +26,7 @@ pub(crate) struct Socket {
     process: ProcessId,
     max_datagram: u32,
     recv_window: u32,
-    trains: Trains,
+    gro: GroPolicy,
 }
 
 /// What has been received.
@@ -45,18 +45,18 @@ impl Socket {
         let pid = socket.local_addr().map_err(OpenError::System)?.port();
         let system = |error: nix::errno::Errno| OpenError::System(error.into());
         // A smaller buffer than asked for is granted without an error.
-        setsockopt(&socket, sockopt::RcvBuf, &BUFFER).map_err(system)?;
-        setsockopt(&socket, sockopt::SndBuf, &BUFFER).map_err(system)?;
+        setsockopt(&socket, sockopt::RcvBuf, &SOCKET_BUFFER).map_err(system)?;
+        setsockopt(&socket, sockopt::SndBuf, &SOCKET_BUFFER).map_err(system)?;
         setsockopt(&socket, sockopt::Ipv4RecvErr, &true).map_err(system)?;
         let granted = getsockopt(&socket, sockopt::RcvBuf).map_err(system)?;
-        let max_datagram = LONGEST.min(mtu(address) - HEADERS);
+        let max_datagram = MAX_UDP_PAYLOAD.min(mtu(address) - IP_UDP_HEADER_BYTES);
         Ok(Socket {
             socket,
             process: ProcessId::new(nid, pid.into()),
             max_datagram,
             // Others send too, and the kernel books more than the bytes.
             recv_window: u32::try_from(granted / 2).unwrap_or(u32::MAX),
-            trains: Trains::default(),
+            gro: GroPolicy::default(),
         })
     }
 
@@ -91,14 +91,14 @@ impl Socket {
 
     #[inline]
     pub(crate) fn receive(&mut self, pieces: &[Claim]) -> io::Result<Received> {
-        let taken = match self.trains.are_taken {
+        let taken = match self.gro.is_enabled {
             true => receive_train(self.socket.as_fd(), pieces),
             false => receive_datagram(self.socket.as_fd(), pieces).map(|bytes| (bytes, None)),
         };
         let (bytes, segment) = taken.inspect_err(|error| self.on_error(error))?;
-        let each = (!self.trains.may_hide).then_some(segment.unwrap_or(bytes) as u64);
-        if self.trains.on_arrival() {
-            self.take_trains(true);
+        let each = (!self.gro.may_be_coalesced).then_some(segment.unwrap_or(bytes) as u64);
+        if self.gro.on_arrival() {
+            self.enable_gro(true);
         }
         Ok(Received {
             bytes: bytes as u64,
@@ -109,28 +109,28 @@ impl Socket {
     /// Whether a look right behind a datagram had better be saved.
     #[inline]
     pub(crate) fn expects_nothing(&mut self) -> bool {
-        self.trains.expect_nothing()
+        self.gro.expect_nothing()
     }
 
     #[inline]
     fn on_error(&mut self, error: &io::Error) {
-        if error.kind() == io::ErrorKind::WouldBlock && self.trains.on_empty() {
-            self.take_trains(false);
+        if error.kind() == io::ErrorKind::WouldBlock && self.gro.on_empty() {
+            self.enable_gro(false);
         }
     }
 
     #[cold]
-    fn take_trains(&mut self, are_taken: bool) {
+    fn enable_gro(&mut self, is_enabled: bool) {
         // An old kernel that doesn't know them gives datagrams one by one.
-        if setsockopt(&self.socket, sockopt::UdpGroSegment, &are_taken).is_err() {
-            self.trains.forgo();
+        if setsockopt(&self.socket, sockopt::UdpGroSegment, &is_enabled).is_err() {
+            self.gro.disable();
         }
     }
 
     /// A datagram that was received has been refused.
     #[cold]
     pub(crate) fn on_refused(&mut self) {
-        self.trains.on_refused();
+        self.gro.on_refused();
     }
 
     /// Copies the beginning of the next datagram, which stays the next; tells how many
@@ -142,7 +142,7 @@ impl Socket {
     }
 
     /// A process that isn't there, as a datagram sent to it has shown.
-    pub(crate) fn take_refusal(&self) -> Option<ProcessId> {
+    pub(crate) fn take_refused(&self) -> Option<ProcessId> {
         loop {
             let (to, error) = take_report(self.socket.as_fd()).ok()?;
             if error.kind() == io::ErrorKind::ConnectionRefused {
@@ -175,7 +175,7 @@ fn mtu(address: Ipv4Addr) -> u32 {
     let told = path.and_then(|path| std::fs::read_to_string(path).ok());
     let mtu = told.and_then(|told| told.trim().parse().ok());
     // 576 is what every host takes (RFC 791).
-    mtu.unwrap_or(USUAL_MTU).max(576)
+    mtu.unwrap_or(DEFAULT_MTU).max(576)
 }
 
 /// The interface that has the address, or the network that it is in.

@@ -114,19 +114,19 @@ fn what_is_no_packet_or_has_another_key_is_counted_and_changes_nothing() {
     }
     send(&mut stranger, to, 1, b"forged");
     let until = Instant::now() + LIMIT;
-    while nal.troubles().forged == 0 || nal.troubles().malformed < 7 {
+    while nal.counts().forged == 0 || nal.counts().malformed < 7 {
         assert!(nal.next().is_none());
         nal.flush();
-        assert!(Instant::now() < until, "{:?}", nal.troubles());
+        assert!(Instant::now() < until, "{:?}", nal.counts());
     }
-    let troubles = nal.troubles();
-    assert_eq!((troubles.malformed, troubles.accepted), (7, 0));
+    let counts = nal.counts();
+    assert_eq!((counts.malformed, counts.accepted), (7, 0));
     assert_eq!(nal.resources().pairs, 0);
     assert!(nal.all_delivered());
 }
 
 #[test]
-fn each_datagram_is_counted_once_by_itself_and_in_a_train() {
+fn each_datagram_is_counted_once_by_itself_and_in_a_gso_batch() {
     const ROUNDS: u64 = 40;
     let (mut nal, mut friend) = (open(NODE), open(NODE + 1));
     let (to, socket) = (nal.process(), UdpSocket::bind("127.0.0.1:0"));
@@ -142,14 +142,14 @@ fn each_datagram_is_counted_once_by_itself_and_in_a_train() {
             socket.send_to(&[1; 300], address).expect("loopback");
         }
         send_datagram(socket.as_fd(), Some(address), &[bytes.claim()], Some(100))
-            .expect("the kernel knows trains");
+            .expect("the kernel has UDP_GRO");
         sent += round % 7 + 5;
         send(&mut friend, to, round, b"sound");
         assert_eq!(take(&mut nal, &mut [&mut friend]).1, round);
     }
-    let troubles = nal.troubles();
-    assert_eq!(troubles.hostile(), sent, "{troubles:?}");
-    assert!(troubles.accepted >= ROUNDS, "{troubles:?}");
+    let counts = nal.counts();
+    assert_eq!(counts.hostile(), sent, "{counts:?}");
+    assert!(counts.accepted >= ROUNDS, "{counts:?}");
 }
 
 #[test]
@@ -173,9 +173,9 @@ fn a_payload_that_doesnt_have_its_sum_is_counted_and_dropped() {
     }
     assert_eq!(take(&mut nal, &mut []).1, 1);
     let until = Instant::now() + LIMIT;
-    while nal.troubles().damaged == 0 {
+    while nal.counts().damaged == 0 {
         assert!(nal.next().is_none(), "the second isn't sound");
-        assert!(Instant::now() < until, "{:?}", nal.troubles());
+        assert!(Instant::now() < until, "{:?}", nal.counts());
     }
 }
 
@@ -280,7 +280,7 @@ fn only_a_streams_next_part_is_ever_written_to_its_place() {
     speaker.say(&speaker.part(1));
     while bytes(1) != [2; PART] {
         assert!(nal.next().is_none(), "half the parts have come");
-        assert!(Instant::now() < until, "{:?}", nal.troubles());
+        assert!(Instant::now() < until, "{:?}", nal.counts());
     }
     // Nonsense, and a part that is too early.
     for (datagram, counted) in [
@@ -290,9 +290,9 @@ fn only_a_streams_next_part_is_ever_written_to_its_place() {
     ] {
         speaker.say(&datagram);
         let until = Instant::now() + LIMIT;
-        while nal.troubles().malformed < counted {
+        while nal.counts().malformed < counted {
             assert!(nal.next().is_none(), "the next part hasn't come");
-            assert!(Instant::now() < until, "{:?}", nal.troubles());
+            assert!(Instant::now() < until, "{:?}", nal.counts());
         }
         assert_eq!([bytes(0), bytes(1)], [[1; PART], [2; PART]]);
         assert_eq!([bytes(2), bytes(3)], [[0; PART]; 2]);
@@ -517,7 +517,7 @@ fn many_short_messages_arrive_in_order_though_they_travel_together() {
     for number in 0..COUNT {
         assert_eq!(take(&mut other, &mut [&mut one]).1, number);
     }
-    assert_eq!(other.troubles().malformed, 0);
+    assert_eq!(other.counts().malformed, 0);
 }
 
 #[test]
@@ -577,7 +577,7 @@ fn an_answer_that_came_while_nobody_looked_is_no_missing_one() {
         std::thread::yield_now();
     }
     one.flush();
-    assert_eq!(one.troubles().retransmitted, 0);
+    assert_eq!(one.counts().retransmitted, 0);
     assert!(one.all_delivered());
 }
 

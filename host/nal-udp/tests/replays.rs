@@ -121,8 +121,8 @@ fn what_was_said_to_an_earlier_life_of_a_server_is_nothing_to_the_next() {
     }
     let until = Instant::now() + LIMIT;
     let looked_at = |server: &UdpNal| {
-        let troubles = server.troubles();
-        troubles.accepted + troubles.refused()
+        let counts = server.counts();
+        counts.accepted + counts.refused()
     };
     while looked_at(&server) < recorded.len() as u64 {
         let arrival = server.next();
@@ -131,7 +131,7 @@ fn what_was_said_to_an_earlier_life_of_a_server_is_nothing_to_the_next() {
             "{arrival:?}"
         );
         server.flush();
-        assert!(Instant::now() < until, "{:?}", server.troubles());
+        assert!(Instant::now() < until, "{:?}", server.counts());
     }
     assert!(recorded.len() >= 2, "the client has said something");
     assert_eq!(server.resources().pairs, 0, "nothing is kept of it");

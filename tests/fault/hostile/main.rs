@@ -23,7 +23,7 @@ mod talk;
 use attacker::Attacker;
 use lintel_fault::places::Places;
 use lintel_fault::random::Random;
-use lintel_nal_udp::{Config, Model, Resources, Troubles, UdpNal};
+use lintel_nal_udp::{Config, DatagramCounts, Model, Resources, UdpNal};
 use lintel_types::ProcessId;
 use recordings::Recordings;
 use std::process::ExitCode;
@@ -123,7 +123,7 @@ fn attack(
 ) -> Result<(), String> {
     let mut attacker = Attacker::new(cast, recordings, seed)?;
     talk.settle()?;
-    let (before, held) = (talk.victim.troubles(), talk.victim.resources());
+    let (before, held) = (talk.victim.counts(), talk.victim.resources());
     let began = Instant::now();
     let mut sent = 0;
     while sent < packets {
@@ -136,7 +136,7 @@ fn attack(
     talk.settle()?;
     let dropped = attacker.dropped_by_system()?;
     let seconds = began.elapsed().as_secs_f64();
-    let now = talk.victim.troubles();
+    let now = talk.victim.counts();
     tell(packets, seconds, &before, &now, dropped, talk.heard);
     let counted = now.hostile() - before.hostile();
     if counted + dropped != packets {
@@ -155,7 +155,14 @@ fn attack(
     Ok(())
 }
 
-fn tell(packets: u64, seconds: f64, before: &Troubles, now: &Troubles, dropped: u64, heard: u64) {
+fn tell(
+    packets: u64,
+    seconds: f64,
+    before: &DatagramCounts,
+    now: &DatagramCounts,
+    dropped: u64,
+    heard: u64,
+) {
     println!("{packets} datagrams in {seconds:.1} s, meanwhile {heard} messages of the friend");
     for (name, before, now) in [
         ("forged", before.forged, now.forged),

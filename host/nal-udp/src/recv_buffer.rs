@@ -22,7 +22,7 @@ pub(crate) const AHEAD: u64 = FURTHER_BYTES as u64;
 ///
 /// A payload that changed on its way is copied into the hole, to be refused as any other;
 /// what belongs into the place comes once more.
-pub(crate) struct Area {
+pub(crate) struct RecvBuffer {
     region: Region,
     /// What isn't taken apart yet.
     rest: Claim,
@@ -32,9 +32,9 @@ pub(crate) struct Area {
     pieces: Vec<Claim>,
 }
 
-impl Area {
-    pub(crate) fn new() -> Area {
-        Area {
+impl RecvBuffer {
+    pub(crate) fn new() -> RecvBuffer {
+        RecvBuffer {
             region: Region::new(BYTES),
             rest: Claim::empty(),
             each: None,

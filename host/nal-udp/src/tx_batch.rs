@@ -1,8 +1,8 @@
 //! Seals datagrams and hands them to the socket, several at a time where they are alike.
 
 use crate::body::{Body, SMALL};
-use crate::faults::{Dice, Faults};
-use crate::lines::Lines;
+use crate::connected_sockets::ConnectedSockets;
+use crate::faults::{FaultRng, Faults};
 use crate::socket::Socket;
 use crc_fast::{CrcAlgorithm, Digest};
 use lintel_claim::{Claim, MOST_PIECES, Region, copy_vectored, send_datagram};
@@ -14,83 +14,83 @@ use std::os::fd::AsFd;
 
 /// Datagrams that the kernel takes at once (`UDP_MAX_SEGMENTS` of its early versions), and
 /// bytes of them.
-const MOST_CARS: usize = 64;
-const MOST_BYTES: u64 = 65_000;
+const MAX_GSO_SEGMENTS: usize = 64;
+const MAX_GSO_BYTES: u64 = 65_000;
 /// Bytes of a header with a small body behind it.
-const FRONT: usize = MAX_HEADER_BYTES + SMALL;
+const HEADER_SLOT: usize = MAX_HEADER_BYTES + SMALL;
 
 /// What became of datagrams.
 pub(crate) enum SendOutcome {
     /// They are on their way (or lost on purpose).
-    Gone,
+    Sent,
     /// They are to be sent again, in another way.
-    Again,
+    Retry,
     /// The socket is full.
-    NoRoom,
+    WouldBlock,
     /// The system had to report on earlier ones first.
-    Reports,
+    PendingErrors,
     /// The system had to say first that an earlier one found nobody there.
     Refused(ProcessId),
     /// There is no way to their receiver.
-    NoWay(ProcessId, io::Error),
+    Unreachable(ProcessId, io::Error),
 }
 
 /// The way out.
 ///
 /// Datagrams to one receiver that have the same length form a train: one system call
 /// sends them all (`UDP_SEGMENT`), and one may receive them (`UDP_GRO`).
-pub(crate) struct Outlet {
+pub(crate) struct TxBatch {
     pub(crate) socket: Socket,
-    lines: Lines,
+    connected: ConnectedSockets,
     pub(crate) key: Key,
     /// Headers and small bodies of the train at hand, in slots.
-    fronts: Region,
+    headers: Region,
     /// The train: its headers, where its bytes are, and how many.
-    train: Vec<Header>,
+    gso_batch: Vec<Header>,
     pieces: Vec<Claim>,
     bytes: u64,
     /// Headers of the train that didn't leave.
     failed: Vec<Header>,
     /// A copy of what is sent again.
-    frozen: Region,
-    dice: Option<Dice>,
+    payload_copy: Region,
+    fault_rng: Option<FaultRng>,
     /// The system takes trains.
-    has_trains: bool,
+    has_gso: bool,
     pub(crate) failures: u64,
 }
 
-impl Outlet {
-    pub(crate) fn new(socket: Socket, key: &[u8; 32], faults: Option<Faults>) -> Outlet {
-        Outlet {
-            lines: Lines::new(socket.process().nid.into()),
+impl TxBatch {
+    pub(crate) fn new(socket: Socket, key: &[u8; 32], faults: Option<Faults>) -> TxBatch {
+        TxBatch {
+            connected: ConnectedSockets::new(socket.process().nid.into()),
             socket,
             key: Key::new(key),
-            fronts: Region::new((MOST_CARS * FRONT) as u64),
-            train: Vec::new(),
+            headers: Region::new((MAX_GSO_SEGMENTS * HEADER_SLOT) as u64),
+            gso_batch: Vec::new(),
             pieces: Vec::new(),
             bytes: 0,
             failed: Vec::new(),
-            frozen: Region::new(0),
-            dice: faults.map(Dice::new),
-            has_trains: true,
+            payload_copy: Region::new(0),
+            fault_rng: faults.map(FaultRng::new),
+            has_gso: true,
             failures: 0,
         }
     }
 
-    /// Adds a datagram to the train, after which [`depart`](Self::depart) is due. Where it
+    /// Adds a datagram to the train, after which [`transmit`](Self::transmit) is due. Where it
     /// doesn't belong there, the train departs before; tells what became of that.
     #[inline]
-    pub(crate) fn load(&mut self, transmit: Transmit<'_, Body>) -> Option<SendOutcome> {
-        let departed = match self.takes(&transmit) {
+    pub(crate) fn push(&mut self, transmit: Transmit<'_, Body>) -> Option<SendOutcome> {
+        let outcome = match self.fits(&transmit) {
             true => None,
-            false => self.depart(),
+            false => self.transmit(),
         };
         self.add(transmit);
-        departed
+        outcome
     }
 
-    fn takes(&self, transmit: &Transmit<'_, Body>) -> bool {
-        let Some(first) = self.train.first() else {
+    fn fits(&self, transmit: &Transmit<'_, Body>) -> bool {
+        let Some(first) = self.gso_batch.first() else {
             return true;
         };
         let length = transmit.header.datagram_bytes();
@@ -99,44 +99,46 @@ impl Outlet {
             .as_ref()
             .is_some_and(|place| place.retransmitted);
         let pieces = match &transmit.payload {
-            Some(place) => place.body.most_pieces(),
+            Some(place) => place.body.max_pieces(),
             None => 0,
         };
-        self.has_trains
-            && self.dice.is_none()
+        self.has_gso
+            && self.fault_rng.is_none()
             && !again
             && first.destination == transmit.header.destination
             && first.datagram_bytes() == length
-            && self.train.len() < MOST_CARS
-            && self.bytes + length as u64 <= MOST_BYTES
+            && self.gso_batch.len() < MAX_GSO_SEGMENTS
+            && self.bytes + length as u64 <= MAX_GSO_BYTES
             && self.pieces.len() + pieces < MOST_PIECES
     }
 
     #[inline]
     fn add(&mut self, mut transmit: Transmit<'_, Body>) {
-        let slot = (self.train.len() * FRONT) as u64;
+        let slot = (self.gso_batch.len() * HEADER_SLOT) as u64;
         let at = self.pieces.len();
         self.pieces.push(Claim::empty());
-        let mut front = [0; FRONT];
+        let mut slot_bytes = [0; HEADER_SLOT];
         let mut small = &[][..];
         if let (Some(place), Kind::Data(fragment)) = (&transmit.payload, &mut transmit.header.kind)
         {
             small = self.gather(place);
-            if self.dice.is_some() || !is_within(transmit.header.destination) {
+            if self.fault_rng.is_some() || !is_within(transmit.header.destination) {
                 fragment.checksum = Some(match small {
                     [] => checksum(&self.pieces[at + 1..]),
                     small => checksum_of(small),
                 });
             }
         }
-        let (header, _) = front.split_first_chunk_mut().expect("it has that length");
+        let (header, _) = slot_bytes
+            .split_first_chunk_mut()
+            .expect("it has that length");
         let ahead = transmit.header.seal(&self.key, header);
-        front[ahead..ahead + small.len()].copy_from_slice(small);
-        self.fronts.write(slot, &front[..ahead + small.len()]);
+        slot_bytes[ahead..ahead + small.len()].copy_from_slice(small);
+        self.headers.write(slot, &slot_bytes[..ahead + small.len()]);
         let length = (ahead + small.len()) as u64;
-        self.pieces[at] = self.fronts.claim().slice(slot, length);
+        self.pieces[at] = self.headers.claim().slice(slot, length);
         self.bytes += transmit.header.datagram_bytes() as u64;
-        self.train.push(transmit.header);
+        self.gso_batch.push(transmit.header);
     }
 
     /// Adds what lies in claims to the pieces; gives what doesn't.
@@ -149,7 +151,7 @@ impl Outlet {
         place.body.part(place.offset, length, &mut self.pieces);
         // The kernel takes only so many pieces.
         if place.retransmitted || self.pieces.len() > MOST_PIECES {
-            self.freeze(at, length);
+            self.copy_payload(at, length);
         }
         &[]
     }
@@ -158,11 +160,11 @@ impl Outlet {
     /// changed by its user between the sum and the kernel's copy; its second try can't
     /// fail so.
     #[cold]
-    fn freeze(&mut self, at: usize, length: u64) {
-        if self.frozen.len() < length {
-            self.frozen = Region::new(length);
+    fn copy_payload(&mut self, at: usize, length: u64) {
+        if self.payload_copy.len() < length {
+            self.payload_copy = Region::new(length);
         }
-        let copy = self.frozen.claim().slice(0, length);
+        let copy = self.payload_copy.claim().slice(0, length);
         copy_vectored(&self.pieces[at..], &[copy]);
         self.pieces.truncate(at);
         self.pieces.push(copy);
@@ -170,95 +172,95 @@ impl Outlet {
 
     /// Sends the train, if there is one.
     #[inline]
-    pub(crate) fn depart(&mut self) -> Option<SendOutcome> {
-        let first = self.train.first()?;
+    pub(crate) fn transmit(&mut self) -> Option<SendOutcome> {
+        let first = self.gso_batch.first()?;
         let to = first.destination;
-        let segment = (self.train.len() > 1).then(|| first.datagram_bytes() as u16);
-        let sent = match self.dice {
+        let segment = (self.gso_batch.len() > 1).then(|| first.datagram_bytes() as u16);
+        let sent = match self.fault_rng {
             None => self.send(to, segment),
             Some(_) => self.send_with_faults(to),
         };
-        if matches!(sent, SendOutcome::Gone) {
-            self.train.clear();
+        if matches!(sent, SendOutcome::Sent) {
+            self.gso_batch.clear();
         } else {
             self.failed.clear();
-            self.failed.append(&mut self.train);
+            self.failed.append(&mut self.gso_batch);
         }
         self.pieces.clear();
         self.bytes = 0;
         Some(sent)
     }
 
-    /// The datagrams that didn't leave when something else than [`SendOutcome::Gone`] was told.
+    /// The datagrams that didn't leave when something else than [`SendOutcome::Sent`] was told.
     pub(crate) fn unsent(&self) -> &[Header] {
         &self.failed
     }
 
     #[inline]
     fn send(&mut self, to: ProcessId, segment: Option<u16>) -> SendOutcome {
-        let sent = match self.lines.to(to) {
-            Some(line) => send_datagram(line.as_fd(), None, &self.pieces, segment),
+        let sent = match self.connected.to(to) {
+            Some(connected) => send_datagram(connected.as_fd(), None, &self.pieces, segment),
             None => self.socket.send(to, &self.pieces, segment),
         };
         match sent {
-            Ok(()) => SendOutcome::Gone,
+            Ok(()) => SendOutcome::Sent,
             Err(error) => self.on_error(to, error, segment.is_some()),
         }
     }
 
     #[cold]
-    fn on_error(&mut self, to: ProcessId, error: io::Error, in_train: bool) -> SendOutcome {
-        let had_line = self.lines.to(to).is_some();
+    fn on_error(&mut self, to: ProcessId, error: io::Error, is_batch: bool) -> SendOutcome {
+        let was_connected = self.connected.to(to).is_some();
         if error.kind() == io::ErrorKind::WouldBlock {
             self.failures += 1;
-            return SendOutcome::NoRoom;
+            return SendOutcome::WouldBlock;
         }
-        self.lines.cut(to);
+        self.connected.close(to);
         match error.kind() {
-            io::ErrorKind::ConnectionRefused if had_line => SendOutcome::Refused(to),
-            io::ErrorKind::ConnectionRefused => SendOutcome::Reports,
-            _ if in_train => {
+            io::ErrorKind::ConnectionRefused if was_connected => SendOutcome::Refused(to),
+            io::ErrorKind::ConnectionRefused => SendOutcome::PendingErrors,
+            _ if is_batch => {
                 // A device or kernel that doesn't know them.
-                self.has_trains = false;
-                SendOutcome::Again
+                self.has_gso = false;
+                SendOutcome::Retry
             }
             io::ErrorKind::OutOfMemory | io::ErrorKind::Interrupted => {
                 self.failures += 1;
-                SendOutcome::Gone // As if the network had lost it.
+                SendOutcome::Sent // As if the network had lost it.
             }
             _ => {
                 self.failures += 1;
-                SendOutcome::NoWay(to, error)
+                SendOutcome::Unreachable(to, error)
             }
         }
     }
 
     #[cold]
     fn send_with_faults(&mut self, to: ProcessId) -> SendOutcome {
-        let Some(dice) = &mut self.dice else {
-            return SendOutcome::Gone;
+        let Some(fault_rng) = &mut self.fault_rng else {
+            return SendOutcome::Sent;
         };
         let mut sent = Ok(());
-        for _ in 0..dice.throw(to, &self.pieces) {
+        for _ in 0..fault_rng.copies_to_send(to, &self.pieces) {
             sent = sent.and(self.socket.send(to, &self.pieces, None));
         }
         self.pass_delayed();
         match sent {
-            Ok(()) => SendOutcome::Gone,
+            Ok(()) => SendOutcome::Sent,
             Err(error) => self.on_error(to, error, false),
         }
     }
 
     /// Sockets open for sending and receiving.
     pub(crate) fn sockets(&self) -> u64 {
-        1 + self.lines.len() as u64
+        1 + self.connected.len() as u64
     }
 
     /// Lets what is sent late on purpose come nearer to its time.
     #[inline]
     pub(crate) fn pass_delayed(&mut self) {
-        if let Some(dice) = &mut self.dice {
-            dice.pass(|to, pieces| {
+        if let Some(fault_rng) = &mut self.fault_rng {
+            fault_rng.pass(|to, pieces| {
                 let _ = self.socket.send(to, pieces, None);
             });
         }
@@ -266,7 +268,11 @@ impl Outlet {
 
     /// Sends what is sent late on purpose now.
     pub(crate) fn release_delayed(&mut self) {
-        while self.dice.as_ref().is_some_and(|dice| !dice.is_clear()) {
+        while self
+            .fault_rng
+            .as_ref()
+            .is_some_and(|fault_rng| !fault_rng.is_clear())
+        {
             self.pass_delayed();
         }
     }

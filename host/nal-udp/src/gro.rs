@@ -5,28 +5,28 @@
 //! are taken where much comes at a time, and not where one message is waited for.
 
 /// Datagrams in a row, after which trains are taken.
-const MANY: u32 = 4;
+const ENABLE_AFTER: u32 = 4;
 /// Looks behind a datagram that found nothing, after which they aren't any more.
-const CALM: u32 = 16;
+const DISABLE_AFTER: u32 = 16;
 /// And after which only every so-manieth such look is taken at all.
-const QUIET: u32 = 8;
-const SELDOM: u32 = 16;
+const SKIP_AFTER: u32 = 8;
+const SKIP_AT_MOST: u32 = 16;
 
 /// Follows what comes.
 #[derive(Default)]
-pub(crate) struct Trains {
-    pub(crate) are_taken: bool,
+pub(crate) struct GroPolicy {
+    pub(crate) is_enabled: bool,
     /// The system may have put a train together before it was told not to.
-    pub(crate) may_hide: bool,
+    pub(crate) may_be_coalesced: bool,
     /// Looks that found something since the socket was empty.
     in_row: u32,
     /// Looks behind a datagram that found nothing, and none that found something between.
-    calm: u32,
+    empty_polls: u32,
     /// Looks behind a datagram that weren't taken in the meantime.
     skipped: u32,
 }
 
-impl Trains {
+impl GroPolicy {
     /// There was something; true where trains are to be taken from now on.
     #[inline]
     pub(crate) fn on_arrival(&mut self) -> bool {
@@ -34,11 +34,11 @@ impl Trains {
         if self.in_row == 1 {
             return false;
         }
-        self.calm = 0;
-        let begins = self.in_row >= MANY && !self.are_taken;
+        self.empty_polls = 0;
+        let begins = self.in_row >= ENABLE_AFTER && !self.is_enabled;
         if begins {
-            self.are_taken = true;
-            self.may_hide = false;
+            self.is_enabled = true;
+            self.may_be_coalesced = false;
         }
         begins
     }
@@ -49,12 +49,12 @@ impl Trains {
         if std::mem::take(&mut self.in_row) == 0 {
             return false;
         }
-        self.calm = self.calm.saturating_add(1);
-        self.may_hide = false;
-        let ends = self.calm >= CALM && self.are_taken;
+        self.empty_polls = self.empty_polls.saturating_add(1);
+        self.may_be_coalesced = false;
+        let ends = self.empty_polls >= DISABLE_AFTER && self.is_enabled;
         if ends {
-            self.are_taken = false;
-            self.may_hide = true;
+            self.is_enabled = false;
+            self.may_be_coalesced = true;
         }
         ends
     }
@@ -62,7 +62,7 @@ impl Trains {
     /// Whether a look right behind a datagram would find nothing, by all experience.
     #[inline]
     pub(crate) fn expect_nothing(&mut self) -> bool {
-        if self.calm < QUIET || self.skipped >= SELDOM {
+        if self.empty_polls < SKIP_AFTER || self.skipped >= SKIP_AT_MOST {
             self.skipped = 0;
             return false;
         }
@@ -73,12 +73,12 @@ impl Trains {
 
     /// A datagram was refused: what such a sender sends must not hide in a train.
     pub(crate) fn on_refused(&mut self) {
-        self.calm = 0;
+        self.empty_polls = 0;
     }
 
     /// The system knows none.
-    pub(crate) fn forgo(&mut self) {
-        self.are_taken = false;
+    pub(crate) fn disable(&mut self) {
+        self.is_enabled = false;
     }
 }
 
@@ -87,40 +87,40 @@ mod tests {
     use super::*;
 
     #[test]
-    fn trains_are_taken_while_much_comes_at_a_time() {
-        let mut trains = Trains::default();
+    fn gro_is_enabled_while_many_datagrams_arrive_in_a_row() {
+        let mut gro = GroPolicy::default();
         for _ in 0..1000 {
-            assert!(!trains.on_arrival(), "one by one");
-            assert!(!trains.on_empty());
+            assert!(!gro.on_arrival(), "one by one");
+            assert!(!gro.on_empty());
         }
-        let begun = (1..=MANY).find(|_| trains.on_arrival());
-        assert_eq!(begun, Some(MANY));
-        assert!(trains.are_taken && !trains.on_empty());
-        trains.on_refused();
-        for calm in 1..=CALM {
-            trains.on_arrival();
-            assert_eq!(trains.on_empty(), calm == CALM, "{calm}");
+        let begun = (1..=ENABLE_AFTER).find(|_| gro.on_arrival());
+        assert_eq!(begun, Some(ENABLE_AFTER));
+        assert!(gro.is_enabled && !gro.on_empty());
+        gro.on_refused();
+        for calm in 1..=DISABLE_AFTER {
+            gro.on_arrival();
+            assert_eq!(gro.on_empty(), calm == DISABLE_AFTER, "{calm}");
         }
-        assert!(trains.may_hide, "one that came before the system knew");
-        trains.on_arrival();
-        trains.on_empty();
-        assert!(!trains.may_hide && !trains.are_taken);
+        assert!(gro.may_be_coalesced, "one that came before the system knew");
+        gro.on_arrival();
+        gro.on_empty();
+        assert!(!gro.may_be_coalesced && !gro.is_enabled);
     }
 
     #[test]
     fn looks_in_vain_become_rare_and_cease_to_be_where_they_find_something() {
-        let mut trains = Trains::default();
+        let mut gro = GroPolicy::default();
         let mut looks = 0;
-        for _ in 0..QUIET + 10 * (SELDOM + 1) {
-            trains.on_arrival();
-            if !trains.expect_nothing() {
-                trains.on_empty();
+        for _ in 0..SKIP_AFTER + 10 * (SKIP_AT_MOST + 1) {
+            gro.on_arrival();
+            if !gro.expect_nothing() {
+                gro.on_empty();
                 looks += 1;
             }
         }
-        assert_eq!(looks, QUIET + 10);
-        trains.on_arrival();
-        trains.on_arrival();
-        assert!(!trains.expect_nothing(), "two came together");
+        assert_eq!(looks, SKIP_AFTER + 10);
+        gro.on_arrival();
+        gro.on_arrival();
+        assert!(!gro.expect_nothing(), "two came together");
     }
 }
