@@ -1,8 +1,8 @@
 //! Codes and events as text (`portals4_ext.h`).
 
 use crate::convert::give;
-use lintel_types::options;
-use portals4_sys::RawEvent;
+use lintel_types::{Error, options};
+use portals4_sys::{RawEvent, codes};
 use std::ffi::{CStr, c_char, c_int};
 use std::fmt::{self, Write};
 
@@ -12,16 +12,25 @@ pub const EV_STR_SIZE: usize = 256;
 /// `PtlToStr`
 #[unsafe(no_mangle)]
 pub extern "C" fn PtlToStr(value: c_int, r#type: u32) -> *const c_char {
-    let names: &[&CStr] = match r#type {
-        0 => &ERRORS,
-        1 => &EVENTS,
-        2 => &FAILURES,
-        _ => &[],
+    let name = match r#type {
+        0 => return_code(value),
+        1 => nth(&EVENTS, value),
+        2 => nth(&FAILURES, value),
+        _ => None,
     };
-    let name = usize::try_from(value)
-        .ok()
-        .and_then(|value| names.get(value));
-    name.copied().unwrap_or(c"Unknown").as_ptr()
+    name.unwrap_or(c"Unknown").as_ptr()
+}
+
+fn return_code(value: c_int) -> Option<&'static CStr> {
+    match value {
+        codes::OK => Some(c"PTL_OK"),
+        codes::INTERRUPTED => Some(c"PTL_INTERRUPTED"),
+        error => Error::try_from(error).ok().map(Error::c_name),
+    }
+}
+
+fn nth(names: &[&'static CStr], value: c_int) -> Option<&'static CStr> {
+    names.get(usize::try_from(value).ok()?).copied()
 }
 
 /// `PtlEvToStr`
@@ -158,27 +167,6 @@ impl Write for Line {
     }
 }
 
-/// By `PTL_OK` and so on.
-const ERRORS: [&CStr; 17] = [
-    c"PTL_OK",
-    c"PTL_ARG_INVALID",
-    c"PTL_CT_NONE_REACHED",
-    c"PTL_EQ_DROPPED",
-    c"PTL_EQ_EMPTY",
-    c"PTL_FAIL",
-    c"PTL_IGNORED",
-    c"PTL_IN_USE",
-    c"PTL_LIST_TOO_LONG",
-    c"PTL_NO_INIT",
-    c"PTL_NO_SPACE",
-    c"PTL_PID_IN_USE",
-    c"PTL_PT_FULL",
-    c"PTL_PT_EQ_NEEDED",
-    c"PTL_PT_IN_USE",
-    c"PTL_ABORTED",
-    c"PTL_INTERRUPTED",
-];
-
 /// By `PTL_EVENT_GET` and so on.
 const EVENTS: [&CStr; 16] = [
     c"PTL_EVENT_GET",
@@ -266,6 +254,7 @@ mod tests {
         assert_eq!(name(0, 0), "PTL_OK");
         assert_eq!(name(10, 0), "PTL_NO_SPACE");
         assert_eq!(name(15, 0), "PTL_ABORTED");
+        assert_eq!(name(16, 0), "PTL_INTERRUPTED");
         assert_eq!(name(2, 1), "PTL_EVENT_PUT");
         assert_eq!(name(15, 1), "PTL_EVENT_SEARCH");
         assert_eq!(name(1, 2), "PTL_NI_UNDELIVERABLE");

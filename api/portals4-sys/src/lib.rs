@@ -6,16 +6,18 @@
 //!            └──── Md, Me, Event … of this crate ────┘
 //! ```
 //!
-//! What a function does, and what its pointers must be, is told in the header; the header
-//! test of `portals4-c` compares both sides. Nothing is linked here: a program takes
-//! `portals4-c` along, or links with `-lportals`.
+//! The header documents what a function does and what its pointers must be; the header
+//! test of `portals4-c` compares both sides. A function that takes plain values only is
+//! declared safe: the specification has it refuse a handle that names nothing. Nothing is
+//! linked here: a program links `portals4-c`, or `-lportals`. `portals4-abi` wraps the calls
+//! in owned handles.
 #![allow(non_snake_case)]
 
 use std::ffi::{c_char, c_int, c_void};
 
 pub use lintel_types::{CountingEvent, Event, Handle, Limits, ProcessId};
 
-/// Return codes, by the header's names.
+/// Return codes, by the header's names, to match on; `lintel_types::Error` has all errors.
 pub mod codes {
     use lintel_types::Error;
     use std::ffi::c_int;
@@ -34,6 +36,8 @@ pub mod codes {
     pub const IN_USE: c_int = Error::InUse as c_int;
     /// `PTL_PT_IN_USE`
     pub const PT_IN_USE: c_int = Error::PtInUse as c_int;
+    /// `PTL_INTERRUPTED`: a name of the header that this library never returns.
+    pub const INTERRUPTED: c_int = 16;
 }
 
 /// `ptl_event_t` before its kinds are known to exist; the caller may have made
@@ -145,11 +149,11 @@ const _: () = assert!(size_of::<RawEvent>() == size_of::<Event>());
 
 unsafe extern "C" {
     /// `PtlInit`
-    pub fn PtlInit() -> c_int;
+    pub safe fn PtlInit() -> c_int;
     /// `PtlFini`
-    pub fn PtlFini();
+    pub safe fn PtlFini();
     /// `PtlAbort`
-    pub fn PtlAbort();
+    pub safe fn PtlAbort();
     /// `PtlNIInit`
     pub fn PtlNIInit(
         iface: u32,
@@ -160,7 +164,7 @@ unsafe extern "C" {
         ni_handle: *mut Handle,
     ) -> c_int;
     /// `PtlNIFini`
-    pub fn PtlNIFini(ni_handle: Handle) -> c_int;
+    pub safe fn PtlNIFini(ni_handle: Handle) -> c_int;
     /// `PtlNIStatus`
     pub fn PtlNIStatus(ni_handle: Handle, status_register: u32, status: *mut i32) -> c_int;
     /// `PtlNIHandle`
@@ -183,11 +187,11 @@ unsafe extern "C" {
         pt_index: *mut u32,
     ) -> c_int;
     /// `PtlPTFree`
-    pub fn PtlPTFree(ni_handle: Handle, pt_index: u32) -> c_int;
+    pub safe fn PtlPTFree(ni_handle: Handle, pt_index: u32) -> c_int;
     /// `PtlPTDisable`
-    pub fn PtlPTDisable(ni_handle: Handle, pt_index: u32) -> c_int;
+    pub safe fn PtlPTDisable(ni_handle: Handle, pt_index: u32) -> c_int;
     /// `PtlPTEnable`
-    pub fn PtlPTEnable(ni_handle: Handle, pt_index: u32) -> c_int;
+    pub safe fn PtlPTEnable(ni_handle: Handle, pt_index: u32) -> c_int;
     /// `PtlGetUid`
     pub fn PtlGetUid(ni_handle: Handle, uid: *mut u32) -> c_int;
     /// `PtlGetId`
@@ -197,7 +201,7 @@ unsafe extern "C" {
     /// `PtlMDBind`
     pub fn PtlMDBind(ni_handle: Handle, md: *const Md, md_handle: *mut Handle) -> c_int;
     /// `PtlMDRelease`
-    pub fn PtlMDRelease(md_handle: Handle) -> c_int;
+    pub safe fn PtlMDRelease(md_handle: Handle) -> c_int;
     /// `PtlLEAppend`
     pub fn PtlLEAppend(
         ni_handle: Handle,
@@ -208,7 +212,7 @@ unsafe extern "C" {
         le_handle: *mut Handle,
     ) -> c_int;
     /// `PtlLEUnlink`
-    pub fn PtlLEUnlink(le_handle: Handle) -> c_int;
+    pub safe fn PtlLEUnlink(le_handle: Handle) -> c_int;
     /// `PtlLESearch`
     pub fn PtlLESearch(
         ni_handle: Handle,
@@ -227,7 +231,7 @@ unsafe extern "C" {
         me_handle: *mut Handle,
     ) -> c_int;
     /// `PtlMEUnlink`
-    pub fn PtlMEUnlink(me_handle: Handle) -> c_int;
+    pub safe fn PtlMEUnlink(me_handle: Handle) -> c_int;
     /// `PtlMESearch`
     pub fn PtlMESearch(
         ni_handle: Handle,
@@ -239,7 +243,7 @@ unsafe extern "C" {
     /// `PtlEQAlloc`
     pub fn PtlEQAlloc(ni_handle: Handle, count: u64, eq_handle: *mut Handle) -> c_int;
     /// `PtlEQFree`
-    pub fn PtlEQFree(eq_handle: Handle) -> c_int;
+    pub safe fn PtlEQFree(eq_handle: Handle) -> c_int;
     /// `PtlEQGet`
     pub fn PtlEQGet(eq_handle: Handle, event: *mut RawEvent) -> c_int;
     /// `PtlEQWait`
@@ -255,9 +259,9 @@ unsafe extern "C" {
     /// `PtlCTAlloc`
     pub fn PtlCTAlloc(ni_handle: Handle, ct_handle: *mut Handle) -> c_int;
     /// `PtlCTFree`
-    pub fn PtlCTFree(ct_handle: Handle) -> c_int;
+    pub safe fn PtlCTFree(ct_handle: Handle) -> c_int;
     /// `PtlCTCancelTriggered`
-    pub fn PtlCTCancelTriggered(ct_handle: Handle) -> c_int;
+    pub safe fn PtlCTCancelTriggered(ct_handle: Handle) -> c_int;
     /// `PtlCTGet`
     pub fn PtlCTGet(ct_handle: Handle, event: *mut CountingEvent) -> c_int;
     /// `PtlCTWait`
@@ -272,11 +276,11 @@ unsafe extern "C" {
         which: *mut u32,
     ) -> c_int;
     /// `PtlCTSet`
-    pub fn PtlCTSet(ct_handle: Handle, new_ct: CountingEvent) -> c_int;
+    pub safe fn PtlCTSet(ct_handle: Handle, new_ct: CountingEvent) -> c_int;
     /// `PtlCTInc`
-    pub fn PtlCTInc(ct_handle: Handle, increment: CountingEvent) -> c_int;
+    pub safe fn PtlCTInc(ct_handle: Handle, increment: CountingEvent) -> c_int;
     /// `PtlPut`
-    pub fn PtlPut(
+    pub safe fn PtlPut(
         md_handle: Handle,
         local_offset: u64,
         length: u64,
@@ -289,7 +293,7 @@ unsafe extern "C" {
         hdr_data: u64,
     ) -> c_int;
     /// `PtlGet`
-    pub fn PtlGet(
+    pub safe fn PtlGet(
         md_handle: Handle,
         local_offset: u64,
         length: u64,
@@ -300,7 +304,7 @@ unsafe extern "C" {
         user_ptr: *mut c_void,
     ) -> c_int;
     /// `PtlAtomic`
-    pub fn PtlAtomic(
+    pub safe fn PtlAtomic(
         md_handle: Handle,
         local_offset: u64,
         length: u64,
@@ -315,7 +319,7 @@ unsafe extern "C" {
         datatype: u8,
     ) -> c_int;
     /// `PtlFetchAtomic`
-    pub fn PtlFetchAtomic(
+    pub safe fn PtlFetchAtomic(
         get_md_handle: Handle,
         local_get_offset: u64,
         put_md_handle: Handle,
@@ -348,9 +352,9 @@ unsafe extern "C" {
         datatype: u8,
     ) -> c_int;
     /// `PtlAtomicSync`
-    pub fn PtlAtomicSync() -> c_int;
+    pub safe fn PtlAtomicSync() -> c_int;
     /// `PtlTriggeredPut`
-    pub fn PtlTriggeredPut(
+    pub safe fn PtlTriggeredPut(
         md_handle: Handle,
         local_offset: u64,
         length: u64,
@@ -365,7 +369,7 @@ unsafe extern "C" {
         threshold: u64,
     ) -> c_int;
     /// `PtlTriggeredGet`
-    pub fn PtlTriggeredGet(
+    pub safe fn PtlTriggeredGet(
         md_handle: Handle,
         local_offset: u64,
         length: u64,
@@ -378,7 +382,7 @@ unsafe extern "C" {
         threshold: u64,
     ) -> c_int;
     /// `PtlTriggeredAtomic`
-    pub fn PtlTriggeredAtomic(
+    pub safe fn PtlTriggeredAtomic(
         md_handle: Handle,
         local_offset: u64,
         length: u64,
@@ -395,7 +399,7 @@ unsafe extern "C" {
         threshold: u64,
     ) -> c_int;
     /// `PtlTriggeredFetchAtomic`
-    pub fn PtlTriggeredFetchAtomic(
+    pub safe fn PtlTriggeredFetchAtomic(
         get_md_handle: Handle,
         local_get_offset: u64,
         put_md_handle: Handle,
@@ -432,14 +436,14 @@ unsafe extern "C" {
         threshold: u64,
     ) -> c_int;
     /// `PtlTriggeredCTInc`
-    pub fn PtlTriggeredCTInc(
+    pub safe fn PtlTriggeredCTInc(
         ct_handle: Handle,
         increment: CountingEvent,
         trig_ct_handle: Handle,
         threshold: u64,
     ) -> c_int;
     /// `PtlTriggeredCTSet`
-    pub fn PtlTriggeredCTSet(
+    pub safe fn PtlTriggeredCTSet(
         ct_handle: Handle,
         new_ct: CountingEvent,
         trig_ct_handle: Handle,
@@ -457,16 +461,19 @@ unsafe extern "C" {
         threshold: u64,
     ) -> c_int;
     /// `PtlTriggeredMEUnlink`
-    pub fn PtlTriggeredMEUnlink(me_handle: Handle, trig_ct_handle: Handle, threshold: u64)
-    -> c_int;
+    pub safe fn PtlTriggeredMEUnlink(
+        me_handle: Handle,
+        trig_ct_handle: Handle,
+        threshold: u64,
+    ) -> c_int;
     /// `PtlStartBundle`
-    pub fn PtlStartBundle(ni_handle: Handle) -> c_int;
+    pub safe fn PtlStartBundle(ni_handle: Handle) -> c_int;
     /// `PtlEndBundle`
-    pub fn PtlEndBundle(ni_handle: Handle) -> c_int;
+    pub safe fn PtlEndBundle(ni_handle: Handle) -> c_int;
     /// `PtlHandleIsEqual`
-    pub fn PtlHandleIsEqual(handle1: Handle, handle2: Handle) -> c_int;
+    pub safe fn PtlHandleIsEqual(handle1: Handle, handle2: Handle) -> c_int;
     /// `PtlToStr`
-    pub fn PtlToStr(value: c_int, r#type: u32) -> *const c_char;
+    pub safe fn PtlToStr(value: c_int, r#type: u32) -> *const c_char;
     /// `PtlEvToStr`
     pub fn PtlEvToStr(ni_options: u32, event: *const RawEvent, msg: *mut c_char) -> c_int;
 }

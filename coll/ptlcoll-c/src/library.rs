@@ -1,4 +1,5 @@
 //! The Portals library that the program has loaded, as a group wants it.
+#![allow(unused_unsafe)]
 
 use arrayvec::ArrayVec;
 use lintel_group::{

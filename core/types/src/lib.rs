@@ -13,11 +13,13 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+mod error;
 mod event;
 mod handle;
 mod limits;
 pub mod options;
 
+pub use error::{Error, Result, UnknownCode};
 pub use event::{CountingEvent, Event, EventKind, List, NiFail};
 pub use handle::{Handle, Kind};
 pub use limits::Limits;
@@ -62,95 +64,6 @@ impl ProcessId {
 pub const UID_ANY: u32 = u32::MAX;
 /// `PTL_PT_ANY`: any free portal table index.
 pub const PT_ANY: u32 = u32::MAX;
-
-/// The return codes of Portals 4.3 other than `PTL_OK`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[repr(i32)]
-pub enum Error {
-    /// An argument is invalid.
-    ArgInvalid = 1,
-    /// The timeout came before any counter reached its test.
-    CtNoneReached = 2,
-    /// The event queue lost events; the event returned is good.
-    EqDropped = 3,
-    /// The event queue holds no event.
-    EqEmpty = 4,
-    /// The system failed; the log says how.
-    Fail = 5,
-    /// The map is set already and can't be changed.
-    Ignored = 6,
-    /// Something still uses the resource.
-    InUse = 7,
-    /// The list has its full length.
-    ListTooLong = 8,
-    /// `PtlInit` wasn't called, or failed.
-    NoInit = 9,
-    /// A limit of the interface is reached, or memory is short.
-    NoSpace = 10,
-    /// Another process has the process identifier.
-    PidInUse = 11,
-    /// The portal table has no free entry.
-    PtFull = 12,
-    /// Flow control needs an event queue.
-    PtEqNeeded = 13,
-    /// The portal table index is taken.
-    PtInUse = 14,
-    /// `PtlAbort` was called.
-    Aborted = 15,
-}
-
-/// Who is wrong, what, and how it is mended.
-impl core::fmt::Display for Error {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            Self::ArgInvalid => {
-                "the caller passed a wrong argument: something gone or of another interface, \
-                 out of range, or an unknown option; the call's page lists them"
-            }
-            Self::CtNoneReached => {
-                "no counter has reached its test in time: wait longer, or look at the peer"
-            }
-            Self::EqDropped => {
-                "the event queue was full and has lost events: make it larger, or read it sooner"
-            }
-            Self::EqEmpty => "no event is there: wait for one",
-            Self::Fail => "the system or the environment failed; standard error says how",
-            Self::Ignored => {
-                "the interface has a map already: set it once, by whoever opens the interface"
-            }
-            Self::InUse => {
-                "messages still use it: wait for their events, then release it once more"
-            }
-            Self::ListTooLong => {
-                "the list is full: wait until entries are used, or ask for more max_list_size"
-            }
-            Self::NoInit => {
-                "the library isn't started in this process: call PtlInit, in a fork's child never"
-            }
-            Self::NoSpace => {
-                "a limit of the interface or of memory is reached: release something, or ask for \
-                 higher limits when opening the interface"
-            }
-            Self::PidInUse => {
-                "another process of the node has that pid: choose another, or let the library"
-            }
-            Self::PtFull => {
-                "every portal table index is taken: free one, or ask for more max_pt_index"
-            }
-            Self::PtEqNeeded => "flow control reports to an event queue: give it one",
-            Self::PtInUse => {
-                "the portal table index is taken: unlink its entries and free it, or choose another"
-            }
-            Self::Aborted => "this process called PtlAbort: end the library and start it again",
-        })
-    }
-}
-
-impl core::error::Error for Error {}
-
-/// The result of a call; the error is its return code.
-pub type Result<T> = core::result::Result<T, Error>;
 
 /// What acknowledgement the initiator of a put or atomic asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -33,22 +33,7 @@ const NAMES: &[Row] = rows! {
     PTL_OVERFLOW_LIST = List::Overflow;
 };
 
-const CODES: &[Row] = rows! {
-    PTL_ARG_INVALID = Error::ArgInvalid;
-    PTL_CT_NONE_REACHED = Error::CtNoneReached;
-    PTL_EQ_DROPPED = Error::EqDropped;
-    PTL_EQ_EMPTY = Error::EqEmpty;
-    PTL_FAIL = Error::Fail;
-    PTL_IGNORED = Error::Ignored;
-    PTL_IN_USE = Error::InUse;
-    PTL_LIST_TOO_LONG = Error::ListTooLong;
-    PTL_NO_INIT = Error::NoInit;
-    PTL_NO_SPACE = Error::NoSpace;
-    PTL_PID_IN_USE = Error::PidInUse;
-    PTL_PT_FULL = Error::PtFull;
-    PTL_PT_EQ_NEEDED = Error::PtEqNeeded;
-    PTL_PT_IN_USE = Error::PtInUse;
-    PTL_ABORTED = Error::Aborted;
+const FAILURES: &[Row] = rows! {
     PTL_NI_OK = NiFail::Ok;
     PTL_NI_UNDELIVERABLE = NiFail::Undeliverable;
     PTL_NI_DROPPED = NiFail::Dropped;
@@ -201,8 +186,16 @@ const PLAIN: &[Row] = rows! {
     PTL_CT_BYTE = 1;
 };
 
+/// The return codes, by the table that every reader of a code uses.
+fn codes() -> Vec<Row> {
+    Error::all()
+        .map(|error| (error.name(), error as u64))
+        .collect()
+}
+
 fn all() -> Vec<Row> {
-    [NAMES, CODES, OPTIONS, LE_OPTIONS, EVENTS, ATOMICS, PLAIN].concat()
+    let tables = [NAMES, FAILURES, OPTIONS, LE_OPTIONS, EVENTS, ATOMICS, PLAIN];
+    [tables.concat(), codes()].concat()
 }
 
 #[test]

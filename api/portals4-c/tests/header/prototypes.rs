@@ -5,7 +5,7 @@
 //! misread here doesn't compare equal.
 
 use crate::header;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Parameters and result, in the words of Rust.
@@ -20,6 +20,14 @@ fn functions_have_the_same_prototypes() {
 #[test]
 fn declarations_have_the_same_prototypes() {
     assert_same(&of_declarations());
+}
+
+/// A function is declared safe if it is defined so: it takes plain values only.
+#[test]
+fn declarations_are_as_safe_as_definitions() {
+    let defined = names_after(&sources(), "\npub extern \"C\" fn ");
+    assert!(defined.contains("PtlPut"), "the source was read");
+    assert_eq!(names_after(&declarations(), "pub safe fn "), defined);
 }
 
 fn assert_same(rust: &Prototypes) {
@@ -95,16 +103,20 @@ fn rust_type(c: &str) -> String {
 }
 
 fn of_crate() -> Prototypes {
+    let text = sources();
+    let exported = text.split("#[unsafe(no_mangle)]").skip(1);
+    exported.filter_map(prototype_of_rust).collect()
+}
+
+/// All files of the crate.
+fn sources() -> String {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let files = std::fs::read_dir(source).expect("the crate has its source");
-    let mut found = Prototypes::new();
-    for file in files {
+    let read = |file: std::io::Result<std::fs::DirEntry>| {
         let path = file.expect("the folder can be read").path();
-        let text = std::fs::read_to_string(path).expect("source is text");
-        let exported = text.split("#[unsafe(no_mangle)]").skip(1);
-        found.extend(exported.filter_map(prototype_of_rust));
-    }
-    found
+        std::fs::read_to_string(path).expect("source is text")
+    };
+    files.map(read).collect()
 }
 
 fn prototype_of_rust(item: &str) -> Option<(String, Prototype)> {
@@ -113,13 +125,24 @@ fn prototype_of_rust(item: &str) -> Option<(String, Prototype)> {
 }
 
 fn of_declarations() -> Prototypes {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../portals4-sys/src/lib.rs");
-    let text = std::fs::read_to_string(file).expect("source is text");
+    let text = declarations();
     let (_, declared) = text
         .split_once("extern \"C\" {")
         .expect("a block of declarations");
-    let each = declared.split("pub fn ").skip(1);
+    let each = declared.split("fn ").skip(1);
     each.filter_map(|item| prototype(item, ';')).collect()
+}
+
+fn declarations() -> String {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../portals4-sys/src/lib.rs");
+    std::fs::read_to_string(file).expect("source is text")
+}
+
+/// Names behind these words.
+fn names_after(text: &str, words: &str) -> BTreeSet<String> {
+    let each = text.split(words).skip(1);
+    each.filter_map(|item| Some(item.split_once('(')?.0.to_owned()))
+        .collect()
 }
 
 /// What stands between a function's name and its end.

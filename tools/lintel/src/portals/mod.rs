@@ -11,7 +11,7 @@
 //! To run against another `libportals.so.4`, drop the `extern crate portals` line in `lib.rs`
 //! and link with `-lportals`: nothing else knows where the symbols come from.
 
-#![allow(unsafe_code)]
+#![allow(unsafe_code, unused_unsafe)]
 
 use std::fmt;
 use std::ptr;
