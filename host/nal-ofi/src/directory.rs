@@ -23,9 +23,9 @@ const FOLDER: &str = "/dev/shm";
 /// The form of these files, and its version.
 const MAGIC: &[u8; 8] = b"lintofi1";
 /// The longest address that any provider has is far shorter.
-const MOST: usize = 512;
+const MAX_BYTES: usize = 512;
 /// Files of a job that a starting process looks at, to remove those of dead ones.
-const MOST_LOOKED_AT: usize = 64;
+const MAX_SCANNED: usize = 64;
 /// Process identifiers that are given out to those who don't care.
 const ANY: std::ops::RangeInclusive<u32> = 1024..=0xfffe;
 
@@ -67,7 +67,7 @@ impl Directory {
             if take_name(&file, &path)? {
                 let own = Some(Entry { path, _file: file });
                 let job = job.to_owned();
-                remove_leftovers(&job);
+                remove_stale_files(&job);
                 return Ok((Directory::Files { job, nid, own }, pid));
             }
         }
@@ -85,7 +85,7 @@ impl Directory {
                 }
                 let mut bytes = Vec::new();
                 (&file)
-                    .take(MOST as u64 + 16)
+                    .take(MAX_BYTES as u64 + 16)
                     .read_to_end(&mut bytes)
                     .ok()?;
                 let length = bytes.strip_prefix(MAGIC)?.first_chunk()?;
@@ -169,7 +169,7 @@ fn take_name(file: &File, path: &Path) -> Result<bool, OpenError> {
 }
 
 /// Removes what killed processes of a job have left, as far as it is soon found.
-fn remove_leftovers(job: &str) {
+fn remove_stale_files(job: &str) {
     let Ok(folder) = std::fs::read_dir(FOLDER) else {
         return;
     };
@@ -179,7 +179,7 @@ fn remove_leftovers(job: &str) {
         name.is_some_and(|name| name.starts_with(&prefix) && name.ends_with(".ofi"))
     };
     let entries = folder.flatten().map(|entry| entry.path()).filter(of_job);
-    for path in entries.take(MOST_LOOKED_AT) {
+    for path in entries.take(MAX_SCANNED) {
         if private_file::open(&path).is_ok_and(|file| !is_locked(&file)) {
             let _ = std::fs::remove_file(path);
         }

@@ -28,11 +28,11 @@ pub(crate) const PREFIX: usize = HEADER + WORDS_BYTES;
 /// Bytes that tell where one piece of a body lies.
 pub(crate) const PIECE: usize = 24;
 /// Pieces that a body may have; those of more are brought together first.
-pub(crate) const MOST_PIECES: usize = 64;
+pub(crate) const MAX_PIECES: usize = 64;
 
 const VERSION: u8 = 2;
 /// Asks for a frame, whatever it says.
-const ASKS: u16 = 1;
+const ACK_REQUESTED: u16 = 1;
 
 /// What a frame is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,33 +41,33 @@ pub(crate) enum Kind {
     /// A message with its bytes.
     Inline = 1,
     /// A message whose bytes are to be read from where they lie.
-    Announced = 2,
+    Rendezvous = 2,
     /// Nothing but counts.
     Status = 3,
     /// The sender ends.
-    Farewell = 4,
+    Close = 4,
     /// A body that was announced is taken back: it is to be read no further.
     Recall = 5,
     /// The answer, where the body hasn't been looked at: it won't be.
-    Recalled = 6,
+    RecallAck = 6,
 }
 
 impl Kind {
     fn of(number: u8) -> Option<Kind> {
         Some(match number {
             1 => Kind::Inline,
-            2 => Kind::Announced,
+            2 => Kind::Rendezvous,
             3 => Kind::Status,
-            4 => Kind::Farewell,
+            4 => Kind::Close,
             5 => Kind::Recall,
-            6 => Kind::Recalled,
+            6 => Kind::RecallAck,
             _ => return None,
         })
     }
 
     /// Whether it carries a message, which has a number and takes room.
     pub(crate) fn is_message(self) -> bool {
-        matches!(self, Kind::Inline | Kind::Announced)
+        matches!(self, Kind::Inline | Kind::Rendezvous)
     }
 
     pub(crate) fn prefix(self) -> usize {
@@ -79,7 +79,7 @@ impl Kind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Header {
     pub(crate) kind: Kind,
-    pub(crate) asks: bool,
+    pub(crate) ack_requested: bool,
     /// Bytes of payload.
     pub(crate) length: u32,
     pub(crate) from: ProcessId,
@@ -141,7 +141,14 @@ impl Seal {
             at: 8,
         };
         writer.put(&[VERSION, header.kind as u8]);
-        writer.put(&(if header.asks { ASKS } else { 0 }).to_le_bytes());
+        writer.put(
+            &(if header.ack_requested {
+                ACK_REQUESTED
+            } else {
+                0
+            })
+            .to_le_bytes(),
+        );
         writer.put(&header.length.to_le_bytes());
         writer.put(&header.from.nid.to_le_bytes());
         writer.put(&header.from.pid.to_le_bytes());
@@ -173,7 +180,7 @@ impl Seal {
     ) -> Result<(Header, Words), Reject> {
         let (header, words) = parse(bytes, length).ok_or(Reject::Malformed)?;
         let table = match header.kind {
-            Kind::Announced => table(),
+            Kind::Rendezvous => table(),
             _ => Vec::new(),
         };
         let sealed = &bytes[8..header.kind.prefix()];
@@ -191,7 +198,7 @@ fn parse(bytes: &Prefix, length: usize) -> Option<(Header, Words)> {
     let kind = Kind::of(kind).filter(|kind| version == VERSION && length >= kind.prefix())?;
     let header = Header {
         kind,
-        asks: u16::from_le_bytes(reader.take()) & ASKS != 0,
+        ack_requested: u16::from_le_bytes(reader.take()) & ACK_REQUESTED != 0,
         length: reader.u32(),
         from: ProcessId::new(reader.u32(), reader.u32()),
         uid: reader.u32(),
@@ -208,8 +215,8 @@ fn parse(bytes: &Prefix, length: usize) -> Option<(Header, Words)> {
     words.fill_with(|| reader.u64());
     let whole = kind.prefix() + header.length as usize == length;
     let is_table = header.length as usize % PIECE == 0
-        && (1..=MOST_PIECES).contains(&(header.length as usize / PIECE));
-    (whole && (kind != Kind::Announced || is_table)).then_some((header, words))
+        && (1..=MAX_PIECES).contains(&(header.length as usize / PIECE));
+    (whole && (kind != Kind::Rendezvous || is_table)).then_some((header, words))
 }
 
 /// Where a piece of a body lies, in the words of the process that has it.
@@ -292,7 +299,7 @@ mod tests {
     fn header(kind: Kind, length: u32) -> Header {
         Header {
             kind,
-            asks: true,
+            ack_requested: true,
             length,
             from: ProcessId::new(0x7f00_0002, 9),
             uid: 1000,
@@ -315,9 +322,9 @@ mod tests {
         for (kind, length) in [
             (Kind::Inline, 100),
             (Kind::Status, 0),
-            (Kind::Farewell, 0),
+            (Kind::Close, 0),
             (Kind::Recall, 0),
-            (Kind::Recalled, 0),
+            (Kind::RecallAck, 0),
         ] {
             let header = header(kind, length);
             let bytes = seal().write(RECEIVER, &header, &WORDS, &[]);
@@ -336,7 +343,7 @@ mod tests {
             length: 2,
             key: 3,
         }]);
-        let header = header(Kind::Announced, table.len() as u32);
+        let header = header(Kind::Rendezvous, table.len() as u32);
         let bytes = seal().write(RECEIVER, &header, &WORDS, &table);
         let whole = PREFIX + table.len();
         assert!(

@@ -31,17 +31,17 @@
 //! way; who has the job's key.
 #![deny(unsafe_code)]
 
-mod arriving;
 mod directory;
 mod error;
 mod fabric;
 mod frame;
-mod frames;
-mod health;
-mod inquiry;
+mod frame_buffers;
+mod liveness;
 mod peer;
 mod recall;
+mod receiving;
 mod registrations;
+mod resolver;
 mod sending;
 mod streams;
 mod sys;
@@ -51,8 +51,7 @@ pub use error::OpenError;
 use directory::Directory;
 use fabric::{Completion, Fabric, Library, Provider, Socket};
 use frame::Seal;
-use frames::Frames;
-use inquiry::Inquiry;
+use frame_buffers::FrameBuffers;
 use lintel_claim::{Claim, Lease, Loan};
 use lintel_nal::{
     Arrival, Capabilities, MoveError, Nal, Origin, Outgoing, RemoteLoan, Resources, Unreachable,
@@ -62,6 +61,7 @@ use lintel_types::ProcessId;
 use lintel_wire::Words;
 use peer::{Item, Peer};
 use registrations::Registrations;
+use resolver::Resolver;
 use rustc_hash::FxHashMap;
 use rustix::event::epoll;
 use std::cell::Cell;
@@ -77,21 +77,21 @@ const SENDS: u32 = 64;
 /// Reads that may be under way.
 const READS: u32 = 64;
 /// Looks at the fabric for one at the clock.
-const LOOKS_PER_TIME: u32 = 16;
+const POLLS_PER_CLOCK_READ: u32 = 16;
 /// Looks at the fabric in a row, while it has something to tell that isn't to be read.
-const MOST_LOOKS: usize = 8;
+const MAX_POLLS: usize = 8;
 /// How long an ending process waits for its last frames to go.
 const LINGER: Duration = Duration::from_millis(100);
-/// How often one looks where the provider has nothing to sleep on: while something
+/// How often one looks if the provider has nothing to sleep on: while something
 /// is under way, and else.
-const LOOKS: [Duration; 2] = [Duration::from_micros(100), Duration::from_millis(2)];
+const POLL_INTERVALS: [Duration; 2] = [Duration::from_micros(100), Duration::from_millis(2)];
 /// How often the provider must be let work while frames are under way: it may have
 /// to send them again.
-const WORK: Duration = Duration::from_millis(5);
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(5);
 
 /// For how long after its descriptor was readable the provider must be let work: what
 /// concerns connections libfabric looks at every 10 ms, and tells of once.
-const AFTERWARDS: Duration = Duration::from_millis(30);
+const CONNECTION_EVENT_WINDOW: Duration = Duration::from_millis(30);
 
 /// What [`OfiNal::open`] has to know.
 #[derive(Clone, Debug)]
@@ -138,44 +138,44 @@ pub struct OfiNal {
     log: fn(&str),
     directory: Directory,
     /// Where addresses of other nodes' processes are no sockets.
-    inquiry: Option<Inquiry>,
-    /// Readable when the fabric's descriptor or the inquiry's is.
-    bell: Option<OwnedFd>,
+    resolver: Option<Resolver>,
+    /// Readable when the fabric's descriptor or the resolver's is.
+    epoll_fd: Option<OwnedFd>,
     peers: FxHashMap<u32, Peer>,
     by_process: FxHashMap<ProcessId, u32>,
     /// The last incarnation of each process that was lost: no more is heard of it.
-    graves: FxHashMap<ProcessId, u64>,
-    lanes: u32,
+    tombstones: FxHashMap<ProcessId, u64>,
+    last_lane: u32,
     /// Those with something to read, in turn.
     ready: VecDeque<u32>,
     /// Whose message `next` has given.
     current: Option<u32>,
     notices: VecDeque<Arrival>,
     /// Those with something to be done.
-    listed: Vec<u32>,
+    service_list: Vec<u32>,
     /// Frames of a process whose predecessor's messages are still unread.
-    parked: Vec<(ProcessId, u32, usize)>,
+    deferred: Vec<(ProcessId, u32, usize)>,
     /// Buffers to be offered again.
-    idle: Vec<u32>,
-    over: Vec<Completion<Operation>>,
-    unanswered: Option<ProcessId>,
+    unposted: Vec<u32>,
+    completions: Vec<Completion<Operation>>,
+    last_unreachable: Option<ProcessId>,
     /// The time, not long ago.
     now: Instant,
-    looks: u32,
+    polls: u32,
     may_have_slept: Cell<bool>,
     /// When the descriptor was last found readable.
-    stirred: Option<Instant>,
-    next_check: Instant,
+    last_readable: Option<Instant>,
+    next_health_check: Instant,
     /// Somebody has asked for peers to be looked after, then last.
-    attended: Option<Instant>,
+    last_peer_check: Option<Instant>,
     /// The fabric has been polled since the last flush.
-    polled: bool,
+    has_polled: bool,
     /// Leases whose memory is taken back, and since when.
     recalls: Vec<(u64, Instant)>,
-    troubles: Resources,
+    counts: Resources,
     // In the order in which they must go.
     registrations: Registrations,
-    frames: Frames,
+    frames: FrameBuffers,
     fabric: Fabric<Operation>,
 }
 
@@ -231,18 +231,25 @@ impl OfiNal {
         } else {
             Name::take(&config, &address)?
         };
-        let frames = Frames::new(&mut fabric, receives, sends).map_err(refused("buffers"))?;
+        let frames = FrameBuffers::new(&mut fabric, receives, sends).map_err(refused("buffers"))?;
         Ok(OfiNal::new(&config, name, frames, fabric))
     }
 
-    fn new(config: &Config<'_>, name: Name, frames: Frames, fabric: Fabric<Operation>) -> OfiNal {
+    fn new(
+        config: &Config<'_>,
+        name: Name,
+        frames: FrameBuffers,
+        fabric: Fabric<Operation>,
+    ) -> OfiNal {
         let now = Instant::now();
         let Name {
             pid,
             directory,
-            inquiry,
+            resolver,
         } = name;
-        let bell = inquiry.as_ref().and_then(|inquiry| join(&fabric, inquiry));
+        let epoll_fd = resolver
+            .as_ref()
+            .and_then(|resolver| join(&fabric, resolver));
         let mut nal = OfiNal {
             me: ProcessId::new(config.nid, pid),
             uid: config.uid,
@@ -251,29 +258,29 @@ impl OfiNal {
             timeout: config.peer_timeout,
             log: config.log,
             directory,
-            inquiry,
-            bell,
+            resolver,
+            epoll_fd,
             peers: FxHashMap::default(),
             by_process: FxHashMap::default(),
-            graves: FxHashMap::default(),
-            lanes: 0,
+            tombstones: FxHashMap::default(),
+            last_lane: 0,
             ready: VecDeque::new(),
             current: None,
             notices: VecDeque::new(),
-            listed: Vec::new(),
-            parked: Vec::new(),
-            idle: frames.receives().collect(),
-            over: Vec::new(),
-            unanswered: None,
+            service_list: Vec::new(),
+            deferred: Vec::new(),
+            unposted: frames.receives().collect(),
+            completions: Vec::new(),
+            last_unreachable: None,
             now,
-            looks: 0,
+            polls: 0,
             may_have_slept: Cell::new(false),
-            stirred: None,
-            next_check: now,
-            attended: None,
-            polled: false,
+            last_readable: None,
+            next_health_check: now,
+            last_peer_check: None,
+            has_polled: false,
             recalls: Vec::new(),
-            troubles: Resources::default(),
+            counts: Resources::default(),
             registrations: Registrations::new(&fabric),
             frames,
             fabric,
@@ -304,22 +311,22 @@ impl OfiNal {
 
     /// Lets the fabric work, and does what has become possible or due.
     fn progress(&mut self) {
-        self.polled = true;
-        self.look_at_clock();
-        let mut over = std::mem::take(&mut self.over);
+        self.has_polled = true;
+        self.read_clock_sometimes();
+        let mut completions = std::mem::take(&mut self.completions);
         // What has come is to be read at once: a further look is a system call.
-        for _ in 0..MOST_LOOKS {
-            if !self.fabric.poll(&mut over) {
+        for _ in 0..MAX_POLLS {
+            if !self.fabric.poll(&mut completions) {
                 break;
             }
-            for completion in over.drain(..) {
+            for completion in completions.drain(..) {
                 self.on_completion(completion);
             }
             if !self.ready.is_empty() {
                 break;
             }
         }
-        self.over = over;
+        self.completions = completions;
         self.offer_buffers();
         self.serve_all();
     }
@@ -327,11 +334,11 @@ impl OfiNal {
     /// What is measured here are milliseconds, and a look costs as much as a glance at
     /// shared memory: one in a while does, and one after sleep. So it is with questions.
     #[inline]
-    fn look_at_clock(&mut self) {
-        self.looks = self.looks.wrapping_add(1);
-        if self.looks % LOOKS_PER_TIME == 0 || self.may_have_slept.replace(false) {
+    fn read_clock_sometimes(&mut self) {
+        self.polls = self.polls.wrapping_add(1);
+        if self.polls % POLLS_PER_CLOCK_READ == 0 || self.may_have_slept.replace(false) {
             self.now = Instant::now();
-            self.take_addresses();
+            self.poll_addresses();
         }
     }
 
@@ -339,8 +346,8 @@ impl OfiNal {
         match (completion.operation, completion.outcome) {
             (Some(Operation::Receive(buffer)), Ok(length)) => self.on_frame(buffer, length),
             (Some(Operation::Receive(buffer)), Err(_)) => {
-                self.troubles.malformed += 1;
-                self.idle.push(buffer);
+                self.counts.malformed += 1;
+                self.unposted.push(buffer);
             }
             (Some(Operation::Send(buffer, _)), Ok(_)) => self.frames.give_back(buffer),
             (Some(Operation::Send(buffer, lane)), Err(code)) => {
@@ -360,68 +367,69 @@ impl OfiNal {
 
     fn list(&mut self, lane: u32) {
         if let Some(peer) = self.peers.get_mut(&lane) {
-            if !std::mem::replace(&mut peer.listed, true) {
-                self.listed.push(lane);
+            if !std::mem::replace(&mut peer.is_listed, true) {
+                self.service_list.push(lane);
             }
         }
     }
 
     /// Serves those who need it.
     fn serve_all(&mut self) {
-        for lane in std::mem::take(&mut self.listed) {
+        for lane in std::mem::take(&mut self.service_list) {
             if let Some(peer) = self.peers.get_mut(&lane) {
-                peer.listed = false;
+                peer.is_listed = false;
                 self.serve(lane);
             }
         }
-        if !self.peers.is_empty() && self.now >= self.next_check {
+        if !self.peers.is_empty() && self.now >= self.next_health_check {
             self.check_health();
         }
     }
 
     fn serve(&mut self, lane: u32) {
-        self.ask_address(lane);
-        self.send_waiting(lane);
+        self.query_address(lane);
+        self.send_queued(lane);
         self.send_recalls(lane);
         self.advance_stream(lane);
         let now = self.now;
         let Some(peer) = self
             .peers
             .get_mut(&lane)
-            .filter(|peer| peer.ended.is_none())
+            .filter(|peer| peer.closed_at.is_none())
         else {
             return;
         };
-        if peer.receiving.owes(now) {
-            self.tell_counts(lane, false);
+        if peer.receiving.is_ack_due(now) {
+            self.send_status(lane, false);
         }
         let Some(peer) = self.peers.get(&lane) else {
             return;
         };
         let reads = |stream: &peer::Stream| stream.missing > 0;
-        let left = !peer.sending.waiting.is_empty()
+        let left = !peer.sending.queue.is_empty()
             || peer.has_recalls()
-            || peer.asking.is_some()
+            || peer.next_query.is_some()
             || peer.receiving.due.is_some()
-            || peer.receiving.owes_now()
+            || peer.receiving.is_ack_pending()
             || peer.receiving.stream.as_ref().is_some_and(reads);
-        if left && peer.ended.is_none() {
+        if left && peer.closed_at.is_none() {
             self.list(lane);
         }
     }
 
     /// When a listed peer must be served again.
     fn due_of(&self, peer: &Peer) -> Option<Instant> {
-        if peer.asking.is_some() {
-            return peer.asking;
+        if peer.next_query.is_some() {
+            return peer.next_query;
         }
-        let waits = !peer.sending.waiting.is_empty() && peer.sending.has_room();
+        let waits = !peer.sending.queue.is_empty() && peer.sending.has_credit();
         let reads = peer
             .receiving
             .stream
             .as_ref()
             .is_some_and(|stream| stream.missing > 0);
-        let soon = (peer.receiving.owes_now() || reads || waits).then(|| self.now + LOOKS[0]);
+        let soon = (peer.receiving.is_ack_pending() || reads || waits)
+            .then(|| self.now + POLL_INTERVALS[0]);
         let retry = peer.sending.retry.filter(|_| waits).map(|(at, _)| at);
         [retry.or(soon), peer.receiving.due]
             .into_iter()
@@ -492,7 +500,7 @@ impl Nal for OfiNal {
     /// Peers are asked to read no further; those that don't heed it for a second are given
     /// up.
     fn recall(&mut self, lease: &Lease) -> bool {
-        self.take_back(lease)
+        self.recall_lease(lease)
     }
 
     fn backlog(&self, process: ProcessId) -> u64 {
@@ -507,7 +515,7 @@ impl Nal for OfiNal {
             pairs: self.peers.len() as u64,
             sockets: 1,
             bytes: self.frames.bytes() + (self.peers.len() * size_of::<Peer>()) as u64,
-            ..self.troubles
+            ..self.counts
         }
     }
 }
@@ -516,32 +524,32 @@ impl Wake for OfiNal {
     /// True while more waits than a peer has room for. What waits for a connection
     /// alone is sent when [`due`](Nal::due) says.
     fn flush(&mut self) -> bool {
-        if !std::mem::take(&mut self.polled) {
+        if !std::mem::take(&mut self.has_polled) {
             self.progress();
-            self.polled = false;
+            self.has_polled = false;
         }
-        let lacks = |lane: &u32| self.peers.get(lane).is_some_and(|p| p.sending.lacks_room());
-        self.listed.iter().any(lacks)
+        let lacks = |lane: &u32| self.peers.get(lane).is_some_and(|p| p.sending.has_queued());
+        self.service_list.iter().any(lacks)
     }
 
     fn has_queued(&self, process: ProcessId) -> bool {
         let lane = self.by_process.get(&process);
         lane.and_then(|lane| self.peers.get(lane))
-            .is_some_and(|peer| peer.sending.lacks_room())
+            .is_some_and(|peer| peer.sending.has_queued())
     }
 
     fn check_peers(&mut self) {
-        self.attend();
+        self.check_all_peers();
     }
 
     fn wake_peers(&mut self) {}
 
     fn on_readable(&mut self) {
-        self.stirred = Some(Instant::now());
+        self.last_readable = Some(Instant::now());
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        let joined = self.bell.as_ref().map(AsFd::as_fd);
+        let joined = self.epoll_fd.as_ref().map(AsFd::as_fd);
         joined.or_else(|| self.fabric.descriptor())
     }
 
@@ -550,15 +558,18 @@ impl Wake for OfiNal {
         if !self.ready.is_empty() || !self.notices.is_empty() {
             return Some(self.now);
         }
-        let stirred = |at: Instant| at.elapsed() < AFTERWARDS;
-        let busy = self.is_busy() || self.stirred.is_some_and(stirred);
+        let last_readable = |at: Instant| at.elapsed() < CONNECTION_EVENT_WINDOW;
+        let busy = self.is_busy() || self.last_readable.is_some_and(last_readable);
         let fabric = match self.fabric.descriptor() {
             Some(_) if !self.fabric.may_sleep() => Some(self.now),
-            Some(_) => busy.then(|| Instant::now() + WORK),
-            None => Some(Instant::now() + LOOKS[usize::from(!busy)]),
+            Some(_) => busy.then(|| Instant::now() + PROGRESS_INTERVAL),
+            None => Some(Instant::now() + POLL_INTERVALS[usize::from(!busy)]),
         };
-        let check = (busy || self.attended.is_some()).then_some(self.next_check);
-        let listed = self.listed.iter().filter_map(|lane| self.peers.get(lane));
+        let check = (busy || self.last_peer_check.is_some()).then_some(self.next_health_check);
+        let listed = self
+            .service_list
+            .iter()
+            .filter_map(|lane| self.peers.get(lane));
         let peers = listed.filter_map(|peer| self.due_of(peer)).min();
         [fabric, check, peers].into_iter().flatten().min()
     }
@@ -566,7 +577,7 @@ impl Wake for OfiNal {
     fn all_delivered(&self) -> bool {
         self.peers
             .values()
-            .all(|peer| peer.ended.is_some() || peer.sending.is_settled())
+            .all(|peer| peer.closed_at.is_some() || peer.sending.all_delivered())
     }
 }
 
@@ -574,13 +585,13 @@ impl Drop for OfiNal {
     fn drop(&mut self) {
         // Whoever has sent meanwhile is to hear it too.
         self.progress();
-        self.say_farewell();
+        self.send_close();
         self.directory.leave();
         let until = Instant::now() + LINGER;
         while self.frames.under_way() > 0 && Instant::now() < until {
-            let mut over = Vec::new();
-            self.fabric.poll(&mut over);
-            for completion in over {
+            let mut completions = Vec::new();
+            self.fabric.poll(&mut completions);
+            for completion in completions {
                 if let Some(Operation::Send(buffer, _)) = completion.operation {
                     self.frames.give_back(buffer);
                 }
@@ -594,7 +605,7 @@ impl Drop for OfiNal {
 struct Name {
     pid: u32,
     directory: Directory,
-    inquiry: Option<Inquiry>,
+    resolver: Option<Resolver>,
 }
 
 impl Name {
@@ -602,16 +613,16 @@ impl Name {
         Name {
             pid: u32::from(port),
             directory: Directory::Sockets,
-            inquiry: None,
+            resolver: None,
         }
     }
 
     /// For an endpoint whose address is no socket.
     fn take(config: &Config<'_>, address: &[u8]) -> Result<Name, OpenError> {
         let (node, seal) = (Ipv4Addr::from(config.nid), Seal::new(&config.key));
-        let bound = Inquiry::bind(node, config.port, seal, nanoseconds(), address);
-        let (inquiry, port) = match (bound, config.port) {
-            (Ok((inquiry, port)), _) => (Some(inquiry), Some(port)),
+        let bound = Resolver::bind(node, config.port, seal, nanoseconds(), address);
+        let (resolver, port) = match (bound, config.port) {
+            (Ok((resolver, port)), _) => (Some(resolver), Some(port)),
             (Err(error), Some(port)) if error.kind() == io::ErrorKind::AddrInUse => {
                 return Err(OpenError::InUse(u32::from(port)));
             }
@@ -623,17 +634,17 @@ impl Name {
         Ok(Name {
             pid,
             directory,
-            inquiry,
+            resolver,
         })
     }
 }
 
 /// One descriptor for two; nothing where the fabric has none.
-fn join(fabric: &Fabric<Operation>, inquiry: &Inquiry) -> Option<OwnedFd> {
+fn join(fabric: &Fabric<Operation>, resolver: &Resolver) -> Option<OwnedFd> {
     let both = epoll::create(epoll::CreateFlags::CLOEXEC).ok()?;
     let nothing = epoll::EventData::new_u64(0);
     epoll::add(&both, fabric.descriptor()?, nothing, epoll::EventFlags::IN).ok()?;
-    epoll::add(&both, inquiry, nothing, epoll::EventFlags::IN).ok()?;
+    epoll::add(&both, resolver, nothing, epoll::EventFlags::IN).ok()?;
     Some(both)
 }
 

@@ -2,7 +2,7 @@
 
 use crate::fabric::Address;
 use crate::frame::{Kind, Piece};
-use crate::registrations::{Copied, Hold};
+use crate::registrations::{BounceBuffer, RegistrationId};
 use lintel_claim::{Claim, Loan};
 use lintel_nal::Origin;
 use lintel_types::ProcessId;
@@ -13,32 +13,33 @@ use std::time::{Duration, Instant};
 /// Messages that may be on their way to a process, or wait there to be dealt with.
 pub(crate) const WINDOW: u32 = 64;
 /// How soon a message is acknowledged when nothing is sent back.
-pub(crate) const ACKNOWLEDGE: Duration = Duration::from_millis(1);
+pub(crate) const ACK_DELAY: Duration = Duration::from_millis(1);
 /// Bytes that a message takes beside its bytes, about.
 const OVERHEAD: u64 = 128;
 /// How soon a process is asked for its address again.
-pub(crate) const ASK_AGAIN: Duration = Duration::from_millis(50);
+pub(crate) const QUERY_INTERVAL: Duration = Duration::from_millis(50);
 /// The shortest and the longest pause between two tries to reach a process that has
 /// never answered.
-pub(crate) const PAUSES: [Duration; 2] = [Duration::from_micros(20), Duration::from_millis(20)];
+pub(crate) const HANDSHAKE_BACKOFF: [Duration; 2] =
+    [Duration::from_micros(20), Duration::from_millis(20)];
 
 pub(crate) struct Peer {
     pub(crate) process: ProcessId,
     pub(crate) lane: u32,
     pub(crate) address: Option<Address>,
     /// Its address has been asked for; when it is asked for again.
-    pub(crate) asking: Option<Instant>,
+    pub(crate) next_query: Option<Instant>,
     /// Which process of that name it is; 0 until it has been heard.
     pub(crate) incarnation: u64,
     pub(crate) uid: u32,
     /// Messages were sent to it: its loss is told.
-    pub(crate) called: bool,
+    pub(crate) was_addressed: bool,
     /// Nothing is sent to it any more; what it has sent is still read.
-    pub(crate) ended: Option<Instant>,
+    pub(crate) closed_at: Option<Instant>,
     /// It stands in the list of those to be served.
-    pub(crate) listed: bool,
+    pub(crate) is_listed: bool,
     /// It stands in the list of those with something to read.
-    pub(crate) ready: bool,
+    pub(crate) is_ready: bool,
     pub(crate) sending: Sending,
     pub(crate) receiving: Receiving,
     pub(crate) health: Health,
@@ -53,7 +54,7 @@ pub(crate) struct Sending {
     pub(crate) consumed: u32,
     pub(crate) fetched: u32,
     /// Messages that found no room; changed by functions that count their memory.
-    pub(crate) waiting: VecDeque<Waiting>,
+    pub(crate) queue: VecDeque<Queued>,
     /// Bodies that the peer reads, in the order of their announcement.
     pub(crate) bodies: VecDeque<Body>,
     /// When the way to a peer that hasn't answered yet is tried again, and the pause.
@@ -64,7 +65,7 @@ pub(crate) struct Sending {
     pub(crate) recalls: VecDeque<u32>,
 }
 
-pub(crate) struct Waiting {
+pub(crate) struct Queued {
     pub(crate) kind: Kind,
     pub(crate) words: Words,
     pub(crate) payload: Vec<u8>,
@@ -72,8 +73,8 @@ pub(crate) struct Waiting {
 
 /// Bytes that a peer reads.
 pub(crate) enum Body {
-    Copied(Copied),
-    Lent(Vec<Hold>, Loan),
+    Bounce(BounceBuffer),
+    Lent(Vec<RegistrationId>, Loan),
     /// Taken back; the peer still counts it.
     Void,
 }
@@ -86,9 +87,9 @@ pub(crate) struct Receiving {
     pub(crate) consumed: u32,
     pub(crate) fetched: u32,
     /// The three as the peer knows them.
-    pub(crate) told: [u32; 3],
+    pub(crate) acked: [u32; 3],
     /// Messages ahead of their turn, where the provider doesn't keep the order.
-    pub(crate) early: BTreeMap<u32, Held>,
+    pub(crate) early: BTreeMap<u32, BufferedMessage>,
     pub(crate) inbox: VecDeque<Item>,
     pub(crate) stream: Option<Stream>,
     /// Where the announced stream goes.
@@ -96,15 +97,15 @@ pub(crate) struct Receiving {
     /// Bodies that were taken back before they were looked at, by number.
     pub(crate) recalled: BTreeSet<u32>,
     /// Those among them of which the peer isn't told yet that they are let go.
-    pub(crate) let_go: VecDeque<u32>,
+    pub(crate) recall_acks: VecDeque<u32>,
     /// The peer waits to hear.
-    pub(crate) is_asked: bool,
+    pub(crate) ack_requested: bool,
     /// When it hears at the latest.
     pub(crate) due: Option<Instant>,
 }
 
 /// A message in its buffer.
-pub(crate) struct Held {
+pub(crate) struct BufferedMessage {
     pub(crate) buffer: u32,
     pub(crate) words: Words,
     pub(crate) length: u32,
@@ -114,7 +115,7 @@ pub(crate) struct Held {
 
 /// Something to read.
 pub(crate) enum Item {
-    Message(Held),
+    Message(BufferedMessage),
     /// Nothing more comes.
     Lost,
 }
@@ -124,10 +125,10 @@ pub(crate) struct Stream {
     /// What of the peer's is still to be read.
     pub(crate) pieces: VecDeque<Piece>,
     /// Where it goes, and how that is registered.
-    pub(crate) place: VecDeque<(Claim, Option<Hold>)>,
+    pub(crate) place: VecDeque<(Claim, Option<RegistrationId>)>,
     /// Held until the stream ends.
     pub(crate) loan: Option<Loan>,
-    pub(crate) holds: Vec<Hold>,
+    pub(crate) holds: Vec<RegistrationId>,
     /// Bytes still to be asked for.
     pub(crate) missing: u64,
     /// Reads under way.
@@ -136,20 +137,20 @@ pub(crate) struct Stream {
     pub(crate) failure: Option<i32>,
     /// One side has taken its memory back, and both go on.
     pub(crate) is_void: bool,
-    /// Where it goes first, if the provider doesn't [let go](crate::fabric::Traits::lets_go).
-    pub(crate) staged: Option<Copied>,
+    /// Where it goes first, if the provider doesn't [cancel reads](crate::fabric::Traits::cancels_reads).
+    pub(crate) staged: Option<BounceBuffer>,
 }
 
 /// Whether the peer answers, while something depends on it.
 pub(crate) struct Health {
-    pub(crate) heard: Instant,
+    pub(crate) last_heard: Instant,
     /// Since when something depends on it.
-    pub(crate) since: Option<Instant>,
+    pub(crate) depends_since: Option<Instant>,
     /// Questions without an answer, and when the last one was put.
-    pub(crate) asks: u32,
-    pub(crate) asked: Instant,
+    pub(crate) probes: u32,
+    pub(crate) last_probe: Instant,
     /// When a message last arrived there, or the first was sent after all had.
-    pub(crate) moved: Instant,
+    pub(crate) last_progress: Instant,
 }
 
 impl Peer {
@@ -158,21 +159,21 @@ impl Peer {
             process,
             lane,
             address: None,
-            asking: None,
+            next_query: None,
             incarnation: 0,
             uid: 0,
-            called: false,
-            ended: None,
-            listed: false,
-            ready: false,
+            was_addressed: false,
+            closed_at: None,
+            is_listed: false,
+            is_ready: false,
             sending: Sending::default(),
             receiving: Receiving::default(),
             health: Health {
-                heard: now,
-                since: None,
-                asks: 0,
-                asked: now,
-                moved: now,
+                last_heard: now,
+                depends_since: None,
+                probes: 0,
+                last_probe: now,
+                last_progress: now,
             },
         }
     }
@@ -191,20 +192,20 @@ impl Peer {
     }
 
     /// Whether nothing is left of one that has ended.
-    pub(crate) fn is_over(&self) -> bool {
+    pub(crate) fn is_drained(&self) -> bool {
         let receiving = &self.receiving;
-        self.ended.is_some() && receiving.stream.is_none() && receiving.inbox.is_empty()
+        self.closed_at.is_some() && receiving.stream.is_none() && receiving.inbox.is_empty()
     }
 
     /// Whether the NAL itself needs the peer.
     pub(crate) fn is_needed(&self) -> bool {
-        !self.sending.is_settled()
+        !self.sending.all_delivered()
             || self.receiving.stream.is_some()
             || !self.receiving.early.is_empty()
     }
 }
 
-impl Waiting {
+impl Queued {
     fn memory(&self) -> u64 {
         OVERHEAD + self.payload.len() as u64
     }
@@ -213,7 +214,7 @@ impl Waiting {
 impl Body {
     fn memory(&self) -> u64 {
         match self {
-            Body::Copied(copied) => OVERHEAD + copied.claim().len(),
+            Body::Bounce(copied) => OVERHEAD + copied.claim().len(),
             Body::Lent(..) | Body::Void => OVERHEAD,
         }
     }
@@ -225,19 +226,19 @@ impl Sending {
         self.memory
     }
 
-    pub(crate) fn push_waiting(&mut self, message: Waiting) {
+    pub(crate) fn push_queued(&mut self, message: Queued) {
         self.memory += message.memory();
-        self.waiting.push_back(message);
+        self.queue.push_back(message);
     }
 
     /// The one taken last found no room again.
-    pub(crate) fn put_back(&mut self, message: Waiting) {
+    pub(crate) fn put_back(&mut self, message: Queued) {
         self.memory += message.memory();
-        self.waiting.push_front(message);
+        self.queue.push_front(message);
     }
 
-    pub(crate) fn pop_waiting(&mut self) -> Option<Waiting> {
-        let message = self.waiting.pop_front()?;
+    pub(crate) fn pop_queued(&mut self) -> Option<Queued> {
+        let message = self.queue.pop_front()?;
         self.memory -= message.memory();
         Some(message)
     }
@@ -254,32 +255,32 @@ impl Sending {
     }
 
     /// A message goes unsent, and its body isn't kept.
-    pub(crate) fn forget_memory(&mut self, message: &Waiting, body: &Body) {
+    pub(crate) fn forget_memory(&mut self, message: &Queued, body: &Body) {
         self.memory -= message.memory() + body.memory();
     }
 
     /// Drops what waits, and gives the bodies.
     pub(crate) fn end(&mut self) -> VecDeque<Body> {
         self.memory = 0;
-        self.waiting.clear();
+        self.queue.clear();
         std::mem::take(&mut self.bodies)
     }
 
     /// Whether the peer has room for another message.
     #[inline]
-    pub(crate) fn has_room(&self) -> bool {
+    pub(crate) fn has_credit(&self) -> bool {
         self.sequence.wrapping_sub(self.consumed) < WINDOW
     }
 
     /// Whether more waits than the peer has room for.
-    pub(crate) fn lacks_room(&self) -> bool {
+    pub(crate) fn has_queued(&self) -> bool {
         let under_way = self.sequence.wrapping_sub(self.consumed);
-        self.waiting.len() as u64 + u64::from(under_way) > u64::from(WINDOW)
+        self.queue.len() as u64 + u64::from(under_way) > u64::from(WINDOW)
     }
 
     /// Whether everything has arrived, and all bodies have been read.
-    pub(crate) fn is_settled(&self) -> bool {
-        self.waiting.is_empty() && self.bodies.is_empty() && self.arrived == self.sequence
+    pub(crate) fn all_delivered(&self) -> bool {
+        self.queue.is_empty() && self.bodies.is_empty() && self.arrived == self.sequence
     }
 }
 
@@ -290,14 +291,14 @@ impl Receiving {
 
     /// Whether the peer should hear now: it asks, it may lack room, or it keeps a
     /// body.
-    pub(crate) fn owes_now(&self) -> bool {
-        let [_, consumed, fetched] = self.told;
-        self.is_asked
+    pub(crate) fn is_ack_pending(&self) -> bool {
+        let [_, consumed, fetched] = self.acked;
+        self.ack_requested
             || self.fetched != fetched
             || self.consumed.wrapping_sub(consumed) >= WINDOW / 4
     }
 
-    pub(crate) fn owes(&self, now: Instant) -> bool {
-        self.owes_now() || self.due.is_some_and(|due| due <= now)
+    pub(crate) fn is_ack_due(&self, now: Instant) -> bool {
+        self.is_ack_pending() || self.due.is_some_and(|due| due <= now)
     }
 }

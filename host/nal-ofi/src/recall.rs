@@ -11,13 +11,13 @@
 //!
 //! A peer that takes no part for a second is given up: its connection is closed, and
 //! with it what the provider still had to send or to receive. Where a provider doesn't
-//! do that ([`Traits::lets_go`](crate::fabric::Traits::lets_go)), it gets copies only.
+//! do that ([`Traits::cancels_reads`](crate::fabric::Traits::cancels_reads)), it gets copies only.
 
 use crate::OfiNal;
-use crate::arriving::drop_body;
 use crate::fabric::Posted;
 use crate::frame::Kind;
-use crate::peer::{Body, Peer, Sending, Waiting};
+use crate::peer::{Body, Peer, Queued, Sending};
+use crate::receiving::drop_body;
 use crate::sending::Bytes;
 use lintel_claim::{Lease, Loan};
 use lintel_wire::WORDS;
@@ -25,13 +25,13 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// For so long peers are waited for.
-const PATIENCE: Duration = Duration::from_secs(1);
+const RECALL_TIMEOUT: Duration = Duration::from_secs(1);
 /// Bodies that may be taken back before they are looked at: more aren't under way.
-const MOST_RECALLED: usize = 2 * crate::peer::WINDOW as usize;
+const MAX_RECALLED: usize = 2 * crate::peer::WINDOW as usize;
 
 impl OfiNal {
     /// Whether nothing under a lease is used any more; does what leads there.
-    pub(crate) fn take_back(&mut self, lease: &Lease) -> bool {
+    pub(crate) fn recall_lease(&mut self, lease: &Lease) -> bool {
         self.now = Instant::now();
         let known = self
             .recalls
@@ -46,8 +46,8 @@ impl OfiNal {
         if known.is_some() {
             self.progress();
         }
-        if self.now - began >= PATIENCE {
-            self.give_up_users(lease);
+        if self.now - began >= RECALL_TIMEOUT {
+            self.close_users(lease);
         }
         self.registrations.forget_idle();
         let is_over = !self.peers.values().any(|peer| peer.uses(lease));
@@ -67,7 +67,7 @@ impl OfiNal {
                 drop_body(&mut self.registrations, body);
             }
             // What was lent to one that has ended may still be on its way.
-            if let Some(address) = peer.address.take_if(|_| peer.ended.is_some()) {
+            if let Some(address) = peer.address.take_if(|_| peer.closed_at.is_some()) {
                 self.fabric.remove(address);
             }
             peer.receiving.place.take_if(|loan| loan.is_of(lease));
@@ -87,13 +87,17 @@ impl OfiNal {
 
     /// Tells the peer what is taken back, and what of its own was let go.
     pub(crate) fn send_recalls(&mut self, lane: u32) {
-        while let Some(peer) = self.peers.get(&lane).filter(|peer| peer.ended.is_none()) {
-            let kinds = [Kind::Recall, Kind::Recalled];
+        while let Some(peer) = self
+            .peers
+            .get(&lane)
+            .filter(|peer| peer.closed_at.is_none())
+        {
+            let kinds = [Kind::Recall, Kind::RecallAck];
             let waits = |kind: &Kind| peer.next_recalled(*kind).is_some();
             let Some(kind) = kinds.into_iter().find(waits) else {
                 return;
             };
-            match self.post(lane, kind, false, &[0; WORDS], Bytes::Ours(&[])) {
+            match self.post(lane, kind, false, &[0; WORDS], Bytes::Own(&[])) {
                 Posted::Yes => {}
                 Posted::Later => return,
                 Posted::No(code) => return self.on_error(lane, code),
@@ -118,9 +122,9 @@ impl OfiNal {
                 }
                 self.end_stream_if_over(lane);
             }
-            ahead if ahead as usize <= MOST_RECALLED => {
+            ahead if ahead as usize <= MAX_RECALLED => {
                 if receiving.recalled.insert(number) {
-                    receiving.let_go.push_back(number);
+                    receiving.recall_acks.push_back(number);
                 }
                 self.send_recalls(lane);
                 self.list(lane);
@@ -142,10 +146,10 @@ impl OfiNal {
     }
 
     /// Gives up those who still use memory of that lease.
-    fn give_up_users(&mut self, lease: &Lease) {
+    fn close_users(&mut self, lease: &Lease) {
         let users = self.peers.values().filter(|peer| peer.uses(lease));
         for lane in users.map(|peer| peer.lane).collect::<Vec<_>>() {
-            self.end(lane, "doesn't let go of memory that was lent to it");
+            self.close_peer(lane, "doesn't let go of memory that was lent to it");
             let Some(peer) = self.peers.get_mut(&lane) else {
                 continue;
             };
@@ -163,19 +167,19 @@ impl Peer {
     pub(crate) fn next_recalled(&self, kind: Kind) -> Option<u32> {
         let bodies = match kind {
             Kind::Recall => &self.sending.recalls,
-            Kind::Recalled => &self.receiving.let_go,
+            Kind::RecallAck => &self.receiving.recall_acks,
             _ => return None,
         };
         bodies.front().copied()
     }
 
     pub(crate) fn has_recalls(&self) -> bool {
-        !self.sending.recalls.is_empty() || !self.receiving.let_go.is_empty()
+        !self.sending.recalls.is_empty() || !self.receiving.recall_acks.is_empty()
     }
 
     fn recalls(&mut self, kind: Kind) -> &mut VecDeque<u32> {
         match kind {
-            Kind::Recalled => &mut self.receiving.let_go,
+            Kind::RecallAck => &mut self.receiving.recall_acks,
             _ => &mut self.sending.recalls,
         }
     }
@@ -199,8 +203,8 @@ impl Sending {
     /// messages go unsent, and notes the others.
     fn recall(&mut self, lease: &Lease) -> Vec<Body> {
         let is_of = |body: &Body| matches!(body, Body::Lent(_, loan) if loan.is_of(lease));
-        let is_announced = |message: &&Waiting| message.kind == Kind::Announced;
-        let unsent = self.waiting.iter().filter(is_announced).count();
+        let is_announced = |message: &&Queued| message.kind == Kind::Rendezvous;
+        let unsent = self.queue.iter().filter(is_announced).count();
         let sent = self.bodies.len() - unsent;
         let announced = (0..).zip(self.bodies.iter().take(sent));
         let recalled = announced.filter(|(_, body)| is_of(body));
@@ -209,9 +213,9 @@ impl Sending {
             .extend(recalled.map(|(index, _)| first.wrapping_add(index)));
         let mut taken = Vec::new();
         let mut bodies: VecDeque<Body> = self.bodies.split_off(sent);
-        for message in std::mem::take(&mut self.waiting) {
+        for message in std::mem::take(&mut self.queue) {
             let body = match message.kind {
-                Kind::Announced => bodies.pop_front(),
+                Kind::Rendezvous => bodies.pop_front(),
                 _ => None,
             };
             match body {
@@ -221,7 +225,7 @@ impl Sending {
                 }
                 body => {
                     self.bodies.extend(body);
-                    self.waiting.push_back(message);
+                    self.queue.push_back(message);
                 }
             }
         }

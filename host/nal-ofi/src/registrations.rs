@@ -13,13 +13,13 @@ use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
 /// Registrations that are kept though nobody needs them now.
-const MOST_IDLE: usize = 64;
+const MAX_IDLE: usize = 64;
 /// Bytes of copies that are kept for the next ones.
-const MOST_IDLE_BYTES: u64 = 16 << 20;
+const MAX_IDLE_BYTES: u64 = 16 << 20;
 
 /// Names a registration: address, length, use.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Hold {
+pub(crate) struct RegistrationId {
     address: u64,
     length: u64,
     purpose: Use,
@@ -32,17 +32,17 @@ struct Entry {
 
 /// What is registered now.
 pub(crate) struct Registrations {
-    entries: FxHashMap<Hold, Entry>,
+    entries: FxHashMap<RegistrationId, Entry>,
     /// Those without users, the one used last behind.
-    idle: VecDeque<Hold>,
-    most_idle: usize,
-    copies: Vec<Copied>,
+    idle: VecDeque<RegistrationId>,
+    max_idle: usize,
+    copies: Vec<BounceBuffer>,
     /// Copies that the provider may still fill.
-    abandoned: Vec<Copied>,
+    abandoned: Vec<BounceBuffer>,
 }
 
 /// Memory of ours, which peers may read.
-pub(crate) struct Copied {
+pub(crate) struct BounceBuffer {
     // Before the memory goes.
     registered: Registered,
     memory: Region,
@@ -50,15 +50,15 @@ pub(crate) struct Copied {
 
 impl Registrations {
     pub(crate) fn new<T>(fabric: &Fabric<T>) -> Registrations {
-        let most_idle = if fabric.traits().registration.pinned {
+        let max_idle = if fabric.traits().registration.pinned {
             0
         } else {
-            MOST_IDLE
+            MAX_IDLE
         };
         Registrations {
             entries: FxHashMap::default(),
             idle: VecDeque::new(),
-            most_idle,
+            max_idle,
             copies: Vec::new(),
             abandoned: Vec::new(),
         }
@@ -73,8 +73,8 @@ impl Registrations {
         fabric: &mut Fabric<T>,
         memory: Claim,
         purpose: Use,
-    ) -> Result<Hold, i32> {
-        let hold = Hold {
+    ) -> Result<RegistrationId, i32> {
+        let hold = RegistrationId {
             address: memory.address(),
             length: memory.len(),
             purpose,
@@ -104,14 +104,14 @@ impl Registrations {
         Ok(hold)
     }
 
-    pub(crate) fn release(&mut self, hold: Hold) {
+    pub(crate) fn release(&mut self, hold: RegistrationId) {
         let Some(entry) = self.entries.get_mut(&hold) else {
             return;
         };
         entry.users -= 1;
         if entry.users == 0 {
             self.idle.push_back(hold);
-            self.evict(self.most_idle);
+            self.evict(self.max_idle);
         }
     }
 
@@ -128,45 +128,50 @@ impl Registrations {
         }
     }
 
-    pub(crate) fn descriptor(&self, hold: Hold) -> Descriptor {
+    pub(crate) fn descriptor(&self, hold: RegistrationId) -> Descriptor {
         let entry = self.entries.get(&hold);
         entry.map_or_else(Descriptor::default, |entry| entry.registered.descriptor())
     }
 
     /// How a peer names that memory.
-    pub(crate) fn piece(&self, hold: Hold, memory: Claim) -> Option<Piece> {
+    pub(crate) fn piece(&self, hold: RegistrationId, memory: Claim) -> Option<Piece> {
         self.entries
             .get(&hold)
             .map(|entry| piece(&entry.registered, memory))
     }
 
     /// Memory of ours for so many bytes, which peers may read.
-    pub(crate) fn copied<T>(&mut self, fabric: &mut Fabric<T>, length: u64) -> Result<Copied, i32> {
-        let fits =
-            |copied: &Copied| (length..=length.saturating_mul(4)).contains(&copied.memory.len());
+    pub(crate) fn bounce_buffer<T>(
+        &mut self,
+        fabric: &mut Fabric<T>,
+        length: u64,
+    ) -> Result<BounceBuffer, i32> {
+        let fits = |copied: &BounceBuffer| {
+            (length..=length.saturating_mul(4)).contains(&copied.memory.len())
+        };
         if let Some(index) = self.copies.iter().position(fits) {
             return Ok(self.copies.swap_remove(index));
         }
         let memory = Region::try_new(length.next_power_of_two()).map_err(|_| libc::ENOMEM)?;
         let registered = fabric.register(memory.claim(), Use::Lent)?;
-        Ok(Copied { registered, memory })
+        Ok(BounceBuffer { registered, memory })
     }
 
     /// Keeps it for the next one, if there isn't enough already.
-    pub(crate) fn give_back(&mut self, copied: Copied) {
+    pub(crate) fn give_back(&mut self, copied: BounceBuffer) {
         let idle: u64 = self.copies.iter().map(|copied| copied.memory.len()).sum();
-        if idle + copied.memory.len() <= MOST_IDLE_BYTES {
+        if idle + copied.memory.len() <= MAX_IDLE_BYTES {
             self.copies.push(copied);
         }
     }
 
     /// Keeps memory of ours that nobody may use again: the provider may still fill it.
-    pub(crate) fn abandon(&mut self, copied: Copied) {
+    pub(crate) fn abandon(&mut self, copied: BounceBuffer) {
         self.abandoned.push(copied);
     }
 }
 
-impl Copied {
+impl BounceBuffer {
     pub(crate) fn claim(&self) -> Claim {
         self.memory.claim()
     }

@@ -1,8 +1,8 @@
 //! Messages on their way out.
 
 use crate::fabric::{Posted, Use};
-use crate::frame::{Header, Kind, MOST_PIECES, Piece, write_table};
-use crate::peer::{ASK_AGAIN, Body, PAUSES, Peer, Waiting};
+use crate::frame::{Header, Kind, MAX_PIECES, Piece, write_table};
+use crate::peer::{Body, HANDSHAKE_BACKOFF, Peer, QUERY_INTERVAL, Queued};
 use crate::{OfiNal, Operation};
 use lintel_claim::{Claim, Lent, copy_checked, copy_vectored};
 use lintel_nal::{Outgoing, Unreachable};
@@ -14,29 +14,29 @@ use std::time::Instant;
 #[derive(Clone, Copy)]
 pub(crate) enum Bytes<'a> {
     /// Of the sender, as they come.
-    Theirs(Option<&'a [u8; OPERAND_BYTES]>, &'a [Claim]),
+    User(Option<&'a [u8; OPERAND_BYTES]>, &'a [Claim]),
     /// Kept for this.
-    Ours(&'a [u8]),
+    Own(&'a [u8]),
 }
 
 impl Bytes<'_> {
     fn length(self) -> u64 {
         match self {
-            Bytes::Theirs(operand, pieces) => {
+            Bytes::User(operand, pieces) => {
                 operand.map_or(0, |operand| operand.len() as u64) + length(pieces)
             }
-            Bytes::Ours(bytes) => bytes.len() as u64,
+            Bytes::Own(bytes) => bytes.len() as u64,
         }
     }
 
     /// Copies them, which is when an application's bytes are read.
     fn copy_to(self, to: Claim) {
         match self {
-            Bytes::Theirs(operand, pieces) => {
+            Bytes::User(operand, pieces) => {
                 let ahead = operand.map_or(0, |operand| to.write(operand)) as u64;
                 copy_vectored(pieces, &[to.slice(ahead, u64::MAX)]);
             }
-            Bytes::Ours(bytes) => {
+            Bytes::Own(bytes) => {
                 to.write(bytes);
             }
         }
@@ -44,7 +44,7 @@ impl Bytes<'_> {
 
     fn to_vec(self) -> Vec<u8> {
         match self {
-            Bytes::Theirs(operand, pieces) => {
+            Bytes::User(operand, pieces) => {
                 let mut bytes = operand.map_or_else(Vec::new, |operand| operand.to_vec());
                 for piece in pieces {
                     let at = bytes.len();
@@ -53,7 +53,7 @@ impl Bytes<'_> {
                 }
                 bytes
             }
-            Bytes::Ours(bytes) => bytes.to_vec(),
+            Bytes::Own(bytes) => bytes.to_vec(),
         }
     }
 }
@@ -65,24 +65,24 @@ impl OfiNal {
         words: &Words,
         body: Outgoing<'_>,
     ) -> Result<(), Unreachable> {
-        let lane = self.call(to)?;
+        let lane = self.lane_to(to)?;
         match body {
             Outgoing::Copied { operand, pieces } => {
-                let bytes = Bytes::Theirs(operand, pieces);
+                let bytes = Bytes::User(operand, pieces);
                 if bytes.length() <= self.frames.eager() {
-                    self.send_or_wait(lane, Kind::Inline, words, bytes);
+                    self.send_or_queue(lane, Kind::Inline, words, bytes);
                     return Ok(());
                 }
                 self.announce_copy(lane, words, bytes)
             }
             Outgoing::LentToRead(lent) => {
                 if lent.len() <= self.frames.eager() {
-                    let bytes = Bytes::Theirs(None, lent.pieces());
-                    self.send_or_wait(lane, Kind::Inline, words, bytes);
+                    let bytes = Bytes::User(None, lent.pieces());
+                    self.send_or_queue(lane, Kind::Inline, words, bytes);
                     return Ok(());
                 }
-                if !self.fabric.traits().lets_go {
-                    let bytes = Bytes::Theirs(None, lent.pieces());
+                if !self.fabric.traits().cancels_reads {
+                    let bytes = Bytes::User(None, lent.pieces());
                     return self.announce_copy(lane, words, bytes);
                 }
                 self.announce_lent(lane, words, lent)
@@ -90,7 +90,7 @@ impl OfiNal {
             // To be filled by an answer: memory that may not be there can be sent
             // from by the kernel only, which looks, and so isn't written from here.
             Outgoing::LentToFill(_) => {
-                self.send_or_wait(lane, Kind::Inline, words, Bytes::Ours(&[]));
+                self.send_or_queue(lane, Kind::Inline, words, Bytes::Own(&[]));
                 Ok(())
             }
         }
@@ -98,31 +98,31 @@ impl OfiNal {
 
     /// The lane of a peer that is to get a message.
     #[inline]
-    fn call(&mut self, process: ProcessId) -> Result<u32, Unreachable> {
+    fn lane_to(&mut self, process: ProcessId) -> Result<u32, Unreachable> {
         let lane = match self.by_process.get(&process) {
             Some(lane) => *lane,
-            None => self.meet(process)?,
+            None => self.connect(process)?,
         };
         let peer = self.peers.get_mut(&lane).ok_or(Unreachable)?;
-        if peer.ended.is_some() || !peer.may_be_reached() {
+        if peer.closed_at.is_some() || !peer.may_be_reached() {
             return Err(Unreachable);
         }
-        peer.called = true;
+        peer.was_addressed = true;
         Ok(lane)
     }
 
     #[cold]
-    fn meet(&mut self, process: ProcessId) -> Result<u32, Unreachable> {
+    fn connect(&mut self, process: ProcessId) -> Result<u32, Unreachable> {
         if process == self.me {
             return Err(Unreachable);
         }
-        let lane = self.make_peer(process);
+        let lane = self.add_peer(process);
         if self.peers.get(&lane).is_some_and(Peer::may_be_reached) {
-            self.unanswered = None;
+            self.last_unreachable = None;
             return Ok(lane);
         }
-        self.forget(lane);
-        if self.unanswered.replace(process) != Some(process) {
+        self.remove_peer(lane);
+        if self.last_unreachable.replace(process) != Some(process) {
             (self.log)(&format!(
                 "no way to process {:#x}/{}: {}",
                 process.nid,
@@ -133,18 +133,18 @@ impl OfiNal {
         Err(Unreachable)
     }
 
-    pub(crate) fn make_peer(&mut self, process: ProcessId) -> u32 {
+    pub(crate) fn add_peer(&mut self, process: ProcessId) -> u32 {
         self.now = Instant::now();
         // Half of the numbers are the runtime's.
-        self.lanes = (self.lanes + 1) & (u32::MAX >> 1);
-        let lane = self.lanes;
+        self.last_lane = (self.last_lane + 1) & (u32::MAX >> 1);
+        let lane = self.last_lane;
         let mut peer = Peer::new(process, lane, self.now);
         let address = self.directory.find(process);
         peer.address = address.and_then(|address| self.fabric.insert(&address));
-        if peer.address.is_none() && process.nid != self.me.nid && self.inquiry.is_some() {
-            peer.asking = Some(self.now);
+        if peer.address.is_none() && process.nid != self.me.nid && self.resolver.is_some() {
+            peer.next_query = Some(self.now);
         }
-        let asks = peer.asking.is_some();
+        let asks = peer.next_query.is_some();
         self.peers.insert(lane, peer);
         self.by_process.insert(process, lane);
         if asks {
@@ -154,21 +154,21 @@ impl OfiNal {
     }
 
     /// Asks for a peer's address, if it is time to.
-    pub(crate) fn ask_address(&mut self, lane: u32) {
+    pub(crate) fn query_address(&mut self, lane: u32) {
         let (now, me) = (self.now, self.me);
         let peer = self
             .peers
             .get_mut(&lane)
-            .filter(|peer| peer.asking.is_some_and(|at| at <= now));
-        if let (Some(peer), Some(inquiry)) = (peer, &mut self.inquiry) {
-            inquiry.ask(me, peer.process);
-            peer.asking = Some(now + ASK_AGAIN);
+            .filter(|peer| peer.next_query.is_some_and(|at| at <= now));
+        if let (Some(peer), Some(resolver)) = (peer, &mut self.resolver) {
+            resolver.query(me, peer.process);
+            peer.next_query = Some(now + QUERY_INTERVAL);
         }
     }
 
     /// Takes addresses that were asked for.
-    pub(crate) fn take_addresses(&mut self) {
-        while let Some((process, address)) = self.inquiry.as_mut().and_then(|i| i.poll(self.me)) {
+    pub(crate) fn poll_addresses(&mut self) {
+        while let Some((process, address)) = self.resolver.as_mut().and_then(|i| i.poll(self.me)) {
             let address = self.fabric.insert(&address);
             let lane = self.by_process.get(&process).copied().unwrap_or_default();
             if let Some(peer) = self
@@ -177,7 +177,7 @@ impl OfiNal {
                 .filter(|peer| peer.address.is_none())
             {
                 peer.address = address;
-                peer.asking = None;
+                peer.next_query = None;
                 peer.sending.retry = None;
                 self.list(lane);
             }
@@ -193,8 +193,8 @@ impl OfiNal {
     ) -> Result<(), Unreachable> {
         let pieces = lent.pieces();
         let held = pieces.iter().filter(|piece| !piece.is_empty());
-        if held.clone().count() > MOST_PIECES {
-            return self.announce_copy(lane, words, Bytes::Theirs(None, pieces));
+        if held.clone().count() > MAX_PIECES {
+            return self.announce_copy(lane, words, Bytes::User(None, pieces));
         }
         let (mut holds, mut table) = (Vec::new(), Vec::new());
         for piece in held {
@@ -203,7 +203,7 @@ impl OfiNal {
                 holds
                     .drain(..)
                     .for_each(|hold| self.registrations.release(hold));
-                return self.announce_copy(lane, words, Bytes::Theirs(None, pieces));
+                return self.announce_copy(lane, words, Bytes::User(None, pieces));
             };
             holds.push(hold);
             table.extend(self.registrations.piece(hold, *piece));
@@ -221,14 +221,14 @@ impl OfiNal {
         bytes: Bytes<'_>,
     ) -> Result<(), Unreachable> {
         let length = bytes.length();
-        let copied = self.registrations.copied(&mut self.fabric, length);
+        let copied = self.registrations.bounce_buffer(&mut self.fabric, length);
         let copied = copied.map_err(|code| self.refuse(lane, code))?;
         match bytes {
-            Bytes::Theirs(None, pieces) if copy_checked(pieces, &[copied.claim()]).is_ok() => {}
+            Bytes::User(None, pieces) if copy_checked(pieces, &[copied.claim()]).is_ok() => {}
             bytes => bytes.copy_to(copied.claim()),
         }
         let piece = copied.piece(length);
-        self.announce(lane, words, Body::Copied(copied), &[piece]);
+        self.announce(lane, words, Body::Bounce(copied), &[piece]);
         Ok(())
     }
 
@@ -247,21 +247,21 @@ impl OfiNal {
     fn announce(&mut self, lane: u32, words: &Words, body: Body, table: &[Piece]) {
         if let Some(peer) = self.peers.get_mut(&lane) {
             peer.sending.push_body(body);
-            self.send_or_wait(
+            self.send_or_queue(
                 lane,
-                Kind::Announced,
+                Kind::Rendezvous,
                 words,
-                Bytes::Ours(&write_table(table)),
+                Bytes::Own(&write_table(table)),
             );
         }
     }
 
     #[inline]
-    fn send_or_wait(&mut self, lane: u32, kind: Kind, words: &Words, bytes: Bytes<'_>) {
+    fn send_or_queue(&mut self, lane: u32, kind: Kind, words: &Words, bytes: Bytes<'_>) {
         let Some(peer) = self.peers.get_mut(&lane) else {
             return;
         };
-        if peer.is_known() && peer.sending.waiting.is_empty() && peer.sending.has_room() {
+        if peer.is_known() && peer.sending.queue.is_empty() && peer.sending.has_credit() {
             match self.post(lane, kind, false, words, bytes) {
                 Posted::Yes => return,
                 Posted::Later => {}
@@ -271,7 +271,7 @@ impl OfiNal {
         let Some(peer) = self.peers.get_mut(&lane) else {
             return;
         };
-        peer.sending.push_waiting(Waiting {
+        peer.sending.push_queued(Queued {
             kind,
             words: *words,
             payload: bytes.to_vec(),
@@ -280,22 +280,26 @@ impl OfiNal {
     }
 
     /// Sends what found no room.
-    pub(crate) fn send_waiting(&mut self, lane: u32) {
+    pub(crate) fn send_queued(&mut self, lane: u32) {
         while let Some(peer) = self.peers.get_mut(&lane) {
             let known = peer.is_known();
             let sending = &mut peer.sending;
             let early = sending.retry.is_some_and(|(at, _)| at > self.now);
-            if peer.ended.is_some() || early || !sending.has_room() || sending.waiting.is_empty() {
+            if peer.closed_at.is_some()
+                || early
+                || !sending.has_credit()
+                || sending.queue.is_empty()
+            {
                 return;
             }
             if !known {
-                peer.pause(self.now);
-                return self.tell_counts(lane, true);
+                peer.back_off(self.now);
+                return self.send_status(lane, true);
             }
-            let Some(first) = sending.pop_waiting() else {
+            let Some(first) = sending.pop_queued() else {
                 return;
             };
-            let bytes = Bytes::Ours(&first.payload);
+            let bytes = Bytes::Own(&first.payload);
             let posted = self.post(lane, first.kind, false, &first.words, bytes);
             let Some(peer) = self.peers.get_mut(&lane) else {
                 return;
@@ -304,7 +308,7 @@ impl OfiNal {
                 Posted::Yes => peer.sending.retry = None,
                 Posted::Later => {
                     peer.sending.put_back(first);
-                    return peer.pause(self.now);
+                    return peer.back_off(self.now);
                 }
                 Posted::No(code) => return self.on_error(lane, code),
             }
@@ -312,9 +316,9 @@ impl OfiNal {
     }
 
     /// Tells the peer what has come and what was dealt with.
-    pub(crate) fn tell_counts(&mut self, lane: u32, asks: bool) {
+    pub(crate) fn send_status(&mut self, lane: u32, ack_requested: bool) {
         let nothing = [0; WORDS];
-        let posted = self.post(lane, Kind::Status, asks, &nothing, Bytes::Ours(&[]));
+        let posted = self.post(lane, Kind::Status, ack_requested, &nothing, Bytes::Own(&[]));
         if let Posted::No(code) = posted {
             self.on_error(lane, code);
         }
@@ -326,7 +330,7 @@ impl OfiNal {
         &mut self,
         lane: u32,
         kind: Kind,
-        asks: bool,
+        ack_requested: bool,
         words: &Words,
         bytes: Bytes<'_>,
     ) -> Posted {
@@ -335,13 +339,13 @@ impl OfiNal {
         };
         let Some(address) = peer.address else {
             return peer
-                .asking
+                .next_query
                 .map_or(Posted::No(libc::EHOSTUNREACH), |_| Posted::Later);
         };
         let Some(buffer) = self.frames.take() else {
             return Posted::Later;
         };
-        let frame = self.write_frame(buffer, peer, (kind, asks), words, bytes);
+        let frame = self.write_frame(buffer, peer, (kind, ack_requested), words, bytes);
         let injected = frame.len() <= self.fabric.traits().inject as u64;
         let posted = if injected {
             self.fabric.inject(address, frame)
@@ -365,14 +369,14 @@ impl OfiNal {
         &self,
         buffer: u32,
         peer: &Peer,
-        (kind, asks): (Kind, bool),
+        (kind, ack_requested): (Kind, bool),
         words: &Words,
         bytes: Bytes<'_>,
     ) -> Claim {
         let [arrived, consumed, fetched] = peer.receiving.counts();
         let header = Header {
             kind,
-            asks,
+            ack_requested,
             length: bytes.length() as u32,
             from: self.me,
             uid: self.uid,
@@ -385,7 +389,7 @@ impl OfiNal {
             recalled: peer.next_recalled(kind).unwrap_or_default(),
         };
         let table = match bytes {
-            Bytes::Ours(table) if kind == Kind::Announced => table,
+            Bytes::Own(table) if kind == Kind::Rendezvous => table,
             _ => &[],
         };
         let prefix = &self.seal.write(peer.process, &header, words, table)[..kind.prefix()];
@@ -395,10 +399,10 @@ impl OfiNal {
         frame.slice(0, prefix.len() as u64 + u64::from(header.length))
     }
 
-    pub(crate) fn say_farewell(&mut self) {
-        let living = self.peers.values().filter(|peer| peer.ended.is_none());
+    pub(crate) fn send_close(&mut self) {
+        let living = self.peers.values().filter(|peer| peer.closed_at.is_none());
         for lane in living.map(|peer| peer.lane).collect::<Vec<_>>() {
-            self.post(lane, Kind::Farewell, false, &[0; WORDS], Bytes::Ours(&[]));
+            self.post(lane, Kind::Close, false, &[0; WORDS], Bytes::Own(&[]));
         }
     }
 }
@@ -406,7 +410,7 @@ impl OfiNal {
 impl Peer {
     /// Whether its address is known, or will be.
     fn may_be_reached(&self) -> bool {
-        self.address.is_some() || self.asking.is_some()
+        self.address.is_some() || self.next_query.is_some()
     }
 
     /// Whether it has been heard. Before that no message goes to it: what a process of
@@ -418,12 +422,12 @@ impl Peer {
     /// A frame is on its way, and with it the counts.
     #[inline]
     fn on_posted(&mut self, kind: Kind, now: Instant) {
-        self.receiving.told = self.receiving.counts();
+        self.receiving.acked = self.receiving.counts();
         self.receiving.due = None;
-        self.receiving.is_asked = false;
+        self.receiving.ack_requested = false;
         if kind.is_message() {
             if self.sending.arrived == self.sending.sequence {
-                self.health.moved = now;
+                self.health.last_progress = now;
             }
             self.sending.sequence = self.sending.sequence.wrapping_add(1);
         }
@@ -431,12 +435,12 @@ impl Peer {
 
     /// One that has answered has only no room at the moment. To one that hasn't, a
     /// connection is tried for, ever more seldom.
-    fn pause(&mut self, now: Instant) {
+    fn back_off(&mut self, now: Instant) {
         if self.incarnation != 0 {
             self.sending.retry = None;
             return;
         }
-        let [shortest, longest] = PAUSES;
+        let [shortest, longest] = HANDSHAKE_BACKOFF;
         let last = self.sending.retry.map_or(shortest / 2, |(_, pause)| pause);
         let pause = (last * 2).min(longest);
         self.sending.retry = Some((now + pause, pause));

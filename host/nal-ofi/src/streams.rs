@@ -10,9 +10,9 @@ use std::collections::VecDeque;
 
 /// Bytes of one read: long enough to be worth its cost, short enough that several
 /// are under way.
-const READ: u64 = 256 << 10;
+const READ_BYTES: u64 = 256 << 10;
 /// Reads of one stream under way.
-const AT_ONCE: u32 = 8;
+const MAX_READS: u32 = 8;
 
 impl OfiNal {
     /// Begins to read a body to its place; what doesn't fit isn't read.
@@ -46,7 +46,7 @@ impl OfiNal {
         let Some(peer) = self.peers.get_mut(&lane) else {
             return;
         };
-        if peer.ended.is_some() {
+        if peer.closed_at.is_some() {
             stream.failure.get_or_insert(libc::ENOTCONN);
         }
         peer.receiving.stream = Some(stream);
@@ -57,10 +57,13 @@ impl OfiNal {
     /// Memory of ours for a stream, where the provider can't be made to leave its place
     /// alone.
     fn stage(&mut self, stream: &mut Stream) -> Option<Claim> {
-        if self.fabric.traits().lets_go || stream.missing == 0 {
+        if self.fabric.traits().cancels_reads || stream.missing == 0 {
             return None;
         }
-        match self.registrations.copied(&mut self.fabric, stream.missing) {
+        match self
+            .registrations
+            .bounce_buffer(&mut self.fabric, stream.missing)
+        {
             Ok(copied) => {
                 let claim = copied.claim().slice(0, stream.missing);
                 stream.staged = Some(copied);
@@ -77,7 +80,7 @@ impl OfiNal {
         &mut self,
         claim: Claim,
         stream: &mut Stream,
-    ) -> Option<crate::registrations::Hold> {
+    ) -> Option<crate::registrations::RegistrationId> {
         if claim.is_empty() || !self.fabric.traits().registration.local {
             return None;
         }
@@ -102,10 +105,10 @@ impl OfiNal {
             let Some(stream) = &mut peer.receiving.stream else {
                 return;
             };
-            if stream.failure.is_some() || stream.missing == 0 || stream.under_way >= AT_ONCE {
+            if stream.failure.is_some() || stream.missing == 0 || stream.under_way >= MAX_READS {
                 return;
             }
-            let most = READ.min(self.fabric.traits().most);
+            let most = READ_BYTES.min(self.fabric.traits().most);
             let (Some(address), Some((from, to, hold))) = (peer.address, stream.next(most)) else {
                 stream.failure.get_or_insert(libc::ENOTCONN);
                 return self.end_stream_if_over(lane);
@@ -175,7 +178,7 @@ impl OfiNal {
             self.list(lane);
         }
         self.make_ready(lane);
-        self.forget_if_over(lane);
+        self.remove_if_drained(lane);
     }
 
     /// Gives up a stream whose reads never end.
@@ -203,7 +206,10 @@ impl OfiNal {
 
 impl Stream {
     /// The next bytes to ask for, where they go, and how that place is registered.
-    fn next(&mut self, most: u64) -> Option<(Piece, Claim, Option<crate::registrations::Hold>)> {
+    fn next(
+        &mut self,
+        most: u64,
+    ) -> Option<(Piece, Claim, Option<crate::registrations::RegistrationId>)> {
         while self.pieces.front().is_some_and(|piece| piece.length == 0) {
             self.pieces.pop_front();
         }

@@ -31,7 +31,7 @@ pub(crate) struct Traits {
     /// What was begun with a peer ends when its address is removed. ofi_rxd goes on
     /// reading and filling memory for it (libfabric 1.17), and over shm peers copy by
     /// themselves.
-    pub(crate) lets_go: bool,
+    pub(crate) cancels_reads: bool,
     pub(crate) registration: Registration,
 }
 
@@ -127,7 +127,7 @@ impl Provider {
             receives: receiving.size,
             most: endpoint.max_msg_size as u64,
             keeps_names: self.name() == "shm",
-            lets_go: self.name() != "shm" && !self.name().contains("ofi_rxd"),
+            cancels_reads: self.name() != "shm" && !self.name().contains("ofi_rxd"),
             registration: Registration {
                 local: asks(sys::MR_LOCAL),
                 by_address: asks(sys::MR_VIRT_ADDR),

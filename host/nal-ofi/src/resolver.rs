@@ -25,10 +25,10 @@ const ANSWER: &[u8; 8] = b"lintofi!";
 /// Bytes ahead of the address.
 const HEADER: usize = 40;
 /// The longest address that any provider has is far shorter.
-const MOST: usize = HEADER + 512;
+const MAX_BYTES: usize = HEADER + 512;
 
 /// A process's socket for questions.
-pub(crate) struct Inquiry {
+pub(crate) struct Resolver {
     socket: UdpSocket,
     seal: Seal,
     /// This endpoint's own address.
@@ -38,7 +38,7 @@ pub(crate) struct Inquiry {
     nonce: u64,
 }
 
-impl Inquiry {
+impl Resolver {
     /// Binds the socket of a process of that node; its port is the process identifier.
     pub(crate) fn bind(
         node: Ipv4Addr,
@@ -46,22 +46,22 @@ impl Inquiry {
         seal: Seal,
         nonce: u64,
         address: &[u8],
-    ) -> io::Result<(Inquiry, u16)> {
+    ) -> io::Result<(Resolver, u16)> {
         let socket = UdpSocket::bind(SocketAddrV4::new(node, port.unwrap_or(0)))?;
         socket.set_nonblocking(true)?;
         let port = socket.local_addr()?.port();
-        let inquiry = Inquiry {
+        let resolver = Resolver {
             socket,
             seal,
             address: address.to_vec(),
             open: FxHashMap::default(),
             nonce,
         };
-        Ok((inquiry, port))
+        Ok((resolver, port))
     }
 
     /// Asks a process for its address.
-    pub(crate) fn ask(&mut self, me: ProcessId, process: ProcessId) {
+    pub(crate) fn query(&mut self, me: ProcessId, process: ProcessId) {
         self.nonce = self.nonce.wrapping_add(1);
         self.open.insert(process, self.nonce);
         let question = self.write(QUESTION, me, process, self.nonce, &[]);
@@ -75,7 +75,7 @@ impl Inquiry {
 
     /// Answers what was asked, and gives an address that was asked for.
     pub(crate) fn poll(&mut self, me: ProcessId) -> Option<(ProcessId, Vec<u8>)> {
-        let mut bytes = [0; MOST];
+        let mut bytes = [0; MAX_BYTES];
         // A datagram that the system has refused to deliver is an error once.
         while let Ok((length, _)) = self.socket.recv_from(&mut bytes) {
             let Some((magic, from, nonce, address)) = self.read(&bytes[..length], me) else {
@@ -138,7 +138,7 @@ impl Inquiry {
     }
 }
 
-impl AsFd for Inquiry {
+impl AsFd for Resolver {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
@@ -151,16 +151,17 @@ mod tests {
 
     const NODE: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
-    fn bind(key: u8, address: &[u8]) -> (Inquiry, ProcessId) {
+    fn bind(key: u8, address: &[u8]) -> (Resolver, ProcessId) {
         let seal = Seal::new(&[key; 32]);
-        let (inquiry, port) = Inquiry::bind(NODE, None, seal, 7, address).expect("a port is free");
-        (inquiry, ProcessId::new(u32::from(NODE), u32::from(port)))
+        let (resolver, port) =
+            Resolver::bind(NODE, None, seal, 7, address).expect("a port is free");
+        (resolver, ProcessId::new(u32::from(NODE), u32::from(port)))
     }
 
     /// Lets both work until the first has an answer, for so long.
     fn answer(
-        (first, me): (&mut Inquiry, ProcessId),
-        (second, other): (&mut Inquiry, ProcessId),
+        (first, me): (&mut Resolver, ProcessId),
+        (second, other): (&mut Resolver, ProcessId),
         limit: Duration,
     ) -> Option<(ProcessId, Vec<u8>)> {
         let until = Instant::now() + limit;
@@ -178,7 +179,7 @@ mod tests {
     fn an_address_is_told_to_who_has_the_key() {
         let (mut first, me) = bind(1, b"mine");
         let (mut second, other) = bind(1, b"theirs");
-        first.ask(me, other);
+        first.query(me, other);
         let told = answer(
             (&mut first, me),
             (&mut second, other),

@@ -2,7 +2,7 @@
 
 use crate::fabric::Posted;
 use crate::frame::{Header, Kind, PREFIX, Prefix, Reject, read_table};
-use crate::peer::{ACKNOWLEDGE, Body, Held, Item, Peer, WINDOW};
+use crate::peer::{ACK_DELAY, Body, BufferedMessage, Item, Peer, WINDOW};
 use crate::{OfiNal, Operation};
 use lintel_nal::{Arrival, Payload};
 use lintel_types::ProcessId;
@@ -15,17 +15,17 @@ enum Sender {
     /// Of a process whose predecessor's messages are still unread.
     Successor,
     /// Of one that has ended, or was lost.
-    Ended,
+    Stale,
 }
 
 impl OfiNal {
     /// Offers the provider all buffers that hold nothing.
     pub(crate) fn offer_buffers(&mut self) {
-        while let Some(buffer) = self.idle.pop() {
+        while let Some(buffer) = self.unposted.pop() {
             let (place, descriptor) = (self.frames.claim(buffer), self.frames.descriptor());
             let operation = Operation::Receive(buffer);
             if self.fabric.receive(place, descriptor, operation) != Posted::Yes {
-                self.idle.push(buffer);
+                self.unposted.push(buffer);
                 return;
             }
         }
@@ -42,18 +42,18 @@ impl OfiNal {
             table.clone()
         });
         match read {
-            Ok((header, words)) => self.on_header(buffer, length, &header, words, &table),
+            Ok((header, words)) => self.dispatch(buffer, length, &header, words, &table),
             Err(reject) => {
                 match reject {
-                    Reject::Malformed => self.troubles.malformed += 1,
-                    Reject::Forged => self.troubles.forged += 1,
+                    Reject::Malformed => self.counts.malformed += 1,
+                    Reject::Forged => self.counts.forged += 1,
                 }
-                self.idle.push(buffer);
+                self.unposted.push(buffer);
             }
         }
     }
 
-    fn on_header(
+    fn dispatch(
         &mut self,
         buffer: u32,
         length: usize,
@@ -63,18 +63,18 @@ impl OfiNal {
     ) {
         let lane = match self.sender(header) {
             Sender::Known(lane) => lane,
-            Sender::Successor => return self.parked.push((header.from, buffer, length)),
-            Sender::Ended => {
-                self.troubles.duplicates += 1;
-                return self.idle.push(buffer);
+            Sender::Successor => return self.deferred.push((header.from, buffer, length)),
+            Sender::Stale => {
+                self.counts.duplicates += 1;
+                return self.unposted.push(buffer);
             }
         };
-        if !self.hear(lane, header) {
-            return self.idle.push(buffer);
+        if !self.on_header(lane, header) {
+            return self.unposted.push(buffer);
         }
         match header.kind {
-            Kind::Inline | Kind::Announced => {
-                let held = Held {
+            Kind::Inline | Kind::Rendezvous => {
+                let held = BufferedMessage {
                     buffer,
                     words,
                     length: header.length,
@@ -84,15 +84,15 @@ impl OfiNal {
             }
             Kind::Status => {}
             Kind::Recall => self.on_recall(lane, header.recalled),
-            Kind::Recalled => self.on_recalled(lane, header.recalled),
-            Kind::Farewell => self.end(lane, "has ended"),
+            Kind::RecallAck => self.on_recalled(lane, header.recalled),
+            Kind::Close => self.close_peer(lane, "has ended"),
         }
-        self.idle.push(buffer);
+        self.unposted.push(buffer);
     }
 
     /// Takes what any frame says of its sender; false where it was for one who had
     /// this process's name before.
-    fn hear(&mut self, lane: u32, header: &Header) -> bool {
+    fn on_header(&mut self, lane: u32, header: &Header) -> bool {
         // A message goes only to whom its sender has heard.
         let is_ours = match header.to_incarnation {
             0 => !header.kind.is_message(),
@@ -102,16 +102,16 @@ impl OfiNal {
             return false;
         };
         peer.uid = header.uid;
-        peer.health.heard = self.now;
-        peer.health.asks = 0;
+        peer.health.last_heard = self.now;
+        peer.health.probes = 0;
         peer.sending.retry = None;
         // Who sends to a predecessor is to know.
-        peer.receiving.is_asked |= header.asks || !is_ours;
-        if peer.receiving.is_asked || !peer.sending.waiting.is_empty() {
+        peer.receiving.ack_requested |= header.ack_requested || !is_ours;
+        if peer.receiving.ack_requested || !peer.sending.queue.is_empty() {
             self.list(lane);
         }
         if !is_ours {
-            self.troubles.misdirected += 1;
+            self.counts.misdirected += 1;
         } else if header.to_incarnation != 0 {
             // Who hasn't heard of this one yet can't have counted.
             self.on_counts(lane, header);
@@ -121,24 +121,24 @@ impl OfiNal {
 
     fn sender(&mut self, header: &Header) -> Sender {
         let process = header.from;
-        let buried = self.graves.get(&process);
-        if buried.is_some_and(|buried| header.incarnation <= *buried) {
-            return Sender::Ended;
+        let dead = self.tombstones.get(&process);
+        if dead.is_some_and(|dead| header.incarnation <= *dead) {
+            return Sender::Stale;
         }
         let Some(lane) = self.by_process.get(&process).copied() else {
-            if matches!(header.kind, Kind::Farewell | Kind::Recall | Kind::Recalled) {
-                return Sender::Ended;
+            if matches!(header.kind, Kind::Close | Kind::Recall | Kind::RecallAck) {
+                return Sender::Stale;
             }
-            let lane = self.make_peer(process);
-            return self.introduce(lane, header.incarnation);
+            let lane = self.add_peer(process);
+            return self.on_first_incarnation(lane, header.incarnation);
         };
         let known = self.peers.get(&lane).map_or(0, |peer| peer.incarnation);
         match known {
-            0 => self.introduce(lane, header.incarnation),
-            known if known == header.incarnation => self.living(lane),
-            known if known > header.incarnation => Sender::Ended,
+            0 => self.on_first_incarnation(lane, header.incarnation),
+            known if known == header.incarnation => self.if_alive(lane),
+            known if known > header.incarnation => Sender::Stale,
             _ => {
-                self.end(lane, "has been followed by another of its name");
+                self.close_peer(lane, "has been followed by another of its name");
                 match self.by_process.contains_key(&process) {
                     true => Sender::Successor,
                     false => self.sender(header),
@@ -147,22 +147,22 @@ impl OfiNal {
         }
     }
 
-    fn living(&self, lane: u32) -> Sender {
+    fn if_alive(&self, lane: u32) -> Sender {
         match self.peers.get(&lane) {
-            Some(peer) if peer.ended.is_none() => Sender::Known(lane),
-            _ => Sender::Ended,
+            Some(peer) if peer.closed_at.is_none() => Sender::Known(lane),
+            _ => Sender::Stale,
         }
     }
 
-    fn introduce(&mut self, lane: u32, incarnation: u64) -> Sender {
+    fn on_first_incarnation(&mut self, lane: u32, incarnation: u64) -> Sender {
         match self.peers.get_mut(&lane) {
             // Given up for lost before it was ever heard.
-            Some(peer) if peer.ended.is_some() => Sender::Successor,
+            Some(peer) if peer.closed_at.is_some() => Sender::Successor,
             Some(peer) => {
                 peer.incarnation = incarnation;
                 Sender::Known(lane)
             }
-            None => Sender::Ended,
+            None => Sender::Stale,
         }
     }
 
@@ -175,7 +175,7 @@ impl OfiNal {
         let sent = sending.sequence;
         if is_news(sending.arrived, header.arrived, sent) {
             sending.arrived = header.arrived;
-            peer.health.moved = self.now;
+            peer.health.last_progress = self.now;
         }
         if is_news(sending.consumed, header.consumed, sent) {
             sending.consumed = header.consumed;
@@ -191,28 +191,28 @@ impl OfiNal {
     }
 
     /// A message with its number: in order it is to be read, early ones wait.
-    fn on_numbered(&mut self, lane: u32, header: &Header, held: Held) {
+    fn on_numbered(&mut self, lane: u32, header: &Header, held: BufferedMessage) {
         let whole = header.kind == Kind::Inline || held.announced.is_some();
         let Some(peer) = self.peers.get_mut(&lane).filter(|_| whole) else {
-            self.troubles.malformed += 1;
-            return self.idle.push(held.buffer);
+            self.counts.malformed += 1;
+            return self.unposted.push(held.buffer);
         };
         let receiving = &mut peer.receiving;
         let ahead = header.sequence.wrapping_sub(receiving.arrived);
         if ahead >= WINDOW {
             // It came before, or its sender doesn't keep to what there is room for.
-            self.troubles.duplicates += 1;
-            return self.idle.push(held.buffer);
+            self.counts.duplicates += 1;
+            return self.unposted.push(held.buffer);
         }
         if let Some(twice) = receiving.early.insert(header.sequence, held) {
-            self.troubles.duplicates += 1;
-            self.idle.push(twice.buffer);
+            self.counts.duplicates += 1;
+            self.unposted.push(twice.buffer);
         }
         while let Some(held) = receiving.early.remove(&receiving.arrived) {
             receiving.arrived = receiving.arrived.wrapping_add(1);
             receiving.inbox.push_back(Item::Message(held));
         }
-        receiving.due.get_or_insert(self.now + ACKNOWLEDGE);
+        receiving.due.get_or_insert(self.now + ACK_DELAY);
         self.list(lane);
         self.make_ready(lane);
     }
@@ -220,7 +220,7 @@ impl OfiNal {
     /// Puts a peer into the list of those with something to read, if it is one.
     pub(crate) fn make_ready(&mut self, lane: u32) {
         if let Some(peer) = self.peers.get_mut(&lane) {
-            if peer.is_readable() && !std::mem::replace(&mut peer.ready, true) {
+            if peer.is_readable() && !std::mem::replace(&mut peer.is_ready, true) {
                 self.ready.push_back(lane);
             }
         }
@@ -254,8 +254,8 @@ impl OfiNal {
             return;
         };
         receiving.consumed = receiving.consumed.wrapping_add(1);
-        let owes = receiving.owes_now();
-        self.idle.push(held.buffer);
+        let owes = receiving.is_ack_pending();
+        self.unposted.push(held.buffer);
         if owes {
             self.list(lane);
         }
@@ -263,7 +263,7 @@ impl OfiNal {
             self.begin_stream(lane, pieces, place);
         }
         self.make_ready(lane);
-        self.forget_if_over(lane);
+        self.remove_if_drained(lane);
     }
 
     /// Takes a lane from the list of those with something to read.
@@ -272,7 +272,7 @@ impl OfiNal {
             self.ready.pop_front();
         }
         if let Some(peer) = self.peers.get_mut(&lane) {
-            peer.ready = false;
+            peer.is_ready = false;
         }
     }
 
@@ -285,39 +285,41 @@ impl OfiNal {
             .expect("a lane that is ready has its peer");
         peer.receiving.inbox.pop_front();
         let process = peer.process;
-        self.forget_if_over(lane);
+        self.remove_if_drained(lane);
         Arrival::Lost(process)
     }
 
     /// Forgets a peer of which nothing is left, and hears its successor.
-    pub(crate) fn forget_if_over(&mut self, lane: u32) {
-        let over = self.peers.get(&lane).filter(|peer| peer.is_over());
+    pub(crate) fn remove_if_drained(&mut self, lane: u32) {
+        let over = self.peers.get(&lane).filter(|peer| peer.is_drained());
         if let Some(process) = over.map(|peer| peer.process) {
-            self.forget(lane);
-            self.unpark(process);
+            self.remove_peer(lane);
+            self.replay_deferred(process);
         }
     }
 
-    pub(crate) fn forget(&mut self, lane: u32) {
+    pub(crate) fn remove_peer(&mut self, lane: u32) {
         let Some(peer) = self.peers.remove(&lane) else {
             return;
         };
         self.by_process.remove(&peer.process);
-        if let Some(inquiry) = &mut self.inquiry {
-            inquiry.forget(peer.process);
+        if let Some(resolver) = &mut self.resolver {
+            resolver.forget(peer.process);
         }
         if let Some(address) = peer.address {
             self.fabric.remove(address);
         }
         if peer.incarnation != 0 {
-            self.graves.insert(peer.process, peer.incarnation);
+            self.tombstones.insert(peer.process, peer.incarnation);
         }
     }
 
-    fn unpark(&mut self, process: ProcessId) {
-        let parked = std::mem::take(&mut self.parked);
-        let (of_process, others) = parked.into_iter().partition(|(from, ..)| *from == process);
-        self.parked = others;
+    fn replay_deferred(&mut self, process: ProcessId) {
+        let deferred = std::mem::take(&mut self.deferred);
+        let (of_process, others) = deferred
+            .into_iter()
+            .partition(|(from, ..)| *from == process);
+        self.deferred = others;
         let of_process: Vec<_> = of_process;
         for (_, buffer, length) in of_process {
             self.on_frame(buffer, length);
@@ -325,23 +327,23 @@ impl OfiNal {
     }
 
     /// Nothing more goes to a peer or comes from it; what has come is still read.
-    pub(crate) fn end(&mut self, lane: u32, why: &str) {
+    pub(crate) fn close_peer(&mut self, lane: u32, why: &str) {
         let now = self.now;
         let Some(peer) = self
             .peers
             .get_mut(&lane)
-            .filter(|peer| peer.ended.is_none())
+            .filter(|peer| peer.closed_at.is_none())
         else {
             return;
         };
-        peer.ended = Some(now);
+        peer.closed_at = Some(now);
         for body in peer.sending.end() {
             drop_body(&mut self.registrations, body);
         }
         let early = std::mem::take(&mut peer.receiving.early);
-        self.idle
+        self.unposted
             .extend(early.into_values().map(|held| held.buffer));
-        if peer.called {
+        if peer.was_addressed {
             peer.receiving.inbox.push_back(Item::Lost);
             let Peer { process, .. } = peer;
             (self.log)(&format!("process {:#x}/{} {why}", process.nid, process.pid));
@@ -351,13 +353,13 @@ impl OfiNal {
             self.end_stream_if_over(lane);
         }
         self.make_ready(lane);
-        self.forget_if_over(lane);
+        self.remove_if_drained(lane);
     }
 
     /// An operation with that peer failed: what it carried is lost.
     pub(crate) fn on_error(&mut self, lane: u32, code: i32) {
         let why = format!("can't be reached any more: {}", self.fabric.explain(code));
-        self.end(lane, &why);
+        self.close_peer(lane, &why);
     }
 }
 
@@ -369,7 +371,7 @@ fn is_news(known: u32, said: u32, limit: u32) -> bool {
 
 pub(crate) fn drop_body(registrations: &mut crate::registrations::Registrations, body: Body) {
     match body {
-        Body::Copied(copied) => registrations.give_back(copied),
+        Body::Bounce(copied) => registrations.give_back(copied),
         Body::Lent(holds, _) => holds
             .into_iter()
             .for_each(|hold| registrations.release(hold)),

@@ -18,7 +18,7 @@ const EAGER: [(&str, u64); 3] = [
 const LINE: u64 = 128;
 
 /// The buffers of a process. The first ones are for frames that come.
-pub(crate) struct Frames {
+pub(crate) struct FrameBuffers {
     /// Where the provider wants its users' buffers registered.
     registered: Option<Registered>,
     memory: Region,
@@ -30,8 +30,12 @@ pub(crate) struct Frames {
     sends: u32,
 }
 
-impl Frames {
-    pub(crate) fn new<T>(fabric: &mut Fabric<T>, receives: u32, sends: u32) -> Result<Frames, i32> {
+impl FrameBuffers {
+    pub(crate) fn new<T>(
+        fabric: &mut Fabric<T>,
+        receives: u32,
+        sends: u32,
+    ) -> Result<FrameBuffers, i32> {
         let named = |(part, _): &&(&str, u64)| fabric.name().contains(part);
         let (_, eager) = *EAGER.iter().find(named).expect("the last is part of any");
         let size = (PREFIX as u64 + eager).next_multiple_of(LINE);
@@ -41,7 +45,7 @@ impl Frames {
             true => Some(fabric.register(memory.claim(), Use::Frames)?),
             false => None,
         };
-        Ok(Frames {
+        Ok(FrameBuffers {
             registered,
             memory,
             size,

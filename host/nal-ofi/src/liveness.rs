@@ -1,0 +1,111 @@
+//! Whether peers still live, while something depends on them.
+
+use crate::OfiNal;
+use crate::peer::Peer;
+use std::time::{Duration, Instant};
+
+/// Questions in vain until a peer is lost; they are spread over the time that it may
+/// be silent.
+const MAX_PROBES: u32 = 3;
+/// Looks after peers in the time that they may be silent.
+const CHECKS_PER_TIMEOUT: u32 = 16;
+const MIN_CHECK_INTERVAL: Duration = Duration::from_millis(5);
+
+enum Verdict {
+    Alive,
+    Probe,
+    Lost(&'static str),
+}
+
+impl OfiNal {
+    fn probe_interval(&self) -> Duration {
+        self.timeout / (MAX_PROBES + 1)
+    }
+
+    /// Somebody waits for something of a peer's, the NAL can't know of which one's.
+    pub(crate) fn check_all_peers(&mut self) {
+        self.now = Instant::now();
+        let last = self.last_peer_check.replace(self.now);
+        let anew = last.is_none_or(|last| self.now - last > self.probe_interval());
+        for peer in self.peers.values_mut().filter(|_| anew) {
+            peer.health.depends_since.get_or_insert(self.now);
+        }
+        let ended =
+            |peer: &&Peer| peer.closed_at.is_none() && self.directory.has_ended(peer.process);
+        let ended: Vec<u32> = self
+            .peers
+            .values()
+            .filter(ended)
+            .map(|peer| peer.lane)
+            .collect();
+        for lane in ended {
+            self.close_peer(lane, "has ended");
+        }
+        if self.now >= self.next_health_check {
+            self.check_health();
+        }
+    }
+
+    /// Asks those who are silent, and gives up those who stay so.
+    pub(crate) fn check_health(&mut self) {
+        self.next_health_check =
+            self.now + (self.timeout / CHECKS_PER_TIMEOUT).max(MIN_CHECK_INTERVAL);
+        let last_peer_check = self
+            .last_peer_check
+            .filter(|last| self.now - *last <= self.probe_interval());
+        self.last_peer_check = last_peer_check;
+        let (now, probe_interval, timeout) = (self.now, self.probe_interval(), self.timeout);
+        let mut verdicts = Vec::new();
+        for peer in self.peers.values_mut() {
+            if peer.closed_at.is_some_and(|ended| now - ended > timeout) {
+                verdicts.push((peer.lane, None));
+            } else if peer.closed_at.is_none() {
+                match peer.check(now, probe_interval, last_peer_check.is_some()) {
+                    Verdict::Alive => {}
+                    verdict => verdicts.push((peer.lane, Some(verdict))),
+                }
+            }
+        }
+        for (lane, verdict) in verdicts {
+            match verdict {
+                Some(Verdict::Lost(why)) => self.close_peer(lane, why),
+                Some(_) => self.send_status(lane, true),
+                None => self.abandon_stream(lane),
+            }
+        }
+    }
+}
+
+impl Peer {
+    fn check(&mut self, now: Instant, probe_interval: Duration, last_peer_check: bool) -> Verdict {
+        let needed = self.is_needed();
+        let health = &mut self.health;
+        if !needed && !last_peer_check {
+            health.depends_since = None;
+            health.probes = 0;
+            return Verdict::Alive;
+        }
+        // Where messages neither arrive nor fail, though the peer answers.
+        let stuck = self.sending.arrived != self.sending.sequence;
+        if stuck
+            && now.saturating_duration_since(health.last_progress)
+                > probe_interval * 2 * (MAX_PROBES + 1)
+        {
+            return Verdict::Lost("answers, but messages to it don't arrive");
+        }
+        let since = *health.depends_since.get_or_insert(now);
+        let quiet = match health.probes {
+            0 => since.max(health.last_heard),
+            _ => health.last_probe,
+        };
+        if now.saturating_duration_since(quiet) < probe_interval {
+            return Verdict::Alive;
+        }
+        if health.probes >= MAX_PROBES {
+            return Verdict::Lost("doesn't answer any more");
+        }
+        health.probes += 1;
+        health.last_probe = now;
+        Verdict::Probe
+    }
+}
