@@ -11,10 +11,17 @@
 //! let pieces = vector.pieces(6, 4);
 //! assert_eq!(pieces.as_slice(), [Ghost::new(106, 2), Ghost::new(900, 2)]);
 //! ```
+//!
+//! A list of spans is read as one run of bytes in order: [`length`], [`parts`], [`skip`] and
+//! [`Walk`] are all the arithmetic of that, for engines and NALs alike.
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
+
+mod pieces;
+
+pub use pieces::{Pieces, Walk, length, part, parts, skip};
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -29,32 +36,6 @@ pub trait Span: Copy {
     fn length(self) -> u64;
     /// The part from `offset`, at most `length` bytes, never beyond the span.
     fn narrow(self, offset: u64, length: u64) -> Self;
-}
-
-/// Length of a list of spans in all, bytes.
-pub fn length<S: Span>(spans: &[S]) -> u64 {
-    spans.iter().map(|span| span.length()).sum()
-}
-
-/// The spans of at most `most` bytes from `offset` on, none of them empty.
-///
-/// ```
-/// use lintel_memory::{Ghost, part};
-/// let spans = [Ghost::new(100, 8), Ghost::new(300, 0), Ghost::new(900, 8)];
-/// assert_eq!(part(&spans, 6, 4), [Ghost::new(106, 2), Ghost::new(900, 2)]);
-/// assert_eq!(part(&spans, 16, 4), []);
-/// ```
-pub fn part<S: Span>(spans: &[S], mut offset: u64, mut most: u64) -> Vec<S> {
-    let mut found = Vec::with_capacity(spans.len());
-    for span in spans {
-        let part = span.narrow(offset, most);
-        offset = offset.saturating_sub(span.length());
-        if part.length() > 0 {
-            most -= part.length();
-            found.push(part);
-        }
-    }
-    found
 }
 
 /// A span without memory behind it.
@@ -140,15 +121,6 @@ impl<S: Span> From<Buffer<S>> for Portable<S> {
     }
 }
 
-/// Where a message's bytes lie, in order.
-#[derive(Clone, Debug)]
-pub enum Pieces<S> {
-    /// One contiguous span, perhaps empty.
-    One(S),
-    /// The pieces of an I/O vector, in order.
-    Many(Vec<S>),
-}
-
 impl<S: Span> Buffer<S> {
     /// The region that an I/O vector describes.
     pub fn vector(pieces: Vec<S>) -> Self {
@@ -172,54 +144,8 @@ impl<S: Span> Buffer<S> {
     pub fn pieces(&self, offset: u64, length: u64) -> Pieces<S> {
         match self {
             Buffer::Contiguous(span) => Pieces::One(span.narrow(offset, length)),
-            Buffer::Vector(pieces, _) => Pieces::Many(walk(pieces, offset, length)),
+            Buffer::Vector(pieces, _) => Pieces::Many(part(pieces, offset, length)),
         }
-    }
-}
-
-fn walk<S: Span>(pieces: &[S], mut offset: u64, mut length: u64) -> Vec<S> {
-    let mut found = Vec::new();
-    for piece in pieces {
-        if length == 0 {
-            break;
-        }
-        if offset >= piece.length() {
-            offset -= piece.length();
-            continue;
-        }
-        let part = piece.narrow(offset, length);
-        offset = 0;
-        length -= part.length();
-        found.push(part);
-    }
-    found
-}
-
-impl<S: Span> Pieces<S> {
-    /// One span without bytes.
-    pub fn none() -> Self {
-        Pieces::One(S::empty())
-    }
-
-    /// The pieces in order.
-    #[inline]
-    pub fn as_slice(&self) -> &[S] {
-        match self {
-            Pieces::One(span) => core::slice::from_ref(span),
-            Pieces::Many(pieces) => pieces,
-        }
-    }
-
-    /// Address of the first byte, 0 if there is none.
-    #[inline]
-    pub fn start(&self) -> u64 {
-        self.as_slice().first().map_or(0, |span| span.address())
-    }
-
-    /// Total length, bytes.
-    #[inline]
-    pub fn length(&self) -> u64 {
-        self.as_slice().iter().map(|span| span.length()).sum()
     }
 }
 

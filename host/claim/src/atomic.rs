@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::claim::Claim;
 use crate::element::{DoubleComplex, Element, FloatComplex, LongDouble, LongDoubleComplex};
-use crate::walk::Walk;
+use lintel_memory::Walk;
 
 /// What an atomic does to its target. The numbers are those of `portals4.h`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -351,7 +351,7 @@ impl Request<'_> {
         }
     }
 
-    fn each<T: Element>(&self, mut target: Walk<'_>, fetched: &mut [u8]) {
+    fn each<T: Element>(&self, mut target: Walk<'_, Claim>, fetched: &mut [u8]) {
         let mut fetched = fetched.chunks_exact_mut(T::SIZE);
         for operand in self.operand.chunks_exact(T::SIZE) {
             let compare = match self.compare.get(..T::SIZE) {
@@ -378,20 +378,46 @@ static GATHERED: Mutex<()> = Mutex::new(());
 
 /// Updates an element that no atomic of the processor reaches. `None`, with nothing
 /// done, when the target ends before the element does.
-fn gathered<T: Element>(target: &Walk<'_>, next: impl Fn(T) -> Option<T>) -> Option<T> {
+fn gathered<T: Element>(target: &Walk<'_, Claim>, next: impl Fn(T) -> Option<T>) -> Option<T> {
     let mut bytes = [0; LARGEST];
     let bytes = &mut bytes[..T::SIZE];
     let _alone = GATHERED.lock().unwrap_or_else(PoisonError::into_inner);
-    if target.gather(bytes) < T::SIZE {
+    if gather(target, bytes) < T::SIZE {
         return None;
     }
     let old = T::get(bytes);
     if let Some(new) = next(old) {
         new.put(bytes);
-        target.scatter(bytes);
+        scatter(target, bytes);
     }
     Some(old)
 }
 
 /// Bytes of the largest element.
 const LARGEST: usize = Datatype::LongDoubleComplex.size();
+
+/// Gathers bytes from where a walk stands; returns how many there were.
+fn gather(from: &Walk<'_, Claim>, mut into: &mut [u8]) -> usize {
+    let wanted = into.len();
+    for piece in from.pieces() {
+        let count = piece.read(into);
+        into = &mut into[count..];
+        if into.is_empty() {
+            break;
+        }
+    }
+    wanted - into.len()
+}
+
+/// Scatters bytes to where a walk stands; returns how many had a place.
+fn scatter(to: &Walk<'_, Claim>, mut from: &[u8]) -> usize {
+    let wanted = from.len();
+    for piece in to.pieces() {
+        let count = piece.write(from);
+        from = &from[count..];
+        if from.is_empty() {
+            break;
+        }
+    }
+    wanted - from.len()
+}

@@ -8,7 +8,7 @@
 use std::ptr;
 
 use crate::claim::Claim;
-use crate::walk::Walk;
+use lintel_memory::Walk;
 
 /// Copies the smaller of both lengths from one claim to the other and returns it in
 /// bytes. The ranges may overlap; each byte of `to` then gets what its source held

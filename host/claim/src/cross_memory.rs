@@ -9,7 +9,7 @@ use std::io;
 use libc::{iovec, pid_t};
 
 use crate::claim::Claim;
-use crate::walk::{Piece, Walk};
+use lintel_memory::{Span, Walk};
 
 /// Bytes in another process, by its own addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -21,7 +21,7 @@ pub struct RemoteSpan {
     pub length: u64,
 }
 
-impl lintel_memory::Span for RemoteSpan {
+impl Span for RemoteSpan {
     fn empty() -> Self {
         RemoteSpan::default()
     }
@@ -32,10 +32,10 @@ impl lintel_memory::Span for RemoteSpan {
         self.length
     }
     fn narrow(self, offset: u64, length: u64) -> Self {
-        let rest = self.skip(offset);
+        let offset = offset.min(self.length);
         RemoteSpan {
-            length: length.min(rest.length),
-            ..rest
+            address: self.address.wrapping_add(offset),
+            length: length.min(self.length - offset),
         }
     }
 }
@@ -151,27 +151,8 @@ pub fn copy_checked(from: &[Claim], to: &[Claim]) -> Result<u64, CrossMemoryErro
     transfer(Direction::Pull, own, None, to, from)
 }
 
-impl Piece for RemoteSpan {
-    const EMPTY: RemoteSpan = RemoteSpan {
-        address: 0,
-        length: 0,
-    };
-
-    fn len(self) -> u64 {
-        self.length
-    }
-
-    fn skip(self, count: u64) -> RemoteSpan {
-        let count = count.min(self.length);
-        RemoteSpan {
-            address: self.address.wrapping_add(count),
-            length: self.length - count,
-        }
-    }
-}
-
 /// What the kernel takes as one entry of a list.
-trait Entry: Piece {
+trait Entry: Span {
     fn start(self) -> *mut libc::c_void;
 }
 
@@ -291,7 +272,7 @@ impl Batch {
         }
         let mut room = BATCH_BYTES;
         for piece in walk.pieces() {
-            let length = piece.len().min(room);
+            let length = piece.length().min(room);
             batch.push(piece.start(), length);
             room -= length;
             if room == 0 || batch.count == BATCH {

@@ -181,22 +181,8 @@ impl Loan {
     }
 
     /// Gives up the first bytes.
-    pub fn skip(&mut self, mut bytes: u64) {
-        // Part after part of a stream comes into one piece.
-        if let [one] = self.pieces.as_mut_slice() {
-            *one = one.slice(bytes, u64::MAX);
-            return;
-        }
-        let used = self.pieces.iter().take_while(|piece| {
-            let whole = piece.len() <= bytes;
-            bytes -= if whole { piece.len() } else { 0 };
-            whole
-        });
-        let used = used.count();
-        self.pieces.drain(..used);
-        if let Some(first) = self.pieces.first_mut() {
-            *first = first.slice(bytes, u64::MAX);
-        }
+    pub fn skip(&mut self, bytes: u64) {
+        lintel_memory::skip(&mut self.pieces, bytes);
     }
 
     /// As [`Lease::key`], of its lease.

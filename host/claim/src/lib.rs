@@ -44,7 +44,6 @@ mod element;
 mod lease;
 mod native;
 mod region;
-mod walk;
 
 pub use atomic::{Datatype, Kind, Operation, Unknown, atomic, fetch_atomic, swap, valid};
 pub use claim::Claim;

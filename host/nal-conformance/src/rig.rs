@@ -154,7 +154,7 @@ impl<N: Nal> Rig<N> {
         payload: Payload,
         place: &[Claim],
     ) -> u64 {
-        let room: u64 = place.iter().map(|piece| piece.len()).sum();
+        let room = lintel_memory::length(place);
         match payload {
             Payload::Inline(claim) => {
                 let moved = lintel_claim::copy_vectored(&[claim], place);

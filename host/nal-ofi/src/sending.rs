@@ -5,6 +5,7 @@ use crate::frame::{Header, Kind, MAX_PIECES, Piece, write_table};
 use crate::peer::{Body, HANDSHAKE_BACKOFF, Peer, QUERY_INTERVAL, Queued};
 use crate::{OfiNal, Operation};
 use lintel_claim::{Claim, Lent, copy_checked, copy_vectored};
+use lintel_memory::length;
 use lintel_nal::{Outgoing, Unreachable};
 use lintel_types::ProcessId;
 use lintel_wire::{OPERAND_BYTES, WORDS, Words};
@@ -445,8 +446,4 @@ impl Peer {
         let pause = (last * 2).min(longest);
         self.sending.retry = Some((now + pause, pause));
     }
-}
-
-pub(crate) fn length(pieces: &[Claim]) -> u64 {
-    pieces.iter().map(|piece| piece.len()).sum()
 }

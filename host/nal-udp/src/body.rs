@@ -2,6 +2,7 @@
 
 use crate::buffers::{Buffer, Buffers};
 use lintel_claim::{Claim, Lease, Loan, copy_vectored};
+use lintel_memory::{length, parts};
 use lintel_nal::Outgoing;
 use lintel_wire::OPERAND_BYTES;
 
@@ -66,7 +67,7 @@ impl Body {
             Body::Own(buffer, whole) => {
                 into.push(buffer.claim().slice(0, *whole).slice(offset, length));
             }
-            Body::Lent(loan) => part(loan.pieces(), offset, length, into),
+            Body::Lent(loan) => into.extend(parts(loan.pieces(), offset, length)),
         }
     }
 }
@@ -95,23 +96,4 @@ fn copy(
     }
     copy_vectored(pieces, &[buffer.claim().slice(ahead as u64, u64::MAX)]);
     (Body::Own(buffer, length), length)
-}
-
-pub(crate) fn length(pieces: &[Claim]) -> u64 {
-    pieces.iter().map(|piece| piece.len()).sum()
-}
-
-/// What lies in `pieces` from `offset` on, at most `most` bytes.
-pub(crate) fn part(pieces: &[Claim], mut offset: u64, mut most: u64, into: &mut Vec<Claim>) {
-    for piece in pieces {
-        let part = piece.slice(offset, most);
-        offset = offset.saturating_sub(piece.len());
-        if !part.is_empty() {
-            most -= part.len();
-            into.push(part);
-        }
-        if most == 0 {
-            return;
-        }
-    }
 }

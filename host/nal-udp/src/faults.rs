@@ -102,7 +102,7 @@ impl FaultRng {
             return 0;
         }
         if self.is_hit(self.faults.reorder) {
-            let bytes = Region::new(crate::body::length(pieces));
+            let bytes = Region::new(lintel_memory::length(pieces));
             lintel_claim::copy_vectored(pieces, &[bytes.claim()]);
             let others = 1 + (self.draw() * 4.0) as u32;
             self.delayed.push_back(Delayed { to, bytes, others });

@@ -5,6 +5,7 @@ use crate::body::Body;
 use crate::buffers::{Buffer, Buffers};
 use crate::tx_batch::checksum;
 use lintel_claim::{Claim, Lease, Loan, copy_vectored};
+use lintel_memory::{length, parts};
 use lintel_nal::{Arrival, Origin, Payload};
 use lintel_reliable::{
     Endpoint, Fragment, Header, Key, Kind, LostPeer, MAX_HEADER_BYTES, PairId, Refusal, Verdict,
@@ -383,7 +384,7 @@ impl Inbound {
         self.place.clear();
         let stream = self.streams.get(&self.active_stream?)?;
         let rest = stream.rest.as_ref().map_or(&[][..], Loan::pieces);
-        crate::body::part(rest, 0, length, &mut self.place);
+        self.place.extend(parts(rest, 0, length));
         let few = 1..=MAX_PLACE_PIECES;
         few.contains(&self.place.len()).then_some(&self.place)
     }
@@ -487,8 +488,8 @@ pub(crate) fn sound_in_place(header: &Header, place: &[Claim], behind: Claim) ->
         return None;
     };
     let mut payload = Vec::with_capacity(place.len() + 1);
-    crate::body::part(place, 0, fragment.length.into(), &mut payload);
-    let placed = crate::body::length(&payload);
+    payload.extend(parts(place, 0, fragment.length.into()));
+    let placed = length(&payload);
     payload.push(behind);
     let sum = fragment.checksum;
     sum.is_none_or(|sum| sum == checksum(&payload))

@@ -73,7 +73,7 @@ impl RecvBuffer {
         place: &[Claim],
     ) -> io::Result<()> {
         let whole = self.region.claim();
-        let hole = crate::body::length(place);
+        let hole = lintel_memory::length(place);
         self.pieces.clear();
         self.pieces.push(whole.slice(0, AHEAD));
         self.pieces.extend_from_slice(place);
@@ -94,7 +94,7 @@ impl RecvBuffer {
         let (_, [place @ .., _]) = self.pieces.split_first()? else {
             return None;
         };
-        let behind = AHEAD + crate::body::length(place);
+        let behind = AHEAD + lintel_memory::length(place);
         let header = self.rest.slice(0, AHEAD);
         Some((header, place, self.rest.slice(behind, u64::MAX)))
     }

@@ -63,7 +63,7 @@ impl Loopback {
 
     fn copy(&mut self, operand: Option<&[u8; OPERAND_BYTES]>, pieces: &[Claim]) -> Body {
         let ahead = operand.map_or(0, |operand| operand.len() as u64);
-        let length = ahead + pieces.iter().map(|piece| piece.len()).sum::<u64>();
+        let length = ahead + lintel_memory::length(pieces);
         let region = match self.spare.pop() {
             Some(region) if length <= SPARE_BYTES => region,
             _ => Region::new(length.max(SPARE_BYTES)),

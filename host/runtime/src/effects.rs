@@ -6,8 +6,7 @@ use crate::ways::Way;
 use lintel_bridge::Tables;
 use lintel_claim::{Claim, Lease, Lent, Region};
 use lintel_engine4::{Backlog, Body, Host, Undeliverable};
-use lintel_memory::Pieces;
-use lintel_memory::Span;
+use lintel_memory::{Pieces, Span, length};
 use lintel_nal::{Loopback, Nal, Outgoing, Wake};
 use lintel_types::{CountingEvent, Event, ProcessId};
 use lintel_wire::{OPERAND_BYTES, Request, Response, Verb, Words};
@@ -176,7 +175,7 @@ impl<O: Owner> Effects<'_, O> {
         operand: Option<&[u8; OPERAND_BYTES]>,
         pieces: &[O::Span],
     ) -> Result<(), Undeliverable> {
-        let length = pieces.iter().map(|piece| piece.length()).sum();
+        let length = length(pieces);
         let is_empty = length == 0 || (request.verb == Verb::Get && !request.referenced);
         if is_empty {
             let nothing = Outgoing::Copied {
