@@ -9,7 +9,7 @@ use lintel_types::{CountingEvent, Error, Handle, Kind, List, ProcessId, Result};
 
 /// Bytes of the owner's memory that are lent as copies, beyond which further
 /// operations wait for the answers to earlier ones.
-const MOST_LENT: u64 = 64 << 20;
+const MAX_STAGED: u64 = 64 << 20;
 
 impl<O: Owner> Library<O> {
     /// PtlNIStatus.
@@ -260,7 +260,7 @@ impl<O: Owner> Library<O> {
     /// As `Interface::start`; `NoSpace` while too much awaits its answers.
     pub fn try_start(&self, transfer: Transfer) -> Result<()> {
         let md = transfer.md();
-        if self.with_core(|core| core.kept.bytes() > MOST_LENT) == Some(true) {
+        if self.with_core(|core| core.staged.bytes() > MAX_STAGED) == Some(true) {
             self.with_core(Core::progress);
             return Err(Error::NoSpace);
         }

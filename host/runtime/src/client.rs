@@ -27,30 +27,30 @@ use std::time::{Duration, Instant};
 /// takes for its next command, or a peer for an answer.
 const PATIENCE: Duration = Duration::from_micros(100);
 /// How soon a thread that was told to end is told once more.
-const TELL: Duration = Duration::from_millis(1);
+const END_RETRY: Duration = Duration::from_millis(1);
 /// Bytes of a client's memory that are sent as copies; longer ones are lent.
 const EAGER: u64 = 8 << 10;
 
 /// A process without an engine of its own.
 #[derive(Clone)]
-pub struct Client(Arc<Keep>);
+pub struct Client(Arc<ClientState>);
 
-struct Keep {
+struct ClientState {
     peer: Peer,
     memory: RemoteMemory,
     region: Arc<SharedRegion>,
     tables: [SharedTables; 4],
     settings: Settings,
-    most_staged: u64,
+    max_staged: u64,
     /// Its memory is denied, which has been told.
-    told_of_denial: AtomicBool,
+    denial_reported: AtomicBool,
 }
 
 impl Client {
     /// Tells once where the system denies a client's memory: nothing can be moved then.
-    fn told(&self, moved: Result<u64, CrossMemoryError>) -> Result<u64, CrossMemoryError> {
+    fn report_denial(&self, moved: Result<u64, CrossMemoryError>) -> Result<u64, CrossMemoryError> {
         if moved == Err(CrossMemoryError::Denied)
-            && !self.0.told_of_denial.swap(true, Ordering::Relaxed)
+            && !self.0.denial_reported.swap(true, Ordering::Relaxed)
         {
             let words = format!(
                 "the system denies the memory of client {}: generic placement needs \
@@ -64,7 +64,7 @@ impl Client {
     }
 
     fn new(peer: Peer, hello: Hello, region: Arc<SharedRegion>, settings: Settings) -> Client {
-        Client(Arc::new(Keep {
+        Client(Arc::new(ClientState {
             peer,
             memory: RemoteMemory {
                 process: peer.process,
@@ -73,15 +73,15 @@ impl Client {
             tables: SharedTables::all(&region),
             region,
             settings,
-            most_staged: most_staged(),
-            told_of_denial: AtomicBool::new(false),
+            max_staged: max_staged(),
+            denial_reported: AtomicBool::new(false),
         }))
     }
 }
 
 /// The longest copy that is made of a client's memory, bytes: a quarter of what the
 /// machine has, so that no client's wrong length ends the agent.
-fn most_staged() -> u64 {
+fn max_staged() -> u64 {
     nix::sys::sysinfo::sysinfo().map_or(1 << 30, |system| system.ram_total() / 4)
 }
 
@@ -96,15 +96,15 @@ impl Owner for Client {
     }
 
     fn copy_in(&self, from: &[Claim], to: &[RemoteSpan]) -> Result<u64, CrossMemoryError> {
-        self.told(self.0.memory.push(from, to))
+        self.report_denial(self.0.memory.push(from, to))
     }
 
     fn copy_out(&self, from: &[RemoteSpan], to: &[Claim]) -> Result<u64, CrossMemoryError> {
-        self.told(self.0.memory.pull(from, to))
+        self.report_denial(self.0.memory.pull(from, to))
     }
 
     fn staging(&self, length: u64) -> io::Result<Region> {
-        if length > self.0.most_staged {
+        if length > self.0.max_staged {
             return Err(io::ErrorKind::OutOfMemory.into());
         }
         Region::try_new(length)
@@ -134,7 +134,7 @@ impl Owner for Client {
             max_triggered_ops: limits
                 .max_triggered_ops
                 .min(Limits::DEFAULT.max_triggered_ops),
-            max_msg_size: limits.max_msg_size.min(self.0.most_staged),
+            max_msg_size: limits.max_msg_size.min(self.0.max_staged),
             features: limits.features & !options::FEATURE_COHERENT_ATOMICS,
             ..limits
         }
@@ -146,7 +146,7 @@ impl Owner for Client {
         network.min(EAGER)
     }
 
-    fn make_noise(&self) {
+    fn note_activity(&self) {
         self.0.region.note_activity();
     }
 }
@@ -202,7 +202,7 @@ impl Drop for Session {
     fn drop(&mut self) {
         while !self.is_over() {
             self.end();
-            std::thread::sleep(TELL);
+            std::thread::sleep(END_RETRY);
         }
         if let Some(thread) = self.thread.take() {
             if thread.join().is_err() {
@@ -215,20 +215,20 @@ impl Drop for Session {
 fn serve(library: &Library<Client>, region: &SharedRegion, over: &AtomicBool) {
     let is_over = || over.load(Ordering::SeqCst);
     let mut cursor = Cursor::default();
-    let mut awake = Wakefulness::new(library);
+    let mut awake = PollWindow::new(library);
     while !is_over() {
         match region.next_command(&mut cursor) {
             Some(ClientCommand::Requested(command)) => {
                 // To nonsense an answer that says nothing, so that it isn't waited for.
                 let answer = parse(&command).map(|command| command.carry_out(library));
                 region.reply(&answer.unwrap_or_default());
-                awake = Wakefulness::new(library);
+                awake = PollWindow::new(library);
             }
             Some(ClientCommand::Posted(command)) => {
                 if let Some(Command::Start(transfer)) = parse(&command) {
                     start(library, &transfer, is_over);
                 }
-                awake = Wakefulness::new(library);
+                awake = PollWindow::new(library);
             }
             None if awake.lasts(library) => {
                 library.poll_for_client();
@@ -236,14 +236,14 @@ fn serve(library: &Library<Client>, region: &SharedRegion, over: &AtomicBool) {
                 std::thread::yield_now();
             }
             None => {
-                if matches!(library.with_core(Core::rest), None | Some(0)) {
+                if matches!(library.with_core(Core::stop_polling), None | Some(0)) {
                     region.await_command(&cursor, is_over);
                 }
             }
         }
     }
     // Nobody is left who would wait for what was sent.
-    library.shut_at_once();
+    library.close_abruptly();
 }
 
 /// Starts a data movement of a client that doesn't wait for it. While too many await
@@ -263,22 +263,22 @@ fn start(library: &Library<Client>, transfer: &Transfer, is_over: impl Fn() -> b
 }
 
 /// How long there is reason to poll: for a while after anything has happened.
-struct Wakefulness {
-    noise: u64,
+struct PollWindow {
+    activity: u64,
     since: Instant,
 }
 
-impl Wakefulness {
+impl PollWindow {
     fn new(library: &Library<Client>) -> Self {
-        Wakefulness {
-            noise: library.noise(),
+        PollWindow {
+            activity: library.activity(),
             since: Instant::now(),
         }
     }
 
     fn lasts(&mut self, library: &Library<Client>) -> bool {
-        if self.noise != library.noise() {
-            *self = Wakefulness::new(library);
+        if self.activity != library.activity() {
+            *self = PollWindow::new(library);
         }
         self.since.elapsed() < PATIENCE
     }

@@ -1,13 +1,13 @@
 //! What one lock guards: the interfaces and the ways out.
 
-use crate::effects::{Effects, Kept, Ways};
+use crate::effects::{Effects, StagedSends, Transports};
 use crate::landing::StreamTask;
 use crate::log::{Level, log};
 use crate::orphans::Orphan;
 use crate::owner::Owner;
-use crate::resources::About;
+use crate::resources::ProcessInfo;
+use crate::transport::Endpoint;
 use crate::watcher::Watcher;
-use crate::ways::Place;
 use lintel_claim::{Lease, Region};
 use lintel_engine4::Interface;
 use lintel_nal::{Arrival, Loopback, Nal, Origin, Payload, Wake};
@@ -20,31 +20,31 @@ use std::time::{Duration, Instant};
 pub(crate) const BATCH: usize = 256;
 /// Polls in vain after which peers that haven't looked are nudged: soon, once more
 /// for those that may have been copying, and then seldom.
-const NUDGES: [u32; 2] = [40, 400];
-const LATER_NUDGES: u32 = 20_000;
+const WAKE_PEERS_AFTER: [u32; 2] = [40, 400];
+const WAKE_PEERS_EVERY: u32 = 20_000;
 /// Polls after which senders needn't ring any more.
-const BUSY: u32 = 64;
+const DISARM_AFTER: u32 = 64;
 /// Further looks in a poll that has found nothing: a message on its way is
 /// nearer than the caller's next call.
-const GLANCES: u32 = 6;
+const INLINE_POLLS: u32 = 6;
 /// Polls until a caller gives up waiting for room.
-const MOST_POLLS_FOR_ROOM: u32 = 2000;
+const MAX_DRAIN_POLLS: u32 = 2000;
 /// How often peers are looked after while something depends on them.
 pub(crate) const PEER_CHECK: Duration = Duration::from_millis(50);
 
 pub(crate) struct Core<O: Owner> {
-    pub(crate) interfaces: [Option<Opened<O>>; 4],
-    pub(crate) ways: Ways,
+    pub(crate) interfaces: [Option<OpenInterface<O>>; 4],
+    pub(crate) transports: Transports,
     pub(crate) owner: O,
     /// Copies of the owner's memory that were lent.
-    pub(crate) kept: Kept<O::Span>,
+    pub(crate) staged: StagedSends<O::Span>,
     pub(crate) bell: Bell,
     pub(crate) card: CardWriter,
-    pub(crate) about: About,
+    pub(crate) info: ProcessInfo,
     /// Sleeps on the descriptor; nothing where there is none.
     pub(crate) watcher: Option<Watcher>,
     /// When a sleeping helper wakes by itself.
-    pub(crate) helper_wakes: Option<Instant>,
+    pub(crate) helper_deadline: Option<Instant>,
     pub(crate) streams: Vec<(Origin, StreamTask<O::Span>)>,
     pub(crate) scratch: Vec<u8>,
     pub(crate) bounce: Region,
@@ -53,16 +53,16 @@ pub(crate) struct Core<O: Owner> {
     /// Polls since the bell was armed.
     pub(crate) polls_armed: u32,
     polls_in_vain: u32,
-    pub(crate) helper_ticks: bool,
+    pub(crate) helper_polls: bool,
     pub(crate) closing: bool,
     pub(crate) callers_asleep: u32,
     /// Whoever polled has said that he doesn't any more.
-    pub(crate) rests: bool,
+    pub(crate) polling_stopped: bool,
     checked: Instant,
 }
 
 /// An interface in use.
-pub(crate) struct Opened<O: Owner> {
+pub(crate) struct OpenInterface<O: Owner> {
     pub(crate) interface: Box<Interface<O::Span>>,
     pub(crate) references: u32,
     pub(crate) generation: u16,
@@ -71,48 +71,48 @@ pub(crate) struct Opened<O: Owner> {
 }
 
 impl<O: Owner> Core<O> {
-    pub(crate) fn new(place: Place, about: About, owner: O) -> Core<O> {
-        let Place {
+    pub(crate) fn new(endpoint: Endpoint, info: ProcessInfo, owner: O) -> Core<O> {
+        let Endpoint {
             me,
-            way,
+            transport,
             bell,
             card,
-        } = place;
+        } = endpoint;
         Core {
             interfaces: [const { None }; 4],
-            ways: Ways {
+            transports: Transports {
                 me,
-                nal: way,
+                nal: transport,
                 loopback: Loopback::new(me, owner.uid()),
                 to: me,
-                noise: false,
+                activity: false,
                 congested: false,
                 blocked: None,
             },
             owner,
-            kept: Kept::default(),
+            staged: StagedSends::default(),
             bell,
             card,
-            about,
+            info,
             watcher: None,
-            helper_wakes: None,
+            helper_deadline: None,
             streams: Vec::new(),
             scratch: Vec::new(),
             bounce: Region::new(4096),
             polls: 0,
             polls_armed: 0,
             polls_in_vain: 0,
-            helper_ticks: false,
+            helper_polls: false,
             closing: false,
             callers_asleep: 0,
-            rests: false,
+            polling_stopped: false,
             checked: Instant::now(),
         }
     }
 
     /// An interface with its host.
     #[inline(always)]
-    pub(crate) fn parts(
+    pub(crate) fn interface(
         &mut self,
         number: u8,
     ) -> Option<(&mut Interface<O::Span>, Effects<'_, O>)> {
@@ -120,10 +120,10 @@ impl<O: Owner> Core<O> {
         Some((
             &mut opened.interface,
             Effects {
-                ways: &mut self.ways,
+                transports: &mut self.transports,
                 tables: &self.owner.tables()[number as usize & 3],
                 owner: &self.owner,
-                kept: &mut self.kept,
+                staged: &mut self.staged,
                 lease: &opened.lease,
             },
         ))
@@ -142,18 +142,18 @@ impl<O: Owner> Core<O> {
         let index = number as usize & 3;
         let lease = &self.interfaces[index].as_ref()?.lease;
         lease.revoke();
-        self.ways.nal.recall(lease);
+        self.transports.nal.recall(lease);
         self.abort_streams(number);
-        self.kept.close(number);
+        self.staged.close(number);
         self.interfaces[index].take().map(|opened| opened.lease)
     }
 
     /// Copies that peers may still use when this process leaves the network.
     pub(crate) fn take_orphans(&mut self) -> Vec<Orphan> {
-        let by_peer = self.kept.take_all();
+        let by_peer = self.staged.take_all();
         let orphan = |(peer, copies)| {
-            let unread = self.ways.nal.take_unread(peer)?;
-            let loan = self.kept.lease.lend(&[]).keep();
+            let unread = self.transports.nal.take_unread(peer)?;
+            let loan = self.staged.lease.lend(&[]).keep();
             Some(Orphan::new(unread, copies, loan))
         };
         by_peer.into_iter().filter_map(orphan).collect()
@@ -165,20 +165,20 @@ impl<O: Owner> Core<O> {
     pub(crate) fn progress(&mut self) -> usize {
         let mut handled = 0;
         while handled < BATCH {
-            if let Some((origin, words, claim)) = self.ways.nal.next_inline() {
+            if let Some((origin, words, claim)) = self.transports.nal.next_inline() {
                 self.on_message(origin, &words, Payload::Inline(claim));
             } else {
-                match self.ways.nal.next() {
+                match self.transports.nal.next() {
                     Some(arrival) => self.on_arrival(arrival),
                     None => break,
                 }
             }
             handled += 1;
         }
-        if !self.ways.loopback.is_empty() {
+        if !self.transports.loopback.is_empty() {
             handled += self.drain_loopback();
         }
-        self.ways.congested &= self.ways.nal.flush();
+        self.transports.congested &= self.transports.nal.flush();
         handled
     }
 
@@ -187,34 +187,36 @@ impl<O: Owner> Core<O> {
     pub(crate) fn poll(&mut self) -> bool {
         self.polls += 1;
         let mut handled = self.progress();
-        for _ in 0..GLANCES {
+        for _ in 0..INLINE_POLLS {
             if handled > 0 {
                 break;
             }
-            handled = self.glance();
+            handled = self.poll_inline();
         }
         if handled > 0 {
             self.polls_in_vain = 0;
         } else {
             self.polls_in_vain += 1;
-            if NUDGES.contains(&self.polls_in_vain) || self.polls_in_vain >= LATER_NUDGES {
+            if WAKE_PEERS_AFTER.contains(&self.polls_in_vain)
+                || self.polls_in_vain >= WAKE_PEERS_EVERY
+            {
                 self.wake_peers();
             }
-            if self.ways.nal.is_idle() {
+            if self.transports.nal.is_idle() {
                 self.watch();
             }
         }
         if self.bell.is_armed() {
             self.polls_armed += 1;
-            return self.polls_armed >= BUSY && self.callers_asleep == 0;
+            return self.polls_armed >= DISARM_AFTER && self.callers_asleep == 0;
         }
         false
     }
 
     /// One more look at what may have just arrived.
     #[inline(always)]
-    fn glance(&mut self) -> usize {
-        match self.ways.nal.next_inline() {
+    fn poll_inline(&mut self) -> usize {
+        match self.transports.nal.next_inline() {
             Some((origin, words, claim)) => {
                 self.on_message(origin, &words, Payload::Inline(claim));
                 1
@@ -226,7 +228,7 @@ impl<O: Owner> Core<O> {
     /// Somebody polls all the time: senders needn't ring. The helper has to look
     /// after the end of that, so it must be woken now.
     #[cold]
-    pub(crate) fn take_over_from_helper(&mut self) {
+    pub(crate) fn disarm_bell(&mut self) {
         self.polls_armed = 0;
         self.bell.disarm();
         self.wake_helper();
@@ -242,17 +244,17 @@ impl<O: Owner> Core<O> {
 
     /// Whether the helper sleeps beyond what is due.
     #[inline]
-    pub(crate) fn oversleeps(&self) -> bool {
-        let Some(due) = self.ways.nal.due() else {
+    pub(crate) fn helper_oversleeps(&self) -> bool {
+        let Some(due) = self.transports.nal.due() else {
             return false;
         };
-        !self.helper_ticks && self.helper_wakes.is_none_or(|wakes| wakes > due)
+        !self.helper_polls && self.helper_deadline.is_none_or(|wakes| wakes > due)
     }
 
     /// Whoever polled ceases to: what comes from now on rings the helper. Tells what
     /// came meanwhile; there may be more, for which nobody rings.
-    pub(crate) fn rest(&mut self) -> usize {
-        self.rests = true;
+    pub(crate) fn stop_polling(&mut self) -> usize {
+        self.polling_stopped = true;
         self.bell.arm(lintel_nal_shm::Sleeper::Helper);
         self.watch();
         self.progress()
@@ -260,27 +262,27 @@ impl<O: Owner> Core<O> {
 
     #[cold]
     fn wake_peers(&mut self) {
-        self.polls_in_vain %= LATER_NUDGES;
-        self.ways.nal.wake_peers();
+        self.polls_in_vain %= WAKE_PEERS_EVERY;
+        self.transports.nal.wake_peers();
     }
 
     /// A peer is behind: rather than let ever more wait here, gives it some time.
     /// Bounded, for the peer may have stopped.
     #[cold]
-    pub(crate) fn make_way(&mut self) {
-        for _ in 0..MOST_POLLS_FOR_ROOM {
-            if self.progress() == 0 && !self.ways.is_behind() {
+    pub(crate) fn drain_backlog(&mut self) {
+        for _ in 0..MAX_DRAIN_POLLS {
+            if self.progress() == 0 && !self.transports.is_behind() {
                 return;
             }
         }
-        self.ways.congested = true;
+        self.transports.congested = true;
         self.wake_helper();
     }
 
     /// Sees to it that the helper looks after what is left.
     pub(crate) fn wake_helper(&mut self) {
-        if !self.helper_ticks {
-            self.helper_ticks = true;
+        if !self.helper_polls {
+            self.helper_polls = true;
             self.bell.wake(lintel_nal_shm::Sleeper::Helper);
         }
     }
@@ -289,7 +291,7 @@ impl<O: Owner> Core<O> {
     #[inline]
     pub(crate) fn drain_loopback(&mut self) -> usize {
         let mut handled = 0;
-        while let Some(arrival) = self.ways.loopback.next() {
+        while let Some(arrival) = self.transports.loopback.next() {
             self.on_arrival(arrival);
             handled += 1;
         }
@@ -323,10 +325,10 @@ impl<O: Owner> Core<O> {
 
     #[inline(always)]
     fn done(&mut self, origin: Origin) {
-        if origin.process == self.ways.me {
-            self.ways.loopback.done(origin);
+        if origin.process == self.transports.me {
+            self.transports.loopback.done(origin);
         } else {
-            self.ways.nal.done(origin);
+            self.transports.nal.done(origin);
         }
     }
 
@@ -345,7 +347,7 @@ impl<O: Owner> Core<O> {
                 list: lintel_types::List::Priority,
                 fail: NiFail::Dropped,
             };
-            self.ways.respond(origin.process, &response);
+            self.transports.respond(origin.process, &response);
         }
     }
 
@@ -355,9 +357,9 @@ impl<O: Owner> Core<O> {
             Level::Info,
             &format!("process {:#x}/{} is gone", process.nid, process.pid),
         );
-        self.kept.forget(process);
+        self.staged.forget(process);
         for number in 0..4 {
-            if let Some((interface, mut effects)) = self.parts(number) {
+            if let Some((interface, mut effects)) = self.interface(number) {
                 interface.on_target_lost(process, &mut effects);
             }
         }
@@ -370,21 +372,21 @@ impl<O: Owner> Core<O> {
             .iter()
             .flatten()
             .any(|o| o.interface.operations_under_way() > 0);
-        awaits || !self.streams.is_empty() || self.ways.nal.flush()
+        awaits || !self.streams.is_empty() || self.transports.nal.flush()
     }
 
     /// When a sleeper has to be awake: when something is due, or peers are to be looked
     /// after.
     pub(crate) fn next_due(&self, depends: bool) -> Option<Instant> {
         let check = depends.then(|| Instant::now() + PEER_CHECK);
-        self.ways.nal.due().into_iter().chain(check).min()
+        self.transports.nal.due().into_iter().chain(check).min()
     }
 
     /// Looks after peers, if it is time to.
     pub(crate) fn check_peers(&mut self) {
         if self.checked.elapsed() >= PEER_CHECK {
             self.checked = Instant::now();
-            self.ways.nal.check_peers();
+            self.transports.nal.check_peers();
         }
     }
 }

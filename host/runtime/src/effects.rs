@@ -1,8 +1,8 @@
 //! Where an engine's effects go.
 
 use crate::owner::Owner;
-use crate::spares::Spares;
-use crate::ways::Way;
+use crate::staging_pool::StagingPool;
+use crate::transport::Transport;
 use lintel_bridge::Tables;
 use lintel_claim::{Claim, Lease, Lent, Region};
 use lintel_engine4::{Backlog, Body, Host, Undeliverable};
@@ -18,12 +18,12 @@ const HIGH_BACKLOG: u64 = 1 << 20;
 const FULL_BACKLOG: u64 = 8 << 20;
 
 /// The ways out of a process: to others, and to itself.
-pub(crate) struct Ways {
+pub(crate) struct Transports {
     pub(crate) me: ProcessId,
-    pub(crate) nal: Way,
+    pub(crate) nal: Transport,
     pub(crate) loopback: Loopback,
     /// Something was posted or counted since this was last cleared.
-    pub(crate) noise: bool,
+    pub(crate) activity: bool,
     /// Whom something was sent to last.
     pub(crate) to: ProcessId,
     /// Somebody may be far behind with what was sent to it.
@@ -32,7 +32,7 @@ pub(crate) struct Ways {
     pub(crate) blocked: Option<ProcessId>,
 }
 
-impl Ways {
+impl Transports {
     #[inline]
     pub(crate) fn send(
         &mut self,
@@ -75,7 +75,7 @@ impl Ways {
     }
 
     /// Whether something waits for room in the network.
-    pub(crate) fn nal_waits(&mut self) -> bool {
+    pub(crate) fn nal_has_queued(&mut self) -> bool {
         self.nal.flush()
     }
 
@@ -92,10 +92,10 @@ impl Ways {
 
 /// An engine's [`Host`] for the length of a call.
 pub struct Effects<'a, O: Owner> {
-    pub(crate) ways: &'a mut Ways,
+    pub(crate) transports: &'a mut Transports,
     pub(crate) tables: &'a O::Tables,
     pub(crate) owner: &'a O,
-    pub(crate) kept: &'a mut Kept<O::Span>,
+    pub(crate) staged: &'a mut StagedSends<O::Span>,
     /// Under which memory of the interface is lent.
     pub(crate) lease: &'a Lease,
 }
@@ -104,7 +104,7 @@ impl<O: Owner> Host<O::Span> for Effects<'_, O> {
     #[inline]
     fn post(&mut self, queue: u16, event: &Event) {
         self.tables.post(queue, event);
-        self.ways.noise = true;
+        self.transports.activity = true;
     }
 
     #[inline]
@@ -115,13 +115,13 @@ impl<O: Owner> Host<O::Span> for Effects<'_, O> {
     #[inline]
     fn publish(&mut self, counter: u16, value: CountingEvent) {
         self.tables.publish(counter, value);
-        self.ways.noise = true;
+        self.transports.activity = true;
     }
 
     #[inline(always)]
     fn backlog(&mut self, to: ProcessId) -> Backlog {
-        match self.ways.congested {
-            true => self.ways.backlog(to),
+        match self.transports.congested {
+            true => self.transports.backlog(to),
             false => Backlog::Low,
         }
     }
@@ -148,7 +148,7 @@ impl<O: Owner> Host<O::Span> for Effects<'_, O> {
             operand: body.operand,
             pieces: if is_get { &[] } else { pieces },
         };
-        self.ways.send(to, &words, outgoing)
+        self.transports.send(to, &words, outgoing)
     }
 }
 
@@ -163,7 +163,7 @@ impl<O: Owner> Effects<'_, O> {
         pieces: &[Claim],
     ) -> Result<(), Undeliverable> {
         let outgoing = lent(is_get, self.lease.lend(pieces));
-        self.ways.send(to, words, outgoing)
+        self.transports.send(to, words, outgoing)
     }
 
     /// Sends memory that can't be touched: a copy goes in its place, and stays until
@@ -182,9 +182,9 @@ impl<O: Owner> Effects<'_, O> {
                 operand,
                 pieces: &[],
             };
-            return self.ways.send(to, &request.to_words(), nothing);
+            return self.transports.send(to, &request.to_words(), nothing);
         }
-        let copy = self.kept.spares.take(self.owner, length);
+        let copy = self.staged.pool.take(self.owner, length);
         let copy = copy.map_err(|_| Undeliverable)?;
         let claims = [copy.claim().slice(0, length)];
         if request.verb != Verb::Get {
@@ -195,16 +195,16 @@ impl<O: Owner> Effects<'_, O> {
             }
         }
         let outgoing = match request.referenced {
-            true => lent(request.verb == Verb::Get, self.kept.lease.lend(&claims)),
+            true => lent(request.verb == Verb::Get, self.staged.lease.lend(&claims)),
             false => Outgoing::Copied {
                 operand,
                 pieces: &claims,
             },
         };
-        self.ways.send(to, &request.to_words(), outgoing)?;
+        self.transports.send(to, &request.to_words(), outgoing)?;
         match request.referenced {
-            true => self.kept.keep(request, to, copy, pieces),
-            false => self.kept.spares.put_back(copy),
+            true => self.staged.insert(request, to, copy, pieces),
+            false => self.staged.pool.put_back(copy),
         }
         Ok(())
     }
@@ -219,46 +219,46 @@ fn lent(is_get: bool, memory: Lent<'_>) -> Outgoing<'_> {
 }
 
 /// Copies of memory that were lent in its place, until the answer comes.
-pub(crate) struct Kept<S> {
+pub(crate) struct StagedSends<S> {
     /// Under which they are lent. It stands as long as a peer may use one of them, longer
     /// than the interface.
     pub(crate) lease: Lease,
-    lent: HashMap<(u8, u32), Copied<S>>,
+    lent: HashMap<(u8, u32), StagedSend<S>>,
     bytes: u64,
     /// For copies.
-    pub(crate) spares: Spares,
+    pub(crate) pool: StagingPool,
 }
 
 /// A copy, and what it stands for.
-pub(crate) struct Copied<S> {
+pub(crate) struct StagedSend<S> {
     pub(crate) to: ProcessId,
     pub(crate) copy: Region,
     pub(crate) pieces: Vec<S>,
 }
 
-impl<S> Default for Kept<S> {
+impl<S> Default for StagedSends<S> {
     fn default() -> Self {
-        Kept {
+        StagedSends {
             lease: Lease::new(),
             lent: HashMap::new(),
             bytes: 0,
-            spares: Spares::default(),
+            pool: StagingPool::default(),
         }
     }
 }
 
-impl<S: Span> Kept<S> {
-    fn keep(&mut self, request: &Request, to: ProcessId, copy: Region, pieces: &[S]) {
+impl<S: Span> StagedSends<S> {
+    fn insert(&mut self, request: &Request, to: ProcessId, copy: Region, pieces: &[S]) {
         self.bytes += copy.len();
         let pieces = pieces.to_vec();
         self.lent.insert(
             (request.interface, request.token),
-            Copied { to, copy, pieces },
+            StagedSend { to, copy, pieces },
         );
     }
 
     /// What was lent for the operation that is answered.
-    pub(crate) fn take(&mut self, response: &Response) -> Option<Copied<S>> {
+    pub(crate) fn take(&mut self, response: &Response) -> Option<StagedSend<S>> {
         let lent = self.lent.remove(&(response.interface, response.token))?;
         self.bytes -= lent.copy.len();
         Some(lent)

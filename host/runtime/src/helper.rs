@@ -1,7 +1,7 @@
 //! The thread that makes progress while the application computes.
 
 use crate::core::Core;
-use crate::library::{Held, Library};
+use crate::library::{Library, LibraryRef};
 use crate::log::{Level, log};
 use crate::owner::Owner;
 use crate::waiting::time_until;
@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// How often the helper looks whether the application still polls.
-pub const LEASE: Duration = Duration::from_micros(200);
+pub const HELPER_INTERVAL: Duration = Duration::from_micros(200);
 /// How soon it tries again to send what found no room.
 const RETRY: Duration = Duration::from_micros(100);
 
@@ -20,13 +20,13 @@ const RETRY: Duration = Duration::from_micros(100);
 enum Next {
     Stop,
     /// Look again soon: somebody polls, or something waits for room.
-    Look(Duration),
+    PollAgain(Duration),
     /// Sleep until the bell rings, or until something is due.
     Sleep(Option<Instant>),
 }
 
 /// Starts the helper of an open process.
-pub(crate) fn start<O: Owner>(library: Held<O>) -> io::Result<JoinHandle<()>> {
+pub(crate) fn start<O: Owner>(library: LibraryRef<O>) -> io::Result<JoinHandle<()>> {
     let busy = bound_to();
     spawn("lintel", move || {
         run_soon(busy);
@@ -57,17 +57,17 @@ fn run<O: Owner>(library: &Library<O>) {
     let mut seen = 0;
     loop {
         let rings = bell.rings(Sleeper::Helper);
-        match library.with_core(|core| look(core, &mut seen)) {
+        match library.with_core(|core| service(core, &mut seen)) {
             None | Some(Next::Stop) => break,
-            Some(Next::Look(after)) => bell.sleep(Sleeper::Helper, rings, Some(after)),
-            Some(Next::Sleep(due)) => doze(library, &bell, rings, due),
+            Some(Next::PollAgain(after)) => bell.sleep(Sleeper::Helper, rings, Some(after)),
+            Some(Next::Sleep(due)) => sleep_briefly(library, &bell, rings, due),
         }
     }
     log(Level::Info, "the helper ends");
 }
 
 /// Sleeps for a moment, then for as long as nothing comes.
-fn doze<O: Owner>(library: &Library<O>, bell: &Bell, rings: u32, due: Option<Instant>) {
+fn sleep_briefly<O: Owner>(library: &Library<O>, bell: &Bell, rings: u32, due: Option<Instant>) {
     // What came before the bell was armed rings nobody: look once more.
     let nothing = || library.with_core(Core::progress) == Some(0);
     if !nothing() {
@@ -83,30 +83,30 @@ fn doze<O: Owner>(library: &Library<O>, bell: &Bell, rings: u32, due: Option<Ins
 }
 
 /// Makes progress, then decides by what has happened since it last looked.
-fn look<O: Owner>(core: &mut Core<O>, seen: &mut u64) -> Next {
+fn service<O: Owner>(core: &mut Core<O>, seen: &mut u64) -> Next {
     if core.closing {
         return Next::Stop;
     }
     core.progress();
-    core.show();
+    core.publish_stats();
     let depends = core.depends_on_peers();
     if depends {
         core.check_peers();
     }
-    if core.ways.nal_waits() {
-        return Next::Look(RETRY);
+    if core.transports.nal_has_queued() {
+        return Next::PollAgain(RETRY);
     }
-    if core.callers_asleep == 0 && core.polls != *seen && !core.rests {
+    if core.callers_asleep == 0 && core.polls != *seen && !core.polling_stopped {
         *seen = core.polls;
-        core.helper_ticks = true;
-        return Next::Look(LEASE);
+        core.helper_polls = true;
+        return Next::PollAgain(HELPER_INTERVAL);
     }
-    core.helper_ticks = false;
+    core.helper_polls = false;
     core.polls_armed = 0;
     if core.callers_asleep == 0 {
         core.bell.arm(Sleeper::Helper);
         core.watch();
     }
-    core.helper_wakes = core.next_due(depends);
-    Next::Sleep(core.helper_wakes)
+    core.helper_deadline = core.next_due(depends);
+    Next::Sleep(core.helper_deadline)
 }

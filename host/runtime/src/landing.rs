@@ -39,12 +39,12 @@ impl<S> StreamTask<S> {
 
 /// Bytes that are copied at once where they take a detour: the second copy finds
 /// them in the cache.
-const DETOUR: u64 = 256 << 10;
+const STAGING_CHUNK: u64 = 256 << 10;
 
 impl<O: Owner> Core<O> {
     #[inline(always)]
     pub(crate) fn on_request(&mut self, origin: Origin, request: &Request, payload: Payload) {
-        let Some((interface, mut effects)) = self.parts(request.interface) else {
+        let Some((interface, mut effects)) = self.interface(request.interface) else {
             return self.refuse(origin, request);
         };
         let accepted = interface.accept(origin.process, origin.uid, request, &mut effects);
@@ -54,7 +54,7 @@ impl<O: Owner> Core<O> {
                     interface.begin_landing(accepted, origin.process, origin.uid, request);
                 self.land(origin, pieces, landed, payload);
             }
-            Err(Some(response)) => self.ways.respond(origin.process, &response),
+            Err(Some(response)) => self.transports.respond(origin.process, &response),
             Err(None) => {}
         }
     }
@@ -78,14 +78,14 @@ impl<O: Owner> Core<O> {
     #[inline(always)]
     fn finish_landing(&mut self, origin: Origin, landed: Landed, fail: NiFail) {
         if let Some(response) = landed.response(fail) {
-            self.ways.respond(origin.process, &response);
+            self.transports.respond(origin.process, &response);
         }
-        self.tell_landed(landed, fail);
+        self.post_landed(landed, fail);
     }
 
     #[inline(always)]
-    fn tell_landed(&mut self, landed: Landed, fail: NiFail) {
-        if let Some((interface, mut effects)) = self.parts(landed.request().interface) {
+    fn post_landed(&mut self, landed: Landed, fail: NiFail) {
+        if let Some((interface, mut effects)) = self.interface(landed.request().interface) {
             interface.on_landed(landed, fail, &mut effects);
         }
     }
@@ -98,11 +98,11 @@ impl<O: Owner> Core<O> {
         }
         match O::claims(to) {
             Some(to) => moved_all(self.move_in(origin, &loan.part(0, wanted), to), wanted),
-            None if origin.process == self.ways.me => {
-                let lent = part(self.ways.loopback.lent(), 0, wanted);
+            None if origin.process == self.transports.me => {
+                let lent = part(self.transports.loopback.lent(), 0, wanted);
                 copied_all(self.owner.copy_in(&lent, to), wanted)
             }
-            None => self.in_parts(wanted, |core, at, room| {
+            None => self.in_chunks(wanted, |core, at, room| {
                 let loan = loan.part(at, room.len());
                 match core.move_in(origin, &loan, &[room]) {
                     Ok(moved) if moved == room.len() => {}
@@ -115,21 +115,21 @@ impl<O: Owner> Core<O> {
     }
 
     /// Moves bytes part by part through memory of this process, until one fails.
-    fn in_parts(
+    fn in_chunks(
         &mut self,
         total: u64,
         mut part: impl FnMut(&mut Self, u64, Claim) -> NiFail,
     ) -> NiFail {
-        let Ok(room) = self.kept.spares.take(&self.owner, total.min(DETOUR)) else {
+        let Ok(room) = self.staged.pool.take(&self.owner, total.min(STAGING_CHUNK)) else {
             return NiFail::Segv;
         };
         let (mut at, mut fail) = (0, NiFail::Ok);
         while at < total && fail == NiFail::Ok {
-            let claim = room.claim().slice(0, (total - at).min(DETOUR));
+            let claim = room.claim().slice(0, (total - at).min(STAGING_CHUNK));
             fail = part(self, at, claim);
             at += claim.len();
         }
-        self.kept.spares.put_back(room);
+        self.staged.pool.put_back(room);
         fail
     }
 
@@ -139,10 +139,10 @@ impl<O: Owner> Core<O> {
         loan: &RemoteLoan,
         to: &[Claim],
     ) -> Result<u64, MoveError> {
-        if origin.process == self.ways.me {
-            self.ways.loopback.fetch(origin, loan, to)
+        if origin.process == self.transports.me {
+            self.transports.loopback.fetch(origin, loan, to)
         } else {
-            self.ways.nal.fetch(origin, loan, to)
+            self.transports.nal.fetch(origin, loan, to)
         }
     }
 
@@ -152,10 +152,10 @@ impl<O: Owner> Core<O> {
         from: &[Claim],
         loan: &RemoteLoan,
     ) -> Result<u64, MoveError> {
-        if origin.process == self.ways.me {
-            self.ways.loopback.fill(origin, from, loan)
+        if origin.process == self.transports.me {
+            self.transports.loopback.fill(origin, from, loan)
         } else {
-            self.ways.nal.fill(origin, from, loan)
+            self.transports.nal.fill(origin, from, loan)
         }
     }
 
@@ -165,7 +165,7 @@ impl<O: Owner> Core<O> {
         let (place, task) = match direct {
             Some(claims) => (claims.to_vec(), StreamTask::Landing(landed)),
             // Whatever length a peer names, a refusal of the system is an answer.
-            None => match self.kept.spares.take(&self.owner, landed.mlength()) {
+            None => match self.staged.pool.take(&self.owner, landed.mlength()) {
                 Ok(region) => {
                     let place = vec![region.claim().slice(0, landed.mlength())];
                     (place, StreamTask::Checked(landed, region, pieces))
@@ -186,7 +186,7 @@ impl<O: Owner> Core<O> {
     ) {
         if let Some(opened) = &self.interfaces[number as usize & 3] {
             let place = opened.lease.lend(place).keep();
-            self.ways.nal.receive_into(origin, place);
+            self.transports.nal.receive_into(origin, place);
             self.streams.push((origin, task));
         }
     }
@@ -217,41 +217,41 @@ impl<O: Owner> Core<O> {
         let mut fail = NiFail::Ok;
         let mut response = match landed.response(NiFail::Ok) {
             Some(response) => response,
-            None => return self.tell_landed(landed, NiFail::Ok),
+            None => return self.post_landed(landed, NiFail::Ok),
         };
         match payload {
             Payload::Lent(loan) if landed.mlength() > 0 => {
                 fail = self.place(origin, pieces.as_slice(), &loan);
                 response.placed = true;
                 response.fail = fail;
-                self.ways.respond(origin.process, &response);
+                self.transports.respond(origin.process, &response);
             }
             _ => match self.source(pieces, &landed) {
                 Ok(Source::Direct(claims)) => self.reply(origin, &response, claims),
                 Ok(Source::Copy(copy, claim)) => {
                     self.reply(origin, &response, &[claim]);
-                    self.kept.spares.put_back(copy);
+                    self.staged.pool.put_back(copy);
                 }
                 Err(why) => {
                     fail = why;
                     response.fail = fail;
                     response.mlength = 0;
-                    self.ways.respond(origin.process, &response);
+                    self.transports.respond(origin.process, &response);
                 }
             },
         }
-        self.tell_landed(landed, fail);
+        self.post_landed(landed, fail);
     }
 
     fn place(&mut self, origin: Origin, from: &[O::Span], loan: &RemoteLoan) -> NiFail {
         let wanted = length(from);
         match O::claims(from) {
             Some(from) => moved_all(self.move_out(origin, from, &loan.part(0, wanted)), wanted),
-            None if origin.process == self.ways.me => {
-                let lent = part(self.ways.loopback.lent(), 0, wanted);
+            None if origin.process == self.transports.me => {
+                let lent = part(self.transports.loopback.lent(), 0, wanted);
                 copied_all(self.owner.copy_out(from, &lent), wanted)
             }
-            None => self.in_parts(wanted, |core, at, room| {
+            None => self.in_chunks(wanted, |core, at, room| {
                 match core.owner.copy_out(&part(from, at, room.len()), &[room]) {
                     Ok(copied) if copied == room.len() => {}
                     other => return copied_all(other, room.len()),
@@ -276,7 +276,7 @@ impl<O: Owner> Core<O> {
             _ => {}
         }
         // Whatever length a peer names, a refusal of the system is an answer.
-        let spare = self.kept.spares.take(&self.owner, landed.mlength());
+        let spare = self.staged.pool.take(&self.owner, landed.mlength());
         let copy = spare.map_err(|_| NiFail::Segv)?;
         let claim = copy.claim().slice(0, landed.mlength());
         match (self.owner.copy_out(pieces.as_slice(), &[claim]), claims) {
@@ -295,7 +295,7 @@ impl<O: Owner> Core<O> {
         };
         // An initiator that is gone awaits nothing.
         let _ = self
-            .ways
+            .transports
             .send(origin.process, &response.to_words(), outgoing);
     }
 
@@ -339,15 +339,16 @@ impl<O: Owner> Core<O> {
         self.answer_atomic(origin, landed, fail, old);
         self.scratch = scratch;
         if let Source::Copy(copy, _) = source {
-            self.kept.spares.put_back(copy);
+            self.staged.pool.put_back(copy);
         }
     }
 
     /// Whether the target was promised that its processor's atomics and these meet.
     fn is_coherent(&mut self, request: &Request) -> bool {
-        self.parts(request.interface).is_some_and(|(interface, _)| {
-            interface.limits().features & FEATURE_COHERENT_ATOMICS != 0
-        })
+        self.interface(request.interface)
+            .is_some_and(|(interface, _)| {
+                interface.limits().features & FEATURE_COHERENT_ATOMICS != 0
+            })
     }
 
     fn answer_atomic(&mut self, origin: Origin, landed: Landed, fail: NiFail, old: &[u8]) {
@@ -358,7 +359,7 @@ impl<O: Owner> Core<O> {
             let bounce = self.bounce(old);
             self.reply(origin, &response, &[bounce]);
         }
-        self.tell_landed(landed, NiFail::Ok);
+        self.post_landed(landed, NiFail::Ok);
     }
 
     /// A claim of a copy in the core's own buffer, good until the next one.
@@ -375,7 +376,7 @@ impl<O: Owner> Core<O> {
         if !O::DIRECT {
             return self.on_response_to_copy(origin, response, payload);
         }
-        let Some((interface, mut effects)) = self.parts(response.interface) else {
+        let Some((interface, mut effects)) = self.interface(response.interface) else {
             return;
         };
         let Some((pieces, pending)) = interface.on_response(response, &mut effects) else {
@@ -403,15 +404,15 @@ impl<O: Owner> Core<O> {
     /// place of the owner's memory, which can't be touched.
     fn on_response_to_copy(&mut self, origin: Origin, response: &Response, payload: Payload) {
         let mut response = *response;
-        if let Some(lent) = self.kept.take(&response) {
+        if let Some(lent) = self.staged.take(&response) {
             if response.placed && response.fail == NiFail::Ok {
                 let placed = response.mlength.min(length(&lent.pieces));
                 let claims = [lent.copy.claim().slice(0, placed)];
                 response.fail = copied_all(self.owner.copy_in(&claims, &lent.pieces), placed);
             }
-            self.kept.spares.put_back(lent.copy);
+            self.staged.pool.put_back(lent.copy);
         }
-        let Some((interface, mut effects)) = self.parts(response.interface) else {
+        let Some((interface, mut effects)) = self.interface(response.interface) else {
             return;
         };
         let Some((pieces, pending)) = interface.on_response(&response, &mut effects) else {
@@ -423,7 +424,7 @@ impl<O: Owner> Core<O> {
                 let claim = claim.slice(0, wanted);
                 copied_all(self.owner.copy_in(&[claim], pieces.as_slice()), claim.len())
             }
-            Payload::Streamed(_) => match self.kept.spares.take(&self.owner, wanted) {
+            Payload::Streamed(_) => match self.staged.pool.take(&self.owner, wanted) {
                 Ok(copy) => {
                     let place = [copy.claim().slice(0, wanted)];
                     let task = StreamTask::Copying(response.interface, pending, copy, pieces);
@@ -437,7 +438,7 @@ impl<O: Owner> Core<O> {
     }
 
     fn fill(&mut self, number: u8, pending: PendingReply, fail: NiFail) {
-        if let Some((interface, mut effects)) = self.parts(number) {
+        if let Some((interface, mut effects)) = self.interface(number) {
             interface.on_filled(pending, fail, &mut effects);
         }
     }
@@ -461,16 +462,16 @@ impl<O: Owner> Core<O> {
             }
             StreamTask::Checked(landed, region, pieces) if fail == NiFail::Ok => {
                 let fail = deposit(&self.owner, region.claim(), &pieces, &landed);
-                self.kept.spares.put_back(region);
+                self.staged.pool.put_back(region);
                 self.finish_landing(origin, landed, fail);
             }
             // Who broke it off has ended; an answer could reach another of its name.
             StreamTask::Landing(landed) | StreamTask::Checked(landed, ..) => {
-                self.tell_landed(landed, fail);
+                self.post_landed(landed, fail);
             }
             StreamTask::Copying(number, pending, copy, pieces) if fail == NiFail::Ok => {
                 let copied = self.owner.copy_in(&[copy.claim()], pieces.as_slice());
-                self.kept.spares.put_back(copy);
+                self.staged.pool.put_back(copy);
                 self.fill(number, pending, copied_all(copied, pieces.length()));
             }
             StreamTask::Reply(number, pending) | StreamTask::Copying(number, pending, ..) => {

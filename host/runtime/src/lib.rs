@@ -12,10 +12,10 @@
 //!
 //! Progress is implicit. While a thread of the application polls, it moves the
 //! messages; when none does, the helper sleeps and a sender's ring wakes it; in
-//! between the helper looks every [`LEASE`], so that nobody need say that he
+//! between the helper looks every [`HELPER_INTERVAL`], so that nobody need say that he
 //! stops polling. No thread spins while it has nothing to do.
 //!
-//! An engine has an [`Owner`], the process whose memory its spans name: [`Itself`]
+//! An engine has an [`Owner`], the process whose memory its spans name: [`LocalProcess`]
 //! in the accelerated placement, a [`Client`] of the agent in the generic one. All
 //! code between the calls and the NAL is the same for both, and chosen when it is
 //! compiled.
@@ -31,32 +31,32 @@ mod commands;
 mod core;
 mod effects;
 mod helper;
-mod known;
 mod landing;
 mod library;
 mod log;
-mod looking;
 mod orphans;
 mod owner;
 mod process;
 mod queue;
+mod queue_calls;
 mod remote;
+mod remote_cache;
 mod resources;
 mod secret;
 mod settings;
-mod spares;
+mod staging_pool;
 mod tables;
+mod transport;
 mod waiting;
 mod watcher;
-mod ways;
 
 pub use client::{Client, Session};
-pub use helper::LEASE;
+pub use helper::HELPER_INTERVAL;
 pub use library::Library;
 pub use lintel_bridge::Taken;
 pub use lintel_nal_udp::Model;
 pub use log::{Level, log, log_level};
-pub use owner::{Itself, Owner};
+pub use owner::{LocalProcess, Owner};
 pub use process::{Effects, Process, process};
 pub use resources::{Placement, Published, published};
 pub use secret::{MalformedSecret, Secret};

@@ -1,17 +1,17 @@
 //! The library that serves one owner: the engine's interfaces under a lock, with a
 //! helper that makes progress. A process has one, an agent one for each client.
 
-use crate::core::{Core, Opened};
+use crate::core::{Core, OpenInterface};
 use crate::effects::Effects;
 use crate::helper;
 use crate::log::{Level, log, set_level};
 use crate::orphans;
 use crate::owner::Owner;
-use crate::queue::MOST_EVENTS;
-use crate::resources::About;
+use crate::queue::MAX_EVENTS;
+use crate::resources::ProcessInfo;
 use crate::settings::Settings;
+use crate::transport::{self, Endpoint};
 use crate::watcher;
-use crate::ways::{self, Place};
 use lintel_bridge::Tables;
 use lintel_claim::Lease;
 use lintel_engine4::{Config, Interface, Tokens, number};
@@ -28,28 +28,28 @@ use std::time::{Duration, Instant};
 /// `PTL_IFACE_DEFAULT`
 const DEFAULT_IFACE: u32 = u32::MAX;
 /// How long the last close waits for peers to take what was sent to them.
-const FAREWELL: Duration = Duration::from_secs(2);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How often it looks.
-const LEAVE_LOOK: Duration = Duration::from_micros(50);
+const POLL_INTERVAL: Duration = Duration::from_micros(50);
 /// How long a peer's system call may still copy after what it copies was taken back. A
 /// copy of a GiB takes a tenth of that; who takes longer has been stopped behind it.
-const COPY: Duration = Duration::from_secs(2);
+const COPY_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long an agent waits for a name that a client of its may just be leaving, and how
 /// often it looks.
-const NAME_FREE: Duration = Duration::from_secs(3);
-const NAME_LOOK: Duration = Duration::from_millis(5);
+const PID_TIMEOUT: Duration = Duration::from_secs(3);
+const PID_RETRY: Duration = Duration::from_millis(5);
 
 /// Everything that Lintel keeps for an owner.
 pub struct Library<O: Owner> {
     owner: O,
     /// How its threads keep it.
-    anchor: OnceLock<Anchor<O>>,
+    pinned: OnceLock<Pinned<O>>,
     references: AtomicU32,
     /// A fork's child has the memory but not the threads.
     forked: AtomicBool,
     aborted: AtomicBool,
     /// Counts calls that posted or counted something.
-    noise: AtomicU64,
+    activity: AtomicU64,
     core: Mutex<Option<Core<O>>>,
     helper: Mutex<Option<JoinHandle<()>>>,
     /// One interface is opened or closed at a time.
@@ -57,7 +57,7 @@ pub struct Library<O: Owner> {
 }
 
 /// What keeps a library where it is.
-enum Anchor<O: Owner> {
+enum Pinned<O: Owner> {
     /// It is the process's own.
     Process(&'static Library<O>),
     /// It ends with its client.
@@ -65,36 +65,36 @@ enum Anchor<O: Owner> {
 }
 
 /// A library that stays for as long as a thread needs it.
-pub(crate) enum Held<O: Owner> {
+pub(crate) enum LibraryRef<O: Owner> {
     Process(&'static Library<O>),
     Client(Arc<Library<O>>),
 }
 
-impl<O: Owner> Anchor<O> {
-    fn hold(&self) -> Option<Held<O>> {
+impl<O: Owner> Pinned<O> {
+    fn library(&self) -> Option<LibraryRef<O>> {
         match self {
-            Anchor::Process(library) => Some(Held::Process(library)),
-            Anchor::Client(library) => library.upgrade().map(Held::Client),
+            Pinned::Process(library) => Some(LibraryRef::Process(library)),
+            Pinned::Client(library) => library.upgrade().map(LibraryRef::Client),
         }
     }
 }
 
-impl<O: Owner> Clone for Held<O> {
+impl<O: Owner> Clone for LibraryRef<O> {
     fn clone(&self) -> Self {
         match self {
-            Held::Process(library) => Held::Process(library),
-            Held::Client(library) => Held::Client(library.clone()),
+            LibraryRef::Process(library) => LibraryRef::Process(library),
+            LibraryRef::Client(library) => LibraryRef::Client(library.clone()),
         }
     }
 }
 
-impl<O: Owner> Deref for Held<O> {
+impl<O: Owner> Deref for LibraryRef<O> {
     type Target = Library<O>;
 
     fn deref(&self) -> &Library<O> {
         match self {
-            Held::Process(library) => library,
-            Held::Client(library) => library,
+            LibraryRef::Process(library) => library,
+            LibraryRef::Client(library) => library,
         }
     }
 }
@@ -105,19 +105,19 @@ struct Generations([(u16, Tokens); 4]);
 
 /// How interfaces end.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Ending {
+enum CloseMode {
     /// By the owner's call: its queues and counters are gone when it returns.
-    Asked,
+    Requested,
     /// The owner or the agent has ended: whoever waits learns of that alone.
     Abrupt,
 }
 
-impl Ending {
+impl CloseMode {
     /// How long peers are waited for.
-    fn patience(self) -> Duration {
+    fn timeout(self) -> Duration {
         match self {
-            Ending::Asked => FAREWELL,
-            Ending::Abrupt => Duration::ZERO,
+            CloseMode::Requested => CLOSE_TIMEOUT,
+            CloseMode::Abrupt => Duration::ZERO,
         }
     }
 }
@@ -129,11 +129,11 @@ impl<O: Owner> Library<O> {
         let first = (generation % Handle::GENERATIONS, Tokens::default());
         Library {
             owner,
-            anchor: OnceLock::new(),
+            pinned: OnceLock::new(),
             references: AtomicU32::new(0),
             forked: AtomicBool::new(false),
             aborted: AtomicBool::new(false),
-            noise: AtomicU64::new(0),
+            activity: AtomicU64::new(0),
             core: Mutex::new(None),
             helper: Mutex::new(None),
             opening: Mutex::new(Generations([first; 4])),
@@ -146,15 +146,15 @@ impl<O: Owner> Library<O> {
             let new = Library::new(owner, generation);
             new.references.store(1, Ordering::Relaxed);
             // It is new, so there is none yet.
-            let _ = new.anchor.set(Anchor::Client(library.clone()));
+            let _ = new.pinned.set(Pinned::Client(library.clone()));
             new
         })
     }
 
     /// The process's own library: it stays where it is.
-    pub(crate) fn stay(&'static self) {
+    pub(crate) fn pin(&'static self) {
         // Where it is set already, it is the same.
-        let _ = self.anchor.set(Anchor::Process(self));
+        let _ = self.pinned.set(Pinned::Process(self));
     }
 
     /// Whose it is.
@@ -192,28 +192,28 @@ impl<O: Owner> Library<O> {
                 count.checked_sub(1)
             });
         if before == Ok(1) {
-            self.shut_all();
+            self.close_all();
         }
         before == Ok(1)
     }
 
     /// Closes every interface and leaves the network.
-    pub(crate) fn shut_all(&self) {
-        self.shut_each(Ending::Asked);
+    pub(crate) fn close_all(&self) {
+        self.close_each(CloseMode::Requested);
     }
 
-    /// As [`shut_all`](Self::shut_all), but waits for peers no longer than they use what
+    /// As [`close_all`](Self::close_all), but waits for peers no longer than they use what
     /// was lent to them.
-    pub(crate) fn shut_at_once(&self) {
-        self.shut_each(Ending::Abrupt);
+    pub(crate) fn close_abruptly(&self) {
+        self.close_each(CloseMode::Abrupt);
     }
 
-    fn shut_each(&self, ending: Ending) {
+    fn close_each(&self, mode: CloseMode) {
         let mut generations = self.opening.lock();
         for number in 0..4 {
-            self.shut(number, &mut generations, ending);
+            self.close_number(number, &mut generations, mode);
         }
-        self.leave(ending.patience());
+        self.leave(mode.timeout());
     }
 
     /// Closes every interface and leaves the network, by a client's wish.
@@ -221,7 +221,7 @@ impl<O: Owner> Library<O> {
     /// # Errors
     /// None.
     pub fn leave_all(&self) -> Result<()> {
-        self.shut_all();
+        self.close_all();
         Ok(())
     }
 
@@ -247,7 +247,7 @@ impl<O: Owner> Library<O> {
         let leaves =
             !self.forked.load(Ordering::Relaxed) && self.references.swap(0, Ordering::AcqRel) > 0;
         if leaves {
-            self.leave(FAREWELL);
+            self.leave(CLOSE_TIMEOUT);
         }
         leaves
     }
@@ -326,7 +326,7 @@ impl<O: Owner> Library<O> {
             })
             .ok_or(Error::ArgInvalid)??;
         if last {
-            self.shut(number, &mut generations, Ending::Asked);
+            self.close_number(number, &mut generations, CloseMode::Requested);
         }
         Ok(())
     }
@@ -350,20 +350,20 @@ impl<O: Owner> Library<O> {
         if handle.is(Kind::Interface) {
             check_interface(core, handle)?;
         }
-        let Some((interface, mut effects)) = core.parts(handle.interface()) else {
+        let Some((interface, mut effects)) = core.interface(handle.interface()) else {
             return Err(Error::ArgInvalid);
         };
         let result = command(interface, &mut effects);
-        if !core.ways.loopback.is_empty() {
+        if !core.transports.loopback.is_empty() {
             core.drain_loopback();
         }
-        if core.ways.is_behind() {
-            core.make_way();
+        if core.transports.is_behind() {
+            core.drain_backlog();
         }
-        if core.oversleeps() {
+        if core.helper_oversleeps() {
             core.wake_helper();
         }
-        let wake = self.make_noise(core);
+        let wake = self.note_activity(core);
         drop(guard);
         self.wake_callers(wake);
         result
@@ -411,10 +411,10 @@ impl<O: Owner> Library<O> {
     fn wait_for_an_answer(&self, by: Handle) -> Result<()> {
         let under_way = |interface: &mut Interface<O::Span>| interface.operations_under_way();
         let full = self.with(by, |interface, _| Ok(under_way(interface)))?;
-        let blocked = self.with_core(|core| core.ways.is_blocked()) == Some(true);
+        let blocked = self.with_core(|core| core.transports.is_blocked()) == Some(true);
         self.until(|| {
             let has_room = match blocked {
-                true => self.with_core(|core| !core.ways.is_blocked()),
+                true => self.with_core(|core| !core.transports.is_blocked()),
                 false => Some(self.with(by, |interface, _| Ok(under_way(interface)))? < full),
             };
             Ok((has_room != Some(false)).then_some(()))
@@ -434,7 +434,7 @@ impl<O: Owner> Library<O> {
     /// # Errors
     /// `ArgInvalid`, `NoSpace` beyond `max_eqs` or what a queue can hold.
     pub fn queue_alloc(&self, interface: Handle, count: u64) -> Result<Handle> {
-        if count > MOST_EVENTS {
+        if count > MAX_EVENTS {
             return Err(Error::NoSpace);
         }
         self.with(interface, |interface, effects| {
@@ -456,7 +456,7 @@ impl<O: Owner> Library<O> {
             interface.queue_free(handle)?;
             effects.tables.end_queue(handle);
             // For those who wait for it.
-            effects.ways.noise = true;
+            effects.transports.activity = true;
             Ok(())
         })
     }
@@ -482,7 +482,7 @@ impl<O: Owner> Library<O> {
             interface.counter_free(handle)?;
             effects.tables.end_counter(handle);
             // For those who wait for it.
-            effects.ways.noise = true;
+            effects.transports.activity = true;
             Ok(())
         })
     }
@@ -495,16 +495,16 @@ impl<O: Owner> Library<O> {
         };
         let Some(core) = guard.as_mut() else { return };
         if core.poll() {
-            core.take_over_from_helper();
+            core.disarm_bell();
         }
-        let wake = self.make_noise(core);
+        let wake = self.note_activity(core);
         drop(guard);
         self.wake_callers(wake);
     }
 
     /// As [`poll`](Self::poll), by a thread that polls for somebody else.
     pub(crate) fn poll_for_client(&self) {
-        self.with_core(|core| core.rests = false);
+        self.with_core(|core| core.polling_stopped = false);
         self.poll();
     }
 
@@ -513,7 +513,7 @@ impl<O: Owner> Library<O> {
         let mut guard = self.core.lock();
         let core = guard.as_mut()?;
         let result = f(core);
-        let wake = self.make_noise(core);
+        let wake = self.note_activity(core);
         drop(guard);
         self.wake_callers(wake);
         Some(result)
@@ -523,8 +523,8 @@ impl<O: Owner> Library<O> {
         self.core.lock().as_ref().map(|core| core.bell.clone())
     }
 
-    pub(crate) fn noise(&self) -> u64 {
-        self.noise.load(Ordering::Acquire)
+    pub(crate) fn activity(&self) -> u64 {
+        self.activity.load(Ordering::Acquire)
     }
 
     pub(crate) fn is_aborted(&self) -> bool {
@@ -533,15 +533,15 @@ impl<O: Owner> Library<O> {
 
     /// Takes note of events; true where callers sleep who may wait for them.
     #[inline(always)]
-    fn make_noise(&self, core: &mut Core<O>) -> bool {
-        if !core.ways.noise {
+    fn note_activity(&self, core: &mut Core<O>) -> bool {
+        if !core.transports.activity {
             return false;
         }
-        core.ways.noise = false;
+        core.transports.activity = false;
         // Under the core's lock, so a load and a store are enough.
-        self.noise
-            .store(self.noise.load(Ordering::Relaxed) + 1, Ordering::Release);
-        self.owner.make_noise();
+        self.activity
+            .store(self.activity.load(Ordering::Relaxed) + 1, Ordering::Release);
+        self.owner.note_activity();
         core.callers_asleep > 0
     }
 
@@ -556,12 +556,17 @@ impl<O: Owner> Library<O> {
 
     /// The name of a killed client is free once its agent has seen it end, and has
     /// sent what it left.
-    fn take_place(&self, settings: &Settings, pid: u32) -> Result<Place> {
-        let until = Instant::now() + if O::DIRECT { Duration::ZERO } else { NAME_FREE };
+    fn join_networks(&self, settings: &Settings, pid: u32) -> Result<Endpoint> {
+        let until = Instant::now()
+            + if O::DIRECT {
+                Duration::ZERO
+            } else {
+                PID_TIMEOUT
+            };
         loop {
-            match ways::join(settings, pid, self.owner.uid()) {
+            match transport::join(settings, pid, self.owner.uid()) {
                 Err(Error::PidInUse) if Instant::now() < until => {
-                    std::thread::sleep(NAME_LOOK);
+                    std::thread::sleep(PID_RETRY);
                 }
                 Err(Error::PidInUse) => {
                     let words = format!("no interface: another process has the name {pid}");
@@ -576,19 +581,19 @@ impl<O: Owner> Library<O> {
     /// Opens the NAL and starts the helper, for the first interface.
     fn join(&self, pid: u32) -> Result<()> {
         if let Some(core) = self.core.lock().as_ref() {
-            return match pid == ProcessId::PID_ANY || pid == core.ways.me.pid {
+            return match pid == ProcessId::PID_ANY || pid == core.transports.me.pid {
                 true => Ok(()),
                 false => Err(Error::ArgInvalid),
             };
         }
         let settings = self.owner.settings().map_err(|_| Error::Fail)?;
-        let place = self.take_place(&settings, pid)?;
-        let about = About::new(&settings, !O::DIRECT);
-        *self.core.lock() = Some(Core::new(place, about, self.owner.clone()));
+        let endpoint = self.join_networks(&settings, pid)?;
+        let info = ProcessInfo::new(&settings, !O::DIRECT);
+        *self.core.lock() = Some(Core::new(endpoint, info, self.owner.clone()));
         let library = self
-            .anchor
+            .pinned
             .get()
-            .and_then(Anchor::hold)
+            .and_then(Pinned::library)
             .ok_or(Error::Fail)?;
         match watcher::start(&library).and_then(|()| helper::start(library)) {
             Ok(helper) => *self.helper.lock() = Some(helper),
@@ -603,15 +608,15 @@ impl<O: Owner> Library<O> {
     }
 
     /// Ends an interface; the last one leaves the network.
-    fn shut(&self, number: u8, generations: &mut Generations, ending: Ending) {
-        self.await_loans(number, ending.patience());
+    fn close_number(&self, number: u8, generations: &mut Generations, mode: CloseMode) {
+        self.await_loans(number, mode.timeout());
         let index = number as usize;
         let last = self.with_core(|core| {
             let tokens = core.interfaces[index]
                 .as_ref()
                 .map(|o| o.interface.next_tokens());
             let lease = core.end_interface(number);
-            if ending == Ending::Asked {
+            if mode == CloseMode::Requested {
                 core.owner.tables()[index].end_all();
             }
             if let Some(tokens) = tokens {
@@ -625,15 +630,15 @@ impl<O: Owner> Library<O> {
             self.await_recall(&lease);
         }
         if last {
-            self.leave(ending.patience());
+            self.leave(mode.timeout());
         }
     }
 
     /// Waits until peers have answered what was lent to them. Once they have become no
     /// fewer for so long, the rest is given up: what arrives meanwhile holds nobody.
-    fn await_loans(&self, number: u8, patience: Duration) {
+    fn await_loans(&self, number: u8, timeout: Duration) {
         let mut least = usize::MAX;
-        let mut until = Instant::now() + patience;
+        let mut until = Instant::now() + timeout;
         while Instant::now() < until {
             let left = self.with_core(|core| {
                 core.progress();
@@ -646,31 +651,31 @@ impl<O: Owner> Library<O> {
             }
             if left < least {
                 least = left;
-                until = Instant::now() + patience;
+                until = Instant::now() + timeout;
             }
-            std::thread::sleep(LEAVE_LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 
     /// Waits until no peer is in a copy that it began while the interface was open.
     fn await_recall(&self, lease: &Lease) {
-        let until = Instant::now() + COPY;
-        let recall = |core: &mut Core<O>| core.ways.nal.recall(lease);
+        let until = Instant::now() + COPY_TIMEOUT;
+        let recall = |core: &mut Core<O>| core.transports.nal.recall(lease);
         while self.with_core(recall) == Some(false) && Instant::now() < until {
-            std::thread::sleep(LEAVE_LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 
     /// Waits, within bounds, until peers have taken what was sent; then leaves.
-    fn leave(&self, farewell: Duration) {
-        let until = Instant::now() + farewell;
+    fn leave(&self, timeout: Duration) {
+        let until = Instant::now() + timeout;
         let sends = |core: &mut Core<O>| {
             core.progress();
             core.check_peers();
-            core.ways.nal.flush() || !core.ways.nal.all_delivered()
+            core.transports.nal.flush() || !core.transports.nal.all_delivered()
         };
         while self.with_core(sends) == Some(true) && Instant::now() < until {
-            std::thread::sleep(LEAVE_LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         }
         self.end_threads();
         if let Some(mut core) = self.core.lock().take() {
@@ -702,8 +707,8 @@ fn use_interface<O: Owner>(
     desired: Option<Limits>,
 ) -> (Handle, Limits) {
     let number = number(options);
-    let process = core.ways.me;
-    let eager = core.owner.eager(core.ways.nal.capabilities().eager);
+    let process = core.transports.me;
+    let eager = core.owner.eager(core.transports.nal.capabilities().eager);
     let (uid, owner) = (core.owner.uid(), core.owner.clone());
     let opened = core.interfaces[number as usize].get_or_insert_with(|| {
         let mut limits = owner.limits(desired.unwrap_or(Limits::DEFAULT));
@@ -719,7 +724,7 @@ fn use_interface<O: Owner>(
         };
         let mut interface = Box::new(Interface::new(config));
         interface.begin_with(tokens);
-        Opened {
+        OpenInterface {
             interface,
             references: 0,
             generation,

@@ -41,13 +41,13 @@ pub(crate) fn adopt(orphans: Vec<Orphan>) {
     let mut all = ORPHANS.lock();
     let is_looked_after = !all.is_empty();
     all.extend(orphans);
-    if !is_looked_after && crate::helper::spawn("lintel-loans", look_after).is_err() {
+    if !is_looked_after && crate::helper::spawn("lintel-loans", watch_orphans).is_err() {
         // Nobody can look after them: they stay for good rather than go under a reader.
         std::mem::forget(std::mem::take(&mut *all));
     }
 }
 
-fn look_after() {
+fn watch_orphans() {
     loop {
         std::thread::sleep(LOOK);
         let mut all = ORPHANS.lock();

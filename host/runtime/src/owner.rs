@@ -1,13 +1,13 @@
 //! Whose engine it is: the process whose memory its spans name, and to whom events
 //! and counts are shown.
 //!
-//! In the accelerated placement that is the process itself ([`Itself`]). In the
+//! In the accelerated placement that is the process itself ([`LocalProcess`]). In the
 //! generic one the engine lives in an agent, and its owner is a client of the agent
 //! ([`Client`](crate::client::Client)): its memory is never touched, only copied by
 //! the system, which looks. Everything else is the same code.
 
 use crate::settings::{SettingError, Settings};
-use crate::tables::Shelves;
+use crate::tables::LocalTables;
 use lintel_bridge::Tables;
 use lintel_claim::{Claim, CrossMemoryError, Region, copy_checked};
 use lintel_memory::Span;
@@ -65,27 +65,27 @@ pub trait Owner: Clone + Send + Sync + 'static {
     fn eager(&self, network: u64) -> u64;
 
     /// Something was posted or counted.
-    fn make_noise(&self);
+    fn note_activity(&self);
 }
 
 /// The process that the engine lives in.
 #[derive(Clone, Copy)]
-pub struct Itself {
-    tables: &'static [Shelves; 4],
+pub struct LocalProcess {
+    tables: &'static [LocalTables; 4],
 }
 
-impl Default for Itself {
+impl Default for LocalProcess {
     fn default() -> Self {
-        static TABLES: OnceLock<[Shelves; 4]> = OnceLock::new();
-        Itself {
+        static TABLES: OnceLock<[LocalTables; 4]> = OnceLock::new();
+        LocalProcess {
             tables: TABLES.get_or_init(Default::default),
         }
     }
 }
 
-impl Owner for Itself {
+impl Owner for LocalProcess {
     type Span = Claim;
-    type Tables = Shelves;
+    type Tables = LocalTables;
     const DIRECT: bool = true;
 
     #[inline(always)]
@@ -106,7 +106,7 @@ impl Owner for Itself {
     }
 
     #[inline(always)]
-    fn tables(&self) -> &[Shelves; 4] {
+    fn tables(&self) -> &[LocalTables; 4] {
         self.tables
     }
 
@@ -129,5 +129,5 @@ impl Owner for Itself {
 
     /// Whoever waits looks at the library's own count.
     #[inline(always)]
-    fn make_noise(&self) {}
+    fn note_activity(&self) {}
 }

@@ -2,7 +2,7 @@
 
 use crate::commands::{self, Command};
 use crate::library::Library;
-use crate::owner::Itself;
+use crate::owner::LocalProcess;
 use crate::remote::Remote;
 use crate::settings::Mode;
 use lintel_bridge::Taken;
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Everything that Lintel keeps in a process: the library, or the way to the agent's.
 pub struct Process {
-    pub(crate) library: Library<Itself>,
+    pub(crate) library: Library<LocalProcess>,
     remote: Remote,
     generic: AtomicBool,
 }
@@ -24,14 +24,14 @@ pub struct Process {
 pub fn process() -> &'static Process {
     static PROCESS: OnceLock<Process> = OnceLock::new();
     PROCESS.get_or_init(|| Process {
-        library: Library::new(Itself::default(), 0),
+        library: Library::new(LocalProcess::default(), 0),
         remote: Remote::default(),
         generic: AtomicBool::new(false),
     })
 }
 
 /// What an engine's effects reach in the process that it lives in.
-pub type Effects<'a> = crate::effects::Effects<'a, Itself>;
+pub type Effects<'a> = crate::effects::Effects<'a, LocalProcess>;
 
 impl Process {
     /// PtlInit. Counted.
@@ -101,7 +101,7 @@ impl Process {
         desired: Option<Limits>,
     ) -> Result<(Handle, Limits)> {
         self.check_alive()?;
-        self.library.stay();
+        self.library.pin();
         if self.is_generic() {
             self.remote.join()?;
         }
@@ -113,7 +113,7 @@ impl Process {
     /// # Errors
     /// `ArgInvalid` for a handle that isn't an open interface.
     pub fn close(&'static self, handle: Handle) -> Result<()> {
-        self.remote.age();
+        self.remote.advance_generation();
         self.close_interface(handle)
     }
 

@@ -9,7 +9,7 @@ const CHUNK: usize = 256;
 const CHUNKS: usize = 512;
 const SLOTS: u64 = (CHUNK * CHUNKS) as u64;
 /// The most events that a queue can be asked to hold.
-pub(crate) const MOST_EVENTS: u64 = SLOTS / 2;
+pub(crate) const MAX_EVENTS: u64 = SLOTS / 2;
 
 type Chunk = OnceLock<Box<[Slot; CHUNK]>>;
 

@@ -7,10 +7,10 @@
 
 use crate::commands::{Command, to_bytes, to_post};
 use crate::helper::spawn;
-use crate::known::Known;
 use crate::log::{Level, log};
-use crate::looking::{deadline, first_event, first_reached};
 use crate::process::Process;
+use crate::queue_calls::{deadline, first_event, first_reached};
+use crate::remote_cache::RemoteCache;
 use crate::settings::Settings;
 use lintel_bridge::{
     Channel, ConnectError, Disconnected, Hello, MESSAGE_BYTES, POST_BYTES, SharedRegion, Taken,
@@ -32,11 +32,11 @@ const SPINS: u32 = 20;
 const PATIENCE: Duration = Duration::from_micros(100);
 /// Looks in vain, of a caller that comes again and again, before it lets others have
 /// the processor.
-const LOOKS: u32 = 8;
+const YIELD_EVERY: u32 = 8;
 /// How soon a command is tried again that had to wait.
 const RETRY: Duration = Duration::from_millis(1);
 /// By how much the generations of one session's handles differ from the next one's.
-const STEP: u16 = 97;
+const GENERATION_STEP: u16 = 97;
 
 /// What a process keeps of its agent.
 #[derive(Default)]
@@ -53,7 +53,7 @@ struct Session {
     lease: Lease,
     /// One command at a time.
     asking: Mutex<()>,
-    known: Mutex<Known>,
+    cache: Mutex<RemoteCache>,
     /// The agent has.
     gone: AtomicBool,
     /// This process has, by its own wish.
@@ -81,7 +81,7 @@ impl Session {
             region,
             lease,
             asking: Mutex::new(()),
-            known: Mutex::default(),
+            cache: Mutex::default(),
             gone: AtomicBool::new(false),
             left: AtomicBool::new(false),
             looks: AtomicU32::new(0),
@@ -97,7 +97,7 @@ impl Session {
     fn watch(&self) {
         self.channel.await_close();
         if !self.left.load(Ordering::Relaxed) {
-            self.lose();
+            self.on_agent_lost();
         }
         self.region.wake_all();
     }
@@ -127,8 +127,8 @@ impl Session {
         self.check()?;
         let answer = self.region.request(&bytes, || self.check().is_ok());
         let answer = answer.map_err(|Disconnected| Error::Fail)?;
-        self.known.lock().learn(command, &answer);
-        if Known::was_refused_space(command, &answer) {
+        self.cache.lock().learn(command, &answer);
+        if RemoteCache::was_refused_space(command, &answer) {
             log(
                 Level::Warn,
                 "no interface: the agent of this node has no room; its standard error says what \
@@ -140,7 +140,7 @@ impl Session {
 
     /// Posts a data movement; false where it must be asked for.
     fn post(&self, transfer: &Transfer) -> Result<bool> {
-        if !self.known.lock().allows(transfer) {
+        if !self.cache.lock().allows(transfer) {
             return Ok(false);
         }
         let mut room = [0; POST_BYTES];
@@ -162,7 +162,7 @@ impl Session {
     }
 
     #[cold]
-    fn lose(&self) {
+    fn on_agent_lost(&self) {
         self.gone.store(true, Ordering::Relaxed);
         log(
             Level::Warn,
@@ -172,9 +172,9 @@ impl Session {
     }
 
     /// A look in vain, by a caller that will come again.
-    fn look_in_vain(&self) -> Result<()> {
+    fn poll_failed(&self) -> Result<()> {
         let looks = self.looks.fetch_add(1, Ordering::Relaxed);
-        if looks % LOOKS == LOOKS - 1 {
+        if looks % YIELD_EVERY == YIELD_EVERY - 1 {
             std::thread::yield_now();
         }
         self.check()
@@ -201,7 +201,7 @@ impl Remote {
         match Session::open(&settings, generation % Handle::GENERATIONS) {
             Ok(opened) => {
                 *session = Some(opened);
-                self.age();
+                self.advance_generation();
                 Ok(())
             }
             Err(error) => {
@@ -212,8 +212,8 @@ impl Remote {
     }
 
     /// Handles from now on aren't taken for those of the past.
-    pub(crate) fn age(&self) {
-        let next = |generation| Some((generation + STEP) % Handle::GENERATIONS);
+    pub(crate) fn advance_generation(&self) {
+        let next = |generation| Some((generation + GENERATION_STEP) % Handle::GENERATIONS);
         let _ = self
             .generation
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
@@ -267,11 +267,11 @@ impl Remote {
         let session = self.session()?;
         loop {
             may_wait(process)?;
-            let noise = session.region.activity();
+            let activity = session.region.activity();
             if let Some(done) = command()? {
                 return Ok(done);
             }
-            session.region.sleep(noise, Some(RETRY));
+            session.region.sleep(activity, Some(RETRY));
         }
     }
 
@@ -281,7 +281,7 @@ impl Remote {
         let session = self.session()?;
         match session.region.take_event(handle)? {
             Some(taken) => Ok(taken),
-            None => session.look_in_vain().and(Err(Error::EqEmpty)),
+            None => session.poll_failed().and(Err(Error::EqEmpty)),
         }
     }
 
@@ -305,7 +305,7 @@ impl Remote {
         let session = self.session()?;
         let value = session.region.counter_value(handle)?;
         // Whoever looks again and again waits for something.
-        session.look_in_vain()?;
+        session.poll_failed()?;
         Ok(value)
     }
 
@@ -339,7 +339,7 @@ impl Remote {
         let (mut looks, mut since) = (0, None);
         loop {
             may_wait(process)?;
-            let noise = region.activity();
+            let activity = region.activity();
             if let Some(found) = ready(region)? {
                 return Ok(Some(found));
             }
@@ -354,7 +354,7 @@ impl Remote {
             } else {
                 session.check()?;
                 let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
-                region.sleep(noise, left);
+                region.sleep(activity, left);
             }
             if passed() {
                 session.check()?;

@@ -47,14 +47,14 @@ pub fn published() -> io::Result<Vec<Published>> {
 
 /// What a process tells of itself whatever it holds.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct About {
+pub(crate) struct ProcessInfo {
     generic: bool,
     model: Option<Model>,
 }
 
-impl About {
+impl ProcessInfo {
     pub(crate) fn new(settings: &Settings, generic: bool) -> Self {
-        About {
+        ProcessInfo {
             generic,
             model: settings.between.map(|_| settings.model),
         }
@@ -65,16 +65,16 @@ const MODELS: [Model; 3] = [Model::Rc, Model::Xrc, Model::Node];
 
 impl<O: Owner> Core<O> {
     /// Shows what it holds now.
-    pub(crate) fn show(&self) {
+    pub(crate) fn publish_stats(&self) {
         self.card
-            .write(&words(&self.about, &self.ways.nal.resources()));
+            .write(&words(&self.info, &self.transports.nal.resources()));
     }
 }
 
-fn words(about: &About, held: &Resources) -> CardWords {
-    let model = MODELS.iter().position(|model| Some(*model) == about.model);
+fn words(info: &ProcessInfo, held: &Resources) -> CardWords {
+    let model = MODELS.iter().position(|model| Some(*model) == info.model);
     [
-        u64::from(about.generic),
+        u64::from(info.generic),
         model.map_or(0, |model| model as u64 + 1),
         held.contexts,
         held.shared_contexts,
@@ -143,7 +143,7 @@ mod tests {
             misdirected: 11,
         };
         for model in [None, Some(Model::Rc), Some(Model::Xrc), Some(Model::Node)] {
-            let about = About {
+            let info = ProcessInfo {
                 generic: model.is_some(),
                 model,
             };
@@ -151,7 +151,7 @@ mod tests {
                 job: "j".into(),
                 process: ProcessId::new(1, 2),
                 os_process: 3,
-                words: words(&about, &resources),
+                words: words(&info, &resources),
             };
             let published = read(card);
             assert_eq!(

@@ -11,50 +11,50 @@ const COUNTERS: usize = 256;
 /// The tables of one interface on the heap. They outlive it, since a caller may still
 /// look; a handle of the past finds nothing.
 #[derive(Default)]
-pub struct Shelves {
-    queues: Shelf<EventQueue, QUEUES>,
-    counters: Shelf<CounterCell, COUNTERS>,
+pub struct LocalTables {
+    queues: ChunkedTable<EventQueue, QUEUES>,
+    counters: ChunkedTable<CounterCell, COUNTERS>,
 }
 
-/// Up to 65,536 things under stable numbers, made in boards of `N`.
-struct Shelf<T, const N: usize> {
-    boards: OnceLock<Box<[Board<T>]>>,
+/// Up to 65,536 things under stable numbers, made in chunks of `N`.
+struct ChunkedTable<T, const N: usize> {
+    chunks: OnceLock<Box<[Chunk<T>]>>,
 }
 
-type Board<T> = OnceLock<Box<[T]>>;
+type Chunk<T> = OnceLock<Box<[T]>>;
 
-impl<T, const N: usize> Default for Shelf<T, N> {
+impl<T, const N: usize> Default for ChunkedTable<T, N> {
     fn default() -> Self {
-        Shelf {
-            boards: OnceLock::new(),
+        ChunkedTable {
+            chunks: OnceLock::new(),
         }
     }
 }
 
-impl<T: Default, const N: usize> Shelf<T, N> {
+impl<T: Default, const N: usize> ChunkedTable<T, N> {
     fn get_or_make(&self, index: u16) -> &T {
-        let boards = self
-            .boards
+        let chunks = self
+            .chunks
             .get_or_init(|| (0..65536 / N).map(|_| OnceLock::new()).collect());
-        let board =
-            boards[index as usize / N].get_or_init(|| (0..N).map(|_| T::default()).collect());
-        &board[index as usize % N]
+        let chunk =
+            chunks[index as usize / N].get_or_init(|| (0..N).map(|_| T::default()).collect());
+        &chunk[index as usize % N]
     }
 
     #[inline]
     fn get(&self, index: u16) -> Option<&T> {
-        self.boards.get()?[index as usize / N]
+        self.chunks.get()?[index as usize / N]
             .get()
-            .map(|board| &board[index as usize % N])
+            .map(|chunk| &chunk[index as usize % N])
     }
 
     fn each(&self, f: impl Fn(&T)) {
-        let boards = self.boards.get().into_iter().flatten();
-        boards.filter_map(OnceLock::get).flatten().for_each(f);
+        let chunks = self.chunks.get().into_iter().flatten();
+        chunks.filter_map(OnceLock::get).flatten().for_each(f);
     }
 }
 
-impl Shelves {
+impl LocalTables {
     #[inline]
     pub(crate) fn queue(&self, handle: Handle) -> Result<&EventQueue> {
         match self.queues.get(handle.index()) {
@@ -88,7 +88,7 @@ impl Shelves {
     }
 }
 
-impl Tables for Shelves {
+impl Tables for LocalTables {
     #[inline(always)]
     fn post(&self, queue: u16, event: &Event) {
         self.queue_at(queue).push(event);

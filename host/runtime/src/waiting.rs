@@ -32,13 +32,17 @@ impl<O: Owner> Library<O> {
             }
             self.check_alive()?;
             // Before the look: what is posted after it counts as noise.
-            let noise = self.noise();
+            let activity = self.activity();
             if let Some(found) = ready()? {
                 return Ok(Some(found));
             }
             self.poll();
             // Where anything happens there is reason to stay awake.
-            polls = if self.noise() == noise { polls + 1 } else { 1 };
+            polls = if self.activity() == activity {
+                polls + 1
+            } else {
+                1
+            };
             if polls < SPINS {
                 // A look at the clock costs as much as several polls.
                 if polls % 64 != 1 || !passed(deadline) {
@@ -47,7 +51,7 @@ impl<O: Owner> Library<O> {
             } else if polls < PATIENCE {
                 std::thread::yield_now();
             } else {
-                self.sleep(deadline, noise)?;
+                self.sleep(deadline, activity)?;
             }
             if passed(deadline) {
                 return ready();
@@ -56,16 +60,16 @@ impl<O: Owner> Library<O> {
     }
 
     /// Sleeps until something happens in this process or arrives, at most until
-    /// the deadline; not at all where something has since `noise`.
-    fn sleep(&self, deadline: Option<Instant>, noise: u64) -> Result<()> {
+    /// the deadline; not at all where something has since `activity`.
+    fn sleep(&self, deadline: Option<Instant>, activity: u64) -> Result<()> {
         let Some(bell) = self.bell() else {
             return Err(Error::NoInit);
         };
         let rings = bell.rings(Sleeper::Caller);
-        let quiet = || self.noise() == noise && !self.is_aborted();
-        let doze = |most: Option<Duration>| {
+        let quiet = || self.activity() == activity && !self.is_aborted();
+        let sleep_briefly = |most: Option<Duration>| {
             let left = deadline.map(time_until);
-            let may = self.with_core(Core::may_sleep).flatten();
+            let may = self.with_core(Core::before_sleep).flatten();
             if quiet() {
                 let timeout = [most, may, left].into_iter().flatten().min();
                 bell.sleep(Sleeper::Caller, rings, timeout);
@@ -76,12 +80,12 @@ impl<O: Owner> Library<O> {
             core.bell.arm(Sleeper::Caller);
             core.watch();
         });
-        doze(Some(SETTLE));
+        sleep_briefly(Some(SETTLE));
         if quiet() && bell.rings(Sleeper::Caller) == rings && !passed(deadline) {
             bell.settle();
-            doze(None);
+            sleep_briefly(None);
         }
-        self.with_core(Core::hand_over);
+        self.with_core(Core::after_sleep);
         Ok(())
     }
 }
@@ -89,11 +93,11 @@ impl<O: Owner> Library<O> {
 impl<O: Owner> Core<O> {
     /// A last look before a caller sleeps, and how long he may: not at all where
     /// something came, for there may be more, for which nobody rings.
-    fn may_sleep(&mut self) -> Option<Duration> {
+    fn before_sleep(&mut self) -> Option<Duration> {
         if self.progress() > 0 {
             return Some(Duration::ZERO);
         }
-        if self.ways.nal_waits() {
+        if self.transports.nal_has_queued() {
             return Some(RETRY);
         }
         let depends = self.depends_on_peers();
@@ -102,7 +106,7 @@ impl<O: Owner> Core<O> {
 
     /// A caller has slept: somebody must be rung from now on, another caller that
     /// still sleeps, or the helper, who sees to that himself.
-    fn hand_over(&mut self) {
+    fn after_sleep(&mut self) {
         self.callers_asleep -= 1;
         self.progress();
         self.check_peers();

@@ -6,7 +6,7 @@
 //! sender more than the datagram.
 
 use crate::core::{BATCH, Core};
-use crate::library::{Held, Library};
+use crate::library::{Library, LibraryRef};
 use crate::owner::Owner;
 use lintel_nal::Wake;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -21,15 +21,15 @@ pub(crate) struct Watcher {
     thread: JoinHandle<()>,
     end: Arc<EventFd>,
     /// It sleeps on the descriptor, or is about to.
-    watches: bool,
+    is_watching: bool,
 }
 
 impl Watcher {
     /// Has the descriptor watched from now on.
     #[inline]
     pub(crate) fn watch(&mut self) {
-        if !self.watches {
-            self.watches = true;
+        if !self.is_watching {
+            self.is_watching = true;
             self.thread.thread().unpark();
         }
     }
@@ -43,9 +43,9 @@ impl Watcher {
 }
 
 /// Starts the watcher of an open process, where its network has a descriptor.
-pub(crate) fn start<O: Owner>(library: &Held<O>) -> io::Result<()> {
+pub(crate) fn start<O: Owner>(library: &LibraryRef<O>) -> io::Result<()> {
     let descriptor = library.with_core(|core| {
-        let descriptor = core.ways.nal.descriptor();
+        let descriptor = core.transports.nal.descriptor();
         descriptor.map(|descriptor| descriptor.try_clone_to_owned())
     });
     let Some(descriptor) = descriptor.flatten().transpose()? else {
@@ -59,7 +59,7 @@ pub(crate) fn start<O: Owner>(library: &Held<O>) -> io::Result<()> {
         core.watcher = Some(Watcher {
             thread,
             end,
-            watches: false,
+            is_watching: false,
         });
     });
     Ok(())
@@ -71,26 +71,26 @@ enum Next {
     Park,
     Watch,
     /// What is being sent waits for acknowledgements: they are nearer than a sleep.
-    Stay,
+    Yield,
     /// More has come than is handled at once: it is no longer in the socket.
-    GoOn,
+    Continue,
 }
 
 /// Looks without a sleep while something is being sent.
-const STAYS: u32 = 256;
+const MAX_YIELDS: u32 = 256;
 
 fn run<O: Owner>(library: &Library<O>, descriptor: &OwnedFd, end: &EventFd) {
     let mut seen = 0;
     let mut next = Next::Park;
-    let mut stays = 0;
+    let mut yields = 0;
     loop {
-        stays = if next == Next::Stay { stays + 1 } else { 0 };
+        yields = if next == Next::Yield { yields + 1 } else { 0 };
         match next {
             Next::Park => std::thread::park(),
-            Next::GoOn => {}
-            Next::Stay if stays <= STAYS => std::thread::yield_now(),
-            Next::Stay | Next::Watch => {
-                stays = 0;
+            Next::Continue => {}
+            Next::Yield if yields <= MAX_YIELDS => std::thread::yield_now(),
+            Next::Yield | Next::Watch => {
+                yields = 0;
                 if !readable(descriptor, end) {
                     return;
                 }
@@ -99,7 +99,7 @@ fn run<O: Owner>(library: &Library<O>, descriptor: &OwnedFd, end: &EventFd) {
         // Who closes doesn't wait for anything to come.
         let looked = library.with_core(|core| match core.closing {
             true => None,
-            false => Some(look(core, &next, &mut seen)),
+            false => Some(service(core, &next, &mut seen)),
         });
         match looked.flatten() {
             Some(then) => next = then,
@@ -120,12 +120,12 @@ fn readable(descriptor: &OwnedFd, end: &EventFd) -> bool {
 }
 
 /// After a park, whether to watch; else takes what has come, and sends.
-fn look<O: Owner>(core: &mut Core<O>, after: &Next, seen: &mut u64) -> Next {
+fn service<O: Owner>(core: &mut Core<O>, after: &Next, seen: &mut u64) -> Next {
     let parked = *after == Next::Park;
     if !parked {
-        core.ways.nal.on_readable();
+        core.transports.nal.on_readable();
         if core.progress() >= BATCH {
-            return Next::GoOn;
+            return Next::Continue;
         }
     }
     let polled = core.callers_asleep == 0 && core.polls != *seen;
@@ -133,20 +133,20 @@ fn look<O: Owner>(core: &mut Core<O>, after: &Next, seen: &mut u64) -> Next {
     let Some(watcher) = &mut core.watcher else {
         return Next::Park;
     };
-    if !parked && polled && !core.ways.nal.is_idle() {
+    if !parked && polled && !core.transports.nal.is_idle() {
         // Whoever stops polling says so, and the helper looks meanwhile.
-        watcher.watches = false;
+        watcher.is_watching = false;
         core.wake_helper();
         return Next::Park;
     }
-    if !watcher.watches {
+    if !watcher.is_watching {
         return Next::Park;
     }
-    let waits = core.ways.nal_waits();
+    let waits = core.transports.nal_has_queued();
     // To ask for what is due tells the network that somebody will sleep: libfabric's
     // descriptor stays readable else.
-    if core.oversleeps() {
+    if core.helper_oversleeps() {
         core.wake_helper();
     }
-    if waits { Next::Stay } else { Next::Watch }
+    if waits { Next::Yield } else { Next::Watch }
 }

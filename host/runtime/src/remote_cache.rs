@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 /// What is known of the four interfaces.
 #[derive(Default)]
-pub(crate) struct Known([Option<Interface>; 4]);
+pub(crate) struct RemoteCache([Option<Interface>; 4]);
 
 struct Interface {
     limits: Limits,
@@ -27,7 +27,7 @@ struct Descriptor {
     counter: bool,
 }
 
-impl Known {
+impl RemoteCache {
     /// Takes note of a command and its answer.
     pub(crate) fn learn(&mut self, command: &Command<Claim>, bytes: &[u8]) {
         match command {

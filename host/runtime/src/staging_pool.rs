@@ -12,12 +12,12 @@ const PAGE: u64 = 4096;
 
 /// Regions that nobody uses now, of one owner: what is left in them is his.
 #[derive(Default)]
-pub(crate) struct Spares {
+pub(crate) struct StagingPool {
     regions: Vec<Region>,
     bytes: u64,
 }
 
-impl Spares {
+impl StagingPool {
     /// A region of at least so many bytes.
     ///
     /// # Errors

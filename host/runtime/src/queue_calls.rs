@@ -2,8 +2,8 @@
 //! that the engine lives in.
 
 use crate::library::Library;
-use crate::owner::{Itself, Owner};
-use crate::tables::Shelves;
+use crate::owner::{LocalProcess, Owner};
+use crate::tables::LocalTables;
 use lintel_bridge::Taken;
 use lintel_types::{CountingEvent, Error, Event, Handle, Result};
 use std::time::{Duration, Instant};
@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 /// `PTL_TIME_FOREVER`
 const FOREVER: u32 = u32::MAX;
 
-impl Library<Itself> {
+impl Library<LocalProcess> {
     #[inline(always)]
-    fn tables_of(&self, handle: Handle) -> &Shelves {
+    fn tables_of(&self, handle: Handle) -> &LocalTables {
         &self.owner().tables()[handle.interface() as usize & 3]
     }
 
@@ -48,18 +48,18 @@ impl Library<Itself> {
     /// `ArgInvalid`, `NoInit`, `Aborted`; `EqEmpty` once `timeout` (ms) is over.
     pub fn queue_poll(&self, handles: &[Handle], timeout: u32) -> Result<(Event, bool, usize)> {
         self.check_alive()?;
-        let first = self.noise() as usize % handles.len().max(1);
+        let first = self.activity() as usize % handles.len().max(1);
         let take = |handle: Handle| Ok(self.tables_of(handle).queue(handle)?.pop());
         let any = || first_event(handles, first, take);
         if timeout == 0 {
-            return self.look_once(any)?.ok_or(Error::EqEmpty);
+            return self.poll_once(any)?.ok_or(Error::EqEmpty);
         }
         self.wait(deadline(timeout), any)?.ok_or(Error::EqEmpty)
     }
 
     /// One look, progress, and another look.
     #[inline]
-    fn look_once<T>(&self, ready: impl Fn() -> Result<Option<T>>) -> Result<Option<T>> {
+    fn poll_once<T>(&self, ready: impl Fn() -> Result<Option<T>>) -> Result<Option<T>> {
         if self.is_aborted() {
             return Err(Error::Aborted);
         }
@@ -99,7 +99,7 @@ impl Library<Itself> {
         let value = |handle: Handle| Ok(self.tables_of(handle).counter(handle)?.value());
         let any = || first_reached(handles, tests, value);
         if timeout == 0 {
-            return self.look_once(any)?.ok_or(Error::CtNoneReached);
+            return self.poll_once(any)?.ok_or(Error::CtNoneReached);
         }
         self.wait(deadline(timeout), any)?
             .ok_or(Error::CtNoneReached)

@@ -13,7 +13,7 @@ use lintel_wire::Words;
 
 /// The way to other processes.
 #[allow(clippy::large_enum_variant)] // there is one, and the common form takes no detour
-pub(crate) enum Way {
+pub(crate) enum Transport {
     /// Shared memory alone.
     Shm(ShmNal),
     /// Shared memory within the node or for nothing, another network beyond.
@@ -26,8 +26,8 @@ pub(crate) enum Way {
 type Far = Box<dyn Nal + Send>;
 
 /// A process's place on its networks.
-pub(crate) struct Place {
-    pub(crate) way: Way,
+pub(crate) struct Endpoint {
+    pub(crate) transport: Transport,
     pub(crate) me: ProcessId,
     pub(crate) bell: Bell,
     pub(crate) card: CardWriter,
@@ -41,10 +41,10 @@ const TRIES: u32 = 20;
 ///
 /// # Errors
 /// `PidInUse`, `NoSpace`, `Fail`; the log says why.
-pub(crate) fn join(settings: &Settings, pid: u32, uid: u32) -> Result<Place, Error> {
+pub(crate) fn join(settings: &Settings, pid: u32, uid: u32) -> Result<Endpoint, Error> {
     let Some(between) = settings.between else {
         let nal = shm(settings, pid)?;
-        return Ok(place(nal, |nal| traced_or(nal, Way::Shm)));
+        return Ok(endpoint(nal, |nal| traced_or(nal, Transport::Shm)));
     };
     for _ in 0..TRIES {
         let (me, far) = far(between, settings, pid, uid)?;
@@ -53,9 +53,9 @@ pub(crate) fn join(settings: &Settings, pid: u32, uid: u32) -> Result<Place, Err
             opened => opened?,
         };
         let node = settings.shm.then_some(settings.nid);
-        return Ok(place(near, |near| {
+        return Ok(endpoint(near, |near| {
             let route = Route::new(near, far, node);
-            traced_or(route, |route| Way::Routed(Box::new(route)))
+            traced_or(route, |route| Transport::Routed(Box::new(route)))
         }));
     }
     Err(Error::NoSpace)
@@ -63,21 +63,21 @@ pub(crate) fn join(settings: &Settings, pid: u32, uid: u32) -> Result<Place, Err
 
 /// The segment is a process's registration on its node and its bell, whether or
 /// not messages go through it.
-fn place(nal: ShmNal, way: impl FnOnce(ShmNal) -> Way) -> Place {
-    Place {
+fn endpoint(nal: ShmNal, transport: impl FnOnce(ShmNal) -> Transport) -> Endpoint {
+    Endpoint {
         me: nal.process(),
         bell: nal.bell(),
         card: nal.card(),
-        way: way(nal),
+        transport: transport(nal),
     }
 }
 
-fn traced_or<N: Nal + Send + 'static>(nal: N, plain: impl FnOnce(N) -> Way) -> Way {
+fn traced_or<N: Nal + Send + 'static>(nal: N, plain: impl FnOnce(N) -> Transport) -> Transport {
     if log_level() != Level::Trace {
         return plain(nal);
     }
     let tell: fn(String) = |line| log(Level::Trace, &line);
-    Way::Traced(Box::new(Trace::new(nal, tell)))
+    Transport::Traced(Box::new(Trace::new(nal, tell)))
 }
 
 fn warn(words: &str) {
@@ -184,34 +184,34 @@ fn refused(why: &dyn std::fmt::Display, code: Error) -> Error {
     code
 }
 
-impl Way {
+impl Transport {
     /// What a process of this node hasn't read yet, when this way ends.
     pub(crate) fn take_unread(&mut self, process: ProcessId) -> Option<Unread> {
         match self {
-            Way::Shm(nal) => nal.take_unread(process),
-            Way::Routed(nal) => nal.near_mut().take_unread(process),
+            Transport::Shm(nal) => nal.take_unread(process),
+            Transport::Routed(nal) => nal.near_mut().take_unread(process),
             // Whoever traces messages does without.
-            Way::Traced(_) => None,
+            Transport::Traced(_) => None,
         }
     }
 }
 
-impl Nal for Way {
-    forward!(self { Way::Shm(nal) => nal, Way::Routed(nal) => nal, Way::Traced(nal) => nal }:
+impl Nal for Transport {
+    forward!(self { Transport::Shm(nal) => nal, Transport::Routed(nal) => nal, Transport::Traced(nal) => nal }:
         capabilities, send, next, done, receive_into, fetch, fill, recall, backlog, resources);
 
     #[inline(always)]
     fn next_inline(&mut self) -> Option<(Origin, Words, Claim)> {
         match self {
-            Way::Shm(nal) => nal.next_inline(),
-            Way::Routed(nal) => nal.next_inline(),
+            Transport::Shm(nal) => nal.next_inline(),
+            Transport::Routed(nal) => nal.next_inline(),
             // A trace shows each message, and so takes it by `next`.
-            Way::Traced(_) => None,
+            Transport::Traced(_) => None,
         }
     }
 }
 
-impl Wake for Way {
-    forward!(self { Way::Shm(nal) => nal, Way::Routed(nal) => nal, Way::Traced(nal) => nal }:
+impl Wake for Transport {
+    forward!(self { Transport::Shm(nal) => nal, Transport::Routed(nal) => nal, Transport::Traced(nal) => nal }:
         ..Wake);
 }
