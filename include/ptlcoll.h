@@ -3,17 +3,17 @@
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * libptlcoll posts an operation whole, as triggered puts and atomics. From then on the library
- * below, or the network interface, goes through it: a process that computes holds up nobody. It
- * calls no function but those of portals4.h, and any library with that interface will do.
+ * libptlcoll posts a whole operation up front, as triggered puts and atomics. The library below, or
+ * the network interface, then progresses it: a rank that is busy computing delays no other. It calls
+ * no function but those of portals4.h, and works with any library that has that interface.
  *
- * What holds for every function and is not repeated there: all members of a group call the same
- * operations in the same order, with the same arguments but for buffers. Buffers are the caller's
- * and are read and written during calls only. A member may be ahead of the others by 32 operations,
- * or segments of long ones (64 KiB, by halving 16 KiB); then it waits for them. Where a call fails,
- * ptlcoll_explain tells what is wrong and how to mend it. After PTLCOLL_DEAD, PTLCOLL_LOST or
- * PTLCOLL_PORTALS the group can only be freed. The comments follow the grammar that portals4.h
- * explains.
+ * For every function, and not repeated there: all ranks of a group call the same operations in the
+ * same order, with the same arguments except buffers. Buffers belong to the caller and are read and
+ * written during calls only. A rank may be ahead of the others by 32 operations, or by 32 segments
+ * of long operations (64 KiB each, 16 KiB with PTLCOLL_HALVING); then it waits for them. If a call
+ * fails, ptlcoll_explain returns what is wrong and how to mend it. After PTLCOLL_PROC_FAILED,
+ * PTLCOLL_MSG_FAILED or PTLCOLL_PORTALS the group can only be freed. The comments follow the
+ * grammar that portals4.h explains.
  */
 
 #ifndef PTLCOLL_H
@@ -29,170 +29,171 @@ extern "C" {
 
 /* --- Collective operations: types and codes ------------------------------------------------ */
 
-typedef uint32_t ptlcoll_group_t;     /**< A group of processes. */
-typedef uint64_t ptlcoll_request_t;   /**< An operation that was begun and not waited for. */
-typedef uint32_t ptlcoll_algorithm_t; /**< How an operation is done: PTLCOLL_USUAL and others. */
+typedef uint32_t ptlcoll_group_t;     /**< A group of processes, each with a rank. */
+typedef uint64_t ptlcoll_request_t;   /**< A nonblocking operation that hasn't completed. */
+typedef uint32_t ptlcoll_algorithm_t; /**< The algorithm of an operation: PTLCOLL_AUTO and others. */
 
 #define PTLCOLL_GROUP_NULL   ((ptlcoll_group_t)0)   /**< Never a group. */
-#define PTLCOLL_REQUEST_NULL ((ptlcoll_request_t)0) /**< No request: it has ended. */
-#define PTLCOLL_IN_PLACE     ((void *)-1) /**< As `from` or `to`: the caller's own part is already
-                                           * where it belongs in the other buffer. */
+#define PTLCOLL_REQUEST_NULL ((ptlcoll_request_t)0) /**< No request: it has completed. */
+#define PTLCOLL_IN_PLACE     ((void *)-1) /**< As `sendbuf` or `recvbuf`: the caller's part is
+                                           * already at its place in the other buffer. */
 
 /**
  * What a function returns
  *
- * ptlcoll_strerror names them, ptlcoll_explain tells more.
+ * ptlcoll_strerror returns the name, ptlcoll_explain an explanation.
  */
 enum ptlcoll_retvals {
-    PTLCOLL_OK = 0,          /**< Done. */
+    PTLCOLL_OK = 0,          /**< Success. */
     PTLCOLL_ARG_INVALID = 1, /**< An argument is wrong: no such group or request, a null pointer, a
                               * rank out of range, an operation that isn't defined on the type, an
-                              * algorithm that is for something else. */
-    PTLCOLL_DEAD = 2,        /**< A member has died or can't be reached: ptlcoll_dead tells
-                              * which. */
-    PTLCOLL_LOST = 3,        /**< A message into this process failed. */
-    PTLCOLL_FAILED = 4,      /**< The group failed before, and can only be freed. */
-    PTLCOLL_ENVIRONMENT = 5, /**< PTLCOLL_PLACEMENT has a value that isn't understood. */
+                              * algorithm that doesn't support the operation. */
+    PTLCOLL_PROC_FAILED = 2, /**< A process of the group has failed or can't be reached:
+                              * ptlcoll_failed_rank returns its rank. */
+    PTLCOLL_MSG_FAILED = 3,  /**< A message to this process failed. */
+    PTLCOLL_REVOKED = 4,     /**< An earlier call failed; the group can only be freed. */
+    PTLCOLL_ENVIRONMENT = 5, /**< PTLCOLL_PLACEMENT has an invalid value. */
     PTLCOLL_NO_SPACE = 6,    /**< A limit of the interface, or of memory, is reached. */
     PTLCOLL_NO_INIT = 7,     /**< The Portals library isn't initialized. */
     PTLCOLL_PT_IN_USE = 8,   /**< The portal table index is taken. */
-    PTLCOLL_ABORTED = 9,     /**< PtlAbort ended the waiting. */
-    PTLCOLL_PORTALS = 10     /**< The Portals library refused something else. */
+    PTLCOLL_ABORTED = 9,     /**< PtlAbort ended the wait. */
+    PTLCOLL_PORTALS = 10     /**< The Portals library returned another error. */
 };
 
-#define PTLCOLL_OFFLOADED 0x1 /**< In ptlcoll_group_create: the Portals library goes through the
-                               * steps, whatever PTLCOLL_PLACEMENT says. */
-#define PTLCOLL_HOST      0x2 /**< In ptlcoll_group_create: the calling thread goes through the same
-                               * steps, as far as they can be taken during calls. */
+#define PTLCOLL_OFFLOADED 0x1 /**< In ptlcoll_group_create: the Portals library performs the
+                               * steps, whatever PTLCOLL_PLACEMENT is. */
+#define PTLCOLL_HOST      0x2 /**< In ptlcoll_group_create: the calling thread performs the same
+                               * steps, as far as possible during calls. */
 
-#define PTLCOLL_USUAL              ((ptlcoll_algorithm_t)0x00000) /**< By number of members and
-                                                                   * bytes. */
-#define PTLCOLL_DISSEMINATION      ((ptlcoll_algorithm_t)0x10000) /**< Each tells one twice as far as
-                                                                   * before. Barriers. */
+#define PTLCOLL_AUTO               ((ptlcoll_algorithm_t)0x00000) /**< Chosen by the number of ranks
+                                                                   * and bytes. */
+#define PTLCOLL_DISSEMINATION      ((ptlcoll_algorithm_t)0x10000) /**< Each rank notifies one twice
+                                                                   * as far as in the round before.
+                                                                   * Barriers. */
 #define PTLCOLL_RECURSIVE_DOUBLING ((ptlcoll_algorithm_t)0x20000) /**< Pairs exchange all they have.
                                                                    * Barriers, all-reduces. */
 #define PTLCOLL_K_NOMIAL(k)        ((ptlcoll_algorithm_t)(0x30000 | ((k) & 0xffff))) /**< A k-nomial
                                                                    * tree, `k` 2 or more: 2 is the
-                                                                   * binomial tree. All. */
-#define PTLCOLL_K_ARY(k)           ((ptlcoll_algorithm_t)(0x40000 | ((k) & 0xffff))) /**< A tree of
-                                                                   * `k` branches at each member: 1
-                                                                   * is a chain. All. */
+                                                                   * binomial tree. Everything. */
+#define PTLCOLL_K_ARY(k)           ((ptlcoll_algorithm_t)(0x40000 | ((k) & 0xffff))) /**< A tree with
+                                                                   * `k` children at each rank: 1 is
+                                                                   * a chain. Everything. */
 #define PTLCOLL_PIPELINE(k)        ((ptlcoll_algorithm_t)(0x50000 | ((k) & 0xffff))) /**< As
                                                                    * PTLCOLL_K_ARY, in pieces of
                                                                    * 8 KiB. Broadcasts. */
-#define PTLCOLL_HALVING            ((ptlcoll_algorithm_t)0x60000) /**< Each combines a part, and the
-                                                                   * parts are joined: for many
-                                                                   * bytes. Reduces,
-                                                                   * all-reduces. */
+#define PTLCOLL_HALVING            ((ptlcoll_algorithm_t)0x60000) /**< Recursive halving: each rank
+                                                                   * combines a part, then the parts
+                                                                   * are joined. For many bytes.
+                                                                   * Reduces, all-reduces. */
 
 /* --- Collective operations: groups --------------------------------------------------------- */
 
 /**
- * Makes a group
+ * Creates a group
  *
- * All members call it; it returns when all have. A process may be in many groups, each with a
- * portal table index of its own. The environment variable PTLCOLL_PLACEMENT, `offloaded` or `host`,
- * says who goes through the steps of operations unless `options` do.
+ * Collective: all ranks call it, and it returns when all have. A process may be in many groups, each
+ * with a portal table index of its own. Unless `options` selects it, the environment variable
+ * PTLCOLL_PLACEMENT, `offloaded` or `host`, selects what performs the steps of operations.
  *
  * @param[in] ni_handle  an interface with matching, which outlives the group
- * @param[in] pt_index   a free index of the portal table, the same at all members
- * @param[in] members    the members by rank, named as the interface names processes; the same list
- *                       at all members. It is copied.
- * @param[in] count      how many they are
- * @param[in] rank       which of them is the caller
+ * @param[in] pt_index   a free index of the portal table, the same at all ranks
+ * @param[in] processes  the group's processes by rank, addressed as the interface addresses
+ *                       processes; the same list at all ranks. It is copied.
+ * @param[in] count      the size of the group
+ * @param[in] rank       the caller's rank
  * @param[in] options    0, PTLCOLL_OFFLOADED or PTLCOLL_HOST
  * @param[out] group     the group
- * @return PTLCOLL_OK           the group is made
+ * @return PTLCOLL_OK           the group exists
  * @return PTLCOLL_NO_INIT      the Portals library isn't initialized
  * @return PTLCOLL_ARG_INVALID  no such interface, or one without matching; the caller isn't the
- *                              member at `rank`, or a member is listed twice; `pt_index` is
+ *                              process at `rank`, or a process is listed twice; `pt_index` is
  *                              PTL_PT_ANY or beyond the table
  * @return PTLCOLL_PT_IN_USE    `pt_index` is taken
  * @return PTLCOLL_NO_SPACE     the interface lacks counters, entries or descriptors
- * @return PTLCOLL_ENVIRONMENT  PTLCOLL_PLACEMENT isn't understood
- * @return PTLCOLL_DEAD         a member doesn't exist, or has died
- * @blocks until all members have called it
+ * @return PTLCOLL_ENVIRONMENT  PTLCOLL_PLACEMENT has an invalid value
+ * @return PTLCOLL_PROC_FAILED  a process doesn't exist, or has failed
+ * @blocks until all ranks have called it
  * @threads safe
  * @see ptlcoll_group_free, ptlcoll_barrier, ptlcoll_allreduce
  */
 int ptlcoll_group_create(ptl_handle_ni_t ni_handle,
                          ptl_pt_index_t pt_index,
-                         const ptl_process_t *members,
+                         const ptl_process_t *processes,
                          ptl_size_t count,
                          ptl_rank_t rank,
                          unsigned int options,
                          ptlcoll_group_t *group);
 
 /**
- * Ends a group
+ * Frees a group
  *
- * All members call it; it returns when all have, and no message of the group is under way then. A
- * member that ends its process before counts as dead. Requests that weren't waited for are waited
- * for, and their results forgotten. The group is gone whatever is returned.
+ * Collective: all ranks call it, and it returns when all have; no message of the group is in flight
+ * then. A rank whose process ends before counts as failed. Outstanding requests are waited for, and
+ * their results discarded. The group is freed whatever is returned.
  *
  * @param[in] group  the group
- * @return PTLCOLL_OK           it is gone
+ * @return PTLCOLL_OK           it is freed
  * @return PTLCOLL_ARG_INVALID  there is no such group
- * @return PTLCOLL_DEAD         a member has died before it called this
- * @blocks until all members have called it; not at all for a group that has failed
+ * @return PTLCOLL_PROC_FAILED  a rank failed before it called this
+ * @blocks until all ranks have called it; not at all for a revoked group
  * @threads no other thread may use the group meanwhile
  * @see ptlcoll_group_create
  */
 int ptlcoll_group_free(ptlcoll_group_t group);
 
 /**
- * Tells which member has died
+ * Returns the rank that has failed
  *
- * @param[in] group  a group of which a call returned PTLCOLL_DEAD
- * @param[out] rank  the member's rank. Others may have died as well.
- * @return PTLCOLL_OK           `rank` tells
- * @return PTLCOLL_ARG_INVALID  there is no such group, or nobody has been found dead
+ * @param[in] group  a group of which a call returned PTLCOLL_PROC_FAILED
+ * @param[out] rank  the rank that was found first. Others may have failed as well.
+ * @return PTLCOLL_OK           `rank` is set
+ * @return PTLCOLL_ARG_INVALID  there is no such group, or no rank of it is known to have failed
  * @blocks while another thread is inside a call with this group
  * @threads safe
  * @see ptlcoll_explain
  */
-int ptlcoll_dead(ptlcoll_group_t group,
-                 ptl_rank_t *rank);
+int ptlcoll_failed_rank(ptlcoll_group_t group,
+                        ptl_rank_t *rank);
 
 /* --- Collective operations: blocking ------------------------------------------------------- */
 
 /**
- * Waits until all members have begun to wait
+ * Waits until all ranks have called it
  *
  * @param[in] group      the group
- * @param[in] algorithm  PTLCOLL_USUAL, or PTLCOLL_DISSEMINATION, PTLCOLL_RECURSIVE_DOUBLING or a
+ * @param[in] algorithm  PTLCOLL_AUTO, or PTLCOLL_DISSEMINATION, PTLCOLL_RECURSIVE_DOUBLING or a
  *                       tree
- * @return PTLCOLL_OK           done
+ * @return PTLCOLL_OK           success
  * @return PTLCOLL_ARG_INVALID  an argument is wrong
- * @return PTLCOLL_DEAD         a member has died: ptlcoll_dead tells which
- * @return PTLCOLL_LOST         a message into this process failed
- * @return PTLCOLL_FAILED       the group failed before
- * @return PTLCOLL_PORTALS      the Portals library refused something
+ * @return PTLCOLL_PROC_FAILED  a rank has failed: ptlcoll_failed_rank returns it
+ * @return PTLCOLL_MSG_FAILED   a message to this process failed
+ * @return PTLCOLL_REVOKED      an earlier call of the group failed
+ * @return PTLCOLL_PORTALS      the Portals library returned another error
  * @return PTLCOLL_ABORTED      PtlAbort was called
- * @blocks until all members have called it; a dead member ends it within PTL_PEER_TIMEOUT
- * @threads one at a time for a group; others wait
+ * @blocks until all ranks have called it; a failed rank ends it within PTL_PEER_TIMEOUT
+ * @threads one at a time in a group; others wait
  * @see ptlcoll_ibarrier, ptlcoll_group_create
  */
 int ptlcoll_barrier(ptlcoll_group_t group,
                     ptlcoll_algorithm_t algorithm);
 
 /**
- * Gives all members what one has
+ * Sends bytes of one rank to all ranks
  *
  * @param[in] group       the group
- * @param[out] buffer     what `root` gives; at the others, where it goes
- * @param[in] bytes       how much, the same at all members; may be 0
- * @param[in] root        who gives
- * @param[in] algorithm   PTLCOLL_USUAL, or a tree or PTLCOLL_PIPELINE
- * @return PTLCOLL_OK           done
+ * @param[out] buffer     read at `root`, written at the other ranks
+ * @param[in] bytes       the length, the same at all ranks; may be 0
+ * @param[in] root        the rank that sends
+ * @param[in] algorithm   PTLCOLL_AUTO, or a tree or PTLCOLL_PIPELINE
+ * @return PTLCOLL_OK           success
  * @return PTLCOLL_ARG_INVALID  an argument is wrong
- * @return PTLCOLL_DEAD         a member has died: ptlcoll_dead tells which
- * @return PTLCOLL_LOST         a message into this process failed
- * @return PTLCOLL_FAILED       the group failed before
- * @return PTLCOLL_PORTALS      the Portals library refused something
+ * @return PTLCOLL_PROC_FAILED  a rank has failed: ptlcoll_failed_rank returns it
+ * @return PTLCOLL_MSG_FAILED   a message to this process failed
+ * @return PTLCOLL_REVOKED      an earlier call of the group failed
+ * @return PTLCOLL_PORTALS      the Portals library returned another error
  * @return PTLCOLL_ABORTED      PtlAbort was called
- * @blocks until the caller's part is done; a dead member ends it within PTL_PEER_TIMEOUT
- * @threads one at a time for a group; others wait
+ * @blocks until the caller's part is done; a failed rank ends it within PTL_PEER_TIMEOUT
+ * @threads one at a time in a group; others wait
  * @see ptlcoll_ibroadcast, ptlcoll_group_create
  */
 int ptlcoll_broadcast(ptlcoll_group_t group,
@@ -202,64 +203,65 @@ int ptlcoll_broadcast(ptlcoll_group_t group,
                       ptlcoll_algorithm_t algorithm);
 
 /**
- * Combines what all members have, element by element, for all of them
+ * Reduces the elements of all ranks, and leaves the result at all of them
  *
- * All members get the same bits.
+ * All ranks get the same bits.
  *
  * @param[in] group      the group
- * @param[in] from       what the caller gives, or PTLCOLL_IN_PLACE, or the same as `to`
- * @param[out] to        where the result goes
- * @param[in] count      elements, the same at all members; may be 0
+ * @param[in] sendbuf    the caller's elements, or PTLCOLL_IN_PLACE, or the same as `recvbuf`
+ * @param[out] recvbuf   the result
+ * @param[in] count      elements, the same at all ranks; may be 0
  * @param[in] operation  PTL_MIN to PTL_BXOR
  * @param[in] datatype   PTL_INT8_T and so on
- * @param[in] algorithm  PTLCOLL_USUAL, or PTLCOLL_RECURSIVE_DOUBLING, PTLCOLL_HALVING or a tree
- * @return PTLCOLL_OK           done
+ * @param[in] algorithm  PTLCOLL_AUTO, or PTLCOLL_RECURSIVE_DOUBLING, PTLCOLL_HALVING or a tree
+ * @return PTLCOLL_OK           success
  * @return PTLCOLL_ARG_INVALID  an argument is wrong
- * @return PTLCOLL_DEAD         a member has died: ptlcoll_dead tells which
- * @return PTLCOLL_LOST         a message into this process failed
- * @return PTLCOLL_FAILED       the group failed before
- * @return PTLCOLL_PORTALS      the Portals library refused something
+ * @return PTLCOLL_PROC_FAILED  a rank has failed: ptlcoll_failed_rank returns it
+ * @return PTLCOLL_MSG_FAILED   a message to this process failed
+ * @return PTLCOLL_REVOKED      an earlier call of the group failed
+ * @return PTLCOLL_PORTALS      the Portals library returned another error
  * @return PTLCOLL_ABORTED      PtlAbort was called
- * @blocks until all members have called it; a dead member ends it within PTL_PEER_TIMEOUT
- * @threads one at a time for a group; others wait
+ * @blocks until all ranks have called it; a failed rank ends it within PTL_PEER_TIMEOUT
+ * @threads one at a time in a group; others wait
  * @see ptlcoll_iallreduce, ptlcoll_group_create
  */
 int ptlcoll_allreduce(ptlcoll_group_t group,
-                      const void *from,
-                      void *to,
+                      const void *sendbuf,
+                      void *recvbuf,
                       ptl_size_t count,
                       ptl_op_t operation,
                       ptl_datatype_t datatype,
                       ptlcoll_algorithm_t algorithm);
 
 /**
- * Combines what all members have, element by element, for one of them
+ * Reduces the elements of all ranks, and leaves the result at one of them
  *
  * The same inputs give the same bits each time.
  *
  * @param[in] group      the group
- * @param[in] from       what the caller gives; at `root` also PTLCOLL_IN_PLACE, or the same as `to`
- * @param[out] to        at `root`, where the result goes; elsewhere not looked at
- * @param[in] count      elements, the same at all members; may be 0
+ * @param[in] sendbuf    the caller's elements; at `root` also PTLCOLL_IN_PLACE, or the same as
+ *                       `recvbuf`
+ * @param[out] recvbuf   the result, at `root`; ignored elsewhere
+ * @param[in] count      elements, the same at all ranks; may be 0
  * @param[in] operation  PTL_MIN to PTL_BXOR
  * @param[in] datatype   PTL_INT8_T and so on
- * @param[in] root       who gets
- * @param[in] algorithm  PTLCOLL_USUAL, or PTLCOLL_HALVING or a tree
- * @return PTLCOLL_OK           done
+ * @param[in] root       the rank that receives
+ * @param[in] algorithm  PTLCOLL_AUTO, or PTLCOLL_HALVING or a tree
+ * @return PTLCOLL_OK           success
  * @return PTLCOLL_ARG_INVALID  an argument is wrong
- * @return PTLCOLL_DEAD         a member has died: ptlcoll_dead tells which
- * @return PTLCOLL_LOST         a message into this process failed
- * @return PTLCOLL_FAILED       the group failed before
- * @return PTLCOLL_PORTALS      the Portals library refused something
+ * @return PTLCOLL_PROC_FAILED  a rank has failed: ptlcoll_failed_rank returns it
+ * @return PTLCOLL_MSG_FAILED   a message to this process failed
+ * @return PTLCOLL_REVOKED      an earlier call of the group failed
+ * @return PTLCOLL_PORTALS      the Portals library returned another error
  * @return PTLCOLL_ABORTED      PtlAbort was called
- * @blocks until the caller's part is done, at `root` until all members have called it; a dead member
+ * @blocks until the caller's part is done, at `root` until all ranks have called it; a failed rank
  *         ends it within PTL_PEER_TIMEOUT
- * @threads one at a time for a group; others wait
+ * @threads one at a time in a group; others wait
  * @see ptlcoll_ireduce, ptlcoll_group_create
  */
 int ptlcoll_reduce(ptlcoll_group_t group,
-                   const void *from,
-                   void *to,
+                   const void *sendbuf,
+                   void *recvbuf,
                    ptl_size_t count,
                    ptl_op_t operation,
                    ptl_datatype_t datatype,
@@ -267,80 +269,79 @@ int ptlcoll_reduce(ptlcoll_group_t group,
                    ptlcoll_algorithm_t algorithm);
 
 /**
- * Lays what all members have side by side at one of them
+ * Gathers bytes of all ranks at one of them
  *
  * @param[in] group      the group
- * @param[in] from       what the caller gives; at `root` also PTLCOLL_IN_PLACE, where it lies in
- *                       `to` already
- * @param[out] to        at `root`, where `bytes` of each member go, by rank; elsewhere not looked
- *                       at
- * @param[in] bytes      of each member, the same at all members; may be 0
- * @param[in] root       who gets
- * @param[in] algorithm  PTLCOLL_USUAL, or a tree
- * @return PTLCOLL_OK           done
+ * @param[in] sendbuf    the caller's bytes; at `root` also PTLCOLL_IN_PLACE if they are at their
+ *                       place in `recvbuf`
+ * @param[out] recvbuf   at `root`, `bytes` of each rank, in the order of ranks; ignored elsewhere
+ * @param[in] bytes      the length that each rank sends, the same at all ranks; may be 0
+ * @param[in] root       the rank that receives
+ * @param[in] algorithm  PTLCOLL_AUTO, or a tree
+ * @return PTLCOLL_OK           success
  * @return PTLCOLL_ARG_INVALID  an argument is wrong
- * @return PTLCOLL_DEAD         a member has died: ptlcoll_dead tells which
- * @return PTLCOLL_LOST         a message into this process failed
- * @return PTLCOLL_FAILED       the group failed before
- * @return PTLCOLL_PORTALS      the Portals library refused something
+ * @return PTLCOLL_PROC_FAILED  a rank has failed: ptlcoll_failed_rank returns it
+ * @return PTLCOLL_MSG_FAILED   a message to this process failed
+ * @return PTLCOLL_REVOKED      an earlier call of the group failed
+ * @return PTLCOLL_PORTALS      the Portals library returned another error
  * @return PTLCOLL_ABORTED      PtlAbort was called
- * @blocks until the caller's part is done, at `root` until all members have called it; a dead member
+ * @blocks until the caller's part is done, at `root` until all ranks have called it; a failed rank
  *         ends it within PTL_PEER_TIMEOUT
- * @threads one at a time for a group; others wait
+ * @threads one at a time in a group; others wait
  * @see ptlcoll_igather, ptlcoll_group_create
  */
 int ptlcoll_gather(ptlcoll_group_t group,
-                   const void *from,
-                   void *to,
+                   const void *sendbuf,
+                   void *recvbuf,
                    ptl_size_t bytes,
                    ptl_rank_t root,
                    ptlcoll_algorithm_t algorithm);
 
 /**
- * Gives each member its part of what one has
+ * Scatters bytes of one rank to all ranks
  *
  * @param[in] group      the group
- * @param[in] from       at `root`, `bytes` for each member, by rank; elsewhere not looked at
- * @param[out] to        where the caller's part goes; at `root` also PTLCOLL_IN_PLACE, where it
- *                       stays in `from`
- * @param[in] bytes      for each member, the same at all members; may be 0
- * @param[in] root       who gives
- * @param[in] algorithm  PTLCOLL_USUAL, or a tree
- * @return PTLCOLL_OK           done
+ * @param[in] sendbuf    at `root`, `bytes` for each rank, in the order of ranks; ignored elsewhere
+ * @param[out] recvbuf   the caller's part; at `root` also PTLCOLL_IN_PLACE, which leaves it in
+ *                       `sendbuf`
+ * @param[in] bytes      the length that each rank receives, the same at all ranks; may be 0
+ * @param[in] root       the rank that sends
+ * @param[in] algorithm  PTLCOLL_AUTO, or a tree
+ * @return PTLCOLL_OK           success
  * @return PTLCOLL_ARG_INVALID  an argument is wrong
- * @return PTLCOLL_DEAD         a member has died: ptlcoll_dead tells which
- * @return PTLCOLL_LOST         a message into this process failed
- * @return PTLCOLL_FAILED       the group failed before
- * @return PTLCOLL_PORTALS      the Portals library refused something
+ * @return PTLCOLL_PROC_FAILED  a rank has failed: ptlcoll_failed_rank returns it
+ * @return PTLCOLL_MSG_FAILED   a message to this process failed
+ * @return PTLCOLL_REVOKED      an earlier call of the group failed
+ * @return PTLCOLL_PORTALS      the Portals library returned another error
  * @return PTLCOLL_ABORTED      PtlAbort was called
- * @blocks until the caller's part is done; a dead member ends it within PTL_PEER_TIMEOUT
- * @threads one at a time for a group; others wait
+ * @blocks until the caller's part is done; a failed rank ends it within PTL_PEER_TIMEOUT
+ * @threads one at a time in a group; others wait
  * @see ptlcoll_iscatter, ptlcoll_group_create
  */
 int ptlcoll_scatter(ptlcoll_group_t group,
-                    const void *from,
-                    void *to,
+                    const void *sendbuf,
+                    void *recvbuf,
                     ptl_size_t bytes,
                     ptl_rank_t root,
                     ptlcoll_algorithm_t algorithm);
 
-/* --- Collective operations: begun, and waited for later ------------------------------------ */
+/* --- Collective operations: nonblocking ---------------------------------------------------- */
 
 /**
- * Begins ptlcoll_barrier
+ * Starts ptlcoll_barrier, and returns before it completes
  *
- * Up to 32 segments of at most 64 KiB are posted at once and need no further call; what is more
- * begins as calls of the group find the earlier ones done.
+ * Up to 32 segments of at most 64 KiB are posted at once and need no further call; later segments
+ * start when calls of the group find earlier ones complete.
  *
  * @param[in] group, algorithm  as of ptlcoll_barrier
  * @param[out] request  for ptlcoll_test or ptlcoll_wait
- * @return PTLCOLL_OK           begun
+ * @return PTLCOLL_OK           the operation is started
  * @return PTLCOLL_ARG_INVALID  an argument is wrong
- * @return PTLCOLL_LOST         a message into this process failed
- * @return PTLCOLL_FAILED       the group failed before
- * @return PTLCOLL_PORTALS      the Portals library refused something
+ * @return PTLCOLL_MSG_FAILED   a message to this process failed
+ * @return PTLCOLL_REVOKED      an earlier call of the group failed
+ * @return PTLCOLL_PORTALS      the Portals library returned another error
  * @blocks never
- * @threads one at a time for a group; others wait
+ * @threads one at a time in a group; others wait
  * @see ptlcoll_barrier, ptlcoll_test, ptlcoll_wait
  */
 int ptlcoll_ibarrier(ptlcoll_group_t group,
@@ -348,23 +349,23 @@ int ptlcoll_ibarrier(ptlcoll_group_t group,
                      ptlcoll_request_t *request);
 
 /**
- * Begins ptlcoll_broadcast
+ * Starts ptlcoll_broadcast, and returns before it completes
  *
- * Up to 32 segments of at most 64 KiB are posted at once and need no further call; what is more
- * begins as calls of the group find the earlier ones done.
+ * Up to 32 segments of at most 64 KiB are posted at once and need no further call; later segments
+ * start when calls of the group find earlier ones complete.
  *
- * Results are written by the ptlcoll_test or ptlcoll_wait that ends the request: until then the
- * result's buffer stays the request's. What is given may be changed at once.
+ * The ptlcoll_test or ptlcoll_wait that completes the request writes the result: until then the
+ * request owns the receive buffer. The send buffer may be reused at once.
  *
  * @param[in] group, buffer, bytes, root, algorithm  as of ptlcoll_broadcast
  * @param[out] request  for ptlcoll_test or ptlcoll_wait
- * @return PTLCOLL_OK           begun
+ * @return PTLCOLL_OK           the operation is started
  * @return PTLCOLL_ARG_INVALID  an argument is wrong
- * @return PTLCOLL_LOST         a message into this process failed
- * @return PTLCOLL_FAILED       the group failed before
- * @return PTLCOLL_PORTALS      the Portals library refused something
+ * @return PTLCOLL_MSG_FAILED   a message to this process failed
+ * @return PTLCOLL_REVOKED      an earlier call of the group failed
+ * @return PTLCOLL_PORTALS      the Portals library returned another error
  * @blocks never
- * @threads one at a time for a group; others wait
+ * @threads one at a time in a group; others wait
  * @see ptlcoll_broadcast, ptlcoll_test, ptlcoll_wait
  */
 int ptlcoll_ibroadcast(ptlcoll_group_t group,
@@ -375,28 +376,28 @@ int ptlcoll_ibroadcast(ptlcoll_group_t group,
                        ptlcoll_request_t *request);
 
 /**
- * Begins ptlcoll_allreduce
+ * Starts ptlcoll_allreduce, and returns before it completes
  *
- * Up to 32 segments, of at most 64 KiB or by halving 16 KiB, are posted at once and need no further
- * call; what is more begins as calls of the group find the earlier ones done.
+ * Up to 32 segments of at most 64 KiB, or 16 KiB with PTLCOLL_HALVING, are posted at once and need
+ * no further call; later segments start when calls of the group find earlier ones complete.
  *
- * Results are written by the ptlcoll_test or ptlcoll_wait that ends the request: until then the
- * result's buffer stays the request's. What is given may be changed at once.
+ * The ptlcoll_test or ptlcoll_wait that completes the request writes the result: until then the
+ * request owns the receive buffer. The send buffer may be reused at once.
  *
- * @param[in] group, from, to, count, operation, datatype, algorithm  as of ptlcoll_allreduce
+ * @param[in] group, sendbuf, recvbuf, count, operation, datatype, algorithm  as of ptlcoll_allreduce
  * @param[out] request  for ptlcoll_test or ptlcoll_wait
- * @return PTLCOLL_OK           begun
+ * @return PTLCOLL_OK           the operation is started
  * @return PTLCOLL_ARG_INVALID  an argument is wrong
- * @return PTLCOLL_LOST         a message into this process failed
- * @return PTLCOLL_FAILED       the group failed before
- * @return PTLCOLL_PORTALS      the Portals library refused something
+ * @return PTLCOLL_MSG_FAILED   a message to this process failed
+ * @return PTLCOLL_REVOKED      an earlier call of the group failed
+ * @return PTLCOLL_PORTALS      the Portals library returned another error
  * @blocks never
- * @threads one at a time for a group; others wait
+ * @threads one at a time in a group; others wait
  * @see ptlcoll_allreduce, ptlcoll_test, ptlcoll_wait
  */
 int ptlcoll_iallreduce(ptlcoll_group_t group,
-                       const void *from,
-                       void *to,
+                       const void *sendbuf,
+                       void *recvbuf,
                        ptl_size_t count,
                        ptl_op_t operation,
                        ptl_datatype_t datatype,
@@ -404,28 +405,28 @@ int ptlcoll_iallreduce(ptlcoll_group_t group,
                        ptlcoll_request_t *request);
 
 /**
- * Begins ptlcoll_reduce
+ * Starts ptlcoll_reduce, and returns before it completes
  *
- * Up to 32 segments, of at most 64 KiB or by halving 16 KiB, are posted at once and need no further
- * call; what is more begins as calls of the group find the earlier ones done.
+ * Up to 32 segments of at most 64 KiB, or 16 KiB with PTLCOLL_HALVING, are posted at once and need
+ * no further call; later segments start when calls of the group find earlier ones complete.
  *
- * Results are written by the ptlcoll_test or ptlcoll_wait that ends the request: until then the
- * result's buffer stays the request's. What is given may be changed at once.
+ * The ptlcoll_test or ptlcoll_wait that completes the request writes the result: until then the
+ * request owns the receive buffer. The send buffer may be reused at once.
  *
- * @param[in] group, from, to, count, operation, datatype, root, algorithm  as of ptlcoll_reduce
+ * @param[in] group, sendbuf, recvbuf, count, operation, datatype, root, algorithm  as of ptlcoll_reduce
  * @param[out] request  for ptlcoll_test or ptlcoll_wait
- * @return PTLCOLL_OK           begun
+ * @return PTLCOLL_OK           the operation is started
  * @return PTLCOLL_ARG_INVALID  an argument is wrong
- * @return PTLCOLL_LOST         a message into this process failed
- * @return PTLCOLL_FAILED       the group failed before
- * @return PTLCOLL_PORTALS      the Portals library refused something
+ * @return PTLCOLL_MSG_FAILED   a message to this process failed
+ * @return PTLCOLL_REVOKED      an earlier call of the group failed
+ * @return PTLCOLL_PORTALS      the Portals library returned another error
  * @blocks never
- * @threads one at a time for a group; others wait
+ * @threads one at a time in a group; others wait
  * @see ptlcoll_reduce, ptlcoll_test, ptlcoll_wait
  */
 int ptlcoll_ireduce(ptlcoll_group_t group,
-                    const void *from,
-                    void *to,
+                    const void *sendbuf,
+                    void *recvbuf,
                     ptl_size_t count,
                     ptl_op_t operation,
                     ptl_datatype_t datatype,
@@ -434,93 +435,93 @@ int ptlcoll_ireduce(ptlcoll_group_t group,
                     ptlcoll_request_t *request);
 
 /**
- * Begins ptlcoll_gather
+ * Starts ptlcoll_gather, and returns before it completes
  *
- * Up to 32 segments of at most 64 KiB are posted at once and need no further call; what is more
- * begins as calls of the group find the earlier ones done.
+ * Up to 32 segments of at most 64 KiB are posted at once and need no further call; later segments
+ * start when calls of the group find earlier ones complete.
  *
- * Results are written by the ptlcoll_test or ptlcoll_wait that ends the request: until then the
- * result's buffer stays the request's. What is given may be changed at once.
+ * The ptlcoll_test or ptlcoll_wait that completes the request writes the result: until then the
+ * request owns the receive buffer. The send buffer may be reused at once.
  *
- * @param[in] group, from, to, bytes, root, algorithm  as of ptlcoll_gather
+ * @param[in] group, sendbuf, recvbuf, bytes, root, algorithm  as of ptlcoll_gather
  * @param[out] request  for ptlcoll_test or ptlcoll_wait
- * @return PTLCOLL_OK           begun
+ * @return PTLCOLL_OK           the operation is started
  * @return PTLCOLL_ARG_INVALID  an argument is wrong
- * @return PTLCOLL_LOST         a message into this process failed
- * @return PTLCOLL_FAILED       the group failed before
- * @return PTLCOLL_PORTALS      the Portals library refused something
+ * @return PTLCOLL_MSG_FAILED   a message to this process failed
+ * @return PTLCOLL_REVOKED      an earlier call of the group failed
+ * @return PTLCOLL_PORTALS      the Portals library returned another error
  * @blocks never
- * @threads one at a time for a group; others wait
+ * @threads one at a time in a group; others wait
  * @see ptlcoll_gather, ptlcoll_test, ptlcoll_wait
  */
 int ptlcoll_igather(ptlcoll_group_t group,
-                    const void *from,
-                    void *to,
+                    const void *sendbuf,
+                    void *recvbuf,
                     ptl_size_t bytes,
                     ptl_rank_t root,
                     ptlcoll_algorithm_t algorithm,
                     ptlcoll_request_t *request);
 
 /**
- * Begins ptlcoll_scatter
+ * Starts ptlcoll_scatter, and returns before it completes
  *
- * Up to 32 segments of at most 64 KiB are posted at once and need no further call; what is more
- * begins as calls of the group find the earlier ones done.
+ * Up to 32 segments of at most 64 KiB are posted at once and need no further call; later segments
+ * start when calls of the group find earlier ones complete.
  *
- * Results are written by the ptlcoll_test or ptlcoll_wait that ends the request: until then the
- * result's buffer stays the request's. What is given may be changed at once.
+ * The ptlcoll_test or ptlcoll_wait that completes the request writes the result: until then the
+ * request owns the receive buffer. The send buffer may be reused at once.
  *
- * @param[in] group, from, to, bytes, root, algorithm  as of ptlcoll_scatter
+ * @param[in] group, sendbuf, recvbuf, bytes, root, algorithm  as of ptlcoll_scatter
  * @param[out] request  for ptlcoll_test or ptlcoll_wait
- * @return PTLCOLL_OK           begun
+ * @return PTLCOLL_OK           the operation is started
  * @return PTLCOLL_ARG_INVALID  an argument is wrong
- * @return PTLCOLL_LOST         a message into this process failed
- * @return PTLCOLL_FAILED       the group failed before
- * @return PTLCOLL_PORTALS      the Portals library refused something
+ * @return PTLCOLL_MSG_FAILED   a message to this process failed
+ * @return PTLCOLL_REVOKED      an earlier call of the group failed
+ * @return PTLCOLL_PORTALS      the Portals library returned another error
  * @blocks never
- * @threads one at a time for a group; others wait
+ * @threads one at a time in a group; others wait
  * @see ptlcoll_scatter, ptlcoll_test, ptlcoll_wait
  */
 int ptlcoll_iscatter(ptlcoll_group_t group,
-                     const void *from,
-                     void *to,
+                     const void *sendbuf,
+                     void *recvbuf,
                      ptl_size_t bytes,
                      ptl_rank_t root,
                      ptlcoll_algorithm_t algorithm,
                      ptlcoll_request_t *request);
 
 /**
- * Looks whether an operation has ended
+ * Tests whether an operation has completed
  *
- * @param[out] request  the request; PTLCOLL_REQUEST_NULL once it has ended, which it also may be
- *                      before: then it has ended long ago
- * @param[out] done     1 if it has ended, else 0
- * @return PTLCOLL_OK           `done` tells
+ * @param[out] request  the request; PTLCOLL_REQUEST_NULL once it has completed. A null request has
+ *                      completed.
+ * @param[out] done     1 if it has completed, else 0
+ * @return PTLCOLL_OK           `done` is set
  * @return PTLCOLL_ARG_INVALID  a null pointer, or no such request
- * @return PTLCOLL_DEAD         a member has died: ptlcoll_dead tells which
- * @return PTLCOLL_LOST         a message into this process failed
- * @return PTLCOLL_FAILED       the group failed before
- * @return PTLCOLL_PORTALS      the Portals library refused something
+ * @return PTLCOLL_PROC_FAILED  a rank has failed: ptlcoll_failed_rank returns it
+ * @return PTLCOLL_MSG_FAILED   a message to this process failed
+ * @return PTLCOLL_REVOKED      an earlier call of the group failed
+ * @return PTLCOLL_PORTALS      the Portals library returned another error
  * @blocks never
- * @threads one at a time for a group; others wait
+ * @threads one at a time in a group; others wait
  * @see ptlcoll_wait
  */
 int ptlcoll_test(ptlcoll_request_t *request,
                  int *done);
 
 /**
- * Waits until an operation has ended
+ * Waits until an operation has completed
  *
- * @param[out] request  the request; PTLCOLL_REQUEST_NULL afterwards, which it also may be before
- * @return PTLCOLL_OK           it has ended
+ * @param[out] request  the request; PTLCOLL_REQUEST_NULL afterwards. A null request has completed.
+ * @return PTLCOLL_OK           it has completed
  * @return PTLCOLL_ARG_INVALID  a null pointer, or no such request
- * @return PTLCOLL_DEAD         a member has died: ptlcoll_dead tells which
- * @return PTLCOLL_LOST         a message into this process failed
- * @return PTLCOLL_FAILED       the group failed before
- * @return PTLCOLL_PORTALS      the Portals library refused something
+ * @return PTLCOLL_PROC_FAILED  a rank has failed: ptlcoll_failed_rank returns it
+ * @return PTLCOLL_MSG_FAILED   a message to this process failed
+ * @return PTLCOLL_REVOKED      an earlier call of the group failed
+ * @return PTLCOLL_PORTALS      the Portals library returned another error
  * @return PTLCOLL_ABORTED      PtlAbort was called
- * @blocks until it has ended; a dead member ends it within PTL_PEER_TIMEOUT
- * @threads one at a time for a group; others wait
+ * @blocks until it has completed; a failed rank ends it within PTL_PEER_TIMEOUT
+ * @threads one at a time in a group; others wait
  * @see ptlcoll_test
  */
 int ptlcoll_wait(ptlcoll_request_t *request);
@@ -528,11 +529,11 @@ int ptlcoll_wait(ptlcoll_request_t *request);
 /* --- Collective operations: text ----------------------------------------------------------- */
 
 /**
- * Names a code
+ * Returns the name of a code
  *
  * @param[in] code  what a function returned
- * @return the constant's name, such as "PTLCOLL_DEAD", or "Unknown". The string is constant and
- *         isn't to be freed.
+ * @return the constant's name, such as "PTLCOLL_PROC_FAILED", or "Unknown". The string is
+ *         constant and isn't to be freed.
  * @blocks never
  * @threads safe
  * @see ptlcoll_explain
@@ -540,12 +541,12 @@ int ptlcoll_wait(ptlcoll_request_t *request);
 const char *ptlcoll_strerror(int code);
 
 /**
- * Tells what was wrong in the calling thread's last call that failed
+ * Explains the calling thread's last call that failed
  *
- * @return a sentence, empty if none failed. It is the library's and lasts until the thread's next
- *         call that fails.
+ * @return a sentence, empty if none failed. The library owns it, and it lasts until the thread's
+ *         next call that fails.
  * @blocks never
- * @threads safe: each has its own
+ * @threads safe: each thread has its own
  * @see ptlcoll_strerror
  */
 const char *ptlcoll_explain(void);

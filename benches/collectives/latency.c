@@ -104,32 +104,32 @@ static void end(void)
 static void barrier(size_t bytes)
 {
     (void)bytes;
-    check(ptlcoll_barrier(group, PTLCOLL_USUAL));
+    check(ptlcoll_barrier(group, PTLCOLL_AUTO));
 }
 
 static void broadcast(size_t bytes)
 {
-    check(ptlcoll_broadcast(group, given, bytes, 0, PTLCOLL_USUAL));
+    check(ptlcoll_broadcast(group, given, bytes, 0, PTLCOLL_AUTO));
 }
 
 static void allreduce(size_t bytes)
 {
-    check(ptlcoll_allreduce(group, given, all, bytes / sizeof(double), PTL_SUM, PTL_DOUBLE, PTLCOLL_USUAL));
+    check(ptlcoll_allreduce(group, given, all, bytes / sizeof(double), PTL_SUM, PTL_DOUBLE, PTLCOLL_AUTO));
 }
 
 static void reduce(size_t bytes)
 {
-    check(ptlcoll_reduce(group, given, all, bytes / sizeof(double), PTL_SUM, PTL_DOUBLE, 0, PTLCOLL_USUAL));
+    check(ptlcoll_reduce(group, given, all, bytes / sizeof(double), PTL_SUM, PTL_DOUBLE, 0, PTLCOLL_AUTO));
 }
 
 static void gather(size_t bytes)
 {
-    check(ptlcoll_gather(group, given, all, bytes, 0, PTLCOLL_USUAL));
+    check(ptlcoll_gather(group, given, all, bytes, 0, PTLCOLL_AUTO));
 }
 
 static void scatter(size_t bytes)
 {
-    check(ptlcoll_scatter(group, all, given, bytes, 0, PTLCOLL_USUAL));
+    check(ptlcoll_scatter(group, all, given, bytes, 0, PTLCOLL_AUTO));
 }
 #endif
 

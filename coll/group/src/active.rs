@@ -187,7 +187,7 @@ impl Active {
 fn reached<P: Portals>(when: When, portals: &P, lane: &Lane<P>) -> Result<bool> {
     let value = portals.value(lane.counter(when.counter.0))?;
     if value.failure > 0 {
-        return Err(Error::TransferFailed);
+        return Err(Error::MessageFailed);
     }
     Ok(value.success >= lane.threshold(when.counter.0, when.count))
 }

@@ -14,7 +14,7 @@ pub enum Error {
         rank: u32,
     },
     /// A message to this member failed there. The group is of no use any more.
-    TransferFailed,
+    MessageFailed,
     /// The group had trouble before, and can only be freed.
     Revoked,
     /// No such request: it was waited for already, or is another group's.
@@ -43,7 +43,7 @@ impl fmt::Display for Error {
                 "rank {rank} has died or can't be reached: free the group and make one of those \
                  that are left"
             ),
-            Error::TransferFailed => f.write_str(
+            Error::MessageFailed => f.write_str(
                 "a message failed on its way into this process: its sender has died, or the \
                  memory is gone; free the group",
             ),

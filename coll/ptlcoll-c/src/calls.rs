@@ -95,9 +95,9 @@ pub extern "C" fn ptlcoll_group_free(group: u32) -> c_int {
     code(groups::remove(group).and_then(Group::free))
 }
 
-/// `ptlcoll_dead`
+/// `ptlcoll_failed_rank`
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ptlcoll_dead(group: u32, rank: *mut u32) -> c_int {
+pub unsafe extern "C" fn ptlcoll_failed_rank(group: u32, rank: *mut u32) -> c_int {
     let find = |entry: &mut GroupEntry| match entry.group.dead() {
         _ if rank.is_null() => wrong("`rank` is NULL"),
         None => wrong("nobody of this group has been found dead"),
@@ -161,13 +161,13 @@ fn place(
         from = match call {
             Call::Allreduce(_) | Call::Reduce { .. } if gets > 0 => to,
             Call::Gather { bytes, .. } if gets > 0 => to.wrapping_add(own(bytes)),
-            _ => return wrong("`from` is PTLCOLL_IN_PLACE where nothing is in place"),
+            _ => return wrong("`sendbuf` is PTLCOLL_IN_PLACE where nothing is in place"),
         };
     }
     if to == IN_PLACE && gets > 0 {
         to = match call {
             Call::Scatter { bytes, .. } if gives > 0 => from.wrapping_add(own(bytes)),
-            _ => return wrong("`to` is PTLCOLL_IN_PLACE where nothing is in place"),
+            _ => return wrong("`recvbuf` is PTLCOLL_IN_PLACE where nothing is in place"),
         };
     }
     Pointers::new(from, gives, to, gets)
@@ -315,35 +315,35 @@ entries!(
 entries!(
     ptlcoll_allreduce,
     ptlcoll_iallreduce,
-    (from: *const c_void, to: *mut c_void, count: u64, operation: u8, datatype: u8),
+    (sendbuf: *const c_void, recvbuf: *mut c_void, count: u64, operation: u8, datatype: u8),
     reduction(count, operation, datatype).map(Call::Allreduce),
-    from,
-    to
+    sendbuf,
+    recvbuf
 );
 
 entries!(
     ptlcoll_reduce,
     ptlcoll_ireduce,
-    (from: *const c_void, to: *mut c_void, count: u64, operation: u8, datatype: u8, root: u32),
+    (sendbuf: *const c_void, recvbuf: *mut c_void, count: u64, operation: u8, datatype: u8, root: u32),
     reduction(count, operation, datatype).map(|reduction| Call::Reduce { root, reduction }),
-    from,
-    to
+    sendbuf,
+    recvbuf
 );
 
 entries!(
     ptlcoll_gather,
     ptlcoll_igather,
-    (from: *const c_void, to: *mut c_void, bytes: u64, root: u32),
+    (sendbuf: *const c_void, recvbuf: *mut c_void, bytes: u64, root: u32),
     Ok(Call::Gather { root, bytes }),
-    from,
-    to
+    sendbuf,
+    recvbuf
 );
 
 entries!(
     ptlcoll_scatter,
     ptlcoll_iscatter,
-    (from: *const c_void, to: *mut c_void, bytes: u64, root: u32),
+    (sendbuf: *const c_void, recvbuf: *mut c_void, bytes: u64, root: u32),
     Ok(Call::Scatter { root, bytes }),
-    from,
-    to
+    sendbuf,
+    recvbuf
 );

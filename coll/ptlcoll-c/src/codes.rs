@@ -8,9 +8,9 @@ use std::ffi::{CStr, CString, c_char, c_int};
 const NAMES: [&CStr; 11] = [
     c"PTLCOLL_OK",
     c"PTLCOLL_ARG_INVALID",
-    c"PTLCOLL_DEAD",
-    c"PTLCOLL_LOST",
-    c"PTLCOLL_FAILED",
+    c"PTLCOLL_PROC_FAILED",
+    c"PTLCOLL_MSG_FAILED",
+    c"PTLCOLL_REVOKED",
     c"PTLCOLL_ENVIRONMENT",
     c"PTLCOLL_NO_SPACE",
     c"PTLCOLL_NO_INIT",
@@ -34,7 +34,7 @@ pub(crate) fn code(result: Result<(), Error>) -> c_int {
         Error::InvalidArgument(_) | Error::InvalidRequest => 1,
         Error::Portals(PortalsError::ArgInvalid) => 1,
         Error::ProcFailed { .. } => 2,
-        Error::TransferFailed => 3,
+        Error::MessageFailed => 3,
         Error::Revoked => 4,
         Error::Environment(_) => 5,
         Error::Portals(

@@ -29,7 +29,7 @@ impl Pointers {
         };
         if pointers.overlap() && !pointers.contain() {
             return wrong(
-                "`from` and `to` overlap, but neither holds the other: use PTLCOLL_IN_PLACE",
+                "`sendbuf` and `recvbuf` overlap, but neither contains the other: use PTLCOLL_IN_PLACE",
             );
         }
         Ok(pointers)

@@ -29,7 +29,7 @@ fn folder() -> &'static Path {
                 symlink(&library, folder.join(name)).expect("links can be made");
             }
         }
-        for program in ["right", "busy", "dead"] {
+        for program in ["results", "busy", "failed"] {
             compile(&folder, program);
         }
         folder
@@ -101,13 +101,13 @@ impl Job {
         self
     }
 
-    fn by_the_nodes_agent(mut self) -> Job {
+    fn in_generic_placement(mut self) -> Job {
         let agent = example("agent");
         self.start.args(["--mode", "generic", "--agent"]).arg(agent);
         self
     }
 
-    fn naming_ranks(mut self) -> Job {
+    fn addressed_by_rank(mut self) -> Job {
         self.arguments.push("logical");
         self
     }
@@ -119,92 +119,92 @@ impl Job {
         assert!(output.status.success(), "{output:?}");
     }
 
-    /// All ranks but the last, which kills itself, say that they were told.
-    fn tells_the_others(mut self) {
+    /// All ranks except the last, which kills itself, print that they found its failure.
+    fn is_found_by_the_others(mut self) {
         self.start.arg("--keep-going");
         let output = self.start.arg(folder().join(self.program)).output();
         let output = output.expect("cargo has built the starter");
-        let told = String::from_utf8_lossy(&output.stdout).lines().count();
-        assert_eq!(told, self.ranks - 1, "{output:?}");
+        let reports = String::from_utf8_lossy(&output.stdout).lines().count();
+        assert_eq!(reports, self.ranks - 1, "{output:?}");
     }
 }
 
 #[test]
 fn results_are_right_among_few_ranks() {
     for ranks in [1, 2, 5] {
-        job("right", ranks).ends_well();
+        job("results", ranks).ends_well();
     }
 }
 
 #[test]
 fn results_are_right_among_many_ranks() {
     for ranks in [7, 16] {
-        job("right", ranks).ends_well();
+        job("results", ranks).ends_well();
     }
 }
 
 #[test]
-fn results_are_right_where_the_host_goes_through_the_steps() {
+fn results_are_right_if_the_host_performs_the_steps() {
     for ranks in [2, 3, 5] {
-        job("right", ranks)
+        job("results", ranks)
             .with("PTLCOLL_PLACEMENT", "host")
             .ends_well();
     }
 }
 
 #[test]
-fn results_are_right_where_many_hosts_go_through_the_steps() {
+fn results_are_right_if_many_hosts_perform_the_steps() {
     for ranks in [7, 16] {
-        job("right", ranks)
+        job("results", ranks)
             .with("PTLCOLL_PLACEMENT", "host")
             .ends_well();
     }
 }
 
 #[test]
-fn results_are_right_where_the_nodes_agent_has_the_engines() {
-    job("right", 3).by_the_nodes_agent().ends_well();
-    job("right", 3)
-        .by_the_nodes_agent()
+fn results_are_right_if_the_agent_has_the_engines() {
+    job("results", 3).in_generic_placement().ends_well();
+    job("results", 3)
+        .in_generic_placement()
         .with("PTLCOLL_PLACEMENT", "host")
         .ends_well();
 }
 
 #[test]
-fn results_are_right_where_processes_are_named_by_rank() {
-    job("right", 3).naming_ranks().ends_well();
-    job("right", 2)
-        .naming_ranks()
+fn results_are_right_if_processes_are_addressed_by_rank() {
+    job("results", 3).addressed_by_rank().ends_well();
+    job("results", 2)
+        .addressed_by_rank()
         .with("PTLCOLL_PLACEMENT", "host")
         .ends_well();
 }
 
 #[test]
 fn results_are_right_between_two_nodes() {
-    job("right", 4)
+    job("results", 4)
         .with("PTL_NAL", "udp")
         .on_two_nodes()
         .ends_well();
 }
 
 #[test]
-fn a_rank_that_makes_no_call_holds_up_nobody() {
+fn a_rank_that_makes_no_call_delays_no_other() {
     job("busy", 3).ends_well();
     job("busy", 3).on_two_nodes().ends_well();
 }
 
 #[test]
-fn the_others_are_told_of_a_member_that_died() {
-    job("dead", 4).tells_the_others();
-    job("dead", 4)
+fn the_other_ranks_find_a_failed_process() {
+    job("failed", 4).is_found_by_the_others();
+    job("failed", 4)
         .with("PTLCOLL_PLACEMENT", "host")
-        .tells_the_others();
+        .is_found_by_the_others();
 }
 
 #[test]
-fn the_others_are_told_of_a_member_that_died_on_another_node() {
-    job("dead", 4)
+fn the_other_ranks_find_a_failed_process_on_another_node() {
+    job("failed", 4)
         .with("PTL_PEER_TIMEOUT", "2000")
         .on_two_nodes()
-        .tells_the_others();
+        .is_found_by_the_others();
 }

@@ -1,6 +1,6 @@
 /*
- * What the programs about collectives share: a group of all ranks, and inputs
- * that every rank can tell of every other.
+ * Shared by the programs that test collectives: a group of all ranks, and inputs
+ * that every rank can compute for every other.
  */
 #ifndef LINTEL_TESTS_COLLECTIVES_H
 #define LINTEL_TESTS_COLLECTIVES_H
@@ -14,7 +14,7 @@
 
 #define PORTAL 20
 
-/* The call answers PTLCOLL_OK, or what libptlcoll has to tell ends the program. */
+/* The call returns PTLCOLL_OK; otherwise the program prints libptlcoll's explanation and ends. */
 #define DONE(call)                                                                 \
     do {                                                                           \
         int rc_ = (call);                                                          \
@@ -24,14 +24,14 @@
         }                                                                          \
     } while (0)
 
-static inline ptlcoll_group_t group_of(struct rig *rig, const ptl_process_t *members, int count, int rank, ptl_pt_index_t portal)
+static inline ptlcoll_group_t group_of(struct rig *rig, const ptl_process_t *processes, int count, int rank, ptl_pt_index_t portal)
 {
     ptlcoll_group_t group;
-    DONE(ptlcoll_group_create(rig->ni, portal, members, (ptl_size_t)count, (ptl_rank_t)rank, 0, &group));
+    DONE(ptlcoll_group_create(rig->ni, portal, processes, (ptl_size_t)count, (ptl_rank_t)rank, 0, &group));
     return group;
 }
 
-/* The rig's interface becomes one that names processes by rank. */
+/* The rig's interface becomes one that addresses processes by rank. */
 static inline void become_logical(struct rig *rig)
 {
     ptl_handle_ni_t physical = rig->ni;
@@ -41,7 +41,7 @@ static inline void become_logical(struct rig *rig)
     for (int rank = 0; rank < rig->pmi.size; rank++) {
         rig->peers[rank].rank = (ptl_rank_t)rank;
     }
-    pmi_barrier(&rig->pmi); /* nobody sends to a rank that isn't there yet */
+    pmi_barrier(&rig->pmi); /* no rank is sent to before it exists */
 }
 
 static inline ptlcoll_group_t group_of_all(struct rig *rig)

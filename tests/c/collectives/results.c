@@ -1,15 +1,15 @@
 /*
  * Every operation on every datatype, every algorithm, lengths from nothing to many
- * segments, every root, in place and not: what results is what a loop gives. Run it
- * with any number of ranks up to 16; with the argument "logical", ranks name each other
+ * segments, every root, in place and not: each result equals that of a plain loop. Run it
+ * with any number of ranks up to 16; with the argument "logical", processes are addressed
  * by rank.
  */
 #include "collectives.h"
 
 #include <complex.h>
 
-/* Ranks beyond so many share a few cores, and leave the longest buffers to others. */
-#define CROWD 5
+/* Above this many ranks, which then share cores, the longest buffers are left out. */
+#define MANY_RANKS 5
 
 static struct rig      rig;
 static ptlcoll_group_t group;
@@ -86,7 +86,7 @@ static int value(int of_rank, size_t place, unsigned int salt)
         }                                                                                         \
         SAME(got[count] == (T)42, 1);                                                             \
         if (how == PTLCOLL_RECURSIVE_DOUBLING) {                                                  \
-            how = PTLCOLL_USUAL;                                                                  \
+            how = PTLCOLL_AUTO;                                                                  \
         }                                                                                         \
         int in_place = rank == (int)root && salt % 2 == 0;                                        \
         if (in_place) {                                                                           \
@@ -133,7 +133,7 @@ static checker *const CHECKERS[] = {
 
 static void reductions(void)
 {
-    const ptlcoll_algorithm_t hows[] = {PTLCOLL_USUAL,       PTLCOLL_RECURSIVE_DOUBLING, PTLCOLL_HALVING,
+    const ptlcoll_algorithm_t hows[] = {PTLCOLL_AUTO,       PTLCOLL_RECURSIVE_DOUBLING, PTLCOLL_HALVING,
                                         PTLCOLL_K_NOMIAL(2), PTLCOLL_K_NOMIAL(4),        PTLCOLL_K_ARY(1),
                                         PTLCOLL_K_ARY(2)};
     const size_t              many   = sizeof hows / sizeof *hows;
@@ -143,12 +143,12 @@ static void reductions(void)
             const size_t counts[] = {0, 1, 37};
             salt++;
             CHECKERS[type](operation, counts[salt % 3], hows[salt % many], salt);
-            if (ranks <= CROWD) {
-                CHECKERS[type](operation, 1 + salt % 300, PTLCOLL_USUAL, salt);
+            if (ranks <= MANY_RANKS) {
+                CHECKERS[type](operation, 1 + salt % 300, PTLCOLL_AUTO, salt);
             }
         }
     }
-    if (ranks > CROWD) {
+    if (ranks > MANY_RANKS) {
         return;
     }
     /* Several atomics, several segments, more segments than lanes. */
@@ -156,7 +156,7 @@ static void reductions(void)
         check_double(PTL_SUM, 3000, hows[how], salt++);
         check_int32(PTL_BXOR, 20001, hows[how], salt++);
     }
-    check_uint64(PTL_SUM, 150000, PTLCOLL_USUAL, salt++);
+    check_uint64(PTL_SUM, 150000, PTLCOLL_AUTO, salt++);
 }
 
 static void broadcast(size_t bytes, int root, ptlcoll_algorithm_t how)
@@ -200,10 +200,10 @@ static void scatter(size_t bytes, int root, ptlcoll_algorithm_t how, int in_plac
 
 static void movements(void)
 {
-    const ptlcoll_algorithm_t hows[] = {PTLCOLL_USUAL, PTLCOLL_K_NOMIAL(2), PTLCOLL_K_NOMIAL(3), PTLCOLL_K_ARY(1),
+    const ptlcoll_algorithm_t hows[] = {PTLCOLL_AUTO, PTLCOLL_K_NOMIAL(2), PTLCOLL_K_NOMIAL(3), PTLCOLL_K_ARY(1),
                                         PTLCOLL_K_ARY(2), PTLCOLL_K_ARY(1000)};
     const size_t lengths[] = {0, 1, 100, 5000, 70000};
-    int          turn = 0, crowd = ranks > CROWD;
+    int          turn = 0, crowd = ranks > MANY_RANKS;
     for (size_t how = 0; how < 6; how++) {
         for (size_t length = 0; length < (crowd ? 3u : 5u); length++) {
             int root = turn++ % ranks;
@@ -216,21 +216,21 @@ static void movements(void)
         return;
     }
     broadcast(2500000, ranks - 1, PTLCOLL_PIPELINE(1));
-    gather(100000, ranks - 1, PTLCOLL_USUAL, 0);
-    scatter(100000, ranks / 2, PTLCOLL_USUAL, 0);
+    gather(100000, ranks - 1, PTLCOLL_AUTO, 0);
+    scatter(100000, ranks / 2, PTLCOLL_AUTO, 0);
 }
 
 /* Nobody's back-to-back operation meets the one before. */
 static void repeats(void)
 {
-    const ptlcoll_algorithm_t hows[] = {PTLCOLL_USUAL, PTLCOLL_DISSEMINATION, PTLCOLL_RECURSIVE_DOUBLING,
+    const ptlcoll_algorithm_t hows[] = {PTLCOLL_AUTO, PTLCOLL_DISSEMINATION, PTLCOLL_RECURSIVE_DOUBLING,
                                         PTLCOLL_K_NOMIAL(2)};
-    for (int turn = 0; turn < (ranks > CROWD ? 10 : 50); turn++) {
+    for (int turn = 0; turn < (ranks > MANY_RANKS ? 10 : 50); turn++) {
         int64_t given = rank + turn, got = -1;
         DONE(ptlcoll_barrier(group, hows[turn % 4]));
-        DONE(ptlcoll_allreduce(group, &given, &got, 1, PTL_SUM, PTL_INT64_T, PTLCOLL_USUAL));
+        DONE(ptlcoll_allreduce(group, &given, &got, 1, PTL_SUM, PTL_INT64_T, PTLCOLL_AUTO));
         SAME(got, (int64_t)ranks * (ranks - 1) / 2 + (int64_t)ranks * turn);
-        broadcast(8, turn % ranks, PTLCOLL_USUAL);
+        broadcast(8, turn % ranks, PTLCOLL_AUTO);
     }
 }
 
@@ -242,12 +242,12 @@ static void many_at_once(void)
     ptlcoll_request_t requests[MANY], barrier;
     for (int turn = 0; turn < MANY; turn++) {
         given[turn] = rank * (turn + 1);
-        DONE(ptlcoll_iallreduce(group, &given[turn], &got[turn], 1, PTL_SUM, PTL_INT64_T, PTLCOLL_USUAL,
+        DONE(ptlcoll_iallreduce(group, &given[turn], &got[turn], 1, PTL_SUM, PTL_INT64_T, PTLCOLL_AUTO,
                                 &requests[turn]));
         given[turn] = -1; /* the caller's again */
     }
-    DONE(ptlcoll_ibarrier(group, PTLCOLL_USUAL, &barrier));
-    broadcast(200000, 0, PTLCOLL_USUAL);
+    DONE(ptlcoll_ibarrier(group, PTLCOLL_AUTO, &barrier));
+    broadcast(200000, 0, PTLCOLL_AUTO);
     for (int turn = MANY - 1; turn >= 0; turn--) {
         DONE(ptlcoll_wait(&requests[turn]));
         SAME(requests[turn], PTLCOLL_REQUEST_NULL);
@@ -266,51 +266,51 @@ static void many_at_once(void)
 /* The odd ranks, the even ones in the other order, and everybody once more. */
 static void several_groups(void)
 {
-    ptl_process_t members[MAX_RANKS];
+    ptl_process_t processes[MAX_RANKS];
     int           count = 0, place = -1;
     for (int other = ranks - 1; other >= 0; other--) {
         if (other % 2 == rank % 2) {
             place            = other == rank ? count : place;
-            members[count++] = rig.peers[other];
+            processes[count++] = rig.peers[other];
         }
     }
     for (int again = 0; again < 2; again++) {
-        ptlcoll_group_t half = group_of(&rig, members, count, place, PORTAL + 1);
+        ptlcoll_group_t half = group_of(&rig, processes, count, place, PORTAL + 1);
         ptlcoll_group_t all  = group_of(&rig, rig.peers, ranks, rank, PORTAL + 2);
         for (int turn = 0; turn < 10; turn++) {
             int32_t one = 1, of_half = 0, of_all = 0;
-            DONE(ptlcoll_allreduce(half, &one, &of_half, 1, PTL_SUM, PTL_INT32_T, PTLCOLL_USUAL));
-            DONE(ptlcoll_allreduce(all, &one, &of_all, 1, PTL_SUM, PTL_INT32_T, PTLCOLL_USUAL));
+            DONE(ptlcoll_allreduce(half, &one, &of_half, 1, PTL_SUM, PTL_INT32_T, PTLCOLL_AUTO));
+            DONE(ptlcoll_allreduce(all, &one, &of_all, 1, PTL_SUM, PTL_INT32_T, PTLCOLL_AUTO));
             SAME(of_half, count);
             SAME(of_all, ranks);
         }
         DONE(ptlcoll_group_free(half));
         DONE(ptlcoll_group_free(all));
-        SAME(ptlcoll_barrier(all, PTLCOLL_USUAL), PTLCOLL_ARG_INVALID);
+        SAME(ptlcoll_barrier(all, PTLCOLL_AUTO), PTLCOLL_ARG_INVALID);
     }
 }
 
-static void mistakes(void)
+static void errors(void)
 {
     int32_t         word[4] = {0};
     ptlcoll_group_t none;
-    ptl_rank_t      dead;
-    SAME(ptlcoll_barrier(PTLCOLL_GROUP_NULL, PTLCOLL_USUAL), PTLCOLL_ARG_INVALID);
-    SAME(ptlcoll_broadcast(group, word, 4, (ptl_rank_t)ranks, PTLCOLL_USUAL), PTLCOLL_ARG_INVALID);
-    SAME(ptlcoll_broadcast(group, NULL, 4, 0, PTLCOLL_USUAL), PTLCOLL_ARG_INVALID);
+    ptl_rank_t      failed;
+    SAME(ptlcoll_barrier(PTLCOLL_GROUP_NULL, PTLCOLL_AUTO), PTLCOLL_ARG_INVALID);
+    SAME(ptlcoll_broadcast(group, word, 4, (ptl_rank_t)ranks, PTLCOLL_AUTO), PTLCOLL_ARG_INVALID);
+    SAME(ptlcoll_broadcast(group, NULL, 4, 0, PTLCOLL_AUTO), PTLCOLL_ARG_INVALID);
     SAME(ptlcoll_broadcast(group, word, 4, 0, PTLCOLL_DISSEMINATION), PTLCOLL_ARG_INVALID);
     SAME(ptlcoll_barrier(group, PTLCOLL_K_NOMIAL(1)), PTLCOLL_ARG_INVALID);
     SAME(ptlcoll_barrier(group, 0x70000), PTLCOLL_ARG_INVALID);
-    SAME(ptlcoll_allreduce(group, word, word + 1, 2, PTL_SUM, PTL_INT32_T, PTLCOLL_USUAL), PTLCOLL_ARG_INVALID);
-    SAME(ptlcoll_allreduce(group, word, word + 2, 2, PTL_SWAP, PTL_INT32_T, PTLCOLL_USUAL), PTLCOLL_ARG_INVALID);
-    SAME(ptlcoll_allreduce(group, word, word + 2, 2, PTL_SUM, 200, PTLCOLL_USUAL), PTLCOLL_ARG_INVALID);
+    SAME(ptlcoll_allreduce(group, word, word + 1, 2, PTL_SUM, PTL_INT32_T, PTLCOLL_AUTO), PTLCOLL_ARG_INVALID);
+    SAME(ptlcoll_allreduce(group, word, word + 2, 2, PTL_SWAP, PTL_INT32_T, PTLCOLL_AUTO), PTLCOLL_ARG_INVALID);
+    SAME(ptlcoll_allreduce(group, word, word + 2, 2, PTL_SUM, 200, PTLCOLL_AUTO), PTLCOLL_ARG_INVALID);
     SAME(strlen(ptlcoll_explain()) > 20, 1);
-    SAME(ptlcoll_dead(group, &dead), PTLCOLL_ARG_INVALID);
+    SAME(ptlcoll_failed_rank(group, &failed), PTLCOLL_ARG_INVALID);
     SAME(ptlcoll_group_create(rig.ni, PORTAL, rig.peers, (ptl_size_t)ranks, (ptl_rank_t)rank, 0, &none), PTLCOLL_PT_IN_USE);
     SAME(ptlcoll_group_create(rig.ni, PTL_PT_ANY, rig.peers, (ptl_size_t)ranks, (ptl_rank_t)rank, 0, &none), PTLCOLL_ARG_INVALID);
     SAME(ptlcoll_group_create(rig.ni, PORTAL + 3, rig.peers, (ptl_size_t)ranks, (ptl_rank_t)ranks, 0, &none), PTLCOLL_ARG_INVALID);
     SAME(ptlcoll_group_create(rig.ni, PORTAL + 3, rig.peers, (ptl_size_t)ranks, (ptl_rank_t)rank, 7, &none), PTLCOLL_ARG_INVALID);
-    SAME(strcmp(ptlcoll_strerror(PTLCOLL_DEAD), "PTLCOLL_DEAD"), 0);
+    SAME(strcmp(ptlcoll_strerror(PTLCOLL_PROC_FAILED), "PTLCOLL_PROC_FAILED"), 0);
     SAME(strcmp(ptlcoll_strerror(-1), "Unknown"), 0);
 }
 
@@ -324,7 +324,7 @@ int main(int argc, char **argv)
     rank  = rig.pmi.rank;
     ranks = rig.pmi.size;
     group = group_of_all(&rig);
-    mistakes();
+    errors();
     repeats();
     reductions();
     movements();
