@@ -333,3 +333,56 @@ impl fmt::Display for Stuck {
 }
 
 impl core::error::Error for Stuck {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Algorithm, CounterId, Shape};
+    use alloc::string::ToString;
+
+    fn world() -> World<'static> {
+        let reduction = Reduction {
+            identity: &[0],
+            combine: &|into, from| into[0] += from[0],
+        };
+        let shape = Shape { ranks: 2, bytes: 1 };
+        let allreduce = Collective::allreduce(shape, Algorithm::RecursiveDoubling);
+        let inputs = vec![vec![vec![1], vec![2]]];
+        World::new(
+            &allreduce.expect("two ranks and a byte"),
+            Carrier::Triggered,
+            reduction,
+            inputs,
+        )
+    }
+
+    #[test]
+    fn a_rank_that_waits_in_vain_is_reported_as_stuck() {
+        let mut world = world();
+        world.ranks[1].schedule.done.push(When {
+            counter: CounterId(0),
+            count: 99,
+        });
+        let stuck = world.run(|_| 0).unwrap_err().to_string();
+        assert!(stuck.contains("the schedule is wrong: rank 1"), "{stuck}");
+    }
+
+    #[test]
+    fn a_counter_that_counts_something_else_is_reported() {
+        let mut world = world();
+        world.ranks[0].schedule.counters[1].each += 1;
+        let stuck = world.run(|_| 0).unwrap_err().to_string();
+        assert!(stuck.contains("rank 0's counter 1"), "{stuck}");
+    }
+
+    #[test]
+    fn progress_counts_operations_that_have_begun_and_ended() {
+        let mut world = world();
+        assert!(world.progress().eq([(0, 0), (0, 0)]));
+        assert!(world.advance(|_| 0));
+        assert!(world.progress().eq([(1, 0), (0, 0)]));
+        assert_eq!(world.run(|_| 0).unwrap()[0], [[3], [3]]);
+        assert!(world.progress().eq([(1, 1), (1, 1)]));
+        assert!(!world.advance(|_| 0));
+    }
+}
