@@ -11,7 +11,7 @@
 //! which any store has long become visible, and only then, if still nothing has
 //! come, orders and sleeps for good.
 
-use crate::layout::GONE;
+use crate::layout::OWNER_ENDED;
 use crate::segment::Segment;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering, compiler_fence, fence};
@@ -100,7 +100,7 @@ impl Bell {
 
     /// Wakes a sleeper of this process.
     pub fn wake(&self, sleeper: Sleeper) {
-        ring(self.word(sleeper));
+        futex_wake(self.word(sleeper));
     }
 
     fn word(&self, sleeper: Sleeper) -> &AtomicU32 {
@@ -117,7 +117,7 @@ fn word(segment: &Segment, sleeper: u32) -> &AtomicU32 {
     }
 }
 
-fn ring(word: &AtomicU32) {
+fn futex_wake(word: &AtomicU32) {
     word.fetch_add(1, Ordering::Release);
     // SAFETY: a mapped futex word.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
@@ -126,7 +126,7 @@ fn ring(word: &AtomicU32) {
 /// After a record was committed to `segment`: rings if its owner sleeps; false
 /// where the owner is known to have ended.
 #[inline]
-pub(crate) fn knock(segment: &Segment, needs_fence: bool) -> bool {
+pub(crate) fn ring(segment: &Segment, needs_fence: bool) -> bool {
     if needs_fence {
         fence(Ordering::SeqCst);
     } else {
@@ -138,18 +138,18 @@ pub(crate) fn knock(segment: &Segment, needs_fence: bool) -> bool {
 #[cold]
 fn wake_owner(segment: &Segment) -> bool {
     let asleep = &segment.header().bell.asleep;
-    let awake = |sleeper| (sleeper != 0 && sleeper != GONE).then_some(0);
+    let awake = |sleeper| (sleeper != 0 && sleeper != OWNER_ENDED).then_some(0);
     match asleep.fetch_update(Ordering::SeqCst, Ordering::SeqCst, awake) {
-        Ok(sleeper) => ring(word(segment, sleeper)),
-        Err(GONE) => return false,
+        Ok(sleeper) => futex_wake(word(segment, sleeper)),
+        Err(OWNER_ENDED) => return false,
         Err(_) => {}
     }
     true
 }
 
 /// Wakes the owner's helper although somebody seemed to poll.
-pub(crate) fn nudge(segment: &Segment) {
-    ring(word(segment, Sleeper::Helper as u32));
+pub(crate) fn wake_helper(segment: &Segment) {
+    futex_wake(word(segment, Sleeper::Helper as u32));
 }
 
 const GLOBAL_EXPEDITED: i32 = 1 << 1;

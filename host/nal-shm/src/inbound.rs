@@ -125,14 +125,14 @@ impl Inbound {
     }
 
     /// Whether the sender lived when it was last looked at.
-    pub(crate) fn sender_lives(&self) -> bool {
+    pub(crate) fn is_sender_alive(&self) -> bool {
         self.sender.is_some()
     }
 
     /// Whether the sender lives and its memory can't be reached all the same.
     /// (One who has ended since can't be reached either, and that says nothing.)
     pub(crate) fn is_beyond_reach(&self) -> bool {
-        !self.reach && self.sender.as_ref().is_some_and(Watch::lives)
+        !self.reach && self.sender.as_ref().is_some_and(Watch::is_alive)
     }
 
     /// Whether the lane still is the one that was accepted. Nobody but this
@@ -150,7 +150,7 @@ impl Inbound {
     pub(crate) fn next(&mut self) -> Result<Option<Arrival>, Corrupt> {
         loop {
             let Some(record) = self.receiver.peek()? else {
-                self.receiver.tell();
+                self.receiver.publish_head();
                 return Ok(None);
             };
             match Form::of(&record.words).ok_or(Corrupt)? {
@@ -168,13 +168,13 @@ impl Inbound {
                     self.receiver.advance();
                     return Ok(Some(Arrival::Broken(self.origin)));
                 }
-                form => return self.unusual(form, &record).map(Some),
+                form => return self.on_lent_or_announced(form, &record).map(Some),
             }
         }
     }
 
     /// Whether its sender streams to this process, and may wait for room.
-    pub(crate) fn brings_stream(&mut self) -> bool {
+    pub(crate) fn has_stream_queued(&mut self) -> bool {
         let next = self.receiver.peek().ok().flatten();
         let form = next.and_then(|record| Form::of(&record.words));
         matches!(form, Some(Form::Announced | Form::Chunk))
@@ -191,7 +191,7 @@ impl Inbound {
     }
 
     #[cold]
-    fn unusual(&mut self, form: Form, record: &Record) -> Result<Arrival, Corrupt> {
+    fn on_lent_or_announced(&mut self, form: Form, record: &Record) -> Result<Arrival, Corrupt> {
         let payload = match form {
             Form::Lent => Payload::Lent(remote_loan(record.payload).ok_or(Corrupt)?),
             // One stream ends before another begins, and none is empty.
@@ -244,7 +244,11 @@ impl Inbound {
 
     /// Looks whether the sender still lives.
     pub(crate) fn check_sender(&mut self) {
-        if self.sender.as_ref().is_some_and(|sender| !sender.lives()) {
+        if self
+            .sender
+            .as_ref()
+            .is_some_and(|sender| !sender.is_alive())
+        {
             self.sender = None;
         }
     }
@@ -256,7 +260,7 @@ impl Inbound {
     }
 
     /// Whether nothing will come any more, and everything has been read.
-    pub(crate) fn is_over(&mut self) -> bool {
+    pub(crate) fn is_finished(&mut self) -> bool {
         self.is_closed() && matches!(self.receiver.peek(), Ok(None))
     }
 

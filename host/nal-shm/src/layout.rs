@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 /// "lintel" and the version of this layout.
 pub(crate) const MAGIC: u64 = 0x6c69_6e74_656c_0003;
 /// Numbers on a process's card.
-pub const CARD_WORDS: usize = 16;
+pub const STATS_WORDS: usize = 16;
 /// Lanes in a segment: how many processes can send to one. Only those in use
 /// have memory behind them.
 pub const LANES: usize = 1024;
@@ -23,8 +23,8 @@ pub(crate) struct Header {
     pub(crate) needs_fence: AtomicU32,
     pub(crate) bell: BellWords,
     pub(crate) changes: Changes,
-    /// See [`crate::Card`].
-    pub(crate) card: [AtomicU64; CARD_WORDS],
+    /// See [`crate::ProcessStats`].
+    pub(crate) stats: [AtomicU64; STATS_WORDS],
 }
 
 /// Counts lanes opened and closed.
@@ -34,14 +34,14 @@ pub(crate) struct Changes(pub(crate) AtomicU32);
 /// See [`crate::Bell`].
 #[repr(C, align(128))]
 pub(crate) struct BellWords {
-    /// Who sleeps: 0 nobody, 1 the helper, 2 a caller; or [`GONE`].
+    /// Who sleeps: 0 nobody, 1 the helper, 2 a caller; or [`OWNER_ENDED`].
     pub(crate) asleep: AtomicU32,
     pub(crate) helper: AtomicU32,
     pub(crate) caller: AtomicU32,
 }
 
 /// In place of a sleeper: the owner has ended, nobody will ever read.
-pub(crate) const GONE: u32 = 3;
+pub(crate) const OWNER_ENDED: u32 = 3;
 
 /// A lane's state.
 pub(crate) const FREE: u32 = 0;

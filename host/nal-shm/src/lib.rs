@@ -22,21 +22,21 @@
 //! Left to others: threads and waiting (the runtime), what the words mean.
 
 mod bell;
-mod card;
 mod inbound;
 #[doc(hidden)]
 pub mod layout;
 mod outbound;
 mod registration;
+mod sched;
 mod segment;
 mod shared_memory;
-mod soon;
+mod stats;
 
 pub use bell::{Bell, SETTLE, Sleeper};
-pub use card::{Card, CardWriter, Words as CardWords, cards};
 pub use outbound::Unread;
+pub use sched::{favour_latency, pinned_processor};
 pub use segment::{OpenError, Segment};
-pub use soon::{bound_to, run_soon};
+pub use stats::{ProcessStats, StatsWriter, Words as StatsWords, process_stats};
 
 use inbound::Inbound;
 use lintel_claim::{Claim, CrossMemoryError, Key, Lease, Loan, RemoteMemory, RemoteSpan};
@@ -54,7 +54,7 @@ use std::sync::Arc;
 /// Bodies up to this many bytes are copied through the ring.
 pub const EAGER: u64 = 65536;
 /// A lane may give so many messages before the next one has its turn.
-const TURN: u32 = 32;
+const QUANTUM: u32 = 32;
 /// The form of a record's payload, in bits of word 0 that messages leave free.
 const FORM_SHIFT: u32 = 36;
 const FORM_MASK: u64 = 7 << FORM_SHIFT;
@@ -112,15 +112,15 @@ pub struct ShmNal {
     inbound: Vec<Inbound>,
     /// Lanes whose senders have written nonsense, or closed them: no more is read
     /// from them, nor sent to those processes, until they end.
-    outcasts: Vec<Inbound>,
+    quarantined: Vec<Inbound>,
     cursor: usize,
-    turn: u32,
+    served: u32,
     changes: u32,
     /// What to tell before anything else arrives: processes lost, streams broken.
     notices: VecDeque<Arrival>,
     /// Nobody answered there at the last try: that is told once.
     unanswered: Option<ProcessId>,
-    told_of_reach: bool,
+    reach_logged: bool,
     waiting: usize,
     troubles: Troubles,
     log: fn(&str),
@@ -143,13 +143,13 @@ impl ShmNal {
             by_process: FxHashMap::default(),
             last: None,
             inbound: Vec::new(),
-            outcasts: Vec::new(),
+            quarantined: Vec::new(),
             cursor: 0,
-            turn: 0,
+            served: 0,
             changes: 0,
             notices: VecDeque::new(),
             unanswered: None,
-            told_of_reach: false,
+            reach_logged: false,
             waiting: 0,
             troubles: Troubles::default(),
             log,
@@ -184,8 +184,8 @@ impl ShmNal {
     }
 
     /// What shows numbers of this process to others.
-    pub fn card(&self) -> CardWriter {
-        CardWriter::new(self.segment.clone())
+    pub fn stats(&self) -> StatsWriter {
+        StatsWriter::new(self.segment.clone())
     }
 
     /// What went wrong so far.
@@ -222,7 +222,7 @@ impl ShmNal {
             Some(index) => *index,
             None => self.connect(process)?,
         };
-        if self.peers[index].is_gone() {
+        if self.peers[index].is_closed() {
             self.drop_peer(index);
             return Err(Unreachable);
         }
@@ -233,16 +233,16 @@ impl ShmNal {
     #[cold]
     fn connect(&mut self, process: ProcessId) -> Result<usize, Unreachable> {
         // Whose messages wait here, perhaps of one who had that name before.
-        self.look_at_lanes(self.segment.changes());
+        self.scan_lanes(self.segment.changes());
         let is_lost = self.notices.iter().any(|notice| match notice {
             // Whoever has the name now is reached once that has been told.
             Arrival::Lost(lost) => *lost == process,
             _ => false,
         });
         // Answers to one who has ended are not for who has the name now.
-        let ended = self.inbound.iter().filter(|lane| !lane.sender_lives());
-        let mut shunned = self.outcasts.iter().chain(ended).map(Inbound::origin);
-        if process == self.me || is_lost || shunned.any(|o| o.process == process) {
+        let ended = self.inbound.iter().filter(|lane| !lane.is_sender_alive());
+        let mut refused = self.quarantined.iter().chain(ended).map(Inbound::origin);
+        if process == self.me || is_lost || refused.any(|o| o.process == process) {
             return Err(Unreachable);
         }
         let peer = Peer::connect(&self.segment, process, self.direct).map_err(|error| {
@@ -262,7 +262,7 @@ impl ShmNal {
 
     /// Sends to whom nothing was sent last, what must wait, and what is lent.
     #[inline(never)]
-    fn send_with_care(
+    fn send_slow(
         &mut self,
         to: ProcessId,
         words: &Words,
@@ -273,13 +273,13 @@ impl ShmNal {
         let waited = peer.waits();
         match body {
             Outgoing::Copied { operand, pieces } => {
-                let is_wanted = || inbound.iter_mut().any(Inbound::brings_stream);
+                let is_wanted = || inbound.iter_mut().any(Inbound::has_stream_queued);
                 peer.copy(words, operand, pieces, is_wanted);
             }
             Outgoing::LentToRead(lent) => peer.lend(words, lent, Access::Read),
             Outgoing::LentToFill(lent) => peer.lend(words, lent, Access::Fill),
         }
-        if peer.is_gone() {
+        if peer.is_closed() {
             self.drop_peer(index);
             return Err(Unreachable);
         }
@@ -289,45 +289,45 @@ impl ShmNal {
 
     /// Takes note of lanes that were opened or closed since the last look.
     #[cold]
-    fn look_at_lanes(&mut self, changes: u32) {
+    fn scan_lanes(&mut self, changes: u32) {
         self.changes = changes;
         self.check_senders();
-        self.disown_changed_lanes();
+        self.quarantine_changed_lanes();
         let mut begun = Vec::new();
         for lane in 0..layout::LANES {
             if self.inbound.iter().any(|known| known.lane() == lane) {
                 continue;
             }
-            let outcast = self.outcasts.iter().find(|known| known.lane() == lane);
-            if outcast.is_some_and(Inbound::is_same) {
+            let former = self.quarantined.iter().find(|known| known.lane() == lane);
+            if former.is_some_and(Inbound::is_same) {
                 continue;
             }
             let Some(inbound) = Inbound::accept(&self.segment, lane, self.direct) else {
                 continue;
             };
-            // Whoever has got an outcast's lane must be somebody else for certain.
-            let other = |o: &Inbound| inbound.sender_lives() && inbound.inode() != o.inode();
-            if outcast.is_none_or(other) {
+            // A quarantined lane is read again only for a process that is certainly another.
+            let other = |o: &Inbound| inbound.is_sender_alive() && inbound.inode() != o.inode();
+            if former.is_none_or(other) {
                 begun.push(inbound);
             }
         }
         // Those of the dead first: their names may be others' by now.
-        begun.sort_by_key(Inbound::sender_lives);
+        begun.sort_by_key(Inbound::is_sender_alive);
         for inbound in begun {
             self.admit(inbound);
         }
     }
 
     fn admit(&mut self, mut inbound: Inbound) {
-        if self.direct && !self.told_of_reach && inbound.is_beyond_reach() {
-            self.told_of_reach = true;
+        if self.direct && !self.reach_logged && inbound.is_beyond_reach() {
+            self.reach_logged = true;
             (self.log)(
                 "the system denies cross-memory copies: long messages go through \
                  shared memory, copied twice",
             );
         }
         let (process, inode) = (inbound.origin().process, inbound.inode());
-        let lives = inbound.sender_lives();
+        let lives = inbound.is_sender_alive();
         if self.has_predecessor(process, inode) && lives {
             // Once that one's messages are read. Until then, look again.
             self.changes = self.changes.wrapping_sub(1);
@@ -356,25 +356,25 @@ impl ShmNal {
         let mut over = Vec::new();
         for index in (0..self.inbound.len()).rev() {
             self.inbound[index].check_sender();
-            if self.inbound[index].is_over() {
+            if self.inbound[index].is_finished() {
                 over.push(self.inbound.swap_remove(index));
             }
         }
         for mut inbound in over {
             self.cut_off(&mut inbound);
-            if inbound.sender_lives() {
+            if inbound.is_sender_alive() {
                 // It wants to hear no more, so it won't answer either.
-                self.outcasts.push(inbound);
+                self.quarantined.push(inbound);
             } else {
                 inbound.free();
             }
         }
         let inbound = &self.inbound;
-        self.outcasts.retain_mut(|outcast| {
-            outcast.check_sender();
-            let keep = outcast.sender_lives();
-            if !keep && !inbound.iter().any(|other| other.lane() == outcast.lane()) {
-                outcast.free();
+        self.quarantined.retain_mut(|lane| {
+            lane.check_sender();
+            let keep = lane.is_sender_alive();
+            if !keep && !inbound.iter().any(|other| other.lane() == lane.lane()) {
+                lane.free();
             }
             keep
         });
@@ -384,7 +384,7 @@ impl ShmNal {
     /// Nothing will come on this lane any more, no answer either.
     fn cut_off(&mut self, inbound: &mut Inbound) {
         if inbound.break_stream() {
-            self.turn = TURN;
+            self.served = QUANTUM;
             self.notices.push_back(Arrival::Broken(inbound.origin()));
         }
         let known = self.by_process.get(&inbound.origin().process).copied();
@@ -395,10 +395,10 @@ impl ShmNal {
 
     /// A lane that says something else of itself than before was written to by
     /// who shouldn't; it may already be another sender's.
-    fn disown_changed_lanes(&mut self) {
+    fn quarantine_changed_lanes(&mut self) {
         while let Some(index) = self.inbound.iter().position(|lane| !lane.is_same()) {
-            let outcast = self.inbound.swap_remove(index);
-            self.cast_out(outcast);
+            let lane = self.inbound.swap_remove(index);
+            self.quarantine(lane);
         }
     }
 
@@ -413,7 +413,7 @@ impl ShmNal {
         peer.clear_away();
         self.troubles.lost_peers += 1;
         // Nothing is read before this was told.
-        self.turn = TURN;
+        self.served = QUANTUM;
         self.notices.push_back(Arrival::Lost(peer.process()));
         // Somebody is to hear of it, even if the application looks no more.
         self.bell().wake(Sleeper::Helper);
@@ -441,15 +441,15 @@ impl ShmNal {
         }
         // Once more than there are lanes: the first may only have ended its turn.
         for _ in 0..=self.inbound.len() {
-            if self.turn < TURN {
+            if self.served < QUANTUM {
                 let inbound = &mut self.inbound[self.cursor];
                 match inbound.next() {
                     Ok(Some(arrival)) => return Some(arrival),
                     Ok(None) => {}
-                    Err(_) => return self.give_up(),
+                    Err(_) => return self.on_corrupt(),
                 }
             }
-            self.turn = 0;
+            self.served = 0;
             self.cursor += 1;
             if self.cursor >= self.inbound.len() {
                 self.cursor = 0;
@@ -460,23 +460,23 @@ impl ShmNal {
 
     /// A sender has written nonsense: its messages are lost, nobody else's.
     #[cold]
-    fn give_up(&mut self) -> Option<Arrival> {
-        let outcast = self.inbound.swap_remove(self.cursor);
-        self.cast_out(outcast);
+    fn on_corrupt(&mut self) -> Option<Arrival> {
+        let lane = self.inbound.swap_remove(self.cursor);
+        self.quarantine(lane);
         self.next()
     }
 
     /// What is under way to the sender of such a lane will never be answered.
-    fn cast_out(&mut self, mut outcast: Inbound) {
-        let process = outcast.origin().process;
+    fn quarantine(&mut self, mut lane: Inbound) {
+        let process = lane.origin().process;
         self.troubles.corrupt_lanes += 1;
         (self.log)(&format!(
             "process {:#x}/{} wrote nonsense into its lane; its messages are dropped",
             process.nid, process.pid
         ));
-        self.cut_off(&mut outcast);
+        self.cut_off(&mut lane);
         self.cursor = 0;
-        self.outcasts.push(outcast);
+        self.quarantined.push(lane);
     }
 }
 
@@ -496,18 +496,18 @@ impl Nal for ShmNal {
         body: Outgoing<'_>,
     ) -> Result<(), Unreachable> {
         if let (Some((last, index)), Outgoing::Copied { operand, pieces }) = (self.last, body) {
-            if last == to && self.peers[index].copy_now(words, operand, pieces) {
+            if last == to && self.peers[index].try_copy(words, operand, pieces) {
                 return Ok(());
             }
         }
-        self.send_with_care(to, words, body)
+        self.send_slow(to, words, body)
     }
 
     #[inline(always)]
     fn next(&mut self) -> Option<Arrival> {
         let changes = self.segment.changes();
         if changes != self.changes {
-            self.look_at_lanes(changes);
+            self.scan_lanes(changes);
         }
         if !self.notices.is_empty() {
             return self.notices.pop_front();
@@ -517,7 +517,7 @@ impl Nal for ShmNal {
 
     #[inline(always)]
     fn next_inline(&mut self) -> Option<(Origin, Words, Claim)> {
-        if self.turn >= TURN {
+        if self.served >= QUANTUM {
             return None;
         }
         self.inbound.get_mut(self.cursor)?.next_inline()
@@ -525,7 +525,7 @@ impl Nal for ShmNal {
 
     #[inline(always)]
     fn done(&mut self, origin: Origin) {
-        self.turn += 1;
+        self.served += 1;
         match self.inbound.get_mut(self.cursor) {
             Some(inbound) if inbound.lane() == origin.lane as usize => inbound.done(),
             _ => {
@@ -555,7 +555,7 @@ impl Nal for ShmNal {
     }
 
     fn recall(&mut self, lease: &Lease) -> bool {
-        for inbound in self.inbound.iter_mut().chain(&mut self.outcasts) {
+        for inbound in self.inbound.iter_mut().chain(&mut self.quarantined) {
             inbound.recall(lease);
         }
         for peer in &mut self.peers {
@@ -598,7 +598,7 @@ impl Wake for ShmNal {
     fn check_peers(&mut self) {
         let mut index = 0;
         while index < self.peers.len() {
-            if self.peers[index].lives() {
+            if self.peers[index].is_alive() {
                 index += 1;
             } else {
                 self.drop_peer(index);
@@ -609,7 +609,7 @@ impl Wake for ShmNal {
 
     fn wake_peers(&mut self) {
         for peer in &mut self.peers {
-            peer.nudge();
+            peer.wake();
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A peer that this process writes to.
 
-use crate::bell::{knock, nudge, register_for_barriers};
+use crate::bell::{register_for_barriers, ring, wake_helper};
 use crate::layout::{CLOSED, FREE, LANES, OPEN, REACH_UNKNOWN, REACH_YES, TAKEN};
 use crate::segment::{OpenError, Segment};
 use crate::{FORM_SHIFT, Form};
@@ -20,9 +20,9 @@ const WAITING_COST: u64 = 128;
 const CHUNK: u64 = 4096;
 const CHUNK_WORDS: Words = [(Form::Chunk as u64) << FORM_SHIFT, 0, 0, 0, 0, 0];
 /// Tries to write a record before it waits: some microseconds.
-const MOMENT: u32 = 500;
+const PUSH_TRIES: u32 = 500;
 /// Tries after which it asks whether the receiver can take anything meanwhile.
-const GLANCE: u32 = 20;
+const CHECK_AFTER: u32 = 20;
 
 pub(crate) struct Peer {
     process: ProcessId,
@@ -33,13 +33,13 @@ pub(crate) struct Peer {
     waiting: VecDeque<Waiting>,
     /// Bytes of what waits.
     backlog: u64,
-    /// Something was lent since the last nudge.
+    /// Something was lent since the last wake-up.
     lent_last: bool,
     inode: u64,
     direct: bool,
     needs_fence: bool,
     /// The owner is known to have ended.
-    gone: bool,
+    closed: bool,
 }
 
 /// What a peer hasn't read yet of a sender that has left: what it was lent must stay.
@@ -52,12 +52,12 @@ pub struct Unread {
 
 impl Unread {
     /// Whether the peer has read all, or has ended.
-    pub fn is_over(&mut self) -> bool {
+    pub fn is_finished(&mut self) -> bool {
         let state = &self.segment.lane(self.lane).state;
         // A lane that was freed has been read.
         state.load(Ordering::Acquire) != CLOSED
             || self.sender.is_drained()
-            || !self.segment.owner_lives()
+            || !self.segment.is_owner_alive()
     }
 }
 
@@ -118,7 +118,7 @@ impl Peer {
             inode: segment.inode(),
             direct,
             needs_fence,
-            gone: false,
+            closed: false,
             lane,
             waiting: VecDeque::new(),
             backlog: 0,
@@ -144,8 +144,8 @@ impl Peer {
     /// Whether the peer is known to have ended: nothing that was sent to it lately
     /// is read by anyone.
     #[inline]
-    pub(crate) fn is_gone(&self) -> bool {
-        self.gone
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed
     }
 
     /// Whether something found no room yet.
@@ -156,7 +156,7 @@ impl Peer {
 
     /// Sends a copy of the body, if there is room for it now.
     #[inline(always)]
-    pub(crate) fn copy_now(
+    pub(crate) fn try_copy(
         &mut self,
         words: &Words,
         operand: Option<&[u8; OPERAND_BYTES]>,
@@ -170,17 +170,17 @@ impl Peer {
             (None, []) => self.sender.push(words, &[]),
             _ => return self.push_parts(words, operand, pieces),
         };
-        pushed.is_ok() && self.knock()
+        pushed.is_ok() && self.ring_bell()
     }
 
     /// Rings where the peer sleeps; false where it has ended.
     #[inline(always)]
-    fn knock(&mut self) -> bool {
-        let heard = knock(&self.segment, self.needs_fence);
-        if !heard {
-            self.gone = true;
+    fn ring_bell(&mut self) -> bool {
+        let alive = ring(&self.segment, self.needs_fence);
+        if !alive {
+            self.closed = true;
         }
-        heard
+        alive
     }
 
     #[inline(never)]
@@ -195,7 +195,7 @@ impl Peer {
             return false;
         }
         let parts: Vec<Claim> = ahead.into_iter().chain(pieces.iter().copied()).collect();
-        self.sender.push(words, &parts).is_ok() && self.knock()
+        self.sender.push(words, &parts).is_ok() && self.ring_bell()
     }
 
     /// Sends a copy of the body, now or when there is room. `is_wanted` tells whether
@@ -207,7 +207,7 @@ impl Peer {
         pieces: &[Claim],
         is_wanted: impl FnMut() -> bool,
     ) {
-        if self.copy_now(words, operand, pieces) {
+        if self.try_copy(words, operand, pieces) {
             return;
         }
         if operand.is_none() && length(pieces) > MAX_PAYLOAD as u64 {
@@ -231,7 +231,7 @@ impl Peer {
         let announced = Form::Announced.on(words);
         let is_first = self.waiting.is_empty();
         let mut push =
-            |words: &Words, pieces: &[Claim]| self.push_patiently(words, pieces, &mut is_wanted);
+            |words: &Words, pieces: &[Claim]| self.push_with_retry(words, pieces, &mut is_wanted);
         let mut sent = 0;
         let mut begun = is_first && push(&announced, &[numbers(&[total])]);
         let whole = begun;
@@ -254,18 +254,18 @@ impl Peer {
 
     /// Writes a record, and where the ring is full gives the receiver a moment, but for
     /// one that may wait in the same way for this process to read.
-    fn push_patiently(
+    fn push_with_retry(
         &mut self,
         words: &Words,
         pieces: &[Claim],
         mut is_wanted: impl FnMut() -> bool,
     ) -> bool {
-        for tries in 0..MOMENT {
+        for tries in 0..PUSH_TRIES {
             if self.sender.push(words, pieces).is_ok() {
-                knock(&self.segment, self.needs_fence);
+                ring(&self.segment, self.needs_fence);
                 return true;
             }
-            if tries == GLANCE && is_wanted() {
+            if tries == CHECK_AFTER && is_wanted() {
                 return false;
             }
             std::hint::spin_loop();
@@ -295,19 +295,19 @@ impl Peer {
         self.lent_last = true;
         if self.waiting.is_empty()
             && reach(&self.segment, self.lane, self.direct) == Reach::Yes
-            && self.lend_now(words, lent)
+            && self.try_lend(words, lent)
         {
             return;
         }
         self.wait_for_room(words, Form::Lent, Body::Lent(lent.keep(), access));
         if self.waits() {
             // A sleeping peer looks at the lane only if it is woken.
-            self.knock();
+            self.ring_bell();
         }
     }
 
     /// Sends where a short list of pieces is, if there is room.
-    fn lend_now(&mut self, words: &Words, lent: Lent<'_>) -> bool {
+    fn try_lend(&mut self, words: &Words, lent: Lent<'_>) -> bool {
         let mut small = [0u64; 18];
         let (Some(key), Some(table)) = (
             lent.lease().key(),
@@ -316,7 +316,7 @@ impl Peer {
             return false;
         };
         fill_table(table, key, lent.pieces());
-        self.copy_now(&Form::Lent.on(words), None, &[numbers(table)])
+        self.try_copy(&Form::Lent.on(words), None, &[numbers(table)])
     }
 
     /// Sends what waits; true while something still does.
@@ -338,7 +338,7 @@ impl Peer {
             }
         }
         if sent {
-            self.knock();
+            self.ring_bell();
         }
         self.waits()
     }
@@ -358,11 +358,11 @@ impl Peer {
     pub(crate) fn is_copying(&self) -> bool {
         // After a key's page was removed: see Inbound::copy.
         fence(Ordering::SeqCst);
-        self.segment.lane(self.lane).copying.load(Ordering::Acquire) != 0 && self.lives()
+        self.segment.lane(self.lane).copying.load(Ordering::Acquire) != 0 && self.is_alive()
     }
 
-    pub(crate) fn lives(&self) -> bool {
-        !self.gone && self.segment.owner_lives()
+    pub(crate) fn is_alive(&self) -> bool {
+        !self.closed && self.segment.is_owner_alive()
     }
 
     /// Removes what the peer, which has ended, left in shared memory.
@@ -371,11 +371,11 @@ impl Peer {
     }
 
     /// Wakes a peer that hasn't looked at what was sent to it.
-    pub(crate) fn nudge(&mut self) {
+    pub(crate) fn wake(&mut self) {
         // One who has been lent a body may be fetching it: he has the next turn.
         let fetches = std::mem::take(&mut self.lent_last);
         if !fetches && !self.sender.is_drained() {
-            nudge(&self.segment);
+            wake_helper(&self.segment);
         }
     }
 
@@ -387,7 +387,7 @@ impl Peer {
             segment: self.segment,
             lane: self.lane,
         };
-        (!unread.is_over()).then_some(unread)
+        (!unread.is_finished()).then_some(unread)
     }
 
     /// Nothing more will be sent.

@@ -8,7 +8,7 @@
 //! Only regular files of the effective user with mode 0600 count, for root as for
 //! everyone: what else has such a name is neither used nor written to.
 
-use crate::layout::{GONE, MAGIC, SEGMENT_BYTES};
+use crate::layout::{MAGIC, OWNER_ENDED, SEGMENT_BYTES};
 use crate::segment::Attached;
 use crate::shared_memory::Mode;
 use lintel_claim::{Key, RemoteMemory};
@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub(crate) const DIRECTORY: &str = "/dev/shm";
 /// Files that a starting process looks at, to remove those of dead ones.
-const MOST_LOOKED_AT: usize = 64;
+const MAX_STALE_CHECKED: usize = 64;
 /// Words of a registration.
 const WORDS: usize = 8;
 
@@ -114,10 +114,10 @@ impl Watch {
         let file = open_named(&path(job, process)).ok()?;
         let same = file.metadata().ok()?.ino() == inode;
         let watch = Watch { file, inode };
-        (same && watch.lives()).then_some(watch)
+        (same && watch.is_alive()).then_some(watch)
     }
 
-    pub(crate) fn lives(&self) -> bool {
+    pub(crate) fn is_alive(&self) -> bool {
         is_locked(&self.file) || is_own(self.inode)
     }
 
@@ -258,10 +258,10 @@ pub(crate) enum Stale {
 /// Removes what a dead process left. Whoever holds the dead file's lock is the
 /// only one to remove its name.
 pub(crate) fn remove_if_stale(path: &Path) -> Stale {
-    with_names(|| look_and_remove(path))
+    with_names(|| check_and_remove(path))
 }
 
-fn look_and_remove(path: &Path) -> Stale {
+fn check_and_remove(path: &Path) -> Stale {
     // Before it is opened: closing it would let go of the lock.
     if std::fs::symlink_metadata(path).is_ok_and(|file| is_own(file.ino())) {
         return Stale::Lives;
@@ -288,20 +288,20 @@ fn look_and_remove(path: &Path) -> Stale {
     // Senders that don't know yet are told, if any is left that has the memory.
     if let Some(Ok(attached)) = registration.map(|found| found.attach(Mode::ReadWrite)) {
         let asleep = &attached.header().bell.asleep;
-        asleep.store(GONE, Ordering::SeqCst);
+        asleep.store(OWNER_ENDED, Ordering::SeqCst);
     }
     Stale::Removed
 }
 
 /// Removes what killed processes of the job have left, as far as a quick look
 /// finds it.
-pub(crate) fn remove_leftovers(job: &str) {
+pub(crate) fn remove_stale_of(job: &str) {
     let Ok(files) = std::fs::read_dir(DIRECTORY) else {
         return;
     };
     let paths = files.flatten().map(|file| file.path());
     let of_job = |path: &PathBuf| process_of(path).is_some_and(|(found, _)| found == job);
-    for path in paths.filter(of_job).take(MOST_LOOKED_AT) {
+    for path in paths.filter(of_job).take(MAX_STALE_CHECKED) {
         remove_if_stale(&path);
     }
 }
@@ -341,7 +341,7 @@ mod tests {
         let victim = std::env::temp_dir().join(&name);
         std::fs::write(&victim, [7; 4096]).expect("it can be written");
         symlink(&victim, &link).expect("it can be made");
-        remove_leftovers(&name);
+        remove_stale_of(&name);
         assert!(matches!(
             remove_if_stale(&link),
             Stale::Foreign(Refusal::Link)

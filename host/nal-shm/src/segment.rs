@@ -2,10 +2,10 @@
 //! that tells them where it is.
 
 use crate::bell::register_for_barriers;
-use crate::layout::{Front, GONE, Header, LANES, Lane, MAGIC, SEGMENT_BYTES, ring_offset};
+use crate::layout::{Front, Header, LANES, Lane, MAGIC, OWNER_ENDED, SEGMENT_BYTES, ring_offset};
 use crate::registration::{
     DIRECTORY, Registration, Stale, is_locked, is_own, link, lock, open_named, own, path,
-    remove_if_stale, remove_leftovers, unlock, with_names,
+    remove_if_stale, remove_stale_of, unlock, with_names,
 };
 use crate::shared_memory::{Mode, SharedMemory, remove_abandoned};
 use lintel_claim::Lease;
@@ -140,7 +140,7 @@ impl Segment {
     /// # Errors
     /// `InUse`, `Occupied`, `NoneFree`, `Exhausted` or `System`.
     pub fn create(job: &str, nid: u32, pid: u32) -> Result<Segment, OpenError> {
-        remove_leftovers(job);
+        remove_stale_of(job);
         remove_abandoned(SEGMENT_BYTES);
         // Without a name, so that nothing stays behind if this process ends now.
         let file = private_file::create_unnamed(Path::new(DIRECTORY))?;
@@ -178,7 +178,7 @@ impl Segment {
             owned: false,
             reach: Lease::new(),
         };
-        if !segment.owner_lives() {
+        if !segment.is_owner_alive() {
             return Err(OpenError::Nobody);
         }
         Ok(segment)
@@ -194,8 +194,8 @@ impl Segment {
     }
 
     /// Whether the owner still lives and hasn't given the segment up.
-    pub(crate) fn owner_lives(&self) -> bool {
-        self.header().bell.asleep.load(Ordering::Relaxed) != GONE
+    pub(crate) fn is_owner_alive(&self) -> bool {
+        self.header().bell.asleep.load(Ordering::Relaxed) != OWNER_ENDED
             && (is_locked(&self.file) || is_own(self.inode()))
     }
 
@@ -324,7 +324,7 @@ impl Drop for Segment {
         if self.owned && !self.path.as_os_str().is_empty() {
             let _ = std::fs::remove_file(&self.path);
             let asleep = &self.header().bell.asleep;
-            asleep.store(GONE, Ordering::SeqCst);
+            asleep.store(OWNER_ENDED, Ordering::SeqCst);
             // Others in this process may have the file open for longer.
             unlock(&self.file);
         }
@@ -366,12 +366,12 @@ mod tests {
         let second = Segment::create(&job, 0x7f00_0001, 2).expect("the name is free");
         let seen = Segment::open(&job, first.process()).expect("it lives");
         let watch = Watch::open(&job, second.process(), second.inode()).expect("it lives");
-        assert!(seen.owner_lives() && watch.lives());
+        assert!(seen.is_owner_alive() && watch.is_alive());
         drop((seen, watch));
         assert!(is_locked_for_others(&first) && is_locked_for_others(&second));
         let seen = Segment::open(&job, first.process()).expect("it lives");
         drop(first);
-        assert!(!seen.owner_lives() && !is_locked_for_others(&seen));
+        assert!(!seen.is_owner_alive() && !is_locked_for_others(&seen));
     }
 
     #[test]

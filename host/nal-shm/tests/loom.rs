@@ -4,7 +4,7 @@
 //! RUSTFLAGS="--cfg loom" cargo test --release -p lintel-nal-shm --test loom --target-dir target/loom
 //! ```
 //!
-//! A model of `Bell::arm`, `Bell::sleep` and `knock`: loom knows no futex and no
+//! A model of `Bell::arm`, `Bell::sleep` and `ring`: loom knows no futex and no
 //! `membarrier`. The futex is a lock and a condition; the barrier that the sleeper
 //! makes on every processor stands as a fence on each side, which is what it
 //! amounts to. A ring that gets lost shows as a deadlock.

@@ -41,7 +41,7 @@ pub const RING_BYTES: usize = LINES * LINE;
 /// Words in a header, the commit word included.
 pub const WORDS: usize = 6;
 /// Payload bytes in the header's own line.
-pub const ENCLOSED: usize = LINE - WORDS * 8;
+pub const INLINE: usize = LINE - WORDS * 8;
 /// The largest payload: a third of the ring, so that sender and receiver overlap.
 pub const MAX_PAYLOAD: usize = 9 * 1024;
 
@@ -66,7 +66,7 @@ impl Control {
 /// Lines of a record with that much payload.
 #[inline]
 const fn lines(payload: usize) -> usize {
-    1 + payload.saturating_sub(ENCLOSED).div_ceil(LINE)
+    1 + payload.saturating_sub(INLINE).div_ceil(LINE)
 }
 
 /// The sequence number after this one.

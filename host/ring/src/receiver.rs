@@ -12,7 +12,7 @@ pub struct Receiver {
     at: usize,
     /// Lines done with since the beginning, and how many of them the sender knows.
     head: u64,
-    told: u64,
+    published: u64,
     sequence: u16,
     /// Lines of the record that `peek` has shown.
     open: usize,
@@ -47,7 +47,7 @@ impl Receiver {
             control,
             at: 0,
             head: 0,
-            told: 0,
+            published: 0,
             sequence: 1,
             open: 0,
         }
@@ -125,8 +125,8 @@ impl Receiver {
         self.head += self.open as u64;
         self.open = 0;
         self.sequence = after(self.sequence);
-        if self.head - self.told >= LINES as u64 / 4 {
-            self.tell();
+        if self.head - self.published >= LINES as u64 / 4 {
+            self.publish_head();
         }
     }
 
@@ -134,9 +134,9 @@ impl Receiver {
     /// in `Sender::refresh` ("ring room"): what the sender writes next comes
     /// after everything read here.
     #[inline]
-    pub fn tell(&mut self) {
-        if self.told != self.head {
-            self.told = self.head;
+    pub fn publish_head(&mut self) {
+        if self.published != self.head {
+            self.published = self.head;
             // SAFETY: the control stays mapped (Receiver::new).
             unsafe { &*self.control }
                 .head

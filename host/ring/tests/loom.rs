@@ -155,7 +155,7 @@ impl Receiver {
         self.sequence += 1;
     }
 
-    fn tell(&self) {
+    fn publish_head(&self) {
         // "ring room"
         self.ring.head.store(self.head, Ordering::Release);
     }
@@ -184,7 +184,7 @@ fn explore_with(records: &'static [usize], clears: bool) {
                 match receiver.try_pop() {
                     Some(value) => break value,
                     None => {
-                        receiver.tell();
+                        receiver.publish_head();
                         thread::yield_now();
                     }
                 }

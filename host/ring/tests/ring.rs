@@ -62,7 +62,7 @@ fn records_of_every_length_arrive_whole_and_in_order_over_many_laps() {
             "round {round} of {length} bytes"
         );
         receiver.advance();
-        receiver.tell();
+        receiver.publish_head();
         assert!(receiver.peek().unwrap().is_none(), "round {round}");
     }
     assert!(sender.is_drained());
@@ -80,7 +80,7 @@ fn a_full_ring_refuses_and_forgets_nothing() {
         assert_eq!(record.words[1], expected);
         receiver.advance();
     }
-    receiver.tell();
+    receiver.publish_head();
     assert!(receiver.peek().unwrap().is_none());
     assert_eq!(sender.push(&words(sent), &[]), Ok(()));
 }
@@ -99,7 +99,7 @@ fn old_payload_is_never_taken_for_a_header() {
         let record = receiver.peek().unwrap().unwrap();
         assert_eq!(record.words[1], round);
         receiver.advance();
-        receiver.tell();
+        receiver.publish_head();
         assert!(receiver.peek().unwrap().is_none(), "round {round}");
     }
 }
@@ -123,7 +123,7 @@ fn two_threads_exchange_a_million_records() {
         while round < COUNT {
             match receiver.peek().expect("no nonsense") {
                 None => {
-                    receiver.tell();
+                    receiver.publish_head();
                     std::thread::yield_now();
                 }
                 Some(record) => {

@@ -11,7 +11,7 @@ use crate::watcher::Watcher;
 use lintel_claim::{Lease, Region};
 use lintel_engine4::Interface;
 use lintel_nal::{Arrival, Loopback, Nal, Origin, Payload, Wake};
-use lintel_nal_shm::{Bell, CardWriter};
+use lintel_nal_shm::{Bell, StatsWriter};
 use lintel_types::{NiFail, ProcessId};
 use lintel_wire::{Message, Request, Response, Verb, Words};
 use std::time::{Duration, Instant};
@@ -39,7 +39,7 @@ pub(crate) struct Core<O: Owner> {
     /// Copies of the owner's memory that were lent.
     pub(crate) staged: StagedSends<O::Span>,
     pub(crate) bell: Bell,
-    pub(crate) card: CardWriter,
+    pub(crate) stats: StatsWriter,
     pub(crate) info: ProcessInfo,
     /// Sleeps on the descriptor; nothing where there is none.
     pub(crate) watcher: Option<Watcher>,
@@ -76,7 +76,7 @@ impl<O: Owner> Core<O> {
             me,
             transport,
             bell,
-            card,
+            stats,
         } = endpoint;
         Core {
             interfaces: [const { None }; 4],
@@ -92,7 +92,7 @@ impl<O: Owner> Core<O> {
             owner,
             staged: StagedSends::default(),
             bell,
-            card,
+            stats,
             info,
             watcher: None,
             helper_deadline: None,

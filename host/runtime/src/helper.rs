@@ -5,7 +5,7 @@ use crate::library::{Library, LibraryRef};
 use crate::log::{Level, log};
 use crate::owner::Owner;
 use crate::waiting::time_until;
-use lintel_nal_shm::{Bell, SETTLE, Sleeper, bound_to, run_soon};
+use lintel_nal_shm::{Bell, SETTLE, Sleeper, favour_latency, pinned_processor};
 use nix::sys::signal::SigSet;
 use std::io;
 use std::thread::JoinHandle;
@@ -27,9 +27,9 @@ enum Next {
 
 /// Starts the helper of an open process.
 pub(crate) fn start<O: Owner>(library: LibraryRef<O>) -> io::Result<JoinHandle<()>> {
-    let busy = bound_to();
+    let busy = pinned_processor();
     spawn("lintel", move || {
-        run_soon(busy);
+        favour_latency(busy);
         run(&library);
     })
 }

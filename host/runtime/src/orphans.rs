@@ -51,7 +51,7 @@ fn watch_orphans() {
     loop {
         std::thread::sleep(LOOK);
         let mut all = ORPHANS.lock();
-        all.retain_mut(|orphan| !orphan.unread.is_over());
+        all.retain_mut(|orphan| !orphan.unread.is_finished());
         if all.is_empty() {
             return;
         }

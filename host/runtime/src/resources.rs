@@ -5,7 +5,7 @@ use crate::core::Core;
 use crate::owner::Owner;
 use crate::settings::Settings;
 use lintel_nal::{Nal, Resources};
-use lintel_nal_shm::{Card, CardWords, cards};
+use lintel_nal_shm::{ProcessStats, StatsWords, process_stats};
 use lintel_nal_udp::Model;
 use std::io;
 
@@ -42,7 +42,7 @@ pub struct Published {
 /// # Errors
 /// The directory of shared memory can't be read.
 pub fn published() -> io::Result<Vec<Published>> {
-    Ok(cards()?.into_iter().map(read).collect())
+    Ok(process_stats()?.into_iter().map(read).collect())
 }
 
 /// What a process tells of itself whatever it holds.
@@ -66,12 +66,12 @@ const MODELS: [Model; 3] = [Model::Rc, Model::Xrc, Model::Node];
 impl<O: Owner> Core<O> {
     /// Shows what it holds now.
     pub(crate) fn publish_stats(&self) {
-        self.card
+        self.stats
             .write(&words(&self.info, &self.transports.nal.resources()));
     }
 }
 
-fn words(info: &ProcessInfo, held: &Resources) -> CardWords {
+fn words(info: &ProcessInfo, held: &Resources) -> StatsWords {
     let model = MODELS.iter().position(|model| Some(*model) == info.model);
     [
         u64::from(info.generic),
@@ -93,13 +93,13 @@ fn words(info: &ProcessInfo, held: &Resources) -> CardWords {
     ]
 }
 
-fn read(card: Card) -> Published {
-    let [generic, model, rest @ ..] = card.words;
+fn read(stats: ProcessStats) -> Published {
+    let [generic, model, rest @ ..] = stats.words;
     Published {
-        job: card.job,
-        nid: card.process.nid,
-        pid: card.process.pid,
-        os_process: card.os_process,
+        job: stats.job,
+        nid: stats.process.nid,
+        pid: stats.process.pid,
+        os_process: stats.os_process,
         placement: if generic == 0 {
             Placement::Accelerated
         } else {
@@ -147,13 +147,13 @@ mod tests {
                 generic: model.is_some(),
                 model,
             };
-            let card = Card {
+            let stats = ProcessStats {
                 job: "j".into(),
                 process: ProcessId::new(1, 2),
                 os_process: 3,
                 words: words(&info, &resources),
             };
-            let published = read(card);
+            let published = read(stats);
             assert_eq!(
                 (published.nid, published.pid, published.os_process),
                 (1, 2, 3)

@@ -6,7 +6,7 @@ use crate::settings::{Between, Settings};
 use lintel_claim::Claim;
 use lintel_nal::{Nal, Origin, Route, Trace, Wake, forward};
 use lintel_nal_ofi::OfiNal;
-use lintel_nal_shm::{Bell, CardWriter, OpenError, ShmNal, Unread};
+use lintel_nal_shm::{Bell, OpenError, ShmNal, StatsWriter, Unread};
 use lintel_nal_udp::{Model, UdpNal};
 use lintel_types::{Error, ProcessId};
 use lintel_wire::Words;
@@ -30,7 +30,7 @@ pub(crate) struct Endpoint {
     pub(crate) transport: Transport,
     pub(crate) me: ProcessId,
     pub(crate) bell: Bell,
-    pub(crate) card: CardWriter,
+    pub(crate) stats: StatsWriter,
 }
 
 /// Process identifiers that are tried where any will do, and one is free on one
@@ -67,7 +67,7 @@ fn endpoint(nal: ShmNal, transport: impl FnOnce(ShmNal) -> Transport) -> Endpoin
     Endpoint {
         me: nal.process(),
         bell: nal.bell(),
-        card: nal.card(),
+        stats: nal.stats(),
         transport: transport(nal),
     }
 }

@@ -19,7 +19,7 @@ struct Attributes {
 const SHORT_TURN: u64 = 100_000;
 
 /// The processor that the calling thread is bound to, if it is bound to one.
-pub fn bound_to() -> Option<usize> {
+pub fn pinned_processor() -> Option<usize> {
     // SAFETY: a processor set of zeros is valid.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     // SAFETY: 0 is the calling thread; the set has the size that is stated.
@@ -37,7 +37,7 @@ pub fn bound_to() -> Option<usize> {
 /// come sooner than long ones. And it may run on any processor of the process's
 /// set but `busy`, where the application computes; on that too where there is no
 /// other. All are requests; where the system knows no short turns nothing changes.
-pub fn run_soon(busy: Option<usize>) {
+pub fn favour_latency(busy: Option<usize>) {
     let attributes = Attributes {
         size: size_of::<Attributes>() as u32,
         runtime: SHORT_TURN,

@@ -1,7 +1,7 @@
 //! What a process tells of itself to whoever looks: numbers in the header of its
 //! segment, read without joining the job.
 
-use crate::layout::CARD_WORDS;
+use crate::layout::STATS_WORDS;
 use crate::registration::{DIRECTORY, Registration, is_locked, is_own, process_of};
 use crate::segment::Segment;
 use crate::shared_memory::Mode;
@@ -13,11 +13,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Numbers whose meaning their writer knows.
-pub type Words = [u64; CARD_WORDS];
+pub type Words = [u64; STATS_WORDS];
 
 /// A live process's card.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Card {
+pub struct ProcessStats {
     /// Its job.
     pub job: String,
     /// Its name.
@@ -30,40 +30,40 @@ pub struct Card {
 
 /// Writes the card of this process.
 #[derive(Clone)]
-pub struct CardWriter {
+pub struct StatsWriter {
     segment: Arc<Segment>,
 }
 
-impl CardWriter {
+impl StatsWriter {
     pub(crate) fn new(segment: Arc<Segment>) -> Self {
-        CardWriter { segment }
+        StatsWriter { segment }
     }
 
     /// Shows new numbers. A reader may see some of the earlier ones among them.
     pub fn write(&self, words: &Words) {
-        for (place, word) in self.segment.header().card.iter().zip(words) {
+        for (place, word) in self.segment.header().stats.iter().zip(words) {
             place.store(*word, Ordering::Relaxed);
         }
     }
 }
 
-/// The cards of the live processes of this user on this machine, those of this process
+/// The found of the live processes of this user on this machine, those of this process
 /// left out: to open one's own file and close it again would let go of its lock.
 ///
 /// # Errors
 /// The directory of shared memory can't be read.
-pub fn cards() -> io::Result<Vec<Card>> {
+pub fn process_stats() -> io::Result<Vec<ProcessStats>> {
     let files = std::fs::read_dir(DIRECTORY)?;
-    let mut cards: Vec<Card> = files
+    let mut found: Vec<ProcessStats> = files
         .flatten()
-        .filter_map(|file| card_of(&file.path()))
+        .filter_map(|file| stats_of(&file.path()))
         .collect();
-    cards.sort_by_key(|card| (card.job.clone(), card.process.nid, card.process.pid));
-    Ok(cards)
+    found.sort_by_key(|stats| (stats.job.clone(), stats.process.nid, stats.process.pid));
+    Ok(found)
 }
 
 /// Nothing for what is no live process's registration of this version and user.
-fn card_of(path: &Path) -> Option<Card> {
+fn stats_of(path: &Path) -> Option<ProcessStats> {
     let (job, process) = process_of(path)?;
     if is_own(std::fs::symlink_metadata(path).ok()?.ino()) {
         return None;
@@ -75,10 +75,10 @@ fn card_of(path: &Path) -> Option<Card> {
     let registration = Registration::read(&file)?;
     let attached = registration.attach(Mode::ReadOnly).ok()?;
     let mut words = Words::default();
-    for (word, place) in words.iter_mut().zip(&attached.header().card) {
+    for (word, place) in words.iter_mut().zip(&attached.header().stats) {
         *word = place.load(Ordering::Relaxed);
     }
-    Some(Card {
+    Some(ProcessStats {
         job,
         process,
         os_process: registration.os_process,
