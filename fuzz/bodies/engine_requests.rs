@@ -7,7 +7,9 @@
 use crate::rig::*;
 use lintel_engine4::{DescriptorSpec, EntrySpec, Landed, Landing, PendingReply, SearchOp};
 use lintel_memory::{Buffer, Ghost, Span};
-use lintel_types::{AckRequest, Handle, Limits, List, NiFail, ProcessId, options};
+use lintel_types::{
+    AckRequest, Handle, Limits, List, NiFail, PortalIndex, ProcessId, QueueIndex, options,
+};
 use lintel_wire::{BYTES, Message, Request, Response, Verb};
 
 /// Entries lie here and nowhere else.
@@ -58,7 +60,9 @@ impl Target {
                 .set_map(&[process(0), process(1)])
                 .expect("it has this process");
         }
-        node.host.capacity.insert(node.queue.index(), 20);
+        node.host
+            .capacity
+            .insert(QueueIndex(node.queue.index()), 20);
         for index in 0..3 {
             node.portal(if index == 1 { options::PT_FLOWCTRL } else { 0 });
         }
@@ -115,7 +119,7 @@ impl Target {
             match_bits: bits,
             ignore_bits: if choice & 32 != 0 { u64::MAX } else { 0 },
             min_free: u64::from(choice & 8) * 10,
-            ..entry(u32::from(choice) % 3)
+            ..entry(i32::from(choice) % 3)
         }
     }
 
@@ -134,7 +138,7 @@ impl Target {
     fn request(&mut self, mut request: Request, choice: u8) {
         if choice & 1 != 0 {
             // Else hardly one would be for a portal that exists.
-            request.portal %= 4;
+            request.portal.0 %= 4;
             request.match_bits &= 7;
         }
         match self.node.on_request(process(1), &request) {
@@ -200,7 +204,11 @@ impl Target {
                     assert!(event.mlength <= event.rlength, "{event:?}");
                 }
             }
-            5 => drop(self.node.interface.portal_enable(u32::from(choice) % 4)),
+            5 => drop(
+                self.node
+                    .interface
+                    .portal_enable(PortalIndex(u16::from(choice) % 4)),
+            ),
             6 => self
                 .node
                 .interface
@@ -249,7 +257,7 @@ impl Target {
         }
         let (interface, host) = (&mut self.node.interface, &mut self.node.host);
         assert_eq!(interface.descriptor_release(self.sink), Ok(()));
-        for portal in 0..3 {
+        for portal in (0..3).map(PortalIndex) {
             let all = EntrySpec {
                 ignore_bits: u64::MAX,
                 ..entry(portal)
@@ -271,7 +279,7 @@ impl Target {
         for entry in &self.entries {
             assert_ne!(interface.unlink(*entry), Err(lintel_types::Error::InUse));
         }
-        for portal in 0..3 {
+        for portal in (0..3).map(PortalIndex) {
             assert_eq!(interface.portal_free(portal), Ok(()));
         }
     }

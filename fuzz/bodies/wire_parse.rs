@@ -23,6 +23,6 @@ pub fn body(data: &[u8]) {
             Message::Request(request) => (request.length, request.interface),
             Message::Response(response) => (response.mlength, response.interface),
         };
-        assert!(length <= MAX_LENGTH && interface < 4);
+        assert!(length <= MAX_LENGTH && interface.bits() < 4);
     }
 }

@@ -46,7 +46,7 @@ impl EntrySpec {
             false => ProcessId::new(ProcessId::NID_ANY, ProcessId::PID_ANY),
         };
         engine::EntrySpec {
-            portal: portal.index(),
+            portal: portal.table_index(),
             buffer: self.memory.buffer.clone(),
             counter: Counter::handle_of(self.counter.as_ref()),
             uid: self.uid.unwrap_or(UID_ANY),

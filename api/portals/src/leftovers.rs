@@ -5,7 +5,7 @@
 
 use crate::memory::Memory;
 use lintel_runtime::process;
-use lintel_types::{Error, Handle, Result};
+use lintel_types::{Error, Handle, PortalIndex, Result};
 use std::sync::{Mutex, PoisonError};
 
 /// Something of the engine's that wants to go.
@@ -14,7 +14,7 @@ pub(crate) enum Leftover {
     Descriptor(Handle),
     Entry(Handle),
     /// An interface's index.
-    Portal(Handle, u32),
+    Portal(Handle, PortalIndex),
 }
 
 /// With the memory that messages may still reach.

@@ -7,7 +7,7 @@ use crate::memory::Memory;
 use crate::queue::EventQueue;
 use lintel_engine4::SearchOp;
 use lintel_runtime::process;
-use lintel_types::{Handle, PT_ANY, Result};
+use lintel_types::{Handle, PT_ANY, PortalIndex, Result};
 use std::sync::Arc;
 
 /// What a portal table entry is to be. The default is any index, no queue.
@@ -44,7 +44,7 @@ pub struct PortalTableEntry {
 
 #[derive(Debug)]
 struct Portal {
-    index: u32,
+    index: PortalIndex,
     handle: Handle,
     // After the index is free.
     _queue: Option<EventQueue>,
@@ -82,6 +82,10 @@ impl PortalTableEntry {
 
     /// Its index.
     pub fn index(&self) -> u32 {
+        self.portal.index.into()
+    }
+
+    pub(crate) fn table_index(&self) -> PortalIndex {
         self.portal.index
     }
 
@@ -91,7 +95,7 @@ impl PortalTableEntry {
     /// # Errors
     /// `Aborted` after [`Portals::abort`](crate::Portals::abort).
     pub fn disable(&self) -> Result<()> {
-        process().portal_disable(self.interface().handle(), self.index())
+        process().portal_disable(self.interface().handle(), self.table_index())
     }
 
     /// Takes messages again (PtlPTEnable).
@@ -99,7 +103,7 @@ impl PortalTableEntry {
     /// # Errors
     /// `NoInit` in a fork's child.
     pub fn enable(&self) -> Result<()> {
-        process().portal_enable(self.interface().handle(), self.index())
+        process().portal_enable(self.interface().handle(), self.table_index())
     }
 
     /// Looks for messages that came before their entry (PtlLESearch, PtlMESearch);

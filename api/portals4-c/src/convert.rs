@@ -106,7 +106,7 @@ pub(crate) fn descriptor(md: *const Md) -> Result<DescriptorSpec<Claim>> {
 pub(crate) fn list_entry(le: *const Le, portal: u32, user_ptr: u64) -> Result<EntrySpec<Claim>> {
     let le = take(le)?;
     Ok(EntrySpec {
-        portal,
+        portal: portal.try_into()?,
         buffer: buffer(le.start, le.length, le.options)?,
         counter: Handle(le.ct_handle),
         uid: le.uid,
@@ -122,7 +122,7 @@ pub(crate) fn list_entry(le: *const Le, portal: u32, user_ptr: u64) -> Result<En
 pub(crate) fn match_entry(me: *const Me, portal: u32, user_ptr: u64) -> Result<EntrySpec<Claim>> {
     let me = take(me)?;
     Ok(EntrySpec {
-        portal,
+        portal: portal.try_into()?,
         buffer: buffer(me.start, me.length, me.options)?,
         counter: Handle(me.ct_handle),
         uid: me.uid,

@@ -211,7 +211,7 @@ pub unsafe extern "C" fn PtlPTAlloc(
         not_null(pt_index)?;
         process().portal_alloc(on_interface(ni_handle)?, options, eq_handle, pt_index_req)
     };
-    code(alloc().map(|index| give(pt_index, index)))
+    code(alloc().map(|index| give(pt_index, index.into())))
 }
 
 /// `PtlPTFree`
@@ -220,7 +220,7 @@ pub extern "C" fn PtlPTFree(ni_handle: Handle, pt_index: u32) -> c_int {
     let free = || {
         process().check_alive()?;
         named(ni_handle)?;
-        process().portal_free(ni_handle, pt_index)
+        process().portal_free(ni_handle, pt_index.try_into()?)
     };
     code(free())
 }
@@ -228,13 +228,13 @@ pub extern "C" fn PtlPTFree(ni_handle: Handle, pt_index: u32) -> c_int {
 /// `PtlPTDisable`
 #[unsafe(no_mangle)]
 pub extern "C" fn PtlPTDisable(ni_handle: Handle, pt_index: u32) -> c_int {
-    code(on_interface(ni_handle).and_then(|ni| process().portal_disable(ni, pt_index)))
+    code(on_interface(ni_handle).and_then(|ni| process().portal_disable(ni, pt_index.try_into()?)))
 }
 
 /// `PtlPTEnable`
 #[unsafe(no_mangle)]
 pub extern "C" fn PtlPTEnable(ni_handle: Handle, pt_index: u32) -> c_int {
-    code(on_interface(ni_handle).and_then(|ni| process().portal_enable(ni, pt_index)))
+    code(on_interface(ni_handle).and_then(|ni| process().portal_enable(ni, pt_index.try_into()?)))
 }
 
 /// `PtlHandleIsEqual`

@@ -3,7 +3,7 @@
 use crate::triggered::Waiting;
 use crate::{Host, Interface};
 use lintel_memory::Span;
-use lintel_types::{CountingEvent, Error, Handle, Kind, NiFail, Result};
+use lintel_types::{CounterIndex, CountingEvent, Error, Handle, Kind, NiFail, Result};
 
 pub(crate) struct Counter<S> {
     pub(crate) value: CountingEvent,
@@ -25,7 +25,7 @@ impl<S: Span> Interface<S> {
         };
         let (index, generation) = self.counters.insert(counter).map_err(|_| Error::NoSpace)?;
         host.publish(index, CountingEvent::default());
-        Ok(self.handle(Kind::Counter, generation, index))
+        Ok(self.handle(Kind::Counter, generation, index.into()))
     }
 
     /// PtlCTFree: triggered operations that wait on the counter are cancelled;
@@ -35,8 +35,8 @@ impl<S: Span> Interface<S> {
     /// `ArgInvalid` for a handle that isn't a live counter.
     pub fn counter_free(&mut self, counter: Handle) -> Result<()> {
         self.cancel_triggered(counter)?;
-        let index = counter.index();
-        let named = |counter: &mut Option<u16>| {
+        let index = CounterIndex(counter.index());
+        let named = |counter: &mut Option<CounterIndex>| {
             counter.take_if(|counter| *counter == index);
         };
         let descriptors = self.descriptors.values_mut();
@@ -92,7 +92,7 @@ impl<S: Span> Interface<S> {
     }
 
     #[inline]
-    pub(crate) fn counter(&self, handle: Handle) -> Result<u16> {
+    pub(crate) fn counter(&self, handle: Handle) -> Result<CounterIndex> {
         self.live(&self.counters, handle, Kind::Counter)
     }
 
@@ -101,7 +101,7 @@ impl<S: Span> Interface<S> {
     #[inline]
     pub(crate) fn count<H: Host<S>>(
         &mut self,
-        index: u16,
+        index: CounterIndex,
         fail: NiFail,
         bytes: Option<u64>,
         host: &mut H,
@@ -120,7 +120,12 @@ impl<S: Span> Interface<S> {
     }
 
     #[inline]
-    pub(crate) fn increment<H: Host<S>>(&mut self, index: u16, by: CountingEvent, host: &mut H) {
+    pub(crate) fn increment<H: Host<S>>(
+        &mut self,
+        index: CounterIndex,
+        by: CountingEvent,
+        host: &mut H,
+    ) {
         let Some(counter) = self.counters.at(index) else {
             return;
         };
@@ -132,7 +137,12 @@ impl<S: Span> Interface<S> {
     }
 
     #[inline]
-    pub(crate) fn set<H: Host<S>>(&mut self, index: u16, value: CountingEvent, host: &mut H) {
+    pub(crate) fn set<H: Host<S>>(
+        &mut self,
+        index: CounterIndex,
+        value: CountingEvent,
+        host: &mut H,
+    ) {
         let Some(counter) = self.counters.at_mut(index) else {
             return;
         };

@@ -2,7 +2,9 @@
 
 use crate::Interface;
 use lintel_memory::{Buffer, Span};
-use lintel_types::{Error, Handle, Kind, Result, options};
+use lintel_types::{
+    CounterIndex, DescriptorIndex, Error, Handle, Kind, QueueIndex, Result, options,
+};
 
 /// What `PtlMDBind` is given.
 #[derive(Clone, Debug)]
@@ -28,8 +30,8 @@ pub struct DescriptorSpec<S> {
 pub(crate) struct Descriptor<S> {
     pub(crate) buffer: Buffer<S>,
     pub(crate) options: u32,
-    pub(crate) queue: Option<u16>,
-    pub(crate) counter: Option<u16>,
+    pub(crate) queue: Option<QueueIndex>,
+    pub(crate) counter: Option<CounterIndex>,
     /// Operations in flight that still read, write, count or post through it.
     pub(crate) pending: u32,
 }
@@ -59,7 +61,7 @@ impl<S: Span> Interface<S> {
             .descriptors
             .insert(descriptor)
             .map_err(|_| Error::NoSpace)?;
-        Ok(self.handle(Kind::MemoryDescriptor, generation, index))
+        Ok(self.handle(Kind::MemoryDescriptor, generation, index.into()))
     }
 
     /// PtlMDRelease.
@@ -81,7 +83,7 @@ impl<S: Span> Interface<S> {
     }
 
     #[inline]
-    pub(crate) fn descriptor(&self, handle: Handle) -> Result<u16> {
+    pub(crate) fn descriptor(&self, handle: Handle) -> Result<DescriptorIndex> {
         self.live(&self.descriptors, handle, Kind::MemoryDescriptor)
     }
 
@@ -94,14 +96,14 @@ impl<S: Span> Interface<S> {
         }
     }
 
-    pub(crate) fn optional_queue(&self, handle: Handle) -> Result<Option<u16>> {
+    pub(crate) fn optional_queue(&self, handle: Handle) -> Result<Option<QueueIndex>> {
         match handle {
             Handle::EQ_NONE => Ok(None),
             handle => self.queue(handle).map(Some),
         }
     }
 
-    pub(crate) fn optional_counter(&self, handle: Handle) -> Result<Option<u16>> {
+    pub(crate) fn optional_counter(&self, handle: Handle) -> Result<Option<CounterIndex>> {
         match handle {
             Handle::CT_NONE => Ok(None),
             handle => self.counter(handle).map(Some),

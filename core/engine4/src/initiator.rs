@@ -5,8 +5,9 @@ use crate::descriptors::Descriptor;
 use crate::{Backlog, Body, Host, Interface, Undeliverable};
 use lintel_memory::{Pieces, Span};
 use lintel_types::{
-    AckRequest, Error, Event, EventKind, Handle, Kind, Limits, NiFail, OP_CSWAP, OP_LAST, OP_SWAP,
-    ProcessId, Result, datatype_size, options,
+    AckRequest, CounterIndex, DescriptorIndex, Error, Event, EventKind, Handle, Kind, Limits,
+    NiFail, OP_CSWAP, OP_LAST, OP_SWAP, OperationIndex, PortalIndex, ProcessId, QueueIndex, Result,
+    datatype_size, options,
 };
 use lintel_wire::{OPERAND_BYTES, Request, Response, Verb};
 
@@ -30,7 +31,8 @@ pub struct Transfer {
     pub ack: AckRequest,
     /// The target: a process, or a rank on a logical interface.
     pub target: ProcessId,
-    /// Portal table index at the target.
+    /// Portal table index at the target, as the caller gave it; what no header can carry
+    /// is refused with the other arguments.
     pub portal: u32,
     /// Match bits of the message; unused on a non-matching interface.
     pub match_bits: u64,
@@ -66,7 +68,8 @@ impl Transfer {
     /// datatype doesn't have.
     #[inline(always)]
     pub fn check_alone(&self, limits: &Limits) -> Result<()> {
-        if self.portal > u16::MAX as u32 || self.length > limits.max_msg_size {
+        PortalIndex::try_from(self.portal)?;
+        if self.length > limits.max_msg_size {
             return Err(Error::ArgInvalid);
         }
         match self.verb {
@@ -106,8 +109,8 @@ impl Transfer {
 /// An operation in flight.
 pub(crate) struct Operation {
     ack: AckRequest,
-    source: Option<u16>,
-    sink: Option<u16>,
+    source: Option<DescriptorIndex>,
+    sink: Option<DescriptorIndex>,
     sink_offset: u64,
     length: u64,
     user_ptr: u64,
@@ -133,10 +136,10 @@ pub(crate) struct Plan {
 /// A descriptor, and the queue and counter that it reports to.
 #[derive(Clone, Copy)]
 struct End {
-    index: u16,
+    index: DescriptorIndex,
     options: u32,
-    queue: Option<u16>,
-    counter: Option<u16>,
+    queue: Option<QueueIndex>,
+    counter: Option<CounterIndex>,
 }
 
 /// A reply that has arrived and whose bytes are being moved.
@@ -148,7 +151,7 @@ pub struct PendingReply {
 
 impl<S> Descriptor<S> {
     #[inline(always)]
-    fn end(&self, index: u16) -> End {
+    fn end(&self, index: DescriptorIndex) -> End {
         let (options, queue, counter) = (self.options, self.queue, self.counter);
         End {
             index,
@@ -262,7 +265,7 @@ impl<S: Span> Interface<S> {
 
     #[inline(always)]
     fn within(&self, handle: Handle, offset: u64, length: u64) -> Result<End> {
-        let index = handle.index();
+        let index = DescriptorIndex(handle.index());
         let mine = handle.is(Kind::MemoryDescriptor) && handle.interface() == self.number;
         match self.descriptors.get(index, self.generation(handle)) {
             Some(descriptor) if mine => {
@@ -325,7 +328,8 @@ impl<S: Span> Interface<S> {
             interface: self.number,
             ack,
             referenced,
-            portal: transfer.portal as u16,
+            // `check_alone` has refused what would be cut off.
+            portal: PortalIndex(transfer.portal as u16),
             token,
             rank: self.rank,
             length: transfer.length,
@@ -404,22 +408,25 @@ impl<S: Span> Interface<S> {
         })?;
         self.hold(plan.source.map(|end| end.index), 1);
         self.hold(plan.sink.map(|end| end.index), 1);
-        Ok(index as u32 | (generation as u32 + 1) << 16)
+        Ok(u32::from(index.0) | (generation as u32 + 1) << 16)
     }
 
-    fn hold(&mut self, descriptor: Option<u16>, by: i32) {
+    fn hold(&mut self, descriptor: Option<DescriptorIndex>, by: i32) {
         if let Some(descriptor) = descriptor.and_then(|index| self.descriptors.at_mut(index)) {
             descriptor.pending = descriptor.pending.wrapping_add_signed(by);
         }
     }
 
-    fn end_of(&self, descriptor: Option<u16>) -> Option<End> {
+    fn end_of(&self, descriptor: Option<DescriptorIndex>) -> Option<End> {
         descriptor.and_then(|index| Some(self.descriptors.at(index)?.end(index)))
     }
 
     #[inline]
-    fn operation(&self, token: u32) -> Option<u16> {
-        let (index, generation) = (token as u16, (token >> 16).checked_sub(1)? as u16);
+    fn operation(&self, token: u32) -> Option<OperationIndex> {
+        let (index, generation) = (
+            OperationIndex(token as u16),
+            (token >> 16).checked_sub(1)? as u16,
+        );
         self.operations.get(index, generation).map(|_| index)
     }
 
@@ -473,7 +480,7 @@ impl<S: Span> Interface<S> {
 
     /// Everything under way to `target` has failed.
     pub fn on_target_lost<H: Host<S>>(&mut self, target: ProcessId, host: &mut H) {
-        let lost: alloc::vec::Vec<u16> = self
+        let lost: alloc::vec::Vec<OperationIndex> = self
             .operations
             .iter()
             .filter_map(|(index, operation)| (operation.target == target).then_some(index))
@@ -497,7 +504,7 @@ impl<S: Span> Interface<S> {
     }
 
     /// Doesn't settle: a triggered operation may end here too, at any depth of a chain.
-    fn end_undelivered<H: Host<S>>(&mut self, index: u16, host: &mut H) {
+    fn end_undelivered<H: Host<S>>(&mut self, index: OperationIndex, host: &mut H) {
         let Some(operation) = self.operations.at(index) else {
             return;
         };
@@ -515,12 +522,12 @@ impl<S: Span> Interface<S> {
         self.end(index, &response, host);
     }
 
-    fn finish<H: Host<S>>(&mut self, index: u16, response: &Response, host: &mut H) {
+    fn finish<H: Host<S>>(&mut self, index: OperationIndex, response: &Response, host: &mut H) {
         self.end(index, response, host);
         self.settle(host);
     }
 
-    fn end<H: Host<S>>(&mut self, index: u16, response: &Response, host: &mut H) {
+    fn end<H: Host<S>>(&mut self, index: OperationIndex, response: &Response, host: &mut H) {
         let Some(operation) = self.operations.remove(index) else {
             return;
         };

@@ -43,17 +43,20 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use lintel_memory::{Pieces, Span};
 use lintel_tables::Slab;
-use lintel_types::{CountingEvent, Error, Event, Handle, Kind, Limits, ProcessId, Result, options};
+use lintel_types::{
+    CounterIndex, CountingEvent, DescriptorIndex, EntryIndex, Error, Event, Handle, HeaderIndex,
+    InterfaceNumber, Kind, Limits, OperationIndex, ProcessId, QueueIndex, Result, options,
+};
 use lintel_wire::{OPERAND_BYTES, Request};
 
 /// Where the engine's effects go.
 pub trait Host<S> {
     /// Posts an event into a queue.
-    fn post(&mut self, queue: u16, event: &Event);
+    fn post(&mut self, queue: QueueIndex, event: &Event);
     /// How many events a queue can take before it drops one.
-    fn free_slots(&mut self, queue: u16) -> usize;
+    fn free_slots(&mut self, queue: QueueIndex) -> usize;
     /// Makes a counter's new value visible.
-    fn publish(&mut self, counter: u16, value: CountingEvent);
+    fn publish(&mut self, counter: CounterIndex, value: CountingEvent);
     /// How much is queued for a process.
     #[inline(always)]
     fn backlog(&mut self, _to: ProcessId) -> Backlog {
@@ -127,16 +130,16 @@ pub struct Registers {
 /// A network interface.
 pub struct Interface<S> {
     config: Config,
-    number: u8,
+    number: InterfaceNumber,
     map: Vec<ProcessId>,
     rank: u32,
     portals: Vec<Option<portal::Portal>>,
-    entries: Slab<lists::Entry<S>>,
-    unexpected: Slab<lists::Unexpected>,
-    descriptors: Slab<descriptors::Descriptor<S>>,
-    queues: Slab<u64>,
-    counters: Slab<counters::Counter<S>>,
-    operations: Slab<initiator::Operation>,
+    entries: Slab<lists::Entry<S>, EntryIndex>,
+    unexpected: Slab<lists::Unexpected, HeaderIndex>,
+    descriptors: Slab<descriptors::Descriptor<S>, DescriptorIndex>,
+    queues: Slab<u64, QueueIndex>,
+    counters: Slab<counters::Counter<S>, CounterIndex>,
+    operations: Slab<initiator::Operation, OperationIndex>,
     /// Operations whose memory is lent to the host.
     loans: usize,
     triggered: usize,
@@ -175,8 +178,8 @@ impl<S: Span> Interface<S> {
         }
     }
 
-    /// Its place among the four interfaces of a process: `matching | logical << 1`.
-    pub fn number(&self) -> u8 {
+    /// Its number among the four interfaces of a process.
+    pub fn number(&self) -> InterfaceNumber {
         self.number
     }
 
@@ -283,7 +286,7 @@ impl<S: Span> Interface<S> {
             return Err(Error::NoSpace);
         }
         let (index, generation) = self.queues.insert(count).map_err(|_| Error::NoSpace)?;
-        Ok(self.handle(Kind::EventQueue, generation, index))
+        Ok(self.handle(Kind::EventQueue, generation, index.into()))
     }
 
     /// Frees an event queue. Descriptors and portal table entries that name it work on
@@ -293,7 +296,7 @@ impl<S: Span> Interface<S> {
     /// `ArgInvalid` for a handle that isn't a live queue.
     pub fn queue_free(&mut self, queue: Handle) -> Result<()> {
         let index = self.queue(queue)?;
-        let named = |queue: &mut Option<u16>| {
+        let named = |queue: &mut Option<QueueIndex>| {
             queue.take_if(|queue| *queue == index);
         };
         let descriptors = self.descriptors.values_mut();
@@ -326,27 +329,35 @@ impl<S: Span> Interface<S> {
     }
 
     /// Index of a live event queue of this interface.
-    fn queue(&self, handle: Handle) -> Result<u16> {
+    fn queue(&self, handle: Handle) -> Result<QueueIndex> {
         self.live(&self.queues, handle, Kind::EventQueue)
     }
 
     #[inline(always)]
-    fn live<T>(&self, slab: &Slab<T>, handle: Handle, kind: Kind) -> Result<u16> {
+    fn live<T, I: From<u16> + Into<u16>>(
+        &self,
+        slab: &Slab<T, I>,
+        handle: Handle,
+        kind: Kind,
+    ) -> Result<I> {
         let mine = handle.is(kind) && handle.interface() == self.number;
-        match slab.get(handle.index(), self.generation(handle)) {
-            Some(_) if mine => Ok(handle.index()),
+        match slab.get(handle.index().into(), self.generation(handle)) {
+            Some(_) if mine => Ok(handle.index().into()),
             _ => Err(Error::ArgInvalid),
         }
     }
 
     #[inline]
-    fn post<H: Host<S>>(&mut self, host: &mut H, queue: u16, event: &Event) {
+    fn post<H: Host<S>>(&mut self, host: &mut H, queue: QueueIndex, event: &Event) {
         self.work.events += 1;
         host.post(queue, event);
     }
 }
 
-/// The place of an interface with these options among a process's four.
-pub const fn number(options: u32) -> u8 {
-    (options & options::NI_MATCHING != 0) as u8 | ((options & options::NI_LOGICAL != 0) as u8) << 1
+/// The number of an interface with these options.
+pub const fn number(options: u32) -> InterfaceNumber {
+    InterfaceNumber::new(
+        options & options::NI_MATCHING != 0,
+        options & options::NI_LOGICAL != 0,
+    )
 }

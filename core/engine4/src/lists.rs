@@ -4,7 +4,8 @@
 use crate::{Host, Interface};
 use lintel_memory::{Buffer, Span};
 use lintel_types::{
-    Error, Event, EventKind, Handle, Kind, List, NiFail, ProcessId, Result, options,
+    CounterIndex, EntryIndex, Error, Event, EventKind, Handle, HeaderIndex, Kind, List, NiFail,
+    PortalIndex, ProcessId, Result, options,
 };
 use lintel_wire::{Request, Verb};
 
@@ -20,7 +21,7 @@ use lintel_wire::{Request, Verb};
 )]
 pub struct EntrySpec<S> {
     /// Portal table index that it is linked to.
-    pub portal: u32,
+    pub portal: PortalIndex,
     /// The memory that messages are put to and got from.
     pub buffer: Buffer<S>,
     /// The counting event, read only if an option asks for counts.
@@ -53,7 +54,7 @@ pub enum SearchOp {
 
 pub(crate) struct Entry<S> {
     pub(crate) spec: EntrySpec<S>,
-    pub(crate) counter: Option<u16>,
+    pub(crate) counter: Option<CounterIndex>,
     pub(crate) list: List,
     pub(crate) linked: bool,
     pub(crate) local_offset: u64,
@@ -66,7 +67,7 @@ pub(crate) struct Entry<S> {
 /// The header of a message that landed in the overflow list, until an entry of the
 /// priority list or a search takes it.
 pub(crate) struct Unexpected {
-    pub(crate) entry: u16,
+    pub(crate) entry: EntryIndex,
     pub(crate) request: Request,
     pub(crate) from: ProcessId,
     pub(crate) uid: u32,
@@ -83,7 +84,7 @@ pub(crate) struct Unexpected {
 pub(crate) struct OverflowReceiver {
     user_ptr: u64,
     options: u32,
-    counter: Option<u16>,
+    counter: Option<CounterIndex>,
 }
 
 impl<S: Span> Entry<S> {
@@ -163,7 +164,7 @@ impl<S: Span> Interface<S> {
         host: &mut H,
     ) -> Result<Handle> {
         let handle = self.reserve_entry(&spec, list)?;
-        self.link_reserved(handle.index(), &spec, list, host);
+        self.link_reserved(EntryIndex(handle.index()), &spec, list, host);
         self.settle(host);
         Ok(handle)
     }
@@ -220,7 +221,7 @@ impl<S: Span> Interface<S> {
         Ok(())
     }
 
-    pub(crate) fn entry(&self, handle: Handle) -> Result<u16> {
+    pub(crate) fn entry(&self, handle: Handle) -> Result<EntryIndex> {
         self.live(&self.entries, handle, self.entry_kind())
     }
 
@@ -257,7 +258,7 @@ impl<S: Span> Interface<S> {
 
     /// The counter, read only if an option asks for counts: programs leave the field
     /// unset otherwise.
-    fn entry_counter(&self, spec: &EntrySpec<S>) -> Result<Option<u16>> {
+    fn entry_counter(&self, spec: &EntrySpec<S>) -> Result<Option<CounterIndex>> {
         let counts = options::ME_EVENT_CT_COMM | options::ME_EVENT_CT_OVERFLOW;
         if spec.options & counts == 0 {
             return Ok(None);
@@ -293,14 +294,14 @@ impl<S: Span> Interface<S> {
             unexpected: 0,
         };
         let (index, generation) = self.entries.insert(entry).map_err(|_| Error::NoSpace)?;
-        Ok(self.handle(self.entry_kind(), generation, index))
+        Ok(self.handle(self.entry_kind(), generation, index.into()))
     }
 
     /// Gives a reserved entry the messages that came before it, and links it if
     /// that leaves it any use.
     pub(crate) fn link_reserved<H: Host<S>>(
         &mut self,
-        index: u16,
+        index: EntryIndex,
         spec: &EntrySpec<S>,
         list: List,
         host: &mut H,
@@ -325,8 +326,8 @@ impl<S: Span> Interface<S> {
             return;
         };
         match list {
-            List::Priority => portal.priority.push(index, bits, ignore),
-            List::Overflow => portal.overflow.push(index, bits, ignore),
+            List::Priority => portal.priority.push(index.0, bits, ignore),
+            List::Overflow => portal.overflow.push(index.0, bits, ignore),
         }
         if let Some(entry) = self.entries.at_mut(index) {
             entry.linked = true;
@@ -337,7 +338,7 @@ impl<S: Span> Interface<S> {
     /// Hands matching unexpected messages to a new entry; true once that has used it up.
     fn take_unexpected<H: Host<S>>(
         &mut self,
-        index: u16,
+        index: EntryIndex,
         spec: &EntrySpec<S>,
         host: &mut H,
     ) -> bool {
@@ -363,8 +364,8 @@ impl<S: Span> Interface<S> {
         false
     }
 
-    fn find_unexpected(&mut self, spec: &EntrySpec<S>, index: u16) -> Option<u16> {
-        let portal = self.portals.get(spec.portal as usize)?.as_ref()?;
+    fn find_unexpected(&mut self, spec: &EntrySpec<S>, index: EntryIndex) -> Option<HeaderIndex> {
+        let portal = self.portals.get(spec.portal.position())?.as_ref()?;
         if portal.unexpected.is_empty() {
             return None;
         }
@@ -376,18 +377,18 @@ impl<S: Span> Interface<S> {
         };
         let (found, walked) = portal.unexpected.find(bits, ignore, |slot| {
             self.unexpected
-                .at(slot)
+                .at(slot.into())
                 .is_some_and(|header| entry.accepts(logical, header.from, &header.request))
         });
         self.work.walked += u64::from(walked);
-        found
+        found.map(HeaderIndex)
     }
 
     /// Takes an unexpected header off its list and reports it to the receiver, now or
     /// once its bytes have landed.
     fn assign_unexpected<H: Host<S>>(
         &mut self,
-        slot: u16,
+        slot: HeaderIndex,
         receiver: OverflowReceiver,
         host: &mut H,
     ) {
@@ -397,8 +398,8 @@ impl<S: Span> Interface<S> {
         let portal = header.request.portal;
         header.receiver = Some(receiver);
         let landed = header.landed;
-        if let Ok(portal) = self.portal_mut(portal as u32) {
-            portal.unexpected.remove(slot);
+        if let Ok(portal) = self.portal_mut(portal) {
+            portal.unexpected.remove(slot.0);
         }
         if landed {
             self.deliver_unexpected(slot, host);
@@ -406,13 +407,13 @@ impl<S: Span> Interface<S> {
     }
 
     /// The overflow event and count of a header that has a receiver and has landed.
-    pub(crate) fn deliver_unexpected<H: Host<S>>(&mut self, slot: u16, host: &mut H) {
+    pub(crate) fn deliver_unexpected<H: Host<S>>(&mut self, slot: HeaderIndex, host: &mut H) {
         let Some(header) = self.unexpected.remove(slot) else {
             return;
         };
         if let Some(receiver) = header.receiver {
             let queue = self
-                .portal(header.request.portal as u32)
+                .portal(header.request.portal)
                 .ok()
                 .and_then(|p| p.queue);
             if receiver.options & options::ME_EVENT_OVER_DISABLE == 0 {
@@ -454,7 +455,7 @@ impl<S: Span> Interface<S> {
             remote_offset: request.remote_offset,
             initiator: self.initiator(header.from, request.rank),
             uid: header.uid,
-            pt_index: request.portal as u32,
+            pt_index: request.portal.into(),
             kind,
             list: List::Overflow,
             ni_fail: header.fail,
@@ -475,7 +476,7 @@ impl<S: Span> Interface<S> {
 
     /// One unexpected header fewer points into an entry; frees it if it was the
     /// last and the entry is off its list.
-    pub(crate) fn release_overflow<H: Host<S>>(&mut self, index: u16, host: &mut H) {
+    pub(crate) fn release_overflow<H: Host<S>>(&mut self, index: EntryIndex, host: &mut H) {
         if let Some(entry) = self.entries.at_mut(index) {
             entry.unexpected -= 1;
         }
@@ -483,7 +484,7 @@ impl<S: Span> Interface<S> {
     }
 
     /// Frees an entry that is off its list and that nothing points to any more.
-    pub(crate) fn free_if_spent<H: Host<S>>(&mut self, index: u16, host: &mut H) {
+    pub(crate) fn free_if_spent<H: Host<S>>(&mut self, index: EntryIndex, host: &mut H) {
         let Some(entry) = self.entries.at(index) else {
             return;
         };
@@ -502,12 +503,12 @@ impl<S: Span> Interface<S> {
     }
 
     /// Drops an unexpected header that can't be matched any more.
-    pub(crate) fn forget_unexpected(&mut self, slot: u16) {
+    pub(crate) fn forget_unexpected(&mut self, slot: HeaderIndex) {
         let Some(header) = self.unexpected.remove(slot) else {
             return;
         };
-        if let Ok(portal) = self.portal_mut(header.request.portal as u32) {
-            portal.unexpected.remove(slot);
+        if let Ok(portal) = self.portal_mut(header.request.portal) {
+            portal.unexpected.remove(slot.0);
         }
         if let Some(entry) = self.entries.at_mut(header.entry) {
             entry.unexpected -= 1;
@@ -517,7 +518,7 @@ impl<S: Span> Interface<S> {
         }
     }
 
-    pub(crate) fn take_off_list(&mut self, index: u16) {
+    pub(crate) fn take_off_list(&mut self, index: EntryIndex) {
         let Some(entry) = self.entries.at_mut(index) else {
             return;
         };
@@ -527,8 +528,8 @@ impl<S: Span> Interface<S> {
         let (portal, list) = (entry.spec.portal, entry.list);
         if let Ok(portal) = self.portal_mut(portal) {
             match list {
-                List::Priority => portal.priority.remove(index),
-                List::Overflow => portal.overflow.remove(index),
+                List::Priority => portal.priority.remove(index.0),
+                List::Overflow => portal.overflow.remove(index.0),
             }
         }
     }
@@ -536,7 +537,7 @@ impl<S: Span> Interface<S> {
     /// An event about an entry itself, unless `disabled_by` forbids it.
     pub(crate) fn post_entry_event<H: Host<S>>(
         &mut self,
-        index: u16,
+        index: EntryIndex,
         kind: EventKind,
         disabled_by: u32,
         host: &mut H,
@@ -549,9 +550,9 @@ impl<S: Span> Interface<S> {
         }
         let mut event = Event::new(kind);
         event.user_ptr = entry.spec.user_ptr;
-        event.pt_index = entry.spec.portal;
+        event.pt_index = entry.spec.portal.into();
         event.list = entry.list;
-        if let Ok(Some(queue)) = self.portal(event.pt_index).map(|portal| portal.queue) {
+        if let Ok(Some(queue)) = self.portal(entry.spec.portal).map(|portal| portal.queue) {
             self.post(host, queue, &event);
         }
     }
@@ -614,15 +615,15 @@ impl<S: Span> Interface<S> {
     fn search_from(
         &mut self,
         spec: &EntrySpec<S>,
-        mut ends: impl FnMut(u16) -> bool,
-    ) -> Option<u16> {
+        mut ends: impl FnMut(HeaderIndex) -> bool,
+    ) -> Option<HeaderIndex> {
         let logical = self.logical();
         let (bits, ignore) = if self.matching() {
             (spec.match_bits, spec.ignore_bits)
         } else {
             (0, u64::MAX)
         };
-        let portal = self.portals.get(spec.portal as usize)?.as_ref()?;
+        let portal = self.portals.get(spec.portal.position())?.as_ref()?;
         let fits = |request: &Request| {
             let offset = if spec.options & options::ME_MANAGE_LOCAL != 0 {
                 0
@@ -633,14 +634,14 @@ impl<S: Span> Interface<S> {
                 || offset.saturating_add(request.length) <= spec.buffer.length()
         };
         let (found, walked) = portal.unexpected.find(bits, ignore, |slot| {
-            let fitting = self.unexpected.at(slot).is_some_and(|header| {
+            let fitting = self.unexpected.at(slot.into()).is_some_and(|header| {
                 let rank = header.request.rank;
                 from_source(spec.source, logical, header.from, rank) && fits(&header.request)
             });
-            fitting && ends(slot)
+            fitting && ends(slot.into())
         });
         self.work.walked += u64::from(walked);
-        found
+        found.map(HeaderIndex)
     }
 
     fn post_no_match<H: Host<S>>(&mut self, spec: &EntrySpec<S>, host: &mut H) {
@@ -654,7 +655,7 @@ impl<S: Span> Interface<S> {
         {
             let mut event = Event::new(EventKind::Search);
             event.user_ptr = spec.user_ptr;
-            event.pt_index = spec.portal;
+            event.pt_index = spec.portal.into();
             event.ni_fail = NiFail::NoMatch;
             self.post(host, queue, &event);
         }

@@ -3,11 +3,13 @@
 use crate::{Host, Interface};
 use lintel_memory::Span;
 use lintel_tables::{MatchList, Posted};
-use lintel_types::{Error, Event, EventKind, Handle, PT_ANY, Result, options};
+use lintel_types::{
+    Error, Event, EventKind, Handle, HeaderIndex, PT_ANY, PortalIndex, QueueIndex, Result, options,
+};
 
 pub(crate) struct Portal {
     pub(crate) options: u32,
-    pub(crate) queue: Option<u16>,
+    pub(crate) queue: Option<QueueIndex>,
     pub(crate) enabled: bool,
     /// A disabling that waits for messages in flight before it is announced.
     pub(crate) announce: bool,
@@ -33,7 +35,12 @@ impl<S: Span> Interface<S> {
     /// `ArgInvalid` for unknown options, a queue that isn't live or an index
     /// beyond the table; `PtEqNeeded` for flow control without a queue; `PtInUse`
     /// for a taken index; `PtFull` if none is free.
-    pub fn portal_alloc(&mut self, options: u32, queue: Handle, wanted: u32) -> Result<u32> {
+    pub fn portal_alloc(
+        &mut self,
+        options: u32,
+        queue: Handle,
+        wanted: u32,
+    ) -> Result<PortalIndex> {
         if options & !options::PT_ALL != 0 {
             return Err(Error::ArgInvalid);
         }
@@ -62,7 +69,8 @@ impl<S: Span> Interface<S> {
             overflow: MatchList::new(),
             unexpected: Posted::new(),
         });
-        Ok(index as u32)
+        // The table has at most 4096 entries.
+        Ok(PortalIndex(index as u16))
     }
 
     /// PtlPTFree.
@@ -70,7 +78,7 @@ impl<S: Span> Interface<S> {
     /// # Errors
     /// `ArgInvalid` for an index that isn't allocated, `PtInUse` while entries
     /// are linked or messages land.
-    pub fn portal_free(&mut self, index: u32) -> Result<()> {
+    pub fn portal_free(&mut self, index: PortalIndex) -> Result<()> {
         let portal = self.portal_mut(index)?;
         if !portal.priority.is_empty() || !portal.overflow.is_empty() || portal.landing > 0 {
             return Err(Error::PtInUse);
@@ -80,9 +88,9 @@ impl<S: Span> Interface<S> {
             .unexpected
             .find(0, u64::MAX, |_| true)
         {
-            self.forget_unexpected(slot);
+            self.forget_unexpected(HeaderIndex(slot));
         }
-        self.portals[index as usize] = None;
+        self.portals[index.position()] = None;
         Ok(())
     }
 
@@ -90,7 +98,7 @@ impl<S: Span> Interface<S> {
     ///
     /// # Errors
     /// `ArgInvalid` for an index that isn't allocated.
-    pub fn portal_disable(&mut self, index: u32) -> Result<bool> {
+    pub fn portal_disable(&mut self, index: PortalIndex) -> Result<bool> {
         let portal = self.portal_mut(index)?;
         portal.enabled = false;
         portal.announce = false;
@@ -101,7 +109,7 @@ impl<S: Span> Interface<S> {
     ///
     /// # Errors
     /// `ArgInvalid` for an index that isn't allocated.
-    pub fn portal_enable(&mut self, index: u32) -> Result<()> {
+    pub fn portal_enable(&mut self, index: PortalIndex) -> Result<()> {
         let portal = self.portal_mut(index)?;
         portal.enabled = true;
         portal.announce = false;
@@ -110,12 +118,12 @@ impl<S: Span> Interface<S> {
 
     /// Portal table entries with flow control that report to a queue: each has
     /// an event reserved there.
-    pub fn flow_controlled_portals(&self, queue: u16) -> usize {
+    pub fn flow_controlled_portals(&self, queue: QueueIndex) -> usize {
         self.portals_reporting_to(queue).count()
     }
 
     /// The portal table entries with flow control that report to a queue.
-    pub(crate) fn portals_reporting_to(&self, queue: u16) -> impl Iterator<Item = &Portal> {
+    pub(crate) fn portals_reporting_to(&self, queue: QueueIndex) -> impl Iterator<Item = &Portal> {
         self.portals
             .iter()
             .flatten()
@@ -123,25 +131,25 @@ impl<S: Span> Interface<S> {
     }
 
     #[inline]
-    pub(crate) fn portal(&self, index: u32) -> Result<&Portal> {
+    pub(crate) fn portal(&self, index: PortalIndex) -> Result<&Portal> {
         self.portals
-            .get(index as usize)
+            .get(index.position())
             .and_then(Option::as_ref)
             .ok_or(Error::ArgInvalid)
     }
 
     #[inline]
-    pub(crate) fn portal_mut(&mut self, index: u32) -> Result<&mut Portal> {
+    pub(crate) fn portal_mut(&mut self, index: PortalIndex) -> Result<&mut Portal> {
         self.portals
-            .get_mut(index as usize)
+            .get_mut(index.position())
             .and_then(Option::as_mut)
             .ok_or(Error::ArgInvalid)
     }
 
     /// Flow control has set in: nothing more is accepted until the owner enables
     /// the entry again (section 2.6.1).
-    pub(crate) fn exhaust<H: Host<S>>(&mut self, index: u16, announce: bool, host: &mut H) {
-        let Ok(portal) = self.portal_mut(index as u32) else {
+    pub(crate) fn exhaust<H: Host<S>>(&mut self, index: PortalIndex, announce: bool, host: &mut H) {
+        let Ok(portal) = self.portal_mut(index) else {
             return;
         };
         portal.enabled = false;
@@ -149,8 +157,8 @@ impl<S: Span> Interface<S> {
         self.announce_disabled(index, host);
     }
 
-    pub(crate) fn announce_disabled<H: Host<S>>(&mut self, index: u16, host: &mut H) {
-        let Ok(portal) = self.portal_mut(index as u32) else {
+    pub(crate) fn announce_disabled<H: Host<S>>(&mut self, index: PortalIndex, host: &mut H) {
+        let Ok(portal) = self.portal_mut(index) else {
             return;
         };
         if !portal.announce || portal.landing > 0 {
@@ -159,7 +167,7 @@ impl<S: Span> Interface<S> {
         portal.announce = false;
         if let Some(queue) = portal.queue {
             let mut event = Event::new(EventKind::PtDisabled);
-            event.pt_index = index as u32;
+            event.pt_index = index.into();
             event.ni_fail = lintel_types::NiFail::PtDisabled;
             self.post(host, queue, &event);
         }

@@ -4,7 +4,10 @@
 use crate::lists::Unexpected;
 use crate::{Host, Interface};
 use lintel_memory::{Pieces, Span};
-use lintel_types::{AckRequest, Event, EventKind, List, NiFail, OP_CSWAP, ProcessId, options};
+use lintel_types::{
+    AckRequest, EntryIndex, Event, EventKind, HeaderIndex, List, NiFail, OP_CSWAP, PortalIndex,
+    ProcessId, options,
+};
 use lintel_wire::{Request, Response, Verb};
 
 /// What becomes of a request; its header alone decides.
@@ -19,7 +22,7 @@ pub enum Landing<S> {
 /// A request that has matched an entry.
 #[must_use = "an accepted request begins to land at once"]
 #[derive(Debug)]
-pub struct Accepted(u16);
+pub struct Accepted(EntryIndex);
 
 /// A request between its decision and its completion.
 #[must_use = "a delivery finishes through Interface::on_landed"]
@@ -28,8 +31,8 @@ pub struct Landed {
     request: Request,
     from: ProcessId,
     uid: u32,
-    entry: u16,
-    unexpected: Option<u16>,
+    entry: EntryIndex,
+    unexpected: Option<HeaderIndex>,
     list: List,
     unlinked: bool,
     silent: bool,
@@ -142,7 +145,7 @@ impl<S: Span> Interface<S> {
         entry.landing -= 1;
         let (options, user_ptr, counter) = (entry.spec.options, entry.spec.user_ptr, entry.counter);
         let linked = entry.linked;
-        let queue = match self.portal_mut(landed.request.portal as u32) {
+        let queue = match self.portal_mut(landed.request.portal) {
             Ok(portal) => {
                 portal.landing -= 1;
                 portal.promised -= landed.promised;
@@ -179,8 +182,8 @@ impl<S: Span> Interface<S> {
         uid: u32,
         request: &Request,
         host: &mut H,
-    ) -> Result<u16, NiFail> {
-        let Ok(portal) = self.portal(request.portal as u32) else {
+    ) -> Result<EntryIndex, NiFail> {
+        let Ok(portal) = self.portal(request.portal) else {
             return Err(NiFail::Dropped);
         };
         if !portal.enabled {
@@ -201,32 +204,32 @@ impl<S: Span> Interface<S> {
     }
 
     #[inline(always)]
-    fn find_entry(&mut self, from: ProcessId, request: &Request) -> Option<(u16, List)> {
+    fn find_entry(&mut self, from: ProcessId, request: &Request) -> Option<(EntryIndex, List)> {
         let logical = self.logical();
         let bits = if self.matching() {
             request.match_bits
         } else {
             0
         };
-        let portal = self.portals.get(request.portal as usize)?.as_ref()?;
+        let portal = self.portals.get(request.portal.position())?.as_ref()?;
         let accepts = |slot: u16| {
             self.entries
-                .at(slot)
+                .at(slot.into())
                 .is_some_and(|entry| entry.accepts(logical, from, request))
         };
         let (found, walked) = portal.priority.find(bits, accepts);
         self.work.walked += u64::from(walked);
         if let Some(index) = found {
-            return Some((index, List::Priority));
+            return Some((EntryIndex(index), List::Priority));
         }
         let (found, walked) = portal.overflow.find(bits, accepts);
         self.work.walked += u64::from(walked);
-        found.map(|index| (index, List::Overflow))
+        found.map(|index| (EntryIndex(index), List::Overflow))
     }
 
     /// Section 3.12: first the user, then the operation.
     #[inline(always)]
-    fn permit(&mut self, index: u16, uid: u32, request: &Request) -> Result<(), NiFail> {
+    fn permit(&mut self, index: EntryIndex, uid: u32, request: &Request) -> Result<(), NiFail> {
         let Some(entry) = self.entries.at(index) else {
             return Err(NiFail::Dropped);
         };
@@ -246,7 +249,7 @@ impl<S: Span> Interface<S> {
         Ok(())
     }
 
-    fn may_keep_header(&self, index: u16) -> bool {
+    fn may_keep_header(&self, index: EntryIndex) -> bool {
         self.entries.at(index).is_some_and(|entry| {
             entry.spec.options & options::ME_UNEXPECTED_HDR_DISABLE != 0
                 || self.unexpected.len() < self.config.limits.max_unexpected_headers as usize
@@ -256,7 +259,7 @@ impl<S: Span> Interface<S> {
     /// Whether the events that a message to this entry may cause fit in beside
     /// those of messages that are landing, with one to spare for each portal
     /// table entry that may have to report its disabling.
-    fn queue_has_slots<H: Host<S>>(&self, index: u16, host: &mut H) -> bool {
+    fn queue_has_slots<H: Host<S>>(&self, index: EntryIndex, host: &mut H) -> bool {
         let Some(entry) = self.entries.at(index) else {
             return true;
         };
@@ -274,9 +277,9 @@ impl<S: Span> Interface<S> {
     /// suppress the event.
     fn run_out<H: Host<S>>(
         &mut self,
-        portal: u16,
+        portal: PortalIndex,
         flow: bool,
-        entry: Option<u16>,
+        entry: Option<EntryIndex>,
         host: &mut H,
     ) -> NiFail {
         if flow {
@@ -344,7 +347,7 @@ impl<S: Span> Interface<S> {
             true => self.remember(index, from, uid, request, start, mlength),
             false => None,
         };
-        if let Ok(portal) = self.portal_mut(request.portal as u32) {
+        if let Ok(portal) = self.portal_mut(request.portal) {
             portal.landing += 1;
             portal.promised += promised;
         }
@@ -378,13 +381,13 @@ impl<S: Span> Interface<S> {
     #[inline(never)]
     fn remember(
         &mut self,
-        entry: u16,
+        entry: EntryIndex,
         from: ProcessId,
         uid: u32,
         request: &Request,
         start: u64,
         mlength: u64,
-    ) -> Option<u16> {
+    ) -> Option<HeaderIndex> {
         let header = Unexpected {
             entry,
             request: *request,
@@ -405,8 +408,8 @@ impl<S: Span> Interface<S> {
         } else {
             0
         };
-        if let Ok(portal) = self.portal_mut(request.portal as u32) {
-            portal.unexpected.push(slot, key);
+        if let Ok(portal) = self.portal_mut(request.portal) {
+            portal.unexpected.push(slot.0, key);
         }
         Some(slot)
     }
@@ -446,7 +449,7 @@ impl<S: Span> Interface<S> {
             remote_offset: request.remote_offset,
             initiator: self.initiator(landed.from, request.rank),
             uid: landed.uid,
-            pt_index: request.portal as u32,
+            pt_index: request.portal.into(),
             kind: match request.verb {
                 Verb::Put => EventKind::Put,
                 Verb::Get => EventKind::Get,

@@ -8,7 +8,7 @@ use crate::{EntrySpec, Host, Interface, Transfer};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use lintel_memory::Span;
-use lintel_types::{CountingEvent, Error, Handle, List, Result};
+use lintel_types::{CountingEvent, EntryIndex, Error, Handle, List, Result};
 
 /// An operation that waits for a counter.
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -138,7 +138,7 @@ impl<S: Span> Interface<S> {
         match self.wait_for(deferred, trigger, threshold, host) {
             Ok(()) => Ok(entry),
             Err(error) => {
-                self.entries.remove(entry.index());
+                self.entries.remove(EntryIndex(entry.index()));
                 Err(error)
             }
         }

@@ -1,24 +1,27 @@
 //! A slab whose slots count their uses, so that a stale name is noticed.
 
 use alloc::vec::Vec;
+use core::marker::PhantomData;
 
 struct Slot<T> {
     generation: u16,
     value: Option<T>,
 }
 
-/// Values under small stable numbers. A slot's generation changes whenever its
-/// value goes; generations run from 0 to `generations - 1` and wrap.
-pub struct Slab<T> {
+/// Values under small stable numbers, of which `I` is the caller's type. A slot's
+/// generation changes whenever its value goes; generations run from 0 to
+/// `generations - 1` and wrap.
+pub struct Slab<T, I = u16> {
     slots: Vec<Slot<T>>,
     free: Vec<u16>,
     live: usize,
     generations: u16,
     /// Generation of a slot that is used for the first time.
     first: u16,
+    index: PhantomData<fn() -> I>,
 }
 
-impl<T> Slab<T> {
+impl<T, I> Slab<T, I> {
     /// An empty slab whose slots go through `generations` generations.
     pub const fn new(generations: u16) -> Self {
         Slab {
@@ -27,6 +30,7 @@ impl<T> Slab<T> {
             live: 0,
             generations,
             first: 0,
+            index: PhantomData,
         }
     }
 
@@ -54,11 +58,13 @@ impl<T> Slab<T> {
     pub fn is_empty(&self) -> bool {
         self.live == 0
     }
+}
 
+impl<T, I: From<u16> + Into<u16>> Slab<T, I> {
     /// Stores a value and returns its slot and the slot's generation, or hands the value
     /// back if all 65,535 slots are taken.
     #[inline]
-    pub fn insert(&mut self, value: T) -> Result<(u16, u16), T> {
+    pub fn insert(&mut self, value: T) -> Result<(I, u16), T> {
         let index = match self.free.pop() {
             Some(index) => index,
             None if self.slots.len() < u16::MAX as usize => {
@@ -73,25 +79,25 @@ impl<T> Slab<T> {
         let slot = &mut self.slots[index as usize];
         slot.value = Some(value);
         self.live += 1;
-        Ok((index, slot.generation))
+        Ok((index.into(), slot.generation))
     }
 
     /// The value in a slot, whatever its generation.
     #[inline]
-    pub fn at(&self, index: u16) -> Option<&T> {
-        self.slots.get(index as usize)?.value.as_ref()
+    pub fn at(&self, index: I) -> Option<&T> {
+        self.slots.get(index.into() as usize)?.value.as_ref()
     }
 
     /// The value in a slot, to change, whatever its generation.
     #[inline]
-    pub fn at_mut(&mut self, index: u16) -> Option<&mut T> {
-        self.slots.get_mut(index as usize)?.value.as_mut()
+    pub fn at_mut(&mut self, index: I) -> Option<&mut T> {
+        self.slots.get_mut(index.into() as usize)?.value.as_mut()
     }
 
     /// The value, if the slot still is in that generation.
     #[inline]
-    pub fn get(&self, index: u16, generation: u16) -> Option<&T> {
-        let slot = self.slots.get(index as usize)?;
+    pub fn get(&self, index: I, generation: u16) -> Option<&T> {
+        let slot = self.slots.get(index.into() as usize)?;
         if slot.generation != generation {
             return None;
         }
@@ -100,8 +106,8 @@ impl<T> Slab<T> {
 
     /// The value to change, if the slot still is in that generation.
     #[inline]
-    pub fn get_mut(&mut self, index: u16, generation: u16) -> Option<&mut T> {
-        let slot = self.slots.get_mut(index as usize)?;
+    pub fn get_mut(&mut self, index: I, generation: u16) -> Option<&mut T> {
+        let slot = self.slots.get_mut(index.into() as usize)?;
         if slot.generation != generation {
             return None;
         }
@@ -109,14 +115,17 @@ impl<T> Slab<T> {
     }
 
     /// The generation that a slot is in.
-    pub fn generation(&self, index: u16) -> Option<u16> {
-        self.slots.get(index as usize).map(|slot| slot.generation)
+    pub fn generation(&self, index: I) -> Option<u16> {
+        self.slots
+            .get(index.into() as usize)
+            .map(|slot| slot.generation)
     }
 
     /// Takes the value out of a slot, which begins a new generation.
     #[inline]
-    pub fn remove(&mut self, index: u16) -> Option<T> {
-        let slot = self.slots.get_mut(index as usize)?;
+    pub fn remove(&mut self, index: I) -> Option<T> {
+        let index = index.into();
+        let slot = self.slots.get_mut(usize::from(index))?;
         let value = slot.value.take()?;
         slot.generation = if slot.generation + 1 >= self.generations {
             0
@@ -129,11 +138,11 @@ impl<T> Slab<T> {
     }
 
     /// Slots and values in slot order.
-    pub fn iter(&self) -> impl Iterator<Item = (u16, &T)> {
+    pub fn iter(&self) -> impl Iterator<Item = (I, &T)> {
         self.slots
             .iter()
             .enumerate()
-            .filter_map(|(index, slot)| Some((index as u16, slot.value.as_ref()?)))
+            .filter_map(|(index, slot)| Some(((index as u16).into(), slot.value.as_ref()?)))
     }
 
     /// Values in slot order, to be changed.
@@ -148,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_removed_value_is_not_found_under_its_old_name() {
-        let mut slab = Slab::new(3);
+        let mut slab = Slab::<_>::new(3);
         let (index, generation) = slab.insert('a').unwrap();
         assert_eq!(slab.remove(index), Some('a'));
         let (again, next) = slab.insert('b').unwrap();
@@ -160,14 +169,14 @@ mod tests {
 
     #[test]
     fn a_slab_that_follows_another_gives_none_of_its_names() {
-        let mut earlier = Slab::new(5);
+        let mut earlier = Slab::<_>::new(5);
         let mut given = Vec::new();
         for _ in 0..3 {
             given.push(earlier.insert('a').unwrap());
             earlier.remove(0);
         }
         given.push(earlier.insert('b').unwrap());
-        let mut next = Slab::new(5);
+        let mut next = Slab::<_>::new(5);
         next.begin_with(earlier.unused_generation());
         let name = next.insert('c').unwrap();
         assert!(!given.contains(&name));
@@ -180,7 +189,7 @@ mod tests {
 
     #[test]
     fn removing_twice_is_harmless() {
-        let mut slab = Slab::new(3);
+        let mut slab = Slab::<_>::new(3);
         let (index, _) = slab.insert(1).unwrap();
         assert_eq!(slab.remove(index), Some(1));
         assert_eq!(slab.remove(index), None);

@@ -1,5 +1,7 @@
 //! Handles: 32 bits that name an object and notice when it is gone.
 
+use crate::InterfaceNumber;
+
 /// What a handle names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
@@ -38,11 +40,11 @@ impl Handle {
     /// Generations run from 0 to one below this.
     pub const GENERATIONS: u16 = 0x7ff;
 
-    /// The handle of object `index` of a kind on `interface` (0 … 3), in its `generation`.
-    pub const fn new(kind: Kind, interface: u8, generation: u16, index: u16) -> Self {
+    /// The handle of object `index` of a kind on `interface`, in its `generation`.
+    pub const fn new(kind: Kind, interface: InterfaceNumber, generation: u16, index: u16) -> Self {
         Handle(
             (kind as u32) << 29
-                | (interface as u32 & 3) << 27
+                | (interface.bits() as u32) << 27
                 | (generation as u32 & 0x7ff) << 16
                 | index as u32,
         )
@@ -69,14 +71,14 @@ impl Handle {
 
     /// Which of the process's four interfaces it belongs to.
     #[inline]
-    pub const fn interface(self) -> u8 {
-        (self.0 >> 27) as u8 & 3
+    pub const fn interface(self) -> InterfaceNumber {
+        InterfaceNumber::from_bits((self.0 >> 27) as u8)
     }
 
-    /// Whether that interface matches by bits: its number is `matching | logical << 1`.
+    /// Whether that interface matches by bits.
     #[inline]
     pub const fn is_matching(self) -> bool {
-        self.interface() & 1 != 0
+        self.interface().is_matching()
     }
 
     /// Which use of the slot it names.
@@ -98,9 +100,14 @@ mod tests {
 
     #[test]
     fn a_handle_gives_back_its_parts() {
-        let handle = Handle::new(Kind::Counter, 3, 0x7fe, 0xffff);
+        let handle = Handle::new(
+            Kind::Counter,
+            InterfaceNumber::new(true, true),
+            0x7fe,
+            0xffff,
+        );
         assert_eq!(handle.kind(), Some(Kind::Counter));
-        assert_eq!(handle.interface(), 3);
+        assert_eq!(handle.interface().bits(), 3);
         assert_eq!(handle.generation(), 0x7fe);
         assert_eq!(handle.index(), 0xffff);
     }

@@ -5,8 +5,9 @@
 //! *do* stands in `engine4`.
 //!
 //! ```
-//! use lintel_types::{Handle, Kind, ProcessId};
-//! let handle = Handle::new(Kind::MemoryDescriptor, 2, 5, 17);
+//! use lintel_types::{Handle, InterfaceNumber, Kind, ProcessId};
+//! let interface = InterfaceNumber::new(true, false);
+//! let handle = Handle::new(Kind::MemoryDescriptor, interface, 5, 17);
 //! assert_eq!((handle.kind(), handle.index()), (Some(Kind::MemoryDescriptor), 17));
 //! assert_eq!(ProcessId::new(1, 2), ProcessId { nid: 1, pid: 2 });
 //! ```
@@ -16,12 +17,17 @@
 mod error;
 mod event;
 mod handle;
+mod index;
 mod limits;
 pub mod options;
 
 pub use error::{Error, Result, UnknownCode};
 pub use event::{CountingEvent, Event, EventKind, List, NiFail};
 pub use handle::{Handle, Kind};
+pub use index::{
+    CounterIndex, DescriptorIndex, EntryIndex, HeaderIndex, InterfaceNumber, OperationIndex,
+    PortalIndex, QueueIndex,
+};
 pub use limits::Limits;
 
 /// A process, by node and process number (physical addressing), or by rank in

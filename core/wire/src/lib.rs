@@ -17,7 +17,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
-use lintel_types::{AckRequest, List, NiFail};
+use lintel_types::{AckRequest, InterfaceNumber, List, NiFail, PortalIndex};
 
 /// Words in a header.
 pub const WORDS: usize = 6;
@@ -57,13 +57,13 @@ pub struct Request {
     /// The operation.
     pub verb: Verb,
     /// The interface that sends and that is addressed, the same number in each process.
-    pub interface: u8,
+    pub interface: InterfaceNumber,
     /// The acknowledgement that the initiator asks for.
     pub ack: AckRequest,
     /// The body stays with the initiator until the target fetches or fills it.
     pub referenced: bool,
     /// Portal table index at the target.
-    pub portal: u16,
+    pub portal: PortalIndex,
     /// Names the operation at the initiator; 0 if no response is awaited.
     pub token: u32,
     /// Rank of the initiator, on a logical interface.
@@ -88,7 +88,7 @@ pub struct Response {
     /// It answers a get, fetch or swap, and carries or has placed data.
     pub reply: bool,
     /// The interface of the request.
-    pub interface: u8,
+    pub interface: InterfaceNumber,
     /// The target has written the reply's data to the initiator's memory.
     pub placed: bool,
     /// No acknowledgement is due; the response only ends the loan of the body.
@@ -128,9 +128,10 @@ impl Request {
     /// The request as words; the low half of word 0 is zero.
     #[inline]
     pub fn to_words(&self) -> Words {
-        let flags = self.interface as u64 | (self.ack as u64) << 2 | (self.referenced as u64) << 4;
+        let flags =
+            self.interface.bits() as u64 | (self.ack as u64) << 2 | (self.referenced as u64) << 4;
         [
-            (self.verb as u64) << 32 | flags << 40 | (self.portal as u64) << 48,
+            (self.verb as u64) << 32 | flags << 40 | (self.portal.0 as u64) << 48,
             self.token as u64 | (self.rank as u64) << 32,
             self.length | (self.operation as u64) << 48 | (self.datatype as u64) << 56,
             self.match_bits,
@@ -145,7 +146,8 @@ impl Response {
     #[inline]
     pub fn to_words(&self) -> Words {
         let kind = if self.reply { REPLY } else { ACK };
-        let flags = self.interface as u64 | (self.silent as u64) << 2 | (self.placed as u64) << 4;
+        let flags =
+            self.interface.bits() as u64 | (self.silent as u64) << 2 | (self.placed as u64) << 4;
         [
             (kind as u64) << 32 | flags << 40,
             self.token as u64,
@@ -162,7 +164,7 @@ impl Message {
     #[inline]
     pub fn parse(words: &Words) -> Result<Message, Malformed> {
         let flags = (words[0] >> 40) as u8;
-        let interface = flags & 3;
+        let interface = InterfaceNumber::from_bits(flags);
         let verb = match (words[0] >> 32) as u8 {
             1 => Verb::Put,
             2 => Verb::Get,
@@ -183,7 +185,7 @@ impl Message {
                 _ => AckRequest::OperationCompleted,
             },
             referenced: flags & 0x10 != 0,
-            portal: (words[0] >> 48) as u16,
+            portal: PortalIndex((words[0] >> 48) as u16),
             token: words[1] as u32,
             rank: (words[1] >> 32) as u32,
             length: words[2] & MAX_LENGTH,
@@ -214,7 +216,7 @@ impl Response {
         }
         Ok(Response {
             reply,
-            interface: flags & 3,
+            interface: InterfaceNumber::from_bits(flags),
             placed: flags & 0x10 != 0,
             silent: flags & 4 != 0,
             token: words[1] as u32,
@@ -238,10 +240,10 @@ mod tests {
     fn a_request_survives_its_words() {
         let request = Request {
             verb: Verb::Swap,
-            interface: 3,
+            interface: InterfaceNumber::new(true, true),
             ack: AckRequest::OperationCompleted,
             referenced: true,
-            portal: 0xfffe,
+            portal: PortalIndex(0xfffe),
             token: 0xdead_beef,
             rank: 7,
             length: MAX_LENGTH,
@@ -262,7 +264,7 @@ mod tests {
         for bits in 0..8u8 {
             let response = Response {
                 reply: bits & 1 != 0,
-                interface: 2,
+                interface: InterfaceNumber::new(false, true),
                 placed: bits & 2 != 0,
                 silent: bits & 4 != 0,
                 token: 9,

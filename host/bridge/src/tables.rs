@@ -4,7 +4,7 @@
 use crate::counter::CounterCell;
 use crate::queue::{QueueEnds, Slot, Slots, Taken};
 use crate::region::{COUNTERS, QUEUES, SLOTS, SharedRegion};
-use lintel_types::{CountingEvent, Error, Event, Handle, Kind, Result};
+use lintel_types::{CounterIndex, CountingEvent, Error, Event, Handle, Kind, QueueIndex, Result};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,11 +14,11 @@ const RESERVE: u64 = 1024;
 /// What shows events and counts of one interface. There is one writer at a time.
 pub trait Tables: Send + Sync {
     /// Puts an event into a queue.
-    fn post(&self, queue: u16, event: &Event);
+    fn post(&self, queue: QueueIndex, event: &Event);
     /// How many events a queue can take without losing one.
-    fn free_slots(&self, queue: u16) -> usize;
+    fn free_slots(&self, queue: QueueIndex) -> usize;
     /// Shows a counter's value.
-    fn publish(&self, counter: u16, value: CountingEvent);
+    fn publish(&self, counter: CounterIndex, value: CountingEvent);
     /// Begins a queue.
     ///
     /// # Errors
@@ -27,7 +27,7 @@ pub trait Tables: Send + Sync {
     /// Ends a queue.
     fn end_queue(&self, queue: Handle);
     /// Events that flow control may post beyond a queue's count.
-    fn set_reserve(&self, queue: u16, reserve: usize);
+    fn set_reserve(&self, queue: QueueIndex, reserve: usize);
     /// Begins a counter.
     fn begin_counter(&self, counter: Handle);
     /// Ends a counter.
@@ -139,9 +139,9 @@ impl SharedTables {
         }
     }
 
-    fn queue(&self, index: u16) -> Option<(&QueueEnds, SlotSlice<'_>)> {
-        let place = self.places.get(index as usize)?.load(Ordering::Relaxed);
-        let ends = self.ends(index as usize)?;
+    fn queue(&self, index: QueueIndex) -> Option<(&QueueEnds, SlotSlice<'_>)> {
+        let place = self.places.get(index.position())?.load(Ordering::Relaxed);
+        let ends = self.ends(index.position())?;
         (place != 0).then(|| (ends, SlotRange(place).of(&self.region)))
     }
 
@@ -151,9 +151,9 @@ impl SharedTables {
             .get(index)
     }
 
-    fn counter(&self, index: u16) -> Option<&CounterCell> {
+    fn counter(&self, index: CounterIndex) -> Option<&CounterCell> {
         let interface = &self.region.layout().interfaces[self.interface];
-        interface.counters.get(index as usize)
+        interface.counters.get(index.position())
     }
 
     fn pool<R>(&self, f: impl FnOnce(&mut SlotPool) -> R) -> R {
@@ -180,25 +180,25 @@ impl Tables for SharedTables {
         self.end_at(handle.index() as usize);
     }
 
-    fn set_reserve(&self, queue: u16, reserve: usize) {
-        if let Some(ends) = self.ends(queue as usize) {
+    fn set_reserve(&self, queue: QueueIndex, reserve: usize) {
+        if let Some(ends) = self.ends(queue.position()) {
             ends.set_reserve(reserve.min(RESERVE as usize));
         }
     }
 
-    fn post(&self, queue: u16, event: &Event) {
+    fn post(&self, queue: QueueIndex, event: &Event) {
         let Some((ends, slots)) = self.queue(queue) else {
             return;
         };
         ends.push(&slots, event);
     }
 
-    fn free_slots(&self, queue: u16) -> usize {
-        self.ends(queue as usize).map_or(0, QueueEnds::free_slots)
+    fn free_slots(&self, queue: QueueIndex) -> usize {
+        self.ends(queue.position()).map_or(0, QueueEnds::free_slots)
     }
 
     fn begin_counter(&self, handle: Handle) {
-        if let Some(cell) = self.counter(handle.index()) {
+        if let Some(cell) = self.counter(CounterIndex(handle.index())) {
             cell.begin(handle);
             let used = handle.index() as usize + 1;
             self.counters.fetch_max(used, Ordering::Relaxed);
@@ -206,12 +206,12 @@ impl Tables for SharedTables {
     }
 
     fn end_counter(&self, handle: Handle) {
-        if let Some(cell) = self.counter(handle.index()) {
+        if let Some(cell) = self.counter(CounterIndex(handle.index())) {
             cell.end();
         }
     }
 
-    fn publish(&self, counter: u16, value: CountingEvent) {
+    fn publish(&self, counter: CounterIndex, value: CountingEvent) {
         if let Some(cell) = self.counter(counter) {
             cell.set(value);
         }
@@ -237,7 +237,7 @@ impl SharedRegion {
     /// `ArgInvalid` for a handle that isn't a live queue.
     #[inline]
     pub fn take_event(&self, handle: Handle) -> Result<Option<Taken>> {
-        let interface = &self.layout().interfaces[handle.interface() as usize & 3];
+        let interface = &self.layout().interfaces[handle.interface().position()];
         match interface.queues.get(handle.index() as usize) {
             Some(ends) if handle.is(Kind::EventQueue) && ends.is(handle.0) => {
                 let place = SlotRange(ends.place.load(Ordering::Relaxed));
@@ -253,7 +253,7 @@ impl SharedRegion {
     /// `ArgInvalid` for a handle that isn't a live counter.
     #[inline]
     pub fn counter_value(&self, handle: Handle) -> Result<CountingEvent> {
-        let interface = &self.layout().interfaces[handle.interface() as usize & 3];
+        let interface = &self.layout().interfaces[handle.interface().position()];
         match interface.counters.get(handle.index() as usize) {
             Some(cell) if handle.is(Kind::Counter) && cell.is(handle) => Ok(cell.value()),
             _ => Err(Error::ArgInvalid),

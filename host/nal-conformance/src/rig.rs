@@ -2,7 +2,7 @@
 
 use lintel_claim::{Claim, Lease, Region};
 use lintel_nal::{Arrival, Nal, Origin, Outgoing, Payload, Unreachable};
-use lintel_types::{AckRequest, ProcessId};
+use lintel_types::{AckRequest, InterfaceNumber, PortalIndex, ProcessId};
 use lintel_wire::{Message, Request, Verb, Words};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
@@ -262,10 +262,10 @@ pub(crate) fn pattern(number: u64, length: u64) -> Vec<u8> {
 pub(crate) fn words(number: u64) -> Words {
     let request = Request {
         verb: Verb::Put,
-        interface: 3,
+        interface: InterfaceNumber::new(true, true),
         ack: AckRequest::Full,
         referenced: false,
-        portal: 0xfffe,
+        portal: PortalIndex(0xfffe),
         token: u32::MAX,
         rank: u32::MAX,
         length: 1,

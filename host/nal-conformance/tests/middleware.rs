@@ -4,7 +4,7 @@ use lintel_claim::{Lease, Region};
 use lintel_nal::{Arrival, MoveError, Nal, Outgoing, Payload, Trace, Unreachable};
 use lintel_nal_conformance::Fault;
 use lintel_nal_shm::ShmNal;
-use lintel_types::{AckRequest, ProcessId};
+use lintel_types::{AckRequest, InterfaceNumber, PortalIndex, ProcessId};
 use lintel_wire::{Request, Verb, Words};
 
 const NOTHING: Outgoing<'static> = Outgoing::Copied {
@@ -28,10 +28,10 @@ fn pair(test: &str) -> (ShmNal, ShmNal) {
 fn words() -> Words {
     let request = Request {
         verb: Verb::Get,
-        interface: 1,
+        interface: InterfaceNumber::new(true, false),
         ack: AckRequest::None,
         referenced: false,
-        portal: 5,
+        portal: PortalIndex(5),
         token: 1,
         rank: 0,
         length: 0,

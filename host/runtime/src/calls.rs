@@ -5,7 +5,9 @@ use crate::library::Library;
 use crate::owner::Owner;
 use lintel_bridge::Tables;
 use lintel_engine4::{Deferred, DescriptorSpec, EntrySpec, Registers, SearchOp, Transfer};
-use lintel_types::{CountingEvent, Error, Handle, Kind, List, ProcessId, Result};
+use lintel_types::{
+    CountingEvent, Error, Handle, Kind, List, PortalIndex, ProcessId, QueueIndex, Result,
+};
 
 /// Bytes of the owner's memory that are lent as copies, beyond which further
 /// operations wait for the answers to earlier ones.
@@ -31,7 +33,7 @@ impl<O: Owner> Library<O> {
         self.with(handle, |interface, _| interface.check_live(handle))?;
         self.with_core(|core| {
             let number = handle.interface();
-            let opened = core.interfaces[number as usize]
+            let opened = core.interfaces[number.position()]
                 .as_ref()
                 .ok_or(Error::ArgInvalid)?;
             Ok(Handle::new(Kind::Interface, number, opened.generation, 0))
@@ -89,13 +91,14 @@ impl<O: Owner> Library<O> {
         options: u32,
         queue: Handle,
         wanted: u32,
-    ) -> Result<u32> {
+    ) -> Result<PortalIndex> {
         self.with(interface, |interface, effects| {
             let index = interface.portal_alloc(options, queue, wanted)?;
             if queue != Handle::EQ_NONE {
-                let portals = interface.flow_controlled_portals(queue.index());
+                let queue = QueueIndex(queue.index());
+                let portals = interface.flow_controlled_portals(queue);
                 // A message, its entry's unlinking, and the disabling for each.
-                effects.tables.set_reserve(queue.index(), portals * 4);
+                effects.tables.set_reserve(queue, portals * 4);
             }
             Ok(index)
         })
@@ -105,7 +108,7 @@ impl<O: Owner> Library<O> {
     ///
     /// # Errors
     /// As `Interface::portal_free`.
-    pub fn portal_free(&self, interface: Handle, index: u32) -> Result<()> {
+    pub fn portal_free(&self, interface: Handle, index: PortalIndex) -> Result<()> {
         self.end_with(interface, |interface| interface.portal_free(index))
     }
 
@@ -113,7 +116,7 @@ impl<O: Owner> Library<O> {
     ///
     /// # Errors
     /// As `Interface::portal_disable`.
-    pub fn portal_disable_begin(&self, interface: Handle, index: u32) -> Result<bool> {
+    pub fn portal_disable_begin(&self, interface: Handle, index: PortalIndex) -> Result<bool> {
         let done = self.with(interface, |interface, _| interface.portal_disable(index))?;
         if !done {
             self.with_core(Core::progress);
@@ -125,7 +128,7 @@ impl<O: Owner> Library<O> {
     ///
     /// # Errors
     /// As `Interface::portal_enable`.
-    pub fn portal_enable(&self, interface: Handle, index: u32) -> Result<()> {
+    pub fn portal_enable(&self, interface: Handle, index: PortalIndex) -> Result<()> {
         self.with(interface, |interface, _| interface.portal_enable(index))
     }
 

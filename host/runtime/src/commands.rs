@@ -8,7 +8,7 @@ use lintel_bridge::POST_BYTES;
 use lintel_claim::{Claim, RemoteSpan};
 use lintel_engine4::{Deferred, DescriptorSpec, EntrySpec, Registers, SearchOp, Transfer};
 use lintel_memory::Span;
-use lintel_types::{CountingEvent, Error, Handle, Limits, List, ProcessId, Result};
+use lintel_types::{CountingEvent, Error, Handle, Limits, List, PortalIndex, ProcessId, Result};
 use serde::{Deserialize, Serialize};
 
 /// One line a call: what it is here, what it is on its way, what comes back. What is
@@ -76,10 +76,10 @@ commands! {
     Id = fn id(interface: Handle) -> ProcessId;
     PhysicalId = fn physical_id(interface: Handle) -> ProcessId;
     Uid = fn uid(interface: Handle) -> u32;
-    PortalAlloc = fn portal_alloc(interface: Handle, options: u32, queue: Handle, wanted: u32) -> u32;
-    PortalFree = fn portal_free(interface: Handle, index: u32) -> ();
-    PortalDisableBegin = fn portal_disable_begin(interface: Handle, index: u32) -> bool;
-    PortalEnable = fn portal_enable(interface: Handle, index: u32) -> ();
+    PortalAlloc = fn portal_alloc(interface: Handle, options: u32, queue: Handle, wanted: u32) -> PortalIndex;
+    PortalFree = fn portal_free(interface: Handle, index: PortalIndex) -> ();
+    PortalDisableBegin = fn portal_disable_begin(interface: Handle, index: PortalIndex) -> bool;
+    PortalEnable = fn portal_enable(interface: Handle, index: PortalIndex) -> ();
     DescriptorBind = fn descriptor_bind(interface: Handle, spec: DescriptorSpec<S>) -> Handle;
     DescriptorRelease = fn descriptor_release(descriptor: Handle) -> ();
     Append = fn append(interface: Handle, spec: EntrySpec<S>, list: List) -> Handle;

@@ -12,7 +12,7 @@ use lintel_claim::{Lease, Region};
 use lintel_engine4::Interface;
 use lintel_nal::{Arrival, Loopback, Nal, Origin, Payload, Wake};
 use lintel_nal_shm::{Bell, StatsWriter};
-use lintel_types::{NiFail, ProcessId};
+use lintel_types::{InterfaceNumber, NiFail, ProcessId};
 use lintel_wire::{Message, Request, Response, Verb, Words};
 use std::time::{Duration, Instant};
 
@@ -114,14 +114,14 @@ impl<O: Owner> Core<O> {
     #[inline(always)]
     pub(crate) fn interface(
         &mut self,
-        number: u8,
+        number: InterfaceNumber,
     ) -> Option<(&mut Interface<O::Span>, Effects<'_, O>)> {
-        let opened = self.interfaces[number as usize & 3].as_mut()?;
+        let opened = self.interfaces[number.position()].as_mut()?;
         Some((
             &mut opened.interface,
             Effects {
                 transports: &mut self.transports,
-                tables: &self.owner.tables()[number as usize & 3],
+                tables: &self.owner.tables()[number.position()],
                 owner: &self.owner,
                 staged: &mut self.staged,
                 lease: &opened.lease,
@@ -131,15 +131,15 @@ impl<O: Owner> Core<O> {
 
     /// What of an interface's memory is lent: operations that peers must answer, and bodies
     /// that this process still sends. Nothing if the interface isn't open.
-    pub(crate) fn loans(&self, number: u8) -> Option<usize> {
-        let opened = self.interfaces[number as usize & 3].as_ref()?;
+    pub(crate) fn loans(&self, number: InterfaceNumber) -> Option<usize> {
+        let opened = self.interfaces[number.position()].as_ref()?;
         Some(opened.interface.loans() + opened.lease.outstanding())
     }
 
     /// Ends an interface; what was lent of its memory is taken back, and every stream
     /// into it broken off. The lease tells when peers have noticed.
-    pub(crate) fn end_interface(&mut self, number: u8) -> Option<Lease> {
-        let index = number as usize & 3;
+    pub(crate) fn end_interface(&mut self, number: InterfaceNumber) -> Option<Lease> {
+        let index = number.position();
         let lease = &self.interfaces[index].as_ref()?.lease;
         lease.revoke();
         self.transports.nal.recall(lease);
@@ -358,7 +358,7 @@ impl<O: Owner> Core<O> {
             &format!("process {:#x}/{} is gone", process.nid, process.pid),
         );
         self.staged.forget(process);
-        for number in 0..4 {
+        for number in InterfaceNumber::ALL {
             if let Some((interface, mut effects)) = self.interface(number) {
                 interface.on_target_lost(process, &mut effects);
             }

@@ -8,7 +8,7 @@ use lintel_claim::{Claim, Lease, Lent, Region};
 use lintel_engine4::{Backlog, Body, Host, Undeliverable};
 use lintel_memory::{Pieces, Span, length};
 use lintel_nal::{Loopback, Nal, Outgoing, Wake};
-use lintel_types::{CountingEvent, Event, ProcessId};
+use lintel_types::{CounterIndex, CountingEvent, Event, InterfaceNumber, ProcessId, QueueIndex};
 use lintel_wire::{OPERAND_BYTES, Request, Response, Verb, Words};
 use std::collections::HashMap;
 
@@ -102,18 +102,18 @@ pub struct Effects<'a, O: Owner> {
 
 impl<O: Owner> Host<O::Span> for Effects<'_, O> {
     #[inline]
-    fn post(&mut self, queue: u16, event: &Event) {
+    fn post(&mut self, queue: QueueIndex, event: &Event) {
         self.tables.post(queue, event);
         self.transports.activity = true;
     }
 
     #[inline]
-    fn free_slots(&mut self, queue: u16) -> usize {
+    fn free_slots(&mut self, queue: QueueIndex) -> usize {
         self.tables.free_slots(queue)
     }
 
     #[inline]
-    fn publish(&mut self, counter: u16, value: CountingEvent) {
+    fn publish(&mut self, counter: CounterIndex, value: CountingEvent) {
         self.tables.publish(counter, value);
         self.transports.activity = true;
     }
@@ -223,7 +223,7 @@ pub(crate) struct StagedSends<S> {
     /// Under which they are lent. It stands as long as a peer may use one of them, longer
     /// than the interface.
     pub(crate) lease: Lease,
-    lent: HashMap<(u8, u32), StagedSend<S>>,
+    lent: HashMap<(InterfaceNumber, u32), StagedSend<S>>,
     bytes: u64,
     /// For copies.
     pub(crate) pool: StagingPool,
@@ -281,7 +281,7 @@ impl<S: Span> StagedSends<S> {
 
     /// An interface has closed: what comes into its copies goes no further. They stay
     /// until their peers answer or end.
-    pub(crate) fn close(&mut self, interface: u8) {
+    pub(crate) fn close(&mut self, interface: InterfaceNumber) {
         for (_, lent) in self.lent.iter_mut().filter(|(key, _)| key.0 == interface) {
             lent.pieces = Vec::new();
         }

@@ -9,7 +9,7 @@ use lintel_claim::{
 use lintel_engine4::{Landed, PendingReply};
 use lintel_memory::{Pieces, length, part};
 use lintel_nal::{MoveError, Nal, Origin, Outgoing, Payload, RemoteLoan};
-use lintel_types::{NiFail, options::FEATURE_COHERENT_ATOMICS};
+use lintel_types::{InterfaceNumber, NiFail, options::FEATURE_COHERENT_ATOMICS};
 use lintel_wire::{OPERAND_BYTES, Request, Response, Verb};
 use std::slice;
 
@@ -21,13 +21,13 @@ pub(crate) enum StreamTask<S> {
     /// first, and from there through the kernel, which looks.
     Checked(Landed, Region, Pieces<S>),
     /// A reply on that interface.
-    Reply(u8, PendingReply),
+    Reply(InterfaceNumber, PendingReply),
     /// A reply for memory that can't be touched.
-    Copying(u8, PendingReply, Region, Pieces<S>),
+    Copying(InterfaceNumber, PendingReply, Region, Pieces<S>),
 }
 
 impl<S> StreamTask<S> {
-    fn interface(&self) -> u8 {
+    fn interface(&self) -> InterfaceNumber {
         match self {
             StreamTask::Landing(landed) | StreamTask::Checked(landed, ..) => {
                 landed.request().interface
@@ -180,11 +180,11 @@ impl<O: Owner> Core<O> {
     fn begin_stream(
         &mut self,
         origin: Origin,
-        number: u8,
+        number: InterfaceNumber,
         place: &[Claim],
         task: StreamTask<O::Span>,
     ) {
-        if let Some(opened) = &self.interfaces[number as usize & 3] {
+        if let Some(opened) = &self.interfaces[number.position()] {
             let place = opened.lease.lend(place).keep();
             self.transports.nal.receive_into(origin, place);
             self.streams.push((origin, task));
@@ -193,7 +193,7 @@ impl<O: Owner> Core<O> {
 
     /// Breaks off the streams into memory of an interface that closes. Who sends is told
     /// as if the target had become unreachable.
-    pub(crate) fn abort_streams(&mut self, number: u8) {
+    pub(crate) fn abort_streams(&mut self, number: InterfaceNumber) {
         let (ended, others) = std::mem::take(&mut self.streams)
             .into_iter()
             .partition(|(_, task)| task.interface() == number);
@@ -437,7 +437,7 @@ impl<O: Owner> Core<O> {
         self.fill(response.interface, pending, fail);
     }
 
-    fn fill(&mut self, number: u8, pending: PendingReply, fail: NiFail) {
+    fn fill(&mut self, number: InterfaceNumber, pending: PendingReply, fail: NiFail) {
         if let Some((interface, mut effects)) = self.interface(number) {
             interface.on_filled(pending, fail, &mut effects);
         }

@@ -17,7 +17,7 @@ use lintel_claim::Lease;
 use lintel_engine4::{Config, Interface, Tokens, number};
 use lintel_nal::{Nal, Wake};
 use lintel_nal_shm::{Bell, Sleeper};
-use lintel_types::{Error, Handle, Kind, Limits, ProcessId, Result, options};
+use lintel_types::{Error, Handle, InterfaceNumber, Kind, Limits, ProcessId, Result, options};
 use parking_lot::Mutex;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -210,7 +210,7 @@ impl<O: Owner> Library<O> {
 
     fn close_each(&self, mode: CloseMode) {
         let mut generations = self.opening.lock();
-        for number in 0..4 {
+        for number in InterfaceNumber::ALL {
             self.close_number(number, &mut generations, mode);
         }
         self.leave(mode.timeout());
@@ -302,7 +302,7 @@ impl<O: Owner> Library<O> {
         let generations = self.opening.lock();
         self.join(pid)?;
         let number = number(options);
-        let next = generations.0[number as usize];
+        let next = generations.0[number.position()];
         self.with_core(|core| use_interface(core, options, next, desired))
             .ok_or(Error::NoInit)
     }
@@ -318,7 +318,7 @@ impl<O: Owner> Library<O> {
         let last = self
             .with_core(|core| {
                 check_interface(core, handle)?;
-                let opened = core.interfaces[number as usize]
+                let opened = core.interfaces[number.position()]
                     .as_mut()
                     .ok_or(Error::ArgInvalid)?;
                 opened.references -= 1;
@@ -608,9 +608,14 @@ impl<O: Owner> Library<O> {
     }
 
     /// Ends an interface; the last one leaves the network.
-    fn close_number(&self, number: u8, generations: &mut Generations, mode: CloseMode) {
+    fn close_number(
+        &self,
+        number: InterfaceNumber,
+        generations: &mut Generations,
+        mode: CloseMode,
+    ) {
         self.await_loans(number, mode.timeout());
-        let index = number as usize;
+        let index = number.position();
         let last = self.with_core(|core| {
             let tokens = core.interfaces[index]
                 .as_ref()
@@ -636,7 +641,7 @@ impl<O: Owner> Library<O> {
 
     /// Waits until peers have answered what was lent to them. Once they have become no
     /// fewer for so long, the rest is given up: what arrives meanwhile holds nobody.
-    fn await_loans(&self, number: u8, timeout: Duration) {
+    fn await_loans(&self, number: InterfaceNumber, timeout: Duration) {
         let mut least = usize::MAX;
         let mut until = Instant::now() + timeout;
         while Instant::now() < until {
@@ -710,7 +715,7 @@ fn use_interface<O: Owner>(
     let process = core.transports.me;
     let eager = core.owner.eager(core.transports.nal.capabilities().eager);
     let (uid, owner) = (core.owner.uid(), core.owner.clone());
-    let opened = core.interfaces[number as usize].get_or_insert_with(|| {
+    let opened = core.interfaces[number.position()].get_or_insert_with(|| {
         let mut limits = owner.limits(desired.unwrap_or(Limits::DEFAULT));
         // What is longer stays in its place until it is answered.
         limits.max_volatile_size = limits.max_volatile_size.min(eager);
@@ -738,7 +743,7 @@ fn use_interface<O: Owner>(
 
 fn check_interface<O: Owner>(core: &Core<O>, handle: Handle) -> Result<()> {
     let number = handle.interface();
-    match &core.interfaces[number as usize] {
+    match &core.interfaces[number.position()] {
         Some(opened) if handle == Handle::new(Kind::Interface, number, opened.generation, 0) => {
             Ok(())
         }

@@ -8,7 +8,7 @@ use crate::settings::Mode;
 use lintel_bridge::Taken;
 use lintel_claim::Claim;
 use lintel_engine4::{Interface, Transfer};
-use lintel_types::{CountingEvent, Error, Event, Handle, Limits, Result};
+use lintel_types::{CountingEvent, Error, Event, Handle, Limits, PortalIndex, Result};
 use serde::Deserialize;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -172,7 +172,7 @@ impl Process {
     ///
     /// # Errors
     /// As `Interface::portal_disable`, and those of waiting.
-    pub fn portal_disable(&'static self, interface: Handle, index: u32) -> Result<()> {
+    pub fn portal_disable(&'static self, interface: Handle, index: PortalIndex) -> Result<()> {
         let disabled = || Ok(self.portal_disable_begin(interface, index)?.then_some(()));
         if self.is_generic() {
             return self.remote.until(self, disabled);

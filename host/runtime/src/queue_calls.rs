@@ -14,7 +14,7 @@ const FOREVER: u32 = u32::MAX;
 impl Library<LocalProcess> {
     #[inline(always)]
     fn tables_of(&self, handle: Handle) -> &LocalTables {
-        &self.owner().tables()[handle.interface() as usize & 3]
+        &self.owner().tables()[handle.interface().position()]
     }
 
     /// PtlEQGet: the next event, and whether others before it were lost.

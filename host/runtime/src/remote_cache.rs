@@ -143,5 +143,5 @@ impl Descriptor {
 }
 
 fn at(handle: Handle) -> usize {
-    handle.interface() as usize & 3
+    handle.interface().position()
 }

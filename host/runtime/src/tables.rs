@@ -2,7 +2,9 @@
 
 use crate::queue::EventQueue;
 use lintel_bridge::{CounterCell, Tables};
-use lintel_types::{CountingEvent, Error, Event, Handle, Kind, Limits, Result};
+use lintel_types::{
+    CounterIndex, CountingEvent, Error, Event, Handle, Kind, Limits, QueueIndex, Result,
+};
 use std::sync::OnceLock;
 
 const QUEUES: usize = 64;
@@ -72,57 +74,60 @@ impl LocalTables {
     }
 
     #[inline]
-    pub(crate) fn queue_at(&self, index: u16) -> &EventQueue {
-        match self.queues.get(index) {
+    pub(crate) fn queue_at(&self, index: QueueIndex) -> &EventQueue {
+        match self.queues.get(index.0) {
             Some(queue) => queue,
-            None => self.queues.get_or_make(index),
+            None => self.queues.get_or_make(index.0),
         }
     }
 
     #[inline]
-    pub(crate) fn counter_at(&self, index: u16) -> &CounterCell {
-        match self.counters.get(index) {
+    pub(crate) fn counter_at(&self, index: CounterIndex) -> &CounterCell {
+        match self.counters.get(index.0) {
             Some(cell) => cell,
-            None => self.counters.get_or_make(index),
+            None => self.counters.get_or_make(index.0),
         }
     }
 }
 
 impl Tables for LocalTables {
     #[inline(always)]
-    fn post(&self, queue: u16, event: &Event) {
+    fn post(&self, queue: QueueIndex, event: &Event) {
         self.queue_at(queue).push(event);
     }
 
     #[inline]
-    fn free_slots(&self, queue: u16) -> usize {
+    fn free_slots(&self, queue: QueueIndex) -> usize {
         self.queue_at(queue).ends.free_slots()
     }
 
     #[inline(always)]
-    fn publish(&self, counter: u16, value: CountingEvent) {
+    fn publish(&self, counter: CounterIndex, value: CountingEvent) {
         self.counter_at(counter).set(value);
     }
 
     fn begin_queue(&self, queue: Handle, count: u64) -> Result<()> {
-        self.queue_at(queue.index()).ends.begin(queue.0, count);
+        self.queue_at(QueueIndex(queue.index()))
+            .ends
+            .begin(queue.0, count);
         Ok(())
     }
 
     fn end_queue(&self, queue: Handle) {
-        self.queue_at(queue.index()).ends.end();
+        self.queue_at(QueueIndex(queue.index())).ends.end();
     }
 
-    fn set_reserve(&self, queue: u16, reserve: usize) {
+    fn set_reserve(&self, queue: QueueIndex, reserve: usize) {
         self.queue_at(queue).ends.set_reserve(reserve);
     }
 
     fn begin_counter(&self, counter: Handle) {
-        self.counter_at(counter.index()).begin(counter);
+        self.counter_at(CounterIndex(counter.index()))
+            .begin(counter);
     }
 
     fn end_counter(&self, counter: Handle) {
-        self.counter_at(counter.index()).end();
+        self.counter_at(CounterIndex(counter.index())).end();
     }
 
     fn end_all(&self) {

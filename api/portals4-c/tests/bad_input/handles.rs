@@ -1,7 +1,7 @@
 //! Handles that don't name what a call wants.
 
 use crate::rig::{Side, World};
-use lintel_types::{Handle, Kind};
+use lintel_types::{Handle, InterfaceNumber, Kind};
 
 pub const NI: Kind = Kind::Interface;
 pub const EQ: Kind = Kind::EventQueue;
@@ -29,7 +29,10 @@ pub fn not_a(kind: Kind, world: &World) -> Bad {
             Handle::new(kind, side.ni.interface(), 3, 999),
         ));
     }
-    bad.push(named("a closed interface's", Handle::new(kind, 2, 5, 0)));
+    bad.push(named(
+        "a closed interface's",
+        Handle::new(kind, InterfaceNumber::new(false, true), 5, 0),
+    ));
     bad
 }
 

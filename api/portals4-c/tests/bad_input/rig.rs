@@ -212,7 +212,7 @@ impl World {
 
 impl Side {
     fn new(ni: Handle, start: *mut c_void) -> Side {
-        let matching = ni.interface() & 1 == 1;
+        let matching = ni.interface().is_matching();
         let md = Md {
             start,
             length: 512,

@@ -4,7 +4,7 @@ use crate::rig::*;
 use lintel_engine4::{Backlog, DescriptorSpec, EntrySpec, Transfer};
 use lintel_memory::{Buffer, Ghost};
 use lintel_types::{
-    AckRequest, Error, EventKind, Handle, Limits, List, NiFail, ProcessId, options,
+    AckRequest, Error, EventKind, Handle, InterfaceNumber, Limits, List, NiFail, ProcessId, options,
 };
 use lintel_wire::{Response, Verb};
 
@@ -445,7 +445,7 @@ fn a_response_to_nothing_or_a_second_one_is_ignored() {
     let token = wire.node(0).host.sent[0].request.token;
     let response = Response {
         reply: false,
-        interface: 1,
+        interface: InterfaceNumber::new(true, false),
         placed: false,
         silent: false,
         token,
@@ -475,7 +475,7 @@ fn a_reply_in_place_needs_no_filling() {
     let token = wire.node(0).host.sent[0].request.token;
     let response = Response {
         reply: true,
-        interface: 1,
+        interface: InterfaceNumber::new(true, false),
         placed: true,
         silent: false,
         token,
@@ -502,7 +502,8 @@ fn a_target_cannot_claim_more_bytes_than_were_asked_for() {
         );
         wire.node(0).start(&get(sink, process(1), 0)).unwrap();
         let token = wire.node(0).host.sent[0].request.token;
-        let (interface, silent, offset, list) = (1, false, 0, List::Priority);
+        let (interface, silent, offset, list) =
+            (InterfaceNumber::new(true, false), false, 0, List::Priority);
         let fail = NiFail::Ok;
         let mlength = 1 << 40;
         let response = Response {
@@ -852,7 +853,7 @@ fn a_late_answer_to_an_earlier_interface_is_none_to_the_next_one() {
     assert_ne!(next.host.sent[0].request.token, late);
     let answer = Response {
         reply: false,
-        interface: 0,
+        interface: InterfaceNumber::new(false, false),
         placed: false,
         silent: false,
         token: late,

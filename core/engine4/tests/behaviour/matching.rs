@@ -2,11 +2,11 @@
 
 use crate::rig::*;
 use lintel_engine4::EntrySpec;
-use lintel_types::{List, NiFail, ProcessId, UID_ANY, options};
+use lintel_types::{InterfaceNumber, List, NiFail, PortalIndex, ProcessId, UID_ANY, options};
 use lintel_wire::Request;
 
 /// A lone target with one portal table entry.
-fn target(options: u32) -> (Node, u32) {
+fn target(options: u32) -> (Node, PortalIndex) {
     let mut wire = Wire::of(1, options);
     let portal = wire.node(0).portal(0);
     (wire.nodes.remove(0), portal)
@@ -119,7 +119,7 @@ fn a_list_entry_takes_any_bits() {
         List::Priority,
     );
     let message = Request {
-        interface: 0,
+        interface: InterfaceNumber::new(false, false),
         match_bits: u64::MAX,
         ..request(portal)
     };
@@ -166,7 +166,7 @@ fn a_logical_source_is_a_rank_whatever_process_it_is() {
         let (mut node, portal) = target(LOGICAL);
         node.append(entry_for_rank(portal, wanted), List::Priority);
         let message = Request {
-            interface: 3,
+            interface: InterfaceNumber::new(true, true),
             rank: 3,
             ..request(portal)
         };

@@ -2,23 +2,23 @@
 
 use crate::rig::*;
 use lintel_engine4::EntrySpec;
-use lintel_types::{Error, EventKind, Limits, List, NiFail, options};
+use lintel_types::{Error, EventKind, Limits, List, NiFail, PortalIndex, options};
 use lintel_wire::{Request, Verb};
 
-fn target_with(limits: Limits) -> (Node, u32) {
+fn target_with(limits: Limits) -> (Node, PortalIndex) {
     let mut wire = Wire::with_limits(1, MATCHING, limits);
     let portal = wire.node(0).portal(0);
     (wire.nodes.remove(0), portal)
 }
 
-fn target() -> (Node, u32) {
+fn target() -> (Node, PortalIndex) {
     target_with(Limits::DEFAULT)
 }
 
 const QUIET: u32 = options::ME_OP_PUT | options::ME_OP_GET | options::ME_EVENT_LINK_DISABLE;
 
 /// A spec that tells of nothing but messages.
-fn quiet(portal: u32) -> EntrySpec<lintel_memory::Ghost> {
+fn quiet(portal: PortalIndex) -> EntrySpec<lintel_memory::Ghost> {
     EntrySpec {
         options: QUIET,
         ..entry(portal)

@@ -2,7 +2,9 @@
 
 use crate::rig::*;
 use lintel_engine4::EntrySpec;
-use lintel_types::{Error, EventKind, Handle, Limits, List, NiFail, PT_ANY, options};
+use lintel_types::{
+    Error, EventKind, Handle, Limits, List, NiFail, PT_ANY, PortalIndex, QueueIndex, options,
+};
 use lintel_wire::Request;
 
 fn node() -> Node {
@@ -16,11 +18,20 @@ const QUIET: u32 =
 fn portals_are_given_out_from_the_first_free_one() {
     let mut node = node();
     let none = Handle::EQ_NONE;
-    assert_eq!(node.interface.portal_alloc(0, none, 1), Ok(1));
-    assert_eq!(node.interface.portal_alloc(0, none, PT_ANY), Ok(0));
-    assert_eq!(node.interface.portal_alloc(0, none, PT_ANY), Ok(2));
-    assert_eq!(node.interface.portal_free(0), Ok(()));
-    assert_eq!(node.interface.portal_alloc(0, none, PT_ANY), Ok(0));
+    assert_eq!(node.interface.portal_alloc(0, none, 1), Ok(PortalIndex(1)));
+    assert_eq!(
+        node.interface.portal_alloc(0, none, PT_ANY),
+        Ok(PortalIndex(0))
+    );
+    assert_eq!(
+        node.interface.portal_alloc(0, none, PT_ANY),
+        Ok(PortalIndex(2))
+    );
+    assert_eq!(node.interface.portal_free(PortalIndex(0)), Ok(()));
+    assert_eq!(
+        node.interface.portal_alloc(0, none, PT_ANY),
+        Ok(PortalIndex(0))
+    );
 }
 
 #[test]
@@ -36,9 +47,9 @@ fn a_portal_that_cannot_be_meant_is_refused_by_reason() {
     assert_eq!(alloc(1 << 5, none, 0), Err(Error::ArgInvalid));
     assert_eq!(alloc(0, Handle::INVALID, 0), Err(Error::ArgInvalid));
     assert_eq!(alloc(options::PT_FLOWCTRL, none, 0), Err(Error::PtEqNeeded));
-    assert_eq!(alloc(options::PT_FLOWCTRL, queue, 0), Ok(0));
+    assert_eq!(alloc(options::PT_FLOWCTRL, queue, 0), Ok(PortalIndex(0)));
     assert_eq!(alloc(0, none, 0), Err(Error::PtInUse));
-    assert_eq!(alloc(0, none, 1), Ok(1));
+    assert_eq!(alloc(0, none, 1), Ok(PortalIndex(1)));
     assert_eq!(alloc(0, none, PT_ANY), Err(Error::PtFull));
 }
 
@@ -58,7 +69,7 @@ fn a_portal_with_entries_is_in_use() {
 #[test]
 fn a_portal_that_is_not_allocated_can_be_neither_enabled_nor_disabled() {
     let mut node = node();
-    for portal in [0, 255, 256, PT_ANY] {
+    for portal in [0, 255, 256, u16::MAX].map(PortalIndex) {
         assert_eq!(node.interface.portal_enable(portal), Err(Error::ArgInvalid));
         assert_eq!(
             node.interface.portal_disable(portal),
@@ -148,7 +159,7 @@ fn with_flow_control_a_message_for_nobody_disables_the_portal_and_is_told_once()
     assert_eq!(events.len(), 1);
     assert_eq!(
         (events[0].kind, events[0].pt_index),
-        (EventKind::PtDisabled, portal)
+        (EventKind::PtDisabled, portal.into())
     );
     assert_eq!(events[0].ni_fail, NiFail::PtDisabled);
     node.append(
@@ -201,7 +212,7 @@ fn flow_control_sets_in_where_headers_run_out() {
 fn flow_control_sets_in_while_the_queue_still_can_tell_of_it() {
     let mut node = node();
     let portal = node.portal(options::PT_FLOWCTRL);
-    node.host.capacity.insert(node.queue.index(), 4);
+    node.host.capacity.insert(QueueIndex(node.queue.index()), 4);
     node.append(
         EntrySpec {
             options: QUIET,
@@ -226,7 +237,7 @@ fn flow_control_sets_in_while_the_queue_still_can_tell_of_it() {
 fn each_portal_with_flow_control_has_an_event_reserved() {
     let mut node = node();
     let portals = [0; 3].map(|_| node.portal(options::PT_FLOWCTRL));
-    node.host.capacity.insert(node.queue.index(), 4);
+    node.host.capacity.insert(QueueIndex(node.queue.index()), 4);
     node.append(
         EntrySpec {
             options: QUIET,
@@ -246,7 +257,7 @@ fn each_portal_with_flow_control_has_an_event_reserved() {
 fn messages_that_land_count_as_events_to_come() {
     let mut node = node();
     let portal = node.portal(options::PT_FLOWCTRL);
-    node.host.capacity.insert(node.queue.index(), 3);
+    node.host.capacity.insert(QueueIndex(node.queue.index()), 3);
     node.append(
         EntrySpec {
             options: QUIET,
@@ -272,7 +283,7 @@ fn messages_that_land_count_as_events_to_come() {
 fn an_entry_that_will_unlink_needs_room_for_two_events() {
     let mut node = node();
     let portal = node.portal(options::PT_FLOWCTRL);
-    node.host.capacity.insert(node.queue.index(), 2);
+    node.host.capacity.insert(QueueIndex(node.queue.index()), 2);
     let once = options::ME_OP_PUT | options::ME_EVENT_LINK_DISABLE | options::ME_USE_ONCE;
     node.append(
         EntrySpec {

@@ -3,14 +3,14 @@
 use crate::rig::*;
 use lintel_engine4::{EntrySpec, SearchOp};
 use lintel_memory::Ghost;
-use lintel_types::{EventKind, List, NiFail, options};
+use lintel_types::{EventKind, List, NiFail, PortalIndex, options};
 use lintel_wire::Request;
 
 const QUIET: u32 =
     options::ME_OP_PUT | options::ME_EVENT_LINK_DISABLE | options::ME_EVENT_UNLINK_DISABLE;
 
 /// A target that holds `count` unexpected messages of 8 bytes, with data 1, 2, …
-fn target(count: u64) -> (Node, u32) {
+fn target(count: u64) -> (Node, PortalIndex) {
     let mut wire = Wire::of(1, MATCHING);
     let mut node = wire.nodes.remove(0);
     let portal = node.portal(0);
@@ -38,7 +38,7 @@ fn search(node: &mut Node, spec: EntrySpec<Ghost>, op: SearchOp) {
     node.interface.search(spec, op, &mut node.host).unwrap();
 }
 
-fn spec(portal: u32, options: u32) -> EntrySpec<Ghost> {
+fn spec(portal: PortalIndex, options: u32) -> EntrySpec<Ghost> {
     EntrySpec {
         options: QUIET | options,
         ..entry(portal)
@@ -91,7 +91,7 @@ fn a_search_in_vain_says_so() {
             (event.kind, event.ni_fail),
             (EventKind::Search, NiFail::NoMatch)
         );
-        assert_eq!((event.user_ptr, event.pt_index), (0xabc, portal));
+        assert_eq!((event.user_ptr, event.pt_index), (0xabc, portal.into()));
     }
 }
 

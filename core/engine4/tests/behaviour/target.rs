@@ -3,10 +3,10 @@
 use crate::rig::*;
 use lintel_engine4::EntrySpec;
 use lintel_memory::{Buffer, Ghost};
-use lintel_types::{EventKind, List, NiFail, options};
+use lintel_types::{EventKind, List, NiFail, PortalIndex, options};
 use lintel_wire::{Request, Verb};
 
-fn target() -> (Node, u32) {
+fn target() -> (Node, PortalIndex) {
     let mut wire = Wire::of(1, MATCHING);
     let portal = wire.node(0).portal(0);
     (wire.nodes.remove(0), portal)
@@ -554,7 +554,7 @@ fn no_answer_leaves_for_a_message_that_awaits_none() {
 #[test]
 fn a_request_for_no_portal_is_dropped_and_counted() {
     let (mut node, portal) = target();
-    for portal in [portal + 1, 255, 256, 65535] {
+    for portal in [portal.0 + 1, 255, 256, 65535].map(PortalIndex) {
         assert_eq!(
             node.take(process(1), &request(portal)).fail,
             Some(NiFail::Dropped)

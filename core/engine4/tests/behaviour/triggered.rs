@@ -2,7 +2,9 @@
 
 use crate::rig::*;
 use lintel_engine4::{Deferred, DescriptorSpec, EntrySpec};
-use lintel_types::{AckRequest, CountingEvent, Error, EventKind, Handle, Limits, List, options};
+use lintel_types::{
+    AckRequest, CountingEvent, Error, EventKind, Handle, InterfaceNumber, Limits, List, options,
+};
 use lintel_wire::Request;
 
 const ONE: CountingEvent = CountingEvent {
@@ -336,7 +338,7 @@ fn a_triggered_list_entry_is_linked_too() {
         node.take(
             process(1),
             &Request {
-                interface: 0,
+                interface: InterfaceNumber::new(false, false),
                 ..request(portal)
             }
         )

@@ -9,8 +9,8 @@ use crate::rig::Sent;
 use lintel_engine4::{DescriptorSpec, EntrySpec, Registers, SearchOp, Transfer};
 use lintel_memory::{Buffer, Ghost, Span};
 use lintel_types::{
-    CountingEvent, Error, Event, EventKind, Handle, Limits, List, NiFail, PT_ANY, ProcessId,
-    Result, options,
+    CountingEvent, Error, Event, EventKind, Handle, InterfaceNumber, Limits, List, NiFail, PT_ANY,
+    PortalIndex, ProcessId, Result, options,
 };
 use lintel_wire::{Request, Verb};
 use std::collections::VecDeque;
@@ -103,7 +103,7 @@ pub struct Model {
     pub logical: bool,
     pub map: Vec<ProcessId>,
     pub rank: u32,
-    pub number: u8,
+    pub number: InterfaceNumber,
     pub limits: Limits,
     pub eager: u64,
     /// Each queue, how many events it holds at most, and those.
@@ -172,7 +172,7 @@ impl Model {
             logical,
             map: Vec::new(),
             rank: ProcessId::RANK_ANY,
-            number: matching as u8 + 2 * logical as u8,
+            number: InterfaceNumber::new(matching, logical),
             limits,
             eager,
             queues: Vec::new(),
@@ -413,25 +413,30 @@ impl Model {
 
     // The portal table
 
-    fn portal(&self, index: u32) -> Result<&Portal> {
+    fn portal(&self, index: PortalIndex) -> Result<&Portal> {
         self.portals
-            .get(index as usize)
+            .get(index.position())
             .and_then(Option::as_ref)
             .ok_or(Error::ArgInvalid)
     }
 
-    fn portal_mut(&mut self, index: u32) -> Result<&mut Portal> {
+    fn portal_mut(&mut self, index: PortalIndex) -> Result<&mut Portal> {
         self.portals
-            .get_mut(index as usize)
+            .get_mut(index.position())
             .and_then(Option::as_mut)
             .ok_or(Error::ArgInvalid)
     }
 
-    fn queue_of(&self, portal: u32) -> Option<Handle> {
+    fn queue_of(&self, portal: PortalIndex) -> Option<Handle> {
         self.portal(portal).ok().and_then(|portal| portal.queue)
     }
 
-    pub fn portal_alloc(&mut self, options: u32, queue: Handle, wanted: u32) -> Result<u32> {
+    pub fn portal_alloc(
+        &mut self,
+        options: u32,
+        queue: Handle,
+        wanted: u32,
+    ) -> Result<PortalIndex> {
         let queue = self.queue(queue)?;
         let flow = options & options::PT_FLOWCTRL != 0;
         if flow && queue.is_none() {
@@ -458,23 +463,23 @@ impl Model {
             enabled,
             announce: false,
         });
-        Ok(index as u32)
+        Ok(PortalIndex(index as u16))
     }
 
-    fn landing_at(&self, portal: u32) -> usize {
+    fn landing_at(&self, portal: PortalIndex) -> usize {
         self.arrivals
             .iter()
-            .filter(|arrival| arrival.request.portal as u32 == portal)
+            .filter(|arrival| arrival.request.portal == portal)
             .count()
     }
 
-    pub fn portal_free(&mut self, index: u32) -> Result<()> {
+    pub fn portal_free(&mut self, index: PortalIndex) -> Result<()> {
         self.portal(index)?;
         let here = |entry: &&Entry| entry.spec.portal == index && entry.linked.is_some();
         if self.entries.iter().find(here).is_some() || self.landing_at(index) > 0 {
             return Err(Error::PtInUse);
         }
-        let gone = |header: &&Header| header.arrival.request.portal as u32 == index;
+        let gone = |header: &&Header| header.arrival.request.portal == index;
         let spent: Vec<Handle> = self
             .headers
             .iter()
@@ -482,25 +487,25 @@ impl Model {
             .map(|header| header.arrival.entry)
             .collect();
         self.headers
-            .retain(|header| header.arrival.request.portal as u32 != index);
+            .retain(|header| header.arrival.request.portal != index);
         self.entries.retain(|entry| !spent.contains(&entry.name));
-        self.portals[index as usize] = None;
+        self.portals[index.position()] = None;
         Ok(())
     }
 
-    pub fn portal_disable(&mut self, index: u32) -> Result<bool> {
+    pub fn portal_disable(&mut self, index: PortalIndex) -> Result<bool> {
         let portal = self.portal_mut(index)?;
         (portal.enabled, portal.announce) = (false, false);
         Ok(self.landing_at(index) == 0)
     }
 
-    pub fn portal_enable(&mut self, index: u32) -> Result<()> {
+    pub fn portal_enable(&mut self, index: PortalIndex) -> Result<()> {
         let portal = self.portal_mut(index)?;
         (portal.enabled, portal.announce) = (true, false);
         Ok(())
     }
 
-    fn announce(&mut self, index: u32) {
+    fn announce(&mut self, index: PortalIndex) {
         let landing = self.landing_at(index);
         let Ok(portal) = self.portal_mut(index) else {
             return;
@@ -509,7 +514,7 @@ impl Model {
             portal.announce = false;
             let queue = portal.queue;
             let mut event = Event::new(EventKind::PtDisabled);
-            (event.pt_index, event.ni_fail) = (index, NiFail::PtDisabled);
+            (event.pt_index, event.ni_fail) = (index.into(), NiFail::PtDisabled);
             self.post(queue, event);
         }
     }
@@ -655,9 +660,9 @@ impl Model {
         if entry.spec.options & disabled_by == 0 {
             let mut event = Event::new(kind);
             event.user_ptr = entry.spec.user_ptr;
-            event.pt_index = entry.spec.portal;
+            event.pt_index = entry.spec.portal.into();
             event.list = entry.list;
-            self.post(self.queue_of(event.pt_index), event);
+            self.post(self.queue_of(entry.spec.portal), event);
         }
     }
 
@@ -689,7 +694,7 @@ impl Model {
         self.headers.iter().position(|header| {
             let arrival = &header.arrival;
             header.receiver.is_none()
-                && arrival.request.portal as u32 == spec.portal
+                && arrival.request.portal == spec.portal
                 && self.suits(spec, local, arrival.from, &arrival.request)
         })
     }
@@ -716,7 +721,7 @@ impl Model {
                 Verb::FetchAtomic | Verb::Swap => EventKind::FetchAtomicOverflow,
             };
             let event = self.arrival_event(&arrival, kind, receiver.user_ptr, fail);
-            self.post(self.queue_of(event.pt_index), event);
+            self.post(self.queue_of(arrival.request.portal), event);
         }
         if receiver.options & options::ME_EVENT_CT_OVERFLOW != 0 {
             let bytes = receiver.options & options::ME_EVENT_CT_BYTES != 0;
@@ -740,7 +745,7 @@ impl Model {
                 a.from
             },
             uid: a.uid,
-            pt_index: a.request.portal as u32,
+            pt_index: a.request.portal.into(),
             kind,
             list: a.list,
             ni_fail: fail,
@@ -790,7 +795,7 @@ impl Model {
                 let fitting = |header: &&Header| {
                     let arrival = &header.arrival;
                     header.receiver.is_none()
-                        && arrival.request.portal as u32 == spec.portal
+                        && arrival.request.portal == spec.portal
                         && self.suits(&spec, 0, arrival.from, &arrival.request)
                 };
                 let shown: Vec<Arrival> = self
@@ -816,7 +821,7 @@ impl Model {
         if found == 0 && !silent {
             let mut event = Event::new(EventKind::Search);
             event.user_ptr = spec.user_ptr;
-            (event.pt_index, event.ni_fail) = (spec.portal, NiFail::NoMatch);
+            (event.pt_index, event.ni_fail) = (spec.portal.into(), NiFail::NoMatch);
             self.post(queue, event);
         }
         if counts && (found == 0 || !once) {

@@ -8,8 +8,8 @@ use lintel_engine4::{
 };
 use lintel_memory::{Buffer, Ghost, Pieces, Span};
 use lintel_types::{
-    AckRequest, CountingEvent, Error, Handle, Limits, List, NiFail, PT_ANY, ProcessId, UID_ANY,
-    options,
+    AckRequest, CounterIndex, CountingEvent, Error, Handle, Limits, List, NiFail, PT_ANY,
+    PortalIndex, ProcessId, QueueIndex, UID_ANY, options,
 };
 use lintel_wire::{OPERAND_BYTES, Response, Verb};
 use std::fmt::Debug;
@@ -185,7 +185,7 @@ impl World {
                 .node
                 .host
                 .events
-                .get(&queue.index())
+                .get(&QueueIndex(queue.index()))
                 .cloned()
                 .unwrap_or_default();
             self.same(&posted, events, "events");
@@ -195,7 +195,7 @@ impl World {
             self.same(engine, both.model.value(*counter), "a counter");
             if let Ok(value) = engine {
                 self.same(
-                    both.node.host.counters[&counter.index()],
+                    both.node.host.counters[&CounterIndex(counter.index())],
                     value,
                     "a shown counter",
                 );
@@ -388,15 +388,18 @@ impl World {
                 self.agree(engine, model, "portal_alloc");
             }
             2 => {
+                let index = PortalIndex(index as u16);
                 let (engine, model) = (interface.portal_free(index), model.portal_free(index));
                 self.agree(engine, model, "portal_free");
             }
             3 => {
+                let index = PortalIndex(index as u16);
                 let engine = interface.portal_disable(index);
                 let model = model.portal_disable(index);
                 self.agree(engine, model, "portal_disable");
             }
             _ => {
+                let index = PortalIndex(index as u16);
                 let engine = interface.portal_enable(index);
                 let model = model.portal_enable(index);
                 self.agree(engine, model, "portal_enable");
@@ -616,7 +619,7 @@ impl World {
             (false, _) => ProcessId::new(ProcessId::NID_ANY, ProcessId::PID_ANY),
         };
         EntrySpec {
-            portal: self.random.below(3) as u32,
+            portal: PortalIndex(self.random.below(3) as u16),
             buffer: self.buffer(),
             counter,
             uid: self.random.pick(&[UID_ANY, UID_ANY, UID]),
@@ -738,7 +741,7 @@ impl Both {
             .collect();
         for queue in &queues {
             model.queues.push((*queue, most, Vec::new()));
-            node.host.capacity.insert(queue.index(), most);
+            node.host.capacity.insert(QueueIndex(queue.index()), most);
         }
         let mut both = Both {
             node,

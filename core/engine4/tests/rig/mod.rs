@@ -18,8 +18,8 @@ use lintel_engine4::{
 };
 use lintel_memory::{Buffer, Ghost, Pieces};
 use lintel_types::{
-    AckRequest, CountingEvent, Error, Event, EventKind, Handle, Limits, List, NiFail, ProcessId,
-    UID_ANY, options,
+    AckRequest, CounterIndex, CountingEvent, Error, Event, EventKind, Handle, InterfaceNumber,
+    Limits, List, NiFail, PortalIndex, ProcessId, QueueIndex, UID_ANY, options,
 };
 use lintel_wire::{OPERAND_BYTES, Request, Response, Verb};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -44,18 +44,18 @@ pub struct Sent {
 /// A host that remembers.
 #[derive(Default)]
 pub struct Recorder {
-    pub events: BTreeMap<u16, Vec<Event>>,
-    pub counters: BTreeMap<u16, CountingEvent>,
+    pub events: BTreeMap<QueueIndex, Vec<Event>>,
+    pub counters: BTreeMap<CounterIndex, CountingEvent>,
     pub sent: VecDeque<Sent>,
     /// Events that a queue can hold; a queue that isn't named holds any number.
-    pub capacity: BTreeMap<u16, usize>,
+    pub capacity: BTreeMap<QueueIndex, usize>,
     pub unreachable: BTreeSet<ProcessId>,
     /// Of processes that aren't low.
     pub backlogs: BTreeMap<ProcessId, Backlog>,
 }
 
 impl Host<Ghost> for Recorder {
-    fn post(&mut self, queue: u16, event: &Event) {
+    fn post(&mut self, queue: QueueIndex, event: &Event) {
         self.events.entry(queue).or_default().push(*event);
     }
 
@@ -63,14 +63,14 @@ impl Host<Ghost> for Recorder {
         self.backlogs.get(&to).copied().unwrap_or(Backlog::Low)
     }
 
-    fn free_slots(&mut self, queue: u16) -> usize {
+    fn free_slots(&mut self, queue: QueueIndex) -> usize {
         let held = self.events.get(&queue).map_or(0, Vec::len);
         self.capacity
             .get(&queue)
             .map_or(usize::MAX, |capacity| capacity.saturating_sub(held))
     }
 
-    fn publish(&mut self, counter: u16, value: CountingEvent) {
+    fn publish(&mut self, counter: CounterIndex, value: CountingEvent) {
         self.counters.insert(counter, value);
     }
 
@@ -123,7 +123,7 @@ impl Node {
     }
 
     /// A portal table entry that reports to the node's queue.
-    pub fn portal(&mut self, options: u32) -> u32 {
+    pub fn portal(&mut self, options: u32) -> PortalIndex {
         self.interface
             .portal_alloc(options, self.queue, lintel_types::PT_ANY)
             .unwrap()
@@ -158,7 +158,7 @@ impl Node {
     pub fn events(&mut self) -> Vec<Event> {
         self.host
             .events
-            .remove(&self.queue.index())
+            .remove(&QueueIndex(self.queue.index()))
             .unwrap_or_default()
     }
 
@@ -170,7 +170,7 @@ impl Node {
     /// A counter as the engine has it, which must be what it has shown.
     pub fn count(&self, counter: Handle) -> (u64, u64) {
         let value = self.interface.counter_value(counter).unwrap();
-        assert_eq!(self.host.counters[&counter.index()], value);
+        assert_eq!(self.host.counters[&CounterIndex(counter.index())], value);
         (value.success, value.failure)
     }
 
@@ -317,6 +317,23 @@ impl Wire {
     }
 }
 
+/// A portal table index, or a literal for one.
+pub trait Table {
+    fn index(self) -> PortalIndex;
+}
+
+impl Table for PortalIndex {
+    fn index(self) -> PortalIndex {
+        self
+    }
+}
+
+impl Table for i32 {
+    fn index(self) -> PortalIndex {
+        PortalIndex(u16::try_from(self).expect("a test's literal is an index"))
+    }
+}
+
 /// A descriptor over 4096 bytes at 0x1000 that tells nobody.
 pub fn descriptor() -> DescriptorSpec<Ghost> {
     DescriptorSpec {
@@ -328,9 +345,9 @@ pub fn descriptor() -> DescriptorSpec<Ghost> {
 }
 
 /// An entry over 1000 bytes at [`BASE`] for anyone's puts and gets with bits 7.
-pub fn entry(portal: u32) -> EntrySpec<Ghost> {
+pub fn entry(portal: impl Table) -> EntrySpec<Ghost> {
     EntrySpec {
-        portal,
+        portal: portal.index(),
         buffer: bytes(1000),
         counter: Handle::CT_NONE,
         uid: UID_ANY,
@@ -344,7 +361,7 @@ pub fn entry(portal: u32) -> EntrySpec<Ghost> {
 }
 
 /// An entry of a logical interface: any rank's messages.
-pub fn entry_for_rank(portal: u32, rank: u32) -> EntrySpec<Ghost> {
+pub fn entry_for_rank(portal: impl Table, rank: u32) -> EntrySpec<Ghost> {
     EntrySpec {
         source: ProcessId::from_rank(rank),
         ..entry(portal)
@@ -357,7 +374,7 @@ pub fn bytes(length: u64) -> Buffer<Ghost> {
 }
 
 /// A put of 8 bytes with bits 7 from the start of `source`.
-pub fn put(source: Handle, target: ProcessId, portal: u32) -> Transfer {
+pub fn put(source: Handle, target: ProcessId, portal: impl Table) -> Transfer {
     Transfer {
         verb: Verb::Put,
         source,
@@ -367,7 +384,7 @@ pub fn put(source: Handle, target: ProcessId, portal: u32) -> Transfer {
         length: 8,
         ack: AckRequest::None,
         target,
-        portal,
+        portal: portal.index().into(),
         match_bits: 7,
         remote_offset: 0,
         user_ptr: 0xdef,
@@ -379,7 +396,7 @@ pub fn put(source: Handle, target: ProcessId, portal: u32) -> Transfer {
 }
 
 /// A get of 8 bytes with bits 7 to the start of `sink`.
-pub fn get(sink: Handle, target: ProcessId, portal: u32) -> Transfer {
+pub fn get(sink: Handle, target: ProcessId, portal: impl Table) -> Transfer {
     Transfer {
         verb: Verb::Get,
         sink,
@@ -389,7 +406,7 @@ pub fn get(sink: Handle, target: ProcessId, portal: u32) -> Transfer {
 }
 
 /// `PTL_SUM` of one 64-bit integer with bits 7.
-pub fn atomic(source: Handle, target: ProcessId, portal: u32) -> Transfer {
+pub fn atomic(source: Handle, target: ProcessId, portal: impl Table) -> Transfer {
     Transfer {
         verb: Verb::Atomic,
         operation: 2,
@@ -399,13 +416,13 @@ pub fn atomic(source: Handle, target: ProcessId, portal: u32) -> Transfer {
 }
 
 /// A put of 8 bytes with bits 7 as it arrives; its token is 1.
-pub fn request(portal: u32) -> Request {
+pub fn request(portal: impl Table) -> Request {
     Request {
         verb: Verb::Put,
-        interface: 1,
+        interface: InterfaceNumber::new(true, false),
         ack: AckRequest::Full,
         referenced: false,
-        portal: portal as u16,
+        portal: portal.index(),
         token: 1,
         rank: ProcessId::RANK_ANY,
         length: 8,

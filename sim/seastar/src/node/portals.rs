@@ -3,7 +3,9 @@
 use lintel_engine4::{Body, Host, Interface, Landed, PendingReply, Transfer, Undeliverable};
 use lintel_memory::{Ghost, Pieces};
 use lintel_sim_kernel::Duration;
-use lintel_types::{CountingEvent, Error, Event, EventKind, NiFail, ProcessId};
+use lintel_types::{
+    CounterIndex, CountingEvent, Error, Event, EventKind, NiFail, ProcessId, QueueIndex,
+};
 use lintel_wire::{Request, Response, Verb};
 
 use super::process::{Notice, Queued};
@@ -96,7 +98,7 @@ impl Gathered {
 impl Host<Ghost> for Gathered {
     /// The engine says that a source may be used again once its bytes are copied.
     /// Here the TX engine reads them, so that event waits until it has.
-    fn post(&mut self, _: u16, event: &Event) {
+    fn post(&mut self, _: QueueIndex, event: &Event) {
         let queued = Queued::ForProgram(Notice::Portals(*event));
         match self.sends.last_mut() {
             Some(send) if event.kind == EventKind::Send => {
@@ -108,11 +110,11 @@ impl Host<Ghost> for Gathered {
     }
 
     /// Event queues of the model grow.
-    fn free_slots(&mut self, _: u16) -> usize {
+    fn free_slots(&mut self, _: QueueIndex) -> usize {
         usize::MAX
     }
 
-    fn publish(&mut self, _: u16, _: CountingEvent) {}
+    fn publish(&mut self, _: CounterIndex, _: CountingEvent) {}
 
     fn send(
         &mut self,

@@ -7,7 +7,8 @@ use lintel_engine4::{Config, DescriptorSpec, EntrySpec, Interface, Transfer};
 use lintel_memory::{Buffer, Ghost};
 use lintel_sim_kernel::{Duration, SimTime};
 use lintel_types::{
-    AckRequest, Error, Event, EventKind, Handle, Limits, List, ProcessId, UID_ANY, options,
+    AckRequest, Error, Event, EventKind, Handle, Limits, List, PortalIndex, ProcessId, UID_ANY,
+    options,
 };
 use lintel_wire::{OPERAND_BYTES, Verb};
 
@@ -308,7 +309,9 @@ fn portals_client(id: ProcessId, mode: Mode, profile: &Profile) -> Result<Client
     };
     let mut engine = Box::new(Interface::new(config));
     let queue = engine.queue_alloc(u64::MAX).map_err(refused)?;
-    engine.portal_alloc(0, queue, PORTAL).map_err(refused)?;
+    engine
+        .portal_alloc(0, queue, PORTAL.into())
+        .map_err(refused)?;
     Ok(Client::Portals { engine, queue })
 }
 
@@ -317,7 +320,7 @@ fn refused(error: Error) -> Refused {
 }
 
 /// The portal table entry that programs use.
-const PORTAL: u32 = 4;
+const PORTAL: PortalIndex = PortalIndex(4);
 
 impl Setup<'_> {
     /// Which process this is.
@@ -405,7 +408,7 @@ pub fn put(source: Handle, length: u64, target: ProcessId, match_bits: u64) -> T
         length,
         ack: AckRequest::None,
         target,
-        portal: PORTAL,
+        portal: PORTAL.into(),
         match_bits,
         remote_offset: 0,
         user_ptr: 0,

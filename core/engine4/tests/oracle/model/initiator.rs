@@ -5,7 +5,8 @@ use crate::rig::Sent;
 use lintel_engine4::{DescriptorSpec, Transfer};
 use lintel_memory::Ghost;
 use lintel_types::{
-    AckRequest, Error, Event, EventKind, Handle, List, NiFail, ProcessId, Result, options,
+    AckRequest, Error, Event, EventKind, Handle, List, NiFail, PortalIndex, ProcessId, Result,
+    options,
 };
 use lintel_wire::{Request, Response, Verb};
 
@@ -139,7 +140,7 @@ impl Model {
             interface: self.number,
             ack: transfer.ack,
             referenced,
-            portal: transfer.portal as u16,
+            portal: PortalIndex(transfer.portal as u16),
             token: answered as u32,
             rank: self.rank,
             length: transfer.length,

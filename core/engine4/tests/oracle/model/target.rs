@@ -2,7 +2,9 @@
 
 use super::{Arrival, Header, Model, is_reply, most_events, place, run, size_of};
 use lintel_memory::Ghost;
-use lintel_types::{AckRequest, EventKind, Handle, List, NiFail, ProcessId, UID_ANY, options};
+use lintel_types::{
+    AckRequest, EventKind, Handle, List, NiFail, PortalIndex, ProcessId, UID_ANY, options,
+};
 use lintel_wire::{Request, Response, Verb};
 
 impl Model {
@@ -34,7 +36,7 @@ impl Model {
         request: &Request,
     ) -> std::result::Result<Handle, NiFail> {
         let portal = self
-            .portal(request.portal as u32)
+            .portal(request.portal)
             .map_err(|_| NiFail::Dropped)?
             .clone();
         if !portal.enabled {
@@ -44,12 +46,12 @@ impl Model {
             self.entries
                 .iter()
                 .filter(|entry| entry.list == list && entry.linked.is_some())
-                .filter(|entry| entry.spec.portal == request.portal as u32)
+                .filter(|entry| entry.spec.portal == request.portal)
                 .filter(|entry| self.suits(&entry.spec, entry.local_offset, from, request))
                 .min_by_key(|entry| entry.linked)
         };
         let Some(entry) = first(List::Priority).or_else(|| first(List::Overflow)) else {
-            return Err(self.run_out(request.portal as u32));
+            return Err(self.run_out(request.portal));
         };
         let (name, list, spec) = (entry.name, entry.list, entry.spec.clone());
         if spec.uid != UID_ANY && spec.uid != uid {
@@ -65,11 +67,11 @@ impl Model {
         let remembers =
             list == List::Overflow && spec.options & options::ME_UNEXPECTED_HDR_DISABLE == 0;
         if remembers && self.headers.len() as i32 >= self.limits.max_unexpected_headers {
-            return Err(self.run_out(request.portal as u32));
+            return Err(self.run_out(request.portal));
         }
         if let (true, Some(queue)) = (portal.flow, portal.queue) {
             if self.room(queue) < self.promised(queue) + most_events(&spec) {
-                return Err(self.run_out(request.portal as u32));
+                return Err(self.run_out(request.portal));
             }
         }
         Ok(name)
@@ -86,7 +88,7 @@ impl Model {
                 let landing = self
                     .arrivals
                     .iter()
-                    .filter(|a| a.request.portal as usize == index);
+                    .filter(|a| a.request.portal.position() == index);
                 promised += 1;
                 promised += landing
                     .map(|a| most_events(&self.entry(a.entry).spec))
@@ -96,7 +98,7 @@ impl Model {
         promised
     }
 
-    fn run_out(&mut self, index: u32) -> NiFail {
+    fn run_out(&mut self, index: PortalIndex) -> NiFail {
         let Ok(portal) = self.portal_mut(index) else {
             return NiFail::Dropped;
         };
@@ -223,7 +225,7 @@ impl Model {
             if fail != NiFail::Ok {
                 event.mlength = 0;
             }
-            self.post(self.queue_of(event.pt_index), event);
+            self.post(self.queue_of(arrival.request.portal), event);
         }
         if spec.options & options::ME_EVENT_CT_COMM != 0 {
             let bytes = spec.options & options::ME_EVENT_CT_BYTES != 0;
@@ -246,7 +248,7 @@ impl Model {
             }
             None => self.free_if_spent(arrival.entry),
         }
-        self.announce(arrival.request.portal as u32);
+        self.announce(arrival.request.portal);
         self.settle();
     }
 }
