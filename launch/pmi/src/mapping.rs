@@ -1,8 +1,8 @@
 //! Which ranks share a node, in the words of the key `PMI_process_mapping`.
 //!
-//! `(vector,(first,count,each),…)` seats `each` ranks on node `first`, then on the
+//! `(vector,(first,count,each),…)` puts `each` ranks on node `first`, then on the
 //! next, on `count` nodes in all; block follows block, and after the last the first
-//! begins anew until every rank has its seat.
+//! begins anew until every rank is placed.
 
 /// The mapping of ranks to nodes, `nodes` giving each rank's node.
 ///
@@ -16,7 +16,7 @@
 pub fn process_mapping(nodes: &[usize]) -> String {
     let blocks = blocks(nodes);
     let enough = (1..blocks.len())
-        .find(|&count| seats(&blocks[..count], nodes.len()).eq(nodes.iter().copied()))
+        .find(|&count| expand(&blocks[..count], nodes.len()).eq(nodes.iter().copied()))
         .unwrap_or(blocks.len());
     let mut text = String::from("(vector");
     for Block { first, count, each } in &blocks[..enough] {
@@ -36,7 +36,7 @@ pub fn process_mapping(nodes: &[usize]) -> String {
 pub fn nodes_of_ranks(text: &str, size: usize) -> Option<Vec<usize>> {
     let body = text.trim().strip_prefix("(vector,(")?.strip_suffix("))")?;
     let blocks: Option<Vec<Block>> = body.split("),(").map(Block::parse).collect();
-    Some(seats(&blocks?, size).collect())
+    Some(expand(&blocks?, size).collect())
 }
 
 /// The key under which launchers keep the mapping.
@@ -54,7 +54,7 @@ impl Block {
     fn parse(text: &str) -> Option<Block> {
         let numbers: Result<Vec<u32>, _> = text.split(',').map(|n| n.trim().parse()).collect();
         match numbers.ok()?[..] {
-            // A block of nothing, repeated, would seat nobody for ever.
+            // A block of nothing, repeated, would place no rank, for ever.
             [first, count, each] if count > 0 && each > 0 => Some(Block {
                 first: first as usize,
                 count: count as usize,
@@ -82,7 +82,7 @@ fn blocks(nodes: &[usize]) -> Vec<Block> {
 }
 
 /// The node of each of `size` ranks, as a reader of `blocks` understands them.
-fn seats(blocks: &[Block], size: usize) -> impl Iterator<Item = usize> + '_ {
+fn expand(blocks: &[Block], size: usize) -> impl Iterator<Item = usize> + '_ {
     let nodes = blocks.iter().cycle().flat_map(|block| {
         let each = block.each;
         (block.first..block.first + block.count)
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_reads_back_as_the_same_seats() {
+    fn what_is_written_reads_back_as_the_same_placement() {
         let uneven = [0, 0, 0, 1, 1, 2, 2];
         let cyclic: Vec<usize> = (0..4096).map(|rank| rank % 3).collect();
         let apart = [2, 0, 0, 1, 5];
