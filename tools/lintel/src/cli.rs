@@ -27,10 +27,10 @@ enum Word {
     /// Simulate machines and networks: scenarios, sweeps, and the figures of the papers
     #[command(subcommand)]
     Sim(sim::Word),
-    #[command(name = perf::MEMBER, hide = true)]
-    PerfMember(perf::members::Membership),
-    #[command(name = perf::CROWD, hide = true)]
-    PerfCrowd(Box<perf::crowd::jobs::Membership>),
+    #[command(name = perf::FRESH_PROCESS, hide = true)]
+    PerfFreshProcess(perf::fresh_processes::ProcessArgs),
+    #[command(name = perf::RANK, hide = true)]
+    PerfRank(Box<perf::multi_pair::jobs::RankArgs>),
     #[command(name = info::PROBE, hide = true)]
     ProbeCopy(info::Probe),
 }
@@ -78,11 +78,11 @@ impl Cli {
                 Ok(ExitCode::SUCCESS)
             }
             Word::Sim(word) => sim::run(&word).map(|()| ExitCode::SUCCESS),
-            Word::PerfMember(membership) => {
-                perf::members::serve(membership).map(|()| ExitCode::SUCCESS)
+            Word::PerfFreshProcess(args) => {
+                perf::fresh_processes::serve(args).map(|()| ExitCode::SUCCESS)
             }
-            Word::PerfCrowd(membership) => {
-                perf::crowd::jobs::serve(*membership).map(|()| ExitCode::SUCCESS)
+            Word::PerfRank(args) => {
+                perf::multi_pair::jobs::serve(*args).map(|()| ExitCode::SUCCESS)
             }
             Word::ProbeCopy(probe) => info::probe_from_child(probe).map(|()| ExitCode::SUCCESS),
         }

@@ -9,7 +9,7 @@
 //!       ├─ perf ── team ── harness   two pinned processes, paired rounds
 //!       │    │      ├─ limits        what the machine can do
 //!       │    │      └─ one module a benchmark, over `portals`
-//!       │    └── crowd ── scene      two nodes of several processes, groups in turns
+//!       │    └── multi_pair ── pattern  two nodes of several processes, groups in turns
 //!       ├─ plot ── report            reads what perf wrote
 //!       └─ sim ── lintel-sim-*       simulated machines, which touch nothing of this one
 //! ```

@@ -20,18 +20,18 @@ use crate::raw::{Region, Ticket};
 pub struct Team {
     rank: usize,
     size: usize,
-    manner: Manner,
-    meetings: std::cell::Cell<u64>,
+    mode: WaitMode,
+    barriers_passed: std::cell::Cell<u64>,
     shared: Region,
 }
 
 /// How the ranks of a team wait for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Manner {
+pub enum WaitMode {
     /// Each on a core of its own.
-    Spinning,
+    Spin,
     /// In the kernel.
-    Asleep,
+    Sleep,
 }
 
 /// As many words as a rank can hand to the others at once.
@@ -39,16 +39,16 @@ pub const WORDS: usize = 7;
 
 impl Team {
     /// Rank 0's side: makes the memory that the others join.
-    pub fn found(size: usize, manner: Manner) -> Result<Self> {
+    pub fn create(size: usize, mode: WaitMode) -> Result<Self> {
         // A line for each rank, and one that they meet over.
         let shared = Region::shared((size + 1) * 64).during("making shared memory")?;
-        Ok(Self::over(shared, 0, size, manner))
+        Ok(Self::over(shared, 0, size, mode))
     }
 
     /// The other ranks' side.
-    pub fn join(ticket: Ticket, rank: usize, size: usize, manner: Manner) -> Result<Self> {
+    pub fn join(ticket: Ticket, rank: usize, size: usize, mode: WaitMode) -> Result<Self> {
         let shared = Region::open(ticket).during("joining rank 0's shared memory")?;
-        Ok(Self::over(shared, rank, size, manner))
+        Ok(Self::over(shared, rank, size, mode))
     }
 
     /// What [`Team::join`] needs.
@@ -74,16 +74,16 @@ impl Team {
     /// Returns when every rank has called it as often.
     ///
     /// What a rank wrote to shared memory before is visible to all after.
-    pub fn meet(&self) -> Result<()> {
-        match self.manner {
-            Manner::Spinning => self.meet_spinning(),
-            Manner::Asleep => Huddle::over(&self.shared, self.size).pass(self.size),
+    pub fn barrier(&self) -> Result<()> {
+        match self.mode {
+            WaitMode::Spin => self.spin_barrier(),
+            WaitMode::Sleep => FutexBarrier::over(&self.shared, self.size).wait(self.size),
         }
     }
 
-    fn meet_spinning(&self) -> Result<()> {
-        let meeting = self.meetings.get() + 1;
-        self.meetings.set(meeting);
+    fn spin_barrier(&self) -> Result<()> {
+        let meeting = self.barriers_passed.get() + 1;
+        self.barriers_passed.set(meeting);
         let lines = self.shared.lines();
         lines[self.rank].0[0].store(meeting, Release);
         for line in &lines[..self.size] {
@@ -98,17 +98,17 @@ impl Team {
         for (slot, word) in lines[self.rank].0[1..].iter().zip(words) {
             slot.store(word, Release);
         }
-        self.meet()?;
+        self.barrier()?;
         let all = lines[..self.size]
             .iter()
             .map(|line| std::array::from_fn(|i| line.0[i + 1].load(Acquire)))
             .collect();
-        self.meet()?;
+        self.barrier()?;
         Ok(all)
     }
 
     /// The leader's words, in every rank.
-    pub fn told(&self, words: [u64; WORDS]) -> Result<[u64; WORDS]> {
+    pub fn broadcast(&self, words: [u64; WORDS]) -> Result<[u64; WORDS]> {
         Ok(self.exchange(words)?[0])
     }
 
@@ -129,7 +129,7 @@ impl Team {
             words[0] = ticket.pid.into();
             words[1] = ticket.fd.into();
         }
-        let words = self.told(words)?;
+        let words = self.broadcast(words)?;
         let region = match made {
             Some(region) => region,
             None => Region::open(Ticket {
@@ -138,29 +138,29 @@ impl Team {
             })
             .during("opening shared memory")?,
         };
-        self.meet()?;
+        self.barrier()?;
         Ok(region)
     }
 
-    fn over(shared: Region, rank: usize, size: usize, manner: Manner) -> Self {
+    fn over(shared: Region, rank: usize, size: usize, mode: WaitMode) -> Self {
         Self {
             rank,
             size,
-            manner,
-            meetings: std::cell::Cell::new(0),
+            mode,
+            barriers_passed: std::cell::Cell::new(0),
             shared,
         }
     }
 }
 
 /// Where two ranks wait for each other in the midst of a measured batch.
-pub struct Gate {
+pub struct SpinBarrier {
     shared: Region,
     rank: usize,
     passed: u64,
 }
 
-impl Gate {
+impl SpinBarrier {
     /// Between the ranks of a team of two.
     pub fn new(team: &Team) -> Result<Self> {
         Ok(Self {
@@ -171,7 +171,7 @@ impl Gate {
     }
 
     /// Returns when the other one has called it as often.
-    pub fn pass(&mut self) -> Result<()> {
+    pub fn wait(&mut self) -> Result<()> {
         self.passed += 1;
         // Two lines apart, so that no prefetcher couples them.
         let lines = self.shared.lines();
@@ -182,12 +182,12 @@ impl Gate {
 }
 
 /// Where some processes wait for each other asleep: a line of shared memory.
-pub struct Huddle<'a> {
+pub struct FutexBarrier<'a> {
     arrived: &'a AtomicU32,
     generation: &'a AtomicU32,
 }
 
-impl<'a> Huddle<'a> {
+impl<'a> FutexBarrier<'a> {
     /// Over line `line` of `shared`, which nothing else uses.
     pub fn over(shared: &'a Region, line: usize) -> Self {
         let words = &shared.halves()[line * 16..];
@@ -203,7 +203,7 @@ impl<'a> Huddle<'a> {
     ///
     /// # Errors
     /// One of them doesn't come.
-    pub fn pass(&self, size: usize) -> Result<()> {
+    pub fn wait(&self, size: usize) -> Result<()> {
         let generation = self.generation.load(Acquire);
         // The last one's store of the generation is what the others wait for; it
         // has seen every other's addition here.
@@ -215,7 +215,7 @@ impl<'a> Huddle<'a> {
             return Ok(());
         }
         let patience = rustix::time::Timespec {
-            tv_sec: PATIENCE.as_secs() as i64,
+            tv_sec: BARRIER_TIMEOUT.as_secs() as i64,
             tv_nsec: 0,
         };
         while self.generation.load(Acquire) == generation {
@@ -230,27 +230,27 @@ impl<'a> Huddle<'a> {
     }
 }
 
-/// Spins until `done`, at most [`PATIENCE`]; without a pause instruction, whose
+/// Spins until `done`, at most [`BARRIER_TIMEOUT`]; without a pause instruction, whose
 /// length would show in a hand-over.
 pub fn spin_until(mut done: impl FnMut() -> bool) -> Result<()> {
     let mut deadline = None;
     loop {
-        for _ in 0..LOOKS_PER_CLOCK {
+        for _ in 0..SPINS_PER_CLOCK_CHECK {
             if done() {
                 return Ok(());
             }
         }
         match deadline {
-            None => deadline = Some(Instant::now() + PATIENCE),
+            None => deadline = Some(Instant::now() + BARRIER_TIMEOUT),
             Some(deadline) if Instant::now() > deadline => return Err(Error::PeerStalled),
             Some(_) => std::thread::yield_now(),
         }
     }
 }
 
-const LOOKS_PER_CLOCK: u32 = 1 << 14;
+const SPINS_PER_CLOCK_CHECK: u32 = 1 << 14;
 /// How long one process waits for another before it gives up.
-pub const PATIENCE: Duration = Duration::from_secs(180);
+pub const BARRIER_TIMEOUT: Duration = Duration::from_secs(180);
 
 #[cfg(test)]
 mod tests {
@@ -258,11 +258,11 @@ mod tests {
 
     #[test]
     fn ranks_swap_their_words_spinning_and_asleep() {
-        for manner in [Manner::Spinning, Manner::Asleep] {
-            let first = Team::found(2, manner).expect("memory");
+        for mode in [WaitMode::Spin, WaitMode::Sleep] {
+            let first = Team::create(2, mode).expect("memory");
             let ticket = first.ticket();
             let other = std::thread::spawn(move || {
-                let second = Team::join(ticket, 1, 2, manner).expect("joins");
+                let second = Team::join(ticket, 1, 2, mode).expect("joins");
                 second.swap([2; WORDS]).expect("meets")
             });
             assert_eq!(first.swap([1; WORDS]).expect("meets"), [2; WORDS]);
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_leaves_a_huddle_before_all_have_come() {
+    fn nobody_leaves_a_barrier_before_all_have_entered() {
         const SIZE: usize = 8;
         let shared = Region::shared(4096).expect("memory");
         let come = std::sync::atomic::AtomicUsize::new(0);
@@ -280,7 +280,7 @@ mod tests {
                 scope.spawn(|| {
                     for round in 1..=200 {
                         come.fetch_add(1, AcqRel);
-                        Huddle::over(&shared, 3).pass(SIZE).expect("all come");
+                        FutexBarrier::over(&shared, 3).wait(SIZE).expect("all come");
                         assert!(come.load(Acquire) >= round * SIZE);
                     }
                 });

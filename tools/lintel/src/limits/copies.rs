@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use crate::error::{During, Result};
-use crate::perf::harness::Pattern;
+use crate::perf::harness::Workload;
 use crate::raw::Region;
 use crate::team::{Team, WORDS};
 
@@ -42,7 +42,7 @@ impl Memcpy {
     }
 }
 
-impl Pattern for Memcpy {
+impl Workload for Memcpy {
     fn lead(&mut self, n: u64) -> Result<()> {
         for _ in 0..n {
             self.to[self.next].copy_from(&self.from[self.next], self.bytes);
@@ -96,7 +96,7 @@ impl CrossMemory {
         let probe = Self::new(team, 64)?;
         let mut words = [0; WORDS];
         words[0] = (team.leads() && probe.copy().is_ok()).into();
-        Ok(team.told(words)?[0] != 0)
+        Ok(team.broadcast(words)?[0] != 0)
     }
 
     fn copy(&self) -> Result<()> {
@@ -106,7 +106,7 @@ impl CrossMemory {
     }
 }
 
-impl Pattern for CrossMemory {
+impl Workload for CrossMemory {
     fn lead(&mut self, n: u64) -> Result<()> {
         (0..n).try_for_each(|_| self.copy())
     }

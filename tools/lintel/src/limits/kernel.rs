@@ -8,9 +8,9 @@ use rustix::io::Errno;
 use rustix::thread::futex;
 
 use crate::error::{During, Result};
-use crate::perf::harness::Pattern;
+use crate::perf::harness::Workload;
 use crate::raw::{self, Region};
-use crate::team::{PATIENCE, Team, WORDS, spin_until};
+use crate::team::{BARRIER_TIMEOUT, Team, WORDS, spin_until};
 
 /// Each side sleeps on a futex until the other wakes it.
 pub struct FutexWake {
@@ -51,7 +51,7 @@ impl FutexWake {
     }
 }
 
-impl Pattern for FutexWake {
+impl Workload for FutexWake {
     fn lead(&mut self, n: u64) -> Result<()> {
         for _ in 0..n {
             self.signal()?;
@@ -71,9 +71,9 @@ impl Pattern for FutexWake {
 
 /// Rank 0 wakes a futex that nobody waits for.
 #[derive(Default)]
-pub struct FutexNobody(AtomicU32);
+pub struct FutexWakeWithoutWaiter(AtomicU32);
 
-impl Pattern for FutexNobody {
+impl Workload for FutexWakeWithoutWaiter {
     fn lead(&mut self, n: u64) -> Result<()> {
         for _ in 0..n {
             futex::wake(&self.0, futex::Flags::empty(), 1).during("futex_wake")?;
@@ -89,7 +89,7 @@ impl Pattern for FutexNobody {
 /// Rank 0 enters the kernel and comes back.
 pub struct SystemCall;
 
-impl Pattern for SystemCall {
+impl Workload for SystemCall {
     fn lead(&mut self, n: u64) -> Result<()> {
         (0..n).for_each(|_| raw::smallest_system_call());
         Ok(())
@@ -152,7 +152,7 @@ impl BusyWake {
     fn compute_beside_a_sleeper(&self, trial: u32) -> Result<()> {
         std::thread::scope(|scope| {
             let sleeper = scope.spawn(|| self.sleep(trial));
-            let end = Instant::now() + PATIENCE;
+            let end = Instant::now() + BARRIER_TIMEOUT;
             while self.word(AWAKE).load(Acquire) != trial && Instant::now() < end {
                 busy_for(COMPUTING);
             }

@@ -4,9 +4,9 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU64, compiler_fence};
 
 use crate::error::Result;
-use crate::perf::harness::Pattern;
+use crate::perf::harness::Workload;
 use crate::raw::{Line, Region};
-use crate::team::{Gate, Team, spin_until};
+use crate::team::{SpinBarrier, Team, spin_until};
 
 /// A line with flag and payload goes to the other core and comes back: over itself,
 /// or over a second one.
@@ -36,7 +36,7 @@ impl Handover {
     }
 }
 
-impl Pattern for Handover {
+impl Workload for Handover {
     fn lead(&mut self, n: u64) -> Result<()> {
         let (there, back) = (&self.shared.lines()[0], &self.shared.lines()[self.back]);
         for _ in 0..n {
@@ -83,7 +83,7 @@ impl Slots {
     }
 }
 
-impl Pattern for Slots {
+impl Workload for Slots {
     fn lead(&mut self, n: u64) -> Result<()> {
         let mut consumed = self.consumed().load(Acquire);
         for _ in 0..n {
@@ -122,7 +122,7 @@ impl Pattern for Slots {
 /// ever has the word to itself.
 pub struct FetchAdd {
     shared: Region,
-    gate: Gate,
+    barrier: SpinBarrier,
 }
 
 impl FetchAdd {
@@ -130,7 +130,7 @@ impl FetchAdd {
     pub fn new(team: &Team) -> Result<Self> {
         Ok(Self {
             shared: team.share(4096)?,
-            gate: Gate::new(team)?,
+            barrier: SpinBarrier::new(team)?,
         })
     }
 
@@ -138,11 +138,11 @@ impl FetchAdd {
         for _ in 0..n {
             self.shared.words()[0].fetch_add(1, Relaxed);
         }
-        self.gate.pass()
+        self.barrier.wait()
     }
 }
 
-impl Pattern for FetchAdd {
+impl Workload for FetchAdd {
     fn lead(&mut self, n: u64) -> Result<()> {
         self.add(n)
     }
@@ -159,7 +159,7 @@ impl Pattern for FetchAdd {
 /// Both cores xor random words of one table: what RandomAccess could reach.
 pub struct LockedXor {
     table: Region,
-    gate: Gate,
+    barrier: SpinBarrier,
     random: u64,
 }
 
@@ -172,7 +172,7 @@ impl LockedXor {
         }
         Ok(Self {
             table,
-            gate: Gate::new(team)?,
+            barrier: SpinBarrier::new(team)?,
             random: 0x9e37_79b9_7f4a_7c15 ^ team.rank() as u64,
         })
     }
@@ -184,11 +184,11 @@ impl LockedXor {
             self.random = next_random(self.random);
             words[(self.random & mask) as usize].fetch_xor(self.random, Relaxed);
         }
-        self.gate.pass()
+        self.barrier.wait()
     }
 }
 
-impl Pattern for LockedXor {
+impl Workload for LockedXor {
     fn lead(&mut self, n: u64) -> Result<()> {
         self.update(n)
     }

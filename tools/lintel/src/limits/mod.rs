@@ -13,12 +13,12 @@ pub mod lines;
 pub mod network;
 
 use copies::{CrossMemory, Memcpy};
-use kernel::{BusyWake, FutexNobody, FutexWake, SystemCall};
+use kernel::{BusyWake, FutexWake, FutexWakeWithoutWaiter, SystemCall};
 use lines::{FetchAdd, Handover, LockedXor, Slots};
 use network::{Burst, TcpPingPong, UdpPingPong, UdpStream, Waiting};
 
 use crate::error::Result;
-use crate::perf::harness::{Pattern, measure};
+use crate::perf::harness::{Workload, measure};
 use crate::perf::session::Session;
 use crate::report::Row;
 use crate::stats::Times;
@@ -80,7 +80,7 @@ fn kernel(session: &mut Session) -> Result<()> {
         "futex_wake, nobody waits",
         0,
         1.0,
-        FutexNobody::default(),
+        FutexWakeWithoutWaiter::default(),
     )?;
     time(session, "system call", 0, 1.0, SystemCall)?;
     busy_wake(session)
@@ -150,10 +150,10 @@ fn time(
     name: &str,
     bytes: u64,
     parts: f64,
-    mut pattern: impl Pattern,
+    mut workload: impl Workload,
 ) -> Result<()> {
     session.announce(name, bytes);
-    let outcomes = measure(&session.team, session.plan, &mut [&mut pattern])?;
+    let outcomes = measure(&session.team, session.plan, &mut [&mut workload])?;
     session.record(|| {
         let row = Row::new("limits", name, bytes).timed(&outcomes[0], parts);
         match bytes {
@@ -165,9 +165,9 @@ fn time(
 }
 
 /// A limit that is best read as a rate of `each` things a repetition.
-fn rate(session: &mut Session, name: &str, each: f64, mut pattern: impl Pattern) -> Result<()> {
+fn rate(session: &mut Session, name: &str, each: f64, mut workload: impl Workload) -> Result<()> {
     session.announce(name, 8);
-    let outcomes = measure(&session.team, session.plan, &mut [&mut pattern])?;
+    let outcomes = measure(&session.team, session.plan, &mut [&mut workload])?;
     session.record(|| {
         Row::new("limits", name, 8)
             .timed(&outcomes[0], 1.0)

@@ -11,9 +11,9 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use rustix::net::sockopt;
 
 use crate::error::{During, Result};
-use crate::perf::harness::Pattern;
+use crate::perf::harness::Workload;
 use crate::raw::{Region, UdpOption, set_udp_option};
-use crate::team::{PATIENCE, Team, WORDS, spin_until};
+use crate::team::{BARRIER_TIMEOUT, Team, WORDS, spin_until};
 
 /// How a receiver waits for a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,10 +37,10 @@ impl UdpPingPong {
         let socket = connected_pair(team)?;
         match waiting {
             Waiting::Spinning => socket.set_nonblocking(true),
-            Waiting::Blocking => socket.set_read_timeout(Some(PATIENCE)),
+            Waiting::Blocking => socket.set_read_timeout(Some(BARRIER_TIMEOUT)),
         }
         .during("choosing how a UDP socket waits")?;
-        team.meet()?;
+        team.barrier()?;
         Ok(Self {
             socket,
             waiting,
@@ -64,7 +64,7 @@ impl UdpPingPong {
     }
 }
 
-impl Pattern for UdpPingPong {
+impl Workload for UdpPingPong {
     fn lead(&mut self, n: u64) -> Result<()> {
         for _ in 0..n {
             self.send()?;
@@ -97,7 +97,7 @@ impl TcpPingPong {
             let address = listener.local_addr().during("naming a TCP socket")?;
             words[0] = address.port().into();
         }
-        let port = team.told(words)?[0] as u16;
+        let port = team.broadcast(words)?[0] as u16;
         let stream = match listener {
             Some(listener) => listener.accept().map(|(stream, _)| stream),
             None => TcpStream::connect((Ipv4Addr::LOCALHOST, port)),
@@ -107,7 +107,7 @@ impl TcpPingPong {
         stream
             .set_nonblocking(true)
             .during("making a TCP socket spin")?;
-        team.meet()?;
+        team.barrier()?;
         Ok(Self(stream))
     }
 
@@ -128,7 +128,7 @@ impl TcpPingPong {
     }
 }
 
-impl Pattern for TcpPingPong {
+impl Workload for TcpPingPong {
     fn lead(&mut self, n: u64) -> Result<()> {
         for _ in 0..n {
             self.send()?;
@@ -239,7 +239,7 @@ impl UdpStream {
     }
 }
 
-impl Pattern for UdpStream {
+impl Workload for UdpStream {
     fn lead(&mut self, n: u64) -> Result<()> {
         (0..n).try_for_each(|_| self.send_message())?;
         spin_until(|| self.taken().load(Acquire) == self.moved)

@@ -1,9 +1,9 @@
 //! `atomics`: the four atomic calls on one word of 8 B.
 
 use super::baseline::{Baseline, Span};
-use super::harness::{Pattern, measure};
+use super::endpoint::{Endpoint, Setup};
+use super::harness::{Workload, measure};
 use super::session::Session;
-use super::station::{Setup, Station};
 use crate::error::Result;
 use crate::portals::{Ack, Counted, Op};
 use crate::report::Row;
@@ -12,7 +12,7 @@ use crate::report::Row;
 /// target that polls.
 pub fn run(session: &mut Session) -> Result<()> {
     let setup = Setup::simple(session, 4096, Counted::Replies);
-    let station = Station::new(session, setup)?;
+    let endpoint = Endpoint::new(session, setup)?;
     let calls = [
         ("atomic sum, one way", Call::Atomic),
         ("fetch-atomic sum", Call::Fetch),
@@ -23,16 +23,16 @@ pub fn run(session: &mut Session) -> Result<()> {
         session.announce(variant, 8);
         let span = call.span();
         let parts = if span == Span::HalfTrip { 2.0 } else { 1.0 };
-        let mut limit = Baseline::new(session, &station, 8, span)?;
-        let mut pattern = Atomic(&station, call);
-        let patterns: &mut [&mut dyn Pattern] = &mut [limit.pattern(), &mut pattern];
-        let outcomes = measure(&session.team, session.plan, patterns)?;
+        let mut limit = Baseline::new(session, &endpoint, 8, span)?;
+        let mut workload = Atomic(&endpoint, call);
+        let workloads: &mut [&mut dyn Workload] = &mut [limit.workload(), &mut workload];
+        let outcomes = measure(&session.team, session.plan, workloads)?;
         session.record(|| {
             let row = Row::new("atomics", variant, 8).timed(&outcomes[1], parts);
             limit.compare(row, &outcomes[1], parts, &outcomes[0])
         });
     }
-    session.team.meet()
+    session.team.barrier()
 }
 
 /// An atomic call.
@@ -58,7 +58,7 @@ impl Call {
 }
 
 /// One call on one word, by rank 0 or there and back.
-pub struct Atomic<'a>(pub &'a Station, pub Call);
+pub struct Atomic<'a>(pub &'a Endpoint, pub Call);
 
 impl Atomic<'_> {
     fn issue(&self) -> Result<()> {
@@ -74,7 +74,7 @@ impl Atomic<'_> {
     }
 }
 
-impl Pattern for Atomic<'_> {
+impl Workload for Atomic<'_> {
     fn lead(&mut self, n: u64) -> Result<()> {
         for _ in 0..n {
             self.issue()?;

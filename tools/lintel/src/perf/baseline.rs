@@ -1,8 +1,8 @@
 //! Which of the machine's limits a size is compared with.
 
-use super::harness::{Outcome, Pattern};
+use super::endpoint::Endpoint;
+use super::harness::{Outcome, Workload};
 use super::session::Session;
-use super::station::Station;
 use crate::error::Result;
 use crate::limits::ETHERNET;
 use crate::limits::copies::CrossMemory;
@@ -27,12 +27,12 @@ pub enum Span {
 pub struct Baseline {
     name: &'static str,
     parts: f64,
-    pattern: Box<dyn Pattern>,
+    workload: Box<dyn Workload>,
 }
 
 impl Baseline {
     /// For messages of `bytes`.
-    pub fn new(session: &Session, station: &Station, bytes: u64, span: Span) -> Result<Self> {
+    pub fn new(session: &Session, endpoint: &Endpoint, bytes: u64, span: Span) -> Result<Self> {
         let team = &session.team;
         if session.options.network.is_crossed() {
             return Self::over_sockets(team, bytes, span);
@@ -42,10 +42,10 @@ impl Baseline {
             return Ok(Self {
                 name: "cross-memory copy",
                 parts: 1.0,
-                pattern: Box::new(CrossMemory::between(
+                workload: Box::new(CrossMemory::between(
                     team,
-                    &station.source,
-                    &station.landing,
+                    &endpoint.source,
+                    &endpoint.landing,
                     bytes,
                 )?),
             });
@@ -57,7 +57,7 @@ impl Baseline {
         Ok(Self {
             name,
             parts,
-            pattern: Box::new(Handover::one_line(team)?),
+            workload: Box::new(Handover::one_line(team)?),
         })
     }
 
@@ -67,7 +67,7 @@ impl Baseline {
             return Ok(Self {
                 name: BARE_STREAM,
                 parts: 1.0,
-                pattern: Box::new(stream),
+                workload: Box::new(stream),
             });
         }
         let (name, parts) = match span {
@@ -78,13 +78,13 @@ impl Baseline {
         Ok(Self {
             name,
             parts,
-            pattern: Box::new(ping_pong),
+            workload: Box::new(ping_pong),
         })
     }
 
     /// To be measured in turns with the benchmark.
-    pub fn pattern(&mut self) -> &mut dyn Pattern {
-        &mut *self.pattern
+    pub fn workload(&mut self) -> &mut dyn Workload {
+        &mut *self.workload
     }
 
     /// Adds this limit to `row`, whose repetition has `parts` parts.

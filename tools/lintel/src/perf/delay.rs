@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
+use super::endpoint::{Endpoint, Setup};
 use super::session::Session;
-use super::station::{Setup, Station};
 use crate::error::Result;
 use crate::portals::{Counted, Op};
 use crate::raw::Region;
@@ -25,16 +25,16 @@ pub fn run(session: &mut Session) -> Result<()> {
     for (variant, call, stage) in calls {
         session.announce(variant, 8);
         let setup = Setup::simple(session, 4096, stage);
-        let station = Station::new(session, setup)?;
+        let endpoint = Endpoint::new(session, setup)?;
         let trial = Trial {
-            station: &station,
+            endpoint: &endpoint,
             call,
             flags: session.team.share(4096)?,
             compute: Duration::from_millis(session.options.compute),
         };
         let seen = trial.repeat(&session.team)?;
         session.record(|| seen.into_row(variant, &trial));
-        session.team.meet()?;
+        session.team.barrier()?;
     }
     Ok(())
 }
@@ -47,7 +47,7 @@ enum Call {
 }
 
 struct Trial<'a> {
-    station: &'a Station,
+    endpoint: &'a Endpoint,
     call: Call,
     flags: Region,
     compute: Duration,
@@ -90,26 +90,26 @@ impl Trial<'_> {
         let pause = self.compute * u32::try_from(trial % 7 + 2).unwrap_or(2) / 16;
         let end = Instant::now() + pause;
         while Instant::now() < end {}
-        self.station.source.words()[0].store(trial, Release);
-        let transfer = self.station.transfer(8);
+        self.endpoint.source.words()[0].store(trial, Release);
+        let transfer = self.endpoint.transfer(8);
         let struck = now_ns();
         let start = Instant::now();
         match self.call {
             Call::Put => {
-                let ack = self.station.completions.ack();
-                self.station.md.put(&transfer, ack)?;
+                let ack = self.endpoint.completions.ack();
+                self.endpoint.md.put(&transfer, ack)?;
             }
-            Call::Get => self.station.md.get(&transfer)?,
-            Call::Fetch => self.station.md.fetch_atomic(&transfer, Op::Sum, 64)?,
+            Call::Get => self.endpoint.md.get(&transfer)?,
+            Call::Fetch => self.endpoint.md.fetch_atomic(&transfer, Op::Sum, 64)?,
         }
-        self.station.completions.next()?;
+        self.endpoint.completions.next()?;
         Ok([struck, start.elapsed().as_nanos() as u64])
     }
 
     /// The target: computes, looking at its own memory. When that changed, in ns, and
     /// whether the event was there at the first look afterwards.
     fn compute(&self, trial: u64) -> Result<[u64; 2]> {
-        let landing = &self.station.landing.words()[0];
+        let landing = &self.endpoint.landing.words()[0];
         let before = landing.load(Acquire);
         let mut delivered = 0;
         self.flags.lines()[0].0[0].store(trial, Release);
@@ -119,9 +119,9 @@ impl Trial<'_> {
                 delivered = now_ns();
             }
         }
-        let evented = self.station.arrivals.try_take()?;
+        let evented = self.endpoint.arrivals.try_take()?;
         if !evented {
-            self.station.arrivals.next()?;
+            self.endpoint.arrivals.next()?;
         }
         Ok([delivered, evented.into()])
     }

@@ -3,10 +3,10 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use super::harness::{Pattern, measure};
+use super::endpoint::{Endpoint, Setup};
+use super::harness::{Workload, measure};
 use super::pingpong::PutPing;
 use super::session::Session;
-use super::station::{Setup, Station};
 use crate::error::Result;
 use crate::portals::Counted;
 use crate::report::Row;
@@ -24,13 +24,13 @@ pub fn run(session: &mut Session) -> Result<()> {
 
 fn point(session: &mut Session, variant: &str, one_in: usize, depth: usize) -> Result<()> {
     session.announce(&format!("depth {depth}, {variant}"), 8);
-    let shallow = station(session, &entries(1, 0))?;
+    let shallow = endpoint(session, &entries(1, 0))?;
     let ahead = entries(depth, one_in);
-    let deep = station(session, &ahead)?;
+    let deep = endpoint(session, &ahead)?;
     let mut one = PutPing(&shallow, shallow.transfer(8));
     let mut many = PutPing(&deep, deep.transfer(8));
-    let patterns: &mut [&mut dyn Pattern] = &mut [&mut one, &mut many];
-    let outcomes = measure(&session.team, session.plan, patterns)?;
+    let workloads: &mut [&mut dyn Workload] = &mut [&mut one, &mut many];
+    let outcomes = measure(&session.team, session.plan, workloads)?;
     let wildcards: Vec<_> = ahead.into_iter().filter(|entry| entry.1 != 0).collect();
     session.record(|| {
         let row = Row::new("depth", variant, 8)
@@ -44,13 +44,13 @@ fn point(session: &mut Session, variant: &str, one_in: usize, depth: usize) -> R
         row.with("added µs", added)
             .with("naive walk of the wildcards µs", naive_walk_us(&wildcards))
     });
-    session.team.meet()
+    session.team.barrier()
 }
 
-fn station(session: &mut Session, ahead: &[(u64, u64)]) -> Result<Station> {
+fn endpoint(session: &mut Session, ahead: &[(u64, u64)]) -> Result<Endpoint> {
     let mut setup = Setup::simple(session, 4096, Counted::Acks);
     setup.ahead = ahead;
-    Station::new(session, setup)
+    Endpoint::new(session, setup)
 }
 
 /// Bits and ignore bits that never match a benchmark's own; with `one_in`, every
@@ -78,7 +78,7 @@ fn naive_walk_us(entries: &[(u64, u64)]) -> f64 {
     let samples: Vec<f64> = (0..1000)
         .map(|_| {
             let start = Instant::now();
-            black_box(walk(black_box(super::station::BITS)));
+            black_box(walk(black_box(super::endpoint::BITS)));
             start.elapsed().as_nanos() as f64 / 1e3
         })
         .collect();
@@ -88,7 +88,7 @@ fn naive_walk_us(entries: &[(u64, u64)]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::perf::station::BITS;
+    use crate::perf::endpoint::BITS;
 
     #[test]
     fn no_entry_ahead_matches_the_benchmarks_own_bits() {

@@ -14,7 +14,7 @@ use crate::raw::Region;
 use crate::team::WORDS;
 
 /// Descriptors, memory and signals of one side. Fields are dropped in this order.
-pub struct Station {
+pub struct Endpoint {
     /// Sends from `source`; gets and fetches land there too.
     pub md: Md,
     /// What stands before the entry that matches.
@@ -35,7 +35,7 @@ pub struct Station {
     pub interface: Interface,
 }
 
-/// How a [`Station`] is to be set up.
+/// How a [`Endpoint`] is to be set up.
 #[derive(Clone, Copy)]
 pub struct Setup<'a> {
     /// Bytes of each buffer.
@@ -64,7 +64,7 @@ impl Setup<'_> {
     }
 }
 
-impl Station {
+impl Endpoint {
     /// Sets up both sides; when it returns, each may send to the other.
     ///
     /// # Errors

@@ -18,7 +18,7 @@ use crate::portals::{Ack, Interface, Match, Process, Report, Transfer};
 use crate::raw::{Region, Ticket};
 use crate::report::Row;
 use crate::stats::Times;
-use crate::team::{Manner, Team, WORDS};
+use crate::team::{Team, WORDS, WaitMode};
 
 /// What a member does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -31,7 +31,7 @@ pub enum Role {
 
 /// What the hidden command takes.
 #[derive(Clone, Copy, Debug, clap::Args)]
-pub struct Membership {
+pub struct ProcessArgs {
     #[arg(value_enum)]
     role: Role,
     pid: u32,
@@ -60,7 +60,7 @@ pub fn memory(session: &mut Session) -> Result<()> {
             .with("each further peer KiB", (last - first) / further)
             .with("peers", peers as f64)
     });
-    session.team.meet()
+    session.team.barrier()
 }
 
 /// From the call of `PtlNIInit` to the event of a first message of 8 B, both processes
@@ -89,22 +89,22 @@ pub fn startup(session: &mut Session) -> Result<()> {
         row.iterations = LAUNCHES;
         row
     });
-    session.team.meet()
+    session.team.barrier()
 }
 
 /// The hidden command: joins the team, does its role, leaves its findings.
 ///
 /// # Errors
 /// Whatever went wrong; the starter sees the exit code.
-pub fn serve(membership: Membership) -> Result<()> {
-    machine::pin(membership.core)?;
+pub fn serve(args: ProcessArgs) -> Result<()> {
+    machine::pin(args.core)?;
     let ticket = Ticket {
-        pid: membership.pid,
-        fd: membership.fd,
+        pid: args.pid,
+        fd: args.fd,
     };
     // Rank 0 is the starter, which opens no interface.
-    let team = Team::join(ticket, membership.rank, membership.size, Manner::Spinning)?;
-    let words = match membership.role {
+    let team = Team::join(ticket, args.rank, args.size, WaitMode::Spin)?;
+    let words = match args.role {
         Role::Startup => first_message(&team)?,
         Role::Memory => touched(&team)?,
     };
@@ -121,7 +121,7 @@ fn on_leader(
         true => step(session)?,
         false => [0; WORDS],
     };
-    session.team.told(words)
+    session.team.broadcast(words)
 }
 
 /// The address of the other rank's node, if that is another one.
@@ -141,7 +141,7 @@ fn gather(
     count: usize,
     node: Option<Ipv4Addr>,
 ) -> Result<Vec<[u64; WORDS]>> {
-    let team = Team::found(count + 1, Manner::Spinning)?;
+    let team = Team::create(count + 1, WaitMode::Spin)?;
     let cores = &session.options.cores;
     let mut children = Vec::new();
     for rank in 1..=count {
@@ -182,7 +182,7 @@ fn command(role: Role, team: &Team, rank: usize, core: usize) -> Result<Command>
     ];
     let mut command = Command::new(program);
     command
-        .args([super::MEMBER, role.get_name()])
+        .args([super::FRESH_PROCESS, role.get_name()])
         .args(numbers.map(|number| number.to_string()))
         .env_remove("PMI_FD")
         .env_remove("PMI_RANK")

@@ -3,10 +3,10 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::harness::{Pattern, measure};
+use super::endpoint::{Endpoint, Setup, Signal};
+use super::harness::{Workload, measure};
 use super::options::Wait;
 use super::session::Session;
-use super::station::{Setup, Signal, Station};
 use crate::error::{Error, Result};
 use crate::limits::XOR_TABLE;
 use crate::limits::lines::{LockedXor, next_random};
@@ -25,13 +25,13 @@ pub fn run(session: &mut Session) -> Result<()> {
         depth: 64,
         ahead: &[],
     };
-    let station = Station::new(session, setup)?;
+    let endpoint = Endpoint::new(session, setup)?;
     let (interface, _) = session.interface()?;
-    let mut access = RandomAccess::new(&session.team, &station, interface.id());
+    let mut access = RandomAccess::new(&session.team, &endpoint, interface.id());
     access.fill();
     let mut limit = LockedXor::new(&session.team, XOR_TABLE)?;
-    let patterns: &mut [&mut dyn Pattern] = &mut [&mut limit, &mut access];
-    let outcomes = measure(&session.team, session.plan, patterns)?;
+    let workloads: &mut [&mut dyn Workload] = &mut [&mut limit, &mut access];
+    let outcomes = measure(&session.team, session.plan, workloads)?;
     let wrong = access.verify(&session.team)?;
     if wrong > 0 {
         let words = XOR_TABLE / 8;
@@ -58,11 +58,11 @@ pub fn run(session: &mut Session) -> Result<()> {
             .with("table MiB", (XOR_TABLE >> 20) as f64)
             .with("wrong words", wrong as f64)
     });
-    session.team.meet()
+    session.team.barrier()
 }
 
 struct RandomAccess<'a> {
-    station: &'a Station,
+    endpoint: &'a Endpoint,
     me: Process,
     rank: u64,
     half: u64,
@@ -74,14 +74,14 @@ struct RandomAccess<'a> {
 }
 
 impl<'a> RandomAccess<'a> {
-    fn new(team: &'a Team, station: &'a Station, me: Process) -> Self {
+    fn new(team: &'a Team, endpoint: &'a Endpoint, me: Process) -> Self {
         let rank = team.rank() as u64;
         Self {
-            station,
+            endpoint,
             me,
             rank,
-            half: station.landing.words().len() as u64,
-            coherent: station.interface.has_coherent_atomics(),
+            half: endpoint.landing.words().len() as u64,
+            coherent: endpoint.interface.has_coherent_atomics(),
             random: SEEDS[team.rank()],
             updates: 0,
             sent: [0; 2],
@@ -91,7 +91,7 @@ impl<'a> RandomAccess<'a> {
 
     /// Word i of the whole table holds i.
     fn fill(&self) {
-        for (i, word) in (self.rank * self.half..).zip(self.station.landing.words()) {
+        for (i, word) in (self.rank * self.half..).zip(self.endpoint.landing.words()) {
             word.store(i, Relaxed);
         }
     }
@@ -109,25 +109,25 @@ impl<'a> RandomAccess<'a> {
     fn send(&mut self, place: u64, value: u64) -> Result<()> {
         let (owner, word) = (place / self.half, place % self.half);
         if owner == self.rank && self.coherent {
-            self.station.landing.words()[word as usize].fetch_xor(value, Relaxed);
+            self.endpoint.landing.words()[word as usize].fetch_xor(value, Relaxed);
             return Ok(());
         }
         // The descriptor's memory is a ring of operands: one is read when its
         // message leaves, long before its place comes round again.
         let slot = self.sent[0] + self.sent[1];
         let slot = slot % OPERANDS;
-        self.station.source.words()[slot as usize].store(value, Relaxed);
+        self.endpoint.source.words()[slot as usize].store(value, Relaxed);
         let mut transfer = Transfer {
             local_offset: slot * 8,
             remote_offset: word * 8,
-            ..self.station.transfer(8)
+            ..self.endpoint.transfer(8)
         };
         if owner == self.rank {
             transfer.target = self.me;
-            transfer.table = self.station.own_table();
+            transfer.table = self.endpoint.own_table();
         }
         self.sent[owner as usize] += 1;
-        Ok(self.station.md.atomic(&transfer, Op::Xor, Ack::None)?)
+        Ok(self.endpoint.md.atomic(&transfer, Op::Xor, Ack::None)?)
     }
 
     /// Waits until every update of both ranks has been applied here.
@@ -136,10 +136,10 @@ impl<'a> RandomAccess<'a> {
         words[..2].copy_from_slice(&self.sent);
         let all = self.team.exchange(words)?;
         let expected = all.iter().map(|words| words[self.rank as usize]).sum();
-        if let Signal::Counted(counter, _) = &self.station.arrivals {
+        if let Signal::Counted(counter, _) = &self.endpoint.arrivals {
             counter.wait(expected)?;
         }
-        self.team.meet()
+        self.team.barrier()
     }
 
     /// Does every update once more, which undoes it, and counts the words that
@@ -151,7 +151,7 @@ impl<'a> RandomAccess<'a> {
         self.update(updates)?;
         self.settle()?;
         let wrong = (self.rank * self.half..)
-            .zip(self.station.landing.words())
+            .zip(self.endpoint.landing.words())
             .filter(|(i, word)| word.load(Relaxed) != *i)
             .count();
         let mut words = [0; WORDS];
@@ -160,7 +160,7 @@ impl<'a> RandomAccess<'a> {
     }
 }
 
-impl Pattern for RandomAccess<'_> {
+impl Workload for RandomAccess<'_> {
     fn lead(&mut self, n: u64) -> Result<()> {
         self.update(n)?;
         self.settle()

@@ -1,4 +1,4 @@
-//! Paired measurement: several patterns take turns in short rounds, so that a noisy
+//! Paired measurement: several workloads take turns in short rounds, so that a noisy
 //! moment of the machine falls on all of them, and their ratio stays true.
 
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use crate::team::{Team, WORDS};
 /// Something that two processes repeat together while rank 0 holds the watch.
 ///
 /// Both sides are called equally often with equal counts.
-pub trait Pattern {
+pub trait Workload {
     /// Rank 0's side of `n` repetitions; it returns when all of them are over.
     fn lead(&mut self, n: u64) -> Result<()>;
 
@@ -26,9 +26,9 @@ pub trait Pattern {
 /// How long and how often to measure.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// Turns that each pattern gets.
+    /// Turns that each workload gets.
     pub rounds: u32,
-    /// Time for all turns of one pattern.
+    /// Time for all turns of one workload.
     pub time: Duration,
 }
 
@@ -72,19 +72,23 @@ impl Outcome {
     }
 }
 
-/// Measures `patterns` in turns.
+/// Measures `workloads` in turns.
 ///
 /// # Errors
-/// The first error of a pattern, or of a peer that doesn't come.
-pub fn measure(team: &Team, plan: Plan, patterns: &mut [&mut dyn Pattern]) -> Result<Vec<Outcome>> {
+/// The first error of a workload, or of a peer that doesn't come.
+pub fn measure(
+    team: &Team,
+    plan: Plan,
+    workloads: &mut [&mut dyn Workload],
+) -> Result<Vec<Outcome>> {
     let mut blocks = Vec::new();
-    for pattern in patterns.iter_mut() {
-        blocks.push(calibrate(team, plan, *pattern)?);
+    for workload in workloads.iter_mut() {
+        blocks.push(calibrate(team, plan, *workload)?);
     }
-    let mut outcomes = vec![Outcome::default(); patterns.len()];
+    let mut outcomes = vec![Outcome::default(); workloads.len()];
     for _ in 0..plan.rounds {
-        for ((pattern, block), outcome) in patterns.iter_mut().zip(&blocks).zip(&mut outcomes) {
-            let samples = run(team, *block, *pattern)?;
+        for ((workload, block), outcome) in workloads.iter_mut().zip(&blocks).zip(&mut outcomes) {
+            let samples = run(team, *block, *workload)?;
             if team.leads() {
                 outcome.repetitions += block.batches * block.repeats;
                 outcome.rounds.push(median(&samples));
@@ -102,20 +106,20 @@ struct Block {
     repeats: u64,
 }
 
-fn calibrate(team: &Team, plan: Plan, pattern: &mut dyn Pattern) -> Result<Block> {
+fn calibrate(team: &Team, plan: Plan, workload: &mut dyn Workload) -> Result<Block> {
     let mut block = Block {
         batches: PROBES,
-        repeats: pattern.fewest(),
+        repeats: workload.fewest(),
     };
     loop {
-        let samples = run(team, block, pattern)?;
+        let samples = run(team, block, workload)?;
         // The quickest counts: a disturbed one would leave the point with few samples.
         let quickest = samples.into_iter().reduce(f64::min);
-        let next = quickest.map(|each| refine(plan, block, pattern.fewest(), each));
+        let next = quickest.map(|each| refine(plan, block, workload.fewest(), each));
         let (next, settled) = next.unwrap_or((block, true));
         let mut words = [0; WORDS];
         words[..3].copy_from_slice(&[next.batches, next.repeats, settled.into()]);
-        let words = team.told(words)?;
+        let words = team.broadcast(words)?;
         block = Block {
             batches: words[0],
             repeats: words[1],
@@ -148,20 +152,20 @@ fn refine(plan: Plan, tried: Block, fewest: u64, each: f64) -> (Block, bool) {
     (Block { batches, repeats }, true)
 }
 
-fn run(team: &Team, block: Block, pattern: &mut dyn Pattern) -> Result<Vec<f64>> {
+fn run(team: &Team, block: Block, workload: &mut dyn Workload) -> Result<Vec<f64>> {
     let mut samples = Vec::with_capacity(block.batches as usize);
-    team.meet()?;
+    team.barrier()?;
     for _ in 0..block.batches {
         if team.leads() {
             let start = Instant::now();
-            pattern.lead(block.repeats)?;
+            workload.lead(block.repeats)?;
             samples.push(start.elapsed().as_nanos() as f64 / block.repeats as f64);
         } else {
-            pattern.follow(block.repeats)?;
+            workload.follow(block.repeats)?;
         }
         // Off the watch. A side that only counts what arrives never lags by more
         // than a batch, so its queue can be sized.
-        team.meet()?;
+        team.barrier()?;
     }
     Ok(samples)
 }
@@ -178,7 +182,7 @@ mod tests {
 
     struct Busy(Duration);
 
-    impl Pattern for Busy {
+    impl Workload for Busy {
         fn lead(&mut self, n: u64) -> Result<()> {
             let end = Instant::now() + self.0 * n as u32;
             while Instant::now() < end {}
@@ -192,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_pattern_twice_as_long_has_ratio_two() {
-        let team = Team::found(1, crate::team::Manner::Spinning).expect("memory");
+        let team = Team::create(1, crate::team::WaitMode::Spin).expect("memory");
         let plan = Plan {
             rounds: 5,
             time: Duration::from_millis(20),

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 use rustix::time::ClockId;
 
 use super::delay::since;
-use super::harness::Pattern;
+use super::endpoint::{Endpoint, Setup};
+use super::harness::Workload;
 use super::pingpong::PutPing;
 use super::session::Session;
-use super::station::{Setup, Station};
 use crate::error::Result;
 use crate::portals::Counted;
 use crate::report::Row;
@@ -18,13 +18,13 @@ use crate::team::WORDS;
 pub fn run(session: &mut Session) -> Result<()> {
     session.announce("idle", 0);
     let setup = Setup::simple(session, 4096, Counted::Acks);
-    let station = Station::new(session, setup)?;
-    let mut ping = PutPing(&station, station.transfer(8));
+    let endpoint = Endpoint::new(session, setup)?;
+    let mut ping = PutPing(&endpoint, endpoint.transfer(8));
     match session.team.leads() {
         true => ping.lead(100)?,
         false => ping.follow(100)?,
     }
-    session.team.meet()?;
+    session.team.barrier()?;
     let (start, before) = (Instant::now(), processor_time());
     std::thread::sleep(NAP);
     let used = processor_time() - before;
@@ -38,7 +38,7 @@ pub fn run(session: &mut Session) -> Result<()> {
             .with("processor %", busier)
             .with("seconds", NAP.as_secs_f64())
     });
-    session.team.meet()
+    session.team.barrier()
 }
 
 /// Of all threads of this process.

@@ -12,13 +12,14 @@ mod atomics;
 pub mod baseline;
 pub mod collectives;
 pub mod connections;
-pub mod crowd;
 mod delay;
 mod depth;
+mod endpoint;
+pub mod fresh_processes;
 mod gups;
 pub mod harness;
 mod idle;
-pub mod members;
+pub mod multi_pair;
 mod netpipe;
 pub mod network;
 mod options;
@@ -27,7 +28,6 @@ mod pingpong;
 pub mod placements;
 pub mod session;
 mod small;
-mod station;
 mod stream;
 
 use std::collections::BTreeMap;
@@ -45,13 +45,13 @@ use crate::plot;
 use crate::raw::Ticket;
 use crate::report::targets::{self, Verdict};
 use crate::report::{Report, Row};
-use crate::team::{Manner, Team};
+use crate::team::{Team, WaitMode};
 use session::Session;
 
 /// The hidden command by which measurements start fresh processes.
-pub const MEMBER: &str = "perf-member";
+pub const FRESH_PROCESS: &str = "perf-member";
 /// The hidden command of ranks that are more than two.
-pub const CROWD: &str = "perf-crowd";
+pub const RANK: &str = "perf-crowd";
 
 /// What a benchmark's times are; the title of its table.
 pub fn describe(benchmark: &str) -> &str {
@@ -134,7 +134,7 @@ fn rank(mut client: Client, options: Options) -> Result<()> {
     }
     let start = Start::now(&options);
     machine::pin(options.cores[client.rank()])?;
-    let team = form_team(&mut client, Manner::Spinning)?;
+    let team = form_team(&mut client, WaitMode::Spin)?;
     let selected = options.selected();
     let mut session = Session::new(team, options.clone(), selected.len() as u64);
     for benchmark in selected {
@@ -178,35 +178,35 @@ fn one(session: &mut Session, benchmark: Benchmark) -> Result<()> {
         Benchmark::Depth => depth::run(session),
         Benchmark::Overlap => overlap::run(session),
         Benchmark::Delay => delay::run(session),
-        Benchmark::Memory => members::memory(session),
-        Benchmark::Startup => members::startup(session),
+        Benchmark::Memory => fresh_processes::memory(session),
+        Benchmark::Startup => fresh_processes::startup(session),
         Benchmark::Idle => idle::run(session),
     }
 }
 
 /// Rank 0's memory, found through the launcher's key-value store.
-fn form_team(client: &mut Client, manner: Manner) -> Result<Team> {
-    let told = |error: Box<dyn std::error::Error>| Error::Usage(error.to_string());
+fn form_team(client: &mut Client, mode: WaitMode) -> Result<Team> {
+    let failed = |error: Box<dyn std::error::Error>| Error::Usage(error.to_string());
     let (rank, size) = (client.rank(), client.size());
-    let founded = match rank {
-        0 => Some(Team::found(size, manner)?),
+    let created = match rank {
+        0 => Some(Team::create(size, mode)?),
         _ => None,
     };
     match (
-        pass_ticket(client, founded.as_ref()).map_err(told)?,
-        founded,
+        pass_ticket(client, created.as_ref()).map_err(failed)?,
+        created,
     ) {
         (_, Some(team)) => Ok(team),
-        (ticket, None) => Team::join(ticket, rank, size, manner),
+        (ticket, None) => Team::join(ticket, rank, size, mode),
     }
 }
 
 /// The ticket of rank 0's team, in every rank.
 fn pass_ticket(
     client: &mut Client,
-    founded: Option<&Team>,
+    created: Option<&Team>,
 ) -> std::result::Result<Ticket, Box<dyn std::error::Error>> {
-    if let Some(team) = founded {
+    if let Some(team) = created {
         let ticket = team.ticket();
         client.put(TICKET, &format!("{}:{}", ticket.pid, ticket.fd))?;
     }

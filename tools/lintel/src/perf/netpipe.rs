@@ -3,10 +3,10 @@
 //! page, as ping-pong and as a stream, by put and by get.
 
 use super::baseline::{Baseline, Span};
-use super::harness::{Pattern, Plan, measure};
+use super::endpoint::Endpoint;
+use super::harness::{Plan, Workload, measure};
 use super::pingpong::{Get, PutPing};
 use super::session::Session;
-use super::station::Station;
 use super::stream::{End, Stream, Way, counting, window_for};
 use crate::error::Result;
 use crate::portals::{Counted, Transfer};
@@ -34,18 +34,18 @@ fn form_at_all_sizes(session: &mut Session, form: Form) -> Result<()> {
     let mut setup = counting(room, form.stage());
     setup.arrive = session.options.wait;
     setup.depth = 8192;
-    let station = Station::new(session, setup)?;
+    let endpoint = Endpoint::new(session, setup)?;
     for &offset in &offsets {
         for &bytes in &sizes {
-            point(session, &station, form, bytes, offset)?;
+            point(session, &endpoint, form, bytes, offset)?;
         }
     }
-    session.team.meet()
+    session.team.barrier()
 }
 
 fn point(
     session: &mut Session,
-    station: &Station,
+    endpoint: &Endpoint,
     form: Form,
     bytes: u64,
     offset: u64,
@@ -54,20 +54,20 @@ fn point(
     let transfer = Transfer {
         local_offset: offset,
         remote_offset: offset,
-        ..station.transfer(bytes)
+        ..endpoint.transfer(bytes)
     };
-    let mut limit = Baseline::new(session, station, bytes, form.span())?;
-    let mut pattern: Box<dyn Pattern> = match form {
-        Form::PutPing => Box::new(PutPing(station, transfer)),
-        Form::GetReply => Box::new(Get(station, transfer)),
+    let mut limit = Baseline::new(session, endpoint, bytes, form.span())?;
+    let mut workload: Box<dyn Workload> = match form {
+        Form::PutPing => Box::new(PutPing(endpoint, transfer)),
+        Form::GetReply => Box::new(Get(endpoint, transfer)),
         Form::PutStream | Form::GetStream => {
             let window = window_for(bytes);
             let way = form.way();
-            Box::new(Stream::new(&session.team, station, transfer, window, way)?)
+            Box::new(Stream::new(&session.team, endpoint, transfer, window, way)?)
         }
     };
     let plan = brief(session.plan);
-    let outcomes = measure(&session.team, plan, &mut [limit.pattern(), &mut *pattern])?;
+    let outcomes = measure(&session.team, plan, &mut [limit.workload(), &mut *workload])?;
     let parts = form.parts();
     session.record(|| {
         let row = Row::new("netpipe", form.name(), bytes)

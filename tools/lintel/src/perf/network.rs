@@ -81,7 +81,7 @@ impl Model {
 }
 
 impl Network {
-    /// Seats the ranks of `job` on virtual nodes and sets what these options set;
+    /// Places the ranks of `job` on virtual nodes and sets what these options set;
     /// what the job has by itself comes first.
     pub fn apply(&self, job: &mut yod::Job) {
         if self.nodes() > 1 {
@@ -99,11 +99,11 @@ impl Network {
     }
 
     /// Fills in what the environment says, for the report. `nodes` is what there are
-    /// unless it is told otherwise.
+    /// unless it is by_environment otherwise.
     pub fn complete(&mut self, nodes: u16) {
         let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
-        let told = variable("LINTEL_NODES").and_then(|nodes| nodes.parse().ok());
-        self.nodes = self.nodes.or(told).or(Some(nodes));
+        let by_environment = variable("LINTEL_NODES").and_then(|nodes| nodes.parse().ok());
+        self.nodes = self.nodes.or(by_environment).or(Some(nodes));
         self.nal = self.nal.take().or_else(|| variable("PTL_NAL"));
         let mode = variable("PTL_MODE").and_then(|mode| Mode::from_str(&mode, false).ok());
         self.mode = self.mode.or(mode);

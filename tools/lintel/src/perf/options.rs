@@ -172,15 +172,15 @@ pub struct Options {
     pub models: Vec<Model>,
 
     /// connections: processes a node in the multi-pair and many-to-many figures
-    #[arg(long, value_name = "N", default_value = "8", value_parser = parse_crowd)]
+    #[arg(long, value_name = "N", default_value = "8", value_parser = parse_processes)]
     pub most_pairs: usize,
 
     /// connections: processes a node up to which contexts and memory are counted
-    #[arg(long, value_name = "N", default_value = "16", value_parser = parse_crowd)]
+    #[arg(long, value_name = "N", default_value = "16", value_parser = parse_processes)]
     pub most_processes: usize,
 
     /// collectives: numbers of ranks, each measured in a job of its own
-    #[arg(long, value_delimiter = ',', value_name = "N,…", default_value = "2,4", value_parser = parse_crowd)]
+    #[arg(long, value_delimiter = ',', value_name = "N,…", default_value = "2,4", value_parser = parse_processes)]
     pub ranks: Vec<usize>,
 
     /// Draw the figures there, as SVG and PNG, as `lintel plot` does [default for
@@ -341,7 +341,7 @@ const DEFAULT_SIZES: [u64; 12] = [
 ];
 
 /// Processes of one of two nodes.
-fn parse_crowd(text: &str) -> std::result::Result<usize, String> {
+fn parse_processes(text: &str) -> std::result::Result<usize, String> {
     match text.parse() {
         Ok(count @ 1..=64) => Ok(count),
         _ => Err(format!("'{text}' is no number from 1 to 64")),

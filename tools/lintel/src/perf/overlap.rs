@@ -1,6 +1,6 @@
 //! `overlap`: how much of a transfer hides behind computing, at either side.
 //!
-//! Three patterns take turns: the transfer alone, the computing alone, and both. If T
+//! Three workloads take turns: the transfer alone, the computing alone, and both. If T
 //! and C are the first two times and B the third, the overlap is
 //! (T + C − B) / min(T, C).
 
@@ -8,9 +8,9 @@ use std::hint::black_box;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Instant;
 
-use super::harness::{Pattern, measure};
+use super::endpoint::{Endpoint, Setup};
+use super::harness::{Workload, measure};
 use super::session::Session;
-use super::station::{Setup, Station};
 use crate::error::Result;
 use crate::portals::Counted;
 use crate::raw::Region;
@@ -30,10 +30,10 @@ pub fn run(session: &mut Session) -> Result<()> {
 fn point(session: &mut Session, side: Side, bytes: u64) -> Result<()> {
     session.announce(side.name(), bytes);
     let setup = Setup::simple(session, bytes, Counted::Acks);
-    let station = Station::new(session, setup)?;
+    let endpoint = Endpoint::new(session, setup)?;
     let flags = session.team.share(4096)?;
     let exchange = |moves, rounds| Exchange {
-        station: &station,
+        endpoint: &endpoint,
         team_leads: session.team.leads(),
         flags: &flags,
         bytes,
@@ -47,8 +47,8 @@ fn point(session: &mut Session, side: Side, bytes: u64) -> Result<()> {
     let rounds = rounds_for(&session.team, length.map(|o| o.times(1.0).median_us))?;
     let mut compute = exchange(false, rounds);
     let mut both = exchange(true, rounds);
-    let patterns: &mut [&mut dyn Pattern] = &mut [&mut transfer, &mut compute, &mut both];
-    let outcomes = measure(&session.team, session.plan, patterns)?;
+    let workloads: &mut [&mut dyn Workload] = &mut [&mut transfer, &mut compute, &mut both];
+    let outcomes = measure(&session.team, session.plan, workloads)?;
     session.record(|| {
         let [t, c, b] = [0, 1, 2].map(|i| outcomes[i].times(1.0).median_us);
         let percent = 100.0 * (t + c - b) / t.min(c);
@@ -58,7 +58,7 @@ fn point(session: &mut Session, side: Side, bytes: u64) -> Result<()> {
             .with("computing µs", c)
             .with("overlap %", percent.clamp(0.0, 100.0))
     });
-    session.team.meet()
+    session.team.barrier()
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +79,7 @@ impl Side {
 /// One put and its acknowledgement, one stretch of computing, or both at once; over
 /// when both sides are through.
 struct Exchange<'a> {
-    station: &'a Station,
+    endpoint: &'a Endpoint,
     team_leads: bool,
     flags: &'a Region,
     bytes: u64,
@@ -113,19 +113,19 @@ impl Exchange<'_> {
     }
 }
 
-impl Pattern for Exchange<'_> {
+impl Workload for Exchange<'_> {
     fn lead(&mut self, n: u64) -> Result<()> {
-        let transfer = self.station.transfer(self.bytes);
+        let transfer = self.endpoint.transfer(self.bytes);
         for _ in 0..n {
             self.tell();
             if self.moves {
-                self.station
+                self.endpoint
                     .md
-                    .put(&transfer, self.station.completions.ack())?;
+                    .put(&transfer, self.endpoint.completions.ack())?;
             }
             self.compute();
             if self.moves {
-                self.station.completions.next()?;
+                self.endpoint.completions.next()?;
             }
             self.heed()?;
         }
@@ -137,7 +137,7 @@ impl Pattern for Exchange<'_> {
             self.heed()?;
             self.compute();
             if self.moves {
-                self.station.arrivals.next()?;
+                self.endpoint.arrivals.next()?;
             }
             self.tell();
         }
@@ -166,7 +166,7 @@ fn rounds_for(team: &Team, us: Option<f64>) -> Result<u64> {
         let each = (0..PROBES).map(probe).fold(f64::MAX, f64::min);
         words[0] = (us * 1e3 / each).ceil() as u64;
     }
-    Ok(team.told(words)?[0])
+    Ok(team.broadcast(words)?[0])
 }
 
 const PROBE: u64 = 1 << 16;

@@ -1,9 +1,9 @@
 //! `put`, `get`, `bidirectional`: PortalPerf (seed 001, section 5.1).
 
 use super::baseline::{Baseline, Span};
-use super::harness::{Pattern, measure};
+use super::endpoint::{Endpoint, Setup};
+use super::harness::{Workload, measure};
 use super::session::Session;
-use super::station::{Setup, Station};
 use crate::error::Result;
 use crate::portals::{Ack, Counted, Transfer};
 use crate::report::Row;
@@ -11,13 +11,13 @@ use crate::report::Row;
 /// Half a round trip of puts, each answered when its event was seen.
 pub fn put(session: &mut Session) -> Result<()> {
     let setup = Setup::simple(session, session.options.largest(), Counted::Acks);
-    let station = Station::new(session, setup)?;
+    let endpoint = Endpoint::new(session, setup)?;
     for bytes in session.options.sizes.clone() {
-        let mut ping = PutPing(&station, station.transfer(bytes));
+        let mut ping = PutPing(&endpoint, endpoint.transfer(bytes));
         let (name, parts) = ("put", 2.0);
         point(
             session,
-            &station,
+            &endpoint,
             name,
             bytes,
             parts,
@@ -25,18 +25,18 @@ pub fn put(session: &mut Session) -> Result<()> {
             &mut ping,
         )?;
     }
-    session.team.meet()
+    session.team.barrier()
 }
 
 /// A get from a target that polls, from the call to the reply.
 pub fn get(session: &mut Session) -> Result<()> {
     let setup = Setup::simple(session, session.options.largest(), Counted::Replies);
-    let station = Station::new(session, setup)?;
+    let endpoint = Endpoint::new(session, setup)?;
     for bytes in session.options.sizes.clone() {
-        let mut get = Get(&station, station.transfer(bytes));
+        let mut get = Get(&endpoint, endpoint.transfer(bytes));
         point(
             session,
-            &station,
+            &endpoint,
             "get",
             bytes,
             1.0,
@@ -44,25 +44,25 @@ pub fn get(session: &mut Session) -> Result<()> {
             &mut get,
         )?;
     }
-    session.team.meet()
+    session.team.barrier()
 }
 
 /// Both put at once, and each waits for its own send and for the other's put.
 pub fn bidirectional(session: &mut Session) -> Result<()> {
     let setup = Setup::simple(session, session.options.largest(), Counted::Sends);
-    let station = Station::new(session, setup)?;
+    let endpoint = Endpoint::new(session, setup)?;
     for bytes in session.options.sizes.clone() {
-        let mut both = Bidirectional(&station, station.transfer(bytes));
+        let mut both = Bidirectional(&endpoint, endpoint.transfer(bytes));
         let (name, span) = ("bidirectional", Span::HalfTrip);
-        point(session, &station, name, bytes, 1.0, span, &mut both)?;
+        point(session, &endpoint, name, bytes, 1.0, span, &mut both)?;
     }
-    session.team.meet()
+    session.team.barrier()
 }
 
 /// A put there, a put back.
-pub struct PutPing<'a>(pub &'a Station, pub Transfer);
+pub struct PutPing<'a>(pub &'a Endpoint, pub Transfer);
 
-impl Pattern for PutPing<'_> {
+impl Workload for PutPing<'_> {
     fn lead(&mut self, n: u64) -> Result<()> {
         for _ in 0..n {
             self.0.md.put(&self.1, Ack::None)?;
@@ -81,9 +81,9 @@ impl Pattern for PutPing<'_> {
 }
 
 /// A get by rank 0.
-pub struct Get<'a>(pub &'a Station, pub Transfer);
+pub struct Get<'a>(pub &'a Endpoint, pub Transfer);
 
-impl Pattern for Get<'_> {
+impl Workload for Get<'_> {
     fn lead(&mut self, n: u64) -> Result<()> {
         for _ in 0..n {
             self.0.md.get(&self.1)?;
@@ -97,7 +97,7 @@ impl Pattern for Get<'_> {
     }
 }
 
-struct Bidirectional<'a>(&'a Station, Transfer);
+struct Bidirectional<'a>(&'a Endpoint, Transfer);
 
 impl Bidirectional<'_> {
     fn exchange(&self, n: u64) -> Result<()> {
@@ -110,7 +110,7 @@ impl Bidirectional<'_> {
     }
 }
 
-impl Pattern for Bidirectional<'_> {
+impl Workload for Bidirectional<'_> {
     fn lead(&mut self, n: u64) -> Result<()> {
         self.exchange(n)
     }
@@ -122,16 +122,20 @@ impl Pattern for Bidirectional<'_> {
 
 fn point(
     session: &mut Session,
-    station: &Station,
+    endpoint: &Endpoint,
     name: &str,
     bytes: u64,
     parts: f64,
     span: Span,
-    pattern: &mut dyn Pattern,
+    workload: &mut dyn Workload,
 ) -> Result<()> {
     session.announce(name, bytes);
-    let mut limit = Baseline::new(session, station, bytes, span)?;
-    let outcomes = measure(&session.team, session.plan, &mut [limit.pattern(), pattern])?;
+    let mut limit = Baseline::new(session, endpoint, bytes, span)?;
+    let outcomes = measure(
+        &session.team,
+        session.plan,
+        &mut [limit.workload(), workload],
+    )?;
     let variant = session.options.wait.name();
     let directions = if name == "bidirectional" { 2 } else { 1 };
     session.record(|| {

@@ -6,10 +6,10 @@ use std::process::ExitCode;
 
 use lintel_pmi::client::Client;
 
-use super::crowd::jobs::{Job, Task};
-use super::crowd::scene::{Form, Scene};
-use super::crowd::{Crowd, Seating};
 use super::harness::Plan;
+use super::multi_pair::jobs::{Job, Task};
+use super::multi_pair::pattern::{Form, Pattern};
+use super::multi_pair::{MultiPair, RankLayout};
 use super::netpipe::schedule;
 use super::network::Mode;
 use super::options::Options;
@@ -41,7 +41,7 @@ pub fn launch(options: &Options) -> Result<ExitCode> {
 fn job(mode: Mode) -> Job {
     Job {
         task: Task::Placement,
-        ranks: SEATING.ranks(),
+        ranks: LAYOUT.ranks(),
         variables: vec![("PTL_MODE".into(), mode.name().into())],
     }
 }
@@ -53,15 +53,15 @@ fn job(mode: Mode) -> Job {
 pub fn sweep(client: &mut Client, options: &Options) -> Result<Vec<Row>> {
     let largest = options.sizes.iter().copied().max().unwrap_or(LARGEST);
     let sizes = schedule(largest, 0);
-    let crowd = Crowd::join(client, SEATING, options, largest)?;
-    let progress = Progress::new(crowd.team.leads(), (sizes.len() * FORMS.len()) as u64);
+    let multi_pair = MultiPair::join(client, LAYOUT, options, largest)?;
+    let progress = Progress::new(multi_pair.team.leads(), (sizes.len() * FORMS.len()) as u64);
     let mut rows = Vec::new();
     for (name, pairs) in FORMS {
         for &bytes in &sizes {
             progress.announce(name, bytes);
             let form = Form::PingPong;
-            let scene = Scene { form, pairs, bytes };
-            let outcomes = crowd.in_turns(plan(options), scene)?;
+            let pattern = Pattern { form, pairs, bytes };
+            let outcomes = multi_pair.in_turns(plan(options), pattern)?;
             rows.push(Row::new(BENCHMARK, name, bytes).timed(&outcomes[0], 2.0));
             progress.advance();
         }
@@ -123,9 +123,9 @@ pub const BENCHMARK: &str = "placements";
 
 /// Single-node and virtual-node mode: how many of a node's processes play.
 const FORMS: [(&str, usize); 2] = [("SN", 1), ("VN", 2)];
-const SEATING: Seating = Seating {
+const LAYOUT: RankLayout = RankLayout {
     groups: 1,
-    seats: 2,
+    slots: 2,
 };
 const MODES: [Mode; 2] = [Mode::Accelerated, Mode::Generic];
 /// The largest size unless others are asked for, in bytes.

@@ -3,11 +3,11 @@
 
 use super::atomics::{Atomic, Call};
 use super::baseline::{Baseline, Span};
-use super::harness::{Pattern, measure};
+use super::endpoint::{Endpoint, Setup};
+use super::harness::{Workload, measure};
 use super::options::Wait;
 use super::pingpong::{Get, PutPing};
 use super::session::Session;
-use super::station::{Setup, Station};
 use crate::error::Result;
 use crate::portals::Counted;
 use crate::report::Row;
@@ -15,17 +15,17 @@ use crate::report::Row;
 /// Every row also tells its ratio to the first one, the put by `PtlEQGet`.
 pub fn run(session: &mut Session) -> Result<()> {
     session.announce("small", 8);
-    let by_get = station(session, Wait::Eq)?;
-    let by_count = station(session, Wait::Ct)?;
-    let by_wait = station(session, Wait::Eqwait)?;
+    let by_get = endpoint(session, Wait::Eq)?;
+    let by_count = endpoint(session, Wait::Ct)?;
+    let by_wait = endpoint(session, Wait::Eqwait)?;
     let mut limit = Baseline::new(session, &by_get, 8, Span::HalfTrip)?;
     let mut puts = [&by_get, &by_count, &by_wait].map(|s| PutPing(s, s.transfer(8)));
     let mut get = Get(&by_get, by_get.transfer(8));
     let mut fetch = Atomic(&by_get, Call::Fetch);
     let [first, second, third] = &mut puts;
-    let patterns: &mut [&mut dyn Pattern] =
-        &mut [limit.pattern(), first, second, third, &mut get, &mut fetch];
-    let outcomes = measure(&session.team, session.plan, patterns)?;
+    let workloads: &mut [&mut dyn Workload] =
+        &mut [limit.workload(), first, second, third, &mut get, &mut fetch];
+    let outcomes = measure(&session.team, session.plan, workloads)?;
     let forms = [
         ("put, PtlEQGet", 2.0),
         ("put, PtlCTWait", 2.0),
@@ -42,12 +42,12 @@ pub fn run(session: &mut Session) -> Result<()> {
             limit.compare(row, own, parts, &outcomes[0])
         });
     }
-    session.team.meet()
+    session.team.barrier()
 }
 
-fn station(session: &mut Session, wait: Wait) -> Result<Station> {
+fn endpoint(session: &mut Session, wait: Wait) -> Result<Endpoint> {
     let mut setup = Setup::simple(session, 4096, Counted::Replies);
     setup.arrive = wait;
     setup.complete.0 = wait;
-    Station::new(session, setup)
+    Endpoint::new(session, setup)
 }

@@ -4,10 +4,10 @@ use std::cell::Cell;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
 use super::baseline::{Baseline, Span};
-use super::harness::{Pattern, measure};
+use super::endpoint::{Endpoint, Setup, Signal};
+use super::harness::{Workload, measure};
 use super::options::Wait;
 use super::session::Session;
-use super::station::{Setup, Signal, Station};
 use crate::error::Result;
 use crate::limits::lines::Slots;
 use crate::limits::network::{Burst, UdpStream};
@@ -23,16 +23,16 @@ pub fn bandwidth(session: &mut Session) -> Result<()> {
         ("get", Way::Get, Counted::Replies),
     ] {
         let setup = counting(session.options.largest(), stage);
-        let station = Station::new(session, setup)?;
+        let endpoint = Endpoint::new(session, setup)?;
         let sizes = session.options.sizes.clone();
         for bytes in sizes.into_iter().filter(|&bytes| bytes >= 64) {
             session.announce(&format!("bandwidth, {variant}"), bytes);
-            let mut limit = Baseline::new(session, &station, bytes, Span::HalfTrip)?;
+            let mut limit = Baseline::new(session, &endpoint, bytes, Span::HalfTrip)?;
             let window = window_for(bytes);
-            let transfer = station.transfer(bytes);
-            let mut stream = Stream::new(&session.team, &station, transfer, window, way)?;
-            let patterns: &mut [&mut dyn Pattern] = &mut [limit.pattern(), &mut stream];
-            let outcomes = measure(&session.team, session.plan, patterns)?;
+            let transfer = endpoint.transfer(bytes);
+            let mut stream = Stream::new(&session.team, &endpoint, transfer, window, way)?;
+            let workloads: &mut [&mut dyn Workload] = &mut [limit.workload(), &mut stream];
+            let outcomes = measure(&session.team, session.plan, workloads)?;
             session.record(|| {
                 let row = Row::new("bandwidth", variant, bytes)
                     .timed(&outcomes[1], 1.0)
@@ -41,7 +41,7 @@ pub fn bandwidth(session: &mut Session) -> Result<()> {
                 limit.compare(row, &outcomes[1], 1.0, &outcomes[0])
             });
         }
-        session.team.meet()?;
+        session.team.barrier()?;
     }
     Ok(())
 }
@@ -59,13 +59,13 @@ pub fn rate(session: &mut Session) -> Result<()> {
         let mut setup = counting(4096, Counted::Acks);
         setup.arrive = arrive;
         setup.depth = 2 * window;
-        let station = Station::new(session, setup)?;
+        let endpoint = Endpoint::new(session, setup)?;
         let way = Way::Put(end);
-        let transfer = station.transfer(8);
-        let mut stream = Stream::new(&session.team, &station, transfer, window, way)?;
+        let transfer = endpoint.transfer(8);
+        let mut stream = Stream::new(&session.team, &endpoint, transfer, window, way)?;
         let (limit_name, mut limit) = rate_limit(session)?;
-        let patterns: &mut [&mut dyn Pattern] = &mut [&mut *limit, &mut stream];
-        let outcomes = measure(&session.team, session.plan, patterns)?;
+        let workloads: &mut [&mut dyn Workload] = &mut [&mut *limit, &mut stream];
+        let outcomes = measure(&session.team, session.plan, workloads)?;
         session.record(|| {
             Row::new("rate", variant, 8)
                 .timed(&outcomes[1], 1.0)
@@ -73,13 +73,13 @@ pub fn rate(session: &mut Session) -> Result<()> {
                 .with("in flight", window as f64)
                 .against(limit_name, (&outcomes[1], 1.0), (&outcomes[0], 1.0))
         });
-        session.team.meet()?;
+        session.team.barrier()?;
     }
     Ok(())
 }
 
 /// What 8 B messages are held against: slots of shared memory, or bare datagrams.
-fn rate_limit(session: &Session) -> Result<(&'static str, Box<dyn Pattern>)> {
+fn rate_limit(session: &Session) -> Result<(&'static str, Box<dyn Workload>)> {
     let team = &session.team;
     if session.options.network.is_crossed() {
         let stream = UdpStream::new(team, Burst::Datagram(8))?;
@@ -125,7 +125,7 @@ pub enum End {
 
 /// Up to `window` operations of rank 0 in flight.
 pub struct Stream<'a> {
-    station: &'a Station,
+    endpoint: &'a Endpoint,
     transfer: Transfer,
     window: u64,
     way: Way,
@@ -136,20 +136,20 @@ pub struct Stream<'a> {
 }
 
 impl<'a> Stream<'a> {
-    /// Whose station counts at rank 0's end.
+    /// Whose endpoint counts at rank 0's end.
     pub fn new(
         team: &Team,
-        station: &'a Station,
+        endpoint: &'a Endpoint,
         transfer: Transfer,
         window: u64,
         way: Way,
     ) -> Result<Self> {
-        let issued = match &station.completions {
+        let issued = match &endpoint.completions {
             Signal::Counted(counter, _) => counter.get()?.success,
             _ => 0,
         };
         Ok(Self {
-            station,
+            endpoint,
             transfer,
             window,
             way,
@@ -162,9 +162,11 @@ impl<'a> Stream<'a> {
 
     fn issue(&self) -> Result<()> {
         match self.way {
-            Way::Put(End::Acked) => self.station.md.put(&self.transfer, Ack::Count)?,
-            Way::Put(End::Arrived) => return Ok(self.station.md.put(&self.transfer, Ack::None)?),
-            Way::Get => self.station.md.get(&self.transfer)?,
+            Way::Put(End::Acked) => self.endpoint.md.put(&self.transfer, Ack::Count)?,
+            Way::Put(End::Arrived) => {
+                return Ok(self.endpoint.md.put(&self.transfer, Ack::None)?);
+            }
+            Way::Get => self.endpoint.md.get(&self.transfer)?,
         }
         self.issued.set(self.issued.get() + 1);
         Ok(())
@@ -179,7 +181,7 @@ impl<'a> Stream<'a> {
     }
 
     fn complete(&self, count: u64) -> Result<()> {
-        if let Signal::Counted(counter, _) = &self.station.completions {
+        if let Signal::Counted(counter, _) = &self.endpoint.completions {
             counter.wait(count)?;
         }
         self.completed.set(count);
@@ -187,7 +189,7 @@ impl<'a> Stream<'a> {
     }
 }
 
-impl Pattern for Stream<'_> {
+impl Workload for Stream<'_> {
     fn lead(&mut self, n: u64) -> Result<()> {
         for _ in 0..n {
             self.make_room()?;
@@ -201,7 +203,7 @@ impl Pattern for Stream<'_> {
     }
 
     fn follow(&mut self, n: u64) -> Result<()> {
-        self.station.arrivals.take(n)?;
+        self.endpoint.arrivals.take(n)?;
         self.batches += 1;
         self.done.words()[0].store(self.batches, Release);
         Ok(())

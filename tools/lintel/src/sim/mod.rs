@@ -1,7 +1,7 @@
 //! `lintel sim`: simulated machines and networks.
 //!
 //! ```text
-//!   run ──▶ lintel-sim-scenario: points ──▶ Watch ──▶ Found ──▶ table, JSON, CSV, plots
+//!   run ──▶ lintel-sim-scenario: points ──▶ SimulationProgress ──▶ Results ──▶ table, JSON, CSV, plots
 //!                                   └─ spans ──▶ trace (Perfetto)
 //!   figures ──▶ lintel-sim-*: the papers' figures ──▶ plots, one table
 //! ```
@@ -10,10 +10,10 @@
 //! pictures. The only thing told that isn't the same on each run is how long it took.
 
 mod figures;
-mod found;
 mod list;
+mod progress;
+mod results;
 mod trace;
-mod watch;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,9 +23,9 @@ use lintel_sim_scenario::{Point, Scenario};
 use crate::error::{During, Error, Result};
 use crate::plot;
 use crate::report::write_to;
-use found::{Entry, Found};
+use progress::SimulationProgress;
+use results::{Entry, Results};
 use trace::Trace;
-use watch::Watch;
 
 /// What `lintel sim` does.
 #[derive(Debug, clap::Subcommand)]
@@ -109,18 +109,18 @@ fn scenario(options: &RunOptions) -> Result<()> {
     let text = fs::read_to_string(file).during(format!("reading {name}"))?;
     let scenario = Scenario::parse(&name, &text).map_err(|m| Error::Usage(m.to_string()))?;
     let points = chosen(&scenario, options)?;
-    let mut found = Found::new(&name, &scenario.about);
-    let watch = Watch::new(points.len());
+    let mut results = Results::new(&name, &scenario.about);
+    let progress = SimulationProgress::new(points.len());
     let mut spans = 0;
     for point in points {
-        let simulated = simulate(point, options, &watch);
+        let simulated = simulate(point, options, &progress);
         let (entry, traced) = simulated.map_err(|error| at(error, &name, point))?;
-        found.entries.push(entry);
+        results.entries.push(entry);
         spans += traced;
     }
-    watch.finish();
-    let is_told = deliver(&found, &scenario, options)?;
-    if let (Some(trace), true) = (&options.trace, is_told) {
+    progress.finish();
+    let is_printed = deliver(&results, &scenario, options)?;
+    if let (Some(trace), true) = (&options.trace, is_printed) {
         println!("{}: {spans} spans, for ui.perfetto.dev", trace.display());
     }
     Ok(())
@@ -165,7 +165,11 @@ fn at(error: Error, name: &str, point: &Point) -> Error {
 }
 
 /// What a point found, and how many spans its trace has.
-fn simulate(point: &Point, options: &RunOptions, watch: &Watch) -> Result<(Entry, u64)> {
+fn simulate(
+    point: &Point,
+    options: &RunOptions,
+    progress: &SimulationProgress,
+) -> Result<(Entry, u64)> {
     let beside = options.file.parent().unwrap_or(Path::new("."));
     let text = match point.file().map(|file| beside.join(file)) {
         Some(path) => {
@@ -178,36 +182,39 @@ fn simulate(point: &Point, options: &RunOptions, watch: &Watch) -> Result<(Entry
     let observer = trace.as_ref().map(Trace::observer);
     let run = point.prepare(text.as_deref(), observer);
     let mut run = run.map_err(Error::Usage)?;
-    let seconds = watch.through(run.as_mut());
+    let seconds = progress.through(run.as_mut());
     let outcome = run.finish().map_err(Error::Wrong)?;
     let spans = trace.map(Trace::finish).transpose()?;
     Ok((Entry::new(point, &outcome, seconds), spans.unwrap_or(0)))
 }
 
 /// Whether people were told: standard output was free.
-fn deliver(found: &Found, scenario: &Scenario, options: &RunOptions) -> Result<bool> {
+fn deliver(results: &Results, scenario: &Scenario, options: &RunOptions) -> Result<bool> {
     if let Some(place) = &options.json {
-        write_to(place, found.json().as_bytes())?;
+        write_to(place, results.json().as_bytes())?;
     }
     if let Some(place) = &options.csv {
-        write_to(place, &found.csv())?;
+        write_to(place, &results.csv())?;
     }
     let mut drawn = Vec::new();
     if let Some(directory) = &options.plots {
         let Some(plan) = &scenario.plot else {
-            let what = format!("{} has no table plot, which --plots draws", found.scenario);
+            let what = format!(
+                "{} has no table plot, which --plots draws",
+                results.scenario
+            );
             return Err(Error::Usage(what));
         };
-        found.check(plan)?;
+        results.check(plan)?;
         let name = options.file.file_stem().unwrap_or_default();
-        let figure = found.figure(plan);
+        let figure = results.figure(plan);
         drawn = plot::write(&name.to_string_lossy(), &[figure], directory)?;
     }
     let taken = |place: &Option<String>| place.as_deref() == Some("-");
     if taken(&options.json) || taken(&options.csv) {
         return Ok(false);
     }
-    print!("{}", found.table());
+    print!("{}", results.table());
     for path in drawn {
         println!("{}", path.display());
     }

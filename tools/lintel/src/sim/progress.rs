@@ -7,16 +7,16 @@ use lintel_sim_kernel::SimTime;
 use lintel_sim_scenario::Run;
 
 /// Shows a person at a terminal how far a row of simulations is.
-pub struct Watch(ProgressBar);
+pub struct SimulationProgress(ProgressBar);
 
-impl Watch {
+impl SimulationProgress {
     /// Of so many simulations. Draws nothing where standard error is no terminal.
     pub fn new(simulations: usize) -> Self {
         let bar = ProgressBar::new(simulations as u64 * SHARES);
         let style = ProgressStyle::with_template("{bar:24} {percent}% {msg}, {eta} left");
         bar.set_style(style.expect("the template is sound"));
         bar.set_message("building");
-        Watch(bar)
+        SimulationProgress(bar)
     }
 
     /// Goes through a simulation; how many seconds it took.
@@ -47,9 +47,9 @@ impl Watch {
 }
 
 /// Shows how many of some steps are done.
-pub struct Steps(ProgressBar);
+pub struct StepProgress(ProgressBar);
 
-impl Steps {
+impl StepProgress {
     /// So many.
     pub fn new(steps: usize) -> Self {
         let bar = ProgressBar::new(steps as u64);
@@ -57,7 +57,7 @@ impl Steps {
         bar.set_style(style.expect("the template is sound"));
         // A step takes up to a minute: the time shows that it goes on.
         bar.enable_steady_tick(Duration::from_secs(1));
-        Steps(bar)
+        StepProgress(bar)
     }
 
     /// Does something that writes to the terminal.

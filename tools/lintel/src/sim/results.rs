@@ -10,7 +10,7 @@ use crate::report::aligned;
 
 /// All points of a scenario.
 #[derive(Debug, Serialize)]
-pub struct Found {
+pub struct Results {
     /// Version of this form.
     schema: u32,
     /// Version of this program.
@@ -60,10 +60,10 @@ impl Entry {
     }
 }
 
-impl Found {
+impl Results {
     /// Nothing yet.
     pub fn new(scenario: &str, about: &str) -> Self {
-        Found {
+        Results {
             schema: 1,
             lintel: env!("CARGO_PKG_VERSION"),
             scenario: scenario.into(),
@@ -187,7 +187,7 @@ mod tests {
                     [workload]\nkind = \"ping-pong\"\nbytes = [8, 64]\n\
                     [plot]\nx = \"workload.bytes\"\ny = \"one way, µs\"\n";
         let scenario = Scenario::parse("ring.toml", text).expect("sound");
-        let mut found = Found::new("ring.toml", &scenario.about);
+        let mut found = Results::new("ring.toml", &scenario.about);
         for point in &scenario.points {
             let mut run = point.prepare(None, None).expect("sound");
             while !run.advance(100) {}

@@ -9,21 +9,21 @@
 //! What is timed is rank 0's call, after a barrier that isn't: the root of what has a root
 //! doesn't wait for the others, and the last rank of a broadcast takes longer.
 
-mod company;
+mod ranks;
 
 use std::process::ExitCode;
 
 use lintel_pmi::client::Client;
 use portals4_collectives::{Call, Combine, Datatype, Operation, Reduction};
 
-use super::crowd::jobs::{Job, Task};
 use super::harness::{Outcome, Plan};
+use super::multi_pair::jobs::{Job, Task};
 use super::options::Options;
 use super::session::Progress;
 use crate::error::Result;
 use crate::report::Row;
 use crate::stats::Times;
-use company::{Company, PLACEMENTS, Turns};
+use ranks::{CollectiveRanks, PLACEMENTS, Turns};
 
 /// The benchmark's name in reports.
 pub const BENCHMARK: &str = "collectives";
@@ -54,9 +54,9 @@ pub fn launch(options: &Options) -> Result<ExitCode> {
 pub fn figures(client: &mut Client, options: &Options) -> Result<Vec<Row>> {
     let sizes = sizes(options);
     let largest = sizes.iter().copied().max().unwrap_or(0);
-    let mut company = Company::join(client, options, largest)?;
+    let mut ranks = CollectiveRanks::join(client, options, largest)?;
     let points = NAMES.len() * sizes.len();
-    let progress = Progress::new(company.leads(), points as u64);
+    let progress = Progress::new(ranks.leads(), points as u64);
     let mut rows = Vec::new();
     for name in NAMES {
         let of_barrier = [0];
@@ -67,14 +67,14 @@ pub fn figures(client: &mut Client, options: &Options) -> Result<Vec<Row>> {
         };
         for &bytes in sizes {
             progress.announce(name, bytes);
-            let found = company.in_turns(call(name, bytes), plan(options))?;
-            if company.leads() {
-                rows.extend(rows_of(name, bytes, company.ranks(), &found));
+            let found = ranks.in_turns(call(name, bytes), plan(options))?;
+            if ranks.leads() {
+                rows.extend(rows_of(name, bytes, ranks.ranks(), &found));
             }
             progress.advance();
         }
     }
-    company.leave()?;
+    ranks.leave()?;
     progress.finish();
     Ok(rows)
 }

@@ -11,7 +11,7 @@ use crate::machine;
 use crate::perf::harness::Plan;
 use crate::perf::options::Options;
 use crate::stats::median;
-use crate::team::{Manner, Team, WORDS};
+use crate::team::{Team, WORDS, WaitMode};
 
 /// Who goes through the steps, in the order of rows.
 pub const PLACEMENTS: [(&str, Placement); 2] = [
@@ -20,7 +20,7 @@ pub const PLACEMENTS: [(&str, Placement); 2] = [
 ];
 
 /// All ranks, seen from one.
-pub struct Company {
+pub struct CollectiveRanks {
     /// By placement, as [`PLACEMENTS`].
     groups: [Group; 2],
     given: Vec<u8>,
@@ -36,24 +36,24 @@ pub struct Turns {
     pub rounds: Vec<f64>,
 }
 
-impl Company {
+impl CollectiveRanks {
     /// Joins the others of the job; `largest` bytes of each are the most that is asked
     /// for.
     pub fn join(client: &mut Client, options: &Options, largest: u64) -> Result<Self> {
         let rank = client.rank();
         machine::pin(options.cores[rank % options.cores.len()])?;
-        let team = crate::perf::form_team(client, Manner::Asleep)?;
+        let team = crate::perf::form_team(client, WaitMode::Sleep)?;
         let interface = Portals::init()
             .and_then(|portals| Interface::open(&portals, portals4::Options::default()));
         let interface = interface.map_err(|error| Error::Wrong(error.to_string()))?;
-        let processes = introduce(&team, &interface)?;
+        let processes = exchange_addresses(&team, &interface)?;
         let [offloaded, host] = PLACEMENTS.map(|(_, placement)| {
             let spec = Spec {
                 processes: processes.clone(),
                 rank: rank as u32,
                 placement,
             };
-            open(&interface, FIRST_PORTAL + placement as u32, spec).map_err(told)
+            open(&interface, FIRST_PORTAL + placement as u32, spec).map_err(failed)
         });
         let bytes = largest as usize * team.size();
         Ok(Self {
@@ -110,7 +110,7 @@ impl Company {
             output: &mut self.got,
         };
         let done = self.groups[which].run(call, None, &mut buffers);
-        done.map_err(told)
+        done.map_err(failed)
     }
 
     /// What rank 0 says, in every rank.
@@ -122,7 +122,7 @@ impl Company {
         };
         let call = Call::Broadcast { root: 0, bytes: 1 };
         let done = self.groups[which].run(call, None, &mut buffers);
-        done.map_err(told)?;
+        done.map_err(failed)?;
         Ok(match self.leads() {
             true => said,
             false => heard != [0],
@@ -131,13 +131,13 @@ impl Company {
 
     /// Ends both groups, with the others.
     pub fn leave(self) -> Result<()> {
-        let ended = self.groups.map(|group| group.free().map_err(told));
+        let ended = self.groups.map(|group| group.free().map_err(failed));
         ended.into_iter().collect()
     }
 }
 
 /// Everyone's process id, by rank.
-fn introduce(team: &Team, interface: &Interface) -> Result<Vec<ProcessId>> {
+fn exchange_addresses(team: &Team, interface: &Interface) -> Result<Vec<ProcessId>> {
     let id = interface.id();
     let id = id.map_err(|error| Error::Wrong(error.to_string()))?;
     let mut words = [0; WORDS];
@@ -148,8 +148,8 @@ fn introduce(team: &Team, interface: &Interface) -> Result<Vec<ProcessId>> {
         .collect())
 }
 
-fn told(trouble: collectives::Error) -> Error {
-    Error::Wrong(trouble.to_string())
+fn failed(error: collectives::Error) -> Error {
+    Error::Wrong(error.to_string())
 }
 
 /// Of the portal table; each group has one.

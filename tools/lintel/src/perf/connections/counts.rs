@@ -8,9 +8,9 @@ use lintel_pmi::client::Client;
 use super::formula::Place;
 use super::{COUNTS, doubling};
 use crate::error::Result;
-use crate::perf::crowd::jobs::{Job, Task};
-use crate::perf::crowd::{Crowd, NODES, Seating};
-use crate::perf::members::resident_kib;
+use crate::perf::fresh_processes::resident_kib;
+use crate::perf::multi_pair::jobs::{Job, Task};
+use crate::perf::multi_pair::{MultiPair, NODES, RankLayout};
 use crate::perf::network::Model;
 use crate::perf::options::Options;
 use crate::portals::Transfer;
@@ -24,11 +24,11 @@ use crate::team::{Team, WORDS};
 /// A job that can't be started or fails.
 pub fn jobs(options: &Options) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
-    for seats in doubling(options.most_processes) {
+    for slots in doubling(options.most_processes) {
         for model in &options.models {
             let job = Job {
                 task: Task::Counts,
-                ranks: NODES * seats,
+                ranks: NODES * slots,
                 variables: vec![("PTL_CONN".into(), model.name().into())],
             };
             rows.extend(job.run(options)?);
@@ -42,45 +42,45 @@ pub fn jobs(options: &Options) -> Result<Vec<Row>> {
 /// # Errors
 /// What the launcher, Portals or the system refused.
 pub fn counts(client: &mut Client, options: &Options) -> Result<Vec<Row>> {
-    let seats = client.size() / NODES;
-    let seating = Seating { groups: 1, seats };
-    let crowd = Crowd::join(client, seating, options, 4096)?;
+    let slots = client.size() / NODES;
+    let layout = RankLayout { groups: 1, slots };
+    let multi_pair = MultiPair::join(client, layout, options, 4096)?;
     let before = resident_kib()?;
-    touch_all(&crowd)?;
+    touch_all(&multi_pair)?;
     let grown = resident_kib()?.saturating_sub(before);
-    let all = tell_all(&crowd, grown)?;
+    let all = tell_all(&multi_pair, grown)?;
     let model = options.network.conn.unwrap_or(Model::Xrc);
-    Ok(vec![row(model, seats, &all)])
+    Ok(vec![row(model, slots, &all)])
 }
 
 /// An acknowledged put to each; the first ones in an order of each process's own, so
 /// that no receiver is everybody's first.
-fn touch_all(crowd: &Crowd) -> Result<()> {
-    let seats = crowd.seating.seats;
-    let target = |seat| Transfer {
+fn touch_all(multi_pair: &MultiPair) -> Result<()> {
+    let slots = multi_pair.layout.slots;
+    let target = |index| Transfer {
         length: 8,
-        ..crowd.across(seat)
+        ..multi_pair.across(index)
     };
-    let targets: Vec<Transfer> = (0..seats).map(target).collect();
-    crowd.team.meet()?;
-    crowd
-        .post
-        .stream(&targets, crowd.me.seat, seats as u64, 16)?;
-    crowd.post.await_arrivals(seats as u64)?;
-    crowd.team.meet()
+    let targets: Vec<Transfer> = (0..slots).map(target).collect();
+    multi_pair.team.barrier()?;
+    multi_pair
+        .endpoint
+        .stream(&targets, multi_pair.me.index, slots as u64, 16)?;
+    multi_pair.endpoint.await_arrivals(slots as u64)?;
+    multi_pair.team.barrier()
 }
 
 /// What each process holds, by rank: its counters, read by another one, and by how many
 /// KiB its resident memory has grown.
-fn tell_all(crowd: &Crowd, grown: u64) -> Result<Vec<(Counters, u64)>> {
-    let team = &crowd.team;
+fn tell_all(multi_pair: &MultiPair, grown: u64) -> Result<Vec<(Counters, u64)>> {
+    let team = &multi_pair.team;
     let mut words = [0; WORDS];
     words[0] = std::process::id().into();
     words[1] = grown;
     let told = team.exchange(words)?;
     // A process doesn't see itself among the published ones, so rank 1 looks at rank 0.
     let own = match team.rank() {
-        0 | 1 => look(team, &told, crowd.seating.seats as u64)?,
+        0 | 1 => look(team, &told, multi_pair.layout.slots as u64)?,
         _ => Vec::new(),
     };
     let of_zero = match (team.rank(), own.first()) {
@@ -123,10 +123,10 @@ fn look(team: &Team, told: &[[u64; WORDS]], pairs: u64) -> Result<Vec<Option<Cou
     }
 }
 
-fn row(model: Model, seats: usize, all: &[(Counters, u64)]) -> Row {
+fn row(model: Model, slots: usize, all: &[(Counters, u64)]) -> Row {
     let place = Place {
-        processes: (NODES * seats) as u64,
-        a_node: seats as u64,
+        processes: (NODES * slots) as u64,
+        a_node: slots as u64,
     };
     let mean = |value: fn(&Counters) -> u64| {
         all.iter()
@@ -135,7 +135,7 @@ fn row(model: Model, seats: usize, all: &[(Counters, u64)]) -> Row {
             / all.len() as f64
     };
     let a_node = |node: usize| -> u64 {
-        let of_node = &all[node * seats..(node + 1) * seats];
+        let of_node = &all[node * slots..(node + 1) * slots];
         let own: u64 = of_node.iter().map(|(counters, _)| counters.contexts).sum();
         let shared = of_node.iter().map(|(counters, _)| counters.shared_contexts);
         own + shared.max().unwrap_or(0)
@@ -144,7 +144,7 @@ fn row(model: Model, seats: usize, all: &[(Counters, u64)]) -> Row {
     let least = bytes.min().unwrap_or(0);
     let resident = all.iter().map(|(_, kib)| *kib as f64).sum::<f64>() / all.len() as f64;
     Row::new(COUNTS, model.name(), 0)
-        .with("processes a node", seats as f64)
+        .with("processes a node", slots as f64)
         .with("contexts a process", mean(|c| c.contexts))
         .with(
             "by formula",

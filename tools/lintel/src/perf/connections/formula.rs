@@ -275,15 +275,15 @@ mod tests {
         pair: 80.0,
     };
 
-    fn count(model: Model, seats: u64) -> Row {
+    fn count(model: Model, slots: u64) -> Row {
         let place = Place {
-            processes: 2 * seats,
-            a_node: seats,
+            processes: 2 * slots,
+            a_node: slots,
         };
         let contexts = place.software_contexts(model).a_process;
         Row::new(COUNTS, model.name(), 0)
             .with("contexts a process", contexts as f64)
-            .with("pairs a process", seats as f64)
+            .with("pairs a process", slots as f64)
             .with("the least", WEIGHTS.a_process(place, model))
     }
 
@@ -300,11 +300,11 @@ mod tests {
 
     #[test]
     fn weights_are_found_again_in_counts_made_of_them() {
-        let rc_alone: Vec<Row> = [1, 2, 4].map(|seats| count(Model::Rc, seats)).into();
+        let rc_alone: Vec<Row> = [1, 2, 4].map(|slots| count(Model::Rc, slots)).into();
         assert_eq!(Weights::of(&rc_alone), None);
         let both: Vec<Row> = [1, 2, 4, 8, 16]
             .into_iter()
-            .flat_map(|seats| [count(Model::Rc, seats), count(Model::Xrc, seats)])
+            .flat_map(|slots| [count(Model::Rc, slots), count(Model::Xrc, slots)])
             .collect();
         assert_found(&both);
         // A buffer more in one process is no context.

@@ -3,7 +3,7 @@
 //! process by process of their own, then counts contexts and memory as nodes fill up.
 //!
 //! ```text
-//!   job of figures   two nodes × models × seats   latency … many-to-many, a stalled receiver
+//!   job of figures   two nodes × models × slots   latency … many-to-many, a stalled receiver
 //!   jobs of counts   two nodes × 1, 2, 4 … processes, one model each
 //!   formula          what was counted, carried on to 64K processes
 //! ```
@@ -18,10 +18,10 @@ use std::process::ExitCode;
 
 use lintel_pmi::client::Client;
 
-use super::crowd::jobs::{Job, Task};
-use super::crowd::scene::{Form, Scene};
-use super::crowd::{Crowd, Seating};
 use super::harness::Outcome;
+use super::multi_pair::jobs::{Job, Task};
+use super::multi_pair::pattern::{Form, Pattern};
+use super::multi_pair::{MultiPair, RankLayout};
 use super::network::Model;
 use super::options::Options;
 use super::session::Progress;
@@ -46,7 +46,7 @@ pub fn launch(options: &Options) -> Result<ExitCode> {
 fn figures_job(options: &Options) -> Result<Vec<Row>> {
     let job = Job {
         task: Task::Figures,
-        ranks: seating(options).ranks(),
+        ranks: layout(options).ranks(),
         variables: Vec::new(),
     };
     job.run(options)
@@ -54,7 +54,7 @@ fn figures_job(options: &Options) -> Result<Vec<Row>> {
 
 /// The model of the rank that the launcher numbered so.
 pub fn model_of(rank: usize, options: &Options) -> Model {
-    options.models[seating(options).seat(rank).group]
+    options.models[layout(options).slot_of(rank).group]
 }
 
 /// In each rank of the job of figures: all of them, group by group in turns.
@@ -63,19 +63,19 @@ pub fn model_of(rank: usize, options: &Options) -> Model {
 /// What the launcher, Portals or the system refused.
 pub fn figures(client: &mut Client, options: &Options) -> Result<Vec<Row>> {
     let steps = steps(options);
-    let most = steps.iter().map(|step| step.scene.bytes).max();
+    let most = steps.iter().map(|step| step.pattern.bytes).max();
     let bytes = most.unwrap_or(0).max(stalled::BULK);
-    let crowd = Crowd::join(client, seating(options), options, bytes)?;
-    let progress = Progress::new(crowd.team.leads(), steps.len() as u64 + 1);
+    let multi_pair = MultiPair::join(client, layout(options), options, bytes)?;
+    let progress = Progress::new(multi_pair.team.leads(), steps.len() as u64 + 1);
     let mut rows = Vec::new();
     for step in steps {
-        progress.announce(step.benchmark, step.scene.bytes);
-        let outcomes = crowd.in_turns(options.plan(), step.scene)?;
+        progress.announce(step.benchmark, step.pattern.bytes);
+        let outcomes = multi_pair.in_turns(options.plan(), step.pattern)?;
         rows.extend(step.rows(&options.models, &outcomes));
         progress.advance();
     }
     progress.announce("a stalled receiver", 8);
-    rows.extend(stalled::run(&crowd, options)?);
+    rows.extend(stalled::run(&multi_pair, options)?);
     progress.finish();
     Ok(rows)
 }
@@ -83,16 +83,16 @@ pub fn figures(client: &mut Client, options: &Options) -> Result<Vec<Row>> {
 /// A point of a figure.
 struct Step {
     benchmark: &'static str,
-    scene: Scene,
+    pattern: Pattern,
 }
 
 impl Step {
     /// A row a model, each beside the first one.
     fn rows(&self, models: &[Model], outcomes: &[Outcome]) -> Vec<Row> {
-        let Scene { bytes, pairs, .. } = self.scene;
+        let Pattern { bytes, pairs, .. } = self.pattern;
         let first = models[0].name();
         let row = |(model, outcome): (&Model, &Outcome)| {
-            let messages = self.scene.messages() as f64;
+            let messages = self.pattern.messages() as f64;
             let row = Row::new(self.benchmark, model.name(), bytes)
                 .timed(outcome, messages)
                 .with_bandwidth(bytes)
@@ -111,7 +111,7 @@ fn steps(options: &Options) -> Vec<Step> {
     let mut add = |benchmark, form, pairs, sizes: &[u64]| {
         all.extend(sizes.iter().map(|&bytes| Step {
             benchmark,
-            scene: Scene { form, pairs, bytes },
+            pattern: Pattern { form, pairs, bytes },
         }));
     };
     let (small, fine, coarse) = (
@@ -148,10 +148,10 @@ pub fn doubling(most: usize) -> Vec<usize> {
     powers.chain([most]).collect()
 }
 
-fn seating(options: &Options) -> Seating {
-    Seating {
+fn layout(options: &Options) -> RankLayout {
+    RankLayout {
         groups: options.models.len(),
-        seats: options.most_pairs,
+        slots: options.most_pairs,
     }
 }
 

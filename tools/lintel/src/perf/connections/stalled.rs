@@ -6,7 +6,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::STALLED;
 use crate::error::{During, Error, Result};
-use crate::perf::crowd::Crowd;
+use crate::perf::multi_pair::MultiPair;
 use crate::perf::options::Options;
 use crate::portals::Transfer;
 use crate::report::Row;
@@ -21,24 +21,24 @@ pub const BULK: u64 = 64 << 10;
 ///
 /// # Errors
 /// What Portals or the system refused.
-pub fn run(crowd: &Crowd, options: &Options) -> Result<Vec<Row>> {
-    let seats = crowd.seating.seats;
+pub fn run(multi_pair: &MultiPair, options: &Options) -> Result<Vec<Row>> {
+    let slots = multi_pair.layout.slots;
     let mut rows = Vec::new();
-    if seats < 2 {
+    if slots < 2 {
         return Ok(rows);
     }
-    let pids = pids(crowd)?;
+    let pids = pids(multi_pair)?;
     for (group, model) in options.models.iter().enumerate() {
         let mut found = Found::default();
         for _ in 0..options.rounds.min(ROUNDS) {
-            crowd.team.meet()?;
-            if crowd.team.rank() == crowd.leader_of(group) {
-                found.round(crowd, options, pids[crowd.victim_of(group)])?;
+            multi_pair.team.barrier()?;
+            if multi_pair.team.rank() == multi_pair.leader_of(group) {
+                found.round(multi_pair, options, pids[multi_pair.stalled_rank_of(group)])?;
             }
         }
-        let all = crowd.team.exchange(found.words())?;
-        let words = all[crowd.leader_of(group)].map(f64::from_bits);
-        rows.push(row(model.name(), seats, words));
+        let all = multi_pair.team.exchange(found.words())?;
+        let words = all[multi_pair.leader_of(group)].map(f64::from_bits);
+        rows.push(row(model.name(), slots, words));
     }
     Ok(rows)
 }
@@ -51,23 +51,23 @@ struct Found {
 }
 
 impl Found {
-    fn round(&mut self, crowd: &Crowd, options: &Options, victim: Pid) -> Result<()> {
-        let last = crowd.seating.seats - 1;
-        self.calm.extend(sample(crowd, options)?);
-        let stopped = Stopped::new(victim)?;
+    fn round(&mut self, multi_pair: &MultiPair, options: &Options, stalled_pid: Pid) -> Result<()> {
+        let last = multi_pair.layout.slots - 1;
+        self.calm.extend(sample(multi_pair, options)?);
+        let stopped = Stopped::new(stalled_pid)?;
         let bulk = Transfer {
             length: BULK,
-            ..crowd.across(last)
+            ..multi_pair.across(last)
         };
         for _ in 0..BULK_MESSAGES {
-            crowd.post.put_aside(&bulk)?;
+            multi_pair.endpoint.put_aside(&bulk)?;
         }
         // What its queue and the network take has left by then; the rest waits.
         std::thread::sleep(FILLING);
-        let found = sample(crowd, options);
+        let found = sample(multi_pair, options);
         drop(stopped);
         self.stalled.extend(found?);
-        crowd.post.await_acks_aside(BULK_MESSAGES)
+        multi_pair.endpoint.await_acks_aside(BULK_MESSAGES)
     }
 
     fn words(&self) -> [u64; WORDS] {
@@ -91,12 +91,12 @@ impl Found {
 }
 
 /// 8 B to every process of the other node but the last, one after the other.
-fn sample(crowd: &Crowd, options: &Options) -> Result<Vec<f64>> {
-    let others = crowd.seating.seats - 1;
+fn sample(multi_pair: &MultiPair, options: &Options) -> Result<Vec<f64>> {
+    let others = multi_pair.layout.slots - 1;
     let targets: Vec<Transfer> = (0..others)
-        .map(|seat| Transfer {
+        .map(|index| Transfer {
             length: 8,
-            ..crowd.across(seat)
+            ..multi_pair.across(index)
         })
         .collect();
     let mut samples = Vec::new();
@@ -104,15 +104,15 @@ fn sample(crowd: &Crowd, options: &Options) -> Result<Vec<f64>> {
     while samples.len() < FEWEST || Instant::now() < end {
         for target in &targets {
             let start = Instant::now();
-            crowd.post.put_acked(target)?;
-            crowd.post.await_acks(1)?;
+            multi_pair.endpoint.put_acked(target)?;
+            multi_pair.endpoint.await_acks(1)?;
             samples.push(start.elapsed().as_nanos() as f64);
         }
     }
     Ok(samples)
 }
 
-fn row(model: &str, seats: usize, words: [f64; WORDS]) -> Row {
+fn row(model: &str, slots: usize, words: [f64; WORDS]) -> Row {
     let [
         median_us,
         min_us,
@@ -123,7 +123,7 @@ fn row(model: &str, seats: usize, words: [f64; WORDS]) -> Row {
         samples,
     ] = words;
     let mut row = Row::new(STALLED, model, 8)
-        .with("processes a node", seats as f64)
+        .with("processes a node", slots as f64)
         .with("calm median µs", calm_us)
         .with("calm p99 µs", calm_p99)
         .with("p99 × calm", p99_us / calm_p99);
@@ -138,10 +138,10 @@ fn row(model: &str, seats: usize, words: [f64; WORDS]) -> Row {
 }
 
 /// The system's numbers of all ranks.
-fn pids(crowd: &Crowd) -> Result<Vec<Pid>> {
+fn pids(multi_pair: &MultiPair) -> Result<Vec<Pid>> {
     let mut words = [0; WORDS];
     words[0] = std::process::id().into();
-    let all = crowd.team.exchange(words)?;
+    let all = multi_pair.team.exchange(words)?;
     all.iter()
         .map(|words| Pid::from_raw(words[0] as i32))
         .collect::<Option<_>>()

@@ -13,7 +13,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::error::{During, Error, Result};
 use crate::perf::options::Options;
-use crate::perf::{collectives, connections, crowd, placements, session};
+use crate::perf::{collectives, connections, multi_pair, placements, session};
 use crate::report::Row;
 
 /// What the ranks of a job do.
@@ -31,7 +31,7 @@ pub enum Task {
 
 /// What the hidden command takes: the task, then all that `lintel perf` was told.
 #[derive(Clone, Debug, clap::Args)]
-pub struct Membership {
+pub struct RankArgs {
     #[arg(value_enum)]
     task: Task,
     #[arg(long)]
@@ -77,7 +77,7 @@ impl Job {
         let mut job = yod::Job::new(self.ranks, program);
         let task = self.task.to_possible_value().expect("no task is hidden");
         let place = format!("/proc/{}/fd/{}", std::process::id(), rows.as_raw_fd());
-        job.args = [crate::perf::CROWD, task.get_name(), "--rows", &place]
+        job.args = [crate::perf::RANK, task.get_name(), "--rows", &place]
             .map(OsString::from)
             .into();
         // What follows `lintel perf`.
@@ -92,13 +92,13 @@ impl Job {
 ///
 /// # Errors
 /// What the system, the launcher or Portals refused.
-pub fn serve(membership: Membership) -> Result<()> {
-    let options = crate::perf::complete(membership.options)?;
-    if membership.task == Task::Figures {
+pub fn serve(args: RankArgs) -> Result<()> {
+    let options = crate::perf::complete(args.options)?;
+    if args.task == Task::Figures {
         let rank = std::env::var("PMI_RANK")
             .ok()
             .and_then(|rank| rank.parse().ok());
-        crowd::become_model(connections::model_of(rank.unwrap_or(0), &options))?;
+        multi_pair::become_model(connections::model_of(rank.unwrap_or(0), &options))?;
     }
     let client = Client::from_env()
         .map_err(|error| Error::Usage(format!("the launcher's environment: {error}")))?;
@@ -107,7 +107,7 @@ pub fn serve(membership: Membership) -> Result<()> {
             "this command is a rank's, started by another".into(),
         ));
     };
-    let rows = match membership.task {
+    let rows = match args.task {
         Task::Figures => connections::figures(&mut client, &options)?,
         Task::Counts => connections::counts(&mut client, &options)?,
         Task::Placement => placements::sweep(&mut client, &options)?,
@@ -115,7 +115,7 @@ pub fn serve(membership: Membership) -> Result<()> {
     };
     if client.rank() == 0 {
         let text = serde_json::to_string(&rows).expect("rows are plain data");
-        fs::write(&membership.rows, text).during("handing rows to the starter")?;
+        fs::write(&args.rows, text).during("handing rows to the starter")?;
     }
     client
         .finalize()

@@ -2,90 +2,90 @@
 //! each, possibly in several groups that take turns.
 //!
 //! ```text
-//!   lintel perf connections ── Jobs ── yod ──┬─ node 0: groups × seats ranks ─┐
-//!          rows ◀── a file in memory         └─ node 1: groups × seats ranks ─┴─ Crowd ── scenes
+//!   lintel perf connections ── Jobs ── yod ──┬─ node 0: groups × slots ranks ─┐
+//!          rows ◀── a file in memory         └─ node 1: groups × slots ranks ─┴─ MultiPair ── patterns
 //! ```
 //!
 //! Every rank runs the same script; the group whose turn it is plays, the others
-//! sleep. [`jobs`] starts ranks and takes their rows, [`scene`] is what they play.
+//! sleep. [`jobs`] starts ranks and takes their rows, [`pattern`] is what they play.
 
 pub mod jobs;
-pub mod scene;
+pub mod pattern;
 
 use std::cell::Cell;
 use std::rc::Rc;
 
 use lintel_pmi::client::Client;
 
+use super::endpoint::{BITS, Signal};
 use super::network::Model;
 use super::options::Options;
-use super::station::{BITS, Signal};
 use crate::error::{During, Error, Result};
 use crate::machine;
 use crate::portals::{Ack, Counted, Entry, Interface, Match, Md, Process, Report, Table, Transfer};
 use crate::raw::Region;
-use crate::team::{Huddle, Manner, Team, WORDS};
+use crate::team::{FutexBarrier, Team, WORDS, WaitMode};
 
 /// Where a process sits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seat {
+pub struct RankSlot {
     /// 0 or 1.
     pub node: usize,
     /// Which of the groups that take turns.
     pub group: usize,
     /// Its number within group and node.
-    pub seat: usize,
+    pub index: usize,
 }
 
 /// How the ranks of a job are seated: nodes in blocks, as yod does it, groups in
 /// blocks within a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seating {
+pub struct RankLayout {
     /// Groups that take turns.
     pub groups: usize,
     /// Processes of one group on one node.
-    pub seats: usize,
+    pub slots: usize,
 }
 
-impl Seating {
+impl RankLayout {
     /// How many ranks that takes.
     pub fn ranks(self) -> usize {
-        NODES * self.groups * self.seats
+        NODES * self.groups * self.slots
     }
 
     /// Where `rank` sits.
-    pub fn seat(self, rank: usize) -> Seat {
-        let local = rank % (self.groups * self.seats);
-        Seat {
-            node: rank / (self.groups * self.seats),
-            group: local / self.seats,
-            seat: local % self.seats,
+    pub fn slot_of(self, rank: usize) -> RankSlot {
+        let local = rank % (self.groups * self.slots);
+        RankSlot {
+            node: rank / (self.groups * self.slots),
+            group: local / self.slots,
+            index: local % self.slots,
         }
     }
 
     /// Who sits there.
-    pub fn rank(self, seat: Seat) -> usize {
-        (seat.node * self.groups + seat.group) * self.seats + seat.seat
+    pub fn rank_of(self, slot: RankSlot) -> usize {
+        (slot.node * self.groups + slot.group) * self.slots + slot.index
     }
 }
 
 /// This process among the others of its job.
-pub struct Crowd {
+pub struct MultiPair {
     /// All ranks; they meet asleep.
     pub team: Team,
     /// Who sits where.
-    pub seating: Seating,
+    pub layout: RankLayout,
     /// Where this one sits.
-    pub me: Seat,
+    pub me: RankSlot,
     /// A line for each group to meet over.
-    huddles: Region,
+    barriers: Region,
     /// What this process sends from and receives in.
-    pub post: Post,
+    pub endpoint: GroupEndpoint,
     /// What names each rank's entry, by rank.
     peers: Vec<Transfer>,
 }
 
-impl Crowd {
+impl MultiPair {
     /// Joins the others of the job, opens an interface with buffers of `bytes`, and
     /// learns where everyone is.
     ///
@@ -93,63 +93,63 @@ impl Crowd {
     /// What the system, the launcher or Portals refused.
     pub fn join(
         client: &mut Client,
-        seating: Seating,
+        layout: RankLayout,
         options: &Options,
         bytes: u64,
     ) -> Result<Self> {
         let (rank, size) = (client.rank(), client.size());
-        if size != seating.ranks() {
+        if size != layout.ranks() {
             return Err(Error::Usage(format!(
-                "{} ranks were started for {} seats",
+                "{} ranks were started for {} slots",
                 size,
-                seating.ranks()
+                layout.ranks()
             )));
         }
-        let me = seating.seat(rank);
+        let me = layout.slot_of(rank);
         machine::pin(options.cores[me.node % options.cores.len()])?;
-        let team = super::form_team(client, Manner::Asleep)?;
-        let post = Post::open(bytes)?;
-        let peers = introduce(&team, &post)?;
-        let huddles = team.share(seating.groups * 64)?;
+        let team = super::form_team(client, WaitMode::Sleep)?;
+        let endpoint = GroupEndpoint::open(bytes)?;
+        let peers = exchange_addresses(&team, &endpoint)?;
+        let barriers = team.share(layout.groups * 64)?;
         Ok(Self {
             team,
-            seating,
+            layout,
             me,
-            huddles,
-            post,
+            barriers,
+            endpoint,
             peers,
         })
     }
 
     /// The rank that times a group's turns.
     pub fn leader_of(&self, group: usize) -> usize {
-        let (node, seat) = (0, 0);
-        self.seating.rank(Seat { node, group, seat })
+        let (node, index) = (0, 0);
+        self.layout.rank_of(RankSlot { node, group, index })
     }
 
     /// The last rank of a group's other node.
-    pub fn victim_of(&self, group: usize) -> usize {
-        let (node, seat) = (1, self.seating.seats - 1);
-        self.seating.rank(Seat { node, group, seat })
+    pub fn stalled_rank_of(&self, group: usize) -> usize {
+        let (node, index) = (1, self.layout.slots - 1);
+        self.layout.rank_of(RankSlot { node, group, index })
     }
 
-    /// Names the entry of the process of this group on the other node at `seat`.
-    pub fn across(&self, seat: usize) -> Transfer {
+    /// Names the entry of the process of this group on the other node at `slot`.
+    pub fn across(&self, index: usize) -> Transfer {
         let (node, group) = (1 - self.me.node, self.me.group);
-        self.peers[self.seating.rank(Seat { node, group, seat })]
+        self.peers[self.layout.rank_of(RankSlot { node, group, index })]
     }
 
     /// Returns when `count` processes of this group have called it.
-    pub fn huddle(&self, count: usize) -> Result<()> {
-        Huddle::over(&self.huddles, self.me.group).pass(count)
+    pub fn barrier(&self, count: usize) -> Result<()> {
+        FutexBarrier::over(&self.barriers, self.me.group).wait(count)
     }
 }
 
 /// Tells everyone this process's id and table; gives everyone's, by rank.
-fn introduce(team: &Team, post: &Post) -> Result<Vec<Transfer>> {
-    let id = post.interface.id();
+fn exchange_addresses(team: &Team, endpoint: &GroupEndpoint) -> Result<Vec<Transfer>> {
+    let id = endpoint.interface.id();
     let mut words = [0; WORDS];
-    words[..3].copy_from_slice(&[id.nid.into(), id.pid.into(), post.table.index().into()]);
+    words[..3].copy_from_slice(&[id.nid.into(), id.pid.into(), endpoint.table.index().into()]);
     let all = team.exchange(words)?;
     let transfer = |words: [u64; WORDS]| Transfer {
         target: Process {
@@ -183,7 +183,7 @@ pub fn become_model(model: Model) -> Result<()> {
 
 /// One process's end: a descriptor to send from to anyone, an entry that anyone may
 /// send to. Fields are dropped in this order.
-pub struct Post {
+pub struct GroupEndpoint {
     md: Md,
     _entry: Entry,
     table: Table,
@@ -197,7 +197,7 @@ pub struct Post {
     interface: Interface,
 }
 
-impl Post {
+impl GroupEndpoint {
     fn open(bytes: u64) -> Result<Self> {
         let interface = Interface::open_default()?;
         let memory = || Region::private(bytes as usize).during("allocating");
@@ -245,7 +245,7 @@ impl Post {
         Ok(self.md.put(to, Ack::Count)?)
     }
 
-    /// As [`Post::put_acked`], apart from what [`Post::await_acks`] waits for.
+    /// As [`GroupEndpoint::put_acked`], apart from what [`GroupEndpoint::await_acks`] waits for.
     pub fn put_aside(&self, to: &Transfer) -> Result<()> {
         Ok(self.aside.put(to, Ack::Count)?)
     }
@@ -260,7 +260,7 @@ impl Post {
         self.completions.take(n)
     }
 
-    /// Waits for `n` more acknowledgements of [`Post::put_aside`].
+    /// Waits for `n` more acknowledgements of [`GroupEndpoint::put_aside`].
     pub fn await_acks_aside(&self, n: u64) -> Result<()> {
         self.aside_completions.take(n)
     }
@@ -291,15 +291,15 @@ mod tests {
 
     #[test]
     fn every_rank_has_one_seat_and_nodes_come_in_blocks() {
-        let seating = Seating {
+        let layout = RankLayout {
             groups: 3,
-            seats: 8,
+            slots: 8,
         };
-        assert_eq!(seating.ranks(), 48);
+        assert_eq!(layout.ranks(), 48);
         for rank in 0..48 {
-            let seat = seating.seat(rank);
-            assert_eq!(seating.rank(seat), rank);
-            assert_eq!(seat.node, rank / 24);
+            let slot = layout.slot_of(rank);
+            assert_eq!(layout.rank_of(slot), rank);
+            assert_eq!(slot.node, rank / 24);
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use super::Crowd;
+use super::MultiPair;
 use crate::error::Result;
 use crate::perf::harness::{Outcome, Plan};
 use crate::perf::stream::window_for;
@@ -25,7 +25,7 @@ pub enum Form {
 
 /// A form with its sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Scene {
+pub struct Pattern {
     /// Who sends to whom.
     pub form: Form,
     /// Processes of a node that take part.
@@ -34,7 +34,7 @@ pub struct Scene {
     pub bytes: u64,
 }
 
-impl Scene {
+impl Pattern {
     /// Messages that all processes together move in one repetition.
     pub fn messages(self) -> u64 {
         let ways = match self.form {
@@ -54,17 +54,17 @@ impl Scene {
     }
 }
 
-impl Crowd {
-    /// Measures `scene` in every group, in turns: one outcome a group, in every rank.
+impl MultiPair {
+    /// Measures `pattern` in every group, in turns: one outcome a group, in every rank.
     ///
     /// # Errors
     /// What Portals refused, or a process that doesn't come.
-    pub fn in_turns(&self, plan: Plan, scene: Scene) -> Result<Vec<Outcome>> {
-        let repeats = self.calibrate(plan, scene)?;
-        let mut rounds = vec![Vec::new(); self.seating.groups];
+    pub fn in_turns(&self, plan: Plan, pattern: Pattern) -> Result<Vec<Outcome>> {
+        let repeats = self.calibrate(plan, pattern)?;
+        let mut rounds = vec![Vec::new(); self.layout.groups];
         for _ in 0..plan.rounds {
             for (group, samples) in rounds.iter_mut().enumerate() {
-                let took = self.turn(group, scene, repeats)?;
+                let took = self.turn(group, pattern, repeats)?;
                 samples.push(took as f64 / repeats as f64);
             }
         }
@@ -74,15 +74,15 @@ impl Crowd {
     }
 
     /// Repetitions that fill a turn of the first group, the same for all groups.
-    fn calibrate(&self, plan: Plan, scene: Scene) -> Result<u64> {
+    fn calibrate(&self, plan: Plan, pattern: Pattern) -> Result<u64> {
         let turn = plan.time.as_nanos() as u64 / u64::from(plan.rounds);
-        let unit = scene.unit();
+        let unit = pattern.unit();
         let mut repeats = unit;
         loop {
             // The quickest counts: one that waits for a core says nothing.
             let mut took = u64::MAX;
             for _ in 0..PROBES {
-                took = took.min(self.turn(0, scene, repeats)?.max(1));
+                took = took.min(self.turn(0, pattern, repeats)?.max(1));
             }
             if took >= turn / 4 || repeats >= MOST_REPEATS {
                 let fitting = (repeats as u128 * u128::from(turn) / u128::from(took)) as u64;
@@ -93,67 +93,67 @@ impl Crowd {
     }
 
     /// One group plays while the others sleep; nanoseconds, by its leader's watch.
-    fn turn(&self, group: usize, scene: Scene, repeats: u64) -> Result<u64> {
-        self.team.meet()?;
+    fn turn(&self, group: usize, pattern: Pattern, repeats: u64) -> Result<u64> {
+        self.team.barrier()?;
         let mut words = [0; WORDS];
-        if self.me.group == group && self.me.seat < scene.pairs {
-            words[0] = self.play(scene, repeats)?;
+        if self.me.group == group && self.me.index < pattern.pairs {
+            words[0] = self.play(pattern, repeats)?;
         }
         let all = self.team.exchange(words)?;
         Ok(all[self.leader_of(group)][0])
     }
 
-    fn play(&self, scene: Scene, n: u64) -> Result<u64> {
+    fn play(&self, pattern: Pattern, n: u64) -> Result<u64> {
         let opposite = Transfer {
-            length: scene.bytes,
-            ..self.across(self.me.seat)
+            length: pattern.bytes,
+            ..self.across(self.me.index)
         };
-        self.huddle(2 * scene.pairs)?;
+        self.barrier(2 * pattern.pairs)?;
         self.ping_pong(&opposite, WARMING)?;
         let start = Instant::now();
-        let window = window_for(scene.bytes);
+        let window = window_for(pattern.bytes);
         let sends = self.me.node == 0;
-        match scene.form {
+        match pattern.form {
             Form::PingPong => {
                 self.ping_pong(&opposite, n)?;
                 // Each pair by its own watch: nobody waits for another's end.
                 return Ok(start.elapsed().as_nanos() as u64);
             }
-            Form::OneWay if sends => self.post.stream(&[opposite], 0, n, window)?,
+            Form::OneWay if sends => self.endpoint.stream(&[opposite], 0, n, window)?,
             Form::ManyToMany if sends => {
-                let targets = self.targets(scene);
-                self.post.stream(&targets, self.me.seat, n, window)?;
+                let targets = self.targets(pattern);
+                self.endpoint.stream(&targets, self.me.index, n, window)?;
             }
             Form::BothWays => {
-                self.post.stream(&[opposite], 0, n, window)?;
-                self.post.await_arrivals(n)?;
+                self.endpoint.stream(&[opposite], 0, n, window)?;
+                self.endpoint.await_arrivals(n)?;
             }
-            Form::OneWay | Form::ManyToMany => self.post.await_arrivals(n)?,
+            Form::OneWay | Form::ManyToMany => self.endpoint.await_arrivals(n)?,
         }
-        self.huddle(2 * scene.pairs)?;
+        self.barrier(2 * pattern.pairs)?;
         Ok(start.elapsed().as_nanos() as u64)
     }
 
     fn ping_pong(&self, opposite: &Transfer, n: u64) -> Result<()> {
         for _ in 0..n {
             if self.me.node == 0 {
-                self.post.put(opposite)?;
-                self.post.await_arrivals(1)?;
+                self.endpoint.put(opposite)?;
+                self.endpoint.await_arrivals(1)?;
             } else {
-                self.post.await_arrivals(1)?;
-                self.post.put(opposite)?;
+                self.endpoint.await_arrivals(1)?;
+                self.endpoint.put(opposite)?;
             }
         }
         Ok(())
     }
 
-    fn targets(&self, scene: Scene) -> Vec<Transfer> {
-        let length = scene.bytes;
-        let target = |seat| Transfer {
+    fn targets(&self, pattern: Pattern) -> Vec<Transfer> {
+        let length = pattern.bytes;
+        let target = |index| Transfer {
             length,
-            ..self.across(seat)
+            ..self.across(index)
         };
-        (0..scene.pairs).map(target).collect()
+        (0..pattern.pairs).map(target).collect()
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use lintel_sim_seastar::figures::{How, number};
 
-use super::watch;
+use super::progress;
 use crate::error::{Error, Result};
 use crate::plot;
 use crate::plot::chart::{self, Scale, Series, Stroke};
@@ -98,7 +98,7 @@ pub fn one(name: &str, directory: &Path, csv: Option<&str>) -> Result<()> {
 /// Draws all figures, and prints every published point beside the simulated one.
 pub fn all(directory: &Path, csv: Option<&str>) -> Result<()> {
     let drawings = list();
-    let steps = watch::Steps::new(drawings.len() + TABLES.len());
+    let steps = progress::StepProgress::new(drawings.len() + TABLES.len());
     let mut points = Vec::new();
     for (what, table) in TABLES {
         steps.announce(what);
