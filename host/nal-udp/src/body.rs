@@ -1,4 +1,4 @@
-//! Where the bytes of a message to be sent are.
+//! The body of a message to be sent: where its bytes are.
 
 use crate::buffers::{Buffer, Buffers};
 use lintel_claim::{Claim, Lease, Loan, copy_vectored};
@@ -6,7 +6,7 @@ use lintel_memory::{length, parts};
 use lintel_nal::Outgoing;
 use lintel_wire::OPERAND_BYTES;
 
-/// Bytes that travel in the message itself.
+/// Bytes that a body may have to be kept in the message itself.
 pub(crate) const SMALL: usize = 64;
 
 /// Bytes that a message takes beside a copy of its body, about.
@@ -14,16 +14,16 @@ const OVERHEAD: u64 = 128;
 
 /// The body of a message.
 pub(crate) enum Body {
-    /// Here.
+    /// Its bytes; the message knows how many.
     Small([u8; SMALL]),
-    /// A copy, so many bytes long.
+    /// A copy in memory of our own, and its length.
     Own(Buffer, u64),
-    /// Where the user has them, until the peer answers.
+    /// The user's own memory, lent until the peer has acknowledged it.
     Lent(Loan),
 }
 
 impl Body {
-    /// Copies or notes what is to be sent; tells its length.
+    /// Copies or borrows what is to be sent; returns its length too.
     #[inline]
     pub(crate) fn new(outgoing: Outgoing<'_>, buffers: &mut Buffers) -> (Body, u64) {
         match outgoing {
@@ -33,7 +33,7 @@ impl Body {
         }
     }
 
-    /// Nothing.
+    /// A body without bytes.
     pub(crate) fn empty() -> Body {
         Body::Small([0; SMALL])
     }
@@ -60,7 +60,7 @@ impl Body {
         }
     }
 
-    /// The pieces from `offset` on, `length` bytes; small bodies have none.
+    /// Adds the pieces from `offset` on, `length` bytes, to `into`; a small body has none.
     pub(crate) fn part(&self, offset: u64, length: u64, into: &mut Vec<Claim>) {
         match self {
             Body::Small(_) => {}

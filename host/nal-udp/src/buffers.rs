@@ -1,22 +1,22 @@
-//! Buffers for what must be kept: used again rather than given back.
+//! A pool of buffers for bytes that must be kept.
 
 use lintel_claim::{Claim, Region};
 use lintel_reliable::{Nanos, Time};
 
-/// Bytes of a buffer, by class; what is longer gets memory of its own.
+/// Bytes of a buffer by its class; longer ones get a region each.
 const CLASSES: [u64; 3] = [512, 8 << 10, 64 << 10];
-/// Buffers of a class are made so many bytes at a time.
+/// Bytes allocated at a time for buffers of a class.
 const CHUNK: u64 = 64 << 10;
-/// Bytes of longer buffers that are kept: to have pages made costs several times as much as
-/// to fill them.
+/// Bytes of idle long buffers that are kept: to fault pages in costs several times as much
+/// as to fill them.
 const MAX_LONG_BYTES: u64 = 64 << 20;
-/// They go once none has been used for so long, or twice that.
+/// Idle long buffers are freed once none was used for this long, or twice that.
 const DISUSE: Nanos = Nanos::from_millis(1000);
 
-/// Memory of our own: for a copy to be sent, or a packet that came early.
+/// Memory of our own: a copy to be sent, or a packet that waits to be delivered.
 pub(crate) struct Buffer {
     claim: Claim,
-    /// Its class; without one, the region that it is.
+    /// Its class; a long one owns its region.
     class: Result<u8, Region>,
 }
 
@@ -26,17 +26,17 @@ impl Buffer {
     }
 }
 
-/// Buffers that nobody uses, by class.
+/// Idle buffers, by class.
 pub(crate) struct Buffers {
     spare: [Vec<Claim>; CLASSES.len()],
     chunks: Vec<Region>,
-    /// Longer ones, the one used last behind the others, and their bytes.
+    /// Long ones, most recently used last, and their bytes.
     long: Vec<Region>,
     long_bytes: u64,
-    /// One of them was used since they were looked at.
+    /// A long one was used since the last check.
     is_used: bool,
-    /// When to look at them next.
-    look: Time,
+    /// When long ones are checked next.
+    next_check: Time,
 }
 
 impl Buffers {
@@ -47,7 +47,7 @@ impl Buffers {
             long: Vec::new(),
             long_bytes: 0,
             is_used: false,
-            look: Time(0),
+            next_check: Time(0),
         }
     }
 
@@ -77,7 +77,7 @@ impl Buffers {
 
     fn take_long(&mut self, length: u64) -> Buffer {
         let fits = |region: &Region| (length..=4 * length).contains(&region.len());
-        // The one used last is the likeliest to be in the processor's cache.
+        // The one used last is the likeliest to be in the cache.
         let region = match self.long.iter().rposition(fits) {
             Some(index) => {
                 let region = self.long.remove(index);
@@ -97,23 +97,23 @@ impl Buffers {
     pub(crate) fn due(&self) -> Time {
         match self.long.is_empty() {
             true => Time::NEVER,
-            false => self.look,
+            false => self.next_check,
         }
     }
 
-    /// Gives longer buffers back that nobody has used lately.
+    /// Frees long buffers that nobody has used lately.
     pub(crate) fn on_time(&mut self, now: Time) {
         if now < self.due() {
             return;
         }
-        self.look = now.after(DISUSE);
+        self.next_check = now.after(DISUSE);
         if !std::mem::take(&mut self.is_used) {
             self.long.clear();
             self.long_bytes = 0;
         }
     }
 
-    /// Bytes held, used or not.
+    /// Bytes of memory, used or idle.
     pub(crate) fn bytes(&self) -> u64 {
         self.chunks.len() as u64 * CHUNK + self.long_bytes
     }

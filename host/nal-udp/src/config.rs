@@ -1,4 +1,4 @@
-//! What a user chooses and is told.
+//! What a user configures, and what is reported back.
 
 use crate::{Faults, Model};
 use std::fmt;
@@ -12,65 +12,65 @@ pub struct Config<'a> {
     pub nid: u32,
     /// The pid: a port, or any that is free.
     pub port: Option<u16>,
-    /// The job's key: who has another isn't heard.
+    /// The job's secret key: datagrams sealed with another are dropped.
     pub key: [u8; 32],
-    /// The user.
+    /// The effective user of this process, which peers are told.
     pub uid: u32,
     /// Which processes share a context.
     pub model: Model,
-    /// A peer on which something depends is lost after so much silence.
+    /// A peer on which something depends is given up after so much silence.
     pub peer_timeout: Duration,
-    /// What to do wrong on purpose.
+    /// Faults injected on purpose, for tests.
     pub faults: Option<Faults>,
-    /// Is told of what a user should know.
+    /// Takes lines that a user should read.
     pub log: fn(&str),
-    /// The job's name.
+    /// The job's name, a part of names in `/dev/shm`.
     pub job: &'a str,
 }
 
 /// What a NAL holds at the moment.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Resources {
-    /// Contexts: what is known of a path.
+    /// Contexts: congestion state of a path.
     pub contexts: u64,
-    /// Pairs: who has been heard from or sent to.
+    /// Pairs: processes that were heard from or sent to.
     pub pairs: u64,
-    /// Sockets.
+    /// Open sockets, connected ones included.
     pub sockets: u64,
     /// Bytes of memory, about.
     pub bytes: u64,
 }
 
-/// What went wrong so far, and was made good or dropped. Each datagram that came is counted
-/// once: as accepted, or under what was wrong with it.
+/// Datagrams so far. Each one that arrived is counted once: as accepted, or under what was
+/// wrong with it.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct DatagramCounts {
-    /// Datagrams that nothing was wrong with.
+    /// Datagrams with nothing wrong about them.
     pub accepted: u64,
     /// Datagrams whose authenticator was wrong.
     pub forged: u64,
-    /// Datagrams that are no packets, or contradict others of their sender.
+    /// Datagrams that are no packets of this version, or contradict others of their sender.
     pub malformed: u64,
-    /// Payloads that had changed on the way.
+    /// Datagrams whose payload doesn't match its checksum.
     pub damaged: u64,
     /// Packets for another process.
     pub misdirected: u64,
-    /// Packets of, or for, a process that has ended.
+    /// Packets from or to an incarnation that has ended.
     pub stale: u64,
-    /// Packets sent again.
+    /// Packets that this process has retransmitted.
     pub retransmitted: u64,
-    /// Packets that had come before.
+    /// Packets that had arrived before.
     pub duplicates: u64,
-    /// Packets too far ahead of a missing one.
+    /// Packets too far ahead of a missing one to be kept.
     pub beyond: u64,
-    /// Datagrams that the system had no room for, or no way.
+    /// Datagrams that the system had no room for, or no route.
     pub unsent: u64,
-    /// Peers that ended or fell silent.
+    /// Peers that closed or fell silent.
     pub lost_peers: u64,
 }
 
 impl DatagramCounts {
-    /// Datagrams that came and were dropped.
+    /// Datagrams that arrived and were dropped.
     pub fn refused(&self) -> u64 {
         self.hostile() + self.duplicates + self.beyond
     }
@@ -81,10 +81,10 @@ impl DatagramCounts {
     }
 }
 
-/// Why there is no socket.
+/// Why no socket could be opened.
 #[derive(Debug)]
 pub enum OpenError {
-    /// Another process has the pid.
+    /// Another program has the port.
     PortInUse(Ipv4Addr, u16),
     /// Ports below 1024 are for the system.
     PortNotAllowed(u16),

@@ -1,7 +1,7 @@
-//! Sockets connected to the peers that are sent to most: the kernel then knows the route,
-//! which it looks up for each datagram otherwise (0.4 of 3.1 µs for a datagram there and
-//! back, `examples/datagram_cost.rs`). They only send: receivers go by what a header says,
-//! not by the port that it came from.
+//! Sockets connected to the peers that are sent to most. The kernel keeps the route of a
+//! connected socket, and looks it up for each datagram otherwise (0.4 of 3.1 µs for a
+//! datagram there and back, `examples/datagram_cost.rs`). These sockets only send: receivers
+//! identify a sender by the header, not by the port that a datagram came from.
 
 use crate::socket::SOCKET_BUFFER;
 use lintel_types::ProcessId;
@@ -9,9 +9,9 @@ use nix::sys::socket::{setsockopt, sockopt};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 
-/// At most so many, however many peers there are.
+/// Connected sockets of a process at most, however many peers it has.
 const MAX_SOCKETS: usize = 4;
-/// Datagrams in a row to one peer, after which it gets a connected.
+/// Datagrams in a row to one peer, after which a socket is connected to it.
 const CONNECT_AFTER: u32 = 16;
 
 struct ConnectedSocket {
@@ -19,12 +19,12 @@ struct ConnectedSocket {
     socket: UdpSocket,
 }
 
-/// The lines of a process.
+/// The connected sockets of a process.
 pub(crate) struct ConnectedSockets {
     node: Ipv4Addr,
-    /// The one used last comes first.
+    /// Most recently used first.
     sockets: Vec<ConnectedSocket>,
-    /// Who was sent to last without a connected, and how often in a row.
+    /// The peer without a connected socket that was sent to last, and how often in a row.
     candidate: ProcessId,
     row: u32,
 }
@@ -53,12 +53,12 @@ impl ConnectedSockets {
         self.sockets.first().map(|connected| &connected.socket)
     }
 
-    /// The connected to a process doesn't work, or isn't worth anything any more.
+    /// Closes the socket connected to a process.
     pub(crate) fn close(&mut self, process: ProcessId) {
         self.sockets.retain(|connected| connected.to != process);
     }
 
-    /// Puts a process's connected first, if it has or deserves one.
+    /// Puts a process's socket first; connects one if the process is sent to often enough.
     fn find(&mut self, process: ProcessId) -> Option<()> {
         if let Some(index) = self
             .sockets

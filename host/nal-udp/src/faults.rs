@@ -1,4 +1,5 @@
-//! What goes wrong on purpose, so that tests see what a bad network does.
+//! Faults injected on purpose: datagrams are lost, duplicated or reordered, so that tests
+//! see what a bad network does.
 
 use lintel_claim::{Claim, Region};
 use lintel_types::ProcessId;
@@ -9,13 +10,13 @@ use std::str::FromStr;
 /// Shares of datagrams that are lost, sent twice, or sent later than others.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Faults {
-    /// Lost.
+    /// Share that is lost, 0 to 1.
     pub loss: f64,
-    /// Sent twice.
+    /// Share that is sent twice, 0 to 1.
     pub duplicate: f64,
-    /// Overtaken by one to four others.
+    /// Share that one to four others overtake, 0 to 1.
     pub reorder: f64,
-    /// Where the dice begin.
+    /// Seed of the random numbers: the same seed gives the same faults.
     pub seed: u64,
 }
 
@@ -76,11 +77,11 @@ impl FromStr for Faults {
 struct Delayed {
     to: ProcessId,
     bytes: Region,
-    /// Datagrams, or looks at the clock, until it goes.
+    /// Datagrams, or reads of the clock, until it is sent.
     others: u32,
 }
 
-/// Throws the dice.
+/// Decides at random which datagrams are lost, sent twice or delayed.
 pub(crate) struct FaultRng {
     faults: Faults,
     state: u64,
@@ -96,7 +97,7 @@ impl FaultRng {
         }
     }
 
-    /// How often to send a datagram now; what is delayed is kept.
+    /// How often a datagram is to be sent now; one that is delayed is copied and kept.
     pub(crate) fn copies_to_send(&mut self, to: ProcessId, pieces: &[Claim]) -> u32 {
         if self.is_hit(self.faults.loss) {
             return 0;
@@ -111,7 +112,7 @@ impl FaultRng {
         1 + u32::from(self.is_hit(self.faults.duplicate))
     }
 
-    /// Another datagram went, or time: what was delayed long enough goes too.
+    /// Another datagram was sent, or time has passed: sends what was delayed long enough.
     pub(crate) fn pass(&mut self, mut send: impl FnMut(ProcessId, &[Claim])) {
         self.delayed.retain_mut(|delayed| {
             delayed.others -= 1;
@@ -130,7 +131,7 @@ impl FaultRng {
         share > 0.0 && self.draw() < share
     }
 
-    /// From 0 to 1, by xorshift.
+    /// A number from 0 to 1, by xorshift64.
     fn draw(&mut self) -> f64 {
         self.state ^= self.state << 13;
         self.state ^= self.state >> 7;

@@ -1,33 +1,35 @@
-//! Whether the system may put alike datagrams of one sender together (`UDP_GRO`).
+//! Whether the kernel may coalesce datagrams of one sender (`UDP_GRO`).
 //!
-//! A train saves a system call for each datagram but the first. To be told where its
-//! datagrams end takes 130 ns more a look, of the microsecond that one takes, so trains
-//! are taken where much comes at a time, and not where one message is waited for.
+//! That saves a system call for each datagram but the first, but to be told where the
+//! datagrams end takes 130 ns more a call, of the microsecond that one takes. So it is on
+//! while many datagrams arrive in a row, and off while one message is waited for.
 
-/// Datagrams in a row, after which trains are taken.
+/// Datagrams in a row, after which GRO is switched on.
 const ENABLE_AFTER: u32 = 4;
-/// Looks behind a datagram that found nothing, after which they aren't any more.
+/// Bursts of a single datagram in a row, after which it is switched off.
 const DISABLE_AFTER: u32 = 16;
-/// And after which only every so-manieth such look is taken at all.
+/// Bursts of a single datagram in a row, after which only every `SKIP_AT_MOST`th poll
+/// right behind a datagram is made at all.
 const SKIP_AFTER: u32 = 8;
 const SKIP_AT_MOST: u32 = 16;
 
-/// Follows what comes.
+/// Follows how datagrams arrive.
 #[derive(Default)]
 pub(crate) struct GroPolicy {
     pub(crate) is_enabled: bool,
-    /// The system may have put a train together before it was told not to.
+    /// The system may have coalesced datagrams before it was switched off, and doesn't say
+    /// where they end any more.
     pub(crate) may_be_coalesced: bool,
-    /// Looks that found something since the socket was empty.
+    /// Polls that found something since the socket was empty.
     in_row: u32,
-    /// Looks behind a datagram that found nothing, and none that found something between.
+    /// Polls right behind a datagram that found nothing, since one found something.
     empty_polls: u32,
-    /// Looks behind a datagram that weren't taken in the meantime.
+    /// Such polls that were skipped in the meantime.
     skipped: u32,
 }
 
 impl GroPolicy {
-    /// There was something; true where trains are to be taken from now on.
+    /// A poll found something; true if GRO is to be switched on.
     #[inline]
     pub(crate) fn on_arrival(&mut self) -> bool {
         self.in_row = self.in_row.saturating_add(1);
@@ -43,7 +45,7 @@ impl GroPolicy {
         begins
     }
 
-    /// There was nothing; true where trains aren't to be taken from now on.
+    /// A poll found nothing; true if GRO is to be switched off.
     #[inline]
     pub(crate) fn on_empty(&mut self) -> bool {
         if std::mem::take(&mut self.in_row) == 0 {
@@ -59,7 +61,7 @@ impl GroPolicy {
         ends
     }
 
-    /// Whether a look right behind a datagram would find nothing, by all experience.
+    /// Whether a poll right behind a datagram would find nothing, by all experience.
     #[inline]
     pub(crate) fn expect_nothing(&mut self) -> bool {
         if self.empty_polls < SKIP_AFTER || self.skipped >= SKIP_AT_MOST {
@@ -71,12 +73,12 @@ impl GroPolicy {
         true
     }
 
-    /// A datagram was refused: what such a sender sends must not hide in a train.
+    /// A datagram was refused: from such a sender more than one may come at a time.
     pub(crate) fn on_refused(&mut self) {
         self.empty_polls = 0;
     }
 
-    /// The system knows none.
+    /// The kernel has no GRO.
     pub(crate) fn disable(&mut self) {
         self.is_enabled = false;
     }
@@ -101,24 +103,27 @@ mod tests {
             gro.on_arrival();
             assert_eq!(gro.on_empty(), calm == DISABLE_AFTER, "{calm}");
         }
-        assert!(gro.may_be_coalesced, "one that came before the system knew");
+        assert!(
+            gro.may_be_coalesced,
+            "datagrams coalesced before the switch"
+        );
         gro.on_arrival();
         gro.on_empty();
         assert!(!gro.may_be_coalesced && !gro.is_enabled);
     }
 
     #[test]
-    fn looks_in_vain_become_rare_and_cease_to_be_where_they_find_something() {
+    fn polls_in_vain_become_rare_until_one_finds_something() {
         let mut gro = GroPolicy::default();
-        let mut looks = 0;
+        let mut polls = 0;
         for _ in 0..SKIP_AFTER + 10 * (SKIP_AT_MOST + 1) {
             gro.on_arrival();
             if !gro.expect_nothing() {
                 gro.on_empty();
-                looks += 1;
+                polls += 1;
             }
         }
-        assert_eq!(looks, SKIP_AFTER + 10);
+        assert_eq!(polls, SKIP_AFTER + 10);
         gro.on_arrival();
         gro.on_arrival();
         assert!(!gro.expect_nothing(), "two came together");

@@ -1,4 +1,4 @@
-//! What the processes of a node know of paths, in a file in shared memory:
+//! Congestion state of paths, shared by the processes of a node in a file in shared memory:
 //! `/dev/shm/lintel-<job>-<nid>-paths`.
 //!
 //! ```text
@@ -8,11 +8,11 @@
 //!   └──────┴────────┴──────┴─ ─   variation, when heard   users: when each was here, 64
 //! ```
 //!
-//! It is read and written, not mapped: a look at it a few thousand times a second needs no
-//! speed, and no `unsafe`. What is torn or overwritten by another is a guess as good as
-//! before, and endpoints keep guesses within limits. Each process holds a shared lock;
-//! who leaves last removes the file. A file of another user isn't used, and one that
-//! somebody keeps locked isn't waited for.
+//! The file is read and written, not mapped: a few thousand accesses a second need no
+//! speed, and no `unsafe`. A torn or overwritten slot is a guess as good as the one before,
+//! and endpoints keep guesses within limits. Each process holds a shared lock; the last one
+//! removes the file. A file of another user isn't used, and one that another process keeps
+//! locked isn't waited for.
 
 use lintel_private_file::{allow_size, open_or_create};
 use lintel_reliable::{Nanos, Path, Paths, Time};
@@ -25,18 +25,18 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 const DIRECTORY: &str = "/dev/shm";
-/// Nodes that have a slot; what is known of others isn't shared.
+/// Remote nodes that have a slot; the state of paths to others isn't shared.
 const SLOTS: u64 = 512;
-/// Words of a slot's path: node, and the six of [`PathFile::read`].
+/// Words of a slot's path: the node, then the numbers that `load` reads.
 const PATH_WORDS: usize = 8;
-/// Processes of a node that are told apart as users.
+/// Processes of a node that are counted apart as users.
 const USERS: usize = 64;
 const SLOT_WORDS: usize = PATH_WORDS + USERS;
 const SLOT_BYTES: u64 = SLOT_WORDS as u64 * 8;
-/// Who hasn't looked for so long uses a path no more.
+/// A process that hasn't loaded a path for this long doesn't count as its user.
 const USED: Nanos = Nanos::from_millis(100);
-/// Times that a file may vanish between being opened and locked, or be locked by who
-/// leaves, and the pause between two.
+/// Tries to open the file, which may vanish before it is locked or be locked by a process
+/// that is closing, and the pause between two.
 const TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -44,9 +44,9 @@ const PAUSE: Duration = Duration::from_millis(1);
 pub(crate) struct PathFile {
     file: Option<Flock<File>>,
     path: PathBuf,
-    /// Which user this process is.
+    /// The index of this process among the users.
     user: usize,
-    /// Slots by node; nothing where there was none left.
+    /// Slots by node; `None` if there was none left.
     slots: FxHashMap<u32, Option<u64>>,
 }
 
@@ -81,7 +81,7 @@ impl PathFile {
         Some(words)
     }
 
-    /// Writes words of a slot; what can't be written isn't shared.
+    /// Writes words of a slot; if that fails, they aren't shared.
     fn write(&self, slot: u64, first: usize, words: &[u64]) {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         if let Some(file) = &self.file {
@@ -89,7 +89,7 @@ impl PathFile {
         }
     }
 
-    /// The slot of a node; taken where it has none.
+    /// The slot of a node; the first free one if it has none.
     fn slot(&mut self, node: u32) -> Option<u64> {
         if let Some(slot) = self.slots.get(&node) {
             return *slot;
@@ -106,7 +106,7 @@ impl PathFile {
             if self.read(slot)?[0] == 0 {
                 self.write(slot, 0, &[wanted]);
             }
-            // Somebody else may have been quicker.
+            // Another process may have been quicker.
             if self.read(slot)?[0] == wanted {
                 return Some(slot);
             }
@@ -152,7 +152,7 @@ fn lock_named(path: &std::path::Path) -> io::Result<Flock<File>> {
         match Flock::lock(open_or_create(path)?, FlockArg::LockSharedNonblock) {
             Ok(file) => {
                 let opened = file.metadata()?.ino();
-                // Who left last may have removed it meanwhile.
+                // The last process may have removed it meanwhile.
                 if std::fs::symlink_metadata(path).is_ok_and(|named| named.ino() == opened) {
                     return Ok(file);
                 }
@@ -168,7 +168,7 @@ fn lock_named(path: &std::path::Path) -> io::Result<Flock<File>> {
 }
 
 impl Drop for PathFile {
-    /// Who can have the lock alone is the last.
+    /// Removes the file if the lock can be had exclusively: this process is the last.
     fn drop(&mut self) {
         let Some(shared) = self.file.take() else {
             return;
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_one_tells_another_sees_and_the_last_removes_the_file() {
+    fn what_one_stores_another_loads_and_the_last_removes_the_file() {
         let job = format!("paths-{}", std::process::id());
         let open = |pid| PathFile::open(&job, 7, pid).expect("/dev/shm can be written to");
         let (mut one, mut other) = (open(1), open(2));
@@ -210,7 +210,7 @@ mod tests {
         );
         let file = one.path.clone();
         drop(one);
-        assert!(file.exists(), "somebody still uses it");
+        assert!(file.exists(), "another one still uses it");
         drop(other);
         assert!(!file.exists());
     }
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_somebody_keeps_locked_is_not_waited_for() {
+    fn a_file_that_another_process_keeps_locked_is_not_waited_for() {
         let (job, path) = job("locked");
         let file = open_or_create(&path).expect("/dev/shm can be written to");
         let lock = Flock::lock(file, FlockArg::LockExclusive).expect("nobody else has it");

@@ -1,34 +1,36 @@
-//! Where datagrams are received.
+//! The buffer that datagrams are received into.
 
+use crate::gro::GroPolicy;
 use crate::socket::Socket;
 use lintel_claim::{Claim, Region, copy_vectored};
 use lintel_reliable::{FURTHER_BYTES, Header};
 use std::io;
 
-/// The longest datagram, or train of them, that a system call gives.
+/// The most that one system call receives: the longest datagram, or several coalesced ones.
 const BYTES: u64 = 1 << 16;
 /// Bytes ahead of the payload of a stream's further part.
 pub(crate) const AHEAD: u64 = FURTHER_BYTES as u64;
 
-/// The one buffer for what comes: a datagram, or a train of them, is taken apart here.
+/// Holds what one system call has received: a datagram, or several that the kernel has
+/// coalesced (`UDP_GRO`), which are taken out one by one.
 ///
-/// Where a stream's next part is the next to come, its place is lent to the area: the
-/// kernel puts the payload there, and the header here, as if the area had a hole:
+/// If a stream's next part is about to arrive, its place is lent to the kernel: the payload
+/// is received there, and the header here, as if the buffer had a hole:
 ///
 /// ```text
-///   area   │ header │ · · · hole · · · │ rest │
-///   place           │ payload          │
+///   buffer  │ header │ · · · hole · · · │ rest │
+///   place            │ payload          │
 /// ```
 ///
-/// A payload that changed on its way is copied into the hole, to be refused as any other;
-/// what belongs into the place comes once more.
+/// A payload that is damaged is copied into the hole, to be refused as any other; the
+/// sender retransmits what belongs into the place.
 pub(crate) struct RecvBuffer {
     region: Region,
-    /// What isn't taken apart yet.
+    /// Datagrams that weren't taken yet.
     rest: Claim,
-    /// Bytes of each datagram in it, the last one perhaps fewer, where the system has told.
+    /// Bytes of each datagram in it, of the last one perhaps fewer, if the system says so.
     each: Option<u64>,
-    /// Header, place, and rest, while there is a hole; else empty.
+    /// Header, place and rest while there is a hole; otherwise empty.
     pieces: Vec<Claim>,
 }
 
@@ -42,6 +44,7 @@ impl RecvBuffer {
         }
     }
 
+    /// Bytes of memory.
     pub(crate) fn bytes(&self) -> u64 {
         BYTES
     }
@@ -51,16 +54,16 @@ impl RecvBuffer {
         self.rest.is_empty()
     }
 
-    /// Bytes that aren't taken apart yet.
+    /// Bytes that weren't taken yet.
     pub(crate) fn length(&self) -> u64 {
         self.rest.len()
     }
 
-    /// Receives from a socket; what was left in the area is lost.
+    /// Receives from a socket over what was left here.
     #[inline]
-    pub(crate) fn receive(&mut self, socket: &mut Socket) -> io::Result<()> {
+    pub(crate) fn receive(&mut self, socket: &Socket, gro: &mut GroPolicy) -> io::Result<()> {
         self.pieces.clear();
-        let received = socket.receive(&[self.region.claim()])?;
+        let received = socket.receive(gro, &[self.region.claim()])?;
         self.rest = self.region.claim().slice(0, received.bytes);
         self.each = received.each;
         Ok(())
@@ -69,7 +72,8 @@ impl RecvBuffer {
     /// As [`receive`](Self::receive), with a hole that `place` fills.
     pub(crate) fn receive_around(
         &mut self,
-        socket: &mut Socket,
+        socket: &Socket,
+        gro: &mut GroPolicy,
         place: &[Claim],
     ) -> io::Result<()> {
         let whole = self.region.claim();
@@ -78,7 +82,7 @@ impl RecvBuffer {
         self.pieces.push(whole.slice(0, AHEAD));
         self.pieces.extend_from_slice(place);
         self.pieces.push(whole.slice(AHEAD + hole, u64::MAX));
-        let received = socket.receive(&self.pieces);
+        let received = socket.receive(gro, &self.pieces);
         if received.is_err() {
             self.pieces.clear();
         }
@@ -88,8 +92,14 @@ impl RecvBuffer {
         Ok(())
     }
 
-    /// The datagram that has been received around a hole: what comes before the hole,
-    /// what fills it, and what comes behind.
+    /// Whether a datagram was received around a hole.
+    #[inline]
+    pub(crate) fn has_hole(&self) -> bool {
+        !self.pieces.is_empty()
+    }
+
+    /// The datagram that was received around a hole: what lies before the hole, what fills
+    /// it, and what lies behind.
     pub(crate) fn around_hole(&self) -> Option<(Claim, &[Claim], Claim)> {
         let (_, [place @ .., _]) = self.pieces.split_first()? else {
             return None;
@@ -99,7 +109,7 @@ impl RecvBuffer {
         Some((header, place, self.rest.slice(behind, u64::MAX)))
     }
 
-    /// Fills the hole with what lies in its place.
+    /// Copies what lies in the place into the hole, which is one no more.
     pub(crate) fn fill_hole(&mut self) {
         if let Some((_, place, _)) = self.around_hole() {
             let hole = self.rest.slice(AHEAD, u64::MAX);
@@ -108,14 +118,14 @@ impl RecvBuffer {
         self.pieces.clear();
     }
 
-    /// Forgets where a hole was, once what was received around it has been taken.
+    /// Forgets the place that filled a hole, once what was received around it was taken.
     pub(crate) fn forget_place(&mut self) {
         debug_assert!(self.is_empty() || self.pieces.is_empty());
         self.pieces.clear();
     }
 
-    /// The next datagram. Where the system hasn't told how long it is, it has to be
-    /// believed itself.
+    /// The next datagram. If the system hasn't said how long it is, the datagram's own
+    /// header is believed.
     #[inline]
     pub(crate) fn pop(&mut self) -> Claim {
         let length = self.each.unwrap_or_else(|| self.claimed());
@@ -130,7 +140,7 @@ impl RecvBuffer {
         claimed.map_or(u64::MAX, |bytes| bytes as u64)
     }
 
-    /// All that came together, which is one datagram.
+    /// Everything that was received, which is one datagram.
     #[inline]
     pub(crate) fn pop_all(&mut self) -> Claim {
         self.take(u64::MAX)

@@ -3,6 +3,7 @@
 use crate::config::OpenError;
 use crate::gro::GroPolicy;
 use lintel_claim::{Claim, receive_datagram, receive_train, send_datagram, take_report};
+use lintel_reliable::Key;
 use lintel_types::ProcessId;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{MsgFlags, getsockopt, recv, setsockopt, sockopt};
@@ -11,34 +12,45 @@ use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Duration;
 
-/// Bytes of buffer asked for, either way; what is granted is told to peers.
+/// Bytes asked for as the socket's receive buffer and as its send buffer. What the kernel
+/// grants for receiving is the window that peers are told.
 pub(crate) const SOCKET_BUFFER: usize = 4 << 20;
 /// IP and UDP headers of a datagram.
 const IP_UDP_HEADER_BYTES: u32 = 28;
-/// Payload of the longest datagram worth sending: what one system call moves.
+/// UDP payload of the longest datagram worth sending: what one system call moves, with the
+/// header of a further part.
 const MAX_UDP_PAYLOAD: u32 = (60 << 10) + lintel_reliable::FURTHER_BYTES as u32;
-/// Where the network's limit can't be found out.
+/// The MTU if the interface doesn't say one: Ethernet's.
 const DEFAULT_MTU: u32 = 1500;
 
-/// A socket that doesn't wait.
+/// A socket that never blocks, and the job's key. Both halves use it: [`TxBatch`] seals and
+/// sends, [`Inlet`] receives and authenticates.
+///
+/// [`TxBatch`]: crate::tx_batch::TxBatch
+/// [`Inlet`]: crate::inlet::Inlet
 pub(crate) struct Socket {
     socket: UdpSocket,
+    key: Key,
     process: ProcessId,
     max_datagram: u32,
     recv_window: u32,
-    gro: GroPolicy,
 }
 
-/// What has been received.
+/// What one system call has received.
 pub(crate) struct Received {
-    /// Bytes of it.
+    /// Bytes of all datagrams in it.
     pub(crate) bytes: u64,
-    /// Bytes of each datagram in it but the last; nothing where only they say it.
+    /// Bytes of each datagram but the last, which may be shorter; `None` if only the
+    /// datagrams themselves say it.
     pub(crate) each: Option<u64>,
 }
 
 impl Socket {
-    pub(crate) fn open(nid: u32, port: Option<u16>) -> Result<Socket, OpenError> {
+    pub(crate) fn open(
+        nid: u32,
+        port: Option<u16>,
+        secret: &[u8; 32],
+    ) -> Result<Socket, OpenError> {
         let address = Ipv4Addr::from(nid);
         let wanted = SocketAddrV4::new(address, port.unwrap_or(0));
         let socket = UdpSocket::bind(wanted).map_err(|error| explain(error, wanted))?;
@@ -52,24 +64,29 @@ impl Socket {
         let max_datagram = MAX_UDP_PAYLOAD.min(mtu(address) - IP_UDP_HEADER_BYTES);
         Ok(Socket {
             socket,
+            key: Key::new(secret),
             process: ProcessId::new(nid, pid.into()),
             max_datagram,
-            // Others send too, and the kernel books more than the bytes.
+            // Several peers send, and the kernel books more than the bytes.
             recv_window: u32::try_from(granted / 2).unwrap_or(u32::MAX),
-            gro: GroPolicy::default(),
         })
+    }
+
+    #[inline]
+    pub(crate) fn key(&self) -> &Key {
+        &self.key
     }
 
     pub(crate) fn process(&self) -> ProcessId {
         self.process
     }
 
-    /// Bytes of the longest datagram.
+    /// Bytes of the longest datagram that this node sends: UDP payload, header included.
     pub(crate) fn max_datagram(&self) -> u32 {
         self.max_datagram
     }
 
-    /// Bytes that wait here before any are lost, about.
+    /// Bytes that the kernel queues here before it drops datagrams, about.
     pub(crate) fn recv_window(&self) -> u32 {
         self.recv_window
     }
@@ -89,16 +106,17 @@ impl Socket {
         send_datagram(self.socket.as_fd(), Some(address), pieces, segment)
     }
 
+    /// Receives what is next into the pieces.
     #[inline]
-    pub(crate) fn receive(&mut self, pieces: &[Claim]) -> io::Result<Received> {
-        let taken = match self.gro.is_enabled {
+    pub(crate) fn receive(&self, gro: &mut GroPolicy, pieces: &[Claim]) -> io::Result<Received> {
+        let taken = match gro.is_enabled {
             true => receive_train(self.socket.as_fd(), pieces),
             false => receive_datagram(self.socket.as_fd(), pieces).map(|bytes| (bytes, None)),
         };
-        let (bytes, segment) = taken.inspect_err(|error| self.on_error(error))?;
-        let each = (!self.gro.may_be_coalesced).then_some(segment.unwrap_or(bytes) as u64);
-        if self.gro.on_arrival() {
-            self.enable_gro(true);
+        let (bytes, segment) = taken.inspect_err(|error| self.on_error(gro, error))?;
+        let each = (!gro.may_be_coalesced).then_some(segment.unwrap_or(bytes) as u64);
+        if gro.on_arrival() {
+            self.set_gro(gro, true);
         }
         Ok(Received {
             bytes: bytes as u64,
@@ -106,42 +124,31 @@ impl Socket {
         })
     }
 
-    /// Whether a look right behind a datagram had better be saved.
-    #[inline]
-    pub(crate) fn expects_nothing(&mut self) -> bool {
-        self.gro.expect_nothing()
-    }
-
-    #[inline]
-    fn on_error(&mut self, error: &io::Error) {
-        if error.kind() == io::ErrorKind::WouldBlock && self.gro.on_empty() {
-            self.enable_gro(false);
-        }
-    }
-
-    #[cold]
-    fn enable_gro(&mut self, is_enabled: bool) {
-        // An old kernel that doesn't know them gives datagrams one by one.
-        if setsockopt(&self.socket, sockopt::UdpGroSegment, &is_enabled).is_err() {
-            self.gro.disable();
-        }
-    }
-
-    /// A datagram that was received has been refused.
-    #[cold]
-    pub(crate) fn on_refused(&mut self) {
-        self.gro.on_refused();
-    }
-
-    /// Copies the beginning of the next datagram, which stays the next; tells how many
-    /// bytes the datagram has.
-    pub(crate) fn peek(&mut self, beginning: &mut [u8]) -> io::Result<usize> {
+    /// Copies the beginning of the next datagram, which stays the next; returns the
+    /// datagram's length.
+    pub(crate) fn peek(&self, gro: &mut GroPolicy, beginning: &mut [u8]) -> io::Result<usize> {
         let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_TRUNC | MsgFlags::MSG_DONTWAIT;
         let peeked = recv(self.socket.as_raw_fd(), beginning, flags).map_err(io::Error::from);
-        peeked.inspect_err(|error| self.on_error(error))
+        peeked.inspect_err(|error| self.on_error(gro, error))
     }
 
-    /// A process that isn't there, as a datagram sent to it has shown.
+    #[inline]
+    fn on_error(&self, gro: &mut GroPolicy, error: &io::Error) {
+        if error.kind() == io::ErrorKind::WouldBlock && gro.on_empty() {
+            self.set_gro(gro, false);
+        }
+    }
+
+    #[cold]
+    fn set_gro(&self, gro: &mut GroPolicy, is_enabled: bool) {
+        // A kernel before 5.0 has no UDP_GRO and gives datagrams one by one.
+        if setsockopt(&self.socket, sockopt::UdpGroSegment, &is_enabled).is_err() {
+            gro.disable();
+        }
+    }
+
+    /// A process at whose address nobody listens: an earlier datagram to it was answered by
+    /// ICMP "port unreachable".
     pub(crate) fn take_refused(&self) -> Option<ProcessId> {
         loop {
             let (to, error) = take_report(self.socket.as_fd()).ok()?;
@@ -151,7 +158,7 @@ impl Socket {
         }
     }
 
-    /// Sleeps until something comes, at most so long.
+    /// Sleeps until a datagram arrives, at most for `most`.
     pub(crate) fn wait(&self, most: Duration) {
         let mut sockets = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
         let timeout = PollTimeout::try_from(most).unwrap_or(PollTimeout::ZERO);
@@ -172,8 +179,8 @@ fn explain(error: io::Error, wanted: SocketAddrV4) -> OpenError {
 fn mtu(address: Ipv4Addr) -> u32 {
     let name = interface_of(address);
     let path = name.map(|name| format!("/sys/class/net/{name}/mtu"));
-    let told = path.and_then(|path| std::fs::read_to_string(path).ok());
-    let mtu = told.and_then(|told| told.trim().parse().ok());
+    let text = path.and_then(|path| std::fs::read_to_string(path).ok());
+    let mtu = text.and_then(|text| text.trim().parse().ok());
     // 576 is what every host takes (RFC 791).
     mtu.unwrap_or(DEFAULT_MTU).max(576)
 }

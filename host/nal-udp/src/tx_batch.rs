@@ -1,70 +1,65 @@
-//! Seals datagrams and hands them to the socket, several at a time where they are alike.
+//! The sending half: seals datagrams and hands them to the socket, several at a time if they
+//! are of one length and to one receiver (`UDP_SEGMENT`, generic segmentation offload).
 
 use crate::body::{Body, SMALL};
+use crate::checksum::{checksum, checksum_of};
 use crate::connected_sockets::ConnectedSockets;
 use crate::faults::{FaultRng, Faults};
 use crate::socket::Socket;
-use crc_fast::{CrcAlgorithm, Digest};
 use lintel_claim::{Claim, MOST_PIECES, Region, copy_vectored, send_datagram};
-use lintel_reliable::{Header, Key, Kind, MAX_HEADER_BYTES, PayloadRange, Transmit};
+use lintel_reliable::{Header, Kind, MAX_HEADER_BYTES, PayloadRange, Transmit};
 use lintel_types::ProcessId;
 use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
 
-/// Datagrams that the kernel takes at once (`UDP_MAX_SEGMENTS` of its early versions), and
-/// bytes of them.
+/// Datagrams that the kernel takes in one call (`UDP_MAX_SEGMENTS` of its first versions),
+/// and bytes of them.
 const MAX_GSO_SEGMENTS: usize = 64;
 const MAX_GSO_BYTES: u64 = 65_000;
-/// Bytes of a header with a small body behind it.
+/// Bytes of the longest header with a small body behind it.
 const HEADER_SLOT: usize = MAX_HEADER_BYTES + SMALL;
 
-/// What became of datagrams.
+/// What became of a batch of datagrams.
 pub(crate) enum SendOutcome {
-    /// They are on their way (or lost on purpose).
+    /// They left, or were lost on purpose.
     Sent,
-    /// They are to be sent again, in another way.
+    /// The kernel can't send them as a batch: they are to be sent one by one.
     Retry,
     /// The socket is full.
     WouldBlock,
-    /// The system had to report on earlier ones first.
+    /// The kernel has reported an error of an earlier datagram instead of sending.
     PendingErrors,
-    /// The system had to say first that an earlier one found nobody there.
+    /// The same, and the earlier datagram to this process was refused.
     Refused(ProcessId),
-    /// There is no way to their receiver.
+    /// There is no route to their receiver.
     Unreachable(ProcessId, io::Error),
 }
 
-/// The way out.
-///
-/// Datagrams to one receiver that have the same length form a train: one system call
-/// sends them all (`UDP_SEGMENT`), and one may receive them (`UDP_GRO`).
+/// The datagrams to be sent by the next system call.
 pub(crate) struct TxBatch {
-    pub(crate) socket: Socket,
     connected: ConnectedSockets,
-    pub(crate) key: Key,
-    /// Headers and small bodies of the train at hand, in slots.
+    /// Sealed headers of the batch, with small bodies behind them, a slot each.
     headers: Region,
-    /// The train: its headers, where its bytes are, and how many.
+    /// The batch: its headers, where its bytes are, and how many.
     gso_batch: Vec<Header>,
     pieces: Vec<Claim>,
     bytes: u64,
-    /// Headers of the train that didn't leave.
+    /// Headers of the last batch that didn't leave.
     failed: Vec<Header>,
-    /// A copy of what is sent again.
+    /// A copy of the payload that is retransmitted.
     payload_copy: Region,
     fault_rng: Option<FaultRng>,
-    /// The system takes trains.
+    /// The kernel and the device take batches.
     has_gso: bool,
+    /// Datagrams that the system had no room for, or no route.
     pub(crate) failures: u64,
 }
 
 impl TxBatch {
-    pub(crate) fn new(socket: Socket, key: &[u8; 32], faults: Option<Faults>) -> TxBatch {
+    pub(crate) fn new(node: Ipv4Addr, faults: Option<Faults>) -> TxBatch {
         TxBatch {
-            connected: ConnectedSockets::new(socket.process().nid.into()),
-            socket,
-            key: Key::new(key),
+            connected: ConnectedSockets::new(node),
             headers: Region::new((MAX_GSO_SEGMENTS * HEADER_SLOT) as u64),
             gso_batch: Vec::new(),
             pieces: Vec::new(),
@@ -77,15 +72,19 @@ impl TxBatch {
         }
     }
 
-    /// Adds a datagram to the train, after which [`transmit`](Self::transmit) is due. Where it
-    /// doesn't belong there, the train departs before; tells what became of that.
+    /// Adds a datagram to the batch, after which [`transmit`](Self::transmit) is due. If it
+    /// doesn't fit, the batch is sent before; returns what became of that.
     #[inline]
-    pub(crate) fn push(&mut self, transmit: Transmit<'_, Body>) -> Option<SendOutcome> {
+    pub(crate) fn push(
+        &mut self,
+        socket: &Socket,
+        transmit: Transmit<'_, Body>,
+    ) -> Option<SendOutcome> {
         let outcome = match self.fits(&transmit) {
             true => None,
-            false => self.transmit(),
+            false => self.transmit(socket),
         };
-        self.add(transmit);
+        self.add(socket, transmit);
         outcome
     }
 
@@ -94,7 +93,7 @@ impl TxBatch {
             return true;
         };
         let length = transmit.header.datagram_bytes();
-        let again = transmit
+        let is_retransmit = transmit
             .payload
             .as_ref()
             .is_some_and(|place| place.retransmitted);
@@ -104,7 +103,7 @@ impl TxBatch {
         };
         self.has_gso
             && self.fault_rng.is_none()
-            && !again
+            && !is_retransmit
             && first.destination == transmit.header.destination
             && first.datagram_bytes() == length
             && self.gso_batch.len() < MAX_GSO_SEGMENTS
@@ -113,7 +112,7 @@ impl TxBatch {
     }
 
     #[inline]
-    fn add(&mut self, mut transmit: Transmit<'_, Body>) {
+    fn add(&mut self, socket: &Socket, mut transmit: Transmit<'_, Body>) {
         let slot = (self.gso_batch.len() * HEADER_SLOT) as u64;
         let at = self.pieces.len();
         self.pieces.push(Claim::empty());
@@ -132,7 +131,7 @@ impl TxBatch {
         let (header, _) = slot_bytes
             .split_first_chunk_mut()
             .expect("it has that length");
-        let ahead = transmit.header.seal(&self.key, header);
+        let ahead = transmit.header.seal(socket.key(), header);
         slot_bytes[ahead..ahead + small.len()].copy_from_slice(small);
         self.headers.write(slot, &slot_bytes[..ahead + small.len()]);
         let length = (ahead + small.len()) as u64;
@@ -141,7 +140,7 @@ impl TxBatch {
         self.gso_batch.push(transmit.header);
     }
 
-    /// Adds what lies in claims to the pieces; gives what doesn't.
+    /// Adds the payload to the pieces; returns it instead if it is a small body.
     #[inline]
     fn gather<'b>(&mut self, place: &PayloadRange<'b, Body>) -> &'b [u8] {
         if let Body::Small(bytes) = place.body {
@@ -149,16 +148,16 @@ impl TxBatch {
         }
         let (at, length) = (self.pieces.len(), place.length.into());
         place.body.part(place.offset, length, &mut self.pieces);
-        // The kernel takes only so many pieces.
+        // `sendmsg` takes only so many pieces (IOV_MAX).
         if place.retransmitted || self.pieces.len() > MOST_PIECES {
             self.copy_payload(at, length);
         }
         &[]
     }
 
-    /// Copies the payload, whose pieces begin at `at`. What didn't arrive may have been
-    /// changed by its user between the sum and the kernel's copy; its second try can't
-    /// fail so.
+    /// Copies the payload, whose pieces begin at `at`. A user may change memory between the
+    /// checksum and the kernel's copy, and the receiver drops the datagram; the retransmitted
+    /// copy can't fail so.
     #[cold]
     fn copy_payload(&mut self, at: usize, length: u64) {
         if self.payload_copy.len() < length {
@@ -170,15 +169,15 @@ impl TxBatch {
         self.pieces.push(copy);
     }
 
-    /// Sends the train, if there is one.
+    /// Sends the batch, if it isn't empty.
     #[inline]
-    pub(crate) fn transmit(&mut self) -> Option<SendOutcome> {
+    pub(crate) fn transmit(&mut self, socket: &Socket) -> Option<SendOutcome> {
         let first = self.gso_batch.first()?;
         let to = first.destination;
         let segment = (self.gso_batch.len() > 1).then(|| first.datagram_bytes() as u16);
         let sent = match self.fault_rng {
-            None => self.send(to, segment),
-            Some(_) => self.send_with_faults(to),
+            None => self.send(socket, to, segment),
+            Some(_) => self.send_with_faults(socket, to),
         };
         if matches!(sent, SendOutcome::Sent) {
             self.gso_batch.clear();
@@ -191,16 +190,16 @@ impl TxBatch {
         Some(sent)
     }
 
-    /// The datagrams that didn't leave when something else than [`SendOutcome::Sent`] was told.
+    /// The datagrams that didn't leave, after any outcome but [`SendOutcome::Sent`].
     pub(crate) fn unsent(&self) -> &[Header] {
         &self.failed
     }
 
     #[inline]
-    fn send(&mut self, to: ProcessId, segment: Option<u16>) -> SendOutcome {
+    fn send(&mut self, socket: &Socket, to: ProcessId, segment: Option<u16>) -> SendOutcome {
         let sent = match self.connected.to(to) {
             Some(connected) => send_datagram(connected.as_fd(), None, &self.pieces, segment),
-            None => self.socket.send(to, &self.pieces, segment),
+            None => socket.send(to, &self.pieces, segment),
         };
         match sent {
             Ok(()) => SendOutcome::Sent,
@@ -220,7 +219,7 @@ impl TxBatch {
             io::ErrorKind::ConnectionRefused if was_connected => SendOutcome::Refused(to),
             io::ErrorKind::ConnectionRefused => SendOutcome::PendingErrors,
             _ if is_batch => {
-                // A device or kernel that doesn't know them.
+                // A device or kernel without segmentation offload.
                 self.has_gso = false;
                 SendOutcome::Retry
             }
@@ -236,63 +235,50 @@ impl TxBatch {
     }
 
     #[cold]
-    fn send_with_faults(&mut self, to: ProcessId) -> SendOutcome {
+    fn send_with_faults(&mut self, socket: &Socket, to: ProcessId) -> SendOutcome {
         let Some(fault_rng) = &mut self.fault_rng else {
             return SendOutcome::Sent;
         };
         let mut sent = Ok(());
         for _ in 0..fault_rng.copies_to_send(to, &self.pieces) {
-            sent = sent.and(self.socket.send(to, &self.pieces, None));
+            sent = sent.and(socket.send(to, &self.pieces, None));
         }
-        self.pass_delayed();
+        self.pass_delayed(socket);
         match sent {
             Ok(()) => SendOutcome::Sent,
             Err(error) => self.on_error(to, error, false),
         }
     }
 
-    /// Sockets open for sending and receiving.
+    /// Sockets open for sending alone.
     pub(crate) fn sockets(&self) -> u64 {
-        1 + self.connected.len() as u64
+        self.connected.len() as u64
     }
 
-    /// Lets what is sent late on purpose come nearer to its time.
+    /// Brings what is delayed on purpose one step nearer to its time.
     #[inline]
-    pub(crate) fn pass_delayed(&mut self) {
+    pub(crate) fn pass_delayed(&mut self, socket: &Socket) {
         if let Some(fault_rng) = &mut self.fault_rng {
             fault_rng.pass(|to, pieces| {
-                let _ = self.socket.send(to, pieces, None);
+                let _ = socket.send(to, pieces, None);
             });
         }
     }
 
-    /// Sends what is sent late on purpose now.
-    pub(crate) fn release_delayed(&mut self) {
+    /// Sends what is delayed on purpose now.
+    pub(crate) fn release_delayed(&mut self, socket: &Socket) {
         while self
             .fault_rng
             .as_ref()
             .is_some_and(|fault_rng| !fault_rng.is_clear())
         {
-            self.pass_delayed();
+            self.pass_delayed(socket);
         }
     }
 }
 
 /// Whether datagrams to that process never leave this machine: the kernel copies them
-/// from memory to memory and sums nothing either.
+/// from memory to memory, without a checksum.
 fn is_within(process: ProcessId) -> bool {
     Ipv4Addr::from(process.nid).is_loopback()
-}
-
-/// CRC-32C of what lies in claims.
-pub(crate) fn checksum(pieces: &[Claim]) -> u32 {
-    let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
-    for piece in pieces {
-        piece.each_part(|part| digest.update(part));
-    }
-    digest.finalize() as u32
-}
-
-fn checksum_of(bytes: &[u8]) -> u32 {
-    crc_fast::checksum(CrcAlgorithm::Crc32Iscsi, bytes) as u32
 }
