@@ -8,7 +8,7 @@ pub fn run(tree: &Tree) -> Outcome {
         tree.cargo()
             .env("RUSTFLAGS", "--cfg loom")
             .args(["test", "--release", "--test", "loom"])
-            .args(["--package", "lintel-ring", "--package", "lintel-nal-shm"])
+            .args(["--package", "lintel-ring", "--package", "lintel-presence"])
             .arg("--target-dir")
             .arg(tree.target.join("loom")),
     )

@@ -12,10 +12,11 @@ use crate::report::{Outcome, Report};
 use crate::shell::{self, Tree};
 
 /// Crates that touch memory by address, or that threads and processes share.
-const SHARED: [&str; 5] = [
+const SHARED: [&str; 6] = [
     "lintel-ring",
     "lintel-claim",
     "lintel-bridge",
+    "lintel-presence",
     "lintel-nal-shm",
     "lintel-runtime",
 ];

@@ -4,7 +4,8 @@
 use lintel_claim::{Lease, Region};
 use lintel_nal::{Arrival, Nal, Outgoing, Payload, Trace, Wake};
 use lintel_nal_conformance::{Fault, Member, suite};
-use lintel_nal_shm::{OpenError, ShmNal};
+use lintel_nal_shm::ShmNal;
+use lintel_presence::OpenError;
 use lintel_types::ProcessId;
 use lintel_wire::Words;
 use std::sync::atomic::{AtomicU32, Ordering};

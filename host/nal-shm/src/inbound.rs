@@ -1,11 +1,10 @@
 //! A lane that this process reads.
 
-use crate::layout::{CLOSED, FREE, OPEN, REACH_NO, REACH_YES};
-use crate::registration::Watch;
-use crate::segment::Segment;
+use crate::layout::{CLOSED, FREE, Lanes, OPEN, REACH_NO, REACH_YES};
 use crate::{FORM_MASK, Form, message, remote_loan};
 use lintel_claim::{Claim, CrossMemoryError, Key, Lease, Loan, RemoteMemory, copy_vectored};
 use lintel_nal::{Arrival, Origin, Payload};
+use lintel_presence::{Segment, Watch};
 use lintel_ring::{Corrupt, Receiver, Record};
 use lintel_types::ProcessId;
 use lintel_wire::Words;
@@ -69,7 +68,7 @@ impl Inbound {
         shared.reach.store(answer, Ordering::Relaxed);
         // SAFETY: the lane's ring and control are aligned and mapped as long as the
         // segment, which this value keeps.
-        let receiver = unsafe { Receiver::new(segment.ring(lane), &shared.control) };
+        let receiver = unsafe { Receiver::new(segment.ring_of(lane), &shared.control) };
         Some(Inbound {
             segment: segment.clone(),
             lane,

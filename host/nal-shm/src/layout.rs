@@ -1,47 +1,12 @@
-//! What a segment's bytes mean.
+//! What a segment's bytes mean behind its header: a lane for each sender, and its ring.
 
-use crate::registration::{Registration, open_named, path};
+use lintel_presence::{Header, SEGMENT_BYTES, Segment};
 use lintel_ring::{Control, RING_BYTES};
-use lintel_types::ProcessId;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 
-/// "lintel" and the version of this layout.
-pub(crate) const MAGIC: u64 = 0x6c69_6e74_656c_0003;
-/// Numbers on a process's card.
-pub const STATS_WORDS: usize = 16;
 /// Lanes in a segment: how many processes can send to one. Only those in use
 /// have memory behind them.
 pub const LANES: usize = 1024;
-
-/// What its owner and everybody else need.
-#[repr(C, align(128))]
-pub(crate) struct Header {
-    pub(crate) magic: AtomicU64,
-    /// The number in the owner's registration: tells that it means this segment.
-    pub(crate) nonce: AtomicU64,
-    /// Senders must order their commit and their look at the bell themselves.
-    pub(crate) needs_fence: AtomicU32,
-    pub(crate) bell: BellWords,
-    pub(crate) changes: Changes,
-    /// See [`crate::ProcessStats`].
-    pub(crate) stats: [AtomicU64; STATS_WORDS],
-}
-
-/// Counts lanes opened and closed.
-#[repr(C, align(128))]
-pub(crate) struct Changes(pub(crate) AtomicU32);
-
-/// See [`crate::Bell`].
-#[repr(C, align(128))]
-pub(crate) struct BellWords {
-    /// Who sleeps: 0 nobody, 1 the helper, 2 a caller; or [`OWNER_ENDED`].
-    pub(crate) asleep: AtomicU32,
-    pub(crate) helper: AtomicU32,
-    pub(crate) caller: AtomicU32,
-}
-
-/// In place of a sleeper: the owner has ended, nobody will ever read.
-pub(crate) const OWNER_ENDED: u32 = 3;
 
 /// A lane's state.
 pub(crate) const FREE: u32 = 0;
@@ -78,12 +43,13 @@ pub(crate) struct Lane {
 /// Everything before the rings.
 #[repr(C, align(4096))]
 pub(crate) struct Front {
-    pub(crate) header: Header,
+    pub(crate) _header: Header,
     pub(crate) lanes: [Lane; LANES],
 }
 
-/// Bytes of a segment; the system provides memory for those that were touched.
-pub(crate) const SEGMENT_BYTES: usize = size_of::<Front>() + LANES * RING_BYTES;
+// One number in two crates: the segment's owner makes it, this layout fills it.
+#[cfg(not(loom))]
+const _: () = assert!(SEGMENT_BYTES == size_of::<Front>() + LANES * RING_BYTES);
 
 /// Bytes of what a lane says of itself.
 pub const LANE_BYTES: usize = size_of::<Lane>();
@@ -94,13 +60,41 @@ pub const fn lane_offset(lane: usize) -> usize {
     std::mem::offset_of!(Front, lanes) + lane * LANE_BYTES
 }
 
-/// The number of the shared memory of a process, by its registration.
-pub fn segment_of(job: &str, process: ProcessId) -> Option<i32> {
-    let file = open_named(&path(job, process)).ok()?;
-    Registration::read(&file).map(|registration| registration.segment)
-}
-
 /// Where a lane's ring begins.
 pub const fn ring_offset(lane: usize) -> usize {
     size_of::<Front>() + lane * RING_BYTES
+}
+
+/// The lanes of a segment.
+pub(crate) trait Lanes {
+    fn lane(&self, lane: usize) -> &Lane;
+
+    /// Where a lane's ring begins; aligned to a line.
+    fn ring_of(&self, lane: usize) -> *mut u8;
+
+    /// Empties a lane's ring, which no other sender writes to and the receiver
+    /// doesn't read yet.
+    fn clear_lane(&self, lane: usize);
+}
+
+impl Lanes for Segment {
+    #[inline]
+    fn lane(&self, lane: usize) -> &Lane {
+        // SAFETY: the memory is page-aligned, longer than a Front (asserted above), all of
+        // whose fields are atomics that any bytes are valid for, and attached as long as self.
+        let front = unsafe { &*self.start().cast::<Front>() };
+        &front.lanes[lane]
+    }
+
+    fn ring_of(&self, lane: usize) -> *mut u8 {
+        debug_assert!(lane < LANES);
+        // SAFETY: the offset of an existing lane lies inside the segment.
+        unsafe { self.start().add(ring_offset(lane)) }
+    }
+
+    fn clear_lane(&self, lane: usize) {
+        // SAFETY: the lane's ring is attached, and this sender's alone.
+        unsafe { self.ring_of(lane).write_bytes(0, RING_BYTES) };
+        self.lane(lane).control.reset();
+    }
 }

@@ -1,12 +1,10 @@
 //! The shared-memory NAL: messages between the processes of one node.
 //!
 //! ```text
-//!   /dev/shm/lintel-<job>-<nid>-<pid>     a process's registration: a locked file
-//!        │ names
-//!        ▼ System V shared memory         one segment a process, made by its receiver
-//!   ┌────────┬──────┬─────────────────┬────────┬────────┬ ─ ─
-//!   │ header │ bell │ lane │ lane │ … │  ring  │  ring  │       one lane a sending process
-//!   └────────┴──────┴─────────────────┴────────┴────────┴ ─ ─
+//!   a segment (presence)     ┌────────┬──────┬──────┬─ ─┬────────┬────────┬ ─ ─
+//!   made by its receiver     │ header │ lane │ lane │ … │  ring  │  ring  │
+//!                            └────────┴──────┴──────┴─ ─┴────────┴────────┴ ─ ─
+//!                                       one lane and one ring a sending process
 //! ```
 //!
 //! A sender opens its target's segment on first use, takes a free lane and writes
@@ -15,28 +13,14 @@
 //! by cross-memory attach; where the system forbids that they stream through the
 //! ring in pieces.
 //!
-//! A receiver that sleeps says so on its [`Bell`]; only then does a sender make a
-//! system call. The owner holds a record lock on its registration as long as it lives,
-//! so that anyone can tell a dead process from a slow one.
-//!
-//! Left to others: threads and waiting (the runtime), what the words mean.
+//! Left to others: registration, liveness and the bell (presence), threads and waiting (the runtime), what the words mean.
 
-mod bell;
 mod inbound;
 #[doc(hidden)]
 pub mod layout;
 mod outbound;
-mod registration;
-mod sched;
-mod segment;
-mod shared_memory;
-mod stats;
 
-pub use bell::{Bell, SETTLE, Sleeper};
 pub use outbound::Unread;
-pub use sched::{favour_latency, pinned_processor};
-pub use segment::{OpenError, Segment};
-pub use stats::{ProcessStats, StatsWriter, Words as StatsWords, process_stats};
 
 use inbound::Inbound;
 use lintel_claim::{Claim, CrossMemoryError, Key, Lease, Loan, RemoteMemory, RemoteSpan};
@@ -44,6 +28,7 @@ use lintel_nal::{
     Arrival, Capabilities, MoveError, Nal, Origin, Outgoing, Payload, RemoteLoan, Resources,
     Unreachable, Wake,
 };
+use lintel_presence::{OpenError, Segment, wake_helper};
 use lintel_types::ProcessId;
 use lintel_wire::Words;
 use outbound::{Access, Peer};
@@ -129,16 +114,12 @@ pub struct ShmNal {
 }
 
 impl ShmNal {
-    /// Joins the node's shared memory as a process of node `nid`; `pid` may be
-    /// [`ProcessId::PID_ANY`]. `log` is told of peers that misbehave.
-    ///
-    /// # Errors
-    /// [`OpenError`]
-    pub fn open(job: &str, nid: u32, pid: u32, log: fn(&str)) -> Result<ShmNal, OpenError> {
-        let segment = Segment::create(job, nid, pid)?;
-        Ok(ShmNal {
+    /// The NAL of the process that `segment` registers. `log` is told of peers that
+    /// misbehave.
+    pub fn new(segment: Arc<Segment>, log: fn(&str)) -> ShmNal {
+        ShmNal {
             me: segment.process(),
-            segment: Arc::new(segment),
+            segment,
             peers: Vec::new(),
             by_process: FxHashMap::default(),
             last: None,
@@ -154,7 +135,17 @@ impl ShmNal {
             troubles: Troubles::default(),
             log,
             direct: true,
-        })
+        }
+    }
+
+    /// Registers this process on node `nid` and opens its NAL; `pid` may be
+    /// [`ProcessId::PID_ANY`].
+    ///
+    /// # Errors
+    /// [`OpenError`]
+    pub fn open(job: &str, nid: u32, pid: u32, log: fn(&str)) -> Result<ShmNal, OpenError> {
+        let segment = Segment::create(job, nid, pid)?;
+        Ok(ShmNal::new(Arc::new(segment), log))
     }
 
     /// As [`open`](Self::open), but where bytes could be moved directly they stream
@@ -176,16 +167,6 @@ impl ShmNal {
     /// The name that others reach this process by.
     pub fn process(&self) -> ProcessId {
         self.me
-    }
-
-    /// What wakes this process.
-    pub fn bell(&self) -> Bell {
-        Bell::new(self.segment.clone())
-    }
-
-    /// What shows numbers of this process to others.
-    pub fn stats(&self) -> StatsWriter {
-        StatsWriter::new(self.segment.clone())
     }
 
     /// What went wrong so far.
@@ -416,7 +397,7 @@ impl ShmNal {
         self.served = QUANTUM;
         self.notices.push_back(Arrival::Lost(peer.process()));
         // Somebody is to hear of it, even if the application looks no more.
-        self.bell().wake(Sleeper::Helper);
+        wake_helper(&self.segment);
     }
 
     fn lane(&mut self, origin: Origin) -> Option<&mut Inbound> {

@@ -1,15 +1,15 @@
 //! A peer that this process writes to.
 
-use crate::bell::{register_for_barriers, ring, wake_helper};
-use crate::layout::{CLOSED, FREE, LANES, OPEN, REACH_UNKNOWN, REACH_YES, TAKEN};
-use crate::segment::{OpenError, Segment};
+use crate::layout::{CLOSED, FREE, LANES, Lanes, OPEN, REACH_UNKNOWN, REACH_YES, TAKEN};
 use crate::{FORM_SHIFT, Form};
 use lintel_claim::{Claim, Key, Lease, Lent, Loan, copy_vectored};
 use lintel_memory::{length, part};
+use lintel_presence::{OpenError, Segment, register_for_barriers, ring, wake_helper};
 use lintel_ring::{MAX_PAYLOAD, Sender};
 use lintel_types::ProcessId;
 use lintel_wire::{OPERAND_BYTES, Words};
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::atomic::{Ordering, fence};
 
 /// Spans that fit into one record, behind the key.
@@ -87,13 +87,37 @@ enum Body {
     Lent(Loan, Access),
 }
 
+/// Why no message can be sent to a process.
+#[derive(Debug)]
+pub(crate) enum ConnectError {
+    /// Its segment can't be attached.
+    Segment(OpenError),
+    /// It has no lane left.
+    NoLane,
+}
+
+impl From<OpenError> for ConnectError {
+    fn from(error: OpenError) -> Self {
+        ConnectError::Segment(error)
+    }
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ConnectError::Segment(error) => error.fmt(f),
+            ConnectError::NoLane => write!(f, "{LANES} processes send to it already"),
+        }
+    }
+}
+
 impl Peer {
     /// Takes a lane in the segment of `process`; lends it bytes only where `direct`.
     pub(crate) fn connect(
         own: &Segment,
         process: ProcessId,
         direct: bool,
-    ) -> Result<Peer, OpenError> {
+    ) -> Result<Peer, ConnectError> {
         let segment = Segment::open(own.job(), process)?;
         let lane = take_lane(&segment)?;
         segment.clear_lane(lane);
@@ -107,14 +131,13 @@ impl Peer {
         shared.reach.store(REACH_UNKNOWN, Ordering::Relaxed);
         shared.copying.store(0, Ordering::Relaxed);
         shared.state.store(OPEN, Ordering::Release);
-        segment.header().changes.0.fetch_add(1, Ordering::Release);
-        let needs_fence =
-            segment.header().needs_fence.load(Ordering::Relaxed) != 0 || !register_for_barriers();
+        segment.note_change();
+        let needs_fence = segment.needs_fence() || !register_for_barriers();
         Ok(Peer {
             process,
             // SAFETY: the lane is this process's alone, its ring and control are
             // aligned and fresh, and the segment stays mapped beside the sender.
-            sender: unsafe { Sender::new(segment.ring(lane), &shared.control) },
+            sender: unsafe { Sender::new(segment.ring_of(lane), &shared.control) },
             inode: segment.inode(),
             direct,
             needs_fence,
@@ -396,11 +419,7 @@ impl Peer {
             .lane(self.lane)
             .state
             .store(CLOSED, Ordering::Release);
-        self.segment
-            .header()
-            .changes
-            .0
-            .fetch_add(1, Ordering::Release);
+        self.segment.note_change();
     }
 }
 
@@ -523,7 +542,7 @@ impl Body {
     }
 }
 
-fn take_lane(segment: &Segment) -> Result<usize, OpenError> {
+fn take_lane(segment: &Segment) -> Result<usize, ConnectError> {
     (0..LANES)
         .find(|lane| {
             let state = &segment.lane(*lane).state;
@@ -532,7 +551,7 @@ fn take_lane(segment: &Segment) -> Result<usize, OpenError> {
                     .compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed)
                     .is_ok()
         })
-        .ok_or(OpenError::NoLane)
+        .ok_or(ConnectError::NoLane)
 }
 
 /// Bytes of ours as the source of a copy.

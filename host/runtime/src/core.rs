@@ -11,7 +11,7 @@ use crate::watcher::Watcher;
 use lintel_claim::{Lease, Region};
 use lintel_engine4::Interface;
 use lintel_nal::{Arrival, Loopback, Nal, Origin, Payload, Wake};
-use lintel_nal_shm::{Bell, StatsWriter};
+use lintel_presence::{Bell, StatsWriter};
 use lintel_types::{InterfaceNumber, NiFail, ProcessId};
 use lintel_wire::{Message, Request, Response, Verb, Words};
 use std::time::{Duration, Instant};
@@ -255,7 +255,7 @@ impl<O: Owner> Core<O> {
     /// came meanwhile; there may be more, for which nobody rings.
     pub(crate) fn stop_polling(&mut self) -> usize {
         self.polling_stopped = true;
-        self.bell.arm(lintel_nal_shm::Sleeper::Helper);
+        self.bell.arm(lintel_presence::Sleeper::Helper);
         self.watch();
         self.progress()
     }
@@ -283,7 +283,7 @@ impl<O: Owner> Core<O> {
     pub(crate) fn wake_helper(&mut self) {
         if !self.helper_polls {
             self.helper_polls = true;
-            self.bell.wake(lintel_nal_shm::Sleeper::Helper);
+            self.bell.wake(lintel_presence::Sleeper::Helper);
         }
     }
 

@@ -5,7 +5,7 @@ use crate::library::{Library, LibraryRef};
 use crate::log::{Level, log};
 use crate::owner::Owner;
 use crate::waiting::time_until;
-use lintel_nal_shm::{Bell, SETTLE, Sleeper, favour_latency, pinned_processor};
+use lintel_presence::{Bell, SETTLE, Sleeper, favour_latency, pinned_processor};
 use nix::sys::signal::SigSet;
 use std::io;
 use std::thread::JoinHandle;

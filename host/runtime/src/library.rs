@@ -16,7 +16,7 @@ use lintel_bridge::Tables;
 use lintel_claim::Lease;
 use lintel_engine4::{Config, Interface, Tokens, number};
 use lintel_nal::{Nal, Wake};
-use lintel_nal_shm::{Bell, Sleeper};
+use lintel_presence::{Bell, Sleeper};
 use lintel_types::{Error, Handle, InterfaceNumber, Kind, Limits, ProcessId, Result, options};
 use parking_lot::Mutex;
 use std::ops::Deref;

@@ -5,8 +5,8 @@ use crate::core::Core;
 use crate::owner::Owner;
 use crate::settings::Settings;
 use lintel_nal::{Nal, Resources};
-use lintel_nal_shm::{ProcessStats, StatsWords, process_stats};
 use lintel_nal_udp::Model;
+use lintel_presence::{ProcessStats, StatsWords, process_stats};
 use std::io;
 
 /// Where a process's engine lives.

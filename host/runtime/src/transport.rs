@@ -6,10 +6,12 @@ use crate::settings::{Between, Settings};
 use lintel_claim::Claim;
 use lintel_nal::{Nal, Origin, Route, Trace, Wake, forward};
 use lintel_nal_ofi::OfiNal;
-use lintel_nal_shm::{Bell, OpenError, ShmNal, StatsWriter, Unread};
+use lintel_nal_shm::{ShmNal, Unread};
 use lintel_nal_udp::{Model, UdpNal};
+use lintel_presence::{Bell, OpenError, Segment, StatsWriter};
 use lintel_types::{Error, ProcessId};
 use lintel_wire::Words;
+use std::sync::Arc;
 
 /// The way to other processes.
 #[allow(clippy::large_enum_variant)] // there is one, and the common form takes no detour
@@ -43,32 +45,33 @@ const TRIES: u32 = 20;
 /// `PidInUse`, `NoSpace`, `Fail`; the log says why.
 pub(crate) fn join(settings: &Settings, pid: u32, uid: u32) -> Result<Endpoint, Error> {
     let Some(between) = settings.between else {
-        let nal = shm(settings, pid)?;
-        return Ok(endpoint(nal, |nal| traced_or(nal, Transport::Shm)));
+        let segment = register(settings, pid)?;
+        let nal = ShmNal::new(segment.clone(), warn);
+        return Ok(endpoint(segment, traced_or(nal, Transport::Shm)));
     };
     for _ in 0..TRIES {
         let (me, far) = far(between, settings, pid, uid)?;
-        let near = match shm(settings, me.pid) {
+        let segment = match register(settings, me.pid) {
             Err(Error::PidInUse) if pid == ProcessId::PID_ANY => continue,
-            opened => opened?,
+            registered => registered?,
         };
         let node = settings.shm.then_some(settings.nid);
-        return Ok(endpoint(near, |near| {
-            let route = Route::new(near, far, node);
-            traced_or(route, |route| Transport::Routed(Box::new(route)))
-        }));
+        let near = ShmNal::new(segment.clone(), warn);
+        let route = Route::new(near, far, node);
+        let transport = traced_or(route, |route| Transport::Routed(Box::new(route)));
+        return Ok(endpoint(segment, transport));
     }
     Err(Error::NoSpace)
 }
 
 /// The segment is a process's registration on its node and its bell, whether or
 /// not messages go through it.
-fn endpoint(nal: ShmNal, transport: impl FnOnce(ShmNal) -> Transport) -> Endpoint {
+fn endpoint(segment: Arc<Segment>, transport: Transport) -> Endpoint {
     Endpoint {
-        me: nal.process(),
-        bell: nal.bell(),
-        stats: nal.stats(),
-        transport: transport(nal),
+        me: segment.process(),
+        bell: Bell::new(segment.clone()),
+        stats: StatsWriter::new(segment),
+        transport,
     }
 }
 
@@ -84,8 +87,8 @@ fn warn(words: &str) {
     log(Level::Warn, words);
 }
 
-fn shm(settings: &Settings, pid: u32) -> Result<ShmNal, Error> {
-    ShmNal::open(&settings.job, settings.nid, pid, warn).map_err(|error| {
+fn register(settings: &Settings, pid: u32) -> Result<Arc<Segment>, Error> {
+    let segment = Segment::create(&settings.job, settings.nid, pid).map_err(|error| {
         let code = match error {
             OpenError::InUse => Error::PidInUse,
             OpenError::Occupied(..) => {
@@ -96,7 +99,8 @@ fn shm(settings: &Settings, pid: u32) -> Result<ShmNal, Error> {
             _ => Error::Fail,
         };
         refused(&error, code)
-    })
+    })?;
+    Ok(Arc::new(segment))
 }
 
 fn far(

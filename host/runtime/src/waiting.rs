@@ -3,7 +3,7 @@
 use crate::core::Core;
 use crate::library::Library;
 use crate::owner::Owner;
-use lintel_nal_shm::{SETTLE, Sleeper};
+use lintel_presence::{SETTLE, Sleeper};
 use lintel_types::{Error, Result};
 use std::time::{Duration, Instant};
 

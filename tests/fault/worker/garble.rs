@@ -3,7 +3,7 @@
 use lintel_fault::job::PATIENCE;
 use lintel_fault::ptl;
 use lintel_fault::random::Random;
-use lintel_nal_shm::layout::{LANE_BYTES, LANES, lane_offset, ring_offset, segment_of};
+use lintel_nal_shm::layout::{LANE_BYTES, LANES, lane_offset, ring_offset};
 use lintel_ring::{LINE, LINES, RING_BYTES};
 use lintel_types::ProcessId;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -58,7 +58,7 @@ impl Mapped {
     fn open(peer: u32) -> Option<Mapped> {
         let job = std::env::var("LINTEL_JOB").ok()?;
         let ProcessId { nid, pid } = ptl::process(peer);
-        let segment = segment_of(&job, ProcessId { nid, pid })?;
+        let segment = lintel_presence::shared_memory_of(&job, ProcessId { nid, pid })?;
         // SAFETY: attached where the system likes, and kept for ever.
         let memory = unsafe { libc::shmat(segment, std::ptr::null(), 0) };
         if memory.addr() == usize::MAX {

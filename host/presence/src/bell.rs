@@ -11,7 +11,7 @@
 //! which any store has long become visible, and only then, if still nothing has
 //! come, orders and sleeps for good.
 
-use crate::layout::OWNER_ENDED;
+use crate::header::OWNER_ENDED;
 use crate::segment::Segment;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering, compiler_fence, fence};
@@ -37,7 +37,8 @@ pub struct Bell {
 }
 
 impl Bell {
-    pub(crate) fn new(segment: Arc<Segment>) -> Self {
+    /// The bell in this process's own segment.
+    pub fn new(segment: Arc<Segment>) -> Self {
         Bell { segment }
     }
 
@@ -126,7 +127,7 @@ fn futex_wake(word: &AtomicU32) {
 /// After a record was committed to `segment`: rings if its owner sleeps; false
 /// where the owner is known to have ended.
 #[inline]
-pub(crate) fn ring(segment: &Segment, needs_fence: bool) -> bool {
+pub fn ring(segment: &Segment, needs_fence: bool) -> bool {
     if needs_fence {
         fence(Ordering::SeqCst);
     } else {
@@ -148,7 +149,7 @@ fn wake_owner(segment: &Segment) -> bool {
 }
 
 /// Wakes the owner's helper although somebody seemed to poll.
-pub(crate) fn wake_helper(segment: &Segment) {
+pub fn wake_helper(segment: &Segment) {
     futex_wake(word(segment, Sleeper::Helper as u32));
 }
 
@@ -156,7 +157,7 @@ const GLOBAL_EXPEDITED: i32 = 1 << 1;
 const REGISTER_GLOBAL_EXPEDITED: i32 = 1 << 2;
 
 /// Whether this process takes part in barriers that others order.
-pub(crate) fn register_for_barriers() -> bool {
+pub fn register_for_barriers() -> bool {
     // SAFETY: membarrier takes two numbers.
     unsafe { libc::syscall(libc::SYS_membarrier, REGISTER_GLOBAL_EXPEDITED, 0) == 0 }
 }

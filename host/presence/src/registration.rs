@@ -8,7 +8,7 @@
 //! Only regular files of the effective user with mode 0600 count, for root as for
 //! everyone: what else has such a name is neither used nor written to.
 
-use crate::layout::{MAGIC, OWNER_ENDED, SEGMENT_BYTES};
+use crate::header::{MAGIC, OWNER_ENDED, SEGMENT_BYTES};
 use crate::segment::Attached;
 use crate::shared_memory::Mode;
 use lintel_claim::{Key, RemoteMemory};
@@ -103,26 +103,27 @@ impl Registration {
 
 /// A peer's registration held open: tells whether that process lives, and whether its
 /// memory can be reached.
-pub(crate) struct Watch {
+pub struct Watch {
     file: Arc<File>,
     inode: u64,
 }
 
 impl Watch {
     /// Nothing if the registration with that inode isn't there any more.
-    pub(crate) fn open(job: &str, process: ProcessId, inode: u64) -> Option<Watch> {
+    pub fn open(job: &str, process: ProcessId, inode: u64) -> Option<Watch> {
         let file = open_named(&path(job, process)).ok()?;
         let same = file.metadata().ok()?.ino() == inode;
         let watch = Watch { file, inode };
         (same && watch.is_alive()).then_some(watch)
     }
 
-    pub(crate) fn is_alive(&self) -> bool {
+    /// Whether the owner still holds the lock.
+    pub fn is_alive(&self) -> bool {
         is_locked(&self.file) || is_own(self.inode)
     }
 
     /// The owner's number to this system, by the kernel's word.
-    pub(crate) fn owner(&self) -> Option<i32> {
+    pub fn owner(&self) -> Option<i32> {
         if is_own(self.inode) {
             return i32::try_from(std::process::id()).ok();
         }
@@ -130,7 +131,7 @@ impl Watch {
     }
 
     /// Whether this process can copy memory of the owner directly.
-    pub(crate) fn can_reach(&self) -> bool {
+    pub fn can_reach(&self) -> bool {
         let (Some(process), Some(registration)) = (self.owner(), Registration::read(&self.file))
         else {
             return false;
@@ -153,6 +154,12 @@ pub(crate) fn with_names<R>(f: impl FnOnce() -> R) -> R {
     static NAMES: Mutex<()> = Mutex::new(());
     let _alone = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
     f()
+}
+
+/// The number of the shared memory of a process, by its registration.
+pub fn shared_memory_of(job: &str, process: ProcessId) -> Option<i32> {
+    let file = open_named(&path(job, process)).ok()?;
+    Registration::read(&file).map(|registration| registration.segment)
 }
 
 /// Opens a named registration; one of this process's own is shared, not opened again.

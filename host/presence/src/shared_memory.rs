@@ -81,6 +81,7 @@ impl SharedMemory {
     }
 
     /// The first byte; aligned to a page.
+    #[inline]
     pub(crate) fn start(&self) -> *mut u8 {
         self.start
     }

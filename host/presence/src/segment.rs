@@ -2,7 +2,7 @@
 //! that tells them where it is.
 
 use crate::bell::register_for_barriers;
-use crate::layout::{Front, Header, LANES, Lane, MAGIC, OWNER_ENDED, SEGMENT_BYTES, ring_offset};
+use crate::header::{Header, MAGIC, OWNER_ENDED, SEGMENT_BYTES};
 use crate::registration::{
     DIRECTORY, Registration, Stale, is_locked, is_own, link, lock, open_named, own, path,
     remove_if_stale, remove_stale_of, unlock, with_names,
@@ -10,7 +10,6 @@ use crate::registration::{
 use crate::shared_memory::{Mode, SharedMemory, remove_abandoned};
 use lintel_claim::Lease;
 use lintel_private_file::{self as private_file, Refusal};
-use lintel_ring::RING_BYTES;
 use lintel_types::ProcessId;
 use std::fmt;
 use std::fs::File;
@@ -39,8 +38,6 @@ pub enum OpenError {
     NoneFree,
     /// Nobody has the name.
     Nobody,
-    /// The owner has no lane left.
-    NoLane,
     /// The registration is something else, or of another version.
     Foreign,
     /// A limit of the system is reached: which one, and how to raise it.
@@ -58,7 +55,6 @@ impl fmt::Display for OpenError {
             }
             OpenError::NoneFree => f.write_str("every process identifier is taken"),
             OpenError::Nobody => f.write_str("no live process has that identifier"),
-            OpenError::NoLane => write!(f, "{LANES} processes send to it already"),
             OpenError::Foreign => f.write_str("its segment is of another version of Lintel"),
             OpenError::Exhausted(hint, error) => write!(f, "{error}: {hint}"),
             OpenError::System(error) => write!(f, "the system refused shared memory: {error}"),
@@ -110,14 +106,9 @@ impl Attached {
 
     #[inline]
     pub(crate) fn header(&self) -> &Header {
-        &self.front().header
-    }
-
-    #[inline]
-    fn front(&self) -> &Front {
-        // SAFETY: the memory is page-aligned, longer than a Front, all of whose fields are
+        // SAFETY: the memory is page-aligned, longer than a Header, all of whose fields are
         // atomics that any bytes are valid for, and attached as long as self.
-        unsafe { &*self.0.start().cast::<Front>() }
+        unsafe { &*self.0.start().cast::<Header>() }
     }
 }
 
@@ -153,7 +144,7 @@ impl Segment {
     ///
     /// # Errors
     /// `Nobody`, `Foreign`, `Occupied`, `Exhausted` or `System`.
-    pub(crate) fn open(job: &str, process: ProcessId) -> Result<Segment, OpenError> {
+    pub fn open(job: &str, process: ProcessId) -> Result<Segment, OpenError> {
         let path = path(job, process);
         let file = match open_named(&path) {
             Ok(file) => file,
@@ -189,54 +180,54 @@ impl Segment {
         self.process
     }
 
-    pub(crate) fn job(&self) -> &str {
+    /// The job that it takes part in.
+    pub fn job(&self) -> &str {
         &self.job
     }
 
     /// Whether the owner still lives and hasn't given the segment up.
-    pub(crate) fn is_owner_alive(&self) -> bool {
+    pub fn is_owner_alive(&self) -> bool {
         self.header().bell.asleep.load(Ordering::Relaxed) != OWNER_ENDED
             && (is_locked(&self.file) || is_own(self.inode()))
     }
 
     /// Tells this segment from every other: its registration's.
-    pub(crate) fn inode(&self) -> u64 {
+    pub fn inode(&self) -> u64 {
         self.file.metadata().map_or(0, |metadata| metadata.ino())
     }
 
     /// Removes what the dead owner left, unless that has been done.
-    pub(crate) fn clear_away(&self) {
+    pub fn clear_away(&self) {
         remove_if_stale(&self.path);
     }
 
-    /// Empties a lane's ring, which no other sender writes to and the receiver
-    /// doesn't read yet.
-    pub(crate) fn clear_lane(&self, lane: usize) {
-        // SAFETY: the lane's ring is attached, and this sender's alone.
-        unsafe { self.ring(lane).write_bytes(0, RING_BYTES) };
-        self.lane(lane).control.reset();
+    /// Counts lanes that senders have opened or closed.
+    #[inline]
+    pub fn changes(&self) -> u32 {
+        self.header().changes.0.load(Ordering::Acquire)
     }
 
+    /// Lets the owner see that a lane was opened or closed.
+    pub fn note_change(&self) {
+        self.header().changes.0.fetch_add(1, Ordering::Release);
+    }
+
+    /// Whether the owner has no part in barriers: senders must order their commit and
+    /// their look at the bell themselves.
+    pub fn needs_fence(&self) -> bool {
+        self.header().needs_fence.load(Ordering::Relaxed) != 0
+    }
+
+    /// The first byte of the segment, aligned to a page; [`SEGMENT_BYTES`] are attached as
+    /// long as this value lives.
     #[inline]
-    pub(crate) fn changes(&self) -> u32 {
-        self.header().changes.0.load(Ordering::Acquire)
+    pub fn start(&self) -> *mut u8 {
+        self.memory.0.start()
     }
 
     #[inline]
     pub(crate) fn header(&self) -> &Header {
         self.memory.header()
-    }
-
-    #[inline]
-    pub(crate) fn lane(&self, lane: usize) -> &Lane {
-        &self.memory.front().lanes[lane]
-    }
-
-    /// Where a lane's ring begins; aligned to a line.
-    pub(crate) fn ring(&self, lane: usize) -> *mut u8 {
-        debug_assert!(lane < LANES);
-        // SAFETY: the offset of an existing lane lies inside the segment.
-        unsafe { self.memory.0.start().add(ring_offset(lane)) }
     }
 
     fn set_up(file: File, job: &str, nid: u32) -> Result<Segment, OpenError> {

@@ -1,7 +1,7 @@
 //! What a process tells of itself to whoever looks: numbers in the header of its
 //! segment, read without joining the job.
 
-use crate::layout::STATS_WORDS;
+use crate::header::STATS_WORDS;
 use crate::registration::{DIRECTORY, Registration, is_locked, is_own, process_of};
 use crate::segment::Segment;
 use crate::shared_memory::Mode;
@@ -35,7 +35,8 @@ pub struct StatsWriter {
 }
 
 impl StatsWriter {
-    pub(crate) fn new(segment: Arc<Segment>) -> Self {
+    /// Writes into this process's own segment.
+    pub fn new(segment: Arc<Segment>) -> Self {
         StatsWriter { segment }
     }
 

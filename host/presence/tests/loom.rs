@@ -1,7 +1,7 @@
 //! Falling asleep and ringing, every interleaving, under loom:
 //!
 //! ```sh
-//! RUSTFLAGS="--cfg loom" cargo test --release -p lintel-nal-shm --test loom --target-dir target/loom
+//! RUSTFLAGS="--cfg loom" cargo test --release -p lintel-presence --test loom --target-dir target/loom
 //! ```
 //!
 //! A model of `Bell::arm`, `Bell::sleep` and `ring`: loom knows no futex and no

@@ -1,0 +1,42 @@
+//! What the first bytes of a segment mean.
+
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+/// "lintel" and the version of a segment's layout, lanes and rings included.
+pub(crate) const MAGIC: u64 = 0x6c69_6e74_656c_0003;
+/// Numbers in a process's statistics.
+pub(crate) const STATS_WORDS: usize = 16;
+/// Bytes of a segment: 33 pages of header and lanes, and 1024 rings of 28 KiB; the system
+/// provides memory for those that were touched. The shared-memory NAL, which lays out lanes
+/// and rings, asserts that its layout has this length.
+pub const SEGMENT_BYTES: usize = 33 * 4096 + 1024 * 28 * 1024;
+
+/// What the owner and every other process need.
+#[repr(C, align(128))]
+pub struct Header {
+    pub(crate) magic: AtomicU64,
+    /// The number in the owner's registration: shows that it means this segment.
+    pub(crate) nonce: AtomicU64,
+    /// Not 0 if senders must order their commit and their look at the bell themselves.
+    pub(crate) needs_fence: AtomicU32,
+    pub(crate) bell: BellWords,
+    pub(crate) changes: Changes,
+    /// See [`crate::ProcessStats`].
+    pub(crate) stats: [AtomicU64; STATS_WORDS],
+}
+
+/// Counts lanes opened and closed.
+#[repr(C, align(128))]
+pub(crate) struct Changes(pub(crate) AtomicU32);
+
+/// See [`crate::Bell`].
+#[repr(C, align(128))]
+pub(crate) struct BellWords {
+    /// Who sleeps: 0 no thread, 1 the helper, 2 a caller; or [`OWNER_ENDED`].
+    pub(crate) asleep: AtomicU32,
+    pub(crate) helper: AtomicU32,
+    pub(crate) caller: AtomicU32,
+}
+
+/// In place of a sleeper: the owner has ended, no message is read any more.
+pub(crate) const OWNER_ENDED: u32 = 3;

@@ -1,0 +1,35 @@
+//! A process's presence on its node: others find it, know whether it is alive, wake it, and
+//! read its statistics, whether or not messages go through shared memory.
+//!
+//! ```text
+//!   /dev/shm/lintel-<job>-<nid>-<pid>     a process's registration: a locked file
+//!        │ names
+//!        ▼ System V shared memory         one segment a process, made by its owner
+//!   ┌────────┬──────┬─────────┬────────────┬ ─ ─
+//!   │ magic  │ bell │ changes │ statistics │ the shared-memory NAL's lanes and rings
+//!   └────────┴──────┴─────────┴────────────┴ ─ ─
+//! ```
+//!
+//! Order of use: [`Segment::create`] registers this process, [`Segment::open`] attaches a
+//! peer's segment. A receiver that sleeps arms its [`Bell`]; only then does a sender, which
+//! calls [`ring`] after each record, make a system call. The owner holds a record lock on its
+//! registration as long as it lives, so that any process can distinguish a dead peer from a
+//! slow one ([`Watch`]), and whoever finds a dead one's registration removes it.
+//!
+//! Left to others: threads and waiting (the runtime), what lies behind the header (the
+//! shared-memory NAL), what the numbers of the statistics mean (their writer).
+
+mod bell;
+mod header;
+mod registration;
+mod sched;
+mod segment;
+mod shared_memory;
+mod stats;
+
+pub use bell::{Bell, SETTLE, Sleeper, register_for_barriers, ring, wake_helper};
+pub use header::{Header, SEGMENT_BYTES};
+pub use registration::{Watch, shared_memory_of};
+pub use sched::{favour_latency, pinned_processor};
+pub use segment::{OpenError, Segment};
+pub use stats::{ProcessStats, StatsWriter, Words as StatsWords, process_stats};
