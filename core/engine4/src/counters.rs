@@ -1,4 +1,4 @@
-//! Counting events (Portals 4.3, section 3.14).
+//! Counting events (Portals 4.3, section `Counting events`).
 
 use crate::triggered::Waiting;
 use crate::{Host, Interface};
@@ -59,7 +59,7 @@ impl<S: Span> Interface<S> {
             .map_or(CountingEvent::default(), |counter| counter.value))
     }
 
-    /// PtlCTSet.
+    /// PtlCTSet (Portals 4.3, section `Counting events`); may fire triggered operations.
     ///
     /// # Errors
     /// `ArgInvalid` for a handle that isn't a live counter.
@@ -75,7 +75,7 @@ impl<S: Span> Interface<S> {
         Ok(())
     }
 
-    /// PtlCTInc.
+    /// PtlCTInc (Portals 4.3, section `Counting events`); may fire triggered operations.
     ///
     /// # Errors
     /// `ArgInvalid` for a handle that isn't a live counter.
@@ -97,7 +97,8 @@ impl<S: Span> Interface<S> {
     }
 
     /// Counts an operation that ended: `bytes` if bytes are counted, else
-    /// one; a failure always counts one (section 3.14.1).
+    /// one; a failure always counts one (Portals 4.3, section `Counting events`,
+    /// `ptl_ct_event_t`).
     #[inline]
     pub(crate) fn count<H: Host<S>>(
         &mut self,

@@ -1,4 +1,5 @@
-//! Memory descriptors: the initiator's memory (Portals 4.3, section 3.10).
+//! Memory descriptors: the initiator's memory (Portals 4.3, section `Memory
+//! descriptors`).
 
 use crate::Interface;
 use lintel_memory::{Buffer, Span};
@@ -44,6 +45,7 @@ impl<S: Span> Interface<S> {
     /// long a vector; `NoSpace` beyond `max_mds`.
     pub fn descriptor_bind(&mut self, spec: DescriptorSpec<S>) -> Result<Handle> {
         self.check_buffer(&spec.buffer)?;
+        // Portals 4.3, section `Memory descriptors`, PtlMDBind: unknown options are refused.
         if spec.options & !options::MD_ALL != 0 {
             return Err(Error::ArgInvalid);
         }

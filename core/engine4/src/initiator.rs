@@ -1,5 +1,5 @@
 //! The initiator's side: starting operations and reporting their end
-//! (Portals 4.3, section 3.15).
+//! (Portals 4.3, sections `Data movement operations` and `Atomic operations`).
 
 use crate::descriptors::Descriptor;
 use crate::{Backlog, Body, Host, Interface, Undeliverable};
@@ -78,6 +78,8 @@ impl Transfer {
         }
     }
 
+    /// Portals 4.3, section `Atomic operations`: whole elements, no more than the limit, one
+    /// element for a conditional or masked swap.
     fn check_atomic(&self, limits: &Limits) -> Result<()> {
         let size = datatype_size(self.datatype).ok_or(Error::ArgInvalid)?;
         let swap = self.verb == Verb::Swap;
@@ -95,7 +97,8 @@ impl Transfer {
     }
 
     /// Whether the acknowledgement that it asks for has a queue or counter to go to
-    /// (section 3.15.1), by what its source was bound with.
+    /// (Portals 4.3, section `Data movement operations`, `ptl_ack_req_t`), by what its source
+    /// was bound with.
     #[inline(always)]
     pub fn ack_deliverable(&self, options: u32, queue: bool, counter: bool) -> bool {
         match self.ack {
@@ -140,6 +143,16 @@ struct End {
     options: u32,
     queue: Option<QueueIndex>,
     counter: Option<CounterIndex>,
+}
+
+/// How the end of an operation is reported.
+struct Report {
+    end: End,
+    kind: EventKind,
+    /// Whether a full event is due, besides a count.
+    full: bool,
+    /// The option that asks for a count.
+    count: u32,
 }
 
 /// A reply that has arrived and whose bytes are being moved.
@@ -263,6 +276,8 @@ impl<S: Span> Interface<S> {
         Ok(target)
     }
 
+    /// Portals 4.3, section `Data movement operations`: offset and length lie within the
+    /// descriptor.
     #[inline(always)]
     fn within(&self, handle: Handle, offset: u64, length: u64) -> Result<End> {
         let index = DescriptorIndex(handle.index());
@@ -562,7 +577,8 @@ impl<S: Span> Interface<S> {
         self.post_send(source, transfer.user_ptr, transfer.length, fail, host);
     }
 
-    /// The source may be used again: PTL_EVENT_SEND and its count.
+    /// The source may be reused: PTL_EVENT_SEND and its count (Portals 4.3, section `Events
+    /// and event queues`).
     #[inline]
     fn post_send<H: Host<S>>(
         &mut self,
@@ -602,16 +618,13 @@ impl<S: Span> Interface<S> {
         response: &Response,
         host: &mut H,
     ) {
-        let count = options::MD_EVENT_CT_REPLY;
-        self.post_end(
-            sink,
-            EventKind::Reply,
-            true,
-            count,
-            operation,
-            response,
-            host,
-        );
+        let report = Report {
+            end: sink,
+            kind: EventKind::Reply,
+            full: true,
+            count: options::MD_EVENT_CT_REPLY,
+        };
+        self.post_end(report, operation, response, host);
     }
 
     fn post_ack<H: Host<S>>(
@@ -627,29 +640,24 @@ impl<S: Span> Interface<S> {
         let mut response = *response;
         let completed = operation.ack == AckRequest::OperationCompleted;
         if completed && response.fail != NiFail::Undeliverable {
-            // It reports that the operation has ended, not how.
+            // It reports that the operation has ended, not how (PTL_OC_ACK_REQ).
             response.fail = NiFail::Ok;
         }
-        let full = operation.ack == AckRequest::Full;
-        let count = options::MD_EVENT_CT_ACK;
-        self.post_end(
-            source,
-            EventKind::Ack,
-            full,
-            count,
-            operation,
-            &response,
-            host,
-        );
+        let report = Report {
+            end: source,
+            kind: EventKind::Ack,
+            full: operation.ack == AckRequest::Full,
+            count: options::MD_EVENT_CT_ACK,
+        };
+        self.post_end(report, operation, &response, host);
     }
 
-    #[allow(clippy::too_many_arguments)] // one step for two kinds of end
+    /// The event and the count at the end of an operation (Portals 4.3, section `Memory
+    /// descriptors`, event and counting options).
+    #[inline]
     fn post_end<H: Host<S>>(
         &mut self,
-        end: End,
-        kind: EventKind,
-        full: bool,
-        count: u32,
+        report: Report,
         operation: &Operation,
         response: &Response,
         host: &mut H,
@@ -659,13 +667,13 @@ impl<S: Span> Interface<S> {
             queue,
             counter,
             ..
-        } = end;
+        } = report.end;
         let fail = response.fail;
         // The target reports how many bytes it moved; never believe more than requested.
         let mlength = response.mlength.min(operation.length);
         let quiet = fail == NiFail::Ok && options & options::MD_EVENT_SUCCESS_DISABLE != 0;
-        if let (Some(queue), true, false) = (queue, full, quiet) {
-            let mut event = Event::new(kind);
+        if let (Some(queue), true, false) = (queue, report.full, quiet) {
+            let mut event = Event::new(report.kind);
             event.user_ptr = operation.user_ptr;
             event.rlength = operation.length;
             event.mlength = mlength;
@@ -674,7 +682,7 @@ impl<S: Span> Interface<S> {
             event.ni_fail = fail;
             self.post(host, queue, &event);
         }
-        if let (Some(counter), true) = (counter, options & count != 0) {
+        if let (Some(counter), true) = (counter, options & report.count != 0) {
             let by_bytes = options & options::MD_EVENT_CT_BYTES != 0
                 && operation.ack != AckRequest::OperationCompleted;
             self.count(counter, fail, by_bytes.then_some(mlength), host);

@@ -25,16 +25,19 @@ extern crate alloc;
 
 mod counters;
 mod descriptors;
+mod entries;
 mod initiator;
-mod lists;
 mod portal;
+mod search;
 mod target;
 mod triggered;
+mod unexpected;
 mod work;
 
 pub use descriptors::DescriptorSpec;
+pub use entries::EntrySpec;
 pub use initiator::{PendingReply, Tokens, Transfer};
-pub use lists::{EntrySpec, SearchOp};
+pub use search::SearchOp;
 pub use target::{Accepted, Landed, Landing};
 pub use triggered::Deferred;
 pub use work::Work;
@@ -134,8 +137,8 @@ pub struct Interface<S> {
     map: Vec<ProcessId>,
     rank: u32,
     portals: Vec<Option<portal::Portal>>,
-    entries: Slab<lists::Entry<S>, EntryIndex>,
-    unexpected: Slab<lists::Unexpected, HeaderIndex>,
+    entries: Slab<entries::Entry<S>, EntryIndex>,
+    unexpected: Slab<unexpected::Unexpected, HeaderIndex>,
     descriptors: Slab<descriptors::Descriptor<S>, DescriptorIndex>,
     queues: Slab<u64, QueueIndex>,
     counters: Slab<counters::Counter<S>, CounterIndex>,
@@ -243,7 +246,8 @@ impl<S: Span> Interface<S> {
         }
     }
 
-    /// Sets the map from ranks to processes (PtlSetMap).
+    /// Sets the map from ranks to processes (Portals 4.3, section `Network interfaces`,
+    /// PtlSetMap): once, and with this process in it.
     ///
     /// # Errors
     /// `ArgInvalid` on a physical interface or if the map lacks this process,

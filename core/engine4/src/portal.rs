@@ -1,4 +1,4 @@
-//! The portal table (Portals 4.3, section 3.7).
+//! The portal table (Portals 4.3, section `Portal table entries`).
 
 use crate::{Host, Interface};
 use lintel_memory::Span;
@@ -138,6 +138,12 @@ impl<S: Span> Interface<S> {
             .ok_or(Error::ArgInvalid)
     }
 
+    /// The event queue that a portal table entry reports to, if any.
+    #[inline]
+    pub(crate) fn queue_of(&self, index: PortalIndex) -> Option<QueueIndex> {
+        self.portal(index).ok().and_then(|portal| portal.queue)
+    }
+
     #[inline]
     pub(crate) fn portal_mut(&mut self, index: PortalIndex) -> Result<&mut Portal> {
         self.portals
@@ -146,8 +152,8 @@ impl<S: Span> Interface<S> {
             .ok_or(Error::ArgInvalid)
     }
 
-    /// Flow control has set in: nothing more is accepted until the owner enables
-    /// the entry again (section 2.6.1).
+    /// Flow control has set in: nothing more is accepted until the owner enables the entry
+    /// again (Portals 4.3, section `Portal table entries`, PTL_PT_FLOWCTRL).
     pub(crate) fn exhaust<H: Host<S>>(&mut self, index: PortalIndex, announce: bool, host: &mut H) {
         let Ok(portal) = self.portal_mut(index) else {
             return;
@@ -157,6 +163,8 @@ impl<S: Span> Interface<S> {
         self.announce_disabled(index, host);
     }
 
+    /// Posts PTL_EVENT_PT_DISABLED once no message lands any more (Portals 4.3, section
+    /// `Events and event queues`).
     pub(crate) fn announce_disabled<H: Host<S>>(&mut self, index: PortalIndex, host: &mut H) {
         let Ok(portal) = self.portal_mut(index) else {
             return;

@@ -1,7 +1,9 @@
 //! The target's side: what a request matches, and the events it causes
-//! (Portals 4.3, sections 2.2 to 2.6).
+//! (Portals 4.3, sections `Portal table entries`, `Matching list entries and matching
+//! lists` and `Events and event queues`).
 
-use crate::lists::Unexpected;
+use crate::entries::Entry;
+use crate::unexpected::Unexpected;
 use crate::{Host, Interface};
 use lintel_memory::{Pieces, Span};
 use lintel_types::{
@@ -33,15 +35,35 @@ pub struct Landed {
     uid: u32,
     entry: EntryIndex,
     unexpected: Option<HeaderIndex>,
-    list: List,
-    unlinked: bool,
-    silent: bool,
-    accessible: bool,
-    mlength: u64,
-    offset: u64,
-    start: u64,
+    extent: Extent,
+    fate: Fate,
     /// Events that it may still cause; their slots in the queue are reserved.
     promised: u32,
+}
+
+/// Which part of an entry's memory a message takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extent {
+    /// Address of the first byte.
+    pub(crate) start: u64,
+    /// Bytes from the start of the entry.
+    offset: u64,
+    /// Manipulated length, bytes.
+    pub(crate) mlength: u64,
+}
+
+/// What a message causes at its entry.
+#[derive(Clone, Copy, Debug)]
+struct Fate {
+    list: List,
+    /// The entry leaves its list.
+    unlinked: bool,
+    /// The header is kept for an entry that is appended later, or a search.
+    remembered: bool,
+    /// Nothing is acknowledged.
+    silent: bool,
+    /// All of the entry can be touched.
+    accessible: bool,
 }
 
 /// An entry longer than this can't be all memory of a process.
@@ -57,14 +79,14 @@ impl Landed {
     /// Manipulated length: bytes that are moved.
     #[inline]
     pub fn mlength(&self) -> u64 {
-        self.mlength
+        self.extent.mlength
     }
 
     /// Whether the entry's owner vouches that all of it can be touched; otherwise the
     /// message may name an unmapped address.
     #[inline]
     pub fn is_accessible(&self) -> bool {
-        self.accessible
+        self.fate.accessible
     }
 
     /// The response to the initiator, if one is awaited.
@@ -74,10 +96,14 @@ impl Landed {
             return None;
         }
         Some(Response {
-            mlength: if fail == NiFail::Ok { self.mlength } else { 0 },
-            offset: self.offset,
-            list: self.list,
-            silent: self.silent,
+            mlength: if fail == NiFail::Ok {
+                self.extent.mlength
+            } else {
+                0
+            },
+            offset: self.extent.offset,
+            list: self.fate.list,
+            silent: self.fate.silent,
             ..answer(&self.request, fail)
         })
     }
@@ -95,6 +121,55 @@ fn answer(request: &Request, fail: NiFail) -> Response {
         offset: request.remote_offset,
         list: List::Priority,
         fail,
+    }
+}
+
+impl<S: Span> Entry<S> {
+    /// Where the request's bytes go: truncated to the entry, to whole elements and to the
+    /// interface's limit (Portals 4.3, section `Matching list entries and matching lists`,
+    /// PTL_ME_MANAGE_LOCAL and truncation).
+    #[inline(always)]
+    fn extent(&self, request: &Request, limit: u64) -> (Pieces<S>, Extent) {
+        let offset = self.offset(request.remote_offset);
+        let available = self.spec.buffer.length().saturating_sub(offset);
+        let mlength = whole_elements(request, request.length.min(available).min(limit));
+        let pieces = self.spec.buffer.pieces(offset, mlength);
+        let start = match pieces.start() {
+            // A message without bytes still reports the address they would have gone to.
+            0 => self.spec.buffer.pieces(offset, 1).start(),
+            start => start,
+        };
+        let extent = Extent {
+            start,
+            offset,
+            mlength,
+        };
+        (pieces, extent)
+    }
+
+    /// Counts a message that lands; a locally managed offset moves behind it.
+    #[inline(always)]
+    fn consume(&mut self, mlength: u64) {
+        if self.locally_managed() {
+            self.local_offset += mlength;
+        }
+        self.landing += 1;
+    }
+
+    /// What a message that has just been [counted](Self::consume) causes.
+    #[inline(always)]
+    fn fate(&self, request: &Request) -> Fate {
+        let spec = &self.spec;
+        Fate {
+            list: self.list,
+            unlinked: spec.options & options::ME_USE_ONCE != 0 || self.exhausted(),
+            remembered: self.list == List::Overflow
+                && spec.options & options::ME_UNEXPECTED_HDR_DISABLE == 0,
+            silent: request.ack == AckRequest::None && request.verb == Verb::Put
+                || spec.options & options::ME_ACK_DISABLE != 0,
+            accessible: spec.options & options::ME_IS_ACCESSIBLE != 0
+                || spec.buffer.length() < MOST_MEMORY,
+        }
     }
 }
 
@@ -145,6 +220,8 @@ impl<S: Span> Interface<S> {
         entry.landing -= 1;
         let (options, user_ptr, counter) = (entry.spec.options, entry.spec.user_ptr, entry.counter);
         let linked = entry.linked;
+        // Portals 4.3, section `Events and event queues`: the full event, unless the entry's
+        // options suppress it; section `Counting events`: then the count.
         let queue = match self.portal_mut(landed.request.portal) {
             Ok(portal) => {
                 portal.landing -= 1;
@@ -162,7 +239,8 @@ impl<S: Span> Interface<S> {
             }
         }
         if let (Some(counter), true) = (counter, options & options::ME_EVENT_CT_COMM != 0) {
-            let bytes = (options & options::ME_EVENT_CT_BYTES != 0).then_some(landed.mlength);
+            let bytes =
+                (options & options::ME_EVENT_CT_BYTES != 0).then_some(landed.extent.mlength);
             self.count(counter, fail, bytes, host);
         }
         // Also if a later message has unlinked the entry and landed earlier.
@@ -203,6 +281,8 @@ impl<S: Span> Interface<S> {
         Ok(index)
     }
 
+    /// The priority list first, then the overflow list, each in the order of appending
+    /// (Portals 4.3, section `Matching list entries and matching lists`).
     #[inline(always)]
     fn find_entry(&mut self, from: ProcessId, request: &Request) -> Option<(EntryIndex, List)> {
         let logical = self.logical();
@@ -227,7 +307,9 @@ impl<S: Span> Interface<S> {
         found.map(|index| (EntryIndex(index), List::Overflow))
     }
 
-    /// Section 3.12: first the user, then the operation.
+    /// First the user, then the operation (Portals 4.3, section `Matching list entries and
+    /// matching lists`, uid and options; failures of either are counted in status registers,
+    /// section `Network interfaces`).
     #[inline(always)]
     fn permit(&mut self, index: EntryIndex, uid: u32, request: &Request) -> Result<(), NiFail> {
         let Some(entry) = self.entries.at(index) else {
@@ -249,6 +331,7 @@ impl<S: Span> Interface<S> {
         Ok(())
     }
 
+    /// Portals 4.3, section `Network interfaces`, max_unexpected_headers.
     fn may_keep_header(&self, index: EntryIndex) -> bool {
         self.entries.at(index).is_some_and(|entry| {
             entry.spec.options & options::ME_UNEXPECTED_HDR_DISABLE != 0
@@ -263,7 +346,7 @@ impl<S: Span> Interface<S> {
         let Some(entry) = self.entries.at(index) else {
             return true;
         };
-        let Ok(Some(queue)) = self.portal(entry.spec.portal).map(|portal| portal.queue) else {
+        let Some(queue) = self.queue_of(entry.spec.portal) else {
             return true;
         };
         let promised: usize = self
@@ -292,6 +375,8 @@ impl<S: Span> Interface<S> {
         NiFail::Dropped
     }
 
+    /// Counts a dropped message in PTL_SR_DROP_COUNT (Portals 4.3, section `Network
+    /// interfaces`) and responds if the initiator awaits it.
     #[cold]
     fn refuse(&mut self, request: &Request, fail: NiFail) -> Option<Response> {
         if matches!(fail, NiFail::Dropped | NiFail::PtDisabled) {
@@ -317,34 +402,14 @@ impl<S: Span> Interface<S> {
             .entries
             .at_mut(index)
             .expect("accept has just found the entry");
-        let offset = entry.offset(request.remote_offset);
-        let available = entry.spec.buffer.length().saturating_sub(offset);
-        let mlength = whole_elements(request, request.length.min(available).min(limit));
-        let pieces = entry.spec.buffer.pieces(offset, mlength);
-        let start = match pieces.start() {
-            // A message without bytes still reports the address they would have gone to.
-            0 => entry.spec.buffer.pieces(offset, 1).start(),
-            start => start,
-        };
-        if entry.locally_managed() {
-            entry.local_offset += mlength;
-        }
-        entry.landing += 1;
-        let promised = entry.most_events();
-        let spec = &entry.spec;
-        let unlinked = spec.options & options::ME_USE_ONCE != 0 || entry.exhausted();
-        let remembered =
-            entry.list == List::Overflow && spec.options & options::ME_UNEXPECTED_HDR_DISABLE == 0;
-        let list = entry.list;
-        let accessible =
-            spec.options & options::ME_IS_ACCESSIBLE != 0 || spec.buffer.length() < MOST_MEMORY;
-        let silent = request.ack == AckRequest::None && request.verb == Verb::Put
-            || spec.options & options::ME_ACK_DISABLE != 0;
-        if unlinked {
+        let (pieces, extent) = entry.extent(request, limit);
+        entry.consume(extent.mlength);
+        let (fate, promised) = (entry.fate(request), entry.most_events());
+        if fate.unlinked {
             self.take_off_list(index);
         }
-        let unexpected = match remembered {
-            true => self.remember(index, from, uid, request, start, mlength),
+        let unexpected = match fate.remembered {
+            true => self.remember(Unexpected::new(index, from, uid, request, extent)),
             false => None,
         };
         if let Ok(portal) = self.portal_mut(request.portal) {
@@ -357,18 +422,14 @@ impl<S: Span> Interface<S> {
             uid,
             entry: index,
             unexpected,
-            list,
-            unlinked,
-            silent,
-            accessible,
-            mlength,
-            offset,
-            start,
+            extent,
+            fate,
             promised,
         };
         (pieces, landed)
     }
 
+    /// Portals 4.3, section `Network interfaces`, `ptl_ni_limits_t`.
     fn length_limit(&self, request: &Request) -> u64 {
         match request.verb {
             Verb::Put | Verb::Get => self.config.limits.max_msg_size,
@@ -377,45 +438,11 @@ impl<S: Span> Interface<S> {
         }
     }
 
-    /// Keeps the header of a message that lands in the overflow list.
-    #[inline(never)]
-    fn remember(
-        &mut self,
-        entry: EntryIndex,
-        from: ProcessId,
-        uid: u32,
-        request: &Request,
-        start: u64,
-        mlength: u64,
-    ) -> Option<HeaderIndex> {
-        let header = Unexpected {
-            entry,
-            request: *request,
-            from,
-            uid,
-            start,
-            mlength,
-            fail: NiFail::Ok,
-            landed: false,
-            receiver: None,
-        };
-        let (slot, _) = self.unexpected.insert(header).ok()?;
-        if let Some(entry) = self.entries.at_mut(entry) {
-            entry.unexpected += 1;
-        }
-        let key = if self.matching() {
-            request.match_bits
-        } else {
-            0
-        };
-        if let Ok(portal) = self.portal_mut(request.portal) {
-            portal.unexpected.push(slot.0, key);
-        }
-        Some(slot)
-    }
-
+    /// The entry's own events after the message's: PTL_EVENT_AUTO_UNLINK, the overflow event
+    /// of a header that was assigned meanwhile, PTL_EVENT_AUTO_FREE (Portals 4.3, section
+    /// `Events and event queues`).
     fn finish_landing<H: Host<S>>(&mut self, landed: &Landed, fail: NiFail, host: &mut H) {
-        if landed.unlinked {
+        if landed.fate.unlinked {
             let disabled_by = options::ME_EVENT_UNLINK_DISABLE;
             self.post_entry_event(landed.entry, EventKind::AutoUnlink, disabled_by, host);
         }
@@ -436,13 +463,13 @@ impl<S: Span> Interface<S> {
     fn landed_event(&self, landed: &Landed, fail: NiFail, user_ptr: u64) -> Event {
         let request = &landed.request;
         Event {
-            start: landed.start,
+            start: landed.extent.start,
             user_ptr,
             hdr_data: request.hdr_data,
             match_bits: request.match_bits,
             rlength: request.length,
             mlength: if fail == NiFail::Ok {
-                landed.mlength
+                landed.extent.mlength
             } else {
                 0
             },
@@ -456,7 +483,7 @@ impl<S: Span> Interface<S> {
                 Verb::Atomic => EventKind::Atomic,
                 Verb::FetchAtomic | Verb::Swap => EventKind::FetchAtomic,
             },
-            list: landed.list,
+            list: landed.fate.list,
             ni_fail: fail,
             operation: request.operation,
             datatype: request.datatype,
@@ -464,7 +491,8 @@ impl<S: Span> Interface<S> {
     }
 }
 
-/// An atomic touches whole elements only, and a conditional swap just one.
+/// An atomic touches whole elements only, and a conditional or masked swap just one
+/// (Portals 4.3, section `Atomic operations`).
 #[inline(always)]
 fn whole_elements(request: &Request, length: u64) -> u64 {
     if matches!(request.verb, Verb::Put | Verb::Get) {

@@ -1,4 +1,4 @@
-//! Triggered operations (Portals 4.3, section 3.16, and the match entry
+//! Triggered operations (Portals 4.3, section `Triggered operations`, and the match entry
 //! extensions of the public implementation).
 //!
 //! What a counter releases goes into one queue that [`Interface::settle`]
@@ -56,6 +56,8 @@ impl<S> Waiting<S> {
         sum >= self.lowest && !self.operations.is_empty()
     }
 
+    /// Moves what waits for a threshold of at most `sum` to `ready`, lowest threshold first,
+    /// in posting order among equals (Portals 4.3, section `Triggered operations`).
     pub(crate) fn release(&mut self, sum: u64, ready: &mut VecDeque<Deferred<S>>) {
         while let Some(first) = self.operations.first_entry() {
             if first.key().0 > sum {

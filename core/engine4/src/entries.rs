@@ -1,0 +1,342 @@
+//! List entries and match list entries: appending, linking, unlinking (Portals 4.3,
+//! sections `List entries and lists` and `Matching list entries and matching lists`).
+
+use crate::unexpected::OverflowReceiver;
+use crate::{Host, Interface};
+use lintel_memory::{Buffer, Span};
+use lintel_types::{
+    CounterIndex, EntryIndex, Error, Event, EventKind, Handle, Kind, List, PortalIndex, ProcessId,
+    Result, options,
+};
+use lintel_wire::Request;
+
+/// What `PtlMEAppend` or `PtlLEAppend` is given; a list entry matches everything.
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    serde(bound(
+        serialize = "S: Span + serde::Serialize",
+        deserialize = "S: Span + serde::Deserialize<'de>"
+    ))
+)]
+pub struct EntrySpec<S> {
+    /// Portal table index that it is linked to.
+    pub portal: PortalIndex,
+    /// The memory that messages are put to and got from.
+    pub buffer: Buffer<S>,
+    /// The counting event, read only if an option asks for counts.
+    pub counter: Handle,
+    /// The user whose messages it takes, or `PTL_UID_ANY`.
+    pub uid: u32,
+    /// `PTL_ME_*`
+    pub options: u32,
+    /// The process or rank whose messages it takes, or a wildcard.
+    pub source: ProcessId,
+    /// Match bits that a message must carry.
+    pub match_bits: u64,
+    /// Bits that don't matter.
+    pub ignore_bits: u64,
+    /// Bytes below which a locally managed entry unlinks.
+    pub min_free: u64,
+    /// The caller's value, returned in the entry's events.
+    pub user_ptr: u64,
+}
+
+pub(crate) struct Entry<S> {
+    pub(crate) spec: EntrySpec<S>,
+    pub(crate) counter: Option<CounterIndex>,
+    pub(crate) list: List,
+    pub(crate) linked: bool,
+    pub(crate) local_offset: u64,
+    /// Messages that are landing in it.
+    pub(crate) landing: u32,
+    /// Unexpected headers whose bytes lie in it.
+    pub(crate) unexpected: u32,
+}
+
+impl<S: Span> Entry<S> {
+    /// Whether a message from there and of that size is for this entry, the
+    /// match bits apart.
+    #[inline]
+    pub(crate) fn accepts(&self, logical: bool, from: ProcessId, request: &Request) -> bool {
+        from_source(self.spec.source, logical, from, request.rank)
+            && (self.spec.options & options::ME_NO_TRUNCATE == 0
+                || self
+                    .offset(request.remote_offset)
+                    .saturating_add(request.length)
+                    <= self.spec.buffer.length())
+    }
+
+    #[inline]
+    pub(crate) fn offset(&self, remote: u64) -> u64 {
+        if self.locally_managed() {
+            self.local_offset
+        } else {
+            remote
+        }
+    }
+
+    #[inline]
+    pub(crate) fn locally_managed(&self) -> bool {
+        self.spec.options & options::ME_MANAGE_LOCAL != 0
+    }
+
+    /// Whether less than `min_free` bytes are left, so that it unlinks (Portals 4.3, section
+    /// `Matching list entries and matching lists`, PTL_ME_MANAGE_LOCAL).
+    #[inline]
+    pub(crate) fn exhausted(&self) -> bool {
+        self.locally_managed()
+            && self.spec.min_free > 0
+            && self.spec.buffer.length().saturating_sub(self.local_offset) < self.spec.min_free
+    }
+
+    /// Events that a message to this entry may cause: its own, and that of an
+    /// entry that unlinks.
+    #[inline]
+    pub(crate) fn most_events(&self) -> u32 {
+        let once = self.spec.options & options::ME_USE_ONCE != 0;
+        let unlinks = once || (self.locally_managed() && self.spec.min_free > 0);
+        let reported = self.spec.options & options::ME_EVENT_UNLINK_DISABLE == 0;
+        1 + u32::from(unlinks && reported)
+    }
+
+    pub(crate) fn receiver(&self) -> OverflowReceiver {
+        OverflowReceiver {
+            user_ptr: self.spec.user_ptr,
+            options: self.spec.options,
+            counter: self.counter,
+        }
+    }
+}
+
+/// Whether an entry for `source` takes messages from that process or rank; the wildcards
+/// take all (Portals 4.3, section `Matching list entries and matching lists`, match_id).
+#[inline]
+pub(crate) fn from_source(source: ProcessId, logical: bool, from: ProcessId, rank: u32) -> bool {
+    if logical {
+        return source.rank() == ProcessId::RANK_ANY || source.rank() == rank;
+    }
+    (source.nid == ProcessId::NID_ANY || source.nid == from.nid)
+        && (source.pid == ProcessId::PID_ANY || source.pid == from.pid)
+}
+
+impl<S: Span> Interface<S> {
+    /// PtlLEAppend, PtlMEAppend.
+    ///
+    /// # Errors
+    /// `ArgInvalid` for an index that isn't allocated, unknown options, a counter
+    /// that isn't live but asked for, too long a vector; `NoSpace` beyond
+    /// `max_entries`; `ListTooLong` beyond `max_list_size`.
+    pub fn append<H: Host<S>>(
+        &mut self,
+        spec: EntrySpec<S>,
+        list: List,
+        host: &mut H,
+    ) -> Result<Handle> {
+        let handle = self.reserve_entry(&spec, list)?;
+        self.link_reserved(EntryIndex(handle.index()), &spec, list, host);
+        self.settle(host);
+        Ok(handle)
+    }
+
+    /// PtlLEUnlink, PtlMEUnlink.
+    ///
+    /// # Errors
+    /// `ArgInvalid` for a handle that isn't a live entry, `InUse` while messages
+    /// land in it or unexpected headers point into it.
+    pub fn unlink(&mut self, handle: Handle) -> Result<()> {
+        let index = self.entry(handle)?;
+        let Some(entry) = self.entries.at(index) else {
+            return Err(Error::ArgInvalid);
+        };
+        if entry.landing > 0 || entry.unexpected > 0 {
+            return Err(Error::InUse);
+        }
+        self.take_off_list(index);
+        self.entries.remove(index);
+        Ok(())
+    }
+
+    pub(crate) fn entry(&self, handle: Handle) -> Result<EntryIndex> {
+        self.live(&self.entries, handle, self.entry_kind())
+    }
+
+    fn entry_kind(&self) -> Kind {
+        if self.matching() {
+            Kind::MatchEntry
+        } else {
+            Kind::ListEntry
+        }
+    }
+
+    pub(crate) fn check_entry(&self, spec: &EntrySpec<S>) -> Result<()> {
+        let known = if self.matching() {
+            options::ME_ALL
+        } else {
+            options::LE_ALL
+        };
+        if spec.options & !known != 0 {
+            return Err(Error::ArgInvalid);
+        }
+        self.portal(spec.portal)?;
+        self.check_buffer(&spec.buffer)
+    }
+
+    /// A list entry takes messages from everywhere (Portals 4.3, section `List entries and
+    /// lists`).
+    pub(crate) fn open_to_all(&self, spec: &mut EntrySpec<S>) {
+        if !self.matching() {
+            spec.source = match self.logical() {
+                true => ProcessId::from_rank(ProcessId::RANK_ANY),
+                false => ProcessId::new(ProcessId::NID_ANY, ProcessId::PID_ANY),
+            };
+        }
+    }
+
+    /// The counter, read only if an option asks for counts: programs leave the field
+    /// unset otherwise.
+    pub(crate) fn entry_counter(&self, spec: &EntrySpec<S>) -> Result<Option<CounterIndex>> {
+        let counts = options::ME_EVENT_CT_COMM | options::ME_EVENT_CT_OVERFLOW;
+        if spec.options & counts == 0 {
+            return Ok(None);
+        }
+        self.optional_counter(spec.counter)
+    }
+
+    /// The match and ignore bits of an entry or search; a list entry ignores all bits.
+    #[inline]
+    pub(crate) fn pattern(&self, spec: &EntrySpec<S>) -> (u64, u64) {
+        if self.matching() {
+            (spec.match_bits, spec.ignore_bits)
+        } else {
+            (0, u64::MAX)
+        }
+    }
+
+    /// A slot for an entry that isn't linked yet.
+    pub(crate) fn reserve_entry(&mut self, spec: &EntrySpec<S>, list: List) -> Result<Handle> {
+        self.check_entry(spec)?;
+        let counter = self.entry_counter(spec)?;
+        let limits = &self.config.limits;
+        if self.entries.len() >= limits.max_entries as usize {
+            return Err(Error::NoSpace);
+        }
+        let portal = self.portal(spec.portal)?;
+        let length = match list {
+            List::Priority => portal.priority.len(),
+            List::Overflow => portal.overflow.len(),
+        };
+        if length >= limits.max_list_size as usize {
+            return Err(Error::ListTooLong);
+        }
+        let mut spec = spec.clone();
+        self.open_to_all(&mut spec);
+        let entry = Entry {
+            spec,
+            counter,
+            list,
+            linked: false,
+            local_offset: 0,
+            landing: 0,
+            unexpected: 0,
+        };
+        let (index, generation) = self.entries.insert(entry).map_err(|_| Error::NoSpace)?;
+        Ok(self.handle(self.entry_kind(), generation, index.into()))
+    }
+
+    /// Gives a reserved entry the messages that came before it, and links it unless they
+    /// have used it up (Portals 4.3, section `Matching list entries and matching lists`,
+    /// PtlMEAppend).
+    pub(crate) fn link_reserved<H: Host<S>>(
+        &mut self,
+        index: EntryIndex,
+        spec: &EntrySpec<S>,
+        list: List,
+        host: &mut H,
+    ) {
+        if list == List::Priority && self.take_unexpected(index, spec, host) {
+            self.post_entry_event(
+                index,
+                EventKind::AutoUnlink,
+                options::ME_EVENT_UNLINK_DISABLE,
+                host,
+            );
+            self.entries.remove(index);
+            return;
+        }
+        let (bits, ignore) = self.pattern(spec);
+        let Ok(portal) = self.portal_mut(spec.portal) else {
+            self.entries.remove(index);
+            return;
+        };
+        match list {
+            List::Priority => portal.priority.push(index.0, bits, ignore),
+            List::Overflow => portal.overflow.push(index.0, bits, ignore),
+        }
+        if let Some(entry) = self.entries.at_mut(index) {
+            entry.linked = true;
+        }
+        self.post_entry_event(index, EventKind::Link, options::ME_EVENT_LINK_DISABLE, host);
+    }
+
+    /// Frees an entry that is off its list and that nothing points to any more; one of the
+    /// overflow list reports PTL_EVENT_AUTO_FREE (Portals 4.3, section `Events and event
+    /// queues`).
+    pub(crate) fn free_if_spent<H: Host<S>>(&mut self, index: EntryIndex, host: &mut H) {
+        let Some(entry) = self.entries.at(index) else {
+            return;
+        };
+        if entry.linked || entry.landing > 0 || entry.unexpected > 0 {
+            return;
+        }
+        if entry.list == List::Overflow {
+            self.post_entry_event(
+                index,
+                EventKind::AutoFree,
+                options::ME_EVENT_UNLINK_DISABLE,
+                host,
+            );
+        }
+        self.entries.remove(index);
+    }
+
+    pub(crate) fn take_off_list(&mut self, index: EntryIndex) {
+        let Some(entry) = self.entries.at_mut(index) else {
+            return;
+        };
+        if !core::mem::replace(&mut entry.linked, false) {
+            return;
+        }
+        let (portal, list) = (entry.spec.portal, entry.list);
+        if let Ok(portal) = self.portal_mut(portal) {
+            match list {
+                List::Priority => portal.priority.remove(index.0),
+                List::Overflow => portal.overflow.remove(index.0),
+            }
+        }
+    }
+
+    /// An event about an entry itself, unless `disabled_by` forbids it.
+    pub(crate) fn post_entry_event<H: Host<S>>(
+        &mut self,
+        index: EntryIndex,
+        kind: EventKind,
+        disabled_by: u32,
+        host: &mut H,
+    ) {
+        let Some(entry) = self.entries.at(index) else {
+            return;
+        };
+        if entry.spec.options & disabled_by != 0 {
+            return;
+        }
+        let mut event = Event::new(kind);
+        event.user_ptr = entry.spec.user_ptr;
+        event.pt_index = entry.spec.portal.into();
+        event.list = entry.list;
+        if let Some(queue) = self.queue_of(entry.spec.portal) {
+            self.post(host, queue, &event);
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Searching the unexpected headers (Portals 4.3, sections `List entries and lists`,
+//! PtlLESearch, and `Matching list entries and matching lists`, PtlMESearch).
+
+use crate::entries::{EntrySpec, from_source};
+use crate::unexpected::OverflowReceiver;
+use crate::{Host, Interface};
+use lintel_memory::Span;
+use lintel_types::{Event, EventKind, HeaderIndex, NiFail, Result, options};
+use lintel_wire::Request;
+
+/// `ptl_search_op_t`
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum SearchOp {
+    /// `PTL_SEARCH_ONLY`: unexpected headers stay.
+    Only,
+    /// `PTL_SEARCH_DELETE`: unexpected headers are taken off their list.
+    Delete,
+}
+
+impl<S: Span> Interface<S> {
+    /// PtlLESearch, PtlMESearch.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append).
+    pub fn search<H: Host<S>>(
+        &mut self,
+        mut spec: EntrySpec<S>,
+        op: SearchOp,
+        host: &mut H,
+    ) -> Result<()> {
+        self.check_entry(&spec)?;
+        self.open_to_all(&mut spec);
+        let receiver = OverflowReceiver {
+            user_ptr: spec.user_ptr,
+            options: spec.options,
+            counter: self.entry_counter(&spec)?,
+        };
+        let found = match op {
+            SearchOp::Only => self.search_only(&spec, receiver, host),
+            SearchOp::Delete => self.search_delete(&spec, receiver, host),
+        };
+        let once = spec.options & options::ME_USE_ONCE != 0;
+        if !found {
+            self.post_no_match(&spec, host);
+        }
+        if (!found || !once) && spec.options & options::ME_EVENT_CT_OVERFLOW != 0 {
+            if let Some(counter) = receiver.counter {
+                self.count(counter, NiFail::NoMatch, None, host);
+            }
+        }
+        self.settle(host);
+        Ok(())
+    }
+
+    fn search_only<H: Host<S>>(
+        &mut self,
+        spec: &EntrySpec<S>,
+        receiver: OverflowReceiver,
+        host: &mut H,
+    ) -> bool {
+        let queue = self.queue_of(spec.portal);
+        let once = spec.options & options::ME_USE_ONCE != 0;
+        let mut seen = alloc::vec::Vec::new();
+        self.search_from(spec, |slot| {
+            seen.push(slot);
+            once
+        });
+        let found = !seen.is_empty();
+        for slot in seen {
+            let Some(header) = self.unexpected.at(slot) else {
+                break;
+            };
+            let mut event = self.unexpected_event(header, EventKind::Search, spec.user_ptr);
+            event.ni_fail = NiFail::Ok;
+            let bytes = (spec.options & options::ME_EVENT_CT_BYTES != 0).then_some(header.mlength);
+            if let (Some(queue), 0) = (queue, spec.options & options::ME_EVENT_COMM_DISABLE) {
+                self.post(host, queue, &event);
+            }
+            if spec.options & options::ME_EVENT_CT_OVERFLOW != 0 {
+                if let Some(counter) = receiver.counter {
+                    self.count(counter, NiFail::Ok, bytes, host);
+                }
+            }
+        }
+        found
+    }
+
+    fn search_delete<H: Host<S>>(
+        &mut self,
+        spec: &EntrySpec<S>,
+        receiver: OverflowReceiver,
+        host: &mut H,
+    ) -> bool {
+        let mut found = false;
+        while let Some(slot) = self.search_from(spec, |_| true) {
+            found = true;
+            self.assign_unexpected(slot, receiver, host);
+            if spec.options & options::ME_USE_ONCE != 0 {
+                break;
+            }
+        }
+        found
+    }
+
+    /// The first header that fits and that `ends` the search, which is shown each
+    /// header that fits.
+    fn search_from(
+        &mut self,
+        spec: &EntrySpec<S>,
+        mut ends: impl FnMut(HeaderIndex) -> bool,
+    ) -> Option<HeaderIndex> {
+        let logical = self.logical();
+        let (bits, ignore) = self.pattern(spec);
+        let portal = self.portals.get(spec.portal.position())?.as_ref()?;
+        let fits = |request: &Request| {
+            let offset = if spec.options & options::ME_MANAGE_LOCAL != 0 {
+                0
+            } else {
+                request.remote_offset
+            };
+            spec.options & options::ME_NO_TRUNCATE == 0
+                || offset.saturating_add(request.length) <= spec.buffer.length()
+        };
+        let (found, walked) = portal.unexpected.find(bits, ignore, |slot| {
+            let fitting = self.unexpected.at(slot.into()).is_some_and(|header| {
+                let rank = header.request.rank;
+                from_source(spec.source, logical, header.from, rank) && fits(&header.request)
+            });
+            fitting && ends(slot.into())
+        });
+        self.work.walked += u64::from(walked);
+        found.map(HeaderIndex)
+    }
+
+    /// PTL_EVENT_SEARCH with PTL_NI_NO_MATCH (Portals 4.3, section `Events and event queues`).
+    fn post_no_match<H: Host<S>>(&mut self, spec: &EntrySpec<S>, host: &mut H) {
+        if spec.options & options::ME_EVENT_COMM_DISABLE != 0 {
+            return;
+        }
+        if let Some(queue) = self.queue_of(spec.portal) {
+            let mut event = Event::new(EventKind::Search);
+            event.user_ptr = spec.user_ptr;
+            event.pt_index = spec.portal.into();
+            event.ni_fail = NiFail::NoMatch;
+            self.post(host, queue, &event);
+        }
+    }
+}
