@@ -13,6 +13,7 @@
 //! in owned handles.
 #![allow(non_snake_case)]
 
+use lintel_types::{EventKind, List, NiFail};
 use std::ffi::{c_char, c_int, c_void};
 
 pub use lintel_types::{CountingEvent, Event, Handle, Limits, ProcessId};
@@ -75,6 +76,33 @@ pub struct RawEvent {
     pub operation: u8,
     /// `ptl_datatype_t`
     pub datatype: u8,
+}
+
+/// What the kinds mean, if a library has posted the event: of a kind that the header
+/// doesn't have, the low bits count.
+impl From<RawEvent> for Event {
+    fn from(raw: RawEvent) -> Event {
+        Event {
+            start: raw.start,
+            user_ptr: raw.user_ptr,
+            hdr_data: raw.hdr_data,
+            match_bits: raw.match_bits,
+            rlength: raw.rlength,
+            mlength: raw.mlength,
+            remote_offset: raw.remote_offset,
+            initiator: raw.initiator,
+            uid: raw.uid,
+            pt_index: raw.pt_index,
+            kind: EventKind::from_bits(raw.kind),
+            list: match raw.list {
+                0 => List::Priority,
+                _ => List::Overflow,
+            },
+            ni_fail: NiFail::from_bits(raw.ni_fail),
+            operation: raw.operation,
+            datatype: raw.datatype,
+        }
+    }
 }
 
 /// `ptl_md_t`

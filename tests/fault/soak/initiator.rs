@@ -6,10 +6,13 @@ use crate::offer::{SLOT, WORDS, plain_portal, pool, refill, shared_word};
 use crate::operation::{Expects, Operation, What};
 use crate::session::{PLAIN_SLOT, Session};
 use lintel_fault::memory::Memory;
-use lintel_fault::moves::{Move, Trigger, increment, increment_later};
-use lintel_fault::ptl::{self, ACK, CT_ACK, Code, Interface, PORTAL, Target};
 use lintel_fault::random::Random;
-use lintel_types::{Event, Handle, NiFail, options};
+use lintel_fault::rig::{self, Descriptor};
+use lintel_types::{Event, NiFail};
+use portals4_abi::{
+    AckRequest, Counter, DescriptorSpec, Interface, Operation as AtomicOperation, Queue,
+    Result as PtlResult, Sink, Transfer, Trigger,
+};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -29,15 +32,15 @@ pub struct Initiator {
     /// By rank, what can be got there; the own one is put from.
     pools: Vec<Memory>,
     /// The own pool on either interface, and where nothing tells of it.
-    source: Handle,
-    plain_source: Handle,
-    silent: Handle,
+    source: Descriptor,
+    plain_source: Descriptor,
+    silent: Descriptor,
     counted: Counted,
     sinks: Buffers,
     /// Fetched words, and the operands at the same indices.
     cells: Buffers,
     operands: Memory,
-    operand_source: Handle,
+    operand_source: Descriptor,
     chain: Chain,
     under_way: BTreeMap<usize, Operation>,
     next: usize,
@@ -55,17 +58,17 @@ pub struct Tally {
 /// Equal pieces of memory, each used by one operation at a time.
 struct Buffers {
     memory: Memory,
-    descriptor: Handle,
+    descriptor: Descriptor,
     piece: usize,
     free: Vec<usize>,
 }
 
 impl Buffers {
-    fn new(interface: &Interface, queue: Handle, piece: usize, count: usize) -> Result<Self, Code> {
+    fn new(interface: &Interface, queue: &Queue, piece: usize, count: usize) -> PtlResult<Self> {
         let memory = Memory::new(piece * count);
         Ok(Buffers {
             memory,
-            descriptor: interface.bind(memory, queue)?,
+            descriptor: rig::bind(interface, memory, queue)?,
             piece,
             free: (0..count).collect(),
         })
@@ -74,8 +77,8 @@ impl Buffers {
 
 /// Puts that only a counter tells of, one at a time.
 struct Counted {
-    source: Handle,
-    counter: Handle,
+    source: Descriptor,
+    counter: Counter,
     begun: u64,
     failed: u64,
     under_way: Option<Operation>,
@@ -83,37 +86,36 @@ struct Counted {
 
 /// Two counters: the second is counted when the first is, and triggers operations.
 struct Chain {
-    first: Handle,
-    second: Handle,
+    first: Counter,
+    second: Counter,
     count: u64,
 }
 
 impl Chain {
     /// Where the next operation waits; [`pull`](Self::pull) starts it.
-    fn next(&mut self) -> Trigger {
+    fn next(&mut self) -> Trigger<'_> {
         self.count += 1;
         Trigger {
-            counter: self.second,
+            counter: &self.second,
             threshold: self.count,
         }
     }
 
-    fn pull(&self) -> Result<(), Code> {
-        let trigger = Trigger {
-            counter: self.first,
+    fn pull(&self) -> PtlResult<()> {
+        self.second.triggered_increment(Trigger {
+            counter: &self.first,
             threshold: self.count,
-        };
-        increment_later(self.second, trigger)?;
-        increment(self.first)
+        })?;
+        self.first.increment()
     }
 }
 
 /// The two interfaces of a rank and their queues.
 pub struct Interfaces {
     pub matching: Interface,
-    pub queue: Handle,
+    pub queue: Queue,
     pub plain: Interface,
-    pub plain_queue: Handle,
+    pub plain_queue: Queue,
 }
 
 impl Initiator {
@@ -122,7 +124,7 @@ impl Initiator {
         own: Memory,
         (me, life, ranks): (u32, u32, u32),
         (seed, largest): (u64, u64),
-    ) -> Result<Initiator, Code> {
+    ) -> PtlResult<Initiator> {
         let Interfaces {
             matching,
             queue,
@@ -130,7 +132,6 @@ impl Initiator {
             plain_queue,
         } = interfaces;
         let counter = matching.counter()?;
-        let counting = options::MD_EVENT_CT_ACK;
         let operands = Memory::new(CELLS * 8);
         let pool_of = |rank| if rank == me { own } else { pool(rank, 0) };
         Ok(Initiator {
@@ -140,20 +141,20 @@ impl Initiator {
             random: Random::new(seed),
             sessions: (0..ranks).map(|_| Session::default()).collect(),
             pools: (0..ranks).map(pool_of).collect(),
-            source: matching.bind(own, *queue)?,
-            plain_source: plain.bind(own, *plain_queue)?,
-            silent: matching.bind(own, Handle::EQ_NONE)?,
+            source: rig::bind(matching, own, queue)?,
+            plain_source: rig::bind(plain, own, plain_queue)?,
+            silent: matching.bind(own, &DescriptorSpec::default())?,
             counted: Counted {
-                source: matching.bind_counted(own, Handle::EQ_NONE, counter, counting)?,
+                source: rig::bind_counted(matching, own, (None, &counter), 0)?,
                 counter,
                 begun: 0,
                 failed: 0,
                 under_way: None,
             },
-            sinks: Buffers::new(matching, *queue, SLOT, SINKS)?,
-            cells: Buffers::new(matching, *queue, 8, CELLS)?,
+            sinks: Buffers::new(matching, queue, SLOT, SINKS)?,
+            cells: Buffers::new(matching, queue, 8, CELLS)?,
             operands,
-            operand_source: matching.bind(operands, *queue)?,
+            operand_source: rig::bind(matching, operands, queue)?,
             chain: Chain {
                 first: matching.counter()?,
                 second: matching.counter()?,
@@ -183,14 +184,14 @@ impl Initiator {
             None if self.session(peer).may_hail() => self.hail(peer),
             None => return Ok(false),
         };
-        started.map_err(|why| format!("an operation with rank {peer}: {why:?}"))
+        started.map_err(|why| format!("an operation with rank {peer}: {why}"))
     }
 
     fn session(&mut self, peer: u32) -> &mut Session {
         &mut self.sessions[peer as usize]
     }
 
-    fn start_with(&mut self, peer: u32, life: u32) -> Result<bool, Code> {
+    fn start_with(&mut self, peer: u32, life: u32) -> PtlResult<bool> {
         match self.random.below(16) {
             0..5 => self.put(peer, life),
             5..7 => self.plain_put(peer, life),
@@ -213,32 +214,14 @@ impl Initiator {
         user
     }
 
-    fn hail(&mut self, peer: u32) -> Result<bool, Code> {
+    fn hail(&mut self, peer: u32) -> PtlResult<bool> {
         let attempt = self.session(peer).hail();
         let user = self.begin("hello", What::Hello, peer, 0);
-        let hello = Move {
-            header: bits::header(self.life, attempt),
-            ..self.to(peer, bits(Kind::Hello, 0, self.me, 0), user)
+        let hello = Transfer {
+            hdr_data: bits::header(self.life, attempt),
+            ..to(peer, bits(Kind::Hello, 0, self.me, 0), user)
         };
-        hello.put().map(|()| true)
-    }
-
-    /// Nothing from the start of the pool to the start of an entry.
-    fn to(&self, peer: u32, bits: u64, user: usize) -> Move {
-        Move {
-            descriptor: self.source,
-            offset: 0,
-            length: 0,
-            portal: PORTAL,
-            target: Target {
-                process: ptl::process(peer),
-                bits,
-                offset: 0,
-            },
-            user,
-            header: 0,
-            ack: ACK,
-        }
+        self.source.put(&hello, AckRequest::Full).map(|()| true)
     }
 
     /// Mostly short.
@@ -264,7 +247,7 @@ impl Initiator {
         peer: u32,
         life: u32,
         slots: std::ops::Range<usize>,
-    ) -> Option<(Move, usize)> {
+    ) -> Option<Transfer> {
         let (slot, sequence) = self.session(peer).take_slot(slots)?;
         let user = self.begin(call, What::Put { slot, sequence }, peer, life);
         let length = self.length();
@@ -272,43 +255,43 @@ impl Initiator {
         let range = offset as usize..(offset + length) as usize;
         let sum = self.pools[self.me as usize].checksum(range);
         self.tally.bytes += length;
-        let mut put = Move {
-            offset,
+        Some(Transfer {
+            local_offset: offset,
             length,
-            header: bits::header(sum, sequence),
-            ..self.to(peer, bits(Kind::Put, life, self.me, slot), user)
-        };
-        put.target.offset = self.offset(length, SLOT);
-        Some((put, slot))
+            remote_offset: self.offset(length, SLOT),
+            hdr_data: bits::header(sum, sequence),
+            ..to(peer, bits(Kind::Put, life, self.me, slot), user)
+        })
     }
 
-    fn put(&mut self, peer: u32, life: u32) -> Result<bool, Code> {
+    fn put(&mut self, peer: u32, life: u32) -> PtlResult<bool> {
         let later = self.random.below(4) == 0;
         let call = if later { "triggered put" } else { "put" };
-        let Some((put, _)) = self.put_into(call, peer, life, 0..PLAIN_SLOT) else {
+        let Some(put) = self.put_into(call, peer, life, 0..PLAIN_SLOT) else {
             return Ok(false);
         };
-        match later {
-            true => put
-                .put_later(self.chain.next())
-                .and_then(|()| self.chain.pull()),
-            false => put.put(),
-        }?;
+        let (source, ack) = (&self.source, AckRequest::Full);
+        if later {
+            source.triggered_put(&put, ack, self.chain.next())?;
+            self.chain.pull()?;
+        } else {
+            source.put(&put, ack)?;
+        }
         Ok(true)
     }
 
-    fn plain_put(&mut self, peer: u32, life: u32) -> Result<bool, Code> {
+    fn plain_put(&mut self, peer: u32, life: u32) -> PtlResult<bool> {
         let slots = PLAIN_SLOT..PLAIN_SLOT + 1;
-        let Some((mut put, _)) = self.put_into("plain put", peer, life, slots) else {
+        let Some(mut put) = self.put_into("plain put", peer, life, slots) else {
             return Ok(false);
         };
-        put.descriptor = self.plain_source;
         put.portal = plain_portal(life);
-        put.target.offset += u64::from(self.me) * SLOT as u64;
-        put.put().map(|()| true)
+        put.remote_offset += u64::from(self.me) * SLOT as u64;
+        self.plain_source.put(&put, AckRequest::Full)?;
+        Ok(true)
     }
 
-    fn get(&mut self, peer: u32, life: u32) -> Result<bool, Code> {
+    fn get(&mut self, peer: u32, life: u32) -> PtlResult<bool> {
         let Some(sink) = self.sinks.free.pop() else {
             return Ok(false);
         };
@@ -320,34 +303,47 @@ impl Initiator {
         let call = if later { "triggered get" } else { "get" };
         let user = self.begin(call, What::Get { sink, length, sum }, peer, life);
         self.tally.bytes += length;
-        let mut get = Move {
-            descriptor: self.sinks.descriptor,
-            offset: (sink * self.sinks.piece) as u64,
+        let get = Transfer {
+            local_offset: (sink * self.sinks.piece) as u64,
             length,
-            ..self.to(peer, bits(Kind::Pool, life, 0, 0), user)
+            remote_offset: offset,
+            ..to(peer, bits(Kind::Pool, life, 0, 0), user)
         };
-        get.target.offset = offset;
-        match later {
-            true => get
-                .get_later(self.chain.next())
-                .and_then(|()| self.chain.pull()),
-            false => get.get(),
-        }?;
+        let into = &self.sinks.descriptor;
+        if later {
+            into.triggered_get(&get, self.chain.next())?;
+            self.chain.pull()?;
+        } else {
+            into.get(&get)?;
+        }
         Ok(true)
     }
 
-    /// An atomic on a word there: the move, and the cell for its operand and result.
-    fn on_word(&mut self, peer: u32, life: u32, word: u64, operand: u64) -> Option<(Move, usize)> {
+    /// An atomic on a word there: the transfer from its operand's cell, and that cell.
+    fn on_word(
+        &mut self,
+        peer: u32,
+        life: u32,
+        word: u64,
+        operand: u64,
+    ) -> Option<(Transfer, usize)> {
         let cell = self.cells.free.pop()?;
         self.operands.word(cell).store(operand, Ordering::Relaxed);
-        let mut act = Move {
-            descriptor: self.cells.descriptor,
-            offset: (cell * 8) as u64,
+        let act = Transfer {
+            local_offset: (cell * 8) as u64,
             length: 8,
-            ..self.to(peer, bits(Kind::Words, life, 0, 0), 0)
+            remote_offset: word * 8,
+            ..to(peer, bits(Kind::Words, life, 0, 0), 0)
         };
-        act.target.offset = word * 8;
         Some((act, cell))
+    }
+
+    /// The cell at the index of an operand, for the old value.
+    fn cell(&self, operand: &Transfer) -> Sink<'_, Memory> {
+        Sink {
+            descriptor: &self.cells.descriptor,
+            offset: operand.local_offset,
+        }
     }
 
     /// A word there that no other rank changes.
@@ -355,19 +351,20 @@ impl Initiator {
         u64::from(self.me) * WORDS as u64 + word as u64
     }
 
-    fn add(&mut self, peer: u32, life: u32) -> Result<bool, Code> {
+    fn add(&mut self, peer: u32, life: u32) -> PtlResult<bool> {
         let (word, more) = (self.own_word(Word::Sum), self.random.below(1 << 40));
         let Some((mut add, cell)) = self.on_word(peer, life, word, more) else {
             return Ok(false);
         };
         let words = &mut self.session(peer).words;
         words.sum = words.sum.wrapping_add(more);
-        add.user = self.begin("atomic", What::Add { cell }, peer, life);
-        add.descriptor = self.operand_source;
-        add.add().map(|()| true)
+        add.user_ptr = self.begin("atomic", What::Add { cell }, peer, life);
+        self.operand_source
+            .atomic(&add, rig::SUM, AckRequest::Full)?;
+        Ok(true)
     }
 
-    fn fetch_add(&mut self, peer: u32, life: u32) -> Result<bool, Code> {
+    fn fetch_add(&mut self, peer: u32, life: u32) -> PtlResult<bool> {
         let (word, more) = (self.own_word(Word::Sum), self.random.below(1 << 40));
         let Some((mut add, cell)) = self.on_word(peer, life, word, more) else {
             return Ok(false);
@@ -375,28 +372,26 @@ impl Initiator {
         let words = &mut self.session(peer).words;
         let expects = Expects::Exactly(words.sum);
         words.sum = words.sum.wrapping_add(more);
-        add.user = self.begin("fetch-atomic", What::Fetch { cell, expects }, peer, life);
-        add.fetch_add(self.operand_source, add.offset)
-            .map(|()| true)
+        add.user_ptr = self.begin("fetch-atomic", What::Fetch { cell, expects }, peer, life);
+        self.operand_source
+            .fetch_atomic(&add, rig::SUM, self.cell(&add))?;
+        Ok(true)
     }
 
-    fn add_shared(&mut self, peer: u32, life: u32) -> Result<bool, Code> {
+    fn add_shared(&mut self, peer: u32, life: u32) -> PtlResult<bool> {
         let word = shared_word(self.sessions.len() as u32);
         let Some((mut add, cell)) = self.on_word(peer, life, word, 1) else {
             return Ok(false);
         };
         let expects = Expects::Shared(self.session(peer).words.shared);
-        add.user = self.begin(
-            "shared fetch-atomic",
-            What::Fetch { cell, expects },
-            peer,
-            life,
-        );
-        add.fetch_add(self.operand_source, add.offset)
-            .map(|()| true)
+        let what = What::Fetch { cell, expects };
+        add.user_ptr = self.begin("shared fetch-atomic", what, peer, life);
+        self.operand_source
+            .fetch_atomic(&add, rig::SUM, self.cell(&add))?;
+        Ok(true)
     }
 
-    fn swap(&mut self, peer: u32, life: u32) -> Result<bool, Code> {
+    fn swap(&mut self, peer: u32, life: u32) -> PtlResult<bool> {
         let (word, new) = (self.own_word(Word::Swapped), self.random.number());
         let Some((mut swap, cell)) = self.on_word(peer, life, word, new) else {
             return Ok(false);
@@ -405,32 +400,31 @@ impl Initiator {
         let before = std::mem::replace(&mut words.swapped, new);
         let expects = Expects::Exactly(before);
         let condition = (self.random.below(2) == 0).then_some(before);
-        let call = if condition.is_some() {
-            "conditional swap"
-        } else {
-            "swap"
+        let (call, operation) = match condition {
+            Some(_) => ("conditional swap", AtomicOperation::CswapEq),
+            None => ("swap", AtomicOperation::Swap),
         };
-        swap.user = self.begin(call, What::Fetch { cell, expects }, peer, life);
-        swap.swap(self.operand_source, swap.offset, condition)
-            .map(|()| true)
+        swap.user_ptr = self.begin(call, What::Fetch { cell, expects }, peer, life);
+        self.operand_source
+            .swap(&swap, operation, condition, self.cell(&swap))?;
+        Ok(true)
     }
 
-    fn put_counted(&mut self, peer: u32, life: u32) -> Result<bool, Code> {
+    fn put_counted(&mut self, peer: u32, life: u32) -> PtlResult<bool> {
         if self.counted.under_way.is_some() {
             return Ok(false);
         }
         let length = self.length();
-        let put = Move {
-            descriptor: self.counted.source,
+        let put = Transfer {
             length,
-            ack: CT_ACK,
-            ..self.to(peer, bits(Kind::Counted, life, 0, 0), 0)
+            ..to(peer, bits(Kind::Counted, life, 0, 0), 0)
         };
         self.session(peer).under_way += 1;
         self.tally.bytes += length;
         self.counted.begun += 1;
         self.counted.under_way = Some(Operation::new("counted put", What::Counted, peer, life));
-        put.put().map(|()| true)
+        self.counted.source.put(&put, AckRequest::Counting)?;
+        Ok(true)
     }
 
     /// Looks at the counter.
@@ -439,7 +433,7 @@ impl Initiator {
         if counted.under_way.is_none() {
             return Ok(());
         }
-        let count = ptl::count(counted.counter).map_err(|why| format!("PtlCTGet: {why:?}"))?;
+        let count = counted.counter.get().map_err(|why| why.to_string())?;
         if count.success + count.failure > counted.begun {
             return Err(format!("{count:?} of {} counted puts", counted.begun));
         }
@@ -556,14 +550,13 @@ impl Initiator {
     }
 
     fn tell(&mut self, peer: u32, bits: u64, header: u64) -> Done {
-        let tell = Move {
-            descriptor: self.silent,
-            header,
-            ack: NO_ACK,
-            ..self.to(peer, bits, 0)
+        let tell = Transfer {
+            hdr_data: header,
+            ..to(peer, bits, 0)
         };
-        tell.put()
-            .map_err(|why| format!("an answer to rank {peer}: {why:?}"))
+        self.silent
+            .put(&tell, AckRequest::None)
+            .map_err(|why| format!("an answer to rank {peer}: {why}"))
     }
 
     /// What should have ended long ago.
@@ -583,6 +576,14 @@ impl Initiator {
     }
 }
 
+/// No bytes, to the start of a rank's entry.
+fn to(peer: u32, bits: u64, user_ptr: usize) -> Transfer {
+    Transfer {
+        user_ptr,
+        ..rig::transfer(peer, bits, 0)
+    }
+}
+
 /// Words for atomics of a rank.
 #[derive(Clone, Copy)]
 enum Word {
@@ -592,5 +593,3 @@ enum Word {
 
 /// Atomics under way at a time.
 const CELLS: usize = WINDOW;
-/// `PTL_NO_ACK_REQ`
-const NO_ACK: u8 = 0;

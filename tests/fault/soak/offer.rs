@@ -4,8 +4,9 @@ use crate::Done;
 use crate::bits::{self, Kind};
 use crate::session::{PLAIN_SLOT, SLOTS};
 use lintel_fault::memory::Memory;
-use lintel_fault::ptl::{Code, Entry, Interface, PORTAL};
-use lintel_types::{Event, Handle, options};
+use lintel_fault::rig;
+use lintel_types::Event;
+use portals4_abi::{EntrySpec, Portal, Result as PtlResult, options};
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
@@ -55,10 +56,10 @@ pub struct Offer {
 impl Offer {
     /// Offers all of it; `pool` can be got.
     pub fn new(
-        (matching, plain): (&Interface, &Interface),
+        (matching, plain): (&Portal, &Portal),
         pool: Memory,
         (me, life, ranks): (u32, u32, u32),
-    ) -> Result<Offer, Code> {
+    ) -> PtlResult<Offer> {
         let offer = Offer {
             ranks,
             slots: Memory::new(ranks as usize * SLOTS * SLOT),
@@ -67,50 +68,49 @@ impl Offer {
         };
         offer.append_talk(matching, life)?;
         offer.append_slots(matching, plain, (me, life))?;
-        let quiet = |kind, memory: Memory| Entry {
-            bits: bits::bits(kind, life, 0, 0),
-            options: options::ME_EVENT_COMM_DISABLE,
-            ..entry(memory, 0..memory.bytes())
+        let quiet = |kind| {
+            let bits = bits::bits(kind, life, 0, 0);
+            rig::entry(bits, options::ME_EVENT_COMM_DISABLE)
         };
-        matching.append(&quiet(Kind::Pool, pool))?;
-        matching.append(&quiet(Kind::Words, offer.words))?;
-        matching.append(&quiet(Kind::Counted, Memory::new(SLOT)))?;
+        matching.append(pool, &quiet(Kind::Pool))?;
+        matching.append(offer.words, &quiet(Kind::Words))?;
+        matching.append(Memory::new(SLOT), &quiet(Kind::Counted))?;
         Ok(offer)
     }
 
-    fn append_talk(&self, matching: &Interface, life: u32) -> Result<(), Code> {
-        let talk = |kind, life, ignore| Entry {
-            bits: bits::bits(kind, life, 0, 0),
-            ignore,
-            ..entry(self.words, 0..0)
+    fn append_talk(&self, matching: &Portal, life: u32) -> PtlResult<()> {
+        let talk = |kind, life, ignore_bits| {
+            let spec = EntrySpec {
+                range: Some(0..0),
+                ignore_bits,
+                ..rig::entry(bits::bits(kind, life, 0, 0), 0)
+            };
+            matching.append(self.words, &spec).map(drop)
         };
-        matching.append(&talk(Kind::Hello, 0, bits::ALL_BUT_KIND))?;
-        matching.append(&talk(Kind::Welcome, life, bits::WHO))?;
-        matching.append(&talk(Kind::Credit, life, bits::WHO))
+        talk(Kind::Hello, 0, bits::ALL_BUT_KIND)?;
+        talk(Kind::Welcome, life, bits::WHO)?;
+        talk(Kind::Credit, life, bits::WHO)
     }
 
     fn append_slots(
         &self,
-        matching: &Interface,
-        plain: &Interface,
+        matching: &Portal,
+        plain: &Portal,
         (me, life): (u32, u32),
-    ) -> Result<(), Code> {
+    ) -> PtlResult<()> {
+        let spec = |bits, range| EntrySpec {
+            range: Some(range),
+            ..rig::entry(bits, 0)
+        };
         for rank in (0..self.ranks).filter(|rank| *rank != me) {
             for slot in 0..PLAIN_SLOT {
-                matching.append(&Entry {
-                    bits: bits::bits(Kind::Put, life, rank, slot),
-                    ..entry(self.slots, self.place(rank, slot))
-                })?;
+                let bits = bits::bits(Kind::Put, life, rank, slot);
+                matching.append(self.slots, &spec(bits, self.place(rank, slot)))?;
             }
         }
         // One entry for all ranks: offsets tell them apart.
-        plain.append(&Entry {
-            portal: plain_portal(life),
-            ..entry(
-                self.slots,
-                self.place(0, PLAIN_SLOT).start..self.slots.bytes(),
-            )
-        })
+        let range = self.place(0, PLAIN_SLOT).start..self.slots.bytes();
+        plain.append(self.slots, &spec(0, range)).map(drop)
     }
 
     /// Slots of the interface without matching come last, next to each other.
@@ -161,18 +161,5 @@ impl Offer {
             ));
         }
         Ok(())
-    }
-}
-
-/// Memory on the portal table entry of the matching interface.
-fn entry(memory: Memory, range: Range<usize>) -> Entry {
-    Entry {
-        memory,
-        range,
-        portal: PORTAL,
-        bits: 0,
-        ignore: 0,
-        options: 0,
-        counter: Handle::CT_NONE,
     }
 }

@@ -5,8 +5,9 @@ use crate::bits::{self, Kind};
 use crate::initiator::{Initiator, Interfaces};
 use crate::offer::{Offer, plain_portal, pool};
 use crate::session::PLAIN_SLOT;
-use lintel_fault::ptl::{self, Code, EMPTY, Interface};
-use lintel_types::{Event, EventKind, Handle, NiFail};
+use lintel_fault::rig;
+use lintel_types::{Event, EventKind, NiFail};
+use portals4_abi::{Queue, Result as PtlResult};
 use std::io::BufRead;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -37,7 +38,7 @@ pub fn run(words: &[&str]) -> Done {
     let who = (*me as u32, *life as u32, *ranks as u32);
     let limit = Duration::from_secs(*limit);
     let opened = Rank::open(who, (*seed, *largest), limit);
-    let mut rank = opened.map_err(|why| format!("a rank begins: {why:?}"))?;
+    let mut rank = opened.map_err(|why| format!("a rank begins: {why}"))?;
     println!("ready");
     rank.work(&orders())?;
     rank.close()
@@ -56,13 +57,14 @@ fn orders() -> Receiver<String> {
 }
 
 impl Rank {
-    fn open(who: (u32, u32, u32), how: (u64, u64), limit: Duration) -> Result<Rank, Code> {
+    fn open(who: (u32, u32, u32), how: (u64, u64), limit: Duration) -> PtlResult<Rank> {
         let (me, life, ranks) = who;
-        let matching = Interface::open(me)?;
-        let plain = Interface::plain(ptl::process(me).pid)?;
+        let (matching, plain) = (rig::open(me)?, rig::open_without_matching(me)?);
         let (queue, plain_queue) = (matching.queue(QUEUE)?, plain.queue(QUEUE)?);
-        matching.portal(queue)?;
-        plain.portal_at(plain_portal(life), plain_queue)?;
+        let portals = (
+            rig::portal(&matching, Some(&queue))?,
+            plain.portal(plain_portal(life), Some(&plain_queue))?,
+        );
         let own = pool(me, life);
         let interfaces = Interfaces {
             matching,
@@ -70,7 +72,7 @@ impl Rank {
             plain,
             plain_queue,
         };
-        let offer = Offer::new((&interfaces.matching, &interfaces.plain), own, who)?;
+        let offer = Offer::new((&portals.0, &portals.1), own, who)?;
         Ok(Rank {
             initiator: Initiator::new(&interfaces, own, who, how)?,
             interfaces,
@@ -114,7 +116,7 @@ impl Rank {
 
     /// All events that are there; waits for the first one at most so long.
     fn take_events(&mut self, mut milliseconds: u32) -> Done {
-        while let Some(event) = next(self.interfaces.queue, milliseconds)? {
+        while let Some(event) = next(&self.interfaces.queue, milliseconds)? {
             milliseconds = 0;
             self.on_event(&event)?;
         }
@@ -122,10 +124,10 @@ impl Rank {
     }
 
     fn take_plain_events(&mut self) -> Done {
-        while let Some(event) = next(self.interfaces.plain_queue, 0)? {
+        while let Some(event) = next(&self.interfaces.plain_queue, 0)? {
             match event.kind {
                 EventKind::Put => {
-                    let peer = ptl::places().number(event.initiator);
+                    let peer = rig::places().number(event.initiator);
                     self.on_put(&event, peer, PLAIN_SLOT)?;
                 }
                 _ => self.initiator.on_event(&event)?,
@@ -141,7 +143,7 @@ impl Rank {
         let Some((kind, peer, slot)) = bits::read(event.match_bits) else {
             return Err(format!("nobody sends that: {event:?}"));
         };
-        if ptl::process(peer) != event.initiator {
+        if rig::process(peer) != event.initiator {
             return Err(format!("rank {peer} is somewhere else: {event:?}"));
         }
         match kind {
@@ -183,21 +185,13 @@ impl Rank {
     }
 
     fn close(self) -> Done {
-        let told = |why| format!("a rank ends: {why:?}");
-        self.interfaces.plain.close_alone().map_err(told)?;
+        let told = |why| format!("a rank ends: {why}");
+        self.interfaces.plain.close().map_err(told)?;
         self.interfaces.matching.close().map_err(told)
     }
 }
 
 /// The next event of a queue; waits for it at most so long.
-fn next(queue: Handle, milliseconds: u32) -> Result<Option<Event>, String> {
-    let event = match milliseconds {
-        0 => ptl::event(queue),
-        _ => ptl::event_within(queue, milliseconds),
-    };
-    match event {
-        Ok(event) => Ok(Some(event)),
-        Err(EMPTY) => Ok(None),
-        Err(why) => Err(format!("the next event: {why:?}")),
-    }
+fn next(queue: &Queue, milliseconds: u32) -> Result<Option<Event>, String> {
+    rig::next_event(queue, milliseconds).map_err(|why| format!("the next event: {why}"))
 }

@@ -16,8 +16,7 @@
 pub mod exchange;
 pub mod job;
 pub mod memory;
-pub mod moves;
 pub mod places;
-pub mod ptl;
 pub mod random;
+pub mod rig;
 pub mod worker;

@@ -1,6 +1,8 @@
 //! Memory that others write to while we look.
 
 use crate::random::Random;
+use portals4_abi::UserMemory;
+use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
@@ -95,6 +97,17 @@ impl Memory {
     /// The first offset in a range whose byte isn't the pattern.
     pub fn unlike(self, mut range: Range<usize>) -> Option<usize> {
         range.find(|at| self.byte(*at) != pattern(*at))
+    }
+}
+
+// SAFETY: the words live for ever, at one address, and are only ever touched as atomics.
+unsafe impl UserMemory for Memory {
+    fn address(&self) -> *mut c_void {
+        Memory::address(*self).cast()
+    }
+
+    fn size(&self) -> usize {
+        self.bytes()
     }
 }
 

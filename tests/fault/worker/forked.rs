@@ -2,32 +2,31 @@
 
 use crate::Done;
 use lintel_fault::memory::Memory;
-use lintel_fault::ptl::{self, ACK, Interface, NO_INIT, PATIENCE, Target};
-use lintel_types::{EventKind, Handle, NiFail};
+use lintel_fault::rig::{self, Descriptor};
+use lintel_types::{EventKind, NiFail};
+use portals4_abi::{AckRequest, Error, Interface, Queue, abort, finalize, initialize, options};
 
 pub fn run(pid: u32, other: u32) -> Done {
-    let interface = Interface::open(pid).map_err(|why| format!("open: {why:?}"))?;
-    let queue = interface.queue(64).map_err(|why| format!("{why:?}"))?;
+    let interface = rig::open(pid).map_err(|why| why.to_string())?;
+    let queue = interface.queue(64).map_err(|why| why.to_string())?;
     let memory = Memory::patterned(64);
-    let source = interface
-        .bind(memory, queue)
-        .map_err(|why| format!("{why:?}"))?;
+    let source = rig::bind(&interface, memory, &queue).map_err(|why| why.to_string())?;
     println!("ready");
-    put(source, queue, other)?;
+    put(&source, &queue, other)?;
     for end in [Ending::Exit, Ending::Fini, Ending::Abort] {
         // SAFETY: the child calls the library, which is what is tested, writes to
         // standard error and ends.
         match unsafe { libc::fork() } {
             -1 => return Err("fork failed".into()),
-            0 => child(&interface, source, queue, other, end),
+            0 => child(&interface, &source, &queue, other, end),
             child => expect_success(child)?,
         }
-        put(source, queue, other)?;
+        put(&source, &queue, other)?;
     }
     println!("done");
     let mut line = String::new();
     let _ = std::io::stdin().read_line(&mut line);
-    interface.close().map_err(|why| format!("close: {why:?}"))
+    interface.close().map_err(|why| why.to_string())
 }
 
 #[derive(Clone, Copy)]
@@ -37,36 +36,36 @@ enum Ending {
     Abort,
 }
 
-/// Ends with 0 where every call has answered as it should.
-fn child(interface: &Interface, source: Handle, queue: Handle, other: u32, end: Ending) -> ! {
-    let target = Target {
-        process: ptl::process(other),
-        bits: 1,
-        offset: 0,
-    };
-    let answers = [
-        ("put", ptl::put(source, 8, ACK, target, 1)),
-        ("get", ptl::get(source, 8, target, 1)),
-        ("event", ptl::event(queue).map(|_| ())),
-        ("wait", ptl::wait_event(queue).map(|_| ())),
-        ("queue", interface.queue(8).map(|_| ())),
-        ("id", interface.id().map(|_| ())),
-        ("open", Interface::again(77).map(|_| ())),
-        ("bind", interface.bind(Memory::new(8), queue).map(|_| ())),
+/// Ends with 0 if every call has returned as it should.
+fn child(interface: &Interface, source: &Descriptor, queue: &Queue, other: u32, end: Ending) -> ! {
+    let transfer = rig::transfer(other, 1, 8);
+    let second = rig::spec(options::NI_MATCHING, 77);
+    let outcomes = [
+        ("put", source.put(&transfer, AckRequest::Full)),
+        ("get", source.get(&transfer)),
+        ("event", queue.get().map(drop)),
+        ("wait", queue.wait().map(drop)),
+        ("queue", interface.queue(8).map(drop)),
+        ("id", interface.physical_id().map(drop)),
+        ("open", Interface::open_only(&second).map(drop)),
+        (
+            "bind",
+            rig::bind(interface, Memory::new(8), queue).map(drop),
+        ),
     ];
     let mut failed = 0;
-    for (what, answer) in answers {
-        if answer != Err(NO_INIT) {
-            eprintln!("child: {what} answers {answer:?}");
+    for (what, outcome) in outcomes {
+        if !outcome.is_err_and(|why| why.is(Error::NoInit)) {
+            eprintln!("child: {what} returns {outcome:?}");
             failed = 1;
         }
     }
     match end {
         Ending::Exit => {}
-        Ending::Fini => ptl::fini(),
-        Ending::Abort => ptl::abort(),
+        Ending::Fini => finalize(),
+        Ending::Abort => abort(),
     }
-    if ptl::init().is_ok() {
+    if initialize().is_ok() {
         eprintln!("child: init succeeds");
         failed = 1;
     }
@@ -83,20 +82,12 @@ fn expect_success(child: i32) -> Done {
     Ok(())
 }
 
-fn put(source: Handle, queue: Handle, other: u32) -> Done {
-    let target = Target {
-        process: ptl::process(other),
-        bits: 1,
-        offset: 0,
-    };
-    ptl::put(source, 64, ACK, target, 1).map_err(|why| format!("put: {why:?}"))?;
-    loop {
-        let event = ptl::event_within(queue, PATIENCE).map_err(|why| format!("{why:?}"))?;
-        if event.kind == EventKind::Ack {
-            return match event.ni_fail {
-                NiFail::Ok => Ok(()),
-                fail => Err(format!("the parent's put: {fail:?}")),
-            };
-        }
+fn put(source: &Descriptor, queue: &Queue, other: u32) -> Done {
+    let transfer = rig::transfer(other, 1, 64);
+    let put = source.put(&transfer, AckRequest::Full);
+    put.map_err(|why| why.to_string())?;
+    match rig::await_end(queue, EventKind::Ack)? {
+        NiFail::Ok => Ok(()),
+        fail => Err(format!("the parent's put: {fail:?}")),
     }
 }

@@ -1,8 +1,8 @@
 //! Writes nonsense into the lanes of this process in others' segments.
 
 use lintel_fault::job::PATIENCE;
-use lintel_fault::ptl;
 use lintel_fault::random::Random;
+use lintel_fault::rig;
 use lintel_nal_shm::layout::{LANE_BYTES, LANES, lane_offset, ring_offset};
 use lintel_ring::{LINE, LINES, RING_BYTES};
 use lintel_types::ProcessId;
@@ -57,7 +57,7 @@ unsafe impl Send for Mapped {}
 impl Mapped {
     fn open(peer: u32) -> Option<Mapped> {
         let job = std::env::var("LINTEL_JOB").ok()?;
-        let ProcessId { nid, pid } = ptl::process(peer);
+        let ProcessId { nid, pid } = rig::process(peer);
         let segment = lintel_presence::shared_memory_of(&job, ProcessId { nid, pid })?;
         // SAFETY: attached where the system likes, and kept for ever.
         let memory = unsafe { libc::shmat(segment, std::ptr::null(), 0) };

@@ -2,9 +2,10 @@
 
 use crate::Done;
 use lintel_fault::memory::Memory;
-use lintel_fault::ptl::{self, ACK, Interface, Target};
 use lintel_fault::random::Random;
-use lintel_types::{Event, EventKind, Handle, NiFail, options};
+use lintel_fault::rig::{self, Descriptor};
+use lintel_types::{Event, EventKind, NiFail};
+use portals4_abi::{AckRequest, Interface, Queue, Result as PtlResult, Sink, Transfer, options};
 use std::collections::BTreeMap;
 use std::io::BufRead;
 use std::sync::mpsc::{Receiver, channel};
@@ -38,12 +39,12 @@ struct Load {
     peers: Vec<u32>,
     suspect: Option<u32>,
     random: Random,
-    queue: Handle,
-    pattern: Handle,
+    queue: Queue,
+    pattern: Descriptor,
     into: Memory,
-    sink: Handle,
-    numbers: Handle,
-    fetched: Handle,
+    sink: Descriptor,
+    numbers: Descriptor,
+    fetched: Descriptor,
     target_of_puts: Memory,
     under_way: BTreeMap<usize, Operation>,
     next: usize,
@@ -65,8 +66,8 @@ struct Operation {
 
 /// Works until told to stop; then waits for what is under way.
 pub fn run(work: &Work) -> Done {
-    let interface = Interface::open(work.pid).map_err(|why| format!("open: {why:?}"))?;
-    let mut load = Load::new(&interface, work).map_err(|why| format!("{why:?}"))?;
+    let interface = rig::open(work.pid).map_err(|why| why.to_string())?;
+    let mut load = Load::new(&interface, work).map_err(|why| why.to_string())?;
     println!("ready");
     let orders = orders();
     loop {
@@ -93,7 +94,7 @@ pub fn run(work: &Work) -> Done {
         _ => {}
     }
     load.tell();
-    interface.close().map_err(|why| format!("close: {why:?}"))
+    interface.close().map_err(|why| why.to_string())
 }
 
 /// Lines from the driver; "stop" at their end.
@@ -109,9 +110,9 @@ fn orders() -> Receiver<String> {
 }
 
 impl Load {
-    fn new(interface: &Interface, work: &Work) -> Result<Load, ptl::Code> {
+    fn new(interface: &Interface, work: &Work) -> PtlResult<Load> {
         let queue = interface.queue(4096)?;
-        interface.portal(Handle::EQ_NONE)?;
+        let portal = rig::portal(interface, None)?;
         let (source, into) = (Memory::patterned(AREA), Memory::new(AREA));
         let target_of_puts = Memory::new(AREA);
         let numbers = Memory::new(64);
@@ -121,19 +122,20 @@ impl Load {
                 .store(1, std::sync::atomic::Ordering::Relaxed)
         });
         let quiet = options::ME_EVENT_COMM_DISABLE;
-        interface.expose(target_of_puts, PUT, quiet)?;
-        interface.expose(source, GET, quiet)?;
-        interface.expose(Memory::new(64), ADD, quiet)?;
+        portal.append(target_of_puts, &rig::entry(PUT, quiet))?;
+        portal.append(source, &rig::entry(GET, quiet))?;
+        portal.append(Memory::new(64), &rig::entry(ADD, quiet))?;
+        let bind = |memory| rig::bind(interface, memory, &queue);
         Ok(Load {
             peers: work.peers.clone(),
             suspect: work.suspect,
             random: Random::new(work.seed),
-            queue,
-            pattern: interface.bind(source, queue)?,
+            pattern: bind(source)?,
             into,
-            sink: interface.bind(into, queue)?,
-            numbers: interface.bind(numbers, queue)?,
-            fetched: interface.bind(Memory::new(64), queue)?,
+            sink: bind(into)?,
+            numbers: bind(numbers)?,
+            fetched: bind(Memory::new(64))?,
+            queue,
             target_of_puts,
             under_way: BTreeMap::new(),
             next: 1,
@@ -170,35 +172,42 @@ impl Load {
             _ => 8193 + self.random.below(AREA as u64 - 8193),
         };
         let offset = self.random.below(AREA as u64 - length + 1);
-        let to = |bits, offset| Target {
-            process: ptl::process(peer),
-            bits,
-            offset,
-        };
         let user = self.next;
         self.next += 1;
+        let to = |bits, length, offset| Transfer {
+            user_ptr: user,
+            ..rig::transfer_at(peer, bits, length, offset)
+        };
         use EventKind::{Ack, Reply, Send};
         // What an operation under way fills may hold anything, so that none may overlap it.
         let may_fill = !self.is_being_filled(offset, length);
         let (what, awaits, filled, started) = match self.random.below(10) {
             5..8 if may_fill => {
-                let started = ptl::get(self.sink, length, to(GET, offset), user);
+                let started = self.sink.get(&to(GET, length, offset));
                 ("get", vec![Reply], Some((offset, length)), started)
             }
             0..8 => {
-                let started = ptl::put(self.pattern, length, ACK, to(PUT, offset), user);
+                let started = self.pattern.put(&to(PUT, length, offset), AckRequest::Full);
                 ("put", vec![Send, Ack], None, started)
             }
             8 => {
-                let started = ptl::add(self.numbers, 8, to(ADD, 0), user);
+                let started = self
+                    .numbers
+                    .atomic(&to(ADD, 8, 0), rig::SUM, AckRequest::Full);
                 ("atomic", vec![Send, Ack], None, started)
             }
             _ => {
-                let started = ptl::fetch_add(self.fetched, self.numbers, 64, to(ADD, 0), user);
+                let started = {
+                    let old = Sink {
+                        descriptor: &self.fetched,
+                        offset: 0,
+                    };
+                    self.numbers.fetch_atomic(&to(ADD, 64, 0), rig::SUM, old)
+                };
                 ("fetch", vec![Send, Reply], None, started)
             }
         };
-        started.map_err(|why| format!("{what} of {length} bytes to {peer}: {why:?}"))?;
+        started.map_err(|why| format!("{what} of {length} bytes to {peer}: {why}"))?;
         let operation = Operation {
             peer,
             since: Instant::now(),
@@ -220,16 +229,12 @@ impl Load {
     fn harvest(&mut self, least: usize) -> Done {
         let mut taken = 0;
         loop {
-            let next = if taken < least {
-                ptl::event_within(self.queue, 100)
-            } else {
-                ptl::event(self.queue)
-            };
-            match next {
-                Ok(event) => self.on_event(&event)?,
-                Err(ptl::EMPTY) if taken < least => return self.look_for_slow_ones(),
-                Err(ptl::EMPTY) => return Ok(()),
-                Err(why) => return Err(format!("event: {why:?}")),
+            let milliseconds = if taken < least { 100 } else { 0 };
+            match rig::next_event(&self.queue, milliseconds) {
+                Ok(Some(event)) => self.on_event(&event)?,
+                Ok(None) if taken < least => return self.look_for_slow_ones(),
+                Ok(None) => return Ok(()),
+                Err(why) => return Err(why.to_string()),
             }
             taken += 1;
         }

@@ -2,8 +2,11 @@
 
 use crate::Done;
 use lintel_fault::memory::Memory;
-use lintel_fault::ptl::{self, ACK, Code, Interface, PATIENCE, Target};
-use lintel_types::{EventKind, Handle, NiFail, options};
+use lintel_fault::rig::{self, Descriptor};
+use lintel_types::{Event, EventKind, NiFail};
+use portals4_abi::{
+    AckRequest, Counter, EntrySpec, Interface, Queue, Result as PtlResult, options,
+};
 use std::io::BufRead;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -16,29 +19,29 @@ const AREA: usize = 4 << 20;
 
 struct Script {
     interface: Interface,
-    queue: Handle,
-    counter: Handle,
-    pattern: Handle,
+    queue: Queue,
+    counter: Counter,
+    pattern: Descriptor,
     got: Memory,
-    sink: Handle,
+    sink: Descriptor,
     received: Memory,
 }
 
 pub fn run(pid: u32) -> Done {
-    let interface = match Interface::open(pid) {
+    let interface = match rig::open(pid) {
         Ok(interface) => interface,
-        Err(Code(code)) => {
-            println!("refused {code}");
+        Err(why) => {
+            println!("refused {}", why.code);
             return Ok(());
         }
     };
-    let mut script = Script::new(interface).map_err(|why| format!("{why:?}"))?;
+    let mut script = Script::new(interface).map_err(|why| why.to_string())?;
     println!("ready");
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words.as_slice() {
             ["quit"] => {
-                script.interface.close().map_err(|why| format!("{why:?}"))?;
+                script.interface.close().map_err(|why| why.to_string())?;
                 println!("bye");
                 return Ok(());
             }
@@ -53,24 +56,23 @@ pub fn run(pid: u32) -> Done {
 }
 
 impl Script {
-    fn new(interface: Interface) -> Result<Script, Code> {
+    fn new(interface: Interface) -> PtlResult<Script> {
         let (queue, counter) = (interface.queue(1024)?, interface.counter()?);
-        interface.portal(Handle::EQ_NONE)?;
+        let portal = rig::portal(&interface, None)?;
         let (source, got, received) = (
             Memory::patterned(AREA),
             Memory::new(AREA),
             Memory::new(AREA),
         );
-        let counting = options::ME_EVENT_COMM_DISABLE | options::ME_EVENT_CT_COMM;
-        interface.expose_counted(received, PUT, counting, counter)?;
-        interface.expose(source, GET, options::ME_EVENT_COMM_DISABLE)?;
+        portal.append(received, &EntrySpec::counted(PUT, &counter))?;
+        portal.append(source, &rig::entry(GET, options::ME_EVENT_COMM_DISABLE))?;
         Ok(Script {
+            pattern: rig::bind(&interface, source, &queue)?,
+            got,
+            sink: rig::bind(&interface, got, &queue)?,
+            received,
             queue,
             counter,
-            pattern: interface.bind(source, queue)?,
-            got,
-            sink: interface.bind(got, queue)?,
-            received,
             interface,
         })
     }
@@ -88,64 +90,46 @@ impl Script {
             "received" => self.check(number(1) as usize, number(2) as usize),
             "compute" => self.compute(Duration::from_millis(number(1))),
             "dumpable" => dumpable(number(1) as i32),
-            "wait-event" => format!("{:?}", ptl::wait_event(self.queue).map(|e| e.kind)),
+            "wait-event" => format!("{:?}", self.queue.wait().map(|e| Event::from(e).kind)),
             "wait-count" => {
                 println!("waiting");
-                format!(
-                    "{:?}",
-                    ptl::wait_count(self.counter, number(1)).map(|c| c.success)
-                )
+                format!("{:?}", self.counter.wait(number(1)).map(|c| c.success))
             }
             "silent-put" => self.silent_put(number(1) as u32, number(2)),
             word => format!("no such word: {word}"),
         }
     }
 
-    fn target(peer: u32, bits: u64, offset: u64) -> Target {
-        Target {
-            process: ptl::process(peer),
-            bits,
-            offset,
-        }
-    }
-
-    /// Waits for the end of one operation.
-    fn end(&self, last: EventKind) -> String {
-        loop {
-            match ptl::event_within(self.queue, PATIENCE) {
-                Ok(event) if event.kind == last => return format!("{:?}", event.ni_fail),
-                Ok(_) => {}
-                Err(code) => return format!("{code:?}"),
+    /// Waits for the end of an operation, if it was started.
+    fn end(&self, started: PtlResult<()>, last: EventKind) -> String {
+        match started {
+            Ok(()) => {
+                rig::await_end(&self.queue, last).map_or_else(|why| why, |f| format!("{f:?}"))
             }
+            Err(why) => why.to_string(),
         }
     }
 
     fn put(&self, peer: u32, offset: u64, length: u64) -> String {
-        match ptl::put(
-            self.pattern,
-            length,
-            ACK,
-            Self::target(peer, PUT, offset),
-            1,
-        ) {
-            Ok(()) => self.end(EventKind::Ack),
-            Err(code) => format!("{code:?}"),
-        }
+        let transfer = rig::transfer_at(peer, PUT, length, offset);
+        self.end(
+            self.pattern.put(&transfer, AckRequest::Full),
+            EventKind::Ack,
+        )
     }
 
     /// A put that nobody acknowledges.
     fn silent_put(&self, peer: u32, length: u64) -> String {
-        match ptl::put(self.pattern, length, 0, Self::target(peer, PUT, 0), 1) {
-            Ok(()) => self.end(EventKind::Send),
-            Err(code) => format!("{code:?}"),
-        }
+        let transfer = rig::transfer(peer, PUT, length);
+        self.end(
+            self.pattern.put(&transfer, AckRequest::None),
+            EventKind::Send,
+        )
     }
 
     fn get(&self, peer: u32, offset: u64, length: u64) -> String {
-        if let Err(code) = ptl::get(self.sink, length, Self::target(peer, GET, offset), 1) {
-            return format!("{code:?}");
-        }
-        let end = self.end(EventKind::Reply);
+        let transfer = rig::transfer_at(peer, GET, length, offset);
+        let end = self.end(self.sink.get(&transfer), EventKind::Reply);
         let range = offset as usize..(offset + length) as usize;
         match self.got.unlike(range) {
             Some(at) if end == format!("{:?}", NiFail::Ok) => format!("wrong at {at}"),

@@ -2,8 +2,12 @@
 
 use crate::Done;
 use lintel_fault::memory::Memory;
-use lintel_fault::ptl::{self, ABORTED, ACK, Interface, Target};
-use lintel_types::{EventKind, Handle, NiFail, options};
+use lintel_fault::rig::{self, Descriptor};
+use lintel_types::{Event, EventKind, NiFail};
+use portals4_abi::{
+    AckRequest, Counter, Error, Interface, Queue, Result as PtlResult, Transfer, abort, finalize,
+    options,
+};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,17 +29,20 @@ struct Seen {
 }
 
 pub fn run(pid: u32, other: u32) -> Done {
-    let interface = Interface::open(pid).map_err(|why| format!("open: {why:?}"))?;
-    let (queue, counter, source) = set_up(&interface).map_err(|why| format!("{why:?}"))?;
+    let interface = rig::open(pid).map_err(|why| why.to_string())?;
+    let (queue, counter, source) = set_up(&interface).map_err(|why| why.to_string())?;
     let seen = Seen::default();
     let outcome: Done = std::thread::scope(|scope| {
         let mut waits = Vec::new();
         for _ in 0..WAITERS {
-            waits.push(scope.spawn(|| take_events(queue, &seen)));
-            waits.push(scope.spawn(|| wait_for_counts(counter, &seen)));
+            waits.push(scope.spawn(|| take_events(&queue, &seen)));
+            waits.push(scope.spawn(|| wait_for_counts(&counter, &seen)));
         }
         let putters: Vec<_> = (0..PUTTERS)
-            .map(|thread| scope.spawn(move || put_all(source, thread, [pid, other])))
+            .map(|thread| {
+                let source = &source;
+                scope.spawn(move || put_all(source, thread, [pid, other]))
+            })
             .collect();
         let put: Done = putters
             .into_iter()
@@ -55,7 +62,7 @@ pub fn run(pid: u32, other: u32) -> Done {
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        ptl::abort();
+        abort();
         let waited: Done = waits
             .into_iter()
             .try_for_each(|w| w.join().expect("no panic"));
@@ -66,47 +73,47 @@ pub fn run(pid: u32, other: u32) -> Done {
     if by_user.len() as u64 != TOTAL || by_user.values().any(|times| *times != 1) {
         return Err(format!("{} of {TOTAL} operations told once", by_user.len()));
     }
-    ptl::fini();
+    finalize();
     begin_again(pid)?;
     println!("done");
     Ok(())
 }
 
-fn set_up(interface: &Interface) -> Result<(Handle, Handle, Handle), ptl::Code> {
+fn set_up(interface: &Interface) -> PtlResult<(Queue, Counter, Descriptor)> {
     let (queue, counter) = (interface.queue(2 * TOTAL)?, interface.counter()?);
-    interface.portal(Handle::EQ_NONE)?;
+    let portal = rig::portal(interface, None)?;
     let quiet = options::ME_EVENT_COMM_DISABLE;
-    interface.expose(Memory::new(AREA), 1, quiet)?;
-    let counting = options::MD_EVENT_CT_ACK | options::MD_EVENT_SEND_DISABLE;
-    let source = interface.bind_counted(Memory::patterned(AREA), queue, counter, counting)?;
+    portal.append(Memory::new(AREA), &rig::entry(1, quiet))?;
+    let report = (Some(&queue), &counter);
+    let quiet = options::MD_EVENT_SEND_DISABLE;
+    let source = rig::bind_counted(interface, Memory::patterned(AREA), report, quiet)?;
     Ok((queue, counter, source))
 }
 
-fn put_all(source: Handle, thread: usize, targets: [u32; 2]) -> Done {
+fn put_all(source: &Descriptor, thread: usize, targets: [u32; 2]) -> Done {
     for index in 0..PUTS {
-        let to = Target {
-            process: ptl::process(targets[(index + thread) % 2]),
-            bits: 1,
-            offset: 0,
-        };
         let length = match index % 16 {
             0 => AREA as u64,
             1 => 4000,
             _ => 8,
         };
-        let user = thread * PUTS + index + 1;
-        ptl::put(source, length, ACK, to, user).map_err(|why| format!("put: {why:?}"))?;
+        let transfer = Transfer {
+            user_ptr: thread * PUTS + index + 1,
+            ..rig::transfer(targets[(index + thread) % 2], 1, length)
+        };
+        let put = source.put(&transfer, AckRequest::Full);
+        put.map_err(|why| why.to_string())?;
     }
     Ok(())
 }
 
 /// Until the interface is aborted.
-fn take_events(queue: Handle, seen: &Seen) -> Done {
+fn take_events(queue: &Queue, seen: &Seen) -> Done {
     loop {
-        let event = match ptl::wait_event(queue) {
-            Ok(event) => event,
-            Err(ABORTED) => return Ok(()),
-            Err(why) => return Err(format!("PtlEQWait: {why:?}")),
+        let event = match queue.wait() {
+            Ok(event) => Event::from(event),
+            Err(why) if why.is(Error::Aborted) => return Ok(()),
+            Err(why) => return Err(why.to_string()),
         };
         if event.kind != EventKind::Ack || event.ni_fail != NiFail::Ok {
             return Err(format!("{event:?}"));
@@ -118,31 +125,27 @@ fn take_events(queue: Handle, seen: &Seen) -> Done {
 }
 
 /// First for what comes, then for what never does.
-fn wait_for_counts(counter: Handle, seen: &Seen) -> Done {
-    match ptl::wait_count(counter, TOTAL) {
+fn wait_for_counts(counter: &Counter, seen: &Seen) -> Done {
+    match counter.wait(TOTAL) {
         Ok(value) if value.success >= TOTAL => {}
         other => return Err(format!("PtlCTWait: {other:?}")),
     }
     seen.for_ever.fetch_add(1, Ordering::Relaxed);
-    match ptl::wait_count(counter, TOTAL + 1) {
-        Err(ABORTED) => Ok(()),
+    match counter.wait(TOTAL + 1) {
+        Err(why) if why.is(Error::Aborted) => Ok(()),
         other => Err(format!("PtlCTWait after PtlAbort: {other:?}")),
     }
 }
 
 /// After an abort and the end, a new beginning.
 fn begin_again(pid: u32) -> Done {
-    let interface = Interface::open(pid).map_err(|why| format!("open again: {why:?}"))?;
-    let (queue, _, source) = set_up(&interface).map_err(|why| format!("{why:?}"))?;
-    let to = Target {
-        process: ptl::process(pid),
-        bits: 1,
-        offset: 0,
-    };
-    ptl::put(source, 8, ACK, to, 1).map_err(|why| format!("put again: {why:?}"))?;
-    let event = ptl::event_within(queue, ptl::PATIENCE).map_err(|why| format!("{why:?}"))?;
-    interface.close().map_err(|why| format!("close: {why:?}"))?;
-    match event.ni_fail {
+    let interface = rig::open(pid).map_err(|why| format!("again, {why}"))?;
+    let (queue, _, source) = set_up(&interface).map_err(|why| format!("again, {why}"))?;
+    let put = source.put(&rig::transfer(pid, 1, 8), AckRequest::Full);
+    put.map_err(|why| format!("again, {why}"))?;
+    let end = rig::await_end(&queue, EventKind::Ack)?;
+    interface.close().map_err(|why| why.to_string())?;
+    match end {
         NiFail::Ok => Ok(()),
         fail => Err(format!("put again: {fail:?}")),
     }

@@ -1,7 +1,7 @@
 //! The shared-memory NAL alone: receives, and tells what troubles it had.
 
 use crate::Done;
-use lintel_fault::ptl;
+use lintel_fault::rig;
 use lintel_nal::{Arrival, Nal, Wake};
 use lintel_nal_shm::ShmNal;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 pub fn run(pid: u32) -> Done {
     let job = std::env::var("LINTEL_JOB").map_err(|why| why.to_string())?;
     let log = |words: &str| eprintln!("{words}");
-    let me = ptl::process(pid);
+    let me = rig::process(pid);
     let mut nal = ShmNal::open(&job, me.nid, me.pid, log).map_err(|why| why.to_string())?;
     println!("ready");
     let (sender, orders) = channel();
@@ -27,7 +27,7 @@ pub fn run(pid: u32) -> Done {
         while let Some(arrival) = nal.next() {
             if let Arrival::Message(origin, ..) = arrival {
                 *messages
-                    .entry(ptl::places().number(origin.process))
+                    .entry(rig::places().number(origin.process))
                     .or_default() += 1;
                 nal.done(origin);
             }

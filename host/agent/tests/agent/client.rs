@@ -2,10 +2,12 @@
 //! does what it is told, line by line.
 
 use lintel_fault::memory::Memory;
-use lintel_fault::ptl::{self, ACK, Code, Entry, Interface, PATIENCE, PORTAL, Target};
 use lintel_fault::random::Random;
+use lintel_fault::rig::{self, Descriptor, PATIENCE};
 use lintel_runtime::process;
-use lintel_types::{EventKind, Handle, ProcessId, options};
+use lintel_types::{Error, Event, EventKind, ProcessId, options};
+use portals4_abi::{AckRequest, Counter, EntrySpec, Interface, Queue, Result as PtlResult, Sink};
+use std::fmt::Debug;
 use std::fs::OpenOptions;
 use std::io::BufRead;
 use std::os::unix::fs::FileExt;
@@ -23,15 +25,15 @@ const WINDOW_BYTES: usize = 64;
 
 struct Client {
     interface: Interface,
-    queue: Handle,
-    told: Handle,
-    counter: Handle,
-    pattern: Handle,
+    queue: Queue,
+    told: Queue,
+    counter: Counter,
+    pattern: Descriptor,
     got: Memory,
-    sink: Handle,
-    one: Handle,
+    sink: Descriptor,
+    one: Descriptor,
     before: Memory,
-    fetched: Handle,
+    fetched: Descriptor,
     received: Memory,
     sum: Memory,
     around: Memory,
@@ -55,10 +57,10 @@ fn does_what_it_is_told() {
         .ok()
         .and_then(|word| word.parse().ok());
     let number = number.expect("whoever starts it says which");
-    let mut client = match Interface::open(number).and_then(Client::new) {
+    let mut client = match rig::open(number).and_then(Client::new) {
         Ok(client) => client,
-        Err(Code(code)) => {
-            println!("refused {code}");
+        Err(why) => {
+            println!("refused {}", why.code);
             return;
         }
     };
@@ -67,7 +69,7 @@ fn does_what_it_is_told() {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words.as_slice() {
             ["quit"] => {
-                println!("{:?}", client.interface.close());
+                println!("{}", shown(client.interface.close()));
                 return;
             }
             ["exit"] => std::process::exit(0),
@@ -78,44 +80,44 @@ fn does_what_it_is_told() {
 }
 
 impl Client {
-    fn new(interface: Interface) -> Result<Client, Code> {
+    fn new(interface: Interface) -> PtlResult<Client> {
         let (queue, told, counter) = (
             interface.queue(1024)?,
             interface.queue(1024)?,
             interface.counter()?,
         );
-        interface.portal(told)?;
+        let portal = rig::portal(&interface, Some(&told))?;
         let (received, sum, around) = (
             Memory::new(AREA),
             Memory::new(4096),
             Memory::patterned(4096),
         );
-        let counting = options::ME_EVENT_CT_COMM;
-        interface.expose_counted(received, PUT, counting, counter)?;
+        let counting = EntrySpec {
+            counter: Some(&counter),
+            ..rig::entry(PUT, options::ME_EVENT_CT_COMM)
+        };
+        portal.append(received, &counting)?;
         let source = Memory::patterned(AREA);
-        interface.expose(source, GET, options::ME_EVENT_COMM_DISABLE)?;
-        interface.expose(sum, ADD, options::ME_EVENT_COMM_DISABLE)?;
-        interface.append(&Entry {
-            memory: around,
-            range: WINDOW_AT..WINDOW_AT + WINDOW_BYTES,
-            portal: PORTAL,
-            bits: WINDOW,
-            ignore: 0,
-            options: 0,
-            counter: Handle::CT_NONE,
-        })?;
+        portal.append(source, &rig::entry(GET, options::ME_EVENT_COMM_DISABLE))?;
+        portal.append(sum, &rig::entry(ADD, options::ME_EVENT_COMM_DISABLE))?;
+        let window = EntrySpec {
+            range: Some(WINDOW_AT..WINDOW_AT + WINDOW_BYTES),
+            ..rig::entry(WINDOW, 0)
+        };
+        portal.append(around, &window)?;
         let (got, one, before) = (Memory::new(AREA), Memory::new(8), Memory::new(8));
         one.word(0).store(1, Ordering::Relaxed);
+        let bind = |memory| rig::bind(&interface, memory, &queue);
         Ok(Client {
+            pattern: bind(source)?,
+            got,
+            sink: bind(got)?,
+            one: bind(one)?,
+            before,
+            fetched: bind(before)?,
             queue,
             told,
             counter,
-            pattern: interface.bind(source, queue)?,
-            got,
-            sink: interface.bind(got, queue)?,
-            one: interface.bind(one, queue)?,
-            before,
-            fetched: interface.bind(before, queue)?,
             received,
             sum,
             around,
@@ -125,11 +127,10 @@ impl Client {
 
     /// Ends the library, and starts it once more.
     fn again(self, number: u32) -> Client {
-        let stale = self.queue;
         self.interface.close().expect("it was open");
-        let interface = Interface::open(number).expect("nobody took its place");
+        let interface = rig::open(number).expect("nobody took its place");
         let client = Client::new(interface).expect("all is free");
-        println!("stale {:?}", ptl::event(stale).map(|event| event.kind));
+        println!("stale {}", shown(self.queue.get()));
         client
     }
 
@@ -139,36 +140,38 @@ impl Client {
             word.unwrap_or(0)
         };
         let peer = number(1) as u32;
-        let to = |bits, offset| Target {
-            process: ptl::process(peer),
-            bits,
-            offset,
+        let word = rig::transfer(peer, ADD, 8);
+        let window = rig::transfer_at(peer, WINDOW, number(3), number(2));
+        let old = Sink {
+            descriptor: &self.fetched,
+            offset: 0,
         };
+        let ack = AckRequest::Full;
         let started = match words.first().copied().unwrap_or("") {
-            "put" => ptl::put(self.pattern, number(2), ACK, to(PUT, 0), 1),
-            "get" => ptl::get(self.sink, number(2), to(GET, 0), 1),
-            "get-window" => ptl::get(self.sink, number(3), to(WINDOW, number(2)), 1),
-            "put-window" => ptl::put(self.pattern, number(3), ACK, to(WINDOW, number(2)), 1),
-            "add" => ptl::add(self.one, 8, to(ADD, 0), 1),
-            "fetch-add" => ptl::fetch_add(self.fetched, self.one, 8, to(ADD, 0), 1),
+            "put" => self.put(peer, number(2)),
+            "get" => self.sink.get(&rig::transfer(peer, GET, number(2))),
+            "get-window" => self.sink.get(&window),
+            "put-window" => self.pattern.put(&window, ack),
+            "add" => self.one.atomic(&word, rig::SUM, ack),
+            "fetch-add" => self.one.fetch_atomic(&word, rig::SUM, old),
             _ => return self.tell(words, number(1)),
         };
         match started {
             Ok(()) => self.end(),
-            Err(code) => format!("{code:?}"),
+            refused => shown(refused),
         }
+    }
+
+    fn put(&self, peer: u32, bytes: u64) -> PtlResult<()> {
+        let transfer = rig::transfer(peer, PUT, bytes);
+        self.pattern.put(&transfer, AckRequest::Full)
     }
 
     /// Puts again and again before it waits; tells how many were acknowledged.
     fn burst(&self, peer: u64, puts: u64) -> String {
-        let to = Target {
-            process: ptl::process(peer as u32),
-            bits: PUT,
-            offset: 0,
-        };
-        let started = (0..puts).map(|_| ptl::put(self.pattern, 8, ACK, to, 1));
-        if let Some(Err(code)) = started.into_iter().find(Result::is_err) {
-            return format!("{code:?}");
+        let started = (0..puts).try_for_each(|_| self.put(peer as u32, 8));
+        if started.is_err() {
+            return shown(started);
         }
         let ends: Vec<String> = (0..puts).map(|_| self.end()).collect();
         let good = ends.iter().filter(|end| *end == "Ok 8").count();
@@ -178,10 +181,10 @@ impl Client {
     /// Waits for the end of one operation; tells how it ended and how many bytes moved.
     fn end(&self) -> String {
         loop {
-            match ptl::event_within(self.queue, PATIENCE) {
-                Ok(event) if event.kind == EventKind::Send => {}
-                Ok(event) => return format!("{:?} {}", event.ni_fail, event.mlength),
-                Err(code) => return format!("{code:?}"),
+            match rig::next_event(&self.queue, PATIENCE) {
+                Ok(Some(event)) if event.kind == EventKind::Send => {}
+                Ok(Some(event)) => return format!("{:?} {}", event.ni_fail, event.mlength),
+                other => return shown(other),
             }
         }
     }
@@ -197,34 +200,35 @@ impl Client {
                 let spoilt = self.around.unlike(0..WINDOW_AT);
                 unlike(spoilt.or(self.around.unlike(end..self.around.bytes())))
             }
-            "told" => match ptl::event_within(self.told, PATIENCE) {
-                Ok(event) => format!("{:?} uid {}", event.initiator, event.uid),
-                Err(code) => format!("{code:?}"),
+            "told" => match rig::next_event(&self.told, PATIENCE) {
+                Ok(Some(event)) => format!("{:?} uid {}", event.initiator, event.uid),
+                other => shown(other),
             },
-            "count" => format!("{:?}", ptl::count_within(self.counter, number, PATIENCE)),
+            "count" => match self.counter.poll(number, PATIENCE) {
+                Ok(Some(value)) => shown(Ok(value)),
+                other => shown(other),
+            },
             "wait-event" => {
                 println!("waiting");
-                format!("{:?}", ptl::wait_event(self.queue).map(|event| event.kind))
+                shown(self.queue.wait().map(|event| Event::from(event).kind))
             }
             "spin-event" => loop {
-                match ptl::event(self.queue) {
-                    Err(ptl::EMPTY) => {}
-                    other => break format!("{:?}", other.map(|event| event.kind)),
+                match self.queue.get() {
+                    Ok(None) => {}
+                    Ok(Some(event)) => break shown(Ok(Event::from(event).kind)),
+                    Err(why) => break shown::<()>(Err(why)),
                 }
             },
             "begin-put" => {
-                let to = Target {
-                    process: ptl::process(number as u32),
-                    bits: PUT,
-                    offset: 0,
-                };
                 let bytes = words[2].parse().expect("a number of bytes");
-                let begun = ptl::put(self.pattern, bytes, ACK, to, 1);
-                begun.map_or_else(|code| format!("{code:?}"), |()| "begun".into())
+                match self.put(number as u32, bytes) {
+                    Ok(()) => "begun".into(),
+                    refused => shown(refused),
+                }
             }
             "burst" => self.burst(number, words[2].parse().expect("a number of puts")),
-            "release" => format!("{:?}", process().descriptor_release(self.pattern)),
-            "alloc" => format!("{:?}", self.interface.queue(number).map(drop)),
+            "release" => format!("{:?}", process().descriptor_release(self.pattern.handle())),
+            "alloc" => shown(self.interface.queue(number).map(drop)),
             "longest" => {
                 let kind = options::NI_NO_MATCHING | options::NI_PHYSICAL;
                 let opened = process().open(u32::MAX, kind, ProcessId::PID_ANY, None);
@@ -236,6 +240,14 @@ impl Client {
             word => format!("no such word: {word}"),
         }
     }
+}
+
+/// What a call returned: the name of its code, or what it gave.
+fn shown<T: Debug>(returned: PtlResult<T>) -> String {
+    returned.map_or_else(
+        |why| Error::from(why).name().into(),
+        |value| format!("Ok({value:?})"),
+    )
 }
 
 fn unlike(at: Option<usize>) -> String {

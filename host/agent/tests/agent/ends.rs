@@ -101,10 +101,10 @@ fn the_end_of_the_agent_ends_what_its_clients_wait_for() {
         one.expect("waiting");
         two.say("spin-event");
         end(rig.agent, kill);
-        one.expect("Err(Code(5))");
-        two.expect("Err(Code(5))");
-        told(&mut three, "put 1 8", "Code(5)");
-        told(&mut three, "quit", "Err(Code(5))");
+        one.expect("PTL_FAIL");
+        two.expect("PTL_FAIL");
+        told(&mut three, "put 1 8", "PTL_FAIL");
+        told(&mut three, "quit", "PTL_FAIL");
         three.hear("the agent of this node has gone");
     }
 }

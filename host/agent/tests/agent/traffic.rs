@@ -116,7 +116,7 @@ fn a_client_starts_the_library_again_and_old_handles_are_stale() {
     let (mut one, mut two) = (rig.generic(1), rig.generic(2));
     for _ in 0..20 {
         one.say("again");
-        one.expect("stale Err(Code(1))");
+        one.expect("stale PTL_ARG_INVALID");
         told(&mut one, "put 2 100000", "Ok 100000");
     }
     told(&mut two, "put 1 8", "Ok 8");
