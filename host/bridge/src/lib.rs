@@ -1,42 +1,52 @@
-//! The way from a process to the agent of its node, in the generic placement.
+//! The connection between a process in the generic placement and the agent of its node.
 //!
 //! ```text
-//!   client                       shared pages                          agent
-//!   a call ──ask──▶ ┌──────────────────────────────────┐ ──command──▶ engine
-//!          ◀─────── │ message │ posts │ queues, counters│ ◀──answer───
-//!   a put ──post──▶ │                                  │ ──command──▶
-//!   a wait ◀─activity─ └──────────────────────────────────┘ ◀──post, publish
-//!          └──────────── unix socket: who is it, does it live? ───────┘
+//!   client                            shared region                           agent
+//!   a call ──request──▶ ┌──────────────────────────────────────┐ ──command──▶ engine
+//!          ◀──────────  │ message │ posts │ queues, counters   │ ◀──reply────
+//!   a put ───post────▶  │                                      │ ──command──▶
+//!   a wait ◀─activity─  └──────────────────────────────────────┘ ◀──post, publish
+//!          └───────── unix socket: whose process is it, is it alive? ──────┘
 //! ```
 //!
-//! Here are the ways only: what a command says, and what is done about it, is the
-//! runtime's. The rules of an event queue are here too, since they hold for queues in
-//! shared pages and for those of a process that needs no agent.
+//! This crate carries bytes: the runtime defines the commands and carries them out. The
+//! rules of an event queue are here too, because they hold for queues in a shared region
+//! and for those of a process that needs no agent.
 //!
-//! The client isn't trusted. It can write anything into its pages at any moment, and
-//! harms nobody but itself by it: the agent reads each word once, copies a command
-//! before it looks at it, and finds what it writes to by numbers of its own. Who the
-//! client is the system tells, by the socket.
+//! The agent doesn't trust the client, which can write anything into the region at any
+//! moment and harms only itself by it: the agent reads each word once, copies a command
+//! before it parses it, and finds what it writes to by numbers of its own. The system
+//! vouches for the client's process and user, by the socket.
 //!
 //! Order of use. Agent: [`Listener::open`], [`Listener::accept`], [`PendingClient::hello`],
-//! [`SharedRegion::create`], [`PendingClient::send_region`]; then [`SharedRegion::next_command`] and [`SharedRegion::reply`]
-//! in turn, with a [`SharedTables`] an interface. Client: [`Channel::connect`]; then
-//! [`SharedRegion::request`] and [`SharedRegion::post`] for commands, [`SharedRegion::take_event`] and
-//! [`SharedRegion::counter_value`] to look, [`SharedRegion::sleep`] to wait.
+//! [`SharedRegion::create`], [`PendingClient::send_region`]; then
+//! [`SharedRegion::next_command`] and [`SharedRegion::reply`] in turn, with a
+//! [`SharedTables`] for each interface. Client: [`Channel::connect`]; then
+//! [`SharedRegion::request`] and [`SharedRegion::post`] for commands,
+//! [`SharedRegion::take_event`] and [`SharedRegion::counter_value`] to poll,
+//! [`SharedRegion::sleep`] to wait.
 #![deny(unsafe_code)]
 
-mod connection;
+mod channel;
 mod counter;
+mod doorbell;
+mod futex;
+mod hello;
+mod listener;
 mod mailbox;
-mod posts;
+mod post_queue;
 mod queue;
 mod region;
+mod sync;
 mod tables;
 
-pub use connection::{Channel, ConnectError, Hello, Listener, Peer, PendingClient, path};
+pub use channel::{Channel, ConnectError};
 pub use counter::CounterCell;
-pub use mailbox::{ClientCommand, Cursor, Disconnected};
-pub use posts::POST_BYTES;
+pub use doorbell::Disconnected;
+pub use hello::{Hello, path};
+pub use listener::{Listener, Peer, PendingClient};
+pub use mailbox::{ClientCommand, Cursor};
+pub use post_queue::POST_BYTES;
 pub use queue::{QueueEnds, Slot, Slots, Taken};
 pub use region::{COUNTERS, MESSAGE_BYTES, QUEUES, SharedRegion};
 pub use tables::{SharedTables, Tables};

@@ -1,149 +1,73 @@
-//! One command at a time goes to the agent, its answer comes back. Both are bytes
-//! here; those that need no answer go [another way](crate::posts). And the activity:
-//! something was posted or counted.
-//!
-//! Whoever waits looks for a moment, then sleeps for as long as it takes: where the
-//! other side goes, somebody [ends his wait](SharedRegion::wake_all). Whoever rings looks
-//! whether the other sleeps; that the one or the other is seen is the doing of `SeqCst`.
+//! Commands and answers, as bytes: one request at a time goes to the agent and its answer
+//! comes back; commands that need no answer go through the [queue of
+//! posts](crate::post_queue), in the same order. And the activity counter, which says that
+//! something was posted to a queue or counted.
 
-use crate::region::{Doorbell, MESSAGE_BYTES, SharedRegion};
-use rustix::thread::futex;
-use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use crate::doorbell::Disconnected;
+use crate::post_queue::POST_BYTES;
+use crate::region::{MESSAGE_BYTES, SharedRegion};
+use std::time::Duration;
 
-/// Looks in vain before a caller lets others have the processor. They are few: whoever
-/// answers may wait for this very one.
-const SPINS: u32 = 20;
-/// How long it looks from then on before it sleeps. A time, for on a busy machine the
-/// processor comes back late, and sooner to who is woken.
-const PATIENCE: Duration = Duration::from_micros(100);
-
-/// The other side has gone.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Disconnected;
-
-impl Doorbell {
-    /// Rings, whoever sleeps.
-    pub(crate) fn ring(&self) {
-        // Pairs with the load in `rings` ("what the ring tells of is there").
-        self.rings.fetch_add(1, Ordering::SeqCst);
-        if self.asleep.load(Ordering::SeqCst) != 0 {
-            let _ = futex::wake(&self.rings, futex::Flags::empty(), i32::MAX as u32);
-        }
-    }
-
-    /// Rings where somebody sleeps. What it rings for was stored `SeqCst`.
-    pub(crate) fn ring_sleepers(&self) {
-        if self.asleep.load(Ordering::SeqCst) != 0 {
-            self.ring();
-        }
-    }
-
-    fn rings(&self) -> u32 {
-        self.rings.load(Ordering::SeqCst)
-    }
-
-    /// Says that there is another message.
-    fn announce(&self, length: u32) {
-        self.length.store(length, Ordering::Relaxed);
-        // Pairs with the load in `messages` ("the message is there").
-        self.messages.fetch_add(1, Ordering::SeqCst);
-        self.ring_sleepers();
-    }
-
-    fn messages(&self) -> u32 {
-        self.messages.load(Ordering::SeqCst)
-    }
-
-    /// Sleeps until it rings, at most for `most`; not at all where there is something.
-    pub(crate) fn sleep_unless(&self, something: impl FnOnce() -> bool, most: Option<Duration>) {
-        self.asleep.fetch_add(1, Ordering::SeqCst);
-        let rings = self.rings();
-        if !something() {
-            let timeout = most.map(|most| futex::Timespec {
-                tv_sec: most.as_secs() as i64,
-                tv_nsec: i64::from(most.subsec_nanos()),
-            });
-            // Too early, too late, or by a signal: whoever sleeps looks again.
-            let flags = futex::Flags::empty();
-            let _ = futex::wait(&self.rings, flags, rings, timeout.as_ref());
-        }
-        self.asleep.fetch_sub(1, Ordering::SeqCst);
-    }
-
-    /// Waits for something, which rings: looks for a moment, then sleeps.
-    pub(crate) fn wait_for(
-        &self,
-        something: impl Fn() -> bool,
-        is_alive: impl Fn() -> bool,
-    ) -> Result<(), Disconnected> {
-        for _ in 0..SPINS {
-            if something() {
-                return Ok(());
-            }
-            std::hint::spin_loop();
-        }
-        let since = Instant::now();
-        while !something() {
-            if !is_alive() {
-                return Err(Disconnected);
-            }
-            if since.elapsed() < PATIENCE {
-                std::thread::yield_now();
-            } else {
-                self.sleep_unless(|| something() || !is_alive(), None);
-            }
-        }
-        Ok(())
-    }
-}
-
-/// What an agent has seen of a client's commands.
+/// How far an agent has taken a client's commands.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Cursor {
-    pub(crate) requests: u32,
-    pub(crate) posts: u64,
+    requests: u32,
+    posts: u64,
 }
 
 /// A client's next command.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ClientCommand {
-    /// It needs no answer.
+    /// A command that needs no answer.
     Posted(Vec<u8>),
-    /// It is to be [answered](SharedRegion::reply).
+    /// A command that the agent must [answer](SharedRegion::reply).
     Requested(Vec<u8>),
 }
 
 /// The client's side. One thread at a time may have a command under way.
 impl SharedRegion {
-    /// Carries a command to the agent and waits for the answer; `lives` tells
-    /// whether the agent does, which no longer does where waits are
-    /// [ended](Self::wake_all).
+    /// Sends a command to the agent and waits for the answer. `is_alive` says whether the
+    /// agent is known to have gone; a waiter asks it again after
+    /// [`wake_all`](Self::wake_all).
     ///
     /// # Errors
     /// [`Disconnected`]
     ///
     /// # Panics
-    /// Where the command is longer than [`MESSAGE_BYTES`].
+    /// If the command is longer than [`MESSAGE_BYTES`].
     pub fn request(
         &self,
         command: &[u8],
         is_alive: impl Fn() -> bool,
     ) -> Result<Vec<u8>, Disconnected> {
-        assert!(command.len() <= MESSAGE_BYTES, "the caller has looked");
+        assert!(command.len() <= MESSAGE_BYTES, "the caller checks");
         let layout = self.layout();
         let before = layout.replies.messages();
         self.message().write(command);
         layout.requests.announce(command.len() as u32);
         let answered = || layout.replies.messages() != before;
         layout.replies.wait_for(answered, is_alive)?;
-        Ok(self.read(layout.replies.length.load(Ordering::Relaxed)))
+        Ok(self.read_message(layout.replies.length()))
     }
 
-    /// A number that changes when something was posted or counted.
+    /// Posts a command, once a slot is free. `is_alive` as in [`request`](Self::request).
+    ///
+    /// # Errors
+    /// [`Disconnected`]
+    ///
+    /// # Panics
+    /// If the command is longer than [`POST_BYTES`].
+    pub fn post(&self, command: &[u8], is_alive: impl Fn() -> bool) -> Result<(), Disconnected> {
+        assert!(command.len() <= POST_BYTES, "the caller checks");
+        let layout = self.layout();
+        let (requests, replies) = (&layout.requests, &layout.replies);
+        layout.posts.post(command, requests, replies, is_alive)
+    }
+
+    /// A number that changes when something is posted or counted.
     #[inline]
     pub fn activity(&self) -> u32 {
-        self.layout().activity.rings.load(Ordering::Acquire)
+        self.layout().activity.rings_relaxed()
     }
 
     /// Sleeps until something is posted or counted, unless it was since `activity`; at
@@ -153,13 +77,13 @@ impl SharedRegion {
         bell.sleep_unless(|| bell.rings() != activity, most);
     }
 
-    /// The agent has gone, and is known not to live: wakes all who wait for it.
+    /// Wakes all that wait for the agent, which is known to have gone.
     pub fn wake_all(&self) {
         self.layout().replies.ring();
         self.layout().activity.ring();
     }
 
-    /// Wakes those who sleep on the activity.
+    /// Something was posted or counted: wakes the client's waiters.
     pub fn note_activity(&self) {
         self.layout().activity.ring();
     }
@@ -167,21 +91,21 @@ impl SharedRegion {
 
 /// The agent's side.
 impl SharedRegion {
-    /// Takes the next command after those that were seen. One that was posted comes
-    /// before one that was asked later.
+    /// Takes the next command after those that the cursor has passed. A posted one comes
+    /// before one that was requested later.
     pub fn next_command(&self, cursor: &mut Cursor) -> Option<ClientCommand> {
         let layout = self.layout();
-        // Before the look at the posts, so that none is overtaken.
+        // Loaded before the posts are looked at, so that no request overtakes a post.
         let requests = layout.requests.messages();
-        if let Some(post) = self.take_post(&mut cursor.posts) {
+        if let Some(post) = layout.posts.take(&mut cursor.posts, &layout.replies) {
             return Some(ClientCommand::Posted(post));
         }
         if requests == cursor.requests {
             return None;
         }
         cursor.requests = requests;
-        let length = layout.requests.length.load(Ordering::Relaxed);
-        Some(ClientCommand::Requested(self.read(length)))
+        let command = self.read_message(layout.requests.length());
+        Some(ClientCommand::Requested(command))
     }
 
     /// Answers the command that was taken; an answer too long is cut.
@@ -190,24 +114,25 @@ impl SharedRegion {
         self.layout().replies.announce(written as u32);
     }
 
-    /// Sleeps until a command comes, unless one has that wasn't seen, or until
-    /// [interrupted](Self::interrupt); not at all where it `is_over`.
+    /// Sleeps until a command is there that the cursor hasn't passed, or until
+    /// [interrupted](Self::interrupt); not at all if `is_over`.
     pub fn await_command(&self, cursor: &Cursor, is_over: impl FnOnce() -> bool) {
-        let bell = &self.layout().requests;
-        let comes =
-            || bell.messages() != cursor.requests || self.has_posts(cursor.posts) || is_over();
-        bell.sleep_unless(comes, None);
+        let layout = self.layout();
+        let arrived = || {
+            layout.requests.messages() != cursor.requests
+                || layout.posts.has_posts(cursor.posts)
+                || is_over()
+        };
+        layout.requests.sleep_unless(arrived, None);
     }
 
-    /// Wakes whoever awaits a command: there is something else to do. To be repeated
-    /// until he has heard it, for a client may spoil the bell meanwhile.
+    /// Wakes the thread that awaits a command, for another reason. To be repeated until it
+    /// reacts: the client may spoil the doorbell meanwhile.
     pub fn interrupt(&self) {
-        self.layout().requests.ring();
-        let rings = &self.layout().requests.rings;
-        let _ = futex::wake(rings, futex::Flags::empty(), i32::MAX as u32);
+        self.layout().requests.ring_always();
     }
 
-    fn read(&self, length: u32) -> Vec<u8> {
+    fn read_message(&self, length: u32) -> Vec<u8> {
         let mut bytes = vec![0; (length as usize).min(MESSAGE_BYTES)];
         self.message().read(&mut bytes);
         bytes
@@ -217,12 +142,17 @@ impl SharedRegion {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::post_queue::POSTS;
     use std::sync::Arc;
-    use std::sync::atomic::AtomicBool;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    fn region() -> Arc<SharedRegion> {
+        Arc::new(SharedRegion::create().expect("the system has memory"))
+    }
 
     #[test]
     fn commands_are_answered_one_by_one() {
-        let region = Arc::new(SharedRegion::create().expect("the system has memory"));
+        let region = region();
         let (agent, done) = (region.clone(), Arc::new(AtomicBool::new(false)));
         let end = done.clone();
         let agent = std::thread::spawn(move || {
@@ -250,15 +180,15 @@ mod tests {
 
     #[test]
     fn waits_end_where_the_agent_does() {
-        let region = Arc::new(SharedRegion::create().expect("the system has memory"));
+        let region = region();
         let lives = Arc::new(AtomicBool::new(true));
         let (shared, alive) = (region.clone(), lives.clone());
         let asks = move || shared.request(b"anyone?", || alive.load(Ordering::Relaxed));
         let (asks, shared) = (std::thread::spawn(asks), region.clone());
         let activity = region.activity();
         let listens = std::thread::spawn(move || shared.sleep(activity, None));
-        let asleep = |bell: &Doorbell| bell.asleep.load(Ordering::SeqCst) > 0;
-        while !asleep(&region.layout().replies) || !asleep(&region.layout().activity) {
+        let layout = region.layout();
+        while !layout.replies.has_sleepers() || !layout.activity.has_sleepers() {
             std::thread::yield_now();
         }
         lives.store(false, Ordering::SeqCst);
@@ -269,17 +199,65 @@ mod tests {
 
     #[test]
     fn a_command_to_an_agent_that_has_gone_comes_back() {
-        let region = SharedRegion::create().expect("the system has memory");
+        let region = region();
         assert_eq!(region.request(b"anyone?", || false), Err(Disconnected));
     }
 
     #[test]
     fn a_length_beyond_the_message_is_cut() {
-        let region = SharedRegion::create().expect("the system has memory");
+        let region = region();
         region.layout().requests.announce(u32::MAX);
         match region.next_command(&mut Cursor::default()) {
             Some(ClientCommand::Requested(command)) => assert_eq!(command.len(), MESSAGE_BYTES),
             other => panic!("it was asked: {other:?}"),
         }
+    }
+
+    #[test]
+    fn posts_are_taken_in_order_however_many_there_are() {
+        const COUNT: u64 = 20 * POSTS;
+        let region = region();
+        let agent = region.clone();
+        let agent = std::thread::spawn(move || {
+            let (mut cursor, mut taken) = (Cursor::default(), 0);
+            while taken < COUNT {
+                match agent.next_command(&mut cursor) {
+                    Some(ClientCommand::Posted(post)) => {
+                        assert_eq!(post, vec![taken as u8; (taken % 249) as usize]);
+                        taken += 1;
+                    }
+                    Some(ClientCommand::Requested(command)) => {
+                        panic!("nobody has asked {command:?}")
+                    }
+                    None => agent.await_command(&cursor, || false),
+                }
+            }
+        });
+        for number in 0..COUNT {
+            let command = vec![number as u8; (number % 249) as usize];
+            region.post(&command, || true).expect("the agent lives");
+        }
+        agent.join().expect("nothing has failed");
+    }
+
+    #[test]
+    fn what_is_asked_comes_after_what_was_posted() {
+        let region = region();
+        for number in 0..3 {
+            region.post(&[number], || true).expect("there is room");
+        }
+        assert_eq!(region.request(b"then", || false), Err(Disconnected));
+        let mut cursor = Cursor::default();
+        for number in 0..3 {
+            assert_eq!(
+                region.next_command(&mut cursor),
+                Some(ClientCommand::Posted(vec![number]))
+            );
+        }
+        assert_eq!(
+            region.next_command(&mut cursor),
+            Some(ClientCommand::Requested(b"then".to_vec()))
+        );
+        assert_eq!(region.next_command(&mut cursor), None);
     }
 }

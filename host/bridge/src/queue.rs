@@ -1,70 +1,75 @@
 //! Event queues: written by one, read by any number of threads without a lock.
 //!
-//! The rules are here, the storage is whoever's it is: a process keeps its events
-//! on its heap, an agent in pages that it shares with its client. The client may
-//! write anything there, so nothing that is read from a queue is trusted: numbers
-//! wrap, and slots are found by [`Slots`], which knows its own bounds.
+//! This file has the rules, and the owner of a queue has the storage: a process keeps its
+//! events on its heap, an agent in the region that it shares with its client. The client
+//! may write anything there, so nothing that is read from a queue is trusted: numbers wrap,
+//! and slots are found by [`Slots`], which knows its own bounds.
 
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use lintel_types::Event;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// Words of an event that a slot holds: all, but in loom's models.
+const SLOT_WORDS: usize = if cfg!(loom) { 2 } else { Event::WORDS };
 
 /// An event as a queue holds it.
-pub type Slot = [AtomicU64; Event::WORDS];
+pub type Slot = [AtomicU64; SLOT_WORDS];
 
-/// Slots that a queue that runs empty again and again keeps to.
-const WARM: u64 = 64;
+/// Slots that a queue uses over and over while it keeps running empty: those stay in the
+/// cache.
+const WARM: u64 = if cfg!(loom) { 1 } else { 64 };
+/// In place of the handle of a queue that isn't open.
 const FREE: u32 = u32::MAX;
 
-/// Where events lie.
+/// The storage of a queue.
 pub trait Slots {
-    /// How many there are; a power of two.
+    /// Number of slots, a power of two.
     fn count(&self) -> u64;
-    /// The slot of a position, whatever that is.
+    /// The slot of a position; any number is a position.
     fn slot(&self, position: u64) -> &Slot;
 }
 
 /// The two ends of a queue. When it is full the oldest event makes way (Portals
-/// 4.3, PtlEQAlloc), and the next reader is told.
+/// 4.3, PtlEQAlloc), and the next event that is taken says so.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct QueueEnds {
-    /// The handle that it has now, or [`FREE`].
+    /// The handle under which it is open, or [`FREE`].
     handle: AtomicU32,
-    /// Events asked for.
+    /// Events that the caller of PtlEQAlloc asked for.
     count: AtomicU32,
     /// Further events, reserved for flow control.
     reserve: AtomicU32,
-    /// Not 0 where events were lost since that was last told.
+    /// Not 0 if events were lost since the last event was taken.
     dropped: AtomicU32,
     head: AtomicU64,
     tail: AtomicU64,
-    /// Which slots are the queue's, where its storage needs to be told.
-    pub(crate) place: AtomicU64,
+    /// Which slots are the queue's, in a shared region; 0 on a process's own heap.
+    pub(crate) range: AtomicU64,
 }
 
 impl Default for QueueEnds {
     fn default() -> Self {
         QueueEnds {
             handle: AtomicU32::new(FREE),
-            count: 0.into(),
-            reserve: 0.into(),
-            dropped: 0.into(),
-            head: 0.into(),
-            tail: 0.into(),
-            place: 0.into(),
+            count: AtomicU32::new(0),
+            reserve: AtomicU32::new(0),
+            dropped: AtomicU32::new(0),
+            head: AtomicU64::new(0),
+            tail: AtomicU64::new(0),
+            range: AtomicU64::new(0),
         }
     }
 }
 
-/// An event as words, and whether others before it were lost.
+/// An event that was taken, still as words.
 pub struct Taken {
     words: [u64; Event::WORDS],
-    /// Events before it were lost.
+    /// Events before this one were lost.
     pub dropped: bool,
 }
 
 impl Taken {
-    /// The event.
+    /// The event as a structure.
     #[inline]
     pub fn event(&self) -> Event {
         Event::from_words(&self.words)
@@ -78,7 +83,7 @@ impl Taken {
 }
 
 impl QueueEnds {
-    /// Begins a new life under a handle, with room for `count` events.
+    /// Opens the queue under a handle, for `count` events.
     pub fn begin(&self, handle: u32, count: u64) {
         let count = u32::try_from(count.max(1)).unwrap_or(u32::MAX);
         self.count.store(count, Ordering::Relaxed);
@@ -89,31 +94,31 @@ impl QueueEnds {
         self.handle.store(handle, Ordering::Release);
     }
 
-    /// Ends that life: whoever looks finds nothing.
+    /// Closes the queue: a caller with its handle finds nothing.
     pub fn end(&self) {
         self.handle.store(FREE, Ordering::Release);
     }
 
-    /// Whether it lives under that handle.
+    /// Whether it is open under that handle.
     #[inline]
     pub fn is(&self, handle: u32) -> bool {
         self.handle.load(Ordering::Acquire) == handle && handle != FREE
     }
 
-    /// Events that flow control may post beyond the count.
+    /// Sets how many events flow control may post beyond the count.
     pub fn set_reserve(&self, reserve: usize) {
         let reserve = u32::try_from(reserve).unwrap_or(u32::MAX);
         self.reserve.store(reserve, Ordering::Relaxed);
     }
 
-    /// How many events fit without touching the reserve.
+    /// Events that fit without touching the reserve.
     pub fn free_slots(&self) -> usize {
         let head = self.head.load(Ordering::Acquire);
         let used = self.tail.load(Ordering::Relaxed).wrapping_sub(head);
         u64::from(self.count.load(Ordering::Relaxed)).saturating_sub(used) as usize
     }
 
-    /// Appends an event. There is one writer at a time.
+    /// Appends an event. One thread at a time may do so.
     #[inline(always)]
     pub fn push(&self, slots: &impl Slots, event: &Event) {
         let mut tail = self.tail.load(Ordering::Relaxed);
@@ -132,8 +137,8 @@ impl QueueEnds {
         self.tail.store(tail.wrapping_add(1), Ordering::Release);
     }
 
-    /// Begins anew at the first slots, which are still in the cache. A reader that
-    /// sees the new head before the new tail finds the queue empty, as it is.
+    /// Goes on at the first slots, which are still in the cache. A reader that sees the
+    /// new head before the new tail finds the queue empty, as it is.
     #[cold]
     fn rewind(&self, tail: u64, slots: u64) -> u64 {
         let first = (tail / slots).wrapping_add(1).wrapping_mul(slots);
@@ -143,7 +148,7 @@ impl QueueEnds {
 
     #[cold]
     fn drop_oldest(&self, oldest: u64) {
-        // A reader that takes the event at this moment has made room as well.
+        // If it fails, a reader has taken the event at this moment, which makes room too.
         let next = oldest.wrapping_add(1);
         let taken = self
             .head
@@ -154,7 +159,7 @@ impl QueueEnds {
         }
     }
 
-    /// Whether there is nothing to take.
+    /// Whether no event is there to be taken.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.head.load(Ordering::Relaxed) >= self.tail.load(Ordering::Acquire)
@@ -172,7 +177,7 @@ impl QueueEnds {
             for (value, word) in words.iter_mut().zip(slots.slot(head)) {
                 *value = word.load(Ordering::Relaxed);
             }
-            // Fails where another reader, or the writer of a full queue, was here:
+            // Fails if another reader, or the writer of a full queue, took this event:
             // then the words may be of two events, and are not looked at. Release:
             // the writer may overwrite the slot only after it was read.
             if self
@@ -193,7 +198,7 @@ impl QueueEnds {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use lintel_types::EventKind;

@@ -1,17 +1,19 @@
-//! The pages that an agent shares with one client.
+//! The memory that an agent shares with one client.
 //!
 //! ```text
-//!   layout: bells │ posts │ 4 × (ends of queues, counters) │ one message │ slots for events
+//!   doorbells │ posts │ 4 × (ends of queues, counters) │ one message │ slots for events
+//!   └──────────────── Layout ──────────────────────────┘
 //! ```
 //!
-//! The agent makes them, seals their size, and hands them over. Only what is
-//! touched has memory behind it. The client can write anything anywhere: the agent
-//! reads each word once, and finds places by numbers that it keeps itself.
+//! The agent creates the region, seals its size, and hands it over. Only pages that are
+//! touched have memory behind them. The client can write anything anywhere: the agent reads
+//! each word once, and finds places by numbers that it keeps itself.
 
 #![allow(unsafe_code)]
 
 use crate::counter::CounterCell;
-use crate::posts::Posts;
+use crate::doorbell::Doorbell;
+use crate::post_queue::PostQueue;
 use crate::queue::{QueueEnds, Slot};
 use lintel_claim::Claim;
 use rustix::fs::{MemfdFlags, SealFlags};
@@ -19,29 +21,15 @@ use rustix::mm::{MapFlags, ProtFlags};
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::AtomicU32;
 
-/// Event queues of an interface.
+/// Event queues that an interface can have.
 pub const QUEUES: usize = 256;
-/// Counters of an interface.
+/// Counters that an interface can have.
 pub const COUNTERS: usize = 4096;
 /// Bytes of the longest command or answer.
 pub const MESSAGE_BYTES: usize = 2 << 20;
 /// Events in all queues of a client.
 pub(crate) const SLOTS: usize = (256 << 20) / size_of::<Slot>();
-
-/// Two words that one side rings and the other sleeps on; and what it may ring for.
-#[repr(C, align(128))]
-pub(crate) struct Doorbell {
-    /// Changes when those who sleep are to look.
-    pub(crate) rings: AtomicU32,
-    /// How many sleep, or are about to.
-    pub(crate) asleep: AtomicU32,
-    /// Messages so far.
-    pub(crate) messages: AtomicU32,
-    /// Bytes of the last one.
-    pub(crate) length: AtomicU32,
-}
 
 #[repr(C, align(128))]
 pub(crate) struct Interface {
@@ -51,14 +39,13 @@ pub(crate) struct Interface {
 
 #[repr(C, align(4096))]
 pub(crate) struct Layout {
-    /// A command is there.
+    /// The client rings it for a request or a post.
     pub(crate) requests: Doorbell,
-    /// Its answer is there.
+    /// The agent rings it for an answer, and for a free slot for posts.
     pub(crate) replies: Doorbell,
-    /// Something was posted or counted.
+    /// The agent rings it when something is posted to a queue or counted.
     pub(crate) activity: Doorbell,
-    /// Commands that need no answer.
-    pub(crate) posts: Posts,
+    pub(crate) posts: PostQueue,
     pub(crate) interfaces: [Interface; 4],
 }
 
@@ -66,7 +53,7 @@ const MESSAGE: usize = size_of::<Layout>();
 const EVENTS: usize = MESSAGE + MESSAGE_BYTES;
 const BYTES: usize = EVENTS + SLOTS * size_of::<Slot>();
 
-/// The pages, mapped.
+/// The region, mapped.
 pub struct SharedRegion {
     memory: *mut u8,
     file: OwnedFd,
@@ -79,23 +66,24 @@ unsafe impl Send for SharedRegion {}
 unsafe impl Sync for SharedRegion {}
 
 impl SharedRegion {
-    /// Makes pages for a client.
+    /// Creates the region of one client.
     ///
     /// # Errors
-    /// What the system said.
+    /// A system call failed.
     pub fn create() -> io::Result<SharedRegion> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = rustix::fs::memfd_create("lintel-client", flags)?;
         rustix::fs::ftruncate(&file, BYTES as u64)?;
-        // Whoever shrank it would make the other's next look a fatal signal.
+        // If one side could shrink it, the other's next access would be a fatal signal.
         rustix::fs::fcntl_add_seals(&file, sealed())?;
         SharedRegion::map(file)
     }
 
-    /// Maps pages that an agent has made.
+    /// Maps a region that an agent has created.
     ///
     /// # Errors
-    /// `InvalidData` where they are of another version; what the system said.
+    /// `InvalidData` if its size or its seals are those of another version; a system call
+    /// failed.
     pub fn open(file: OwnedFd) -> io::Result<SharedRegion> {
         let size = rustix::fs::fstat(&file)?.st_size;
         let seals = rustix::fs::fcntl_get_seals(&file)?;
@@ -117,7 +105,7 @@ impl SharedRegion {
         })
     }
 
-    /// The file, to be handed to the client.
+    /// The region's file, for the client to map.
     pub fn file(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
@@ -128,7 +116,7 @@ impl SharedRegion {
         unsafe { &*self.memory.cast::<Layout>() }
     }
 
-    /// All slots for events.
+    /// The slots for the events of all queues.
     pub(crate) fn slots(&self) -> &[Slot] {
         // SAFETY: EVENTS lies inside the mapping.
         let first = unsafe { self.memory.add(EVENTS) };
@@ -137,7 +125,7 @@ impl SharedRegion {
         unsafe { std::slice::from_raw_parts(first.cast::<Slot>(), SLOTS) }
     }
 
-    /// Where a command or its answer is written.
+    /// The bytes of the request under way, then of its answer.
     pub(crate) fn message(&self) -> Claim {
         // SAFETY: MESSAGE lies inside the mapping.
         let first = unsafe { self.memory.add(MESSAGE) };

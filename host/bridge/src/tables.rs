@@ -1,5 +1,5 @@
-//! Queues and counters of one interface in shared pages: the agent's side, which
-//! gives them their places, and the client's, which looks.
+//! Queues and counters in a shared region: the agent's side, which gives each queue its
+//! slots, and the client's side, which reads.
 
 use crate::counter::CounterCell;
 use crate::queue::{QueueEnds, Slot, Slots, Taken};
@@ -8,31 +8,31 @@ use lintel_types::{CounterIndex, CountingEvent, Error, Event, Handle, Kind, Queu
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Slots beyond what a queue was asked for, for flow control.
+/// Slots that each queue gets beyond its count, for the events of flow control.
 const RESERVE: u64 = 1024;
 
-/// What shows events and counts of one interface. There is one writer at a time.
+/// Where one interface publishes its events and counts. One thread at a time writes.
 pub trait Tables: Send + Sync {
-    /// Puts an event into a queue.
+    /// Appends an event to a queue.
     fn post(&self, queue: QueueIndex, event: &Event);
-    /// How many events a queue can take without losing one.
+    /// Events that a queue can take without losing one.
     fn free_slots(&self, queue: QueueIndex) -> usize;
-    /// Shows a counter's value.
+    /// Publishes a counter's value.
     fn publish(&self, counter: CounterIndex, value: CountingEvent);
-    /// Begins a queue.
+    /// Opens a queue for `count` events.
     ///
     /// # Errors
-    /// `NoSpace` where there is none for so many events.
+    /// `NoSpace` if so many slots aren't free.
     fn begin_queue(&self, queue: Handle, count: u64) -> Result<()>;
-    /// Ends a queue.
+    /// Closes a queue; its handle is stale from now on.
     fn end_queue(&self, queue: Handle);
-    /// Events that flow control may post beyond a queue's count.
+    /// Sets how many events flow control may post beyond a queue's count.
     fn set_reserve(&self, queue: QueueIndex, reserve: usize);
-    /// Begins a counter.
+    /// Opens a counter at zero.
     fn begin_counter(&self, counter: Handle);
-    /// Ends a counter.
+    /// Closes a counter; its handle is stale from now on.
     fn end_counter(&self, counter: Handle);
-    /// Nothing lives here any more.
+    /// Closes all queues and counters.
     fn end_all(&self);
 }
 
@@ -54,7 +54,7 @@ impl SlotRange {
         self.0 as u32 & 31
     }
 
-    /// The slots themselves; one that exists, where the word is nonsense.
+    /// The slots themselves; if the word is nonsense, one slot that exists.
     fn of(self, region: &SharedRegion) -> SlotSlice<'_> {
         let end = self.first().saturating_add(1 << self.class());
         let slots = region.slots();
@@ -77,17 +77,18 @@ impl Slots for SlotSlice<'_> {
     }
 }
 
-/// Which slots are free.
+/// The free slots of a region. A run that was released is reused for its length only.
 #[derive(Debug)]
 struct SlotPool {
+    /// Slots from here on were never used.
     fresh: usize,
-    /// Given back, by class.
-    back: [Vec<usize>; 32],
+    /// First slots of released runs, by the logarithm of their length.
+    released: [Vec<usize>; 32],
 }
 
 impl SlotPool {
     fn take(&mut self, class: u32) -> Option<SlotRange> {
-        if let Some(first) = self.back[class as usize].pop() {
+        if let Some(first) = self.released[class as usize].pop() {
             return Some(SlotRange::new(first, class));
         }
         let first = self.fresh;
@@ -96,53 +97,54 @@ impl SlotPool {
         Some(SlotRange::new(first, class))
     }
 
-    fn release(&mut self, place: SlotRange) {
-        self.back[place.class() as usize].push(place.first());
+    fn release(&mut self, range: SlotRange) {
+        self.released[range.class() as usize].push(range.first());
     }
 }
 
-/// What the agent writes to, for one interface of a client.
+/// The agent's side of one interface of a client.
 #[derive(Debug)]
 pub struct SharedTables {
     region: Arc<SharedRegion>,
     interface: usize,
-    /// The agent's own word where queues lie; 0 for those that don't live.
-    places: Box<[AtomicU64]>,
-    /// Counters below this have been used.
+    /// Slots of the open queues, 0 for the others: the agent's own copy, since the client
+    /// can overwrite the region's.
+    ranges: Box<[AtomicU64]>,
+    /// Counters below this one have been used.
     counters: AtomicUsize,
     pool: Arc<Mutex<SlotPool>>,
 }
 
 impl SharedTables {
-    /// The boards of a client's four interfaces.
+    /// The tables of a client's four interfaces.
     pub fn all(region: &Arc<SharedRegion>) -> [SharedTables; 4] {
         let pool = Arc::new(Mutex::new(SlotPool {
             fresh: 0,
-            back: Default::default(),
+            released: Default::default(),
         }));
         std::array::from_fn(|interface| SharedTables {
             region: region.clone(),
             interface,
-            places: (0..QUEUES).map(|_| AtomicU64::new(0)).collect(),
+            ranges: (0..QUEUES).map(|_| AtomicU64::new(0)).collect(),
             counters: 0.into(),
             pool: pool.clone(),
         })
     }
 
     fn end_at(&self, index: usize) {
-        if let (Some(ends), Some(own)) = (self.ends(index), self.places.get(index)) {
+        if let (Some(ends), Some(own)) = (self.ends(index), self.ranges.get(index)) {
             ends.end();
             match own.swap(0, Ordering::Relaxed) {
                 0 => {}
-                place => self.pool(|pool| pool.release(SlotRange(place))),
+                range => self.pool(|pool| pool.release(SlotRange(range))),
             }
         }
     }
 
     fn queue(&self, index: QueueIndex) -> Option<(&QueueEnds, SlotSlice<'_>)> {
-        let place = self.places.get(index.position())?.load(Ordering::Relaxed);
+        let range = self.ranges.get(index.position())?.load(Ordering::Relaxed);
         let ends = self.ends(index.position())?;
-        (place != 0).then(|| (ends, SlotRange(place).of(&self.region)))
+        (range != 0).then(|| (ends, SlotRange(range).of(&self.region)))
     }
 
     fn ends(&self, index: usize) -> Option<&QueueEnds> {
@@ -164,14 +166,14 @@ impl SharedTables {
 impl Tables for SharedTables {
     fn begin_queue(&self, handle: Handle, count: u64) -> Result<()> {
         let index = handle.index() as usize;
-        let (Some(ends), Some(own)) = (self.ends(index), self.places.get(index)) else {
+        let (Some(ends), Some(own)) = (self.ends(index), self.ranges.get(index)) else {
             return Err(Error::NoSpace);
         };
         let slots = count.saturating_add(RESERVE).min(1 << 31);
         let class = slots.next_power_of_two().trailing_zeros();
-        let place = self.pool(|pool| pool.take(class)).ok_or(Error::NoSpace)?;
-        own.store(place.0, Ordering::Relaxed);
-        ends.place.store(place.0, Ordering::Relaxed);
+        let range = self.pool(|pool| pool.take(class)).ok_or(Error::NoSpace)?;
+        own.store(range.0, Ordering::Relaxed);
+        ends.range.store(range.0, Ordering::Relaxed);
         ends.begin(handle.0, count);
         Ok(())
     }
@@ -220,7 +222,7 @@ impl Tables for SharedTables {
     fn end_all(&self) {
         (0..QUEUES).for_each(|index| self.end_at(index));
         let interface = &self.region.layout().interfaces[self.interface];
-        // Not those that were never touched: they would get memory by it.
+        // Counters that were never used have no memory yet, and closing would give them some.
         let used = self.counters.load(Ordering::Relaxed);
         interface
             .counters
@@ -231,26 +233,26 @@ impl Tables for SharedTables {
 }
 
 impl SharedRegion {
-    /// Takes the next event of a live queue; `Ok(None)` where there is none.
+    /// Takes the next event of an open queue, if there is one.
     ///
     /// # Errors
-    /// `ArgInvalid` for a handle that isn't a live queue.
+    /// `ArgInvalid` for a handle that isn't an open queue.
     #[inline]
     pub fn take_event(&self, handle: Handle) -> Result<Option<Taken>> {
         let interface = &self.layout().interfaces[handle.interface().position()];
         match interface.queues.get(handle.index() as usize) {
             Some(ends) if handle.is(Kind::EventQueue) && ends.is(handle.0) => {
-                let place = SlotRange(ends.place.load(Ordering::Relaxed));
-                Ok(ends.pop(&place.of(self)))
+                let range = SlotRange(ends.range.load(Ordering::Relaxed));
+                Ok(ends.pop(&range.of(self)))
             }
             _ => Err(Error::ArgInvalid),
         }
     }
 
-    /// The value of a live counter.
+    /// The value of an open counter.
     ///
     /// # Errors
-    /// `ArgInvalid` for a handle that isn't a live counter.
+    /// `ArgInvalid` for a handle that isn't an open counter.
     #[inline]
     pub fn counter_value(&self, handle: Handle) -> Result<CountingEvent> {
         let interface = &self.layout().interfaces[handle.interface().position()];
