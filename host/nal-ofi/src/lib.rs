@@ -299,11 +299,11 @@ impl OfiNal {
         self.fabric.name()
     }
 
-    /// Leaves the endpoint open when this is dropped, for tests: two endpoints of
+    /// Leaves the endpoint open when this is dropped: two endpoints of
     /// provider shm in one process share memory that goes with the first of them,
     /// though the other still looks at it. (Each process has its own mapping.) Gives
     /// the endpoint's address.
-    #[doc(hidden)]
+    #[cfg(feature = "test-doors")]
     pub fn stay_open(&self) -> Vec<u8> {
         self.fabric.leak();
         self.fabric.address().unwrap_or_default()

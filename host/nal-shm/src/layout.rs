@@ -52,10 +52,12 @@ pub(crate) struct Front {
 const _: () = assert!(SEGMENT_BYTES == size_of::<Front>() + LANES * RING_BYTES);
 
 /// Bytes of what a lane says of itself.
+#[cfg(feature = "test-doors")]
 pub const LANE_BYTES: usize = size_of::<Lane>();
 
 /// Where a lane says who sends on it: its state, the sender's number to the
 /// system, its node and process identifiers.
+#[cfg(feature = "test-doors")]
 pub const fn lane_offset(lane: usize) -> usize {
     std::mem::offset_of!(Front, lanes) + lane * LANE_BYTES
 }

@@ -16,7 +16,9 @@
 //! Left to others: registration, liveness and the bell (presence), threads and waiting (the runtime), what the words mean.
 
 mod inbound;
-#[doc(hidden)]
+#[cfg(not(feature = "test-doors"))]
+mod layout;
+#[cfg(feature = "test-doors")]
 pub mod layout;
 mod outbound;
 
@@ -148,11 +150,12 @@ impl ShmNal {
         Ok(ShmNal::new(Arc::new(segment), log))
     }
 
-    /// As [`open`](Self::open), but where bytes could be moved directly they stream
+    /// As [`open`](Self::open), but bytes that could be moved directly stream
     /// nevertheless, as on systems that forbid it.
     ///
     /// # Errors
     /// [`OpenError`]
+    #[cfg(feature = "test-doors")]
     pub fn open_without_cross_memory(
         job: &str,
         nid: u32,
