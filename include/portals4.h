@@ -50,7 +50,7 @@ typedef int ptl_sr_value_t;           /**< The value of a status register. */
 typedef unsigned char ptl_ni_fail_t;    /**< How an operation ended: PTL_NI_OK and others. */
 typedef unsigned char ptl_list_t;       /**< PTL_PRIORITY_LIST or PTL_OVERFLOW_LIST. */
 typedef unsigned char ptl_search_op_t;  /**< PTL_SEARCH_ONLY or PTL_SEARCH_DELETE. */
-typedef unsigned char ptl_event_kind_t; /**< What a full event tells: PTL_EVENT_PUT and others. */
+typedef unsigned char ptl_event_kind_t; /**< What a full event reports: PTL_EVENT_PUT and others. */
 typedef unsigned char ptl_ack_req_t;    /**< Which acknowledgement a put asks for. */
 typedef unsigned char ptl_op_t;         /**< An atomic operation: PTL_SUM and others. */
 typedef unsigned char ptl_datatype_t;   /**< What an atomic works on: PTL_INT32_T and others. */
@@ -166,7 +166,7 @@ void PtlFini(void);
  * PtlAbort has returned, PtlEQFree and PtlCTFree are safe even if threads were waiting.
  * Without PtlInit it does nothing.
  *
- * @blocks until the threads that waited have been told, which is short
+ * @blocks until the waiting threads have been notified, which is short
  * @threads safe
  * @see PtlEQFree, PtlCTFree, PtlFini
  */
@@ -262,8 +262,8 @@ typedef enum {
  *                          `pid` isn't the one that the process already has, or `ni_handle` is
  *                          NULL
  * @return PTL_PID_IN_USE   another process of the node has `pid`
- * @return PTL_NO_SPACE     a limit of the system is reached: memory, shared memory, /dev/shm, files,
- *                          threads; a line on standard error says which, and how to raise it
+ * @return PTL_NO_SPACE     a limit of the system is reached: memory, shared memory, /dev/shm,
+ *                          files, threads; a line on standard error says which, and how to raise it
  * @return PTL_FAIL         the network can't be opened; a line on standard error says why
  * @blocks never
  * @threads safe
@@ -317,7 +317,7 @@ int PtlNIStatus(ptl_handle_ni_t ni_handle,
                 ptl_sr_value_t *status);
 
 /**
- * Tells to which interface an object belongs
+ * Returns the interface that an object belongs to
  *
  * @param[in] handle      any handle: of a queue, counter, descriptor, entry, or of an interface,
  *                        which belongs to itself
@@ -333,7 +333,7 @@ int PtlNIHandle(ptl_handle_any_t handle,
                 ptl_handle_ni_t *ni_handle);
 
 /**
- * Tells a logical interface which process each rank is
+ * Defines which process each rank of a logical interface is
  *
  * A logical interface carries messages only after this. The map must contain the calling process
  * itself; its index there becomes the process's rank. The first map stays until the interface is
@@ -475,13 +475,13 @@ int PtlPTEnable(ptl_handle_ni_t ni_handle,
 /* --- User and process identification ------------------------------------------------------- */
 
 /**
- * Tells as which user the process runs
+ * Returns the user that the process runs as
  *
  * It is the effective user id, and what entries of other processes are checked against.
  *
  * @param[in] ni_handle  the interface
  * @param[out] uid       the user
- * @return PTL_OK           told
+ * @return PTL_OK           returned
  * @return PTL_NO_INIT      the library isn't initialized
  * @return PTL_ARG_INVALID  `ni_handle` isn't an open interface, or `uid` is NULL
  * @blocks never
@@ -492,12 +492,12 @@ int PtlGetUid(ptl_handle_ni_t ni_handle,
               ptl_uid_t *uid);
 
 /**
- * Tells the process's own name in the interface's addressing
+ * Returns the process's own name in the interface's addressing
  *
  * @param[in] ni_handle  the interface
  * @param[out] id        nid and pid if the interface is physical; the rank if it is logical,
  *                       which is PTL_RANK_ANY before PtlSetMap
- * @return PTL_OK           told
+ * @return PTL_OK           returned
  * @return PTL_NO_INIT      the library isn't initialized
  * @return PTL_ARG_INVALID  `ni_handle` isn't an open interface, or `id` is NULL
  * @blocks never
@@ -508,14 +508,14 @@ int PtlGetId(ptl_handle_ni_t ni_handle,
              ptl_process_t *id);
 
 /**
- * Tells the process's own nid and pid
+ * Returns the process's own nid and pid
  *
- * On a logical interface it works before PtlSetMap: processes exchange what it tells, and make
+ * On a logical interface it works before PtlSetMap: processes exchange what it returns, and make
  * the map of it. The pid is never 0.
  *
  * @param[in] ni_handle  the interface
  * @param[out] id        nid and pid
- * @return PTL_OK           told
+ * @return PTL_OK           returned
  * @return PTL_NO_INIT      the library isn't initialized
  * @return PTL_ARG_INVALID  `ni_handle` isn't an open interface, or `id` is NULL
  * @blocks never
@@ -666,12 +666,12 @@ typedef struct {
  *
  * On the priority list, headers kept of messages that came before are given to it first: each
  * makes an overflow event, such as PTL_EVENT_PUT_OVERFLOW. A use-once entry takes one and isn't
- * linked then, but unlinked, as PTL_EVENT_AUTO_UNLINK tells; another takes all and is linked.
+ * linked then, but unlinked, as PTL_EVENT_AUTO_UNLINK reports; another takes all and is linked.
  * Otherwise, and on the overflow list always, it is linked at the end, which makes a
  * PTL_EVENT_LINK. Users and operations are not checked for headers kept.
  *
  * The structure is copied, an array of PTL_IOVEC too. The memory is lent to the library until
- * the entry is unlinked: by PtlLEUnlink, or by use, which PTL_EVENT_AUTO_UNLINK tells. On the
+ * the entry is unlinked: by PtlLEUnlink, or by use, which PTL_EVENT_AUTO_UNLINK reports. On the
  * overflow list it stays lent until PTL_EVENT_AUTO_FREE.
  *
  * @param[in] ni_handle   an interface without matching
@@ -701,7 +701,7 @@ int PtlLEAppend(ptl_handle_ni_t ni_handle,
 /**
  * Unlinks a list entry
  *
- * The handle is invalid from now on and the memory is the program's alone again. No event tells of
+ * The handle is invalid from now on and the memory is the program's alone again. No event reports
  * it.
  *
  * @param[in] le_handle  the entry
@@ -808,13 +808,13 @@ typedef struct {
  *
  * On the priority list, headers kept of messages that came before and match are given to it
  * first, the oldest first: each makes an overflow event, such as PTL_EVENT_PUT_OVERFLOW. A
- * use-once entry takes one and isn't linked then, but unlinked, as PTL_EVENT_AUTO_UNLINK tells;
+ * use-once entry takes one and isn't linked then, but unlinked, as PTL_EVENT_AUTO_UNLINK reports;
  * another takes all and is linked. Otherwise, and on the overflow list always, it is linked at the
  * end, which makes a PTL_EVENT_LINK. Users and operations are not checked for headers kept.
  *
  * The structure is copied, an array of PTL_IOVEC too. The memory is lent to the library until the
- * entry is unlinked: by PtlMEUnlink, or by use, which PTL_EVENT_AUTO_UNLINK tells. On the overflow
- * list it stays lent until PTL_EVENT_AUTO_FREE.
+ * entry is unlinked: by PtlMEUnlink, or by use, which PTL_EVENT_AUTO_UNLINK reports. On the
+ * overflow list it stays lent until PTL_EVENT_AUTO_FREE.
  *
  * @param[in] ni_handle   an interface with matching
  * @param[in] pt_index    the portal table entry
@@ -843,7 +843,7 @@ int PtlMEAppend(ptl_handle_ni_t ni_handle,
 /**
  * Unlinks a match list entry
  *
- * The handle is invalid from now on and the memory is the program's alone again. No event tells of
+ * The handle is invalid from now on and the memory is the program's alone again. No event reports
  * it.
  *
  * @param[in] me_handle  the entry
@@ -1101,7 +1101,7 @@ int PtlCTFree(ptl_handle_ct_t ct_handle);
 /**
  * Cancels the triggered operations that wait for a counter
  *
- * They are never carried out, and no event tells of them. The counter keeps its value. Operations
+ * They are never executed, and no event reports them. The counter keeps its value. Operations
  * already triggered are not undone.
  *
  * @param[in] ct_handle  the counter
@@ -1241,8 +1241,8 @@ int PtlCTInc(ptl_handle_ct_t ct_handle,
  * @param[in] remote_offset  where to write in the entry, unless that manages its own offset
  * @param[in] user_ptr       anything; it comes back in the local events
  * @param[in] hdr_data       anything; the target's event has it
- * @return PTL_OK           begun. How it ends, events and counters tell: a target that is gone is
- *                          PTL_NI_UNDELIVERABLE there.
+ * @return PTL_OK           started. Events and counters report completion: a target that has ended
+ *                          is PTL_NI_UNDELIVERABLE there.
  * @return PTL_NO_INIT      the library isn't initialized
  * @return PTL_ARG_INVALID  `md_handle` isn't a descriptor; offset and length leave its region;
  *                          `length` is above `max_msg_size`; `ack_req` is unknown, is PTL_ACK_REQ
@@ -1283,7 +1283,7 @@ int PtlPut(ptl_handle_md_t md_handle,
  * @param[in] match_bits     what its match entry is to match; 0 without matching
  * @param[in] remote_offset  where to read in the entry, unless that manages its own offset
  * @param[in] user_ptr       anything; it comes back in the local event
- * @return PTL_OK           begun. How it ends, event and counter tell.
+ * @return PTL_OK           started. Event and counter report completion.
  * @return PTL_NO_INIT      the library isn't initialized
  * @return PTL_ARG_INVALID  `md_handle` isn't a descriptor, offset and length leave its region,
  *                          `length` is above `max_msg_size`, or `target_id` is no process
@@ -1359,7 +1359,7 @@ int PtlGet(ptl_handle_md_t md_handle,
  * @param[in] hdr_data       anything; the target's event has it
  * @param[in] operation      PTL_MIN to PTL_BXOR
  * @param[in] datatype       PTL_INT8_T and so on
- * @return PTL_OK           begun. How it ends, events and counters tell.
+ * @return PTL_OK           started. Events and counters report completion.
  * @return PTL_NO_INIT      the library isn't initialized
  * @return PTL_ARG_INVALID  as PtlPut; or `length` is above `max_atomic_size` or no whole number of
  *                          items, `operation` or `datatype` is unknown, or the operation isn't
@@ -1406,7 +1406,7 @@ int PtlAtomic(ptl_handle_md_t md_handle,
  * @param[in] hdr_data          anything; the target's event has it
  * @param[in] operation         PTL_MIN to PTL_BXOR
  * @param[in] datatype          PTL_INT8_T and so on
- * @return PTL_OK           begun. How it ends, events and counters tell.
+ * @return PTL_OK           started. Events and counters report completion.
  * @return PTL_NO_INIT      the library isn't initialized
  * @return PTL_ARG_INVALID  one of the handles isn't a descriptor, they are of different interfaces,
  *                          an offset and length leave a region, `length` is above
@@ -1455,7 +1455,7 @@ int PtlFetchAtomic(ptl_handle_md_t get_md_handle,
  *                              returns. Not looked at for PTL_SWAP, and may be NULL there.
  * @param[in] operation         PTL_SWAP to PTL_MSWAP
  * @param[in] datatype          PTL_INT8_T and so on
- * @return PTL_OK           begun. How it ends, events and counters tell.
+ * @return PTL_OK           started. Events and counters report completion.
  * @return PTL_NO_INIT      the library isn't initialized
  * @return PTL_ARG_INVALID  as PtlFetchAtomic; or `operand` is NULL and needed, or `length` is more
  *                          than one item and the operation isn't PTL_SWAP
@@ -1535,7 +1535,7 @@ int PtlTriggeredPut(ptl_handle_md_t md_handle,
 /**
  * Reads from another process once a counter reaches a threshold
  *
- * PtlGet, begun as PtlTriggeredPut tells.
+ * PtlGet, started as described for PtlTriggeredPut.
  *
  * @param[in] md_handle, local_offset, length, target_id, pt_index, match_bits, remote_offset,
  *            user_ptr  as of PtlGet
@@ -1563,7 +1563,7 @@ int PtlTriggeredGet(ptl_handle_md_t md_handle,
 /**
  * Combines data with that of another process once a counter reaches a threshold
  *
- * PtlAtomic, begun as PtlTriggeredPut tells.
+ * PtlAtomic, started as described for PtlTriggeredPut.
  *
  * @param[in] md_handle, local_offset, length, ack_req, target_id, pt_index, match_bits,
  *            remote_offset, user_ptr, hdr_data, operation, datatype  as of PtlAtomic
@@ -1595,7 +1595,7 @@ int PtlTriggeredAtomic(ptl_handle_md_t md_handle,
 /**
  * Combines data with that of another process, and fetches, once a counter reaches a threshold
  *
- * PtlFetchAtomic, begun as PtlTriggeredPut tells.
+ * PtlFetchAtomic, started as described for PtlTriggeredPut.
  *
  * @param[in] get_md_handle, local_get_offset, put_md_handle, local_put_offset, length, target_id,
  *            pt_index, match_bits, remote_offset, user_ptr, hdr_data, operation,
@@ -1629,7 +1629,7 @@ int PtlTriggeredFetchAtomic(ptl_handle_md_t get_md_handle,
 /**
  * Exchanges data with another process once a counter reaches a threshold
  *
- * PtlSwap, begun as PtlTriggeredPut tells. The operand is read now.
+ * PtlSwap, started as described for PtlTriggeredPut. The operand is read now.
  *
  * @param[in] get_md_handle, local_get_offset, put_md_handle, local_put_offset, length, target_id,
  *            pt_index, match_bits, remote_offset, user_ptr, hdr_data, operand, operation,
@@ -1664,9 +1664,9 @@ int PtlTriggeredSwap(ptl_handle_md_t get_md_handle,
 /**
  * Adds to a counter once another reaches a threshold
  *
- * PtlCTInc, done as PtlTriggeredPut tells. Chains of these order operations: what waits for the
- * second counter comes after what the first one triggered before. A counter may trigger a change of
- * itself.
+ * PtlCTInc, done as described for PtlTriggeredPut. Chains of these order operations: what waits
+ * for the second counter comes after what the first one triggered before. A counter may trigger a
+ * change of itself.
  *
  * @param[in] ct_handle       the counter to add to
  * @param[in] increment       what to add; one of its fields is 0
@@ -1689,8 +1689,8 @@ int PtlTriggeredCTInc(ptl_handle_ct_t ct_handle,
 /**
  * Sets a counter once another reaches a threshold
  *
- * PtlCTSet, done as PtlTriggeredPut tells. So an algorithm built of triggered operations can put
- * its counters back for its next round.
+ * PtlCTSet, done as described for PtlTriggeredPut. So an algorithm built of triggered operations
+ * can put its counters back for its next round.
  *
  * @param[in] ct_handle       the counter to set
  * @param[in] new_ct          its new value
@@ -1712,8 +1712,8 @@ int PtlTriggeredCTSet(ptl_handle_ct_t ct_handle,
 /**
  * Appends a match list entry once a counter reaches a threshold
  *
- * PtlMEAppend, done as PtlTriggeredPut tells. The structure, and an array of PTL_IOVEC, are copied
- * now. The memory is lent from now on.
+ * PtlMEAppend, done as described for PtlTriggeredPut. The structure, and an array of PTL_IOVEC,
+ * are copied now. The memory is lent from now on.
  *
  * @param[in] ni_handle, pt_index, me, ptl_list, user_ptr  as of PtlMEAppend
  * @param[out] me_handle      the entry. PtlMEUnlink of it, before it is appended, cancels it.
@@ -1740,8 +1740,8 @@ int PtlTriggeredMEAppend(ptl_handle_ni_t ni_handle,
 /**
  * Unlinks a match list entry once a counter reaches a threshold
  *
- * PtlMEUnlink, done as PtlTriggeredPut tells. If the entry is in use at that time, or gone, nothing
- * happens.
+ * PtlMEUnlink, done as described for PtlTriggeredPut. If the entry is in use at that time, or
+ * gone, nothing happens.
  *
  * @param[in] me_handle       the entry
  * @param[in] trig_ct_handle  the counter, of the same interface
@@ -1796,7 +1796,7 @@ int PtlEndBundle(ptl_handle_ni_t ni_handle);
 /* --- Operations on handles ----------------------------------------------------------------- */
 
 /**
- * Tells whether two handles name the same object
+ * Returns whether two handles name the same object
  *
  * It works without PtlInit, and on handles that aren't valid.
  *

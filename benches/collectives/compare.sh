@@ -5,7 +5,7 @@
 #   benches/collectives/compare.sh PREFIX [RANKS ...]
 #
 # PREFIX is where `cargo xtask dist --prefix PREFIX` has installed Lintel; RANKS are
-# 2 and 4 unless told. ROUNDS (3) jobs of each take turns, so that a machine that
+# 2 and 4 by default. ROUNDS (3) jobs of each take turns, so that a machine that
 # changes meanwhile changes for all; BUDGET (50) is the time for each point of a job in
 # milliseconds. An MPI that isn't installed (Debian: libopenmpi-dev openmpi-bin,
 # libmpich-dev mpich) is left out.

@@ -154,9 +154,9 @@ static int enough(int so_far)
         given[0] = so_far ? 1 : 0;
     }
     broadcast(sizeof(double));
-    int told = given[0] != 0;
+    int is_given = given[0] != 0;
     given[0] = kept;
-    return told;
+    return is_given;
 }
 
 static void measure(const char *name, void (*operation)(size_t), size_t bytes, double budget_us)

@@ -6,7 +6,7 @@
 #   benches/simulators/compare.sh PREFIX [NODES ...]
 #
 # PREFIX is where `cargo xtask dist --prefix PREFIX` has installed Lintel; NODES are
-# powers of two, 64, 512 and 4096 unless told. ROUNDS (3) runs of each take turns, so
+# powers of two, 64, 512 and 4096 by default. ROUNDS (3) runs of each take turns, so
 # that a machine that changes meanwhile changes for all; medians are shown. What takes
 # longer than LIMIT (60) seconds is stopped, not tried again, and shown as `>60`; what
 # fails, as `failed`.

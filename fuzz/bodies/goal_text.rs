@@ -32,8 +32,8 @@ pub fn body(data: &[u8]) {
         ..Hosts::LOGGOPSIM
     };
     let wire = LogGp::new(Duration::from_ns(2_500)).per_byte(Duration::from_ns(6));
-    if let Err(told) = run(&goal, hosts, wire) {
-        assert!(!told.to_string().is_empty());
+    if let Err(error) = run(&goal, hosts, wire) {
+        assert!(!error.to_string().is_empty());
     }
 }
 

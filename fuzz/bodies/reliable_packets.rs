@@ -1,5 +1,5 @@
-//! Any bytes are a packet or none, and one that is says everything in one way. Whoever lacks
-//! the key changes nothing; whoever has it can't make an endpoint panic or keep
+//! Any bytes are a packet or none, and each packet has one encoding. A sender without
+//! the key changes nothing; one with the key can't make an endpoint panic or keep
 //! without bound.
 
 use lintel_reliable::{
@@ -131,7 +131,7 @@ impl Side {
     }
 }
 
-/// A packet that somebody with the key might invent.
+/// A packet that a sender with the key might make up.
 fn invented(source: &mut Source<'_>) -> (Header, Vec<u8>) {
     let class = [Class::Ordered, Class::Reliable, Class::Unreliable][source.byte() as usize % 3];
     let length = u64::from(source.byte());
@@ -229,7 +229,7 @@ fn without_the_key(source: &mut Source<'_>, key: &Key) {
     assert!(one.arrived == other.sent && other.arrived == one.sent);
 }
 
-/// One side, and somebody who seals whatever he likes.
+/// One endpoint, and a sender that authenticates any packet.
 fn with_the_key(source: &mut Source<'_>, key: &Key) {
     let mut side = Side::new(0);
     let mut now = Time(1);

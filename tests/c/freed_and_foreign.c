@@ -1,5 +1,5 @@
 /*
- * Whoever waits for what another thread frees hears of it. A counter that isn't
+ * A thread that waits for an object that another thread frees is woken. A counter that isn't
  * one is refused, even where nothing would be counted. A descriptor is free once
  * the acknowledgement has arrived, though the program hasn't looked since.
  */

@@ -1,6 +1,6 @@
 /*
  * What the programs about options share: an interface with a portal table entry at
- * each rank, messages from rank 0 to rank 1, and what each rank's queue tells of
+ * each rank, messages from rank 0 to rank 1, and what each rank's queue reports
  * them, as words that a check compares.
  */
 #ifndef LINTEL_TESTS_OPTIONS_H
@@ -9,7 +9,7 @@
 #include "rig.h"
 
 #define PORTAL 4
-#define MARKS 5     /* portal table entry of the messages that end what is told */
+#define MARKS 5     /* portal table entry of the messages that end a check */
 #define LENGTH 64   /* bytes of a message */
 #define ROOM 1024   /* bytes of each memory */
 #define MOST_EVENTS 64
@@ -21,14 +21,14 @@ struct stage {
     ptl_handle_eq_t queue;        /* rank 0: of its descriptors; rank 1: of its portal table entries */
     ptl_handle_ct_t counter;
     ptl_handle_md_t marker;       /* its address marks the end in the queue */
-    int             verb;         /* PTL_EVENT_PUT and so on: told as COMM, and one more as OVER */
-    int             told;
+    int             verb;         /* PTL_EVENT_PUT and so on: reported as COMM, a further one as OVER */
+    int             count;
     ptl_event_t     events[MOST_EVENTS];
     unsigned char   memory[ROOM]; /* rank 0: sent; rank 1: reached. Aligned as the events are. */
     char            words[1024];
 };
 
-/* What is being checked, told when the program fails. */
+/* What is being checked, printed when the program fails. */
 static const char *options_about = NULL;
 
 static void options_tell_about(void)
@@ -151,7 +151,7 @@ static inline void send_one(struct stage *stage, ptl_handle_md_t md, ptl_ack_req
     send_to(stage, md, LENGTH, ack, 0);
 }
 
-/* --- What is told --- */
+/* --- Events --- */
 
 static inline const char *word_of(const struct stage *stage, const ptl_event_t *event)
 {
@@ -174,17 +174,17 @@ static inline void add_word(struct stage *stage, const ptl_event_t *event)
                                         "!OP_VIOLATION", "!NO_MATCH", "!SEGV"};
     size_t used = strlen(stage->words);
     SAME(event->ni_fail_type < sizeof fails / sizeof *fails, 1);
-    SAME(stage->told < MOST_EVENTS, 1);
+    SAME(stage->count < MOST_EVENTS, 1);
     snprintf(stage->words + used, sizeof stage->words - used, "%s%s%s", used == 0 ? "" : " ",
              word_of(stage, event), fails[event->ni_fail_type]);
-    stage->events[stage->told++] = *event;
+    stage->events[stage->count++] = *event;
 }
 
 /* Takes what is in the queue, up to the mark that stands behind it. */
 static inline void listen_to_mark(struct stage *stage)
 {
     stage->words[0] = '\0';
-    stage->told     = 0;
+    stage->count     = 0;
     for (;;) {
         ptl_event_t  event;
         unsigned int which;
@@ -203,7 +203,7 @@ static inline void mark_end(struct stage *stage)
     search_at(stage, MARKS, &nothing, PTL_SEARCH_ONLY, &stage->marker);
 }
 
-/* When it returns, what was sent before is finished on both sides, and told. */
+/* When it returns, what was sent before is finished on both sides, and its events are posted. */
 static inline void settle(struct stage *stage)
 {
     if (is_target(stage)) {
@@ -221,13 +221,13 @@ static inline void settle(struct stage *stage)
 static inline void check_words(const struct stage *stage, const char *file, int line, const char *want)
 {
     if (strcmp(stage->words, want) != 0) {
-        fprintf(stderr, "rank %d: %s:%d: told \"%s\", should be \"%s\"\n", rig_rank, file, line, stage->words, want);
+        fprintf(stderr, "rank %d: %s:%d: posted \"%s\", should be \"%s\"\n", rig_rank, file, line, stage->words, want);
         exit(1);
     }
 }
 
-/* Everything sent so far is told in these words, at rank 0 and at rank 1. */
-#define TELLS(stage, initiator, target)                                                          \
+/* These events are posted for everything sent so far, at rank 0 and at rank 1. */
+#define POSTED(stage, initiator, target)                                                          \
     do {                                                                                         \
         settle(stage);                                                                           \
         check_words(stage, __FILE__, __LINE__, is_target(stage) ? (target) : (initiator));       \

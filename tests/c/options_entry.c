@@ -64,9 +64,9 @@ static void check_operation(struct stage *stage, int verb, unsigned int given, u
         send_one(stage, bind_md(stage, &md), PTL_ACK_REQ);
     }
     if (allowed) {
-        TELLS(stage, replies ? "REPLY" : "ACK", "COMM");
+        POSTED(stage, replies ? "REPLY" : "ACK", "COMM");
     } else {
-        TELLS(stage, replies ? "REPLY!OP_VIOLATION" : "ACK!OP_VIOLATION", "");
+        POSTED(stage, replies ? "REPLY!OP_VIOLATION" : "ACK!OP_VIOLATION", "");
     }
     SAME(violations(stage) - before, is_target(stage) && !allowed);
     fall(stage, entry);
@@ -92,12 +92,12 @@ static void use_once_takes_one_message(struct stage *stage)
     ptl_handle_any_t entry = stand(stage, quiet, PTL_PRIORITY_LIST);
     put_salted(stage, LENGTH, 1, 0);
     put_salted(stage, LENGTH, 1, 0);
-    TELLS(stage, "ACK ACK", "COMM COMM");
+    POSTED(stage, "ACK ACK", "COMM COMM");
     fall(stage, entry);
     entry = stand(stage, quiet | PTL_ME_USE_ONCE, PTL_PRIORITY_LIST);
     put_salted(stage, LENGTH, 1, 0);
     put_salted(stage, LENGTH, 1, 0);
-    TELLS(stage, "ACK ACK!DROPPED", "COMM");
+    POSTED(stage, "ACK ACK!DROPPED", "COMM");
     if (is_target(stage)) {
         ANSWERS(PTL_ARG_INVALID, unlink_entry(stage, entry));
     }
@@ -120,7 +120,7 @@ static void iovec_scatters_and_gathers(struct stage *stage)
     }
     meet(stage);
     put_salted(stage, LENGTH + 1, 2, 0); /* one byte more than there is room */
-    TELLS(stage, "ACK", "COMM");
+    POSTED(stage, "ACK", "COMM");
     SAME(stage->events[0].mlength, LENGTH);
     if (is_target(stage)) {
         SAME((uintptr_t)stage->events[0].start, (uintptr_t)(stage->memory + 500));
@@ -136,7 +136,7 @@ static void iovec_scatters_and_gathers(struct stage *stage)
         send_to(stage, bind_md(stage, &md), LENGTH, 0, 0);
     }
     stage->verb = PTL_EVENT_GET;
-    TELLS(stage, "REPLY", "COMM");
+    POSTED(stage, "REPLY", "COMM");
     if (!is_target(stage)) {
         rig_check_fill(stage->memory, LENGTH, 2);
     }
@@ -163,7 +163,7 @@ static void ack_disable_silences_acknowledgements(struct stage *stage)
             stage->verb = PTL_EVENT_GET; /* a reply is none */
             send_one(stage, handle, PTL_ACK_REQ);
         }
-        TELLS(stage, disabled ? "REPLY" : "ACK ACK REPLY", "");
+        POSTED(stage, disabled ? "REPLY" : "ACK ACK REPLY", "");
         COUNTED(stage, is_target(stage) || disabled ? 0 : 4, 0);
         fall(stage, entry);
     }
@@ -178,14 +178,14 @@ static void unexpected_hdr_disable_keeps_no_header(struct stage *stage)
         unsigned int     options = quiet | (disabled ? PTL_ME_UNEXPECTED_HDR_DISABLE : 0);
         ptl_handle_any_t shelf   = stand(stage, options, PTL_OVERFLOW_LIST);
         put_salted(stage, LENGTH, 3, 0);
-        TELLS(stage, "ACK", "COMM");
+        POSTED(stage, "ACK", "COMM");
         if (is_target(stage)) {
             SAME(stage->events[0].ptl_list, PTL_OVERFLOW_LIST);
             rig_check_fill(stage->memory, LENGTH, 3);
             ptl_me_t wanted = entry_of(stage, PTL_ME_OP_PUT);
             search_at(stage, PORTAL, &wanted, PTL_SEARCH_DELETE, NULL);
         }
-        TELLS(stage, "", disabled ? "SEARCH!NO_MATCH" : "OVER");
+        POSTED(stage, "", disabled ? "SEARCH!NO_MATCH" : "OVER");
         fall(stage, shelf);
     }
 }
@@ -199,7 +199,7 @@ static void is_accessible_changes_nothing_where_it_is_true(struct stage *stage)
         unsigned int     options = quiet | (said ? PTL_ME_IS_ACCESSIBLE : 0);
         ptl_handle_any_t entry   = stand(stage, options, PTL_PRIORITY_LIST);
         put_salted(stage, LENGTH, 4, 100);
-        TELLS(stage, "ACK", "COMM");
+        POSTED(stage, "ACK", "COMM");
         if (is_target(stage)) {
             rig_check_fill(stage->memory + 100, LENGTH, 4);
         }
@@ -222,7 +222,7 @@ static void uid_keeps_other_users_out(struct stage *stage)
         }
         meet(stage);
         put_salted(stage, LENGTH, 5, 0);
-        TELLS(stage, i < 2 ? "ACK" : "ACK!PERM_VIOLATION", i < 2 ? "COMM" : "");
+        POSTED(stage, i < 2 ? "ACK" : "ACK!PERM_VIOLATION", i < 2 ? "COMM" : "");
         fall(stage, entry);
     }
 }
@@ -237,7 +237,7 @@ static void manage_local_lays_messages_behind_each_other(struct stage *stage)
         ptl_handle_any_t entry   = stand(stage, options, PTL_PRIORITY_LIST);
         put_salted(stage, LENGTH, 6, 8);
         put_salted(stage, LENGTH, 6, 8);
-        TELLS(stage, "ACK ACK", "COMM COMM");
+        POSTED(stage, "ACK ACK", "COMM COMM");
         for (int i = 0; i < 2; i++) {
             ptl_size_t offset = managed ? (ptl_size_t)(i * LENGTH) : 8;
             if (is_target(stage)) {
@@ -255,7 +255,7 @@ static void min_free_ends_a_managed_entry(struct stage *stage)
 {
     static const struct {
         ptl_size_t  min_free;
-        const char *told;
+        const char *posted;
     } rows[] = {{0, "COMM"}, {ROOM - LENGTH, "COMM"}, {ROOM - LENGTH + 1, "COMM AUTO_UNLINK"}};
     options_about = "MANAGE_LOCAL and min_free";
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -267,7 +267,7 @@ static void min_free_ends_a_managed_entry(struct stage *stage)
         }
         meet(stage);
         put_salted(stage, LENGTH, 7, 0);
-        TELLS(stage, "ACK", rows[i].told);
+        POSTED(stage, "ACK", rows[i].posted);
         if (is_target(stage)) {
             ANSWERS(i < 2 ? PTL_OK : PTL_ARG_INVALID, unlink_entry(stage, entry));
         }
@@ -283,7 +283,7 @@ static void no_truncate_lets_long_messages_pass_by(struct stage *stage)
         ptl_handle_any_t entry   = stand(stage, options, PTL_PRIORITY_LIST);
         put_salted(stage, LENGTH, 8, ROOM - LENGTH);      /* just fits */
         put_salted(stage, LENGTH, 8, ROOM - LENGTH + 10); /* ten bytes too long */
-        TELLS(stage, whole ? "ACK ACK!DROPPED" : "ACK ACK", whole ? "COMM" : "COMM COMM");
+        POSTED(stage, whole ? "ACK ACK!DROPPED" : "ACK ACK", whole ? "COMM" : "COMM COMM");
         SAME(stage->events[0].mlength, LENGTH);
         if (!whole) {
             SAME(stage->events[1].mlength, LENGTH - 10);
@@ -304,7 +304,7 @@ static void may_align_keeps_messages_apart(struct stage *stage)
     for (unsigned int i = 0; i < 4; i++) {
         put_salted(stage, 13, 9, 0);
     }
-    TELLS(stage, "ACK ACK ACK ACK", "COMM COMM COMM COMM");
+    POSTED(stage, "ACK ACK ACK ACK", "COMM COMM COMM COMM");
     const unsigned char *free_from = stage->memory;
     for (int i = 0; is_target(stage) && i < 4; i++) {
         const unsigned char *start = stage->events[i].start;
@@ -324,14 +324,14 @@ static void local_inc_uh_rlength_counts_what_came_before(struct stage *stage)
         ptl_handle_any_t entry = PTL_INVALID_HANDLE;
         ptl_handle_any_t shelf = stand(stage, PTL_ME_OP_PUT | silent, PTL_OVERFLOW_LIST);
         put_salted(stage, LENGTH, 10, 512);
-        TELLS(stage, "ACK", "");
+        POSTED(stage, "ACK", "");
         if (is_target(stage)) {
             ptl_me_t me = entry_of(stage, quiet | PTL_ME_MANAGE_LOCAL | (counted ? PTL_ME_LOCAL_INC_UH_RLENGTH : 0));
             entry       = append(stage, &me, PTL_PRIORITY_LIST);
         }
-        TELLS(stage, "", "OVER");
+        POSTED(stage, "", "OVER");
         put_salted(stage, LENGTH, 10, 0);
-        TELLS(stage, "ACK", "COMM");
+        POSTED(stage, "ACK", "COMM");
         if (is_target(stage)) {
             SAME((uintptr_t)stage->events[0].start, (uintptr_t)(stage->memory + (counted ? LENGTH : 0)));
         }

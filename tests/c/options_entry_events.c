@@ -1,6 +1,6 @@
 /*
  * Which events an entry's options silence, and what its counter counts: for each
- * option what is told with it and without it, for puts, gets and atomics, on the
+ * option the events with it and without it, for puts, gets and atomics, on the
  * priority list, on the overflow list, and where the memory can't be reached.
  */
 #include "options.h"
@@ -10,7 +10,7 @@
 struct row {
     const char  *name;
     unsigned int options;
-    const char  *told;
+    const char  *posted;
     ptl_size_t   counted;
 };
 
@@ -22,7 +22,7 @@ static const unsigned int open_to_all = PTL_ME_OP_PUT | PTL_ME_OP_GET;
 static const unsigned int silent      = PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_COMM_DISABLE |
                                    PTL_ME_EVENT_UNLINK_DISABLE;
 
-/* What a use-once entry tells of itself and of the message that it takes. */
+/* Events of a use-once entry: its own and of the message that it takes. */
 static const struct row direct[] = {
     {"no option", 0, "LINK COMM AUTO_UNLINK", 0},
     {"EVENT_LINK_DISABLE", PTL_ME_EVENT_LINK_DISABLE, "COMM AUTO_UNLINK", 0},
@@ -38,7 +38,7 @@ static const struct row direct[] = {
     {"EVENT_CT_OVERFLOW", PTL_ME_EVENT_CT_OVERFLOW, "LINK COMM AUTO_UNLINK", 0},
 };
 
-/* What an entry tells of a message that came before it. */
+/* Events of a message that arrived before its entry. */
 static const struct row late[] = {
     {"no option, late", 0, "OVER AUTO_UNLINK", 0},
     {"EVENT_OVER_DISABLE, late", PTL_ME_EVENT_OVER_DISABLE, "AUTO_UNLINK", 0},
@@ -52,7 +52,7 @@ static const struct row late[] = {
     {"EVENT_CT_COMM, late", PTL_ME_EVENT_CT_COMM, "OVER AUTO_UNLINK", 0},
 };
 
-/* What a use-once entry of the overflow list tells, before and after a late one has
+/* Events of a use-once entry of the overflow list, before and after a late one has
  * met its message. */
 static const struct {
     const char  *name;
@@ -66,11 +66,11 @@ static const struct {
     {"UNEXPECTED_HDR_DISABLE, overflow", PTL_ME_UNEXPECTED_HDR_DISABLE, "LINK COMM AUTO_UNLINK AUTO_FREE", "LINK"},
 };
 
-/* What a message to an address where nothing is makes an entry of all memory tell. */
+/* Events of a message to an unmapped address of an entry that spans all memory. */
 static const struct {
     const char  *name;
     unsigned int options;
-    const char  *told;
+    const char  *posted;
     ptl_size_t   failures;
 } failing[] = {
     {"no option, failing", 0, "COMM!SEGV", 0},
@@ -107,7 +107,7 @@ static void check_direct(struct stage *stage, const struct row *row)
         append(stage, &me, PTL_PRIORITY_LIST);
     }
     send_when_ready(stage, 0);
-    TELLS(stage, answer(stage, 0), row->told);
+    POSTED(stage, answer(stage, 0), row->posted);
     COUNTED(stage, is_target(stage) ? row->counted : 0, 0);
 }
 
@@ -120,12 +120,12 @@ static void check_late(struct stage *stage, const struct row *row)
         shelf       = append(stage, &me, PTL_OVERFLOW_LIST);
     }
     send_when_ready(stage, 0);
-    TELLS(stage, answer(stage, 0), "");
+    POSTED(stage, answer(stage, 0), "");
     if (is_target(stage)) {
         ptl_me_t me = entry_of(stage, open_to_all | PTL_ME_USE_ONCE | row->options);
         append(stage, &me, PTL_PRIORITY_LIST);
     }
-    TELLS(stage, "", row->told);
+    POSTED(stage, "", row->posted);
     if (is_target(stage)) {
         COUNTED(stage, row->counted, 0);
         OK(unlink_entry(stage, shelf));
@@ -141,12 +141,12 @@ static void check_shelf(struct stage *stage, size_t row)
         append(stage, &me, PTL_OVERFLOW_LIST);
     }
     send_when_ready(stage, 0);
-    TELLS(stage, answer(stage, 0), shelves[row].before);
+    POSTED(stage, answer(stage, 0), shelves[row].before);
     if (is_target(stage)) {
         ptl_me_t me = entry_of(stage, open_to_all | PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE);
         entry       = append(stage, &me, PTL_PRIORITY_LIST);
     }
-    TELLS(stage, "", shelves[row].after);
+    POSTED(stage, "", shelves[row].after);
     if (is_target(stage) && strcmp(shelves[row].after, "LINK") == 0) {
         OK(unlink_entry(stage, entry)); /* it met nothing */
     }
@@ -163,7 +163,7 @@ static void check_failing(struct stage *stage, size_t row)
         entry       = append(stage, &me, PTL_PRIORITY_LIST);
     }
     send_when_ready(stage, NOWHERE);
-    TELLS(stage, answer(stage, 1), failing[row].told);
+    POSTED(stage, answer(stage, 1), failing[row].posted);
     if (is_target(stage)) {
         COUNTED(stage, 0, failing[row].failures);
         OK(unlink_entry(stage, entry));

@@ -1,7 +1,7 @@
 /*
  * What an interface is asked for, and given: entries over memory that isn't all there,
  * writes in order, atomics that the processor takes part in. What wasn't asked for
- * isn't told.
+ * isn't reported.
  */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "options.h"
@@ -84,7 +84,7 @@ static void entries_may_span_what_is_not_there(const struct rig *rig)
         rig_fill(memory, page, 1);
         OK(PtlPut(bind_bytes(&stage, memory, page), 0, page, PTL_NO_ACK_REQ, rig_peer(rig), PORTAL, 0, 0, &stage, 0));
     }
-    TELLS(&stage, "", "");
+    POSTED(&stage, "", "");
     if (is_target(&stage)) {
         rig_check_fill((unsigned char *)pages, page, 1);
         OK(unlink_entry(&stage, entry));
@@ -111,7 +111,7 @@ static void writes_after_writes_are_ordered(struct stage *stage, size_t early, s
             OK(PtlPut(new, 0, late, PTL_NO_ACK_REQ, rig_peer(&stage->rig), PORTAL, 0, round * MOST, stage, 0));
         }
     }
-    TELLS(stage, "", "");
+    POSTED(stage, "", "");
     for (size_t round = 0; is_target(stage) && round < ROUNDS; round++) {
         rig_check_fill(memory + round * MOST, late, 3);
         for (size_t place = late; place < most; place++) {
@@ -139,7 +139,7 @@ static void writes_after_reads_are_ordered(struct stage *stage, size_t length)
         }
         rig_count(stage->counter, ROUNDS);
     }
-    TELLS(stage, "", "");
+    POSTED(stage, "", "");
     COUNTED(stage, is_target(stage) ? 0 : ROUNDS, 0);
     for (size_t round = 0; round < ROUNDS; round++) {
         rig_check_fill((is_target(stage) ? memory : first) + round * MOST, length, is_target(stage) ? 5 : 4);

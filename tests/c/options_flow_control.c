@@ -1,6 +1,6 @@
 /*
  * Flow control by a queue that is full: a portal table entry with PTL_PT_FLOWCTRL is
- * disabled before an event is lost, which PTL_EVENT_PT_DISABLED tells unless the list
+ * disabled before an event is lost, which PTL_EVENT_PT_DISABLED reports unless the list
  * entry says PTL_ME_EVENT_FLOWCTRL_DISABLE; without it events are lost.
  */
 #include "options.h"
@@ -9,7 +9,7 @@
 #define EVENTS 8    /* of the queue that runs full */
 #define MOST 400    /* puts until it must have */
 
-/* What the small queue has told. */
+/* What the small queue has reported. */
 struct said {
     int puts, disabled, lost;
 };

@@ -72,9 +72,9 @@ static void matching_looks_at_the_bits(struct stage *stage)
         OK(PtlPut(handle, 0, LENGTH, PTL_ACK_REQ, to, PORTAL, 0x1f3, 0, stage, 0));
     }
     if (stage->matching) {
-        TELLS(stage, "ACK ACK ACK!DROPPED", "COMM COMM");
+        POSTED(stage, "ACK ACK ACK!DROPPED", "COMM COMM");
     } else {
-        TELLS(stage, "ACK ACK ACK", "COMM COMM COMM");
+        POSTED(stage, "ACK ACK ACK", "COMM COMM COMM");
     }
     if (is_target(stage)) {
         const unsigned char *place = stage->memory + (stage->matching ? LENGTH : 0);
@@ -105,7 +105,7 @@ static void events_and_entries_name_the_initiator(struct stage *stage)
         ptl_md_t md = md_of(stage, PTL_MD_EVENT_SEND_DISABLE);
         send_one(stage, bind_md(stage, &md), PTL_ACK_REQ);
     }
-    TELLS(stage, "ACK", "COMM");
+    POSTED(stage, "ACK", "COMM");
     if (is_target(stage)) {
         ptl_md_t             md    = md_of(stage, PTL_MD_EVENT_SEND_DISABLE);
         const unsigned char *place = stage->memory + (stage->matching ? LENGTH : 0);
@@ -113,7 +113,7 @@ static void events_and_entries_name_the_initiator(struct stage *stage)
         SAME(memcmp(&stage->events[0].initiator, &other, stage->logical ? sizeof other.rank : sizeof other), 0);
         OK(PtlPut(bind_md(stage, &md), 0, LENGTH, PTL_NO_ACK_REQ, own, PORTAL, 0, 0, stage, 0));
     }
-    TELLS(stage, "", "COMM");
+    POSTED(stage, "", "COMM");
     if (is_target(stage)) {
         SAME(memcmp(&stage->events[0].initiator, &own, stage->logical ? sizeof own.rank : sizeof own), 0);
     }

@@ -11,7 +11,7 @@ struct row {
     const char   *name;
     unsigned int  options;
     ptl_ack_req_t ack;
-    const char   *told;
+    const char   *posted;
     ptl_size_t    counted;
 };
 
@@ -75,7 +75,7 @@ static void check_row(struct stage *stage, const struct row *row, int fails)
         ptl_handle_md_t handle = bind_md(stage, &md);
         send_one(stage, handle, row->ack);
         settle(stage);
-        check_words(stage, __FILE__, __LINE__, row->told);
+        check_words(stage, __FILE__, __LINE__, row->posted);
         COUNTED(stage, fails ? 0 : row->counted, fails ? row->counted : 0);
         OK(PtlMDRelease(handle));
     } else {
@@ -129,7 +129,7 @@ static void fetching_tells_each_descriptor_its_own(struct stage *stage)
         OK(PtlFetchAtomic(sink, LENGTH, source, 0, LENGTH, rig_peer(&stage->rig), PORTAL, 0, 0, stage, 0, PTL_SUM,
                           PTL_INT8_T));
     }
-    TELLS(stage, "REPLY", "");
+    POSTED(stage, "REPLY", "");
     COUNTED(stage, is_target(stage) ? 0 : 1 + LENGTH, 0);
     if (is_target(stage)) {
         OK(unlink_entry(stage, entry));
@@ -245,7 +245,7 @@ static void messages_match_in_order_unless_unordered(struct stage *stage)
         } else {
             send_numbers(stage, numbers, unordered ? PTL_MD_UNORDERED : 0);
         }
-        TELLS(stage, "", "");
+        POSTED(stage, "", "");
         COUNTED(stage, is_target(stage) ? MESSAGES : 0, 0);
     }
 }
@@ -278,14 +278,14 @@ static void unreliable_puts_have_no_full_acknowledgement(struct stage *stage)
         OK(try_put(stage, PTL_MD_UNRELIABLE, PTL_CT_ACK_REQ));
         OK(try_put(stage, PTL_MD_UNRELIABLE, PTL_OC_ACK_REQ));
     }
-    TELLS(stage, "", "");
+    POSTED(stage, "", "");
     if (is_target(stage) && stage->memory[0] != 0) {
         rig_check_fill(stage->memory, LENGTH, 12);
     }
     if (!is_target(stage)) {
         OK(try_put(stage, 0, PTL_ACK_REQ));
     }
-    TELLS(stage, "ACK", "");
+    POSTED(stage, "ACK", "");
     if (is_target(stage)) {
         OK(unlink_entry(stage, entry));
     }
@@ -312,7 +312,7 @@ static void acknowledgements_need_somewhere_to_go(struct stage *stage)
         OK(put_of(stage, PTL_EQ_NONE, PTL_CT_NONE, PTL_OC_ACK_REQ));
         OK(put_of(stage, PTL_EQ_NONE, PTL_CT_NONE, PTL_NO_ACK_REQ));
     }
-    TELLS(stage, "", "");
+    POSTED(stage, "", "");
 }
 
 static void the_mask_holds_all_options(struct stage *stage)

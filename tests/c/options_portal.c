@@ -48,13 +48,13 @@ static void alloc_disabled_begins_disabled(struct stage *stage)
         take_portal(stage, disabled ? PTL_PT_ALLOC_DISABLED : 0);
         ptl_handle_any_t entry = stand(stage, quiet);
         put_from(stage, 0);
-        TELLS(stage, disabled ? "ACK!PT_DISABLED" : "ACK", disabled ? "" : "COMM");
+        POSTED(stage, disabled ? "ACK!PT_DISABLED" : "ACK", disabled ? "" : "COMM");
         if (is_target(stage)) {
             OK(PtlPTEnable(stage->ni, PORTAL));
         }
         meet(stage);
         put_from(stage, 1);
-        TELLS(stage, "ACK", "COMM");
+        POSTED(stage, "ACK", "COMM");
         if (is_target(stage)) {
             OK(unlink_entry(stage, entry));
         }
@@ -68,16 +68,16 @@ static void flowctrl_disables_where_others_drop(struct stage *stage)
         options_about = controlled ? "FLOWCTRL" : "no FLOWCTRL";
         take_portal(stage, controlled ? PTL_PT_FLOWCTRL : 0);
         put_from(stage, 0);
-        TELLS(stage, controlled ? "ACK!PT_DISABLED" : "ACK!DROPPED", controlled ? "PT_DISABLED!PT_DISABLED" : "");
+        POSTED(stage, controlled ? "ACK!PT_DISABLED" : "ACK!DROPPED", controlled ? "PT_DISABLED!PT_DISABLED" : "");
         ptl_handle_any_t entry = stand(stage, quiet);
         put_from(stage, 1); /* too late, if it was disabled */
-        TELLS(stage, controlled ? "ACK!PT_DISABLED" : "ACK", controlled ? "" : "COMM");
+        POSTED(stage, controlled ? "ACK!PT_DISABLED" : "ACK", controlled ? "" : "COMM");
         if (is_target(stage)) {
             OK(PtlPTEnable(stage->ni, PORTAL));
         }
         meet(stage);
         put_from(stage, 2);
-        TELLS(stage, "ACK", "COMM");
+        POSTED(stage, "ACK", "COMM");
         if (is_target(stage)) {
             OK(unlink_entry(stage, entry));
         }

@@ -1,7 +1,7 @@
 /*
  * Messages arrive before anybody waits for them: they land on the overflow
  * list, a search finds them, and entries appended later meet them in order. A
- * message that nothing matches is dropped, counted, and told to its sender.
+ * message that nothing matches is dropped, counted, and reported to its sender.
  */
 #include "rig.h"
 

@@ -10,7 +10,7 @@ use crate::report::{Outcome, Report};
 use crate::shell::{self, Tree};
 
 /// Longer than any of them takes on a loaded machine; the programs' own waits
-/// are shorter, so that a lost message is told by the program that missed it.
+/// are shorter, so that a lost message is reported by the program that misses it.
 const LIMIT: Duration = Duration::from_secs(90);
 
 /// How a program gets at the library.
@@ -43,9 +43,9 @@ pub fn run_in(tree: &Tree, setting: &Setting, only: Option<&str>, report: &mut R
         if only.is_some_and(|only| only != name) {
             continue;
         }
-        let told = told(setting, &name);
+        let title = title(setting, &name);
         if !setting.suits(&name) {
-            report.not_applicable(&told);
+            report.not_applicable(&title);
             continue;
         }
         let link = if name.starts_with("dlopen") {
@@ -53,9 +53,9 @@ pub fn run_in(tree: &Tree, setting: &Setting, only: Option<&str>, report: &mut R
         } else {
             Link::Shared
         };
-        report.check(&told, || compile_and_start(tree, setting, &source, link));
+        report.check(&title, || compile_and_start(tree, setting, &source, link));
         if ["put_pingpong", "late_end"].contains(&name.as_str()) {
-            report.check(&format!("{told}, linked statically"), || {
+            report.check(&format!("{title}, linked statically"), || {
                 compile_and_start(tree, setting, &source, Link::Static)
             });
         }
@@ -64,14 +64,14 @@ pub fn run_in(tree: &Tree, setting: &Setting, only: Option<&str>, report: &mut R
         let full = format!("collectives/{name}");
         if only.is_none_or(|only| only == full) {
             let source = tree.path(&format!("tests/c/{full}.c"));
-            report.check(&told(setting, &full), || {
+            report.check(&title(setting, &full), || {
                 compile_and_start(tree, setting, &source, Link::Collectives)
             });
         }
     }
 }
 
-fn told(setting: &Setting, name: &str) -> String {
+fn title(setting: &Setting, name: &str) -> String {
     match *setting == Setting::default() {
         true => format!("C: {name}"),
         false => format!("{setting}: C: {name}"),
@@ -130,7 +130,7 @@ fn compile(tree: &Tree, dist: &Path, source: &Path, link: Link) -> Result<PathBu
 }
 
 /// pkg-config names libraries the same either way; the archive's exact file
-/// name is what tells the linker not to take the shared one.
+/// name makes the linker not take the shared one.
 fn static_flags(flags: &[String]) -> Vec<String> {
     flags
         .iter()

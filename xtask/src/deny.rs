@@ -115,17 +115,17 @@ impl Policy {
 
     /// What is wrong with a crate.
     fn judge(&self, of: &Dependency) -> Option<String> {
-        let told = format!("{} {}", of.name, of.version);
+        let name = format!("{} {}", of.name, of.version);
         let source = of.source.as_deref().unwrap_or_default();
         if !source.starts_with(REGISTRY) {
-            return Some(format!("{told} is from {source}, which isn't allowed"));
+            return Some(format!("{name} is from {source}, which isn't allowed"));
         }
         let mut licences = self.licences.clone();
         licences.extend(self.exceptions.get(&of.name).into_iter().flatten().cloned());
         match allows(&of.licence, &licences) {
             Ok(true) => None,
-            Ok(false) => Some(format!("{told}: the licence {} isn't allowed", of.licence)),
-            Err(why) => Some(format!("{told}: licence {:?}: {why}", of.licence)),
+            Ok(false) => Some(format!("{name}: the licence {} isn't allowed", of.licence)),
+            Err(why) => Some(format!("{name}: licence {:?}: {why}", of.licence)),
         }
     }
 

@@ -133,20 +133,20 @@ fn fill(text: &str, prefix: &Path) -> Result<String, String> {
 pub fn install(from: &Path, to: &Path, mode: u32) -> Outcome {
     make_parent(to)?;
     let beside = beside(to);
-    let told = |e: std::io::Error| format!("{} → {}: {e}", from.display(), to.display());
-    fs::copy(from, &beside).map_err(told)?;
-    fs::set_permissions(&beside, fs::Permissions::from_mode(mode)).map_err(told)?;
-    fs::rename(&beside, to).map_err(told)
+    let failed = |e: std::io::Error| format!("{} → {}: {e}", from.display(), to.display());
+    fs::copy(from, &beside).map_err(failed)?;
+    fs::set_permissions(&beside, fs::Permissions::from_mode(mode)).map_err(failed)?;
+    fs::rename(&beside, to).map_err(failed)
 }
 
 fn link(target: &str, at: &Path) -> Outcome {
     let beside = beside(at);
-    let told = |e: std::io::Error| format!("{}: {e}", at.display());
+    let failed = |e: std::io::Error| format!("{}: {e}", at.display());
     if beside.is_symlink() {
-        fs::remove_file(&beside).map_err(told)?;
+        fs::remove_file(&beside).map_err(failed)?;
     }
-    symlink(target, &beside).map_err(told)?;
-    fs::rename(&beside, at).map_err(told)
+    symlink(target, &beside).map_err(failed)?;
+    fs::rename(&beside, at).map_err(failed)
 }
 
 fn beside(path: &Path) -> PathBuf {

@@ -73,15 +73,15 @@ fn write_all(linked: &[&Dependency]) -> Result<String, String> {
     let mut by_text: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut listing = String::new();
     for of in linked {
-        let told = format!("{} {}", of.name, of.version);
+        let name = format!("{} {}", of.name, of.version);
         let texts = texts_of(&of.folder)?;
         if texts.is_empty() {
-            return Err(format!("{told} ({}) has no licence text", of.licence));
+            return Err(format!("{name} ({}) has no licence text", of.licence));
         }
         let licence = &of.licence;
-        let _ = writeln!(listing, "  {told}: {licence}  {}", of.repository);
+        let _ = writeln!(listing, "  {name}: {licence}  {}", of.repository);
         for text in texts {
-            by_text.entry(text).or_default().push(told.clone());
+            by_text.entry(text).or_default().push(name.clone());
         }
     }
     let mut out = String::from(
@@ -119,14 +119,14 @@ fn wrap(names: &[String]) -> String {
 
 /// Of a crate's folder, and of a folder `LICENSES` in it.
 fn texts_of(folder: &Path) -> Result<Vec<String>, String> {
-    let told = |why| format!("{}: {why}", folder.display());
-    let entries = std::fs::read_dir(folder).map_err(told)?;
+    let failed = |why| format!("{}: {why}", folder.display());
+    let entries = std::fs::read_dir(folder).map_err(failed)?;
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     paths.sort();
     let mut texts = Vec::new();
     for path in paths.into_iter().filter(|path| is_licence(path)) {
         if path.is_dir() {
-            let inside = std::fs::read_dir(&path).map_err(told)?;
+            let inside = std::fs::read_dir(&path).map_err(failed)?;
             let mut inside: Vec<PathBuf> = inside.flatten().map(|entry| entry.path()).collect();
             inside.sort();
             for path in inside.iter().filter(|path| path.is_file()) {
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn ours_and_those_of_others_are_installed() {
-        let tree = Tree::find().expect("cargo tells the tree");
+        let tree = Tree::find().expect("cargo describes the tree");
         let prefix = std::env::temp_dir().join(format!("licensed-{}", std::process::id()));
         let installed = install(&tree, &prefix);
         let text = std::fs::read_to_string(prefix.join(FOLDER).join(THIRD_PARTY));

@@ -1,5 +1,5 @@
 //! The library's behaviour over a network, with faults, in a placement: the same
-//! tests, told where they are by their environment.
+//! tests, which learn the setting from their environment.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -49,14 +49,14 @@ pub fn matrix() -> [Setting; 4] {
 /// What a bad network does to datagrams.
 const FAULTS: &str = "loss=0.01,duplicate=0.01,reorder=0.01,seed=7";
 
-/// Installs afresh, then runs everything that tells how the library behaves.
+/// Installs anew, then runs all tests of the library's behaviour.
 pub fn install_and_run(tree: &Tree, setting: &Setting, report: &mut Report) {
     if report.check("dist", || dist::run(tree, &tree.dist())) {
         run(tree, setting, report);
     }
 }
 
-/// Everything that tells how the library behaves: the Rust tests, the C programs,
+/// All tests of the library's behaviour: the Rust tests, the C programs,
 /// a short measurement, the last two on `target/dist`.
 pub fn run(tree: &Tree, setting: &Setting, report: &mut Report) {
     let mut others = BTreeSet::new();
@@ -110,7 +110,7 @@ fn rust_tests(tree: &Tree, setting: &Setting, others: &BTreeSet<String>) -> Outc
 struct Agent(Child);
 
 impl Agent {
-    /// Starts one, and tells the command how to find it.
+    /// Starts an agent, and sets the environment by which the command finds it.
     fn start(tree: &Tree, tests: &mut Command, setting: &Setting) -> Result<Agent, String> {
         shell::run(tree.cargo().args(["build", "--quiet", "--package", AGENT]))?;
         let mut command = Command::new(tree.target.join("debug").join(AGENT));
@@ -122,11 +122,13 @@ impl Agent {
         for command in [&mut command, tests] {
             command.env("LINTEL_JOB", &job).env("LINTEL_SECRET", SECRET);
         }
-        let told = |why: std::io::Error| format!("{AGENT}: {why}");
-        let mut agent = Agent(command.spawn().map_err(told)?);
+        let failed = |why: std::io::Error| format!("{AGENT}: {why}");
+        let mut agent = Agent(command.spawn().map_err(failed)?);
         let mut said = String::new();
         if let Some(output) = agent.0.stdout.take() {
-            BufReader::new(output).read_line(&mut said).map_err(told)?;
+            BufReader::new(output)
+                .read_line(&mut said)
+                .map_err(failed)?;
         }
         match said.trim() {
             "ready" => Ok(agent),

@@ -13,7 +13,7 @@
 //! committed the sender clears the commit word behind it: payload of an earlier
 //! lap can never be taken for a header.
 //!
-//! The receiver tells how far it has read in a line of its own ([`Control`]),
+//! The receiver publishes how far it has read in a cache line of its own ([`Control`]),
 //! once for each batch. Neither side ever waits for the other.
 //!
 //! Commit word: bits 0–15 a sequence number that is never 0, bits 16–31 payload
@@ -48,7 +48,7 @@ pub const MAX_PAYLOAD: usize = 9 * 1024;
 /// Says that the rest of the lap is unused.
 const SKIP: u64 = 0xff << 32;
 
-/// What the receiver tells the sender, in a line of its own.
+/// What the receiver publishes to the sender, in a cache line of its own.
 #[repr(C, align(64))]
 #[derive(Debug, Default)]
 pub struct Control {

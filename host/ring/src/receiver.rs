@@ -130,7 +130,7 @@ impl Receiver {
         }
     }
 
-    /// Tells the sender how far this side has come. Pairs with the Acquire load
+    /// Publishes to the sender how far this side has read. Pairs with the Acquire load
     /// in `Sender::refresh` ("ring room"): what the sender writes next comes
     /// after everything read here.
     #[inline]

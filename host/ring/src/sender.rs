@@ -112,7 +112,7 @@ impl Sender {
     fn refresh(&mut self) {
         // SAFETY: the control stays mapped (Sender::new).
         let head = unsafe { &*self.control }.head.load(Ordering::Acquire);
-        // A receiver that tells nonsense only costs itself messages.
+        // A receiver that publishes an invalid position only loses messages itself.
         if head <= self.tail && head >= self.head {
             self.head = head;
         }
@@ -139,7 +139,7 @@ impl Sender {
     }
 
     /// Publishes the record at `at`. Pairs with the Acquire load in
-    /// `Receiver::peek` ("ring commit"): whoever sees the commit word sees the
+    /// `Receiver::peek` ("ring commit"): a reader that sees the commit word sees the
     /// record's words and payload and the cleared commit word behind it.
     #[inline(always)]
     fn commit(&mut self, first: u64, bytes: usize, lines: usize, behind: usize) {

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Loom's atomics can't lie in shared memory, so this is a model: the steps and
-//! orderings of `Sender::push` and of `Receiver::peek`, `advance` and `tell`, in a
+//! orderings of `Sender::push` and of `Receiver::peek`, `advance` and `publish`, in a
 //! ring of seven lines. A line is a commit word and one word of payload. It keeps
 //! what the protocol stands on: a commit word is never taken for another's, and a
 //! payload is read only as it was written.

@@ -1,6 +1,6 @@
 /*
- * A process that does what it is told, line by line, and answers each line with
- * one. `cargo xtask assault` tells several of them what to do, stops them, kills
+ * A process that executes commands, one a line, and answers each line with
+ * one. `cargo xtask assault` sends commands to several of them, stops them, kills
  * them and looks at their memory.
  *
  * Areas of memory have the same addresses in every process, so that one can take
