@@ -154,9 +154,9 @@ static int enough(int so_far)
         given[0] = so_far ? 1 : 0;
     }
     broadcast(sizeof(double));
-    int is_given = given[0] != 0;
+    int decision = given[0] != 0;
     given[0] = kept;
-    return is_given;
+    return decision;
 }
 
 static void measure(const char *name, void (*operation)(size_t), size_t bytes, double budget_us)
