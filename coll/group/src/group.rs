@@ -62,7 +62,7 @@ pub struct Group<P: Portals> {
     next_request: u64,
     schedules: Schedules,
     failed: bool,
-    dead: Option<u32>,
+    failed_rank: Option<u32>,
 }
 
 /// The library, the members, and the memory of all lanes.
@@ -159,7 +159,7 @@ impl<P: Portals> Group<P> {
             next_request: 0,
             schedules: Schedules::default(),
             failed: false,
-            dead: None,
+            failed_rank: None,
         })
     }
 
@@ -174,8 +174,8 @@ impl<P: Portals> Group<P> {
     }
 
     /// A member that was found dead.
-    pub fn dead(&self) -> Option<u32> {
-        self.dead
+    pub fn failed_rank(&self) -> Option<u32> {
+        self.failed_rank
     }
 
     /// How many bytes this member gives and gets.
@@ -358,7 +358,7 @@ impl<P: Portals> Group<P> {
         if let Err(error) = &result {
             self.failed = true;
             if let Error::ProcFailed { rank } = error {
-                self.dead = Some(*rank);
+                self.failed_rank = Some(*rank);
             }
         }
         result

@@ -98,12 +98,12 @@ pub extern "C" fn ptlcoll_group_free(group: u32) -> c_int {
 /// `ptlcoll_failed_rank`
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ptlcoll_failed_rank(group: u32, rank: *mut u32) -> c_int {
-    let find = |entry: &mut GroupEntry| match entry.group.dead() {
+    let find = |entry: &mut GroupEntry| match entry.group.failed_rank() {
         _ if rank.is_null() => wrong("`rank` is NULL"),
-        None => wrong("nobody of this group has been found dead"),
-        Some(dead) => {
+        None => wrong("no rank of this group is known to have failed"),
+        Some(failed) => {
             // SAFETY: not null, and the header asks for a place that can be written.
-            unsafe { rank.write(dead) };
+            unsafe { rank.write(failed) };
             Ok(())
         }
     };

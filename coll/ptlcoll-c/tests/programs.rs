@@ -120,7 +120,7 @@ impl Job {
     }
 
     /// All ranks except the last, which kills itself, print that they found its failure.
-    fn is_found_by_the_others(mut self) {
+    fn reports_the_failure(mut self) {
         self.start.arg("--keep-going");
         let output = self.start.arg(folder().join(self.program)).output();
         let output = output.expect("cargo has built the starter");
@@ -195,10 +195,10 @@ fn a_rank_that_makes_no_call_delays_no_other() {
 
 #[test]
 fn the_other_ranks_find_a_failed_process() {
-    job("failed", 4).is_found_by_the_others();
+    job("failed", 4).reports_the_failure();
     job("failed", 4)
         .with("PTLCOLL_PLACEMENT", "host")
-        .is_found_by_the_others();
+        .reports_the_failure();
 }
 
 #[test]
@@ -206,5 +206,5 @@ fn the_other_ranks_find_a_failed_process_on_another_node() {
     job("failed", 4)
         .with("PTL_PEER_TIMEOUT", "2000")
         .on_two_nodes()
-        .is_found_by_the_others();
+        .reports_the_failure();
 }
