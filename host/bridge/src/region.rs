@@ -15,9 +15,8 @@ use crate::counter::CounterCell;
 use crate::doorbell::Doorbell;
 use crate::post_queue::PostQueue;
 use crate::queue::{QueueEnds, Slot};
-use lintel_claim::Claim;
+use lintel_claim::{Claim, Mapping};
 use rustix::fs::{MemfdFlags, SealFlags};
-use rustix::mm::{MapFlags, ProtFlags};
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -55,15 +54,9 @@ const BYTES: usize = EVENTS + SLOTS * size_of::<Slot>();
 
 /// The region, mapped.
 pub struct SharedRegion {
-    memory: *mut u8,
+    memory: Mapping,
     file: OwnedFd,
 }
-
-// SAFETY: the memory stays mapped as long as the SharedRegion lives, and is accessed through
-// atomics and claims only.
-unsafe impl Send for SharedRegion {}
-// SAFETY: as for Send.
-unsafe impl Sync for SharedRegion {}
 
 impl SharedRegion {
     /// Creates the region of one client.
@@ -94,15 +87,8 @@ impl SharedRegion {
     }
 
     fn map(file: OwnedFd) -> io::Result<SharedRegion> {
-        let access = ProtFlags::READ | ProtFlags::WRITE;
-        let kind = MapFlags::SHARED | MapFlags::NORESERVE;
-        // SAFETY: a new mapping at an address of the system's choice.
-        let memory =
-            unsafe { rustix::mm::mmap(std::ptr::null_mut(), BYTES, access, kind, &file, 0) }?;
-        Ok(SharedRegion {
-            memory: memory.cast(),
-            file,
-        })
+        let memory = Mapping::shared(&file, BYTES)?;
+        Ok(SharedRegion { memory, file })
     }
 
     /// The region's file, for the client to map.
@@ -113,13 +99,13 @@ impl SharedRegion {
     pub(crate) fn layout(&self) -> &Layout {
         // SAFETY: the mapping is page-aligned, longer than a Layout, all of whose fields
         // are atomics that any bytes are valid for, and lives as long as self.
-        unsafe { &*self.memory.cast::<Layout>() }
+        unsafe { &*self.memory.start().cast::<Layout>() }
     }
 
     /// The slots for the events of all queues.
     pub(crate) fn slots(&self) -> &[Slot] {
         // SAFETY: EVENTS lies inside the mapping.
-        let first = unsafe { self.memory.add(EVENTS) };
+        let first = unsafe { self.memory.start().add(EVENTS) };
         // SAFETY: SLOTS slots follow there, aligned (EVENTS is a multiple of a page),
         // of atomics that any bytes are valid for, mapped as long as self lives.
         unsafe { std::slice::from_raw_parts(first.cast::<Slot>(), SLOTS) }
@@ -128,7 +114,7 @@ impl SharedRegion {
     /// The bytes of the request under way, then of its answer.
     pub(crate) fn message(&self) -> Claim {
         // SAFETY: MESSAGE lies inside the mapping.
-        let first = unsafe { self.memory.add(MESSAGE) };
+        let first = unsafe { self.memory.start().add(MESSAGE) };
         // SAFETY: MESSAGE_BYTES follow there, readable and writable as long as self
         // lives, no reference is ever made to them, and callers use the claim while
         // they borrow self.
@@ -136,16 +122,9 @@ impl SharedRegion {
     }
 }
 
-impl Drop for SharedRegion {
-    fn drop(&mut self) {
-        // SAFETY: mapped by map() with this length; what borrowed self is gone.
-        let _ = unsafe { rustix::mm::munmap(self.memory.cast(), BYTES) };
-    }
-}
-
 impl fmt::Debug for SharedRegion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SharedRegion({:p})", self.memory)
+        write!(f, "SharedRegion({:p})", self.memory.start())
     }
 }
 

@@ -146,8 +146,7 @@ impl RemoteMemory {
 ///
 /// See [`CrossMemoryError`].
 pub fn copy_checked(from: &[Claim], to: &[Claim]) -> Result<u64, CrossMemoryError> {
-    // SAFETY: getpid has no preconditions.
-    let own = unsafe { libc::getpid() };
+    let own = std::process::id() as pid_t;
     transfer(Direction::Pull, own, None, to, from)
 }
 

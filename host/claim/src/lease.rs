@@ -18,6 +18,9 @@
 
 use crate::claim::Claim;
 use crate::cross_memory::Key;
+use crate::mapping::Mapping;
+use rustix::mm::{Advice, MapFlags, madvise};
+use rustix::rand::{GetRandomFlags, getrandom};
 use std::fmt;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -204,12 +207,9 @@ impl fmt::Debug for Loan {
 
 /// A page at an address that nobody can guess, with a number that nobody can guess.
 struct GuardPage {
-    start: *mut libc::c_void,
+    page: Mapping,
     nonce: u64,
 }
-
-// SAFETY: the page belongs to this value alone and is touched through an atomic only.
-unsafe impl Send for GuardPage {}
 
 const PAGE: usize = 4096;
 /// Bits of an address that are chosen at random: all of a user's address space of 47
@@ -221,44 +221,28 @@ impl GuardPage {
     fn map() -> Option<GuardPage> {
         let [hint, nonce] = random()?;
         let hint = ptr::without_provenance_mut((hint & ADDRESS_MASK) as usize);
-        let (access, kind) = (
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-        );
-        // SAFETY: a new anonymous mapping; the address is a hint, so nothing is replaced.
-        let start = unsafe { libc::mmap(hint, PAGE, access, kind, -1, 0) };
-        if start == libc::MAP_FAILED {
-            return None;
-        }
+        let page = Mapping::at(hint, PAGE, MapFlags::empty()).ok()?;
         // A fork's child must not answer in its parent's name.
         // SAFETY: the page was just mapped, with this length.
-        unsafe { libc::madvise(start, PAGE, libc::MADV_DONTFORK) };
+        let _ = unsafe { madvise(page.start().cast(), PAGE, Advice::LinuxDontFork) };
         // SAFETY: a page is aligned for a word, mapped, and nobody else's yet.
-        let word = unsafe { AtomicU64::from_ptr(start.cast()) };
+        let word = unsafe { AtomicU64::from_ptr(page.start().cast()) };
         word.store(nonce, Ordering::Release);
-        Some(GuardPage { start, nonce })
+        Some(GuardPage { page, nonce })
     }
 
     fn key(&self) -> Key {
         Key {
-            address: self.start.expose_provenance() as u64,
+            address: self.page.start().expose_provenance() as u64,
             nonce: self.nonce,
         }
-    }
-}
-
-impl Drop for GuardPage {
-    fn drop(&mut self) {
-        // SAFETY: mapped by map() with this length, and nobody else unmaps it.
-        unsafe { libc::munmap(self.start, PAGE) };
     }
 }
 
 /// Numbers that nobody can guess.
 fn random() -> Option<[u64; 2]> {
     let mut bytes = [0u8; 16];
-    // SAFETY: the buffer has as many bytes as said.
-    let filled = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    let filled = getrandom(&mut bytes, GetRandomFlags::empty()).ok()?;
     let number = u128::from_ne_bytes(bytes);
     (filled == 16).then_some([number as u64, (number >> 64) as u64])
 }

@@ -42,6 +42,7 @@ mod cross_memory;
 mod datagram;
 mod element;
 mod lease;
+mod mapping;
 mod native;
 mod region;
 
@@ -52,6 +53,7 @@ pub use copy::{copy, copy_vectored};
 pub use cross_memory::{CrossMemoryError, Key, RemoteMemory, RemoteSpan, copy_checked};
 pub use datagram::{MOST_PIECES, receive_datagram, receive_train, send_datagram, take_report};
 pub use lease::{Lease, Lent, Loan};
+pub use mapping::Mapping;
 pub use region::Region;
 
 // Lengths and addresses travel as u64 and are used as usize.

@@ -2,10 +2,12 @@
 
 use std::fmt;
 use std::io;
-use std::ptr;
+use std::mem::ManuallyDrop;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::claim::Claim;
+use crate::mapping::Mapping;
+use rustix::mm::{Advice, madvise};
 
 /// Owned memory, zeroed and page-aligned, whose claim may be handed to anybody.
 ///
@@ -52,7 +54,7 @@ impl Region {
     pub fn claim(&self) -> Claim {
         // SAFETY: the span's pages stay mapped, readable and writable until the
         // process ends (see Span), and no reference to them is ever made.
-        unsafe { Claim::new(self.span.start, self.length) }
+        unsafe { Claim::new(self.span.0.start(), self.length) }
     }
 
     /// Length in bytes, as asked for.
@@ -80,21 +82,12 @@ impl Region {
 
 impl fmt::Debug for Region {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Region({:p} + {})", self.span.start, self.length)
+        write!(f, "Region({:p} + {})", self.span.0.start(), self.length)
     }
 }
 
-/// Pages mapped once and never unmapped.
-struct Span {
-    start: *mut u8,
-    /// The page size times a power of two.
-    bytes: usize,
-}
-
-// SAFETY: a span is a range of addresses; its bytes are touched through claims only.
-unsafe impl Send for Span {}
-// SAFETY: as for Send.
-unsafe impl Sync for Span {}
+/// Pages mapped once and never unmapped: the page size times a power of two.
+struct Span(ManuallyDrop<Mapping>);
 
 /// Spans without a region, zeroed, per power of two.
 static IDLE: Mutex<[Vec<Span>; 64]> = Mutex::new([const { Vec::new() }; 64]);
@@ -112,34 +105,23 @@ impl Span {
         let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner)[class(bytes)].pop();
         match idle {
             Some(span) => Ok(span),
-            None => Span::map(bytes),
+            None => Ok(Span(ManuallyDrop::new(Mapping::anonymous(bytes)?))),
         }
-    }
-
-    fn map(bytes: usize) -> io::Result<Span> {
-        let access = libc::PROT_READ | libc::PROT_WRITE;
-        let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: a new anonymous mapping at an address of the kernel's choice.
-        let start = unsafe { libc::mmap(ptr::null_mut(), bytes, access, kind, -1, 0) };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(Span {
-            start: start.cast(),
-            bytes,
-        })
     }
 }
 
 impl Drop for Span {
     fn drop(&mut self) {
+        let (start, bytes) = (self.0.start(), self.0.bytes());
         // SAFETY: our own private anonymous pages; afterwards they read as zero.
-        let done = unsafe { libc::madvise(self.start.cast(), self.bytes, libc::MADV_DONTNEED) };
-        if done != 0 {
+        if unsafe { madvise(start.cast(), bytes, Advice::LinuxDontNeed) }.is_err() {
             return; // Locked pages keep their contents: leave these addresses unused.
         }
-        let span = Span { ..*self };
-        IDLE.lock().unwrap_or_else(PoisonError::into_inner)[class(self.bytes)].push(span);
+        // SAFETY: this value is dropped, so its mapping isn't used again but by the new one.
+        let span = Span(ManuallyDrop::new(unsafe {
+            ManuallyDrop::take(&mut self.0)
+        }));
+        IDLE.lock().unwrap_or_else(PoisonError::into_inner)[class(bytes)].push(span);
     }
 }
 

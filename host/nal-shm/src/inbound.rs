@@ -276,6 +276,5 @@ impl Inbound {
 }
 
 fn own_uid() -> u32 {
-    // SAFETY: geteuid has no preconditions.
-    unsafe { libc::geteuid() }
+    rustix::process::geteuid().as_raw()
 }

@@ -13,6 +13,7 @@
 
 use crate::header::OWNER_ENDED;
 use crate::segment::Segment;
+use rustix::thread::{MembarrierCommand, futex, membarrier};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering, compiler_fence, fence};
 use std::time::Duration;
@@ -82,21 +83,17 @@ impl Bell {
 
     /// Sleeps until the bell rings for `sleeper`, unless it has since `rings`.
     pub fn sleep(&self, sleeper: Sleeper, rings: u32, timeout: Option<Duration>) {
-        let timeout = timeout.map(|timeout| libc::timespec {
-            tv_sec: timeout.as_secs() as libc::time_t,
-            tv_nsec: libc::c_long::from(timeout.subsec_nanos()),
+        let timeout = timeout.map(|timeout| futex::Timespec {
+            tv_sec: timeout.as_secs() as futex::Secs,
+            tv_nsec: timeout.subsec_nanos().into(),
         });
-        let timeout = timeout.as_ref().map_or(std::ptr::null(), |timeout| timeout);
-        // SAFETY: a mapped futex word; a null timeout means none.
-        unsafe {
-            libc::syscall(
-                libc::SYS_futex,
-                self.word(sleeper).as_ptr(),
-                libc::FUTEX_WAIT,
-                rings,
-                timeout,
-            );
-        }
+        // However it ends, the caller looks at the rings again.
+        let _ = futex::wait(
+            self.word(sleeper),
+            futex::Flags::empty(),
+            rings,
+            timeout.as_ref(),
+        );
     }
 
     /// Wakes a sleeper of this process.
@@ -120,8 +117,7 @@ fn word(segment: &Segment, sleeper: u32) -> &AtomicU32 {
 
 fn futex_wake(word: &AtomicU32) {
     word.fetch_add(1, Ordering::Release);
-    // SAFETY: a mapped futex word.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
+    let _ = futex::wake(word, futex::Flags::empty(), i32::MAX as u32);
 }
 
 /// After a record was committed to `segment`: rings if its owner sleeps; false
@@ -153,18 +149,14 @@ pub fn wake_helper(segment: &Segment) {
     futex_wake(word(segment, Sleeper::Helper as u32));
 }
 
-const GLOBAL_EXPEDITED: i32 = 1 << 1;
-const REGISTER_GLOBAL_EXPEDITED: i32 = 1 << 2;
-
 /// Whether this process takes part in barriers that others order.
 pub fn register_for_barriers() -> bool {
-    // SAFETY: membarrier takes two numbers.
-    unsafe { libc::syscall(libc::SYS_membarrier, REGISTER_GLOBAL_EXPEDITED, 0) == 0 }
+    membarrier(MembarrierCommand::RegisterGlobalExpedited).is_ok()
 }
 
 fn barrier() {
-    // SAFETY: membarrier takes two numbers. Where it is missing, senders fence.
-    if unsafe { libc::syscall(libc::SYS_membarrier, GLOBAL_EXPEDITED, 0) } != 0 {
+    // If the system has none, senders fence.
+    if membarrier(MembarrierCommand::GlobalExpedited).is_err() {
         fence(Ordering::SeqCst);
     }
 }

@@ -14,11 +14,12 @@ use crate::shared_memory::Mode;
 use lintel_claim::{Key, RemoteMemory};
 use lintel_private_file::{self as private_file, Refusal};
 use lintel_types::ProcessId;
-use std::ffi::CString;
+use rustix::fs::{AtFlags, CWD, FlockOperation, fcntl_lock, linkat};
+use rustix::io::Errno;
+use rustix::process::{FlockType, fcntl_getlk};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -96,7 +97,7 @@ impl Registration {
             && header.nonce.load(Ordering::Relaxed) == self.nonce;
         match same {
             true => Ok(attached),
-            false => Err(io::Error::from_raw_os_error(libc::EINVAL)),
+            false => Err(Errno::INVAL.into()),
         }
     }
 }
@@ -199,53 +200,31 @@ pub(crate) fn process_of(path: &Path) -> Option<(String, ProcessId)> {
 
 /// Gives a file without a name its name.
 pub(crate) fn link(file: &File, path: &Path) -> io::Result<()> {
-    let c_string = |bytes: &[u8]| CString::new(bytes).map_err(io::Error::from);
-    let from = c_string(format!("/proc/self/fd/{}", file.as_raw_fd()).as_bytes())?;
-    let to = c_string(path.as_os_str().as_bytes())?;
-    let (here, follow) = (libc::AT_FDCWD, libc::AT_SYMLINK_FOLLOW);
-    // SAFETY: two C strings that live through the call.
-    match unsafe { libc::linkat(here, from.as_ptr(), here, to.as_ptr(), follow) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
-fn whole_file(kind: i32) -> libc::flock {
-    // SAFETY: a flock of zeros is valid; the fields that matter are set below.
-    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
-    lock.l_type = kind as i16;
-    lock.l_whence = libc::SEEK_SET as i16;
-    lock
+    let from = format!("/proc/self/fd/{}", file.as_raw_fd());
+    Ok(linkat(CWD, from, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
 }
 
 /// Takes the lock that says "the owner lives"; false if another has it. The
 /// system lets it go when this process ends, however it ends, and a forked child
 /// doesn't have it.
 pub(crate) fn lock(file: &File) -> io::Result<bool> {
-    let lock = whole_file(libc::F_WRLCK);
-    // SAFETY: the file is open and the flock lives through the call.
-    match unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLK, &lock) } {
-        0 => Ok(true),
-        _ => match io::Error::last_os_error() {
-            error if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => Ok(false),
-            error => Err(error),
-        },
+    match fcntl_lock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(true),
+        Err(Errno::AGAIN | Errno::ACCESS) => Ok(false),
+        Err(error) => Err(error.into()),
     }
 }
 
-/// Lets go of it.
+/// Releases it.
 pub(crate) fn unlock(file: &File) {
-    let lock = whole_file(libc::F_UNLCK);
-    // SAFETY: the file is open and the flock lives through the call.
-    unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLK, &lock) };
+    // The system refuses that for no file that was locked.
+    let _ = fcntl_lock(file, FlockOperation::NonBlockingUnlock);
 }
 
 /// The process that holds the file's lock; 0 if this one can't name it.
 fn holder(file: &File) -> Option<i32> {
-    let mut lock = whole_file(libc::F_WRLCK);
-    // SAFETY: the file is open and the flock lives through the call.
-    let asked = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETLK, &mut lock) };
-    (asked == 0 && lock.l_type != libc::F_UNLCK as i16).then_some(lock.l_pid)
+    let lock = fcntl_getlk(file, &FlockType::WriteLock.into()).ok()??;
+    Some(lock.pid.map_or(0, |process| process.as_raw_nonzero().get()))
 }
 
 pub(crate) fn is_locked(file: &File) -> bool {

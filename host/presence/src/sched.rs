@@ -1,5 +1,7 @@
 //! Asks the scheduler to run a thread soon after it wakes.
 
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
 /// `struct sched_attr` of the system, in its first published form.
 #[repr(C)]
 #[derive(Default)]
@@ -20,15 +22,10 @@ const SHORT_TURN: u64 = 100_000;
 
 /// The processor that the calling thread is bound to, if it is bound to one.
 pub fn pinned_processor() -> Option<usize> {
-    // SAFETY: a processor set of zeros is valid.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: 0 is the calling thread; the set has the size that is stated.
-    let told = unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) };
-    // SAFETY: the set is filled; processor numbers are below its size.
-    let is_in = |processor: &usize| unsafe { libc::CPU_ISSET(*processor, &set) };
-    let mut processors = (0..libc::CPU_SETSIZE as usize).filter(is_in);
-    match (told, processors.next(), processors.next()) {
-        (0, Some(only), None) => Some(only),
+    let set = sched_getaffinity(None).ok()?;
+    let mut processors = (0..CpuSet::MAX_CPU).filter(|processor| set.is_set(*processor));
+    match (processors.next(), processors.next()) {
+        (Some(only), None) => Some(only),
         _ => None,
     }
 }
@@ -53,12 +50,9 @@ pub fn favour_latency(busy: Option<usize>) {
 /// Whether the system has a processor of that kind for the calling thread; it
 /// leaves out those that aren't allowed.
 fn run_on(wanted: impl Fn(usize) -> bool) -> bool {
-    // SAFETY: a processor set of zeros is valid.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    for processor in (0..libc::CPU_SETSIZE as usize).filter(|processor| wanted(*processor)) {
-        // SAFETY: the number is below the set's size.
-        unsafe { libc::CPU_SET(processor, &mut set) };
+    let mut set = CpuSet::new();
+    for processor in (0..CpuSet::MAX_CPU).filter(|processor| wanted(*processor)) {
+        set.set(processor);
     }
-    // SAFETY: 0 is the calling thread; the set has the size that is stated.
-    unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) == 0 }
+    sched_setaffinity(None, &set).is_ok()
 }

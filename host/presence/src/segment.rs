@@ -11,6 +11,7 @@ use crate::shared_memory::{Mode, SharedMemory, remove_abandoned};
 use lintel_claim::Lease;
 use lintel_private_file::{self as private_file, Refusal};
 use lintel_types::ProcessId;
+use rustix::io::Errno;
 use std::fmt;
 use std::fs::File;
 use std::io;
@@ -66,11 +67,11 @@ impl std::error::Error for OpenError {}
 
 impl From<io::Error> for OpenError {
     fn from(error: io::Error) -> Self {
-        match error.raw_os_error() {
-            Some(libc::EMFILE) => OpenError::Exhausted(FILES, error),
-            Some(libc::ENFILE) => OpenError::Exhausted(SYSTEM_FILES, error),
-            Some(libc::ENOSPC) => OpenError::Exhausted(FOLDER, error),
-            Some(libc::EFBIG) => OpenError::Exhausted(FILE_SIZE, error),
+        match Errno::from_io_error(&error) {
+            Some(Errno::MFILE) => OpenError::Exhausted(FILES, error),
+            Some(Errno::NFILE) => OpenError::Exhausted(SYSTEM_FILES, error),
+            Some(Errno::NOSPC) => OpenError::Exhausted(FOLDER, error),
+            Some(Errno::FBIG) => OpenError::Exhausted(FILE_SIZE, error),
             _ => OpenError::System(error),
         }
     }
@@ -155,7 +156,7 @@ impl Segment {
         let memory = match registration.attach(Mode::ReadWrite) {
             Ok(memory) => memory,
             // Its owner has just ended, or it is another system's.
-            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::INVAL) => {
                 return Err(OpenError::Nobody);
             }
             Err(error) => return Err(refused_memory(error)),
@@ -323,9 +324,9 @@ impl Drop for Segment {
 }
 
 fn refused_memory(error: io::Error) -> OpenError {
-    match error.raw_os_error() {
-        Some(libc::ENOMEM) => OpenError::Exhausted(MEMORY, error),
-        Some(libc::ENOSPC) => OpenError::Exhausted(SEGMENTS, error),
+    match Errno::from_io_error(&error) {
+        Some(Errno::NOMEM) => OpenError::Exhausted(MEMORY, error),
+        Some(Errno::NOSPC) => OpenError::Exhausted(SEGMENTS, error),
         _ => error.into(),
     }
 }

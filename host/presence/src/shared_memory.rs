@@ -69,8 +69,7 @@ impl SharedMemory {
         let memory = SharedMemory::attach_raw(id, mode)?;
         // After it is attached, so that it is this one that is looked at.
         match status(id) {
-            // SAFETY: geteuid has no preconditions.
-            Some(status) if status.is_private(unsafe { libc::geteuid() }, bytes) => Ok(memory),
+            Some(status) if status.is_private(own_uid(), bytes) => Ok(memory),
             _ => Err(io::Error::from_raw_os_error(libc::EINVAL)),
         }
     }
@@ -138,6 +137,10 @@ fn status(id: i32) -> Option<Status> {
     })
 }
 
+fn own_uid() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
 /// Marks a segment for removal: it goes with the last process that has it.
 fn remove(id: i32) {
     // SAFETY: nothing is filled for this command.
@@ -149,8 +152,7 @@ pub(crate) fn remove_abandoned(bytes: usize) {
     let Ok(table) = std::fs::read_to_string("/proc/sysvipc/shm") else {
         return;
     };
-    // SAFETY: geteuid has no preconditions.
-    let uid = unsafe { libc::geteuid() };
+    let uid = own_uid();
     let now = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .map_or(0, |since| since.as_secs());
