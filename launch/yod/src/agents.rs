@@ -18,12 +18,14 @@ use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::process::Signal;
 
-use crate::job::{End, Error};
+use crate::error::Error;
+use crate::outcome::End;
 use crate::plan::{Plan, SECRET_STDIN, Scope};
 use crate::poll::{is_readable, wait_for};
-use crate::process::{Process, tied_command};
+use crate::process::Process;
 use crate::program;
 use crate::signals::Signals;
+use crate::tied::tied_command;
 use crate::watchdog::Watchdog;
 
 /// The running agents of a job on this machine, possibly none.

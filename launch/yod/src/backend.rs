@@ -6,15 +6,17 @@ use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
 
-use crate::job::{Error, Job};
+use crate::error::Error;
+use crate::job::Job;
 use crate::layout::Nodes;
-use crate::local_launcher::{self, LocalLauncher, raise_descriptor_limit};
-use crate::message::Request;
+use crate::local_launcher::{self, LocalLauncher};
+use crate::message::{BackendEvent, Request};
 use crate::plan::{Plan, Scope};
 use crate::poll::Interest;
 use crate::program;
 use crate::rank::Input;
-use crate::remote_host::{self, BackendEvent, RemoteHost};
+use crate::remote_host::{self, RemoteHost};
+use crate::resources::raise_descriptor_limit;
 use crate::signals::Signals;
 use crate::watchdog::Watchdog;
 

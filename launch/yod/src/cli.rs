@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use clap::{CommandFactory, Parser, ValueEnum};
 
+use crate::error::Error;
 use crate::host_list::{self, HostSpec};
-use crate::job::{Bind, Error, Job};
+use crate::job::{Bind, Job};
 use crate::layout::{Map, Nodes};
 
 /// Start the ranks of a parallel program, here or on other machines.

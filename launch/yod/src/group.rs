@@ -141,6 +141,9 @@ pub(crate) fn field<T: FromStr>(fields: &[String], number: usize) -> Option<T> {
     fields.get(number - 3)?.parse().ok()
 }
 
+/// How long ranks have to end after a signal before the next, harder one.
+pub const GRACE: Duration = Duration::from_secs(2);
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::process::{CommandExt, ExitStatusExt};

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::str::FromStr;
 
-use crate::job::Error;
+use crate::error::Error;
 use crate::layout::Host;
 
 /// A host as it is written: `name`, `name:slots`, `name=address` or `name=address:slots`.

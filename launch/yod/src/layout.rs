@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::job::Error;
+use crate::error::Error;
 
 /// The nodes that a job runs on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -178,6 +178,14 @@ impl std::fmt::Display for Broken {
     }
 }
 
+/// The only argument of yod on another machine.
+pub(crate) const REMOTE: &str = "--remote";
+/// A half that has nothing to say says so this often.
+pub(crate) const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
+/// A half of which nothing is heard for so long is lost.
+pub(crate) const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a host may take to its first word: logging in may be slow.
+pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(60);
 const HANDSHAKE: &str = concat!("yod-remote ", env!("CARGO_PKG_VERSION"), " 1\n");
 const MAX_BEFORE_HANDSHAKE: usize = 1 << 16;
 const MAX_QUEUED: usize = 1 << 20;

@@ -9,16 +9,16 @@ use std::time::Duration;
 
 use rustix::event::PollFlags;
 use rustix::io::Errno;
-use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
-use rustix::thread::{CpuSet, sched_getaffinity};
+use rustix::process::Signal;
 
 use crate::agents::Agents;
+use crate::error::Error;
 use crate::group::wait_until_gone;
-use crate::job::{Bind, Error};
 use crate::layout::RankSlot;
 use crate::message::{Report, Request, Stream};
 use crate::plan::{Plan, Scope};
 use crate::rank::{Input, Rank};
+use crate::resources::{cores_for, raise_descriptor_limit};
 use crate::signals::Signals;
 use crate::watchdog::Watchdog;
 
@@ -214,32 +214,6 @@ impl LocalLauncher {
 struct InputPipe {
     to: OwnedFd,
     held: Vec<u8>,
-}
-
-/// The cores that ranks are bound to, in turn; none where they are not bound.
-pub(crate) fn cores_for(bind: Bind) -> Vec<usize> {
-    let allowed = match bind {
-        Bind::None => return Vec::new(),
-        Bind::Core => sched_getaffinity(None),
-    };
-    let Ok(allowed) = allowed else {
-        return Vec::new();
-    };
-    (0..CpuSet::MAX_CPU)
-        .filter(|&core| allowed.is_set(core))
-        .collect()
-}
-
-/// Raises the limit to `count` descriptors, and some for yod.
-pub(crate) fn raise_descriptor_limit(count: usize) {
-    let needed = count as u64 + 64;
-    let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_some_and(|current| current < needed) {
-        let current = Some(limit.maximum.map_or(needed, |maximum| needed.min(maximum)));
-        let maximum = limit.maximum;
-        // If refused, the start of the process that finds no descriptor tells.
-        let _ = setrlimit(Resource::Nofile, Rlimit { current, maximum });
-    }
 }
 
 /// How long killed processes may take to go.

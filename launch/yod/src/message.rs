@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::job::{End, RankOutcome};
+use crate::outcome::{End, RankOutcome};
 use crate::plan::Plan;
 
 /// What the launcher wants of those who keep ranks.
@@ -45,6 +45,24 @@ pub(crate) enum Report {
     AgentEnded { address: Ipv4Addr, end: End },
     /// The last [`Request::Input`] was written: more may come.
     InputTaken,
+}
+
+/// What a host tells.
+pub(crate) enum BackendEvent {
+    Report(Report),
+    /// It could start no rank.
+    Failed {
+        host: String,
+        code: u8,
+        text: String,
+        ranks: Vec<usize>,
+    },
+    /// It is out of reach, and what became of its ranks is not known.
+    Lost {
+        host: String,
+        why: String,
+        ranks: Vec<usize>,
+    },
 }
 
 /// An output stream of a rank.

@@ -1,15 +1,14 @@
 //! A job worked out: who sits where, and what each process finds in its environment.
 
 use std::ffi::OsString;
-use std::fmt::Write as _;
 use std::net::Ipv4Addr;
 use std::process::Command;
 
 use serde::{Deserialize, Serialize};
 
-use crate::job::{Bind, Error, Job, quoted};
+use crate::error::Error;
+use crate::job::{Bind, Job};
 use crate::layout::{Layout, RankSlot};
-use crate::local_launcher::cores_for;
 use crate::secret::{Secret, random_digits};
 
 /// All that is known of a job's processes before the first one starts.
@@ -22,7 +21,7 @@ pub(crate) struct Plan {
     pub(crate) args: Vec<OsString>,
     pub(crate) bind: Bind,
     pub(crate) agent: Option<OsString>,
-    env: Vec<(OsString, OsString)>,
+    pub(crate) env: Vec<(OsString, OsString)>,
     secret: Secret,
 }
 
@@ -145,51 +144,10 @@ impl Plan {
         let given = set.find(|(given, _)| given == name);
         given.map_or_else(|| std::env::var_os(name), |(_, value)| Some(value.clone()))
     }
-
-    /// What would be run: one line of shell per process of `here`.
-    pub(crate) fn describe(&self, scope: Scope) -> Result<String, Error> {
-        let mut text = String::new();
-        if self.needs_agents() {
-            let agent = self.agent.as_deref().unwrap_or("lintel-agent".as_ref());
-            for address in self.agent_addresses(scope)? {
-                let words = self.shell_words(Vec::new());
-                let agent = quoted(agent);
-                let _ = writeln!(
-                    text,
-                    "echo '<secret>' | {words} {agent} --iface {address} {SECRET_STDIN} &"
-                );
-            }
-        }
-        let cores = cores_for(self.bind);
-        for (index, slot) in self.slots(scope).enumerate() {
-            let mut set = self.layout.variables(slot);
-            set.push(("PMI_FD".into(), "<socket>".into()));
-            if !self.needs_agents() {
-                set.push((SECRET.into(), "<secret>".into()));
-            }
-            let mut words = vec![self.shell_words(set)];
-            let core = cores.get(index % cores.len().max(1));
-            words.extend(core.map(|core| format!("taskset -c {core}")));
-            words.push(quoted(&self.program));
-            words.extend(self.args.iter().map(|argument| quoted(argument)));
-            let _ = writeln!(text, "{}", words.join(" "));
-        }
-        Ok(text)
-    }
-
-    /// The variables of a process as a shell would set them, secrets left out.
-    fn shell_words(&self, own: Vec<(OsString, OsString)>) -> String {
-        let job = ("LINTEL_JOB".into(), "<job>".into());
-        let given = self.env.iter().filter(|(name, _)| name != SECRET);
-        let all = given.cloned().chain(own).chain([job]);
-        let words =
-            all.map(|(name, value)| format!("{}={}", name.to_string_lossy(), quoted(&value)));
-        format!("env {}", words.collect::<Vec<_>>().join(" "))
-    }
 }
 
 /// Where the secret is in the environment of ranks that have an engine of their own.
-const SECRET: &str = "LINTEL_SECRET";
+pub(crate) const SECRET: &str = "LINTEL_SECRET";
 /// Tells an agent to read the secret from its standard input.
 pub(crate) const SECRET_STDIN: &str = "--secret-stdin";
 

@@ -1,20 +1,14 @@
 //! A started process, whatever it is for, with all that it starts itself.
 
-use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use std::time::Duration;
 
-use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, pidfd_open, waitid};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, waitid};
 
 use crate::group::{Group, field, fields_of};
-use crate::helper::EXEC_TIED;
-use crate::job::{End, RankOutcome};
-
-/// The running binary, also when its file was replaced meanwhile.
-pub(crate) const THIS_BINARY: &str = "/proc/self/exe";
+use crate::outcome::{End, RankOutcome};
 
 /// A process in a group of its own that dies with this one. It stays a zombie until
 /// [`Process::reap`], so that its number, which names its group too, can't be given
@@ -28,22 +22,8 @@ pub(crate) struct Process {
     reaped: bool,
 }
 
-/// A command that becomes `program`, tied to this process and bound to `core` where
-/// there is one. `name` is what messages call it.
-pub(crate) fn tied_command(name: &str, program: &OsStr, core: Option<usize>) -> Command {
-    let core = core.map_or("-".into(), |core| core.to_string());
-    let launcher = getpid().as_raw_nonzero().to_string();
-    let mut command = Command::new(THIS_BINARY);
-    command
-        .arg0("yod-rank")
-        .args([EXEC_TIED, &launcher, name, &core])
-        .arg(program)
-        .process_group(0);
-    command
-}
-
 impl Process {
-    /// Starts what [`tied_command`] made.
+    /// Starts what [`tied_command`](crate::tied::tied_command) made.
     ///
     /// # Errors
     /// The system refused.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
-use crate::job::Error;
+use crate::error::Error;
 
 /// Whether `program` can be run. Asked before any rank starts: one clear message,
 /// not N.

@@ -10,7 +10,8 @@ use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use crate::layout::RankSlot;
 use crate::message::{Report, Stream};
 use crate::plan::Plan;
-use crate::process::{Process, tied_command};
+use crate::process::Process;
+use crate::tied::tied_command;
 
 /// A started rank.
 pub(crate) struct Rank {

@@ -15,14 +15,16 @@ use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
 
-use crate::helper::REMOTE;
-use crate::job::{End, Job, quoted};
+use crate::job::Job;
 use crate::layout;
-use crate::link::{Broken, Link};
-use crate::message::{FromRemote, Report, Request, Start, ToRemote};
+use crate::link::{Broken, HANDSHAKE_TIMEOUT, HEARTBEAT_INTERVAL, HEARTBEAT_TIMEOUT, Link, REMOTE};
+use crate::message::{BackendEvent, FromRemote, Request, Start, ToRemote};
+use crate::outcome::End;
 use crate::plan::{Plan, Scope};
 use crate::poll::{Interest, wait_for};
-use crate::process::{Process, tied_command};
+use crate::process::Process;
+use crate::shell::quoted;
+use crate::tied::tied_command;
 use crate::watchdog::Watchdog;
 
 /// A machine that keeps ranks for the launcher.
@@ -43,24 +45,6 @@ enum State {
     Finished,
     /// No more will come from it.
     Lost,
-}
-
-/// What a host tells.
-pub(crate) enum BackendEvent {
-    Report(Report),
-    /// It could start no rank.
-    Failed {
-        host: String,
-        code: u8,
-        text: String,
-        ranks: Vec<usize>,
-    },
-    /// It is out of reach, and what became of its ranks is not known.
-    Lost {
-        host: String,
-        why: String,
-        ranks: Vec<usize>,
-    },
 }
 
 /// What a host's descriptor is polled for.
@@ -250,10 +234,4 @@ fn this_binary() -> Option<OsString> {
     Some(std::env::current_exe().ok()?.into_os_string())
 }
 
-/// A half that has nothing to say says so this often.
-pub(crate) const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
-/// A half of which nothing is heard for so long is lost.
-pub(crate) const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a host may take to its first word: logging in may be slow.
-pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(60);
 const EXIT_TIMEOUT: Duration = Duration::from_millis(200);

@@ -13,18 +13,18 @@ use std::time::{Duration, Instant};
 use rustix::event::PollFlags;
 use rustix::process::Signal;
 
-use crate::job::Error;
-use crate::link::Link;
+use crate::error::Error;
+use crate::link::{HANDSHAKE_TIMEOUT, HEARTBEAT_INTERVAL, HEARTBEAT_TIMEOUT, Link};
 use crate::local_launcher::{self, LocalLauncher};
 use crate::message::{FromRemote, Request, Start, ToRemote};
 use crate::plan::Scope;
 use crate::poll::{Interest, wait_for};
 use crate::program;
 use crate::rank::Input;
-use crate::remote_host::{HANDSHAKE_TIMEOUT, HEARTBEAT_INTERVAL, HEARTBEAT_TIMEOUT};
+
+use crate::group::GRACE;
 use crate::signals::Signals;
 use crate::stale_segments::{self, SHARED_MEMORY};
-use crate::supervisor::GRACE;
 use crate::watchdog::Watchdog;
 
 /// The life of the remote half.

@@ -11,21 +11,20 @@ use rustix::event::PollFlags;
 use rustix::process::{Signal, getpid, kill_process};
 
 use crate::backend::{self, Backend};
-use crate::job::{Cause, End, Error, Job, Outcome, RankOutcome};
+use crate::error::Error;
+use crate::group::GRACE;
+use crate::job::Job;
 use crate::layout::Nodes;
-use crate::message::{Report, Request, Stream};
+use crate::message::{BackendEvent, Report, Request, Stream};
+use crate::outcome::{Cause, End, Outcome, RankOutcome};
 use crate::output::{Lines, Sink};
 use crate::plan::Plan;
 use crate::poll::wait_for;
 use crate::rank::Input;
-use crate::remote_host::BackendEvent;
 use crate::signals::Signals;
 use crate::stale_segments::{self, SHARED_MEMORY};
 use crate::stdin_forwarder::StdinForwarder;
 use crate::watchdog::Watchdog;
-
-/// How long ranks have to end after a signal before the next, harder one.
-pub const GRACE: Duration = Duration::from_secs(2);
 
 /// Runs a job to its end: all of its processes have ended and its shared memory
 /// is gone when this returns.

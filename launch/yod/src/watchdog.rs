@@ -15,9 +15,8 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use crate::group::{Group, wait_until_gone};
-use crate::helper::GUARD;
-use crate::process::THIS_BINARY;
 use crate::stale_segments::{self, SHARED_MEMORY};
+use crate::tied::THIS_BINARY;
 
 /// The launcher's end of the watchdog.
 pub(crate) struct Watchdog {
@@ -80,6 +79,8 @@ pub(crate) fn watch() -> ! {
     exit(0);
 }
 
+/// The only argument of a watchdog.
+pub(crate) const GUARD: &str = "--guard-job";
 const FILES: &str = "files ";
 const GROUP: &str = "group ";
 const DONE: &str = "done";

@@ -1,0 +1,183 @@
+//! Why no job could be run.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+
+use crate::outcome::{End, SignalName};
+
+/// Why no job could be run.
+#[derive(Debug)]
+pub enum Error {
+    /// A job of no ranks was asked for.
+    NoRanks,
+    /// Some nodes would have no rank.
+    TooManyNodes {
+        /// How many nodes.
+        nodes: usize,
+        /// How many ranks.
+        ranks: usize,
+    },
+    /// A host that can't be used.
+    Host {
+        /// Its name.
+        name: String,
+        /// Why.
+        why: String,
+    },
+    /// A file of hosts that can't be used.
+    HostFile {
+        /// Its path.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// A variable to be exported that isn't set.
+    NotSet(String),
+    /// The hosts have not so many slots.
+    TooFewSlots {
+        /// How many slots.
+        slots: usize,
+        /// How many ranks.
+        ranks: usize,
+    },
+    /// The launcher's working directory can't be entered on another machine.
+    Directory {
+        /// Its path.
+        directory: OsString,
+        /// The system's answer.
+        error: io::Error,
+    },
+    /// There are not so many loopback addresses from there on.
+    NoSuchNodes {
+        /// How many nodes.
+        count: usize,
+        /// The address of the first.
+        first: Ipv4Addr,
+    },
+    /// `PTL_IFACE` holds no address, and the agent needs one.
+    NoAddress(OsString),
+    /// Generic placement needs an agent, and there is none.
+    NoAgent,
+    /// The agent of this node took too long until it was ready.
+    AgentNotReady {
+        /// The node.
+        address: Ipv4Addr,
+    },
+    /// The agent of a node ended before the ranks were started.
+    AgentEnded {
+        /// The node.
+        address: Ipv4Addr,
+        /// How.
+        end: End,
+    },
+    /// A signal of this number reached the launcher before the ranks were started.
+    Interrupted(i32),
+    /// The program is not there.
+    NotFound {
+        /// Its name.
+        program: OsString,
+        /// Whether the current directory holds a file of that name.
+        here: bool,
+    },
+    /// The program is there and can't be executed.
+    NotExecutable(OsString),
+    /// The system refused.
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// Its answer.
+        error: io::Error,
+    },
+}
+
+impl Error {
+    /// What the launcher should exit with: a shell's codes.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Error::NotFound { .. } => 127,
+            Error::NotExecutable(_) => 126,
+            Error::Interrupted(signal) => End::Killed(*signal).exit_code(),
+            Error::TooManyNodes { .. }
+            | Error::Host { .. }
+            | Error::HostFile { .. }
+            | Error::NotSet(_)
+            | Error::TooFewSlots { .. }
+            | Error::NoSuchNodes { .. } => 2,
+            Error::NoRanks
+            | Error::Directory { .. }
+            | Error::NoAddress(_)
+            | Error::NoAgent
+            | Error::AgentNotReady { .. }
+            | Error::AgentEnded { .. }
+            | Error::System { .. } => 1,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::NoRanks => write!(f, "a job has at least one rank"),
+            Error::TooManyNodes { nodes, ranks } => write!(
+                f,
+                "{nodes} nodes are too many for {ranks} ranks: each node runs at least one"
+            ),
+            Error::Host { name, why } => write!(f, "host {name} can't be used: {why}"),
+            Error::HostFile { path, why } => write!(f, "{}: {why}", path.display()),
+            Error::NotSet(name) => write!(f, "{name} can't be exported: it is not set"),
+            Error::TooFewSlots { slots, ranks } => write!(
+                f,
+                "{ranks} ranks are too many for hosts with {slots} slots in all"
+            ),
+            Error::Directory { directory, error } => write!(
+                f,
+                "the directory {} can't be entered: {error}",
+                directory.to_string_lossy()
+            ),
+            Error::NoSuchNodes { count, first } => write!(
+                f,
+                "there are no {count} nodes from {first} on: \
+                 nodes are addresses from 127.0.0.1 to 127.255.255.254"
+            ),
+            Error::NoAddress(text) => {
+                write!(f, "PTL_IFACE={} is no IPv4 address", text.to_string_lossy())
+            }
+            Error::NoAgent => write!(
+                f,
+                "generic placement needs lintel-agent, which is neither beside this program \
+                 nor in PATH; name it by --agent"
+            ),
+            Error::AgentNotReady { address } => {
+                write!(f, "the agent of {address} was not ready in time")
+            }
+            Error::AgentEnded { address, end } => {
+                write!(
+                    f,
+                    "the agent of {address} ended {end} before the ranks started"
+                )
+            }
+            Error::Interrupted(signal) => write!(f, "{} received", SignalName(*signal)),
+            Error::NotFound {
+                program,
+                here: false,
+            } => write!(f, "{program:?} was not found"),
+            Error::NotFound {
+                program,
+                here: true,
+            } => {
+                let name = program.to_string_lossy();
+                write!(
+                    f,
+                    "{name:?} is not in PATH; for the one in this directory write ./{name}"
+                )
+            }
+            Error::NotExecutable(program) => write!(f, "{program:?} is not an executable file"),
+            Error::System { what, error } => write!(f, "{what} failed: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
