@@ -22,17 +22,17 @@ pub enum Launcher {
 
 /// The variable that names the protocol where the environment misleads.
 pub const CHOICE: &str = "LINTEL_PMI";
-/// Its values.
+/// The values that `LINTEL_PMI` may have, as error messages list them.
 pub const CHOICES: &str = "pmi1, pmi2, pmix, none";
 
-/// What `LINTEL_PMI` says.
+/// The protocol that `LINTEL_PMI` asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
     /// PMI-1 by `PMI_FD` or `PMI_PORT`.
     Pmi1,
-    /// PMI-2, likewise.
+    /// PMI-2 over the socket that `PMI_FD` names.
     Pmi2,
-    /// PMIx by libpmix.
+    /// PMIx, by calls into libpmix.
     Pmix,
     /// A job of one, whatever the environment looks like.
     None,

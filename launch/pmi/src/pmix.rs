@@ -29,7 +29,7 @@ mod data_type {
     pub(super) const UINT32: u16 = 14;
 }
 
-/// `pmix_proc_t`.
+/// Mirrors `pmix_proc_t` of pmix_common.h.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Proc {
@@ -53,7 +53,7 @@ union Data {
     room: [usize; 3],
 }
 
-/// `pmix_info_t`.
+/// Mirrors `pmix_info_t` of pmix_common.h.
 #[repr(C)]
 struct Info {
     key: [c_char; KEY_BYTES],
@@ -88,7 +88,7 @@ struct Api {
     fence: Fence,
     get: Get,
     abort: Abort,
-    /// Since libpmix 4.2.
+    /// Missing before libpmix 4.2.
     value_destruct: Option<ValueDestruct>,
 }
 
@@ -97,9 +97,9 @@ struct Api {
 pub enum Error {
     /// There is no libpmix, or it isn't one.
     Library(String),
-    /// libpmix refused.
+    /// A function of libpmix returned an error code.
     Refused {
-        /// The function.
+        /// The function of libpmix, by its C name.
         call: &'static str,
         /// Its reason, in libpmix's words.
         reason: String,
@@ -145,7 +145,7 @@ impl Session {
         Ok(Session { api, me })
     }
 
-    /// This process's rank.
+    /// This process's rank within its namespace.
     pub(crate) fn rank(&self) -> u32 {
         self.me.rank
     }

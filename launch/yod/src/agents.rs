@@ -1,10 +1,10 @@
 //! The agents of generic placement: one process per node that holds the engines of the
-//! node's ranks. They are there before the first rank and go after the last.
+//! node's ranks. They start before the first rank and end after the last.
 //!
 //! An agent is `lintel-agent --iface ADDRESS --secret-stdin` with `LINTEL_JOB` in its
 //! environment. It reads the job's secret from standard input, a line of 64 hexadecimal
 //! digits, which no other process of the job is given. It writes the line `ready` to
-//! standard output once ranks may come, and leaves on SIGTERM.
+//! standard output once ranks may connect, and exits on SIGTERM.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -41,7 +41,7 @@ struct Agent {
     /// The beginning of its output, until it is ready.
     startup_output: Vec<u8>,
     ready: bool,
-    /// Its end was told.
+    /// Its end has been reported.
     end_reported: bool,
 }
 
@@ -108,7 +108,7 @@ impl Agents {
             .flat_map(Agent::descriptors)
     }
 
-    /// Takes what agents write, and an agent that has ended, if one has: where, and how.
+    /// Reads what agents write, and returns the address and end of one that has ended.
     pub(crate) fn on_readable(&mut self) -> Option<(Ipv4Addr, End)> {
         for agent in &mut self.agents {
             agent.on_output();
@@ -150,7 +150,7 @@ impl Agent {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = Process::start(&mut command)?;
         if let Some(mut input) = process.take_input() {
-            // A pipe takes so little at once. An agent that doesn't read it tells of itself.
+            // A pipe takes this little at once. An agent that doesn't read it reports why.
             let _ = input.write_all(plan.line_for_agent().as_bytes());
         }
         let output = process.take_output().map(OwnedFd::from);
@@ -169,7 +169,7 @@ impl Agent {
         output.into_iter().chain([self.process.exit.as_fd()])
     }
 
-    /// Reads what it says, if anything; beyond the first line nobody listens.
+    /// Reads its output without blocking; after `ready`, the output is discarded.
     fn on_output(&mut self) {
         while let Some(pipe) = self
             .output

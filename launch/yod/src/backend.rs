@@ -1,5 +1,5 @@
-//! Where a job's ranks are: with a crew of this process, or on other machines. To the
-//! launcher it is one thing that takes orders and has news.
+//! What runs a job's ranks: the local launcher of this process, or launchers on other
+//! machines. To the supervisor both take requests and report events.
 
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
@@ -35,7 +35,7 @@ pub(crate) enum Source {
 
 impl Backend {
     /// Starts every rank of `job`. `input` is where rank 0's standard input comes from,
-    /// should it be in this process's crew.
+    /// if rank 0 runs in this process's local launcher.
     ///
     /// # Errors
     /// The first process that can't be started; none is left then.
@@ -99,11 +99,11 @@ impl Backend {
                 });
             }
             (Backend::Remote(hosts), Source::Remote(n, source)) => hosts[n].on_ready(source, emit),
-            _ => unreachable!("a source comes from these very places"),
+            _ => unreachable!("each source was returned by this backend"),
         }
     }
 
-    /// Orders something of the keeper of `rank`, which sits on `node`.
+    /// Sends a request to the launcher of `node`.
     pub(crate) fn request(
         &mut self,
         node: usize,
@@ -118,10 +118,10 @@ impl Backend {
         }
     }
 
-    /// Orders the same of all.
+    /// Sends the same request to every launcher.
     pub(crate) fn request_all(&mut self, request: &Request) {
         match self {
-            // No order to all is answered.
+            // No request to all launchers has an answer.
             Backend::Local(local) => local.on_request(request.clone(), &mut |_| {}),
             Backend::Remote(hosts) => hosts
                 .iter_mut()
@@ -129,7 +129,7 @@ impl Backend {
         }
     }
 
-    /// Sends what was ordered, as far as that goes without waiting.
+    /// Writes queued requests as far as that goes without waiting.
     pub(crate) fn flush_requests(&mut self) {
         if let Backend::Remote(hosts) = self {
             hosts.iter_mut().for_each(RemoteHost::flush_requests);
@@ -150,8 +150,8 @@ impl Backend {
         }
     }
 
-    /// Ends whatever is left; agents have `grace`. Gives the names of hosts where
-    /// something may still be.
+    /// Ends whatever is left; agents have `grace`. Returns the names of hosts that
+    /// may still run something of the job.
     pub(crate) fn finish(self, grace: Duration) -> Vec<String> {
         match self {
             Backend::Local(local) => {

@@ -109,7 +109,7 @@ pub struct Options {
 /// Where the engines live.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Mode {
-    /// In each rank
+    /// In each rank's own process
     Accelerated,
     /// In an agent per node
     Generic,
@@ -209,7 +209,7 @@ impl Options {
     }
 }
 
-/// How many ranks there are where nobody says.
+/// The number of ranks if `--ranks` is not given.
 fn default_ranks(nodes: &Nodes) -> usize {
     match nodes {
         Nodes::Local => 1,
@@ -261,7 +261,7 @@ enum State {
 }
 
 impl State {
-    /// The state after `text`, and what stands for it where that is not itself.
+    /// The state after `text`, and what replaces it, if anything does.
     fn on_argument(self, text: &str) -> (State, Option<Vec<OsString>>) {
         match self {
             State::AtProgram | State::AtValue => (State::AtOption, None),

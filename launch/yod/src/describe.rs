@@ -12,7 +12,7 @@ use crate::resources::cores_for;
 use crate::shell::quoted;
 
 impl Job {
-    /// What would be run: one line of shell per process, by host where there are some.
+    /// What would be run: one line of shell per process, grouped by host if there are hosts.
     ///
     /// # Errors
     /// The job makes no sense.

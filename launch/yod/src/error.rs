@@ -15,44 +15,44 @@ pub enum Error {
     NoRanks,
     /// Some nodes would have no rank.
     TooManyNodes {
-        /// How many nodes.
+        /// The number of nodes asked for.
         nodes: usize,
-        /// How many ranks.
+        /// The number of ranks, which is smaller.
         ranks: usize,
     },
     /// A host that can't be used.
     Host {
-        /// Its name.
+        /// The host as the user wrote it.
         name: String,
-        /// Why.
+        /// The reason, as the end of a sentence.
         why: String,
     },
     /// A file of hosts that can't be used.
     HostFile {
-        /// Its path.
+        /// The path as the user wrote it.
         path: PathBuf,
-        /// Why.
+        /// The reason, with the line number if a line is wrong.
         why: String,
     },
     /// A variable to be exported that isn't set.
     NotSet(String),
     /// The hosts have not so many slots.
     TooFewSlots {
-        /// How many slots.
+        /// The sum of all hosts' slots.
         slots: usize,
-        /// How many ranks.
+        /// The number of ranks, which is larger.
         ranks: usize,
     },
     /// The launcher's working directory can't be entered on another machine.
     Directory {
-        /// Its path.
+        /// The directory in which yod was started.
         directory: OsString,
-        /// The system's answer.
+        /// The reason that the system gave.
         error: io::Error,
     },
     /// There are not so many loopback addresses from there on.
     NoSuchNodes {
-        /// How many nodes.
+        /// The number of nodes asked for.
         count: usize,
         /// The address of the first.
         first: Ipv4Addr,
@@ -63,32 +63,32 @@ pub enum Error {
     NoAgent,
     /// The agent of this node took too long until it was ready.
     AgentNotReady {
-        /// The node.
+        /// The address of the agent's node.
         address: Ipv4Addr,
     },
     /// The agent of a node ended before the ranks were started.
     AgentEnded {
-        /// The node.
+        /// The address of the agent's node.
         address: Ipv4Addr,
-        /// How.
+        /// How the agent's process ended.
         end: End,
     },
     /// A signal of this number reached the launcher before the ranks were started.
     Interrupted(i32),
     /// The program is not there.
     NotFound {
-        /// Its name.
+        /// The program as the user wrote it.
         program: OsString,
         /// Whether the current directory holds a file of that name.
         here: bool,
     },
     /// The program is there and can't be executed.
     NotExecutable(OsString),
-    /// The system refused.
+    /// A system call failed.
     System {
-        /// What was tried.
+        /// What yod was doing, as the subject of a sentence: "starting a rank".
         what: &'static str,
-        /// Its answer.
+        /// The reason that the system gave.
         error: io::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! Process groups after their leaders: what may still be killed, and what has gone.
+//! Process groups after their leaders ended: what may still be killed, and what has ended.
 //!
 //! A group's number is that of the process that leads it, and the system gives it to
 //! another process once neither the leader nor a member is left. So a group is named by
@@ -14,8 +14,8 @@ use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Group {
     number: Pid,
-    /// When its leader started, in clock ticks since the system did; nothing where the
-    /// system doesn't tell.
+    /// When its leader started, in clock ticks since boot; `None` if the
+    /// system doesn't report it.
     started: Option<u64>,
 }
 
@@ -36,7 +36,7 @@ impl Group {
     }
 
     /// Whether the number was given to another process. It is not while a member is left,
-    /// though the leader has gone.
+    /// though the leader has ended.
     pub(crate) fn is_reused(self) -> bool {
         let found = Stat::read(&self.number.to_string()).map(|stat| stat.started);
         matches!((found, self.started), (Some(found), Some(started)) if found != started)
@@ -65,7 +65,7 @@ impl FromStr for Group {
 }
 
 /// Waits until nothing of `groups` runs, which were all killed: a killed process needs a
-/// moment to go. A zombie has gone, for nobody may ever reap it. False where something
+/// moment to end. A zombie counts as ended, since nothing may ever reap it. False if something
 /// still runs after `patience`.
 pub(crate) fn wait_until_gone(groups: &[Group], patience: Duration) -> bool {
     let deadline = Instant::now() + patience;
@@ -95,7 +95,7 @@ fn any_runs(groups: &[Group]) -> bool {
     processes.any(|process| process.runs() && left.contains(&process.group))
 }
 
-/// What the system tells of a process, by proc_pid_stat(5).
+/// Fields of a process that proc_pid_stat(5) describes.
 struct Stat {
     state: char,
     group: Pid,
@@ -104,7 +104,7 @@ struct Stat {
 }
 
 impl Stat {
-    /// Nothing where there is no such process, or no /proc.
+    /// `None` if there is no such process, or no /proc.
     fn read(process: &str) -> Option<Stat> {
         process.parse::<u32>().ok()?;
         let fields = fields_of(process)?;
@@ -122,8 +122,8 @@ impl Stat {
     }
 }
 
-/// Nothing where the number is no process's: the kernel's own have group 0, and one that is
-/// just going has -1.
+/// `None` if the number is no process's: the kernel's own have group 0, and one that is
+/// just exiting has -1.
 fn pid(number: Option<i32>) -> Option<Pid> {
     Pid::from_raw(number.filter(|&number| number > 0)?)
 }
@@ -190,7 +190,7 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(found, [false, true]);
-        assert!(!group.is_reused(), "nobody has the number");
+        assert!(!group.is_reused(), "no process has the number");
     }
 
     #[test]

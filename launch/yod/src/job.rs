@@ -10,7 +10,7 @@ use crate::layout::{Map, Nodes};
 /// A program to be run as a number of ranks.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// How many; at least 1.
+    /// The number of ranks; at least 1.
     pub ranks: usize,
     /// What to run, found as a shell finds it.
     pub program: OsString,
@@ -23,7 +23,7 @@ pub struct Job {
     /// The order in which ranks are given to nodes.
     pub map: Map,
     /// The agent of generic placement; otherwise `lintel-agent`, looked for beside this
-    /// binary and in `PATH`. One per node is started where the ranks' `PTL_MODE` is
+    /// binary and in `PATH`. One per node is started if the ranks' `PTL_MODE` is
     /// `generic`.
     pub agent: Option<OsString>,
     /// What starts yod on a host: a program and its arguments, to which the host's name
@@ -74,7 +74,7 @@ impl Job {
         }
     }
 
-    /// The words before a host's name.
+    /// The program that reaches a host, with its arguments before the host's name.
     pub(crate) fn launch_agent(&self) -> Vec<OsString> {
         match self.launch_agent.is_empty() {
             true => SSH.map(OsString::from).to_vec(),

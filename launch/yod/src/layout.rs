@@ -1,4 +1,4 @@
-//! Which rank sits on which node, and what the node is called.
+//! Which rank runs on which node, and the address of each node.
 
 use std::ffi::OsString;
 use std::net::Ipv4Addr;
@@ -25,14 +25,14 @@ pub enum Nodes {
     Hosts(Vec<Host>),
 }
 
-/// A machine.
+/// A machine that a launch agent reaches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
     /// What the launch agent calls it.
     pub name: String,
     /// The address by which the others reach its ranks.
     pub address: Ipv4Addr,
-    /// How many ranks it takes. Where no host says, all take as many; where some do, the
+    /// How many ranks it takes. If no host says, all take as many; if some do, the
     /// others take one.
     pub slots: Option<usize>,
 }
@@ -47,16 +47,16 @@ pub enum Map {
     Cyclic,
 }
 
-/// Where every rank sits.
+/// The node and local number of every rank.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Layout {
-    /// The address of each node; `None` where the ranks take theirs by themselves.
+    /// The address of each node; `None` if the ranks choose their own.
     pub(crate) addresses: Vec<Option<Ipv4Addr>>,
-    /// One for each rank.
+    /// The slot of each rank, by rank.
     pub(crate) slots: Vec<RankSlot>,
 }
 
-/// Where a rank sits.
+/// The node of a rank, and its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RankSlot {
     pub(crate) rank: usize,
@@ -104,7 +104,7 @@ impl Layout {
         self.slots.iter().map(|slot| slot.node).collect()
     }
 
-    /// What tells a rank where it sits.
+    /// The environment variables from which a rank learns its slot.
     pub(crate) fn variables(&self, slot: &RankSlot) -> Vec<(OsString, OsString)> {
         // The local numbers are what MPICH's hydra sets beside PMI-1's own.
         let mut all: Vec<(OsString, OsString)> = [
@@ -140,7 +140,7 @@ fn loopback_addresses(count: usize, first: Ipv4Addr) -> Result<Vec<Option<Ipv4Ad
     }
 }
 
-/// As equal as can be, the larger ones first.
+/// Ranks a node as equal as can be, the larger shares first.
 fn shares(ranks: usize, nodes: usize) -> Vec<usize> {
     let (each, more) = (ranks / nodes, ranks % nodes);
     (0..nodes)
@@ -160,7 +160,7 @@ fn capacities_of(hosts: &[Host], ranks: usize) -> Result<Vec<usize>, Error> {
     }
 }
 
-/// Fills nodes that take so many ranks each, `ranks` in all.
+/// The node of each rank, if node n takes `capacities[n]` of them.
 fn nodes_of_ranks(ranks: usize, mut capacities: Vec<usize>, map: Map) -> Vec<usize> {
     let mut nodes = Vec::with_capacity(ranks);
     while nodes.len() < ranks {

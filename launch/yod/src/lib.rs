@@ -1,20 +1,20 @@
 //! yod starts the ranks of a parallel program, here or on other machines, serves them
-//! PMI, passes their output through, and sees to it that all of them end.
+//! PMI, forwards their output, and makes sure that all of them end.
 //!
 //! ```text
 //!   supervisor ── PMI server, signals, output, exit codes      one loop, no threads
-//!    ├─ crew ─┬─ agent of each node   in generic placement: before the ranks, after them
-//!    │        ├─ rank 0               own process group, own socket (PMI_FD), own pipes
-//!    │        └─ rank 1 …
-//!    └─ or a host for each node ══ ssh ══ yod --remote ── its crew
-//!   watchdog ── ends what its yod has started should that be killed, then leaves
+//!    ├─ local launcher ─┬─ agent of each node   in generic placement: starts first, ends last
+//!    │                  ├─ rank 0               own process group, socket (PMI_FD), pipes
+//!    │                  └─ rank 1 …
+//!    └─ or a remote host for each node ══ ssh ══ yod --remote ── its local launcher
+//!   watchdog ── ends what its yod has started if that is killed, then exits
 //! ```
 //!
-//! A crew does what it is ordered and reports; the supervisor decides. Orders and reports
-//! are calls within a process and messages between machines.
+//! The supervisor decides; a local launcher carries out its requests and reports events.
+//! Both are calls within a process and messages between machines.
 //!
-//! What the ranks say to each other through PMI is `lintel-pmi`'s; what they
-//! say through Portals is not seen here.
+//! The exchange between ranks through PMI is `lintel-pmi`'s; their Portals messages are not
+//! seen here.
 //!
 //! 1. A binary that starts jobs calls [`become_helper_if_asked`] first of all:
 //!    ranks and watchdog begin as copies of the running binary.

@@ -1,11 +1,11 @@
-//! A connection between the launcher and its other half on another machine.
+//! A connection between the supervisor and the launcher on another machine.
 //!
 //! ```text
 //!   handshake line   length (4 bytes, little-endian)   message   length   message …
 //! ```
 //!
-//! Messages are in postcard's format. Both halves are the same version: the handshake
-//! says so. A login shell may print before the handshake; that is passed over.
+//! Messages are in postcard's format. The handshake carries the version, which must
+//! be the same at both ends. What a login shell prints before the handshake is skipped.
 
 use std::io;
 use std::marker::PhantomData;
@@ -31,9 +31,9 @@ pub(crate) struct Link<I> {
 /// Why no more comes.
 #[derive(Debug)]
 pub(crate) enum Broken {
-    /// The other half closed the connection.
+    /// The other end closed the connection.
     Closed,
-    /// The connection failed.
+    /// Reading from the connection failed.
     Io(io::Error),
     /// What came is no handshake.
     NoHandshake,
@@ -59,7 +59,7 @@ impl<I: DeserializeOwned> Link<I> {
         })
     }
 
-    /// Sends `message` as soon as the other half takes it.
+    /// Sends `message` as soon as the other end takes it.
     pub(crate) fn send(&mut self, message: &impl Serialize) {
         let bytes = postcard::to_stdvec(message).expect("messages are plain data");
         let length = u32::try_from(bytes.len()).expect("messages are short");
@@ -84,8 +84,8 @@ impl<I: DeserializeOwned> Link<I> {
         self.outgoing_queue.len() > MAX_QUEUED
     }
 
-    /// Writes what the other half takes. What can't be written is dropped: reading will
-    /// tell why.
+    /// Writes what the other end takes. What can't be written is dropped: reading
+    /// reports why.
     pub(crate) fn on_writable(&mut self) {
         let Some(to) = &self.to else { return };
         let piece = &self.outgoing_queue[..self.outgoing_queue.len().min(MAX_TRANSFER)];
@@ -118,7 +118,7 @@ impl<I: DeserializeOwned> Link<I> {
         self.take_messages()
     }
 
-    /// Whether the other half has greeted.
+    /// Whether the handshake of the other end has come.
     pub(crate) fn is_connected(&self) -> bool {
         self.connected
     }
@@ -173,23 +173,23 @@ impl std::fmt::Display for Broken {
                 "what answers is no yod of this version ({})",
                 env!("CARGO_PKG_VERSION")
             ),
-            Broken::Garbage => write!(f, "what came through the connection makes no sense"),
+            Broken::Garbage => write!(f, "the connection carried no valid message"),
         }
     }
 }
 
 /// The only argument of yod on another machine.
 pub(crate) const REMOTE: &str = "--remote";
-/// A half that has nothing to say says so this often.
+/// How long an end may send nothing before it sends a heartbeat.
 pub(crate) const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
-/// A half of which nothing is heard for so long is lost.
+/// How long an end may receive nothing before it takes the other end for lost.
 pub(crate) const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a host may take to its first word: logging in may be slow.
+/// How long a host may take until its handshake: logging in may be slow.
 pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(60);
 const HANDSHAKE: &str = concat!("yod-remote ", env!("CARGO_PKG_VERSION"), " 1\n");
 const MAX_BEFORE_HANDSHAKE: usize = 1 << 16;
 const MAX_QUEUED: usize = 1 << 20;
-/// Environment and arguments of a job fit, with room.
+/// In bytes: environment and arguments of a job fit several times.
 const MAX_MESSAGE: usize = 1 << 24;
 const MAX_TRANSFER: usize = 1 << 15;
 

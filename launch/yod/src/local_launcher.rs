@@ -1,8 +1,8 @@
 //! The ranks of one machine, with their agents: started together, polled together,
 //! ended together.
 //!
-//! A crew decides nothing. It does what it is ordered and tells what happens, whether
-//! the launcher is in this process or on another machine.
+//! It decides nothing: it carries out requests and reports what happens, whether the
+//! supervisor is in this process or on another machine.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -27,12 +27,12 @@ pub(crate) struct LocalLauncher {
     ranks: Vec<Rank>,
     agents: Agents,
     input: Option<InputPipe>,
-    /// Whose output is not to be read for now.
+    /// Standard output is not read until the supervisor takes more.
     hold_out: bool,
     hold_err: bool,
 }
 
-/// What a descriptor is polled for; ranks by their place in the crew.
+/// What a descriptor is polled for; ranks by their index in the launcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     Pmi(usize),
@@ -43,8 +43,8 @@ pub(crate) enum Source {
 }
 
 impl LocalLauncher {
-    /// Starts what `here` has of `plan`, agents first. `input` is where rank 0's
-    /// standard input comes from, should it be here.
+    /// Starts the processes of `scope`, agents first. `input` is where rank 0's
+    /// standard input comes from, if rank 0 is among them.
     ///
     /// # Errors
     /// The first process that can't be started; none is left then.
@@ -124,7 +124,7 @@ impl LocalLauncher {
         all
     }
 
-    /// Does what can be done now, and tells what came of it.
+    /// Handles a ready descriptor, and reports what came of it.
     pub(crate) fn on_ready(
         &mut self,
         source: Source,
@@ -147,7 +147,7 @@ impl LocalLauncher {
         }
     }
 
-    /// Does what the launcher wants.
+    /// Carries out a request of the supervisor.
     pub(crate) fn on_request(&mut self, request: Request, emit: &mut impl FnMut(Report)) {
         match request {
             Request::Pmi { rank, bytes } => {
@@ -197,7 +197,7 @@ impl LocalLauncher {
         match rustix::io::write(&input.to, piece) {
             Ok(count) => drop(input.held.drain(..count)),
             Err(Errno::INTR | Errno::AGAIN) => {}
-            // Nobody reads it, so no more is asked for.
+            // The reading end is closed, so no more is asked for.
             Err(_) => self.input = None,
         }
         if self
@@ -210,7 +210,7 @@ impl LocalLauncher {
     }
 }
 
-/// Our end of rank 0's standard input.
+/// The writing end of rank 0's standard input, and what it has not taken yet.
 struct InputPipe {
     to: OwnedFd,
     held: Vec<u8>,

@@ -35,7 +35,7 @@ fn show(job: &Job) -> Result<ExitCode, Error> {
 fn run(job: &Job, timing: bool) -> Result<ExitCode, Error> {
     let outcome = yod::run(job)?;
     if timing {
-        // Without standard error there is nobody to tell.
+        // Without standard error there is no way to report it.
         let _ = io::stderr().write_all(outcome.timing().as_bytes());
     }
     Ok(ExitCode::from(outcome.exit_code()))

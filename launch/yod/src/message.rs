@@ -1,4 +1,4 @@
-//! What the launcher and the keepers of ranks tell each other: calls within one
+//! The messages between the supervisor and the launchers of ranks: calls within one
 //! process, frames between machines.
 
 use std::ffi::OsString;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::outcome::{End, RankOutcome};
 use crate::plan::Plan;
 
-/// What the launcher wants of those who keep ranks.
+/// What the supervisor asks of a launcher.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
     /// Write to the PMI connection of a rank.
@@ -24,7 +24,7 @@ pub(crate) enum Request {
     Hold { stream: Stream, hold: bool },
 }
 
-/// What those who keep ranks tell the launcher.
+/// What a launcher reports to the supervisor.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Report {
     /// A rank wrote to its PMI connection.
@@ -47,17 +47,17 @@ pub(crate) enum Report {
     InputTaken,
 }
 
-/// What a host tells.
+/// What a backend reports to the supervisor.
 pub(crate) enum BackendEvent {
     Report(Report),
-    /// It could start no rank.
+    /// The host could start no rank.
     Failed {
         host: String,
         code: u8,
         text: String,
         ranks: Vec<usize>,
     },
-    /// It is out of reach, and what became of its ranks is not known.
+    /// The host is out of reach; how its ranks ended is not known.
     Lost {
         host: String,
         why: String,
@@ -78,7 +78,7 @@ pub(crate) enum ToRemote {
     /// First of all: what to start.
     Start(Box<Start>),
     Request(Request),
-    /// Nothing to say; the launcher lives.
+    /// Shows that the supervisor is alive, if it sends nothing else.
     Heartbeat,
     /// The job is over: end what is left and leave.
     Shutdown,
@@ -93,7 +93,7 @@ pub(crate) enum FromRemote {
         text: String,
     },
     Report(Report),
-    /// Nothing to say; this machine lives.
+    /// Shows that this machine is alive, if it sends nothing else.
     Heartbeat,
     /// Nothing of the job is left here.
     Finished,

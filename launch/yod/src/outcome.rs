@@ -18,16 +18,16 @@ pub struct Outcome {
     pub cause: Option<Cause>,
     /// From before the first rank's start to after the last one's end.
     pub elapsed: Duration,
-    /// One for each rank, by rank.
+    /// The outcome of each rank, by rank.
     pub ranks: Vec<RankOutcome>,
 }
 
 /// How a rank went.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct RankOutcome {
-    /// Its process.
+    /// The process id on its machine; 0 if it was never known.
     pub pid: i32,
-    /// How it ended.
+    /// How the rank's process ended.
     pub end: End,
     /// Processor time in its own code, with that of children it waited for, in
     /// steps of the kernel's clock tick (10 ms as a rule).
@@ -37,7 +37,7 @@ pub struct RankOutcome {
 }
 
 impl RankOutcome {
-    /// Of a rank that went out of reach.
+    /// The outcome of a rank whose host went out of reach.
     pub(crate) const LOST: RankOutcome = RankOutcome {
         pid: 0,
         end: End::Lost,
@@ -60,50 +60,50 @@ pub enum End {
 /// Why a job ended early: the first thing that went wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// A rank failed.
+    /// A rank was killed, or exited with a code other than 0.
     Rank {
-        /// Which.
+        /// The rank that failed first.
         rank: usize,
-        /// How.
+        /// How the rank's process ended.
         end: End,
     },
     /// A rank asked for it through PMI.
     Aborted {
-        /// Which.
+        /// The rank that asked.
         rank: usize,
         /// The code it wants.
         code: i32,
-        /// Its words, possibly none.
+        /// Its message, possibly empty.
         message: String,
     },
     /// A rank does not speak PMI.
     Protocol {
-        /// Which.
+        /// The rank that broke the protocol.
         rank: usize,
-        /// How.
+        /// The rule of the protocol that the rank broke.
         error: lintel_pmi::server::Violation,
     },
     /// The agent of a node ended before its ranks.
     Agent {
-        /// The node.
+        /// The address of the agent's node.
         address: Ipv4Addr,
-        /// How.
+        /// How the agent's process ended.
         end: End,
     },
     /// A host could start no rank.
     HostFailed {
-        /// Its name.
+        /// The host's name, as the launch agent takes it.
         host: String,
         /// The code that its own launcher would have ended with.
         code: u8,
-        /// Why.
+        /// The message of the launcher on that host.
         text: String,
     },
     /// A host went out of reach.
     HostLost {
-        /// Its name.
+        /// The host's name, as the launch agent takes it.
         host: String,
-        /// Why.
+        /// How the connection ended, and what the launch agent reported.
         why: String,
     },
     /// Ranks wait in a barrier for ranks that ended.
@@ -112,7 +112,7 @@ pub enum Cause {
     Timeout(Duration),
     /// A signal of this number reached the launcher.
     Interrupted(i32),
-    /// Nobody reads the output any more.
+    /// The reader of the output has closed it.
     OutputClosed,
 }
 
@@ -165,7 +165,7 @@ impl fmt::Display for End {
 }
 
 impl Cause {
-    /// The code that tells of this cause; 0 only where a rank has ended the job with it,
+    /// The exit code for this cause; 0 only if a rank has ended the job with it,
     /// as OpenSHMEM's `shmem_global_exit(0)` does.
     pub fn exit_code(&self) -> u8 {
         match self {
@@ -218,7 +218,7 @@ impl fmt::Display for Cause {
             ),
             Cause::Timeout(time) => write!(f, "the job took longer than {} s", time.as_secs_f64()),
             Cause::Interrupted(signal) => write!(f, "{} received", SignalName(*signal)),
-            Cause::OutputClosed => write!(f, "nobody reads the output any more"),
+            Cause::OutputClosed => write!(f, "the reader of the output has closed it"),
         }
     }
 }

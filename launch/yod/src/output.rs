@@ -80,7 +80,7 @@ impl Lines {
         }
     }
 
-    /// Takes what the rank wrote, or `None` where it writes no more, and passes whole lines
+    /// Takes what the rank wrote, or `None` if it writes no more, and passes whole lines
     /// on.
     pub(crate) fn pass_on(&mut self, bytes: Option<&[u8]>, pass: impl FnMut(&[u8])) {
         match bytes {

@@ -1,4 +1,4 @@
-//! A job worked out: who sits where, and what each process finds in its environment.
+//! A job worked out: where each rank runs, and what each process finds in its environment.
 
 use std::ffi::OsString;
 use std::net::Ipv4Addr;
@@ -96,8 +96,8 @@ impl Plan {
             .env_remove(SECRET);
     }
 
-    /// What every rank finds in its environment: beside the common variables the secret,
-    /// where the rank itself speaks with other nodes.
+    /// What every rank finds in its environment: the common variables, and the secret
+    /// if the rank itself exchanges messages with other nodes.
     pub(crate) fn set_variables_of_ranks(&self, command: &mut Command) {
         self.set_common_variables(command);
         if !self.needs_agents() {
@@ -138,7 +138,7 @@ impl Plan {
             .collect()
     }
 
-    /// What the ranks will find under `name`, where it isn't set by rank.
+    /// What the ranks will find under `name`, unless it differs from rank to rank.
     fn variable(&self, name: &str) -> Option<OsString> {
         let mut set = self.env.iter().rev();
         let given = set.find(|(given, _)| given == name);
@@ -151,8 +151,8 @@ pub(crate) const SECRET: &str = "LINTEL_SECRET";
 /// Tells an agent to read the secret from its standard input.
 pub(crate) const SECRET_STDIN: &str = "--secret-stdin";
 
-/// What a launcher around this one says must not be taken for this one's word, nor what
-/// was said about that launcher.
+/// Whether the variable comes from a launcher around this one, or describes that launcher:
+/// a rank must not take it for this launcher's.
 fn of_another_launcher(name: &str) -> bool {
     ["PMI_", "PMIX_", "OMPI_COMM_WORLD_", "HYDI_", "LINTEL_PMI"]
         .iter()

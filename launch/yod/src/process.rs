@@ -45,7 +45,7 @@ impl Process {
         self.group
     }
 
-    /// Our ends of its standard streams, where they are pipes; once.
+    /// The writing end of its standard input, if that is a pipe; once.
     pub(crate) fn take_input(&mut self) -> Option<ChildStdin> {
         self.child.stdin.take()
     }
@@ -92,7 +92,7 @@ impl Process {
 }
 
 impl Drop for Process {
-    /// Nothing outlives the launcher's interest, not even after an error.
+    /// No process outlives its owner, not even after an error.
     fn drop(&mut self) {
         self.reap();
     }

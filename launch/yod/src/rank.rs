@@ -1,4 +1,4 @@
-//! One rank: how it is started, and what its keeper holds of it.
+//! One rank: how it is started, and what its launcher holds of it.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -13,7 +13,7 @@ use crate::plan::Plan;
 use crate::process::Process;
 use crate::tied::tied_command;
 
-/// A started rank.
+/// A rank's process, with this end of its pipes and its PMI connection.
 pub(crate) struct Rank {
     pub(crate) number: usize,
     pub(crate) process: Process,
@@ -24,22 +24,22 @@ pub(crate) struct Rank {
     /// Our ends of its output streams, while a process holds the others.
     pub(crate) stdout: Option<OwnedFd>,
     pub(crate) stderr: Option<OwnedFd>,
-    /// Its end was told.
+    /// Its end has been reported.
     pub(crate) ended: bool,
 }
 
 /// Where a rank's standard input comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Input {
-    /// Its keeper's own.
+    /// The launcher's own standard input.
     Inherited,
-    /// What its keeper is told to write.
+    /// A pipe that the launcher writes to as requested.
     Piped,
     Nothing,
 }
 
 impl Rank {
-    /// Starts the rank that sits at `slot`, bound to `core` where there is one.
+    /// Starts the rank of `slot`, bound to `core` if one is given.
     pub(crate) fn start(
         plan: &Plan,
         slot: &RankSlot,
@@ -69,7 +69,7 @@ impl Rank {
         })
     }
 
-    /// Takes what the rank asked; to be called when its connection is readable.
+    /// Reads PMI requests; to be called when its connection is readable.
     pub(crate) fn on_pmi_readable(&mut self, emit: &mut impl FnMut(Report)) {
         let Some(mut stream) = self.pmi.as_ref() else {
             return;

@@ -4,7 +4,7 @@
 //!   RemoteHost ── Link ── ssh host yod --remote ── Link ── RemoteLauncher ── LocalLauncher
 //! ```
 //!
-//! The launch agent (ssh) is told nothing but the host and the command to run there:
+//! The launch agent (ssh) is given nothing but the host and the command to run there:
 //! program, environment and secret travel through the connection.
 
 use std::ffi::OsString;
@@ -27,10 +27,10 @@ use crate::shell::quoted;
 use crate::tied::tied_command;
 use crate::watchdog::Watchdog;
 
-/// A machine that keeps ranks for the launcher.
+/// A machine that runs ranks for the supervisor.
 pub(crate) struct RemoteHost {
     name: String,
-    /// The ranks that it keeps.
+    /// The ranks that run there; empty once they are lost.
     ranks: Vec<usize>,
     launch_agent: Process,
     link: Link<FromRemote>,
@@ -39,11 +39,11 @@ pub(crate) struct RemoteHost {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// It keeps ranks, or is about to.
+    /// It runs ranks, or is about to.
     Running,
     /// It has reported that nothing is left.
     Finished,
-    /// No more will come from it.
+    /// Its connection is broken.
     Lost,
 }
 
@@ -115,7 +115,7 @@ impl RemoteHost {
         }
     }
 
-    /// Sends what was ordered, as far as that goes without waiting.
+    /// Writes queued requests as far as that goes without waiting.
     pub(crate) fn flush_requests(&mut self) {
         self.link.on_writable();
     }
@@ -135,7 +135,7 @@ impl RemoteHost {
         }
         let (since_received, since_sent) = self.link.silence(now);
         if since_received >= self.receive_timeout() {
-            let why = format!("nothing was heard of it for {} s", since_received.as_secs());
+            let why = format!("it sent nothing for {} s", since_received.as_secs());
             self.lose(why, emit);
         } else if since_sent >= HEARTBEAT_INTERVAL {
             self.link.send(&ToRemote::Heartbeat);
@@ -149,8 +149,8 @@ impl RemoteHost {
         }
     }
 
-    /// Waits until nothing of the job is left there, or `deadline`. Gives its name where
-    /// that is not known.
+    /// Waits until nothing of the job is left there, or `deadline`. Returns its name if
+    /// it did not report so.
     pub(crate) fn finish(mut self, deadline: Instant) -> Option<String> {
         while self.state == State::Running {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -213,7 +213,7 @@ impl RemoteHost {
     }
 }
 
-/// `ssh host 'yod --remote'`, its standard input and output ours.
+/// `ssh host 'yod --remote'`, connected to this process by pipes.
 fn agent_command(job: &Job, host: &layout::Host) -> std::process::Command {
     let mut words = job.launch_agent();
     let name = format!("launch agent of {}", host.name);

@@ -1,8 +1,8 @@
-//! yod on another machine: keeps the ranks of one node for a launcher at the other end
+//! yod on another machine: runs the ranks of one node for a launcher at the other end
 //! of standard input and output.
 //!
-//! It starts what it is told, obeys and reports. Should the launcher be lost, it ends
-//! all that it has started; its watchdog does so should it be killed itself.
+//! It starts what it is asked to, carries out requests and reports. If the launcher is lost,
+//! it ends all that it has started; if it is killed itself, its watchdog does so.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -27,7 +27,7 @@ use crate::signals::Signals;
 use crate::stale_segments::{self, SHARED_MEMORY};
 use crate::watchdog::Watchdog;
 
-/// The life of the remote half.
+/// Runs the launcher of one node until its end.
 pub(crate) fn run() -> ! {
     let lost = |why: String| {
         eprintln!("yod: remote: {why}");
@@ -86,7 +86,7 @@ fn first_messages(link: &mut Link<ToRemote>) -> io::Result<(Start, Vec<ToRemote>
         let left = deadline.saturating_duration_since(Instant::now());
         let ready = wait_for(&link_interests(link), Some(left))?;
         if ready.is_empty() {
-            return Err(io::Error::other("the launcher says nothing"));
+            return Err(io::Error::other("the launcher sent nothing"));
         }
         for (source, _) in ready {
             if source == Source::Outgoing {
@@ -96,7 +96,11 @@ fn first_messages(link: &mut Link<ToRemote>) -> io::Result<(Start, Vec<ToRemote>
             let mut messages = link.on_readable().map_err(lost)?.into_iter();
             match messages.next() {
                 Some(ToRemote::Start(start)) => return Ok((*start, messages.collect())),
-                Some(_) => return Err(io::Error::other("the launcher speaks out of turn")),
+                Some(_) => {
+                    return Err(io::Error::other(
+                        "the launcher did not send what to start first",
+                    ));
+                }
                 None => {}
             }
         }
@@ -127,7 +131,7 @@ fn link_interests(link: &Link<ToRemote>) -> Vec<Interest<'_, Source>> {
     all
 }
 
-/// Sends what is held, as long as the launcher takes it.
+/// Sends what is queued, as long as the launcher takes it.
 fn flush(link: &mut Link<ToRemote>) {
     let deadline = Instant::now() + GRACE;
     while let Some(fd) = link.outgoing() {
@@ -189,7 +193,7 @@ impl RemoteLauncher<'_> {
                     shutdown |= self.on_messages(messages, local)?;
                 }
                 Source::Outgoing => self.link.on_writable(),
-                Source::Signal => return Err(io::Error::other("a signal asks for the end")),
+                Source::Signal => return Err(io::Error::other("a signal asked to end")),
                 Source::Local(source) => {
                     let mut emit = |report| self.link.send(&FromRemote::Report(report));
                     local.on_ready(source, flags, &mut emit);
@@ -234,7 +238,9 @@ impl RemoteLauncher<'_> {
     fn on_clock(&mut self, now: Instant) -> io::Result<()> {
         let (since_received, since_sent) = self.link.silence(now);
         if since_received >= HEARTBEAT_TIMEOUT && !self.launcher_stopped {
-            return Err(io::Error::other("nothing is heard of the launcher"));
+            return Err(io::Error::other(
+                "the launcher has sent nothing for too long",
+            ));
         }
         if since_sent >= HEARTBEAT_INTERVAL {
             self.link.send(&FromRemote::Heartbeat);

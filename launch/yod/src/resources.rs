@@ -5,7 +5,7 @@ use rustix::thread::{CpuSet, sched_getaffinity};
 
 use crate::job::Bind;
 
-/// The cores that ranks are bound to, in turn; none where they are not bound.
+/// The cores that ranks are bound to, in turn; empty if they are not bound.
 pub(crate) fn cores_for(bind: Bind) -> Vec<usize> {
     let allowed = match bind {
         Bind::None => return Vec::new(),
@@ -26,7 +26,7 @@ pub(crate) fn raise_descriptor_limit(count: usize) {
     if limit.current.is_some_and(|current| current < needed) {
         let current = Some(limit.maximum.map_or(needed, |maximum| needed.min(maximum)));
         let maximum = limit.maximum;
-        // If refused, the start of the process that finds no descriptor tells.
+        // If refused, starting the process that finds no descriptor fails with the reason.
         let _ = setrlimit(Resource::Nofile, Rlimit { current, maximum });
     }
 }

@@ -1,4 +1,4 @@
-//! The secret that the processes of a job share, and nobody else.
+//! The secret that only the processes of a job share.
 
 use std::fmt::{self, Write as _};
 use std::io;

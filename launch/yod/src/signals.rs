@@ -112,7 +112,7 @@ const FORWARDED: [Signal; 6] = [
     Signal::TSTP,
 ];
 
-/// A bit per signal, the lowest for signal 1; 0 where the kernel doesn't tell.
+/// A bit per signal, the lowest for signal 1; 0 if the kernel doesn't report it.
 fn ignored_signals() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

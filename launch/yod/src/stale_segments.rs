@@ -1,4 +1,4 @@
-//! What crashed ranks left in shared memory.
+//! Shared memory segments that crashed ranks left.
 
 use std::io;
 use std::path::Path;
@@ -24,7 +24,7 @@ pub fn remove(directory: &Path, job: &str) -> io::Result<usize> {
     Ok(count)
 }
 
-/// Where segments live.
+/// The folder in which processes register their segments.
 pub(crate) const SHARED_MEMORY: &str = "/dev/shm";
 
 #[cfg(test)]

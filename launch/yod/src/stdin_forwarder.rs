@@ -1,4 +1,4 @@
-//! Standard input on its way to rank 0, where rank 0 can't simply inherit it: the kernel
+//! Standard input on its way to rank 0, if rank 0 can't simply inherit it: the kernel
 //! stops a process outside the foreground group that reads a terminal, and another
 //! machine has another standard input.
 
@@ -20,7 +20,7 @@ pub(crate) struct StdinForwarder {
 }
 
 impl StdinForwarder {
-    /// One, where it is needed: `remote` is whether rank 0 is on another machine.
+    /// A forwarder, if one is needed: `remote` is whether rank 0 is on another machine.
     pub(crate) fn needed(remote: bool) -> Option<StdinForwarder> {
         let terminal = io::stdin().is_terminal();
         (remote || terminal).then_some(StdinForwarder {
@@ -39,7 +39,7 @@ impl StdinForwarder {
         readable.then_some(stdin)
     }
 
-    /// Reads once; gives what to do about it.
+    /// Reads once, and returns the request that follows.
     pub(crate) fn on_readable(&mut self) -> Option<Request> {
         let mut bytes = [0; 4096];
         match rustix::io::read(rustix::stdio::stdin(), &mut bytes[..]) {

@@ -1,5 +1,5 @@
-//! The loop of a job: one poll over signals, standard streams and what the keepers of
-//! the ranks have to tell.
+//! The loop of a job: one poll over signals, standard streams and what the
+//! launchers of the ranks report.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -36,7 +36,7 @@ use crate::watchdog::Watchdog;
 /// would inherit a rank's PMI connection.
 ///
 /// # Errors
-/// [`Error`] where no rank, or not every rank, could be started; none is left then.
+/// [`Error`] if no rank, or not every rank, could be started; none is left then.
 pub fn run(job: &Job) -> Result<Outcome, Error> {
     let plan = Plan::new(job)?;
     let signals = Signals::take().map_err(failed("installing signal handlers"))?;
@@ -79,13 +79,13 @@ struct Supervisor<'a> {
     signals: &'a Signals,
     stdout: Sink<io::Stdout>,
     stderr: Sink<io::Stderr>,
-    /// Whether the keepers were told to read no more standard output, or error.
+    /// Whether the launchers were asked to stop reading standard output, or error.
     output_held: [bool; 2],
     input: Option<StdinForwarder>,
     started: Instant,
     cause: Option<Cause>,
     ending: Option<Ending>,
-    /// Asked twice to end: output that nobody takes is dropped.
+    /// Asked twice to end: output that is not read is dropped.
     forced: bool,
 }
 
@@ -105,7 +105,7 @@ struct Ending {
     /// What is sent next; after SIGKILL nothing is.
     next: Option<Signal>,
     at: Instant,
-    /// SIGKILL was sent a while ago: what still holds a pipe is none of ours.
+    /// SIGKILL was sent a while ago: what still holds a pipe is no process of the job.
     given_up: bool,
 }
 
@@ -164,7 +164,7 @@ impl<'a> Supervisor<'a> {
                             .on_ready(source, flags, &mut |event| events.push(event));
                     }
                     Source::OwnStdout => self.on_own_stdout(),
-                    // Without standard error there is nobody to tell.
+                    // Without standard error there is no way to report it.
                     Source::OwnStderr => drop(self.stderr.on_writable()),
                     Source::Input => self.on_input(),
                 }
@@ -187,7 +187,7 @@ impl<'a> Supervisor<'a> {
             && (self.forced || passed_on)
     }
 
-    /// Waits for something to do, and tells what, causes before effects.
+    /// Waits for something to do, and returns what, causes before effects.
     fn wait(&self) -> io::Result<Vec<(Source, PollFlags)>> {
         let mut all: Vec<(Source, BorrowedFd, PollFlags)> = Vec::new();
         let read = PollFlags::IN;
@@ -259,7 +259,7 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Ctrl-Z: the ranks stand in groups that the terminal doesn't reach.
+    /// Ctrl-Z: the ranks are in groups that the terminal doesn't reach.
     fn suspend_with_ranks(&mut self) {
         self.signal_all(Signal::STOP);
         self.backend.flush_requests();
@@ -316,7 +316,7 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Nothing more will be heard of `ranks`.
+    /// The host of `ranks` is lost: they will report nothing more.
     fn on_ranks_lost(&mut self, ranks: &[usize]) {
         for &number in ranks {
             self.server.on_closed(number);
@@ -356,7 +356,7 @@ impl<'a> Supervisor<'a> {
         self.on_backend_events(events);
     }
 
-    /// What a rank wrote, or `None` where it will write no more.
+    /// What a rank wrote, or `None` if it will write no more.
     fn on_output(&mut self, rank: usize, stream: Stream, bytes: Option<&[u8]>) {
         let rank = &mut self.ranks[rank];
         match stream {
@@ -366,7 +366,7 @@ impl<'a> Supervisor<'a> {
         rank.open[stream as usize] &= bytes.is_some();
     }
 
-    /// A slow reader of ours stops the ranks' output, and nothing else.
+    /// A slow reader of the job's output stops the ranks' output, and nothing else.
     fn hold_output(&mut self) {
         let full = [self.stdout.is_full(), self.stderr.is_full()];
         for stream in [Stream::Out, Stream::Err] {
@@ -442,7 +442,7 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Something went wrong that ends the job.
+    /// Records why the job ends early, and begins its end.
     fn on_cause(&mut self, cause: Cause, signal: Signal) {
         self.record(cause, "; ending the job");
         if self.ending.is_none() {
@@ -489,7 +489,7 @@ impl<'a> Supervisor<'a> {
                 ending.next = Some(Signal::KILL);
                 self.signal_all(signal);
             }
-            // What the ranks' pipes still hold waits for a slow reader of ours.
+            // What the ranks' pipes still hold waits for a slow reader of the job's output.
             None => {
                 ending.given_up = self.forced || self.stdout.is_empty() && self.stderr.is_empty()
             }

@@ -3,8 +3,8 @@
 //!
 //! The launcher writes `files NAME` first, `group N START` for each rank's process group
 //! and `done` at the end; an end of input without `done` means that the launcher died. The
-//! job's name is on no command line, where other users would read it: one that knows it
-//! before the first rank starts can make files of that name.
+//! job's name is on no command line, where other users would read it: whoever knows it
+//! before the first rank starts can create files of that name.
 
 use std::io::{self, BufRead, Write};
 use std::os::unix::process::CommandExt;
@@ -42,11 +42,11 @@ impl Watchdog {
 
     /// Names a process group to be ended.
     pub(crate) fn on_group(&mut self, group: Group) {
-        // A watchdog that is gone can't be told; the kernel's tie still ends the ranks.
+        // A watchdog that has died can't be told; the ranks still die with their launcher.
         let _ = writeln!(self.input, "{GROUP}{group}");
     }
 
-    /// Tells the watchdog that the job ended in order, and waits for it.
+    /// Ends the watchdog without further action, and waits for it.
     pub(crate) fn dismiss(mut self) {
         let _ = writeln!(self.input, "{DONE}");
         drop(self.input);
@@ -54,7 +54,7 @@ impl Watchdog {
     }
 }
 
-/// The watchdog's life.
+/// Runs the watchdog's process until its launcher dismisses it or dies.
 pub(crate) fn watch() -> ! {
     let mut groups: Vec<Group> = Vec::new();
     let mut files = None;

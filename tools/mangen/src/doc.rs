@@ -17,14 +17,14 @@ pub struct Doc {
     pub threads: Option<String>,
     /// What else to know.
     pub notes: Vec<String>,
-    /// Related functions.
+    /// The functions that the page refers to, by name.
     pub see: Vec<String>,
 }
 
 /// A piece of running text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Block {
-    /// A paragraph.
+    /// Running text up to a blank line.
     Paragraph(String),
     /// An item of a list.
     Item(String),
@@ -33,15 +33,15 @@ pub enum Block {
 /// An argument, or several that one text explains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Param {
-    /// Their names.
+    /// The names of the parameters that the text describes.
     pub names: Vec<String>,
     /// Whether the call writes through them.
     pub output: bool,
-    /// What is passed.
+    /// What the caller passes, or gets back.
     pub text: String,
 }
 
-/// A result.
+/// A value that the function returns, and what it means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Return {
     /// The constant or number that comes back, or `None` where the text describes a value.

@@ -15,16 +15,16 @@ pub struct Header {
 /// What stands between two `/* --- Title --- */` lines.
 #[derive(Debug, Clone)]
 pub struct Section {
-    /// The title.
+    /// The text between the rows of dashes.
     pub title: String,
     /// What it declares, in order.
     pub items: Vec<Item>,
 }
 
-/// A declaration.
+/// A declaration that a page documents.
 #[derive(Debug, Clone)]
 pub enum Item {
-    /// A function.
+    /// A prototype, which gets a page of its own in section 3.
     Function(Function),
     /// A `#define` with its value.
     Constant(Entry),
@@ -34,27 +34,27 @@ pub enum Item {
     Composite(Composite),
 }
 
-/// A function.
+/// A function's prototype, with the comment before it.
 #[derive(Debug, Clone)]
 pub struct Function {
-    /// Its name.
+    /// The C name, which is also the page's.
     pub name: String,
     /// Its result's type, with the star if it is a pointer.
     pub result: String,
     /// Its arguments: type, with the star if it is a pointer, and name.
     pub args: Vec<(String, String)>,
-    /// Its comment.
+    /// The parsed comment before the prototype.
     pub doc: Doc,
 }
 
 /// A name, what it stands for, and its trailing comment.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// The name.
+    /// The C name of the constant or member.
     pub name: String,
     /// Its value, or its type; empty where it has none.
     pub value: String,
-    /// What it is.
+    /// The trailing comment, as running text.
     pub text: String,
 }
 
@@ -63,7 +63,7 @@ pub struct Entry {
 pub struct Composite {
     /// Its name, with `enum` where that is needed to use it.
     pub name: String,
-    /// Its comment.
+    /// The parsed comment before the declaration.
     pub doc: Doc,
     /// Its declaration without comments, line by line.
     pub code: Vec<String>,
@@ -74,7 +74,7 @@ pub struct Composite {
 /// A line that is outside of the grammar.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseError {
-    /// The header.
+    /// The path of the header.
     pub file: String,
     /// The line, counted from 1.
     pub line: usize,

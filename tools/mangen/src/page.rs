@@ -4,12 +4,12 @@ use crate::doc::{Block, Doc};
 use crate::header::{Composite, Function, Header, Item, Section};
 use crate::roff::{Roff, bold, escape, italic};
 
-/// A finished page.
+/// A finished page and where it is installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
     /// Where it belongs below a man directory: `man3/PtlPut.3`.
     pub path: String,
-    /// Its roff.
+    /// The page in roff's man macros.
     pub text: String,
 }
 

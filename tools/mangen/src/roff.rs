@@ -1,6 +1,6 @@
 //! Text as roff, for the man(7) macros.
 
-/// Builds a page.
+/// Builds a page in roff's man macros, line by line.
 #[derive(Debug, Default)]
 pub(crate) struct Roff(String);
 
@@ -25,7 +25,7 @@ impl Roff {
         self.0.push('\n');
     }
 
-    /// Begins a section.
+    /// Begins a section with `.SH`, in capitals.
     pub(crate) fn section(&mut self, title: &str) {
         self.raw(&format!(".SH {}", title.to_uppercase()));
     }
@@ -58,7 +58,7 @@ impl Roff {
         self.raw(".RE");
     }
 
-    /// The page.
+    /// The page's text, macros included.
     pub(crate) fn finish(self) -> String {
         self.0
     }

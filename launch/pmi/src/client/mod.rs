@@ -340,12 +340,12 @@ fn check(what: &'static str, text: &str, longest: usize) -> Result<(), Error> {
 pub enum Error {
     /// A variable of the environment has no sensible value: the launcher is wrong.
     Environment {
-        /// Its name.
+        /// The environment variable's name.
         name: &'static str,
-        /// What it held.
+        /// The value that could not be parsed.
         value: String,
     },
-    /// The system refused.
+    /// Reading from or writing to the launcher's socket failed.
     Io(io::Error),
     /// The launcher closed the connection.
     Closed,
@@ -353,11 +353,11 @@ pub enum Error {
     Parse(ParseError),
     /// The launcher answered something else than was asked.
     Unexpected(String),
-    /// The launcher refused.
+    /// The launcher answered a request with an error code.
     Refused {
-        /// What was asked.
+        /// The PMI command, as the protocol names it.
         request: &'static str,
-        /// Its reason.
+        /// The launcher's message, or its error code if it sent none.
         reason: String,
     },
     /// PMIx's server or library is wrong.
@@ -366,9 +366,9 @@ pub enum Error {
     NotUnderstood(Launcher),
     /// The caller's key or value is empty, too long or holds blanks.
     NotStorable {
-        /// `key` or `value`.
+        /// What the text was meant to be: `key` or `value`.
         what: &'static str,
-        /// The text.
+        /// The text that the protocol can't carry.
         text: String,
     },
 }

@@ -37,7 +37,7 @@ impl PmixStore {
         })
     }
 
-    /// Rank and size.
+    /// This process's rank, and the number of ranks in the job.
     pub(super) fn place(&self) -> (usize, usize) {
         (self.session.rank() as usize, self.size as usize)
     }

@@ -34,7 +34,7 @@ impl Stream {
         Ok(self.0.get_mut().write_all(bytes)?)
     }
 
-    /// Fills `bytes`.
+    /// Reads exactly as many bytes as `bytes` holds, and blocks until they have come.
     pub(super) fn read(&mut self, bytes: &mut [u8]) -> Result<(), Error> {
         match self.0.read_exact(bytes) {
             Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Err(Error::Closed),

@@ -19,7 +19,7 @@ use crate::wire2::Messages;
 pub enum Event {
     /// A rank asks that the job end.
     Abort {
-        /// Who asked.
+        /// The rank that asked to abort.
         rank: usize,
         /// The exit code it wants for the job; 1 where it named none.
         code: i32,
@@ -30,7 +30,7 @@ pub enum Event {
     Violation {
         /// Who broke the protocol.
         rank: usize,
-        /// How.
+        /// The rule of the protocol that the rank broke.
         error: Violation,
     },
 }
@@ -97,9 +97,9 @@ struct Rank {
 /// How what a rank writes is cut.
 #[derive(Debug)]
 enum Input {
-    /// As PMI-1.
+    /// PMI-1, or a connection that hasn't chosen yet: lines of text.
     Lines(Lines),
-    /// As PMI-2.
+    /// PMI-2: messages that begin with their length.
     Messages(Messages),
 }
 
