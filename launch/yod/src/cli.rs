@@ -1,5 +1,6 @@
 //! The command line: clap's, after yod's old spellings are brought to clap's.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -16,39 +17,39 @@ use crate::layout::{Map, Nodes};
 #[derive(Clone, Debug, Parser)]
 #[command(name = "yod", version, about, long_about = LONG_ABOUT, after_help = AFTER_HELP)]
 pub struct Options {
-    /// Number of ranks to start [default: one for each node or slot]
+    /// Number of ranks to start [default: one per node or slot]
     #[arg(
         short = 'n', long = "ranks", visible_aliases = ["np", "sz"], value_name = "N",
         value_parser = clap::value_parser!(u32).range(1..=MAX_RANKS)
     )]
     ranks: Option<u32>,
 
-    /// Number of virtual nodes: loopback addresses, shared memory within each
+    /// Number of virtual nodes: loopback addresses, each with shared memory of its own
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_RANKS))]
     nodes: Option<u32>,
 
-    /// Hosts to run on, each NAME[=ADDRESS][:SLOTS], parted by commas
+    /// Hosts to run on, each NAME[=ADDRESS][:SLOTS], separated by commas
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     #[arg(conflicts_with_all = ["nodes", "first_address", "hostfile"])]
     hosts: Vec<HostSpec>,
 
-    /// File of hosts to run on, one a line, slots=N behind it
+    /// File of hosts to run on, one per line, optionally followed by slots=N
     #[arg(long, value_name = "FILE", conflicts_with_all = ["nodes", "first_address"])]
     hostfile: Option<PathBuf>,
 
-    /// What starts yod on a host; its name and a command are added [default: ssh]
+    /// Program that starts yod on a host; host name and command are appended [default: ssh]
     #[arg(long, value_name = "COMMAND")]
     launch_agent: Option<String>,
 
-    /// yod on other hosts [default: the path of this one]
+    /// Path of yod on other hosts [default: the path of this one]
     #[arg(long, value_name = "PATH")]
     remote_yod: Option<OsString>,
 
-    /// Set a variable for every rank, to the value that it has here or to the one given
+    /// Set a variable for every rank, to VALUE or to its value here
     #[arg(short = 'x', long, value_name = "NAME[=VALUE]")]
     export: Vec<String>,
 
-    /// The order in which ranks are given to nodes
+    /// Order in which ranks are assigned to nodes
     #[arg(long, value_enum, value_name = "ORDER", default_value = "block")]
     map: Map,
 
@@ -56,15 +57,15 @@ pub struct Options {
     #[arg(long, value_name = "ADDRESS")]
     first_address: Option<Ipv4Addr>,
 
-    /// Where the ranks' engines live: in them, or in an agent per node (sets PTL_MODE)
+    /// Where the ranks' engines run: in the ranks, or in an agent per node (sets PTL_MODE)
     #[arg(long, value_enum, value_name = "PLACEMENT")]
     mode: Option<Mode>,
 
-    /// What carries messages: shm, udp, ofi or a list of them (sets PTL_NAL)
+    /// Networks that carry messages: shm, udp, ofi or a list of them (sets PTL_NAL)
     #[arg(long, value_name = "LIST", value_parser = ["shm", "udp", "ofi"], value_delimiter = ',')]
     nal: Vec<String>,
 
-    /// What connections between nodes belong to (sets PTL_CONN)
+    /// Which processes share a connection between nodes (sets PTL_CONN)
     #[arg(long, value_enum, value_name = "MODEL")]
     conn: Option<Conn>,
 
@@ -80,11 +81,11 @@ pub struct Options {
     #[arg(long)]
     pub timing: bool,
 
-    /// Say nothing of why a job ended
+    /// Do not report why a job ended early
     #[arg(short, long)]
     quiet: bool,
 
-    /// Print what would be run, with its environment, and exit
+    /// Print the commands that would be run, with their environment, and exit
     #[arg(long)]
     pub show: bool,
 
@@ -97,7 +98,7 @@ pub struct Options {
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<Duration>,
 
-    /// Let the other ranks go on when one fails
+    /// Let the other ranks continue if one fails
     #[arg(short, long)]
     keep_going: bool,
 
@@ -106,7 +107,7 @@ pub struct Options {
     command: Vec<OsString>,
 }
 
-/// Where the engines live.
+/// Where the ranks' engines run.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Mode {
     /// In each rank's own process
@@ -115,14 +116,14 @@ enum Mode {
     Generic,
 }
 
-/// What connections between nodes belong to.
+/// Which processes share a connection between nodes.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Conn {
-    /// Each pair of processes
+    /// One connection per pair of processes
     Rc,
-    /// Each process and remote node
+    /// One connection per process and remote node
     Xrc,
-    /// Each pair of nodes
+    /// One connection per pair of nodes
     Node,
 }
 
@@ -132,7 +133,7 @@ pub fn command() -> clap::Command {
 }
 
 impl Options {
-    /// Parses this process's arguments; prints help or the error and exits where
+    /// Parses this process's arguments; prints help or the error and exits if
     /// there is nothing to run.
     pub fn from_command_line() -> Options {
         Options::parse_from(normalise(std::env::args_os()))
@@ -141,7 +142,7 @@ impl Options {
     /// The job that was asked for.
     ///
     /// # Errors
-    /// Hosts that can't be used, a variable that isn't set.
+    /// A host can't be used, or a variable to be exported isn't set.
     pub fn job(&self) -> Result<Job, Error> {
         let nodes = self.nodes()?;
         let ranks = self
@@ -233,16 +234,54 @@ fn word(value: impl ValueEnum) -> String {
 /// assert_eq!(normal, ["yod", "--sz", "2", "--quiet", "prog", "-quiet"]);
 /// ```
 pub fn normalise(argv: impl IntoIterator<Item = OsString>) -> impl Iterator<Item = OsString> {
+    let spellings = Spellings::of(command());
     let mut state = State::AtProgram;
     argv.into_iter().flat_map(move |argument| {
         let text = argument.to_string_lossy().into_owned();
-        let (next, normal) = state.on_argument(&text);
+        let (next, normal) = state.on_argument(&text, &spellings);
         state = next;
         match normal {
             Some(normal) => normal,
             None => vec![argument],
         }
     })
+}
+
+/// How the options are written, out of clap's definition.
+struct Spellings {
+    /// Without dashes.
+    long: BTreeSet<String>,
+    /// Those whose value may be the next word; not `--bind`, whose value may be missing.
+    valued: BTreeSet<String>,
+    /// Letters whose value may be the next word.
+    valued_short: BTreeSet<char>,
+}
+
+impl Spellings {
+    fn of(mut command: clap::Command) -> Spellings {
+        command.build();
+        let mut all = Spellings {
+            long: BTreeSet::new(),
+            valued: BTreeSet::new(),
+            valued_short: BTreeSet::new(),
+        };
+        for option in command.get_arguments() {
+            let needs_value = option.get_num_args().is_some_and(|n| n.min_values() > 0);
+            let names = option.get_long_and_visible_aliases().unwrap_or_default();
+            let names = names.into_iter().map(String::from);
+            if needs_value {
+                all.valued.extend(names.clone());
+                all.valued_short.extend(option.get_short());
+            }
+            all.long.extend(names);
+        }
+        all
+    }
+
+    fn takes_value(&self, name: &str) -> bool {
+        let letters = self.valued_short.iter();
+        self.valued.contains(name) || letters.into_iter().any(|c| name == c.to_string())
+    }
 }
 
 /// Where in the command line an argument stands.
@@ -262,12 +301,12 @@ enum State {
 
 impl State {
     /// The state after `text`, and what replaces it, if anything does.
-    fn on_argument(self, text: &str) -> (State, Option<Vec<OsString>>) {
+    fn on_argument(self, text: &str, spellings: &Spellings) -> (State, Option<Vec<OsString>>) {
         match self {
             State::AtProgram | State::AtValue => (State::AtOption, None),
             State::AtBindValue if BIND_VALUES.contains(&text) => (State::AtOption, None),
             State::AtOption | State::AtBindValue => {
-                let (next, normal) = on_option(text);
+                let (next, normal) = on_option(text, spellings);
                 // clap would take the word after a bare --bind for its value.
                 let bare_bind_before = matches!(self, State::AtBindValue);
                 if bare_bind_before && !text.starts_with('-') {
@@ -280,7 +319,7 @@ impl State {
     }
 }
 
-fn on_option(text: &str) -> (State, Option<String>) {
+fn on_option(text: &str, spellings: &Spellings) -> (State, Option<String>) {
     let Some(word) = text
         .strip_prefix('-')
         .filter(|word| !word.is_empty() && *word != "-")
@@ -292,21 +331,18 @@ fn on_option(text: &str) -> (State, Option<String>) {
         Some((name, _)) => (name, true),
         None => (bare, false),
     };
+    let (one_dash, is_long) = (!word.starts_with('-'), spellings.long.contains(name));
     let next = match name {
         _ if has_value => State::AtOption,
         "bind" => State::AtBindValue,
-        _ if TAKE_VALUES.contains(&name) => State::AtValue,
+        _ if spellings.takes_value(name) => State::AtValue,
         // A cluster such as -ln: its last letter takes the value.
-        _ if !word.starts_with('-')
-            && !LONG_WORDS.contains(&name)
-            && name.ends_with(['n', 'x']) =>
-        {
+        _ if one_dash && !is_long && name.ends_with(|c| spellings.valued_short.contains(&c)) => {
             State::AtValue
         }
         _ => State::AtOption,
     };
-    let old = !word.starts_with('-') && LONG_WORDS.contains(&name);
-    (next, old.then(|| format!("--{bare}")))
+    (next, (one_dash && is_long).then(|| format!("--{bare}")))
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
@@ -321,86 +357,37 @@ fn seconds(text: &str) -> Result<Duration, String> {
 
 const MAX_RANKS: i64 = 4096;
 const BIND_VALUES: [&str; 2] = ["none", "core"];
-/// Options whose value may be the next word; --bind, whose value may be missing, apart.
-const TAKE_VALUES: &[&str] = &[
-    "n",
-    "x",
-    "ranks",
-    "np",
-    "sz",
-    "timeout",
-    "nodes",
-    "hosts",
-    "hostfile",
-    "launch-agent",
-    "remote-yod",
-    "export",
-    "map",
-    "first-address",
-    "mode",
-    "nal",
-    "conn",
-    "agent",
-];
-const LONG_WORDS: &[&str] = &[
-    "ranks",
-    "np",
-    "sz",
-    "label",
-    "timing",
-    "quiet",
-    "show",
-    "bind",
-    "timeout",
-    "keep-going",
-    "help",
-    "version",
-    "nodes",
-    "hosts",
-    "hostfile",
-    "launch-agent",
-    "remote-yod",
-    "export",
-    "map",
-    "first-address",
-    "mode",
-    "nal",
-    "conn",
-    "agent",
-];
-
 const LONG_ABOUT: &str = "\
-Start N ranks of a parallel program and serve them PMI-1 and PMI-2, by which Portals programs, MPICH's and \
-SOS's find each other.
+Start N ranks of a parallel program and serve them PMI-1 and PMI-2, through which Portals programs, \
+MPICH and SOS exchange addresses.
 
-With --nodes this machine plays several nodes: the addresses 127.0.0.1, 127.0.0.2, …; ranks of one node \
-share memory, ranks of different nodes talk over the network.
+With --nodes, this machine stands for several nodes: the addresses 127.0.0.1, 127.0.0.2, …. Ranks of one node \
+share memory; ranks of different nodes use the network.
 
-With --hosts or --hostfile ranks run on other machines, which ssh must reach without a password and where \
-yod, program and working directory have the same paths. There the ranks get the variables PTL_*, LINTEL_*, PATH and LD_LIBRARY_PATH \
-from here, and what --export names. When a host is lost, the job ends.
+With --hosts or --hostfile, ranks run on other machines. ssh must reach them without a password, and yod, \
+the program and the working directory must have the same paths there. Remote ranks get the variables PTL_*, \
+LINTEL_*, PATH and LD_LIBRARY_PATH from here, and those that --export names. If a host is lost, the job ends.
 
-Output is passed through line by line; standard input goes to rank 0. When a rank ends by a \
-signal or with an exit code other than 0, the others are ended too, unless --keep-going is given. Ctrl-C ends the job gently, \
-a second one at once. What crashed ranks left in shared memory is removed.";
+Output is forwarded line by line; standard input goes to rank 0. If a rank is killed by a signal or exits with \
+a code other than 0, yod ends the other ranks, unless --keep-going is given. Ctrl-C ends the job gracefully, a \
+second one at once. yod removes the shared memory that crashed ranks left.";
 
 const AFTER_HELP: &str = "\
-Long options may be written with one dash, in yod's tradition: -np 4, -sz 4, -timing.
+Long options may be written with one dash, as in the original yod: -np 4, -sz 4, -timing.
 
-Each rank finds in its environment: PMI_FD, PMI_RANK, PMI_SIZE (PMI-1 and PMI-2), MPI_LOCALRANKID, \
-MPI_LOCALNRANKS (its place on its node), LINTEL_NODES, LINTEL_NODE_RANK (its node's place), \
-LINTEL_JOB, which names the job's files in /dev/shm; in accelerated placement LINTEL_SECRET, 64 \
-hexadecimal digits that only the job's processes know; with --nodes, --first-address or \
---hosts also PTL_IFACE, its node's address.
+The environment of each rank holds PMI_FD, PMI_RANK and PMI_SIZE (PMI-1 and PMI-2); MPI_LOCALRANKID and \
+MPI_LOCALNRANKS (its number on its node, and how many ranks run there); LINTEL_NODES and LINTEL_NODE_RANK \
+(the number of nodes, and its node's number); LINTEL_JOB, which names the job's files in /dev/shm; in \
+accelerated placement LINTEL_SECRET, 64 hexadecimal digits that only the job's processes know; and with \
+--nodes, --first-address or --hosts PTL_IFACE, its node's address.
 
-With --mode generic, or PTL_MODE=generic in the environment, an agent per node is started before the \
-ranks and ended after them. It is PROGRAM --iface ADDRESS --secret-stdin, and reads the job's secret, \
-which the ranks aren't told then, from its standard input.
+With --mode generic, or PTL_MODE=generic in the environment, yod starts an agent per node before the ranks and \
+ends it after them. The agent is PROGRAM --iface ADDRESS --secret-stdin; it reads the job's secret, which the \
+ranks then don't get, from standard input.
 
-Exit code: 0 when all ranks ended with 0; the code that a rank aborted the job with through PMI, 0 \
-included; else that of the first rank that failed, 128 + the signal's number where a signal ended it \
-or the job, 124 after --timeout, 126 or 127 when the program can't be run, 1 for other failures, 2 for a \
-wrong command line.";
+Exit code: 0 if all ranks exited with 0; the code with which a rank aborted the job through PMI, 0 included; \
+otherwise that of the first rank that failed, 128 + the signal's number if a signal ended it or the job, 124 \
+after --timeout, 126 or 127 if the program can't be run, 1 for other failures, 2 for a wrong command line.";
 
 #[cfg(test)]
 mod tests {

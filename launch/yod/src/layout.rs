@@ -40,10 +40,10 @@ pub struct Host {
 /// The order in which ranks are given to nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Map {
-    /// Neighbouring ranks share a node
+    /// Consecutive ranks share a node
     #[default]
     Block,
-    /// Neighbouring ranks sit on neighbouring nodes
+    /// Consecutive ranks go to consecutive nodes
     Cyclic,
 }
 
@@ -270,6 +270,50 @@ mod tests {
                 matches!(refused, Err(Error::NoSuchNodes { .. })),
                 "{count} from {first}"
             );
+        }
+    }
+
+    #[test]
+    fn a_job_without_ranks_is_refused() {
+        let refused = Layout::new(0, &Nodes::Local, Map::Block);
+        assert!(matches!(refused, Err(Error::NoRanks)));
+    }
+
+    #[test]
+    fn a_rank_learns_its_slot_from_its_environment() {
+        let layout = on_virtual(5, 2, Map::Cyclic).unwrap();
+        let set = layout.variables(&layout.slots[3]);
+        let text: Vec<String> = set
+            .iter()
+            .map(|(name, value)| format!("{}={}", name.to_string_lossy(), value.to_string_lossy()))
+            .collect();
+        let expected = [
+            "PMI_RANK=3",
+            "PMI_SIZE=5",
+            "MPI_LOCALRANKID=1",
+            "MPI_LOCALNRANKS=2",
+            "LINTEL_NODES=2",
+            "LINTEL_NODE_RANK=1",
+            "PTL_IFACE=127.0.0.2",
+        ];
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn every_rank_has_one_slot_and_local_numbers_count_up() {
+        for (ranks, count) in [(1, 1), (7, 3), (8, 8), (64, 5)] {
+            for map in [Map::Block, Map::Cyclic] {
+                let layout = on_virtual(ranks, count, map).unwrap();
+                let numbers: Vec<usize> = layout.slots.iter().map(|slot| slot.rank).collect();
+                assert_eq!(numbers, (0..ranks).collect::<Vec<_>>());
+                for node in 0..count {
+                    let local = layout.slots.iter().filter(|slot| slot.node == node);
+                    let local: Vec<_> = local.map(|s| (s.local_rank, s.local_size)).collect();
+                    let size = local.len();
+                    assert!((ranks / count..=ranks.div_ceil(count)).contains(&size));
+                    assert_eq!(local, (0..size).map(|n| (n, size)).collect::<Vec<_>>());
+                }
+            }
         }
     }
 

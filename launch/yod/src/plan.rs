@@ -158,3 +158,107 @@ fn of_another_launcher(name: &str) -> bool {
         .iter()
         .any(|start| name.starts_with(start))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::ffi::OsStr;
+
+    use super::*;
+    use crate::layout::Nodes;
+
+    fn job(ranks: usize, env: &[(&str, &str)]) -> Job {
+        let mut job = Job::new(ranks, "true");
+        job.env = env.iter().map(|(n, v)| (n.into(), v.into())).collect();
+        job
+    }
+
+    fn plan(ranks: usize, env: &[(&str, &str)]) -> Plan {
+        Plan::new(&job(ranks, env)).expect("a sound job")
+    }
+
+    /// What `set` puts into a command's environment; `None` if it removes the variable.
+    fn environment(set: impl FnOnce(&mut Command)) -> BTreeMap<String, Option<String>> {
+        let mut command = Command::new("true");
+        set(&mut command);
+        let text = |word: &OsStr| word.to_string_lossy().into_owned();
+        let all = command.get_envs();
+        all.map(|(name, value)| (text(name), value.map(text)))
+            .collect()
+    }
+
+    #[test]
+    fn jobs_have_names_and_secrets_of_their_own() {
+        let (one, two) = (plan(1, &[]), plan(1, &[]));
+        assert_eq!((one.id.len(), one.secret.digits().len()), (16, 64));
+        assert_ne!(one.id, two.id);
+        assert_ne!(one.secret.digits(), two.secret.digits());
+        assert!(!format!("{one:?}").contains(one.secret.digits()));
+    }
+
+    #[test]
+    fn ranks_get_the_secret_unless_an_agent_does() {
+        let accelerated = plan(1, &[("PTL_MODE", "accelerated")]);
+        let set = environment(|command| accelerated.set_variables_of_ranks(command));
+        assert_eq!(set[SECRET].as_deref(), Some(accelerated.secret.digits()));
+        assert_eq!(set["LINTEL_JOB"].as_ref(), Some(&accelerated.id));
+        let generic = plan(1, &[("PTL_MODE", "generic")]);
+        let set = environment(|command| generic.set_variables_of_ranks(command));
+        assert_eq!(set[SECRET], None);
+        let line = generic.line_for_agent();
+        assert_eq!(line.trim_end(), generic.secret.digits());
+    }
+
+    #[test]
+    fn the_last_value_of_a_variable_counts() {
+        assert!(!plan(1, &[("PTL_MODE", "generic"), ("PTL_MODE", "accelerated")]).needs_agents());
+        assert!(plan(1, &[("PTL_MODE", "accelerated"), ("PTL_MODE", "generic")]).needs_agents());
+    }
+
+    #[test]
+    fn agents_have_the_addresses_of_their_nodes() {
+        let first = Ipv4Addr::new(127, 0, 0, 5);
+        let mut job = job(3, &[]);
+        job.nodes = Nodes::Virtual { count: 2, first };
+        let plan = Plan::new(&job).expect("a sound job");
+        let second = Ipv4Addr::new(127, 0, 0, 6);
+        let all = plan.agent_addresses(Scope::AllNodes).expect("addresses");
+        assert_eq!(all, [first, second]);
+        let one = plan.agent_addresses(Scope::Node(1)).expect("an address");
+        assert_eq!(one, [second]);
+        let ranks = |scope| plan.slots(scope).map(|slot| slot.rank).collect::<Vec<_>>();
+        assert_eq!(ranks(Scope::AllNodes), [0, 1, 2]);
+        assert_eq!(ranks(Scope::Node(1)), [2]);
+    }
+
+    #[test]
+    fn an_agent_takes_the_address_that_the_ranks_would() {
+        let given = plan(1, &[("PTL_IFACE", "10.1.2.3")]);
+        let addresses = given.agent_addresses(Scope::AllNodes).expect("an address");
+        assert_eq!(addresses, [Ipv4Addr::new(10, 1, 2, 3)]);
+        let wrong = plan(1, &[("PTL_IFACE", "eth0")]);
+        let refused = wrong.agent_addresses(Scope::AllNodes);
+        assert!(matches!(refused, Err(Error::NoAddress(text)) if text == "eth0"));
+        let empty = plan(1, &[("PTL_IFACE", "")]);
+        let addresses = empty.agent_addresses(Scope::AllNodes).expect("an address");
+        assert_eq!(addresses, [Ipv4Addr::LOCALHOST]);
+    }
+
+    #[test]
+    fn another_machine_gets_what_is_meant_for_the_job() {
+        let plan = plan(1, &[("COLOUR", "blue")]).for_another_machine();
+        let has = |name: &str| plan.env.iter().any(|(own, _)| own == name);
+        assert!(has("COLOUR") && has("PATH"));
+        assert!(!has("HOME") && !has(SECRET));
+    }
+
+    #[test]
+    fn variables_of_a_launcher_around_this_one_are_recognised() {
+        for name in ["PMI_FD", "PMIX_RANK", "HYDI_CONTROL_FD", "LINTEL_PMI"] {
+            assert!(of_another_launcher(name), "{name}");
+        }
+        for name in ["PATH", "PTL_MODE", "LINTEL_JOB", "MPI_LOCALRANKID"] {
+            assert!(!of_another_launcher(name), "{name}");
+        }
+    }
+}
