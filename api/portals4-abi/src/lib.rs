@@ -58,6 +58,6 @@ pub use transfer::{Sink, Transfer, Trigger};
 
 pub use lintel_claim::{Datatype, Operation};
 pub use lintel_types::{
-    AckRequest, CountingEvent, Error, Handle, Limits, List, NiFail, ProcessId, options,
+    AckRequest, CountingEvent, Error, Handle, Limits, List, NiFail, PT_ANY, ProcessId, options,
 };
 pub use portals4_sys::RawEvent;

@@ -3,13 +3,13 @@
 use std::fmt;
 use std::io;
 
-use crate::portals;
+use portals4_abi::CallError;
 
 /// Why a command ended without its result.
 #[derive(Debug)]
 pub enum Error {
     /// Portals refused a call.
-    Portals(portals::Error),
+    Portals(CallError),
     /// The system refused; `what` was being done.
     System {
         /// What was being done.
@@ -42,8 +42,8 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-impl From<portals::Error> for Error {
-    fn from(error: portals::Error) -> Self {
+impl From<CallError> for Error {
+    fn from(error: CallError) -> Self {
         Self::Portals(error)
     }
 }

@@ -14,11 +14,11 @@
 //!       └─ sim ── lintel-sim-*       simulated machines, which touch nothing of this one
 //! ```
 //!
-//! Raw pointers live in [`raw`] and [`portals`]; nothing else here is unsafe.
+//! Raw pointers live in [`raw`]; nothing else here is unsafe.
 
 #![deny(unsafe_code)]
 
-// The symbols that `portals` declares.
+// Defines the functions that `portals` calls.
 extern crate portals as _;
 
 pub mod cli;

@@ -1,17 +1,19 @@
-//! Memory that other processes read and write: the one place of this crate,
-//! beside [`crate::portals`], that touches raw pointers.
+//! Memory that other processes read and write: the one place of this crate that touches
+//! raw pointers.
 //!
 //! A [`Region`] is only ever seen as atomics, because a peer may write it at any
 //! moment; no plain slice is formed over one.
 
 #![allow(unsafe_code)]
 
+use std::ffi::c_void;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
+use portals4_abi::UserMemory;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 
@@ -168,7 +170,7 @@ impl Region {
         Self::adopt(start, length, Some(file))
     }
 
-    fn adopt(start: *mut core::ffi::c_void, length: usize, file: Option<File>) -> io::Result<Self> {
+    fn adopt(start: *mut c_void, length: usize, file: Option<File>) -> io::Result<Self> {
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Self {
             start,
@@ -182,6 +184,18 @@ impl Region {
         for word in self.words().iter().step_by(4096 / 8) {
             word.store(0, Relaxed);
         }
+    }
+}
+
+// SAFETY: the mapping lives as long as the value, at one address, and is only ever seen as
+// atomics.
+unsafe impl UserMemory for Region {
+    fn address(&self) -> *mut c_void {
+        self.start.as_ptr().cast()
+    }
+
+    fn size(&self) -> usize {
+        self.length
     }
 }
 

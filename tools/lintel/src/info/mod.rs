@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::error::Result;
 use crate::machine::{self, Machine};
-use crate::portals::{Interface, Limits};
+use crate::portals::{self, Limits, ProcessId};
 use crate::raw::{UdpOption, set_udp_option};
 use crate::resources::SharedMemory;
 
@@ -97,13 +97,14 @@ struct Network {
 }
 
 fn interface() -> std::result::Result<Opened, String> {
-    let open = || -> crate::portals::Result<Opened> {
-        let interface = Interface::open_default()?;
+    let open = || -> portals::Result<Opened> {
+        let interface = portals::open_default()?;
+        let ProcessId { nid, pid } = interface.physical_id()?;
         Ok(Opened {
-            nid: interface.id().nid,
-            pid: interface.id().pid,
+            nid,
+            pid,
             uid: interface.uid()?,
-            limits: *interface.limits(),
+            limits: interface.limits().copied().unwrap_or(Limits::DEFAULT),
             coherent_atomics: interface.has_coherent_atomics(),
         })
     };

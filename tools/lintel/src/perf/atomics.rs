@@ -5,7 +5,7 @@ use super::endpoint::{Endpoint, Setup};
 use super::harness::{Workload, measure};
 use super::session::Session;
 use crate::error::Result;
-use crate::portals::{Ack, Counted, Op};
+use crate::portals::{AckRequest, Counted, Datatype, Operation, Sink};
 use crate::report::Row;
 
 /// An atomic one way as a ping-pong; the fetching ones from call to reply, by a
@@ -63,12 +63,17 @@ pub struct Atomic<'a>(pub &'a Endpoint, pub Call);
 impl Atomic<'_> {
     fn issue(&self) -> Result<()> {
         let t = self.0.transfer(8);
-        let md = &self.0.md;
+        let descriptor = &self.0.descriptor;
+        let old = Sink {
+            descriptor,
+            offset: OLD,
+        };
+        let sum = (Operation::Sum, Datatype::Uint64);
         match self.1 {
-            Call::Atomic => md.atomic(&t, Op::Sum, Ack::None)?,
-            Call::Fetch => md.fetch_atomic(&t, Op::Sum, OLD)?,
-            Call::Swap => md.swap(&t, Op::Swap, OLD, 0)?,
-            Call::CompareSwap => md.swap(&t, Op::CompareSwap, OLD, 0)?,
+            Call::Atomic => descriptor.atomic(&t, sum, AckRequest::None)?,
+            Call::Fetch => descriptor.fetch_atomic(&t, sum, old)?,
+            Call::Swap => descriptor.swap(&t, Operation::Swap, None, old)?,
+            Call::CompareSwap => descriptor.swap(&t, Operation::CswapEq, Some(0), old)?,
         }
         Ok(())
     }

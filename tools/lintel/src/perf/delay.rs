@@ -8,7 +8,7 @@ use rustix::time::{ClockId, clock_gettime};
 use super::endpoint::{Endpoint, Setup};
 use super::session::Session;
 use crate::error::Result;
-use crate::portals::{Counted, Op};
+use crate::portals::{Counted, Datatype, Operation, Sink};
 use crate::raw::Region;
 use crate::report::Row;
 use crate::stats::Times;
@@ -97,10 +97,18 @@ impl Trial<'_> {
         match self.call {
             Call::Put => {
                 let ack = self.endpoint.completions.ack();
-                self.endpoint.md.put(&transfer, ack)?;
+                self.endpoint.descriptor.put(&transfer, ack)?;
             }
-            Call::Get => self.endpoint.md.get(&transfer)?,
-            Call::Fetch => self.endpoint.md.fetch_atomic(&transfer, Op::Sum, 64)?,
+            Call::Get => self.endpoint.descriptor.get(&transfer)?,
+            Call::Fetch => {
+                let descriptor = &self.endpoint.descriptor;
+                let old = Sink {
+                    descriptor,
+                    offset: 64,
+                };
+                let sum = (Operation::Sum, Datatype::Uint64);
+                descriptor.fetch_atomic(&transfer, sum, old)?;
+            }
         }
         self.endpoint.completions.next()?;
         Ok([struck, start.elapsed().as_nanos() as u64])

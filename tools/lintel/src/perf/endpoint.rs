@@ -8,7 +8,8 @@ use super::options::Wait;
 use super::session::Session;
 use crate::error::{During, Result};
 use crate::portals::{
-    Ack, Counted, Counter, Entry, Interface, Match, Md, Queue, Report, Table, Transfer,
+    AckRequest, Counted, Counter, Descriptor, Entry, EntrySpec, Interface, PT_ANY, Portal, Queue,
+    Transfer, options, poll_event, try_event, wait_count, wait_event,
 };
 use crate::raw::Region;
 use crate::team::WORDS;
@@ -16,11 +17,11 @@ use crate::team::WORDS;
 /// Descriptors, memory and signals of one side. Fields are dropped in this order.
 pub struct Endpoint {
     /// Sends from `source`; gets and fetches land there too.
-    pub md: Md,
+    pub descriptor: Descriptor,
     /// What stands before the entry that matches.
     _ahead: Vec<Entry>,
     _entry: Entry,
-    table: Table,
+    portal: Portal,
     /// Messages that arrived here.
     pub arrivals: Signal,
     /// Operations of this side that are complete.
@@ -75,40 +76,32 @@ impl Endpoint {
         let (source, landing) = (Rc::new(memory()?), Rc::new(memory()?));
         let arrivals = Signal::new(&interface, setup.arrive, setup.depth)?;
         let completions = Signal::new(&interface, setup.complete.0, setup.depth)?;
-        let table = interface.table_any(arrivals.queue())?;
-        let ahead = ahead(&interface, &table, setup.ahead)?;
-        let entry = interface.append(
-            &table,
-            &landing,
-            Match {
-                bits: BITS,
-                counter: arrivals.counter(),
-                silent: arrivals.queue().is_none(),
-                ..Match::default()
+        let portal = interface.portal(PT_ANY, arrivals.queue())?;
+        let ahead = ahead(&portal, setup.ahead)?;
+        let spec = match arrivals.counter() {
+            Some(counter) => EntrySpec::counted(BITS, counter),
+            None => EntrySpec {
+                match_bits: BITS,
+                ..EntrySpec::default()
             },
-        )?;
-        let md = interface.bind(
-            &source,
-            Report {
-                queue: completions.queue(),
-                counter: completions.counter(),
-                count: setup.complete.1,
-                quiet_send: setup.complete.1 != Counted::Sends,
-            },
-        )?;
+        };
+        let entry = portal.append(Rc::clone(&landing), &spec)?;
+        let (_, stage) = setup.complete;
+        let spec = stage.spec(completions.queue(), completions.counter());
+        let descriptor = interface.bind(Rc::clone(&source), &spec)?;
         let mut words = [0; WORDS];
-        words[0] = table.index().into();
+        words[0] = portal.index().into();
         let to_peer = Transfer {
             target: peer,
-            table: session.team.swap(words)?[0] as u32,
-            bits: BITS,
+            portal: session.team.swap(words)?[0] as u32,
+            match_bits: BITS,
             ..Transfer::default()
         };
         Ok(Self {
-            md,
+            descriptor,
             _ahead: ahead,
             _entry: entry,
-            table,
+            portal,
             arrivals,
             completions,
             source,
@@ -119,8 +112,8 @@ impl Endpoint {
     }
 
     /// This side's portal table index, for operations on itself.
-    pub fn own_table(&self) -> u32 {
-        self.table.index()
+    pub fn own_portal(&self) -> u32 {
+        self.portal.index()
     }
 
     /// A transfer of `length` bytes to the other side's entry.
@@ -132,19 +125,20 @@ impl Endpoint {
     }
 }
 
-fn ahead(interface: &Interface, table: &Table, bits: &[(u64, u64)]) -> Result<Vec<Entry>> {
+fn ahead(portal: &Portal, bits: &[(u64, u64)]) -> Result<Vec<Entry>> {
     if bits.is_empty() {
         return Ok(Vec::new());
     }
     let memory = Rc::new(Region::private(64).during("allocating")?);
-    let entry = |&(bits, ignore): &(u64, u64)| {
-        let silent = Match {
-            bits,
-            ignore,
-            silent: true,
-            ..Match::default()
+    let entry = |&(match_bits, ignore_bits): &(u64, u64)| {
+        let any = EntrySpec::default();
+        let silent = EntrySpec {
+            match_bits,
+            ignore_bits,
+            options: any.options | options::ME_EVENT_COMM_DISABLE,
+            ..any
         };
-        Ok(interface.append(table, &memory, silent)?)
+        Ok(portal.append(Rc::clone(&memory), &silent)?)
     };
     bits.iter().map(entry).collect()
 }
@@ -173,11 +167,11 @@ impl Signal {
     #[inline]
     pub fn next(&self) -> Result<()> {
         match self {
-            Self::Polled(queue) => queue.spin().map(drop)?,
-            Self::Slept(queue) => queue.wait().map(drop)?,
+            Self::Polled(queue) => poll_event(queue)?,
+            Self::Slept(queue) => wait_event(queue)?,
             Self::Counted(counter, seen) => {
                 seen.set(seen.get() + 1);
-                counter.wait(seen.get())?;
+                wait_count(counter, seen.get())?;
             }
         }
         Ok(())
@@ -189,7 +183,7 @@ impl Signal {
         match self {
             Self::Counted(counter, seen) => {
                 seen.set(seen.get() + n);
-                Ok(counter.wait(seen.get())?)
+                Ok(wait_count(counter, seen.get())?)
             }
             _ => (0..n).try_for_each(|_| self.next()),
         }
@@ -198,7 +192,7 @@ impl Signal {
     /// Takes the next one if it is there already, and says so.
     pub fn try_take(&self) -> Result<bool> {
         match self {
-            Self::Polled(queue) | Self::Slept(queue) => Ok(queue.try_next()?.is_some()),
+            Self::Polled(queue) | Self::Slept(queue) => Ok(try_event(queue)?),
             Self::Counted(counter, seen) => {
                 let there = counter.get()?.success > seen.get();
                 seen.set(seen.get() + u64::from(there));
@@ -208,10 +202,10 @@ impl Signal {
     }
 
     /// A counting acknowledgement for a counter, a full one for a queue.
-    pub fn ack(&self) -> Ack {
+    pub fn ack(&self) -> AckRequest {
         match self {
-            Self::Counted(..) => Ack::Count,
-            _ => Ack::Full,
+            Self::Counted(..) => AckRequest::Counting,
+            _ => AckRequest::Full,
         }
     }
 

@@ -14,7 +14,10 @@ use super::delay::now_ns;
 use super::session::Session;
 use crate::error::{During, Error, Result};
 use crate::machine;
-use crate::portals::{Ack, Interface, Match, Process, Report, Transfer};
+use crate::portals::{
+    self, AckRequest, DescriptorSpec, Entry, EntrySpec, Interface, PT_ANY, Portal, ProcessId,
+    Queue, Transfer,
+};
 use crate::raw::{Region, Ticket};
 use crate::report::Row;
 use crate::stats::Times;
@@ -130,7 +133,7 @@ fn far_node(session: &mut Session) -> Result<Option<Ipv4Addr>> {
         return Ok(None);
     }
     let (interface, peer) = session.interface()?;
-    let is_other = interface.id().nid != peer.nid;
+    let is_other = interface.physical_id()?.nid != peer.nid;
     Ok(is_other.then(|| Ipv4Addr::from(peer.nid)))
 }
 
@@ -194,51 +197,52 @@ fn command(role: Role, team: &Team, rank: usize, core: usize) -> Result<Command>
 /// this order.
 struct Receiver {
     interface: Interface,
-    table: crate::portals::Table,
-    queue: crate::portals::Queue,
+    portal: Portal,
+    queue: Queue,
     memory: Rc<Region>,
 }
 
 impl Receiver {
     fn open(interface: Interface) -> Result<Self> {
         let queue = interface.queue(64)?;
-        let table = interface.table_any(Some(&queue))?;
+        let portal = interface.portal(PT_ANY, Some(&queue))?;
         let memory = Rc::new(Region::private(4096).during("allocating")?);
         Ok(Self {
             interface,
             queue,
-            table,
+            portal,
             memory,
         })
     }
 
-    fn address(&self) -> [u64; WORDS] {
-        let id = self.interface.id();
+    fn address(&self) -> Result<[u64; WORDS]> {
+        let ProcessId { nid, pid } = self.interface.physical_id()?;
         let mut words = [0; WORDS];
-        words[..3].copy_from_slice(&[id.nid.into(), id.pid.into(), self.table.index().into()]);
-        words
+        words[..3].copy_from_slice(&[nid.into(), pid.into(), self.portal.index().into()]);
+        Ok(words)
     }
 
-    fn accept(&self) -> Result<crate::portals::Entry> {
-        let any = Match {
-            ignore: u64::MAX,
-            ..Match::default()
+    fn accept(&self) -> Result<Entry> {
+        let any = EntrySpec {
+            ignore_bits: u64::MAX,
+            ..EntrySpec::default()
         };
-        Ok(self.interface.append(&self.table, &self.memory, any)?)
+        Ok(self.portal.append(Rc::clone(&self.memory), &any)?)
     }
 
     fn put_to(&self, words: [u64; WORDS]) -> Result<()> {
-        let md = self.interface.bind(&self.memory, Report::default())?;
+        let memory = Rc::clone(&self.memory);
+        let descriptor = self.interface.bind(memory, &DescriptorSpec::default())?;
         let transfer = Transfer {
-            target: Process {
+            target: ProcessId {
                 nid: words[0] as u32,
                 pid: words[1] as u32,
             },
-            table: words[2] as u32,
+            portal: words[2] as u32,
             length: 8,
             ..Transfer::default()
         };
-        Ok(md.put(&transfer, Ack::None)?)
+        Ok(descriptor.put(&transfer, AckRequest::None)?)
     }
 }
 
@@ -247,17 +251,17 @@ impl Receiver {
 fn first_message(team: &Team) -> Result<[u64; WORDS]> {
     team.exchange([0; WORDS])?;
     let began = now_ns();
-    let interface = Interface::open_default()?;
+    let interface = portals::open_default()?;
     let opened = now_ns();
     let receiver = Receiver::open(interface)?;
     let _entry = receiver.accept()?;
-    let all = team.exchange(receiver.address())?;
+    let all = team.exchange(receiver.address()?)?;
     let mut words = [0; WORDS];
     words[..2].copy_from_slice(&[opened - began, began]);
     if team.rank() == 1 {
         receiver.put_to(all[2])?;
     } else {
-        receiver.queue.spin()?;
+        portals::poll_event(&receiver.queue)?;
         words[2] = now_ns();
     }
     team.exchange([0; WORDS])?;
@@ -269,18 +273,18 @@ fn first_message(team: &Team) -> Result<[u64; WORDS]> {
 fn touched(team: &Team) -> Result<[u64; WORDS]> {
     let mut words = [0; WORDS];
     words[0] = resident_kib()?;
-    let interface = Interface::open_default()?;
+    let interface = portals::open_default()?;
     words[1] = resident_kib()?;
     let receiver = Receiver::open(interface)?;
     let _entry = receiver.accept()?;
-    let all = team.exchange(receiver.address())?;
+    let all = team.exchange(receiver.address()?)?;
     if team.rank() == 1 {
         for (i, &peer) in all[2..].iter().enumerate() {
             receiver.put_to(peer)?;
             words[if i == 0 { 2 } else { 3 }] = resident_kib()?;
         }
     } else {
-        receiver.queue.wait()?;
+        portals::wait_event(&receiver.queue)?;
     }
     team.exchange([0; WORDS])?;
     Ok(words)

@@ -10,7 +10,7 @@ use super::session::Session;
 use crate::error::{Error, Result};
 use crate::limits::XOR_TABLE;
 use crate::limits::lines::{LockedXor, next_random};
-use crate::portals::{Ack, Counted, Op, Process, Transfer};
+use crate::portals::{AckRequest, Counted, Datatype, Operation, ProcessId, Transfer, wait_count};
 use crate::report::Row;
 use crate::team::{Team, WORDS};
 
@@ -27,7 +27,7 @@ pub fn run(session: &mut Session) -> Result<()> {
     };
     let endpoint = Endpoint::new(session, setup)?;
     let (interface, _) = session.interface()?;
-    let mut access = RandomAccess::new(&session.team, &endpoint, interface.id());
+    let mut access = RandomAccess::new(&session.team, &endpoint, interface.physical_id()?);
     access.fill();
     let mut limit = LockedXor::new(&session.team, XOR_TABLE)?;
     let workloads: &mut [&mut dyn Workload] = &mut [&mut limit, &mut access];
@@ -63,7 +63,7 @@ pub fn run(session: &mut Session) -> Result<()> {
 
 struct RandomAccess<'a> {
     endpoint: &'a Endpoint,
-    me: Process,
+    me: ProcessId,
     rank: u64,
     half: u64,
     coherent: bool,
@@ -74,7 +74,7 @@ struct RandomAccess<'a> {
 }
 
 impl<'a> RandomAccess<'a> {
-    fn new(team: &'a Team, endpoint: &'a Endpoint, me: Process) -> Self {
+    fn new(team: &'a Team, endpoint: &'a Endpoint, me: ProcessId) -> Self {
         let rank = team.rank() as u64;
         Self {
             endpoint,
@@ -124,10 +124,12 @@ impl<'a> RandomAccess<'a> {
         };
         if owner == self.rank {
             transfer.target = self.me;
-            transfer.table = self.endpoint.own_table();
+            transfer.portal = self.endpoint.own_portal();
         }
         self.sent[owner as usize] += 1;
-        Ok(self.endpoint.md.atomic(&transfer, Op::Xor, Ack::None)?)
+        let xor = (Operation::Bxor, Datatype::Uint64);
+        let descriptor = &self.endpoint.descriptor;
+        Ok(descriptor.atomic(&transfer, xor, AckRequest::None)?)
     }
 
     /// Waits until every update of both ranks has been applied here.
@@ -137,7 +139,7 @@ impl<'a> RandomAccess<'a> {
         let all = self.team.exchange(words)?;
         let expected = all.iter().map(|words| words[self.rank as usize]).sum();
         if let Signal::Counted(counter, _) = &self.endpoint.arrivals {
-            counter.wait(expected)?;
+            wait_count(counter, expected)?;
         }
         self.team.barrier()
     }

@@ -120,7 +120,7 @@ impl Workload for Exchange<'_> {
             self.tell();
             if self.moves {
                 self.endpoint
-                    .md
+                    .descriptor
                     .put(&transfer, self.endpoint.completions.ack())?;
             }
             self.compute();

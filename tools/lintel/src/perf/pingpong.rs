@@ -5,7 +5,7 @@ use super::endpoint::{Endpoint, Setup};
 use super::harness::{Workload, measure};
 use super::session::Session;
 use crate::error::Result;
-use crate::portals::{Ack, Counted, Transfer};
+use crate::portals::{AckRequest, Counted, Transfer};
 use crate::report::Row;
 
 /// Half a round trip of puts, each answered when its event was seen.
@@ -65,7 +65,7 @@ pub struct PutPing<'a>(pub &'a Endpoint, pub Transfer);
 impl Workload for PutPing<'_> {
     fn lead(&mut self, n: u64) -> Result<()> {
         for _ in 0..n {
-            self.0.md.put(&self.1, Ack::None)?;
+            self.0.descriptor.put(&self.1, AckRequest::None)?;
             self.0.arrivals.next()?;
         }
         Ok(())
@@ -74,7 +74,7 @@ impl Workload for PutPing<'_> {
     fn follow(&mut self, n: u64) -> Result<()> {
         for _ in 0..n {
             self.0.arrivals.next()?;
-            self.0.md.put(&self.1, Ack::None)?;
+            self.0.descriptor.put(&self.1, AckRequest::None)?;
         }
         Ok(())
     }
@@ -86,7 +86,7 @@ pub struct Get<'a>(pub &'a Endpoint, pub Transfer);
 impl Workload for Get<'_> {
     fn lead(&mut self, n: u64) -> Result<()> {
         for _ in 0..n {
-            self.0.md.get(&self.1)?;
+            self.0.descriptor.get(&self.1)?;
             self.0.completions.next()?;
         }
         Ok(())
@@ -102,7 +102,7 @@ struct Bidirectional<'a>(&'a Endpoint, Transfer);
 impl Bidirectional<'_> {
     fn exchange(&self, n: u64) -> Result<()> {
         for _ in 0..n {
-            self.0.md.put(&self.1, Ack::None)?;
+            self.0.descriptor.put(&self.1, AckRequest::None)?;
             self.0.completions.next()?;
             self.0.arrivals.next()?;
         }

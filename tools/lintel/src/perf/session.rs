@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::harness::Plan;
 use super::options::Options;
 use crate::error::Result;
-use crate::portals::{Interface, Process};
+use crate::portals::{self, Interface, ProcessId};
 use crate::report::{Row, table_size};
 use crate::team::{Team, WORDS};
 
@@ -23,7 +23,7 @@ pub struct Session {
     /// What was asked for.
     pub options: Options,
     rows: Vec<Row>,
-    open: Option<(Interface, Process)>,
+    open: Option<(Interface, ProcessId)>,
     progress: Progress,
 }
 
@@ -43,16 +43,16 @@ impl Session {
 
     /// This process's interface and the other one's id; opened on first use, so that
     /// limits are measured without it.
-    pub fn interface(&mut self) -> Result<(Interface, Process)> {
+    pub fn interface(&mut self) -> Result<(Interface, ProcessId)> {
         if let Some(open) = &self.open {
             return Ok(open.clone());
         }
-        let interface = Interface::open(ENTRIES)?;
+        let interface = portals::open(ENTRIES)?;
+        let ProcessId { nid, pid } = interface.physical_id()?;
         let mut words = [0; WORDS];
-        words[0] = interface.id().nid.into();
-        words[1] = interface.id().pid.into();
+        words[..2].copy_from_slice(&[nid.into(), pid.into()]);
         let words = self.team.swap(words)?;
-        let peer = Process {
+        let peer = ProcessId {
             nid: words[0] as u32,
             pid: words[1] as u32,
         };

@@ -11,7 +11,7 @@ use super::session::Session;
 use crate::error::Result;
 use crate::limits::lines::Slots;
 use crate::limits::network::{Burst, UdpStream};
-use crate::portals::{Ack, Counted, Transfer};
+use crate::portals::{AckRequest, Counted, Transfer, wait_count};
 use crate::raw::Region;
 use crate::report::Row;
 use crate::team::{Team, spin_until};
@@ -162,11 +162,17 @@ impl<'a> Stream<'a> {
 
     fn issue(&self) -> Result<()> {
         match self.way {
-            Way::Put(End::Acked) => self.endpoint.md.put(&self.transfer, Ack::Count)?,
+            Way::Put(End::Acked) => self
+                .endpoint
+                .descriptor
+                .put(&self.transfer, AckRequest::Counting)?,
             Way::Put(End::Arrived) => {
-                return Ok(self.endpoint.md.put(&self.transfer, Ack::None)?);
+                return Ok(self
+                    .endpoint
+                    .descriptor
+                    .put(&self.transfer, AckRequest::None)?);
             }
-            Way::Get => self.endpoint.md.get(&self.transfer)?,
+            Way::Get => self.endpoint.descriptor.get(&self.transfer)?,
         }
         self.issued.set(self.issued.get() + 1);
         Ok(())
@@ -182,7 +188,7 @@ impl<'a> Stream<'a> {
 
     fn complete(&self, count: u64) -> Result<()> {
         if let Signal::Counted(counter, _) = &self.endpoint.completions {
-            counter.wait(count)?;
+            wait_count(counter, count)?;
         }
         self.completed.set(count);
         Ok(())

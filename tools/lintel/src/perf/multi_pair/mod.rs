@@ -22,7 +22,10 @@ use super::network::Model;
 use super::options::Options;
 use crate::error::{During, Error, Result};
 use crate::machine;
-use crate::portals::{Ack, Counted, Entry, Interface, Match, Md, Process, Report, Table, Transfer};
+use crate::portals::{
+    self, AckRequest, Counted, Descriptor, Entry, EntrySpec, Interface, PT_ANY, Portal, ProcessId,
+    Transfer,
+};
 use crate::raw::Region;
 use crate::team::{FutexBarrier, Team, WORDS, WaitMode};
 
@@ -147,17 +150,17 @@ impl MultiPair {
 
 /// Tells everyone this process's id and table; gives everyone's, by rank.
 fn exchange_addresses(team: &Team, endpoint: &GroupEndpoint) -> Result<Vec<Transfer>> {
-    let id = endpoint.interface.id();
+    let ProcessId { nid, pid } = endpoint.interface.physical_id()?;
     let mut words = [0; WORDS];
-    words[..3].copy_from_slice(&[id.nid.into(), id.pid.into(), endpoint.table.index().into()]);
+    words[..3].copy_from_slice(&[nid.into(), pid.into(), endpoint.portal.index().into()]);
     let all = team.exchange(words)?;
     let transfer = |words: [u64; WORDS]| Transfer {
-        target: Process {
+        target: ProcessId {
             nid: words[0] as u32,
             pid: words[1] as u32,
         },
-        table: words[2] as u32,
-        bits: BITS,
+        portal: words[2] as u32,
+        match_bits: BITS,
         ..Transfer::default()
     };
     Ok(all.into_iter().map(transfer).collect())
@@ -184,50 +187,40 @@ pub fn become_model(model: Model) -> Result<()> {
 /// One process's end: a descriptor to send from to anyone, an entry that anyone may
 /// send to. Fields are dropped in this order.
 pub struct GroupEndpoint {
-    md: Md,
+    descriptor: Descriptor,
     _entry: Entry,
-    table: Table,
+    portal: Portal,
     /// Messages that came.
     arrivals: Signal,
     /// Acknowledgements of what was sent.
     completions: Signal,
     /// A descriptor of its own for what is not waited for at once.
-    aside: Md,
+    aside: Descriptor,
     aside_completions: Signal,
     interface: Interface,
 }
 
 impl GroupEndpoint {
     fn open(bytes: u64) -> Result<Self> {
-        let interface = Interface::open_default()?;
+        let interface = portals::open_default()?;
         let memory = || Region::private(bytes as usize).during("allocating");
         let (source, landing) = (Rc::new(memory()?), Rc::new(memory()?));
-        let counted =
-            || -> Result<Signal> { Ok(Signal::Counted(interface.counter()?, Cell::new(0))) };
-        let (arrivals, completions, aside_completions) = (counted()?, counted()?, counted()?);
-        let table = interface.table_any(None)?;
-        let entry = Match {
-            bits: BITS,
-            counter: arrivals.counter(),
-            silent: true,
-            ..Match::default()
-        };
-        let entry = interface.append(&table, &landing, entry)?;
+        let signal = |counter| Signal::Counted(counter, Cell::new(0));
+        let arrivals = interface.counter()?;
+        let portal = interface.portal(PT_ANY, None)?;
+        let entry = portal.append(landing, &EntrySpec::counted(BITS, &arrivals))?;
+        let (completions, aside_completions) =
+            (signal(interface.counter()?), signal(interface.counter()?));
         let acked = |signal: &Signal| {
-            let report = Report {
-                counter: signal.counter(),
-                count: Counted::Acks,
-                quiet_send: true,
-                ..Report::default()
-            };
-            interface.bind(&source, report)
+            let spec = Counted::Acks.spec(None, signal.counter());
+            interface.bind(Rc::clone(&source), &spec)
         };
-        let (md, aside) = (acked(&completions)?, acked(&aside_completions)?);
+        let (descriptor, aside) = (acked(&completions)?, acked(&aside_completions)?);
         Ok(Self {
-            md,
+            descriptor,
             _entry: entry,
-            table,
-            arrivals,
+            portal,
+            arrivals: signal(arrivals),
             completions,
             aside,
             aside_completions,
@@ -237,17 +230,17 @@ impl GroupEndpoint {
 
     /// Puts there; nobody says that it arrived.
     pub fn put(&self, to: &Transfer) -> Result<()> {
-        Ok(self.md.put(to, Ack::None)?)
+        Ok(self.descriptor.put(to, AckRequest::None)?)
     }
 
     /// Puts there and counts the acknowledgement.
     pub fn put_acked(&self, to: &Transfer) -> Result<()> {
-        Ok(self.md.put(to, Ack::Count)?)
+        Ok(self.descriptor.put(to, AckRequest::Counting)?)
     }
 
     /// As [`GroupEndpoint::put_acked`], apart from what [`GroupEndpoint::await_acks`] waits for.
     pub fn put_aside(&self, to: &Transfer) -> Result<()> {
-        Ok(self.aside.put(to, Ack::Count)?)
+        Ok(self.aside.put(to, AckRequest::Counting)?)
     }
 
     /// Waits for `n` more messages.
