@@ -1,0 +1,400 @@
+//! Lanes, streams, loans and successors, between NALs of one process and, if one has to
+//! die, of two.
+
+use lintel_claim::{Claim, Lease, Region};
+use lintel_nal::{Arrival, Nal, Outgoing, Payload, Wake};
+use lintel_nal_shm::ShmNal;
+use lintel_nal_shm::layout::ring_offset;
+use lintel_presence::Segment;
+use lintel_ring::{LINES, MAX_PAYLOAD};
+use lintel_types::ProcessId;
+use lintel_wire::Words;
+use std::io::Read;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+const NID: u32 = 0x7f00_0001;
+const NOTHING: Outgoing<'_> = Outgoing::Copied {
+    operand: None,
+    pieces: &[],
+};
+
+/// A job that no other test has.
+fn job() -> String {
+    static JOBS: AtomicU32 = AtomicU32::new(0);
+    let number = JOBS.fetch_add(1, Ordering::Relaxed);
+    format!("lanes-{}-{number}", std::process::id())
+}
+
+fn open(job: &str, pid: u32) -> ShmNal {
+    ShmNal::open(job, NID, pid, |words| eprintln!("{words}")).expect("the name is free")
+}
+
+/// The process with that identifier.
+fn name(pid: u32) -> ProcessId {
+    ProcessId::new(NID, pid)
+}
+
+/// The header of a numbered message: the ring and the NAL use the first word.
+fn words(number: u64) -> Words {
+    [0, number, 0, 0, 0, 0]
+}
+
+fn send(nal: &mut ShmNal, to: u32, number: u64) {
+    nal.send(name(to), &words(number), NOTHING)
+        .expect("the peer is there");
+}
+
+fn send_copy(nal: &mut ShmNal, to: u32, number: u64, bytes: &Region) {
+    let pieces = [bytes.claim()];
+    let body = Outgoing::Copied {
+        operand: None,
+        pieces: &pieces,
+    };
+    nal.send(name(to), &words(number), body)
+        .expect("the peer is there");
+}
+
+/// What has arrived so far, in order: numbers of messages, and losses.
+#[derive(PartialEq, Eq, Debug)]
+enum Seen {
+    Message(u64),
+    Lost(ProcessId),
+}
+
+/// Reads until nothing more is there.
+fn drain(nal: &mut ShmNal) -> Vec<Seen> {
+    let mut seen = Vec::new();
+    while let Some(arrival) = nal.next() {
+        seen.push(match arrival {
+            Arrival::Message(origin, words, _) => {
+                nal.done(origin);
+                Seen::Message(words[1])
+            }
+            Arrival::Lost(process) => Seen::Lost(process),
+            other => panic!("a message was to come, not {other:?}"),
+        });
+    }
+    seen
+}
+
+fn messages(numbers: impl IntoIterator<Item = u64>) -> Vec<Seen> {
+    numbers.into_iter().map(Seen::Message).collect()
+}
+
+/// A region whose bytes differ from place to place.
+fn pattern(bytes: u64) -> Region {
+    let region = Region::new(bytes);
+    let numbers: Vec<u8> = (0..bytes).map(|at| (at * 7 + at / 256) as u8).collect();
+    region.write(0, &numbers);
+    region
+}
+
+fn bytes_of(claim: Claim) -> Vec<u8> {
+    let mut bytes = vec![0; claim.len() as usize];
+    claim.read(&mut bytes);
+    bytes
+}
+
+/// Receives one streamed message into a region while `also` does its part.
+fn receive_stream(nal: &mut ShmNal, lease: &Lease, mut also: impl FnMut()) -> Region {
+    let until = Instant::now() + Duration::from_secs(10);
+    let mut place = None;
+    loop {
+        match nal.next() {
+            Some(Arrival::Message(origin, _, Payload::Streamed(length))) => {
+                let region = Region::new(length);
+                nal.receive_into(origin, lease.lend(&[region.claim()]).keep());
+                nal.done(origin);
+                place = Some(region);
+            }
+            Some(Arrival::Streamed(_)) => return place.expect("it was announced"),
+            Some(other) => panic!("a stream was to come, not {other:?}"),
+            None => also(),
+        }
+        assert!(Instant::now() < until, "the stream doesn't end");
+    }
+}
+
+#[test]
+fn each_sender_has_a_lane_of_its_own_and_a_full_one_holds_up_nobody_else() {
+    let job = job();
+    let (mut to, mut busy, mut other) = (open(&job, 1), open(&job, 2), open(&job, 3));
+    let count = LINES as u64 * 2;
+    for number in 0..count {
+        send(&mut busy, 1, number);
+    }
+    assert!(busy.has_queued(name(1)) && busy.backlog(name(1)) > 0);
+    send(&mut other, 1, 1000);
+    assert!(!other.has_queued(name(1)) && other.backlog(name(1)) == 0);
+    let mut seen = drain(&mut to);
+    assert_eq!(to.resources().lanes, 2);
+    while busy.flush() {
+        seen.extend(drain(&mut to));
+    }
+    seen.extend(drain(&mut to));
+    assert!(seen.contains(&Seen::Message(1000)));
+    seen.retain(|seen| *seen != Seen::Message(1000));
+    assert_eq!(seen, messages(0..count), "in order");
+    assert_eq!(busy.backlog(name(1)), 0);
+}
+
+#[test]
+fn a_lane_of_an_ended_sender_is_read_out_and_then_free_for_the_next() {
+    let job = job();
+    let mut to = open(&job, 1);
+    for round in 0..3 {
+        let mut from = open(&job, 2);
+        for number in 0..5 {
+            send(&mut from, 1, round * 10 + number);
+        }
+        drop(from);
+        assert_eq!(drain(&mut to), messages(round * 10..round * 10 + 5));
+        to.check_peers();
+        assert_eq!(to.connections(), (0, 0));
+    }
+}
+
+#[test]
+fn a_record_at_every_place_of_the_ring_arrives_whole() {
+    let job = job();
+    let (mut to, mut from) = (open(&job, 1), open(&job, 2));
+    for number in 0..LINES as u64 * 3 {
+        // Steps that don't divide the ring, so that records end at each line and wrap.
+        let length = number * 67 % (MAX_PAYLOAD as u64 + 1);
+        let bytes = pattern(length);
+        send_copy(&mut from, 1, number, &bytes);
+        match to.next() {
+            Some(Arrival::Message(origin, words, Payload::Inline(payload))) => {
+                assert_eq!((words[1], payload.len()), (number, length));
+                assert_eq!(bytes_of(payload), bytes_of(bytes.claim()));
+                to.done(origin);
+            }
+            other => panic!("message {number} was to come, not {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn two_processes_that_stream_to_each_other_both_get_all() {
+    let job = job();
+    let (mut one, mut other) = (open(&job, 1), open(&job, 2));
+    let (long, lease) = (pattern(300_000), Lease::new());
+    send_copy(&mut one, 2, 1, &long);
+    send_copy(&mut other, 1, 2, &long);
+    assert!(one.has_queued(name(2)) && other.has_queued(name(1)));
+    let arrived = receive_stream(&mut one, &lease, || {
+        other.flush();
+    });
+    assert_eq!(bytes_of(arrived.claim()), bytes_of(long.claim()));
+    let arrived = receive_stream(&mut other, &lease, || {
+        one.flush();
+    });
+    assert_eq!(bytes_of(arrived.claim()), bytes_of(long.claim()));
+    assert_eq!(
+        lease.outstanding(),
+        0,
+        "a place is given back with its stream"
+    );
+}
+
+#[test]
+fn a_message_behind_a_stream_comes_after_it() {
+    let job = job();
+    let (mut to, mut from) = (open(&job, 1), open(&job, 2));
+    let (long, lease) = (pattern(200_000), Lease::new());
+    send_copy(&mut from, 1, 1, &long);
+    send(&mut from, 1, 2);
+    let arrived = receive_stream(&mut to, &lease, || {
+        from.flush();
+    });
+    assert_eq!(bytes_of(arrived.claim()), bytes_of(long.claim()));
+    from.flush();
+    assert_eq!(drain(&mut to), messages([2]));
+}
+
+#[test]
+fn a_loan_in_more_pieces_than_a_record_names_is_streamed_or_left_to_the_receiver() {
+    let job = job();
+    let (mut to, mut from) = (open(&job, 1), open(&job, 2));
+    let (memory, lease) = (pattern(6000), Lease::new());
+    let pieces: Vec<Claim> = (0..600).map(|n| memory.claim().slice(n * 10, 10)).collect();
+    send(&mut from, 1, 0);
+    assert_eq!(
+        drain(&mut to),
+        messages([0]),
+        "and now each knows the other"
+    );
+    from.send(
+        name(1),
+        &words(1),
+        Outgoing::LentToRead(lease.lend(&pieces)),
+    )
+    .expect("the peer is there");
+    let arrived = receive_stream(&mut to, &lease, || {
+        from.flush();
+    });
+    assert_eq!(bytes_of(arrived.claim()), bytes_of(memory.claim()));
+    from.send(
+        name(1),
+        &words(2),
+        Outgoing::LentToFill(lease.lend(&pieces)),
+    )
+    .expect("the peer is there");
+    assert!(matches!(
+        to.next(),
+        Some(Arrival::Message(_, _, Payload::Inline(nothing))) if nothing.is_empty()
+    ));
+}
+
+#[test]
+fn a_loan_waits_in_order_until_the_peer_has_looked_at_the_lane() {
+    let job = job();
+    let (mut to, mut from) = (open(&job, 1), open(&job, 2));
+    let (memory, lease) = (pattern(100_000), Lease::new());
+    let pieces = [memory.claim()];
+    from.send(
+        name(1),
+        &words(1),
+        Outgoing::LentToRead(lease.lend(&pieces)),
+    )
+    .expect("the peer is there");
+    send(&mut from, 1, 2);
+    assert!(
+        from.has_queued(name(1)),
+        "it isn't known what the peer can reach"
+    );
+    assert_eq!(lease.outstanding(), 1);
+    assert!(to.next().is_none());
+    from.flush();
+    match to.next() {
+        Some(Arrival::Message(origin, words, Payload::Lent(loan))) => {
+            assert_eq!(words[1], 1);
+            let place = Region::new(100_000);
+            assert_eq!(to.fetch(origin, &loan, &[place.claim()]), Ok(100_000));
+            assert_eq!(bytes_of(place.claim()), bytes_of(memory.claim()));
+            to.done(origin);
+            assert_eq!(drain(&mut to), messages([2]));
+        }
+        // The system forbids cross-memory copies.
+        Some(Arrival::Message(_, _, Payload::Streamed(100_000))) => {}
+        other => panic!("a loan was to come, not {other:?}"),
+    }
+}
+
+#[test]
+fn a_successors_messages_come_after_its_predecessors_and_after_its_loss() {
+    let job = job();
+    let (mut to, mut first) = (open(&job, 1), open(&job, 2));
+    send(&mut first, 1, 1);
+    assert_eq!(drain(&mut to), messages([1]));
+    send(&mut to, 2, 9);
+    send(&mut first, 1, 2);
+    send(&mut first, 1, 3);
+    drop(first);
+    let mut second = open(&job, 2);
+    send(&mut second, 1, 4);
+    let lost = Seen::Lost(name(2));
+    let wanted = [Seen::Message(2), Seen::Message(3), lost, Seen::Message(4)];
+    assert_eq!(drain(&mut to), wanted);
+    assert_eq!(
+        drain(&mut second),
+        [],
+        "what the first was sent isn't for the second"
+    );
+    send(&mut to, 2, 10);
+    assert_eq!(drain(&mut second), messages([10]));
+}
+
+#[test]
+fn a_successor_is_reached_only_once_its_predecessors_messages_are_read() {
+    let job = job();
+    let (mut to, mut first) = (open(&job, 1), open(&job, 2));
+    send(&mut first, 1, 1);
+    drop(first);
+    let mut second = open(&job, 2);
+    assert!(
+        to.send(name(2), &words(9), NOTHING).is_err(),
+        "an answer to the first"
+    );
+    assert_eq!(drain(&mut to), messages([1]));
+    to.check_peers();
+    send(&mut to, 2, 10);
+    assert_eq!(drain(&mut second), messages([10]));
+}
+
+#[test]
+fn a_sender_that_writes_nonsense_is_quarantined_alone() {
+    let job = job();
+    let (mut to, mut wrong, mut right) = (open(&job, 1), open(&job, 2), open(&job, 3));
+    send(&mut wrong, 1, 1);
+    send(&mut right, 1, 2);
+    assert_eq!(drain(&mut to).len(), 2);
+    send(&mut to, 2, 9);
+    let segment = Segment::open(&job, name(1)).expect("it is alive");
+    // SAFETY: the second line of the first ring lies in the segment, aligned.
+    let commit = unsafe { AtomicU64::from_ptr(segment.start().add(ring_offset(0) + 64).cast()) };
+    commit.store(u64::MAX, Ordering::Release);
+    send(&mut right, 1, 3);
+    let seen = drain(&mut to);
+    assert!(seen.contains(&Seen::Lost(name(2))) && seen.contains(&Seen::Message(3)));
+    assert_eq!(to.troubles().corrupt_lanes, 1);
+    assert!(
+        to.send(name(2), &words(10), NOTHING).is_err(),
+        "it answers nothing"
+    );
+    drop(wrong);
+    let mut next = open(&job, 2);
+    send(&mut next, 1, 4);
+    to.check_peers();
+    assert_eq!(
+        drain(&mut to),
+        messages([4]),
+        "another process of that name is heard"
+    );
+}
+
+/// The job that this test's child takes part in.
+const CHILD: &str = "LANES_CHILD_JOB";
+
+#[test]
+fn a_killed_peer_is_lost_once_and_its_segment_is_removed() {
+    if let Ok(job) = std::env::var(CHILD) {
+        let mut child = open(&job, 2);
+        send(&mut child, 1, 1);
+        println!("sent");
+        // Until it is killed, or its parent ends.
+        let _ = std::io::stdin().read(&mut [0]);
+        return;
+    }
+    let job = job();
+    let mut to = open(&job, 1);
+    let test = "a_killed_peer_is_lost_once_and_its_segment_is_removed";
+    let program = std::env::current_exe().expect("a test is a program");
+    let mut child = Command::new(program)
+        .args([test, "--exact", "--nocapture"])
+        .env(CHILD, &job)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("it can be started");
+    let until = Instant::now() + Duration::from_secs(30);
+    while drain(&mut to).is_empty() {
+        assert!(Instant::now() < until, "the child sends nothing");
+        std::thread::yield_now();
+    }
+    send(&mut to, 2, 9);
+    child.kill().expect("it is alive");
+    child.wait().expect("it was killed");
+    to.check_peers();
+    assert_eq!(drain(&mut to), [Seen::Lost(name(2))]);
+    assert!(to.send(name(2), &words(10), NOTHING).is_err());
+    assert_eq!(drain(&mut to), [], "a loss is reported once");
+    assert!(Segment::open(&job, name(2)).is_err());
+    let left = format!("/dev/shm/lintel-{job}-{NID:x}-2");
+    assert!(
+        !std::path::Path::new(&left).exists(),
+        "the finder removes what is stale"
+    );
+}
