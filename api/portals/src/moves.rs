@@ -1,7 +1,7 @@
 //! Data movement.
 
 use crate::descriptor::MemoryDescriptor;
-use lintel_claim::{Datatype, Kind, Operation, valid};
+use lintel_claim::{AtomicCall, Datatype, Operation, valid};
 use lintel_engine4::Transfer;
 use lintel_runtime::process;
 use lintel_types::{AckRequest, Error, Handle, ProcessId, Result};
@@ -162,7 +162,7 @@ impl MemoryDescriptor {
     /// })?;
     /// let target = Target::new(interface.id()?, portal.index());
     /// sink.get(Get { length: 5, target, ..Get::default() })?;
-    /// assert_eq!(queue.wait()?.kind, EventKind::Reply);
+    /// assert_eq!(queue.wait()?.kind, EventAtomicCall::Reply);
     /// let mut bytes = [0; 5];
     /// copy.read(0, &mut bytes);
     /// assert_eq!(&bytes, b"hello");
@@ -350,11 +350,11 @@ impl Get {
 
 impl Atomic {
     pub(crate) fn transfer(&self, source: &MemoryDescriptor) -> Result<Transfer> {
-        check(self.operation, self.datatype, Kind::Atomic)?;
+        check(self.operation, self.datatype, AtomicCall::Atomic)?;
         Ok(Transfer {
             verb: Verb::Atomic,
-            operation: self.operation as u8,
-            datatype: self.datatype as u8,
+            operation: self.operation,
+            datatype: self.datatype,
             ..self.put.transfer(source)
         })
     }
@@ -366,13 +366,13 @@ impl FetchAtomic {
         sink: &MemoryDescriptor,
         source: &MemoryDescriptor,
     ) -> Result<Transfer> {
-        check(self.operation, self.datatype, Kind::FetchAtomic)?;
+        check(self.operation, self.datatype, AtomicCall::FetchAtomic)?;
         Ok(Transfer {
             verb: Verb::FetchAtomic,
             sink: sink.handle(),
             sink_offset: self.fetch_offset,
-            operation: self.operation as u8,
-            datatype: self.datatype as u8,
+            operation: self.operation,
+            datatype: self.datatype,
             ack: AckRequest::None,
             ..self.put.transfer(source)
         })
@@ -385,7 +385,7 @@ impl Swap<'_> {
         sink: &MemoryDescriptor,
         source: &MemoryDescriptor,
     ) -> Result<Transfer> {
-        check(self.operation, self.datatype, Kind::Swap)?;
+        check(self.operation, self.datatype, AtomicCall::Swap)?;
         let needed = match self.operation.uses_compare() {
             true => self.datatype.size(),
             false => 0,
@@ -399,8 +399,8 @@ impl Swap<'_> {
             verb: Verb::Swap,
             sink: sink.handle(),
             sink_offset: self.fetch_offset,
-            operation: self.operation as u8,
-            datatype: self.datatype as u8,
+            operation: self.operation,
+            datatype: self.datatype,
             operand,
             ack: AckRequest::None,
             ..self.put.transfer(source)
@@ -409,7 +409,7 @@ impl Swap<'_> {
 }
 
 /// Whether the call has that operation on that datatype.
-fn check(operation: Operation, datatype: Datatype, call: Kind) -> Result<()> {
+fn check(operation: Operation, datatype: Datatype, call: AtomicCall) -> Result<()> {
     if valid(operation, datatype, call) {
         Ok(())
     } else {
@@ -432,8 +432,8 @@ fn transfer(verb: Verb, length: u64, target: Target, user_ptr: u64) -> Transfer 
         remote_offset: target.offset,
         user_ptr,
         hdr_data: 0,
-        operation: 0,
-        datatype: 0,
+        operation: Operation::default(),
+        datatype: Datatype::default(),
         operand: [0; OPERAND_BYTES],
     }
 }

@@ -1,10 +1,11 @@
 //! Data movement.
 
 use crate::convert::code;
-use lintel_claim::{Datatype, Kind as Calls, Operation, valid};
 use lintel_engine4::Transfer;
 use lintel_runtime::process;
-use lintel_types::{AckRequest, Error, Handle, OP_CSWAP, ProcessId, Result, datatype_size};
+use lintel_types::{
+    AckRequest, AtomicCall, Datatype, Error, Handle, Operation, ProcessId, Result, valid,
+};
 use lintel_wire::{OPERAND_BYTES, Verb};
 use std::ffi::{c_int, c_void};
 
@@ -21,7 +22,7 @@ pub(crate) struct Target {
 
 /// A descriptor and an offset in it.
 pub(crate) type Place = (Handle, u64);
-/// `ptl_op_t`, `ptl_datatype_t`.
+/// `ptl_op_t` and `ptl_datatype_t`, as the caller gave them.
 pub(crate) type Kinds = (u8, u8);
 
 const NOWHERE: Place = (Handle::INVALID, 0);
@@ -42,8 +43,8 @@ fn transfer(verb: Verb, source: Place, sink: Place, length: u64, to: Target) -> 
         remote_offset: to.remote_offset,
         user_ptr: to.user_ptr as u64,
         hdr_data: to.hdr_data,
-        operation: 0,
-        datatype: 0,
+        operation: Operation::default(),
+        datatype: Datatype::default(),
         operand: [0; OPERAND_BYTES],
     }
 }
@@ -68,9 +69,8 @@ pub(crate) fn atomic(
     to: Target,
     kinds: Kinds,
 ) -> Result<Transfer> {
-    allowed(kinds, Calls::Atomic)?;
+    let (operation, datatype) = parse(kinds, AtomicCall::Atomic)?;
     let ack = AckRequest::try_from(ack_req)?;
-    let (operation, datatype) = kinds;
     let transfer = transfer(Verb::Atomic, source, NOWHERE, length, to);
     Ok(Transfer {
         ack,
@@ -87,8 +87,7 @@ pub(crate) fn fetch_atomic(
     to: Target,
     kinds: Kinds,
 ) -> Result<Transfer> {
-    allowed(kinds, Calls::FetchAtomic)?;
-    let (operation, datatype) = kinds;
+    let (operation, datatype) = parse(kinds, AtomicCall::FetchAtomic)?;
     let transfer = transfer(Verb::FetchAtomic, source, sink, length, to);
     Ok(Transfer {
         operation,
@@ -105,14 +104,13 @@ pub(crate) fn swap(
     operand: *const c_void,
     kinds: Kinds,
 ) -> Result<Transfer> {
-    allowed(kinds, Calls::Swap)?;
-    let (operation, datatype) = kinds;
+    let (operation, datatype) = parse(kinds, AtomicCall::Swap)?;
     let mut bytes = [0; OPERAND_BYTES];
-    if operation >= OP_CSWAP {
+    if operation.uses_compare() {
         if operand.is_null() {
             return Err(Error::ArgInvalid);
         }
-        let size = datatype_size(datatype).unwrap_or(0) as usize;
+        let size = datatype.size();
         // SAFETY: not null, and the header asks for one element of the datatype,
         // which is at most OPERAND_BYTES long.
         unsafe {
@@ -130,10 +128,12 @@ pub(crate) fn swap(
     })
 }
 
-/// Whether the call has that operation on that datatype.
-fn allowed((operation, datatype): Kinds, call: Calls) -> Result<()> {
+/// The operation and the datatype, if the call has that operation on that datatype.
+fn parse((operation, datatype): Kinds, call: AtomicCall) -> Result<(Operation, Datatype)> {
     match (Operation::try_from(operation), Datatype::try_from(datatype)) {
-        (Ok(operation), Ok(datatype)) if valid(operation, datatype, call) => Ok(()),
+        (Ok(operation), Ok(datatype)) if valid(operation, datatype, call) => {
+            Ok((operation, datatype))
+        }
         _ => Err(Error::ArgInvalid),
     }
 }

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::lane;
 use crate::portals::Combine;
-use lintel_claim::{Kind, valid};
+use lintel_claim::{AtomicCall, valid};
 use lintel_collectives::{Algorithm, Collective, ConfigError, Order, Reuse, Shape, Tree};
 
 /// How elements are combined, and how many.
@@ -136,7 +136,7 @@ impl Reduction {
             operation,
             datatype,
         } = self.combine;
-        if !valid(operation, datatype, Kind::Atomic) {
+        if !valid(operation, datatype, AtomicCall::Atomic) {
             return Err(Error::InvalidArgument(format!(
                 "{operation:?} isn't defined on {datatype:?}: PtlAtomic tells what is"
             )));

@@ -5,7 +5,7 @@ mod rig;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use lintel_claim::{Kind, atomic, valid};
+use lintel_claim::{AtomicCall, atomic, valid};
 use lintel_group::{
     Algorithm, Call, Combine, Datatype, InPlace, Operation, Placement, Reduction, Region, Separate,
     Tree,
@@ -121,7 +121,7 @@ fn an_allreduce_of_every_operation_on_every_type_gives_all_ranks_the_result() {
                 .iter()
                 .flat_map(|&o| DATATYPES.map(move |d| (o, d)))
             {
-                if !valid(operation, datatype, Kind::Atomic) {
+                if !valid(operation, datatype, AtomicCall::Atomic) {
                     continue;
                 }
                 let combine = Combine {

@@ -5,9 +5,8 @@ use crate::descriptors::Descriptor;
 use crate::{Backlog, Body, Host, Interface, Undeliverable};
 use lintel_memory::{Pieces, Span};
 use lintel_types::{
-    AckRequest, CounterIndex, DescriptorIndex, Error, Event, EventKind, Handle, Kind, Limits,
-    NiFail, OP_CSWAP, OP_LAST, OP_SWAP, OperationIndex, PortalIndex, ProcessId, QueueIndex, Result,
-    datatype_size, options,
+    AckRequest, CounterIndex, Datatype, DescriptorIndex, Error, Event, EventKind, Handle, Kind,
+    Limits, NiFail, Operation, OperationIndex, PortalIndex, ProcessId, QueueIndex, Result, options,
 };
 use lintel_wire::{OPERAND_BYTES, Request, Response, Verb};
 
@@ -42,10 +41,10 @@ pub struct Transfer {
     pub user_ptr: u64,
     /// Out-of-band data, returned in the target's events.
     pub hdr_data: u64,
-    /// `ptl_op_t` of an atomic.
-    pub operation: u8,
-    /// `ptl_datatype_t` of an atomic.
-    pub datatype: u8,
+    /// `ptl_op_t` of an atomic, the default otherwise.
+    pub operation: Operation,
+    /// `ptl_datatype_t` of an atomic, the default otherwise.
+    pub datatype: Datatype,
     /// Operand of a conditional or masked swap.
     pub operand: [u8; OPERAND_BYTES],
 }
@@ -81,15 +80,13 @@ impl Transfer {
     /// Portals 4.3, section `Atomic operations`: whole elements, no more than the limit, one
     /// element for a conditional or masked swap.
     fn check_atomic(&self, limits: &Limits) -> Result<()> {
-        let size = datatype_size(self.datatype).ok_or(Error::ArgInvalid)?;
-        let swap = self.verb == Verb::Swap;
-        let operation = self.operation;
+        let size = self.datatype.size() as u64;
         let limit = match self.verb {
             Verb::Atomic => limits.max_atomic_size,
-            Verb::Swap if operation >= OP_CSWAP => size,
+            Verb::Swap if self.operation.uses_compare() => size,
             _ => limits.max_fetch_atomic_size,
         };
-        let fits = operation < OP_LAST && swap == (operation >= OP_SWAP);
+        let fits = (self.verb == Verb::Swap) == self.operation.is_swap();
         if !fits || self.length > limit || self.length % size != 0 {
             return Err(Error::ArgInvalid);
         }
@@ -110,7 +107,7 @@ impl Transfer {
 }
 
 /// An operation in flight.
-pub(crate) struct Operation {
+pub(crate) struct InFlight {
     ack: AckRequest,
     source: Option<DescriptorIndex>,
     sink: Option<DescriptorIndex>,
@@ -405,7 +402,7 @@ impl<S: Span> Interface<S> {
         ack: AckRequest,
         referenced: bool,
     ) -> Result<u32> {
-        let operation = Operation {
+        let operation = InFlight {
             ack,
             source: plan.source.map(|end| end.index),
             sink: plan.sink.map(|end| end.index),
@@ -614,7 +611,7 @@ impl<S: Span> Interface<S> {
     fn post_reply<H: Host<S>>(
         &mut self,
         sink: End,
-        operation: &Operation,
+        operation: &InFlight,
         response: &Response,
         host: &mut H,
     ) {
@@ -630,7 +627,7 @@ impl<S: Span> Interface<S> {
     fn post_ack<H: Host<S>>(
         &mut self,
         source: End,
-        operation: &Operation,
+        operation: &InFlight,
         response: &Response,
         host: &mut H,
     ) {
@@ -658,7 +655,7 @@ impl<S: Span> Interface<S> {
     fn post_end<H: Host<S>>(
         &mut self,
         report: Report,
-        operation: &Operation,
+        operation: &InFlight,
         response: &Response,
         host: &mut H,
     ) {

@@ -142,7 +142,7 @@ pub struct Interface<S> {
     descriptors: Slab<descriptors::Descriptor<S>, DescriptorIndex>,
     queues: Slab<u64, QueueIndex>,
     counters: Slab<counters::Counter<S>, CounterIndex>,
-    operations: Slab<initiator::Operation, OperationIndex>,
+    operations: Slab<initiator::InFlight, OperationIndex>,
     /// Operations whose memory is lent to the host.
     loans: usize,
     triggered: usize,

@@ -7,8 +7,8 @@ use crate::unexpected::Unexpected;
 use crate::{Host, Interface};
 use lintel_memory::{Pieces, Span};
 use lintel_types::{
-    AckRequest, EntryIndex, Event, EventKind, HeaderIndex, List, NiFail, OP_CSWAP, PortalIndex,
-    ProcessId, options,
+    AckRequest, EntryIndex, Event, EventKind, HeaderIndex, List, NiFail, PortalIndex, ProcessId,
+    options,
 };
 use lintel_wire::{Request, Response, Verb};
 
@@ -485,8 +485,8 @@ impl<S: Span> Interface<S> {
             },
             list: landed.fate.list,
             ni_fail: fail,
-            operation: request.operation,
-            datatype: request.datatype,
+            operation: request.operation.into(),
+            datatype: request.datatype.into(),
         }
     }
 }
@@ -498,11 +498,9 @@ fn whole_elements(request: &Request, length: u64) -> u64 {
     if matches!(request.verb, Verb::Put | Verb::Get) {
         return length;
     }
-    match lintel_types::datatype_size(request.datatype) {
-        Some(size) if request.verb == Verb::Swap && request.operation >= OP_CSWAP => {
-            if length < size { 0 } else { size }
-        }
-        Some(size) => length - length % size,
-        None => 0,
+    let size = request.datatype.size() as u64;
+    if request.verb == Verb::Swap && request.operation.uses_compare() {
+        return if length < size { 0 } else { size };
     }
+    length - length % size
 }

@@ -198,8 +198,8 @@ impl<S: Span> Interface<S> {
             kind,
             list: List::Overflow,
             ni_fail: header.fail,
-            operation: request.operation,
-            datatype: request.datatype,
+            operation: request.operation.into(),
+            datatype: request.datatype.into(),
         }
     }
 

@@ -14,6 +14,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+mod atomic;
 mod error;
 mod event;
 mod handle;
@@ -21,6 +22,7 @@ mod index;
 mod limits;
 pub mod options;
 
+pub use atomic::{AtomicCall, Datatype, Operation, Unknown, valid};
 pub use error::{Error, Result, UnknownCode};
 pub use event::{CountingEvent, Event, EventKind, List, NiFail};
 pub use handle::{Handle, Kind};
@@ -99,19 +101,3 @@ impl TryFrom<u8> for AckRequest {
         })
     }
 }
-
-/// Bytes in one element of a `ptl_datatype_t`, or nothing for a number that is no datatype.
-pub const fn datatype_size(datatype: u8) -> Option<u64> {
-    const SIZES: [u8; 14] = [1, 1, 2, 2, 4, 4, 4, 8, 8, 8, 8, 16, 16, 32];
-    match datatype {
-        0..=13 => Some(SIZES[datatype as usize] as u64),
-        _ => None,
-    }
-}
-
-/// `PTL_SWAP`: the first `ptl_op_t` that exchanges.
-pub const OP_SWAP: u8 = 10;
-/// `PTL_CSWAP`: the first `ptl_op_t` that takes an operand.
-pub const OP_CSWAP: u8 = 11;
-/// `PTL_OP_LAST`: one more than the highest `ptl_op_t`.
-pub const OP_LAST: u8 = 18;

@@ -17,7 +17,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
-use lintel_types::{AckRequest, InterfaceNumber, List, NiFail, PortalIndex};
+use lintel_types::{AckRequest, Datatype, InterfaceNumber, List, NiFail, Operation, PortalIndex};
 
 /// Words in a header.
 pub const WORDS: usize = 6;
@@ -70,10 +70,10 @@ pub struct Request {
     pub rank: u32,
     /// Requested length, bytes.
     pub length: u64,
-    /// `ptl_op_t`
-    pub operation: u8,
-    /// `ptl_datatype_t`
-    pub datatype: u8,
+    /// `ptl_op_t` of an atomic, the default otherwise.
+    pub operation: Operation,
+    /// `ptl_datatype_t` of an atomic, the default otherwise.
+    pub datatype: Datatype,
     /// Match bits of the message; 0 on a non-matching interface.
     pub match_bits: u64,
     /// Offset at the target, bytes.
@@ -159,6 +159,17 @@ impl Response {
     }
 }
 
+/// The operation and the datatype that word 2 of an atomic carries.
+#[inline]
+fn atomic_of(word: u64) -> Result<(Operation, Datatype), Malformed> {
+    let operation = Operation::try_from((word >> 48) as u8);
+    let datatype = Datatype::try_from((word >> 56) as u8);
+    match (operation, datatype) {
+        (Ok(operation), Ok(datatype)) => Ok((operation, datatype)),
+        _ => Err(Malformed),
+    }
+}
+
 impl Message {
     /// The message in the words; the low half of word 0 is ignored.
     #[inline]
@@ -175,6 +186,10 @@ impl Message {
             REPLY => return Response::parse(words, true, flags).map(Message::Response),
             _ => return Err(Malformed),
         };
+        let (operation, datatype) = match verb {
+            Verb::Put | Verb::Get => Default::default(),
+            Verb::Atomic | Verb::FetchAtomic | Verb::Swap => atomic_of(words[2])?,
+        };
         Ok(Message::Request(Request {
             verb,
             interface,
@@ -189,8 +204,8 @@ impl Message {
             token: words[1] as u32,
             rank: (words[1] >> 32) as u32,
             length: words[2] & MAX_LENGTH,
-            operation: (words[2] >> 48) as u8,
-            datatype: (words[2] >> 56) as u8,
+            operation,
+            datatype,
             match_bits: words[3],
             remote_offset: words[4],
             hdr_data: words[5],
@@ -247,8 +262,8 @@ mod tests {
             token: 0xdead_beef,
             rank: 7,
             length: MAX_LENGTH,
-            operation: 17,
-            datatype: 13,
+            operation: Operation::Mswap,
+            datatype: Datatype::LongDoubleComplex,
             match_bits: u64::MAX,
             remote_offset: 1 << 63,
             hdr_data: 42,

@@ -14,215 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::claim::Claim;
 use crate::element::{DoubleComplex, Element, FloatComplex, LongDouble, LongDoubleComplex};
 use lintel_memory::Walk;
-
-/// What an atomic does to its target. The numbers are those of `portals4.h`.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-#[repr(u8)]
-pub enum Operation {
-    /// The smaller of target and operand.
-    Min = 0,
-    /// The greater of target and operand.
-    Max = 1,
-    /// Target plus operand; integers wrap.
-    Sum = 2,
-    /// Target times operand; integers wrap.
-    Prod = 3,
-    /// 1 if either is not 0, else 0.
-    Lor = 4,
-    /// 1 if both are not 0, else 0.
-    Land = 5,
-    /// Bits set in either.
-    Bor = 6,
-    /// Bits set in both.
-    Band = 7,
-    /// 1 if exactly one is not 0, else 0.
-    Lxor = 8,
-    /// Bits set in exactly one.
-    Bxor = 9,
-    /// The operand replaces the target.
-    Swap = 10,
-    /// Replaces if the compare value equals the target.
-    CswapEq = 11,
-    /// Replaces if the compare value differs from the target.
-    CswapNe = 12,
-    /// Replaces if the compare value is less than or equal to the target.
-    CswapLe = 13,
-    /// Replaces if the compare value is less than the target.
-    CswapLt = 14,
-    /// Replaces if the compare value is greater than or equal to the target.
-    CswapGe = 15,
-    /// Replaces if the compare value is greater than the target.
-    CswapGt = 16,
-    /// Replaces the bits that are set in the compare value.
-    Mswap = 17,
-}
-
-/// What the elements are. The numbers are those of `portals4.h`.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-#[repr(u8)]
-pub enum Datatype {
-    /// `int8_t`
-    Int8 = 0,
-    /// `uint8_t`
-    Uint8 = 1,
-    /// `int16_t`
-    Int16 = 2,
-    /// `uint16_t`
-    Uint16 = 3,
-    /// `int32_t`
-    Int32 = 4,
-    /// `uint32_t`
-    Uint32 = 5,
-    /// `float`
-    Float = 6,
-    /// `int64_t`
-    Int64 = 7,
-    /// `uint64_t`
-    Uint64 = 8,
-    /// `double`
-    Double = 9,
-    /// `float complex`
-    FloatComplex = 10,
-    /// `double complex`
-    DoubleComplex = 11,
-    /// `long double`: on x86-64 ten bytes in sixteen.
-    LongDouble = 12,
-    /// `long double complex`
-    LongDoubleComplex = 13,
-}
-
-/// The call an operation arrives by.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Kind {
-    /// PtlAtomic: the old value is dropped.
-    Atomic,
-    /// PtlFetchAtomic: the old value goes back.
-    FetchAtomic,
-    /// PtlSwap: the old value goes back, and there may be a compare value or mask.
-    Swap,
-}
-
-/// A number that names no operation or datatype.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Unknown(pub u8);
-
-impl std::fmt::Display for Unknown {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} names no atomic operation or datatype", self.0)
-    }
-}
-
-impl std::error::Error for Unknown {}
-
-impl Operation {
-    /// Every operation, in the order of their numbers.
-    pub const ALL: [Operation; 18] = {
-        use Operation::*;
-        [
-            Min, Max, Sum, Prod, Lor, Land, Bor, Band, Lxor, Bxor, Swap, CswapEq, CswapNe, CswapLe,
-            CswapLt, CswapGe, CswapGt, Mswap,
-        ]
-    };
-
-    /// Whether PtlSwap needs a compare value or mask; such a swap is limited to one
-    /// element.
-    #[inline]
-    pub const fn uses_compare(self) -> bool {
-        self as u8 >= Operation::CswapEq as u8
-    }
-}
-
-impl Datatype {
-    /// Every datatype, in the order of their numbers.
-    pub const ALL: [Datatype; 14] = {
-        use Datatype::*;
-        [
-            Int8,
-            Uint8,
-            Int16,
-            Uint16,
-            Int32,
-            Uint32,
-            Float,
-            Int64,
-            Uint64,
-            Double,
-            FloatComplex,
-            DoubleComplex,
-            LongDouble,
-            LongDoubleComplex,
-        ]
-    };
-
-    /// Bytes of one element.
-    #[inline]
-    pub const fn size(self) -> usize {
-        use Datatype::*;
-        match self {
-            Int8 | Uint8 => 1,
-            Int16 | Uint16 => 2,
-            Int32 | Uint32 | Float => 4,
-            Int64 | Uint64 | Double | FloatComplex => 8,
-            DoubleComplex | LongDouble => 16,
-            LongDoubleComplex => 32,
-        }
-    }
-
-    /// Whether elements are whole numbers.
-    #[inline]
-    pub const fn is_integer(self) -> bool {
-        use Datatype::*;
-        matches!(
-            self,
-            Int8 | Uint8 | Int16 | Uint16 | Int32 | Uint32 | Int64 | Uint64
-        )
-    }
-
-    /// Whether elements are pairs of a real and an imaginary part.
-    #[inline]
-    pub const fn is_complex(self) -> bool {
-        use Datatype::*;
-        matches!(self, FloatComplex | DoubleComplex | LongDoubleComplex)
-    }
-}
-
-impl TryFrom<u8> for Operation {
-    type Error = Unknown;
-
-    fn try_from(number: u8) -> Result<Operation, Unknown> {
-        Operation::ALL
-            .get(usize::from(number))
-            .copied()
-            .ok_or(Unknown(number))
-    }
-}
-
-impl TryFrom<u8> for Datatype {
-    type Error = Unknown;
-
-    fn try_from(number: u8) -> Result<Datatype, Unknown> {
-        Datatype::ALL
-            .get(usize::from(number))
-            .copied()
-            .ok_or(Unknown(number))
-    }
-}
-
-/// Whether Portals 4.3 allows this operation on this datatype by this call: logical,
-/// bitwise and masked ones need integers, ordering ones anything but complex numbers,
-/// sum, product, swap and the swaps on (in)equality take everything.
-pub const fn valid(operation: Operation, datatype: Datatype, kind: Kind) -> bool {
-    use Operation::*;
-    let is_swap = operation as u8 >= Swap as u8;
-    if is_swap != matches!(kind, Kind::Swap) {
-        return false;
-    }
-    match operation {
-        Sum | Prod | Swap | CswapEq | CswapNe => true,
-        Min | Max | CswapLe | CswapLt | CswapGe | CswapGt => !datatype.is_complex(),
-        Lor | Land | Bor | Band | Lxor | Bxor | Mswap => datatype.is_integer(),
-    }
-}
+use lintel_types::{AtomicCall, Datatype, Operation, valid};
 
 /// Applies `operand` to `target`, element by element (Portals 4.3, PtlAtomic).
 ///
@@ -235,7 +27,7 @@ pub fn atomic(operation: Operation, datatype: Datatype, target: &[Claim], operan
         let request = Request {
             operation,
             datatype,
-            kind: Kind::Atomic,
+            call: AtomicCall::Atomic,
             operand,
             compare: &[],
         };
@@ -262,7 +54,7 @@ pub fn fetch_atomic(
     let request = Request {
         operation,
         datatype,
-        kind: Kind::FetchAtomic,
+        call: AtomicCall::FetchAtomic,
         operand,
         compare: &[],
     };
@@ -287,7 +79,7 @@ pub fn swap(
     let request = Request {
         operation,
         datatype,
-        kind: Kind::Swap,
+        call: AtomicCall::Swap,
         operand,
         compare,
     };
@@ -321,7 +113,7 @@ fn quick(
 struct Request<'a> {
     operation: Operation,
     datatype: Datatype,
-    kind: Kind,
+    call: AtomicCall,
     operand: &'a [u8],
     compare: &'a [u8],
 }
@@ -329,7 +121,7 @@ struct Request<'a> {
 impl Request<'_> {
     #[inline(never)]
     fn perform(&self, target: &[Claim], fetched: &mut [u8]) {
-        if !valid(self.operation, self.datatype, self.kind) {
+        if !valid(self.operation, self.datatype, self.call) {
             return;
         }
         let target = Walk::new(target);

@@ -1,9 +1,9 @@
 //! Combining long runs of elements, for memory that nobody else changes meanwhile: no
 //! atomic, so that the compiler makes a few instructions of many elements.
 
-use crate::atomic::{Datatype, Kind, Operation, valid};
 use crate::claim::Claim;
 use crate::element::{DoubleComplex, Element, FloatComplex, LongDouble, LongDoubleComplex};
+use lintel_types::{AtomicCall, Datatype, Operation, valid};
 
 /// Combines the elements of `to` with those of `from` as PtlAtomic does, and returns how
 /// many bytes that are: whole elements, as many as both have. A pair that [`valid`]
@@ -25,7 +25,7 @@ use crate::element::{DoubleComplex, Element, FloatComplex, LongDouble, LongDoubl
 /// assert_eq!(sums, [3; 8]);
 /// ```
 pub fn combine(operation: Operation, datatype: Datatype, from: Claim, to: Claim) -> u64 {
-    if !valid(operation, datatype, Kind::Atomic) {
+    if !valid(operation, datatype, AtomicCall::Atomic) {
         return 0;
     }
     match datatype {

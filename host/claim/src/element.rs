@@ -5,9 +5,9 @@ use std::cmp::Ordering;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 
-use crate::atomic::Operation;
 use crate::claim::Claim;
 use crate::native;
+use lintel_types::Operation;
 
 /// A value of one of the Portals datatypes: `SIZE` plain bytes, any of which make one.
 pub(crate) trait Element: Copy {

@@ -46,7 +46,7 @@ mod mapping;
 mod native;
 mod region;
 
-pub use atomic::{Datatype, Kind, Operation, Unknown, atomic, fetch_atomic, swap, valid};
+pub use atomic::{atomic, fetch_atomic, swap};
 pub use claim::Claim;
 pub use combine::combine;
 pub use copy::{copy, copy_vectored};
@@ -55,6 +55,8 @@ pub use datagram::{MOST_PIECES, receive_datagram, receive_train, send_datagram, 
 pub use lease::{Lease, Lent, Loan};
 pub use mapping::Mapping;
 pub use region::Region;
+
+pub use lintel_types::{AtomicCall, Datatype, Operation, Unknown, valid};
 
 // Lengths and addresses travel as u64 and are used as usize.
 const _: () = assert!(size_of::<usize>() == size_of::<u64>());

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use lintel_claim::{
-    Claim, Datatype, Kind, Operation, Region, atomic, combine, fetch_atomic, swap, valid,
+    AtomicCall, Claim, Datatype, Operation, Region, atomic, combine, fetch_atomic, swap, valid,
 };
 
 /// What an element holds, wide enough for every datatype. Tests use quarters of small
@@ -145,11 +145,11 @@ fn claims_at(region: &Region, offset: u64, broken: Option<u64>, bytes: u64) -> V
     }
 }
 
-fn kind_of(operation: Operation) -> Kind {
+fn kind_of(operation: Operation) -> AtomicCall {
     if operation >= Operation::Swap {
-        Kind::Swap
+        AtomicCall::Swap
     } else {
-        Kind::FetchAtomic
+        AtomicCall::FetchAtomic
     }
 }
 
@@ -173,7 +173,7 @@ fn check(op: Operation, ty: Datatype, [target, operand, compare]: [Value; 3]) {
         let claims = claims_at(&region, offset, broken, size as u64);
         let mut fetched = vec![0; size];
         match kind_of(op) {
-            Kind::Swap => swap(op, ty, &claims, &operand, &compare, &mut fetched),
+            AtomicCall::Swap => swap(op, ty, &claims, &operand, &compare, &mut fetched),
             _ => fetch_atomic(op, ty, &claims, &operand, &mut fetched),
         }
         let mut seen = [0; 128];
@@ -186,7 +186,7 @@ fn check(op: Operation, ty: Datatype, [target, operand, compare]: [Value; 3]) {
             "{place}: {old:?} with {operand:?} by {compare:?}"
         );
         assert_eq!(fetched, old, "{place}: old value");
-        if kind_of(op) == Kind::FetchAtomic {
+        if kind_of(op) == AtomicCall::FetchAtomic {
             region.write(offset, &old);
             atomic(op, ty, &claims, &operand);
             region.read(0, &mut seen);
@@ -231,7 +231,7 @@ fn many_elements_across_broken_claims_match_the_oracle() {
             let claims = claims_at(&region, 0, Some(cut), old.len() as u64);
             let mut fetched = vec![0; old.len()];
             match kind_of(op) {
-                Kind::Swap => swap(op, ty, &claims, &operand, &[], &mut fetched),
+                AtomicCall::Swap => swap(op, ty, &claims, &operand, &[], &mut fetched),
                 _ => fetch_atomic(op, ty, &claims, &operand, &mut fetched),
             }
             let mut seen = vec![0; old.len()];
@@ -244,7 +244,7 @@ fn many_elements_across_broken_claims_match_the_oracle() {
 
 #[test]
 fn combined_runs_match_the_oracle_wherever_they_lie() {
-    for (op, ty) in legal_pairs().filter(|(op, _)| kind_of(*op) == Kind::FetchAtomic) {
+    for (op, ty) in legal_pairs().filter(|(op, _)| kind_of(*op) == AtomicCall::FetchAtomic) {
         let size = ty.size() as u64;
         let repeated = |values: Vec<Value>| values.into_iter().cycle().take(37);
         let targets = repeated(samples(ty));
@@ -304,16 +304,20 @@ fn only_the_pairs_of_the_specification_are_valid() {
         };
         let swaps = op as u8 >= 10;
         assert_eq!(
-            valid(op, ty, Kind::Atomic),
+            valid(op, ty, AtomicCall::Atomic),
             legal && !swaps,
             "{op:?} {ty:?}"
         );
         assert_eq!(
-            valid(op, ty, Kind::FetchAtomic),
+            valid(op, ty, AtomicCall::FetchAtomic),
             legal && !swaps,
             "{op:?} {ty:?}"
         );
-        assert_eq!(valid(op, ty, Kind::Swap), legal && swaps, "{op:?} {ty:?}");
+        assert_eq!(
+            valid(op, ty, AtomicCall::Swap),
+            legal && swaps,
+            "{op:?} {ty:?}"
+        );
     }
 }
 
@@ -326,13 +330,13 @@ fn a_refused_pair_leaves_target_and_result_alone() {
         .into_iter()
         .flat_map(|op| Datatype::ALL.map(|ty| (op, ty)))
     {
-        if !valid(op, ty, Kind::FetchAtomic) {
+        if !valid(op, ty, AtomicCall::FetchAtomic) {
             let halves = (region.claim().slice(0, 16), region.claim().slice(16, 16));
             assert_eq!(combine(op, ty, halves.0, halves.1), 0);
             atomic(op, ty, &[region.claim()], &operand);
             fetch_atomic(op, ty, &[region.claim()], &operand, &mut fetched);
         }
-        if !valid(op, ty, Kind::Swap) {
+        if !valid(op, ty, AtomicCall::Swap) {
             swap(op, ty, &[region.claim()], &operand, &operand, &mut fetched);
         }
     }

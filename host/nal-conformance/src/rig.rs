@@ -2,7 +2,7 @@
 
 use lintel_claim::{Claim, Lease, Region};
 use lintel_nal::{Arrival, Nal, Origin, Outgoing, Payload, Unreachable};
-use lintel_types::{AckRequest, InterfaceNumber, PortalIndex, ProcessId};
+use lintel_types::{AckRequest, Datatype, InterfaceNumber, Operation, PortalIndex, ProcessId};
 use lintel_wire::{Message, Request, Verb, Words};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
@@ -269,8 +269,8 @@ pub(crate) fn words(number: u64) -> Words {
         token: u32::MAX,
         rank: u32::MAX,
         length: 1,
-        operation: 17,
-        datatype: 13,
+        operation: Operation::Mswap,
+        datatype: Datatype::LongDoubleComplex,
         match_bits: u64::MAX,
         remote_offset: u64::MAX,
         hdr_data: number,

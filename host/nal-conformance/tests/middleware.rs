@@ -4,7 +4,7 @@ use lintel_claim::{Lease, Region};
 use lintel_nal::{Arrival, MoveError, Nal, Outgoing, Payload, Trace, Unreachable};
 use lintel_nal_conformance::Fault;
 use lintel_nal_shm::ShmNal;
-use lintel_types::{AckRequest, InterfaceNumber, PortalIndex, ProcessId};
+use lintel_types::{AckRequest, Datatype, InterfaceNumber, Operation, PortalIndex, ProcessId};
 use lintel_wire::{Request, Verb, Words};
 
 const NOTHING: Outgoing<'static> = Outgoing::Copied {
@@ -35,8 +35,8 @@ fn words() -> Words {
         token: 1,
         rank: 0,
         length: 0,
-        operation: 0,
-        datatype: 0,
+        operation: Operation::Min,
+        datatype: Datatype::Int8,
         match_bits: 0,
         remote_offset: 0,
         hdr_data: 0,

@@ -309,7 +309,7 @@ impl<O: Owner> Core<O> {
     ) {
         let request = *landed.request();
         let length = landed.mlength();
-        let exchange = match Exchange::parse(&request, length, payload) {
+        let exchange = match Exchange::new(&request, length, payload) {
             Ok(exchange) => exchange,
             Err(fail) => return self.finish_landing(origin, landed, fail),
         };
@@ -512,19 +512,14 @@ struct Exchange {
 const SHORT_EXCHANGE: usize = 128;
 
 impl Exchange {
-    fn parse(request: &Request, length: u64, payload: Payload) -> Result<Exchange, NiFail> {
-        let kinds = (
-            Operation::try_from(request.operation),
-            Datatype::try_from(request.datatype),
-            payload,
-        );
-        let (Ok(operation), Ok(datatype), Payload::Inline(data)) = kinds else {
+    fn new(request: &Request, length: u64, payload: Payload) -> Result<Exchange, NiFail> {
+        let Payload::Inline(data) = payload else {
             return Err(NiFail::OpViolation);
         };
         let exchange = Exchange {
             verb: request.verb,
-            operation,
-            datatype,
+            operation: request.operation,
+            datatype: request.datatype,
             data,
             length: length as usize,
         };

@@ -4,7 +4,8 @@ use crate::rig::*;
 use lintel_engine4::{Backlog, DescriptorSpec, EntrySpec, Transfer};
 use lintel_memory::{Buffer, Ghost};
 use lintel_types::{
-    AckRequest, Error, EventKind, Handle, InterfaceNumber, Limits, List, NiFail, ProcessId, options,
+    AckRequest, Error, EventKind, Handle, InterfaceNumber, Limits, List, NiFail, Operation,
+    ProcessId, options,
 };
 use lintel_wire::{Response, Verb};
 
@@ -127,7 +128,7 @@ fn a_swap_carries_its_operand() {
     let operand = [7; 32];
     let transfer = Transfer {
         verb: Verb::Swap,
-        operation: 11,
+        operation: Operation::CswapEq,
         sink,
         operand,
         ..atomic(source, process(1), 0)
@@ -542,7 +543,7 @@ fn transfers_that_cannot_be_meant_are_refused_and_leave_no_trace() {
     };
     let swap = Transfer {
         verb: Verb::Swap,
-        operation: 10,
+        operation: Operation::Swap,
         ..fetch.clone()
     };
     let any = ProcessId::NID_ANY;
@@ -605,13 +606,6 @@ fn transfers_that_cannot_be_meant_are_refused_and_leave_no_trace() {
             },
         ),
         (
-            "datatype",
-            Transfer {
-                datatype: 14,
-                ..sum.clone()
-            },
-        ),
-        (
             "part of an element",
             Transfer {
                 length: 12,
@@ -621,28 +615,21 @@ fn transfers_that_cannot_be_meant_are_refused_and_leave_no_trace() {
         (
             "swap as atomic",
             Transfer {
-                operation: 10,
+                operation: Operation::Swap,
                 ..sum.clone()
             },
         ),
         (
             "sum as swap",
             Transfer {
-                operation: 2,
-                ..swap.clone()
-            },
-        ),
-        (
-            "no operation",
-            Transfer {
-                operation: 18,
+                operation: Operation::Sum,
                 ..swap.clone()
             },
         ),
         (
             "two conditional elements",
             Transfer {
-                operation: 11,
+                operation: Operation::CswapEq,
                 length: 16,
                 ..swap.clone()
             },

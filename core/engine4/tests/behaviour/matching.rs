@@ -2,7 +2,9 @@
 
 use crate::rig::*;
 use lintel_engine4::EntrySpec;
-use lintel_types::{InterfaceNumber, List, NiFail, PortalIndex, ProcessId, UID_ANY, options};
+use lintel_types::{
+    Datatype, InterfaceNumber, List, NiFail, PortalIndex, ProcessId, UID_ANY, options,
+};
 use lintel_wire::Request;
 
 /// A lone target with one portal table entry.
@@ -311,7 +313,7 @@ fn each_operation_needs_its_permission() {
                 process(1),
                 &Request {
                     verb,
-                    datatype: 7,
+                    datatype: Datatype::Int64,
                     ..request(portal)
                 },
             );

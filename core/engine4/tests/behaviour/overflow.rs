@@ -2,7 +2,7 @@
 
 use crate::rig::*;
 use lintel_engine4::EntrySpec;
-use lintel_types::{Error, EventKind, Limits, List, NiFail, PortalIndex, options};
+use lintel_types::{Datatype, Error, EventKind, Limits, List, NiFail, PortalIndex, options};
 use lintel_wire::{Request, Verb};
 
 fn target_with(limits: Limits) -> (Node, PortalIndex) {
@@ -330,7 +330,7 @@ fn every_verb_has_its_overflow_event() {
             process(1),
             &Request {
                 verb,
-                datatype: 7,
+                datatype: Datatype::Int64,
                 ..request(portal)
             },
         );

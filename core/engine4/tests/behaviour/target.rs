@@ -3,7 +3,7 @@
 use crate::rig::*;
 use lintel_engine4::EntrySpec;
 use lintel_memory::{Buffer, Ghost};
-use lintel_types::{EventKind, List, NiFail, PortalIndex, options};
+use lintel_types::{Datatype, EventKind, List, NiFail, Operation, PortalIndex, options};
 use lintel_wire::{Request, Verb};
 
 fn target() -> (Node, PortalIndex) {
@@ -476,13 +476,16 @@ fn every_verb_has_its_event() {
             process(1),
             &Request {
                 verb,
-                datatype: 7,
-                operation: 10,
+                datatype: Datatype::Int64,
+                operation: Operation::Swap,
                 ..request(portal)
             },
         );
         let event = node.events()[1];
-        assert_eq!((event.kind, event.operation, event.datatype), (kind, 10, 7));
+        assert_eq!(
+            (event.kind, event.operation, event.datatype),
+            (kind, Operation::Swap as u8, Datatype::Int64 as u8)
+        );
     }
 }
 
@@ -498,7 +501,7 @@ fn an_atomic_touches_whole_elements_only() {
     );
     let message = Request {
         verb: Verb::Atomic,
-        datatype: 7,
+        datatype: Datatype::Int64,
         length: 32,
         ..request(portal)
     };
@@ -520,8 +523,8 @@ fn a_conditional_swap_touches_one_element_or_none() {
     );
     let message = Request {
         verb: Verb::Swap,
-        operation: 11,
-        datatype: 7,
+        operation: Operation::CswapEq,
+        datatype: Datatype::Int64,
         length: 8,
         ..request(portal)
     };

@@ -9,8 +9,8 @@ use crate::rig::Sent;
 use lintel_engine4::{DescriptorSpec, EntrySpec, Registers, SearchOp, Transfer};
 use lintel_memory::{Buffer, Ghost, Span};
 use lintel_types::{
-    CountingEvent, Error, Event, EventKind, Handle, InterfaceNumber, Limits, List, NiFail, PT_ANY,
-    PortalIndex, ProcessId, Result, options,
+    CountingEvent, Datatype, Error, Event, EventKind, Handle, InterfaceNumber, Limits, List,
+    NiFail, PT_ANY, PortalIndex, ProcessId, Result, options,
 };
 use lintel_wire::{Request, Verb};
 use std::collections::VecDeque;
@@ -153,10 +153,8 @@ fn place(buffer: &Buffer<Ghost>, offset: u64) -> u64 {
     }
 }
 
-fn size_of(datatype: u8) -> Option<u64> {
-    [1, 1, 2, 2, 4, 4, 4, 8, 8, 8, 8, 16, 16, 32]
-        .get(datatype as usize)
-        .copied()
+fn size_of(datatype: Datatype) -> u64 {
+    [1, 1, 2, 2, 4, 4, 4, 8, 8, 8, 8, 16, 16, 32][datatype as usize]
 }
 
 fn is_reply(verb: Verb) -> bool {
@@ -749,8 +747,8 @@ impl Model {
             kind,
             list: a.list,
             ni_fail: fail,
-            operation: a.request.operation,
-            datatype: a.request.datatype,
+            operation: a.request.operation.into(),
+            datatype: a.request.datatype.into(),
         }
     }
 

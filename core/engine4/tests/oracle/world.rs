@@ -8,8 +8,8 @@ use lintel_engine4::{
 };
 use lintel_memory::{Buffer, Ghost, Pieces, Span};
 use lintel_types::{
-    AckRequest, CounterIndex, CountingEvent, Error, Handle, Limits, List, NiFail, PT_ANY,
-    PortalIndex, ProcessId, QueueIndex, UID_ANY, options,
+    AckRequest, CounterIndex, CountingEvent, Datatype, Error, Handle, Limits, List, NiFail,
+    Operation, PT_ANY, PortalIndex, ProcessId, QueueIndex, UID_ANY, options,
 };
 use lintel_wire::{OPERAND_BYTES, Response, Verb};
 use std::fmt::Debug;
@@ -707,11 +707,19 @@ impl World {
             user_ptr: self.random.next(),
             hdr_data: self.random.next(),
             operation: if verb == Verb::Swap {
-                self.random.pick(&[10, 11, 17])
+                self.random
+                    .pick(&[Operation::Swap, Operation::CswapEq, Operation::Mswap])
             } else {
-                2
+                Operation::Sum
             },
-            datatype: self.random.pick(&[3, 5, 7, 7, 11, 20]),
+            datatype: self.random.pick(&[
+                Datatype::Uint16,
+                Datatype::Uint32,
+                Datatype::Int64,
+                Datatype::Int64,
+                Datatype::DoubleComplex,
+                Datatype::LongDoubleComplex,
+            ]),
             operand: [self.random.next() as u8; OPERAND_BYTES],
         }
     }

@@ -18,8 +18,9 @@ use lintel_engine4::{
 };
 use lintel_memory::{Buffer, Ghost, Pieces};
 use lintel_types::{
-    AckRequest, CounterIndex, CountingEvent, Error, Event, EventKind, Handle, InterfaceNumber,
-    Limits, List, NiFail, PortalIndex, ProcessId, QueueIndex, UID_ANY, options,
+    AckRequest, CounterIndex, CountingEvent, Datatype, Error, Event, EventKind, Handle,
+    InterfaceNumber, Limits, List, NiFail, Operation, PortalIndex, ProcessId, QueueIndex, UID_ANY,
+    options,
 };
 use lintel_wire::{OPERAND_BYTES, Request, Response, Verb};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -389,8 +390,8 @@ pub fn put(source: Handle, target: ProcessId, portal: impl Table) -> Transfer {
         remote_offset: 0,
         user_ptr: 0xdef,
         hdr_data: 0x99,
-        operation: 0,
-        datatype: 0,
+        operation: Operation::Min,
+        datatype: Datatype::Int8,
         operand: [0; OPERAND_BYTES],
     }
 }
@@ -409,8 +410,8 @@ pub fn get(sink: Handle, target: ProcessId, portal: impl Table) -> Transfer {
 pub fn atomic(source: Handle, target: ProcessId, portal: impl Table) -> Transfer {
     Transfer {
         verb: Verb::Atomic,
-        operation: 2,
-        datatype: 7,
+        operation: Operation::Sum,
+        datatype: Datatype::Int64,
         ..put(source, target, portal)
     }
 }
@@ -426,8 +427,8 @@ pub fn request(portal: impl Table) -> Request {
         token: 1,
         rank: ProcessId::RANK_ANY,
         length: 8,
-        operation: 0,
-        datatype: 0,
+        operation: Operation::Min,
+        datatype: Datatype::Int8,
         match_bits: 7,
         remote_offset: 0,
         hdr_data: 0x99,

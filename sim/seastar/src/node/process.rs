@@ -7,8 +7,8 @@ use lintel_engine4::{Config, DescriptorSpec, EntrySpec, Interface, Transfer};
 use lintel_memory::{Buffer, Ghost};
 use lintel_sim_kernel::{Duration, SimTime};
 use lintel_types::{
-    AckRequest, Error, Event, EventKind, Handle, Limits, List, PortalIndex, ProcessId, UID_ANY,
-    options,
+    AckRequest, Datatype, Error, Event, EventKind, Handle, Limits, List, Operation, PortalIndex,
+    ProcessId, UID_ANY, options,
 };
 use lintel_wire::{OPERAND_BYTES, Verb};
 
@@ -413,8 +413,8 @@ pub fn put(source: Handle, length: u64, target: ProcessId, match_bits: u64) -> T
         remote_offset: 0,
         user_ptr: 0,
         hdr_data: 0,
-        operation: 0,
-        datatype: 0,
+        operation: Operation::default(),
+        datatype: Datatype::default(),
         operand: [0; OPERAND_BYTES],
     }
 }

@@ -5,8 +5,8 @@ use crate::rig::Sent;
 use lintel_engine4::{DescriptorSpec, Transfer};
 use lintel_memory::Ghost;
 use lintel_types::{
-    AckRequest, Error, Event, EventKind, Handle, List, NiFail, PortalIndex, ProcessId, Result,
-    options,
+    AckRequest, Error, Event, EventKind, Handle, List, NiFail, Operation as AtomicOp, PortalIndex,
+    ProcessId, Result, options,
 };
 use lintel_wire::{Request, Response, Verb};
 
@@ -73,14 +73,11 @@ impl Model {
             }
         }
         if atomic {
-            let Some(size) = size_of(transfer.datatype) else {
-                return bad;
-            };
-            let swaps = transfer.operation >= 10;
-            let conditional = transfer.operation > 10;
+            let size = size_of(transfer.datatype);
+            let swaps = transfer.operation >= AtomicOp::Swap;
+            let conditional = transfer.operation > AtomicOp::Swap;
             if transfer.length % size != 0
                 || swaps != (transfer.verb == Verb::Swap)
-                || transfer.operation > 17
                 || (conditional && transfer.length > size)
             {
                 return bad;

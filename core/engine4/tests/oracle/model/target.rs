@@ -3,7 +3,8 @@
 use super::{Arrival, Header, Model, is_reply, most_events, place, run, size_of};
 use lintel_memory::Ghost;
 use lintel_types::{
-    AckRequest, EventKind, Handle, List, NiFail, PortalIndex, ProcessId, UID_ANY, options,
+    AckRequest, EventKind, Handle, List, NiFail, Operation as AtomicOp, PortalIndex, ProcessId,
+    UID_ANY, options,
 };
 use lintel_wire::{Request, Response, Verb};
 
@@ -133,9 +134,9 @@ impl Model {
                 Verb::Atomic => limits.max_atomic_size,
                 _ => limits.max_fetch_atomic_size,
             };
-            let size = size_of(request.datatype).unwrap_or(u64::MAX);
+            let size = size_of(request.datatype);
             mlength = mlength.min(most) / size * size;
-            if request.verb == Verb::Swap && request.operation > 10 {
+            if request.verb == Verb::Swap && request.operation > AtomicOp::Swap {
                 mlength = mlength.min(size);
             }
         }
