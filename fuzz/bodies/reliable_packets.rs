@@ -3,8 +3,8 @@
 //! without bound.
 
 use lintel_reliable::{
-    Class, Config, Counts, Endpoint, Fragment, Header, Key, Kind, MAX_HEADER_BYTES, Message, Model,
-    Nanos, Time, Verdict,
+    Class, Config, Counts, Endpoint, Fragment, Header, Incarnation, Key, Kind, MAX_HEADER_BYTES,
+    Message, Model, Nanos, Time, Verdict,
 };
 use lintel_types::ProcessId;
 use std::collections::{BTreeMap, VecDeque};
@@ -72,7 +72,7 @@ impl Side {
         let endpoint = Endpoint::new(Config {
             me: name(number),
             uid: 1,
-            incarnation: 100,
+            incarnation: Incarnation::new(100).expect("it isn't 0"),
             model: Model::Xrc,
             max_datagram: 400,
             recv_window: 1 << 16,

@@ -1,83 +1,86 @@
-//! The heavy part of a connection: what is known of the path to a peer.
+//! [`Context`]: the heavy part of a connection, congestion state of the path to a peer.
 
-use crate::Model;
 use crate::congestion::{RoundTrip, Window};
 use crate::time::{Nanos, Time};
+use crate::{Model, PairId};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::num::NonZeroU32;
 use hashbrown::HashMap;
 use lintel_types::ProcessId;
 use rustc_hash::FxBuildHasher;
 
-/// A context in which nothing is under way is kept for so long.
+/// A context in which nothing is in flight is closed after so long.
 pub(crate) const CONTEXT_IDLE: Nanos = Nanos::from_millis(30_000);
 
-/// How often what processes know of a path is brought together: some round trips of a
-/// short path, and rare enough for a file.
+/// How often the processes of a node exchange what they know of a path: some round trips of
+/// a short path, and rare enough for a file.
 const SYNC: Nanos = Nanos::from_micros(200);
-/// No path is longer.
-const LONGEST: u64 = 10_000_000_000;
+/// Round-trip times that other processes report are cut to this, nanoseconds.
+const MAX_ROUND_TRIP: u64 = 10_000_000_000;
 
 /// What several processes know of the path to a node.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Path {
-    /// Bytes that all of them together may have under way.
+    /// Bytes that all of them together may have in flight (the congestion window).
     pub window: u64,
-    /// Bytes from which on the window grows slowly.
+    /// The slow-start threshold, bytes.
     pub ssthresh: u64,
-    /// Smoothed round-trip time; 0: not known.
+    /// Smoothed round-trip time (RFC 6298); 0 if it isn't known.
     pub srtt: Nanos,
-    /// Its variation.
+    /// Variation of the round-trip time (RFC 6298).
     pub rttvar: Nanos,
-    /// When anything came from there last.
+    /// When a packet last arrived from there.
     pub last_heard: Time,
-    /// How many use the path, about.
+    /// Processes that use the path, about.
     pub users: u32,
 }
 
-/// Where the processes of a node tell each other of paths ([`Model::Node`]). Their times
-/// count from the same moment.
+/// Where the processes of a node share what they know of paths ([`Model::Node`]). Their
+/// times count from the same moment.
 pub trait Paths: Send {
-    /// What is known of the path to a node; nothing if that is nowhere kept. This process
+    /// What is known of the path to a node; `None` if that is kept nowhere. This process
     /// counts as a user from now on, for a while.
     fn load(&mut self, node: u32, now: Time) -> Option<Path>;
 
-    /// This process knows better.
+    /// Replaces what is known of the path to a node.
     fn store(&mut self, node: u32, path: &Path);
 }
 
 /// The path to a peer, which several pairs may share.
 pub(crate) struct Context {
     key: ProcessId,
-    /// What the others knew when that was looked at last, and when.
+    /// What was known together at the last exchange, and when that was.
     known: Path,
     synced_at: Time,
     pub(crate) window: Window,
     pub(crate) round_trip: RoundTrip,
-    /// Bytes under way, of pairs that aren't parked.
+    /// Bytes in flight, of pairs that aren't parked.
     pub(crate) in_flight: u64,
-    /// Pairs that would send if there were room, each once.
-    pub(crate) blocked: VecDeque<u32>,
-    /// When anything came from there last.
+    /// Pairs that wait for the window or the pace, each once.
+    pub(crate) blocked: VecDeque<PairId>,
+    /// When a packet last arrived from there.
     pub(crate) last_heard: Time,
+    /// When a packet was last sent there.
     pub(crate) last_used: Time,
 }
 
 impl Context {
+    /// Whether a packet of that cost may be sent; one at a time always may.
     #[inline]
     pub(crate) fn admits(&self, cost: u64) -> bool {
         self.in_flight == 0 || self.in_flight + cost <= self.share()
     }
 
-    /// Bytes that this process may have under way.
+    /// Bytes that this process may have in flight.
     #[inline]
     pub(crate) fn share(&self) -> u64 {
         self.window.size() / u64::from(self.known.users.max(1))
     }
 
-    /// Brings what this process has found out about the path, and what others have,
-    /// together: changes of the window add up, round-trip times are averaged.
+    /// Combines what this process has found out about the path with what others have:
+    /// changes of the window add up, round-trip times are averaged.
     #[cold]
     fn sync(&mut self, now: Time, paths: &mut dyn Paths) {
         self.synced_at = now;
@@ -99,7 +102,7 @@ impl Context {
         let window = changed(others.window.min(1 << 40), own.window, known.window);
         let ssthresh = changed(others.ssthresh.min(1 << 40), own.ssthresh, known.ssthresh);
         self.window.adopt(window, ssthresh);
-        let middle = |theirs: Nanos, own: Nanos| match (theirs.0.min(LONGEST), own.0) {
+        let middle = |theirs: Nanos, own: Nanos| match (theirs.0.min(MAX_ROUND_TRIP), own.0) {
             (0, one) | (one, 0) => Nanos(one),
             (one, other) => Nanos((one + other) / 2),
         };
@@ -131,24 +134,41 @@ impl Context {
     }
 }
 
+/// Names a context of an endpoint: its slot, plus one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct ContextIndex(NonZeroU32);
+
+impl ContextIndex {
+    fn of_slot(slot: usize) -> ContextIndex {
+        let number = u32::try_from(slot + 1).ok().and_then(NonZeroU32::new);
+        ContextIndex(number.expect("there are fewer contexts than pids"))
+    }
+
+    #[inline]
+    fn slot(self) -> usize {
+        self.0.get() as usize - 1
+    }
+}
+
 /// All contexts of an endpoint.
 pub(crate) struct Contexts {
     model: Model,
     datagram: u64,
     slots: Vec<Option<Context>>,
-    by_key: HashMap<ProcessId, u32, FxBuildHasher>,
+    by_key: HashMap<ProcessId, ContextIndex, FxBuildHasher>,
     paths: Option<Box<dyn Paths>>,
 }
 
 impl Contexts {
+    /// Shares what is known of paths from now on.
     pub(crate) fn share(&mut self, paths: Box<dyn Paths>) {
         self.paths = Some(paths);
     }
 
     /// As [`get`](Self::get), with what other processes have found out lately.
     #[inline]
-    pub(crate) fn get_synced(&mut self, index: u32, now: Time) -> &mut Context {
-        if let (Some(paths), Some(context)) = (&mut self.paths, &mut self.slots[index as usize]) {
+    pub(crate) fn get_synced(&mut self, index: ContextIndex, now: Time) -> &mut Context {
+        if let (Some(paths), Some(context)) = (&mut self.paths, &mut self.slots[index.slot()]) {
             if context.known.window == 0 || now.since(context.synced_at) >= SYNC {
                 context.sync(now, paths.as_mut());
             }
@@ -166,8 +186,8 @@ impl Contexts {
         }
     }
 
-    /// The context for a peer; made where there is none.
-    pub(crate) fn open(&mut self, peer: ProcessId, now: Time) -> u32 {
+    /// The context for a peer, which is made if there is none.
+    pub(crate) fn open(&mut self, peer: ProcessId, now: Time) -> ContextIndex {
         let key = match self.model {
             Model::Rc => peer,
             Model::Xrc | Model::Node => ProcessId::new(peer.nid, 0),
@@ -187,28 +207,29 @@ impl Contexts {
             last_used: now,
         };
         let free = self.slots.iter().position(Option::is_none);
-        let index = free.unwrap_or_else(|| {
+        let slot = free.unwrap_or_else(|| {
             self.slots.push(None);
             self.slots.len() - 1
         });
-        self.slots[index] = Some(context);
-        self.by_key.insert(key, index as u32);
-        index as u32
+        self.slots[slot] = Some(context);
+        let index = ContextIndex::of_slot(slot);
+        self.by_key.insert(key, index);
+        index
     }
 
     #[inline]
-    pub(crate) fn get(&mut self, index: u32) -> &mut Context {
-        self.slots[index as usize]
+    pub(crate) fn get(&mut self, index: ContextIndex) -> &mut Context {
+        self.slots[index.slot()]
             .as_mut()
-            .expect("a pair forgets a context before it goes")
+            .expect("pairs forget a context before it is closed")
     }
 
     pub(crate) fn len(&self) -> usize {
         self.by_key.len()
     }
 
-    /// The numbers of all contexts.
-    pub(crate) fn indices(&self) -> Vec<u32> {
+    /// The names of all contexts.
+    pub(crate) fn indices(&self) -> Vec<ContextIndex> {
         self.by_key.values().copied().collect()
     }
 
@@ -216,31 +237,31 @@ impl Contexts {
         self.by_key.is_empty()
     }
 
-    /// Bytes that they take, about.
+    /// Bytes of memory, about.
     pub(crate) fn bytes(&self) -> usize {
         let queues: usize = self
             .slots
             .iter()
             .flatten()
-            .map(|c| c.blocked.capacity() * 4)
+            .map(|c| c.blocked.capacity() * size_of::<PairId>())
             .sum();
         self.slots.capacity() * size_of::<Option<Context>>()
             + self.by_key.capacity() * (size_of::<(ProcessId, u32)>() + 1)
             + queues
     }
 
-    /// Those that nobody has used for long.
-    pub(crate) fn idle(&self, now: Time) -> Vec<u32> {
-        let idle = |slot: &Option<Context>| slot.as_ref().is_some_and(|c| c.is_idle(now));
-        let numbered = (0u32..).zip(&self.slots);
+    /// Those that weren't used for long.
+    pub(crate) fn idle(&self, now: Time) -> Vec<ContextIndex> {
+        let is_idle = |slot: &Option<Context>| slot.as_ref().is_some_and(|c| c.is_idle(now));
+        let numbered = self.slots.iter().enumerate();
         numbered
-            .filter(|(_, slot)| idle(slot))
-            .map(|(index, _)| index)
+            .filter(|(_, slot)| is_idle(slot))
+            .map(|(slot, _)| ContextIndex::of_slot(slot))
             .collect()
     }
 
-    pub(crate) fn close(&mut self, index: u32) {
-        if let Some(context) = self.slots[index as usize].take() {
+    pub(crate) fn close(&mut self, index: ContextIndex) {
+        if let Some(context) = self.slots[index.slot()].take() {
             self.by_key.remove(&context.key);
         }
     }

@@ -1,23 +1,21 @@
-//! What comes in: whether it is for this life of this process, and what it changes.
+//! What arrives: whether it is for this incarnation of this process, and what it changes.
 
-use crate::endpoint::{Endpoint, PairId, fresh};
+use crate::config::PairId;
+use crate::endpoint::Endpoint;
 use crate::packet::{Class, Fragment, Header, Kind};
-use crate::pair::{NONE, REORDER_WINDOW};
+use crate::receiving::REORDER_WINDOW;
 use crate::time::{Nanos, Time};
+use lintel_session::{History, Incarnation, Sender};
 
 /// An acknowledgement waits so long for something to go with.
 const ACK_DELAY: Nanos = Nanos::from_micros(250);
-/// Packets after which it waits no longer.
-const MAX_ACK_PENDING: u32 = 32;
-/// Resets that wait at most; who sends more of what deserves them isn't answered.
+/// Resets that wait to be sent at most; a peer that causes more isn't answered.
 const MAX_RESETS: usize = 256;
-/// The part of an incarnation by which lives differ that go on behind the same earlier one.
-const OWN: u64 = (1 << 20) - 1;
 
 /// What to do with a packet's payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// Nothing.
+    /// Nothing: there is none, or it isn't wanted.
     Drop,
     /// Deliver it; then those that were kept and are [`Endpoint::expected`] now.
     Deliver(PairId),
@@ -26,121 +24,117 @@ pub enum Verdict {
 }
 
 impl<B> Endpoint<B> {
-    /// A packet whose authenticator is right, and whose payload has the checksum that the
-    /// header says. `may_keep`: whether there is room to keep it, should it be early.
+    /// A packet has arrived whose authenticator is right, and whose payload has the checksum
+    /// that the header says. `may_keep`: whether there is room to keep it, if it is early.
     #[inline]
     pub fn on_packet(&mut self, now: Time, header: &Header, may_keep: bool) -> Verdict {
         if header.destination != self.config.me || header.source == self.config.me {
             self.counts.misdirected += 1;
             return Verdict::Drop;
         }
-        let Some(index) = self.identify(now, header) else {
+        let Some(id) = self.identify(now, header) else {
             return Verdict::Drop;
         };
         self.schedule_release(now);
-        let pair = &mut self.pairs[index as usize];
-        pair.last_heard = now;
-        pair.is_suspect = false;
-        if pair.context != NONE {
-            self.contexts.get(pair.context).last_heard = now;
+        let pair = &mut self.pairs[id];
+        pair.on_heard(now);
+        if let Some(context) = pair.context() {
+            self.contexts.get(context).last_heard = now;
         }
-        if !self.on_ack(now, index, header) {
+        if !self.on_ack(now, id, header) {
             self.counts.contradictory += 1;
             return Verdict::Drop;
         }
         match &header.kind {
-            Kind::Data(fragment) => return self.on_data(now, index, header, fragment, may_keep),
-            Kind::Probe => self.queue_ack(index),
-            Kind::Close => self.abort(index),
+            Kind::Data(fragment) => return self.on_data(now, id, header, fragment, may_keep),
+            Kind::Probe => self.queue_ack(id),
+            Kind::Close => self.abort(id),
             Kind::Ack | Kind::Reset { .. } => {}
         }
         Verdict::Drop
     }
 
-    /// The number of the packet that is next: the one that was kept under it, if any, is
-    /// to be given to [`on_early`](Self::on_early).
+    /// The number of the packet that is expected next: the one that was kept under it, if
+    /// any, is to be passed to [`on_early`](Self::on_early).
     #[inline]
     pub fn expected(&self, pair: PairId) -> u32 {
-        self.pairs[pair.0 as usize].expected
+        self.pairs[pair].expected()
     }
 
-    /// A packet that was kept is next: it is to be delivered, unless it contradicts
-    /// those before it.
+    /// It is the turn of a packet that was kept: it is to be delivered, unless it
+    /// contradicts those before it.
     pub fn on_early(&mut self, pair: PairId, fragment: &Fragment) -> Verdict {
-        self.deliver(pair.0, fragment)
+        self.deliver(pair, fragment)
     }
 
-    /// The pair that a packet belongs to, if it is of the present lives of both. Who
-    /// knows this life has heard from it; nobody else has a pair, or changes one.
+    /// The pair that a packet belongs to, if it is from and to the present incarnations. A
+    /// sender that names this one has heard from it; no other has a pair, or changes one.
     #[inline]
-    fn identify(&mut self, now: Time, header: &Header) -> Option<u32> {
+    fn identify(&mut self, now: Time, header: &Header) -> Option<PairId> {
         let known = self.find(header.source);
-        let (local, remote) = match known {
-            Some(index) => {
-                let pair = &self.pairs[index as usize];
-                (pair.local, pair.remote)
-            }
-            None => (self.config.incarnation, 0),
-        };
-        if header.peer_incarnation != local {
+        let local = known.map_or(self.config.incarnation, |id| self.pairs[id].local());
+        if header.peer_incarnation != local.get() {
             return self.reject(known, header);
         }
         if let Kind::Reset { latest } = header.kind {
             self.on_reset(now, known, header, latest);
             return None;
         }
-        if known.is_some() && header.incarnation == remote && remote != 0 {
-            return known;
+        let is_current = |id: &PairId| self.pairs[*id].history().is_current(header.incarnation);
+        match known.filter(is_current) {
+            Some(id) => Some(id),
+            None => self.on_new_incarnation(now, known, header),
         }
-        self.on_new_incarnation(now, known, header)
     }
 
-    /// Somebody who knows this process, and whom this pair doesn't know yet.
+    /// A sender that names this process's incarnation, and whose own isn't the known one.
     #[cold]
     fn on_new_incarnation(
         &mut self,
         now: Time,
-        known: Option<u32>,
+        known: Option<PairId>,
         header: &Header,
-    ) -> Option<u32> {
+    ) -> Option<PairId> {
         let opens = matches!(header.kind, Kind::Data(_) | Kind::Probe);
-        let latest = known.map_or(0, |index| self.pairs[index as usize].latest());
-        if !opens || header.incarnation <= latest {
+        let history = self.history(known);
+        let (Sender::First(sender) | Sender::Successor(sender), true) =
+            (history.classify(header.incarnation), opens)
+        else {
             return self.reject(known, header);
+        };
+        let id = self.pair_of(header.source);
+        if history.current().is_some() {
+            // The packet names this side's incarnation, which stays.
+            self.abort_as(id, self.pairs[id].local());
         }
-        let index = self.pair_of(header.source);
-        let pair = &self.pairs[index as usize];
-        if pair.remote != 0 {
-            // The packet names this incarnation: it stays.
-            self.abort_as(index, pair.local);
-        }
-        self.establish(now, index, header);
-        Some(index)
+        self.establish(now, id, header, sender);
+        Some(id)
     }
 
-    /// Takes note of the peer's incarnation: what waited for it may go.
-    fn establish(&mut self, now: Time, index: u32, header: &Header) {
-        let pair = &mut self.pairs[index as usize];
-        pair.remote = header.incarnation;
-        pair.last_heard = now;
-        pair.is_suspect = false;
-        if let Some(sending) = &mut pair.sending {
-            if sending.timeout_count == 1 && pair.context != NONE {
-                let context = self.contexts.get(pair.context);
-                context.round_trip.sample(now.since(pair.last_probe));
+    /// What is known of a peer's incarnations.
+    fn history(&self, known: Option<PairId>) -> History {
+        known.map_or_else(History::default, |id| *self.pairs[id].history())
+    }
+
+    /// The peer has named its incarnation: what waited for that may be sent.
+    fn establish(&mut self, now: Time, id: PairId, header: &Header, peer: Incarnation) {
+        let pair = &mut self.pairs[id];
+        let (context, probed_at) = (pair.context(), pair.liveness().last_probe());
+        pair.establish(now, peer);
+        if let Some(sending) = pair.sending_mut() {
+            if let (1, Some(context)) = (sending.timeout_count(), context) {
+                let context = self.contexts.get(context);
+                context.round_trip.sample(now.since(probed_at));
             }
-            sending.recv_window = header.recv_window.into();
-            sending.deadline = Time::NEVER;
-            sending.timeout_count = 0;
-            self.awaiting_handshake -= core::mem::take(&mut sending.awaiting_handshake);
-            self.make_ready(index);
+            self.awaiting_handshake -= sending.on_handshake(header.recv_window.into());
+            self.make_ready(id);
         }
     }
 
-    /// Tells the sender of a packet that isn't for this life, or isn't of a present one,
-    /// who is here. Nothing is kept of it.
+    /// Answers a packet that isn't to this incarnation, or isn't from a present one, by a
+    /// reset. Nothing is kept of it.
     #[cold]
-    fn reject(&mut self, known: Option<u32>, header: &Header) -> Option<u32> {
+    fn reject(&mut self, known: Option<PairId>, header: &Header) -> Option<PairId> {
         let is_first = header.kind == Kind::Probe && header.peer_incarnation == 0;
         let is_late_reset = matches!(header.kind, Kind::Reset { .. });
         self.counts.stale += u64::from(!is_first && !is_late_reset);
@@ -150,24 +144,27 @@ impl<B> Endpoint<B> {
         None
     }
 
-    fn send_reset(&mut self, known: Option<u32>, header: &Header) {
+    fn send_reset(&mut self, known: Option<PairId>, header: &Header) {
         if self.control.len() >= MAX_RESETS {
             return;
         }
-        let (local, latest) = match known.map(|index| &self.pairs[index as usize]) {
-            // It was overtaken by others of the same life.
-            Some(pair) if pair.remote == header.incarnation => (pair.local, pair.dead),
-            Some(pair) => (pair.local, pair.latest()),
-            None => (self.config.incarnation, 0),
+        let history = self.history(known);
+        let latest = match history.is_current(header.incarnation) {
+            // Packets of its present incarnation have overtaken it.
+            true => history.dead(),
+            false => history.latest(),
         };
+        let local = known.map_or(self.config.incarnation, |id| self.pairs[id].local());
         self.control.push_back(Header {
-            kind: Kind::Reset { latest },
+            kind: Kind::Reset {
+                latest: latest.map_or(0, Incarnation::get),
+            },
             ack_requested: false,
             uid: self.config.uid,
             source: self.config.me,
             destination: header.source,
             recv_window: self.config.recv_window,
-            incarnation: local,
+            incarnation: local.get(),
             peer_incarnation: header.incarnation,
             sequence: 0,
             acknowledged: 0,
@@ -175,101 +172,85 @@ impl<B> Endpoint<B> {
         });
     }
 
-    /// The peer tells who it is, and which life of this process it knew last.
+    /// The peer names its incarnation, and the latest of this process's that it has known.
     #[cold]
-    fn on_reset(&mut self, now: Time, known: Option<u32>, header: &Header, latest: u64) {
-        let index = match known {
-            Some(index) => index,
-            // It has something to send to this process, but knew a later one.
-            None if latest >= self.config.incarnation => self.pair_of(header.source),
+    fn on_reset(&mut self, now: Time, known: Option<PairId>, header: &Header, latest: u64) {
+        let own = self.config.incarnation;
+        let id = match known {
+            Some(id) => id,
+            // It has something to send to this process, but has known a later one.
+            None if latest >= own.get() => self.pair_of(header.source),
             None => return,
         };
-        let pair = &self.pairs[index as usize];
-        let (remote, is_late) = (pair.remote, latest >= pair.local);
-        if remote != 0 && header.incarnation == remote && !is_late {
-            return; // It has been said before.
+        let pair = &mut self.pairs[id];
+        let sender = pair.history().classify(header.incarnation);
+        match sender {
+            Sender::Current if latest < pair.local().get() => return, // It has said so before.
+            Sender::Current | Sender::Successor(_) => {
+                // It has started again, or has given this side up.
+                self.abort(id);
+                self.pairs[id].follow(latest, own);
+                return;
+            }
+            Sender::First(_) | Sender::Stale => {}
         }
-        if remote != 0 && header.incarnation >= remote {
-            // What it knew is over: it began again, or has given this side up.
-            self.abort(index);
-            self.advance_past(index, latest);
+        if !pair.is_established() && !pair.follow(latest, own) {
             return;
         }
-        if remote == 0 && !self.advance_past(index, latest) {
-            return;
-        }
-        if header.incarnation <= self.pairs[index as usize].latest() {
-            return self.send_reset(Some(index), header); // Its clock was set back.
-        }
-        self.establish(now, index, header);
-        let sending = &self.pairs[index as usize].sending;
-        if sending.as_ref().is_none_or(|sending| sending.is_empty()) {
-            self.probe(now, index);
+        let Sender::First(peer) = sender else {
+            return self.send_reset(Some(id), header); // Its clock was set back.
+        };
+        self.establish(now, id, header, peer);
+        let sending = self.pairs[id].sending();
+        if sending.is_none_or(|sending| sending.is_empty()) {
+            self.probe(now, id);
         }
     }
 
-    /// Goes on in an incarnation behind one of this name that the peer knew; false where
-    /// there is none.
-    fn advance_past(&mut self, index: u32, latest: u64) -> bool {
-        let own = self.config.incarnation & OWN;
-        let pair = &mut self.pairs[index as usize];
-        if latest < pair.local {
-            return true;
-        }
-        let next = latest.checked_add(1 + own);
-        pair.local = next.unwrap_or(pair.local);
-        next.is_some()
-    }
-
-    /// Takes note of what the peer has got; false where it can't have.
+    /// Takes note of what the peer has received; false if it can't have.
     #[inline]
-    fn on_ack(&mut self, now: Time, index: u32, header: &Header) -> bool {
+    fn on_ack(&mut self, now: Time, id: PairId, header: &Header) -> bool {
         let most = self.max_timeout();
-        let pair = &mut self.pairs[index as usize];
-        let count = header.acknowledged.wrapping_sub(pair.acknowledged);
+        let pair = &mut self.pairs[id];
+        let count = header.acknowledged.wrapping_sub(pair.acknowledged());
         if (count as i32) < 0 {
-            return true; // An old one, overtaken by others.
+            return true; // Later ones have overtaken it.
         }
-        let Some(sending) = &mut pair.sending else {
+        let context = pair.context();
+        let Some(sending) = pair.sending_mut() else {
             return count == 0;
         };
-        sending.recv_window = header.recv_window.into();
-        if !sending.awaits_answer() {
+        sending.set_recv_window(header.recv_window.into());
+        let Some(index) = context.filter(|_| sending.awaits_ack()) else {
             return count == 0;
-        }
-        if pair.context == NONE {
-            return count == 0;
-        }
-        let context = self.contexts.get_synced(pair.context, now);
-        let (in_flight, own) = (context.in_flight, sending.in_flight);
+        };
+        let context = self.contexts.get_synced(index, now);
+        let (in_flight, counted) = (context.in_flight, sending.counted_in_flight());
         let Some(progress) = sending.on_ack(count, header.selective) else {
             return false;
         };
-        pair.acknowledged = header.acknowledged;
-        context.in_flight -= if sending.is_parked { 0 } else { own };
-        context.in_flight += sending.in_flight;
-        sending.is_parked = false;
-        if let Some(sampled) = progress.rtt_sent_at {
-            context.round_trip.sample(now.since(sampled));
+        context.in_flight -= counted;
+        context.in_flight += sending.unpark();
+        if let Some(sent) = progress.rtt_sent_at {
+            context.round_trip.sample(now.since(sent));
         }
         context.window.on_arrived(progress.acked_bytes, in_flight);
         if let Some(sent) = progress.lost_sent_at {
             context.window.on_lost(now, sent);
         }
-        if sending.timeout_count > 0 && progress.has_first_transmission() {
+        if sending.timeout_count() > 0 && progress.has_first_transmission() {
             context.window.on_spurious_timeout();
         }
         if progress.is_new {
-            sending.timeout_count = 0;
-            sending.deadline = match sending.awaits_answer() {
+            sending.restart_timer(match sending.awaits_ack() {
                 true => now.after(context.round_trip.timeout(most)),
                 false => Time::NEVER,
-            };
+            });
         }
-        let context = pair.context;
-        self.collect_finished(index);
-        self.make_ready(index);
-        self.unblock(context);
+        pair.on_acknowledged(header.acknowledged);
+        self.collect_finished(id);
+        self.make_ready(id);
+        self.unblock(index);
         true
     }
 
@@ -277,31 +258,26 @@ impl<B> Endpoint<B> {
     fn on_data(
         &mut self,
         now: Time,
-        index: u32,
+        id: PairId,
         header: &Header,
         fragment: &Fragment,
         may_keep: bool,
     ) -> Verdict {
         if fragment.class == Class::Unreliable {
-            return Verdict::Deliver(PairId(index));
+            return Verdict::Deliver(id);
         }
-        let pair = &mut self.pairs[index as usize];
-        let ahead = header.sequence.wrapping_sub(pair.expected);
-        let receiving = pair.receiving.get_or_insert_with(fresh);
+        let pair = &mut self.pairs[id];
+        let ahead = header.sequence.wrapping_sub(pair.expected());
+        let receiving = pair.begin_receiving();
         if ahead == 0 {
-            receiving.ack_pending += 1;
-            if header.ack_requested
-                || receiving.ack_pending >= MAX_ACK_PENDING
-                || receiving.early != 0
-            {
-                self.queue_ack(index);
-            } else if receiving.ack_at == Time::NEVER && !receiving.is_ack_queued {
-                receiving.ack_at = now.after(ACK_DELAY);
-                self.arm(index, now.after(ACK_DELAY));
+            if receiving.on_expected() || header.ack_requested {
+                self.queue_ack(id);
+            } else if receiving.delay_ack(now.after(ACK_DELAY)) {
+                self.arm(id, now.after(ACK_DELAY));
             }
-            return self.deliver(index, fragment);
+            return self.deliver(id, fragment);
         }
-        // Something is missing, or came twice: the sender is told at once.
+        // Something is missing, or has arrived twice: the sender is told at once.
         let verdict = if ahead as i32 <= 0 || ahead <= REORDER_WINDOW && receiving.has(ahead) {
             self.counts.duplicates += 1;
             Verdict::Drop
@@ -310,43 +286,44 @@ impl<B> Endpoint<B> {
             Verdict::Drop
         } else if fragment.class == Class::Ordered {
             receiving.mark(ahead, false);
-            Verdict::Keep(PairId(index))
+            Verdict::Keep(id)
         } else {
             receiving.mark(ahead, true);
-            Verdict::Deliver(PairId(index))
+            Verdict::Deliver(id)
         };
-        self.queue_ack(index);
+        self.queue_ack(id);
         verdict
     }
 
-    /// The awaited packet is here.
+    /// The expected packet has arrived.
     #[inline]
-    fn deliver(&mut self, index: u32, fragment: &Fragment) -> Verdict {
-        let pair = &mut self.pairs[index as usize];
-        let receiving = pair.receiving.get_or_insert_with(fresh);
+    fn deliver(&mut self, id: PairId, fragment: &Fragment) -> Verdict {
+        let pair = &mut self.pairs[id];
+        let receiving = pair.begin_receiving();
         let was_incomplete = receiving.is_incomplete();
         if !receiving.assemble(fragment) {
             self.counts.contradictory += 1;
-            self.abort(index);
+            self.abort(id);
             return Verdict::Drop;
         }
-        pair.expected = receiving.advance(pair.expected);
-        match (was_incomplete, receiving.is_incomplete()) {
-            (true, false) => self.release(index),
+        let is_incomplete = receiving.is_incomplete();
+        pair.advance();
+        match (was_incomplete, is_incomplete) {
+            (true, false) => self.release(id),
             (false, true) => {
-                let probe = self.probe_time(index);
-                self.arm(index, probe);
+                let probe = self.probe_time(id);
+                self.arm(id, probe);
             }
             _ => {}
         }
-        Verdict::Deliver(PairId(index))
+        Verdict::Deliver(id)
     }
 
-    /// The message that came in parts is whole: what was held back for it may go.
-    fn release(&mut self, index: u32) {
-        if let Some(sending) = &mut self.pairs[index as usize].sending {
+    /// The message that arrived in parts is whole: what was held for it may be sent.
+    fn release(&mut self, id: PairId) {
+        if let Some(sending) = self.pairs[id].sending_mut() {
             sending.release();
-            self.make_ready(index);
+            self.make_ready(id);
         }
     }
 }

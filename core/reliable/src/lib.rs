@@ -38,22 +38,29 @@
 
 extern crate alloc;
 
+mod config;
 mod congestion;
 mod context;
 mod endpoint;
 mod incoming;
+mod outbound;
 mod outgoing;
 mod packet;
 mod pair;
+mod receiving;
+mod sending;
 mod time;
+mod timers;
 
+pub use config::{Config, Counts, LostPeer, Model, PairId, Resources};
 pub use context::{Path, Paths};
-pub use endpoint::{Config, Counts, Endpoint, LostPeer, Model, PairId, Resources};
+pub use endpoint::Endpoint;
 pub use incoming::Verdict;
+pub use lintel_session::Incarnation;
+pub use outbound::Message;
 pub use outgoing::{PayloadRange, Transmit};
 pub use packet::{
     Class, FIRST_BYTES, FURTHER_BYTES, Fragment, Header, Key, Kind, MAX_HEADER_BYTES, Refusal,
     TAG_BYTES, VERSION, WHOLE_BYTES,
 };
-pub use pair::Message;
 pub use time::{Nanos, Time};

@@ -52,7 +52,7 @@ use lintel_claim::{Claim, Lease, Loan};
 use lintel_nal::{
     Arrival, Capabilities, MoveError, Nal, Origin, Outgoing, RemoteLoan, Unreachable, Wake,
 };
-use lintel_reliable::{Class, Endpoint, Message, Nanos, Time};
+use lintel_reliable::{Class, Endpoint, Incarnation, Message, Nanos, Time};
 use lintel_types::ProcessId;
 use lintel_wire::Words;
 use nix::time::ClockId;
@@ -377,16 +377,13 @@ fn since_boot() -> u64 {
     time.map_or(1, |time| time.as_nanos() as u64)
 }
 
-/// Tells this process from earlier and later ones of its name: the time since 1970 in steps
-/// of a millisecond, so that later processes have larger numbers, and random bits behind it,
-/// so that no two have the same though a clock is set back.
-fn new_incarnation() -> u64 {
-    const RANDOM: u64 = (1 << 20) - 1;
+/// The incarnation of a process that starts now.
+fn new_incarnation() -> Incarnation {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     let nanoseconds = since.map_or(0, |since| since.as_nanos() as u64);
     // `RandomState` is seeded by the system.
     let random = RandomState::new().build_hasher().finish();
-    (nanoseconds & !RANDOM | random & RANDOM).max(1)
+    Incarnation::from_clock(nanoseconds, random)
 }
 
 #[cfg(test)]
@@ -395,11 +392,11 @@ mod tests {
 
     #[test]
     fn incarnations_grow_with_the_clock_and_differ_within_a_step_of_it() {
-        let all: Vec<u64> = (0..10).map(|_| new_incarnation()).collect();
+        let all: Vec<Incarnation> = (0..10).map(|_| new_incarnation()).collect();
         assert!(all.iter().any(|other| *other != all[0]), "{all:?}");
         let before = all[9];
         let until = Instant::now() + Duration::from_secs(5);
-        while new_incarnation() >> 20 == before >> 20 {
+        while new_incarnation().get() >> 20 == before.get() >> 20 {
             assert!(Instant::now() < until, "the clock stands still");
         }
         assert!(new_incarnation() > before);

@@ -3,7 +3,7 @@
 use lintel_claim::Region;
 use lintel_nal::{Arrival, Nal, Outgoing, Wake};
 use lintel_nal_udp::{Config, Model, UdpNal};
-use lintel_reliable::{Endpoint, Header, Key, Kind, MAX_HEADER_BYTES, Time, Verdict};
+use lintel_reliable::{Endpoint, Header, Incarnation, Key, Kind, MAX_HEADER_BYTES, Time, Verdict};
 use lintel_types::ProcessId;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -44,7 +44,7 @@ impl Recorded {
         let endpoint = Endpoint::new(lintel_reliable::Config {
             me: ProcessId::new(NODE + 1, port.into()),
             uid: 77,
-            incarnation: 1000,
+            incarnation: Incarnation::new(1000).expect("it isn't 0"),
             model: Model::Xrc,
             max_datagram: 1400,
             recv_window: 1 << 20,

@@ -3,8 +3,8 @@
 #![allow(dead_code)] // each test uses some of it
 
 use lintel_reliable::{
-    Class, Config, Counts, Endpoint, Header, Key, Kind, LostPeer, MAX_HEADER_BYTES, Message, Model,
-    Nanos, PairId, Time, Verdict,
+    Class, Config, Counts, Endpoint, Header, Incarnation, Key, Kind, LostPeer, MAX_HEADER_BYTES,
+    Message, Model, Nanos, PairId, Time, Verdict,
 };
 use lintel_types::ProcessId;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
@@ -137,7 +137,7 @@ impl Network {
         let endpoint = Endpoint::new(Config {
             me: name(number),
             uid: 7,
-            incarnation,
+            incarnation: Incarnation::new(incarnation).expect("it isn't 0"),
             model: self.model,
             max_datagram: self.datagram,
             recv_window: 256 << 10,

@@ -1,0 +1,88 @@
+//! [`Liveness`]: since when a peer, on which something depends, is silent.
+
+/// What is known of a peer's silence. `T` is a moment of the caller's clock.
+///
+/// A peer on which nothing depends may be silent for ever. Once something does, silence
+/// counts from then on, however long it lasted before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Liveness<T> {
+    last_heard: T,
+    depends_since: T,
+    last_probe: T,
+}
+
+impl<T: Copy + Ord> Liveness<T> {
+    /// Of a peer that counts as heard at that moment.
+    pub fn new(now: T) -> Liveness<T> {
+        Liveness {
+            last_heard: now,
+            depends_since: now,
+            last_probe: now,
+        }
+    }
+
+    /// A packet has arrived from the peer.
+    #[inline]
+    pub fn on_heard(&mut self, now: T) {
+        self.last_heard = now;
+    }
+
+    /// Something depends on the peer from now on, and nothing did before.
+    #[inline]
+    pub fn on_depended(&mut self, now: T) {
+        self.depends_since = now;
+    }
+
+    /// The peer was asked to answer.
+    pub fn on_probe(&mut self, now: T) {
+        self.last_probe = now;
+    }
+
+    /// When a packet last arrived from the peer.
+    #[inline]
+    pub fn last_heard(&self) -> T {
+        self.last_heard
+    }
+
+    /// When the peer was last asked to answer.
+    pub fn last_probe(&self) -> T {
+        self.last_probe
+    }
+
+    /// Since when the peer has been silent though something depended on it.
+    pub fn silent_since(&self) -> T {
+        self.last_heard.max(self.depends_since)
+    }
+
+    /// Since when it has been silent, and wasn't asked either: a probe is due some time
+    /// after that.
+    pub fn quiet_since(&self) -> T {
+        self.silent_since().max(self.last_probe)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silence_counts_since_the_peer_was_heard_or_something_depended_on_it() {
+        let mut liveness = Liveness::new(10);
+        assert_eq!((liveness.last_heard(), liveness.silent_since()), (10, 10));
+        liveness.on_depended(20);
+        assert_eq!(liveness.silent_since(), 20);
+        liveness.on_heard(30);
+        assert_eq!((liveness.last_heard(), liveness.silent_since()), (30, 30));
+        assert_eq!(liveness.quiet_since(), 30);
+    }
+
+    #[test]
+    fn a_probe_ends_the_quiet_and_not_the_silence() {
+        let mut liveness = Liveness::new(10);
+        liveness.on_probe(15);
+        assert_eq!((liveness.last_probe(), liveness.quiet_since()), (15, 15));
+        assert_eq!(liveness.silent_since(), 10);
+        liveness.on_heard(16);
+        assert_eq!(liveness.quiet_since(), 16);
+    }
+}
