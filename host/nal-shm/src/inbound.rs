@@ -1,7 +1,7 @@
 //! A lane that this process reads.
 
 use crate::layout::{CLOSED, FREE, Lanes, OPEN, REACH_NO, REACH_YES};
-use crate::{FORM_MASK, Form, message, remote_loan};
+use crate::record::{FORM_MASK, Form, message, remote_loan};
 use lintel_claim::{Claim, CrossMemoryError, Key, Lease, Loan, RemoteMemory, copy_vectored};
 use lintel_nal::{Arrival, Origin, Payload};
 use lintel_presence::{Segment, Watch};
@@ -22,7 +22,7 @@ pub(crate) struct Inbound {
     os_process: i32,
     reach: bool,
     stream: Option<Stream>,
-    /// Bytes of a stream that `next` has announced, and where they go.
+    /// Length of the stream that `next` has announced, bytes.
     announced: Option<u64>,
     place: Option<Loan>,
 }
@@ -35,7 +35,7 @@ struct Stream {
 }
 
 impl Stream {
-    /// Takes note of `bytes` that have come and are in their place as far as there is one.
+    /// Takes note of `bytes` that have arrived, `placed` of them in their place.
     fn advance(&mut self, bytes: u64, placed: u64) -> Result<(), Corrupt> {
         if let Some(rest) = &mut self.rest {
             rest.skip(placed);
@@ -46,8 +46,8 @@ impl Stream {
 }
 
 impl Inbound {
-    /// The lane with that number, if a sender has opened it; it is told that its
-    /// bytes can be reached only where `direct`.
+    /// The lane with that number, if a sender has opened it. It reports to the sender that
+    /// its bytes can be reached only if `direct`.
     pub(crate) fn accept(segment: &Arc<Segment>, lane: usize, direct: bool) -> Option<Inbound> {
         let shared = segment.lane(lane);
         if !matches!(shared.state.load(Ordering::Acquire), OPEN | CLOSED) {
@@ -58,8 +58,8 @@ impl Inbound {
             shared.pid.load(Ordering::Relaxed),
         );
         let inode = shared.inode.load(Ordering::Relaxed);
-        // A lane in this process's own name is nobody's. (To open and close the
-        // own segment would give up its lock.)
+        // A lane in this process's own name has no sender. (To open and close the
+        // own segment would release its lock.)
         let sender = (process != segment.process())
             .then(|| Watch::open(segment.job(), process, inode))
             .flatten();
@@ -73,8 +73,8 @@ impl Inbound {
             segment: segment.clone(),
             lane,
             receiver,
-            // The kernel lets nobody else attach this segment (shared_memory::Status), and
-            // root attaches none but its own.
+            // The kernel lets no other user attach this segment (presence checks its mode),
+            // and root attaches none but its own.
             origin: Origin {
                 process,
                 uid: own_uid(),
@@ -129,13 +129,13 @@ impl Inbound {
     }
 
     /// Whether the sender lives and its memory can't be reached all the same.
-    /// (One who has ended since can't be reached either, and that says nothing.)
+    /// (One that has ended since can't be reached either; that proves nothing.)
     pub(crate) fn is_beyond_reach(&self) -> bool {
         !self.reach && self.sender.as_ref().is_some_and(Watch::is_alive)
     }
 
-    /// Whether the lane still is the one that was accepted. Nobody but this
-    /// process may free it; who changes it otherwise loses it.
+    /// Whether the lane still is the one that was accepted. Only this process may free
+    /// it; a sender that changes it otherwise loses it.
     pub(crate) fn is_same(&self) -> bool {
         let shared = self.segment.lane(self.lane);
         matches!(shared.state.load(Ordering::Acquire), OPEN | CLOSED)
@@ -179,7 +179,7 @@ impl Inbound {
         matches!(form, Some(Form::Announced | Form::Chunk))
     }
 
-    /// The next message, where its bytes are enclosed.
+    /// The next message, if its bytes are inline.
     #[inline(always)]
     pub(crate) fn next_inline(&mut self) -> Option<(Origin, Words, Claim)> {
         let record = self.receiver.peek_plain()?;
@@ -232,7 +232,7 @@ impl Inbound {
         self.place = Some(place);
     }
 
-    /// A stream into memory of that lease goes on into nothing.
+    /// What still comes of a stream into memory of that lease is dropped.
     pub(crate) fn recall(&mut self, lease: &Lease) {
         let is_of = |loan: &mut Loan| loan.is_of(lease);
         self.place.take_if(is_of);
@@ -241,7 +241,7 @@ impl Inbound {
         }
     }
 
-    /// Looks whether the sender still lives.
+    /// Checks whether the sender is still alive.
     pub(crate) fn check_sender(&mut self) {
         if self
             .sender
@@ -258,7 +258,7 @@ impl Inbound {
         closed || self.sender.is_none()
     }
 
-    /// Whether nothing will come any more, and everything has been read.
+    /// Whether the lane is closed and everything in it has been read.
     pub(crate) fn is_finished(&mut self) -> bool {
         self.is_closed() && matches!(self.receiver.peek(), Ok(None))
     }

@@ -10,10 +10,11 @@
 //! A sender opens its target's segment on first use, takes a free lane and writes
 //! records into its ring: no lock, no system call. Up to [`Capabilities::eager`] bytes go
 //! through the ring; longer bodies are lent and moved once, from buffer to buffer,
-//! by cross-memory attach; where the system forbids that they stream through the
+//! by cross-memory attach; if the system forbids that, they stream through the
 //! ring in pieces.
 //!
-//! Left to others: registration, liveness and the bell (presence), threads and waiting (the runtime), what the words mean.
+//! Left to others: registration, liveness and the bell (presence), threads and waiting
+//! (the runtime), what the words mean.
 
 mod inbound;
 #[cfg(not(feature = "test-doors"))]
@@ -21,16 +22,18 @@ mod layout;
 #[cfg(feature = "test-doors")]
 pub mod layout;
 mod outbound;
+mod record;
+mod senders;
 
 pub use outbound::Unread;
 
 use inbound::Inbound;
-use lintel_claim::{Claim, CrossMemoryError, Key, Lease, Loan, RemoteMemory, RemoteSpan};
+use lintel_claim::{Claim, CrossMemoryError, Lease, Loan, RemoteMemory};
 use lintel_nal::{
-    Arrival, Capabilities, MoveError, Nal, Origin, Outgoing, Payload, RemoteLoan, Resources,
-    Unreachable, Wake,
+    Arrival, Capabilities, MoveError, Nal, Origin, Outgoing, RemoteLoan, Resources, Unreachable,
+    Wake,
 };
-use lintel_presence::{OpenError, Segment, wake_helper};
+use lintel_presence::{OpenError, Segment};
 use lintel_types::ProcessId;
 use lintel_wire::Words;
 use outbound::{Access, Peer};
@@ -40,45 +43,8 @@ use std::sync::Arc;
 
 /// Bodies up to this many bytes are copied through the ring.
 pub const EAGER: u64 = 65536;
-/// A lane may give so many messages before the next one has its turn.
+/// Messages that a lane may deliver before the next lane has its turn.
 const QUANTUM: u32 = 32;
-/// The form of a record's payload, in bits of word 0 that messages leave free.
-const FORM_SHIFT: u32 = 36;
-const FORM_MASK: u64 = 7 << FORM_SHIFT;
-
-/// What a record's payload is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Form {
-    /// The message's bytes.
-    Inline = 0,
-    /// Addresses and lengths in the sender.
-    Lent = 1,
-    /// The length of a stream that follows.
-    Announced = 2,
-    /// A part of it.
-    Chunk = 3,
-    /// The stream ends here, incomplete.
-    Aborted = 4,
-}
-
-impl Form {
-    fn of(words: &Words) -> Option<Form> {
-        Some(match (words[0] & FORM_MASK) >> FORM_SHIFT {
-            0 => Form::Inline,
-            1 => Form::Lent,
-            2 => Form::Announced,
-            3 => Form::Chunk,
-            4 => Form::Aborted,
-            _ => return None,
-        })
-    }
-
-    fn on(self, words: &Words) -> Words {
-        let mut words = *words;
-        words[0] |= (self as u64) << FORM_SHIFT;
-        words
-    }
-}
 
 /// Counters of what went wrong, for `lintel info` and logs.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -103,15 +69,15 @@ pub struct ShmNal {
     cursor: usize,
     served: u32,
     changes: u32,
-    /// What to tell before anything else arrives: processes lost, streams broken.
+    /// Reported before anything else arrives: processes lost, streams broken.
     notices: VecDeque<Arrival>,
-    /// Nobody answered there at the last try: that is told once.
+    /// No process answered by that name at the last try: that is logged once.
     unanswered: Option<ProcessId>,
     reach_logged: bool,
     waiting: usize,
     troubles: Troubles,
     log: fn(&str),
-    /// Bytes may be moved directly, where the system allows it.
+    /// Bytes may be moved directly, if the system allows it.
     direct: bool,
 }
 
@@ -182,7 +148,7 @@ impl ShmNal {
         (self.peers.len(), self.inbound.len())
     }
 
-    /// Whether bytes of `process` can be moved directly; nothing where it isn't connected.
+    /// Whether bytes of `process` can be moved directly; `None` if it isn't connected.
     pub fn cross_memory(&self, process: ProcessId) -> Option<bool> {
         self.by_process
             .get(&process)
@@ -216,14 +182,14 @@ impl ShmNal {
 
     #[cold]
     fn connect(&mut self, process: ProcessId) -> Result<usize, Unreachable> {
-        // Whose messages wait here, perhaps of one who had that name before.
+        // Which processes' messages wait here, perhaps of one that had that name before.
         self.scan_lanes(self.segment.changes());
         let is_lost = self.notices.iter().any(|notice| match notice {
-            // Whoever has the name now is reached once that has been told.
+            // The process that has the name now is reached once the loss was reported.
             Arrival::Lost(lost) => *lost == process,
             _ => false,
         });
-        // Answers to one who has ended are not for who has the name now.
+        // Answers to a process that has ended are not for its successor.
         let ended = self.inbound.iter().filter(|lane| !lane.is_sender_alive());
         let mut refused = self.quarantined.iter().chain(ended).map(Inbound::origin);
         if process == self.me || is_lost || refused.any(|o| o.process == process) {
@@ -244,7 +210,7 @@ impl ShmNal {
         Ok(self.peers.len() - 1)
     }
 
-    /// Sends to whom nothing was sent last, what must wait, and what is lent.
+    /// Sends to a peer other than the last, what must wait, and what is lent.
     #[inline(never)]
     fn send_slow(
         &mut self,
@@ -269,138 +235,6 @@ impl ShmNal {
         }
         self.waiting += usize::from(peer.waits() && !waited);
         Ok(())
-    }
-
-    /// Takes note of lanes that were opened or closed since the last look.
-    #[cold]
-    fn scan_lanes(&mut self, changes: u32) {
-        self.changes = changes;
-        self.check_senders();
-        self.quarantine_changed_lanes();
-        let mut begun = Vec::new();
-        for lane in 0..layout::LANES {
-            if self.inbound.iter().any(|known| known.lane() == lane) {
-                continue;
-            }
-            let former = self.quarantined.iter().find(|known| known.lane() == lane);
-            if former.is_some_and(Inbound::is_same) {
-                continue;
-            }
-            let Some(inbound) = Inbound::accept(&self.segment, lane, self.direct) else {
-                continue;
-            };
-            // A quarantined lane is read again only for a process that is certainly another.
-            let other = |o: &Inbound| inbound.is_sender_alive() && inbound.inode() != o.inode();
-            if former.is_none_or(other) {
-                begun.push(inbound);
-            }
-        }
-        // Those of the dead first: their names may be others' by now.
-        begun.sort_by_key(Inbound::is_sender_alive);
-        for inbound in begun {
-            self.admit(inbound);
-        }
-    }
-
-    fn admit(&mut self, mut inbound: Inbound) {
-        if self.direct && !self.reach_logged && inbound.is_beyond_reach() {
-            self.reach_logged = true;
-            (self.log)(
-                "the system denies cross-memory copies: long messages go through \
-                 shared memory, copied twice",
-            );
-        }
-        let (process, inode) = (inbound.origin().process, inbound.inode());
-        let lives = inbound.is_sender_alive();
-        if self.has_predecessor(process, inode) && lives {
-            // Once that one's messages are read. Until then, look again.
-            self.changes = self.changes.wrapping_sub(1);
-            return;
-        }
-        let known = self.by_process.get(&process).copied();
-        match known.filter(|known| self.peers[*known].inode() != inode) {
-            // The one who had the name has ended. To know it before the first
-            // message of the new one is read matters: the answers go to it.
-            Some(predecessor) if lives => self.drop_peer(predecessor),
-            // Of one who has ended, and whose name another has: nobody to answer.
-            Some(_) => return inbound.free(),
-            None => {}
-        }
-        self.inbound.push(inbound);
-    }
-
-    /// Whether messages of an earlier process of that name are still to be read.
-    fn has_predecessor(&self, process: ProcessId, inode: u64) -> bool {
-        let other = |lane: &Inbound| lane.origin().process == process && lane.inode() != inode;
-        self.inbound.iter().any(other)
-    }
-
-    /// Gives up lanes whose sender has closed them or died, once they are read.
-    fn check_senders(&mut self) {
-        let mut over = Vec::new();
-        for index in (0..self.inbound.len()).rev() {
-            self.inbound[index].check_sender();
-            if self.inbound[index].is_finished() {
-                over.push(self.inbound.swap_remove(index));
-            }
-        }
-        for mut inbound in over {
-            self.cut_off(&mut inbound);
-            if inbound.is_sender_alive() {
-                // It wants to hear no more, so it won't answer either.
-                self.quarantined.push(inbound);
-            } else {
-                inbound.free();
-            }
-        }
-        let inbound = &self.inbound;
-        self.quarantined.retain_mut(|lane| {
-            lane.check_sender();
-            let keep = lane.is_sender_alive();
-            if !keep && !inbound.iter().any(|other| other.lane() == lane.lane()) {
-                lane.free();
-            }
-            keep
-        });
-        self.cursor = 0;
-    }
-
-    /// Nothing will come on this lane any more, no answer either.
-    fn cut_off(&mut self, inbound: &mut Inbound) {
-        if inbound.break_stream() {
-            self.served = QUANTUM;
-            self.notices.push_back(Arrival::Broken(inbound.origin()));
-        }
-        let known = self.by_process.get(&inbound.origin().process).copied();
-        if let Some(index) = known.filter(|known| self.peers[*known].inode() == inbound.inode()) {
-            self.drop_peer(index);
-        }
-    }
-
-    /// A lane that says something else of itself than before was written to by
-    /// who shouldn't; it may already be another sender's.
-    fn quarantine_changed_lanes(&mut self) {
-        while let Some(index) = self.inbound.iter().position(|lane| !lane.is_same()) {
-            let lane = self.inbound.swap_remove(index);
-            self.quarantine(lane);
-        }
-    }
-
-    fn drop_peer(&mut self, index: usize) {
-        let mut peer = self.peers.swap_remove(index);
-        self.last = None;
-        self.by_process.remove(&peer.process());
-        if let Some(moved) = self.peers.get(index) {
-            self.by_process.insert(moved.process(), index);
-        }
-        peer.close();
-        peer.clear_away();
-        self.troubles.lost_peers += 1;
-        // Nothing is read before this was told.
-        self.served = QUANTUM;
-        self.notices.push_back(Arrival::Lost(peer.process()));
-        // Somebody is to hear of it, even if the application looks no more.
-        wake_helper(&self.segment);
     }
 
     fn lane(&mut self, origin: Origin) -> Option<&mut Inbound> {
@@ -442,25 +276,12 @@ impl ShmNal {
         None
     }
 
-    /// A sender has written nonsense: its messages are lost, nobody else's.
+    /// A sender has written nonsense: its messages are lost, and no other sender's.
     #[cold]
     fn on_corrupt(&mut self) -> Option<Arrival> {
         let lane = self.inbound.swap_remove(self.cursor);
         self.quarantine(lane);
         self.next()
-    }
-
-    /// What is under way to the sender of such a lane will never be answered.
-    fn quarantine(&mut self, mut lane: Inbound) {
-        let process = lane.origin().process;
-        self.troubles.corrupt_lanes += 1;
-        (self.log)(&format!(
-            "process {:#x}/{} wrote nonsense into its lane; its messages are dropped",
-            process.nid, process.pid
-        ));
-        self.cut_off(&mut lane);
-        self.cursor = 0;
-        self.quarantined.push(lane);
     }
 }
 
@@ -612,24 +433,4 @@ impl Drop for ShmNal {
             peer.close();
         }
     }
-}
-
-/// What a record of lent memory says: the key, and then the spans, two words each.
-fn remote_loan(payload: Claim) -> Option<RemoteLoan> {
-    let pair = |index| {
-        let at = index * 16;
-        Some((payload.load_u64(at)?, payload.load_u64(at + 8)?))
-    };
-    let (address, nonce) = pair(0)?;
-    let spans = (1..payload.len() / 16).filter_map(pair);
-    let spans = spans.map(|(address, length)| RemoteSpan { address, length });
-    Some(RemoteLoan {
-        key: Key { address, nonce },
-        spans: spans.collect(),
-    })
-}
-
-fn message(origin: Origin, mut words: Words, payload: Payload) -> Arrival {
-    words[0] &= !FORM_MASK;
-    Arrival::Message(origin, words, payload)
 }

@@ -1,7 +1,7 @@
 //! A peer that this process writes to.
 
 use crate::layout::{CLOSED, FREE, LANES, Lanes, OPEN, REACH_UNKNOWN, REACH_YES, TAKEN};
-use crate::{FORM_SHIFT, Form};
+use crate::record::{FORM_SHIFT, Form};
 use lintel_claim::{Claim, Key, Lease, Lent, Loan, copy_vectored};
 use lintel_memory::{length, part};
 use lintel_presence::{OpenError, Segment, register_for_barriers, ring, wake_helper};
@@ -112,7 +112,7 @@ impl fmt::Display for ConnectError {
 }
 
 impl Peer {
-    /// Takes a lane in the segment of `process`; lends it bytes only where `direct`.
+    /// Takes a lane in the segment of `process`; lends it bytes only if `direct`.
     pub(crate) fn connect(
         own: &Segment,
         process: ProcessId,
@@ -196,7 +196,7 @@ impl Peer {
         pushed.is_ok() && self.ring_bell()
     }
 
-    /// Rings where the peer sleeps; false where it has ended.
+    /// Rings if the peer sleeps; false if it has ended.
     #[inline(always)]
     fn ring_bell(&mut self) -> bool {
         let alive = ring(&self.segment, self.needs_fence);
@@ -221,8 +221,8 @@ impl Peer {
         self.sender.push(words, &parts).is_ok() && self.ring_bell()
     }
 
-    /// Sends a copy of the body, now or when there is room. `is_wanted` tells whether
-    /// somebody waits for this process to read: then it doesn't wait itself.
+    /// Sends a copy of the body, now or when there is room. `is_wanted` reports whether
+    /// a peer waits for this process to read: then it doesn't wait itself.
     pub(crate) fn copy(
         &mut self,
         words: &Words,
@@ -275,8 +275,8 @@ impl Peer {
         }
     }
 
-    /// Writes a record, and where the ring is full gives the receiver a moment, but for
-    /// one that may wait in the same way for this process to read.
+    /// Writes a record. If the ring is full it retries for some microseconds, unless the
+    /// receiver may wait in the same way for this process to read.
     fn push_with_retry(
         &mut self,
         words: &Words,
@@ -346,8 +346,8 @@ impl Peer {
     pub(crate) fn flush(&mut self) -> bool {
         let mut sent = false;
         while let Some(first) = self.waiting.front_mut() {
-            // Whoever waits for room doesn't look: the word has a line beside the one that
-            // the receiver writes to.
+            // A message that waits for room alone doesn't look: the word has a line beside
+            // the one that the receiver writes to.
             if first.is_undecided() {
                 first.decide(reach(&self.segment, self.lane, self.direct));
             }
@@ -395,7 +395,7 @@ impl Peer {
 
     /// Wakes a peer that hasn't looked at what was sent to it.
     pub(crate) fn wake(&mut self) {
-        // One who has been lent a body may be fetching it: he has the next turn.
+        // A peer that was lent a body may be fetching it: it is woken the next time.
         let fetches = std::mem::take(&mut self.lent_last);
         if !fetches && !self.sender.is_drained() {
             wake_helper(&self.segment);
@@ -557,7 +557,7 @@ fn take_lane(segment: &Segment) -> Result<usize, ConnectError> {
 /// Bytes of ours as the source of a copy.
 fn bytes(bytes: &[u8]) -> Claim {
     // SAFETY: callers use the claim while the borrow lasts, and as a source; `copy`
-    // has made the one place that it writes to and shares it with nobody.
+    // has made the one place that it writes to and shares it with no other code.
     unsafe { Claim::new(bytes.as_ptr().cast_mut(), bytes.len() as u64) }
 }
 
