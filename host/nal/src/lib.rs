@@ -8,7 +8,7 @@
 //!
 //! A NAL knows no portal table and no match bits; words pass through unread. It
 //! keeps the order between two processes, never loses what it accepted while
-//! both live, and reports [`Arrival::Lost`] once when a peer has gone.
+//! both live, and reports [`Arrival::Lost`] once when a peer has ended.
 //!
 //! Order of use: [`Nal::send`] at any time; [`Nal::next`] until it gives nothing,
 //! each message followed by [`Nal::done`]. [`Wake::flush`] now and then sends
@@ -61,7 +61,7 @@ pub struct Capabilities {
 pub struct Origin {
     /// The sending process.
     pub process: ProcessId,
-    /// Its user.
+    /// Effective user identifier of that process.
     pub uid: u32,
     /// The NAL's own name for the way that it came.
     pub lane: u32,
@@ -72,9 +72,9 @@ pub struct Origin {
 pub enum Outgoing<'a> {
     /// Copied before `send` returns, whatever their length.
     Copied {
-        /// Goes first, where there is one.
+        /// Goes first, if there is one.
         operand: Option<&'a [u8; OPERAND_BYTES]>,
-        /// Then these.
+        /// Follow the operand, in order.
         pieces: &'a [Claim],
     },
     /// Left in place until a response says that they aren't needed any more;
@@ -95,15 +95,15 @@ pub struct Resources {
     pub shared_contexts: u64,
     /// Processes that messages were exchanged with.
     pub pairs: u64,
-    /// Sockets or endpoints.
+    /// Open sockets or endpoints.
     pub sockets: u64,
     /// Bytes of memory behind all of these.
     pub bytes: u64,
     /// Rings in shared memory that others send to it on.
     pub lanes: u64,
-    /// Packets sent once more.
+    /// Packets that were retransmitted.
     pub retransmitted: u64,
-    /// Packets that came once more.
+    /// Packets that arrived more than once.
     pub duplicates: u64,
     /// Packets dropped because their authenticator was wrong.
     pub forged: u64,
@@ -113,7 +113,7 @@ pub struct Resources {
     pub misdirected: u64,
 }
 
-/// Something has come.
+/// What has arrived.
 #[derive(Clone, Debug)]
 pub enum Arrival {
     /// A message. Its payload is valid until [`Nal::done`].
@@ -129,11 +129,11 @@ pub enum Arrival {
 /// The bytes of a message that has arrived.
 #[derive(Clone, Debug)]
 pub enum Payload {
-    /// Here they are.
+    /// In the NAL's memory, until [`Nal::done`].
     Inline(Claim),
-    /// They are there: use [`Nal::fetch`] or [`Nal::fill`].
+    /// Still in the sender's memory: use [`Nal::fetch`] or [`Nal::fill`].
     Lent(RemoteLoan),
-    /// So many will follow: name a place with [`Nal::receive_into`] before [`Nal::done`].
+    /// So many bytes will follow as a stream: name a place with [`Nal::receive_into`] before [`Nal::done`].
     Streamed(u64),
 }
 
@@ -165,7 +165,7 @@ pub struct Unreachable;
 pub enum MoveError {
     /// Memory on one side can't be touched.
     Fault,
-    /// The peer has gone, or forbids it.
+    /// The peer has ended, or forbids it.
     Gone,
 }
 

@@ -40,11 +40,11 @@ enum Side {
 
 /// Marks the lanes of the far way.
 const FAR: u32 = 1 << 31;
-/// So many messages of the near way, and the far one has its turn.
-const TURN: u32 = 16;
+/// Messages of the near way until the far one has its turn.
+const QUANTUM: u32 = 16;
 /// Looks in vain until the far way rests: about a millisecond of polling.
 const ALERT: u32 = 4096;
-/// So many calls of `flush`, and the clock is looked at.
+/// Calls of `flush` for each reading of the clock.
 const CALLS_A_CLOCK: u32 = 16;
 
 impl<Near: Nal, Far: Nal> Route<Near, Far> {
@@ -157,7 +157,7 @@ impl<Near: Nal, Far: Nal> Nal for Route<Near, Far> {
             Some(Side::Far) => return self.look_far(),
             None => {}
         }
-        if self.run < TURN {
+        if self.run < QUANTUM {
             self.look_near().or_else(|| self.look_far())
         } else {
             self.look_far().or_else(|| self.look_near())
@@ -166,7 +166,7 @@ impl<Near: Nal, Far: Nal> Nal for Route<Near, Far> {
 
     #[inline(always)]
     fn next_inline(&mut self) -> Option<(Origin, Words, Claim)> {
-        if self.current.is_some() || self.run >= TURN {
+        if self.current.is_some() || self.run >= QUANTUM {
             return None;
         }
         let found = self.near.next_inline();
@@ -239,7 +239,7 @@ impl<Near: Nal, Far: Nal> Wake for Route<Near, Far> {
             if !self.is_far_due() {
                 return near;
             }
-            // To flush may bring messages in, which nobody would look at.
+            // To flush may bring messages in, which no poll would find.
             self.alert = 1;
         }
         self.far.flush() || near
@@ -348,14 +348,14 @@ mod tests {
         }
     }
 
-    fn resting(far: Absorbing) -> Route<Loopback, Absorbing> {
+    fn idle(far: Absorbing) -> Route<Loopback, Absorbing> {
         let near = Loopback::new(ProcessId::new(1, 1), 0);
         let route = Route::new(near, far, Some(1));
         assert!(route.is_idle());
         route
     }
 
-    /// How many messages come while somebody polls and nobody stirs.
+    /// How many messages arrive while polls go on and the descriptor isn't watched.
     fn polled(route: &mut Route<Loopback, Absorbing>) -> u32 {
         let mut came = 0;
         for _ in 0..100 {
@@ -369,8 +369,8 @@ mod tests {
     }
 
     #[test]
-    fn a_resting_way_leaves_what_comes_to_who_watches_the_descriptor() {
-        let mut route = resting(Absorbing {
+    fn an_idle_way_leaves_arrivals_to_the_thread_that_watches_the_descriptor() {
+        let mut route = idle(Absorbing {
             in_socket: 1,
             ..Absorbing::default()
         });
@@ -383,7 +383,7 @@ mod tests {
     #[test]
     fn what_a_flush_that_is_due_brings_in_is_looked_at() {
         for due in [Duration::ZERO, Duration::from_millis(1)] {
-            let mut route = resting(Absorbing {
+            let mut route = idle(Absorbing {
                 in_socket: 1,
                 due: Some(Instant::now() - due),
                 ..Absorbing::default()

@@ -4,20 +4,20 @@ use crate::{Arrival, Nal, Origin, Outgoing, Unreachable, Wake, forward};
 use lintel_types::ProcessId;
 use lintel_wire::{Message, Words};
 
-/// Hands a line for each message to `tell`.
+/// Hands a line for each message to `log`.
 pub struct Trace<N, F> {
     inner: N,
-    tell: F,
+    log: F,
     /// The message that `next` gave last. (To ask for it again could give a loss.)
     shown: Option<Words>,
 }
 
 impl<N: Nal, F: FnMut(String)> Trace<N, F> {
     /// Wraps a NAL.
-    pub fn new(inner: N, tell: F) -> Self {
+    pub fn new(inner: N, log: F) -> Self {
         Trace {
             inner,
-            tell,
+            log,
             shown: None,
         }
     }
@@ -27,7 +27,7 @@ impl<N: Nal, F: FnMut(String)> Trace<N, F> {
             Ok(message) => format!("{message:?}"),
             Err(malformed) => format!("{malformed}: {words:x?}"),
         };
-        (self.tell)(format!(
+        (self.log)(format!(
             "{direction} {:#x}/{} {what}",
             process.nid, process.pid
         ));

@@ -1,15 +1,14 @@
 //! How a process that sleeps is woken.
 //!
-//! Whoever is about to sleep writes who it is, orders that before its last look
-//! at the rings, and sleeps. A sender writes its record and then looks who
-//! sleeps. One of the two sees the other. The order that this needs is paid for
-//! by the one who sleeps: `membarrier` makes every running sender's memory
-//! accesses fall before or after it, so a sender needs no fence.
+//! A thread that is about to sleep writes which one it is, orders that before its last poll
+//! of the rings, and sleeps. A sender writes its record and then reads which thread sleeps.
+//! One of the two sees the other. The sleeper pays for the order that this needs:
+//! `membarrier` makes every running sender's memory accesses fall before or after it, so a
+//! sender needs no fence.
 //!
-//! That call interrupts every other processor, which is dear in a virtual
-//! machine. So a sleeper first sleeps for a moment ([`SETTLE`]) without it, in
-//! which any store has long become visible, and only then, if still nothing has
-//! come, orders and sleeps for good.
+//! That call interrupts every other processor, which is expensive in a virtual machine. So
+//! a sleeper first sleeps for a moment ([`SETTLE`]) without it, in which any store has long
+//! become visible, and only then, if still nothing has arrived, orders and sleeps on.
 
 use crate::header::OWNER_ENDED;
 use crate::segment::Segment;
@@ -18,10 +17,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering, compiler_fence, fence};
 use std::time::Duration;
 
-/// How long to sleep at most on a bell that was armed and not settled.
+/// The longest sleep on a bell that was armed and not settled.
 pub const SETTLE: Duration = Duration::from_micros(100);
 
-/// Who may sleep on a bell.
+/// The threads that may sleep on a bell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub enum Sleeper {
@@ -43,7 +42,7 @@ impl Bell {
         Bell { segment }
     }
 
-    /// Says that `sleeper` sleeps, or is about to. After this, look at the rings
+    /// Announces that `sleeper` sleeps, or is about to. After this, poll the rings
     /// once more, and sleep no longer than [`SETTLE`] before [`settle`](Self::settle).
     pub fn arm(&self, sleeper: Sleeper) {
         self.segment
@@ -54,13 +53,13 @@ impl Bell {
         fence(Ordering::SeqCst);
     }
 
-    /// Orders what was armed before what comes next. After this, look at the rings
+    /// Orders what was armed before what comes next. After this, poll the rings
     /// once more: what isn't seen then will ring.
     pub fn settle(&self) {
         barrier();
     }
 
-    /// Says that somebody polls: senders needn't ring.
+    /// Announces that a thread polls: senders needn't ring.
     #[inline]
     pub fn disarm(&self) {
         self.segment
@@ -76,7 +75,7 @@ impl Bell {
         self.segment.header().bell.asleep.load(Ordering::Relaxed) != 0
     }
 
-    /// A number that changes with every ring; read it before the last look.
+    /// A number that changes with every ring; read it before the last poll.
     pub fn rings(&self, sleeper: Sleeper) -> u32 {
         self.word(sleeper).load(Ordering::Acquire)
     }
@@ -120,8 +119,8 @@ fn futex_wake(word: &AtomicU32) {
     let _ = futex::wake(word, futex::Flags::empty(), i32::MAX as u32);
 }
 
-/// After a record was committed to `segment`: rings if its owner sleeps; false
-/// where the owner is known to have ended.
+/// After a record was committed to `segment`: rings if its owner sleeps; false if the
+/// owner is known to have ended.
 #[inline]
 pub fn ring(segment: &Segment, needs_fence: bool) -> bool {
     if needs_fence {
@@ -144,7 +143,7 @@ fn wake_owner(segment: &Segment) -> bool {
     true
 }
 
-/// Wakes the owner's helper although somebody seemed to poll.
+/// Wakes the owner's helper although a thread seemed to poll.
 pub fn wake_helper(segment: &Segment) {
     futex_wake(word(segment, Sleeper::Helper as u32));
 }

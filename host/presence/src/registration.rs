@@ -1,9 +1,9 @@
-//! How a process says that it is there: a small file `/dev/shm/lintel-<job>-<nid>-<pid>`.
+//! How a process announces itself: a small file `/dev/shm/lintel-<job>-<nid>-<pid>`.
 //!
-//! The file says which shared memory is the process's, and its owner holds a lock on it
+//! The file names the process's shared memory, and its owner holds a lock on it
 //! for as long as it lives. It gets its name only when it is ready and locked, so a named
 //! file without a lock belonged to a process that has died, and may be removed. It is read
-//! and written, never mapped: whatever happens to it, nobody gets a signal.
+//! and written, never mapped: whatever happens to it, no process gets a signal.
 //!
 //! Only regular files of the effective user with mode 0600 count, for root as for
 //! everyone: what else has such a name is neither used nor written to.
@@ -26,12 +26,12 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub(crate) const DIRECTORY: &str = "/dev/shm";
-/// Files that a starting process looks at, to remove those of dead ones.
+/// Files that a starting process checks, to remove those of dead ones.
 const MAX_STALE_CHECKED: usize = 64;
 /// Words of a registration.
 const WORDS: usize = 8;
 
-/// What the file says.
+/// The content of the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Registration {
     /// The number of its shared memory.
@@ -102,7 +102,7 @@ impl Registration {
     }
 }
 
-/// A peer's registration held open: tells whether that process lives, and whether its
+/// A peer's registration held open: shows whether that process is alive, and whether its
 /// memory can be reached.
 pub struct Watch {
     file: Arc<File>,
@@ -110,7 +110,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Nothing if the registration with that inode isn't there any more.
+    /// `None` if the registration with that inode isn't there any more.
     pub fn open(job: &str, process: ProcessId, inode: u64) -> Option<Watch> {
         let file = open_named(&path(job, process)).ok()?;
         let same = file.metadata().ok()?.ino() == inode;
@@ -241,7 +241,7 @@ pub(crate) enum Stale {
     Foreign(Refusal),
 }
 
-/// Removes what a dead process left. Whoever holds the dead file's lock is the
+/// Removes what a dead process left. The process that gets the dead file's lock is the
 /// only one to remove its name.
 pub(crate) fn remove_if_stale(path: &Path) -> Stale {
     with_names(|| check_and_remove(path))
@@ -271,7 +271,7 @@ fn check_and_remove(path: &Path) -> Stale {
             let _ = std::fs::remove_file(path);
         }
     }
-    // Senders that don't know yet are told, if any is left that has the memory.
+    // Senders that still have the memory see that its owner has ended.
     if let Some(Ok(attached)) = registration.map(|found| found.attach(Mode::ReadWrite)) {
         let asleep = &attached.header().bell.asleep;
         asleep.store(OWNER_ENDED, Ordering::SeqCst);

@@ -32,8 +32,8 @@ pub fn pinned_processor() -> Option<usize> {
 
 /// The calling thread works for moments at a time: it asks for short turns, which
 /// come sooner than long ones. And it may run on any processor of the process's
-/// set but `busy`, where the application computes; on that too where there is no
-/// other. All are requests; where the system knows no short turns nothing changes.
+/// set but `busy`, where the application computes; on that too if there is no
+/// other. All are requests; if the system knows no short turns nothing changes.
 pub fn favour_latency(busy: Option<usize>) {
     let attributes = Attributes {
         size: size_of::<Attributes>() as u32,

@@ -21,10 +21,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Process identifiers that are given out to those who don't care.
+/// Process identifiers that are given out for `PID_ANY`, first and last.
 const ANY_FIRST: u32 = 1024;
 const ANY_LAST: u32 = 0xfffe;
-/// How often, and how soon again, a name is tried that somebody clears away.
+/// How often, and how soon again, a name is tried that another process is removing.
 const TRIES: u32 = 50;
 const TRY_AGAIN: Duration = Duration::from_millis(1);
 
@@ -37,7 +37,7 @@ pub enum OpenError {
     Occupied(PathBuf, Refusal),
     /// No process identifier is free.
     NoneFree,
-    /// Nobody has the name.
+    /// No live process has the name.
     Nobody,
     /// The registration is something else, or of another version.
     Foreign,
@@ -121,8 +121,8 @@ pub struct Segment {
     job: String,
     process: ProcessId,
     owned: bool,
-    /// Whose page peers look for, to know whether they can copy this process's memory;
-    /// without use in a peer's segment.
+    /// Its page is what peers look for, to learn whether they can copy this process's
+    /// memory; unused in a peer's segment.
     reach: Lease,
 }
 
@@ -176,7 +176,7 @@ impl Segment {
         Ok(segment)
     }
 
-    /// Whose it is.
+    /// The process that it registers.
     pub fn process(&self) -> ProcessId {
         self.process
     }

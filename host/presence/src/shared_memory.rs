@@ -13,7 +13,7 @@ use std::ptr;
 const KEY: u32 = 0x4c4e_0000;
 /// Keys that are tried before giving up.
 const TRIES: u32 = 64;
-/// A segment that nobody has attached for so long, in seconds, was left by a process that
+/// A segment that no process has attached for so long, in seconds, was left by a process that
 /// was killed while it made it.
 const ABANDONED: u64 = 10;
 
@@ -23,7 +23,7 @@ pub(crate) struct SharedMemory {
     id: i32,
 }
 
-// SAFETY: the memory stays attached as long as this value lives; whoever uses it does so
+// SAFETY: the memory stays attached as long as this value lives; its users access it
 // through atomics and raw copies.
 unsafe impl Send for SharedMemory {}
 // SAFETY: as for Send.
@@ -60,8 +60,8 @@ impl SharedMemory {
         Err(io::Error::from_raw_os_error(libc::EEXIST))
     }
 
-    /// Attaches a segment of this user that has exactly so many bytes and that nobody else
-    /// may attach. Its number may have come to mean another one: compare what is in it.
+    /// Attaches a segment of this user that has exactly so many bytes and that no other
+    /// user may attach. Its number may have come to mean another one: compare what is in it.
     ///
     /// # Errors
     /// `EINVAL`: there is none such, or it is another user's.

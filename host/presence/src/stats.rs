@@ -1,4 +1,4 @@
-//! What a process tells of itself to whoever looks: numbers in the header of its
+//! Statistics of a process, for any process of its user: numbers in the header of its
 //! segment, read without joining the job.
 
 use crate::header::STATS_WORDS;
@@ -12,23 +12,23 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Numbers whose meaning their writer knows.
+/// Numbers whose meaning the writer defines.
 pub type Words = [u64; STATS_WORDS];
 
-/// A live process's card.
+/// The statistics of a live process.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ProcessStats {
-    /// Its job.
+    /// The job that it takes part in, as in its registration's name.
     pub job: String,
-    /// Its name.
+    /// The node and process identifiers that peers address.
     pub process: ProcessId,
-    /// Its number to the system.
+    /// The system's process identifier, as the owner sees it.
     pub os_process: i32,
-    /// What it tells.
+    /// The numbers, perhaps in the middle of an update.
     pub words: Words,
 }
 
-/// Writes the card of this process.
+/// Writes the statistics of this process.
 #[derive(Clone)]
 pub struct StatsWriter {
     segment: Arc<Segment>,
@@ -48,8 +48,8 @@ impl StatsWriter {
     }
 }
 
-/// The found of the live processes of this user on this machine, those of this process
-/// left out: to open one's own file and close it again would let go of its lock.
+/// The statistics of the live processes of this user on this machine, those of this process
+/// left out: to open one's own file and close it again would release its lock.
 ///
 /// # Errors
 /// The directory of shared memory can't be read.
@@ -63,7 +63,7 @@ pub fn process_stats() -> io::Result<Vec<ProcessStats>> {
     Ok(found)
 }
 
-/// Nothing for what is no live process's registration of this version and user.
+/// `None` unless it is a live process's registration of this version and user.
 fn stats_of(path: &Path) -> Option<ProcessStats> {
     let (job, process) = process_of(path)?;
     if is_own(std::fs::symlink_metadata(path).ok()?.ino()) {

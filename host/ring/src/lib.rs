@@ -1,4 +1,4 @@
-//! A ring of 64-byte lines between one sender and one receiver, who may be two
+//! A ring of 64-byte lines between one sender and one receiver, which may be two
 //! processes.
 //!
 //! ```text
@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A record is one header line and the lines that its payload needs. The commit
-//! word is written last and says all that the receiver must know, so a message of
+//! word is written last and holds all that the receiver must know, so a message of
 //! up to 16 bytes moves between two cores as one cache line. Before a record is
 //! committed the sender clears the commit word behind it: payload of an earlier
 //! lap can never be taken for a header.
@@ -20,7 +20,7 @@
 //! bytes, bits 32–63 the caller's. A sender that writes anything else costs
 //! itself the ring: the receiver sees [`Corrupt`].
 //!
-//! Left to others: who the two are, where the memory comes from, what the words
+//! Left to others: which two they are, where the memory comes from, what the words
 //! mean, and waking a receiver that sleeps.
 
 mod receiver;
@@ -57,7 +57,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// As for a new ring.
+    /// Sets the head of a new ring, 0 lines.
     pub fn reset(&self) {
         self.head.store(0, Ordering::Relaxed);
     }

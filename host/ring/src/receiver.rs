@@ -4,7 +4,7 @@ use crate::{Control, LINE, LINES, MAX_PAYLOAD, SKIP, WORDS, after, lines, word};
 use lintel_claim::Claim;
 use std::sync::atomic::Ordering;
 
-/// Reads records.
+/// Reads the records of one ring, in order.
 #[derive(Debug)]
 pub struct Receiver {
     ring: *mut u8,
@@ -92,7 +92,7 @@ impl Receiver {
         }
     }
 
-    /// As [`peek`](Self::peek), but also gives nothing where anything but a plain
+    /// As [`peek`](Self::peek), but also gives nothing if anything but a plain
     /// record comes next.
     #[inline(always)]
     pub fn peek_plain(&mut self) -> Option<Record> {
