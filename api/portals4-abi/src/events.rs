@@ -157,6 +157,7 @@ impl Counter {
     ///
     /// # Errors
     /// The code of the call.
+    #[inline]
     pub fn increment(&self) -> Result<()> {
         check("PtlCTInc", sys::PtlCTInc(self.handle, ONE))
     }
@@ -165,6 +166,7 @@ impl Counter {
     ///
     /// # Errors
     /// The code of the call.
+    #[inline]
     pub fn triggered_increment(&self, trigger: Trigger<'_>) -> Result<()> {
         let (by, threshold) = trigger.parts();
         let code = sys::PtlTriggeredCTInc(self.handle, ONE, by, threshold);
