@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Every setting is one value, or a list of them: a scenario with lists is a sweep, and
-//! has a [`Point`] for each combination. [`models`] and [`workloads`] tell what there is to
+//! has a [`Point`] for each combination. [`models`] and [`workloads`] list what there is to
 //! choose from. A key that isn't known, a value of the wrong kind or out of range, or one
 //! that no memory holds, is a [`ConfigError`] that names file, line and key, and what is
 //! allowed.
@@ -45,6 +45,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod choice;
 mod config_error;
 mod document;
 mod machine;
@@ -59,7 +60,7 @@ mod verbs;
 mod workload;
 
 pub use config_error::ConfigError;
-pub use machine::{Workloads, models, workloads};
+pub use machine::{Model, Workloads, models, workloads};
 pub use plot::{Plot, Scale};
 pub use run::{Figure, Outcome, Run};
 pub use scenario::{Point, Scenario};

@@ -10,6 +10,7 @@ use lintel_sim_node::{Noise, NoiseParameters, Placement};
 use lintel_sim_seastar::profile::PROFILES;
 use lintel_sim_triggered::NOISES;
 
+use crate::choice::descriptions;
 use crate::config_error::ConfigError;
 use crate::reader::Reader;
 use crate::run::{Run, Stepped};
@@ -30,81 +31,106 @@ pub(crate) enum Setup {
     Verbs(verbs::Setup),
 }
 
-/// What `machine.model` takes, each with what it is.
-pub fn models() -> &'static [(&'static str, &'static str)] {
-    &[
-        (
-            "loggp",
-            "hosts and a network of the LogGOPS model: nobody is in the way",
-        ),
-        (
-            "free",
-            "hosts on a topology, messages timed by formula: only the ends are shared",
-        ),
-        ("packet", "hosts on a topology, each packet over each link"),
-        (
-            "seastar",
-            "the SeaStar machine: engine, firmware, DMA engines, torus",
-        ),
-        (
-            "triggered",
-            "hosts and interfaces that carry posted operations out, on a torus",
-        ),
-        (
-            "verbs",
-            "two nodes with host channel adapters: RC, XRC or UD",
-        ),
-    ]
+/// A model that `machine.model` selects.
+#[derive(Clone, Copy, Debug)]
+pub struct Model {
+    /// The word that selects it.
+    pub name: &'static str,
+    /// What it simulates, in a line.
+    pub about: &'static str,
+    family: Family,
+    read: fn(&Reader<'_>) -> Result<Setup, ConfigError>,
 }
 
 /// Workloads that the same models run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Workloads {
-    /// What `machine.model` says.
-    pub models: &'static str,
-    /// What `workload.kind` takes, each with what it is and its settings.
-    pub kinds: &'static [(&'static str, &'static str)],
+    /// The models' names, with commas between them.
+    pub models: String,
+    /// What `workload.kind` takes, each with a description and its settings.
+    pub kinds: Vec<(&'static str, &'static str)>,
 }
 
-/// All workloads, by model.
-pub fn workloads() -> [Workloads; 4] {
-    let of = |models, kinds| Workloads { models, kinds };
-    [
-        of("loggp, free, packet", workload::WORKLOADS),
-        of("seastar", seastar::WORKLOADS),
-        of("triggered", triggered::WORKLOADS),
-        of("verbs", verbs::WORKLOADS),
-    ]
-}
-
-#[derive(Clone, Copy)]
-enum Model {
-    LogGp,
-    Free,
-    Packet,
+/// Models that run the same workloads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Family {
+    Hosts,
     SeaStar,
     Triggered,
     Verbs,
 }
 
+/// All models. What is said or read of one is said and read here.
+static MODELS: [Model; 6] = [
+    Model {
+        name: "loggp",
+        about: "hosts and a network of the LogGOPS model, without contention",
+        family: Family::Hosts,
+        read: |reader| HostsSetup::read(reader, Wires::log_gp(reader)?),
+    },
+    Model {
+        name: "free",
+        about: "hosts on a topology, messages timed by formula: only the ends are shared",
+        family: Family::Hosts,
+        read: |reader| HostsSetup::read(reader, Wires::fabric(reader, Exactness::Free)?),
+    },
+    Model {
+        name: "packet",
+        about: "hosts on a topology, each packet over each link",
+        family: Family::Hosts,
+        read: |reader| HostsSetup::read(reader, Wires::fabric(reader, Exactness::Packet)?),
+    },
+    Model {
+        name: "seastar",
+        about: "the SeaStar machine: engine, firmware, DMA engines, torus",
+        family: Family::SeaStar,
+        read: |reader| Ok(Setup::SeaStar(Box::new(seastar::Setup::read(reader)?))),
+    },
+    Model {
+        name: "triggered",
+        about: "hosts and interfaces that execute triggered operations, on a torus",
+        family: Family::Triggered,
+        read: |reader| Ok(Setup::Triggered(Box::new(triggered::Setup::read(reader)?))),
+    },
+    Model {
+        name: "verbs",
+        about: "two nodes with host channel adapters: RC, XRC or UD",
+        family: Family::Verbs,
+        read: |reader| verbs::Setup::read(reader).map(Setup::Verbs),
+    },
+];
+
+/// What `machine.model` takes.
+pub fn models() -> &'static [Model] {
+    &MODELS
+}
+
+/// All workloads, by the models that run them.
+pub fn workloads() -> Vec<Workloads> {
+    let families = MODELS.chunk_by(|one, next| one.family == next.family);
+    let of = |models: &[Model]| Workloads {
+        models: models.iter().map(|m| m.name).collect::<Vec<_>>().join(", "),
+        kinds: models[0].family.kinds(),
+    };
+    families.map(of).collect()
+}
+
+impl Family {
+    fn kinds(self) -> Vec<(&'static str, &'static str)> {
+        match self {
+            Family::Hosts => descriptions(&workload::KINDS),
+            Family::SeaStar => descriptions(&seastar::KINDS),
+            Family::Triggered => descriptions(&triggered::KINDS),
+            Family::Verbs => descriptions(&verbs::KINDS),
+        }
+    }
+}
+
 impl Setup {
     pub(crate) fn read(reader: &Reader<'_>) -> Result<Setup, ConfigError> {
-        let models = [
-            ("loggp", Model::LogGp),
-            ("free", Model::Free),
-            ("packet", Model::Packet),
-            ("seastar", Model::SeaStar),
-            ("triggered", Model::Triggered),
-            ("verbs", Model::Verbs),
-        ];
-        match reader.must_choose("machine.model", &models)? {
-            Model::SeaStar => Ok(Setup::SeaStar(Box::new(seastar::Setup::read(reader)?))),
-            Model::Triggered => Ok(Setup::Triggered(Box::new(triggered::Setup::read(reader)?))),
-            Model::Verbs => verbs::Setup::read(reader).map(Setup::Verbs),
-            Model::LogGp => HostsSetup::read(reader, Wires::log_gp(reader)?),
-            Model::Free => HostsSetup::read(reader, Wires::fabric(reader, Exactness::Free)?),
-            Model::Packet => HostsSetup::read(reader, Wires::fabric(reader, Exactness::Packet)?),
-        }
+        let models: Vec<(&str, &Model)> = MODELS.iter().map(|m| (m.name, m)).collect();
+        let model = reader.must_choose("machine.model", &models)?;
+        (model.read)(reader)
     }
 
     pub(crate) fn file(&self) -> Option<&str> {

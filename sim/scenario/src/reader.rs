@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
+use crate::choice::Choice;
 use crate::config_error::{ConfigError, either};
 use crate::document::{Document, Scalar};
 
@@ -102,6 +103,16 @@ impl<'a> Reader<'a> {
             )
         };
         self.choose(path, words)?.ok_or_else(missing)
+    }
+
+    /// One of a table's words, which must be there.
+    pub(crate) fn must_choose_from<T: Copy>(
+        &self,
+        path: &str,
+        choices: &[Choice<T>],
+    ) -> Result<T, ConfigError> {
+        let words: Vec<(&str, T)> = choices.iter().map(|c| (c.name, c.value)).collect();
+        self.must_choose(path, &words)
     }
 
     /// Sizes with an `x` between them, such as `8x8x4`, each of 1 and more.

@@ -10,6 +10,7 @@ use lintel_sim_seastar::workload::{
 };
 use lintel_sim_seastar::{Class, Mode, Placement, Profile, Protection, Refused};
 
+use crate::choice::Choice;
 use crate::config_error::ConfigError;
 use crate::machine::sides;
 use crate::reader::Reader;
@@ -17,33 +18,62 @@ use crate::run::{Figure, Run, Stepped, micro};
 use crate::span::{Observer, Place, relay};
 
 /// What `workload.kind` takes with this model.
-pub(crate) const WORKLOADS: &[(&str, &str)] = &[
-    ("put", "half a round trip of puts: bytes, entries_ahead"),
-    ("acknowledged-put", "the same, each put acknowledged"),
-    ("get", "from the call to the reply: bytes, entries_ahead"),
-    ("both-ways", "puts both ways at once: bytes, entries_ahead"),
-    ("cci", "half a round trip of CCI messages: bytes, class"),
-    (
+pub(crate) const KINDS: [Choice<Kind>; 12] = [
+    Choice::new(
+        "put",
+        "half a round trip of puts: bytes, entries_ahead",
+        Kind::PingPong(Way::Put),
+    ),
+    Choice::new(
+        "acknowledged-put",
+        "half a round trip of puts, each acknowledged: bytes, entries_ahead",
+        Kind::PingPong(Way::AcknowledgedPut),
+    ),
+    Choice::new(
+        "get",
+        "from the call to the reply: bytes, entries_ahead",
+        Kind::PingPong(Way::Get),
+    ),
+    Choice::new(
+        "both-ways",
+        "puts both ways at once: bytes, entries_ahead",
+        Kind::PingPong(Way::Both),
+    ),
+    Choice::new(
+        "cci",
+        "half a round trip of CCI messages: bytes, class",
+        Kind::Cci,
+    ),
+    Choice::new(
         "stream",
         "puts one after the other: bytes, window, messages",
+        Kind::Stream(Ways::One),
     ),
-    (
+    Choice::new(
         "two-way-stream",
         "streams both ways between two cores: bytes, window, messages",
+        Kind::Stream(Ways::Both),
     ),
-    (
+    Choice::new(
         "cci-stream",
         "CCI messages one after the other: bytes, window, messages, class",
+        Kind::CciStream,
     ),
-    ("incast", "all put to node 0: bytes, messages"),
-    ("many-to-many", "each puts to each: bytes, messages"),
-    (
+    Choice::new("incast", "all put to node 0: bytes, messages", Kind::Incast),
+    Choice::new(
+        "many-to-many",
+        "each puts to each: bytes, messages",
+        Kind::ManyToMany,
+    ),
+    Choice::new(
         "halo",
         "faces put to six neighbours: bytes, compute_ns, repeats",
+        Kind::Halo,
     ),
-    (
+    Choice::new(
         "random-access",
         "HPCC RandomAccess, words updated anywhere: updates",
+        Kind::RandomAccess,
     ),
 ];
 
@@ -65,13 +95,13 @@ enum Work {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Ways {
+pub(crate) enum Ways {
     One,
     Both,
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+pub(crate) enum Kind {
     PingPong(Way),
     Cci,
     Stream(Ways),
@@ -85,23 +115,7 @@ enum Kind {
 impl Setup {
     pub(crate) fn read(reader: &Reader<'_>) -> Result<Setup, ConfigError> {
         let profile = profile(reader)?;
-        let kind = reader.must_choose(
-            "workload.kind",
-            &[
-                ("put", Kind::PingPong(Way::Put)),
-                ("acknowledged-put", Kind::PingPong(Way::AcknowledgedPut)),
-                ("get", Kind::PingPong(Way::Get)),
-                ("both-ways", Kind::PingPong(Way::Both)),
-                ("cci", Kind::Cci),
-                ("stream", Kind::Stream(Ways::One)),
-                ("two-way-stream", Kind::Stream(Ways::Both)),
-                ("cci-stream", Kind::CciStream),
-                ("incast", Kind::Incast),
-                ("many-to-many", Kind::ManyToMany),
-                ("halo", Kind::Halo),
-                ("random-access", Kind::RandomAccess),
-            ],
-        )?;
+        let kind = reader.must_choose_from("workload.kind", &KINDS)?;
         let case = case(reader, profile, kind)?;
         let work = work(reader, &case, kind)?;
         Ok(Setup { case, work })

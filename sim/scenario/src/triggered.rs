@@ -5,6 +5,7 @@ use lintel_sim_kernel::{Duration, SimTime};
 use lintel_sim_triggered::program::{Program, gone_through, posted};
 use lintel_sim_triggered::{Algorithm, By, Case, Detail, Entry, Series, Timing, cube};
 
+use crate::choice::Choice;
 use crate::config_error::ConfigError;
 use crate::machine::noise;
 use crate::reader::Reader;
@@ -13,19 +14,37 @@ use crate::span::{Observer, Place, relay};
 use crate::workload::{self, Operation};
 
 /// What `workload.kind` takes with this model.
-pub(crate) const WORKLOADS: &[(&str, &str)] = &[
-    (
+pub(crate) const KINDS: [Choice<Option<Operation>>; 6] = [
+    Choice::new(
         "all-reduce",
-        "of 8 bytes, as in the first studies: algorithm, operations",
+        "8 bytes, as in the first studies: algorithm, operations",
+        None,
     ),
-    ("barrier", "algorithm, operations"),
-    ("broadcast", "of 8 bytes: algorithm, operations"),
-    ("reduce", "of 8 bytes: algorithm, operations"),
-    (
+    Choice::new(
+        "barrier",
+        "all ranks wait for all: algorithm, operations",
+        Some(Operation::Barrier),
+    ),
+    Choice::new(
+        "broadcast",
+        "8 bytes to all: algorithm, operations",
+        Some(Operation::Broadcast),
+    ),
+    Choice::new(
+        "reduce",
+        "8 bytes of all: algorithm, operations",
+        Some(Operation::Reduce),
+    ),
+    Choice::new(
         "gather",
-        "each message at 8 bytes' price: algorithm, operations",
+        "each message costs as one of 8 bytes: algorithm, operations",
+        Some(Operation::Gather),
     ),
-    ("scatter", "the same"),
+    Choice::new(
+        "scatter",
+        "each message costs as one of 8 bytes: algorithm, operations",
+        Some(Operation::Scatter),
+    ),
 ];
 
 /// A machine of the first studies, and its operations.
@@ -106,15 +125,7 @@ impl Setup {
 
 /// The operation, and the tree of an all-reduce.
 fn work(reader: &Reader<'_>, ranks: u32) -> Result<(Option<Tree>, Work), ConfigError> {
-    let kinds = [
-        ("all-reduce", None),
-        ("barrier", Some(Operation::Barrier)),
-        ("broadcast", Some(Operation::Broadcast)),
-        ("reduce", Some(Operation::Reduce)),
-        ("gather", Some(Operation::Gather)),
-        ("scatter", Some(Operation::Scatter)),
-    ];
-    if let Some(operation) = reader.must_choose("workload.kind", &kinds)? {
+    if let Some(operation) = reader.must_choose_from("workload.kind", &KINDS)? {
         let collective = workload::short_collective(reader, operation, ranks)?;
         return Ok((None, Work::Other(collective)));
     }

@@ -5,19 +5,25 @@ use lintel_sim_verbs::Transport;
 use lintel_sim_verbs::constants::MTU;
 use lintel_sim_verbs::measure::{Measurement, Pattern, prepare_bandwidth, prepare_latency};
 
+use crate::choice::Choice;
 use crate::config_error::ConfigError;
 use crate::reader::Reader;
 use crate::run::{Figure, Run, Stepped, micro};
 use crate::span::{Observer, Place, relay};
 
 /// What `workload.kind` takes with this model.
-pub(crate) const WORKLOADS: &[(&str, &str)] = &[
-    ("latency", "half a round trip: bytes"),
-    ("pairs", "streams of so many pairs: bytes, processes"),
-    ("both-ways", "streams both ways: bytes"),
-    (
+pub(crate) const KINDS: [Choice<Kind>; 4] = [
+    Choice::new("latency", "half a round trip: bytes", Kind::Latency),
+    Choice::new(
+        "pairs",
+        "one stream for each pair of processes: bytes, processes",
+        Kind::Pairs,
+    ),
+    Choice::new("both-ways", "streams both ways: bytes", Kind::BothWays),
+    Choice::new(
         "many-to-many",
-        "each of so many with each of the other node: bytes, processes",
+        "each process with each of the other node: bytes, processes",
+        Kind::ManyToMany,
     ),
 ];
 
@@ -31,7 +37,7 @@ pub(crate) struct Setup {
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+pub(crate) enum Kind {
     Latency,
     Pairs,
     BothWays,
@@ -46,12 +52,6 @@ impl Setup {
             ("ud", Transport::Ud),
         ];
         let transport = reader.must_choose("machine.transport", &transports)?;
-        let kinds = [
-            ("latency", Kind::Latency),
-            ("pairs", Kind::Pairs),
-            ("both-ways", Kind::BothWays),
-            ("many-to-many", Kind::ManyToMany),
-        ];
         let longest = match transport {
             Transport::Ud => MTU.0,
             Transport::Rc | Transport::Xrc => 64 << 20,
@@ -60,7 +60,7 @@ impl Setup {
             let processes = reader.count("workload.processes", 1..=64)?;
             Ok::<u32, ConfigError>(processes.unwrap_or(1))
         };
-        let pattern = match reader.must_choose("workload.kind", &kinds)? {
+        let pattern = match reader.must_choose_from("workload.kind", &KINDS)? {
             Kind::Latency => None,
             Kind::Pairs => Some(Pattern::Pairs(processes()?)),
             Kind::BothWays => Some(Pattern::BothWays),

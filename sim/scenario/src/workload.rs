@@ -4,33 +4,73 @@ use lintel_collectives::{Algorithm, Collective, Shape, Tree};
 use lintel_sim_goal::{Goal, patterns};
 use lintel_sim_kernel::{Duration, Streams};
 
+use crate::choice::Choice;
 use crate::config_error::ConfigError;
 use crate::reader::Reader;
 use crate::run::{Figure, micro};
 
 /// What `workload.kind` takes with hosts.
-pub(crate) const WORKLOADS: &[(&str, &str)] = &[
-    ("goal", "a schedule in the textual form of GOAL: file"),
-    (
+pub(crate) const KINDS: [Choice<Kind>; 12] = [
+    Choice::new(
+        "goal",
+        "a schedule in the textual form of GOAL: file",
+        Kind::Goal,
+    ),
+    Choice::new(
         "ping-pong",
         "the first and the last rank in turn: bytes, repeats",
+        Kind::PingPong,
     ),
-    (
+    Choice::new(
         "uniform",
-        "messages to ranks by lot: messages, bytes, gap_ns",
+        "messages to ranks chosen at random: messages, bytes, gap_ns",
+        Kind::Uniform,
     ),
-    ("incast", "all send to rank 0: messages, bytes"),
-    ("all-to-all", "each to each: bytes"),
-    (
+    Choice::new(
+        "incast",
+        "all send to rank 0: messages, bytes",
+        Kind::Incast,
+    ),
+    Choice::new(
+        "all-to-all",
+        "each rank sends to each: bytes",
+        Kind::AllToAll,
+    ),
+    Choice::new(
         "halo",
         "six neighbours in a closed 3D grid: places, bytes, compute_ns, repeats",
+        Kind::Halo,
     ),
-    ("barrier", "algorithm, operations"),
-    ("all-reduce", "algorithm, bytes, operations"),
-    ("broadcast", "algorithm, bytes, operations, piece_bytes"),
-    ("reduce", "algorithm, bytes, operations"),
-    ("gather", "algorithm, bytes, operations"),
-    ("scatter", "algorithm, bytes, operations"),
+    Choice::new(
+        "barrier",
+        "all ranks wait for all: algorithm, operations",
+        Kind::Collective(Operation::Barrier),
+    ),
+    Choice::new(
+        "all-reduce",
+        "the result goes to all ranks: algorithm, bytes, operations",
+        Kind::Collective(Operation::AllReduce),
+    ),
+    Choice::new(
+        "broadcast",
+        "from one rank to all: algorithm, bytes, operations, piece_bytes",
+        Kind::Collective(Operation::Broadcast),
+    ),
+    Choice::new(
+        "reduce",
+        "the result goes to one rank: algorithm, bytes, operations",
+        Kind::Collective(Operation::Reduce),
+    ),
+    Choice::new(
+        "gather",
+        "from all ranks to one: algorithm, bytes, operations",
+        Kind::Collective(Operation::Gather),
+    ),
+    Choice::new(
+        "scatter",
+        "from one rank, a part to each: algorithm, bytes, operations",
+        Kind::Collective(Operation::Scatter),
+    ),
 ];
 
 /// What hosts do.
@@ -73,7 +113,7 @@ pub(crate) enum Workload {
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+pub(crate) enum Kind {
     Goal,
     PingPong,
     Uniform,
@@ -121,21 +161,7 @@ impl Workload {
     }
 
     fn chosen(reader: &Reader<'_>, room: Option<u64>) -> Result<Workload, ConfigError> {
-        let kinds = [
-            ("goal", Kind::Goal),
-            ("ping-pong", Kind::PingPong),
-            ("uniform", Kind::Uniform),
-            ("incast", Kind::Incast),
-            ("all-to-all", Kind::AllToAll),
-            ("halo", Kind::Halo),
-            ("barrier", Kind::Collective(Operation::Barrier)),
-            ("all-reduce", Kind::Collective(Operation::AllReduce)),
-            ("broadcast", Kind::Collective(Operation::Broadcast)),
-            ("reduce", Kind::Collective(Operation::Reduce)),
-            ("gather", Kind::Collective(Operation::Gather)),
-            ("scatter", Kind::Collective(Operation::Scatter)),
-        ];
-        Ok(match reader.must_choose("workload.kind", &kinds)? {
+        Ok(match reader.must_choose_from("workload.kind", &KINDS)? {
             Kind::Goal => Workload::File(file(reader)?),
             Kind::PingPong => Workload::PingPong {
                 ranks: ranks(reader, room)?,

@@ -11,14 +11,14 @@ use crate::report::aligned;
 /// Models, workloads, profiles and figures.
 pub fn text() -> String {
     let mut out = String::new();
-    let models = models().iter().map(|(name, what)| vec![name, what]);
+    let models = models().iter().map(|model| vec![&model.name, &model.about]);
     section(&mut out, "models (machine.model)", models);
     for Workloads { models, kinds } in workloads() {
         let title = format!("workloads of {models} (workload.kind), with their settings");
         section(
             &mut out,
             &title,
-            kinds.iter().map(|(kind, what)| vec![kind, what]),
+            kinds.iter().map(|(kind, about)| vec![kind, about]),
         );
     }
     let profiles = PROFILES.iter().map(|profile| vec![&profile.name]);
