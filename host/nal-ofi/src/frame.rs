@@ -70,6 +70,12 @@ impl Kind {
         matches!(self, Kind::Inline | Kind::Rendezvous)
     }
 
+    /// Whether it may be the first of its sender: the others presuppose a conversation.
+    pub(crate) fn opens(self) -> bool {
+        !matches!(self, Kind::Close | Kind::Recall | Kind::RecallAck)
+    }
+
+    /// Bytes ahead of its payload.
     pub(crate) fn prefix(self) -> usize {
         if self.is_message() { PREFIX } else { HEADER }
     }

@@ -38,6 +38,7 @@ mod frame;
 mod frame_buffers;
 mod liveness;
 mod peer;
+mod peers;
 mod recall;
 mod receiving;
 mod registrations;
@@ -57,12 +58,13 @@ use lintel_nal::{
     Arrival, Capabilities, MoveError, Nal, Origin, Outgoing, RemoteLoan, Resources, Unreachable,
     Wake,
 };
+use lintel_session::Incarnation;
 use lintel_types::ProcessId;
 use lintel_wire::Words;
 use peer::{Item, Peer};
+use peers::Peers;
 use registrations::Registrations;
 use resolver::Resolver;
-use rustc_hash::FxHashMap;
 use rustix::event::epoll;
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -132,7 +134,7 @@ enum Operation {
 pub struct OfiNal {
     me: ProcessId,
     uid: u32,
-    incarnation: u64,
+    incarnation: Incarnation,
     seal: Seal,
     timeout: Duration,
     log: fn(&str),
@@ -141,18 +143,10 @@ pub struct OfiNal {
     resolver: Option<Resolver>,
     /// Readable when the fabric's descriptor or the resolver's is.
     epoll_fd: Option<OwnedFd>,
-    peers: FxHashMap<u32, Peer>,
-    by_process: FxHashMap<ProcessId, u32>,
-    /// The last incarnation of each process that was lost: no more is heard of it.
-    tombstones: FxHashMap<ProcessId, u64>,
-    last_lane: u32,
-    /// Those with something to read, in turn.
-    ready: VecDeque<u32>,
+    peers: Peers,
     /// Whose message `next` has given.
     current: Option<u32>,
     notices: VecDeque<Arrival>,
-    /// Those with something to be done.
-    service_list: Vec<u32>,
     /// Frames of a process whose predecessor's messages are still unread.
     deferred: Vec<(ProcessId, u32, usize)>,
     /// Buffers to be offered again.
@@ -253,21 +247,16 @@ impl OfiNal {
         let mut nal = OfiNal {
             me: ProcessId::new(config.nid, pid),
             uid: config.uid,
-            incarnation: nanoseconds(),
+            incarnation: Incarnation::new(nanoseconds()).expect("it is at least 1"),
             seal: Seal::new(&config.key),
             timeout: config.peer_timeout,
             log: config.log,
             directory,
             resolver,
             epoll_fd,
-            peers: FxHashMap::default(),
-            by_process: FxHashMap::default(),
-            tombstones: FxHashMap::default(),
-            last_lane: 0,
-            ready: VecDeque::new(),
+            peers: Peers::default(),
             current: None,
             notices: VecDeque::new(),
-            service_list: Vec::new(),
             deferred: Vec::new(),
             unposted: frames.receives().collect(),
             completions: Vec::new(),
@@ -322,7 +311,7 @@ impl OfiNal {
             for completion in completions.drain(..) {
                 self.on_completion(completion);
             }
-            if !self.ready.is_empty() {
+            if self.peers.next_readable().is_some() {
                 break;
             }
         }
@@ -362,22 +351,13 @@ impl OfiNal {
 
     /// Whether anything of ours is under way.
     fn is_busy(&self) -> bool {
-        self.frames.under_way() > 0 || self.peers.values().any(Peer::is_needed)
-    }
-
-    fn list(&mut self, lane: u32) {
-        if let Some(peer) = self.peers.get_mut(&lane) {
-            if !std::mem::replace(&mut peer.is_listed, true) {
-                self.service_list.push(lane);
-            }
-        }
+        self.frames.under_way() > 0 || self.peers.iter().any(Peer::is_needed)
     }
 
     /// Serves those who need it.
     fn serve_all(&mut self) {
-        for lane in std::mem::take(&mut self.service_list) {
-            if let Some(peer) = self.peers.get_mut(&lane) {
-                peer.is_listed = false;
+        for lane in self.peers.take_listed() {
+            if self.peers.begin_service(lane) {
                 self.serve(lane);
             }
         }
@@ -394,7 +374,7 @@ impl OfiNal {
         let now = self.now;
         let Some(peer) = self
             .peers
-            .get_mut(&lane)
+            .get_mut(lane)
             .filter(|peer| peer.closed_at.is_none())
         else {
             return;
@@ -402,7 +382,7 @@ impl OfiNal {
         if peer.receiving.is_ack_due(now) {
             self.send_status(lane, false);
         }
-        let Some(peer) = self.peers.get(&lane) else {
+        let Some(peer) = self.peers.get(lane) else {
             return;
         };
         let reads = |stream: &peer::Stream| stream.missing > 0;
@@ -413,7 +393,7 @@ impl OfiNal {
             || peer.receiving.is_ack_pending()
             || peer.receiving.stream.as_ref().is_some_and(reads);
         if left && peer.closed_at.is_none() {
-            self.list(lane);
+            self.peers.list(lane);
         }
     }
 
@@ -460,14 +440,14 @@ impl Nal for OfiNal {
         if let Some(lane) = self.current {
             return self.message_of(lane);
         }
-        if self.ready.is_empty() && self.notices.is_empty() {
+        if self.peers.next_readable().is_none() && self.notices.is_empty() {
             self.progress();
         }
         if let Some(notice) = self.notices.pop_front() {
             return Some(notice);
         }
-        let lane = *self.ready.front()?;
-        match self.peers.get(&lane)?.receiving.inbox.front()? {
+        let lane = self.peers.next_readable()?;
+        match self.peers.get(lane)?.receiving.inbox.front()? {
             Item::Message(_) => {
                 self.current = Some(lane);
                 self.message_of(lane)
@@ -482,8 +462,9 @@ impl Nal for OfiNal {
     }
 
     fn receive_into(&mut self, origin: Origin, place: Loan) {
-        if let Some(peer) = self.peers.get_mut(&origin.lane) {
-            peer.receiving.place = Some(place);
+        let peer = self.peers.get_mut(origin.lane);
+        if let Some(body) = peer.and_then(|peer| peer.receiving.current_body()) {
+            body.announced.receive_into(place);
         }
     }
 
@@ -504,8 +485,7 @@ impl Nal for OfiNal {
     }
 
     fn backlog(&self, process: ProcessId) -> u64 {
-        let lane = self.by_process.get(&process);
-        let peer = lane.and_then(|lane| self.peers.get(lane));
+        let peer = self.peers.named(process);
         peer.map_or(0, |peer| peer.sending.memory())
     }
 
@@ -528,13 +508,12 @@ impl Wake for OfiNal {
             self.progress();
             self.has_polled = false;
         }
-        let lacks = |lane: &u32| self.peers.get(lane).is_some_and(|p| p.sending.has_queued());
-        self.service_list.iter().any(lacks)
+        self.peers.listed().any(|peer| peer.sending.has_queued())
     }
 
     fn has_queued(&self, process: ProcessId) -> bool {
-        let lane = self.by_process.get(&process);
-        lane.and_then(|lane| self.peers.get(lane))
+        self.peers
+            .named(process)
             .is_some_and(|peer| peer.sending.has_queued())
     }
 
@@ -555,7 +534,7 @@ impl Wake for OfiNal {
 
     fn due(&self) -> Option<Instant> {
         self.may_have_slept.set(true);
-        if !self.ready.is_empty() || !self.notices.is_empty() {
+        if self.peers.next_readable().is_some() || !self.notices.is_empty() {
             return Some(self.now);
         }
         let last_readable = |at: Instant| at.elapsed() < CONNECTION_EVENT_WINDOW;
@@ -566,17 +545,14 @@ impl Wake for OfiNal {
             None => Some(Instant::now() + POLL_INTERVALS[usize::from(!busy)]),
         };
         let check = (busy || self.last_peer_check.is_some()).then_some(self.next_health_check);
-        let listed = self
-            .service_list
-            .iter()
-            .filter_map(|lane| self.peers.get(lane));
+        let listed = self.peers.listed();
         let peers = listed.filter_map(|peer| self.due_of(peer)).min();
         [fabric, check, peers].into_iter().flatten().min()
     }
 
     fn all_delivered(&self) -> bool {
         self.peers
-            .values()
+            .iter()
             .all(|peer| peer.closed_at.is_some() || peer.sending.all_delivered())
     }
 }
@@ -738,8 +714,8 @@ mod tests {
             .expect("there is a way");
         while !matches!(other.next(), Some(Arrival::Message(..))) {
             one.flush();
-            let peer = one.peers.values().next().expect("it was called");
-            assert!(peer.incarnation != 0 || peer.sending.sequence == 0);
+            let peer = one.peers.iter().next().expect("it was called");
+            assert!(peer.history.current().is_some() || peer.sending.sequence == 0);
             assert!(Instant::now() < until, "nothing arrives");
         }
     }

@@ -27,17 +27,12 @@ impl OfiNal {
         self.now = Instant::now();
         let last = self.last_peer_check.replace(self.now);
         let anew = last.is_none_or(|last| self.now - last > self.probe_interval());
-        for peer in self.peers.values_mut().filter(|_| anew) {
-            peer.health.depends_since.get_or_insert(self.now);
+        for peer in self.peers.iter_mut().filter(|_| anew) {
+            peer.health.begin_dependence(self.now);
         }
-        let ended =
-            |peer: &&Peer| peer.closed_at.is_none() && self.directory.has_ended(peer.process);
-        let ended: Vec<u32> = self
+        let ended = self
             .peers
-            .values()
-            .filter(ended)
-            .map(|peer| peer.lane)
-            .collect();
+            .lanes(|peer| peer.closed_at.is_none() && self.directory.has_ended(peer.process));
         for lane in ended {
             self.close_peer(lane, "has ended");
         }
@@ -56,7 +51,7 @@ impl OfiNal {
         self.last_peer_check = last_peer_check;
         let (now, probe_interval, timeout) = (self.now, self.probe_interval(), self.timeout);
         let mut verdicts = Vec::new();
-        for peer in self.peers.values_mut() {
+        for peer in self.peers.iter_mut() {
             if peer.closed_at.is_some_and(|ended| now - ended > timeout) {
                 verdicts.push((peer.lane, None));
             } else if peer.closed_at.is_none() {
@@ -81,8 +76,7 @@ impl Peer {
         let needed = self.is_needed();
         let health = &mut self.health;
         if !needed && !last_peer_check {
-            health.depends_since = None;
-            health.probes = 0;
+            health.end_dependence();
             return Verdict::Alive;
         }
         // Where messages neither arrive nor fail, though the peer answers.
@@ -93,19 +87,15 @@ impl Peer {
         {
             return Verdict::Lost("answers, but messages to it don't arrive");
         }
-        let since = *health.depends_since.get_or_insert(now);
-        let quiet = match health.probes {
-            0 => since.max(health.last_heard),
-            _ => health.last_probe,
-        };
-        if now.saturating_duration_since(quiet) < probe_interval {
+        health.begin_dependence(now);
+        let quiet_since = health.liveness.quiet_since();
+        if now.saturating_duration_since(quiet_since) < probe_interval {
             return Verdict::Alive;
         }
         if health.probes >= MAX_PROBES {
             return Verdict::Lost("doesn't answer any more");
         }
-        health.probes += 1;
-        health.last_probe = now;
+        health.on_probe(now);
         Verdict::Probe
     }
 }

@@ -4,7 +4,8 @@ use crate::fabric::Address;
 use crate::frame::{Kind, Piece};
 use crate::registrations::{BounceBuffer, RegistrationId};
 use lintel_claim::{Claim, Loan};
-use lintel_nal::Origin;
+use lintel_nal::{Announced, Origin};
+use lintel_session::{History, Liveness};
 use lintel_types::ProcessId;
 use lintel_wire::Words;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -29,8 +30,8 @@ pub(crate) struct Peer {
     pub(crate) address: Option<Address>,
     /// Its address has been asked for; when it is asked for again.
     pub(crate) next_query: Option<Instant>,
-    /// Which process of that name it is; 0 until it has been heard.
-    pub(crate) incarnation: u64,
+    /// Its incarnations; none is current until it was heard.
+    pub(crate) history: History,
     pub(crate) uid: u32,
     /// Messages were sent to it: its loss is told.
     pub(crate) was_addressed: bool,
@@ -39,7 +40,7 @@ pub(crate) struct Peer {
     /// It stands in the list of those to be served.
     pub(crate) is_listed: bool,
     /// It stands in the list of those with something to read.
-    pub(crate) is_ready: bool,
+    pub(crate) is_queued: bool,
     pub(crate) sending: Sending,
     pub(crate) receiving: Receiving,
     pub(crate) health: Health,
@@ -92,8 +93,6 @@ pub(crate) struct Receiving {
     pub(crate) early: BTreeMap<u32, BufferedMessage>,
     pub(crate) inbox: VecDeque<Item>,
     pub(crate) stream: Option<Stream>,
-    /// Where the announced stream goes.
-    pub(crate) place: Option<Loan>,
     /// Bodies that were taken back before they were looked at, by number.
     pub(crate) recalled: BTreeSet<u32>,
     /// Those among them of which the peer isn't told yet that they are let go.
@@ -109,8 +108,25 @@ pub(crate) struct BufferedMessage {
     pub(crate) buffer: u32,
     pub(crate) words: Words,
     pub(crate) length: u32,
-    /// The pieces of an announced body, and their bytes.
-    pub(crate) announced: Option<(Vec<Piece>, u64)>,
+    /// Its body, if it stays with the sender until it is read.
+    pub(crate) body: Option<RemoteBody>,
+}
+
+/// A body that is read from its sender.
+pub(crate) struct RemoteBody {
+    pub(crate) pieces: Vec<Piece>,
+    /// Its length, and where it goes.
+    pub(crate) announced: Announced,
+}
+
+impl RemoteBody {
+    /// Of that many bytes in those pieces.
+    pub(crate) fn new((pieces, length): (Vec<Piece>, u64)) -> RemoteBody {
+        RemoteBody {
+            pieces,
+            announced: Announced::new(length),
+        }
+    }
 }
 
 /// Something to read.
@@ -143,38 +159,67 @@ pub(crate) struct Stream {
 
 /// Whether the peer answers, while something depends on it.
 pub(crate) struct Health {
-    pub(crate) last_heard: Instant,
-    /// Since when something depends on it.
-    pub(crate) depends_since: Option<Instant>,
-    /// Questions without an answer, and when the last one was put.
+    pub(crate) liveness: Liveness<Instant>,
+    /// Something depends on it.
+    is_depended: bool,
+    /// Probes without an answer.
     pub(crate) probes: u32,
-    pub(crate) last_probe: Instant,
     /// When a message last arrived there, or the first was sent after all had.
     pub(crate) last_progress: Instant,
 }
 
+impl Health {
+    fn new(now: Instant) -> Health {
+        Health {
+            liveness: Liveness::new(now),
+            is_depended: false,
+            probes: 0,
+            last_progress: now,
+        }
+    }
+
+    /// A frame has arrived from it.
+    #[inline]
+    pub(crate) fn on_heard(&mut self, now: Instant) {
+        self.liveness.on_heard(now);
+        self.probes = 0;
+    }
+
+    pub(crate) fn on_probe(&mut self, now: Instant) {
+        self.liveness.on_probe(now);
+        self.probes += 1;
+    }
+
+    /// Something depends on it, from now on if nothing did before.
+    pub(crate) fn begin_dependence(&mut self, now: Instant) {
+        if !std::mem::replace(&mut self.is_depended, true) {
+            self.liveness.on_depended(now);
+        }
+    }
+
+    /// Nothing depends on it any more: it may be silent.
+    pub(crate) fn end_dependence(&mut self) {
+        self.is_depended = false;
+        self.probes = 0;
+    }
+}
+
 impl Peer {
-    pub(crate) fn new(process: ProcessId, lane: u32, now: Instant) -> Peer {
+    pub(crate) fn new(process: ProcessId, lane: u32, history: History, now: Instant) -> Peer {
         Peer {
             process,
             lane,
             address: None,
             next_query: None,
-            incarnation: 0,
+            history,
             uid: 0,
             was_addressed: false,
             closed_at: None,
             is_listed: false,
-            is_ready: false,
+            is_queued: false,
             sending: Sending::default(),
             receiving: Receiving::default(),
-            health: Health {
-                last_heard: now,
-                depends_since: None,
-                probes: 0,
-                last_probe: now,
-                last_progress: now,
-            },
+            health: Health::new(now),
         }
     }
 
@@ -285,6 +330,14 @@ impl Sending {
 }
 
 impl Receiving {
+    /// The body of the message that `next` has reported.
+    pub(crate) fn current_body(&mut self) -> Option<&mut RemoteBody> {
+        match self.inbox.front_mut()? {
+            Item::Message(held) => held.body.as_mut(),
+            Item::Lost => None,
+        }
+    }
+
     pub(crate) fn counts(&self) -> [u32; 3] {
         [self.arrived, self.consumed, self.fetched]
     }

@@ -16,7 +16,7 @@
 use crate::OfiNal;
 use crate::fabric::Posted;
 use crate::frame::Kind;
-use crate::peer::{Body, Peer, Queued, Sending};
+use crate::peer::{Body, Item, Peer, Queued, Sending};
 use crate::receiving::drop_body;
 use crate::sending::Bytes;
 use lintel_claim::{Lease, Loan};
@@ -50,7 +50,7 @@ impl OfiNal {
             self.close_users(lease);
         }
         self.registrations.forget_idle();
-        let is_over = !self.peers.values().any(|peer| peer.uses(lease));
+        let is_over = !self.peers.iter().any(|peer| peer.uses(lease));
         if is_over {
             self.recalls.swap_remove(at);
         }
@@ -58,9 +58,8 @@ impl OfiNal {
     }
 
     fn begin_recall(&mut self, lease: &Lease) {
-        let lanes: Vec<u32> = self.peers.keys().copied().collect();
-        for lane in lanes {
-            let Some(peer) = self.peers.get_mut(&lane) else {
+        for lane in self.peers.lanes(|_| true) {
+            let Some(peer) = self.peers.get_mut(lane) else {
                 continue;
             };
             for body in peer.sending.recall(lease) {
@@ -70,7 +69,9 @@ impl OfiNal {
             if let Some(address) = peer.address.take_if(|_| peer.closed_at.is_some()) {
                 self.fabric.remove(address);
             }
-            peer.receiving.place.take_if(|loan| loan.is_of(lease));
+            if let Some(body) = peer.receiving.current_body() {
+                body.announced.recall(lease);
+            }
             if let Some(stream) = &mut peer.receiving.stream {
                 if stream.loan.as_ref().is_some_and(|loan| loan.is_of(lease)) {
                     stream.missing = 0;
@@ -81,17 +82,13 @@ impl OfiNal {
             }
             self.end_stream_if_over(lane);
             self.send_recalls(lane);
-            self.list(lane);
+            self.peers.list(lane);
         }
     }
 
     /// Tells the peer what is taken back, and what of its own was let go.
     pub(crate) fn send_recalls(&mut self, lane: u32) {
-        while let Some(peer) = self
-            .peers
-            .get(&lane)
-            .filter(|peer| peer.closed_at.is_none())
-        {
+        while let Some(peer) = self.peers.get(lane).filter(|peer| peer.closed_at.is_none()) {
             let kinds = [Kind::Recall, Kind::RecallAck];
             let waits = |kind: &Kind| peer.next_recalled(*kind).is_some();
             let Some(kind) = kinds.into_iter().find(waits) else {
@@ -102,7 +99,7 @@ impl OfiNal {
                 Posted::Later => return,
                 Posted::No(code) => return self.on_error(lane, code),
             }
-            if let Some(peer) = self.peers.get_mut(&lane) {
+            if let Some(peer) = self.peers.get_mut(lane) {
                 peer.recalls(kind).pop_front();
             }
         }
@@ -110,7 +107,7 @@ impl OfiNal {
 
     /// The peer has taken a body back.
     pub(crate) fn on_recall(&mut self, lane: u32, number: u32) {
-        let Some(peer) = self.peers.get_mut(&lane) else {
+        let Some(peer) = self.peers.get_mut(lane) else {
             return;
         };
         let receiving = &mut peer.receiving;
@@ -127,7 +124,7 @@ impl OfiNal {
                     receiving.recall_acks.push_back(number);
                 }
                 self.send_recalls(lane);
-                self.list(lane);
+                self.peers.list(lane);
             }
             _ => {} // It has been read already.
         }
@@ -135,7 +132,7 @@ impl OfiNal {
 
     /// The peer will never look at a body that was taken back.
     pub(crate) fn on_recalled(&mut self, lane: u32, number: u32) {
-        let Some(peer) = self.peers.get_mut(&lane) else {
+        let Some(peer) = self.peers.get_mut(lane) else {
             return;
         };
         let index = number.wrapping_sub(peer.sending.fetched) as usize;
@@ -147,10 +144,10 @@ impl OfiNal {
 
     /// Gives up those who still use memory of that lease.
     fn close_users(&mut self, lease: &Lease) {
-        let users = self.peers.values().filter(|peer| peer.uses(lease));
+        let users = self.peers.iter().filter(|peer| peer.uses(lease));
         for lane in users.map(|peer| peer.lane).collect::<Vec<_>>() {
             self.close_peer(lane, "doesn't let go of memory that was lent to it");
-            let Some(peer) = self.peers.get_mut(&lane) else {
+            let Some(peer) = self.peers.get_mut(lane) else {
                 continue;
             };
             if let Some(address) = peer.address.take() {
@@ -189,7 +186,9 @@ impl Peer {
         let is_of = |loan: &Option<Loan>| loan.as_ref().is_some_and(|loan| loan.is_of(lease));
         let reads = |body: &Body| matches!(body, Body::Lent(_, loan) if loan.is_of(lease));
         self.sending.bodies.iter().any(reads)
-            || is_of(&self.receiving.place)
+            || self.receiving.inbox.front().is_some_and(|item| {
+                matches!(item, Item::Message(held) if held.body.as_ref().is_some_and(|body| body.announced.is_into(lease)))
+            })
             || self
                 .receiving
                 .stream

@@ -2,19 +2,21 @@
 
 use crate::fabric::Posted;
 use crate::frame::{Header, Kind, PREFIX, Prefix, Reject, read_table};
-use crate::peer::{ACK_DELAY, Body, BufferedMessage, Item, Peer, WINDOW};
+use crate::peer::{ACK_DELAY, Body, BufferedMessage, Item, Peer, RemoteBody, WINDOW};
+use crate::peers::Sender;
 use crate::{OfiNal, Operation};
 use lintel_nal::{Arrival, Payload};
+use lintel_session::Incarnation;
 use lintel_types::ProcessId;
 use lintel_wire::Words;
 
-/// Whose a frame is.
-enum Sender {
-    /// The peer on that lane, which lives.
-    Known(u32),
-    /// Of a process whose predecessor's messages are still unread.
-    Successor,
-    /// Of one that has ended, or was lost.
+/// What becomes of a frame, by its sender.
+enum Source {
+    /// It is handled, for the peer on that lane.
+    Peer(u32),
+    /// It waits until the messages of its sender's predecessor have been read.
+    Deferred,
+    /// It is dropped: its sender has ended, or was lost.
     Stale,
 }
 
@@ -62,9 +64,9 @@ impl OfiNal {
         table: &[u8],
     ) {
         let lane = match self.sender(header) {
-            Sender::Known(lane) => lane,
-            Sender::Successor => return self.deferred.push((header.from, buffer, length)),
-            Sender::Stale => {
+            Source::Peer(lane) => lane,
+            Source::Deferred => return self.deferred.push((header.from, buffer, length)),
+            Source::Stale => {
                 self.counts.duplicates += 1;
                 return self.unposted.push(buffer);
             }
@@ -78,7 +80,7 @@ impl OfiNal {
                     buffer,
                     words,
                     length: header.length,
-                    announced: read_table(table),
+                    body: read_table(table).map(RemoteBody::new),
                 };
                 return self.on_numbered(lane, header, held);
             }
@@ -90,85 +92,66 @@ impl OfiNal {
         self.unposted.push(buffer);
     }
 
-    /// Takes what any frame says of its sender; false where it was for one who had
-    /// this process's name before.
+    /// Takes what any frame says of its sender; false if it was for an earlier process of
+    /// this one's name.
     fn on_header(&mut self, lane: u32, header: &Header) -> bool {
-        // A message goes only to whom its sender has heard.
-        let is_ours = match header.to_incarnation {
-            0 => !header.kind.is_message(),
-            incarnation => incarnation == self.incarnation,
+        // A message is only sent to a process that its sender has heard.
+        let named = Incarnation::new(header.to_incarnation);
+        let is_ours = match named {
+            None => !header.kind.is_message(),
+            Some(incarnation) => incarnation == self.incarnation,
         };
-        let Some(peer) = self.peers.get_mut(&lane) else {
+        let Some(peer) = self.peers.get_mut(lane) else {
             return false;
         };
         peer.uid = header.uid;
-        peer.health.last_heard = self.now;
-        peer.health.probes = 0;
+        peer.health.on_heard(self.now);
         peer.sending.retry = None;
-        // Who sends to a predecessor is to know.
+        // A peer that sends to a predecessor is answered, so that it knows.
         peer.receiving.ack_requested |= header.ack_requested || !is_ours;
         if peer.receiving.ack_requested || !peer.sending.queue.is_empty() {
-            self.list(lane);
+            self.peers.list(lane);
         }
         if !is_ours {
             self.counts.misdirected += 1;
-        } else if header.to_incarnation != 0 {
-            // Who hasn't heard of this one yet can't have counted.
+        } else if named.is_some() {
+            // A peer that hasn't heard this process yet can't have counted.
             self.on_counts(lane, header);
         }
         is_ours
     }
 
-    fn sender(&mut self, header: &Header) -> Sender {
-        let process = header.from;
-        let dead = self.tombstones.get(&process);
-        if dead.is_some_and(|dead| header.incarnation <= *dead) {
-            return Sender::Stale;
-        }
-        let Some(lane) = self.by_process.get(&process).copied() else {
-            if matches!(header.kind, Kind::Close | Kind::Recall | Kind::RecallAck) {
-                return Sender::Stale;
+    /// The peer that a frame is from. A process that is new gets a lane.
+    fn sender(&mut self, header: &Header) -> Source {
+        match self.peers.sender(header.from, header.incarnation) {
+            Sender::Known(lane) => Source::Peer(lane),
+            Sender::First(lane, incarnation) => self.establish(lane, incarnation),
+            Sender::New(incarnation) if header.kind.opens() => {
+                let lane = self.add_peer(header.from);
+                self.establish(lane, incarnation)
             }
-            let lane = self.add_peer(process);
-            return self.on_first_incarnation(lane, header.incarnation);
-        };
-        let known = self.peers.get(&lane).map_or(0, |peer| peer.incarnation);
-        match known {
-            0 => self.on_first_incarnation(lane, header.incarnation),
-            known if known == header.incarnation => self.if_alive(lane),
-            known if known > header.incarnation => Sender::Stale,
-            _ => {
+            Sender::Successor(lane) => {
                 self.close_peer(lane, "has been followed by another of its name");
-                match self.by_process.contains_key(&process) {
-                    true => Sender::Successor,
-                    false => self.sender(header),
+                match self.peers.lane_of(header.from) {
+                    Some(_) => Source::Deferred,
+                    None => self.sender(header),
                 }
             }
+            Sender::Deferred => Source::Deferred,
+            Sender::New(_) | Sender::Stale => Source::Stale,
         }
     }
 
-    fn if_alive(&self, lane: u32) -> Sender {
-        match self.peers.get(&lane) {
-            Some(peer) if peer.closed_at.is_none() => Sender::Known(lane),
-            _ => Sender::Stale,
+    fn establish(&mut self, lane: u32, incarnation: Incarnation) -> Source {
+        if let Some(peer) = self.peers.get_mut(lane) {
+            peer.history.establish(incarnation);
         }
-    }
-
-    fn on_first_incarnation(&mut self, lane: u32, incarnation: u64) -> Sender {
-        match self.peers.get_mut(&lane) {
-            // Given up for lost before it was ever heard.
-            Some(peer) if peer.closed_at.is_some() => Sender::Successor,
-            Some(peer) => {
-                peer.incarnation = incarnation;
-                Sender::Known(lane)
-            }
-            None => Sender::Stale,
-        }
+        Source::Peer(lane)
     }
 
     /// Takes what the peer says of messages to it, where it is news.
     fn on_counts(&mut self, lane: u32, header: &Header) {
-        let Some(peer) = self.peers.get_mut(&lane) else {
+        let Some(peer) = self.peers.get_mut(lane) else {
             return;
         };
         let sending = &mut peer.sending;
@@ -192,8 +175,8 @@ impl OfiNal {
 
     /// A message with its number: in order it is to be read, early ones wait.
     fn on_numbered(&mut self, lane: u32, header: &Header, held: BufferedMessage) {
-        let whole = header.kind == Kind::Inline || held.announced.is_some();
-        let Some(peer) = self.peers.get_mut(&lane).filter(|_| whole) else {
+        let whole = header.kind == Kind::Inline || held.body.is_some();
+        let Some(peer) = self.peers.get_mut(lane).filter(|_| whole) else {
             self.counts.malformed += 1;
             return self.unposted.push(held.buffer);
         };
@@ -213,27 +196,18 @@ impl OfiNal {
             receiving.inbox.push_back(Item::Message(held));
         }
         receiving.due.get_or_insert(self.now + ACK_DELAY);
-        self.list(lane);
-        self.make_ready(lane);
-    }
-
-    /// Puts a peer into the list of those with something to read, if it is one.
-    pub(crate) fn make_ready(&mut self, lane: u32) {
-        if let Some(peer) = self.peers.get_mut(&lane) {
-            if peer.is_readable() && !std::mem::replace(&mut peer.is_ready, true) {
-                self.ready.push_back(lane);
-            }
-        }
+        self.peers.list(lane);
+        self.peers.make_readable(lane);
     }
 
     /// The first message of that lane, which stays there.
     pub(crate) fn message_of(&self, lane: u32) -> Option<Arrival> {
-        let peer = self.peers.get(&lane)?;
+        let peer = self.peers.get(lane)?;
         let Some(Item::Message(held)) = peer.receiving.inbox.front() else {
             return None;
         };
-        let payload = match &held.announced {
-            Some((_, length)) => Payload::Streamed(*length),
+        let payload = match &held.body {
+            Some(body) => Payload::Streamed(body.announced.length()),
             None => {
                 let frame = self.frames.claim(held.buffer);
                 Payload::Inline(frame.slice(PREFIX as u64, u64::from(held.length)))
@@ -244,12 +218,11 @@ impl OfiNal {
 
     /// The first message of that lane has been dealt with; the next is another's.
     pub(crate) fn finish_message(&mut self, lane: u32) {
-        self.take_turn(lane);
-        let Some(peer) = self.peers.get_mut(&lane) else {
+        self.peers.take_turn(lane);
+        let Some(peer) = self.peers.get_mut(lane) else {
             return;
         };
         let receiving = &mut peer.receiving;
-        let place = receiving.place.take();
         let Some(Item::Message(held)) = receiving.inbox.pop_front() else {
             return;
         };
@@ -257,31 +230,21 @@ impl OfiNal {
         let owes = receiving.is_ack_pending();
         self.unposted.push(held.buffer);
         if owes {
-            self.list(lane);
+            self.peers.list(lane);
         }
-        if let Some((pieces, _)) = held.announced {
-            self.begin_stream(lane, pieces, place);
+        if let Some(body) = held.body {
+            self.begin_stream(lane, body);
         }
-        self.make_ready(lane);
+        self.peers.make_readable(lane);
         self.remove_if_drained(lane);
-    }
-
-    /// Takes a lane from the list of those with something to read.
-    fn take_turn(&mut self, lane: u32) {
-        if self.ready.front() == Some(&lane) {
-            self.ready.pop_front();
-        }
-        if let Some(peer) = self.peers.get_mut(&lane) {
-            peer.is_ready = false;
-        }
     }
 
     /// Tells that a peer is lost, behind all that it has sent.
     pub(crate) fn take_loss(&mut self, lane: u32) -> Arrival {
-        self.take_turn(lane);
+        self.peers.take_turn(lane);
         let peer = self
             .peers
-            .get_mut(&lane)
+            .get_mut(lane)
             .expect("a lane that is ready has its peer");
         peer.receiving.inbox.pop_front();
         let process = peer.process;
@@ -291,7 +254,7 @@ impl OfiNal {
 
     /// Forgets a peer of which nothing is left, and hears its successor.
     pub(crate) fn remove_if_drained(&mut self, lane: u32) {
-        let over = self.peers.get(&lane).filter(|peer| peer.is_drained());
+        let over = self.peers.get(lane).filter(|peer| peer.is_drained());
         if let Some(process) = over.map(|peer| peer.process) {
             self.remove_peer(lane);
             self.replay_deferred(process);
@@ -299,18 +262,14 @@ impl OfiNal {
     }
 
     pub(crate) fn remove_peer(&mut self, lane: u32) {
-        let Some(peer) = self.peers.remove(&lane) else {
+        let Some(peer) = self.peers.remove(lane) else {
             return;
         };
-        self.by_process.remove(&peer.process);
         if let Some(resolver) = &mut self.resolver {
             resolver.forget(peer.process);
         }
         if let Some(address) = peer.address {
             self.fabric.remove(address);
-        }
-        if peer.incarnation != 0 {
-            self.tombstones.insert(peer.process, peer.incarnation);
         }
     }
 
@@ -331,7 +290,7 @@ impl OfiNal {
         let now = self.now;
         let Some(peer) = self
             .peers
-            .get_mut(&lane)
+            .get_mut(lane)
             .filter(|peer| peer.closed_at.is_none())
         else {
             return;
@@ -352,7 +311,7 @@ impl OfiNal {
             stream.failure.get_or_insert(libc::ENOTCONN);
             self.end_stream_if_over(lane);
         }
-        self.make_ready(lane);
+        self.peers.make_readable(lane);
         self.remove_if_drained(lane);
     }
 

@@ -100,11 +100,11 @@ impl OfiNal {
     /// The lane of a peer that is to get a message.
     #[inline]
     fn lane_to(&mut self, process: ProcessId) -> Result<u32, Unreachable> {
-        let lane = match self.by_process.get(&process) {
-            Some(lane) => *lane,
+        let lane = match self.peers.lane_of(process) {
+            Some(lane) => lane,
             None => self.connect(process)?,
         };
-        let peer = self.peers.get_mut(&lane).ok_or(Unreachable)?;
+        let peer = self.peers.get_mut(lane).ok_or(Unreachable)?;
         if peer.closed_at.is_some() || !peer.may_be_reached() {
             return Err(Unreachable);
         }
@@ -118,7 +118,7 @@ impl OfiNal {
             return Err(Unreachable);
         }
         let lane = self.add_peer(process);
-        if self.peers.get(&lane).is_some_and(Peer::may_be_reached) {
+        if self.peers.get(lane).is_some_and(Peer::may_be_reached) {
             self.last_unreachable = None;
             return Ok(lane);
         }
@@ -136,20 +136,16 @@ impl OfiNal {
 
     pub(crate) fn add_peer(&mut self, process: ProcessId) -> u32 {
         self.now = Instant::now();
-        // Half of the numbers are the runtime's.
-        self.last_lane = (self.last_lane + 1) & (u32::MAX >> 1);
-        let lane = self.last_lane;
-        let mut peer = Peer::new(process, lane, self.now);
+        let peer = self.peers.add(process, self.now);
+        let lane = peer.lane;
         let address = self.directory.find(process);
         peer.address = address.and_then(|address| self.fabric.insert(&address));
         if peer.address.is_none() && process.nid != self.me.nid && self.resolver.is_some() {
             peer.next_query = Some(self.now);
         }
         let asks = peer.next_query.is_some();
-        self.peers.insert(lane, peer);
-        self.by_process.insert(process, lane);
         if asks {
-            self.list(lane);
+            self.peers.list(lane);
         }
         lane
     }
@@ -159,7 +155,7 @@ impl OfiNal {
         let (now, me) = (self.now, self.me);
         let peer = self
             .peers
-            .get_mut(&lane)
+            .get_mut(lane)
             .filter(|peer| peer.next_query.is_some_and(|at| at <= now));
         if let (Some(peer), Some(resolver)) = (peer, &mut self.resolver) {
             resolver.query(me, peer.process);
@@ -171,16 +167,16 @@ impl OfiNal {
     pub(crate) fn poll_addresses(&mut self) {
         while let Some((process, address)) = self.resolver.as_mut().and_then(|i| i.poll(self.me)) {
             let address = self.fabric.insert(&address);
-            let lane = self.by_process.get(&process).copied().unwrap_or_default();
+            let lane = self.peers.lane_of(process).unwrap_or_default();
             if let Some(peer) = self
                 .peers
-                .get_mut(&lane)
+                .get_mut(lane)
                 .filter(|peer| peer.address.is_none())
             {
                 peer.address = address;
                 peer.next_query = None;
                 peer.sending.retry = None;
-                self.list(lane);
+                self.peers.list(lane);
             }
         }
     }
@@ -235,7 +231,7 @@ impl OfiNal {
 
     #[cold]
     fn refuse(&mut self, lane: u32, code: i32) -> Unreachable {
-        let process = self.peers.get(&lane).map(|peer| peer.process);
+        let process = self.peers.get(lane).map(|peer| peer.process);
         (self.log)(&format!(
             "a message to {process:?} couldn't be sent: {} refuses memory for its copy: {}; \
              see ulimit -l, or send shorter ones",
@@ -246,7 +242,7 @@ impl OfiNal {
     }
 
     fn announce(&mut self, lane: u32, words: &Words, body: Body, table: &[Piece]) {
-        if let Some(peer) = self.peers.get_mut(&lane) {
+        if let Some(peer) = self.peers.get_mut(lane) {
             peer.sending.push_body(body);
             self.send_or_queue(
                 lane,
@@ -259,7 +255,7 @@ impl OfiNal {
 
     #[inline]
     fn send_or_queue(&mut self, lane: u32, kind: Kind, words: &Words, bytes: Bytes<'_>) {
-        let Some(peer) = self.peers.get_mut(&lane) else {
+        let Some(peer) = self.peers.get_mut(lane) else {
             return;
         };
         if peer.is_known() && peer.sending.queue.is_empty() && peer.sending.has_credit() {
@@ -269,7 +265,7 @@ impl OfiNal {
                 Posted::No(code) => return self.on_error(lane, code),
             }
         }
-        let Some(peer) = self.peers.get_mut(&lane) else {
+        let Some(peer) = self.peers.get_mut(lane) else {
             return;
         };
         peer.sending.push_queued(Queued {
@@ -277,12 +273,12 @@ impl OfiNal {
             words: *words,
             payload: bytes.to_vec(),
         });
-        self.list(lane);
+        self.peers.list(lane);
     }
 
     /// Sends what found no room.
     pub(crate) fn send_queued(&mut self, lane: u32) {
-        while let Some(peer) = self.peers.get_mut(&lane) {
+        while let Some(peer) = self.peers.get_mut(lane) {
             let known = peer.is_known();
             let sending = &mut peer.sending;
             let early = sending.retry.is_some_and(|(at, _)| at > self.now);
@@ -302,7 +298,7 @@ impl OfiNal {
             };
             let bytes = Bytes::Own(&first.payload);
             let posted = self.post(lane, first.kind, false, &first.words, bytes);
-            let Some(peer) = self.peers.get_mut(&lane) else {
+            let Some(peer) = self.peers.get_mut(lane) else {
                 return;
             };
             match posted {
@@ -335,7 +331,7 @@ impl OfiNal {
         words: &Words,
         bytes: Bytes<'_>,
     ) -> Posted {
-        let Some(peer) = self.peers.get(&lane) else {
+        let Some(peer) = self.peers.get(lane) else {
             return Posted::No(libc::EHOSTUNREACH);
         };
         let Some(address) = peer.address else {
@@ -358,7 +354,7 @@ impl OfiNal {
         if injected || posted != Posted::Yes {
             self.frames.give_back(buffer);
         }
-        if let (Posted::Yes, Some(peer)) = (posted, self.peers.get_mut(&lane)) {
+        if let (Posted::Yes, Some(peer)) = (posted, self.peers.get_mut(lane)) {
             peer.on_posted(kind, self.now);
         }
         posted
@@ -382,8 +378,8 @@ impl OfiNal {
             from: self.me,
             uid: self.uid,
             sequence: peer.sending.sequence,
-            incarnation: self.incarnation,
-            to_incarnation: peer.incarnation,
+            incarnation: self.incarnation.get(),
+            to_incarnation: peer.history.current_number(),
             arrived,
             consumed,
             fetched,
@@ -401,7 +397,7 @@ impl OfiNal {
     }
 
     pub(crate) fn send_close(&mut self) {
-        let living = self.peers.values().filter(|peer| peer.closed_at.is_none());
+        let living = self.peers.iter().filter(|peer| peer.closed_at.is_none());
         for lane in living.map(|peer| peer.lane).collect::<Vec<_>>() {
             self.post(lane, Kind::Close, false, &[0; WORDS], Bytes::Own(&[]));
         }
@@ -417,7 +413,7 @@ impl Peer {
     /// Whether it has been heard. Before that no message goes to it: what a process of
     /// its name took and died of, its successor would miss for ever.
     fn is_known(&self) -> bool {
-        self.incarnation != 0
+        self.history.current().is_some()
     }
 
     /// A frame is on its way, and with it the counts.
@@ -437,7 +433,7 @@ impl Peer {
     /// One that has answered has only no room at the moment. To one that hasn't, a
     /// connection is tried for, ever more seldom.
     fn back_off(&mut self, now: Instant) {
-        if self.incarnation != 0 {
+        if self.is_known() {
             self.sending.retry = None;
             return;
         }

@@ -2,7 +2,7 @@
 
 use crate::fabric::{Descriptor, Posted, Use};
 use crate::frame::Piece;
-use crate::peer::Stream;
+use crate::peer::{RemoteBody, Stream};
 use crate::{OfiNal, Operation};
 use lintel_claim::{Claim, Loan, copy_vectored};
 use lintel_nal::Arrival;
@@ -16,16 +16,16 @@ const MAX_READS: u32 = 8;
 
 impl OfiNal {
     /// Begins to read a body to its place; what doesn't fit isn't read.
-    pub(crate) fn begin_stream(&mut self, lane: u32, pieces: Vec<Piece>, place: Option<Loan>) {
-        let is_void = self.peers.get_mut(&lane).is_some_and(|peer| {
+    pub(crate) fn begin_stream(&mut self, lane: u32, body: RemoteBody) {
+        let is_void = self.peers.get_mut(lane).is_some_and(|peer| {
             let number = peer.receiving.fetched;
             peer.receiving.recalled.remove(&number)
         });
-        let place = place.filter(|_| !is_void);
-        let there: u64 = pieces.iter().map(|piece| piece.length).sum();
-        let missing = there.min(place.as_ref().map_or(0, Loan::len));
+        let length = body.announced.length();
+        let place = body.announced.into_place().filter(|_| !is_void);
+        let missing = length.min(place.as_ref().map_or(0, Loan::len));
         let mut stream = Stream {
-            pieces: pieces.into(),
+            pieces: body.pieces.into(),
             place: VecDeque::new(),
             holds: Vec::new(),
             missing,
@@ -43,7 +43,7 @@ impl OfiNal {
             stream.place.push_back((claim, hold));
         }
         stream.loan = place;
-        let Some(peer) = self.peers.get_mut(&lane) else {
+        let Some(peer) = self.peers.get_mut(lane) else {
             return;
         };
         if peer.closed_at.is_some() {
@@ -101,7 +101,7 @@ impl OfiNal {
 
     /// Asks for more of a stream, as much as may be under way.
     pub(crate) fn advance_stream(&mut self, lane: u32) {
-        while let Some(peer) = self.peers.get_mut(&lane) {
+        while let Some(peer) = self.peers.get_mut(lane) {
             let Some(stream) = &mut peer.receiving.stream else {
                 return;
             };
@@ -122,7 +122,7 @@ impl OfiNal {
                 .read(address, name, to, descriptor, Operation::Read(lane))
             {
                 Posted::Yes => stream.take(to.len()),
-                Posted::Later => return self.list(lane),
+                Posted::Later => return self.peers.list(lane),
                 Posted::No(code) => {
                     stream.failure.get_or_insert(code);
                     return self.end_stream_if_over(lane);
@@ -132,7 +132,7 @@ impl OfiNal {
     }
 
     pub(crate) fn on_read(&mut self, lane: u32, failure: Option<i32>) {
-        let Some(peer) = self.peers.get_mut(&lane) else {
+        let Some(peer) = self.peers.get_mut(lane) else {
             return;
         };
         let Some(stream) = &mut peer.receiving.stream else {
@@ -146,7 +146,7 @@ impl OfiNal {
 
     /// Tells the end of a stream, once nothing of it is under way any more.
     pub(crate) fn end_stream_if_over(&mut self, lane: u32) {
-        let Some(peer) = self.peers.get_mut(&lane) else {
+        let Some(peer) = self.peers.get_mut(lane) else {
             return;
         };
         let ended = |stream: &mut Stream| {
@@ -169,21 +169,21 @@ impl OfiNal {
         let origin = peer.origin();
         if stream.is_void {
             self.notices.push_back(Arrival::Broken(origin));
-            self.list(lane);
+            self.peers.list(lane);
         } else if let Some(code) = stream.failure {
             self.notices.push_back(Arrival::Broken(origin));
             self.on_error(lane, code);
         } else {
             self.notices.push_back(Arrival::Streamed(origin));
-            self.list(lane);
+            self.peers.list(lane);
         }
-        self.make_ready(lane);
+        self.peers.make_readable(lane);
         self.remove_if_drained(lane);
     }
 
     /// Gives up a stream whose reads never end.
     pub(crate) fn abandon_stream(&mut self, lane: u32) {
-        let Some(peer) = self.peers.get_mut(&lane) else {
+        let Some(peer) = self.peers.get_mut(lane) else {
             return;
         };
         if let Some(stream) = &mut peer.receiving.stream {

@@ -46,6 +46,11 @@ impl Announced {
         self.place = Some(place);
     }
 
+    /// Whether it goes to memory of that lease.
+    pub fn is_into(&self, lease: &Lease) -> bool {
+        self.place.as_ref().is_some_and(|place| place.is_of(lease))
+    }
+
     /// If it would go to memory of that lease, it is dropped instead.
     pub fn recall(&mut self, lease: &Lease) {
         self.place.take_if(|place| place.is_of(lease));
@@ -192,6 +197,7 @@ mod tests {
             let mut announced = Announced::new(4);
             assert!(!announced.has_place());
             announced.receive_into(lease.lend(&[memory.claim()]).keep());
+            assert_eq!(announced.is_into(recalled), !is_kept);
             announced.recall(recalled);
             assert_eq!((announced.length(), announced.has_place()), (4, is_kept));
             assert_eq!(announced.into_place().is_some(), is_kept);
