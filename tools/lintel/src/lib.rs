@@ -23,9 +23,11 @@ extern crate portals as _;
 
 pub mod cli;
 mod error;
+mod harness;
 pub mod info;
 pub mod limits;
 pub mod machine;
+pub mod models;
 pub mod perf;
 pub mod plot;
 pub mod portals;

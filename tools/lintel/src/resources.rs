@@ -9,7 +9,7 @@ use lintel_runtime::Placement;
 use serde::Serialize;
 
 use crate::error::{During, Result};
-use crate::perf::network::{Mode, Model};
+use crate::models::{Mode, Model};
 use crate::team::WORDS;
 
 /// What a process counts about its network.

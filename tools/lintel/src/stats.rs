@@ -43,6 +43,12 @@ fn quantile(sorted: &[f64], q: f64) -> f64 {
     sorted[low] + (sorted[high] - sorted[low]) * part
 }
 
+/// 1, 2, 4 … and `most` itself.
+pub fn doubling(most: usize) -> Vec<usize> {
+    let powers = (0..).map(|n| 1 << n).take_while(|&count| count < most);
+    powers.chain([most]).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -56,5 +62,12 @@ mod tests {
     fn times_of_one_sample_are_that_sample() {
         let times = Times::of(&[1500.0]);
         assert_eq!((times.median_us, times.p99_us), (1.5, 1.5));
+    }
+
+    #[test]
+    fn counts_double_and_end_where_asked() {
+        assert_eq!(doubling(8), [1, 2, 4, 8]);
+        assert_eq!(doubling(6), [1, 2, 4, 6]);
+        assert_eq!(doubling(1), [1]);
     }
 }

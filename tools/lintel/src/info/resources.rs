@@ -8,7 +8,7 @@ use std::net::Ipv4Addr;
 use serde::Serialize;
 
 use crate::error::Result;
-use crate::perf::network::Model;
+use crate::models::Model;
 use crate::resources::{Counters, Published, Source};
 
 /// What processes hold, and what that sums up to.
@@ -142,7 +142,7 @@ fn table(lines: &[Vec<String>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::perf::network::Mode;
+    use crate::models::Mode;
 
     /// Processes that were never there.
     struct Fake(Vec<Published>);

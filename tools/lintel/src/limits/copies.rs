@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use crate::error::{During, Result};
-use crate::perf::harness::Workload;
+use crate::harness::Workload;
 use crate::raw::Region;
 use crate::team::{Team, WORDS};
 

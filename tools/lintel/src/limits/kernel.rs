@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use rustix::thread::futex;
 
 use crate::error::{During, Result};
-use crate::perf::harness::Workload;
+use crate::harness::Workload;
 use crate::raw::{self, Region};
 use crate::team::{BARRIER_TIMEOUT, Team, WORDS, spin_until};
 

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU64, compiler_fence};
 
 use crate::error::Result;
-use crate::perf::harness::Workload;
+use crate::harness::Workload;
 use crate::raw::{Line, Region};
 use crate::team::{SpinBarrier, Team, spin_until};
 

@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use rustix::net::sockopt;
 
 use crate::error::{During, Result};
-use crate::perf::harness::Workload;
+use crate::harness::Workload;
 use crate::raw::{Region, UdpOption, set_udp_option};
 use crate::team::{BARRIER_TIMEOUT, Team, WORDS, spin_until};
 

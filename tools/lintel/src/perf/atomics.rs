@@ -2,9 +2,9 @@
 
 use super::baseline::{Baseline, Span};
 use super::endpoint::{Endpoint, Setup};
-use super::harness::{Workload, measure};
 use super::session::Session;
 use crate::error::Result;
+use crate::harness::{Workload, measure};
 use crate::portals::{AckRequest, Counted, Datatype, Operation, Sink};
 use crate::report::Row;
 

@@ -1,14 +1,15 @@
 //! Which of the machine's limits a size is compared with.
 
 use super::endpoint::Endpoint;
-use super::harness::{Outcome, Workload};
 use super::session::Session;
 use crate::error::Result;
+use crate::harness::{Outcome, Workload};
 use crate::limits::ETHERNET;
 use crate::limits::copies::CrossMemory;
 use crate::limits::lines::Handover;
 use crate::limits::network::{Burst, UdpPingPong, UdpStream, Waiting};
 use crate::report::Row;
+use crate::report::names::{BARE_PING_PONG, BARE_STREAM};
 use crate::team::Team;
 
 /// What part of an exchange is compared.
@@ -92,11 +93,6 @@ impl Baseline {
         row.against(self.name, (own, parts), (limit, self.parts))
     }
 }
-
-/// The limit of one way over a network.
-pub const BARE_PING_PONG: &str = "bare UDP ping-pong, one way";
-/// The limit of bandwidth over a network.
-pub const BARE_STREAM: &str = "bare UDP stream, GSO and GRO";
 
 /// The largest size that is compared with a hand-over or a ping-pong, in bytes.
 pub const SMALL: u64 = 4096;

@@ -4,10 +4,10 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use super::endpoint::{Endpoint, Setup};
-use super::harness::{Workload, measure};
 use super::pingpong::PutPing;
 use super::session::Session;
 use crate::error::Result;
+use crate::harness::{Workload, measure};
 use crate::portals::Counted;
 use crate::report::Row;
 use crate::stats::median;

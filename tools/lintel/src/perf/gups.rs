@@ -4,10 +4,10 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::endpoint::{Endpoint, Setup, Signal};
-use super::harness::{Workload, measure};
 use super::options::Wait;
 use super::session::Session;
 use crate::error::{Error, Result};
+use crate::harness::{Workload, measure};
 use crate::limits::XOR_TABLE;
 use crate::limits::lines::{LockedXor, next_random};
 use crate::portals::{AckRequest, Counted, Datatype, Operation, ProcessId, Transfer, wait_count};

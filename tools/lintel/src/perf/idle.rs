@@ -6,10 +6,10 @@ use rustix::time::ClockId;
 
 use super::delay::since;
 use super::endpoint::{Endpoint, Setup};
-use super::harness::Workload;
 use super::pingpong::PutPing;
 use super::session::Session;
 use crate::error::Result;
+use crate::harness::Workload;
 use crate::portals::Counted;
 use crate::report::Row;
 use crate::team::WORDS;

@@ -10,6 +10,7 @@
 
 mod atomics;
 pub mod baseline;
+mod benchmarks;
 pub mod collectives;
 pub mod connections;
 mod delay;
@@ -17,8 +18,8 @@ mod depth;
 mod endpoint;
 pub mod fresh_processes;
 mod gups;
-pub mod harness;
 mod idle;
+mod limits;
 pub mod multi_pair;
 mod netpipe;
 pub mod network;
@@ -36,10 +37,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use lintel_pmi::client::Client;
 
-pub use options::{Benchmark, Options, Wait};
+pub use benchmarks::{Benchmark, title};
+pub use options::{Options, Wait};
+
+use benchmarks::{Group, Run};
 
 use crate::error::{During, Error, Result};
-use crate::limits;
 use crate::machine::{self, Machine};
 use crate::plot;
 use crate::raw::Ticket;
@@ -53,46 +56,21 @@ pub const FRESH_PROCESS: &str = "perf-member";
 /// The hidden command of ranks that are more than two.
 pub const RANK: &str = "perf-crowd";
 
-/// What a benchmark's times are; the title of its table.
-pub fn describe(benchmark: &str) -> &str {
-    match benchmark {
-        "limits" => "limits: what the machine itself can do",
-        "small" => "small: 8 B in turns; a put is half a round trip, the others from call to reply",
-        "put" => "put: ping-pong over persistent descriptors, half a round trip",
-        "get" => "get: from the call to the reply, target polling",
-        "bidirectional" => "bidirectional: both put at once, until own send and the other's put",
-        "bandwidth" => "bandwidth: streams, time of one message",
-        "rate" => "rate: streams of 8 B puts, time of one message",
-        "atomics" => "atomics: one 8 B word; one way, or from the call to the reply",
-        "netpipe" => "netpipe: many sizes and offsets",
-        "gups" => "gups: RandomAccess by Portals atomics, time of one rank's update",
-        "depth" => "depth: half round trip of a put behind other match entries",
-        "overlap" => "overlap: transfer and computing at once",
-        "delay" => "delay: the target computes and makes no call; until acknowledgement or reply",
-        "memory" => "memory: resident, default limits",
-        "startup" => "startup: fresh processes, from PtlNIInit to the first message's event",
-        "idle" => "idle: processor time of the busier process",
-        placements::BENCHMARK => "placements: ping-pong between nodes, half a round trip",
-        collectives::BENCHMARK => "collectives: rank 0's call, after a barrier; sums of doubles",
-        other => connections::describe(other).unwrap_or(other),
-    }
-}
-
 /// Runs the command, in the launching process or in a rank.
 ///
 /// # Errors
 /// What the system, the launcher or Portals refused.
 pub fn run(options: Options) -> Result<ExitCode> {
-    options.check_varied()?;
+    if let Some(jobs) = options.jobs() {
+        (jobs.check)(&options)?;
+    }
     let options = complete(options)?;
     let client = Client::from_env()
         .map_err(|error| Error::Usage(format!("the launcher's environment: {error}")))?;
-    match client {
-        None if options.benchmarks == [Benchmark::Connections] => connections::launch(&options),
-        None if options.benchmarks == [Benchmark::Placements] => placements::launch(&options),
-        None if options.benchmarks == [Benchmark::Collectives] => collectives::launch(&options),
-        None => launch(&options),
-        Some(client) => {
+    match (client, options.jobs()) {
+        (None, Some(jobs)) => (jobs.launch)(&options),
+        (None, None) => launch(&options),
+        (Some(client), _) => {
             options.network.check_environment()?;
             rank(client, options).map(|()| ExitCode::SUCCESS)
         }
@@ -144,7 +122,7 @@ fn rank(mut client: Client, options: Options) -> Result<()> {
     let leads = session.team.leads();
     let rows = session.into_rows();
     if leads {
-        let verdicts = match options.benchmarks.contains(&Benchmark::Targets) {
+        let verdicts = match options.asks_for(Group::Targets) {
             true => targets::judge(&rows, options.network.is_crossed()),
             false => Vec::new(),
         };
@@ -157,30 +135,13 @@ fn rank(mut client: Client, options: Options) -> Result<()> {
 }
 
 fn one(session: &mut Session, benchmark: Benchmark) -> Result<()> {
-    match benchmark {
-        Benchmark::All | Benchmark::Every | Benchmark::Targets => Ok(()),
-        Benchmark::Connections | Benchmark::Placements | Benchmark::Collectives => {
-            Err(Error::Usage(format!(
-                "{} starts its own ranks: run it without a launcher",
-                benchmark.name()
-            )))
-        }
-        Benchmark::Limits => limits::run(session),
-        Benchmark::Small => small::run(session),
-        Benchmark::Put => pingpong::put(session),
-        Benchmark::Get => pingpong::get(session),
-        Benchmark::Bidirectional => pingpong::bidirectional(session),
-        Benchmark::Bandwidth => stream::bandwidth(session),
-        Benchmark::Rate => stream::rate(session),
-        Benchmark::Atomics => atomics::run(session),
-        Benchmark::Netpipe => netpipe::run(session),
-        Benchmark::Gups => gups::run(session),
-        Benchmark::Depth => depth::run(session),
-        Benchmark::Overlap => overlap::run(session),
-        Benchmark::Delay => delay::run(session),
-        Benchmark::Memory => fresh_processes::memory(session),
-        Benchmark::Startup => fresh_processes::startup(session),
-        Benchmark::Idle => idle::run(session),
+    match benchmark.run {
+        Run::Group(_) => Ok(()),
+        Run::InSession(run, _) => run(session),
+        Run::InJobs(_) => Err(Error::Usage(format!(
+            "{} starts its own ranks: run it without a launcher",
+            benchmark.name
+        ))),
     }
 }
 
@@ -267,7 +228,7 @@ fn deliver(report: &Report, options: &Options) -> Result<()> {
     if taken(&options.json) || taken(&options.csv) {
         return Ok(());
     }
-    print!("{}", report.tables());
+    print!("{}", report.tables(title));
     for path in drawn {
         println!("{}", path.display());
     }

@@ -4,11 +4,11 @@
 
 use super::baseline::{Baseline, Span};
 use super::endpoint::Endpoint;
-use super::harness::{Plan, Workload, measure};
 use super::pingpong::{Get, PutPing};
 use super::session::Session;
 use super::stream::{End, Stream, Way, counting, window_for};
 use crate::error::Result;
+use crate::harness::{Plan, Workload, measure};
 use crate::portals::{Counted, Transfer};
 use crate::report::Row;
 

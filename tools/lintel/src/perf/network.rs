@@ -9,6 +9,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
+pub use crate::models::{Mode, Model};
+
 use crate::error::{Error, Result};
 
 /// Options about it.
@@ -35,49 +37,6 @@ pub struct Network {
     /// What a connection between nodes is kept for (sets PTL_CONN)
     #[arg(long, value_enum)]
     pub conn: Option<Model>,
-}
-
-/// Where the engine lives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Mode {
-    /// In the process
-    Accelerated,
-    /// In the node's agent
-    Generic,
-}
-
-/// What a connection between nodes is kept for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Model {
-    /// A pair of processes
-    Rc,
-    /// A process and a remote node
-    Xrc,
-    /// A pair of nodes
-    Node,
-}
-
-impl Mode {
-    /// As `PTL_MODE` has it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Accelerated => "accelerated",
-            Self::Generic => "generic",
-        }
-    }
-}
-
-impl Model {
-    /// As `PTL_CONN` has it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Rc => "rc",
-            Self::Xrc => "xrc",
-            Self::Node => "node",
-        }
-    }
 }
 
 impl Network {

@@ -6,69 +6,10 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use super::harness::Plan;
+use super::benchmarks::{Benchmark, Group, Jobs, Run};
 use super::network::{Model, Network};
 use crate::error::{Error, Result};
-
-/// What to measure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Benchmark {
-    /// put, get, bandwidth, rate, atomics: a first look
-    All,
-    /// Every benchmark below
-    Every,
-    /// What the project's performance targets need, with a verdict on each
-    Targets,
-    /// What the machine itself can do, without Portals
-    Limits,
-    /// Ping-pong of puts over persistent descriptors, half a round trip
-    Put,
-    /// Gets, a whole round trip
-    Get,
-    /// Puts in both directions at once
-    Bidirectional,
-    /// Streams of puts and gets
-    Bandwidth,
-    /// Streams of 8 B puts
-    Rate,
-    /// 8 B: put by every way to wait, get, fetch-atomic, in turns
-    Small,
-    /// Atomic, fetch-atomic, swap and conditional swap of 8 B
-    Atomics,
-    /// Many sizes, each a little less and a little more; offsets; streaming
-    Netpipe,
-    /// RandomAccess: remote xor of random words
-    Gups,
-    /// Latency behind long match lists
-    Depth,
-    /// Transfer hidden behind computing, at either side
-    Overlap,
-    /// Delivery to a target that computes and makes no call
-    Delay,
-    /// Resident memory of an interface, and of each peer
-    Memory,
-    /// From PtlNIInit to the first message, in fresh processes
-    Startup,
-    /// Processor time of a process that only holds an interface open
-    Idle,
-    /// RC beside XRC and node-to-node connections, between two nodes of several
-    /// processes: latency, bandwidth, multi-pair, many-to-many, contexts, memory
-    Connections,
-    /// Generic beside accelerated placement, one and two processes a node
-    Placements,
-    /// Barrier, broadcast, all-reduce, reduce, gather and scatter of libptlcoll, carried
-    /// out by the Portals library beside the calling thread
-    Collectives,
-}
-
-impl Benchmark {
-    /// Its name on the command line and in reports.
-    pub fn name(self) -> String {
-        let value = self.to_possible_value().expect("no benchmark is hidden");
-        value.get_name().to_owned()
-    }
-}
+use crate::harness::Plan;
 
 /// How a process waits for what it expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
@@ -212,22 +153,17 @@ impl Options {
     /// # Errors
     /// Options that contradict each other or the environment.
     pub fn complete(&mut self) -> Result<()> {
-        use Benchmark::{Collectives, Connections, Placements};
-        let own_ranks = |b: &Benchmark| matches!(b, Connections | Placements | Collectives);
-        let starts_ranks = self.benchmarks.iter().find(|b| own_ranks(b));
-        if let (Some(one), 2..) = (starts_ranks, self.benchmarks.len()) {
-            let name = one.name();
+        let own_jobs = |benchmark: &&Benchmark| benchmark.jobs().is_some();
+        if let (Some(one), 2..) = (self.benchmarks.iter().find(own_jobs), self.benchmarks.len()) {
+            let name = one.name;
             return Err(Error::Usage(format!(
                 "{name} starts its own ranks: name it alone"
             )));
         }
         self.models.dedup();
-        if starts_ranks.is_some() {
+        if let Some(jobs) = self.jobs() {
             self.plots.get_or_insert_with(|| ".".into());
-            self.network.complete(match starts_ranks {
-                Some(Collectives) => 1,
-                _ => 2,
-            });
+            self.network.complete(jobs.nodes);
             return Ok(());
         }
         if self.sizes.is_empty() {
@@ -237,22 +173,17 @@ impl Options {
         Ok(())
     }
 
-    /// For a run that starts ranks of its own: what differs between them isn't chosen.
-    ///
-    /// # Errors
-    /// An option that the benchmark varies.
-    pub fn check_varied(&self) -> Result<()> {
-        let network = &self.network;
-        let refuse = |text: &str| Err(Error::Usage(text.into()));
+    /// How the jobs of the one benchmark asked for are started, if it starts jobs of its own.
+    pub fn jobs(&self) -> Option<Jobs> {
         match self.benchmarks.as_slice() {
-            [Benchmark::Connections] if network.conn.is_some() => {
-                refuse("connections measures several: say which by --models, not --conn")
-            }
-            [Benchmark::Placements] if network.mode.is_some() => {
-                refuse("placements measures every placement: leave --mode out")
-            }
-            _ => Ok(()),
+            [one] => one.jobs(),
+            _ => None,
         }
+    }
+
+    /// Whether `group` is asked for by its word.
+    pub fn asks_for(&self, group: Group) -> bool {
+        self.benchmarks.iter().any(|one| one.is_group(group))
     }
 
     /// The largest message size, at least 8.
@@ -260,70 +191,21 @@ impl Options {
         self.sizes.iter().copied().max().unwrap_or(0).max(8)
     }
 
-    /// What to run, in order, with the collective words taken apart.
+    /// What to run, in order, with the words that stand for several taken apart.
     pub fn selected(&self) -> Vec<Benchmark> {
         let mut all = Vec::new();
         for &benchmark in &self.benchmarks {
-            match benchmark {
-                Benchmark::All => all.extend(FIRST_LOOK),
-                Benchmark::Every => all.extend(EVERY),
-                Benchmark::Targets if self.network.is_crossed() => all.extend(FOR_NETWORK_TARGETS),
-                Benchmark::Targets => all.extend(FOR_TARGETS),
-                one => all.push(one),
+            match benchmark.run {
+                Run::Group(Group::Targets) if self.network.is_crossed() => {
+                    all.extend(Benchmark::of(Group::NetworkTargets));
+                }
+                Run::Group(group) => all.extend(Benchmark::of(group)),
+                Run::InSession(..) | Run::InJobs(_) => all.push(benchmark),
             }
         }
         all
     }
 }
-
-const FIRST_LOOK: [Benchmark; 5] = [
-    Benchmark::Put,
-    Benchmark::Get,
-    Benchmark::Bandwidth,
-    Benchmark::Rate,
-    Benchmark::Atomics,
-];
-
-const FOR_TARGETS: [Benchmark; 11] = [
-    Benchmark::Small,
-    Benchmark::Put,
-    Benchmark::Bandwidth,
-    Benchmark::Rate,
-    Benchmark::Gups,
-    Benchmark::Depth,
-    Benchmark::Overlap,
-    Benchmark::Delay,
-    Benchmark::Memory,
-    Benchmark::Startup,
-    Benchmark::Idle,
-];
-
-const FOR_NETWORK_TARGETS: [Benchmark; 5] = [
-    Benchmark::Small,
-    Benchmark::Bandwidth,
-    Benchmark::Memory,
-    Benchmark::Startup,
-    Benchmark::Idle,
-];
-
-const EVERY: [Benchmark; 16] = [
-    Benchmark::Limits,
-    Benchmark::Small,
-    Benchmark::Put,
-    Benchmark::Get,
-    Benchmark::Bidirectional,
-    Benchmark::Bandwidth,
-    Benchmark::Rate,
-    Benchmark::Atomics,
-    Benchmark::Netpipe,
-    Benchmark::Gups,
-    Benchmark::Depth,
-    Benchmark::Overlap,
-    Benchmark::Delay,
-    Benchmark::Memory,
-    Benchmark::Startup,
-    Benchmark::Idle,
-];
 
 const DEFAULT_SIZES: [u64; 12] = [
     0,
@@ -396,8 +278,14 @@ mod tests {
         assert_eq!(options.models, [Model::Rc, Model::Xrc]);
         assert!(options.sizes.is_empty() && options.plots.is_some());
         assert!(Options::parse(&["placements", "put"]).complete().is_err());
-        let fixed = ["connections", "--conn", "rc"];
-        assert!(Options::parse(&fixed).check_varied().is_err());
+        for fixed in [
+            ["connections", "--conn", "rc"],
+            ["placements", "--mode", "generic"],
+        ] {
+            let options = Options::parse(&fixed);
+            let jobs = options.jobs().expect("it starts its own ranks");
+            assert!((jobs.check)(&options).is_err(), "{fixed:?}");
+        }
     }
 
     #[test]

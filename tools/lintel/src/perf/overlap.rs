@@ -9,9 +9,9 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Instant;
 
 use super::endpoint::{Endpoint, Setup};
-use super::harness::{Workload, measure};
 use super::session::Session;
 use crate::error::Result;
+use crate::harness::{Workload, measure};
 use crate::portals::Counted;
 use crate::raw::Region;
 use crate::report::Row;

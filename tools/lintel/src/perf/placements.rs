@@ -6,7 +6,6 @@ use std::process::ExitCode;
 
 use lintel_pmi::client::Client;
 
-use super::harness::Plan;
 use super::multi_pair::jobs::{Job, Task};
 use super::multi_pair::pattern::{Form, Pattern};
 use super::multi_pair::{MultiPair, RankLayout};
@@ -14,9 +13,24 @@ use super::netpipe::schedule;
 use super::network::Mode;
 use super::options::Options;
 use super::session::Progress;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::harness::Plan;
 use crate::report::Row;
+use crate::report::names::PLACEMENTS;
 use crate::stats::{Times, median};
+
+/// Refuses options that fix what this benchmark varies.
+///
+/// # Errors
+/// `--mode` is given.
+pub fn check(options: &Options) -> Result<()> {
+    match options.network.mode {
+        None => Ok(()),
+        Some(_) => Err(Error::Usage(
+            "placements measures every placement: leave --mode out".into(),
+        )),
+    }
+}
 
 /// Starts the jobs and delivers the report.
 ///
@@ -62,7 +76,7 @@ pub fn sweep(client: &mut Client, options: &Options) -> Result<Vec<Row>> {
             let form = Form::PingPong;
             let pattern = Pattern { form, pairs, bytes };
             let outcomes = multi_pair.in_turns(plan(options), pattern)?;
-            rows.push(Row::new(BENCHMARK, name, bytes).timed(&outcomes[0], 2.0));
+            rows.push(Row::new(PLACEMENTS, name, bytes).timed(&outcomes[0], 2.0));
             progress.advance();
         }
     }
@@ -96,7 +110,7 @@ fn merge(mode: Mode, runs: &[Vec<Row>], first: &[Vec<Row>]) -> Vec<Row> {
             .collect();
         let variant = format!("{}, {}", mode.name(), point.variant);
         let mut row =
-            Row::new(BENCHMARK, variant, point.bytes).with("× accelerated", median(&ratios));
+            Row::new(PLACEMENTS, variant, point.bytes).with("× accelerated", median(&ratios));
         row.times = merged_times(&all);
         row.iterations = all.iter().map(|row| row.iterations).sum();
         row.with_bandwidth(point.bytes * pairs)
@@ -118,9 +132,6 @@ fn merged_times(rows: &[&Row]) -> Option<Times> {
     })
 }
 
-/// The benchmark's name in reports.
-pub const BENCHMARK: &str = "placements";
-
 /// Single-node and virtual-node mode: how many of a node's processes play.
 const FORMS: [(&str, usize); 2] = [("SN", 1), ("VN", 2)];
 const LAYOUT: RankLayout = RankLayout {
@@ -140,7 +151,7 @@ mod tests {
     #[test]
     fn runs_are_merged_point_by_point_and_compared_run_by_run() {
         let run = |ns: f64| {
-            let mut row = Row::new(BENCHMARK, "VN", 1000);
+            let mut row = Row::new(PLACEMENTS, "VN", 1000);
             row.times = Some(Times::of(&[ns]));
             vec![row]
         };

@@ -7,9 +7,9 @@ use std::io::IsTerminal;
 use console::Term;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::harness::Plan;
 use super::options::Options;
 use crate::error::Result;
+use crate::harness::Plan;
 use crate::portals::{self, Interface, ProcessId};
 use crate::report::{Row, table_size};
 use crate::team::{Team, WORDS};

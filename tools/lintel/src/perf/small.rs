@@ -4,11 +4,11 @@
 use super::atomics::{Atomic, Call};
 use super::baseline::{Baseline, Span};
 use super::endpoint::{Endpoint, Setup};
-use super::harness::{Workload, measure};
 use super::options::Wait;
 use super::pingpong::{Get, PutPing};
 use super::session::Session;
 use crate::error::Result;
+use crate::harness::{Workload, measure};
 use crate::portals::Counted;
 use crate::report::Row;
 

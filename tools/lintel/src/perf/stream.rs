@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 
 use super::baseline::{Baseline, Span};
 use super::endpoint::{Endpoint, Setup, Signal};
-use super::harness::{Workload, measure};
 use super::options::Wait;
 use super::session::Session;
 use crate::error::Result;
+use crate::harness::{Workload, measure};
 use crate::limits::lines::Slots;
 use crate::limits::network::{Burst, UdpStream};
 use crate::portals::{AckRequest, Counted, Transfer, wait_count};

@@ -1,8 +1,8 @@
 //! What a report says about RC and XRC, beside what was published (seed 003).
 
 use super::Row;
+use super::names::{BOTH_WAYS, COUNTS, LATENCY, MANY_TO_MANY, MULTI_PAIR, ONE_WAY};
 use super::targets::Verdict;
-use crate::perf::connections::{BOTH_WAYS, COUNTS, LATENCY, MANY_TO_MANY, MULTI_PAIR, ONE_WAY};
 use crate::stats::median;
 
 /// XRC beside RC in latency and bandwidth, and the contexts of all models beside the

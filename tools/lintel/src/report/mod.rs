@@ -2,6 +2,7 @@
 
 pub mod connections;
 mod csv;
+pub mod names;
 mod table;
 pub mod targets;
 
@@ -14,8 +15,8 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{During, Error, Result};
+use crate::harness::Outcome;
 use crate::machine::Machine;
-use crate::perf::harness::Outcome;
 use crate::stats::Times;
 
 pub(crate) use table::aligned;
@@ -178,9 +179,9 @@ impl Report {
         write_to(place, &csv::lines(self))
     }
 
-    /// The tables for people.
-    pub fn tables(&self) -> String {
-        let mut text = table::tables(self);
+    /// The tables for people; `title` is the title of the table of a benchmark's rows.
+    pub fn tables(&self, title: fn(&str) -> &str) -> String {
+        let mut text = table::tables(self, title);
         if !self.targets.is_empty() {
             text.push('\n');
             text.push_str(&targets::table(&self.targets));

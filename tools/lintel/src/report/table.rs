@@ -7,7 +7,7 @@ use indexmap::IndexSet;
 use super::{Report, Row};
 
 /// All tables, each under its title, after a line about the machine.
-pub fn tables(report: &Report) -> String {
+pub fn tables(report: &Report, title: fn(&str) -> &str) -> String {
     let machine = &report.machine;
     let mut out = format!(
         "lintel {} on {} ({}, Linux {}), cores {}\n",
@@ -26,7 +26,7 @@ pub fn tables(report: &Report) -> String {
         let end = rows.iter().position(|row| row.benchmark != first.benchmark);
         let (group, rest) = rows.split_at(end.unwrap_or(rows.len()));
         out.push('\n');
-        out.push_str(&table(group));
+        out.push_str(&table(group, title));
         rows = rest;
     }
     out
@@ -63,14 +63,14 @@ pub fn size(bytes: u64) -> String {
     }
 }
 
-fn table(rows: &[Row]) -> String {
+fn table(rows: &[Row], title: fn(&str) -> &str) -> String {
     let columns = columns(rows);
     let mut lines = vec![columns.iter().map(|c| c.title.clone()).collect::<Vec<_>>()];
     for row in rows {
         lines.push(columns.iter().map(|c| (c.cell)(row)).collect());
     }
     let left: Vec<bool> = columns.iter().map(|column| column.left).collect();
-    let title = crate::perf::describe(&rows[0].benchmark);
+    let title = title(&rows[0].benchmark);
     format!("{title}\n{}", aligned(&lines, &left))
 }
 
@@ -199,17 +199,17 @@ mod tests {
 
     #[test]
     fn columns_without_a_value_are_left_out() {
-        let text = table(&[Row::new("put", "eq", 8)]);
+        let text = table(&[Row::new("put", "eq", 8)], crate::perf::title);
         assert!(text.contains("size") && !text.contains("GB/s"), "{text}");
     }
 
     #[test]
     fn what_carried_the_messages_is_told_under_the_machine() {
         let mut report = Report::of(vec![Row::new("put", "eq", 8)]);
-        assert_eq!(tables(&report).lines().nth(1), Some(""));
+        assert_eq!(tables(&report, crate::perf::title).lines().nth(1), Some(""));
         report.options = serde_json::json!({"nodes": 2});
         report.environment.insert("PTL_NAL".into(), "udp".into());
-        let text = tables(&report);
+        let text = tables(&report, crate::perf::title);
         assert_eq!(text.lines().nth(1), Some("2 virtual nodes, PTL_NAL=udp"));
     }
 
@@ -238,6 +238,6 @@ targets
   XRC to RC, latency to 8 KiB, published 1.034                   ≤ 1.05 ×      1.034  met
   XRC to RC, one-way bandwidth, published 1                      ≥ 0.95 ×          –  not measured
 ";
-        assert_eq!(report.tables(), expected);
+        assert_eq!(report.tables(crate::perf::title), expected);
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde::{Deserialize, Serialize};
 
 use super::Row;
-use crate::perf::baseline::{BARE_PING_PONG, BARE_STREAM};
+use super::names::{BARE_PING_PONG, BARE_STREAM};
 
 /// A target and what a run reached.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

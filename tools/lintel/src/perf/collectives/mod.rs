@@ -16,17 +16,15 @@ use std::process::ExitCode;
 use lintel_pmi::client::Client;
 use portals4_collectives::{Call, Combine, Datatype, Operation, Reduction};
 
-use super::harness::{Outcome, Plan};
 use super::multi_pair::jobs::{Job, Task};
 use super::options::Options;
 use super::session::Progress;
 use crate::error::Result;
+use crate::harness::{Outcome, Plan};
 use crate::report::Row;
+use crate::report::names::{COLLECTIVES, OPERATIONS, collective_variant};
 use crate::stats::Times;
 use ranks::{CollectiveRanks, PLACEMENTS, Turns};
-
-/// The benchmark's name in reports.
-pub const BENCHMARK: &str = "collectives";
 
 /// Starts a job for each number of ranks and delivers the report.
 ///
@@ -55,10 +53,10 @@ pub fn figures(client: &mut Client, options: &Options) -> Result<Vec<Row>> {
     let sizes = sizes(options);
     let largest = sizes.iter().copied().max().unwrap_or(0);
     let mut ranks = CollectiveRanks::join(client, options, largest)?;
-    let points = NAMES.len() * sizes.len();
+    let points = OPERATIONS.len() * sizes.len();
     let progress = Progress::new(ranks.leads(), points as u64);
     let mut rows = Vec::new();
-    for name in NAMES {
+    for name in OPERATIONS {
         let of_barrier = [0];
         let sizes = if name == "barrier" {
             &of_barrier
@@ -101,7 +99,7 @@ fn plan(options: &Options) -> Plan {
     }
 }
 
-/// What a name in [`NAMES`] asks for, with rank 0 as the root.
+/// What a name in [`OPERATIONS`] asks for, with rank 0 as the root.
 fn call(name: &str, bytes: u64) -> Call {
     let root = 0;
     let reduction = Reduction {
@@ -126,9 +124,13 @@ fn rows_of(name: &str, bytes: u64, ranks: u32, found: &[Turns; 2]) -> Vec<Row> {
     let outcome = |turns: &Turns| Outcome::of_rounds(turns.rounds.clone(), 0);
     let first = outcome(&found[0]);
     let row = |(placement, turns): (&(&str, _), &Turns)| {
-        let mut row = Row::new(BENCHMARK, variant(name, ranks, placement.0), bytes)
-            .with("ranks", f64::from(ranks))
-            .with("× offloaded", outcome(turns).ratio_to(&first));
+        let mut row = Row::new(
+            COLLECTIVES,
+            collective_variant(name, ranks, placement.0),
+            bytes,
+        )
+        .with("ranks", f64::from(ranks))
+        .with("× offloaded", outcome(turns).ratio_to(&first));
         row.times = Some(Times::of(&turns.samples));
         row.iterations = turns.samples.len() as u64;
         row
@@ -136,20 +138,6 @@ fn rows_of(name: &str, bytes: u64, ranks: u32, found: &[Turns; 2]) -> Vec<Row> {
     PLACEMENTS.iter().zip(found).map(row).collect()
 }
 
-/// What a row of this operation is called.
-pub fn variant(name: &str, ranks: u32, placement: &str) -> String {
-    format!("{name}, {ranks} ranks, {placement}")
-}
-
-/// The operations, in the order of their rows.
-pub const NAMES: [&str; 6] = [
-    "barrier",
-    "broadcast",
-    "allreduce",
-    "reduce",
-    "gather",
-    "scatter",
-];
 /// Unless others are asked for, in bytes.
 const SIZES: [u64; 5] = [8, 1 << 10, 16 << 10, 64 << 10, 256 << 10];
 

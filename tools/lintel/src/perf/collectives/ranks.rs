@@ -7,8 +7,8 @@ use portals4::{Interface, Portals, ProcessId};
 use portals4_collectives::{self as collectives, Call, Group, Placement, Separate, Spec, open};
 
 use crate::error::{Error, Result};
+use crate::harness::Plan;
 use crate::machine;
-use crate::perf::harness::Plan;
 use crate::perf::options::Options;
 use crate::stats::median;
 use crate::team::{Team, WORDS, WaitMode};

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use lintel_pmi::client::Client;
 
 use super::formula::Place;
-use super::{COUNTS, doubling};
+
 use crate::error::Result;
 use crate::perf::fresh_processes::resident_kib;
 use crate::perf::multi_pair::jobs::{Job, Task};
@@ -15,7 +15,9 @@ use crate::perf::network::Model;
 use crate::perf::options::Options;
 use crate::portals::Transfer;
 use crate::report::Row;
+use crate::report::names::COUNTS;
 use crate::resources::{Counters, Published, Source};
+use crate::stats::doubling;
 use crate::team::{Team, WORDS};
 
 /// A job for each number of processes and each model.

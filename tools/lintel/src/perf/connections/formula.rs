@@ -2,9 +2,9 @@
 //! counts of RC and XRC (seed 003; receive-queue sizes from MVAPICH), and their form in
 //! software, where a context serves both directions.
 
-use super::{COUNTS, FORMULA};
 use crate::perf::network::Model;
 use crate::report::Row;
+use crate::report::names::{COUNTS, FORMULA};
 use crate::stats::median;
 
 /// How many processes there are, and how many of them a node has. Peers on the same

@@ -18,15 +18,30 @@ use std::process::ExitCode;
 
 use lintel_pmi::client::Client;
 
-use super::harness::Outcome;
 use super::multi_pair::jobs::{Job, Task};
 use super::multi_pair::pattern::{Form, Pattern};
 use super::multi_pair::{MultiPair, RankLayout};
 use super::network::Model;
 use super::options::Options;
 use super::session::Progress;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::harness::Outcome;
+use crate::report::names::{BOTH_WAYS, LATENCY, MANY_TO_MANY, MULTI_PAIR, ONE_WAY};
 use crate::report::{Row, connections as verdicts};
+use crate::stats::doubling;
+
+/// Refuses options that fix what this benchmark varies.
+///
+/// # Errors
+/// `--conn` is given.
+pub fn check(options: &Options) -> Result<()> {
+    match options.network.conn {
+        None => Ok(()),
+        Some(_) => Err(Error::Usage(
+            "connections compares several models: choose them by --models, not --conn".into(),
+        )),
+    }
+}
 
 /// Starts the jobs and delivers the report.
 ///
@@ -142,55 +157,11 @@ fn sizes(options: &Options, least: u64, most: u64, factor: u64) -> Vec<u64> {
     zero.into_iter().chain(powers).collect()
 }
 
-/// 1, 2, 4 … and `most` itself.
-pub fn doubling(most: usize) -> Vec<usize> {
-    let powers = (0..).map(|n| 1 << n).take_while(|&count| count < most);
-    powers.chain([most]).collect()
-}
-
 fn layout(options: &Options) -> RankLayout {
     RankLayout {
         groups: options.models.len(),
         slots: options.most_pairs,
     }
-}
-
-/// Half a round trip of a put, counted at the target.
-pub const LATENCY: &str = "conn-latency";
-/// One process of a node streams to one of the other.
-pub const ONE_WAY: &str = "conn-one-way";
-/// Both stream to each other.
-pub const BOTH_WAYS: &str = "conn-both-ways";
-/// Several processes of a node stream to as many of the other.
-pub const MULTI_PAIR: &str = "conn-pairs";
-/// Each process of a node streams to each of the other.
-pub const MANY_TO_MANY: &str = "conn-many";
-/// Acknowledged puts to the others of a node while one of its processes is stopped.
-pub const STALLED: &str = "conn-stalled";
-/// Contexts and memory as counted.
-pub const COUNTS: &str = "conn-counts";
-/// Contexts and memory by the formula.
-pub const FORMULA: &str = "conn-formula";
-
-/// What their tables say.
-pub fn describe(benchmark: &str) -> Option<&'static str> {
-    Some(match benchmark {
-        LATENCY => "connections, latency: ping-pong of puts, half a round trip",
-        ONE_WAY => "connections, uni-directional: a stream of puts, time of one message",
-        BOTH_WAYS => {
-            "connections, bi-directional: two streams at once, time of one message of either"
-        }
-        MULTI_PAIR => "connections, multi-pair: a stream each, time of one message of any",
-        MANY_TO_MANY => {
-            "connections, many-to-many: each streams to each, time of one message of any"
-        }
-        STALLED => "connections, one receiver stopped: 8 B to the others until acknowledged",
-        COUNTS => "connections, counted: two nodes, each process puts to each of the other node",
-        FORMULA => {
-            "connections, by formula: 16 processes a node, each in touch with every other node's"
-        }
-        _ => return None,
-    })
 }
 
 /// The largest size of the latency figure, in bytes (seed 003, "Latency").
@@ -201,13 +172,6 @@ const LARGE: u64 = 1 << 20;
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn counts_double_and_end_where_asked() {
-        assert_eq!(doubling(8), [1, 2, 4, 8]);
-        assert_eq!(doubling(6), [1, 2, 4, 6]);
-        assert_eq!(doubling(1), [1]);
-    }
 
     #[test]
     fn latency_goes_from_nothing_to_eight_kib() {

@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::STALLED;
 use crate::error::{During, Error, Result};
 use crate::perf::multi_pair::MultiPair;
 use crate::perf::options::Options;
 use crate::portals::Transfer;
 use crate::report::Row;
+use crate::report::names::STALLED;
 use crate::stats::Times;
 use crate::team::WORDS;
 

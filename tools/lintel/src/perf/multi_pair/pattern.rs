@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::MultiPair;
 use crate::error::Result;
-use crate::perf::harness::{Outcome, Plan};
+use crate::harness::{Outcome, Plan};
 use crate::perf::stream::window_for;
 use crate::portals::Transfer;
 use crate::team::WORDS;

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 
 use super::super::chart::{Figure, Scale, Series, Stroke};
 use super::place;
-use crate::perf::collectives::{BENCHMARK, NAMES, variant};
 use crate::report::Row;
+use crate::report::names::{COLLECTIVES, OPERATIONS, collective_variant};
 
 /// Its panels, side by side; none without rows.
 pub fn sheet(rows: &[Row]) -> Vec<Figure> {
-    let own = rows.iter().filter(|row| row.benchmark == BENCHMARK);
+    let own = rows.iter().filter(|row| row.benchmark == COLLECTIVES);
     let ranks = own.filter_map(|row| Some(*row.figures.get("ranks")? as u32));
     let ranks: BTreeSet<u32> = ranks.collect();
     ranks.into_iter().map(|ranks| panel(rows, ranks)).collect()
@@ -19,10 +19,10 @@ pub fn sheet(rows: &[Row]) -> Vec<Figure> {
 fn panel(rows: &[Row], ranks: u32) -> Figure {
     let title = format!("Collective operations of {ranks} ranks");
     let mut figure = Figure::over_size(&title, "time of rank 0 (µs)", Scale::Log);
-    for (colour, name) in NAMES.into_iter().enumerate() {
+    for (colour, name) in OPERATIONS.into_iter().enumerate() {
         for (dash, placement) in PLACEMENTS.into_iter().enumerate() {
-            let wanted = variant(name, ranks, placement);
-            let own = |row: &&Row| row.benchmark == BENCHMARK && row.variant == wanted;
+            let wanted = collective_variant(name, ranks, placement);
+            let own = |row: &&Row| row.benchmark == COLLECTIVES && row.variant == wanted;
             let point = |row: &Row| Some((place(row.bytes), row.median_us()?));
             let points = rows.iter().filter(own).filter_map(point).collect();
             let label = format!("{name}, {placement}");

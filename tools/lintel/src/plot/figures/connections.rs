@@ -2,10 +2,11 @@
 
 use super::super::chart::{Figure, Scale, Series, Stroke};
 use super::place;
-use crate::perf::connections::{
-    BOTH_WAYS, COUNTS, FORMULA, LATENCY, MANY_TO_MANY, MULTI_PAIR, ONE_WAY, doubling,
-};
 use crate::report::Row;
+use crate::report::names::{
+    BOTH_WAYS, COUNTS, FORMULA, LATENCY, MANY_TO_MANY, MULTI_PAIR, ONE_WAY,
+};
+use crate::stats::doubling;
 
 /// Each with its file name.
 pub fn all(rows: &[Row]) -> Vec<(&'static str, Figure)> {

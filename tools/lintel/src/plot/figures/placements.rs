@@ -3,8 +3,8 @@
 
 use super::super::chart::{Figure, Scale, Series, Stroke};
 use super::place;
-use crate::perf::placements::BENCHMARK;
 use crate::report::Row;
+use crate::report::names;
 
 /// Its panels, side by side.
 pub fn sheet(rows: &[Row]) -> [Figure; 2] {
@@ -23,7 +23,7 @@ pub fn sheet(rows: &[Row]) -> [Figure; 2] {
             let variant = format!("{placement}, {form}");
             let label = format!("{variant} ({long})");
             let stroke = Stroke::Styled { colour, dash };
-            let own = |row: &&Row| row.benchmark == BENCHMARK && row.variant == variant;
+            let own = |row: &&Row| row.benchmark == names::PLACEMENTS && row.variant == variant;
             let points = |keep: fn(&Row) -> Option<f64>| {
                 let own = rows.iter().filter(own);
                 own.filter_map(|row| Some((place(row.bytes), keep(row)?)))
