@@ -20,7 +20,7 @@ pub struct Cli {
 enum Word {
     /// Show interfaces, limits, networks and environment variables
     Info(info::Options),
-    /// Measure Portals between two pinned processes, beside the machine's own limits
+    /// Measure Portals between two pinned processes, and compare it with the machine's own limits
     Perf(Box<perf::Options>),
     /// Draw what `lintel perf --json` wrote, as SVG and PNG
     Plot(PlotOptions),
@@ -41,7 +41,7 @@ pub struct PlotOptions {
     /// A report of `lintel perf --json`
     file: PathBuf,
 
-    /// Where the plots go; made if it isn't there
+    /// Directory for the plots; created if missing
     #[arg(short, long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
 }
@@ -52,7 +52,7 @@ pub fn command() -> clap::Command {
 }
 
 impl Cli {
-    /// Does what was asked; an error is told on standard error and is exit code 1.
+    /// Does what was asked; an error is printed on standard error and gives exit code 1, or 2 if the usage is wrong.
     pub fn run(self) -> ExitCode {
         match self.dispatch() {
             Ok(code) => code,

@@ -39,7 +39,7 @@ pub struct Outcome {
     samples: Vec<f64>,
     /// The median of each round.
     rounds: Vec<f64>,
-    /// Repetitions in all.
+    /// Repetitions of all rounds together.
     pub repetitions: u64,
 }
 

@@ -11,11 +11,11 @@ use crate::error::{During, Error, Result};
 /// A machine, as far as it bears on a measurement.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Machine {
-    /// Its name.
+    /// The host's name, as uname reports it.
     pub host: String,
-    /// The processor's model.
+    /// The processor's model, out of /proc/cpuinfo.
     pub cpu: String,
-    /// The kernel's release.
+    /// The kernel's release, as uname reports it.
     pub kernel: String,
     /// Processors that this process may use.
     pub processors: usize,

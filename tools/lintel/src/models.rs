@@ -3,25 +3,25 @@
 use clap::ValueEnum;
 use serde::Serialize;
 
-/// Where the engine lives.
+/// Where the engine runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// In the process
+    /// In the process itself
     Accelerated,
     /// In the node's agent
     Generic,
 }
 
-/// What a connection between nodes is kept for.
+/// Which processes share a connection between nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Model {
-    /// A pair of processes
+    /// One connection per pair of processes
     Rc,
-    /// A process and a remote node
+    /// One connection per process and remote node
     Xrc,
-    /// A pair of nodes
+    /// One connection per pair of nodes
     Node,
 }
 

@@ -26,7 +26,7 @@ pub struct Line(pub [AtomicU64; 8]);
 pub struct Ticket {
     /// The process that holds it.
     pub pid: u32,
-    /// Its descriptor there.
+    /// The descriptor's number in that process.
     pub fd: u32,
 }
 
@@ -131,7 +131,7 @@ impl Region {
     /// here by cross-memory attach.
     ///
     /// # Errors
-    /// `EPERM` where the kernel or a container forbids it, `ESRCH` when the process
+    /// `EPERM` if the kernel or a container forbids it, `ESRCH` if the process
     /// is gone, `EFAULT` for an address that isn't mapped there; a short copy is
     /// an error too.
     pub fn read_process(&self, pid: u32, address: u64, length: usize) -> io::Result<()> {

@@ -21,7 +21,7 @@ pub struct Counters {
     pub shared_contexts: u64,
     /// Processes of other nodes that messages were exchanged with.
     pub pairs: u64,
-    /// Sockets or endpoints.
+    /// Open sockets, or endpoints of libfabric.
     pub sockets: u64,
     /// Bytes of memory behind all of these.
     pub bytes: u64,
@@ -87,7 +87,7 @@ impl Counters {
         words
     }
 
-    /// What [`Counters::to_words`] made.
+    /// Reads words that [`Counters::to_words`] wrote.
     pub fn from_words(words: [u64; WORDS]) -> Self {
         let [contexts, shared_contexts, pairs, sockets, bytes, ..] = words;
         Self {
@@ -104,9 +104,9 @@ impl Counters {
 /// A running process with its counters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Published {
-    /// Its job.
+    /// The value of `LINTEL_JOB`.
     pub job: String,
-    /// Its node.
+    /// The node's network address, as Portals numbers it.
     pub nid: u32,
     /// Its number in Portals.
     pub pid: u32,
@@ -116,7 +116,7 @@ pub struct Published {
     pub mode: Mode,
     /// What its connections are kept for; nothing without a network between nodes.
     pub conn: Option<Model>,
-    /// What it counts.
+    /// The process's own counters.
     #[serde(flatten)]
     pub counters: Counters,
 }
@@ -185,7 +185,7 @@ impl Published {
     }
 }
 
-/// What `LINTEL_JOB` takes.
+/// Whether `LINTEL_JOB` may have this value.
 fn is_name_of_job(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     name.len() <= 64 && name.chars().all(plain)

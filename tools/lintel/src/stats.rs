@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 /// Times of one thing, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Times {
-    /// The middle one.
+    /// The median, in microseconds.
     pub median_us: f64,
-    /// The least one.
+    /// The minimum, in microseconds.
     pub min_us: f64,
-    /// Their mean.
+    /// The arithmetic mean, in microseconds.
     pub mean_us: f64,
     /// 99 of 100 are no greater.
     pub p99_us: f64,

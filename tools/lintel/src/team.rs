@@ -1,10 +1,10 @@
-//! The processes of one measurement: who they are, and how they meet without
-//! Portals, so that meeting costs the measured path nothing.
+//! The processes of one measurement: their ranks, and barriers that don't use Portals,
+//! so that synchronising costs the measured path nothing.
 //!
 //! Rank 0 makes a little shared memory; the others find it by its [`Ticket`],
 //! passed on by the launcher's key-value store. Each rank writes one line of it.
-//! Two ranks on two cores meet spinning; more ranks than cores meet asleep, so that
-//! those who wait leave the cores to those who are measured.
+//! Two ranks on two cores wait by spinning; more ranks than cores sleep, so that
+//! those that wait leave the cores to those that are measured.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -30,7 +30,7 @@ pub struct Team {
 pub enum WaitMode {
     /// Each on a core of its own.
     Spin,
-    /// In the kernel.
+    /// Sleeping on a futex, so that ranks may share cores.
     Sleep,
 }
 
@@ -40,7 +40,7 @@ pub const WORDS: usize = 7;
 impl Team {
     /// Rank 0's side: makes the memory that the others join.
     pub fn create(size: usize, mode: WaitMode) -> Result<Self> {
-        // A line for each rank, and one that they meet over.
+        // A line for each rank, and one for their barrier.
         let shared = Region::shared((size + 1) * 64).during("making shared memory")?;
         Ok(Self::over(shared, 0, size, mode))
     }
@@ -51,12 +51,12 @@ impl Team {
         Ok(Self::over(shared, rank, size, mode))
     }
 
-    /// What [`Team::join`] needs.
+    /// Names the shared memory for [`Team::join`].
     pub fn ticket(&self) -> Ticket {
         self.shared.ticket().expect("the team's memory is shared")
     }
 
-    /// This process's number.
+    /// This process's rank in the team.
     pub fn rank(&self) -> usize {
         self.rank
     }
@@ -107,7 +107,7 @@ impl Team {
         Ok(all)
     }
 
-    /// The leader's words, in every rank.
+    /// Sends the leader's words to every rank.
     pub fn broadcast(&self, words: [u64; WORDS]) -> Result<[u64; WORDS]> {
         Ok(self.exchange(words)?[0])
     }
@@ -153,7 +153,7 @@ impl Team {
     }
 }
 
-/// Where two ranks wait for each other in the midst of a measured batch.
+/// A barrier of two ranks within a measured batch.
 pub struct SpinBarrier {
     shared: Region,
     rank: usize,
@@ -181,7 +181,7 @@ impl SpinBarrier {
     }
 }
 
-/// Where some processes wait for each other asleep: a line of shared memory.
+/// A barrier of processes that sleep: a line of shared memory.
 pub struct FutexBarrier<'a> {
     arrived: &'a AtomicU32,
     generation: &'a AtomicU32,

@@ -14,7 +14,7 @@ pub struct Probe {
     address: u64,
 }
 
-/// Its name.
+/// The hidden subcommand that probes from a child process.
 pub const NAME: &str = "probe-copy";
 
 /// What was found, in one sentence part, with the reason when it doesn't work.

@@ -20,7 +20,7 @@ use crate::resources::SharedMemory;
 pub use copy::{NAME as PROBE, Probe, probe_from_child};
 use resources::Overview;
 
-/// What `lintel info` may be told.
+/// Options of `lintel info`.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// Show only the environment variables
@@ -36,7 +36,7 @@ pub struct Options {
     #[arg(long, value_name = "JOB", requires = "resources")]
     job: Option<String>,
 
-    /// Write JSON
+    /// Write the information as JSON
     #[arg(long)]
     json: bool,
 }

@@ -23,11 +23,11 @@ pub struct Overview {
 /// The processes of one job on one node together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Node {
-    /// The job.
+    /// The value of `LINTEL_JOB`.
     pub job: String,
-    /// The node.
+    /// The node's network address, as Portals numbers it.
     pub nid: u32,
-    /// How many processes.
+    /// The number of processes of the job on this node.
     pub processes: u64,
     /// Their sums; what is shared is counted once.
     #[serde(flatten)]

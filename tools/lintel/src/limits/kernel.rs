@@ -69,7 +69,7 @@ impl Workload for FutexWake {
     }
 }
 
-/// Rank 0 wakes a futex that nobody waits for.
+/// Rank 0 wakes a futex on which no thread waits.
 #[derive(Default)]
 pub struct FutexWakeWithoutWaiter(AtomicU32);
 
@@ -112,7 +112,7 @@ const ASLEEP: usize = 16;
 const AWAKE: usize = 32;
 
 impl BusyWake {
-    /// Nobody sleeps yet.
+    /// Allocates the shared words; no thread sleeps yet.
     pub fn new(team: &Team) -> Result<Self> {
         Ok(Self {
             shared: team.share(4096)?,

@@ -66,7 +66,7 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// An empty ring.
+    /// Allocates an empty ring that both ranks see.
     pub fn new(team: &Team) -> Result<Self> {
         Ok(Self {
             shared: team.share((SLOTS as usize + 2) * 64)?,

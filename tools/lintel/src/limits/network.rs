@@ -157,12 +157,12 @@ pub enum Burst {
 }
 
 impl Burst {
-    /// Bytes a call.
+    /// Bytes that one system call sends.
     pub fn bytes(self) -> usize {
         self.datagrams() * self.datagram()
     }
 
-    /// Datagrams a call.
+    /// Datagrams that one system call sends.
     pub fn datagrams(self) -> usize {
         match self {
             Self::Datagram(_) => 1,
@@ -177,7 +177,7 @@ impl Burst {
     }
 }
 
-/// A stream of datagrams from rank 0. How much may be under way is told beside the
+/// A stream of datagrams from rank 0. How much may be in flight is written beside the
 /// socket, through shared memory, so that nothing is lost and the path carries
 /// payload alone.
 pub struct UdpStream {

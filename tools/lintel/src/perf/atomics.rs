@@ -35,16 +35,16 @@ pub fn run(session: &mut Session) -> Result<()> {
     session.team.barrier()
 }
 
-/// An atomic call.
+/// The Portals call that is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// `PtlAtomic`
+    /// `PtlAtomic`, which returns nothing
     Atomic,
-    /// `PtlFetchAtomic`
+    /// `PtlFetchAtomic`, which returns the old value
     Fetch,
-    /// `PtlSwap`
+    /// `PtlSwap` with `PTL_SWAP`
     Swap,
-    /// `PtlSwap`, if equal
+    /// `PtlSwap` with `PTL_CSWAP`: swaps if equal
     CompareSwap,
 }
 

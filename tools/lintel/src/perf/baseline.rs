@@ -15,9 +15,9 @@ use crate::team::Team;
 /// What part of an exchange is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Span {
-    /// One way.
+    /// One way, which is half a round trip.
     HalfTrip,
-    /// There and back.
+    /// A whole round trip, there and back.
     RoundTrip,
 }
 

@@ -43,7 +43,7 @@ pub enum Run {
 /// A word that stands for several benchmarks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
-    /// A first look.
+    /// The benchmarks of a first look.
     All,
     /// All that run in two ranks.
     Every,

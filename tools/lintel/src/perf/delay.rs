@@ -154,7 +154,7 @@ impl Seen {
     }
 }
 
-/// What `clock` shows.
+/// The time that `clock` shows, from its own epoch.
 pub fn since(clock: ClockId) -> Duration {
     let now = clock_gettime(clock);
     let seconds = u64::try_from(now.tv_sec).unwrap_or(0);

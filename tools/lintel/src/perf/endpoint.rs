@@ -52,7 +52,7 @@ pub struct Setup<'a> {
 }
 
 impl Setup<'_> {
-    /// For messages of up to `bytes`, waiting as told, for one stage of an operation.
+    /// For messages of up to `bytes`, waiting as the options say, for one stage of an operation.
     pub fn simple(session: &Session, bytes: u64, stage: Counted) -> Self {
         let wait = session.options.wait;
         Self {
@@ -149,12 +149,12 @@ pub enum Signal {
     Counted(Counter, Cell<u64>),
     /// `PtlEQGet` until there is an event.
     Polled(Queue),
-    /// `PtlEQWait`.
+    /// `PtlEQWait`, which may sleep in the kernel.
     Slept(Queue),
 }
 
 impl Signal {
-    /// With a queue of `depth` events, where there is one.
+    /// With a queue of `depth` events, if it waits for events.
     pub fn new(interface: &Interface, wait: Wait, depth: u64) -> Result<Self> {
         Ok(match wait {
             Wait::Ct => Self::Counted(interface.counter()?, Cell::new(0)),
@@ -216,7 +216,7 @@ impl Signal {
         }
     }
 
-    /// Its counter, where it has one.
+    /// The counter that it waits on, if it does.
     pub fn counter(&self) -> Option<&Counter> {
         match self {
             Self::Counted(counter, _) => Some(counter),

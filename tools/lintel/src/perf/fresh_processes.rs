@@ -115,7 +115,7 @@ pub fn serve(args: ProcessArgs) -> Result<()> {
     Ok(())
 }
 
-/// Runs `step` where rank 0 is and tells the rest; the other rank waits.
+/// Runs `step` in rank 0 and broadcasts its result; the other rank waits.
 fn on_leader(
     session: &Session,
     step: impl FnOnce(&Session) -> Result<[u64; WORDS]>,

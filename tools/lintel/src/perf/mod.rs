@@ -235,7 +235,7 @@ fn deliver(report: &Report, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// The variables that change what Portals does; a secret is nobody's business.
+/// The variables that change what Portals does; without the job's secret.
 fn environment(options: &Options) -> BTreeMap<String, String> {
     let given = options.network.given().into_iter();
     std::env::vars()

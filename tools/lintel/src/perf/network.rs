@@ -13,11 +13,11 @@ pub use crate::models::{Mode, Model};
 
 use crate::error::{Error, Result};
 
-/// Options about it.
+/// Options that choose nodes, networks, placement and connections.
 #[derive(Clone, Debug, Default, Args, Serialize)]
 pub struct Network {
-    /// Virtual nodes that the processes are spread over: loopback addresses, between
-    /// which messages leave shared memory [default: 1; connections and placements: 2]
+    /// Number of virtual nodes: loopback addresses, between which messages leave shared
+    /// memory [default: 1; connections and placements: 2]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=2))]
     pub nodes: Option<u16>,
 
@@ -25,7 +25,7 @@ pub struct Network {
     #[arg(long, value_name = "LIST")]
     pub nal: Option<String>,
 
-    /// Where the engine lives (sets PTL_MODE)
+    /// Where the engine runs (sets PTL_MODE)
     #[arg(long, value_enum)]
     pub mode: Option<Mode>,
 
@@ -34,7 +34,7 @@ pub struct Network {
     #[arg(long, value_name = "PROGRAM")]
     pub agent: Option<PathBuf>,
 
-    /// What a connection between nodes is kept for (sets PTL_CONN)
+    /// Which processes share a connection between nodes (sets PTL_CONN)
     #[arg(long, value_enum)]
     pub conn: Option<Model>,
 }
@@ -57,8 +57,8 @@ impl Network {
         }
     }
 
-    /// Fills in what the environment says, for the report. `nodes` is what there are
-    /// unless it is by_environment otherwise.
+    /// Fills in what the environment says, for the report. `nodes` is the number of
+    /// nodes unless options or environment say otherwise.
     pub fn complete(&mut self, nodes: u16) {
         let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
         let by_environment = variable("LINTEL_NODES").and_then(|nodes| nodes.parse().ok());

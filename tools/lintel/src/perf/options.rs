@@ -1,4 +1,4 @@
-//! What `lintel perf` may be told.
+//! The options of `lintel perf`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,11 +15,11 @@ use crate::harness::Plan;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Wait {
-    /// PtlEQGet, again and again
+    /// PtlEQGet in a loop
     Eq,
-    /// PtlEQWait
+    /// PtlEQWait, which may sleep
     Eqwait,
-    /// PtlCTWait
+    /// PtlCTWait on a counter
     Ct,
 }
 
@@ -37,7 +37,7 @@ impl Wait {
 /// Options of `lintel perf`; each is written into the report.
 #[derive(Clone, Debug, Args, Serialize)]
 pub struct Options {
-    /// What to measure
+    /// Benchmarks to run, in this order
     #[arg(value_enum, value_name = "BENCHMARK", default_value = "all")]
     pub benchmarks: Vec<Benchmark>,
 
@@ -51,11 +51,11 @@ pub struct Options {
     #[arg(long, value_enum, default_value = "eq")]
     pub wait: Wait,
 
-    /// Time spent on one point, in milliseconds
+    /// Time spent on each point, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 200)]
     pub time: u64,
 
-    /// Turns that a benchmark and its limit take on one point
+    /// Number of turns that a benchmark and its limit take at each point
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
     pub rounds: u32,
 
@@ -72,11 +72,11 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..))]
     pub window: u64,
 
-    /// netpipe: how far around each size to look, in bytes
+    /// netpipe: distance of the sizes measured around each size, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 3)]
     pub perturbation: u64,
 
-    /// netpipe: offsets of the data in its page
+    /// netpipe: offsets of the data in its page, in bytes
     #[arg(
         long,
         value_delimiter = ',',
@@ -98,11 +98,11 @@ pub struct Options {
     #[arg(long, value_name = "MS", default_value_t = 10)]
     pub compute: u64,
 
-    /// memory: peers to touch
+    /// memory: number of peers to send to
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub peers: u16,
 
-    /// connections: models to compare, in turns, the others with the first
+    /// connections: models to measure in turns; the others are compared with the first
     #[arg(
         long,
         value_enum,
@@ -112,11 +112,11 @@ pub struct Options {
     )]
     pub models: Vec<Model>,
 
-    /// connections: processes a node in the multi-pair and many-to-many figures
+    /// connections: processes per node in the multi-pair and many-to-many figures
     #[arg(long, value_name = "N", default_value = "8", value_parser = parse_processes)]
     pub most_pairs: usize,
 
-    /// connections: processes a node up to which contexts and memory are counted
+    /// connections: processes per node up to which contexts and memory are counted
     #[arg(long, value_name = "N", default_value = "16", value_parser = parse_processes)]
     pub most_processes: usize,
 
@@ -124,8 +124,8 @@ pub struct Options {
     #[arg(long, value_delimiter = ',', value_name = "N,…", default_value = "2,4", value_parser = parse_processes)]
     pub ranks: Vec<usize>,
 
-    /// Draw the figures there, as SVG and PNG, as `lintel plot` does [default for
-    /// connections, placements and collectives: the current directory]
+    /// Draw the figures into this directory, as SVG and PNG, as `lintel plot` does [default
+    /// for connections, placements and collectives: the current directory]
     #[arg(long, value_name = "DIR")]
     pub plots: Option<PathBuf>,
 

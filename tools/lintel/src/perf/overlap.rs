@@ -154,7 +154,7 @@ fn compute(rounds: u64) {
     black_box(value);
 }
 
-/// How many rounds take `us`, known to rank 0, told to all.
+/// How many rounds take `us`, measured by rank 0, broadcast to all.
 fn rounds_for(team: &Team, us: Option<f64>) -> Result<u64> {
     let mut words = [0; WORDS];
     if let Some(us) = us {

@@ -16,7 +16,7 @@ use crate::team::{Team, WORDS};
 
 /// What every benchmark needs, and where its rows go.
 pub struct Session {
-    /// The processes.
+    /// The two ranks of the run.
     pub team: Team,
     /// How long to measure.
     pub plan: Plan,
@@ -119,7 +119,7 @@ impl Progress {
         self.0.inc(1);
     }
 
-    /// All are over.
+    /// Removes the bar after the last step.
     pub fn finish(&self) {
         self.0.finish_and_clear();
     }

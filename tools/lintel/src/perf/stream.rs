@@ -46,7 +46,7 @@ pub fn bandwidth(session: &mut Session) -> Result<()> {
     Ok(())
 }
 
-/// Streams of 8 B puts, told apart by who says that they arrived.
+/// Streams of 8 B puts, distinguished by what reports their arrival.
 pub fn rate(session: &mut Session) -> Result<()> {
     let window = session.options.window;
     let forms = [

@@ -9,7 +9,7 @@ use crate::report::table_size;
 /// How an axis is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// Evenly, from 0.
+    /// Linear, starting at 0.
     Linear,
     /// By powers of ten.
     Log,
@@ -23,9 +23,9 @@ pub enum Scale {
 #[derive(Clone, Debug)]
 pub struct Axis {
     scale: Scale,
-    /// Where it begins.
+    /// The value at the axis's beginning.
     pub low: f64,
-    /// Where it ends.
+    /// The value at the axis's end.
     pub high: f64,
     /// Where it is labelled.
     pub ticks: Vec<f64>,
@@ -45,7 +45,7 @@ impl Axis {
         }
     }
 
-    /// Where `value` stands.
+    /// The coordinate of `value` on the axis.
     pub fn place(&self, value: f64) -> f64 {
         match self.scale {
             Scale::Linear => value,
@@ -77,7 +77,7 @@ impl Axis {
         }
     }
 
-    /// Decades, and their 2 and 5 where there are few.
+    /// Decades, and their 2 and 5 if there are few.
     fn logarithmic((low, high): (f64, f64)) -> Self {
         let (low, high) = ((low * 0.8).log10(), (high * 1.25).log10());
         let steps: &[f64] = if high - low > 3.5 {
@@ -111,7 +111,7 @@ impl Axis {
         }
     }
 
-    /// Each power, or each second or third where there are many.
+    /// Each power, or each second or third if there are many.
     fn powers((low, high): (f64, f64)) -> Self {
         let (low, high) = (low.max(0.5).log2(), high.max(1.0).log2());
         let step = ((high - low) / 8.0).ceil().max(1.0);

@@ -19,12 +19,12 @@ pub enum Stroke {
     /// As plain, of a colour and a dash by number: for lines that belong together, or
     /// lie upon each other.
     Styled {
-        /// Which colour.
+        /// The index of the colour in the palette.
         colour: usize,
         /// 0 for a line without gaps.
         dash: usize,
     },
-    /// Dashed and grey, told apart by number.
+    /// Dashed and grey, distinguished by number.
     Limit(usize),
     /// Rings of a colour, by number: points that others have published.
     Points(usize),
@@ -63,7 +63,7 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// Without lines.
+    /// An empty figure with title and axes.
     pub fn new(title: &str, x: (&str, Scale), y: (&str, Scale)) -> Self {
         Self {
             title: title.into(),
@@ -74,7 +74,7 @@ impl Figure {
         }
     }
 
-    /// Over message size.
+    /// An empty figure over message size in bytes.
     pub fn over_size(title: &str, y: &str, scale: Scale) -> Self {
         Self::new(title, ("message size (bytes)", Scale::Sizes), (y, scale))
     }
@@ -253,7 +253,7 @@ struct Look {
 enum Marks {
     None,
     Dots,
-    /// Without a line.
+    /// Rings at the points, without a line.
     Rings,
 }
 
@@ -331,7 +331,7 @@ const COLOURS: [RGBColor; 8] = [
 /// Points that still stand apart.
 const MOST_MARKS: usize = 40;
 
-/// A ring's radius.
+/// A ring's radius, in pixels.
 const RING: i32 = 8;
 
 const DASHES: [(u32, u32); 3] = [(9, 5), (3, 4), (18, 5)];

@@ -31,25 +31,25 @@ pub struct Report {
     pub lintel: String,
     /// Seconds since 1970 at the start.
     pub started: u64,
-    /// The command line.
+    /// The command line, word by word.
     pub command: Vec<String>,
     /// Every option with the value used, given or default.
     pub options: serde_json::Value,
-    /// The machine.
+    /// The machine that was measured.
     pub machine: Machine,
     /// `PTL_*` and `LINTEL_*` variables that were set.
     pub environment: BTreeMap<String, String>,
     /// The project's targets beside it, when asked for.
     #[serde(default)]
     pub targets: Vec<targets::Verdict>,
-    /// What was found.
+    /// Every measured point, in order.
     pub rows: Vec<Row>,
 }
 
-/// One measured point.
+/// One measured point of a benchmark.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// The benchmark's name.
+    /// The benchmark's name, by which tables are grouped.
     pub benchmark: String,
     /// Which form of it.
     pub variant: String,
@@ -58,7 +58,7 @@ pub struct Row {
     /// Time of one operation, in microseconds; what an operation is stands in the
     /// benchmark's description.
     pub times: Option<Times>,
-    /// Operations timed.
+    /// The number of operations timed.
     pub iterations: u64,
     /// Payload, in 10^9 bytes a second, all directions together.
     pub gb_per_s: Option<f64>,
@@ -73,7 +73,7 @@ pub struct Row {
 /// A limit that was measured in turns with a row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Limit {
-    /// What it is.
+    /// The limit's name, as tables show it.
     pub name: String,
     /// Its median time, in microseconds.
     pub median_us: f64,
@@ -161,7 +161,7 @@ impl Report {
         write_to(place, text.as_bytes())
     }
 
-    /// An option with the value used, as text; nothing where it had none.
+    /// An option with the value used, as text; empty if it had none.
     pub fn option(&self, name: &str) -> String {
         match self.options.get(name) {
             None | Some(serde_json::Value::Null) => String::new(),

@@ -32,7 +32,7 @@ pub fn tables(report: &Report, title: fn(&str) -> &str) -> String {
     out
 }
 
-/// What carried the messages, in one line; nothing where all was left to the library.
+/// What carried the messages, in one line; empty if all was left to the library.
 pub fn network(report: &Report) -> String {
     let nodes = match report.option("nodes").as_str() {
         "" | "1" => None,

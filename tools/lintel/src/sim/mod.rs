@@ -33,13 +33,13 @@ pub enum Word {
     /// Run a scenario: one simulation, or one for each combination of its lists
     #[command(visible_alias = "sweep")]
     Run(RunOptions),
-    /// Show models, workloads, profiles and figures that there are
+    /// List the models, workloads, profiles and figures
     List,
     /// Draw one figure of the papers and print its points
     Figure {
-        /// Its name, as `lintel sim list` shows it
+        /// Name of the figure, as `lintel sim list` shows it
         name: String,
-        /// Where it goes.
+        /// Directory and format of the output.
         #[command(flatten)]
         options: FigureOptions,
     },
@@ -75,10 +75,10 @@ pub struct RunOptions {
     trace: Option<PathBuf>,
 }
 
-/// What figures take.
+/// Options of `lintel sim figure` and `lintel sim figures`.
 #[derive(Debug, clap::Args)]
 pub struct FigureOptions {
-    /// Where plots and tables go; made if it isn't there
+    /// Directory for plots and tables; created if missing
     #[arg(short, long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
 
@@ -188,7 +188,7 @@ fn simulate(
     Ok((Entry::new(point, &outcome, seconds), spans.unwrap_or(0)))
 }
 
-/// Whether people were told: standard output was free.
+/// Returns whether tables were printed: standard output was free.
 fn deliver(results: &Results, scenario: &Scenario, options: &RunOptions) -> Result<bool> {
     if let Some(place) = &options.json {
         write_to(place, results.json().as_bytes())?;

@@ -10,7 +10,7 @@ use lintel_sim_scenario::Run;
 pub struct SimulationProgress(ProgressBar);
 
 impl SimulationProgress {
-    /// Of so many simulations. Draws nothing where standard error is no terminal.
+    /// A bar of so many simulations. Draws nothing if standard error is no terminal.
     pub fn new(simulations: usize) -> Self {
         let bar = ProgressBar::new(simulations as u64 * SHARES);
         let style = ProgressStyle::with_template("{bar:24} {percent}% {msg}, {eta} left");
@@ -40,7 +40,7 @@ impl SimulationProgress {
         }
     }
 
-    /// All are over.
+    /// Removes the bar after the last simulation.
     pub fn finish(&self) {
         self.0.finish_and_clear();
     }
@@ -50,7 +50,7 @@ impl SimulationProgress {
 pub struct StepProgress(ProgressBar);
 
 impl StepProgress {
-    /// So many.
+    /// A bar of as many steps as `steps` says.
     pub fn new(steps: usize) -> Self {
         let bar = ProgressBar::new(steps as u64);
         let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {msg}, {elapsed}");
@@ -65,13 +65,13 @@ impl StepProgress {
         self.0.suspend(write)
     }
 
-    /// Another one begins.
+    /// Names the step that begins.
     pub fn announce(&self, what: &str) {
         self.0.set_message(what.to_string());
         self.0.inc(1);
     }
 
-    /// All are over.
+    /// Removes the bar after the last step.
     pub fn finish(&self) {
         self.0.finish_and_clear();
     }

@@ -15,15 +15,15 @@ pub struct Results {
     schema: u32,
     /// Version of this program.
     lintel: &'static str,
-    /// The file.
+    /// The path of the scenario's file.
     pub scenario: String,
     /// What it is for.
     about: String,
-    /// A point each.
+    /// One entry per point, in the scenario's order.
     pub entries: Vec<Entry>,
 }
 
-/// One point.
+/// The results of one point.
 #[derive(Debug, Serialize)]
 pub struct Entry {
     /// Settings that vary, with the values that they had.
@@ -61,7 +61,7 @@ impl Entry {
 }
 
 impl Results {
-    /// Nothing yet.
+    /// Results of a scenario, without entries so far.
     pub fn new(scenario: &str, about: &str) -> Self {
         Results {
             schema: 1,
@@ -72,7 +72,7 @@ impl Results {
         }
     }
 
-    /// All of it.
+    /// All results as JSON, indented.
     pub fn json(&self) -> String {
         let text = serde_json::to_string_pretty(self).expect("it is plain data");
         text + "\n"
@@ -87,7 +87,7 @@ impl Results {
         writer.into_inner().expect("memory takes it")
     }
 
-    /// For people.
+    /// All results as a table for people.
     pub fn table(&self) -> String {
         let lines = self.lines(|value| match value {
             value if value.fract() == 0.0 => format!("{value:.0}"),

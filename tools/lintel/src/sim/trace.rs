@@ -31,7 +31,7 @@ struct Writing {
 }
 
 impl Trace {
-    /// An empty one.
+    /// Creates the file and its header.
     pub fn create(path: &Path) -> Result<Self> {
         let doing = || format!("writing {}", path.display());
         let mut out = BufWriter::new(File::create(path).during(doing())?);
@@ -134,7 +134,7 @@ fn track_name(track: Track) -> String {
     }
 }
 
-/// The format's unit.
+/// Microseconds, the trace format's unit.
 fn micro(time: Duration) -> f64 {
     time.as_ps() as f64 / 1e6
 }

@@ -30,7 +30,7 @@ pub struct CollectiveRanks {
 /// What rank 0 saw of one placement, in nanoseconds.
 #[derive(Debug, Default)]
 pub struct Turns {
-    /// Each operation.
+    /// The duration of each operation.
     pub samples: Vec<f64>,
     /// The median of each round.
     pub rounds: Vec<f64>,

@@ -11,7 +11,7 @@ use crate::stats::median;
 /// node need no connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// All processes.
+    /// Processes of the whole job.
     pub processes: u64,
     /// Those of one node.
     pub a_node: u64,
@@ -75,9 +75,9 @@ impl Place {
 pub struct Weights {
     /// Of a process without peers.
     pub base: f64,
-    /// Of a context.
+    /// Bytes of one context.
     pub context: f64,
-    /// Of a pair.
+    /// Bytes of one pair.
     pub pair: f64,
 }
 
@@ -150,7 +150,7 @@ pub fn compare(rows: &mut [Row]) {
 }
 
 /// Carries on what `rows` counted, by the formula: 2 nodes, then twice as many, to
-/// [`MOST_PROCESSES`]. Memory is told where the counts determine it.
+/// [`MOST_PROCESSES`]. Memory is reported if the counts determine it.
 pub fn rows(rows: &[Row]) -> Vec<Row> {
     let models = [Model::Rc, Model::Xrc, Model::Node];
     let counted = |model: &Model| {

@@ -29,7 +29,7 @@ pub enum Task {
     Collectives,
 }
 
-/// What the hidden command takes: the task, then all that `lintel perf` was told.
+/// What the hidden command takes: the task, then all options of `lintel perf`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct RankArgs {
     #[arg(value_enum)]
@@ -44,7 +44,7 @@ pub struct RankArgs {
 pub struct Job {
     /// What its ranks do.
     pub task: Task,
-    /// How many.
+    /// The number of ranks; at least 2.
     pub ranks: usize,
     /// Variables of every rank.
     pub variables: Vec<(OsString, OsString)>,

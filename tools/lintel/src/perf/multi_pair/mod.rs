@@ -32,7 +32,7 @@ use crate::team::{FutexBarrier, Team, WORDS, WaitMode};
 /// Where a process sits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RankSlot {
-    /// 0 or 1.
+    /// The number of the node: 0 or 1.
     pub node: usize,
     /// Which of the groups that take turns.
     pub group: usize,
@@ -56,7 +56,7 @@ impl RankLayout {
         NODES * self.groups * self.slots
     }
 
-    /// Where `rank` sits.
+    /// The slot that `rank` has.
     pub fn slot_of(self, rank: usize) -> RankSlot {
         let local = rank % (self.groups * self.slots);
         RankSlot {
@@ -66,7 +66,7 @@ impl RankLayout {
         }
     }
 
-    /// Who sits there.
+    /// The rank that has `slot`.
     pub fn rank_of(self, slot: RankSlot) -> usize {
         (slot.node * self.groups + slot.group) * self.slots + slot.index
     }
@@ -76,7 +76,7 @@ impl RankLayout {
 pub struct MultiPair {
     /// All ranks; they meet asleep.
     pub team: Team,
-    /// Who sits where.
+    /// How ranks map to nodes and groups.
     pub layout: RankLayout,
     /// Where this one sits.
     pub me: RankSlot,
@@ -90,7 +90,7 @@ pub struct MultiPair {
 
 impl MultiPair {
     /// Joins the others of the job, opens an interface with buffers of `bytes`, and
-    /// learns where everyone is.
+    /// learns the address of each rank.
     ///
     /// # Errors
     /// What the system, the launcher or Portals refused.
@@ -167,7 +167,7 @@ fn exchange_addresses(team: &Team, endpoint: &GroupEndpoint) -> Result<Vec<Trans
 }
 
 /// Makes this process one that keeps connections for `model`, by starting itself anew
-/// where the environment says otherwise: the library reads it once.
+/// if the environment says otherwise: the library reads it once.
 ///
 /// # Errors
 /// The program can't be started again.
@@ -190,7 +190,7 @@ pub struct GroupEndpoint {
     descriptor: Descriptor,
     _entry: Entry,
     portal: Portal,
-    /// Messages that came.
+    /// Counts messages that arrived at this process.
     arrivals: Signal,
     /// Acknowledgements of what was sent.
     completions: Signal,
@@ -228,7 +228,7 @@ impl GroupEndpoint {
         })
     }
 
-    /// Puts there; nobody says that it arrived.
+    /// Puts there without an acknowledgement.
     pub fn put(&self, to: &Transfer) -> Result<()> {
         Ok(self.descriptor.put(to, AckRequest::None)?)
     }

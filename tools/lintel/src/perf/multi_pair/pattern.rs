@@ -159,7 +159,7 @@ impl MultiPair {
 
 /// Exchanges off the watch, after which both sides are awake.
 const WARMING: u64 = 4;
-/// Trial turns.
+/// Trial turns at each number of repetitions.
 const PROBES: u32 = 3;
 /// Enough for a clock of any grain.
 const MOST_REPEATS: u64 = 1 << 24;

@@ -174,7 +174,7 @@ fn label(model: &str) -> &str {
 
 const MB_PER_S: &str = "bandwidth (MB/s)";
 
-/// Lines that lie upon each other are told apart by their dashes.
+/// Lines that lie upon each other differ by their dashes.
 const MODELS: [(&str, Stroke); 3] = [
     ("rc", Stroke::Styled { colour: 0, dash: 0 }),
     ("xrc", Stroke::Styled { colour: 1, dash: 1 }),

@@ -19,9 +19,9 @@ use crate::report::{aligned, write_to};
 pub struct Drawing {
     /// What it is called on the command line, and its file.
     pub name: &'static str,
-    /// What it shows.
+    /// The title above the figure.
     pub title: &'static str,
-    /// Simulates it.
+    /// Simulates the figure's points.
     draw: Box<dyn Fn() -> Result<Sheet>>,
 }
 
@@ -54,9 +54,9 @@ pub struct Curve {
 pub struct Compared {
     /// Where it is published.
     pub source: String,
-    /// What it is.
+    /// The quantity that is compared.
     pub what: String,
-    /// Its unit.
+    /// The unit of both values.
     pub unit: String,
     /// What is published, as it is published.
     pub published: String,
@@ -68,7 +68,7 @@ pub struct Compared {
     pub how: How,
 }
 
-/// Every figure.
+/// Every figure of every seed.
 pub fn list() -> Vec<Drawing> {
     let mut all = seastar::figures();
     all.extend(verbs::figures());
@@ -130,7 +130,7 @@ pub fn all(directory: &Path, csv: Option<&str>) -> Result<()> {
     Ok(())
 }
 
-/// Simulates published points.
+/// Simulates the points that a seed published.
 type Points = fn() -> Result<Vec<Compared>>;
 
 /// Points by what they are of.
@@ -195,7 +195,7 @@ impl Sheet {
     }
 }
 
-/// Writes lines as CSV where that is wanted; whether standard output is free for people.
+/// Writes lines as CSV if that is wanted; returns whether standard output is free for people.
 fn deliver(lines: &[Vec<String>], place: Option<&str>) -> Result<bool> {
     let Some(place) = place else {
         return Ok(true);

@@ -135,7 +135,7 @@ fn with_noise(noise: usize) -> Result<Sheet> {
     })
 }
 
-/// In nanoseconds.
+/// The simulated duration of a collective operation, in nanoseconds.
 fn point(set: u8, algorithm: Algorithm, nodes_log2: u32) -> Result<f64> {
     let point = curves::undisturbed(set, algorithm, nodes_log2);
     let point = point.map_err(|mistake| Error::Wrong(mistake.to_string()))?;

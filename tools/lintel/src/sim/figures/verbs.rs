@@ -55,7 +55,7 @@ pub fn figures() -> Vec<Drawing> {
     ]
 }
 
-/// The seed's points.
+/// The points that the seed published.
 pub fn points() -> Result<Vec<Compared>> {
     let rows = table().into_iter().map(|row| Compared {
         source: row.source.into(),
@@ -143,5 +143,5 @@ fn curve(transport: Transport, sizes: &[u64], y: impl Fn(Transport, u64) -> f64)
 /// Published microseconds of a byte, by place among the curves.
 const CONNECTED_LATENCY: [(usize, f64); 2] = [(0, 1.49), (1, 1.54)];
 const CONNECTED: [Transport; 2] = [Transport::Rc, Transport::Xrc];
-/// A large message.
+/// The size of a large message, in bytes.
 const LONG: u64 = 256 << 10;
