@@ -1,10 +1,14 @@
 //! The engine's commands, one by one, each with what it causes at once.
 
 use crate::core::Core;
+use crate::effects::Effects;
 use crate::library::Library;
 use crate::owner::Owner;
+use crate::queue::MAX_EVENTS;
 use lintel_bridge::Tables;
-use lintel_engine4::{Deferred, DescriptorSpec, EntrySpec, Registers, SearchOp, Transfer};
+use lintel_engine4::{
+    Deferred, DescriptorSpec, EntrySpec, Interface, Registers, SearchOp, Transfer,
+};
 use lintel_types::{
     CountingEvent, Error, Handle, Kind, List, PortalIndex, ProcessId, QueueIndex, Result,
 };
@@ -14,6 +18,124 @@ use lintel_types::{
 const MAX_STAGED: u64 = 64 << 20;
 
 impl<O: Owner> Library<O> {
+    /// As [`with`](Self::with), for a command that ends something: where that is in
+    /// use, what has arrived is looked at, and then it is tried once more.
+    ///
+    /// # Errors
+    /// As [`with`](Self::with).
+    pub fn end_with<R>(
+        &self,
+        handle: Handle,
+        mut command: impl FnMut(&mut Interface<O::Span>) -> Result<R>,
+    ) -> Result<R> {
+        match self.with(handle, |interface, _| command(interface)) {
+            Err(Error::InUse | Error::PtInUse) => {
+                self.with_core(Core::progress);
+                self.with(handle, |interface, _| command(interface))
+            }
+            done => done,
+        }
+    }
+
+    /// Starts a data movement by the step that the caller brings. While too many
+    /// operations await their answers, or too much waits for the target, waits.
+    ///
+    /// # Errors
+    /// As `Interface::start`.
+    #[inline(always)]
+    pub fn start_by(
+        &self,
+        descriptor: Handle,
+        mut step: impl FnMut(&mut Interface<O::Span>, &mut Effects<'_, O>) -> Result<()>,
+    ) -> Result<()> {
+        loop {
+            match self.with(descriptor, &mut step) {
+                Err(Error::NoSpace) => self.wait_for_an_answer(descriptor)?,
+                done => return done,
+            }
+        }
+    }
+
+    #[cold]
+    fn wait_for_an_answer(&self, by: Handle) -> Result<()> {
+        let under_way = |interface: &mut Interface<O::Span>| interface.operations_under_way();
+        let full = self.with(by, |interface, _| Ok(under_way(interface)))?;
+        let blocked = self.with_core(|core| core.transports.is_blocked()) == Some(true);
+        self.until(|| {
+            let has_room = match blocked {
+                true => self.with_core(|core| !core.transports.is_blocked()),
+                false => Some(self.with(by, |interface, _| Ok(under_way(interface)))? < full),
+            };
+            Ok((has_room != Some(false)).then_some(()))
+        })
+    }
+
+    /// Makes progress until a command gives something.
+    ///
+    /// # Errors
+    /// The command's, and those of waiting.
+    pub fn until<R>(&self, command: impl FnMut() -> Result<Option<R>>) -> Result<R> {
+        self.wait(None, command)?.ok_or(Error::Fail)
+    }
+
+    /// PtlEQAlloc.
+    ///
+    /// # Errors
+    /// `ArgInvalid`, `NoSpace` beyond `max_eqs` or what a queue can hold.
+    pub fn queue_alloc(&self, interface: Handle, count: u64) -> Result<Handle> {
+        if count > MAX_EVENTS {
+            return Err(Error::NoSpace);
+        }
+        self.with(interface, |interface, effects| {
+            let handle = interface.queue_alloc(count)?;
+            if let Err(error) = effects.tables.begin_queue(handle, count) {
+                interface.queue_free(handle)?;
+                return Err(error);
+            }
+            Ok(handle)
+        })
+    }
+
+    /// PtlEQFree.
+    ///
+    /// # Errors
+    /// `ArgInvalid` for a handle that isn't a live queue.
+    pub fn queue_free(&self, handle: Handle) -> Result<()> {
+        self.with(handle, |interface, effects| {
+            interface.queue_free(handle)?;
+            effects.tables.end_queue(handle);
+            // For those who wait for it.
+            effects.transports.activity = true;
+            Ok(())
+        })
+    }
+
+    /// PtlCTAlloc.
+    ///
+    /// # Errors
+    /// `ArgInvalid`, `NoSpace` beyond `max_cts`.
+    pub fn counter_alloc(&self, interface: Handle) -> Result<Handle> {
+        self.with(interface, |interface, effects| {
+            let handle = interface.counter_alloc(effects)?;
+            effects.tables.begin_counter(handle);
+            Ok(handle)
+        })
+    }
+
+    /// PtlCTFree.
+    ///
+    /// # Errors
+    /// `ArgInvalid` for a handle that isn't a live counter.
+    pub fn counter_free(&self, handle: Handle) -> Result<()> {
+        self.with(handle, |interface, effects| {
+            interface.counter_free(handle)?;
+            effects.tables.end_counter(handle);
+            // For those who wait for it.
+            effects.transports.activity = true;
+            Ok(())
+        })
+    }
+
     /// PtlNIStatus.
     ///
     /// # Errors

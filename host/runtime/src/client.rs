@@ -9,8 +9,11 @@ use crate::commands::{Command, parse};
 use crate::core::Core;
 use crate::library::Library;
 use crate::log::{Level, log, set_level};
+use crate::memory::Memory;
 use crate::owner::Owner;
+use crate::resources::Placement;
 use crate::settings::{SettingError, Settings};
+use crate::staged::Staged;
 use lintel_bridge::{
     COUNTERS, ClientCommand, Cursor, Hello, Peer, QUEUES, SharedRegion, SharedTables,
 };
@@ -82,18 +85,12 @@ impl Client {
 /// The longest copy that is made of a client's memory, bytes: a quarter of what the
 /// machine has, so that no client's wrong length ends the agent.
 fn max_staged() -> u64 {
-    nix::sys::sysinfo::sysinfo().map_or(1 << 30, |system| system.ram_total() / 4)
+    let system = rustix::system::sysinfo();
+    system.totalram * u64::from(system.mem_unit) / 4
 }
 
-impl Owner for Client {
+impl Memory for Client {
     type Span = RemoteSpan;
-    type Tables = SharedTables;
-    const DIRECT: bool = false;
-
-    #[inline(always)]
-    fn claims(_: &[RemoteSpan]) -> Option<&[Claim]> {
-        None
-    }
 
     fn copy_in(&self, from: &[Claim], to: &[RemoteSpan]) -> Result<u64, CrossMemoryError> {
         self.report_denial(self.0.memory.push(from, to))
@@ -109,6 +106,13 @@ impl Owner for Client {
         }
         Region::try_new(length)
     }
+}
+
+impl Owner for Client {
+    type Tables = SharedTables;
+    type Mover = Staged;
+    const PLACEMENT: Placement = Placement::Generic;
+    const PID_TIMEOUT: Duration = Duration::from_secs(3);
 
     fn tables(&self) -> &[SharedTables; 4] {
         &self.0.tables

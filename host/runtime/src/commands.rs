@@ -1,19 +1,60 @@
-//! The calls of a program, and where each goes: to the library in this process, or
-//! as a command to the agent's, which carries it out by the same name.
+//! The calls that a process in generic placement sends to its agent as commands, and how
+//! they become bytes. The agent's library carries each out by the same name.
 
 use crate::library::Library;
+use crate::memory::Memory;
 use crate::owner::Owner;
-use crate::process::Process;
 use lintel_bridge::POST_BYTES;
 use lintel_claim::{Claim, RemoteSpan};
-use lintel_engine4::{Deferred, DescriptorSpec, EntrySpec, Registers, SearchOp, Transfer};
+use lintel_engine4::{Deferred, DescriptorSpec, EntrySpec, SearchOp, Transfer};
 use lintel_memory::Span;
 use lintel_types::{CountingEvent, Error, Handle, Limits, List, PortalIndex, ProcessId, Result};
 use serde::{Deserialize, Serialize};
 
-/// One line a call: what it is here, what it is on its way, what comes back. What is
-/// said of it in `Library` holds.
-macro_rules! commands {
+/// Hands the table of commands to a macro. A line is a call: its name on its way, its name
+/// and arguments here, what it returns. [`Library`] documents each.
+macro_rules! for_each_command {
+    ($callback:ident) => {
+        $callback! {
+            Open = fn open_interface(iface: u32, options: u32, pid: u32, desired: Option<Limits>) -> (Handle, Limits);
+            Close = fn close_interface(interface: Handle) -> ();
+            Registers = fn registers(interface: Handle) -> Registers;
+            InterfaceOf = fn interface_of(handle: Handle) -> Handle;
+            SetMap = fn set_map(interface: Handle, map: Vec<ProcessId>) -> ();
+            Map = fn map(interface: Handle) -> Vec<ProcessId>;
+            Id = fn id(interface: Handle) -> ProcessId;
+            PhysicalId = fn physical_id(interface: Handle) -> ProcessId;
+            Uid = fn uid(interface: Handle) -> u32;
+            PortalAlloc = fn portal_alloc(interface: Handle, options: u32, queue: Handle, wanted: u32) -> PortalIndex;
+            PortalFree = fn portal_free(interface: Handle, index: PortalIndex) -> ();
+            PortalDisableBegin = fn portal_disable_begin(interface: Handle, index: PortalIndex) -> bool;
+            PortalEnable = fn portal_enable(interface: Handle, index: PortalIndex) -> ();
+            DescriptorBind = fn descriptor_bind(interface: Handle, spec: DescriptorSpec<S>) -> Handle;
+            DescriptorRelease = fn descriptor_release(descriptor: Handle) -> ();
+            Append = fn append(interface: Handle, spec: EntrySpec<S>, list: List) -> Handle;
+            Unlink = fn unlink(entry: Handle) -> ();
+            Search = fn search(interface: Handle, spec: EntrySpec<S>, op: SearchOp) -> ();
+            QueueAlloc = fn queue_alloc(interface: Handle, count: u64) -> Handle;
+            QueueFree = fn queue_free(queue: Handle) -> ();
+            CounterAlloc = fn counter_alloc(interface: Handle) -> Handle;
+            CounterFree = fn counter_free(counter: Handle) -> ();
+            CounterSet = fn counter_set(counter: Handle, value: CountingEvent) -> ();
+            CounterInc = fn counter_inc(counter: Handle, by: CountingEvent) -> ();
+            CancelTriggered = fn cancel_triggered(counter: Handle) -> ();
+            Trigger = fn trigger(operation: Deferred<S>, counter: Handle, threshold: u64) -> ();
+            TriggerAppend = fn trigger_append(
+            interface: Handle, spec: EntrySpec<S>, list: List, counter: Handle, threshold: u64
+            ) -> Handle;
+            Start = fn try_start(transfer: Transfer) -> ();
+            AtomicSync = fn atomic_sync() -> ();
+            Leave = fn leave_all() -> ();
+        }
+    };
+}
+
+pub(crate) use for_each_command;
+
+macro_rules! define_commands {
     ($($command:ident = fn $name:ident($($argument:ident: $kind:ty),*) -> $answer:ty;)*) => {
         /// A call on its way to the agent.
         #[derive(Serialize, Deserialize)]
@@ -26,8 +67,8 @@ macro_rules! commands {
         }
 
         impl<S: Span> Command<S> {
-            /// Carries the call out, and gives its result as bytes.
-            pub(crate) fn carry_out<O: Owner<Span = S>>(
+            /// Carries the call out, and returns its result as bytes.
+            pub(crate) fn carry_out<O: Owner + Memory<Span = S>>(
                 self,
                 library: &Library<O>,
             ) -> Vec<u8> {
@@ -38,68 +79,10 @@ macro_rules! commands {
                 }
             }
         }
-
-        here! { $($command = fn $name($($argument: $kind),*) -> $answer;)* }
     };
 }
 
-/// The public calls, on memory of this process.
-macro_rules! here {
-    ($($command:ident = fn $name:ident($($argument:ident: $kind:ty),*) -> $answer:ty;)*) => {
-        type S = Claim;
-
-        impl Process {
-            $(
-                #[doc = concat!("See [`Library::", stringify!($name), "`].")]
-                ///
-                /// # Errors
-                /// As there; `Fail` where the agent has gone.
-                #[inline]
-                pub fn $name(&'static self, $($argument: $kind),*) -> Result<$answer> {
-                    if self.is_generic() {
-                        return self.ask(&Command::<S>::$command($($argument),*));
-                    }
-                    self.library.$name($($argument),*)
-                }
-            )*
-        }
-    };
-}
-
-commands! {
-    Open = fn open_interface(iface: u32, options: u32, pid: u32, desired: Option<Limits>) -> (Handle, Limits);
-    Close = fn close_interface(interface: Handle) -> ();
-    Registers = fn registers(interface: Handle) -> Registers;
-    InterfaceOf = fn interface_of(handle: Handle) -> Handle;
-    SetMap = fn set_map(interface: Handle, map: Vec<ProcessId>) -> ();
-    Map = fn map(interface: Handle) -> Vec<ProcessId>;
-    Id = fn id(interface: Handle) -> ProcessId;
-    PhysicalId = fn physical_id(interface: Handle) -> ProcessId;
-    Uid = fn uid(interface: Handle) -> u32;
-    PortalAlloc = fn portal_alloc(interface: Handle, options: u32, queue: Handle, wanted: u32) -> PortalIndex;
-    PortalFree = fn portal_free(interface: Handle, index: PortalIndex) -> ();
-    PortalDisableBegin = fn portal_disable_begin(interface: Handle, index: PortalIndex) -> bool;
-    PortalEnable = fn portal_enable(interface: Handle, index: PortalIndex) -> ();
-    DescriptorBind = fn descriptor_bind(interface: Handle, spec: DescriptorSpec<S>) -> Handle;
-    DescriptorRelease = fn descriptor_release(descriptor: Handle) -> ();
-    Append = fn append(interface: Handle, spec: EntrySpec<S>, list: List) -> Handle;
-    Unlink = fn unlink(entry: Handle) -> ();
-    Search = fn search(interface: Handle, spec: EntrySpec<S>, op: SearchOp) -> ();
-    QueueAlloc = fn queue_alloc(interface: Handle, count: u64) -> Handle;
-    QueueFree = fn queue_free(queue: Handle) -> ();
-    CounterAlloc = fn counter_alloc(interface: Handle) -> Handle;
-    CounterFree = fn counter_free(counter: Handle) -> ();
-    CounterSet = fn counter_set(counter: Handle, value: CountingEvent) -> ();
-    CounterInc = fn counter_inc(counter: Handle, by: CountingEvent) -> ();
-    CancelTriggered = fn cancel_triggered(counter: Handle) -> ();
-    Trigger = fn trigger(operation: Deferred<S>, counter: Handle, threshold: u64) -> ();
-    TriggerAppend = fn trigger_append(
-        interface: Handle, spec: EntrySpec<S>, list: List, counter: Handle, threshold: u64
-    ) -> Handle;
-    Start = fn try_start(transfer: Transfer) -> ();
-    AtomicSync = fn atomic_sync() -> ();
-    Leave = fn leave_all() -> ();
-}
+for_each_command!(define_commands);
 
 /// Commands and answers as bytes.
 pub(crate) fn to_bytes(value: &impl Serialize) -> Vec<u8> {

@@ -4,9 +4,10 @@ use crate::core::Core;
 use crate::library::{Library, LibraryRef};
 use crate::log::{Level, log};
 use crate::owner::Owner;
+use crate::thread::spawn;
 use crate::waiting::time_until;
+use lintel_nal::Nal;
 use lintel_presence::{Bell, SETTLE, Sleeper, favour_latency, pinned_processor};
-use nix::sys::signal::SigSet;
 use std::io;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -32,24 +33,6 @@ pub(crate) fn start<O: Owner>(library: LibraryRef<O>) -> io::Result<JoinHandle<(
         favour_latency(busy);
         run(&library);
     })
-}
-
-/// Starts a thread of the library's.
-pub(crate) fn spawn(
-    name: &str,
-    body: impl FnOnce() + Send + 'static,
-) -> io::Result<JoinHandle<()>> {
-    let builder = std::thread::Builder::new()
-        .name(name.into())
-        .stack_size(256 << 10);
-    // The application's signals are for its own threads: the mask is inherited.
-    let kept = SigSet::thread_get_mask();
-    let _ = SigSet::all().thread_block();
-    let started = builder.spawn(body);
-    if let Ok(kept) = kept {
-        let _ = kept.thread_set_mask();
-    }
-    started
 }
 
 fn run<O: Owner>(library: &Library<O>) {
@@ -84,11 +67,11 @@ fn sleep_briefly<O: Owner>(library: &Library<O>, bell: &Bell, rings: u32, due: O
 
 /// Makes progress, then decides by what has happened since it last looked.
 fn service<O: Owner>(core: &mut Core<O>, seen: &mut u64) -> Next {
-    if core.closing {
+    if core.wakeup.is_closing() {
         return Next::Stop;
     }
     core.progress();
-    core.publish_stats();
+    core.stats.publish(&core.transports.nal.resources());
     let depends = core.depends_on_peers();
     if depends {
         core.check_peers();
@@ -96,17 +79,10 @@ fn service<O: Owner>(core: &mut Core<O>, seen: &mut u64) -> Next {
     if core.transports.nal_has_queued() {
         return Next::PollAgain(RETRY);
     }
-    if core.callers_asleep == 0 && core.polls != *seen && !core.polling_stopped {
-        *seen = core.polls;
-        core.helper_polls = true;
+    if core.wakeup.helper_keeps_polling(seen) {
         return Next::PollAgain(HELPER_INTERVAL);
     }
-    core.helper_polls = false;
-    core.polls_armed = 0;
-    if core.callers_asleep == 0 {
-        core.bell.arm(Sleeper::Helper);
-        core.watch();
-    }
-    core.helper_deadline = core.next_due(depends);
-    Next::Sleep(core.helper_deadline)
+    let deadline = core.next_due(depends);
+    core.wakeup.helper_sleeps(deadline);
+    Next::Sleep(deadline)
 }

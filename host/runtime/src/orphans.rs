@@ -4,6 +4,7 @@
 //! may not have come to them yet: they stay until it has, or has ended. A thread looks
 //! after them for as long as there are any.
 
+use crate::thread::spawn;
 use lintel_claim::{Loan, Region};
 use lintel_nal_shm::Unread;
 use parking_lot::Mutex;
@@ -41,7 +42,7 @@ pub(crate) fn adopt(orphans: Vec<Orphan>) {
     let mut all = ORPHANS.lock();
     let is_looked_after = !all.is_empty();
     all.extend(orphans);
-    if !is_looked_after && crate::helper::spawn("lintel-loans", watch_orphans).is_err() {
+    if !is_looked_after && spawn("lintel-loans", watch_orphans).is_err() {
         // Nobody can look after them: they stay for good rather than go under a reader.
         std::mem::forget(std::mem::take(&mut *all));
     }

@@ -1,70 +1,56 @@
-//! Whose engine it is: the process whose memory its spans name, and to whom events
-//! and counts are shown.
+//! Whose engine it is: the process whose memory its spans name, and to which events and
+//! counts are published.
 //!
 //! In the accelerated placement that is the process itself ([`LocalProcess`]). In the
 //! generic one the engine lives in an agent, and its owner is a client of the agent
 //! ([`Client`](crate::client::Client)): its memory is never touched, only copied by
-//! the system, which looks. Everything else is the same code.
+//! the system, which checks each address. Everything else is the same code.
 
+use crate::direct::Direct;
+use crate::memory::Memory;
+use crate::mover::Mover;
+use crate::resources::Placement;
 use crate::settings::{SettingError, Settings};
 use crate::tables::LocalTables;
 use lintel_bridge::Tables;
 use lintel_claim::{Claim, CrossMemoryError, Region, copy_checked};
-use lintel_memory::Span;
 use lintel_types::Limits;
 use std::io;
 use std::sync::OnceLock;
+use std::time::Duration;
 
-/// See the module; clones are the same owner. Statically dispatched: what holds for a process itself costs it
-/// nothing that a client needs.
-pub trait Owner: Clone + Send + Sync + 'static {
-    /// What the engine calls memory.
-    type Span: Span + Send + Sync;
-    /// What shows events and counts.
+/// The owner of an engine. Clones are the same owner. It is a type, so that the code of a
+/// process itself has nothing of what only a client needs.
+pub trait Owner: Memory + Clone + 'static {
+    /// Where events and counts are published.
     type Tables: Tables;
-    /// Whether its memory can be touched: then [`claims`](Self::claims) gives it.
-    const DIRECT: bool;
-
-    /// Memory that can be touched.
-    fn claims(pieces: &[Self::Span]) -> Option<&[Claim]>;
-
-    /// Copies bytes of this process into the owner's memory, through the system.
-    ///
-    /// # Errors
-    /// What the system said; some bytes may have been copied.
-    fn copy_in(&self, from: &[Claim], to: &[Self::Span]) -> Result<u64, CrossMemoryError>;
-
-    /// Copies the owner's memory, through the system.
-    ///
-    /// # Errors
-    /// What the system said; some bytes may have been copied.
-    fn copy_out(&self, from: &[Self::Span], to: &[Claim]) -> Result<u64, CrossMemoryError>;
-
-    /// Memory of this process for bytes on their way to or from the owner's.
-    ///
-    /// # Errors
-    /// There is none, or not for that owner.
-    fn staging(&self, length: u64) -> io::Result<Region>;
+    /// How bytes get to and from its memory.
+    type Mover: Mover<Self>;
+    /// Where its engine lives.
+    const PLACEMENT: Placement;
+    /// How long an engine waits for a process identifier that is in use. A killed client's
+    /// is free once its agent has seen it end, and has sent what it left.
+    const PID_TIMEOUT: Duration;
 
     /// The tables of its four interfaces.
     fn tables(&self) -> &[Self::Tables; 4];
 
-    /// Its user.
+    /// Effective user of the owner's process.
     fn uid(&self) -> u32;
 
-    /// What holds for it.
+    /// The settings that hold for it.
     ///
     /// # Errors
-    /// A variable isn't understood.
+    /// A variable has an invalid value.
     fn settings(&self) -> Result<Settings, SettingError>;
 
-    /// The limits that it gets, where it wants those.
+    /// The limits that it gets if it wants those.
     fn limits(&self, wanted: Limits) -> Limits;
 
-    /// Bytes up to which its bodies are copied at once, where the network says so many.
+    /// Bytes up to which its bodies are sent eagerly, given the network's own bound.
     fn eager(&self, network: u64) -> u64;
 
-    /// Something was posted or counted.
+    /// Something was posted or counted: wakes what waits for it elsewhere.
     fn note_activity(&self);
 }
 
@@ -83,15 +69,8 @@ impl Default for LocalProcess {
     }
 }
 
-impl Owner for LocalProcess {
+impl Memory for LocalProcess {
     type Span = Claim;
-    type Tables = LocalTables;
-    const DIRECT: bool = true;
-
-    #[inline(always)]
-    fn claims(pieces: &[Claim]) -> Option<&[Claim]> {
-        Some(pieces)
-    }
 
     fn copy_in(&self, from: &[Claim], to: &[Claim]) -> Result<u64, CrossMemoryError> {
         copy_checked(from, to)
@@ -104,6 +83,13 @@ impl Owner for LocalProcess {
     fn staging(&self, length: u64) -> io::Result<Region> {
         Region::try_new(length)
     }
+}
+
+impl Owner for LocalProcess {
+    type Tables = LocalTables;
+    type Mover = Direct;
+    const PLACEMENT: Placement = Placement::Accelerated;
+    const PID_TIMEOUT: Duration = Duration::ZERO;
 
     #[inline(always)]
     fn tables(&self) -> &[LocalTables; 4] {
@@ -111,7 +97,7 @@ impl Owner for LocalProcess {
     }
 
     fn uid(&self) -> u32 {
-        nix::unistd::geteuid().as_raw()
+        rustix::process::geteuid().as_raw()
     }
 
     fn settings(&self) -> Result<Settings, SettingError> {
@@ -127,7 +113,7 @@ impl Owner for LocalProcess {
         network
     }
 
-    /// Whoever waits looks at the library's own count.
+    /// Its callers look at the library's own count.
     #[inline(always)]
     fn note_activity(&self) {}
 }

@@ -1,14 +1,18 @@
 //! The one per process: what the public calls reach first.
 
-use crate::commands::{self, Command};
+use crate::commands::{self, Command, for_each_command};
 use crate::library::Library;
 use crate::owner::LocalProcess;
 use crate::remote::Remote;
 use crate::settings::Mode;
 use lintel_bridge::Taken;
 use lintel_claim::Claim;
-use lintel_engine4::{Interface, Transfer};
-use lintel_types::{CountingEvent, Error, Event, Handle, Limits, PortalIndex, Result};
+use lintel_engine4::{
+    Deferred, DescriptorSpec, EntrySpec, Interface, Registers, SearchOp, Transfer,
+};
+use lintel_types::{
+    CountingEvent, Error, Event, Handle, Limits, List, PortalIndex, ProcessId, Result,
+};
 use serde::Deserialize;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -103,7 +107,7 @@ impl Process {
         self.check_alive()?;
         self.library.pin();
         if self.is_generic() {
-            self.remote.join()?;
+            self.remote.join(&self.library)?;
         }
         self.open_interface(iface, options, pid, desired)
     }
@@ -162,7 +166,7 @@ impl Process {
         }
         // What keeps it waiting ends by an answer, of which not everyone is told.
         self.remote
-            .until(self, || match self.try_start(transfer.clone()) {
+            .until(&self.library, || match self.try_start(transfer.clone()) {
                 Err(Error::NoSpace) => Ok(None),
                 done => done.map(Some),
             })
@@ -175,7 +179,7 @@ impl Process {
     pub fn portal_disable(&'static self, interface: Handle, index: PortalIndex) -> Result<()> {
         let disabled = || Ok(self.portal_disable_begin(interface, index)?.then_some(()));
         if self.is_generic() {
-            return self.remote.until(self, disabled);
+            return self.remote.until(&self.library, disabled);
         }
         self.library.until(disabled)
     }
@@ -197,7 +201,7 @@ impl Process {
     #[inline(always)]
     pub fn queue_take(&'static self, handle: Handle) -> Result<Taken> {
         if self.is_generic() {
-            return self.remote.queue_take(self, handle);
+            return self.remote.queue_take(&self.library, handle);
         }
         self.library.queue_take(handle)
     }
@@ -214,7 +218,7 @@ impl Process {
         timeout: u32,
     ) -> Result<(Event, bool, usize)> {
         if self.is_generic() {
-            return self.remote.queue_poll(self, handles, timeout);
+            return self.remote.queue_poll(&self.library, handles, timeout);
         }
         self.library.queue_poll(handles, timeout)
     }
@@ -226,7 +230,7 @@ impl Process {
     #[inline]
     pub fn counter_get(&'static self, handle: Handle) -> Result<CountingEvent> {
         if self.is_generic() {
-            return self.remote.counter_get(self, handle);
+            return self.remote.counter_get(&self.library, handle);
         }
         self.library.counter_get(handle)
     }
@@ -244,8 +248,37 @@ impl Process {
         timeout: u32,
     ) -> Result<(CountingEvent, usize)> {
         if self.is_generic() {
-            return self.remote.counter_poll(self, handles, tests, timeout);
+            return self
+                .remote
+                .counter_poll(&self.library, handles, tests, timeout);
         }
         self.library.counter_poll(handles, tests, timeout)
     }
 }
+
+macro_rules! process_calls {
+    ($($command:ident = fn $name:ident($($argument:ident: $kind:ty),*) -> $answer:ty;)*) => {
+        /// The calls that either place carries out by the same name: the library in this
+        /// process, or the agent's.
+        impl Process {
+            $(
+                #[doc = concat!("See [`Library::", stringify!($name), "`].")]
+                ///
+                /// # Errors
+                /// As there; `Fail` if the agent has gone.
+                #[inline]
+                pub fn $name(&'static self, $($argument: $kind),*) -> Result<$answer> {
+                    if self.is_generic() {
+                        return self.ask(&Command::<S>::$command($($argument),*));
+                    }
+                    self.library.$name($($argument),*)
+                }
+            )*
+        }
+    };
+}
+
+/// The spans of the table's calls, in this process.
+type S = Claim;
+
+for_each_command!(process_calls);

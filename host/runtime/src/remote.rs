@@ -6,12 +6,13 @@
 //! long as nothing comes: a thread that sleeps on the socket wakes him where the agent goes.
 
 use crate::commands::{Command, to_bytes, to_post};
-use crate::helper::spawn;
+use crate::library::Library;
 use crate::log::{Level, log};
-use crate::process::Process;
+use crate::owner::LocalProcess;
 use crate::queue_calls::{deadline, first_event, first_reached};
 use crate::remote_cache::RemoteCache;
 use crate::settings::Settings;
+use crate::thread::spawn;
 use lintel_bridge::{
     Channel, ConnectError, Disconnected, Hello, MESSAGE_BYTES, POST_BYTES, SharedRegion, Taken,
 };
@@ -191,12 +192,12 @@ impl Remote {
     ///
     /// # Errors
     /// `Fail` where there is none, or it has gone; the log says so.
-    pub(crate) fn join(&self) -> Result<()> {
+    pub(crate) fn join(&self, library: &Library<LocalProcess>) -> Result<()> {
         let mut session = self.session.write();
         if let Some(session) = session.as_ref() {
             return session.check();
         }
-        let settings = Settings::from_env().map_err(|_| Error::Fail)?;
+        let settings = library.settings()?;
         let generation = self.generation.load(Ordering::Relaxed);
         match Session::open(&settings, generation % Handle::GENERATIONS) {
             Ok(opened) => {
@@ -261,12 +262,12 @@ impl Remote {
     /// The command's, and those of waiting.
     pub(crate) fn until<R>(
         &self,
-        process: &Process,
+        library: &Library<LocalProcess>,
         mut command: impl FnMut() -> Result<Option<R>>,
     ) -> Result<R> {
         let session = self.session()?;
         loop {
-            may_wait(process)?;
+            may_wait(library)?;
             let activity = session.region.activity();
             if let Some(done) = command()? {
                 return Ok(done);
@@ -276,8 +277,12 @@ impl Remote {
     }
 
     /// As `Process::queue_take`.
-    pub(crate) fn queue_take(&self, process: &Process, handle: Handle) -> Result<Taken> {
-        process.check_alive()?;
+    pub(crate) fn queue_take(
+        &self,
+        library: &Library<LocalProcess>,
+        handle: Handle,
+    ) -> Result<Taken> {
+        library.check_alive()?;
         let session = self.session()?;
         match session.region.take_event(handle)? {
             Some(taken) => Ok(taken),
@@ -288,20 +293,24 @@ impl Remote {
     /// As `Process::queue_poll`.
     pub(crate) fn queue_poll(
         &self,
-        process: &Process,
+        library: &Library<LocalProcess>,
         handles: &[Handle],
         timeout: u32,
     ) -> Result<(Event, bool, usize)> {
-        process.check_alive()?;
+        library.check_alive()?;
         let first = self.session()?.region.activity() as usize % handles.len().max(1);
         let any =
             |region: &SharedRegion| first_event(handles, first, |handle| region.take_event(handle));
-        self.wait(process, timeout, any)?.ok_or(Error::EqEmpty)
+        self.wait(library, timeout, any)?.ok_or(Error::EqEmpty)
     }
 
     /// As `Process::counter_get`.
-    pub(crate) fn counter_get(&self, process: &Process, handle: Handle) -> Result<CountingEvent> {
-        process.check_alive()?;
+    pub(crate) fn counter_get(
+        &self,
+        library: &Library<LocalProcess>,
+        handle: Handle,
+    ) -> Result<CountingEvent> {
+        library.check_alive()?;
         let session = self.session()?;
         let value = session.region.counter_value(handle)?;
         // Whoever looks again and again waits for something.
@@ -312,23 +321,23 @@ impl Remote {
     /// As `Process::counter_poll`.
     pub(crate) fn counter_poll(
         &self,
-        process: &Process,
+        library: &Library<LocalProcess>,
         handles: &[Handle],
         tests: &[u64],
         timeout: u32,
     ) -> Result<(CountingEvent, usize)> {
-        process.check_alive()?;
+        library.check_alive()?;
         let value = |region: &SharedRegion, handle| region.counter_value(handle);
         let any =
             |region: &SharedRegion| first_reached(handles, tests, |handle| value(region, handle));
-        let found = self.wait(process, timeout, any)?;
+        let found = self.wait(library, timeout, any)?;
         found.ok_or(Error::CtNoneReached)
     }
 
     /// Waits until `ready` gives something; nothing once `timeout` (ms) has passed.
     fn wait<T>(
         &self,
-        process: &Process,
+        library: &Library<LocalProcess>,
         timeout: u32,
         ready: impl Fn(&SharedRegion) -> Result<Option<T>>,
     ) -> Result<Option<T>> {
@@ -338,7 +347,7 @@ impl Remote {
         let passed = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
         let (mut looks, mut since) = (0, None);
         loop {
-            may_wait(process)?;
+            may_wait(library)?;
             let activity = region.activity();
             if let Some(found) = ready(region)? {
                 return Ok(Some(found));
@@ -364,9 +373,9 @@ impl Remote {
     }
 }
 
-fn may_wait(process: &Process) -> Result<()> {
-    if process.library.is_aborted() {
+fn may_wait(library: &Library<LocalProcess>) -> Result<()> {
+    if library.is_aborted() {
         return Err(Error::Aborted);
     }
-    process.check_alive()
+    library.check_alive()
 }

@@ -1,12 +1,9 @@
-//! What processes tell of what they hold: written to their segments' cards, read
-//! by tools.
+//! What processes publish of themselves: written to their segments, read by tools.
 
-use crate::core::Core;
-use crate::owner::Owner;
 use crate::settings::Settings;
-use lintel_nal::{Nal, Resources};
+use lintel_nal::Resources;
 use lintel_nal_udp::Model;
-use lintel_presence::{ProcessStats, StatsWords, process_stats};
+use lintel_presence::{ProcessStats, StatsWords, StatsWriter, process_stats};
 use std::io;
 
 /// Where a process's engine lives.
@@ -18,26 +15,26 @@ pub enum Placement {
     Generic,
 }
 
-/// What a process tells.
+/// What a process publishes of itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Published {
-    /// Its job.
+    /// `LINTEL_JOB` of the process.
     pub job: String,
-    /// Its node.
+    /// Node identifier.
     pub nid: u32,
-    /// Its process identifier.
+    /// Portals process identifier.
     pub pid: u32,
-    /// Its number to the system; its agent's, where that has the engine.
+    /// The system's process identifier; in generic placement, the agent's.
     pub os_process: i32,
     /// Where its engine lives.
     pub placement: Placement,
-    /// What its connections are kept for; nothing without a network between nodes.
+    /// Which processes share a connection; `None` without a network between nodes.
     pub model: Option<Model>,
-    /// What it holds.
+    /// What its NALs hold.
     pub resources: Resources,
 }
 
-/// What the live processes of this machine tell, this one left out.
+/// What the live processes of this machine publish, without this one.
 ///
 /// # Errors
 /// The directory of shared memory can't be read.
@@ -45,17 +42,17 @@ pub fn published() -> io::Result<Vec<Published>> {
     Ok(process_stats()?.into_iter().map(read).collect())
 }
 
-/// What a process tells of itself whatever it holds.
-#[derive(Clone, Copy, Default)]
+/// What doesn't change while a process has interfaces.
+#[derive(Clone, Copy)]
 pub(crate) struct ProcessInfo {
-    generic: bool,
+    placement: Placement,
     model: Option<Model>,
 }
 
 impl ProcessInfo {
-    pub(crate) fn new(settings: &Settings, generic: bool) -> Self {
+    pub(crate) fn new(settings: &Settings, placement: Placement) -> Self {
         ProcessInfo {
-            generic,
+            placement,
             model: settings.between.map(|_| settings.model),
         }
     }
@@ -63,18 +60,27 @@ impl ProcessInfo {
 
 const MODELS: [Model; 3] = [Model::Rc, Model::Xrc, Model::Node];
 
-impl<O: Owner> Core<O> {
-    /// Shows what it holds now.
-    pub(crate) fn publish_stats(&self) {
-        self.stats
-            .write(&words(&self.info, &self.transports.nal.resources()));
+/// What this process publishes.
+pub(crate) struct Stats {
+    writer: StatsWriter,
+    info: ProcessInfo,
+}
+
+impl Stats {
+    pub(crate) fn new(writer: StatsWriter, info: ProcessInfo) -> Stats {
+        Stats { writer, info }
+    }
+
+    /// Publishes what the NALs hold now.
+    pub(crate) fn publish(&self, held: &Resources) {
+        self.writer.write(&words(&self.info, held));
     }
 }
 
 fn words(info: &ProcessInfo, held: &Resources) -> StatsWords {
     let model = MODELS.iter().position(|model| Some(*model) == info.model);
     [
-        u64::from(info.generic),
+        u64::from(info.placement == Placement::Generic),
         model.map_or(0, |model| model as u64 + 1),
         held.contexts,
         held.shared_contexts,
@@ -144,7 +150,10 @@ mod tests {
         };
         for model in [None, Some(Model::Rc), Some(Model::Xrc), Some(Model::Node)] {
             let info = ProcessInfo {
-                generic: model.is_some(),
+                placement: match model {
+                    Some(_) => Placement::Generic,
+                    None => Placement::Accelerated,
+                },
                 model,
             };
             let stats = ProcessStats {

@@ -1,46 +1,61 @@
-//! Memory for bytes on their way to or from memory that can't be touched, used again
-//! and again: pages that the system gives anew cost more than a copy.
+//! Staging buffers, used again and again: pages that the system gives anew cost more than
+//! a copy.
 
-use crate::owner::Owner;
-use lintel_claim::Region;
+use crate::memory::Memory;
+use lintel_claim::{Claim, Region};
+use lintel_types::NiFail;
 use std::io;
 
-/// Bytes that are kept for further messages.
-const MOST: u64 = 8 << 20;
-/// Bytes of the smallest region.
+/// Bytes of free buffers that are kept for further messages.
+const MAX_KEPT: u64 = 8 << 20;
+/// Bytes of the smallest buffer.
 const PAGE: u64 = 4096;
 
-/// Regions that nobody uses now, of one owner: what is left in them is his.
+/// The free buffers of one owner. An owner's bytes stay in them, so no other gets them.
 #[derive(Default)]
-pub(crate) struct StagingPool {
-    regions: Vec<Region>,
+pub struct StagingPool {
+    free: Vec<Region>,
     bytes: u64,
 }
 
 impl StagingPool {
-    /// A region of at least so many bytes.
+    /// A buffer of at least so many bytes; its length is a power of two.
     ///
     /// # Errors
-    /// As [`Owner::staging`].
-    pub(crate) fn take(&mut self, owner: &impl Owner, length: u64) -> io::Result<Region> {
+    /// As [`Memory::staging`].
+    pub(crate) fn take(&mut self, memory: &impl Memory, length: u64) -> io::Result<Region> {
         let size = length
             .max(PAGE)
             .checked_next_power_of_two()
             .unwrap_or(length);
-        match self.regions.iter().rposition(|spare| spare.len() == size) {
+        match self.free.iter().rposition(|buffer| buffer.len() == size) {
             Some(index) => {
                 self.bytes -= size;
-                Ok(self.regions.swap_remove(index))
+                Ok(self.free.swap_remove(index))
             }
-            None => owner.staging(size),
+            None => memory.staging(size),
         }
     }
 
-    /// Whoever had it is done with it.
-    pub(crate) fn put_back(&mut self, region: Region) {
-        if self.bytes + region.len() <= MOST {
-            self.bytes += region.len();
-            self.regions.push(region);
+    /// A buffer, and the part of it that has exactly so many bytes.
+    ///
+    /// # Errors
+    /// `Segv`: a peer may name any length, so that a refusal of the system is an answer.
+    pub(crate) fn take_part(
+        &mut self,
+        memory: &impl Memory,
+        length: u64,
+    ) -> Result<(Region, Claim), NiFail> {
+        let buffer = self.take(memory, length).map_err(|_| NiFail::Segv)?;
+        let part = buffer.claim().slice(0, length);
+        Ok((buffer, part))
+    }
+
+    /// Takes a buffer back.
+    pub(crate) fn put_back(&mut self, buffer: Region) {
+        if self.bytes + buffer.len() <= MAX_KEPT {
+            self.bytes += buffer.len();
+            self.free.push(buffer);
         }
     }
 }

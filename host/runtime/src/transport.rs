@@ -1,7 +1,7 @@
 //! The NALs that a user can choose by name.
 
+use crate::key::key;
 use crate::log::{Level, log, log_level};
-use crate::secret;
 use crate::settings::{Between, Settings};
 use lintel_claim::Claim;
 use lintel_nal::{Nal, Origin, Route, Trace, Wake, forward};
@@ -109,7 +109,7 @@ fn far(
     pid: u32,
     uid: u32,
 ) -> Result<(ProcessId, Far), Error> {
-    let key = secret::key(settings).map_err(|error| refused(&error, Error::Fail))?;
+    let key = key(settings).map_err(|error| refused(&error, Error::Fail))?;
     let port = match u16::try_from(pid) {
         Ok(port) if pid != ProcessId::PID_ANY => Some(port),
         _ => None,

@@ -76,9 +76,7 @@ impl<O: Owner> Library<O> {
             }
         };
         self.with_core(|core| {
-            core.callers_asleep += 1;
-            core.bell.arm(Sleeper::Caller);
-            core.watch();
+            core.wakeup.begin_sleep();
         });
         sleep_briefly(Some(SETTLE));
         if quiet() && bell.rings(Sleeper::Caller) == rings && !passed(deadline) {
@@ -107,17 +105,18 @@ impl<O: Owner> Core<O> {
     /// A caller has slept: somebody must be rung from now on, another caller that
     /// still sleeps, or the helper, who sees to that himself.
     fn after_sleep(&mut self) {
-        self.callers_asleep -= 1;
+        let last = self.wakeup.end_sleep();
         self.progress();
         self.check_peers();
-        if self.callers_asleep == 0 {
-            return self.wake_helper();
+        if last {
+            return self.wakeup.wake_helper();
         }
-        self.bell.arm(Sleeper::Caller);
-        self.bell.settle();
+        let bell = &self.wakeup.bell;
+        bell.arm(Sleeper::Caller);
+        bell.settle();
         if self.progress() > 0 {
-            // As above: the helper looks until there is nothing.
-            self.bell.wake(Sleeper::Helper);
+            // As above: the helper polls until nothing arrives.
+            self.wakeup.bell.wake(Sleeper::Helper);
         }
     }
 }

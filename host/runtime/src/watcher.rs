@@ -8,39 +8,12 @@
 use crate::core::{BATCH, Core};
 use crate::library::{Library, LibraryRef};
 use crate::owner::Owner;
+use crate::thread::spawn;
+use crate::wakeup::Watcher;
 use lintel_nal::Wake;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::eventfd::{EfdFlags, EventFd};
+use rustix::event::{PollFd, PollFlags, poll};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
-use std::thread::JoinHandle;
-
-/// The watcher, as the core knows it.
-pub(crate) struct Watcher {
-    thread: JoinHandle<()>,
-    end: Arc<EventFd>,
-    /// It sleeps on the descriptor, or is about to.
-    is_watching: bool,
-}
-
-impl Watcher {
-    /// Has the descriptor watched from now on.
-    #[inline]
-    pub(crate) fn watch(&mut self) {
-        if !self.is_watching {
-            self.is_watching = true;
-            self.thread.thread().unpark();
-        }
-    }
-
-    /// Ends the thread; to be called without the core's lock.
-    pub(crate) fn end(self) {
-        let _ = self.end.write(1);
-        self.thread.thread().unpark();
-        let _ = self.thread.join();
-    }
-}
+use std::os::fd::OwnedFd;
 
 /// Starts the watcher of an open process, where its network has a descriptor.
 pub(crate) fn start<O: Owner>(library: &LibraryRef<O>) -> io::Result<()> {
@@ -51,17 +24,10 @@ pub(crate) fn start<O: Owner>(library: &LibraryRef<O>) -> io::Result<()> {
     let Some(descriptor) = descriptor.flatten().transpose()? else {
         return Ok(());
     };
-    let held = library.clone();
-    let end = Arc::new(EventFd::from_flags(EfdFlags::EFD_CLOEXEC)?);
-    let ended = end.clone();
-    let thread = crate::helper::spawn("lintel-net", move || run(&held, &descriptor, &ended))?;
-    library.with_core(|core| {
-        core.watcher = Some(Watcher {
-            thread,
-            end,
-            is_watching: false,
-        });
-    });
+    let end = Watcher::end_signal()?;
+    let (pinned, ended) = (library.clone(), end.clone());
+    let thread = spawn("lintel-net", move || run(&pinned, &descriptor, &ended))?;
+    library.with_core(|core| core.wakeup.set_watcher(Watcher::new(thread, end)));
     Ok(())
 }
 
@@ -79,7 +45,7 @@ enum Next {
 /// Looks without a sleep while something is being sent.
 const MAX_YIELDS: u32 = 256;
 
-fn run<O: Owner>(library: &Library<O>, descriptor: &OwnedFd, end: &EventFd) {
+fn run<O: Owner>(library: &Library<O>, descriptor: &OwnedFd, end: &OwnedFd) {
     let mut seen = 0;
     let mut next = Next::Park;
     let mut yields = 0;
@@ -97,7 +63,7 @@ fn run<O: Owner>(library: &Library<O>, descriptor: &OwnedFd, end: &EventFd) {
             }
         }
         // Who closes doesn't wait for anything to come.
-        let looked = library.with_core(|core| match core.closing {
+        let looked = library.with_core(|core| match core.wakeup.is_closing() {
             true => None,
             false => Some(service(core, &next, &mut seen)),
         });
@@ -109,14 +75,14 @@ fn run<O: Owner>(library: &Library<O>, descriptor: &OwnedFd, end: &EventFd) {
 }
 
 /// Waits until something may have come; false where it is to end.
-fn readable(descriptor: &OwnedFd, end: &EventFd) -> bool {
-    let mut waits = [
-        PollFd::new(descriptor.as_fd(), PollFlags::POLLIN),
-        PollFd::new(end.as_fd(), PollFlags::POLLIN),
+fn readable(descriptor: &OwnedFd, end: &OwnedFd) -> bool {
+    let mut ends = [
+        PollFd::new(descriptor, PollFlags::IN),
+        PollFd::new(end, PollFlags::IN),
     ];
-    // A signal ends it early: then there is nothing, and it is looked at for nothing.
-    let _ = poll(&mut waits, PollTimeout::NONE);
-    waits[1].any() != Some(true)
+    // A signal ends it early; then the look finds nothing.
+    let _ = poll(&mut ends, None);
+    ends[1].revents().is_empty()
 }
 
 /// After a park, whether to watch; else takes what has come, and sends.
@@ -128,25 +94,19 @@ fn service<O: Owner>(core: &mut Core<O>, after: &Next, seen: &mut u64) -> Next {
             return Next::Continue;
         }
     }
-    let polled = core.callers_asleep == 0 && core.polls != *seen;
-    *seen = core.polls;
-    let Some(watcher) = &mut core.watcher else {
-        return Next::Park;
-    };
+    let polled = core.wakeup.callers_poll(seen);
     if !parked && polled && !core.transports.nal.is_idle() {
-        // Whoever stops polling says so, and the helper looks meanwhile.
-        watcher.is_watching = false;
-        core.wake_helper();
+        core.wakeup.park_watcher();
         return Next::Park;
     }
-    if !watcher.is_watching {
+    if !core.wakeup.is_watching() {
         return Next::Park;
     }
     let waits = core.transports.nal_has_queued();
     // To ask for what is due tells the network that somebody will sleep: libfabric's
     // descriptor stays readable else.
     if core.helper_oversleeps() {
-        core.wake_helper();
+        core.wakeup.wake_helper();
     }
     if waits { Next::Yield } else { Next::Watch }
 }

@@ -1,0 +1,350 @@
+//! From PtlInit to PtlFini: opening and closing interfaces, joining and leaving the network.
+
+use crate::core::{Core, OpenInterface};
+use crate::helper;
+use crate::library::{Generations, Library, Pinned};
+use crate::locked::check_interface;
+use crate::log::{Level, log, set_level};
+use crate::orphans;
+use crate::owner::Owner;
+use crate::resources::ProcessInfo;
+use crate::settings::Settings;
+use crate::transport::{self, Endpoint};
+use crate::watcher;
+use lintel_bridge::Tables;
+use lintel_claim::Lease;
+use lintel_engine4::{Config, Interface, Tokens, number};
+use lintel_nal::{Nal, Wake};
+use lintel_presence::Sleeper;
+use lintel_types::{Error, Handle, InterfaceNumber, Kind, Limits, ProcessId, Result, options};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// `PTL_IFACE_DEFAULT`
+const DEFAULT_IFACE: u32 = u32::MAX;
+/// How long the last close waits for peers to take what was sent to them.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+/// How often a closing process polls.
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_micros(50);
+/// How often a process identifier that is in use is tried again.
+const PID_RETRY: Duration = Duration::from_millis(5);
+
+/// How interfaces end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum CloseMode {
+    /// By the owner's call: its queues and counters are gone when it returns.
+    Requested,
+    /// The owner or the agent has ended: whoever waits learns of that alone.
+    Abrupt,
+}
+
+impl CloseMode {
+    /// How long peers are waited for.
+    fn timeout(self) -> Duration {
+        match self {
+            CloseMode::Requested => CLOSE_TIMEOUT,
+            CloseMode::Abrupt => Duration::ZERO,
+        }
+    }
+}
+
+impl<O: Owner> Library<O> {
+    /// PtlInit. Counted.
+    ///
+    /// # Errors
+    /// `Fail` where an environment variable isn't understood, or in a fork's child.
+    pub fn init(&self) -> Result<Settings> {
+        if self.forked.load(Ordering::Relaxed) {
+            log(Level::Warn, "a fork's child can't use its parent's Portals");
+            return Err(Error::Fail);
+        }
+        let settings = self.settings()?;
+        set_level(settings.level);
+        self.aborted.store(false, Ordering::Relaxed);
+        self.references.fetch_add(1, Ordering::AcqRel);
+        Ok(settings)
+    }
+
+    /// The owner's settings. An invalid value is reported on standard error with its
+    /// variable, whatever `PTL_LOG` says: that may be the one.
+    ///
+    /// # Errors
+    /// `Fail`
+    pub(crate) fn settings(&self) -> Result<Settings> {
+        self.owner.settings().map_err(|error| {
+            eprintln!("lintel[{}]: {error}", std::process::id());
+            Error::Fail
+        })
+    }
+
+    /// PtlFini. The last one closes every interface; true where it was that.
+    pub fn fini(&self) -> bool {
+        if self.forked.load(Ordering::Relaxed) {
+            return false;
+        }
+        let before = self
+            .references
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |count| {
+                count.checked_sub(1)
+            });
+        if before == Ok(1) {
+            self.close_all();
+        }
+        before == Ok(1)
+    }
+
+    /// Closes every interface and leaves the network.
+    pub(crate) fn close_all(&self) {
+        self.close_each(CloseMode::Requested);
+    }
+
+    /// As [`close_all`](Self::close_all), but waits for peers no longer than they use what
+    /// was lent to them.
+    pub(crate) fn close_abruptly(&self) {
+        self.close_each(CloseMode::Abrupt);
+    }
+
+    fn close_each(&self, mode: CloseMode) {
+        let mut generations = self.opening.lock();
+        for number in InterfaceNumber::ALL {
+            self.close_number(number, &mut generations, mode);
+        }
+        self.leave(mode.timeout());
+    }
+
+    /// Closes every interface and leaves the network, by a client's wish.
+    ///
+    /// # Errors
+    /// None.
+    pub fn leave_all(&self) -> Result<()> {
+        self.close_all();
+        Ok(())
+    }
+
+    /// PtlAbort: everyone who waits returns, and waits no more.
+    pub fn abort(&self) {
+        self.aborted.store(true, Ordering::Release);
+        if self.forked.load(Ordering::Relaxed) {
+            return;
+        }
+        if let Some(bell) = self.bell() {
+            bell.wake(Sleeper::Caller);
+        }
+    }
+
+    /// The process ends without a `fini`: leaves the network, so that peers learn
+    /// of it and nothing stays behind. True where it hadn't before.
+    pub fn exit(&self) -> bool {
+        let leaves =
+            !self.forked.load(Ordering::Relaxed) && self.references.swap(0, Ordering::AcqRel) > 0;
+        if leaves {
+            self.leave(CLOSE_TIMEOUT);
+        }
+        leaves
+    }
+
+    /// Called in the child of a fork: the calls of the child answer with an error.
+    pub fn on_fork(&self) {
+        self.forked.store(true, Ordering::Relaxed);
+    }
+
+    /// PtlNIInit. Counted; an interface that is open already keeps its limits.
+    ///
+    /// # Errors
+    /// `ArgInvalid`, `PidInUse`, `NoSpace`, `Fail` where shared memory can't be had.
+    pub fn open_interface(
+        &self,
+        iface: u32,
+        options: u32,
+        pid: u32,
+        desired: Option<Limits>,
+    ) -> Result<(Handle, Limits)> {
+        self.check_alive()?;
+        let one_of = |a, b| (options & a != 0) != (options & b != 0);
+        let known = options & !0xf == 0
+            && one_of(options::NI_MATCHING, options::NI_NO_MATCHING)
+            && one_of(options::NI_LOGICAL, options::NI_PHYSICAL);
+        if !known || !matches!(iface, 0 | DEFAULT_IFACE) || pid > ProcessId::PID_ANY {
+            return Err(Error::ArgInvalid);
+        }
+        let generations = self.opening.lock();
+        self.join(pid)?;
+        let number = number(options);
+        let next = generations.0[number.position()];
+        self.with_core(|core| use_interface(core, options, next, desired))
+            .ok_or(Error::NoInit)
+    }
+
+    /// PtlNIFini.
+    ///
+    /// # Errors
+    /// `ArgInvalid` for a handle that isn't an open interface.
+    pub fn close_interface(&self, handle: Handle) -> Result<()> {
+        self.check_alive()?;
+        let mut generations = self.opening.lock();
+        let number = handle.interface();
+        let last = self
+            .with_core(|core| {
+                check_interface(core, handle)?;
+                let opened = core.interfaces[number.position()]
+                    .as_mut()
+                    .ok_or(Error::ArgInvalid)?;
+                opened.references -= 1;
+                Ok(opened.references == 0)
+            })
+            .ok_or(Error::ArgInvalid)??;
+        if last {
+            self.close_number(number, &mut generations, CloseMode::Requested);
+        }
+        Ok(())
+    }
+
+    /// The name of a killed client is free once its agent has seen it end, and has
+    /// sent what it left.
+    fn join_networks(&self, settings: &Settings, pid: u32) -> Result<Endpoint> {
+        let until = Instant::now() + O::PID_TIMEOUT;
+        loop {
+            match transport::join(settings, pid, self.owner.uid()) {
+                Err(Error::PidInUse) if Instant::now() < until => {
+                    std::thread::sleep(PID_RETRY);
+                }
+                Err(Error::PidInUse) => {
+                    let words = format!("no interface: another process has the name {pid}");
+                    log(Level::Warn, &words);
+                    return Err(Error::PidInUse);
+                }
+                taken => return taken,
+            }
+        }
+    }
+
+    /// Opens the NAL and starts the helper, for the first interface.
+    fn join(&self, pid: u32) -> Result<()> {
+        if let Some(core) = self.core.lock().as_ref() {
+            return match pid == ProcessId::PID_ANY || pid == core.transports.me.pid {
+                true => Ok(()),
+                false => Err(Error::ArgInvalid),
+            };
+        }
+        let settings = self.settings()?;
+        let endpoint = self.join_networks(&settings, pid)?;
+        let info = ProcessInfo::new(&settings, O::PLACEMENT);
+        *self.core.lock() = Some(Core::new(endpoint, info, self.owner.clone()));
+        let library = self
+            .pinned
+            .get()
+            .and_then(Pinned::library)
+            .ok_or(Error::Fail)?;
+        match watcher::start(&library).and_then(|()| helper::start(library)) {
+            Ok(helper) => *self.helper.lock() = Some(helper),
+            Err(error) => {
+                self.end_threads();
+                *self.core.lock() = None;
+                log(Level::Warn, &format!("no thread for progress: {error}"));
+                return Err(Error::NoSpace);
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends an interface; the last one leaves the network.
+    fn close_number(
+        &self,
+        number: InterfaceNumber,
+        generations: &mut Generations,
+        mode: CloseMode,
+    ) {
+        self.await_loans(number, mode.timeout());
+        let index = number.position();
+        let last = self.with_core(|core| {
+            let tokens = core.interfaces[index]
+                .as_ref()
+                .map(|o| o.interface.next_tokens());
+            let lease = core.end_interface(number);
+            if mode == CloseMode::Requested {
+                core.owner.tables()[index].end_all();
+            }
+            if let Some(tokens) = tokens {
+                let handles = (generations.0[index].0 + 97) % Handle::GENERATIONS;
+                generations.0[index] = (handles, tokens);
+            }
+            (lease, core.interfaces.iter().all(Option::is_none))
+        });
+        let Some((lease, last)) = last else { return };
+        if let Some(lease) = lease {
+            self.await_recall(&lease);
+        }
+        if last {
+            self.leave(mode.timeout());
+        }
+    }
+
+    /// Waits, within bounds, until peers have taken what was sent; then leaves.
+    fn leave(&self, timeout: Duration) {
+        let until = Instant::now() + timeout;
+        let sends = |core: &mut Core<O>| {
+            core.progress();
+            core.check_peers();
+            core.transports.nal.flush() || !core.transports.nal.all_delivered()
+        };
+        while self.with_core(sends) == Some(true) && Instant::now() < until {
+            std::thread::sleep(POLL_INTERVAL);
+        }
+        self.end_threads();
+        if let Some(mut core) = self.core.lock().take() {
+            orphans::adopt(core.take_orphans());
+        }
+    }
+
+    /// Ends the helper and the watcher; nobody makes progress any more but callers.
+    fn end_threads(&self) {
+        let bell = self.bell();
+        self.with_core(|core| core.wakeup.close());
+        if let Some(helper) = self.helper.lock().take() {
+            if let Some(bell) = &bell {
+                bell.wake(Sleeper::Helper);
+            }
+            let _ = helper.join();
+        }
+        // Outside the lock: the watcher may want it before it ends.
+        if let Some(watcher) = self.with_core(|core| core.wakeup.take_watcher()).flatten() {
+            watcher.end();
+        }
+    }
+}
+
+fn use_interface<O: Owner>(
+    core: &mut Core<O>,
+    options: u32,
+    (generation, tokens): (u16, Tokens),
+    desired: Option<Limits>,
+) -> (Handle, Limits) {
+    let number = number(options);
+    let process = core.transports.me;
+    let eager = core.owner.eager(core.transports.nal.capabilities().eager);
+    let (uid, owner) = (core.owner.uid(), core.owner.clone());
+    let opened = core.interfaces[number.position()].get_or_insert_with(|| {
+        let mut limits = owner.limits(desired.unwrap_or(Limits::DEFAULT));
+        // What is longer stays in its place until it is answered.
+        limits.max_volatile_size = limits.max_volatile_size.min(eager);
+        let config = Config {
+            options,
+            limits,
+            process,
+            uid,
+            eager,
+            generation,
+        };
+        let mut interface = Box::new(Interface::new(config));
+        interface.begin_with(tokens);
+        OpenInterface {
+            interface,
+            references: 0,
+            generation,
+            lease: Lease::new(),
+        }
+    });
+    opened.references += 1;
+    let handle = Handle::new(Kind::Interface, number, opened.generation, 0);
+    (handle, *opened.interface.limits())
+}

@@ -1,0 +1,115 @@
+//! What is done under the core's lock, and what follows once it is released.
+
+use crate::core::Core;
+use crate::effects::Effects;
+use crate::library::Library;
+use crate::owner::Owner;
+use lintel_engine4::Interface;
+use lintel_presence::Sleeper;
+use lintel_types::{Error, Handle, Kind, Result};
+use std::sync::atomic::Ordering;
+
+impl<O: Owner> Library<O> {
+    /// Carries out an engine command on an interface, and what it causes at once.
+    ///
+    /// # Errors
+    /// `ArgInvalid` where the handle's interface isn't open, `NoInit`, and the
+    /// command's own.
+    #[inline(always)]
+    pub fn with<R>(
+        &self,
+        handle: Handle,
+        command: impl FnOnce(&mut Interface<O::Span>, &mut Effects<'_, O>) -> Result<R>,
+    ) -> Result<R> {
+        self.check_alive()?;
+        let mut guard = self.core.lock();
+        let Some(core) = guard.as_mut() else {
+            return Err(Error::ArgInvalid);
+        };
+        if handle.is(Kind::Interface) {
+            check_interface(core, handle)?;
+        }
+        let Some((interface, mut effects)) = core.interface(handle.interface()) else {
+            return Err(Error::ArgInvalid);
+        };
+        let result = command(interface, &mut effects);
+        if !core.transports.loopback.is_empty() {
+            core.drain_loopback();
+        }
+        if core.transports.is_behind() {
+            core.drain_backlog();
+        }
+        if core.helper_oversleeps() {
+            core.wakeup.wake_helper();
+        }
+        let wake = self.note_activity(core);
+        drop(guard);
+        self.wake_callers(wake);
+        result
+    }
+
+    /// Something under the core's lock, with what it causes.
+    pub(crate) fn with_core<R>(&self, f: impl FnOnce(&mut Core<O>) -> R) -> Option<R> {
+        let mut guard = self.core.lock();
+        let core = guard.as_mut()?;
+        let result = f(core);
+        let wake = self.note_activity(core);
+        drop(guard);
+        self.wake_callers(wake);
+        Some(result)
+    }
+
+    /// Makes progress, unless another thread does.
+    #[inline(always)]
+    pub(crate) fn poll(&self) {
+        let Some(mut guard) = self.core.try_lock() else {
+            return;
+        };
+        let Some(core) = guard.as_mut() else { return };
+        if core.poll() {
+            core.wakeup.disarm_bell();
+        }
+        let wake = self.note_activity(core);
+        drop(guard);
+        self.wake_callers(wake);
+    }
+
+    /// As [`poll`](Self::poll), by a thread that polls for somebody else.
+    pub(crate) fn poll_for_client(&self) {
+        self.with_core(|core| core.wakeup.resume_polling());
+        self.poll();
+    }
+
+    /// Takes note of events; true where callers sleep who may wait for them.
+    #[inline(always)]
+    fn note_activity(&self, core: &mut Core<O>) -> bool {
+        if !core.transports.activity {
+            return false;
+        }
+        core.transports.activity = false;
+        // Under the core's lock, so a load and a store are enough.
+        self.activity
+            .store(self.activity.load(Ordering::Relaxed) + 1, Ordering::Release);
+        self.owner.note_activity();
+        core.wakeup.callers_sleep()
+    }
+
+    #[inline]
+    fn wake_callers(&self, wake: bool) {
+        if wake {
+            if let Some(bell) = self.bell() {
+                bell.wake(Sleeper::Caller);
+            }
+        }
+    }
+}
+
+pub(crate) fn check_interface<O: Owner>(core: &Core<O>, handle: Handle) -> Result<()> {
+    let number = handle.interface();
+    match &core.interfaces[number.position()] {
+        Some(opened) if handle == Handle::new(Kind::Interface, number, opened.generation, 0) => {
+            Ok(())
+        }
+        _ => Err(Error::ArgInvalid),
+    }
+}

@@ -1,0 +1,90 @@
+//! Staging buffers that stand for an owner's memory in operations under way.
+
+use crate::staging_pool::StagingPool;
+use lintel_claim::{Lease, Region};
+use lintel_memory::Span;
+use lintel_types::{InterfaceNumber, ProcessId};
+use lintel_wire::{Request, Response};
+use std::collections::HashMap;
+
+/// Copies of an owner's memory that were lent in its place. Each stays until its operation
+/// is answered.
+pub struct StagedSends<S> {
+    /// The lease of all copies. It outlives the interface: a peer may still use a copy.
+    pub(crate) lease: Lease,
+    lent: HashMap<(InterfaceNumber, u32), StagedSend<S>>,
+    /// Bytes of all copies.
+    bytes: u64,
+    /// Where their buffers come from.
+    pub(crate) pool: StagingPool,
+}
+
+/// A copy, the peer that may use it, and the memory that it stands for.
+pub(crate) struct StagedSend<S> {
+    pub(crate) to: ProcessId,
+    pub(crate) copy: Region,
+    pub(crate) pieces: Vec<S>,
+}
+
+impl<S> Default for StagedSends<S> {
+    fn default() -> Self {
+        StagedSends {
+            lease: Lease::new(),
+            lent: HashMap::new(),
+            bytes: 0,
+            pool: StagingPool::default(),
+        }
+    }
+}
+
+impl<S: Span> StagedSends<S> {
+    /// Keeps the copy that an operation has lent.
+    pub(crate) fn insert(&mut self, request: &Request, to: ProcessId, copy: Region, pieces: &[S]) {
+        self.bytes += copy.len();
+        let pieces = pieces.to_vec();
+        self.lent.insert(
+            (request.interface, request.token),
+            StagedSend { to, copy, pieces },
+        );
+    }
+
+    /// Takes the copy of the operation that is answered.
+    pub(crate) fn take(&mut self, response: &Response) -> Option<StagedSend<S>> {
+        let lent = self.lent.remove(&(response.interface, response.token))?;
+        self.bytes -= lent.copy.len();
+        Some(lent)
+    }
+
+    /// Drops the copies that a lost process could have used.
+    pub(crate) fn forget(&mut self, process: ProcessId) {
+        let bytes = &mut self.bytes;
+        self.lent.retain(|_, lent| {
+            let keep = lent.to != process;
+            *bytes -= if keep { 0 } else { lent.copy.len() };
+            keep
+        });
+    }
+
+    /// Bytes of all copies under way.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// An interface closes: replies into its copies go no further. The copies stay until
+    /// their peers answer or end.
+    pub(crate) fn close(&mut self, interface: InterfaceNumber) {
+        for (_, lent) in self.lent.iter_mut().filter(|(key, _)| key.0 == interface) {
+            lent.pieces = Vec::new();
+        }
+    }
+
+    /// Takes all copies, by peer.
+    pub(crate) fn take_all(&mut self) -> HashMap<ProcessId, Vec<Region>> {
+        self.bytes = 0;
+        let mut all: HashMap<ProcessId, Vec<Region>> = HashMap::new();
+        for (_, lent) in self.lent.drain() {
+            all.entry(lent.to).or_default().push(lent.copy);
+        }
+        all
+    }
+}

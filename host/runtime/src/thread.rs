@@ -1,0 +1,27 @@
+//! Threads of the library in the application's process.
+
+use nix::sys::signal::SigSet;
+use std::io;
+use std::thread::JoinHandle;
+
+/// Bytes of a thread's stack.
+const STACK: usize = 256 << 10;
+
+/// Starts a thread of the library's. It gets no signals: they are for the application's own
+/// threads.
+pub(crate) fn spawn(
+    name: &str,
+    body: impl FnOnce() + Send + 'static,
+) -> io::Result<JoinHandle<()>> {
+    let builder = std::thread::Builder::new()
+        .name(name.into())
+        .stack_size(STACK);
+    // A new thread inherits the mask.
+    let mask = SigSet::thread_get_mask();
+    let _ = SigSet::all().thread_block();
+    let started = builder.spawn(body);
+    if let Ok(mask) = mask {
+        let _ = mask.thread_set_mask();
+    }
+    started
+}

@@ -1,0 +1,138 @@
+//! The transports of a process: the NAL to others, and the loopback.
+
+use crate::transport::Transport;
+use lintel_claim::Claim;
+use lintel_engine4::{Backlog, Undeliverable};
+use lintel_nal::{Loopback, MoveError, Nal, Origin, Outgoing, RemoteLoan, Wake};
+use lintel_types::ProcessId;
+use lintel_wire::{Response, Words};
+
+/// Bytes queued for a process from which on bodies stay in their place.
+const HIGH_BACKLOG: u64 = 1 << 20;
+/// Bytes queued for a process from which on callers wait, too.
+const FULL_BACKLOG: u64 = 8 << 20;
+
+/// The transports of one process, and how far its sends are behind.
+pub struct Transports {
+    /// This process, which the loopback reaches.
+    pub(crate) me: ProcessId,
+    pub(crate) nal: Transport,
+    pub(crate) loopback: Loopback,
+    /// Something was posted or counted since the flag was last cleared.
+    pub(crate) activity: bool,
+    /// The process that something was sent to last.
+    to: ProcessId,
+    /// A process may be far behind with what was sent to it.
+    pub(crate) congested: bool,
+    /// The process whose backlog was full when an operation was refused.
+    blocked: Option<ProcessId>,
+}
+
+impl Transports {
+    /// The transports of a process of that user.
+    pub(crate) fn new(me: ProcessId, uid: u32, nal: Transport) -> Transports {
+        Transports {
+            me,
+            nal,
+            loopback: Loopback::new(me, uid),
+            activity: false,
+            to: me,
+            congested: false,
+            blocked: None,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn send(
+        &mut self,
+        to: ProcessId,
+        words: &Words,
+        body: Outgoing<'_>,
+    ) -> Result<(), Undeliverable> {
+        let sent = if to == self.me {
+            self.loopback.send(to, words, body)
+        } else {
+            self.to = to;
+            self.nal.send(to, words, body)
+        };
+        sent.map_err(|_| Undeliverable)
+    }
+
+    /// Whether sends to the process that was sent to last are queued. A process that is
+    /// behind delays only its own senders.
+    pub(crate) fn is_behind(&mut self) -> bool {
+        self.nal.flush() && self.nal.has_queued(self.to)
+    }
+
+    /// How much is queued for a process.
+    #[cold]
+    pub(crate) fn backlog(&mut self, process: ProcessId) -> Backlog {
+        let bytes = self.nal.backlog(process);
+        let (low, full) = (bytes < HIGH_BACKLOG, bytes >= FULL_BACKLOG);
+        self.blocked = full.then_some(process);
+        match (low, full) {
+            (true, _) => Backlog::Low,
+            (_, false) => Backlog::High,
+            (_, true) => Backlog::Full,
+        }
+    }
+
+    /// Whether the process to which an operation was last refused still is too far behind.
+    pub(crate) fn is_blocked(&mut self) -> bool {
+        let blocked = self.blocked;
+        blocked.is_some_and(|process| self.nal.backlog(process) >= FULL_BACKLOG)
+    }
+
+    /// Sends what is queued; whether something still is.
+    pub(crate) fn nal_has_queued(&mut self) -> bool {
+        self.nal.flush()
+    }
+
+    /// Sends a response without bytes. If it can't be delivered, its receiver has ended.
+    #[inline]
+    pub(crate) fn respond(&mut self, to: ProcessId, response: &Response) {
+        let nothing = Outgoing::Copied {
+            operand: None,
+            pieces: &[],
+        };
+        let _ = self.send(to, &response.to_words(), nothing);
+    }
+
+    /// Fetches what the sender of a message has lent to be read.
+    pub(crate) fn fetch(
+        &mut self,
+        origin: Origin,
+        loan: &RemoteLoan,
+        to: &[Claim],
+    ) -> Result<u64, MoveError> {
+        if origin.process == self.me {
+            self.loopback.fetch(origin, loan, to)
+        } else {
+            self.nal.fetch(origin, loan, to)
+        }
+    }
+
+    /// Fills what the sender of a message has lent to be filled.
+    pub(crate) fn fill(
+        &mut self,
+        origin: Origin,
+        from: &[Claim],
+        loan: &RemoteLoan,
+    ) -> Result<u64, MoveError> {
+        if origin.process == self.me {
+            self.loopback.fill(origin, from, loan)
+        } else {
+            self.nal.fill(origin, from, loan)
+        }
+    }
+
+    /// The message that arrived has been handled.
+    #[inline(always)]
+    pub(crate) fn done(&mut self, origin: Origin) {
+        if origin.process == self.me {
+            self.loopback.done(origin);
+        } else {
+            self.nal.done(origin);
+        }
+    }
+}
