@@ -132,42 +132,71 @@ enum Operation {
 
 /// The NAL of one process.
 pub struct OfiNal {
+    local: Local,
+    /// A peer on which something depends is given up after so much silence.
+    timeout: Duration,
+    log: fn(&str),
+    addresses: Addresses,
+    peers: Peers,
+    arrivals: Arrivals,
+    clock: Clock,
+    /// Leases that are recalled, by number, and since when.
+    recalls: Vec<(u64, Instant)>,
+    counts: Resources,
+    link: Link,
+}
+
+/// Who this process is.
+struct Local {
     me: ProcessId,
     uid: u32,
     incarnation: Incarnation,
     seal: Seal,
-    timeout: Duration,
-    log: fn(&str),
+}
+
+/// How processes find each other.
+struct Addresses {
     directory: Directory,
-    /// Where addresses of other nodes' processes are no sockets.
+    /// If addresses of other nodes' processes are no sockets.
     resolver: Option<Resolver>,
-    /// Readable when the fabric's descriptor or the resolver's is.
-    epoll_fd: Option<OwnedFd>,
-    peers: Peers,
-    /// Whose message `next` has given.
+    /// The process that had no address at the last try: it is logged once.
+    last_unreachable: Option<ProcessId>,
+}
+
+/// What has arrived and isn't reported yet, beside the messages that peers keep.
+struct Arrivals {
+    /// The lane whose message `next` has reported, until `done`.
     current: Option<u32>,
     notices: VecDeque<Arrival>,
     /// Frames of a process whose predecessor's messages are still unread.
     deferred: Vec<(ProcessId, u32, usize)>,
-    /// Buffers to be offered again.
+    /// Receive buffers to be posted again.
     unposted: Vec<u32>,
-    completions: Vec<Completion<Operation>>,
-    last_unreachable: Option<ProcessId>,
+}
+
+/// When something was done last, and is to be done next.
+struct Clock {
     /// The time, not long ago.
     now: Instant,
+    /// Polls of the fabric, modulo 2^32.
     polls: u32,
     may_have_slept: Cell<bool>,
     /// When the descriptor was last found readable.
     last_readable: Option<Instant>,
     next_health_check: Instant,
-    /// Somebody has asked for peers to be looked after, then last.
+    /// When a caller last asked for peers to be checked.
     last_peer_check: Option<Instant>,
     /// The fabric has been polled since the last flush.
     has_polled: bool,
-    /// Leases whose memory is taken back, and since when.
-    recalls: Vec<(u64, Instant)>,
-    counts: Resources,
-    // In the order in which they must go.
+}
+
+/// The fabric, and the memory that it knows.
+struct Link {
+    /// Readable when the fabric's descriptor or the resolver's is.
+    epoll_fd: Option<OwnedFd>,
+    /// Empty between polls; kept for its memory.
+    completions: Vec<Completion<Operation>>,
+    // In the order in which they must be dropped.
     registrations: Registrations,
     frames: FrameBuffers,
     fabric: Fabric<Operation>,
@@ -245,34 +274,36 @@ impl OfiNal {
             .as_ref()
             .and_then(|resolver| join(&fabric, resolver));
         let mut nal = OfiNal {
-            me: ProcessId::new(config.nid, pid),
-            uid: config.uid,
-            incarnation: Incarnation::new(nanoseconds()).expect("it is at least 1"),
-            seal: Seal::new(&config.key),
+            local: Local {
+                me: ProcessId::new(config.nid, pid),
+                uid: config.uid,
+                incarnation: Incarnation::new(nanoseconds()).expect("it is at least 1"),
+                seal: Seal::new(&config.key),
+            },
             timeout: config.peer_timeout,
             log: config.log,
-            directory,
-            resolver,
-            epoll_fd,
+            addresses: Addresses {
+                directory,
+                resolver,
+                last_unreachable: None,
+            },
             peers: Peers::default(),
-            current: None,
-            notices: VecDeque::new(),
-            deferred: Vec::new(),
-            unposted: frames.receives().collect(),
-            completions: Vec::new(),
-            last_unreachable: None,
-            now,
-            polls: 0,
-            may_have_slept: Cell::new(false),
-            last_readable: None,
-            next_health_check: now,
-            last_peer_check: None,
-            has_polled: false,
+            arrivals: Arrivals {
+                current: None,
+                notices: VecDeque::new(),
+                deferred: Vec::new(),
+                unposted: frames.receives().collect(),
+            },
+            clock: Clock::new(now),
             recalls: Vec::new(),
             counts: Resources::default(),
-            registrations: Registrations::new(&fabric),
-            frames,
-            fabric,
+            link: Link {
+                registrations: Registrations::new(&fabric),
+                frames,
+                fabric,
+                completions: Vec::new(),
+                epoll_fd,
+            },
         };
         nal.offer_buffers();
         nal
@@ -280,12 +311,12 @@ impl OfiNal {
 
     /// The name that others reach this process by.
     pub fn process(&self) -> ProcessId {
-        self.me
+        self.local.me
     }
 
     /// The provider that libfabric drives.
     pub fn provider_name(&self) -> &str {
-        self.fabric.name()
+        self.link.fabric.name()
     }
 
     /// Leaves the endpoint open when this is dropped: two endpoints of
@@ -294,18 +325,18 @@ impl OfiNal {
     /// the endpoint's address.
     #[cfg(feature = "test-doors")]
     pub fn stay_open(&self) -> Vec<u8> {
-        self.fabric.leak();
-        self.fabric.address().unwrap_or_default()
+        self.link.fabric.leak();
+        self.link.fabric.address().unwrap_or_default()
     }
 
     /// Lets the fabric work, and does what has become possible or due.
     fn progress(&mut self) {
-        self.has_polled = true;
+        self.clock.has_polled = true;
         self.read_clock_sometimes();
-        let mut completions = std::mem::take(&mut self.completions);
+        let mut completions = std::mem::take(&mut self.link.completions);
         // What has come is to be read at once: a further look is a system call.
         for _ in 0..MAX_POLLS {
-            if !self.fabric.poll(&mut completions) {
+            if !self.link.fabric.poll(&mut completions) {
                 break;
             }
             for completion in completions.drain(..) {
@@ -315,7 +346,7 @@ impl OfiNal {
                 break;
             }
         }
-        self.completions = completions;
+        self.link.completions = completions;
         self.offer_buffers();
         self.serve_all();
     }
@@ -324,9 +355,10 @@ impl OfiNal {
     /// shared memory: one in a while does, and one after sleep. So it is with questions.
     #[inline]
     fn read_clock_sometimes(&mut self) {
-        self.polls = self.polls.wrapping_add(1);
-        if self.polls % POLLS_PER_CLOCK_READ == 0 || self.may_have_slept.replace(false) {
-            self.now = Instant::now();
+        self.clock.polls = self.clock.polls.wrapping_add(1);
+        if self.clock.polls % POLLS_PER_CLOCK_READ == 0 || self.clock.may_have_slept.replace(false)
+        {
+            self.clock.now = Instant::now();
             self.poll_addresses();
         }
     }
@@ -336,11 +368,11 @@ impl OfiNal {
             (Some(Operation::Receive(buffer)), Ok(length)) => self.on_frame(buffer, length),
             (Some(Operation::Receive(buffer)), Err(_)) => {
                 self.counts.malformed += 1;
-                self.unposted.push(buffer);
+                self.arrivals.unposted.push(buffer);
             }
-            (Some(Operation::Send(buffer, _)), Ok(_)) => self.frames.give_back(buffer),
+            (Some(Operation::Send(buffer, _)), Ok(_)) => self.link.frames.give_back(buffer),
             (Some(Operation::Send(buffer, lane)), Err(code)) => {
-                self.frames.give_back(buffer);
+                self.link.frames.give_back(buffer);
                 self.on_error(lane, code);
             }
             (Some(Operation::Read(lane)), outcome) => self.on_read(lane, outcome.err()),
@@ -351,7 +383,7 @@ impl OfiNal {
 
     /// Whether anything of ours is under way.
     fn is_busy(&self) -> bool {
-        self.frames.under_way() > 0 || self.peers.iter().any(Peer::is_needed)
+        self.link.frames.under_way() > 0 || self.peers.iter().any(Peer::is_needed)
     }
 
     /// Serves those who need it.
@@ -361,7 +393,7 @@ impl OfiNal {
                 self.serve(lane);
             }
         }
-        if !self.peers.is_empty() && self.now >= self.next_health_check {
+        if !self.peers.is_empty() && self.clock.now >= self.clock.next_health_check {
             self.check_health();
         }
     }
@@ -371,7 +403,7 @@ impl OfiNal {
         self.send_queued(lane);
         self.send_recalls(lane);
         self.advance_stream(lane);
-        let now = self.now;
+        let now = self.clock.now;
         let Some(peer) = self
             .peers
             .get_mut(lane)
@@ -409,7 +441,7 @@ impl OfiNal {
             .as_ref()
             .is_some_and(|stream| stream.missing > 0);
         let soon = (peer.receiving.is_ack_pending() || reads || waits)
-            .then(|| self.now + POLL_INTERVALS[0]);
+            .then(|| self.clock.now + POLL_INTERVALS[0]);
         let retry = peer.sending.retry.filter(|_| waits).map(|(at, _)| at);
         [retry.or(soon), peer.receiving.due]
             .into_iter()
@@ -422,7 +454,7 @@ impl Nal for OfiNal {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             name: "ofi",
-            eager: self.frames.eager(),
+            eager: self.link.frames.eager(),
         }
     }
 
@@ -437,19 +469,19 @@ impl Nal for OfiNal {
     }
 
     fn next(&mut self) -> Option<Arrival> {
-        if let Some(lane) = self.current {
+        if let Some(lane) = self.arrivals.current {
             return self.message_of(lane);
         }
-        if self.peers.next_readable().is_none() && self.notices.is_empty() {
+        if self.peers.next_readable().is_none() && self.arrivals.notices.is_empty() {
             self.progress();
         }
-        if let Some(notice) = self.notices.pop_front() {
+        if let Some(notice) = self.arrivals.notices.pop_front() {
             return Some(notice);
         }
         let lane = self.peers.next_readable()?;
         match self.peers.get(lane)?.receiving.inbox.front()? {
             Item::Message(_) => {
-                self.current = Some(lane);
+                self.arrivals.current = Some(lane);
                 self.message_of(lane)
             }
             Item::Lost => Some(self.take_loss(lane)),
@@ -457,7 +489,7 @@ impl Nal for OfiNal {
     }
 
     fn done(&mut self, origin: Origin) {
-        self.current = None;
+        self.arrivals.current = None;
         self.finish_message(origin.lane);
     }
 
@@ -494,7 +526,7 @@ impl Nal for OfiNal {
             contexts: self.peers.len() as u64,
             pairs: self.peers.len() as u64,
             sockets: 1,
-            bytes: self.frames.bytes() + (self.peers.len() * size_of::<Peer>()) as u64,
+            bytes: self.link.frames.bytes() + (self.peers.len() * size_of::<Peer>()) as u64,
             ..self.counts
         }
     }
@@ -504,9 +536,9 @@ impl Wake for OfiNal {
     /// True while more waits than a peer has room for. What waits for a connection
     /// alone is sent when [`due`](Nal::due) says.
     fn flush(&mut self) -> bool {
-        if !std::mem::take(&mut self.has_polled) {
+        if !std::mem::take(&mut self.clock.has_polled) {
             self.progress();
-            self.has_polled = false;
+            self.clock.has_polled = false;
         }
         self.peers.listed().any(|peer| peer.sending.has_queued())
     }
@@ -524,27 +556,28 @@ impl Wake for OfiNal {
     fn wake_peers(&mut self) {}
 
     fn on_readable(&mut self) {
-        self.last_readable = Some(Instant::now());
+        self.clock.last_readable = Some(Instant::now());
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        let joined = self.epoll_fd.as_ref().map(AsFd::as_fd);
-        joined.or_else(|| self.fabric.descriptor())
+        let joined = self.link.epoll_fd.as_ref().map(AsFd::as_fd);
+        joined.or_else(|| self.link.fabric.descriptor())
     }
 
     fn due(&self) -> Option<Instant> {
-        self.may_have_slept.set(true);
-        if self.peers.next_readable().is_some() || !self.notices.is_empty() {
-            return Some(self.now);
+        self.clock.may_have_slept.set(true);
+        if self.peers.next_readable().is_some() || !self.arrivals.notices.is_empty() {
+            return Some(self.clock.now);
         }
         let last_readable = |at: Instant| at.elapsed() < CONNECTION_EVENT_WINDOW;
-        let busy = self.is_busy() || self.last_readable.is_some_and(last_readable);
-        let fabric = match self.fabric.descriptor() {
-            Some(_) if !self.fabric.may_sleep() => Some(self.now),
+        let busy = self.is_busy() || self.clock.last_readable.is_some_and(last_readable);
+        let fabric = match self.link.fabric.descriptor() {
+            Some(_) if !self.link.fabric.may_sleep() => Some(self.clock.now),
             Some(_) => busy.then(|| Instant::now() + PROGRESS_INTERVAL),
             None => Some(Instant::now() + POLL_INTERVALS[usize::from(!busy)]),
         };
-        let check = (busy || self.last_peer_check.is_some()).then_some(self.next_health_check);
+        let check =
+            (busy || self.clock.last_peer_check.is_some()).then_some(self.clock.next_health_check);
         let listed = self.peers.listed();
         let peers = listed.filter_map(|peer| self.due_of(peer)).min();
         [fabric, check, peers].into_iter().flatten().min()
@@ -562,17 +595,31 @@ impl Drop for OfiNal {
         // Whoever has sent meanwhile is to hear it too.
         self.progress();
         self.send_close();
-        self.directory.leave();
+        self.addresses.directory.leave();
         let until = Instant::now() + LINGER;
-        while self.frames.under_way() > 0 && Instant::now() < until {
+        while self.link.frames.under_way() > 0 && Instant::now() < until {
             let mut completions = Vec::new();
-            self.fabric.poll(&mut completions);
+            self.link.fabric.poll(&mut completions);
             for completion in completions {
                 if let Some(Operation::Send(buffer, _)) = completion.operation {
-                    self.frames.give_back(buffer);
+                    self.link.frames.give_back(buffer);
                 }
             }
             std::thread::yield_now();
+        }
+    }
+}
+
+impl Clock {
+    fn new(now: Instant) -> Clock {
+        Clock {
+            now,
+            polls: 0,
+            may_have_slept: Cell::new(false),
+            last_readable: None,
+            next_health_check: now,
+            last_peer_check: None,
+            has_polled: false,
         }
     }
 }

@@ -24,32 +24,33 @@ impl OfiNal {
 
     /// Somebody waits for something of a peer's, the NAL can't know of which one's.
     pub(crate) fn check_all_peers(&mut self) {
-        self.now = Instant::now();
-        let last = self.last_peer_check.replace(self.now);
-        let anew = last.is_none_or(|last| self.now - last > self.probe_interval());
+        self.clock.now = Instant::now();
+        let last = self.clock.last_peer_check.replace(self.clock.now);
+        let anew = last.is_none_or(|last| self.clock.now - last > self.probe_interval());
         for peer in self.peers.iter_mut().filter(|_| anew) {
-            peer.health.begin_dependence(self.now);
+            peer.health.begin_dependence(self.clock.now);
         }
-        let ended = self
-            .peers
-            .lanes(|peer| peer.closed_at.is_none() && self.directory.has_ended(peer.process));
+        let ended = self.peers.lanes(|peer| {
+            peer.closed_at.is_none() && self.addresses.directory.has_ended(peer.process)
+        });
         for lane in ended {
             self.close_peer(lane, "has ended");
         }
-        if self.now >= self.next_health_check {
+        if self.clock.now >= self.clock.next_health_check {
             self.check_health();
         }
     }
 
     /// Asks those who are silent, and gives up those who stay so.
     pub(crate) fn check_health(&mut self) {
-        self.next_health_check =
-            self.now + (self.timeout / CHECKS_PER_TIMEOUT).max(MIN_CHECK_INTERVAL);
+        self.clock.next_health_check =
+            self.clock.now + (self.timeout / CHECKS_PER_TIMEOUT).max(MIN_CHECK_INTERVAL);
         let last_peer_check = self
+            .clock
             .last_peer_check
-            .filter(|last| self.now - *last <= self.probe_interval());
-        self.last_peer_check = last_peer_check;
-        let (now, probe_interval, timeout) = (self.now, self.probe_interval(), self.timeout);
+            .filter(|last| self.clock.now - *last <= self.probe_interval());
+        self.clock.last_peer_check = last_peer_check;
+        let (now, probe_interval, timeout) = (self.clock.now, self.probe_interval(), self.timeout);
         let mut verdicts = Vec::new();
         for peer in self.peers.iter_mut() {
             if peer.closed_at.is_some_and(|ended| now - ended > timeout) {

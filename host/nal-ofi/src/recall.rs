@@ -32,13 +32,13 @@ const MAX_RECALLED: usize = 2 * crate::peer::WINDOW as usize;
 impl OfiNal {
     /// Whether nothing under a lease is used any more; does what leads there.
     pub(crate) fn recall_lease(&mut self, lease: &Lease) -> bool {
-        self.now = Instant::now();
+        self.clock.now = Instant::now();
         let known = self
             .recalls
             .iter()
             .position(|(recalled, _)| *recalled == lease.id());
         let at = known.unwrap_or_else(|| {
-            self.recalls.push((lease.id(), self.now));
+            self.recalls.push((lease.id(), self.clock.now));
             self.begin_recall(lease);
             self.recalls.len() - 1
         });
@@ -46,10 +46,10 @@ impl OfiNal {
         if known.is_some() {
             self.progress();
         }
-        if self.now - began >= RECALL_TIMEOUT {
+        if self.clock.now - began >= RECALL_TIMEOUT {
             self.close_users(lease);
         }
-        self.registrations.forget_idle();
+        self.link.registrations.forget_idle();
         let is_over = !self.peers.iter().any(|peer| peer.uses(lease));
         if is_over {
             self.recalls.swap_remove(at);
@@ -63,11 +63,11 @@ impl OfiNal {
                 continue;
             };
             for body in peer.sending.recall(lease) {
-                drop_body(&mut self.registrations, body);
+                drop_body(&mut self.link.registrations, body);
             }
             // What was lent to one that has ended may still be on its way.
             if let Some(address) = peer.address.take_if(|_| peer.closed_at.is_some()) {
-                self.fabric.remove(address);
+                self.link.fabric.remove(address);
             }
             if let Some(body) = peer.receiving.current_body() {
                 body.announced.recall(lease);
@@ -138,7 +138,7 @@ impl OfiNal {
         let index = number.wrapping_sub(peer.sending.fetched) as usize;
         if let Some(body @ Body::Lent(..)) = peer.sending.bodies.get_mut(index) {
             let body = std::mem::replace(body, Body::Void);
-            drop_body(&mut self.registrations, body);
+            drop_body(&mut self.link.registrations, body);
         }
     }
 
@@ -151,7 +151,7 @@ impl OfiNal {
                 continue;
             };
             if let Some(address) = peer.address.take() {
-                self.fabric.remove(address);
+                self.link.fabric.remove(address);
             }
             self.progress();
             self.abandon_stream(lane);

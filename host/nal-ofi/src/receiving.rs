@@ -23,11 +23,14 @@ enum Source {
 impl OfiNal {
     /// Offers the provider all buffers that hold nothing.
     pub(crate) fn offer_buffers(&mut self) {
-        while let Some(buffer) = self.unposted.pop() {
-            let (place, descriptor) = (self.frames.claim(buffer), self.frames.descriptor());
+        while let Some(buffer) = self.arrivals.unposted.pop() {
+            let (place, descriptor) = (
+                self.link.frames.claim(buffer),
+                self.link.frames.descriptor(),
+            );
             let operation = Operation::Receive(buffer);
-            if self.fabric.receive(place, descriptor, operation) != Posted::Yes {
-                self.unposted.push(buffer);
+            if self.link.fabric.receive(place, descriptor, operation) != Posted::Yes {
+                self.arrivals.unposted.push(buffer);
                 return;
             }
         }
@@ -35,10 +38,10 @@ impl OfiNal {
 
     pub(crate) fn on_frame(&mut self, buffer: u32, length: usize) {
         let mut prefix: Prefix = [0; PREFIX];
-        let frame = self.frames.claim(buffer).slice(0, length as u64);
+        let frame = self.link.frames.claim(buffer).slice(0, length as u64);
         frame.read(&mut prefix);
         let mut table = Vec::new();
-        let read = self.seal.read(self.me, &prefix, length, || {
+        let read = self.local.seal.read(self.local.me, &prefix, length, || {
             table = vec![0; length - PREFIX];
             frame.slice(PREFIX as u64, u64::MAX).read(&mut table);
             table.clone()
@@ -50,7 +53,7 @@ impl OfiNal {
                     Reject::Malformed => self.counts.malformed += 1,
                     Reject::Forged => self.counts.forged += 1,
                 }
-                self.unposted.push(buffer);
+                self.arrivals.unposted.push(buffer);
             }
         }
     }
@@ -65,14 +68,14 @@ impl OfiNal {
     ) {
         let lane = match self.sender(header) {
             Source::Peer(lane) => lane,
-            Source::Deferred => return self.deferred.push((header.from, buffer, length)),
+            Source::Deferred => return self.arrivals.deferred.push((header.from, buffer, length)),
             Source::Stale => {
                 self.counts.duplicates += 1;
-                return self.unposted.push(buffer);
+                return self.arrivals.unposted.push(buffer);
             }
         };
         if !self.on_header(lane, header) {
-            return self.unposted.push(buffer);
+            return self.arrivals.unposted.push(buffer);
         }
         match header.kind {
             Kind::Inline | Kind::Rendezvous => {
@@ -89,7 +92,7 @@ impl OfiNal {
             Kind::RecallAck => self.on_recalled(lane, header.recalled),
             Kind::Close => self.close_peer(lane, "has ended"),
         }
-        self.unposted.push(buffer);
+        self.arrivals.unposted.push(buffer);
     }
 
     /// Takes what any frame says of its sender; false if it was for an earlier process of
@@ -99,13 +102,13 @@ impl OfiNal {
         let named = Incarnation::new(header.to_incarnation);
         let is_ours = match named {
             None => !header.kind.is_message(),
-            Some(incarnation) => incarnation == self.incarnation,
+            Some(incarnation) => incarnation == self.local.incarnation,
         };
         let Some(peer) = self.peers.get_mut(lane) else {
             return false;
         };
         peer.uid = header.uid;
-        peer.health.on_heard(self.now);
+        peer.health.on_heard(self.clock.now);
         peer.sending.retry = None;
         // A peer that sends to a predecessor is answered, so that it knows.
         peer.receiving.ack_requested |= header.ack_requested || !is_ours;
@@ -158,7 +161,7 @@ impl OfiNal {
         let sent = sending.sequence;
         if is_news(sending.arrived, header.arrived, sent) {
             sending.arrived = header.arrived;
-            peer.health.last_progress = self.now;
+            peer.health.last_progress = self.clock.now;
         }
         if is_news(sending.consumed, header.consumed, sent) {
             sending.consumed = header.consumed;
@@ -167,7 +170,7 @@ impl OfiNal {
         while is_news(sending.fetched, header.fetched, bodies) {
             sending.fetched = sending.fetched.wrapping_add(1);
             match sending.pop_body() {
-                Some(body) => drop_body(&mut self.registrations, body),
+                Some(body) => drop_body(&mut self.link.registrations, body),
                 None => break,
             }
         }
@@ -178,24 +181,24 @@ impl OfiNal {
         let whole = header.kind == Kind::Inline || held.body.is_some();
         let Some(peer) = self.peers.get_mut(lane).filter(|_| whole) else {
             self.counts.malformed += 1;
-            return self.unposted.push(held.buffer);
+            return self.arrivals.unposted.push(held.buffer);
         };
         let receiving = &mut peer.receiving;
         let ahead = header.sequence.wrapping_sub(receiving.arrived);
         if ahead >= WINDOW {
             // It came before, or its sender doesn't keep to what there is room for.
             self.counts.duplicates += 1;
-            return self.unposted.push(held.buffer);
+            return self.arrivals.unposted.push(held.buffer);
         }
         if let Some(twice) = receiving.early.insert(header.sequence, held) {
             self.counts.duplicates += 1;
-            self.unposted.push(twice.buffer);
+            self.arrivals.unposted.push(twice.buffer);
         }
         while let Some(held) = receiving.early.remove(&receiving.arrived) {
             receiving.arrived = receiving.arrived.wrapping_add(1);
             receiving.inbox.push_back(Item::Message(held));
         }
-        receiving.due.get_or_insert(self.now + ACK_DELAY);
+        receiving.due.get_or_insert(self.clock.now + ACK_DELAY);
         self.peers.list(lane);
         self.peers.make_readable(lane);
     }
@@ -209,7 +212,7 @@ impl OfiNal {
         let payload = match &held.body {
             Some(body) => Payload::Streamed(body.announced.length()),
             None => {
-                let frame = self.frames.claim(held.buffer);
+                let frame = self.link.frames.claim(held.buffer);
                 Payload::Inline(frame.slice(PREFIX as u64, u64::from(held.length)))
             }
         };
@@ -228,7 +231,7 @@ impl OfiNal {
         };
         receiving.consumed = receiving.consumed.wrapping_add(1);
         let owes = receiving.is_ack_pending();
-        self.unposted.push(held.buffer);
+        self.arrivals.unposted.push(held.buffer);
         if owes {
             self.peers.list(lane);
         }
@@ -265,20 +268,20 @@ impl OfiNal {
         let Some(peer) = self.peers.remove(lane) else {
             return;
         };
-        if let Some(resolver) = &mut self.resolver {
+        if let Some(resolver) = &mut self.addresses.resolver {
             resolver.forget(peer.process);
         }
         if let Some(address) = peer.address {
-            self.fabric.remove(address);
+            self.link.fabric.remove(address);
         }
     }
 
     fn replay_deferred(&mut self, process: ProcessId) {
-        let deferred = std::mem::take(&mut self.deferred);
+        let deferred = std::mem::take(&mut self.arrivals.deferred);
         let (of_process, others) = deferred
             .into_iter()
             .partition(|(from, ..)| *from == process);
-        self.deferred = others;
+        self.arrivals.deferred = others;
         let of_process: Vec<_> = of_process;
         for (_, buffer, length) in of_process {
             self.on_frame(buffer, length);
@@ -287,7 +290,7 @@ impl OfiNal {
 
     /// Nothing more goes to a peer or comes from it; what has come is still read.
     pub(crate) fn close_peer(&mut self, lane: u32, why: &str) {
-        let now = self.now;
+        let now = self.clock.now;
         let Some(peer) = self
             .peers
             .get_mut(lane)
@@ -297,10 +300,11 @@ impl OfiNal {
         };
         peer.closed_at = Some(now);
         for body in peer.sending.end() {
-            drop_body(&mut self.registrations, body);
+            drop_body(&mut self.link.registrations, body);
         }
         let early = std::mem::take(&mut peer.receiving.early);
-        self.unposted
+        self.arrivals
+            .unposted
             .extend(early.into_values().map(|held| held.buffer));
         if peer.was_addressed {
             peer.receiving.inbox.push_back(Item::Lost);
@@ -317,7 +321,10 @@ impl OfiNal {
 
     /// An operation with that peer failed: what it carried is lost.
     pub(crate) fn on_error(&mut self, lane: u32, code: i32) {
-        let why = format!("can't be reached any more: {}", self.fabric.explain(code));
+        let why = format!(
+            "can't be reached any more: {}",
+            self.link.fabric.explain(code)
+        );
         self.close_peer(lane, &why);
     }
 }

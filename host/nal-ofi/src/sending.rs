@@ -70,19 +70,19 @@ impl OfiNal {
         match body {
             Outgoing::Copied { operand, pieces } => {
                 let bytes = Bytes::User(operand, pieces);
-                if bytes.length() <= self.frames.eager() {
+                if bytes.length() <= self.link.frames.eager() {
                     self.send_or_queue(lane, Kind::Inline, words, bytes);
                     return Ok(());
                 }
                 self.announce_copy(lane, words, bytes)
             }
             Outgoing::LentToRead(lent) => {
-                if lent.len() <= self.frames.eager() {
+                if lent.len() <= self.link.frames.eager() {
                     let bytes = Bytes::User(None, lent.pieces());
                     self.send_or_queue(lane, Kind::Inline, words, bytes);
                     return Ok(());
                 }
-                if !self.fabric.traits().cancels_reads {
+                if !self.link.fabric.traits().cancels_reads {
                     let bytes = Bytes::User(None, lent.pieces());
                     return self.announce_copy(lane, words, bytes);
                 }
@@ -114,34 +114,37 @@ impl OfiNal {
 
     #[cold]
     fn connect(&mut self, process: ProcessId) -> Result<u32, Unreachable> {
-        if process == self.me {
+        if process == self.local.me {
             return Err(Unreachable);
         }
         let lane = self.add_peer(process);
         if self.peers.get(lane).is_some_and(Peer::may_be_reached) {
-            self.last_unreachable = None;
+            self.addresses.last_unreachable = None;
             return Ok(lane);
         }
         self.remove_peer(lane);
-        if self.last_unreachable.replace(process) != Some(process) {
+        if self.addresses.last_unreachable.replace(process) != Some(process) {
             (self.log)(&format!(
                 "no way to process {:#x}/{}: {}",
                 process.nid,
                 process.pid,
-                self.directory.limits()
+                self.addresses.directory.limits()
             ));
         }
         Err(Unreachable)
     }
 
     pub(crate) fn add_peer(&mut self, process: ProcessId) -> u32 {
-        self.now = Instant::now();
-        let peer = self.peers.add(process, self.now);
+        self.clock.now = Instant::now();
+        let peer = self.peers.add(process, self.clock.now);
         let lane = peer.lane;
-        let address = self.directory.find(process);
-        peer.address = address.and_then(|address| self.fabric.insert(&address));
-        if peer.address.is_none() && process.nid != self.me.nid && self.resolver.is_some() {
-            peer.next_query = Some(self.now);
+        let address = self.addresses.directory.find(process);
+        peer.address = address.and_then(|address| self.link.fabric.insert(&address));
+        if peer.address.is_none()
+            && process.nid != self.local.me.nid
+            && self.addresses.resolver.is_some()
+        {
+            peer.next_query = Some(self.clock.now);
         }
         let asks = peer.next_query.is_some();
         if asks {
@@ -152,12 +155,12 @@ impl OfiNal {
 
     /// Asks for a peer's address, if it is time to.
     pub(crate) fn query_address(&mut self, lane: u32) {
-        let (now, me) = (self.now, self.me);
+        let (now, me) = (self.clock.now, self.local.me);
         let peer = self
             .peers
             .get_mut(lane)
             .filter(|peer| peer.next_query.is_some_and(|at| at <= now));
-        if let (Some(peer), Some(resolver)) = (peer, &mut self.resolver) {
+        if let (Some(peer), Some(resolver)) = (peer, &mut self.addresses.resolver) {
             resolver.query(me, peer.process);
             peer.next_query = Some(now + QUERY_INTERVAL);
         }
@@ -165,8 +168,13 @@ impl OfiNal {
 
     /// Takes addresses that were asked for.
     pub(crate) fn poll_addresses(&mut self) {
-        while let Some((process, address)) = self.resolver.as_mut().and_then(|i| i.poll(self.me)) {
-            let address = self.fabric.insert(&address);
+        while let Some((process, address)) = self
+            .addresses
+            .resolver
+            .as_mut()
+            .and_then(|i| i.poll(self.local.me))
+        {
+            let address = self.link.fabric.insert(&address);
             let lane = self.peers.lane_of(process).unwrap_or_default();
             if let Some(peer) = self
                 .peers
@@ -195,15 +203,18 @@ impl OfiNal {
         }
         let (mut holds, mut table) = (Vec::new(), Vec::new());
         for piece in held {
-            let hold = self.registrations.hold(&mut self.fabric, *piece, Use::Lent);
+            let hold = self
+                .link
+                .registrations
+                .hold(&mut self.link.fabric, *piece, Use::Lent);
             let Ok(hold) = hold else {
                 holds
                     .drain(..)
-                    .for_each(|hold| self.registrations.release(hold));
+                    .for_each(|hold| self.link.registrations.release(hold));
                 return self.announce_copy(lane, words, Bytes::User(None, pieces));
             };
             holds.push(hold);
-            table.extend(self.registrations.piece(hold, *piece));
+            table.extend(self.link.registrations.piece(hold, *piece));
         }
         self.announce(lane, words, Body::Lent(holds, lent.keep()), &table);
         Ok(())
@@ -218,7 +229,10 @@ impl OfiNal {
         bytes: Bytes<'_>,
     ) -> Result<(), Unreachable> {
         let length = bytes.length();
-        let copied = self.registrations.bounce_buffer(&mut self.fabric, length);
+        let copied = self
+            .link
+            .registrations
+            .bounce_buffer(&mut self.link.fabric, length);
         let copied = copied.map_err(|code| self.refuse(lane, code))?;
         match bytes {
             Bytes::User(None, pieces) if copy_checked(pieces, &[copied.claim()]).is_ok() => {}
@@ -235,8 +249,8 @@ impl OfiNal {
         (self.log)(&format!(
             "a message to {process:?} couldn't be sent: {} refuses memory for its copy: {}; \
              see ulimit -l, or send shorter ones",
-            self.fabric.name(),
-            self.fabric.explain(code)
+            self.link.fabric.name(),
+            self.link.fabric.explain(code)
         ));
         Unreachable
     }
@@ -281,7 +295,7 @@ impl OfiNal {
         while let Some(peer) = self.peers.get_mut(lane) {
             let known = peer.is_known();
             let sending = &mut peer.sending;
-            let early = sending.retry.is_some_and(|(at, _)| at > self.now);
+            let early = sending.retry.is_some_and(|(at, _)| at > self.clock.now);
             if peer.closed_at.is_some()
                 || early
                 || !sending.has_credit()
@@ -290,7 +304,7 @@ impl OfiNal {
                 return;
             }
             if !known {
-                peer.back_off(self.now);
+                peer.back_off(self.clock.now);
                 return self.send_status(lane, true);
             }
             let Some(first) = sending.pop_queued() else {
@@ -305,7 +319,7 @@ impl OfiNal {
                 Posted::Yes => peer.sending.retry = None,
                 Posted::Later => {
                     peer.sending.put_back(first);
-                    return peer.back_off(self.now);
+                    return peer.back_off(self.clock.now);
                 }
                 Posted::No(code) => return self.on_error(lane, code),
             }
@@ -339,23 +353,24 @@ impl OfiNal {
                 .next_query
                 .map_or(Posted::No(libc::EHOSTUNREACH), |_| Posted::Later);
         };
-        let Some(buffer) = self.frames.take() else {
+        let Some(buffer) = self.link.frames.take() else {
             return Posted::Later;
         };
         let frame = self.write_frame(buffer, peer, (kind, ack_requested), words, bytes);
-        let injected = frame.len() <= self.fabric.traits().inject as u64;
+        let injected = frame.len() <= self.link.fabric.traits().inject as u64;
         let posted = if injected {
-            self.fabric.inject(address, frame)
+            self.link.fabric.inject(address, frame)
         } else {
             let operation = Operation::Send(buffer, lane);
-            self.fabric
-                .send(address, frame, self.frames.descriptor(), operation)
+            self.link
+                .fabric
+                .send(address, frame, self.link.frames.descriptor(), operation)
         };
         if injected || posted != Posted::Yes {
-            self.frames.give_back(buffer);
+            self.link.frames.give_back(buffer);
         }
         if let (Posted::Yes, Some(peer)) = (posted, self.peers.get_mut(lane)) {
-            peer.on_posted(kind, self.now);
+            peer.on_posted(kind, self.clock.now);
         }
         posted
     }
@@ -375,10 +390,10 @@ impl OfiNal {
             kind,
             ack_requested,
             length: bytes.length() as u32,
-            from: self.me,
-            uid: self.uid,
+            from: self.local.me,
+            uid: self.local.uid,
             sequence: peer.sending.sequence,
-            incarnation: self.incarnation.get(),
+            incarnation: self.local.incarnation.get(),
             to_incarnation: peer.history.current_number(),
             arrived,
             consumed,
@@ -389,8 +404,8 @@ impl OfiNal {
             Bytes::Own(table) if kind == Kind::Rendezvous => table,
             _ => &[],
         };
-        let prefix = &self.seal.write(peer.process, &header, words, table)[..kind.prefix()];
-        let frame = self.frames.claim(buffer);
+        let prefix = &self.local.seal.write(peer.process, &header, words, table)[..kind.prefix()];
+        let frame = self.link.frames.claim(buffer);
         frame.write(prefix);
         bytes.copy_to(frame.slice(prefix.len() as u64, u64::MAX));
         frame.slice(0, prefix.len() as u64 + u64::from(header.length))

@@ -57,12 +57,13 @@ impl OfiNal {
     /// Memory of ours for a stream, where the provider can't be made to leave its place
     /// alone.
     fn stage(&mut self, stream: &mut Stream) -> Option<Claim> {
-        if self.fabric.traits().cancels_reads || stream.missing == 0 {
+        if self.link.fabric.traits().cancels_reads || stream.missing == 0 {
             return None;
         }
         match self
+            .link
             .registrations
-            .bounce_buffer(&mut self.fabric, stream.missing)
+            .bounce_buffer(&mut self.link.fabric, stream.missing)
         {
             Ok(copied) => {
                 let claim = copied.claim().slice(0, stream.missing);
@@ -81,12 +82,13 @@ impl OfiNal {
         claim: Claim,
         stream: &mut Stream,
     ) -> Option<crate::registrations::RegistrationId> {
-        if claim.is_empty() || !self.fabric.traits().registration.local {
+        if claim.is_empty() || !self.link.fabric.traits().registration.local {
             return None;
         }
         match self
+            .link
             .registrations
-            .hold(&mut self.fabric, claim, Use::Filled)
+            .hold(&mut self.link.fabric, claim, Use::Filled)
         {
             Ok(hold) => {
                 stream.holds.push(hold);
@@ -108,16 +110,17 @@ impl OfiNal {
             if stream.failure.is_some() || stream.missing == 0 || stream.under_way >= MAX_READS {
                 return;
             }
-            let most = READ_BYTES.min(self.fabric.traits().most);
+            let most = READ_BYTES.min(self.link.fabric.traits().most);
             let (Some(address), Some((from, to, hold))) = (peer.address, stream.next(most)) else {
                 stream.failure.get_or_insert(libc::ENOTCONN);
                 return self.end_stream_if_over(lane);
             };
             let descriptor = hold.map_or_else(Descriptor::default, |hold| {
-                self.registrations.descriptor(hold)
+                self.link.registrations.descriptor(hold)
             });
             let name = (from.name, from.key);
             match self
+                .link
                 .fabric
                 .read(address, name, to, descriptor, Operation::Read(lane))
             {
@@ -161,20 +164,20 @@ impl OfiNal {
         stream
             .holds
             .into_iter()
-            .for_each(|hold| self.registrations.release(hold));
+            .for_each(|hold| self.link.registrations.release(hold));
         if let Some(staged) = stream.staged {
-            self.registrations.give_back(staged);
+            self.link.registrations.give_back(staged);
         }
         peer.receiving.fetched = peer.receiving.fetched.wrapping_add(1);
         let origin = peer.origin();
         if stream.is_void {
-            self.notices.push_back(Arrival::Broken(origin));
+            self.arrivals.notices.push_back(Arrival::Broken(origin));
             self.peers.list(lane);
         } else if let Some(code) = stream.failure {
-            self.notices.push_back(Arrival::Broken(origin));
+            self.arrivals.notices.push_back(Arrival::Broken(origin));
             self.on_error(lane, code);
         } else {
-            self.notices.push_back(Arrival::Streamed(origin));
+            self.arrivals.notices.push_back(Arrival::Streamed(origin));
             self.peers.list(lane);
         }
         self.peers.make_readable(lane);
@@ -188,11 +191,11 @@ impl OfiNal {
         };
         if let Some(stream) = &mut peer.receiving.stream {
             match stream.staged.take() {
-                Some(staged) => self.registrations.abandon(staged),
+                Some(staged) => self.link.registrations.abandon(staged),
                 None => (self.log)(&format!(
                     "{} doesn't end {} reads from process {:#x}/{}, which is lost: the memory \
                      that they were to fill may still be written to",
-                    self.fabric.name(),
+                    self.link.fabric.name(),
                     stream.under_way,
                     peer.process.nid,
                     peer.process.pid
