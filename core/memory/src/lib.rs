@@ -171,4 +171,34 @@ mod tests {
         );
         assert_eq!(buffer.pieces(8, 1).length(), 0);
     }
+
+    #[test]
+    fn a_span_narrows_to_the_part_that_it_has() {
+        let span = Ghost::new(100, 10);
+        assert_eq!((span.address(), span.length()), (100, 10));
+        for (offset, length, expected) in [
+            (0, 10, Ghost::new(100, 10)),
+            (3, 4, Ghost::new(103, 4)),
+            (3, 99, Ghost::new(103, 7)),
+            (10, 1, Ghost::new(110, 0)),
+            (99, 1, Ghost::new(110, 0)),
+        ] {
+            assert_eq!(span.narrow(offset, length), expected, "{offset} {length}");
+        }
+        assert_eq!(Ghost::empty(), Ghost::new(0, 0));
+    }
+
+    #[test]
+    fn one_span_is_a_buffer_of_one_piece() {
+        let buffer = Buffer::Contiguous(Ghost::new(100, 10));
+        assert_eq!(buffer.length(), 10);
+        assert_eq!(buffer.pieces(4, 99).as_slice(), [Ghost::new(104, 6)]);
+        assert_eq!(buffer.pieces(4, 2).start(), 104);
+    }
+
+    #[test]
+    fn a_vector_longer_than_memory_is_cut_to_the_highest_length() {
+        let buffer = Buffer::vector(vec![Ghost::new(0, u64::MAX), Ghost::new(0, 2)]);
+        assert_eq!(buffer.length(), u64::MAX);
+    }
 }

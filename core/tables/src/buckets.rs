@@ -72,3 +72,72 @@ impl Buckets {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Buckets with these keys, in slots of the same numbers.
+    fn filled(keys: &[u64]) -> (Buckets, Chains) {
+        let (mut buckets, mut chains) = (Buckets::new(), Chains::new());
+        for (slot, key) in keys.iter().enumerate() {
+            buckets.insert(&mut chains, *key, slot as u16, |slot| keys[slot as usize]);
+        }
+        (buckets, chains)
+    }
+
+    fn longest_chain(keys: &[u64]) -> usize {
+        let (buckets, chains) = filled(keys);
+        let chain = |key: &u64| {
+            core::iter::successors(buckets.first(*key), |slot| chains.next(*slot)).count()
+        };
+        keys.iter().map(chain).max().unwrap_or(0)
+    }
+
+    #[test]
+    fn the_patterns_that_programs_use_as_match_bits_spread_over_the_buckets() {
+        let numbers = 0..1000u64;
+        for keys in [
+            numbers.clone().collect::<Vec<_>>(),
+            numbers.clone().map(|n| n << 16).collect(),
+            numbers.clone().map(|n| n << 32).collect(),
+            numbers.clone().map(|n| n << 48).collect(),
+            numbers.clone().map(|n| 0xffff_ffff << 32 | n).collect(),
+            numbers.clone().map(|n| n << 32 | 0xffff_ffff).collect(),
+            numbers.map(u64::reverse_bits).collect(),
+        ] {
+            let longest = longest_chain(&keys);
+            assert!(longest <= 12, "{longest} of {:#x}, …", keys[1]);
+        }
+    }
+
+    #[test]
+    fn there_are_as_many_buckets_as_keys_and_at_most_twice_as_many() {
+        for count in [1, 8, 9, 16, 17, 500] {
+            let keys: Vec<u64> = (0..count).collect();
+            let (buckets, _) = filled(&keys);
+            let wanted = (count as usize).next_power_of_two().max(8);
+            assert_eq!((buckets.heads.len(), buckets.count), (wanted, keys.len()));
+        }
+    }
+
+    #[test]
+    fn keys_of_one_bucket_keep_their_order_while_it_is_split() {
+        let keys: Vec<u64> = (0..200).map(|slot| slot % 5).collect();
+        let (buckets, chains) = filled(&keys);
+        for key in 0..5 {
+            let chain = core::iter::successors(buckets.first(key), |slot| chains.next(*slot));
+            let found: Vec<u16> = chain.filter(|slot| keys[*slot as usize] == key).collect();
+            assert!(found.is_sorted() && found.len() == 40, "{key}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn an_empty_table_has_no_first_slot() {
+        let (mut buckets, mut chains) = filled(&[7]);
+        assert_eq!(buckets.first(7), Some(0));
+        buckets.remove(&mut chains, 7, 0);
+        assert_eq!((buckets.first(7), buckets.count), (None, 0));
+        assert_eq!(Buckets::new().first(7), None);
+    }
+}

@@ -109,4 +109,34 @@ mod tests {
         chains.remove(&mut chain, 7);
         assert_eq!(chain, Chain::EMPTY);
     }
+
+    fn slots(chains: &Chains, chain: Chain) -> Vec<u16> {
+        core::iter::successors(chain.first(), |slot| chains.next(*slot)).collect()
+    }
+
+    #[test]
+    fn the_first_the_last_and_a_middle_slot_can_be_taken_out() {
+        for (removed, left) in [(0, [5, 9]), (5, [0, 9]), (9, [0, 5])] {
+            let (mut chains, mut chain) = (Chains::new(), Chain::EMPTY);
+            for slot in [0, 5, 9] {
+                chains.push_back(&mut chain, slot);
+            }
+            chains.remove(&mut chain, removed);
+            assert_eq!(slots(&chains, chain), left);
+            chains.push_back(&mut chain, removed);
+            assert_eq!(slots(&chains, chain), [left[0], left[1], removed]);
+        }
+    }
+
+    #[test]
+    fn chains_share_their_links_without_meeting() {
+        let (mut chains, mut even, mut odd) = (Chains::default(), Chain::EMPTY, Chain::EMPTY);
+        for slot in (0..10).rev() {
+            let chain = if slot % 2 == 0 { &mut even } else { &mut odd };
+            chains.push_back(chain, slot);
+        }
+        assert_eq!(slots(&chains, even), [8, 6, 4, 2, 0]);
+        assert_eq!(slots(&chains, odd), [9, 7, 5, 3, 1]);
+        assert_eq!(slots(&chains, Chain::EMPTY), []);
+    }
 }

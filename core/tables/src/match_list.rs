@@ -220,4 +220,62 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn a_list_says_how_many_entries_it_holds() {
+        let mut list = MatchList::default();
+        assert!(list.is_empty());
+        assert_eq!(list.find(7, |_| true), (None, 0));
+        list.push(3, 7, 0);
+        list.push(4, 7, 1);
+        assert_eq!((list.len(), list.is_empty()), (2, false));
+        list.remove(4);
+        list.remove(3);
+        assert_eq!((list.len(), list.is_empty()), (0, true));
+    }
+
+    #[test]
+    fn every_entry_that_is_looked_at_is_counted_once() {
+        let mut list = MatchList::new();
+        list.push(0, 8, u64::MAX - 15);
+        list.push(1, 5, 0);
+        list.push(2, 5, 0);
+        list.push(3, 0, u64::MAX);
+        assert_eq!(
+            list.find(5, |_| true),
+            (Some(1), 2),
+            "and slot 0, posted earlier"
+        );
+        assert_eq!(list.find(5, |slot| slot == 2), (Some(2), 3));
+        assert_eq!(list.find(5, |slot| slot == 3), (Some(3), 4));
+        assert_eq!(list.find(8, |_| true), (Some(0), 1));
+        list.remove(0);
+        assert_eq!(list.find(8, |_| true), (Some(3), 1), "a hole costs nothing");
+    }
+
+    #[test]
+    fn holes_are_filled_once_they_are_the_majority() {
+        let mut list = MatchList::new();
+        for slot in 0..8 {
+            list.push(slot, 0, u64::MAX);
+        }
+        for slot in 0..4 {
+            list.remove(slot);
+        }
+        assert_eq!((list.ignoring.len(), list.holes), (8, 4));
+        list.remove(4);
+        assert_eq!((list.ignoring.len(), list.holes), (3, 0));
+        assert_eq!(list.find(1, |_| true), (Some(5), 1));
+        list.remove(6);
+        assert_eq!((list.ignoring.len(), list.holes), (3, 1));
+    }
+
+    #[test]
+    fn bits_that_are_ignored_may_be_set_in_the_pattern() {
+        let mut list = MatchList::new();
+        list.push(0, 0xff, 0x0f);
+        assert_eq!(list.find(0xf0, |_| true).0, Some(0));
+        assert_eq!(list.find(0xf9, |_| true).0, Some(0));
+        assert_eq!(list.find(0xe0, |_| true).0, None);
+    }
 }

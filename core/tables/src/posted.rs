@@ -108,4 +108,29 @@ mod tests {
         assert_eq!(posted.find(99, 0, |_| true).0, None);
         assert_eq!(posted.len(), 3);
     }
+
+    #[test]
+    fn a_list_without_keys_is_empty_and_finds_nothing() {
+        let mut posted = Posted::default();
+        assert!(posted.is_empty());
+        assert_eq!(posted.find(1, 0, |_| true), (None, 0));
+        assert_eq!(posted.find(1, u64::MAX, |_| true), (None, 0));
+        posted.push(4, 1);
+        assert!(!posted.is_empty());
+        posted.remove(4);
+        assert_eq!((posted.len(), posted.is_empty()), (0, true));
+    }
+
+    #[test]
+    fn ignored_bits_are_not_compared_and_all_others_are() {
+        let mut posted = Posted::new();
+        for (slot, key) in [(0, 0xa0), (1, 0xb1), (2, 0xa1)] {
+            posted.push(slot, key);
+        }
+        assert_eq!(posted.find(0xb0, 0x0f, |_| true), (Some(1), 2));
+        assert_eq!(posted.find(0xa1, 0x0f, |_| true), (Some(0), 1));
+        assert_eq!(posted.find(0xa1, 0xf0, |_| true), (Some(1), 2));
+        assert_eq!(posted.find(0xa1, 0, |_| true), (Some(2), 1));
+        assert_eq!(posted.find(0xc0, 0x0f, |_| true), (None, 3));
+    }
 }

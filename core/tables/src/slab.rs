@@ -195,4 +195,77 @@ mod tests {
         assert_eq!(slab.remove(index), None);
         assert!(slab.is_empty());
     }
+
+    #[test]
+    fn generations_run_to_the_last_and_wrap() {
+        let mut slab = Slab::<_>::new(3);
+        let mut generations = Vec::new();
+        for value in 0..7 {
+            let (index, generation) = slab.insert(value).unwrap();
+            assert_eq!(slab.generation(index), Some(generation));
+            generations.push(generation);
+            assert_eq!(slab.remove(index), Some(value));
+        }
+        assert_eq!(generations, [0, 1, 2, 0, 1, 2, 0]);
+        assert_eq!(slab.generation(1), None, "no slot was made");
+    }
+
+    #[test]
+    fn a_slab_begins_with_its_generation_modulo_their_number() {
+        let mut slab = Slab::<_>::new(5);
+        slab.begin_with(13);
+        assert_eq!(slab.insert('a'), Ok((0, 3)));
+        assert_eq!(slab.insert('b'), Ok((1, 3)));
+    }
+
+    #[test]
+    fn the_unused_generation_follows_the_highest_of_any_slot() {
+        let mut slab = Slab::<_>::new(5);
+        slab.begin_with(3);
+        assert_eq!(slab.unused_generation(), 3, "nothing was stored");
+        let used: Vec<u16> = (0..3).map(|value| slab.insert(value).unwrap().0).collect();
+        assert_eq!(slab.unused_generation(), 4, "all are in generation 3");
+        for _ in 0..2 {
+            slab.remove(used[1]);
+            slab.insert(9).unwrap();
+        }
+        assert_eq!(slab.unused_generation(), 1, "one went on to 4 and 0");
+    }
+
+    #[test]
+    fn values_are_reached_by_name_and_changed_in_place() {
+        let mut slab = Slab::<_>::new(3);
+        let (first, old) = slab.insert(10).unwrap();
+        let (second, generation) = slab.insert(20).unwrap();
+        assert_eq!(
+            (slab.at(first), slab.at(second), slab.at(2)),
+            (Some(&10), Some(&20), None)
+        );
+        *slab.at_mut(first).unwrap() += 1;
+        *slab.get_mut(second, generation).unwrap() += 2;
+        assert_eq!(slab.get_mut(second, generation + 1), None);
+        assert_eq!(slab.get_mut(2, 0), None);
+        slab.values_mut().for_each(|value| *value *= 2);
+        assert_eq!(
+            slab.iter().collect::<Vec<_>>(),
+            [(first, &22), (second, &44)]
+        );
+        slab.remove(first);
+        assert_eq!(slab.iter().collect::<Vec<_>>(), [(second, &44)]);
+        assert_eq!(slab.get(first, old), None);
+        assert_eq!(slab.at_mut(first), None);
+        assert_eq!((slab.len(), slab.is_empty()), (1, false));
+    }
+
+    #[test]
+    fn a_full_slab_gives_the_value_back_and_takes_it_once_a_slot_is_free() {
+        let mut slab = Slab::<u32>::new(3);
+        for value in 0..u32::from(u16::MAX) {
+            assert_eq!(slab.insert(value), Ok((value as u16, 0)));
+        }
+        assert_eq!(slab.insert(7), Err(7));
+        assert_eq!(slab.len(), 65535);
+        assert_eq!(slab.remove(500), Some(500));
+        assert_eq!(slab.insert(7), Ok((500, 1)));
+    }
 }

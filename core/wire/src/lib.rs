@@ -300,4 +300,179 @@ mod tests {
         assert_eq!(Message::parse(&[0; WORDS]), Err(Malformed));
         assert_eq!(Message::parse(&[u64::MAX; WORDS]), Err(Malformed));
     }
+
+    fn request() -> Request {
+        Request {
+            verb: Verb::Put,
+            interface: InterfaceNumber::new(true, false),
+            ack: AckRequest::None,
+            referenced: false,
+            portal: PortalIndex(0),
+            token: 0,
+            rank: 0,
+            length: 0,
+            operation: Operation::default(),
+            datatype: Datatype::default(),
+            match_bits: 0,
+            remote_offset: 0,
+            hdr_data: 0,
+        }
+    }
+
+    fn response() -> Response {
+        Response {
+            reply: false,
+            interface: InterfaceNumber::default(),
+            placed: false,
+            silent: false,
+            token: 0,
+            mlength: 0,
+            offset: 0,
+            list: List::Priority,
+            fail: NiFail::Ok,
+        }
+    }
+
+    /// The layout as the crate's picture has it, word by word.
+    #[test]
+    fn each_field_of_a_request_has_its_bits() {
+        let atomic = Request {
+            verb: Verb::Atomic,
+            operation: Operation::Sum,
+            datatype: Datatype::Int64,
+            ..request()
+        };
+        let flagged = Request {
+            ack: AckRequest::Counting,
+            referenced: true,
+            ..request()
+        };
+        let addressed = Request {
+            portal: PortalIndex(0x8001),
+            token: 5,
+            rank: 6,
+            length: 7,
+            ..request()
+        };
+        let matched = Request {
+            match_bits: 8,
+            remote_offset: 9,
+            hdr_data: 10,
+            ..request()
+        };
+        let plain = 1 << 32 | 1 << 40;
+        for (request, words) in [
+            (request(), [plain, 0, 0, 0, 0, 0]),
+            (atomic, [3 << 32 | 1 << 40, 0, 2 << 48 | 7 << 56, 0, 0, 0]),
+            (flagged, [plain | 2 << 42 | 1 << 44, 0, 0, 0, 0, 0]),
+            (addressed, [plain | 0x8001 << 48, 5 | 6 << 32, 7, 0, 0, 0]),
+            (matched, [plain, 0, 0, 8, 9, 10]),
+        ] {
+            assert_eq!(request.to_words(), words);
+            assert_eq!(Message::Request(request).to_words(), words);
+            assert_eq!(Message::parse(&words), Ok(Message::Request(request)));
+        }
+    }
+
+    #[test]
+    fn each_field_of_a_response_has_its_bits() {
+        let reply = Response {
+            reply: true,
+            interface: InterfaceNumber::new(true, true),
+            ..response()
+        };
+        let silent = Response {
+            silent: true,
+            token: 5,
+            ..response()
+        };
+        let placed = Response {
+            placed: true,
+            mlength: 6,
+            offset: 7,
+            ..response()
+        };
+        let failed = Response {
+            fail: NiFail::Segv,
+            list: List::Overflow,
+            ..response()
+        };
+        for (response, words) in [
+            (response(), [6 << 32, 0, 0, 0, 0, 0]),
+            (reply, [7 << 32 | 3 << 40, 0, 0, 0, 0, 0]),
+            (silent, [6 << 32 | 1 << 42, 5, 0, 0, 0, 0]),
+            (placed, [6 << 32 | 1 << 44, 0, 6, 0, 7, 0]),
+            (failed, [6 << 32, 0, 7 << 48 | 1 << 56, 0, 0, 0]),
+        ] {
+            assert_eq!(response.to_words(), words);
+            assert_eq!(Message::Response(response).to_words(), words);
+            assert_eq!(Message::parse(&words), Ok(Message::Response(response)));
+        }
+    }
+
+    #[test]
+    fn every_verb_and_acknowledgement_survives_its_words() {
+        for verb in [
+            Verb::Put,
+            Verb::Get,
+            Verb::Atomic,
+            Verb::FetchAtomic,
+            Verb::Swap,
+        ] {
+            for ack in (0..4).map(|ack| AckRequest::try_from(ack).unwrap()) {
+                let sent = Request {
+                    verb,
+                    ack,
+                    ..request()
+                };
+                let parsed = Message::parse(&sent.to_words());
+                assert_eq!(parsed, Ok(Message::Request(sent)));
+            }
+        }
+    }
+
+    #[test]
+    fn an_atomic_with_an_unknown_operation_or_datatype_is_refused() {
+        let swap = Request {
+            verb: Verb::Swap,
+            ..request()
+        };
+        for (operation, datatype) in [(18, 0), (255, 0), (0, 14), (0, 255), (18, 14)] {
+            let mut words = swap.to_words();
+            words[2] |= operation << 48 | datatype << 56;
+            assert_eq!(Message::parse(&words), Err(Malformed));
+            words[0] = request().to_words()[0];
+            assert_eq!(Message::parse(&words), Ok(Message::Request(request())));
+        }
+    }
+
+    #[test]
+    fn a_response_with_an_unknown_failure_or_list_is_refused() {
+        for word in [8 << 48, 255 << 48, 2 << 56] {
+            let mut words = response().to_words();
+            words[2] = word;
+            assert_eq!(Message::parse(&words), Err(Malformed), "{word:#x}");
+        }
+    }
+
+    #[test]
+    fn every_kind_that_is_no_message_is_refused() {
+        for kind in (8..256).chain([0]) {
+            assert_eq!(Message::parse(&[kind << 32, 0, 0, 0, 0, 0]), Err(Malformed));
+        }
+    }
+
+    #[test]
+    fn the_low_half_of_word_0_is_the_nals() {
+        let mut words = request().to_words();
+        words[0] |= 0xffff_ffff;
+        assert_eq!(Message::parse(&words), Ok(Message::Request(request())));
+    }
+
+    #[test]
+    fn a_malformed_message_blames_the_peer() {
+        extern crate alloc;
+        let text = alloc::string::ToString::to_string(&Malformed);
+        assert!(text.contains("peer"), "{text}");
+    }
 }

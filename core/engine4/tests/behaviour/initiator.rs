@@ -1,11 +1,11 @@
 //! Operations from their start to their end.
 
 use crate::rig::*;
-use lintel_engine4::{Backlog, DescriptorSpec, EntrySpec, Transfer};
+use lintel_engine4::{Backlog, Deferred, DescriptorSpec, EntrySpec, Transfer};
 use lintel_memory::{Buffer, Ghost};
 use lintel_types::{
-    AckRequest, Error, EventKind, Handle, InterfaceNumber, Limits, List, NiFail, Operation,
-    ProcessId, options,
+    AckRequest, CountingEvent, Error, EventKind, Handle, InterfaceNumber, Limits, List, NiFail,
+    Operation, ProcessId, options,
 };
 use lintel_wire::{Response, Verb};
 
@@ -411,6 +411,53 @@ fn an_unreachable_target_fails_a_get_and_both_ends_of_a_fetch() {
         told,
         [(EventKind::Send, failed), (EventKind::Reply, failed)]
     );
+}
+
+#[test]
+fn an_operation_reported_undeliverable_fails_and_frees_its_descriptor() {
+    let mut wire = pair();
+    let source = wire.node(0).descriptor();
+    for _ in 0..2 {
+        wire.node(0)
+            .start(&with_ack(AckRequest::Full, put(source, process(1), 0)))
+            .unwrap();
+    }
+    let token = wire.node(0).host.sent[0].request.token;
+    wire.node(0).events();
+    let node = wire.node(0);
+    node.interface.on_undeliverable(token, &mut node.host);
+    let events = node.events();
+    assert_eq!(events.len(), 1);
+    assert_eq!(
+        (events[0].kind, events[0].ni_fail, events[0].mlength),
+        (EventKind::Ack, NiFail::Undeliverable, 0)
+    );
+    assert_eq!(node.interface.operations_under_way(), 1);
+    node.interface.on_undeliverable(token, &mut node.host);
+    assert!(node.events().is_empty(), "a token is good once");
+    let other = node.host.sent[1].request.token;
+    node.interface.on_undeliverable(other, &mut node.host);
+    assert_eq!(node.interface.descriptor_release(source), Ok(()));
+}
+
+#[test]
+fn an_undeliverable_operation_fires_what_waits_for_its_failure() {
+    let mut wire = pair();
+    let (source, counter) = bind(wire.node(0), options::MD_EVENT_CT_ACK);
+    let fired = wire.node(0).counter();
+    let node = wire.node(0);
+    let one = CountingEvent {
+        success: 1,
+        failure: 0,
+    };
+    node.interface
+        .trigger(Deferred::Increment(fired, one), counter, 1, &mut node.host)
+        .unwrap();
+    node.start(&with_ack(AckRequest::Counting, put(source, process(1), 0)))
+        .unwrap();
+    let token = node.host.sent[0].request.token;
+    node.interface.on_undeliverable(token, &mut node.host);
+    assert_eq!((node.count(counter), node.count(fired)), ((0, 1), (1, 0)));
 }
 
 #[test]
