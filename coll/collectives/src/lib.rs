@@ -50,11 +50,11 @@ pub type Group = lintel_group::Group<Library>;
 
 type Portals4<T> = std::result::Result<T, PortalsError>;
 
-/// Makes a group; returns when all members have made it. `index` is a free one of the
-/// portal table, the same on all members.
+/// Creates a group; returns when all ranks have created it. `index` is a free one of the
+/// portal table, the same on all ranks.
 ///
 /// # Errors
-/// `Caller` for an impossible list of members; `Dead`; `Portals` for an interface without
+/// `InvalidArgument` for an impossible list of processes; `ProcFailed`; `Portals` for an interface without
 /// matching, an index that is taken, or limits that are too low.
 pub fn open(interface: &Interface, index: u32, spec: Spec) -> Result<Group> {
     let region = Region::new(Group::region_bytes(spec.processes.len()));

@@ -1,4 +1,4 @@
-//! A segment, or a fence, that is under way in a lane.
+//! A segment, or a recycling barrier, in progress in a lane.
 
 use crate::error::{Error, Result};
 use crate::lane::Lane;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// What is done in a lane.
 pub(crate) struct Active {
-    /// Which lane.
+    /// Index among the group's lanes.
     pub(crate) lane: usize,
     pub(crate) schedule: Arc<Schedule>,
     combine: Option<Combine>,
@@ -27,7 +27,7 @@ pub(crate) struct StepContext<'a, P: Portals> {
 }
 
 impl<P: Portals> StepContext<'_, P> {
-    /// What a member sends to itself needs no message: nobody else is in these places
+    /// What a rank sends to itself needs no message: no other rank uses these places
     /// meanwhile, as the schedule says.
     fn move_own(&self, from: u64, to: u64, bytes: u64, how: Option<Combine>) {
         let all = self.region.claim();
@@ -94,7 +94,7 @@ impl Active {
         Ok(true)
     }
 
-    /// What it waits for now, as far as one counter tells.
+    /// A counter that it waits for now, and the value that it is to reach.
     pub(crate) fn awaits<'l, P: Portals>(
         &self,
         portals: &P,

@@ -16,7 +16,7 @@ pub trait Buffers {
 /// Two buffers that don't overlap; either may be empty.
 #[derive(Debug, Default)]
 pub struct Separate<'a> {
-    /// What is given.
+    /// The send buffer, of the length that the rank gives at least.
     pub input: &'a [u8],
     /// Where the result goes.
     pub output: &'a mut [u8],
@@ -25,9 +25,9 @@ pub struct Separate<'a> {
 /// One buffer that holds both, which may overlap: an operation in place.
 #[derive(Debug)]
 pub struct InPlace<'a> {
-    /// All of it.
+    /// The memory that both ranges are in.
     pub bytes: &'a mut [u8],
-    /// What is given.
+    /// The send buffer, as a range of `bytes`.
     pub input: Range<usize>,
     /// Where the result goes.
     pub output: Range<usize>,

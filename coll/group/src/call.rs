@@ -1,4 +1,4 @@
-//! What the caller asks for, by which algorithm, and in which segments.
+//! The operation of a call, its algorithm, and its segments.
 
 use crate::error::{Error, Result};
 use crate::lane;
@@ -11,41 +11,41 @@ use lintel_collectives::{Algorithm, Collective, ConfigError, Order, Reuse, Shape
 pub struct Reduction {
     /// By what, and of what type.
     pub combine: Combine,
-    /// How many elements each member gives.
+    /// How many elements each rank gives.
     pub count: u64,
 }
 
-/// A collective operation. All members ask for the same.
+/// A collective operation. All ranks call the same one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Call {
-    /// Nobody ends before all have begun.
+    /// No rank leaves it before all have entered it.
     Barrier,
     /// All get what `root` gives: so many bytes.
     Broadcast {
-        /// Who gives.
+        /// The rank whose bytes are sent.
         root: u32,
-        /// How much.
+        /// Length in bytes, the same at all ranks.
         bytes: u64,
     },
     /// All get what all give, combined.
     Allreduce(Reduction),
     /// `root` gets what all give, combined.
     Reduce {
-        /// Who gets.
+        /// The rank that receives the result.
         root: u32,
-        /// What is combined.
+        /// Operation, type and number of elements, the same at all ranks.
         reduction: Reduction,
     },
     /// `root` gets what all give, side by side: so many bytes of each.
     Gather {
-        /// Who gets.
+        /// The rank that receives the result.
         root: u32,
         /// How much of each.
         bytes: u64,
     },
     /// Each gets its part of what `root` gives: so many bytes for each.
     Scatter {
-        /// Who gives.
+        /// The rank whose bytes are sent.
         root: u32,
         /// How much for each.
         bytes: u64,
@@ -53,15 +53,15 @@ pub enum Call {
 }
 
 /// A call that is checked, and how it is cut. Each segment is as many bytes of each
-/// member's.
+/// rank's.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(crate) call: Call,
     algorithm: Algorithm,
     ranks: u32,
-    /// Of each member.
+    /// Length in bytes, the same at all ranks.
     bytes: u64,
-    /// Of each member, in each segment but the last.
+    /// Of each rank, in each segment but the last.
     segment: u64,
     largest_combine: u64,
 }
@@ -81,7 +81,7 @@ const HALVED_SEGMENT: u64 = 16 << 10;
 const FLAT_TREE: Tree = Tree::KAry(1 << 16);
 
 impl Call {
-    /// Of each member.
+    /// Bytes that each rank contributes or receives.
     fn bytes(&self) -> Result<u64> {
         match *self {
             Call::Barrier => Ok(0),
@@ -138,7 +138,7 @@ impl Reduction {
         } = self.combine;
         if !valid(operation, datatype, AtomicCall::Atomic) {
             return Err(Error::InvalidArgument(format!(
-                "{operation:?} isn't defined on {datatype:?}: PtlAtomic tells what is"
+                "{operation:?} isn't defined on {datatype:?}: PtlAtomic lists what is"
             )));
         }
         let bytes = self.count.checked_mul(datatype.size() as u64);
@@ -148,7 +148,7 @@ impl Reduction {
 
 impl Plan {
     /// # Errors
-    /// `Caller`, where the call is none that can be.
+    /// `InvalidArgument` if the call is none that can be.
     pub(crate) fn new(
         call: Call,
         algorithm: Option<Algorithm>,
@@ -184,7 +184,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// How many segments there are: none, where there are no bytes.
+    /// How many segments there are: none, if there are no bytes.
     pub(crate) fn segments(&self) -> u64 {
         match self.call {
             Call::Barrier => 1,
@@ -192,7 +192,7 @@ impl Plan {
         }
     }
 
-    /// The first byte of a segment among a member's, and how many they are.
+    /// The first byte of a segment among a rank's, and how many they are.
     pub(crate) fn segment(&self, number: u64) -> (u64, u64) {
         let begin = number * self.segment;
         (begin, self.segment.min(self.bytes - begin))
@@ -246,7 +246,7 @@ impl Plan {
             if at >= part.end {
                 return None;
             }
-            // Members' blocks lie side by side in both places, but here only parts.
+            // Ranks' blocks lie side by side in both places, but here only parts.
             let (block, within) = (at / each, at % each);
             let length = (each - within).min(part.end - at);
             at += length;

@@ -1,31 +1,32 @@
-//! What can go wrong.
+//! The errors of groups.
 
 use lintel_types::Error as PortalsError;
 use std::fmt;
 
-/// Why an operation, or a group, isn't.
+/// Why an operation, or the creation of a group, failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Error {
-    /// The caller asks for what can't be; this tells what would be right.
+    /// The call is invalid; this says what is wrong and what would be right.
     InvalidArgument(String),
-    /// A member has died or can't be reached. The group is of no use any more.
+    /// A process has failed or can't be reached (MPI_ERR_PROC_FAILED). The group can only be
+    /// freed.
     ProcFailed {
-        /// Its rank.
+        /// Its rank in the group.
         rank: u32,
     },
-    /// A message to this member failed there. The group is of no use any more.
+    /// A message to this process failed. The group can only be freed.
     MessageFailed,
-    /// The group had trouble before, and can only be freed.
+    /// An earlier call failed: the group can only be freed (MPI_ERR_REVOKED).
     Revoked,
-    /// No such request: it was waited for already, or is another group's.
+    /// No such request: it has completed, or it is another group's (MPI_ERR_REQUEST).
     InvalidRequest,
-    /// The environment has a value that isn't understood.
+    /// An environment variable has an invalid value.
     Environment(String),
-    /// The Portals library refused something.
+    /// The Portals library returned an error.
     Portals(PortalsError),
 }
 
-/// A call's result.
+/// What a group's functions return: see [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl From<PortalsError> for Error {
@@ -40,18 +41,18 @@ impl fmt::Display for Error {
             Error::InvalidArgument(what) | Error::Environment(what) => f.write_str(what),
             Error::ProcFailed { rank } => write!(
                 f,
-                "rank {rank} has died or can't be reached: free the group and make one of those \
-                 that are left"
+                "rank {rank} has failed or can't be reached: free the group and create one of the \
+                 remaining processes"
             ),
             Error::MessageFailed => f.write_str(
-                "a message failed on its way into this process: its sender has died, or the \
-                 memory is gone; free the group",
+                "a message to this process failed: its sender has failed, or the memory is gone; free \
+                 the group",
             ),
             Error::Revoked => {
-                f.write_str("the group has failed before, as an earlier call told: free it")
+                f.write_str("an earlier call reported that the group failed: free it")
             }
             Error::InvalidRequest => {
-                f.write_str("no such request: it has ended already, or it belongs to another group")
+                f.write_str("no such request: it has completed, or it belongs to another group")
             }
             Error::Portals(error) => write!(f, "Portals: {error}"),
         }

@@ -1,4 +1,4 @@
-//! A group: who is in it, what is under way, what is asked for.
+//! A group: its ranks, its outstanding requests, and its segments in progress.
 
 use crate::active::{Active, StepContext};
 use crate::buffers::Buffers;
@@ -17,10 +17,10 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Who goes through the steps of an operation.
+/// What performs the steps of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Placement {
-    /// The Portals library: all steps are posted at the call, and then need nobody.
+    /// The Portals library: all steps are posted at the call, and then no caller is needed.
     #[default]
     Offloaded,
     /// The thread that calls: the same steps, as far as they can be taken while it is
@@ -28,25 +28,25 @@ pub enum Placement {
     Host,
 }
 
-/// What a group is to be.
+/// The parameters of a group.
 #[derive(Clone, Debug)]
 pub struct Spec {
-    /// All members, by rank: the same on all of them.
+    /// All processes by rank: the same list at all ranks.
     pub processes: Vec<ProcessId>,
-    /// Which of them this process is.
+    /// The rank of this process.
     pub rank: u32,
-    /// Who goes through the steps.
+    /// What performs the steps.
     pub placement: Placement,
 }
 
-/// An operation that was begun and not waited for.
+/// A nonblocking operation that hasn't completed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Request(pub u64);
 
-/// Processes that do collective operations together: the same ones in the same order.
+/// Processes that execute collective operations together: the same ones in the same order.
 ///
-/// Used by one thread at a time. Dropping it without [`Group::free`] tells nobody, so
-/// that others who wait for this member will find it dead once its process ends.
+/// Used by one thread at a time. Dropping it without [`Group::free`] isn't reported, so
+/// that ranks that wait for this one find it failed once its process ends.
 pub struct Group<P: Portals> {
     setup: Setup<P>,
     lanes: Vec<Lane<P>>,
@@ -57,7 +57,7 @@ pub struct Group<P: Portals> {
     begun: u64,
     /// Segments under way, in the order of their numbers.
     active: VecDeque<Segment>,
-    /// What wasn't told to have ended, in the order in which it was asked for.
+    /// Operations whose end hasn't been reported, in the order of the calls.
     requests: VecDeque<(Request, Pending)>,
     next_request: u64,
     schedules: Schedules,
@@ -65,21 +65,21 @@ pub struct Group<P: Portals> {
     failed_rank: Option<u32>,
 }
 
-/// The library, the members, and the memory of all lanes.
+/// The library, the processes, and the memory of all lanes.
 struct Setup<P> {
     portals: P,
     spec: Spec,
     region: Region,
 }
 
-/// What was asked for, as long as the caller hasn't been told of its end.
+/// An operation, until its end is reported to the caller.
 struct Pending {
     plan: Plan,
     /// The number of its first segment.
     first: u64,
     /// Segments that have ended.
     ended: u64,
-    /// When one first looked after the other members because of it.
+    /// When it first let the other ranks be probed.
     first_probe: Option<Instant>,
     /// The caller's input, where not all segments could be begun at once.
     input: Option<Vec<u8>>,
@@ -94,13 +94,13 @@ struct Segment {
 }
 
 /// Looks at counters before one lets other threads have the core: what an answer of a
-/// member takes that runs.
+/// rank takes that runs.
 const SPINS: u32 = 20;
-/// Looks with others on the core in between, among them perhaps the member waited for,
+/// Looks with others on the core in between, among them perhaps the rank waited for,
 /// before one leaves the waiting to the library.
 const YIELDS: u32 = 200;
 /// Counters that a group waits for at a time, at most: every lane may hold a segment, and
-/// one fence is under way.
+/// one barrier is under way.
 pub const MAX_AWAITED: usize = LANES as usize + 1;
 /// Schedules that are kept; a program that needs more makes them again.
 const SCHEDULES: usize = 64;
@@ -109,7 +109,7 @@ impl Placement {
     /// What an environment variable asks for.
     ///
     /// # Errors
-    /// `Environment`, where the value isn't understood.
+    /// `Environment` if the value isn't understood.
     pub fn from_env() -> Result<Option<Placement>> {
         let Some(value) = std::env::var_os("PTLCOLL_PLACEMENT") else {
             return Ok(None);
@@ -126,16 +126,16 @@ impl Placement {
 }
 
 impl<P: Portals> Group<P> {
-    /// The bytes of the region that a group of so many members needs.
+    /// The bytes of the region that a group of so many ranks needs.
     pub fn region_bytes(processes: usize) -> u64 {
         lane::region_bytes(processes as u32)
     }
 
-    /// Makes the group; returns when all members have made it. `region` is the memory
+    /// Creates the group; returns when all ranks have created it. `region` is the memory
     /// that `portals` sends from and receives to.
     ///
     /// # Errors
-    /// `Caller` for an impossible list of members; `Dead`; what Portals refused.
+    /// `InvalidArgument` for an impossible list of processes; `ProcFailed`; errors of Portals.
     pub fn create(portals: P, region: Region, spec: Spec) -> Result<Group<P>> {
         check(&portals, &spec)?;
         let ranks = spec.processes.len() as u32;
@@ -163,22 +163,22 @@ impl<P: Portals> Group<P> {
         })
     }
 
-    /// This process's rank.
+    /// This process's rank, from 0 (MPI_Comm_rank).
     pub fn rank(&self) -> u32 {
         self.setup.spec.rank
     }
 
-    /// How many members there are.
+    /// The size of the group (MPI_Comm_size).
     pub fn ranks(&self) -> u32 {
         self.setup.spec.processes.len() as u32
     }
 
-    /// A member that was found dead.
+    /// The rank that was first found to have failed.
     pub fn failed_rank(&self) -> Option<u32> {
         self.failed_rank
     }
 
-    /// How many bytes this member gives and gets.
+    /// How many bytes this rank gives and gets.
     ///
     /// # Errors
     /// As [`Group::begin`].
@@ -205,8 +205,8 @@ impl<P: Portals> Group<P> {
     /// begun at once; nothing is kept of the buffers.
     ///
     /// # Errors
-    /// `Caller` for an operation that can't be, or buffers that are too short;
-    /// `Failed`; what Portals refused.
+    /// `InvalidArgument` for an operation that can't be, or buffers that are too short;
+    /// `Revoked`; errors of Portals.
     pub fn begin(
         &mut self,
         call: Call,
@@ -229,7 +229,7 @@ impl<P: Portals> Group<P> {
     /// is no more. Doesn't wait.
     ///
     /// # Errors
-    /// `NoRequest`; `Dead`, `Lost`, `Failed`; what Portals refused.
+    /// `InvalidRequest`; `ProcFailed`, `MessageFailed`, `Revoked`; errors of Portals.
     pub fn test(&mut self, request: Request, buffers: &mut dyn Buffers) -> Result<bool> {
         self.pending_mut(request)?;
         self.guarded(|group| {
@@ -255,7 +255,7 @@ impl<P: Portals> Group<P> {
                 if group.take(request, buffers)? {
                     return Ok(());
                 }
-                // Most operations end before anybody need look at the clock.
+                // Most operations end before the clock need be read.
                 if std::mem::replace(&mut has_slept, true) {
                     group.probe_some(request)?;
                 }
@@ -264,21 +264,21 @@ impl<P: Portals> Group<P> {
         })
     }
 
-    /// How many bytes a request's member gives and gets.
+    /// How many bytes a request's rank gives and gets.
     ///
     /// # Errors
-    /// `NoRequest`.
+    /// `InvalidRequest`.
     pub fn request_lengths(&mut self, request: Request) -> Result<(u64, u64)> {
         let rank = self.setup.spec.rank;
         Ok(self.pending_mut(request)?.plan.lengths(rank))
     }
 
-    /// Ends the group, when all members do: no message of it is under way afterwards.
-    /// What wasn't waited for is waited for, and its result forgotten.
+    /// Frees the group, once all ranks do: no message of it is in flight afterwards.
+    /// Outstanding requests are waited for, and their results discarded.
     ///
     /// # Errors
-    /// `Dead`, `Lost`, what Portals refused; the group is gone all the same. A group
-    /// that has failed is freed without waiting for anybody.
+    /// `ProcFailed`, `MessageFailed`, errors of Portals; the group is freed all the same. A group
+    /// that has failed is freed without waiting for other ranks.
     pub fn free(mut self) -> Result<()> {
         if self.failed {
             return Ok(());
@@ -298,7 +298,7 @@ impl<P: Portals> Group<P> {
     }
 
     fn plan(&self, call: Call, algorithm: Option<Algorithm>) -> Result<Plan> {
-        // All combining is a member's own, and the caller's loop has no limit.
+        // Each rank combines by itself, and the caller's loop has no limit.
         let largest_combine = match self.setup.spec.placement {
             Placement::Offloaded => self.setup.portals.largest_atomic(),
             Placement::Host => u64::MAX,
@@ -348,7 +348,7 @@ impl<P: Portals> Group<P> {
         find(&mut self.requests, request).ok_or(Error::InvalidRequest)
     }
 
-    /// Error in the midst of an operation is the end of the group: the other members
+    /// An error within an operation revokes the group: the other ranks
     /// may be anywhere.
     fn guarded<R>(&mut self, f: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
         if self.failed {

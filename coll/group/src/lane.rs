@@ -7,7 +7,7 @@ use lintel_collectives::{Algorithm, Schedule, Tree};
 
 /// Lanes for segments: how many may be under way at once.
 pub(crate) const LANES: u64 = 32;
-/// Lanes for barriers. A member may be one ahead of another.
+/// Lanes for barriers. A rank may be one ahead of another.
 pub(crate) const BARRIER_LANES: u64 = 2;
 /// Bytes of a lane: a few segments of the usual size.
 const AREA: u64 = 256 << 10;
@@ -59,7 +59,7 @@ impl<P: Portals> Lane<P> {
         self.counted[index as usize] + count
     }
 
-    /// What the same counter is called at any member.
+    /// The match bits of the same counter at any rank.
     pub(crate) fn match_bits(&self, index: u32) -> u64 {
         match_bits(self.number, index)
     }
@@ -82,7 +82,7 @@ pub(crate) fn region_bytes(ranks: u32) -> u64 {
     (LANES + BARRIER_LANES) * (area(ranks) + APART)
 }
 
-/// A lane holds a line of each member and a few more, however many they are.
+/// A lane holds a line of each rank and a few more, however many they are.
 fn area(ranks: u32) -> u64 {
     AREA.max(2 * LINE * (u64::from(ranks) + 4))
 }
@@ -97,13 +97,13 @@ fn rounds(ranks: u32) -> u32 {
     ranks.next_power_of_two().trailing_zeros()
 }
 
-/// Below [`crate::peers`]' own.
+/// A counter's match bits, below those that [`crate::peers`] uses.
 fn match_bits(lane: u64, counter: u32) -> u64 {
     lane << 8 | u64::from(counter)
 }
 
-/// How many bytes of each member a segment may have, so that slots and input of every
-/// member fit into a lane. The same on all members.
+/// How many bytes of each rank a segment may have, so that slots and input of every
+/// rank fit into a lane. The same on all ranks.
 pub(crate) fn largest_segment(call: &Call, algorithm: Algorithm, ranks: u32) -> u64 {
     let blocks = match (call, algorithm) {
         (Call::Gather { .. } | Call::Scatter { .. }, _) => u64::from(ranks) + 1,

@@ -1,27 +1,27 @@
 //! Groups of processes whose collective operations a Portals library carries out.
 //!
 //! An operation is cut into segments. Each segment gets a *lane*: memory, counters
-//! and match entries of its own, the same on all members. Its input is copied into
+//! and match entries of its own, the same on all ranks. Its input is copied into
 //! the lane, its schedule (`lintel-collectives`) posted as triggered operations, and
 //! once its counters say that nothing will arrive any more, its result is copied out:
 //!
 //! ```text
 //!   caller's input ──copy──▶ lane 5: input │ slots ──copy──▶ caller's result
 //!                                    │       ▲
-//!                   triggered puts   ▼       │  puts of other members
+//!                   triggered puts   ▼       │  puts of other ranks
 //!                 and own combining  others' lanes 5
 //!
 //!   numbers   0 … 15 │ 16 … 31 │ 32 … 47 │      segment n is in lane n % 32
-//!                    fence 1 begins ▲    ▲ and must have ended here
+//!                    barrier 1 begins ▲    ▲ and must have ended here
 //! ```
 //!
-//! So no member's caller is needed while an operation travels, and nobody's buffers
-//! are seen by the network. A lane is used again when a *fence*, a barrier in the
-//! background for each sixteen segments, has told that all members are done with it.
+//! So no rank's caller is needed while an operation is in flight, and the network
+//! never sees users' buffers. A lane is reused after a *recycling barrier*, a barrier in the
+//! background for each sixteen segments, has shown that all ranks are done with it.
 //!
-//! Order of use: implement [`Portals`] for a library, [`Group::create`] on all members;
+//! Order of use: implement [`Portals`] for a library, [`Group::create`] on all ranks;
 //! then [`Group::run`], or [`Group::begin`] and [`Group::test`] or [`Group::wait`], the
-//! same operations in the same order on all members; last [`Group::free`].
+//! same operations in the same order on all ranks; last [`Group::free`].
 //!
 //! Left to others: what a rank sends when (`lintel-collectives`), messages, counters
 //! and all waiting (the library behind [`Portals`]).

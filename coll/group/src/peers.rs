@@ -1,4 +1,4 @@
-//! Whether the other members are there: all at the beginning, and each still, while
+//! Whether the other ranks are alive: all at creation, and each of them while
 //! one waits.
 
 use crate::error::{Error, Result};
@@ -6,21 +6,21 @@ use crate::portals::Portals;
 use lintel_types::{NiFail, ProcessId};
 use std::time::{Duration, Instant};
 
-/// Above all lanes'.
+/// Match bits of probes, above those of all lanes.
 const PROBE: u64 = 1 << 32;
 /// With the number of the round added.
 const HELLO: u64 = 2 << 32;
 
-/// How long one waits for a counter before looking at anything else.
+/// How long a wait for a counter lasts before anything else is checked.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// How long an operation may take before one asks who is still there, and again.
+/// How long an operation may take before peers are probed, and between two rounds of probes.
 const PROBE_INTERVAL: Duration = Duration::from_millis(100);
-/// So many members are asked at a time.
+/// Ranks that are probed at a time.
 const MAX_PROBES: usize = 16;
-/// Between two attempts to handshake a member that has not made the group yet.
+/// Between two hellos to a rank that has not created the group yet.
 const HELLO_RETRY: Duration = Duration::from_millis(1);
 
-/// Asks after the other members.
+/// Probes the other ranks.
 pub(crate) struct Peers<P: Portals> {
     rank: usize,
     /// Pending, and not answered yet.
@@ -41,8 +41,8 @@ impl<P: Portals> Peers<P> {
         })
     }
 
-    /// Returns when all members have made the group: a barrier by dissemination, whose
-    /// messages are sent until the other member takes them.
+    /// Returns when all ranks have created the group: a barrier by dissemination, whose
+    /// messages are sent until the other rank takes them.
     pub(crate) fn handshake(&mut self, portals: &P, processes: &[ProcessId]) -> Result<()> {
         let begun = Instant::now();
         let mut rounds = Vec::new();
@@ -62,7 +62,7 @@ impl<P: Portals> Peers<P> {
         Ok(())
     }
 
-    /// Says hello until it is taken.
+    /// Sends hello until the peer accepts it.
     fn hello(&mut self, portals: &P, target: ProcessId, to: (u64, usize)) -> Result<()> {
         let (round, rank) = to;
         loop {
@@ -80,7 +80,7 @@ impl<P: Portals> Peers<P> {
         }
     }
 
-    /// Reads all answers that are there; returns one that a hello got.
+    /// Takes all results of probes that are there; returns that of a hello.
     fn poll_probes(&mut self, portals: &P, mut time: Duration) -> Result<Option<NiFail>> {
         while let Some((id, how)) = portals.poll_probe(time)? {
             if id >= HELLO {
@@ -96,11 +96,11 @@ impl<P: Portals> Peers<P> {
         Ok(None)
     }
 
-    /// Asks some members whether they are there, unless that was not long ago, and
+    /// Probes some ranks, unless that was not long ago, and
     /// reads answers. `since` is when the waiting began.
     ///
     /// # Errors
-    /// `Dead`, where a member isn't.
+    /// `ProcFailed` if a rank doesn't exist any more.
     pub(crate) fn probe_some(
         &mut self,
         portals: &P,

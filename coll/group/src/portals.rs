@@ -7,7 +7,7 @@ use std::time::Duration;
 /// How a message's bytes are combined with what is there.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Combine {
-    /// `Min` to `Bxor`.
+    /// `Min` to `Bxor`: the operations that PtlAtomic takes.
     pub operation: Operation,
     /// What the elements are.
     pub datatype: Datatype,
@@ -20,9 +20,9 @@ pub struct Message {
     pub from: u64,
     /// How many they are.
     pub bytes: u64,
-    /// Who gets them.
+    /// The process whose entry receives them.
     pub target: ProcessId,
-    /// By which entry.
+    /// Match bits of that entry.
     pub match_bits: u64,
     /// Where in that entry.
     pub at: u64,
@@ -36,7 +36,7 @@ pub struct Message {
 /// No method blocks but [`Portals::wait`] and [`Portals::poll_probe`]. Dropping a counter or
 /// an entry gives it back. Errors are those of the Portals calls named.
 pub trait Portals {
-    /// A counting event.
+    /// A counting event, which is freed when it is dropped.
     type Counter;
     /// A match entry; messages find it as long as it lives.
     type Entry;
@@ -50,7 +50,7 @@ pub trait Portals {
     /// A counter of zero (PtlCTAlloc).
     fn counter(&self) -> Result<Self::Counter>;
 
-    /// An entry for puts from everybody, which spans some of the region (from where, how many
+    /// An entry for puts from all processes, which spans some of the region (from where, how many
     /// bytes); each put counts (PtlMEAppend).
     fn entry(
         &self,

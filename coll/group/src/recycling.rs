@@ -1,4 +1,5 @@
-//! RecyclingBarriers: that all members are done with lanes that are to be used again.
+//! Barriers in the background, after which all ranks are done with lanes that are to be
+//! reused.
 
 use crate::active::{Active, StepContext};
 use crate::error::Result;
@@ -7,11 +8,11 @@ use crate::portals::Portals;
 use lintel_collectives::{Algorithm, Collective, Reuse, Schedule};
 use std::sync::Arc;
 
-/// Segments between two barriers. There are two such blocks of lanes: while a fence goes
-/// round for one, the other is in use.
+/// Segments between two barriers. There are two such blocks of lanes: while a barrier is in progress
+/// for one, the other is in use.
 const BLOCK: u64 = LANES / 2;
 
-/// The barriers of a group. Fence 1 tells that all members are done with block 0, and is
+/// The barriers of a group. Barrier 1 shows that all ranks are done with block 0, and is
 /// needed before block 2.
 pub(crate) struct RecyclingBarriers {
     schedule: Arc<Schedule>,
@@ -37,12 +38,12 @@ impl RecyclingBarriers {
     }
 
     /// Whether all have ended that must begin when so many segments are asked for: the
-    /// same number on all members.
+    /// same number on all ranks.
     pub(crate) fn are_over(&self, requested: u64) -> bool {
         self.ended == requested.saturating_sub(1) / BLOCK
     }
 
-    /// Begins a fence if it is due, and ends one: `ended` is the number of segments
+    /// Begins a barrier if it is due, and ends one: `ended` is the number of segments
     /// before the first that hasn't ended here.
     pub(crate) fn advance<P: Portals>(
         &mut self,
@@ -72,7 +73,7 @@ impl RecyclingBarriers {
         Ok(())
     }
 
-    /// The fence under way.
+    /// The barrier in progress.
     pub(crate) fn running(&self) -> Option<&Active> {
         self.running.as_ref()
     }

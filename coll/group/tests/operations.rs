@@ -72,7 +72,7 @@ fn element(datatype: Datatype, value: u8) -> Vec<u8> {
     }
 }
 
-/// A rank's elements.
+/// The elements that a rank contributes.
 fn elements(datatype: Datatype, rank: u32, count: u64) -> Vec<u8> {
     let value = |i: u64| ((u64::from(rank) * 7 + i * 5 + i / 3) % 3) as u8;
     (0..count)
@@ -323,7 +323,7 @@ fn a_freed_group_gives_counters_and_entries_back() {
         assert!(network.resources(rank) > 0);
         assert_eq!((group.rank(), group.ranks()), (rank as u32, 3));
         group.begin(Call::Barrier, None, &mut nothing()).unwrap();
-        // The barrier is waited for, though nobody asked.
+        // The barrier is completed, though no one waits for it.
         group.free().unwrap();
     });
     (0..3).for_each(|rank| assert_eq!(network.resources(rank), 0));

@@ -12,11 +12,11 @@ use lintel_types::{Handle, PT_ANY};
 use std::ffi::{c_int, c_uint, c_void};
 use std::slice;
 
-/// `PTLCOLL_OFFLOADED`
+/// The value of `PTLCOLL_OFFLOADED` in the header.
 const OFFLOADED: c_uint = 1;
-/// `PTLCOLL_HOST`
+/// The value of `PTLCOLL_HOST` in the header.
 const HOST: c_uint = 2;
-/// `PTLCOLL_IN_PLACE`
+/// The value of `PTLCOLL_IN_PLACE` in the header.
 const IN_PLACE: usize = usize::MAX;
 /// Bytes of a piece of `PTLCOLL_PIPELINE`.
 const PIECE: u64 = 8 << 10;
@@ -25,7 +25,7 @@ fn wrong<T>(what: impl Into<String>) -> Result<T> {
     Err(Error::InvalidArgument(what.into()))
 }
 
-/// `ptlcoll_group_create`
+/// `ptlcoll_group_create`, as `include/ptlcoll.h` describes it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ptlcoll_group_create(
     ni_handle: Handle,
@@ -41,10 +41,10 @@ pub unsafe extern "C" fn ptlcoll_group_create(
             return wrong("`processes` or `group` is NULL");
         }
         if count == 0 || count > u64::from(u32::MAX >> 1) {
-            return wrong(format!("a group has some members, not {count}"));
+            return wrong(format!("a group has 1 to 2^31 processes, not {count}"));
         }
         if pt_index == PT_ANY {
-            return wrong("`pt_index` is PTL_PT_ANY: all members name the same index");
+            return wrong("`pt_index` is PTL_PT_ANY: all ranks name the same index");
         }
         // SAFETY: not null, and the header asks for so many.
         let processes = unsafe { slice::from_raw_parts(processes, count as usize) };
@@ -89,13 +89,13 @@ fn open(ni: Handle, index: u32, spec: Spec) -> Result<Group<Library>> {
     Group::create(library, region, spec)
 }
 
-/// `ptlcoll_group_free`
+/// `ptlcoll_group_free`, as `include/ptlcoll.h` describes it.
 #[unsafe(no_mangle)]
 pub extern "C" fn ptlcoll_group_free(group: u32) -> c_int {
     code(groups::remove(group).and_then(Group::free))
 }
 
-/// `ptlcoll_failed_rank`
+/// `ptlcoll_failed_rank`, as `include/ptlcoll.h` describes it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ptlcoll_failed_rank(group: u32, rank: *mut u32) -> c_int {
     let find = |entry: &mut GroupEntry| match entry.group.failed_rank() {
@@ -110,7 +110,7 @@ pub unsafe extern "C" fn ptlcoll_failed_rank(group: u32, rank: *mut u32) -> c_in
     code(groups::with(group, find))
 }
 
-/// An operation as it is asked for.
+/// The arguments of a call.
 struct Invocation {
     group: u32,
     call: Result<Call>,
@@ -148,7 +148,7 @@ impl Invocation {
     }
 }
 
-/// Where this member's buffers are, with what is in place put there.
+/// This rank's buffers, with PTLCOLL_IN_PLACE resolved.
 fn place(
     group: &Group<Library>,
     call: Call,
@@ -202,7 +202,7 @@ fn reduction(count: u64, operation: u8, datatype: u8) -> Result<Reduction> {
     }
 }
 
-/// `ptlcoll_test`
+/// `ptlcoll_test`, as `include/ptlcoll.h` describes it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ptlcoll_test(request: *mut u64, done: *mut c_int) -> c_int {
     if done.is_null() {
@@ -218,7 +218,7 @@ pub unsafe extern "C" fn ptlcoll_test(request: *mut u64, done: *mut c_int) -> c_
     }))
 }
 
-/// `ptlcoll_wait`
+/// `ptlcoll_wait`, as `include/ptlcoll.h` describes it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ptlcoll_wait(request: *mut u64) -> c_int {
     let ended = finish(request, |entry, request, pointers| {

@@ -23,7 +23,7 @@ thread_local! {
     static EXPLANATION: RefCell<CString> = RefCell::default();
 }
 
-/// `PTLCOLL_OK` or the trouble's code; keeps what is to be told of it.
+/// `PTLCOLL_OK`, or the error's code, whose explanation is kept for the thread.
 pub(crate) fn code(result: Result<(), Error>) -> c_int {
     let Err(error) = result else {
         return 0;
@@ -47,14 +47,14 @@ pub(crate) fn code(result: Result<(), Error>) -> c_int {
     }
 }
 
-/// `ptlcoll_strerror`
+/// `ptlcoll_strerror`, as `include/ptlcoll.h` describes it.
 #[unsafe(no_mangle)]
 pub extern "C" fn ptlcoll_strerror(code: c_int) -> *const c_char {
     let name = usize::try_from(code).ok().and_then(|code| NAMES.get(code));
     name.unwrap_or(&c"Unknown").as_ptr()
 }
 
-/// `ptlcoll_explain`
+/// `ptlcoll_explain`, as `include/ptlcoll.h` describes it.
 #[unsafe(no_mangle)]
 pub extern "C" fn ptlcoll_explain() -> *const c_char {
     EXPLANATION.with(|stored| stored.borrow().as_ptr())

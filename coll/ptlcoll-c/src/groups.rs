@@ -1,4 +1,4 @@
-//! The groups that this process is a member of.
+//! The groups of this process.
 
 use crate::library::Library;
 use crate::pointers::Pointers;
@@ -68,8 +68,7 @@ pub(crate) fn remove(number: u32) -> Result<Group<Library>> {
             Ok(entry.group)
         }
         Err(_) => Err(Error::InvalidArgument(
-            "another thread uses the group that is freed: it will be gone, and nobody is told"
-                .into(),
+            "another thread uses the group that is freed: it goes without a barrier".into(),
         )),
     }
 }

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Every entry reads check, convert, call, map. What an operation becomes, lanes,
-//! fences and schedules, is `lintel-group`'s; the Portals library is whichever the
+//! barriers and schedules, is `lintel-group`'s; the Portals library is whichever the
 //! program has loaded. Order of reading: `library` that one as a group wants it, `groups`
 //! the groups of this process, `calls` the entries.
 //!

@@ -32,11 +32,11 @@ const SMALLEST_ATOMIC: u64 = 32;
 
 impl Library {
     /// Takes the index, which messages find from here on.
-    pub(crate) fn open(ni: Handle, index: u32, region: &Region, members: usize) -> Result<Self> {
+    pub(crate) fn open(ni: Handle, index: u32, region: &Region, ranks: usize) -> Result<Self> {
         let interface = Interface::borrow(ni);
         let id = named(interface.id()?, interface.is_logical());
         let portal = interface.portal(index, None)?;
-        let probe_queue = interface.queue(members as u64 + 16)?;
+        let probe_queue = interface.queue(ranks as u64 + 16)?;
         let quiet = |queue| DescriptorSpec {
             queue,
             options: options::MD_EVENT_SEND_DISABLE,

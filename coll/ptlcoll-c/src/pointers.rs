@@ -3,7 +3,7 @@
 use lintel_group::{Buffers, Error, InPlace, Result, Separate};
 use std::{ptr, slice};
 
-/// Where input and result are, as addresses: between calls nobody touches them.
+/// Addresses of input and result: they aren't touched between calls.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pointers {
     input: (usize, usize),
@@ -12,7 +12,7 @@ pub(crate) struct Pointers {
 
 impl Pointers {
     /// # Errors
-    /// `Caller`, where a buffer is null that has bytes, or both overlap by a part.
+    /// `InvalidArgument` if a buffer is null that has bytes, or both overlap by a part.
     pub(crate) fn new(from: usize, gives: u64, to: usize, gets: u64) -> Result<Self> {
         let wrong = |what: &str| Err(Error::InvalidArgument(what.into()));
         let (gives, gets) = (gives as usize, gets as usize);
@@ -49,7 +49,7 @@ impl Pointers {
     /// Shows them for the length of a call.
     ///
     /// # Safety
-    /// Both are the caller's to read and to write, and nobody else's meanwhile.
+    /// The caller owns both, and no one else reads or writes them meanwhile.
     pub(crate) unsafe fn with<R>(self, f: impl FnOnce(&mut dyn Buffers) -> R) -> R {
         let ((from, gives), (to, gets)) = (self.input, self.output);
         if self.overlap() {

@@ -18,7 +18,7 @@ pub struct Shape {
 /// How it is done.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Algorithm {
-    /// In each round every rank tells the one that is twice as far away as in the
+    /// In each round every rank notifies the one that is twice as far away as in the
     /// round before (Hensgen, Finkel, Manber, 1988). For barriers, which need no
     /// bytes.
     Dissemination,
@@ -60,7 +60,7 @@ pub enum Order {
 /// How a rank knows that those it sends to have their slots free again.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub enum Reuse {
-    /// They tell it, where nothing else does: [`Schedule::releases`].
+    /// They notify it, unless another message implies it: [`Schedule::releases`].
     #[default]
     Released,
     /// The caller makes sure, for instance by a barrier after each few operations,
@@ -115,7 +115,7 @@ pub struct Collective {
 }
 
 impl Collective {
-    /// Nobody ends before all have begun.
+    /// No rank leaves it before all have entered it.
     ///
     /// # Errors
     ///
@@ -131,7 +131,7 @@ impl Collective {
     ///
     /// # Errors
     ///
-    /// Where there are no ranks, or the algorithm is for something else or unsound.
+    /// If there are no ranks, or the algorithm is for something else or unsound.
     pub fn allreduce(shape: Shape, algorithm: Algorithm) -> Result<Self, ConfigError> {
         match algorithm {
             Algorithm::RecursiveDoubling | Algorithm::Halving | Algorithm::Tree(_) => {
@@ -247,7 +247,7 @@ impl Collective {
     ///
     /// # Panics
     ///
-    /// Where `rank` is none of the ranks.
+    /// If `rank` is none of the ranks.
     pub fn schedule(&self, rank: u32) -> Schedule {
         let Shape { ranks, bytes } = self.shape;
         assert!(rank < ranks, "rank {rank} is none of {ranks}");

@@ -1,6 +1,6 @@
 //! All ranks of a collective in one memory, and a network that does what it likes.
 //!
-//! Whoever calls decides what happens next, among all that may: a rank begins or
+//! The caller decides what happens next, among all that may: a rank begins or
 //! ends an operation, a step acts, a message takes its bytes from the sender's
 //! memory, a message arrives. So every order that ranks and networks may choose can
 //! be tried. It is slow, and meant for tests of what runs schedules in earnest.
@@ -124,7 +124,7 @@ impl<'a> World<'a> {
     ///
     /// # Errors
     ///
-    /// Where nothing may happen and not all is done.
+    /// If nothing may happen and not all is done.
     pub fn run(&mut self, mut pick: impl FnMut(usize) -> usize) -> Result<Bytes, Stuck> {
         while self.advance(&mut pick) {}
         self.check().map(|()| self.results.clone())

@@ -23,7 +23,7 @@
 //! memory and counters of its own, so that an early message of the next operation
 //! meets nothing of the present one. No message can be earlier still: who has ended
 //! an all-reduce or a barrier knows that all have begun it, and elsewhere a sender
-//! waits until the receiver has released the memory. Whoever gives each operation
+//! waits until the receiver has released the memory. A caller that gives each operation
 //! memory and counters of its own for a while does without: [`Reuse::ByCaller`].
 //!
 //! Order of use, for each rank:

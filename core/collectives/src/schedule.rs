@@ -19,7 +19,7 @@ pub struct Counter {
     pub each: u64,
 }
 
-/// A rank's memory.
+/// A rank's two memories, from which spans are taken.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Memory {
     /// What the rank gives: its caller's, only read.
@@ -31,11 +31,11 @@ pub enum Memory {
 /// Some bytes of a rank's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Span {
-    /// Of which memory.
+    /// The memory that it is a part of.
     pub memory: Memory,
     /// From where on; in slots from the beginning of a side.
     pub at: u64,
-    /// How many.
+    /// Length in bytes; may be 0.
     pub bytes: u64,
 }
 
@@ -60,12 +60,12 @@ pub enum Movement {
     Combine,
 }
 
-/// A message.
+/// A message: bytes of the sender, and where they go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Transfer {
     /// What becomes of its bytes.
     pub movement: Movement,
-    /// The sender's bytes; none where the message only counts.
+    /// The sender's bytes; none if the message only counts.
     pub from: Span,
     /// Where it goes, and counts by one when its bytes are there.
     pub to: Target,
@@ -74,7 +74,7 @@ pub struct Transfer {
 /// What a step does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Act {
-    /// Sends a message.
+    /// Sends a message, perhaps to the rank itself.
     Send(Transfer),
     /// Counts by one at a counter of the rank itself.
     Count(CounterId),
@@ -83,7 +83,7 @@ pub enum Act {
 /// A counter has counted so much in the present operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct When {
-    /// The counter.
+    /// One of the rank's own counters.
     pub counter: CounterId,
     /// So much. With 0, only what earlier operations count is waited for.
     pub count: u64,
@@ -94,14 +94,14 @@ pub struct When {
 pub struct Step {
     /// What it waits for.
     pub when: Option<When>,
-    /// What it does.
+    /// What it does once its counter is reached.
     pub act: Act,
 }
 
 /// Bytes that a rank copies to its caller's result when it is done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Store {
-    /// From here.
+    /// The bytes, in the rank's input or slots.
     pub from: Span,
     /// To so many bytes into the result.
     pub to: u64,
@@ -118,7 +118,7 @@ pub struct Schedule {
     pub counters: Vec<Counter>,
     /// Bytes of slots on one side.
     pub slot_bytes: u64,
-    /// What it does.
+    /// Steps, in an order in which a host can perform them.
     pub steps: Vec<Step>,
     /// All of these reached: nothing of this operation will arrive any more.
     pub done: Vec<When>,
@@ -127,14 +127,14 @@ pub struct Schedule {
     /// Bytes of the slots in which others combine: to be filled with the
     /// operation's identity before the first operation on a side and after each.
     pub resets: Vec<Range<u64>>,
-    /// Who is told last that this side's slots are free again.
+    /// Counters that are notified last that this side's slots are free again.
     pub releases: Vec<Target>,
 }
 
 /// What a counter on one side is to reach.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Threshold {
-    /// The counter.
+    /// One of the rank's own counters.
     pub counter: CounterId,
     /// The side, 0 or 1.
     pub side: usize,
@@ -176,7 +176,7 @@ impl Schedule {
     ///
     /// # Panics
     ///
-    /// Where the counter is none of this schedule's.
+    /// If the counter is none of this schedule's.
     pub fn threshold(&self, when: When, epoch: Epoch) -> Threshold {
         let each = self.counters[when.counter.0 as usize].each;
         Threshold {

@@ -1,6 +1,6 @@
 //! Trees whose branches are runs of ranks.
 //!
-//! Rank 0 is the root here; whoever wants another one shifts the ranks. Every
+//! Rank 0 is the root here; for another root the ranks are shifted. Every
 //! branch holds consecutive ranks, its own root first, so that what belongs to a
 //! branch lies together in memory.
 
@@ -32,7 +32,7 @@ pub struct Branch {
 /// A rank's place in a tree.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Family {
-    /// Its own branch.
+    /// The subtree whose root the rank is.
     pub branch: Branch,
     /// The rank above it; none for the root.
     pub parent: Option<u32>,
@@ -45,7 +45,7 @@ impl Tree {
     ///
     /// # Panics
     ///
-    /// Where `rank` is not below `ranks`.
+    /// If `rank` is not below `ranks`.
     pub fn family(self, rank: u32, ranks: u32) -> Family {
         assert!(rank < ranks, "rank {rank} is none of {ranks}");
         match self {

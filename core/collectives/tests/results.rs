@@ -45,7 +45,7 @@ impl Rng {
     }
 }
 
-/// Runs some operations by lot, and compares with `expected` of each one's inputs.
+/// Runs some operations in random order, and compares with `expected` of each one's inputs.
 fn holds(
     collective: &Collective,
     carrier: Carrier,
@@ -129,7 +129,7 @@ prop_compose! {
     }
 }
 
-/// Runs operations of a barrier by lot: one that a rank has ended, all have begun.
+/// Runs barriers in random order: one that a rank has ended, all have begun.
 fn separates(barrier: &Collective, carrier: Carrier, seed: u64) {
     let mut rng = Rng(seed);
     let nothing = rng.inputs(barrier, 5);
@@ -153,7 +153,7 @@ fn add_floats(into: &mut [u8], from: &[u8]) {
     }
 }
 
-/// The sum of floating-point numbers of very different size, by lot.
+/// The sum of floating-point numbers of very different size, in random order.
 fn float_sum(allreduce: &Collective, seed: u64) -> Vec<Vec<u8>> {
     let identity = (-0.0f64).to_ne_bytes();
     let reduction = Reduction {

@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p lintel-sim-fabric --example throughput [PATTERN [NODES]]`
 //!
-//! Patterns on a torus: `uniform` (packets to anywhere, by lot, at 15 % of what a
+//! Patterns on a torus: `uniform` (packets to random nodes, at 15 % of what a
 //! node can inject), `neighbours` (to the next node upwards), `halo` (ten times 4 KB to
 //! each of six neighbours, the next time when all six have come), `doubling` (8-byte
 //! all-reduce by recursive doubling, of which only the messages are simulated).
@@ -73,7 +73,7 @@ impl Event for ExampleEvent {
     }
 }
 
-/// What nodes send.
+/// The traffic that nodes generate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Pattern {
     Uniform,

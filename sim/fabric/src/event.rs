@@ -1,13 +1,13 @@
-//! What happens inside fabrics.
+//! Events inside fabrics.
 
 use lintel_sim_kernel::Event;
 
-/// Something that happens inside a fabric. Only the fabric that put it on the
+/// An event inside a fabric. Only the fabric that put it on the
 /// event queue knows what it means.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FabricEvent(pub(crate) EventKind);
 
-/// The numbers are those of packets, links and messages under way.
+/// The numbers are those of packets, links and messages in flight.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum EventKind {
     /// By packet: its head is at the next router and may go on.

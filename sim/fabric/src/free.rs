@@ -1,4 +1,4 @@
-//! A network in which nobody is in the way: arrival times by formula.
+//! A network without contention: arrival times by formula.
 //!
 //! Only the two ends are shared. A node sends its messages one after the other,
 //! and takes them in one after the other, in the order in which their heads get
@@ -12,7 +12,7 @@
 //! `tests/agreement.rs` holds both against each other.
 //!
 //! Two events a message: its head is at its node, all of it is in. A message that
-//! tells when it began, and goes on after that, takes two more.
+//! reports its first packet, and goes on after that, takes two more.
 
 use std::collections::VecDeque;
 
@@ -25,7 +25,7 @@ use crate::parameters::{ConfigError, Kind, Parameters, Timing};
 use crate::pool::Pool;
 use crate::topology::Topology;
 
-/// Computes when messages arrive where nobody is in the way.
+/// Computes when messages arrive in a network without contention.
 pub struct FreeFabric<T> {
     topology: T,
     timing: Timing,
@@ -96,7 +96,7 @@ impl Packets {
 }
 
 impl<T: Topology> FreeFabric<T> {
-    /// An empty network.
+    /// A network without messages.
     pub fn new(topology: T, parameters: &Parameters) -> Result<Self, ConfigError> {
         parameters.check()?;
         let nodes = topology.nodes() as usize;
@@ -110,7 +110,7 @@ impl<T: Topology> FreeFabric<T> {
         })
     }
 
-    /// The network's shape.
+    /// The topology that it was built with.
     pub fn topology(&self) -> &T {
         &self.topology
     }
@@ -199,7 +199,7 @@ impl<T: Topology> FreeFabric<T> {
     where
         E: Event + From<FabricEvent>,
     {
-        // Behind whatever the node does now that it has heard of it.
+        // Behind whatever the node does upon this outcome.
         let rest = FabricEvent(EventKind::Rest(number));
         events.after(Duration::ZERO, rest.into());
         Outcome::Began(self.messages[number].message)
@@ -242,7 +242,7 @@ impl<T: Topology> FreeFabric<T> {
     }
 }
 
-/// A train on its way, link by link.
+/// A message's packets on their way, link by link.
 struct Traversal<'a> {
     timing: &'a Timing,
     packets: Packets,
@@ -298,7 +298,7 @@ impl<'a> Traversal<'a> {
         self.kind = next;
     }
 
-    /// Over so many more links of this kind. Whoever had to wait for one of them
+    /// Over so many more links of this kind. A packet that had to wait for one of them
     /// doesn't wait for the next.
     fn pass(&mut self, links: u32) {
         let latency = self.timing.stage(self.kind).latency * u64::from(links);

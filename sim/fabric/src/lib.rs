@@ -12,11 +12,11 @@
 //!
 //! - [`PacketFabric`] moves each packet over each link, with buffers that fill up
 //!   and links that are waited for.
-//! - [`FreeFabric`] computes when a message gets there in a network where nobody
-//!   is in the way; only the two ends are shared. Two events a message, however
+//! - [`FreeFabric`] computes when a message gets there in a network without
+//!   contention; only the two ends are shared. Two events a message, however
 //!   long it is and however far it goes.
 //!
-//! Where nothing is in the way, both agree to the picosecond.
+//! Without contention, both agree to the picosecond.
 //!
 //! A fabric knows no headers: the bytes of a message are all that it puts on the
 //! wire. Interfaces, matching and retries are for others. No constant of any
@@ -95,12 +95,12 @@ pub trait Fabric {
     fn nodes(&self) -> u32;
 
     /// Puts a message behind those that the node is already sending in this
-    /// class. Never refuses: who wants to know when the message has left, so as
-    /// to bound his own queue, asks by [`Message::notify_left`].
+    /// class. Never refuses: a caller that bounds its own queue learns when the
+    /// message has left by [`Message::notify_left`].
     ///
     /// # Panics
     ///
-    /// Where an end is no node of this fabric, the message has no bytes, or its
+    /// If an end is no node of this fabric, the message has no bytes, or its
     /// class is none of [`Parameters::classes`].
     fn send<E>(&mut self, message: Message, events: &mut EventQueue<E>)
     where

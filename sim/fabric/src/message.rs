@@ -1,17 +1,17 @@
-//! What a fabric carries, and what it tells about it.
+//! What a fabric carries, and what it reports about it.
 
 use lintel_sim_kernel::Bytes;
 
-/// A node's number.
+/// A node's number, from 0.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Node(pub u32);
 
 /// Bytes from one node to another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Message {
-    /// Sends it.
+    /// The node that sends it.
     pub from: Node,
-    /// Gets it.
+    /// The receiver; may be the sender.
     pub to: Node,
     /// All that goes over the wire, headers included; not zero.
     pub bytes: Bytes,
@@ -42,7 +42,7 @@ pub enum Outcome {
 pub struct Carried {
     /// Messages that have arrived.
     pub messages: u64,
-    /// Their packets.
+    /// Packets that have arrived.
     pub packets: u64,
     /// Links that packets went over, those to and from nodes included.
     pub links: u64,
@@ -51,7 +51,7 @@ pub struct Carried {
 }
 
 impl Message {
-    /// A message of class 0 about which only its arrival is told.
+    /// A message of class 0, of which only the arrival is reported.
     pub const fn new(from: Node, to: Node, bytes: Bytes) -> Self {
         Message {
             from,

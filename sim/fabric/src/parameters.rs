@@ -9,7 +9,7 @@ use crate::topology::Reach;
 /// One kind of link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LinkParameters {
-    /// What it carries.
+    /// Bytes per second, headers included.
     pub bandwidth: Bandwidth,
     /// From a packet's head leaving one end to its head being able to leave the
     /// next router: wire, routing, crossing. On the last link: to its head being
@@ -17,7 +17,7 @@ pub struct LinkParameters {
     pub latency: Duration,
 }
 
-/// Whom a link serves when several want it.
+/// The packet that a link serves first when several wait for it.
 ///
 /// It matters beyond saturation. Where nodes offer more than their links carry,
 /// turns let each packet that enters have as much as all that come through, and
@@ -27,23 +27,23 @@ pub struct LinkParameters {
 /// which can do either).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Arbitration {
-    /// Lanes in turn, and within a lane whoever has waited longest there.
+    /// Lanes in turn, and within a lane the packet that has waited longest there.
     RoundRobin,
-    /// Whoever left its node first.
+    /// The packet that left its node first.
     Oldest,
 }
 
 /// The constants of a network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Parameters {
-    /// The longest packet.
+    /// The longest packet; a message is cut into packets of this size.
     pub packet: Bytes,
     /// Packets for which a router has room, per lane and link that enters it.
     pub buffer: u32,
     /// From a packet's tail leaving a router to the sender before knowing that
     /// its room is free.
     pub credit: Duration,
-    /// Whom a link serves when several want it.
+    /// The packet that a link serves first when several wait for it.
     pub arbitration: Arbitration,
     /// Classes of messages that have lanes of their own: as many as the topology
     /// needs. By packet, a link has 16 lanes at most.
@@ -62,7 +62,7 @@ pub struct Parameters {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConfigError(pub(crate) String);
 
-/// Kinds of links.
+/// Links by what they join: each kind has parameters of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     Inject,

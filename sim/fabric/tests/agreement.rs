@@ -10,7 +10,7 @@ use lintel_sim_kernel::{Bytes, Duration, SimTime, Simulation};
 use proptest::prelude::*;
 use rig::{Net, by_packet, even, free, grid, megabytes, message, send, stream, uneven};
 
-/// What is told about one message, with times.
+/// What is reported about one message, with times.
 fn told<F>(mut simulation: Simulation<Net<F>>, message: Message) -> Vec<(SimTime, Outcome)>
 where
     F: Fabric,
@@ -23,7 +23,7 @@ where
     told
 }
 
-/// One message anywhere, by lot, in both models.
+/// One message between random nodes, in both models.
 fn check<T: Topology>(topology: impl Fn() -> T, p: &Parameters, seed: u64, bytes: u64) {
     let mut stream = stream(seed);
     let nodes = u64::from(topology().nodes());

@@ -30,7 +30,7 @@ fn tight() -> Parameters {
     }
 }
 
-/// Room is told late, so that many places of a buffer wait to be known as free.
+/// Credits return late, so that many places of a buffer wait to be known as free.
 fn roomy() -> Parameters {
     Parameters {
         buffer: 40,

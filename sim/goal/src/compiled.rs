@@ -38,7 +38,7 @@ pub(crate) struct Follower {
 /// Operations of a rank that wait for each other, so that none of them ever begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cycle {
-    /// The rank.
+    /// The rank whose operations wait for each other.
     pub rank: Rank,
     /// One of the operations, by its place among the rank's, from 0.
     pub operation: u32,

@@ -16,16 +16,16 @@ pub enum Act {
     Send(Rank),
     /// Receives `size` bytes from a rank, or from any.
     Recv(Option<Rank>),
-    /// Computes `size` nanoseconds.
+    /// Occupies a processor for `size` nanoseconds.
     Calc,
 }
 
 /// An operation of a rank.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Operation {
-    /// What it does.
+    /// Send, receive or compute.
     pub act: Act,
-    /// Bytes, or nanoseconds.
+    /// Bytes of a message, nanoseconds of a computation.
     pub size: u64,
     /// Messages and receives of one tag meet; a receive without one takes any.
     pub tag: Option<u32>,
@@ -52,7 +52,7 @@ pub(crate) struct Dependency {
     pub(crate) order: Order,
 }
 
-/// One rank's operations.
+/// The operations of one rank, with their dependencies.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Program {
     pub(crate) operations: Vec<Operation>,
@@ -76,7 +76,7 @@ impl Operation {
         Self::new(Act::Recv(Some(from)), bytes)
     }
 
-    /// Receives so many bytes from anybody with tag 0.
+    /// Receives so many bytes from any rank with tag 0.
     pub const fn recv_any(bytes: u64) -> Self {
         Self::new(Act::Recv(None), bytes)
     }
@@ -128,7 +128,7 @@ impl Goal {
     ///
     /// # Panics
     ///
-    /// Where the rank, or the one that it sends to or receives from, is none of them.
+    /// If the rank, or the one that it sends to or receives from, is none of them.
     pub fn add(&mut self, rank: Rank, operation: Operation) -> Label {
         if let Act::Send(peer) | Act::Recv(Some(peer)) = operation.act {
             assert!(
@@ -161,7 +161,7 @@ impl Goal {
     ///
     /// # Panics
     ///
-    /// Where one of them is none of the rank's.
+    /// If one of them is none of the rank's.
     pub fn require(&mut self, rank: Rank, later: Label, earlier: Label, order: Order) {
         let program = &mut self.programs[rank as usize];
         let count = program.operations.len();

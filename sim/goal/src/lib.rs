@@ -21,7 +21,7 @@
 //! each message takes `L`; [`Over`] lets any [`lintel_sim_fabric::Fabric`] carry
 //! messages in its place. Noise stretches what hosts do.
 //!
-//! What a schedule leaves undone is told by [`Machine::unfinished`]; it is never
+//! [`Machine::unfinished`] reports what a schedule leaves undone; it is never
 //! taken for an end.
 //!
 //! Order of use: make a goal, [`Goal::compile`], [`Machine::new`], [`Machine::start`],

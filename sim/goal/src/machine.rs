@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A processor does one thing after the other. Among those that want it at the same
-//! time, whoever was put on the event queue first comes first: a message from the moment it
+//! time, the one that was put on the event queue first comes first: a message from the moment it
 //! was sent, an operation from the moment its last predecessor was through; what became
 //! free in one go is ordered by host and kind. This is LogGOPSim's order, so that both
 //! give the same times.
@@ -36,10 +36,10 @@ use crate::matching::{Matching, PostedReceive, SourceTag};
 use crate::network::{Envelope, Network, after_the_first};
 use crate::spans::{Observer, Span, Track};
 
-/// What can happen.
+/// An event of the machine; numbers are those of steps, messages and units.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MachineEvent {
-    /// In the fabric.
+    /// An event within the fabric.
     Fabric(FabricEvent),
     /// An operation waits for nothing any more.
     Ready(u32),
@@ -88,7 +88,7 @@ struct Pending {
 #[derive(Clone, Default)]
 struct Unit {
     free_at: SimTime,
-    /// By turn.
+    /// Waiting items, the lowest sequence number first.
     waiting: BinaryHeap<Reverse<(u64, Item)>>,
 }
 
@@ -98,11 +98,11 @@ enum Item {
     Message(u32),
 }
 
-/// A message that nobody has received.
+/// A message that no rank has received.
 #[derive(Clone, Copy)]
 struct Transit {
     envelope: Envelope,
-    /// The send.
+    /// The step that sent it.
     step: u32,
     tag: u32,
     cpu: u8,
@@ -120,7 +120,7 @@ pub struct Unfinished {
     pub is_too_long: bool,
     /// Operations that never ended.
     pub operations: usize,
-    /// Messages that nobody received.
+    /// Messages that no rank received.
     pub messages: usize,
     /// Some of them, in words.
     pub examples: Vec<String>,
@@ -173,7 +173,7 @@ impl<N: Network> Machine<N> {
         Ok(self)
     }
 
-    /// Tells someone of each span.
+    /// Reports each span to the observer.
     #[must_use]
     pub fn observed(mut self, observer: Observer) -> Self {
         self.observer = Some(observer);
@@ -219,7 +219,7 @@ impl<N: Network> Machine<N> {
         self.sent
     }
 
-    /// The network.
+    /// The network that carries messages between ranks.
     pub fn network(&self) -> &N {
         &self.network
     }
@@ -376,9 +376,9 @@ impl<N: Network> Machine<N> {
         self.attempt(Item::Step(step), None, events);
     }
 
-    /// Whoever waits goes on, until the unit is taken again.
+    /// Waiting items go on, until the unit is taken again.
     fn on_wake(&mut self, unit: usize, events: &mut EventQueue<MachineEvent>) {
-        // Somebody was quicker, and is to be waited for.
+        // Another item was quicker, and is to be waited for.
         if self.units[unit].free_at > events.now() {
             return;
         }
@@ -688,5 +688,5 @@ const LAST: SimTime = SimTime::from_ps(1 << 62);
 const OUT: usize = 0;
 const IN: usize = 1;
 
-/// So many of what is left undone are told in words, of each kind.
+/// So many examples of what is left undone are listed, of each kind.
 const EXAMPLES: usize = 3;

@@ -18,7 +18,7 @@ pub(crate) struct SourceTag {
     pub(crate) tag: u32,
 }
 
-/// One rank's. Whoever has waited longest is met first.
+/// One rank's queues. Both are searched from the oldest entry on.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Matching {
     receives: VecDeque<(PostedReceive, u32)>,
@@ -52,12 +52,12 @@ impl Matching {
         message.map(|(_, message)| message)
     }
 
-    /// Messages that nobody has received.
+    /// Messages that no receive has matched.
     pub(crate) fn messages(&self) -> impl Iterator<Item = SourceTag> {
         self.messages.iter().map(|m| m.0)
     }
 
-    /// Receives that nothing has come for.
+    /// Receives that no message has matched.
     pub(crate) fn receives(&self) -> impl Iterator<Item = PostedReceive> {
         self.receives.iter().map(|r| r.0)
     }

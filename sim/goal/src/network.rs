@@ -9,11 +9,11 @@ use crate::machine::MachineEvent;
 /// A message on its way, by the number that the machine gave it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Envelope {
-    /// Its number.
+    /// Identifies it among the messages in flight.
     pub number: u32,
-    /// Sends it.
+    /// The rank that sends it.
     pub from: Rank,
-    /// Gets it.
+    /// The receiver; may be the sender.
     pub to: Rank,
     /// Its length; may be zero.
     pub bytes: u64,
@@ -45,15 +45,15 @@ pub trait Network {
     fn tail(&self, bytes: u64) -> Duration;
 }
 
-/// The network of LogGP, where each message takes the same time and nobody is in the
-/// way. The first byte arrives after `L`, the others `G` apart.
+/// The network of LogGP, where each message takes the same time, without
+/// contention. The first byte arrives after `L`, the others `G` apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LogGp {
     latency: Duration,
     per_byte: Duration,
 }
 
-/// Any fabric. It puts a header before each message and tells of a message when all of
+/// Any fabric. It puts a header before each message and reports a message when all of
 /// it is there.
 pub struct Over<F> {
     fabric: F,
@@ -70,7 +70,7 @@ impl LogGp {
         }
     }
 
-    /// With this `G`.
+    /// Replaces `G`, the time for each byte after the first.
     #[must_use]
     pub const fn per_byte(self, per_byte: Duration) -> Self {
         LogGp { per_byte, ..self }
@@ -91,7 +91,7 @@ impl<F: Fabric> Over<F> {
     ///
     /// # Panics
     ///
-    /// Where it is none.
+    /// If it is none.
     #[must_use]
     pub fn ranks_per_node(self, ranks: u32) -> Self {
         assert!(ranks > 0, "a node has a rank at least");
@@ -106,7 +106,7 @@ impl<F: Fabric> Over<F> {
         u64::from(self.fabric.nodes()) * u64::from(self.ranks_per_node)
     }
 
-    /// The fabric.
+    /// The fabric that carries the messages.
     pub fn fabric(&self) -> &F {
         &self.fabric
     }
@@ -128,7 +128,7 @@ impl Network for LogGp {
     }
 
     fn on_leave(&mut self, envelope: Envelope, _: &mut EventQueue<MachineEvent>) {
-        unreachable!("{envelope:?} is to arrive, it isn't told that it leaves");
+        unreachable!("{envelope:?} is to arrive: no leaving is reported");
     }
 
     fn on_event(&mut self, event: FabricEvent, _: &mut EventQueue<MachineEvent>) -> Option<u32> {

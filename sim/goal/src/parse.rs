@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A statement ends with its line. `from -1` and `tag -1` stand for any; `tag`, `cpu`
-//! and `nic` come in this order and are 0 where they are left out; `calc` takes no tag
+//! and `nic` come in this order and are 0 if they are left out; `calc` takes no tag
 //! and no interface. Comments are those of C++. A label is known from its line on.
 //! (LogGOPSim's `txt2bin`, and the generators of ATLAHS.)
 
@@ -358,7 +358,7 @@ const OPERATIONS: [&str; 3] = ["send", "recv", "calc"];
 const WORDS: [&str; 5] = ["send", "recv", "calc", "requires", "irequires"];
 /// Eleven days: many of them fit into a simulation.
 const MOST_NS: u64 = 1_000_000_000_000_000;
-/// A terabyte.
+/// The longest message, 1 TiB: sums of times stay far below 2^64 ps.
 const MOST_BYTES: u64 = 1 << 40;
 /// What a run could hold in memory.
 const MOST_RANKS: u32 = 1 << 24;

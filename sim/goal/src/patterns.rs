@@ -18,7 +18,7 @@ pub fn ping_pong(ranks: u32, bytes: u64, repeats: u32) -> Goal {
     goal
 }
 
-/// Each rank sends so many messages to ranks by lot, never to itself, and computes
+/// Each rank sends so many messages to random ranks, never to itself, and computes
 /// `gap_ns` before each.
 pub fn uniform(ranks: u32, messages: u32, bytes: u64, gap_ns: u64, stream: &mut Stream) -> Goal {
     let mut goal = Goal::new(ranks);

@@ -1,4 +1,4 @@
-//! What is told of a run while it goes on.
+//! What is reported of a run while it goes on.
 
 /// Where something takes time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -12,5 +12,5 @@ pub enum Track {
 /// Something that took time at a rank.
 pub type Span = lintel_sim_kernel::Span<Track>;
 
-/// Whom to tell.
+/// Receives each span of a run.
 pub type Observer = lintel_sim_kernel::Observer<Track>;

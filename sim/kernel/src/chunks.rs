@@ -1,4 +1,4 @@
-//! Many first-in first-out lists in one store of small chunks.
+//! Many first-in, first-out lists in one store of small chunks.
 //!
 //! A list per slot would keep the memory of its fullest moment. Here lists share
 //! what is free, and still lie in memory a chunk at a time.

@@ -1,4 +1,4 @@
-//! Simulated time, and what happens in it in which order.
+//! Discrete-event simulation: time, events in order, random streams.
 //!
 //! ```text
 //!              ┌────────────── Simulation ──────────────┐
@@ -8,19 +8,19 @@
 //!              └────────────────────────────────────────┘
 //! ```
 //!
-//! A simulation has one enum of events. Its world is told one after the other,
+//! A simulation has one enum of events. Its world receives one after the other,
 //! in the order of time and, among equal times, in the order in which they were
 //! put on the event queue; the world puts further ones there. A part of a world has
 //! its own enum and takes any `EventQueue<E>` with `E: From<ItsEvent>`, so that
 //! nothing is dispatched dynamically.
 //!
 //! Nothing here or above reads a clock, iterates in an order of hashes or holds
-//! time in a float. Whatever is drawn by lot comes from a [`Stream`] that a
+//! time in a float. Random numbers come from a [`Stream`] that a
 //! component's path names. The same seed therefore gives the same
 //! [`EventQueue::trace_hash`] on every machine.
 //!
-//! What stands at a time can't be taken off again: a component that changes its
-//! mind puts a number into the event and lets it pass when it has become stale.
+//! An event can't be removed: a component that changes its
+//! mind puts a version into the event and ignores it when it has become stale.
 //!
 //! Order of use: [`Streams::new`], build the world, [`Simulation::new`], put the
 //! first events on [`Simulation::events`], [`Simulation::run`].

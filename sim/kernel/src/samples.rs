@@ -10,7 +10,7 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// None yet.
+    /// A collection without samples.
     pub const fn new() -> Self {
         Samples {
             values: Vec::new(),
@@ -18,7 +18,7 @@ impl Samples {
         }
     }
 
-    /// Takes one in.
+    /// Adds a measured duration.
     pub fn add(&mut self, value: Duration) {
         self.sorted = false;
         self.values.push(value);
@@ -34,12 +34,12 @@ impl Samples {
         self.values.is_empty()
     }
 
-    /// The shortest.
+    /// The shortest sample, if there is one.
     pub fn min(&self) -> Option<Duration> {
         self.values.iter().min().copied()
     }
 
-    /// The longest.
+    /// The longest sample, if there is one.
     pub fn max(&self) -> Option<Duration> {
         self.values.iter().max().copied()
     }

@@ -1,21 +1,21 @@
-//! What is still to happen, and the loop that makes it happen.
+//! The event queue, and the loop that executes it.
 
 use crate::time::{Duration, SimTime};
 use crate::trace::TraceHash;
 use crate::wheel::TimingWheel;
 
-/// What can happen in a simulation: one enum for all of it.
+/// An event: each simulation has one enum for all of them.
 pub trait Event: Copy {
-    /// What happens and to whom, as one word for the trace hash.
+    /// The kind of event and its object, as one word for the trace hash.
     fn word(&self) -> u64;
 }
 
-/// Whatever events happen to.
+/// The state that events change.
 pub trait World {
-    /// Its events.
+    /// The one type of all its events.
     type Event: Event;
 
-    /// An event's time has come: `events.now()`. May put further ones on the
+    /// An event is due: it is `events.now()`. May put further ones on the
     /// event queue, for now or later.
     fn on_event(&mut self, event: Self::Event, events: &mut EventQueue<Self::Event>);
 
@@ -28,7 +28,7 @@ pub trait World {
     }
 }
 
-/// The time, and what is still to happen.
+/// The time, and the events that are still to happen.
 pub struct EventQueue<E> {
     now: SimTime,
     queue: TimingWheel<E>,
@@ -38,14 +38,14 @@ pub struct EventQueue<E> {
 
 /// A world and its events.
 pub struct Simulation<W: World> {
-    /// What the events happen to.
+    /// The state that the events change.
     pub world: W,
-    /// What is still to happen.
+    /// The events that are still to happen.
     pub events: EventQueue<W::Event>,
 }
 
 impl<E: Event> EventQueue<E> {
-    /// An empty one, at the start of time.
+    /// An empty queue, at the start of time.
     pub fn new() -> Self {
         EventQueue {
             now: SimTime::START,
@@ -55,24 +55,24 @@ impl<E: Event> EventQueue<E> {
         }
     }
 
-    /// What time it is.
+    /// The time of the event that is executed, or was last.
     #[inline]
     pub fn now(&self) -> SimTime {
         self.now
     }
 
-    /// Lets `event` happen at `when`, after all that stand there already.
+    /// Lets `event` happen at `when`, after all events of that time that are already queued.
     ///
     /// # Panics
     ///
-    /// Where `when` has passed: a component looked at the wrong time.
+    /// If `when` has passed: a component computed a wrong time.
     #[inline]
     pub fn at(&mut self, when: SimTime, event: E) {
         assert!(when >= self.now, "{when} has passed, it is {}", self.now);
         self.queue.push(when, event);
     }
 
-    /// Lets `event` happen a while from now.
+    /// Lets `event` happen `wait` from now.
     #[inline]
     pub fn after(&mut self, wait: Duration, event: E) {
         self.queue.push(self.now + wait, event);
@@ -88,7 +88,7 @@ impl<E: Event> EventQueue<E> {
         self.queue.len()
     }
 
-    /// The hash of all that happened, with times, in order.
+    /// The hash of all executed events, with times, in order.
     pub fn trace_hash(&self) -> u64 {
         self.hash.value()
     }
@@ -113,7 +113,7 @@ impl<E: Event> Default for EventQueue<E> {
 }
 
 impl<W: World> Simulation<W> {
-    /// A simulation in which nothing is to happen yet.
+    /// A simulation without events.
     pub fn new(world: W) -> Self {
         Simulation {
             world,
@@ -121,12 +121,12 @@ impl<W: World> Simulation<W> {
         }
     }
 
-    /// Until nothing is to happen any more.
+    /// Runs until no event is left.
     pub fn run(&mut self) {
         self.run_all_due(SimTime::NEVER);
     }
 
-    /// So many events at most; true where nothing is to happen any more.
+    /// Executes so many events at most; true if none is left.
     pub fn advance(&mut self, count: u64) -> bool {
         let Simulation { world, events } = self;
         for _ in 0..count {
@@ -138,7 +138,7 @@ impl<W: World> Simulation<W> {
         events.pending() == 0
     }
 
-    /// All that is due by `limit`; then it is `limit`. Whether more is to happen.
+    /// Executes all that is due by `limit`, and sets the time to `limit`; true if events are left.
     pub fn run_until(&mut self, limit: SimTime) -> bool {
         self.run_all_due(limit);
         self.events.now = self.events.now.max(limit);

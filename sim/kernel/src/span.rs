@@ -1,22 +1,22 @@
-//! What a world tells of its run while that goes on.
+//! What a world reports of its run while that goes on.
 
 use crate::time::SimTime;
 use crate::units::Bytes;
 
-/// Something that took time, on a track of a world's own kind.
+/// An activity, with its duration, on a track of a world's own kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Span<Track> {
     /// The node or rank, by number.
     pub at: u32,
-    /// On which of its tracks.
+    /// The track of that node or rank.
     pub track: Track,
-    /// What it was.
+    /// The activity, such as `send` or `interrupt`.
     pub name: &'static str,
-    /// Of the message or packet, where it was one.
+    /// Length of the message or packet, if it is one.
     pub bytes: Option<Bytes>,
-    /// From then.
+    /// Time at which it begins.
     pub start: SimTime,
-    /// Until then.
+    /// When it ends, not before `start`.
     pub end: SimTime,
 }
 

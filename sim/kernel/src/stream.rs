@@ -32,7 +32,7 @@ impl Streams {
 }
 
 impl Stream {
-    /// 64 random bits.
+    /// 64 random bits, each independent.
     #[inline]
     pub fn bits(&mut self) -> u64 {
         self.0.next_u64()
@@ -42,7 +42,7 @@ impl Stream {
     pub fn below(&mut self, bound: u64) -> u64 {
         assert!(bound > 0, "nothing is below zero");
         // Lemire, "Fast random integer generation in an interval", 2019: the low
-        // half tells which draws would favour some numbers.
+        // half shows which draws would favour some numbers.
         let unfair = bound.wrapping_neg() % bound;
         loop {
             let wide = u128::from(self.bits()) * u128::from(bound);
@@ -57,7 +57,7 @@ impl Stream {
         Duration::from_ps(self.below(bound.as_ps()))
     }
 
-    /// Puts `items` into an order by lot.
+    /// Puts `items` into a random order, each equally likely.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             let other = self.below(last as u64 + 1) as usize;

@@ -18,7 +18,7 @@ impl SimTime {
     /// Later than anything that happens.
     pub const NEVER: SimTime = SimTime(u64::MAX);
 
-    /// So many picoseconds after the start.
+    /// This many picoseconds after the start.
     pub const fn from_ps(ps: u64) -> Self {
         SimTime(ps)
     }
@@ -28,7 +28,7 @@ impl SimTime {
         self.0
     }
 
-    /// How long after `earlier` this is; nothing where it isn't after it.
+    /// How long after `earlier` this is; zero if it isn't after it.
     #[inline]
     pub const fn since(self, earlier: SimTime) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
@@ -36,30 +36,30 @@ impl SimTime {
 }
 
 impl Duration {
-    /// No time at all.
+    /// The duration of an action that takes no time.
     pub const ZERO: Duration = Duration(0);
 
-    /// So many picoseconds.
+    /// A duration of this many picoseconds.
     pub const fn from_ps(ps: u64) -> Self {
         Duration(ps)
     }
 
-    /// So many nanoseconds.
+    /// A duration of this many nanoseconds, below 213 days.
     pub const fn from_ns(ns: u64) -> Self {
         Duration(ns * 1_000)
     }
 
-    /// So many microseconds.
+    /// A duration of this many microseconds, below 213 days.
     pub const fn from_us(us: u64) -> Self {
         Duration(us * 1_000_000)
     }
 
-    /// In picoseconds.
+    /// The duration in picoseconds.
     pub const fn as_ps(self) -> u64 {
         self.0
     }
 
-    /// This less the other; nothing where the other is longer.
+    /// This less the other; zero if the other is longer.
     #[inline]
     pub const fn saturating_sub(self, other: Duration) -> Duration {
         Duration(self.0.saturating_sub(other.0))

@@ -9,7 +9,7 @@ pub struct TraceHash(u64);
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl TraceHash {
-    /// Of nothing.
+    /// The hash of an empty sequence.
     pub const EMPTY: TraceHash = TraceHash(STEP);
 
     /// Takes in one word. The rotation makes order count.

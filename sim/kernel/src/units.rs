@@ -13,7 +13,7 @@ pub struct Bytes(pub u64);
 pub struct Bandwidth(u64);
 
 impl Bandwidth {
-    /// So many bytes per second; none for zero.
+    /// A rate of this many bytes per second; none for zero.
     pub const fn from_bytes_per_second(rate: u64) -> Option<Self> {
         match rate {
             0 => None,

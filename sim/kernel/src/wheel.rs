@@ -1,6 +1,7 @@
-//! Events in the order of their times, equal times in the order of their coming.
+//! A hierarchical timing wheel: events in the order of their times, equal times in order of
+//! insertion.
 //!
-//! A wheel for each digit of the time. An event stands on the wheel of the
+//! There is a wheel for each digit of the time. An event is on the wheel of the
 //! highest digit in which its time differs from `base`, in the slot of that
 //! digit. When the lowest wheel is empty, `base` goes to the next occupied slot,
 //! whose events move to lower wheels, in order:
@@ -54,7 +55,7 @@ const WHEEL_OF: [u8; 65] = {
     wheels
 };
 
-/// Events by time. Time only goes on: nothing may be pushed for a time before
+/// Events by time. Time only advances: nothing may be pushed for a time before
 /// that of the last one popped, nor before the last limit.
 pub struct TimingWheel<E> {
     wheels: [Wheel; WHEELS],
@@ -72,7 +73,7 @@ struct Wheel {
 }
 
 impl<E: Copy> TimingWheel<E> {
-    /// An empty one.
+    /// A wheel without events, at time 0.
     pub fn new() -> Self {
         TimingWheel {
             wheels: BITS.map(|bits| Wheel::new(1 << bits)),

@@ -17,7 +17,7 @@ impl Event for Step {
     }
 }
 
-/// Walks on by lot, some steps at once, and notes its marks.
+/// Takes random steps, some at once, and notes its marks.
 struct Walker {
     stream: Stream,
     marks: Vec<(SimTime, u32)>,

@@ -3,7 +3,7 @@
 //! `cargo run --release -p lintel-sim-node --example allreduce [NODES_LOG2 [OPERATIONS]]`
 //!
 //! Eight-byte messages up and down an 8-nomial tree. The host starts an operation
-//! and hears of its end; in between only interfaces work, as triggered operations
+//! and is notified of its end; in between only interfaces work, as triggered operations
 //! let them. So noise of 25 µs each millisecond meets a host twice at most. Only
 //! the messages are simulated, without contention, in a 3D torus. All hosts start
 //! an operation when the last one has ended the one before.
@@ -24,7 +24,7 @@ use lintel_sim_node::{Core, Noise, NoiseParameters, Placement};
 
 /// The tree's width (the seed's model: 8-nomial).
 const FANOUT: u32 = 8;
-/// Host work to start an operation and to hear of its end, and the interface's work
+/// Host work to start an operation and to be notified of its end, and the interface's work
 /// per message (the public triggered-operations model, set 1: 200 ns of setup,
 /// 100 ns to receive, 100 ns in the interface).
 const START: Duration = Duration::from_ns(200);
@@ -65,7 +65,7 @@ enum ExampleEvent {
     Part(Node),
     /// The result is in.
     Result(Node),
-    /// The host has heard of it.
+    /// The host has been notified.
     Heard,
 }
 

@@ -2,11 +2,11 @@
 //!
 //! Each copy goes as fast as one can by itself, or as fast as its share of the
 //! bus, whichever is less. All copies therefore go equally fast, and one number
-//! tells how far each has got: the bytes that a copy would have had that was
+//! says how far each has got: the bytes that a copy would have had that was
 //! there from the start. A copy is done when that number has grown by its bytes.
 //!
 //! When a copy begins or ends, the others' ends move. [`Bus::due`] names the next
-//! end, with a number that tells later whether it still stands.
+//! end, with a version that shows later whether it is still valid.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use lintel_sim_kernel::{Bandwidth, Bytes, Duration, SimTime};
 /// what flows in a picosecond is a whole number.
 const UNITS: u128 = 1_000_000_000_000;
 
-/// A node's memory.
+/// The bandwidth of a node's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BusParameters {
     /// What all copies get together.
@@ -32,13 +32,13 @@ pub struct Copy(u64);
 /// When the next copy ends, if nothing changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Due {
-    /// Then.
+    /// When [`Bus::on_due`] is to be called.
     pub when: SimTime,
     /// Goes with it to [`Bus::on_due`].
     pub version: u64,
 }
 
-/// Memory's bandwidth.
+/// A node's memory bus, with the copies under way.
 #[derive(Clone, Debug)]
 pub struct Bus {
     parameters: BusParameters,
@@ -52,7 +52,7 @@ pub struct Bus {
 }
 
 impl Bus {
-    /// An idle one.
+    /// A bus without copies.
     pub const fn new(parameters: BusParameters) -> Self {
         Bus {
             parameters,
@@ -64,7 +64,7 @@ impl Bus {
         }
     }
 
-    /// Begins a copy.
+    /// Starts a copy; [`Bus::due`] names another time afterwards.
     pub fn begin(&mut self, now: SimTime, bytes: Bytes) -> Copy {
         self.catch_up(now);
         let copy = Copy(self.begun);
@@ -75,7 +75,7 @@ impl Bus {
         copy
     }
 
-    /// When the next copy ends; none where there is none.
+    /// When the next copy ends; none if there is none.
     pub fn due(&self) -> Option<Due> {
         let &(end, _) = self.copies.first()?;
         let left = end.saturating_sub(self.progress).div_ceil(self.rate());
@@ -87,7 +87,7 @@ impl Bus {
     }
 
     /// A time that `due` named has come. Takes a copy that is done, in the order
-    /// of their beginning among those done at once; none where that time has been
+    /// of their beginning among those done at once; none if that time has been
     /// overtaken. Look at `due` again afterwards.
     pub fn on_due(&mut self, now: SimTime, version: u64) -> Option<Copy> {
         if version != self.version {

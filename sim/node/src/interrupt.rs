@@ -25,7 +25,7 @@ pub struct InterruptParameters {
     pub enough: u32,
 }
 
-/// One device's interrupts.
+/// The interrupt line of one device.
 #[derive(Clone, Debug)]
 pub struct InterruptLine {
     parameters: InterruptParameters,
@@ -36,7 +36,7 @@ pub struct InterruptLine {
 }
 
 impl InterruptLine {
-    /// A quiet line.
+    /// A line without pending reports.
     pub const fn new(parameters: InterruptParameters) -> Self {
         InterruptLine {
             parameters,
@@ -47,7 +47,7 @@ impl InterruptLine {
     }
 
     /// A device has something to report. Gives the time at which `enter` is to be
-    /// called, where that is new.
+    /// called, if that is new.
     pub fn raise(&mut self, now: SimTime) -> Option<SimTime> {
         self.reports += 1;
         let InterruptParameters { wait, enough, .. } = self.parameters;

@@ -8,15 +8,15 @@
 //!   └───────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! - [`Noise`]: what an operating system takes from a core, by the clock or by
-//!   lot, from a stream of its own.
+//! - [`Noise`]: what an operating system takes from a core, by the clock or at
+//!   random, from a stream of its own.
 //! - [`Core`]: does one thing after the other; says when a piece of work is done,
 //!   noise included.
 //! - [`InterruptLine`]: gathers what a device reports, and says when the handler
 //!   is entered.
 //! - [`Bus`]: memory's bandwidth, shared evenly by the copies under way.
 //!
-//! None of them puts anything on an events: each says when something is done, and
+//! None of them puts anything on an event queue: each returns when something is done, and
 //! the world that owns them puts its own event there. What runs on a core, and
 //! what an interrupt's handler does, is for others. All costs come in as
 //! parameters.

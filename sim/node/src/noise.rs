@@ -24,7 +24,7 @@ pub struct NoiseParameters {
     pub length: Duration,
     /// Once in so long.
     pub interval: Duration,
-    /// Where in that.
+    /// At which place of the interval.
     pub placement: Placement,
 }
 
@@ -32,7 +32,7 @@ pub struct NoiseParameters {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConfigError(pub(crate) String);
 
-/// One core's noise.
+/// The noise of one core.
 #[derive(Clone, Debug)]
 pub struct Noise(Option<Source>);
 
@@ -51,7 +51,7 @@ impl Noise {
     /// A core that nothing disturbs.
     pub const NONE: Noise = Noise(None);
 
-    /// Noise drawn from a stream that it shares with nobody.
+    /// Noise drawn from a stream of its own.
     pub fn new(parameters: NoiseParameters, stream: Stream) -> Result<Self, ConfigError> {
         let NoiseParameters {
             length, interval, ..

@@ -7,7 +7,7 @@ pub(crate) struct Choice<T> {
     pub(crate) name: &'static str,
     /// What it selects; for a workload, then a colon and the settings that it takes.
     pub(crate) about: &'static str,
-    /// What it means.
+    /// What the code makes of it.
     pub(crate) value: T,
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct Setting {
     pub(crate) values: Vec<Scalar>,
 }
 
-/// One value.
+/// A value of a setting, or one of its list of values.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Scalar {
     Integer(i64),

@@ -17,7 +17,7 @@
 //! What the machines are is the models' business; this gives them settings, one way to be
 //! run and one form of [`Span`]. Who observes a run changes nothing of it.
 //!
-//! Nothing here reads a file: whoever runs a point hands over the texts of the files
+//! Nothing here reads a file: the caller that runs a point passes the texts of the files
 //! that it names ([`Point::file`]).
 //!
 //! Order of use: [`Scenario::parse`], for each point [`Point::prepare`], [`Run::advance`]

@@ -27,7 +27,7 @@ pub(crate) enum Setup {
     SeaStar(Box<seastar::Setup>),
     /// Hosts whose interfaces carry out triggered operations.
     Triggered(Box<triggered::Setup>),
-    /// Host channel adapters.
+    /// Two nodes with host channel adapters.
     Verbs(verbs::Setup),
 }
 
@@ -100,7 +100,7 @@ static MODELS: [Model; 6] = [
     },
 ];
 
-/// What `machine.model` takes.
+/// The models that `machine.model` selects, in the order of the table.
 pub fn models() -> &'static [Model] {
     &MODELS
 }
@@ -164,7 +164,7 @@ pub(crate) struct HostsSetup {
     workload: Workload,
 }
 
-/// What joins hosts.
+/// The network between hosts.
 #[derive(Clone, Debug)]
 enum Wires {
     LogGp(LogGp),

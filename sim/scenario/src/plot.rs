@@ -6,7 +6,7 @@ use crate::document::{Document, Scalar};
 /// How an axis is divided.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scale {
-    /// Evenly.
+    /// Equal distances for equal differences.
     Linear,
     /// By powers of ten.
     Log,
@@ -20,7 +20,7 @@ pub enum Scale {
 /// other settings that vary.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Plot {
-    /// Its title.
+    /// Printed above the plot.
     pub title: String,
     /// The setting along x, and how its axis is divided.
     pub x: (String, Scale),
@@ -28,7 +28,7 @@ pub struct Plot {
     pub y: (String, Scale),
     /// Points that others have published.
     pub published: Vec<(f64, f64)>,
-    /// Where.
+    /// The publication and the place in it.
     pub source: String,
 }
 

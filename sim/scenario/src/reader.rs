@@ -140,7 +140,7 @@ impl<'a> Reader<'a> {
         self.document.error(path, what)
     }
 
-    /// Nothing is set that nobody asked for; the table `plot` has a reader of its own.
+    /// Refuses settings that were never read; the table `plot` has a reader of its own.
     pub(crate) fn check_all_asked(&self) -> Result<(), ConfigError> {
         let asked = self.asked.borrow();
         for setting in &self.document.settings {

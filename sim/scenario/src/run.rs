@@ -1,4 +1,4 @@
-//! A simulation that is gone through in pieces, so that somebody can watch.
+//! A simulation that runs in pieces, so that its progress can be shown.
 
 use lintel_sim_kernel::{Duration, SimTime, Simulation, World};
 
@@ -7,14 +7,14 @@ use lintel_sim_kernel::{Duration, SimTime, Simulation, World};
 pub struct Figure {
     /// What it is, with its unit.
     pub name: String,
-    /// So much.
+    /// In the unit that the name ends with.
     pub value: f64,
 }
 
 /// What a simulation found.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Outcome {
-    /// The figures, the most telling first.
+    /// The figures, the most important first.
     pub figures: Vec<Figure>,
     /// The hash of all that happened.
     pub trace_hash: u64,
@@ -30,7 +30,7 @@ pub trait Run {
     /// simulation is through.
     fn advance(&mut self, events: u64) -> bool;
 
-    /// The simulated time.
+    /// The simulated time so far.
     fn now(&self) -> SimTime;
 
     /// How many events have happened.
@@ -48,7 +48,7 @@ pub trait Run {
 }
 
 impl Outcome {
-    /// A figure's value.
+    /// The value of the figure with this name.
     pub fn figure(&self, name: &str) -> Option<f64> {
         let found = self.figures.iter().find(|figure| figure.name == name);
         found.map(|figure| figure.value)
@@ -105,7 +105,7 @@ impl<W: World> Run for Stepped<W> {
     }
 }
 
-/// Microseconds, for people.
+/// In microseconds, rounded as a float is: for output only.
 pub(crate) fn micro(time: Duration) -> f64 {
     time.as_ps() as f64 / 1e6
 }

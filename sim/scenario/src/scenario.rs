@@ -19,7 +19,7 @@ pub struct Scenario {
     pub plot: Option<Plot>,
 }
 
-/// One simulation.
+/// One combination of a scenario's values: one simulation.
 #[derive(Clone, Debug)]
 pub struct Point {
     /// Settings that vary, with the values that they have here.
@@ -76,7 +76,7 @@ impl Point {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// A simulation at its start. `text` is that of [`Point::file`]; the observer is told
+    /// A simulation at its start. `text` is that of [`Point::file`]; the observer receives
     /// of spans.
     ///
     /// # Errors
@@ -128,5 +128,5 @@ fn varied(document: &Document, choice: &[usize]) -> Vec<(String, String)> {
         .collect()
 }
 
-/// More than anybody waits for.
+/// More simulations than a sweep can sensibly have.
 const MOST_POINTS: usize = 10_000;

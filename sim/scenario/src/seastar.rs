@@ -385,7 +385,7 @@ fn exchange_found(bytes: u64, found: &Exchange) -> Vec<Figure> {
 }
 
 const EXAMPLE: &str = "4x4x4";
-/// A gigabyte.
+/// The longest message, 1 GiB.
 const MOST_BYTES: u64 = 1 << 30;
 /// Some gigabytes of a machine's memory.
 const MOST_NODES: u64 = 1 << 15;

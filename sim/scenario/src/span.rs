@@ -1,4 +1,4 @@
-//! What is told of a run while it goes on, whatever its model.
+//! What is reported of a run while it goes on, whatever its model.
 
 use lintel_sim_goal::Track as GoalTrack;
 use lintel_sim_kernel::{Bytes, SimTime};
@@ -9,17 +9,17 @@ use lintel_sim_verbs::Track as VerbsTrack;
 /// Something that took time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Span {
-    /// Where.
+    /// The node or rank.
     pub place: Place,
-    /// On which of its tracks.
+    /// The track of that node or rank.
     pub track: Track,
-    /// What it was.
+    /// The activity, such as `send` or `interrupt`.
     pub name: &'static str,
-    /// Of the message or packet, where it was one and has a length.
+    /// Of the message or packet, if it was one and has a length.
     pub bytes: Option<Bytes>,
-    /// From then.
+    /// Time at which it begins.
     pub start: SimTime,
-    /// Until then.
+    /// When it ends, not before `start`.
     pub end: SimTime,
 }
 
@@ -28,7 +28,7 @@ pub struct Span {
 pub enum Place {
     /// A node, by number.
     Node(u32),
-    /// A rank.
+    /// A rank, by its number.
     Rank(u32),
 }
 
@@ -37,7 +37,7 @@ pub enum Place {
 pub struct Track {
     /// Its place among those of a node or rank: hosts first, links last.
     pub order: u32,
-    /// What it is.
+    /// The component, such as `kernel` or `links`.
     pub what: &'static str,
     /// Which, where there may be several.
     pub number: Option<u32>,

@@ -31,7 +31,7 @@ pub(crate) const KINDS: [Choice<Kind>; 4] = [
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setup {
     transport: Transport,
-    /// None: a ping-pong.
+    /// A ping-pong if there is none.
     pattern: Option<Pattern>,
     bytes: Bytes,
 }

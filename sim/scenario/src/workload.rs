@@ -73,7 +73,7 @@ pub(crate) const KINDS: [Choice<Kind>; 12] = [
     ),
 ];
 
-/// What hosts do.
+/// The schedule that hosts execute.
 #[derive(Clone, Debug)]
 pub(crate) enum Workload {
     File(String),
@@ -123,7 +123,7 @@ pub(crate) enum Kind {
     Collective(Operation),
 }
 
-/// A collective operation.
+/// A collective operation that hosts execute.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Operation {
     Barrier,
@@ -232,7 +232,7 @@ impl Workload {
     pub(crate) fn goal(&self, text: Option<&str>, streams: Streams) -> Result<Goal, String> {
         Ok(match *self {
             Workload::File(ref file) => {
-                let text = text.ok_or_else(|| format!("nobody read {file}"))?;
+                let text = text.ok_or_else(|| format!("{file} wasn't read"))?;
                 Goal::parse(text).map_err(|m| format!("{file}:{}: {}", m.line, m.what))?
             }
             Workload::PingPong {

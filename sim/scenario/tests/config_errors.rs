@@ -1,4 +1,4 @@
-//! What a faulty scenario is told: file, line, key, and what is allowed.
+//! The errors of faulty scenarios: file, line, key, and what is allowed.
 #![forbid(unsafe_code)]
 
 use lintel_sim_scenario::Scenario;

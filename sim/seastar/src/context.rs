@@ -109,7 +109,7 @@ impl Context<'_> {
         self.shared.orders.push(Order::Hold(Place(self.node)));
     }
 
-    /// It goes on.
+    /// Lets the RX pipeline go on.
     pub(crate) fn resume(&mut self) {
         self.shared.orders.push(Order::Resume(Place(self.node)));
     }

@@ -14,7 +14,7 @@ use crate::trace::Observer;
 pub enum Protection {
     /// It is lost; accelerated firmware aborts the node.
     None,
-    /// It comes again.
+    /// The receiver refuses it, and the sender retransmits it.
     EndToEnd,
     /// Another source's entry is swapped out.
     Swap,
@@ -23,11 +23,11 @@ pub enum Protection {
 /// Something that happens to a machine.
 #[derive(Clone, Copy, Debug)]
 pub enum MachineEvent {
-    /// In its network.
+    /// An event within the network.
     Fabric(FabricEvent),
     /// On a node: something by its name.
     Task {
-        /// The node.
+        /// The node whose task it is.
         node: u32,
         /// Which only the machine knows.
         name: u64,
@@ -47,7 +47,7 @@ pub struct Setting {
     pub placement: Placement,
     /// What becomes of messages without an entry of the CAM.
     pub protection: Protection,
-    /// Of all that is drawn by lot.
+    /// The seed of all random streams.
     pub seed: u64,
 }
 
@@ -82,7 +82,7 @@ impl<F: Fabric> Machine<F> {
         })
     }
 
-    /// Tells each span of what happens from now on.
+    /// Reports each span from now on.
     pub fn observe(&mut self, observer: Observer) {
         self.shared.observer = Some(observer);
     }

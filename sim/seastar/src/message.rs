@@ -6,12 +6,12 @@ use lintel_wire::{Request, Response, Verb};
 
 use crate::profile::Profile;
 
-/// A message.
+/// A message between two processes, or between their firmwares.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Message {
     pub(crate) from: ProcessId,
     pub(crate) to: ProcessId,
-    /// Bytes of payload.
+    /// Bytes of payload, without the header.
     pub(crate) body: u64,
     pub(crate) content: Content,
     /// Its place among the messages of its pair of nodes.
@@ -38,13 +38,13 @@ pub(crate) struct CciHeader {
 /// What a CCI connection promises.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Class {
-    /// Unreliable, unordered.
+    /// Messages may be lost or overtake each other (CCI's UU).
     Unreliable,
-    /// Reliable, ordered.
+    /// Messages arrive once and in order (CCI's RO).
     Reliable,
 }
 
-/// What firmwares tell each other.
+/// A control message between firmwares.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Control {
     /// Of a pair of nodes, all up to this number have found room.
@@ -90,7 +90,7 @@ impl Message {
         }
     }
 
-    /// What firmwares tell each other goes by PIO.
+    /// Whether it is a control message, which goes by PIO.
     pub(crate) fn is_control(&self) -> bool {
         matches!(self.content, Content::Control(_))
     }

@@ -12,7 +12,7 @@
 //! | IP | public IP drivers for SeaStar (Kitten, Linux): layout of its memory, mailboxes |
 //!
 //! Four constants are fitted, each to one point and named so: put of 0 bytes and its
-//! asymptote, CCI's latency of 0 bytes and its message rate. What no document tells
+//! asymptote, CCI's latency of 0 bytes and its message rate. What no document states
 //! is assumed; the reason stands beside it. All other results are predictions.
 //!
 //! Put of 0 bytes settles what an interrupt costs, of which S1 gives a lower bound only.
@@ -29,17 +29,17 @@ use lintel_sim_kernel::{Bandwidth, Bytes, Duration};
 /// What a constant counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unit {
-    /// Nanoseconds.
+    /// A duration in nanoseconds.
     Nanoseconds,
     /// Cycles of the PowerPC.
     Cycles,
-    /// Cycles a second.
+    /// A clock rate, in cycles per second.
     Hertz,
-    /// Bytes.
+    /// A length in bytes.
     Bytes,
-    /// Bytes a second.
+    /// A bandwidth, in bytes per second.
     BytesPerSecond,
-    /// Things.
+    /// A number of entries, structures or messages.
     Count,
     /// So many in a thousand million.
     PerBillion,
@@ -59,9 +59,9 @@ pub enum Origin {
 /// One constant of a machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Constant {
-    /// So much.
+    /// The value, in `unit`.
     pub value: u64,
-    /// Of this.
+    /// The unit of `value`.
     pub unit: Unit,
     /// How it was found.
     pub origin: Origin,
@@ -133,25 +133,25 @@ profile! {
     credit,
     /// Packets of a billion that a link sends twice.
     link_errors,
-    /// A link's retry.
+    /// What a link's retransmission of a packet costs.
     link_retry,
     /// A posted write over HyperTransport, either way.
     ht_write,
     /// A read of host memory by the TX engine.
     ht_read,
-    /// The PowerPC's clock.
+    /// The clock rate of the NIC's PowerPC.
     ppc_clock,
-    /// Its memory.
+    /// Memory of the NIC.
     sram,
     /// The firmware's program and stack, in its memory.
     program_bytes,
-    /// A mailbox there.
+    /// NIC memory of a process's mailbox.
     mailbox,
     /// The NIC's control block there.
     control_block,
     /// Sources for which it has structures.
     sources,
-    /// A source's structure.
+    /// NIC memory of the structure of a source.
     source_bytes,
     /// Messages for which it has structures.
     pendings,
@@ -171,7 +171,7 @@ profile! {
     rx_queue,
     /// Bytes that an RX command covers at most.
     rx_command_bytes,
-    /// Bytes of a page where memory isn't contiguous; 0 where it is.
+    /// Bytes of a page where memory isn't contiguous; 0 if it is.
     page,
     /// Entering and leaving the kernel.
     trap,
@@ -187,18 +187,18 @@ profile! {
     direct_call,
     /// Looking into an event queue and finding an event.
     event_get,
-    /// A message at the host, whenever it makes one or the NIC tells of one: its
+    /// A message at the host, whenever it makes one or the NIC reports one: its
     /// structure and header; matching and events apart.
     host_message,
     /// A match entry looked at by the host.
     host_entry,
     /// An event or count written by the host.
     host_event,
-    /// Finding the frame of a page, and telling the NIC.
+    /// Finding the frame of a page, and passing it to the NIC.
     page_map,
     /// Copying by the host.
     copy_bandwidth,
-    /// Portal table entries.
+    /// Entries of a portal table.
     portals,
     /// Match entries in generic mode.
     generic_entries,
@@ -238,7 +238,7 @@ profile! {
     backoff,
     /// The longest CCI message.
     cci_mss,
-    /// CCI's header.
+    /// Length of CCI's header.
     cci_header,
     /// Bytes of a CCI buffer area.
     cci_area,
@@ -531,7 +531,7 @@ impl Profile {
     /// A constant that is a time, or a number of the PowerPC's cycles.
     ///
     /// # Panics
-    /// Where it is something else.
+    /// If it is something else.
     pub fn time(&self, constant: Constant) -> Duration {
         match constant.unit {
             Nanoseconds => Duration::from_ns(constant.value),
@@ -564,7 +564,7 @@ impl Profile {
 
     /// The network between nodes. Its first and last links are the engines: data
     /// enters as fast as the TX engine reads it and leaves as fast as the RX engine
-    /// writes it. Class 0 carries messages, class 1 what firmwares tell each other.
+    /// writes it. Class 0 carries messages, class 1 control messages of firmwares.
     pub fn network(&self) -> Parameters {
         let link = |bandwidth, latency| LinkParameters {
             bandwidth: self.bandwidth(bandwidth),

@@ -1,4 +1,4 @@
-//! What is told of a run while it goes on: spans on tracks.
+//! What is reported of a run while it goes on: spans on tracks.
 
 /// Where something takes time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -7,7 +7,7 @@ pub enum Track {
     Process(u32),
     /// The kernel, on core 0.
     Kernel,
-    /// The PowerPC.
+    /// The NIC's PowerPC, which runs the firmware.
     Firmware,
     /// The TX engine, its way into the router included.
     Tx,
@@ -23,5 +23,5 @@ pub enum Track {
 /// Something that took time on a node.
 pub type Span = lintel_sim_kernel::Span<Track>;
 
-/// Whom to tell.
+/// Receives each span of a run.
 pub type Observer = lintel_sim_kernel::Observer<Track>;

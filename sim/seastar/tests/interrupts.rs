@@ -44,7 +44,7 @@ fn an_acknowledgement_interrupts_both_sides() {
     );
 }
 
-/// Puts once if it has a target, else is told of a put.
+/// Puts once if it has a target, else waits for a put.
 struct One {
     to: Option<ProcessId>,
     wants_starts: bool,
@@ -75,7 +75,7 @@ impl Program for One {
     }
 }
 
-/// What two processes are told when the first one puts, and what its node counts.
+/// What is reported to two processes when the first one puts, and what its node counts.
 fn one_put(case: &Case, wants_starts: bool) -> (Vec<(EventKind, Duration)>, NodeReport) {
     let told = Rc::new(RefCell::new(Vec::new()));
     let core = match case.setting.placement {
@@ -91,7 +91,7 @@ fn one_put(case: &Case, wants_starts: bool) -> (Vec<(EventKind, Duration)>, Node
         })
     };
     let programs = [one(Some(ProcessId::new(1, core))), one(None)];
-    let simulation = pair(case, programs).expect("both are told");
+    let simulation = pair(case, programs).expect("both are notified");
     let told = told.borrow().clone();
     (told, simulation.world.report(0))
 }

@@ -270,7 +270,8 @@ impl Program for Once {
     }
 }
 
-/// What node 0's process is told, how many messages node 1 has lost, who is stuck.
+/// What is reported to node 0's process, messages that node 1 has lost, and processes that are
+/// stuck.
 fn once(from: Mode, node: u32, to: Mode) -> (Vec<Notice>, u64, Vec<String>) {
     let case = Case::new(XT5_2009, from);
     let mut machine = case.torus([2, 1, 1]).expect("there is such a machine");

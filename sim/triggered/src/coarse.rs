@@ -1,7 +1,7 @@
 //! The machine in outline, for large ones and for many operations.
 //!
-//! A host runs ahead up to its next wait, and a message is one event: it counts, or
-//! is heard. What an interface or the bus does in between is added up by the same
+//! A host runs ahead up to its next wait, and a message is one event: it counts or
+//! notifies the host. What an interface or the bus does in between is added up by the same
 //! constants; packets that leave a node wait for each other, those that cross in
 //! the network don't. `tests/agreement.rs` holds it against [`crate::Machine`].
 
@@ -96,7 +96,7 @@ impl CoarseMachine {
     ///
     /// # Panics
     ///
-    /// Where there aren't as many programs as noises.
+    /// If there aren't as many programs as noises.
     pub fn new(timing: Timing, torus: Torus, programs: Vec<Program>, noises: Vec<Noise>) -> Self {
         assert_eq!(programs.len(), noises.len());
         let counters_each = programs
@@ -124,7 +124,7 @@ impl CoarseMachine {
         coarse
     }
 
-    /// Tells each span of what happens from now on: hosts' work, and messages from
+    /// Reports each span from now on: hosts' work, and messages from
     /// their first packet's leaving to their counting.
     pub fn observe(&mut self, observer: Observer) {
         self.trace = Some(Trace::new(observer));
@@ -375,7 +375,7 @@ impl Node {
         self.work(work.max(STEP));
     }
 
-    /// Goes on when it has heard of something, if it hasn't by now.
+    /// Goes on at the notification, if that is still to come.
     fn wait_until(&mut self, heard: SimTime) {
         if heard > self.clock {
             self.clock = heard;

@@ -28,7 +28,7 @@ use lintel_sim_node::NoiseParameters;
 use crate::measure::{Algorithm, By, Case, ConfigError, Entry, cube};
 use crate::timing::Timing;
 
-/// The model's algorithms.
+/// The algorithms of the published model.
 pub const ALGORITHMS: [Algorithm; 7] = [
     Algorithm::new(By::Hosts, None),
     Algorithm::new(By::Interfaces, None),
@@ -47,7 +47,7 @@ pub const WITH_NOISE: [Algorithm; 4] = [ALGORITHMS[0], ALGORITHMS[4], ALGORITHMS
 pub struct Point {
     /// The timing set, 1 to 3.
     pub set: u8,
-    /// What was done, and by whom.
+    /// The operation's tree, and what executes it.
     pub algorithm: Algorithm,
     /// How many nodes there were.
     pub nodes: u32,
@@ -62,15 +62,15 @@ pub struct Point {
 /// How long operations took.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Spread {
-    /// The shortest.
+    /// Duration of the shortest operation.
     pub min: Duration,
-    /// On average.
+    /// The mean, rounded down to the picosecond.
     pub mean: Duration,
     /// Half of them no longer.
     pub median: Duration,
     /// 99 in 100 no longer.
     pub percentile_99: Duration,
-    /// The longest.
+    /// Duration of the longest operation.
     pub max: Duration,
 }
 
@@ -78,7 +78,7 @@ pub struct Spread {
 ///
 /// # Errors
 ///
-/// Where there is no such set, or as [`Case::measure`].
+/// If there is no such set, or as [`Case::measure`].
 pub fn undisturbed(set: u8, algorithm: Algorithm, nodes_log2: u32) -> Result<Point, ConfigError> {
     let case = case(set, algorithm, nodes_log2, None)?;
     let samples = case.measure(1)?;

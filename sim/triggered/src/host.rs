@@ -12,7 +12,7 @@ use crate::program::{Command, Counter, Do, Program};
 use crate::timing::{self, STEP};
 use crate::trace::Track;
 
-/// A node's host.
+/// The host of a node, which executes its program.
 #[derive(Debug)]
 pub(crate) struct Host {
     program: Program,

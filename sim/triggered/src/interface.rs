@@ -11,7 +11,7 @@ use crate::program::{Act, Command, Counter, Message};
 use crate::timing::{self, CLOCK};
 use crate::trace::Track;
 
-/// A node's interface.
+/// The network interface of a node.
 #[derive(Default, Debug)]
 pub(crate) struct Interface {
     commands: VecDeque<Command>,

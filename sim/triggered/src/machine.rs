@@ -29,13 +29,13 @@ pub(crate) enum Kind {
     Put,
     /// The header of a message whose bytes follow.
     First,
-    /// Its bytes.
+    /// The packet with a put's bytes, after that with its header.
     Rest,
     /// Says that a message has come: each gets one, whether or not it is asked for.
     Reply,
 }
 
-/// A packet.
+/// A packet between two interfaces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Packet {
     pub(crate) from: u32,
@@ -47,9 +47,9 @@ pub(crate) struct Packet {
 /// What happens, and to which node.
 #[derive(Clone, Copy, Debug)]
 pub enum MachineEvent {
-    /// In the network.
+    /// An event within the network.
     Fabric(FabricEvent),
-    /// In a node.
+    /// An event within a node.
     Node(Inside),
 }
 
@@ -75,11 +75,11 @@ pub(crate) enum Action {
     Leave(Packet),
     /// A packet is at the Portals unit.
     Arrived(Packet),
-    /// A counter counts.
+    /// A counter of this node counts by one.
     Count(u32, Counter),
     /// The next released operation is carried out.
     Release(u32),
-    /// The host hears what a counter has counted.
+    /// The host is notified of a counter's value.
     Told(u32, Counter, u32),
     /// The host gets a message from a node.
     Heard(u32, u32),
@@ -187,7 +187,7 @@ impl<F: Fabric> Machine<F> {
     ///
     /// # Panics
     ///
-    /// Where there isn't one of each for every node of the fabric.
+    /// If there isn't one of each for every node of the fabric.
     pub fn new(timing: Timing, fabric: F, programs: Vec<Program>, noises: Vec<Noise>) -> Self {
         let nodes = fabric.nodes() as usize;
         assert_eq!((programs.len(), noises.len()), (nodes, nodes));
@@ -203,7 +203,7 @@ impl<F: Fabric> Machine<F> {
         }
     }
 
-    /// Tells each span of what happens from now on.
+    /// Reports each span from now on.
     pub fn observe(&mut self, observer: Observer) {
         self.trace = Some(Trace::new(observer));
     }
@@ -299,7 +299,7 @@ impl<F: Fabric> World for Machine<F> {
 ///
 /// # Panics
 ///
-/// Where a host doesn't end: its program waits for what nobody sends.
+/// If a host doesn't end: its program waits for a message that isn't sent.
 pub fn operate<F: Fabric>(
     simulation: &mut Simulation<Machine<F>>,
     start: SimTime,

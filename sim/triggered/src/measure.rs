@@ -28,7 +28,7 @@ pub enum By {
     Interfaces,
 }
 
-/// How operations begin where there is noise: at a time drawn by lot, everywhere at
+/// How operations begin if there is noise: at a random time, everywhere at
 /// once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Entry {
@@ -39,18 +39,18 @@ pub enum Entry {
     Anyhow,
 }
 
-/// What is measured.
+/// A machine, its noise, and the operation that is measured on it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Case {
-    /// The machine's constants.
+    /// The machine's constants, such as [`Timing::SET_1`].
     pub timing: Timing,
     /// Nodes along each dimension of the torus.
     pub sides: [u16; 3],
-    /// What they do.
+    /// The operation's tree, and what executes it.
     pub algorithm: Algorithm,
     /// What disturbs the hosts.
     pub noise: Option<NoiseParameters>,
-    /// How operations begin.
+    /// When hosts enter an operation.
     pub entry: Entry,
     /// From which noise is drawn.
     pub seed: u64,
@@ -126,7 +126,7 @@ impl Case {
     ///
     /// # Errors
     ///
-    /// Where there is no such torus, recursive doubling isn't for a power of two, or
+    /// If there is no such torus, recursive doubling isn't for a power of two, or
     /// noise leaves no time.
     pub fn measure(&self, operations: u32) -> Result<Samples, ConfigError> {
         Ok(self.begin(Detail::Packets, operations)?.run())

@@ -32,16 +32,16 @@ pub enum Act {
     Send(Message),
     /// Reads from the host's memory, and sends that.
     Fetch(Message),
-    /// Counts by one.
+    /// Increments one of the node's own counters.
     Count(Counter),
 }
 
-/// What a host tells its interface.
+/// A command of a host to its interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Command {
     /// Of a counter or a list entry.
     Resource,
-    /// Send this.
+    /// Sends a message at once.
     Send(Message),
     /// When the counter has counted so much, do this.
     Trigger(Counter, u32, Act),
@@ -52,7 +52,7 @@ pub enum Command {
 pub enum Do {
     /// Works so long, up to the next pause.
     Work(Duration),
-    /// Tells its interface, and works for it up to the next pause.
+    /// Posts a command to its interface, and works for it up to the next pause.
     Post(Command),
     /// Commands from here on are written together.
     Gather,

@@ -1,4 +1,4 @@
-//! Operations one after the other, gone through one at a time so that somebody can
+//! Operations one after the other, run one at a time so that a caller can
 //! watch.
 
 use lintel_sim_fabric::{Dimension, PacketFabric, Torus};
@@ -24,13 +24,13 @@ pub enum Detail {
 /// Where operations are carried out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Scene {
-    /// The machine's constants.
+    /// The machine's constants, such as [`Timing::SET_1`].
     pub timing: Timing,
     /// Nodes along each dimension of the torus.
     pub sides: [u16; 3],
     /// What disturbs the hosts.
     pub noise: Option<NoiseParameters>,
-    /// How operations begin.
+    /// When hosts enter an operation.
     pub entry: Entry,
     /// From which noise is drawn.
     pub seed: u64,
@@ -55,11 +55,11 @@ impl Scene {
     ///
     /// # Errors
     ///
-    /// Where there is no such torus, or noise leaves no time.
+    /// If there is no such torus, or noise leaves no time.
     ///
     /// # Panics
     ///
-    /// Where there isn't a program for each node.
+    /// If there isn't a program for each node.
     pub fn begin(
         &self,
         programs: Vec<Program>,
@@ -98,7 +98,7 @@ impl Scene {
     ///
     /// # Errors
     ///
-    /// Where there is no such torus.
+    /// If there is no such torus.
     pub(crate) fn torus(&self) -> Result<Torus, ConfigError> {
         Torus::new(self.sides.map(Dimension::ring)).map_err(config_error)
     }
@@ -117,7 +117,7 @@ impl Scene {
 }
 
 impl Series {
-    /// Tells each span of what happens from now on.
+    /// Reports each span from now on.
     pub fn observe(&mut self, observer: Observer) {
         match &mut self.stage {
             Stage::Packets(simulation) => simulation.world.observe(observer),
@@ -164,7 +164,7 @@ impl Series {
         self.operations
     }
 
-    /// The simulated time.
+    /// The simulated time so far.
     pub fn now(&self) -> SimTime {
         match &self.stage {
             Stage::Packets(simulation) => simulation.events.now(),
@@ -189,7 +189,7 @@ impl Series {
     }
 }
 
-/// When operations begin.
+/// The times at which operations begin.
 struct Starts {
     next: SimTime,
     noise: Option<NoiseParameters>,

@@ -28,7 +28,7 @@ pub const MEMORY: Duration = ns(1);
 /// A request for such a read, in the interface, and the next one after it
 /// (`dma_link`).
 pub const READ: Duration = ns(1);
-/// See [`READ`].
+/// From one read to the next, on top of [`READ`].
 pub const NEXT_READ: Duration = ns(8);
 /// From the queue of commands to the Portals unit (`ptl_latency`).
 pub const COMMAND: Duration = ns(20);
@@ -48,7 +48,7 @@ pub const PACKET: Bytes = Bytes(64);
 const INTO_ROUTER: Duration = ns(10);
 /// From there to the wire: 20 cycles (`oLCBLat` 7, `iLCBLat` 13).
 const OUT_OF_ROUTER: Duration = ns(40);
-/// Through one router.
+/// Through one router, from head to head.
 pub const ROUTER: Duration = ns(50);
 /// Through one router and to the next (`rtr_link_lat` 10 ns): the seed's router
 /// latency of 50 ns, and the wire.

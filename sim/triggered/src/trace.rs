@@ -1,4 +1,4 @@
-//! What is told of a run while it goes on: spans on tracks.
+//! What is reported of a run while it goes on: spans on tracks.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -18,7 +18,7 @@ pub enum Track {
 /// Something that took time on a node.
 pub type Span = lintel_sim_kernel::Span<Track>;
 
-/// Whom to tell.
+/// Receives each span of a run.
 pub type Observer = lintel_sim_kernel::Observer<Track>;
 
 /// An observer, and what it needs to know of packets under way.
@@ -58,7 +58,7 @@ impl Trace {
     }
 
     pub(crate) fn arrive(&mut self, from: u32, to: u32, name: &'static str, now: SimTime) {
-        // What left before anybody looked isn't told.
+        // What left before the observer was set isn't reported.
         let Some(of_pair) = self.under_way.get_mut(&(from, to)) else {
             return;
         };

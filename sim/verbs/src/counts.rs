@@ -9,12 +9,12 @@ use lintel_sim_kernel::Bytes;
 use crate::Transport;
 use crate::constants::{CONTEXT, RECEIVE_BUFFERS, SEND_QUEUE};
 
-/// A job.
+/// A job: processes, on nodes of so many each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Job {
-    /// P.
+    /// P: processes of the whole job.
     pub processes: u64,
-    /// c.
+    /// c: processes on each node.
     pub per_node: u64,
     /// q: receive queues of different buffer sizes. Under RC each takes queue pairs of its
     /// own.
@@ -26,7 +26,7 @@ impl Job {
     ///
     /// # Panics
     ///
-    /// Where c is zero, or P is none of its multiples.
+    /// If c is zero, or P is none of its multiples.
     pub fn new(processes: u64, per_node: u64) -> Self {
         let divides = per_node > 0 && processes % per_node == 0;
         assert!(divides, "{processes} processes, {per_node} a node");

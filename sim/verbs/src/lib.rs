@@ -48,7 +48,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// All of them.
+    /// All transports, in the order of the paper.
     pub const ALL: [Transport; 3] = [Transport::Rc, Transport::Xrc, Transport::Ud];
 
     /// As the field writes it.

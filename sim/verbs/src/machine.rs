@@ -24,38 +24,38 @@ use crate::trace::{Observer, Span, Track};
 /// A process: its node, and its place there.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Process {
-    /// The node.
+    /// The node's number, 0 or 1.
     pub node: u32,
-    /// Its place.
+    /// The process's number in its node, from 0.
     pub rank: u32,
 }
 
 /// A message to send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Post {
-    /// Sends it.
+    /// The process that sends it.
     pub from: Process,
-    /// Gets it.
+    /// The receiver, on the other node.
     pub to: Process,
-    /// Its length.
+    /// Length of the payload.
     pub bytes: Bytes,
 }
 
 /// A message that its process has found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Arrived {
-    /// It.
+    /// The message that arrived.
     pub post: Post,
-    /// When.
+    /// When the receiver has found its completion.
     pub when: SimTime,
 }
 
-/// What can happen.
+/// An event of the machine; numbers are those of messages and nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MachineEvent {
-    /// In the network.
+    /// An event within the network.
     Fabric(FabricEvent),
-    /// An adapter hears of a message to send.
+    /// An adapter finds a message to send.
     Posted(u32),
     /// An engine has the context and has done its work for a packet.
     Worked(Side),
@@ -72,10 +72,10 @@ pub struct Side {
     sends: bool,
 }
 
-/// Told of each message that a process has found; what it posts in answer.
+/// Called for each message that a process has found; returns what it posts in answer.
 pub type Answer = Box<dyn FnMut(Arrived) -> Option<Post>>;
 
-/// The nodes.
+/// Nodes with host channel adapters, and the network between them.
 pub struct Machine {
     transport: Transport,
     fabric: FreeFabric<FatTree>,
@@ -156,7 +156,7 @@ impl Machine {
         })
     }
 
-    /// Tells each span of what happens from now on.
+    /// Reports each span from now on.
     pub fn observe(&mut self, observer: Observer) {
         self.observer = Some(observer);
     }
@@ -165,7 +165,7 @@ impl Machine {
     ///
     /// # Panics
     ///
-    /// Where the message is longer than a packet and the transport is UD, or where a
+    /// If the message is longer than a packet and the transport is UD, or where a
     /// process sends to its own node, which no adapter has to do with.
     pub fn post(&mut self, post: Post, events: &mut EventQueue<MachineEvent>) {
         let fits = self.transport != Transport::Ud || post.bytes.0 <= MTU.0;

@@ -26,7 +26,7 @@ pub enum Pattern {
 pub struct Found {
     /// 10^6 bytes a second, all processes and ways together.
     pub megabytes_per_second: f64,
-    /// Contexts fetched.
+    /// Contexts that weren't in an adapter's cache.
     pub misses: u64,
     /// The hash of all that happened.
     pub trace_hash: u64,
@@ -42,7 +42,7 @@ pub struct Measurement<T> {
     pub read: Read<T>,
 }
 
-/// Tells what a measurement has found.
+/// Returns what a measurement has found.
 pub type Read<T> = Box<dyn FnOnce(&Simulation<Machine>) -> T>;
 
 impl<T> Measurement<T> {
@@ -61,7 +61,7 @@ pub fn latency(transport: Transport, bytes: Bytes) -> Duration {
     prepare_latency(transport, bytes, None).run()
 }
 
-/// Sets [`latency`] up; the observer is told of spans.
+/// Sets [`latency`] up; the observer receives spans.
 ///
 /// # Panics
 ///
@@ -112,7 +112,7 @@ pub fn bandwidth(transport: Transport, pattern: Pattern, bytes: Bytes) -> Found 
     prepare_bandwidth(transport, pattern, bytes, None).run()
 }
 
-/// Sets [`bandwidth`] up; the observer is told of spans.
+/// Sets [`bandwidth`] up; the observer receives spans.
 ///
 /// # Panics
 ///

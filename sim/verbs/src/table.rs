@@ -8,11 +8,11 @@ use crate::measure::{Pattern, bandwidth, latency};
 /// A published figure, and the simulated one.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Row {
-    /// Where it stands.
+    /// The publication and the place in it.
     pub source: &'static str,
-    /// What was measured.
+    /// The quantity that was measured.
     pub what: &'static str,
-    /// In this unit.
+    /// The unit of both values.
     pub unit: &'static str,
     /// What the document says.
     pub published: f64,
@@ -22,7 +22,7 @@ pub struct Row {
     pub fitted: bool,
 }
 
-/// The seed's figures.
+/// The paper's figures, each with what the model gives.
 pub fn table() -> Vec<Row> {
     let row = |what, unit, published, simulated, fitted| Row {
         source: "MVAPICH with XRC, 2007",
@@ -66,5 +66,5 @@ pub fn table() -> Vec<Row> {
     ]
 }
 
-/// A large message.
+/// The message that bandwidths are measured with.
 const LONG: Bytes = Bytes(256 << 10);

@@ -1,4 +1,4 @@
-//! What is told of a run while it goes on: spans on tracks.
+//! What is reported of a run while it goes on: spans on tracks.
 
 /// Where something takes time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -17,5 +17,5 @@ pub enum Track {
 /// Something that took time on a node.
 pub type Span = lintel_sim_kernel::Span<Track>;
 
-/// Whom to tell.
+/// Receives each span of a run.
 pub type Observer = lintel_sim_kernel::Observer<Track>;

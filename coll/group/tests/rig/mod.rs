@@ -23,7 +23,7 @@ pub struct Network {
     changed: Condvar,
 }
 
-/// One rank's interface.
+/// The interface of one rank.
 struct Rank {
     region: Region,
     counters: Vec<Slot>,

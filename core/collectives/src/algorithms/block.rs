@@ -5,7 +5,7 @@ use super::{Draft, when};
 use crate::schedule::{CounterId, Memory, Span};
 use crate::tree::{Branch, Tree};
 
-/// Counts how often those have released their slots to whom this rank sends.
+/// Counts how often the ranks that this one sends to have released their slots.
 const FREE: CounterId = CounterId(0);
 /// Counts what arrives, and the leave to send it on. A pipeline has one such for
 /// each piece: they may overtake each other.
@@ -127,7 +127,7 @@ pub(crate) fn scatter(draft: &mut Draft, tree: Tree) {
     release_to(draft, parent);
 }
 
-/// Tells the parent that its child's slots are free again.
+/// Notifies the parent that its child's slots are free again.
 fn release_to(draft: &mut Draft, parent: u32) {
     if !draft.reuse_by_caller {
         draft.schedule.releases.push(draft.target(parent, FREE, 0));

@@ -106,8 +106,8 @@ pub(super) fn meet(draft: &mut Draft, known: Known, slot: Span, order: Order) ->
     }
 }
 
-/// A rank without a partner gives to one that has, in that place of its slots, and hears
-/// of the result.
+/// A rank without a partner sends to one that has, to that place of its slots, and receives
+/// the result.
 pub(super) fn extra(draft: &mut Draft, at: u64, order: Order) {
     let heard = draft.counter(1);
     let paired = 1 << draft.ranks.ilog2();

@@ -84,7 +84,7 @@ pub(crate) fn halving_reduce(draft: &mut Draft, order: Order) {
     }
 }
 
-/// Nothing comes back to it, so it must be told when its slot is free.
+/// It receives no result, so a message of its own says when its slot is free.
 fn extra_of_reduce(draft: &mut Draft, layout: &Layout, order: Order) {
     let leave = draft.leaves(1);
     let free = draft.counter(leave);

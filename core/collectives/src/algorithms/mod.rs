@@ -24,7 +24,7 @@ pub(crate) struct Draft {
     pub(crate) rank: u32,
     pub(crate) ranks: u32,
     pub(crate) bytes: u64,
-    /// Slots are free when an operation begins, whoever sees to it.
+    /// The caller makes sure that slots are free when an operation begins.
     pub(crate) reuse_by_caller: bool,
     root: u32,
     largest_combine: u64,

@@ -144,7 +144,7 @@ fn send_up(
     }
 }
 
-/// Tells the children that their parent's slots are free again.
+/// Notifies the children that their parent's slots are free again.
 pub(super) fn release(draft: &mut Draft, family: &Family, counter: CounterId) {
     if draft.reuse_by_caller {
         return;

@@ -44,7 +44,7 @@ impl Credits {
         }
     }
 
-    /// When a place is free, `NEVER` where that isn't known. No later than `now`
+    /// When a place is free, `NEVER` if that isn't known. No later than `now`
     /// where one is.
     #[inline]
     pub(super) fn next(&mut self, now: SimTime, overflow: &mut Overflow) -> SimTime {
@@ -97,7 +97,7 @@ impl Credits {
 }
 
 impl Overflow {
-    /// Puts a time behind those of a queue, which is made where there is none.
+    /// Puts a time behind those of a queue, which is made if there is none.
     fn put(&mut self, queue: &mut u32, when: SimTime) {
         if *queue == NONE {
             *queue = self.unused.pop().unwrap_or_else(|| {

@@ -19,7 +19,7 @@ pub(super) const MAX_LANES: u32 = u16::BITS;
 pub(super) struct Link {
     /// The router, or the node, at its far end.
     pub(super) to: u32,
-    /// A bit for each lane for which somebody waits.
+    /// A bit for each lane for which a packet waits.
     wanted: u16,
     pub(super) kind: Kind,
     /// The lane that is looked at first.
@@ -178,8 +178,8 @@ impl Lanes {
     }
 
     /// The lane that a free link serves next, of those that are wanted and have
-    /// room. Else when one will have room, `NEVER` where that isn't known. `since`
-    /// tells when a packet left its node.
+    /// room. Else when one will have room, `NEVER` if that isn't known. `since`
+    /// returns when a packet left its node.
     #[inline]
     pub(super) fn choose(
         &mut self,
@@ -263,7 +263,7 @@ impl Lanes {
         age(self, oldest)
     }
 
-    /// When the next place of a lane's buffer is free, `NEVER` where that isn't
+    /// When the next place of a lane's buffer is free, `NEVER` if that isn't
     /// known. A node takes all.
     #[inline]
     fn credit_at(&mut self, lane: u32, kind: Kind, now: SimTime) -> SimTime {
@@ -309,7 +309,7 @@ impl Lane {
         }
     }
 
-    /// Whether somebody waits for it.
+    /// Whether a packet waits for it.
     #[inline]
     pub(super) fn is_wanted(&self) -> bool {
         self.first_waiting != NONE
@@ -347,7 +347,7 @@ impl Lane {
 }
 
 impl Link {
-    /// Whether somebody waits for it.
+    /// Whether a packet waits for it.
     #[inline]
     pub(super) fn is_wanted(&self) -> bool {
         self.wanted != 0
@@ -372,7 +372,7 @@ fn all_links<T: Topology>(topology: &T) -> Vec<Link> {
     let leads = |port| match topology.end(port) {
         End::Router(router, reach) => Link::new(router, reach.into()),
         End::Node(node) => Link::new(node.0, Kind::Eject),
-        // Nobody takes it, and its number keeps the others in place.
+        // No packet takes it, and its number keeps the others in place.
         End::Nowhere => Link::new(NONE, Kind::Near),
     };
     let home = |node| Link::new(topology.home(Node(node)).router, Kind::Inject);

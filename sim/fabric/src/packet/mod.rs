@@ -16,9 +16,9 @@
 //! - A link serves the lanes that are wanted and have room, by
 //!   [`crate::Arbitration`].
 //!
-//! A packet that finds its way free costs one event a link, its arrival. Credits is
-//! no event: its time is written down when the packet in that place goes on, and
-//! read by whoever wants it. Only a link that is waited for is woken.
+//! A packet that doesn't wait costs one event a link, its arrival. A credit is
+//! no event: its time is noted when the packet in that place goes on, and
+//! read by the link that needs it. Only a link that is waited for is woken.
 
 mod credits;
 mod lanes;
@@ -76,7 +76,7 @@ struct Transit<R> {
 }
 
 impl<T: Topology> PacketFabric<T> {
-    /// An empty network.
+    /// A network without messages.
     pub fn new(topology: T, parameters: &Parameters) -> Result<Self, ConfigError> {
         parameters.check()?;
         if topology.lanes() * u32::from(parameters.classes) > MAX_LANES {
@@ -97,7 +97,7 @@ impl<T: Topology> PacketFabric<T> {
         })
     }
 
-    /// The network's shape.
+    /// The topology that it was built with.
     pub fn topology(&self) -> &T {
         &self.topology
     }

@@ -11,7 +11,7 @@ use super::{End, Leg, Legs, Port, Reach, Step, Topology};
 use crate::message::Node;
 use crate::parameters::ConfigError;
 
-/// A dragonfly.
+/// A dragonfly with minimal routing.
 #[derive(Clone, Debug)]
 pub struct Dragonfly {
     groups: u32,

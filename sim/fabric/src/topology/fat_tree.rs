@@ -12,7 +12,7 @@ use super::{End, Legs, Port, Reach, Step, Topology, near};
 use crate::message::Node;
 use crate::parameters::ConfigError;
 
-/// A fat tree.
+/// An extended generalised fat tree with D-mod-k routing.
 #[derive(Clone, Debug)]
 pub struct FatTree {
     levels: Vec<Level>,
@@ -24,7 +24,7 @@ pub struct FatTree {
 /// One level of routers.
 #[derive(Clone, Debug)]
 struct Level {
-    /// Children of each.
+    /// Children of each router.
     down: u32,
     /// Parents of each, in the level above.
     parents: u32,
@@ -97,7 +97,7 @@ impl FatTree {
         }
     }
 
-    /// A router's level.
+    /// A router's level, 0 next to the nodes.
     fn level_of(&self, router: u32) -> usize {
         self.levels.partition_point(|level| level.first <= router) - 1
     }

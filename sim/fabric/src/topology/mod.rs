@@ -48,10 +48,10 @@ pub trait Topology {
     fn legs(&self, from: Node, to: Node) -> Legs;
 }
 
-/// A router's port.
+/// One end of a link at a router.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Port {
-    /// The router.
+    /// The router's number, from 0.
     pub router: u32,
     /// Its port, from 0.
     pub port: u32,
@@ -60,29 +60,29 @@ pub struct Port {
 /// Where a port leads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
-    /// To another router.
+    /// To another router, by a link of this kind.
     Router(u32, Reach),
-    /// To a node.
+    /// To a node, which receives by it.
     Node(Node),
-    /// Nowhere.
+    /// To nothing: the port isn't connected.
     Nowhere,
 }
 
 /// How far a link goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reach {
-    /// To a neighbour.
+    /// Within a grid, a tree or a group.
     Near,
-    /// To another group.
+    /// Between two groups of a dragonfly.
     Far,
 }
 
 /// A way out of a router.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Step {
-    /// By this port,
+    /// The router's port by which the packet leaves.
     pub port: u32,
-    /// in this lane,
+    /// The lane of that link, among those of the packet's class.
     pub lane: u32,
     /// to another router so far away; to the node, where none.
     pub reach: Option<Reach>,
@@ -91,7 +91,7 @@ pub struct Step {
 /// Links of one kind in a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Leg {
-    /// Their kind.
+    /// The kind of these links.
     pub reach: Reach,
     /// Their number; may be zero.
     pub links: u32,

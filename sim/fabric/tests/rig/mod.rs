@@ -9,7 +9,7 @@ use lintel_sim_kernel::{
     Bandwidth, Bytes, Duration, EventQueue, SimTime, Simulation, Stream, Streams, World,
 };
 
-/// A fabric, and what it told when.
+/// A fabric, and what it reported when.
 pub struct Net<F> {
     pub fabric: F,
     pub told: Vec<(SimTime, Outcome)>,
@@ -120,7 +120,7 @@ pub fn stream(seed: u64) -> Stream {
     Streams::new(seed).stream("test")
 }
 
-/// Every node sends `count` messages of 1 to `longest` bytes anywhere, by lot.
+/// Every node sends `count` messages of 1 to `longest` bytes to random nodes.
 pub fn storm<F>(simulation: &mut Simulation<Net<F>>, seed: u64, count: u64, longest: u64)
 where
     F: Fabric,

@@ -33,16 +33,16 @@ pub enum Figure {
 /// A curve of a figure.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Curve {
-    /// What it shows.
+    /// Its text in the legend.
     pub label: &'static str,
-    /// In this unit.
+    /// The unit of its values.
     pub unit: &'static str,
     /// By bytes of a message, or by entries.
     pub points: Vec<(u64, f64)>,
 }
 
 impl Figure {
-    /// All figures.
+    /// All figures, in the order of their publications.
     pub const ALL: [Figure; 9] = [
         Figure::Latency,
         Figure::Bandwidth,

@@ -50,7 +50,7 @@ fn per_second(gap: Duration) -> f64 {
     1e12 / gap.as_ps() as f64
 }
 
-/// Megabytes a second.
+/// Bandwidth in MB/s, of 10^6 bytes.
 fn rate(took: Duration, bytes: u64) -> f64 {
     bytes as f64 / in_us(took)
 }

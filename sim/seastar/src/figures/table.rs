@@ -23,13 +23,13 @@ use crate::workload::{Case, RandomAccess, Stream, Way, ping_pong, random_access,
 /// What a document says of a point.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Published {
-    /// So much.
+    /// A value, in the row's unit.
     Value(f64),
     /// So much or more.
     AtLeast(f64),
     /// So much or less.
     AtMost(f64),
-    /// Between these.
+    /// A range, both ends included.
     Between(f64, f64),
 }
 
@@ -42,20 +42,20 @@ pub enum How {
     Fitted,
     /// A constant says it.
     Set,
-    /// Of itself.
+    /// By the model alone: no constant was fitted to it.
     Predicted,
 }
 
 /// A published point and its simulated one.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Row {
-    /// Where it stands.
+    /// The publication and the place in it.
     pub source: &'static str,
-    /// The simulated machine.
+    /// The name of the profile that was simulated.
     pub profile: &'static str,
-    /// What was measured.
+    /// The quantity that was measured.
     pub what: &'static str,
-    /// In this unit.
+    /// The unit of both values.
     pub unit: &'static str,
     /// What the document says.
     pub published: Published,
@@ -132,7 +132,7 @@ impl fmt::Display for Row {
     }
 }
 
-/// With as many digits as tell something: two behind the point, three below 100.
+/// With as many digits as are significant: two behind the point, three below 100.
 pub fn number(value: f64) -> String {
     let digits = if value.abs() < 100.0 { 3 } else { 2 };
     let text = format!("{value:.digits$}");

@@ -20,7 +20,7 @@ pub(crate) struct Cam {
 
 #[derive(Clone, Copy, Default, Debug)]
 struct Entry {
-    /// Messages under way.
+    /// Messages of the source that haven't ended.
     messages: u64,
     /// Commands in its queue.
     commands: u64,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A NIC's memory.
+/// The memory of a NIC, and what takes how much of it.
 #[derive(Clone, Debug)]
 pub struct Sram {
     capacity: u64,

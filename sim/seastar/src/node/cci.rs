@@ -129,7 +129,7 @@ impl Endpoint {
         }
     }
 
-    /// Buffers a message: its number; none where there is no buffer or credit.
+    /// Buffers a message: its number; none if there is no buffer or credit.
     ///
     /// # Errors
     /// No such message can be sent.
@@ -261,8 +261,8 @@ impl Node {
             sequence: 0,
         };
         let ticket = ctx.name();
-        // That it has left is told in either class (S4, IV-B1): the program where nobody
-        // acknowledges, else the library, which queues it until somebody has.
+        // That it has left is reported in either class (S4, IV-B1): to the program if nobody
+        // acknowledges, else to the library, which queues it until the receiver has.
         let queued = match class {
             Class::Unreliable => vec![Queued::ForProgram(Notice::Sent(to))],
             Class::Reliable if retransmit => Vec::new(),

@@ -16,7 +16,7 @@ use crate::context::Context;
 use crate::profile::Profile;
 use crate::trace::Track;
 
-/// What the firmware tells the kernel.
+/// An event that the firmware posts to the kernel.
 pub(crate) enum NicEvent {
     /// A new message, by its name among those that come in.
     Header(u64),
@@ -26,7 +26,7 @@ pub(crate) enum NicEvent {
     Sent(Box<Outgoing>),
 }
 
-/// The kernel.
+/// The kernel of a node, and its core.
 pub(crate) struct Kernel {
     core: Core,
     line: InterruptLine,

@@ -92,7 +92,7 @@ pub(crate) enum Job {
     Landed(u64),
     /// Nothing more comes of it.
     Housekeeping,
-    /// What the engine on the NIC was told has its effects.
+    /// What the engine on the NIC was given has its effects.
     Matched(Gathered),
     Control(Message),
     ControlReceived(Message),
@@ -102,7 +102,7 @@ pub(crate) enum Job {
 /// What a node has counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeReport {
-    /// Interrupts taken.
+    /// Times that the handler was entered.
     pub interrupts: u64,
     /// Messages that found no entry of the CAM.
     pub overflows: u64,
@@ -132,7 +132,7 @@ pub struct NodeReport {
     pub kernel: Duration,
 }
 
-/// A node.
+/// One node: NIC, kernel and processes.
 pub(crate) struct Node {
     /// How many there are.
     nodes: u32,
@@ -310,7 +310,7 @@ impl Node {
     }
 }
 
-/// What is in a NIC's memory whoever its clients are.
+/// What is in a NIC's memory whatever its clients are.
 fn resident(p: &Profile) -> [(&'static str, u64); 5] {
     [
         ("the firmware's program and stack", p.program_bytes.value),

@@ -13,31 +13,31 @@ use super::transmit::Outgoing;
 use crate::message::{Content, Message};
 use crate::profile::Profile;
 
-/// What comes of something that the engine was told.
+/// The effects of one call of the engine.
 #[derive(Default)]
 pub(crate) struct Gathered {
-    /// Of this process.
+    /// The process's number in its node.
     pub(crate) process: usize,
     me: ProcessId,
     /// Nodes that there are.
     nodes: u32,
-    /// It is told of starts, too.
+    /// Start events are reported to it, too.
     wants_starts: bool,
     pub(crate) queued: Vec<Queued>,
     pub(crate) sends: Vec<Outgoing>,
-    /// How the NIC goes on with the message that the engine was told of.
+    /// How the NIC goes on with the message that the engine was given.
     pub(crate) next: Next,
 }
 
 /// How the NIC goes on with a message.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum Next {
-    /// There is none.
+    /// No bytes follow the header.
     #[default]
     Nothing,
     /// It is to be put where it belongs.
     Deposit(u64),
-    /// Nobody wants its payload.
+    /// Its payload is discarded.
     Discard(u64),
     /// All of it has been dealt with.
     Release,
@@ -81,7 +81,7 @@ impl Gathered {
         });
     }
 
-    /// Something has begun whose end will be told.
+    /// Something has begun whose end will be reported.
     fn begin(&mut self) {
         if self.wants_starts {
             self.queued.push(Queued::ForLibrary);
@@ -134,7 +134,7 @@ impl Host<Ghost> for Gathered {
     }
 }
 
-/// Starts an operation, which can't be delivered where there is no such node.
+/// Starts an operation, which can't be delivered if there is no such node.
 pub(crate) fn start(
     engine: &mut Interface<Ghost>,
     transfer: &Transfer,
@@ -244,7 +244,7 @@ pub(crate) fn on_sent(
 }
 
 /// What the engine has done since it was last asked, in time. An event that waits for
-/// its message to leave is paid when it is told.
+/// its message to leave is paid when it is reported.
 pub(crate) fn price(
     engine: &mut Interface<Ghost>,
     gathered: &Gathered,

@@ -24,7 +24,7 @@ use crate::trace::Track;
 /// Who serves a process.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Mode {
-    /// Portals in the kernel: the host matches, interrupts tell it.
+    /// Portals in the kernel: the host matches, upon interrupts.
     Generic,
     /// Portals on the NIC: no interrupt, no trap.
     Accelerated,
@@ -41,16 +41,16 @@ pub enum Placement {
     Virtual,
 }
 
-/// What a process hears of.
+/// What a process is notified of.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Notice {
-    /// A Portals event.
+    /// An event of the process's Portals queue.
     Portals(Event),
     /// CCI: its message to that process has left, or is acknowledged.
     Sent(ProcessId),
     /// CCI: a message has come.
     Received {
-        /// From this process.
+        /// The process that sent it.
         from: ProcessId,
         /// On a connection of this class.
         class: Class,
@@ -64,7 +64,7 @@ pub enum Notice {
 /// What stands in a process's queue.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Queued {
-    /// Its program is told.
+    /// Notifies the process's program of it.
     ForProgram(Notice),
     /// Its library reads it and keeps it to itself: Portals 3.3's start of something
     /// whose end comes later, or that a CCI message has left which is to be
@@ -79,11 +79,11 @@ pub enum Action {
     Start(Transfer),
     /// Sends a CCI message.
     Send {
-        /// To this process.
+        /// The process that it is for.
         to: ProcessId,
         /// On a connection of this class.
         class: Class,
-        /// So many bytes.
+        /// Bytes of payload, without the header.
         bytes: u64,
     },
     /// Waits for a notice.
@@ -142,9 +142,9 @@ pub struct Setup<'a> {
 /// Memory that others may reach.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Exposure {
-    /// Bytes.
+    /// Length of the exposed memory.
     pub bytes: u64,
-    /// Match bits.
+    /// The entry's match bits, none of them ignored.
     pub match_bits: u64,
     /// Bits that don't matter.
     pub ignore_bits: u64,
@@ -167,7 +167,7 @@ impl Exposure {
     }
 }
 
-/// A process.
+/// A process of a node, and the interface that serves it.
 pub(crate) struct Process {
     pub(crate) id: ProcessId,
     pub(crate) mode: Mode,
@@ -179,11 +179,11 @@ pub(crate) struct Process {
     /// Its events come in pairs.
     wants_starts: bool,
     state: State,
-    /// Why it failed.
+    /// The first error, in a sentence.
     pub(crate) failed: Option<String>,
 }
 
-/// What serves it.
+/// The library through which a process communicates.
 enum Client {
     Portals {
         engine: Box<Interface<Ghost>>,
@@ -267,7 +267,7 @@ impl Process {
         self.state == State::Ended
     }
 
-    /// For what comes of something that its engine is told; its number on its node.
+    /// For the effects of a call of its engine; `number` is the process's number in its node.
     pub(crate) fn gather(&self, number: usize) -> Gathered {
         Gathered::of(number, self.id, self.wants_starts)
     }
@@ -329,8 +329,8 @@ impl Setup<'_> {
     }
 
     /// Events of operations come in pairs, as Portals 3.3's do unless a program
-    /// disables the first one: what begins is told as well as what ends. The start of
-    /// each is read and paid for; the program hears of ends only.
+    /// disables the first one: starts are reported as well as ends. The start of
+    /// each is read and paid for; the program is notified of ends only.
     pub fn want_starts(&mut self) {
         self.process.wants_starts = true;
     }
@@ -493,7 +493,7 @@ impl Node {
             })
     }
 
-    /// The clock starts.
+    /// Runs the program's first action at time 0.
     pub(crate) fn start(&mut self, ctx: &mut Context<'_>) {
         for number in 0..self.processes.len() {
             self.go_on(number, None, ctx);
@@ -708,7 +708,7 @@ pub(super) fn map_sends(gathered: &Gathered, profile: &Profile) -> Duration {
     profile.time(profile.page_map) * pages
 }
 
-/// Pages that the host finds for a payload; none where it rides in the header.
+/// Pages that the host finds for a payload; none if it rides in the header.
 pub(super) fn mapped(body: u64, profile: &Profile) -> u64 {
     match body > profile.inline_bytes.value {
         true => profile.pages(body),

@@ -2,7 +2,7 @@
 //! end-to-end protocol protects them.
 //!
 //! The documents name a Basic End-to-end Reliability and a CAM Overflow Protocol and
-//! tell nothing of them. This is the least that recovers: messages of a pair of
+//! don't describe them. This is the least that recovers: messages of a pair of
 //! nodes are numbered; a receiver takes them in order, says up to which number it
 //! has room, and from which number on a sender has to come again; the sender does
 //! so after a while, in order. Where the firmware does it, both modes are protected.
@@ -76,7 +76,7 @@ impl Node {
         self.send_control(message.from.nid, Control::Accepted(message.sequence), ctx);
     }
 
-    /// There is none.
+    /// The receiver has no buffer for a message.
     pub(super) fn refuse(&mut self, name: u64, ctx: &mut Context<'_>) {
         let message = self.incoming[&name].message;
         self.send_control(message.from.nid, Control::Nack(message.sequence), ctx);

@@ -49,7 +49,7 @@ impl Node {
         let p = ctx.profile;
         if message.is_control() {
             let cost = match message.content {
-                // Its sender's library is told.
+                // The sender's library is notified.
                 Content::Control(Control::CciAck(_)) => {
                     p.time(p.cci_fw_ack) + p.time(p.cci_fw_event)
                 }

@@ -46,7 +46,7 @@ impl Outgoing {
         }
     }
 
-    /// Whether it asks for an answer. Nobody is told that it has left: Portals 3.3 has no
+    /// Whether it asks for an answer. That it has left isn't reported: Portals 3.3 has no
     /// event of that (S1, Figure 2), and its structure is the answer's, too.
     fn is_get(&self) -> bool {
         matches!(&self.message.content, Content::Request(request) if request.verb == Verb::Get)
@@ -153,7 +153,7 @@ impl Node {
     }
 
     pub(super) fn on_sent(&mut self, ticket: u64, ctx: &mut Context<'_>) {
-        let outgoing = self.outgoing.remove(&ticket).expect("it is told once");
+        let outgoing = self.outgoing.remove(&ticket).expect("it is reported once");
         let crossed = ctx.now + ctx.profile.time(ctx.profile.ht_write);
         match self.processes[outgoing.process].mode {
             Mode::Generic if outgoing.is_get() => {}

@@ -1,4 +1,4 @@
-//! A benchmark that is set up: whoever runs it may look on meanwhile.
+//! A benchmark that is set up: the caller runs it, and may observe it meanwhile.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -33,7 +33,7 @@ pub struct Benchmark<T> {
 
 /// A benchmark whose clock has started.
 pub struct Running<T> {
-    /// Its machine.
+    /// The machine that runs the benchmark.
     pub simulation: Simulation<TorusMachine>,
     /// How much of it is done, 0 to 1.
     pub done: Done,
@@ -41,9 +41,9 @@ pub struct Running<T> {
     pub read: Read<T>,
 }
 
-/// Tells how much of a benchmark is done, 0 to 1.
+/// Returns how much of a benchmark is done, 0 to 1.
 pub type Done = Box<dyn Fn() -> f64>;
-/// Tells what a benchmark has found, when nothing is to happen any more: perhaps that a
+/// Returns what a benchmark has found, when no event is left: perhaps that a
 /// program failed, or waits for what never comes.
 pub type Read<T> = Box<dyn FnOnce(&Simulation<TorusMachine>) -> Result<T, Refused>>;
 
@@ -70,7 +70,7 @@ impl<T: 'static> Benchmark<T> {
         }
     }
 
-    /// Tells each span of what happens.
+    /// Reports each span of the run.
     pub fn observe(&mut self, observer: Observer) {
         self.machine.observe(observer);
     }

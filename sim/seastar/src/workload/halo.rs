@@ -12,7 +12,7 @@ use crate::node::{Action, Exposure, Notice, Program, Refused, Setup, any_process
 /// A run of it, one process a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Halo {
-    /// The torus.
+    /// Nodes of the torus in each dimension.
     pub dimensions: [u16; 3],
     /// Bytes of a face.
     pub bytes: u64,

@@ -14,7 +14,7 @@ use crate::node::{Action, Exposure, NodeReport, Notice, Program, Refused, Setup,
 pub struct Incast {
     /// The torus, whose other nodes send.
     pub dimensions: [u16; 3],
-    /// Puts of each.
+    /// Puts of each sender.
     pub messages: u32,
     /// Bytes of a put.
     pub bytes: u64,
@@ -25,7 +25,7 @@ pub struct Incast {
 pub struct Arrivals {
     /// Puts that were sent.
     pub sent: u64,
-    /// Puts that node 0's process was told of.
+    /// Puts that were reported to node 0's process.
     pub received: u64,
     /// When nothing was to happen any more.
     pub end: Duration,

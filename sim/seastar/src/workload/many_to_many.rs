@@ -1,5 +1,5 @@
 //! Many to many: every process puts to every other one, in turn from its next one on,
-//! so that nobody is everybody's first.
+//! so that no target is the first of all senders.
 
 use lintel_memory::{Buffer, Ghost};
 use lintel_sim_fabric::Fabric;
@@ -13,7 +13,7 @@ use crate::node::{Action, Exposure, Notice, Program, Refused, Setup, put};
 /// A run of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ManyToMany {
-    /// The torus.
+    /// Nodes of the torus in each dimension.
     pub dimensions: [u16; 3],
     /// Puts of each process to each other one.
     pub messages: u32,
@@ -26,7 +26,7 @@ pub struct ManyToMany {
 pub struct Exchange {
     /// Puts that were sent.
     pub sent: u64,
-    /// Puts that their targets were told of.
+    /// Puts that were reported to their targets.
     pub received: u64,
     /// Until nothing was to happen any more.
     pub took: Duration,

@@ -56,7 +56,7 @@ pub struct PingPong {
 /// How many rounds count. A simulated machine does the same each time, but for the
 /// first few.
 const ROUNDS: u32 = 3;
-/// Rounds before them.
+/// Rounds before those that are measured.
 const WARM: u32 = 1;
 /// Match bits of all puts and gets here.
 const BITS: u64 = 7;

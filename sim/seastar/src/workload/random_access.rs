@@ -18,7 +18,7 @@ use crate::node::{Action, Exposure, Notice, Program, Refused, Setup, put};
 /// A run of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RandomAccess {
-    /// The torus.
+    /// Nodes of the torus in each dimension.
     pub dimensions: [u16; 3],
     /// Updates of each process.
     pub updates: u32,

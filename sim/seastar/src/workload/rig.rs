@@ -16,7 +16,7 @@ pub type TorusMachine = Machine<PacketFabric<Torus>>;
 /// What a benchmark runs on.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
-    /// The machine.
+    /// The constants of the machine.
     pub profile: Profile,
     /// Who serves the processes.
     pub mode: Mode,
@@ -47,7 +47,7 @@ impl Case {
         self
     }
 
-    /// Protected so.
+    /// Replaces the protection against a receiver without buffers.
     pub const fn protected(mut self, protection: Protection) -> Self {
         self.setting.protection = protection;
         self
@@ -152,7 +152,7 @@ pub fn measured() -> Measured {
 /// The median of what was measured.
 ///
 /// # Panics
-/// Where nothing was.
+/// If nothing was.
 pub fn median(measured: &Measured) -> Duration {
     let median = measured.borrow_mut().permille(500);
     median.expect("a benchmark measures at least once")
