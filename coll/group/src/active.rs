@@ -14,7 +14,7 @@ pub(crate) struct Active {
     pub(crate) lane: usize,
     pub(crate) schedule: Arc<Schedule>,
     combine: Option<Combine>,
-    /// The next step, where the caller goes through them.
+    /// The next step, if the caller performs them.
     next: usize,
 }
 
@@ -50,7 +50,7 @@ impl Active {
         }
     }
 
-    /// Posts all steps: from here on they go by themselves.
+    /// Posts all steps: the library performs them from here on.
     pub(crate) fn post<P: Portals>(
         &mut self,
         context: &StepContext<P>,
@@ -63,7 +63,7 @@ impl Active {
         Ok(())
     }
 
-    /// Goes through the steps that may be taken by now.
+    /// Performs the steps whose counters are reached by now.
     pub(crate) fn progress<P: Portals>(
         &mut self,
         context: &StepContext<P>,

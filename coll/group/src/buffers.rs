@@ -1,4 +1,4 @@
-//! The caller's memory: what is given, where the result goes.
+//! The caller's send and receive buffers.
 
 use std::ops::Range;
 

@@ -77,7 +77,7 @@ const SEGMENT: u64 = 64 << 10;
 /// Segments that are halved: short enough that both of a pair can send at once without
 /// waiting for the other to read.
 const HALVED_SEGMENT: u64 = 16 << 10;
-/// Children of a rank, where all are to be the root's.
+/// A flat tree: all other ranks are children of the root.
 const FLAT_TREE: Tree = Tree::KAry(1 << 16);
 
 impl Call {

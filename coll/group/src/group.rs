@@ -81,7 +81,7 @@ struct Pending {
     ended: u64,
     /// When it first let the other ranks be probed.
     first_probe: Option<Instant>,
-    /// The caller's input, where not all segments could be begun at once.
+    /// A copy of the caller's input, if not all segments could be begun at once.
     input: Option<Vec<u8>>,
     /// Results that came while the caller's buffers weren't at hand.
     results: Vec<(Range<usize>, Vec<u8>)>,
@@ -201,7 +201,7 @@ impl<P: Portals> Group<P> {
         self.wait(request, buffers)
     }
 
-    /// Begins an operation. Its input is read here, or copied where it can't all be
+    /// Begins an operation. Its input is read here, or copied if it can't all be
     /// begun at once; nothing is kept of the buffers.
     ///
     /// # Errors

@@ -11,7 +11,7 @@
 //! the groups of this process, `calls` the entries.
 //!
 //! Safety, for every function: pointers are null or point to what the header says, for
-//! as long as the header says. A null pointer where none may be is refused.
+//! as long as the header says. A null pointer that isn't allowed is refused.
 #![allow(non_snake_case, clippy::missing_safety_doc)]
 
 mod calls;

@@ -11,7 +11,7 @@ use crate::tree::Tree;
 pub struct Shape {
     /// How many ranks take part, at least one.
     pub ranks: u32,
-    /// The bytes that a rank gives, or, where only the root gives, that a rank gets.
+    /// The bytes that a rank gives or, if only the root gives, that a rank gets.
     pub bytes: u64,
 }
 
@@ -35,14 +35,14 @@ pub enum Algorithm {
     /// Along a tree: up, down, or both. For everything.
     Tree(Tree),
     /// Down a tree in pieces of so many bytes, each on its way as soon as it is
-    /// there. For broadcasts. There are 64 pieces at most; they are larger where
+    /// there. For broadcasts. There are 64 pieces at most; they are larger if
     /// they would be more.
     Pipelined(Tree, u64),
 }
 
 /// In which order a rank combines what it gets from several others.
 ///
-/// It matters where the operation isn't associative, as with floating point. A rank
+/// It matters if the operation isn't associative, as with floating point. A rank
 /// that gets from one other only, as in recursive doubling, gives the same result
 /// either way; the order then says where bytes are combined.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
@@ -145,7 +145,7 @@ impl Collective {
     ///
     /// # Errors
     ///
-    /// As [`Collective::allreduce`], and where `root` is none of the ranks.
+    /// As [`Collective::allreduce`], and if `root` is none of the ranks.
     pub fn broadcast(shape: Shape, root: u32, algorithm: Algorithm) -> Result<Self, ConfigError> {
         match algorithm {
             Algorithm::Tree(_) | Algorithm::Pipelined(..) => {

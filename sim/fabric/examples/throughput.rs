@@ -11,7 +11,7 @@
 //!
 //! By packet, on one core of a virtual machine (AMD EPYC of family 26, 32 MB of L3) whose
 //! other work slows it down, the best of three to six runs, in million events a second:
-//! uniform 11.1 on 1024 nodes, 7.2 on 32,768 and 5.6 on 65,536, where an event waits for
+//! uniform 11.1 on 1024 nodes, 7.2 on 32,768 and 5.6 on 65,536, whose events wait for
 //! memory; halo 21.1 and neighbours 13.1 on 4096; doubling 10.9 on 32,768.
 #![forbid(unsafe_code)]
 

@@ -67,7 +67,7 @@ struct Transit {
 #[derive(Clone, Copy)]
 struct Heads {
     first: SimTime,
-    /// The last of the whole packets before the last packet; `first` where there
+    /// The last of the whole packets before the last packet; `first` if there
     /// is none.
     last_whole: SimTime,
     last: SimTime,

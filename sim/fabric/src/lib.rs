@@ -106,7 +106,7 @@ pub trait Fabric {
     where
         E: Event + From<FabricEvent>;
 
-    /// An event that this fabric put on the event queue has come.
+    /// An event that this fabric put on the event queue is due.
     fn on_event<E>(&mut self, event: FabricEvent, events: &mut EventQueue<E>) -> Option<Outcome>
     where
         E: Event + From<FabricEvent>;

@@ -1,6 +1,6 @@
 //! Collective operations as schedules of hosts.
 //!
-//! A host goes through a collective's steps in their order, and waits where a counter
+//! A host performs a collective's steps in their order, and waits if a counter
 //! hasn't counted enough. Each message that counts is a receive from any rank, with a
 //! tag that names operation and counter: the *n*th of them ends when the *n*th message
 //! has come. What a host does to its own memory costs it nothing here.

@@ -1,4 +1,4 @@
-//! Schedules of computing and messages, and the hosts that go through them.
+//! Schedules of computing and messages, and the hosts that execute them.
 //!
 //! ```text
 //!   text of GOAL ──▶ parse ─┐            ┌─────────── Machine ────────────┐

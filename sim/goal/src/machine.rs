@@ -1,4 +1,4 @@
-//! Hosts that go through a schedule.
+//! Hosts that execute a schedule.
 //!
 //! ```text
 //!            ready              processor and gap free        L, or a fabric
@@ -51,7 +51,7 @@ pub enum MachineEvent {
     Wake(u32),
 }
 
-/// Hosts and a network, with a schedule to go through.
+/// Hosts and a network, with a schedule to execute.
 pub struct Machine<N> {
     schedule: Compiled,
     hosts: Hosts,

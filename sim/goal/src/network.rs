@@ -29,7 +29,7 @@ pub trait Network {
     /// A message leaves its host now.
     fn on_leave(&mut self, envelope: Envelope, events: &mut EventQueue<MachineEvent>);
 
-    /// An event of the network has come. The number of a message that is there.
+    /// An event of the network is due. Returns the number of a message that has arrived.
     fn on_event(
         &mut self,
         event: FabricEvent,

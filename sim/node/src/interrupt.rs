@@ -63,7 +63,7 @@ impl InterruptLine {
         Some(due)
     }
 
-    /// How many reports the handler serves that is entered now; none where an
+    /// How many reports the handler serves that is entered now; none if an
     /// earlier call has served them.
     pub fn enter(&mut self, now: SimTime) -> u32 {
         if now != self.due {

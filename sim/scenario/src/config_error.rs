@@ -7,7 +7,7 @@ use std::fmt;
 pub struct ConfigError {
     /// The file's name, as it was given.
     pub file: String,
-    /// The line, from 1; none where something is missing.
+    /// The line, from 1; none if something is missing.
     pub line: Option<usize>,
     /// What is wrong, with the key's name, and what is allowed.
     pub what: String,

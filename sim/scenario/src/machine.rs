@@ -21,11 +21,11 @@ use crate::{seastar, triggered, verbs};
 /// A machine with its workload.
 #[derive(Clone, Debug)]
 pub(crate) enum Setup {
-    /// Hosts that go through a schedule.
+    /// Hosts that execute a schedule.
     Hosts(Box<HostsSetup>),
     /// The simulated SeaStar machine.
     SeaStar(Box<seastar::Setup>),
-    /// Hosts whose interfaces carry out triggered operations.
+    /// Hosts whose interfaces execute triggered operations.
     Triggered(Box<triggered::Setup>),
     /// Two nodes with host channel adapters.
     Verbs(verbs::Setup),

@@ -344,7 +344,7 @@ fn rounds_found(rounds: Rounds, took: Duration) -> Vec<Figure> {
     figures
 }
 
-/// Of one way, where there are two.
+/// For each direction, if there are two.
 fn stream_found(stream: Stream, gap: Duration) -> Vec<Figure> {
     let mut figures = vec![Figure::new("messages/s", 1e6 / micro(gap))];
     if stream.bytes > 0 {

@@ -23,7 +23,7 @@ pub struct Span {
     pub end: SimTime,
 }
 
-/// A node, or a rank where several may share one.
+/// A node, or a rank if several may share a node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Place {
     /// A node, by number.
@@ -39,7 +39,7 @@ pub struct Track {
     pub order: u32,
     /// The component, such as `kernel` or `links`.
     pub what: &'static str,
-    /// Which, where there may be several.
+    /// Its number, if there may be several.
     pub number: Option<u32>,
     /// Whether its spans overlap.
     pub overlaps: bool,

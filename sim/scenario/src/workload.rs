@@ -145,7 +145,7 @@ struct Meaning {
 }
 
 impl Workload {
-    /// `room` is how many ranks the machine has, where it has a number of its own.
+    /// `room` is how many ranks the machine has, if that is fixed.
     pub(crate) fn read(reader: &Reader<'_>, room: Option<u64>) -> Result<Workload, ConfigError> {
         let workload = Self::chosen(reader, room)?;
         match workload.operations() {

@@ -1,4 +1,4 @@
-//! Every constant of the model: value, unit, where it comes from.
+//! Every constant of the model: value, unit, source.
 //!
 //! Two machines were measured, so there are two profiles. Sources:
 //!
@@ -171,7 +171,7 @@ profile! {
     rx_queue,
     /// Bytes that an RX command covers at most.
     rx_command_bytes,
-    /// Bytes of a page where memory isn't contiguous; 0 if it is.
+    /// Bytes of a page if memory isn't contiguous; 0 if it is.
     page,
     /// Entering and leaving the kernel.
     trap,
@@ -183,7 +183,7 @@ profile! {
     interrupt_events,
     /// A put or get in the host's library, without trap and matching.
     library_call,
-    /// The same where the process gives the command to the NIC itself.
+    /// The same if the process gives the command to the NIC itself.
     direct_call,
     /// Looking into an event queue and finding an event.
     event_get,
@@ -210,7 +210,7 @@ profile! {
     fw_turn,
     /// Taking a transmit command and feeding the TX engine.
     fw_transmit,
-    /// Making a DMA program on the NIC, where the host doesn't.
+    /// Making a DMA program on the NIC, if the host doesn't.
     fw_program,
     /// Noticing that a message has left, and saying so.
     fw_sent,
@@ -554,7 +554,7 @@ impl Profile {
         self.bandwidth(self.copy_bandwidth).time_for(Bytes(bytes))
     }
 
-    /// Pages in so many bytes; none where memory is contiguous.
+    /// Pages in so many bytes; none if memory is contiguous.
     pub fn pages(&self, bytes: u64) -> u64 {
         match self.page.value {
             0 => 0,

@@ -14,7 +14,7 @@ pub enum Track {
     /// The RX engine, from a message's first packet to its last byte's being in host
     /// memory. Messages overlap.
     Rx,
-    /// The RX pipeline, where it stands still.
+    /// Times at which the RX pipeline stalls.
     Stall,
     /// The network, on the way to this node. Messages overlap.
     Link,

@@ -4,7 +4,7 @@
 //!
 //! - 32,768 nodes, recursive doubling by hosts, once, each packet over each link.
 //! - 65,536 nodes, an 8-nomial tree by interfaces, with noise of 25 µs each
-//!   millisecond, 1000 times, in outline.
+//!   millisecond, 1000 times, by the coarse model.
 //!
 //! Prints what the operations took, and seconds of processor time.
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! The machine in outline, for large ones and for many operations.
+//! The coarse model of the machine, for large machines and for many operations.
 //!
 //! A host runs ahead up to its next wait, and a message is one event: it counts or
 //! notifies the host. What an interface or the bus does in between is added up by the same
@@ -17,7 +17,7 @@ use crate::program::{Act, Command, Counter, Do, Message, Program};
 use crate::timing::{self, BUS, HOP, NOTIFY, STEP, Timing, later, next_edge};
 use crate::trace::{Observer, Trace, Track};
 
-/// Nodes that carry out programs, in outline.
+/// Nodes that execute programs, in the coarse model.
 pub struct CoarseMachine {
     timing: Timing,
     torus: Torus,
@@ -30,7 +30,7 @@ pub struct CoarseMachine {
     trace: Option<Trace>,
 }
 
-/// A message has come.
+/// A message has arrived at its node.
 #[derive(Clone, Copy, Debug)]
 pub struct MessageArrived {
     to: u32,
@@ -61,9 +61,9 @@ struct Node {
     bus_free: SimTime,
     read_free: SimTime,
     expected: Vec<u32>,
-    /// Messages have come from these that weren't expected.
+    /// Ranks whose messages have arrived before they were expected.
     unexpected: Vec<u32>,
-    /// When those came that were expected, and aren't taken in yet.
+    /// Arrival times of expected messages that aren't taken in yet.
     arrived: Vec<SimTime>,
 }
 

@@ -85,7 +85,7 @@ pub fn undisturbed(set: u8, algorithm: Algorithm, nodes_log2: u32) -> Result<Poi
     Ok(point(set, &case, samples))
 }
 
-/// Operations with noise, in outline.
+/// Operations with noise, by the coarse model.
 ///
 /// # Errors
 ///

@@ -86,7 +86,7 @@ impl<F: Fabric> Machine<F> {
         }
     }
 
-    /// One command, or bytes from the host, by turns where both wait.
+    /// One command, or bytes from the host, by turns if both wait.
     pub(crate) fn on_edge(&mut self, node: u32, events: &mut EventQueue<MachineEvent>) {
         let interface = &mut self.interfaces[node as usize];
         interface.edge_is_due = false;

@@ -12,13 +12,13 @@
 //!
 //! It is the machine of the public simulator `portals4_sm` (Hemmert, Barrett,
 //! Underwood, EuroMPI 2010 and HotI 2011), with its constants in [`timing`], and gives
-//! its times to the nanosecond where nothing disturbs the hosts: `tests/published.rs`.
+//! its times to the nanosecond if nothing disturbs the hosts: `tests/published.rs`.
 //!
 //! - A host does the steps of a [`program`], one after the other, as far as noise lets
 //!   it; an interface's parts work at the same time.
 //! - [`Machine`] simulates every part and each packet over each link of any fabric;
 //!   [`CoarseMachine`] adds up what happens between two messages, for large machines and
-//!   many operations. Both agree where packets don't meet: `tests/agreement.rs`.
+//!   many operations. Both agree if packets don't meet: `tests/agreement.rs`.
 //! - [`Case`] measures an operation; [`curves`] gives the tables of the studies.
 //!
 //! Only time is simulated: that schedules give right results is tested where they

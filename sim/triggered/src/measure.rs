@@ -132,7 +132,7 @@ impl Case {
         Ok(self.begin(Detail::Packets, operations)?.run())
     }
 
-    /// As [`Case::measure`], in outline: an event or two a message.
+    /// As [`Case::measure`], by the coarse model: an event or two a message.
     ///
     /// # Errors
     ///

@@ -165,7 +165,7 @@ impl Machine {
     ///
     /// # Panics
     ///
-    /// If the message is longer than a packet and the transport is UD, or where a
+    /// If the message is longer than a packet and the transport is UD, or if a
     /// process sends to its own node, which no adapter has to do with.
     pub fn post(&mut self, post: Post, events: &mut EventQueue<MachineEvent>) {
         let fits = self.transport != Transport::Ud || post.bytes.0 <= MTU.0;

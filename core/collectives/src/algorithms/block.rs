@@ -135,7 +135,7 @@ fn release_to(draft: &mut Draft, parent: u32) {
 }
 
 /// A branch's blocks where all blocks lie in the order of ranks, and where each run
-/// of them lies in the branch's own slots: two runs where the ranks begin anew.
+/// of them lies in the branch's own slots: two runs if the numbers of the ranks wrap around.
 fn runs(draft: &Draft, branch: Branch) -> alloc::vec::Vec<(Span, u64)> {
     let first = draft.real(branch.first);
     let until_end = (draft.ranks - first).min(branch.ranks);

@@ -4,7 +4,7 @@ use super::{Draft, when};
 use crate::collective::Order;
 use crate::schedule::{CounterId, Memory, Span, Target, When};
 
-/// Round `r` counts at counter `r` that the one before it is there, and, where that
+/// Round `r` counts at counter `r` that the one before it is there, and, if that
 /// isn't plain as in the first round, that the rank itself is.
 pub(crate) fn dissemination(draft: &mut Draft) {
     let rounds = draft.ranks.next_power_of_two().trailing_zeros();

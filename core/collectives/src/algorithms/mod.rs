@@ -91,7 +91,7 @@ impl Draft {
         counter
     }
 
-    /// The one that is added next: where ranks add the same ones, a partner's too.
+    /// The one that is added next: if ranks add the same ones, a partner's too.
     fn next_counter(&self) -> CounterId {
         CounterId(self.schedule.counters.len() as u32)
     }

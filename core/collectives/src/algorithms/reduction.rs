@@ -7,10 +7,10 @@ use crate::tree::{Family, Tree};
 
 /// Counts the rank's own part, its children's, and its parent's leave to send.
 const UP: CounterId = CounterId(0);
-/// Counts the result's arrival, where it comes down. Counter 1 counts parts that are
+/// Counts the result's arrival, if it comes down. Counter 1 counts parts that are
 /// combined in order.
 const DOWN: CounterId = CounterId(2);
-/// Counts how often the parent has released its slots, where no result comes down.
+/// Counts how often the parent has released its slots, if no result comes down.
 const FREE: CounterId = CounterId(2);
 
 /// Where the sum grows: the children's own slots follow it.

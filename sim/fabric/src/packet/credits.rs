@@ -45,7 +45,7 @@ impl Credits {
     }
 
     /// When a place is free, `NEVER` if that isn't known. No later than `now`
-    /// where one is.
+    /// if one is free.
     #[inline]
     pub(super) fn next(&mut self, now: SimTime, overflow: &mut Overflow) -> SimTime {
         if self.free == 0 {

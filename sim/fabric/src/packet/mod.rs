@@ -47,7 +47,7 @@ pub struct PacketFabric<T: Topology> {
     carried: Carried,
 }
 
-/// One cache line, where routes are short: large networks wait for memory.
+/// One cache line if routes are short: large networks wait for memory.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Packet<R> {

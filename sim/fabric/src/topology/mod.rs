@@ -84,7 +84,7 @@ pub struct Step {
     pub port: u32,
     /// The lane of that link, among those of the packet's class.
     pub lane: u32,
-    /// to another router so far away; to the node, where none.
+    /// The kind of that link; none if it leads to the node.
     pub reach: Option<Reach>,
 }
 

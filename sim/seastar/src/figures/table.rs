@@ -66,8 +66,8 @@ pub struct Row {
 }
 
 impl Published {
-    /// How far a simulated point is from the published one, as a part of it: 0 where
-    /// it lies where the document says.
+    /// How far a simulated point is from the published one, as a part of it: 0 if
+    /// it lies in the published range.
     pub fn difference(self, simulated: f64) -> f64 {
         let (low, high) = match self {
             Value(value) => (value, value),
@@ -275,7 +275,7 @@ fn red_storm_bandwidth(rows: &mut Rows) -> Result<(), Refused> {
 }
 
 /// Half of what each benchmark's own figure tops out at: PortalPerf's at 100 KB,
-/// NetPIPE's where messages are longest.
+/// NetPIPE's for the longest messages.
 fn half_bandwidths(rows: &mut Rows, medium: f64, longest: f64, both: f64) -> Result<(), Refused> {
     let p = &RED_STORM_2005;
     let half = half_bandwidth(&RED_STORM, Way::Put, medium)?;

@@ -20,7 +20,7 @@ use crate::trace::Track;
 pub(crate) enum NicEvent {
     /// A new message, by its name among those that come in.
     Header(u64),
-    /// A message is where the kernel wanted it.
+    /// A message is deposited in the memory that the kernel named.
     Landed(u64),
     /// A message has left.
     Sent(Box<Outgoing>),

@@ -35,7 +35,7 @@ pub(crate) enum Next {
     /// No bytes follow the header.
     #[default]
     Nothing,
-    /// It is to be put where it belongs.
+    /// It is to be deposited in the entry's memory.
     Deposit(u64),
     /// Its payload is discarded.
     Discard(u64),

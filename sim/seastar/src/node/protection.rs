@@ -1,4 +1,4 @@
-//! What becomes of messages for which a node has no entry of its CAM, where an
+//! What becomes of messages for which a node has no CAM entry, if an
 //! end-to-end protocol protects them.
 //!
 //! The documents name a Basic End-to-end Reliability and a CAM Overflow Protocol and

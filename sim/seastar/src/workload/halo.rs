@@ -70,7 +70,7 @@ struct Cell {
     /// Faces of this round that were put, and that have left.
     sent: usize,
     left: usize,
-    /// Faces that have come: more than six where a neighbour is a round ahead.
+    /// Faces that have arrived: more than six if a neighbour is a round ahead.
     came: usize,
     /// Rounds of all cells.
     begun: Steps,

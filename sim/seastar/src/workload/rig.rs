@@ -75,7 +75,7 @@ impl Case {
 }
 
 /// Runs two programs on neighbouring nodes to their end, on the last core of each. The
-/// first one idles where there are two.
+/// first one idles if there are two.
 ///
 /// # Errors
 /// A program failed, or waits for what never comes.

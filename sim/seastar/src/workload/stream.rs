@@ -19,13 +19,13 @@ pub struct Stream {
     pub window: u32,
     /// Messages in all; at least 1.
     pub messages: u32,
-    /// Of CCI's connection, where it is one.
+    /// The connection's class, for streams over CCI.
     pub class: Class,
 }
 
 impl Stream {
     /// Messages of so many bytes on an unreliable connection or by puts, fewer of
-    /// them where they are long.
+    /// them if they are long.
     pub const fn of(bytes: u64) -> Self {
         Stream {
             bytes,
@@ -83,7 +83,7 @@ pub fn stream(case: &Case, stream: Stream) -> Result<Duration, Refused> {
     stream.prepare(case)?.run()
 }
 
-/// The same where the nodes stream both ways, from one core to the other node's second
+/// The same if the nodes stream both ways, from one core to the other node's second
 /// one. The longer of both times.
 ///
 /// # Errors
