@@ -14,21 +14,9 @@ fn main() {
         _ => {}
     }
     let mut pmi = Client::from_env().expect("PMI-1").expect("a launcher");
-    let (rank, size) = (pmi.rank(), pmi.size());
+    let rank = pmi.rank();
     match what.as_str() {
-        "exchange" => {
-            for round in 0..20 {
-                pmi.put(&format!("key-{round}-{rank}"), &format!("value={rank}"))
-                    .unwrap();
-                pmi.barrier().unwrap();
-                for peer in 0..size {
-                    let value = pmi.get(&format!("key-{round}-{peer}")).unwrap();
-                    assert_eq!(value, Some(format!("value={peer}")));
-                }
-            }
-            println!("rank {rank} of {size} in {}", pmi.kvs_name());
-            pmi.finalize().unwrap();
-        }
+        "exchange" => exchange(pmi),
         "mapping" => println!("{}", pmi.get("PMI_process_mapping").unwrap().unwrap()),
         "leave" if rank == 0 => {}
         "leave" => pmi.barrier().unwrap(),
@@ -40,36 +28,59 @@ fn main() {
             wait_for_ever();
         }
         "abort" => pmi.barrier().unwrap(),
-        "garbage" if rank == 0 => {
-            let fd = std::env::var("PMI_FD").unwrap();
-            let script = format!("printf 'what is this\\n' >&{fd}");
-            std::process::Command::new("bash")
-                .args(["-c", &script])
-                .status()
-                .unwrap();
-            wait_for_ever();
-        }
+        "garbage" if rank == 0 => write_garbage(),
         "garbage" => pmi.barrier().unwrap(),
-        "segment" => {
-            let job = std::env::var("LINTEL_JOB").unwrap();
-            let path = format!("/dev/shm/lintel-{job}-1-{}", std::process::id());
-            std::fs::File::create(&path)
-                .unwrap()
-                .write_all(b"left")
-                .unwrap();
-            println!("{path}");
-            pmi.barrier().unwrap();
-            match rank {
-                0 => std::process::abort(),
-                _ => wait_for_ever(),
-            }
-        }
+        "segment" => leave_segment(pmi),
         "wait" => {
             println!("{}", std::process::id());
             pmi.barrier().unwrap();
             wait_for_ever();
         }
         other => panic!("{other:?} is not known"),
+    }
+}
+
+/// Every rank publishes a value and reads all others', twenty times.
+fn exchange(mut pmi: Client) {
+    let (rank, size) = (pmi.rank(), pmi.size());
+    for round in 0..20 {
+        pmi.put(&format!("key-{round}-{rank}"), &format!("value={rank}"))
+            .unwrap();
+        pmi.barrier().unwrap();
+        for peer in 0..size {
+            let value = pmi.get(&format!("key-{round}-{peer}")).unwrap();
+            assert_eq!(value, Some(format!("value={peer}")));
+        }
+    }
+    println!("rank {rank} of {size} in {}", pmi.kvs_name());
+    pmi.finalize().unwrap();
+}
+
+/// Writes to the PMI connection what is no message, and waits to be ended.
+fn write_garbage() {
+    let fd = std::env::var("PMI_FD").unwrap();
+    let script = format!("printf 'what is this\\n' >&{fd}");
+    std::process::Command::new("bash")
+        .args(["-c", &script])
+        .status()
+        .unwrap();
+    wait_for_ever();
+}
+
+/// Leaves a file of the job in shared memory; rank 0 then crashes.
+fn leave_segment(mut pmi: Client) {
+    let rank = pmi.rank();
+    let job = std::env::var("LINTEL_JOB").unwrap();
+    let path = format!("/dev/shm/lintel-{job}-1-{}", std::process::id());
+    std::fs::File::create(&path)
+        .unwrap()
+        .write_all(b"left")
+        .unwrap();
+    println!("{path}");
+    pmi.barrier().unwrap();
+    match rank {
+        0 => std::process::abort(),
+        _ => wait_for_ever(),
     }
 }
 

@@ -249,7 +249,7 @@ pub fn normalise(argv: impl IntoIterator<Item = OsString>) -> impl Iterator<Item
 
 /// How the options are written, out of clap's definition.
 struct Spellings {
-    /// Without dashes.
+    /// Every long option and its aliases, without dashes.
     long: BTreeSet<String>,
     /// Those whose value may be the next word; not `--bind`, whose value may be missing.
     valued: BTreeSet<String>,

@@ -1,6 +1,6 @@
 //! Why no job could be run.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io;
 use std::net::Ipv4Addr;
@@ -137,47 +137,41 @@ impl fmt::Display for Error {
                 "the directory {} can't be entered: {error}",
                 directory.to_string_lossy()
             ),
-            Error::NoSuchNodes { count, first } => write!(
-                f,
-                "there are no {count} nodes from {first} on: \
-                 nodes are addresses from 127.0.0.1 to 127.255.255.254"
-            ),
+            Error::NoSuchNodes { count, first } => {
+                write!(f, "there are no {count} nodes from {first} on: {NODES}")
+            }
             Error::NoAddress(text) => {
                 write!(f, "PTL_IFACE={} is no IPv4 address", text.to_string_lossy())
             }
-            Error::NoAgent => write!(
-                f,
-                "generic placement needs lintel-agent, which is neither beside this program \
-                 nor in PATH; name it by --agent"
-            ),
+            Error::NoAgent => f.write_str(NO_AGENT),
             Error::AgentNotReady { address } => {
                 write!(f, "the agent of {address} was not ready in time")
             }
             Error::AgentEnded { address, end } => {
-                write!(
-                    f,
-                    "the agent of {address} ended {end} before the ranks started"
-                )
+                write!(f, "the agent of {address} ended {end} {TOO_EARLY}")
             }
             Error::Interrupted(signal) => write!(f, "{} received", SignalName(*signal)),
-            Error::NotFound {
-                program,
-                here: false,
-            } => write!(f, "{program:?} was not found"),
-            Error::NotFound {
-                program,
-                here: true,
-            } => {
-                let name = program.to_string_lossy();
-                write!(
-                    f,
-                    "{name:?} is not in PATH; for the one in this directory write ./{name}"
-                )
-            }
+            Error::NotFound { program, here } => not_found(f, program, *here),
             Error::NotExecutable(program) => write!(f, "{program:?} is not an executable file"),
             Error::System { what, error } => write!(f, "{what} failed: {error}"),
         }
     }
+}
+
+const TOO_EARLY: &str = "before the ranks started";
+const NO_AGENT: &str = "generic placement needs lintel-agent, which is neither beside this \
+                        program nor in PATH; name it by --agent";
+const NODES: &str = "nodes are addresses from 127.0.0.1 to 127.255.255.254";
+
+fn not_found(f: &mut fmt::Formatter<'_>, program: &OsStr, here: bool) -> fmt::Result {
+    if !here {
+        return write!(f, "{program:?} was not found");
+    }
+    let name = program.to_string_lossy();
+    write!(
+        f,
+        "{name:?} is not in PATH; for the one in this directory write ./{name}"
+    )
 }
 
 impl std::error::Error for Error {}

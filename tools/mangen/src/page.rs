@@ -160,23 +160,32 @@ fn function_page(header: &Header, function: &Function, version: &str) -> Page {
     roff.text(&blocking(doc.blocks.as_deref().unwrap_or_default()), &args);
     roff.section("Threads");
     roff.text(&threads(doc.threads.as_deref().unwrap_or_default()), &args);
-    if !doc.notes.is_empty() {
-        roff.section("Notes");
-        for note in &doc.notes {
-            roff.raw(".PP");
-            roff.text(note, &args);
-        }
+    notes(doc, &args, &mut roff);
+    see_also(doc, &mut roff);
+    Page {
+        path: format!("man3/{}.3", function.name),
+        text: roff.finish(),
     }
+}
+
+fn notes(doc: &Doc, args: &[&str], roff: &mut Roff) {
+    if doc.notes.is_empty() {
+        return;
+    }
+    roff.section("Notes");
+    for note in &doc.notes {
+        roff.raw(".PP");
+        roff.text(note, args);
+    }
+}
+
+fn see_also(doc: &Doc, roff: &mut Roff) {
     roff.section("See also");
     for name in &doc.see {
         roff.raw(&format!(".BR {name} (3),"));
     }
     roff.raw(".BR portals4 (7),");
     roff.raw(".BR portals4_types (7)");
-    Page {
-        path: format!("man3/{}.3", function.name),
-        text: roff.finish(),
-    }
 }
 
 fn synopsis(header: &Header, function: &Function, roff: &mut Roff) {

@@ -227,14 +227,18 @@ impl Server {
             self.ranks[rank].block = Some(block);
             return Ok(());
         }
+        self.on_command(rank, &message)
+    }
+
+    fn on_command(&mut self, rank: usize, message: &Message) -> Result<(), Violation> {
         match message.command() {
-            "init" => self.on_init(rank, &message),
-            "get_maxes" => self.reply(
-                rank,
-                &format!(
+            "init" => self.on_init(rank, message),
+            "get_maxes" => {
+                let text = format!(
                     "maxes kvsname_max={KVS_NAME_MAX} keylen_max={KEY_MAX} vallen_max={VALUE_MAX}"
-                ),
-            ),
+                );
+                self.reply(rank, &text);
+            }
             "get_appnum" => self.reply(rank, "appnum appnum=0"),
             "get_my_kvsname" => {
                 let text = format!("my_kvsname kvsname={}", self.kvs_name);
@@ -244,17 +248,17 @@ impl Server {
                 let text = format!("universe_size size={}", self.ranks.len());
                 self.reply(rank, &text);
             }
-            "put" => self.on_put(rank, &message),
-            "get" => self.on_get(rank, &message),
+            "put" => self.on_put(rank, message),
+            "get" => self.on_get(rank, message),
             "barrier_in" => return self.on_barrier_in(rank),
             "finalize" => {
                 self.ranks[rank].finalized = true;
                 self.reply(rank, "finalize_ack");
             }
-            "abort" => self.on_abort(rank, &message),
-            "publish_name" => self.on_publish_name(rank, &message),
-            "unpublish_name" => self.on_unpublish_name(rank, &message),
-            "lookup_name" => self.on_lookup_name(rank, &message),
+            "abort" => self.on_abort(rank, message),
+            "publish_name" => self.on_publish_name(rank, message),
+            "unpublish_name" => self.on_unpublish_name(rank, message),
+            "lookup_name" => self.on_lookup_name(rank, message),
             "spawn" => self.refuse_spawn(rank),
             other => return Err(Violation::UnknownCommand(other.into())),
         }

@@ -7,7 +7,7 @@ use super::endpoint::{Endpoint, Setup, Signal};
 use super::options::Wait;
 use super::session::Session;
 use crate::error::{Error, Result};
-use crate::harness::{Workload, measure};
+use crate::harness::{Outcome, Workload, measure};
 use crate::limits::XOR_TABLE;
 use crate::limits::lines::{LockedXor, next_random};
 use crate::portals::{AckRequest, Counted, Datatype, Operation, ProcessId, Transfer, wait_count};
@@ -39,26 +39,23 @@ pub fn run(session: &mut Session) -> Result<()> {
             "{wrong} of {words} table words after RandomAccess"
         )));
     }
-    let local = if access.coherent {
-        "own half directly"
-    } else {
-        "own half by Portals"
-    };
-    session.record(|| {
-        let row = Row::new("gups", local, 8)
-            .timed(&outcomes[1], 1.0)
-            .with_rate(2.0)
-            .against(
-                "locked xor, shared table",
-                (&outcomes[1], 1.0),
-                (&outcomes[0], 1.0),
-            );
-        let rate = row.million_per_s.unwrap_or(0.0);
-        row.with("GUPS", rate / 1e3)
-            .with("table MiB", (XOR_TABLE >> 20) as f64)
-            .with("wrong words", wrong as f64)
-    });
+    let coherent = access.coherent;
+    session.record(|| row(coherent, &outcomes[1], &outcomes[0]).with("wrong words", wrong as f64));
     session.team.barrier()
+}
+
+fn row(coherent: bool, own: &Outcome, limit: &Outcome) -> Row {
+    let local = match coherent {
+        true => "own half directly",
+        false => "own half by Portals",
+    };
+    let row = Row::new("gups", local, 8)
+        .timed(own, 1.0)
+        .with_rate(2.0)
+        .against("locked xor, shared table", (own, 1.0), (limit, 1.0));
+    let rate = row.million_per_s.unwrap_or(0.0);
+    row.with("GUPS", rate / 1e3)
+        .with("table MiB", (XOR_TABLE >> 20) as f64)
 }
 
 struct RandomAccess<'a> {

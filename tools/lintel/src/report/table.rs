@@ -110,11 +110,8 @@ fn columns(rows: &[Row]) -> Vec<Column> {
     all.push(right("p99 µs", |row| time(row.times.map(|t| t.p99_us))));
     all.push(right("GB/s", |row| figure(row.gb_per_s)));
     all.push(right("M msg/s", |row| fixed(row.million_per_s, 2)));
-    let names: IndexSet<String> = rows
-        .iter()
-        .flat_map(|r| r.figures.keys().cloned())
-        .collect();
-    for name in names {
+    let names = rows.iter().flat_map(|row| row.figures.keys().cloned());
+    for name in names.collect::<IndexSet<String>>() {
         let key = name.clone();
         all.push(right(&name, move |row| {
             figure(row.figures.get(&key).copied())
@@ -127,19 +124,15 @@ fn columns(rows: &[Row]) -> Vec<Column> {
         fixed(row.limit.as_ref().map(|limit| limit.ratio), 2)
     }));
     all.push(left("limit is", |row| {
-        row.limit
-            .as_ref()
-            .map(|l| l.name.clone())
-            .unwrap_or_default()
+        let limit = row.limit.as_ref();
+        limit.map(|limit| limit.name.clone()).unwrap_or_default()
     }));
     all.push(right("iterations", |row| match row.iterations {
         0 => String::new(),
         n => n.to_string(),
     }));
-    all.retain(|column| {
-        rows.iter()
-            .any(|row| !matches!((column.cell)(row).as_str(), "" | "0 B"))
-    });
+    let is_empty = |cell: String| matches!(cell.as_str(), "" | "0 B");
+    all.retain(|column| rows.iter().any(|row| !is_empty((column.cell)(row))));
     all
 }
 
