@@ -9,15 +9,15 @@ use crate::secret;
 use lintel_bridge::{Listener, PendingClient, SharedRegion};
 use lintel_private_file::Refusal;
 use lintel_runtime::{Level, Session, SettingError, Settings, log};
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use nix::sys::signal::{SigSet, Signal};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, getrlimit, pidfd_open, setrlimit};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::low_level::pipe;
 use std::fmt;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -77,12 +77,6 @@ impl From<io::Error> for OpenError {
     }
 }
 
-impl From<nix::errno::Errno> for OpenError {
-    fn from(error: nix::errno::Errno) -> Self {
-        OpenError::System(error.into())
-    }
-}
-
 /// The agent of one job on one node.
 pub struct Agent {
     // Dropped in this order: the listener before the sessions, the lock last.
@@ -90,7 +84,8 @@ pub struct Agent {
     clients: Vec<ClientConn>,
     /// Sessions of closed clients; each ends by itself.
     closing: Vec<Session>,
-    signals: SignalFd,
+    /// Readable once a signal ends the agent.
+    signals: UnixStream,
     settings: Settings,
     _lock: Lock,
 }
@@ -126,9 +121,8 @@ struct Ready {
 impl Agent {
     /// Takes the lock of the job's node and listens for clients.
     ///
-    /// Blocks the signals that end the agent in the calling thread and those that it
-    /// starts, so that it removes its files however early a signal arrives. From then on
-    /// each wait includes the signals.
+    /// Handles the signals that end the agent before it creates a file, so that it removes
+    /// its files however early a signal arrives. From then on each wait includes the signals.
     ///
     /// # Errors
     /// [`OpenError`]
@@ -334,19 +328,23 @@ fn warn(what: &str, error: &io::Error) {
     log(Level::Warn, &format!("{what}: {error}"));
 }
 
-fn signals() -> Result<SignalFd, OpenError> {
-    let mut ending = SigSet::empty();
-    for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
-        ending.add(signal);
+/// A stream that becomes readable when a signal ends the agent.
+fn signals() -> io::Result<UnixStream> {
+    let (receiver, sender) = UnixStream::pair()?;
+    for signal in [SIGTERM, SIGINT, SIGHUP] {
+        pipe::register(signal, sender.try_clone()?)?;
     }
-    ending.thread_block()?;
-    Ok(SignalFd::with_flags(&ending, SfdFlags::SFD_CLOEXEC)?)
+    Ok(receiver)
 }
 
 /// Each client takes several descriptors. The usual soft limit protects programs that use
 /// `select`, and the agent doesn't.
 fn raise_file_limit() {
-    if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
-    }
+    let hard = getrlimit(Resource::Nofile).maximum;
+    let raised = Rlimit {
+        current: hard,
+        maximum: hard,
+    };
+    // If it fails, the soft limit holds, and a client too many is turned away.
+    let _ = setrlimit(Resource::Nofile, raised);
 }

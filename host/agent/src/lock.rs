@@ -1,8 +1,8 @@
 //! One agent for a job's node: a locked file shows that it is alive.
 
 use lintel_private_file::{Refusal, check, open_or_create};
-use nix::fcntl::{FcntlArg, fcntl};
-use nix::libc;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -49,18 +49,11 @@ impl Drop for Lock {
     }
 }
 
-/// A lock of the open file: it isn't lost by opening and closing the file once more.
+/// Locks the open file: opening and closing the file once more doesn't lose the lock.
 fn lock(file: &File) -> io::Result<bool> {
-    let whole = libc::flock {
-        l_type: libc::F_WRLCK as i16,
-        l_whence: libc::SEEK_SET as i16,
-        l_start: 0,
-        l_len: 0,
-        l_pid: 0,
-    };
-    match fcntl(file, FcntlArg::F_OFD_SETLK(&whole)) {
-        Ok(_) => Ok(true),
-        Err(nix::errno::Errno::EAGAIN | nix::errno::Errno::EACCES) => Ok(false),
+    match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(true),
+        Err(Errno::WOULDBLOCK) => Ok(false),
         Err(error) => Err(error.into()),
     }
 }

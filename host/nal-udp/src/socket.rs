@@ -185,6 +185,14 @@ fn mtu(address: Ipv4Addr) -> u32 {
     mtu.unwrap_or(DEFAULT_MTU).max(576)
 }
 
+/// The first IPv4 address of an interface of this machine.
+pub fn interface_address(name: &str) -> Option<Ipv4Addr> {
+    let interfaces = nix::ifaddrs::getifaddrs().ok()?;
+    interfaces
+        .filter(|interface| interface.interface_name == name)
+        .find_map(|interface| Some(interface.address?.as_sockaddr_in()?.ip()))
+}
+
 /// The interface that has the address, or the network that it is in.
 fn interface_of(address: Ipv4Addr) -> Option<String> {
     let interfaces: Vec<_> = nix::ifaddrs::getifaddrs().ok()?.collect();

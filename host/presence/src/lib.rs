@@ -30,6 +30,6 @@ mod stats;
 pub use bell::{Bell, SETTLE, Sleeper, register_for_barriers, ring, wake_helper};
 pub use header::{Header, SEGMENT_BYTES};
 pub use registration::{Watch, shared_memory_of};
-pub use sched::{favour_latency, pinned_processor};
+pub use sched::{favour_latency, pinned_processor, with_signals_blocked};
 pub use segment::{OpenError, Segment};
 pub use stats::{ProcessStats, StatsWriter, Words as StatsWords, process_stats};

@@ -1,6 +1,8 @@
-//! Asks the scheduler to run a thread soon after it wakes.
+//! How the library's own threads run: soon after they wake, and without signals.
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::mem::MaybeUninit;
+use std::ptr::null_mut;
 
 /// `struct sched_attr` of the system, in its first published form.
 #[repr(C)]
@@ -47,6 +49,25 @@ pub fn favour_latency(busy: Option<usize>) {
     }
 }
 
+/// Calls `start` while the calling thread blocks all signals. A thread that it starts inherits
+/// that: signals are for the application's own threads.
+pub fn with_signals_blocked<R>(start: impl FnOnce() -> R) -> R {
+    let mut all = MaybeUninit::uninit();
+    // SAFETY: the pointer is to a sigset_t, which the call initialises.
+    unsafe { libc::sigfillset(all.as_mut_ptr()) };
+    let mut before = MaybeUninit::uninit();
+    // SAFETY: `all` is initialised above, and `before` has room for a sigset_t, which a call
+    // that succeeds initialises.
+    let result =
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) };
+    let started = start();
+    if result == 0 {
+        // SAFETY: the call above has initialised `before`; a null pointer asks for nothing.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), null_mut()) };
+    }
+    started
+}
+
 /// Whether the system has a processor of that kind for the calling thread; it
 /// leaves out those that aren't allowed.
 fn run_on(wanted: impl Fn(usize) -> bool) -> bool {
@@ -55,4 +76,26 @@ fn run_on(wanted: impl Fn(usize) -> bool) -> bool {
         set.set(processor);
     }
     sched_setaffinity(None, &set).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Signals that a thread blocks, as the system shows them.
+    fn blocked() -> u64 {
+        let status = std::fs::read_to_string("/proc/thread-self/status").expect("Linux has it");
+        let line = status.lines().find_map(|line| line.strip_prefix("SigBlk:"));
+        u64::from_str_radix(line.expect("Linux shows it").trim(), 16).expect("hexadecimal")
+    }
+
+    #[test]
+    fn a_thread_started_without_signals_blocks_all_and_its_starter_none_more() {
+        let before = blocked();
+        let inside = with_signals_blocked(|| std::thread::spawn(blocked));
+        let inside = inside.join().expect("nothing has failed");
+        let terminate = 1 << (libc::SIGTERM - 1);
+        assert_eq!(inside & terminate, terminate, "{inside:#x}");
+        assert_eq!(blocked(), before);
+    }
 }

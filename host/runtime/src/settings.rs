@@ -2,8 +2,7 @@
 
 use crate::log::Level;
 use crate::secret::Secret;
-use lintel_nal_udp::{Faults, Model};
-use nix::ifaddrs::{InterfaceAddress, getifaddrs};
+use lintel_nal_udp::{Faults, Model, interface_address};
 use std::fmt;
 use std::net::Ipv4Addr;
 use std::str::FromStr;
@@ -265,21 +264,12 @@ fn peer_timeout((name, value): Named) -> Result<Duration, SettingError> {
 }
 
 fn nid((name, value): Named) -> Result<u32, SettingError> {
-    let address = value.parse().ok().or_else(|| address_of(&value));
+    let address = value.parse().ok().or_else(|| interface_address(&value));
     match address.map(u32::from) {
         // 0 is no address, and 0xffff is PTL_NID_ANY.
         Some(nid) if nid != 0 && nid != 0xffff => Ok(nid),
         _ => Err(SettingError { name, value }),
     }
-}
-
-/// The first IPv4 address of an interface of this machine.
-fn address_of(interface: &str) -> Option<Ipv4Addr> {
-    let of_that_name = |found: &InterfaceAddress| found.interface_name == interface;
-    getifaddrs()
-        .ok()?
-        .filter(of_that_name)
-        .find_map(|found| Some(found.address?.as_sockaddr_in()?.ip()))
 }
 
 fn job((name, value): Named) -> Result<String, SettingError> {

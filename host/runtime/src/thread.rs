@@ -1,6 +1,6 @@
 //! Threads of the library in the application's process.
 
-use nix::sys::signal::SigSet;
+use lintel_presence::with_signals_blocked;
 use std::io;
 use std::thread::JoinHandle;
 
@@ -16,12 +16,5 @@ pub(crate) fn spawn(
     let builder = std::thread::Builder::new()
         .name(name.into())
         .stack_size(STACK);
-    // A new thread inherits the mask.
-    let mask = SigSet::thread_get_mask();
-    let _ = SigSet::all().thread_block();
-    let started = builder.spawn(body);
-    if let Ok(mask) = mask {
-        let _ = mask.thread_set_mask();
-    }
-    started
+    with_signals_blocked(|| builder.spawn(body))
 }
