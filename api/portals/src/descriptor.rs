@@ -1,8 +1,8 @@
 //! Memory descriptors.
 
 use crate::counter::Counter;
+use crate::deferred_release::{self, Dropped};
 use crate::interface::Interface;
-use crate::leftovers::{self, Leftover};
 use crate::memory::Memory;
 use crate::queue::EventQueue;
 use lintel_engine4 as engine;
@@ -50,7 +50,7 @@ pub struct MemoryDescriptor {
 
 impl Drop for MemoryDescriptor {
     fn drop(&mut self) {
-        Leftover::Descriptor(self.handle).let_go(std::mem::take(&mut self.memory));
+        Dropped::Descriptor(self.handle).release(std::mem::take(&mut self.memory));
     }
 }
 
@@ -61,7 +61,7 @@ impl MemoryDescriptor {
     /// `ArgInvalid` for unknown options, another interface's queue or counter, or
     /// memory of more than `max_iovecs` pieces; `NoSpace` beyond `max_mds`.
     pub fn bind(interface: &Interface, spec: DescriptorSpec) -> Result<MemoryDescriptor> {
-        leftovers::sweep();
+        deferred_release::retry_all();
         let for_engine = engine::DescriptorSpec {
             buffer: spec.memory.buffer.clone(),
             options: spec.options,

@@ -1,7 +1,7 @@
 //! List entries and match list entries.
 
 use crate::counter::Counter;
-use crate::leftovers::{self, Leftover};
+use crate::deferred_release::{self, Dropped};
 use crate::memory::Memory;
 use crate::portal_table::PortalTableEntry;
 use lintel_claim::Claim;
@@ -91,7 +91,7 @@ pub struct Entry {
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        Leftover::Entry(self.handle).let_go(std::mem::take(&mut self.memory));
+        Dropped::Entry(self.handle).release(std::mem::take(&mut self.memory));
     }
 }
 
@@ -102,7 +102,7 @@ impl Entry {
     /// `ArgInvalid` for unknown options, another interface's counter, or memory of more
     /// than `max_iovecs` pieces; `NoSpace` beyond `max_entries`; `ListTooLong`.
     pub fn append(portal: &PortalTableEntry, spec: EntrySpec) -> Result<Entry> {
-        leftovers::sweep();
+        deferred_release::retry_all();
         let for_engine = spec.for_engine(portal);
         let handle = process().append(portal.interface().handle(), for_engine, spec.list)?;
         Ok(Entry::new(handle, spec, portal))

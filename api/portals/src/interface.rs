@@ -1,6 +1,6 @@
 //! The library and its interfaces.
 
-use crate::leftovers;
+use crate::deferred_release;
 use lintel_engine4::Registers;
 use lintel_runtime::process;
 use lintel_types::{Handle, Limits, ProcessId, Result, options};
@@ -133,7 +133,7 @@ impl Drop for Open {
     fn drop(&mut self) {
         // Refused only where the library has ended before, and everything with it.
         let _ = process().close(self.handle);
-        leftovers::sweep();
+        deferred_release::retry_all();
     }
 }
 

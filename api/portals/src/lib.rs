@@ -67,10 +67,10 @@
 #![forbid(unsafe_code)]
 
 mod counter;
+mod deferred_release;
 mod descriptor;
 mod entry;
 mod interface;
-mod leftovers;
 mod memory;
 mod moves;
 mod portal_table;

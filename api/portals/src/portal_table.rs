@@ -1,8 +1,8 @@
 //! The portal table.
 
+use crate::deferred_release::{self, Dropped};
 use crate::entry::EntrySpec;
 use crate::interface::Interface;
-use crate::leftovers::{self, Leftover};
 use crate::memory::Memory;
 use crate::queue::EventQueue;
 use lintel_engine4::SearchOp;
@@ -53,7 +53,7 @@ struct Portal {
 
 impl Drop for Portal {
     fn drop(&mut self) {
-        Leftover::Portal(self.handle, self.index).let_go(Memory::default());
+        Dropped::Portal(self.handle, self.index).release(Memory::default());
     }
 }
 
@@ -65,7 +65,7 @@ impl PortalTableEntry {
     /// `max_pt_index`; `PtInUse` where the index is taken; `PtFull`; `PtEqNeeded` for
     /// flow control without a queue.
     pub fn alloc(interface: &Interface, spec: PortalSpec) -> Result<PortalTableEntry> {
-        leftovers::sweep();
+        deferred_release::retry_all();
         let queue = EventQueue::handle_of(spec.queue.as_ref());
         let wanted = spec.index.unwrap_or(PT_ANY);
         let handle = interface.handle();

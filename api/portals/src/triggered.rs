@@ -1,9 +1,9 @@
 //! Triggered operations.
 
 use crate::counter::Counter;
+use crate::deferred_release;
 use crate::descriptor::MemoryDescriptor;
 use crate::entry::{Entry, EntrySpec};
-use crate::leftovers;
 use crate::moves::{Atomic, FetchAtomic, Get, Put, Swap};
 use crate::portal_table::PortalTableEntry;
 use lintel_claim::Claim;
@@ -136,7 +136,7 @@ impl<'a> Trigger<'a> {
     /// # Errors
     /// As [`Entry::append`].
     pub fn append(self, portal: &PortalTableEntry, spec: EntrySpec) -> Result<Entry> {
-        leftovers::sweep();
+        deferred_release::retry_all();
         let (for_engine, counter) = (spec.for_engine(portal), self.counter.handle());
         let interface = portal.interface().handle();
         let handle =
