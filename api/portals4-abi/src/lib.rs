@@ -56,8 +56,8 @@ pub use lists::{Descriptor, DescriptorSpec, Entry, EntrySpec, Portal};
 pub use memory::UserMemory;
 pub use transfer::{Sink, Transfer, Trigger};
 
-pub use lintel_claim::{Datatype, Operation};
 pub use lintel_types::{
     AckRequest, CountingEvent, Error, Handle, Limits, List, NiFail, PT_ANY, ProcessId, options,
 };
+pub use lintel_types::{Datatype, Operation};
 pub use portals4_sys::RawEvent;
