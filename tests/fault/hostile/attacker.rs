@@ -1,47 +1,52 @@
 //! Makes datagrams that aren't the victim's, and sends them to it.
 
-use crate::Cast;
+use crate::Processes;
 use crate::recordings::{Recordings, address};
 use lintel_claim::{Region, send_datagram};
 use lintel_fault::random::Random;
 use std::net::{SocketAddrV4, UdpSocket};
 use std::os::fd::AsFd;
 
-/// Has a socket, recordings, and no key.
+/// A socket and recordings, but no key.
 pub struct Attacker {
     socket: UdpSocket,
     victim: SocketAddrV4,
     recordings: Recordings,
     random: Random,
     datagram: Vec<u8>,
-    train: Region,
+    gso_batch: Region,
 }
 
-/// Datagrams of a train, and bytes of each, at most.
-const CARS: u64 = 8;
-const CAR: usize = 1400;
+/// Datagrams of a batch, and bytes of each, at most.
+const MAX_GSO_SEGMENTS: u64 = 8;
+const SEGMENT_BYTES: usize = 1400;
 /// Where a recorded datagram's header ends, at the latest.
 const HEADER: usize = 144;
 
 impl Attacker {
-    pub fn new(cast: &Cast, recordings: Recordings, seed: u64) -> Result<Attacker, String> {
-        let socket = UdpSocket::bind(address(cast.stranger));
+    pub fn new(
+        processes: &Processes,
+        recordings: Recordings,
+        seed: u64,
+    ) -> Result<Attacker, String> {
+        let socket = UdpSocket::bind(address(processes.outsider));
         Ok(Attacker {
             socket: socket.map_err(|why| format!("the attacker's socket: {why}"))?,
-            victim: address(cast.victim),
+            victim: address(processes.victim),
             recordings,
             random: Random::new(seed),
             datagram: Vec::new(),
-            train: Region::new(CARS * CAR as u64),
+            gso_batch: Region::new(MAX_GSO_SEGMENTS * SEGMENT_BYTES as u64),
         })
     }
 
-    /// Sends one, or a train of `most` at most; tells how many.
+    /// Sends a datagram, or a batch of `most` at most; returns how many datagrams.
     pub fn send(&mut self, most: u64) -> Result<u64, String> {
         self.make();
-        let cars = 1 + self.random.below(CARS.min(most));
-        if (2..=CAR).contains(&self.datagram.len()) && self.below(8) == 0 && cars > 1 {
-            return self.send_train(cars);
+        let segments = 1 + self.random.below(MAX_GSO_SEGMENTS.min(most));
+        if (2..=SEGMENT_BYTES).contains(&self.datagram.len()) && self.below(8) == 0 && segments > 1
+        {
+            return self.send_batch(segments);
         }
         let sent = self.socket.send_to(&self.datagram, self.victim);
         sent.map_err(|why| format!("a datagram of {} bytes: {why}", self.datagram.len()))?;
@@ -50,32 +55,32 @@ impl Attacker {
 
     /// Sends the datagram and others of its length together, as the system does with
     /// those of one sender; the last one may be shorter.
-    fn send_train(&mut self, cars: u64) -> Result<u64, String> {
+    fn send_batch(&mut self, segments: u64) -> Result<u64, String> {
         let length = self.datagram.len();
         let mut bytes = 0;
-        for car in 1..=cars {
-            if car == cars {
+        for segment in 1..=segments {
+            if segment == segments {
                 let rest = 1 + self.below(length);
                 self.datagram.truncate(rest);
             }
-            self.train.write(bytes, &self.datagram);
+            self.gso_batch.write(bytes, &self.datagram);
             bytes += self.datagram.len() as u64;
             self.make();
             self.datagram.resize(length, 0);
         }
-        let pieces = [self.train.claim().slice(0, bytes)];
-        let segment = u16::try_from(length).expect("a car is short");
+        let pieces = [self.gso_batch.claim().slice(0, bytes)];
+        let segment = u16::try_from(length).expect("a segment is short");
         let sent = send_datagram(
             self.socket.as_fd(),
             Some(self.victim),
             &pieces,
             Some(segment),
         );
-        sent.map_err(|why| format!("{cars} datagrams of {length} bytes: {why}"))?;
-        Ok(cars)
+        sent.map_err(|why| format!("{segments} datagrams of {length} bytes: {why}"))?;
+        Ok(segments)
     }
 
-    /// Makes one.
+    /// Makes a datagram that the victim must refuse.
     fn make(&mut self) {
         self.datagram.clear();
         match self.random.below(100) {
@@ -85,8 +90,8 @@ impl Attacker {
             60..70 => self.cut_or_lengthen(),
             70..80 => self.splice(),
             80..90 => self.copy_recording(),
-            90..93 => self.copy_astray(),
-            _ => self.copy_strangers(),
+            90..93 => self.copy_misdirected(),
+            _ => self.copy_wrong_key(),
         }
     }
 
@@ -110,18 +115,18 @@ impl Attacker {
     }
 
     fn copy_recording(&mut self) {
-        let which = self.below(self.recordings.friends.len());
-        self.datagram.extend(&self.recordings.friends[which]);
+        let which = self.below(self.recordings.genuine.len());
+        self.datagram.extend(&self.recordings.genuine[which]);
     }
 
-    fn copy_astray(&mut self) {
-        let which = self.below(self.recordings.astray.len());
-        self.datagram.extend(&self.recordings.astray[which]);
+    fn copy_misdirected(&mut self) {
+        let which = self.below(self.recordings.misdirected.len());
+        self.datagram.extend(&self.recordings.misdirected[which]);
     }
 
-    fn copy_strangers(&mut self) {
-        let which = self.below(self.recordings.strangers.len());
-        self.datagram.extend(&self.recordings.strangers[which]);
+    fn copy_wrong_key(&mut self) {
+        let which = self.below(self.recordings.wrong_key.len());
+        self.datagram.extend(&self.recordings.wrong_key[which]);
     }
 
     /// A recording with a few bits of a range turned over.
@@ -152,8 +157,8 @@ impl Attacker {
     fn splice(&mut self) {
         self.copy_recording();
         let at = self.below(self.datagram.len());
-        let which = self.below(self.recordings.friends.len());
-        let other = &self.recordings.friends[which];
+        let which = self.below(self.recordings.genuine.len());
+        let other = &self.recordings.genuine[which];
         let from = at.min(other.len());
         self.datagram.truncate(at);
         self.datagram.extend(&other[from..]);

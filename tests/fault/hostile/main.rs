@@ -1,16 +1,16 @@
 //! `fault-hostile`: random and mutated datagrams at the port of a process that goes on
-//! talking to its peer.
+//! exchanging messages with its peer.
 //!
 //! ```text
 //!   recordings: what a peer of the right key, and one of a wrong key, really send
 //!        │
-//!   attacker ──random, mutated, replayed──▶ victim ◀──messages in order──▶ friend
+//!   attacker ──random, mutated, replayed──▶ victim ◀──messages in order──▶ peer
 //!                                             └── counts, and holds no more than before
 //! ```
 //!
 //! Every datagram is counted once: by the victim under what is wrong with it, or by the
-//! system as one for which the socket had no room. No message of the friend is lost,
-//! doubled, changed or out of order, no peer is taken for dead, and the victim holds
+//! system as one for which the socket had no room. No message of the peer is lost,
+//! doubled, changed or out of order, no peer is declared dead, and the victim holds
 //! what it held before: contexts, pairs, sockets, and bytes but for a queue or two.
 //!
 //! `fault-hostile [--packets N] [--seed N]`
@@ -18,7 +18,7 @@
 
 mod attacker;
 mod recordings;
-mod talk;
+mod traffic;
 
 use attacker::Attacker;
 use lintel_fault::places::Places;
@@ -28,7 +28,7 @@ use lintel_types::ProcessId;
 use recordings::Recordings;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use talk::Talk;
+use traffic::Traffic;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -65,19 +65,19 @@ impl Options {
     }
 }
 
-/// Who is where.
-struct Cast {
+/// The processes of the job, by their parts in the attack.
+struct Processes {
     victim: ProcessId,
-    friend: ProcessId,
-    stranger: ProcessId,
+    peer: ProcessId,
+    outsider: ProcessId,
 }
 
-/// The job's key.
+/// The key of the job, which the attacker lacks.
 const KEY: [u8; 32] = [0x5e; 32];
-/// Another job's.
+/// The key of another job, which fails authentication.
 const OTHER_KEY: [u8; 32] = [0x0e; 32];
 
-/// A NAL of a process.
+/// Opens a NAL as that process, within this test program.
 fn open(process: ProcessId, key: [u8; 32]) -> Result<UdpNal, String> {
     UdpNal::open(Config {
         nid: process.nid,
@@ -98,32 +98,32 @@ fn run(options: &Options) -> Result<(), String> {
     let seed = seed.unwrap_or_else(|| Random::from_env().number() >> 16);
     println!("seed {seed}");
     let places = Places::apart(0, 3);
-    let cast = Cast {
+    let processes = Processes {
         victim: places.process(0),
-        friend: places.process(1),
-        stranger: places.process(2),
+        peer: places.process(1),
+        outsider: places.process(2),
     };
-    let recordings = Recordings::take(&cast)?;
-    let mut talk = Talk::begin(&cast)?;
-    let attack = attack(options.packets, seed, recordings, &cast, &mut talk);
-    attack.map_err(|why| format!("{why}\nthe same packets again: --seed {seed}"))
+    let recordings = Recordings::record(&processes)?;
+    let mut traffic = Traffic::open(&processes)?;
+    let attack = attack(options.packets, seed, recordings, &processes, &mut traffic);
+    attack.map_err(|why| format!("{why}\nrepeat the same packets with --seed {seed}"))
 }
 
-/// A queue that was empty may have got room for some entries; no buffer is as small.
-const MOST_MORE: u64 = 4 << 10;
-/// Datagrams between two looks of the victim: together they fit its socket.
+/// An empty queue may have grown by some entries; no buffer is as small, bytes.
+const MAX_GROWTH: u64 = 4 << 10;
+/// Datagrams between two polls of the victim: together they fit its socket buffer.
 const BURST: u64 = 24;
 
 fn attack(
     packets: u64,
     seed: u64,
     recordings: Recordings,
-    cast: &Cast,
-    talk: &mut Talk,
+    processes: &Processes,
+    traffic: &mut Traffic,
 ) -> Result<(), String> {
-    let mut attacker = Attacker::new(cast, recordings, seed)?;
-    talk.settle()?;
-    let (before, held) = (talk.victim.counts(), talk.victim.resources());
+    let mut attacker = Attacker::new(processes, recordings, seed)?;
+    traffic.drain()?;
+    let (before, held) = (traffic.victim.counts(), traffic.victim.resources());
     let began = Instant::now();
     let mut sent = 0;
     while sent < packets {
@@ -131,39 +131,39 @@ fn attack(
         while sent < until {
             sent += attacker.send(until - sent)?;
         }
-        talk.go_on()?;
+        traffic.step()?;
     }
-    talk.settle()?;
+    traffic.drain()?;
     let dropped = attacker.dropped_by_system()?;
     let seconds = began.elapsed().as_secs_f64();
-    let now = talk.victim.counts();
-    tell(packets, seconds, &before, &now, dropped, talk.heard);
+    let now = traffic.victim.counts();
+    report(packets, seconds, &before, &now, dropped, traffic.received);
     let counted = now.hostile() - before.hostile();
     if counted + dropped != packets {
         return Err(format!(
             "of {packets} datagrams {counted} were counted, {dropped} dropped"
         ));
     }
-    let holds = talk.victim.resources();
+    let holds = traffic.victim.resources();
     let same = Resources {
         bytes: held.bytes,
         ..holds
     };
-    if same != held || holds.bytes > held.bytes + MOST_MORE {
+    if same != held || holds.bytes > held.bytes + MAX_GROWTH {
         return Err(format!("the victim held {held:?}, and now {holds:?}"));
     }
     Ok(())
 }
 
-fn tell(
+fn report(
     packets: u64,
     seconds: f64,
     before: &DatagramCounts,
     now: &DatagramCounts,
     dropped: u64,
-    heard: u64,
+    received: u64,
 ) {
-    println!("{packets} datagrams in {seconds:.1} s, meanwhile {heard} messages of the friend");
+    println!("{packets} datagrams in {seconds:.1} s, meanwhile {received} messages of the peer");
     for (name, before, now) in [
         ("forged", before.forged, now.forged),
         ("malformed", before.malformed, now.malformed),
@@ -175,5 +175,5 @@ fn tell(
     }
     println!("{:>12} {dropped} by the system", "dropped");
     let accepted = now.accepted - before.accepted;
-    println!("{:>12} {accepted} of the friend's", "accepted");
+    println!("{:>12} {accepted} of the peer's", "accepted");
 }

@@ -1,6 +1,6 @@
 //! Datagrams as a NAL really sends them, recorded before the victim is there.
 
-use crate::{Cast, KEY, OTHER_KEY, open};
+use crate::{KEY, OTHER_KEY, Processes, open};
 use lintel_claim::Region;
 use lintel_nal::{Arrival, Nal, Outgoing, Wake};
 use lintel_nal_udp::UdpNal;
@@ -9,46 +9,48 @@ use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::time::{Duration, Instant};
 
 pub struct Recordings {
-    /// By an earlier life of the friend: right in everything but that.
-    pub friends: Vec<Vec<u8>>,
-    /// By the friend to somebody else.
-    pub astray: Vec<Vec<u8>>,
-    /// By somebody who has another key.
-    pub strangers: Vec<Vec<u8>>,
+    /// By an earlier incarnation of the peer: genuine but for that.
+    pub genuine: Vec<Vec<u8>>,
+    /// By the peer, to another process.
+    pub misdirected: Vec<Vec<u8>>,
+    /// By a process that has another key.
+    pub wrong_key: Vec<Vec<u8>>,
 }
 
 /// Lengths of the messages: none, short, of one datagram, of several.
 const LENGTHS: [u64; 6] = [0, 8, 100, 1400, 16_000, 100_000];
-/// Long enough for what is sent again, and for probes.
+/// Long enough for retransmissions, and for probes.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// How long two may take to meet.
+/// How long a first contact may take.
 const MEETING: Duration = Duration::from_secs(10);
 
 impl Recordings {
-    pub fn take(cast: &Cast) -> Result<Recordings, String> {
-        let Cast {
+    pub fn record(processes: &Processes) -> Result<Recordings, String> {
+        let Processes {
             victim,
-            friend,
-            stranger,
-        } = *cast;
+            peer,
+            outsider,
+        } = *processes;
         let recordings = Recordings {
-            friends: record(victim, friend, KEY)?,
-            astray: record(stranger, friend, KEY)?,
-            strangers: record(victim, stranger, OTHER_KEY)?,
+            genuine: record(victim, peer, KEY)?,
+            misdirected: record(outsider, peer, KEY)?,
+            wrong_key: record(victim, outsider, OTHER_KEY)?,
         };
-        let (friends, strangers) = (recordings.friends.len(), recordings.strangers.len());
-        println!("recorded {friends} datagrams of the friend, {strangers} of a stranger");
+        let (genuine, wrong_key) = (recordings.genuine.len(), recordings.wrong_key.len());
+        println!(
+            "recorded {genuine} datagrams of the peer, {wrong_key} of a process without the key"
+        );
         Ok(recordings)
     }
 }
 
 fn record(to: ProcessId, from: ProcessId, key: [u8; 32]) -> Result<Vec<Vec<u8>>, String> {
-    let told = |why: std::io::Error| format!("a socket in the place of {to:?}: {why}");
+    let failed = |why: std::io::Error| format!("a socket in the place of {to:?}: {why}");
     let mut sender = open(from, key)?;
     meet(&mut sender, to, key)?;
-    let socket = UdpSocket::bind(address(to)).map_err(told)?;
+    let socket = UdpSocket::bind(address(to)).map_err(failed)?;
     let quiet = Some(Duration::from_millis(1));
-    socket.set_read_timeout(quiet).map_err(told)?;
+    socket.set_read_timeout(quiet).map_err(failed)?;
     let region = Region::new(LENGTHS[LENGTHS.len() - 1]);
     for (number, length) in (0..).zip(LENGTHS) {
         let pieces = [region.claim().slice(0, length)];
@@ -60,7 +62,7 @@ fn record(to: ProcessId, from: ProcessId, key: [u8; 32]) -> Result<Vec<Vec<u8>>,
         sent.map_err(|why| format!("a message to be recorded: {why:?}"))?;
     }
     let mut taken = Vec::new();
-    // What it sends at once; it hasn't looked yet whether that life still is there.
+    // What it sends at once; it hasn't looked yet whether that incarnation still lives.
     take_all(&socket, &mut taken);
     let until = Instant::now() + PATIENCE;
     while Instant::now() < until {
@@ -76,8 +78,8 @@ fn record(to: ProcessId, from: ProcessId, key: [u8; 32]) -> Result<Vec<Vec<u8>>,
     }
 }
 
-/// Has a sender meet an earlier life of its receiver: to somebody whom it hasn't met it
-/// sends nothing but questions.
+/// Lets a sender contact an earlier incarnation of its receiver: before that it
+/// sends nothing but probes for one.
 fn meet(sender: &mut UdpNal, to: ProcessId, key: [u8; 32]) -> Result<(), String> {
     let mut earlier = open(to, key)?;
     let nothing = Outgoing::Copied {
@@ -105,7 +107,7 @@ fn take_all(socket: &UdpSocket, taken: &mut Vec<Vec<u8>>) {
     }
 }
 
-/// Where a process's socket is.
+/// The address of a process's socket.
 pub fn address(process: ProcessId) -> SocketAddrV4 {
     let port = u16::try_from(process.pid).expect("a pid is a port");
     SocketAddrV4::new(Ipv4Addr::from(process.nid), port)

@@ -1,6 +1,6 @@
-//! The victim and its friend, who talk all the while.
+//! Messages between the victim and its peer while the attack goes on.
 
-use crate::{Cast, KEY, open};
+use crate::{KEY, Processes, open};
 use lintel_claim::{Claim, Lease, Region};
 use lintel_fault::random::Random;
 use lintel_nal::{Arrival, Nal, Outgoing, Payload, Wake};
@@ -10,129 +10,131 @@ use std::time::{Duration, Instant};
 
 /// The longest message, bytes.
 const LONGEST: u64 = 60_000;
-/// Messages before anything is measured.
-const WARM: u64 = 1000;
-/// Messages of the friend that the victim hasn't answered.
+/// Messages exchanged before the attack.
+const WARM_UP: u64 = 1000;
+/// Messages of the peer in flight, at most.
 const WINDOW: u64 = 4;
-/// Flushes of which one looks into the socket.
-const LOOKS: u32 = 8;
-/// How long anything may take.
+/// Flushes of which at least one polls the socket.
+const FLUSHES: u32 = 8;
+/// How long any step may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Numbered messages one way, their numbers back.
-pub struct Talk {
+pub struct Traffic {
     pub victim: UdpNal,
-    friend: UdpNal,
+    peer: UdpNal,
     names: [ProcessId; 2],
     random: Random,
     pool: Region,
     place: Region,
     lease: Lease,
-    /// A long message that isn't whole yet: number, length, checksum.
-    coming: Option<[u64; 3]>,
-    said: u64,
-    /// Messages that the victim has had.
-    pub heard: u64,
+    /// A long message that is arriving: number, length, checksum.
+    arriving: Option<[u64; 3]>,
+    sent: u64,
+    /// Messages that the victim has received, in order.
+    pub received: u64,
     answered: u64,
 }
 
-impl Talk {
-    /// Opens both, and has them know each other.
-    pub fn begin(cast: &Cast) -> Result<Talk, String> {
+impl Traffic {
+    /// Opens both NALs, and exchanges messages until they are connected.
+    pub fn open(processes: &Processes) -> Result<Traffic, String> {
         let pool = Region::new(2 * LONGEST);
         let mut random = Random::new(1);
         for word in 0..pool.len() / 8 {
             pool.claim().store_u64(word * 8, random.number());
         }
-        let mut talk = Talk {
-            victim: open(cast.victim, KEY)?,
-            friend: open(cast.friend, KEY)?,
-            names: [cast.victim, cast.friend],
+        let mut traffic = Traffic {
+            victim: open(processes.victim, KEY)?,
+            peer: open(processes.peer, KEY)?,
+            names: [processes.victim, processes.peer],
             random,
             pool,
             place: Region::new(LONGEST),
             lease: Lease::new(),
-            coming: None,
-            said: 0,
-            heard: 0,
+            arriving: None,
+            sent: 0,
+            received: 0,
             answered: 0,
         };
-        while talk.answered < WARM {
-            talk.go_on()?;
+        while traffic.answered < WARM_UP {
+            traffic.step()?;
         }
-        talk.fill_buffers()?;
-        Ok(talk)
+        traffic.fill_buffers()?;
+        Ok(traffic)
     }
 
     /// As many messages as there ever are come before the victim asks for one: it then has
     /// all buffers that it will ever need.
     fn fill_buffers(&mut self) -> Result<(), String> {
         for length in [8, 1000, LONGEST] {
-            self.settle()?;
+            self.drain()?;
             for _ in 0..WINDOW {
-                self.say(length)?;
+                self.send_next(length)?;
             }
-            self.friend.flush();
-            (0..LOOKS).for_each(|_| {
+            self.peer.flush();
+            (0..FLUSHES).for_each(|_| {
                 self.victim.flush();
             });
         }
-        self.settle()
+        self.drain()
     }
 
-    /// The friend says something more, and both look at all that is there.
-    pub fn go_on(&mut self) -> Result<(), String> {
-        if self.said < self.answered + WINDOW {
+    /// The peer sends another message if the window has room, and both NALs make progress.
+    pub fn step(&mut self) -> Result<(), String> {
+        if self.sent < self.answered + WINDOW {
             let most = [8, 1000, LONGEST][self.random.below(3) as usize];
             let length = self.random.below(most + 1);
-            self.say(length)?;
+            self.send_next(length)?;
         }
-        self.look()
+        self.progress()
     }
 
-    fn say(&mut self, length: u64) -> Result<(), String> {
-        self.said += 1;
+    fn send_next(&mut self, length: u64) -> Result<(), String> {
+        self.sent += 1;
         let from = self.pool.claim().slice(self.random.below(LONGEST), length);
-        let words = [self.said, length, checksum(from), 0, 0, 0];
-        send(&mut self.friend, self.names[0], &words, &[from])
+        let words = [self.sent, length, checksum(from), 0, 0, 0];
+        send(&mut self.peer, self.names[0], &words, &[from])
     }
 
-    /// Until nothing is on its way.
-    pub fn settle(&mut self) -> Result<(), String> {
+    /// Waits until nothing is in flight.
+    pub fn drain(&mut self) -> Result<(), String> {
         let until = Instant::now() + PATIENCE;
         let mut quiet = 0;
         while quiet < 100 {
-            let before = (self.heard, self.answered);
-            self.look()?;
-            let calm = self.answered == self.said
-                && before == (self.heard, self.answered)
-                && self.friend.all_delivered()
+            let before = (self.received, self.answered);
+            self.progress()?;
+            let calm = self.answered == self.sent
+                && before == (self.received, self.answered)
+                && self.peer.all_delivered()
                 && self.victim.all_delivered();
             quiet = if calm { quiet + 1 } else { 0 };
             if Instant::now() > until {
-                let Talk {
-                    said,
-                    heard,
+                let Traffic {
+                    sent,
+                    received,
                     answered,
                     ..
                 } = self;
-                return Err(format!("{said} said, {heard} heard, {answered} answered"));
+                return Err(format!(
+                    "{sent} sent, {received} received, {answered} answered"
+                ));
             }
         }
         Ok(())
     }
 
-    fn look(&mut self) -> Result<(), String> {
+    fn progress(&mut self) -> Result<(), String> {
         while let Some(arrival) = next(&mut self.victim) {
-            self.on_victims(arrival)?;
+            self.on_victim_arrival(arrival)?;
         }
-        while let Some(arrival) = next(&mut self.friend) {
-            self.on_friends(&arrival)?;
+        while let Some(arrival) = next(&mut self.peer) {
+            self.on_peer_arrival(&arrival)?;
         }
         Ok(())
     }
 
-    fn on_victims(&mut self, arrival: Arrival) -> Result<(), String> {
+    fn on_victim_arrival(&mut self, arrival: Arrival) -> Result<(), String> {
         match arrival {
             Arrival::Message(origin, words, payload) if origin.process == self.names[1] => {
                 let [number, length, sum, ..] = words;
@@ -143,18 +145,21 @@ impl Talk {
                         self.answer(number)
                     }
                     Payload::Streamed(_) => {
-                        self.coming = Some([number, length, sum]);
+                        self.arriving = Some([number, length, sum]);
                         let place = [self.place.claim()];
                         let loan = self.lease.lend(&place).keep();
                         self.victim.receive_into(origin, loan);
                         self.victim.done(origin);
                         Ok(())
                     }
-                    Payload::Lent(_) => Err("the friend lends nothing".into()),
+                    Payload::Lent(_) => Err("the peer lends nothing".into()),
                 }
             }
             Arrival::Streamed(origin) if origin.process == self.names[1] => {
-                let message = self.coming.take().ok_or("a stream that nobody began")?;
+                let message = self
+                    .arriving
+                    .take()
+                    .ok_or("the end of a stream that never began")?;
                 self.check(message, self.place.claim().slice(0, message[1]))?;
                 self.answer(message[0])
             }
@@ -163,11 +168,11 @@ impl Talk {
     }
 
     fn check(&mut self, [number, length, sum]: [u64; 3], bytes: Claim) -> Result<(), String> {
-        if number != self.heard + 1 {
-            let heard = self.heard;
-            return Err(format!("the victim got message {number} after {heard}"));
+        if number != self.received + 1 {
+            let received = self.received;
+            return Err(format!("the victim got message {number} after {received}"));
         }
-        self.heard = number;
+        self.received = number;
         if bytes.len() != length || checksum(bytes) != sum {
             return Err(format!("message {number} of {length} bytes has changed"));
         }
@@ -179,19 +184,19 @@ impl Talk {
         send(&mut self.victim, self.names[1], &words, &[])
     }
 
-    fn on_friends(&mut self, arrival: &Arrival) -> Result<(), String> {
+    fn on_peer_arrival(&mut self, arrival: &Arrival) -> Result<(), String> {
         match arrival {
             Arrival::Message(origin, [number, ..], _) if *number == self.answered + 1 => {
                 self.answered = *number;
-                self.friend.done(*origin);
+                self.peer.done(*origin);
                 Ok(())
             }
-            other => Err(format!("the friend got {other:?}")),
+            other => Err(format!("the peer got {other:?}")),
         }
     }
 }
 
-/// The next arrival, looked for as by who sleeps on the descriptor.
+/// The next arrival, as found by a thread that sleeps on the descriptor.
 fn next(nal: &mut UdpNal) -> Option<Arrival> {
     nal.flush();
     if nal.is_idle() {
