@@ -112,7 +112,7 @@ pub fn agent(_: &Options) -> Outcome {
         peer.answers_or_ended_by_itself(&words)?;
         peer.answers_or_ended_by_itself("close 0")?;
         peer.answers_or_ended_by_itself("end")?;
-        peer.hear("agent");
+        peer.await_stderr("agent");
     }
     Ok(())
 }

@@ -50,13 +50,13 @@ pub fn sender(options: &Options) -> Outcome {
     let before = held(&job, &one)?;
     two.stop();
     let to = two.process;
-    one.say(&format!(
+    one.send(&format!(
         "flood 0 {LENGTH} {} {} {BITS} {PUTS}",
         to.nid, to.pid
     ));
     let stopped = if options.short { STOPPED / 2 } else { STOPPED };
     let (answer, most) = watch(&job, &mut one, stopped)?;
-    two.go_on();
+    two.resume();
     let answer = answer.unwrap_or_else(|| one.line());
     let grown = most.saturating_sub(before) >> 10;
     println!("{answer}; grown by {grown} MiB");
@@ -77,7 +77,7 @@ fn watch(job: &Job, sender: &mut Peer, seconds: u64) -> Result<(Option<String>, 
     let until = Instant::now() + Duration::from_secs(seconds);
     let mut most = 0;
     loop {
-        let answer = sender.line_if_any();
+        let answer = sender.try_line();
         most = most.max(held(job, sender)?);
         if answer.is_some() {
             return Ok((answer, most));
@@ -134,7 +134,7 @@ pub fn agent(_: &Options) -> Outcome {
         println!("grown by {} MiB while the peer is stopped", most >> 10);
         match ends {
             true => other.kill(),
-            false => other.go_on(),
+            false => other.resume(),
         }
         shrinks(agent, before).map_err(|why| format!("{why}; the peer ended: {ends}"))?;
     }

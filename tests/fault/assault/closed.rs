@@ -61,7 +61,7 @@ pub fn put(options: &Options) -> Outcome {
         accepted(&one.put(0, BYTES, other.process, BITS))?;
         one.close()?;
         reuse(&mut one, after)?;
-        other.go_on();
+        other.resume();
         let events = other.events(QUIET);
         let leaked = other.like(0, SECRET)?;
         if leaked > 0 {
@@ -83,7 +83,7 @@ pub fn get(options: &Options) -> Outcome {
         accepted(&one.get(0, BYTES, other.process, BITS))?;
         one.close()?;
         reuse(&mut one, after)?;
-        other.go_on();
+        other.resume();
         other.events(QUIET);
         unchanged(&mut one, BYTES, after)?;
         alive(&mut one, interfaces)
@@ -98,7 +98,7 @@ pub fn target(options: &Options) -> Outcome {
         let (mut one, mut other) = strangers(&job, STREAM)?;
         one.ok(&format!("offer 0 {BITS}"))?;
         second(&mut one, interfaces)?;
-        one.say("close-amid 0");
+        one.send("close-amid 0");
         accepted(&other.put(0, STREAM, one.process, BITS))?;
         one.expect("closed 0");
         reuse(&mut one, after)?;

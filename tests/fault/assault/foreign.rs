@@ -218,7 +218,7 @@ pub fn planted_for_agent(_: &Options) -> Outcome {
         |job, user, home| {
             let mut agent = agent(job, user, home);
             let until = Instant::now() + PATIENCE;
-            while agent.line_if_any().is_none() && agent.ended().is_none() {
+            while agent.try_line().is_none() && agent.ended().is_none() {
                 if Instant::now() > until {
                     return Err("lintel-agent neither begins nor ends".into());
                 }

@@ -11,7 +11,7 @@ fn job() -> Job {
 }
 
 fn nothing_left(job: &Job) -> Outcome {
-    match job.leftovers() {
+    match job.shared_memory_names() {
         left if left.is_empty() => Ok(()),
         left => Err(format!("left in /dev/shm: {left:?}")),
     }
@@ -42,10 +42,10 @@ pub fn at_start(options: &Options) -> Outcome {
         worker
     };
     let mut workers: Vec<Worker> = (11..15).map(start).collect();
-    workers[0].say("put 12 0 100000");
+    workers[0].send("put 12 0 100000");
     workers[0].expect("Ok");
     for worker in &mut workers {
-        worker.say("quit");
+        worker.send("quit");
         worker.expect("bye");
         worker.succeed();
     }

@@ -36,7 +36,7 @@ fn begin(job: &Job, number: u32, command: Command) -> Option<Peer> {
     let mut worker = Worker::start(command);
     let until = Instant::now() + Duration::from_secs(10);
     loop {
-        if worker.line_if_any().is_some_and(|line| line == "ready") {
+        if worker.try_line().is_some_and(|line| line == "ready") {
             return Some(Peer::of(job, number, worker));
         }
         if worker.ended().is_some() || Instant::now() > until {
@@ -59,7 +59,7 @@ fn answers_within(what: &str, values: &[u64]) -> Result<Vec<String>, String> {
         begun += 1;
         let open = format!("open {}", peer.process.pid);
         let told = |why| format!("--{what}={value}: {why}");
-        peer.say(&open);
+        peer.send(&open);
         let answer = peer.answer().map_err(told)?;
         match answer.as_str() {
             "ok" => {
@@ -68,7 +68,7 @@ fn answers_within(what: &str, values: &[u64]) -> Result<Vec<String>, String> {
             }
             refused if refused.starts_with("refused") => {
                 peer.complains();
-                complaints.push(peer.complaints());
+                complaints.push(peer.stderr());
             }
             other => return Err(told(other.into())),
         }

@@ -43,7 +43,7 @@ fn mix(kind: &str, options: &Options) -> Outcome {
     for worker in &mut workers {
         while worker.ended().is_none() {
             if Instant::now() > until {
-                return Err(format!("a process hangs; it said: {}", worker.complaints()));
+                return Err(format!("a process hangs; it said: {}", worker.stderr()));
             }
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -64,7 +64,7 @@ pub fn threads(options: &Options) -> Outcome {
         let mut one = job.start(&["threads", "11", "12"]);
         one.expect("done");
         one.succeed();
-        other.say("quit");
+        other.send("quit");
         other.expect("bye");
         if Instant::now() > until {
             return Ok(());

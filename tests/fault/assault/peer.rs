@@ -76,7 +76,7 @@ impl Peer {
 
     /// Says a line and gets the answer.
     pub fn ask(&mut self, words: &str) -> String {
-        self.worker.say(words);
+        self.worker.send(words);
         self.worker.line()
     }
 
@@ -86,7 +86,7 @@ impl Peer {
             "ok" => Ok(()),
             answer => Err(format!(
                 "{words:?} was answered by {answer:?}; it said: {}",
-                self.worker.complaints()
+                self.worker.stderr()
             )),
         }
     }
@@ -155,7 +155,7 @@ impl Peer {
     pub fn end(mut self) -> Outcome {
         self.close()?;
         self.ok("end")?;
-        self.worker.say("quit");
+        self.worker.send("quit");
         self.worker.succeed();
         Ok(())
     }
@@ -163,10 +163,10 @@ impl Peer {
     /// Whether it writes a line to standard error; that comes by another pipe than answers.
     pub fn complains(&self) -> bool {
         let until = Instant::now() + COMPLAINT;
-        while self.worker.complaints().is_empty() && Instant::now() < until {
+        while self.worker.stderr().is_empty() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(1));
         }
-        !self.worker.complaints().is_empty()
+        !self.worker.stderr().is_empty()
     }
 
     /// Fails where a signal has ended it.
@@ -178,7 +178,7 @@ impl Peer {
     /// Says a line, and waits until it is answered or the process has ended, but not by
     /// a signal.
     pub fn answers_or_ended_by_itself(&mut self, words: &str) -> Outcome {
-        self.worker.say(words);
+        self.worker.send(words);
         self.answer().map(drop)
     }
 
@@ -187,7 +187,7 @@ impl Peer {
     pub fn answer(&mut self) -> Result<String, String> {
         let until = Instant::now() + PATIENCE;
         while Instant::now() < until {
-            if let Some(line) = self.worker.line_if_any() {
+            if let Some(line) = self.worker.try_line() {
                 return Ok(line);
             }
             if self.worker.ended().is_some() {
@@ -199,7 +199,7 @@ impl Peer {
         Err(format!(
             "process {} doesn't answer; it said: {}",
             self.number,
-            self.worker.complaints()
+            self.worker.stderr()
         ))
     }
 }

@@ -50,7 +50,7 @@ fn against_receiver(operation: Operation, successor: Successor) -> Outcome {
     target.stop();
     post(operation, &mut initiator, &target)?;
     let mut stranger = replace(&job, initiator, successor)?;
-    target.go_on();
+    target.resume();
     judge(operation, &mut stranger, &mut target)
 }
 
@@ -96,7 +96,7 @@ fn replace(job: &Job, mut initiator: Peer, successor: Successor) -> Result<Peer,
     let number = initiator.number;
     let mut stranger = match successor {
         Successor::Exec => {
-            initiator.say("become");
+            initiator.send("become");
             initiator.expect("ready");
             initiator
         }

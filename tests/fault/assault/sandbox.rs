@@ -210,7 +210,7 @@ pub fn not_ended_by_signal(who: &str, worker: &mut Worker) -> Outcome {
     match worker.ended().and_then(|status| status.signal()) {
         Some(signal) => Err(format!(
             "signal {signal} ended {who}; it had said: {}",
-            worker.complaints()
+            worker.stderr()
         )),
         None => Ok(()),
     }

@@ -25,7 +25,7 @@ fn at(share: u64) -> Outcome {
     let mut third = Peer::open(&job, 2)?;
     two.ok(&format!("offer 0 {BITS} quiet"))?;
     let to = two.process;
-    one.say(&format!("flood 0 4000 {} {} {BITS} 20000", to.nid, to.pid));
+    one.send(&format!("flood 0 4000 {} {} {BITS} 20000", to.nid, to.pid));
     cut(share)?;
     // The answer of the flood.
     one.answers_or_ended_by_itself("event 100")?;

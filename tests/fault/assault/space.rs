@@ -37,7 +37,7 @@ fn begin(free: u32) -> Outcome {
             "ok" => opened += 1,
             NO_SPACE => told(peer)?,
             other => {
-                let said = peer.complaints();
+                let said = peer.stderr();
                 return Err(format!(
                     "PtlNIInit: {other}, not PTL_NO_SPACE; it said: {said}"
                 ));
@@ -91,14 +91,14 @@ fn agent_begins(free: u32) -> Outcome {
     command.env("LINTEL_JOB", format!("late{free}"));
     let mut agent = Worker::start(command);
     let until = Instant::now() + Duration::from_secs(10);
-    while agent.line_if_any().is_none() && agent.ended().is_none() {
+    while agent.try_line().is_none() && agent.ended().is_none() {
         if Instant::now() > until {
             return Err("lintel-agent neither begins nor ends".into());
         }
         std::thread::sleep(Duration::from_millis(1));
     }
     not_ended_by_signal("an agent that begins", &mut agent)?;
-    agent.end();
+    agent.terminate();
     Ok(())
 }
 

@@ -97,7 +97,7 @@ fn run(options: &Options) -> Result<(), String> {
     let seed = options.seed;
     let seed = seed.unwrap_or_else(|| Random::from_env().number() >> 16);
     println!("seed {seed}");
-    let places = Places::apart(0, 3);
+    let places = Places::unique(0, 3);
     let processes = Processes {
         victim: places.process(0),
         peer: places.process(1),

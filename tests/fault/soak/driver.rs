@@ -26,7 +26,7 @@ pub fn run(options: &Options) -> Done {
     let done = soak.run();
     soak.report();
     done.and_then(|()| soak.check_memory())
-        .and_then(|()| soak.check_leftovers())
+        .and_then(|()| soak.check_shared_memory())
         .map_err(|why| format!("{why}\nthe same choices again: --seed {seed}"))
 }
 
@@ -77,9 +77,9 @@ impl<'a> Soak<'a> {
     fn new(options: &'a Options, mut random: Random) -> Result<Soak<'a>, String> {
         let program = std::env::current_exe().map_err(|why| why.to_string())?;
         let mut job = Job::new(&program.to_string_lossy());
-        job.place(options.places()?);
+        job.set_places(options.places()?);
         for (node, command) in &options.within {
-            job.enter(*node, command.clone());
+            job.set_node_command(*node, command.clone());
         }
         let rank = || Rank {
             worker: None,
@@ -178,7 +178,7 @@ impl<'a> Soak<'a> {
             };
             if let Some(status) = worker.ended() {
                 std::thread::sleep(LAST_WORDS);
-                let said = worker.complaints();
+                let said = worker.stderr();
                 return Err(format!("rank {number} ended with {status}: {said}"));
             }
         }
@@ -186,7 +186,7 @@ impl<'a> Soak<'a> {
     }
 
     fn line_of(&mut self, number: u32) -> Option<String> {
-        self.ranks[number as usize].worker.as_mut()?.line_if_any()
+        self.ranks[number as usize].worker.as_mut()?.try_line()
     }
 
     fn on_line(&mut self, number: u32, line: &str) -> Done {
@@ -284,7 +284,7 @@ impl<'a> Soak<'a> {
     fn ask(&mut self) {
         for rank in &mut self.ranks {
             if let Some(worker) = rank.worker.as_mut().filter(|_| rank.ready) {
-                worker.say("count");
+                worker.send("count");
                 rank.resident.sample(worker.id());
             }
         }
@@ -302,7 +302,7 @@ impl<'a> Soak<'a> {
         let stuck = ranks.find(|(_, rank)| rank.returns.is_none() && rank.since.elapsed() > limit);
         match stuck {
             Some((number, rank)) => {
-                let said = rank.worker.as_ref().map(Worker::complaints);
+                let said = rank.worker.as_ref().map(Worker::stderr);
                 Err(format!(
                     "rank {number} gets nothing done; it says: {said:?}"
                 ))
@@ -313,7 +313,7 @@ impl<'a> Soak<'a> {
 
     /// Everybody ends what is under way, still answering; then all leave.
     fn stop(&mut self) -> Done {
-        self.for_each_worker(|worker| worker.say("stop"));
+        self.for_each_worker(|worker| worker.send("stop"));
         let until = Instant::now() + 2 * Duration::from_secs(LIMIT);
         while !self.all_have_stopped() {
             self.listen()?;
@@ -324,14 +324,14 @@ impl<'a> Soak<'a> {
             }
             std::thread::sleep(TICK);
         }
-        self.for_each_worker(|worker| worker.say("quit"));
+        self.for_each_worker(|worker| worker.send("quit"));
         for (number, rank) in self.ranks.iter_mut().enumerate() {
             let Some(worker) = &mut rank.worker else {
                 continue;
             };
             let status = worker.wait();
             if !status.success() {
-                let said = worker.complaints();
+                let said = worker.stderr();
                 return Err(format!("rank {number} ended with {status}: {said}"));
             }
         }
@@ -382,8 +382,8 @@ impl<'a> Soak<'a> {
         }
     }
 
-    fn check_leftovers(&self) -> Done {
-        match self.job.leftovers() {
+    fn check_shared_memory(&self) -> Done {
+        match self.job.shared_memory_names() {
             none if none.is_empty() => Ok(()),
             names => Err(format!("still in /dev/shm: {names:?}")),
         }

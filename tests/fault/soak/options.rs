@@ -95,7 +95,7 @@ impl Options {
     /// Where the ranks are, on ports that are free now.
     pub fn places(&self) -> Result<Places, String> {
         let Some(first) = self.first else {
-            return Ok(Places::apart(0, self.nodes));
+            return Ok(Places::unique(0, self.nodes));
         };
         Ok(Places::at(first, self.nodes, FIRST_PORT))
     }

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 const PIDS: [u32; 4] = [11, 12, 13, 14];
 
-/// Kills one of four processes at a random moment and starts it again, so many times.
+/// Kills one of four processes at a random moment and replaces it, so many times.
 /// The job's program is `fault-worker`.
 ///
 /// # Panics
-/// Where a survivor ends, gets a wrong byte, or hears nothing more from another one.
+/// If a survivor ends, receives a wrong byte, or gets nothing through to another one.
 pub fn kill_at_random(job: &Job, random: &mut Random, rounds: u64) {
     let mut workers: BTreeMap<u32, Worker> = PIDS
         .iter()
@@ -24,14 +24,14 @@ pub fn kill_at_random(job: &Job, random: &mut Random, rounds: u64) {
     all_exchange(&mut workers, &PIDS);
     for round in 0..rounds {
         let victim = PIDS[random.below(4) as usize];
-        // The moment is the point; nothing waits for anything here.
+        // A random moment is the point: this sleep awaits nothing.
         std::thread::sleep(Duration::from_micros(random.below(30_000)));
         workers.get_mut(&victim).expect("it runs").kill();
         let others: Vec<u32> = PIDS.iter().copied().filter(|p| *p != victim).collect();
         if random.below(2) == 0 {
             all_exchange(&mut workers, &others);
         }
-        // Now and then one that is killed while it begins.
+        // Sometimes a replacement is killed while it starts.
         for _ in 0..random.below(3) {
             let mut early = start(job, victim, random);
             std::thread::sleep(Duration::from_micros(random.below(8000)));
@@ -45,7 +45,7 @@ pub fn kill_at_random(job: &Job, random: &mut Random, rounds: u64) {
         eprintln!("round {round}: {victim} killed and replaced by {next}");
     }
     for worker in workers.values_mut() {
-        worker.say("stop");
+        worker.send("stop");
         worker.expect("count ");
         worker.succeed();
     }
@@ -63,9 +63,9 @@ fn start(job: &Job, pid: u32, random: &mut Random) -> Worker {
     Worker::start(command)
 }
 
-/// By peer, the operations that succeeded so far.
+/// The operations that have succeeded so far, by peer.
 fn succeeded(worker: &mut Worker) -> BTreeMap<u32, u64> {
-    worker.say("count");
+    worker.send("count");
     let line = worker.expect("count ");
     let counts = line.split(' ').next().unwrap_or("");
     let pairs = counts.split(',').filter_map(|pair| pair.split_once(':'));
@@ -92,21 +92,21 @@ fn all_exchange(workers: &mut BTreeMap<u32, Worker>, among: &[u32]) {
             all_run(&mut others, &missing);
             assert!(
                 Instant::now() < until,
-                "{pid} gets nothing through to {missing:?}; it says: {}",
-                worker.complaints()
+                "{pid} gets nothing through to {missing:?}; stderr: {}",
+                worker.stderr()
             );
         }
     }
 }
 
-/// None of these has ended by itself.
+/// Asserts that none of these has ended by itself.
 fn all_run(workers: &mut [(&u32, &mut Worker)], pids: &[u32]) {
     for (pid, worker) in workers.iter_mut().filter(|(pid, _)| pids.contains(pid)) {
         let ended = worker.ended();
         assert!(
             ended.is_none(),
-            "{pid} ended, {ended:?}; it said: {}",
-            worker.complaints()
+            "{pid} ended, {ended:?}; stderr: {}",
+            worker.stderr()
         );
     }
 }

@@ -1,4 +1,4 @@
-//! A job of its own for each test, and the workers in it.
+//! Jobs of one test each, and the workers in them.
 
 pub use crate::worker::{PATIENCE, Worker};
 
@@ -13,32 +13,32 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 const SHARED_MEMORY: &str = "/dev/shm";
-/// Any secret will do among processes that are started here.
+/// Any secret will do among the processes of a test.
 const SECRET: &str = "5ec7e75ec7e75ec7e75ec7e75ec7e75ec7e75ec7e75ec7e75ec7e75ec7e75ec7";
-/// Has the engines of generic placement; lies beside the worker.
+/// The agent of generic placement, in the folder of the worker.
 const AGENT: &str = "lintel-agent";
-/// In the name of what is the agent's own.
-const AGENTS_OWN: &str = ".agent";
-/// Milliseconds after which a peer that is silent is dead, where the test doesn't say.
+/// Part of the names of files that an agent keeps for itself.
+const AGENT_MARK: &str = ".agent";
+/// Milliseconds after which a silent peer is dead, unless the environment says otherwise.
 const PEER_TIMEOUT: &str = "4000";
 
-/// Processes that see each other. What a failing test leaves is removed.
+/// Processes that see each other. Dropping it removes what a failed test leaves behind.
 pub struct Job {
     name: String,
     count: u32,
     network: Option<&'static str>,
     program: PathBuf,
     places: Places,
-    /// By node, the words before a worker's own.
-    within: BTreeMap<u32, Vec<String>>,
+    /// By node, the command that starts a worker, before its own words.
+    node_commands: BTreeMap<u32, Vec<String>>,
     user: Option<u32>,
-    /// By node, where the environment asks for generic placement; started before the
-    /// first worker.
+    /// By node; started before the first worker if the environment asks for generic
+    /// placement.
     agents: OnceLock<Vec<Worker>>,
 }
 
 impl Job {
-    /// A job that no other has the name of; `program` is the worker.
+    /// A job with a name of its own; `program` is the worker.
     pub fn new(program: &str) -> Job {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -48,69 +48,69 @@ impl Job {
             network: None,
             program: program.into(),
             places: Places::of_job(count),
-            within: BTreeMap::new(),
+            node_commands: BTreeMap::new(),
             user: None,
             agents: OnceLock::new(),
         }
     }
 
-    /// As [`new`](Self::new), over that network between two nodes, whatever the
-    /// environment asks for.
+    /// As [`new`](Self::new), over that network between two nodes, whatever the environment
+    /// says.
     pub fn over(program: &str, network: &'static str) -> Job {
         let mut job = Job::new(program);
-        job.places = Places::apart(job.count, 2);
+        job.places = Places::unique(job.count, 2);
         job.network = Some(network);
         job
     }
 
-    /// From now on another program is the worker, and an agent lies beside it.
-    pub fn run(&mut self, program: &Path) {
+    /// Changes the worker to another program, with an agent in the same folder.
+    pub fn set_program(&mut self, program: &Path) {
         self.program = program.to_owned();
     }
 
-    /// From now on its processes are there.
-    pub fn place(&mut self, places: Places) {
+    /// Changes the places of its processes.
+    pub fn set_places(&mut self, places: Places) {
         self.places = places;
     }
 
-    /// From now on workers on that node are started by this command, as
+    /// Starts the workers of a node by this command from now on, such as
     /// `ip netns exec NAME`.
-    pub fn enter(&mut self, node: u32, command: Vec<String>) {
-        self.within.insert(node, command);
+    pub fn set_node_command(&mut self, node: u32, command: Vec<String>) {
+        self.node_commands.insert(node, command);
     }
 
-    /// From now on its processes are another user's; only the superuser may say so.
-    pub fn belong_to(&mut self, user: u32) {
+    /// Starts processes as another user from now on; only the superuser may.
+    pub fn set_user(&mut self, user: u32) {
         self.user = Some(user);
     }
 
-    /// Its name, the value of `LINTEL_JOB`.
+    /// The name of the job, the value of `LINTEL_JOB`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Where its processes are.
+    /// The places of its processes.
     pub fn places(&self) -> Places {
         self.places
     }
 
-    /// A worker, to be started with [`Worker::start`]. The second word is its number,
-    /// or that of one beside which it is.
+    /// The command of a worker, for [`Worker::start`]. The second word is the number of the
+    /// worker, or of one on the same node.
     pub fn command(&self, words: &[&str]) -> Command {
         self.agents.get_or_init(|| self.start_agents());
         let number = words.get(1).and_then(|word| word.parse().ok()).unwrap_or(0);
         let mut command = self.command_on(self.places.node(number), &self.program);
         command.args(words);
-        self.places.tell(&mut command, number);
+        self.places.export(&mut command, number);
         command
     }
 
-    /// A program of this job, on a node.
+    /// The command of a program of this job on a node.
     fn command_on(&self, node: u32, program: &Path) -> Command {
-        let mut command = match self.within.get(&node) {
-            Some(within) => {
-                let mut command = Command::new(&within[0]);
-                command.args(&within[1..]).arg(program);
+        let mut command = match self.node_commands.get(&node) {
+            Some(node_commands) => {
+                let mut command = Command::new(&node_commands[0]);
+                command.args(&node_commands[1..]).arg(program);
                 command
             }
             None => Command::new(program),
@@ -129,7 +129,7 @@ impl Job {
         command
     }
 
-    /// The system's number of the agent of a node, in generic placement.
+    /// The process identifier of a node's agent, in generic placement.
     pub fn agent(&self, node: u32) -> Option<u32> {
         let agents = self.agents.get_or_init(|| self.start_agents());
         agents.get(node as usize).map(Worker::id)
@@ -151,19 +151,19 @@ impl Job {
         (0..self.places.nodes()).map(start).collect()
     }
 
-    /// Starts a worker.
+    /// Starts a worker; the words are those of [`command`](Self::command).
     pub fn start(&self, words: &[&str]) -> Worker {
         Worker::start(self.command(words))
     }
 
-    /// Names of what its workers have in shared memory.
-    pub fn leftovers(&self) -> Vec<String> {
-        let mut names = self.names();
-        names.retain(|name| !name.contains(AGENTS_OWN));
+    /// Names of the files that its workers have in `/dev/shm`.
+    pub fn shared_memory_names(&self) -> Vec<String> {
+        let mut names = self.all_names();
+        names.retain(|name| !name.contains(AGENT_MARK));
         names
     }
 
-    fn names(&self) -> Vec<String> {
+    fn all_names(&self) -> Vec<String> {
         let prefix = format!("lintel-{}-", self.name);
         let entries = std::fs::read_dir(SHARED_MEMORY).expect("there is /dev/shm");
         entries
@@ -172,7 +172,7 @@ impl Job {
             .collect()
     }
 
-    /// The file of a process.
+    /// The file in `/dev/shm` by which a process is found.
     pub fn segment(&self, number: u32) -> PathBuf {
         let ProcessId { nid, pid } = self.places.process(number);
         PathBuf::from(SHARED_MEMORY).join(format!("lintel-{}-{nid:x}-{pid}", self.name))
@@ -182,9 +182,9 @@ impl Job {
 impl Drop for Job {
     fn drop(&mut self) {
         for agent in self.agents.take().into_iter().flatten() {
-            agent.end();
+            agent.terminate();
         }
-        for name in self.names() {
+        for name in self.all_names() {
             let _ = std::fs::remove_file(PathBuf::from(SHARED_MEMORY).join(name));
         }
     }

@@ -1,17 +1,16 @@
-//! What the tests that break things share: a process started again as a worker,
-//! a job of its own for each test, random numbers from a printed seed, and
-//! Portals calls as the workers need them.
+//! What the fault tests share: worker processes, a job for each test, random numbers from
+//! a printed seed, and Portals for the workers.
 //!
 //! ```text
-//!   tests/*.rs ──spawn──▶ fault-worker <what it is to do>      one job a test
-//!        │  ◀── lines on stdout, words on stdin ──▶  │
-//!        └── kills, garbles, looks at /dev/shm ──────┘
+//!   tests/*.rs ──spawn──▶ fault-worker <work>                  one job for each test
+//!        │  ◀── lines on stdin and stdout ──▶      │
+//!        └── kills, corrupts, lists /dev/shm ──────┘
 //! ```
 //!
-//! `LINTEL_TEST_SEED` repeats a run, `LINTEL_TEST_ROUNDS` (12) kills more often.
-//! `PTL_NAL` and `LINTEL_TEST_NODES` (1) say over what and between how many nodes.
-//! A test in a module `only_shm` or `only_udp` makes sense over that alone.
-//! Nothing here is for users.
+//! `LINTEL_TEST_SEED` repeats a run, `LINTEL_TEST_ROUNDS` (12) sets the number of kills.
+//! `PTL_NAL` selects the network, `LINTEL_TEST_NODES` (1) the number of virtual nodes. The
+//! driver exports nodes and pids in `LINTEL_TEST_PLACES`. Tests in a module `only_shm` or
+//! `only_udp` run over that network alone. Nothing here is for users.
 
 pub mod exchange;
 pub mod job;

@@ -1,4 +1,4 @@
-//! Memory that others write to while we look.
+//! Memory that peers write to while the process reads it.
 
 use crate::random::Random;
 use portals4_abi::UserMemory;
@@ -6,14 +6,14 @@ use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-/// Bytes that stay where they are until the process ends.
+/// Leaked memory of whole words, which stays mapped until the process ends.
 #[derive(Clone, Copy)]
 pub struct Memory {
     words: &'static [AtomicU64],
 }
 
 impl Memory {
-    /// Zeros; `bytes` is rounded up to whole words.
+    /// Zeroed memory; `bytes` is rounded up to whole words.
     pub fn new(bytes: usize) -> Memory {
         let words: Vec<AtomicU64> = (0..bytes.div_ceil(8)).map(|_| AtomicU64::new(0)).collect();
         Memory {
@@ -21,7 +21,7 @@ impl Memory {
         }
     }
 
-    /// Each byte the [`pattern`] of its offset.
+    /// Memory each of whose bytes is the [`pattern`] of its offset.
     pub fn patterned(bytes: usize) -> Memory {
         let memory = Memory::new(bytes);
         for (index, word) in memory.words.iter().enumerate() {
@@ -31,7 +31,7 @@ impl Memory {
         memory
     }
 
-    /// Fills it with the numbers of a seed.
+    /// Fills the memory with the random numbers of a seed.
     pub fn scatter(self, seed: u64) {
         let mut random = Random::new(seed);
         for word in self.words {
@@ -39,7 +39,7 @@ impl Memory {
         }
     }
 
-    /// CRC-32C of a range.
+    /// CRC-32C of a range of bytes.
     pub fn checksum(self, range: Range<usize>) -> u32 {
         const CHUNK: usize = 512;
         let mut sum = 0;
@@ -58,12 +58,12 @@ impl Memory {
         sum
     }
 
-    /// Its first byte.
+    /// The address of the first byte.
     pub fn address(self) -> *mut u8 {
         self.words.as_ptr().cast_mut().cast()
     }
 
-    /// Its length, bytes.
+    /// The length in bytes, a multiple of 8.
     pub fn bytes(self) -> usize {
         self.words.len() * 8
     }
@@ -79,7 +79,7 @@ impl Memory {
         &self.words[index]
     }
 
-    /// A flag of one byte.
+    /// The first byte, as a flag that a put sets.
     pub fn flag(self) -> &'static AtomicU8 {
         // SAFETY: the memory lives for ever, is aligned, and is only ever touched
         // atomically or by the system.
@@ -87,7 +87,7 @@ impl Memory {
     }
 
     /// The first offset in a range whose byte is neither 0 nor the pattern.
-    pub fn spoilt(self, mut range: Range<usize>) -> Option<usize> {
+    pub fn first_foreign(self, mut range: Range<usize>) -> Option<usize> {
         range.find(|at| {
             let byte = self.byte(*at);
             byte != 0 && byte != pattern(*at)
@@ -95,7 +95,7 @@ impl Memory {
     }
 
     /// The first offset in a range whose byte isn't the pattern.
-    pub fn unlike(self, mut range: Range<usize>) -> Option<usize> {
+    pub fn first_mismatch(self, mut range: Range<usize>) -> Option<usize> {
         range.find(|at| self.byte(*at) != pattern(*at))
     }
 }
@@ -111,7 +111,7 @@ unsafe impl UserMemory for Memory {
     }
 }
 
-/// What belongs at an offset: no two neighbours within 251 bytes agree, none is 0.
+/// The byte that belongs at an offset: never 0, and different from the 250 bytes after it.
 pub fn pattern(offset: usize) -> u8 {
     (offset % 251) as u8 + 1
 }

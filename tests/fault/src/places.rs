@@ -1,20 +1,20 @@
-//! Where the processes of a job are, by the network that the environment asks for.
+//! Nodes and pids of the processes of a job, for the network that the environment names.
 
 use lintel_types::ProcessId;
 use std::net::Ipv4Addr;
 use std::process::Command;
 
-/// Tells a worker of its job's places.
+/// The environment variable in which a worker finds the places: `FIRST:NODES:BASE`.
 const VARIABLE: &str = "LINTEL_TEST_PLACES";
-/// The node where everything is that needs no network.
+/// The node of all processes if no network is needed: 127.0.0.1.
 const NODE: u32 = 0x7f00_0001;
-/// Names of processes are small numbers, ports of everybody's begin here.
+/// Numbers of processes are small; over IP, their ports begin here.
 const FIRST_PORT: u32 = 20_000;
 
-/// The processes of a job are numbered; process `n` is on node `n % nodes`.
+/// The processes of a job are numbered from 0; process `n` is on node `n % nodes`.
 ///
-/// Over shared memory alone the number is the pid. Where pids are ports, which all
-/// programs of the machine share, each job has loopback addresses of its own.
+/// Over shared memory alone the number is the pid. If pids are ports, which all programs of
+/// the machine share, each job has loopback addresses of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Places {
     first: u32,
@@ -23,7 +23,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// For the `count`th job of this process, by `PTL_NAL` and `LINTEL_TEST_NODES`.
+    /// The places of the `count`th job of this process, by `PTL_NAL` and `LINTEL_TEST_NODES`.
     pub fn of_job(count: u32) -> Places {
         let nodes = std::env::var("LINTEL_TEST_NODES").ok();
         let nodes = nodes.and_then(|nodes| nodes.parse().ok()).unwrap_or(1);
@@ -33,12 +33,12 @@ impl Places {
                 nodes,
                 base: 0,
             },
-            false => Places::apart(count, nodes),
+            false => Places::unique(count, nodes),
         }
     }
 
-    /// On `nodes` addresses that no other job has, which runs now and counts alike.
-    pub fn apart(count: u32, nodes: u32) -> Places {
+    /// Places on `nodes` loopback addresses that no other running job uses.
+    pub fn unique(count: u32, nodes: u32) -> Places {
         let process = std::process::id() % 128;
         Places {
             first: NODE + ((64 + process) << 16) + ((count % 256) << 8),
@@ -47,16 +47,16 @@ impl Places {
         }
     }
 
-    /// On these nodes, with pids from `base` on.
+    /// Places on the nodes from `first` on, with pids from `base` on.
     pub fn at(first: Ipv4Addr, nodes: u32, base: u32) -> Places {
         let first = first.into();
         Places { first, nodes, base }
     }
 
-    /// Those that the driver names.
+    /// The places that the driver has exported; one node without a network if there are none.
     ///
     /// # Panics
-    /// Where it names none that make sense.
+    /// If the variable isn't `FIRST:NODES:BASE`.
     pub fn from_env() -> Places {
         let Ok(text) = std::env::var(VARIABLE) else {
             return Places {
@@ -75,28 +75,28 @@ impl Places {
         }
     }
 
-    /// How many nodes there are.
+    /// The number of nodes, at least 1.
     pub fn nodes(self) -> u32 {
         self.nodes
     }
 
-    /// Which of the nodes a process is on.
+    /// The node of a process, from 0 on.
     pub fn node(self, number: u32) -> u32 {
         number % self.nodes
     }
 
-    /// The process of that number.
+    /// The Portals name of the process of that number.
     pub fn process(self, number: u32) -> ProcessId {
         ProcessId::new(self.first + self.node(number), self.base + number)
     }
 
-    /// The number of that process.
+    /// The number of the process of that Portals name.
     pub fn number(self, process: ProcessId) -> u32 {
         process.pid - self.base
     }
 
-    /// Tells a worker of them, and of the node that it is on.
-    pub fn tell(self, command: &mut Command, number: u32) {
+    /// Exports the places to a worker, and the interface of its node if there is a network.
+    pub fn export(self, command: &mut Command, number: u32) {
         let Places { first, nodes, base } = self;
         command.env(VARIABLE, format!("{first}:{nodes}:{base}"));
         if self.base != 0 {
@@ -108,7 +108,7 @@ impl Places {
     }
 }
 
-/// What carries messages between the workers, the value of `PTL_NAL`.
+/// The network between the workers: the value of `PTL_NAL`, or `shm`.
 pub fn network() -> String {
     let asked = std::env::var("PTL_NAL").unwrap_or_default();
     if asked.is_empty() {

@@ -1,6 +1,6 @@
 //! Random numbers that a seed repeats (SplitMix64, Steele, Lea and Flood 2014).
 
-/// A stream of numbers.
+/// A stream of random numbers.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
@@ -10,7 +10,7 @@ impl Random {
         Random(seed)
     }
 
-    /// The stream of `LINTEL_TEST_SEED`, or of a new seed; says which.
+    /// The stream of `LINTEL_TEST_SEED`, or of a new seed, which is printed.
     pub fn from_env() -> Random {
         let given = std::env::var("LINTEL_TEST_SEED").ok();
         let seed = given
@@ -20,7 +20,7 @@ impl Random {
         Random(seed)
     }
 
-    /// The next number.
+    /// The next number, uniform over all 64-bit values.
     pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -29,7 +29,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `bound`, which isn't 0.
+    /// A random number below `bound`, which must not be 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.number() % bound
     }

@@ -1,4 +1,4 @@
-//! A process that a test talks to in lines.
+//! A child process that a test drives by lines on stdin and stdout.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -6,18 +6,18 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// The longest that a test waits for anything.
+/// The longest that a test waits for one line or for the end of a process.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A running worker; it is killed when this is dropped.
+/// A running worker, killed when this is dropped.
 pub struct Worker {
     child: Child,
     lines: Receiver<String>,
-    complaints: Arc<Mutex<String>>,
+    stderr: Arc<Mutex<String>>,
 }
 
 impl Worker {
-    /// Starts it with pipes.
+    /// Starts the command with stdin, stdout and stderr piped.
     pub fn start(mut command: Command) -> Worker {
         let piped = command
             .stdin(Stdio::piped())
@@ -33,57 +33,54 @@ impl Worker {
                 }
             }
         });
-        let complaints = Arc::new(Mutex::new(String::new()));
-        let (told, stderr) = (
-            complaints.clone(),
-            child.stderr.take().expect("it is piped"),
-        );
+        let stderr = Arc::new(Mutex::new(String::new()));
+        let (shared, pipe) = (stderr.clone(), child.stderr.take().expect("it is piped"));
         std::thread::spawn(move || {
-            let mut stderr = BufReader::new(stderr);
+            let mut pipe = BufReader::new(pipe);
             let mut bytes = [0; 4096];
-            while let Ok(count @ 1..) = stderr.read(&mut bytes) {
+            while let Ok(count @ 1..) = pipe.read(&mut bytes) {
                 let words = String::from_utf8_lossy(&bytes[..count]);
-                told.lock().expect("nobody panics").push_str(&words);
+                shared.lock().expect("nobody panics").push_str(&words);
             }
         });
         Worker {
             child,
             lines,
-            complaints,
+            stderr,
         }
     }
 
-    /// The system's number of the process.
+    /// The process identifier of the operating system.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// The next line.
+    /// The next line of stdout.
     ///
     /// # Panics
-    /// Where none comes in time.
+    /// If no line arrives within [`PATIENCE`].
     pub fn line(&mut self) -> String {
         match self.lines.recv_timeout(PATIENCE) {
             Ok(line) => line,
             Err(why) => {
-                // Its last words may still be on their way.
+                // The last lines of stderr may still be in the pipe.
                 std::thread::sleep(Duration::from_millis(200));
                 let status = self.child.try_wait();
                 panic!(
-                    "no line from worker {} ({why}, {status:?}); it said: {}",
+                    "no line from worker {} ({why}, {status:?}); stderr: {}",
                     self.id(),
-                    self.complaints()
+                    self.stderr()
                 );
             }
         }
     }
 
-    /// The next line, where there is one already.
-    pub fn line_if_any(&mut self) -> Option<String> {
+    /// The next line of stdout, if it has arrived already.
+    pub fn try_line(&mut self) -> Option<String> {
         self.lines.try_recv().ok()
     }
 
-    /// How it ended, where it has.
+    /// The exit status, if the process has ended.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
     }
@@ -91,57 +88,57 @@ impl Worker {
     /// The rest of the next line, which must begin with `start`.
     ///
     /// # Panics
-    /// Where it doesn't, or doesn't come.
+    /// If it doesn't, or no line arrives within [`PATIENCE`].
     pub fn expect(&mut self, start: &str) -> String {
         let line = self.line();
         match line.strip_prefix(start) {
             Some(rest) => rest.trim().to_owned(),
             None => panic!(
-                "worker {} said {line:?}, not {start:?}; and: {}",
+                "worker {} wrote {line:?}, not {start:?}; stderr: {}",
                 self.id(),
-                self.complaints()
+                self.stderr()
             ),
         }
     }
 
-    /// Says a line to it.
-    pub fn say(&mut self, words: &str) {
+    /// Writes a line to its stdin.
+    pub fn send(&mut self, words: &str) {
         let stdin = self.child.stdin.as_mut().expect("it is piped");
-        // A worker that has ended is noticed by who waits for its answer.
+        // Whoever waits for the reply notices a worker that has ended.
         let _ = writeln!(stdin, "{words}");
     }
 
-    /// What it has written to standard error so far.
-    pub fn complaints(&self) -> String {
-        self.complaints.lock().expect("nobody panics").clone()
+    /// What the process has written to stderr so far.
+    pub fn stderr(&self) -> String {
+        self.stderr.lock().expect("nobody panics").clone()
     }
 
-    /// Waits until it has complained in these words.
+    /// Waits until its stderr contains these words.
     ///
     /// # Panics
-    /// Where it doesn't in time.
-    pub fn hear(&self, words: &str) {
+    /// If it doesn't within [`PATIENCE`].
+    pub fn await_stderr(&self, words: &str) {
         let until = Instant::now() + PATIENCE;
-        while !self.complaints().contains(words) {
+        while !self.stderr().contains(words) {
             assert!(
                 Instant::now() < until,
-                "worker {} doesn't say {words:?} but: {}",
+                "worker {} doesn't write {words:?}; stderr: {}",
                 self.id(),
-                self.complaints()
+                self.stderr()
             );
             std::thread::sleep(Duration::from_millis(1));
         }
     }
 
-    /// SIGSTOP: it does nothing any more, and is there.
+    /// Stops the process by SIGSTOP, and waits until all its threads have stopped.
     ///
     /// # Panics
-    /// Where it still runs after a while.
+    /// If one still runs after [`PATIENCE`].
     pub fn stop(&self) {
         self.signal(libc::SIGSTOP);
         let until = Instant::now() + PATIENCE;
         while !self.has_stopped() {
-            assert!(Instant::now() < until, "worker {} runs on", self.id());
+            assert!(Instant::now() < until, "worker {} still runs", self.id());
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -156,13 +153,13 @@ impl Worker {
         tasks.expect("it runs").flatten().all(stopped)
     }
 
-    /// SIGCONT: it goes on.
-    pub fn go_on(&self) {
+    /// Resumes a stopped process by SIGCONT.
+    pub fn resume(&self) {
         self.signal(libc::SIGCONT);
     }
 
-    /// SIGTERM, and waits for the end; SIGKILL where that doesn't come.
-    pub fn end(mut self) {
+    /// Ends the process by SIGTERM, or by SIGKILL if that takes longer than [`PATIENCE`].
+    pub fn terminate(mut self) {
         self.signal(libc::SIGTERM);
         let until = Instant::now() + PATIENCE;
         while self.ended().is_none() && Instant::now() < until {
@@ -177,16 +174,16 @@ impl Worker {
         debug_assert_eq!(sent, 0, "worker {id} is there");
     }
 
-    /// SIGKILL, and waits for the end.
+    /// Kills the process by SIGKILL, and waits for its end.
     pub fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    /// Waits for the end.
+    /// Waits for the end of the process.
     ///
     /// # Panics
-    /// Where it doesn't come in time.
+    /// If it still runs after [`PATIENCE`].
     pub fn wait(&mut self) -> ExitStatus {
         let until = Instant::now() + PATIENCE;
         loop {
@@ -195,25 +192,25 @@ impl Worker {
             }
             assert!(
                 Instant::now() < until,
-                "worker {} doesn't end; it said: {}",
+                "worker {} doesn't end; stderr: {}",
                 self.id(),
-                self.complaints()
+                self.stderr()
             );
             std::thread::sleep(Duration::from_millis(1));
         }
     }
 
-    /// Waits for the end, which must be a success.
+    /// Waits for the end of the process, which must be a success.
     ///
     /// # Panics
-    /// Where it is none.
+    /// If its exit status isn't 0, or it still runs after [`PATIENCE`].
     pub fn succeed(&mut self) {
         let status = self.wait();
         assert!(
             status.success(),
-            "worker {} ended with {status}; it said: {}",
+            "worker {} ended with {status}; stderr: {}",
             self.id(),
-            self.complaints()
+            self.stderr()
         );
     }
 }
@@ -222,7 +219,7 @@ impl Drop for Worker {
     fn drop(&mut self) {
         self.kill();
         if std::thread::panicking() {
-            eprintln!("worker {} had said: {}", self.id(), self.complaints());
+            eprintln!("worker {} left on stderr: {}", self.id(), self.stderr());
         }
     }
 }

@@ -23,7 +23,7 @@ mod only_udp {
     fn until_ok(worker: &mut Worker, words: &str) {
         let until = Instant::now() + PATIENCE;
         loop {
-            worker.say(words);
+            worker.send(words);
             match worker.line().as_str() {
                 "Ok" => return,
                 other => assert!(Instant::now() < until, "{words}: still {other}"),
@@ -33,7 +33,7 @@ mod only_udp {
 
     fn end(workers: [Worker; 2]) {
         for mut worker in workers {
-            worker.say("quit");
+            worker.send("quit");
             worker.expect("bye");
             worker.succeed();
         }
@@ -51,13 +51,13 @@ mod only_udp {
         ] {
             until_ok(&mut one, words);
             two.stop();
-            one.say(words);
+            one.send(words);
             one.expect("Undeliverable");
-            two.go_on();
+            two.resume();
             until_ok(&mut one, words);
             until_ok(&mut two, "put 11 0 100000");
         }
-        two.say("received 0 100000");
+        two.send("received 0 100000");
         two.expect("right");
         end([one, two]);
     }
@@ -69,7 +69,7 @@ mod only_udp {
         let (mut one, mut two) = (start(&job, "11"), start(&job, "12"));
         for round in 0..24 {
             let words = ["put 12 0 4000000", "get 12 0 4000000"][round % 2];
-            one.say(words);
+            one.send(words);
             // The moment is the point.
             std::thread::sleep(Duration::from_micros(random.below(8000)));
             two.kill();
@@ -79,10 +79,10 @@ mod only_udp {
             until_ok(&mut one, words);
             until_ok(&mut two, "get 11 0 100000");
         }
-        two.say("received 0 4000000");
+        two.send("received 0 4000000");
         two.line();
         end([one, two]);
-        assert_eq!(job.leftovers(), Vec::<String>::new());
+        assert_eq!(job.shared_memory_names(), Vec::<String>::new());
     }
 
     #[test]
@@ -92,12 +92,12 @@ mod only_udp {
         let mut target = start(&job, "12");
         for round in 0..24 {
             let mut one = start(&job, "11");
-            one.say(["put 12 0 4000000", "get 12 0 4000000"][round % 2]);
+            one.send(["put 12 0 4000000", "get 12 0 4000000"][round % 2]);
             std::thread::sleep(Duration::from_micros(random.below(8000)));
             one.kill();
             let mut next = start(&job, "11");
             until_ok(&mut next, "put 12 0 100000");
-            target.say("received 0 100000");
+            target.send("received 0 100000");
             target.expect("right");
             until_ok(&mut target, "put 11 0 100000");
         }
@@ -123,12 +123,12 @@ mod only_udp {
                 // What finds no room is dropped, as it may be.
                 let _ = socket.send_to(&datagram, (Ipv4Addr::from(process.nid), port));
             }
-            one.say(["put 12 0 8000", "get 12 0 100000"][round % 2]);
+            one.send(["put 12 0 8000", "get 12 0 100000"][round % 2]);
             one.expect("Ok");
         }
-        two.say("received 0 8000");
+        two.send("received 0 8000");
         two.expect("right");
-        assert_eq!(two.complaints(), "");
+        assert_eq!(two.stderr(), "");
         end([one, two]);
     }
 }

@@ -12,7 +12,7 @@ mod only_accelerated {
         }
 
         fn count(worker: &mut Worker) -> String {
-            worker.say("count");
+            worker.send("count");
             worker.expect("count ")
         }
 
@@ -24,20 +24,20 @@ mod only_accelerated {
                 let seed = (random.number() as u32).to_string();
                 let mut one = job.start(&["load", "11", "12,13", &seed, "13"]);
                 let mut two = job.start(&["load", "12", "11,13", &seed, "13"]);
-                let mut bad = job.start(&["garble", "13", "11,12", &seed]);
+                let mut bad = job.start(&["corrupt", "13", "11,12", &seed]);
                 for worker in [&mut one, &mut two, &mut bad] {
                     worker.expect("ready");
                 }
                 // Until everybody has a lane at everybody.
                 std::thread::sleep(Duration::from_millis(200));
-                bad.say("disturb");
-                bad.expect("disturbed");
+                bad.send("corrupt");
+                bad.expect("corrupting");
                 let until = Instant::now() + PATIENCE;
                 while !(complained(&one) && complained(&two)) {
                     assert!(
                         Instant::now() < until,
                         "not everybody notices; they say: {:?}",
-                        [&one, &two, &bad].map(Worker::complaints)
+                        [&one, &two, &bad].map(Worker::stderr)
                     );
                     // Both go on all the while.
                     count(&mut one);
@@ -54,16 +54,16 @@ mod only_accelerated {
                 goes_on(&mut one, 13);
                 goes_on(&mut two, 13);
                 for worker in [&mut one, &mut two, &mut good] {
-                    worker.say("stop");
+                    worker.send("stop");
                     worker.expect("count ");
                     worker.succeed();
                 }
-                assert_eq!(job.leftovers(), Vec::<String>::new());
+                assert_eq!(job.shared_memory_names(), Vec::<String>::new());
             }
         }
 
         fn complained(worker: &Worker) -> bool {
-            worker.complaints().contains("wrote nonsense into its lane")
+            worker.stderr().contains("wrote nonsense into its lane")
         }
 
         /// Waits for successes with a peer.
@@ -82,7 +82,7 @@ mod only_accelerated {
                 assert!(
                     Instant::now() < until,
                     "nothing gets through to {peer}: {}",
-                    worker.complaints()
+                    worker.stderr()
                 );
             }
         }
@@ -92,23 +92,23 @@ mod only_accelerated {
             let mut random = Random::from_env();
             let job = job();
             let seed = (random.number() as u32).to_string();
-            let mut victim = job.start(&["victim", "11"]);
+            let mut victim = job.start(&["shm-receiver", "11"]);
             victim.expect("ready");
-            let mut bad = job.start(&["garble", "13", "11", &seed]);
+            let mut bad = job.start(&["corrupt", "13", "11", &seed]);
             bad.expect("ready");
             let until = Instant::now() + PATIENCE;
             while received(&mut victim, 13) == 0 {
                 assert!(Instant::now() < until, "nothing arrives");
             }
-            bad.say("disturb");
-            bad.expect("disturbed");
+            bad.send("corrupt");
+            bad.expect("corrupting");
             while corrupt(&mut victim) == 0 {
                 assert!(Instant::now() < until, "nobody counts");
             }
-            bad.expect("garbled");
+            bad.expect("corrupted");
             let mut good = job.start(&["script", "12"]);
             good.expect("ready");
-            good.say("silent-put 11 8");
+            good.send("silent-put 11 8");
             good.expect("Ok");
             while received(&mut victim, 12) == 0 {
                 assert!(Instant::now() < until, "the other lane is dead");
@@ -116,12 +116,12 @@ mod only_accelerated {
         }
 
         fn received(victim: &mut Worker, pid: u32) -> u64 {
-            victim.say(&format!("from {pid}"));
+            victim.send(&format!("from {pid}"));
             victim.expect("from ").parse().expect("a number")
         }
 
         fn corrupt(victim: &mut Worker) -> u64 {
-            victim.say("troubles");
+            victim.send("troubles");
             let line = victim.line();
             let count = line.strip_suffix(" corrupt").expect("a count");
             count.parse().expect("a number")

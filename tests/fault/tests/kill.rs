@@ -20,7 +20,7 @@ fn rounds() -> u64 {
 fn killing_any_process_at_any_moment_leaves_the_others_working() {
     let job = job();
     exchange::kill_at_random(&job, &mut Random::from_env(), rounds());
-    assert_eq!(job.leftovers(), Vec::<String>::new());
+    assert_eq!(job.shared_memory_names(), Vec::<String>::new());
 }
 
 #[test]
@@ -29,20 +29,20 @@ fn a_replacement_is_reached_even_by_who_asks_for_no_acknowledgement() {
     let (mut one, mut two) = (job.start(&["script", "21"]), job.start(&["script", "22"]));
     one.expect("ready");
     two.expect("ready");
-    one.say("silent-put 22 8");
+    one.send("silent-put 22 8");
     one.expect("Ok");
     two.kill();
     let mut two = job.start(&["script", "22"]);
     two.expect("ready");
-    two.say("wait-count 1");
+    two.send("wait-count 1");
     two.expect("waiting");
     // The first one finds out: at once where it sees that the old one has gone, else
     // by what comes back.
     let until = Instant::now() + PATIENCE;
     let counted = loop {
-        one.say("silent-put 22 8");
+        one.send("silent-put 22 8");
         one.line();
-        if let Some(line) = two.line_if_any() {
+        if let Some(line) = two.try_line() {
             break line;
         }
         assert!(Instant::now() < until, "nothing gets through");
@@ -58,19 +58,19 @@ fn a_target_outlives_more_senders_than_it_has_lanes() {
     // Beyond shared memory there are no lanes, and processes that take longer to begin.
     let lanes = if network().contains("shm") { 1024 } else { 64 };
     for _ in 0..(lanes / 16 + 2) {
-        let mut senders: Vec<Worker> = (0..16).map(|_| job.start(&["hail", "21"])).collect();
+        let mut senders: Vec<Worker> = (0..16).map(|_| job.start(&["put-once", "21"])).collect();
         for (index, sender) in senders.iter_mut().enumerate() {
-            sender.expect("heard");
+            sender.expect("acknowledged");
             match index % 2 {
                 0 => sender.kill(),
-                _ => sender.say("enough"),
+                _ => sender.send("enough"),
             }
         }
         for sender in &mut senders {
             sender.wait();
         }
     }
-    target.say("quit");
+    target.send("quit");
     target.expect("bye");
 }
 
@@ -84,7 +84,7 @@ mod only_shm {
         let agent = std::env::var("PTL_MODE").is_ok_and(|mode| mode == "generic");
         let until = Instant::now() + if agent { PATIENCE } else { Duration::ZERO };
         while job.segment(number).exists() {
-            assert!(Instant::now() < until, "{:?}", job.leftovers());
+            assert!(Instant::now() < until, "{:?}", job.shared_memory_names());
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -95,15 +95,15 @@ mod only_shm {
         let (mut one, mut two) = (job.start(&["script", "21"]), job.start(&["script", "22"]));
         one.expect("ready");
         two.expect("ready");
-        one.say("put 22 0 8");
+        one.send("put 22 0 8");
         one.expect("Ok");
         two.kill();
-        one.say("put 22 0 8");
+        one.send("put 22 0 8");
         one.expect("Undeliverable");
         clears_away(&job, 22);
-        one.say("quit");
+        one.send("quit");
         one.expect("bye");
         one.succeed();
-        assert_eq!(job.leftovers(), Vec::<String>::new());
+        assert_eq!(job.shared_memory_names(), Vec::<String>::new());
     }
 }

@@ -19,21 +19,21 @@ fn a_put_reaches_a_process_that_computes() {
     let job = job();
     for length in ["8", "8000", "3000000"] {
         let (mut one, mut two) = pair(&job);
-        two.say("compute 1000");
+        two.send("compute 1000");
         two.expect("computing");
-        one.say(&format!("put 12 0 {length}"));
+        one.send(&format!("put 12 0 {length}"));
         one.expect("Ok");
-        one.say(&format!("get 12 0 {length}"));
+        one.send(&format!("get 12 0 {length}"));
         one.expect("Ok");
         let after: i64 = two.expect("computed").parse().expect("milliseconds");
         assert!(
             (0..900).contains(&after),
             "{length} bytes came after {after} ms"
         );
-        two.say(&format!("received 0 {length}"));
+        two.send(&format!("received 0 {length}"));
         two.expect("right");
         for mut worker in [one, two] {
-            worker.say("quit");
+            worker.send("quit");
             worker.expect("bye");
             worker.succeed();
         }
@@ -90,13 +90,13 @@ fn an_idle_process_uses_no_processor() {
     let job = job();
     let (mut one, mut two) = pair(&job);
     sleeps(&two, "after PtlNIInit");
-    one.say("put 12 0 8");
+    one.send("put 12 0 8");
     one.expect("Ok");
     sleeps(&two, "after a message");
     sleeps(&one, "after an acknowledgement");
-    two.say("wait-event");
+    two.send("wait-event");
     sleeps(&two, "in PtlEQWait");
-    one.say("wait-count 1000");
+    one.send("wait-count 1000");
     one.expect("waiting");
     sleeps(&one, "in PtlCTWait");
 }
@@ -106,13 +106,13 @@ fn a_sleeper_in_ptlctwait_is_woken() {
     let job = job();
     let (mut one, mut two) = pair(&job);
     for round in 1..=200 {
-        two.say(&format!("wait-count {round}"));
+        two.send(&format!("wait-count {round}"));
         two.expect("waiting");
         if round % 8 == 0 {
             // Long enough that it sleeps.
             std::thread::sleep(Duration::from_millis(5));
         }
-        one.say("put 12 0 8");
+        one.send("put 12 0 8");
         one.expect("Ok");
         two.expect(&format!("Ok({round})"));
     }

@@ -27,10 +27,10 @@ impl Plain {
             .arg(Path::new(WORKER).with_file_name("lintel-agent"));
         let copied = cp.arg(&folder).stderr(Stdio::null()).status();
         copied.expect("cp is there");
-        job.run(&folder.join("fault-worker"));
+        job.set_program(&folder.join("fault-worker"));
         // SAFETY: geteuid has no preconditions.
         if unsafe { libc::geteuid() } == 0 {
-            job.belong_to(NOBODY);
+            job.set_user(NOBODY);
         }
         Plain { job, folder }
     }
@@ -54,17 +54,17 @@ fn a_sender_killed_in_a_stream_leaves_its_target_working() {
     let mut target = plain.start("12");
     for round in 0..20 {
         let mut sender = plain.start("11");
-        sender.say("dumpable 0");
+        sender.send("dumpable 0");
         sender.expect("dumpable 0");
-        sender.say("put 12 0 4000000");
+        sender.send("put 12 0 4000000");
         std::thread::sleep(std::time::Duration::from_micros(round * 150));
         sender.kill();
         let mut next = plain.start("11");
-        next.say("put 12 0 100000");
+        next.send("put 12 0 100000");
         next.expect("Ok");
-        target.say("received 0 100000");
+        target.send("received 0 100000");
         target.expect("right");
-        next.say("quit");
+        next.send("quit");
         next.expect("bye");
     }
 }
@@ -76,17 +76,21 @@ fn a_forks_child_is_told_and_its_parent_goes_on() {
     other.expect("ready");
     let mut parent = job.start(&["fork", "11", "12"]);
     parent.expect("ready");
-    let before = job.leftovers();
+    let before = job.shared_memory_names();
     parent.expect("done");
-    assert_eq!(job.leftovers(), before, "the child took something away");
-    other.say("put 11 0 8");
+    assert_eq!(
+        job.shared_memory_names(),
+        before,
+        "the child took something away"
+    );
+    other.send("put 11 0 8");
     other.expect("Dropped");
-    parent.say("end");
+    parent.send("end");
     parent.succeed();
-    other.say("quit");
+    other.send("quit");
     other.expect("bye");
     other.succeed();
-    assert_eq!(job.leftovers(), Vec::<String>::new());
+    assert_eq!(job.shared_memory_names(), Vec::<String>::new());
 }
 
 #[test]
@@ -94,15 +98,15 @@ fn the_name_of_one_that_vanished_is_free() {
     let job = Job::new(WORKER);
     let mut worker = job.start(&["script", "11"]);
     worker.expect("ready");
-    worker.say("vanish");
+    worker.send("vanish");
     worker.succeed();
     let mut next = job.start(&["script", "11"]);
     next.expect("ready");
     let mut third = job.start(&["script", "11"]);
     third.expect("refused 11");
-    next.say("quit");
+    next.send("quit");
     next.expect("bye");
-    assert_eq!(job.leftovers(), Vec::<String>::new());
+    assert_eq!(job.shared_memory_names(), Vec::<String>::new());
 }
 
 #[test]
@@ -114,13 +118,13 @@ fn processes_of_different_jobs_dont_see_each_other() {
     for worker in [&mut one, &mut two, &mut twin] {
         worker.expect("ready");
     }
-    one.say("put 12 0 8");
+    one.send("put 12 0 8");
     one.expect("Undeliverable");
-    two.say("put 11 0 8");
+    two.send("put 11 0 8");
     two.expect("Ok");
-    twin.say("received 0 8");
+    twin.send("received 0 8");
     twin.expect("right");
-    one.say("received 0 8");
+    one.send("received 0 8");
     one.expect("wrong at 0");
 }
 
@@ -138,7 +142,7 @@ fn a_variable_that_isnt_understood_is_named_with_its_values() {
         command.env(name, value);
         let mut worker = Worker::start(command);
         assert_eq!(worker.expect("refused"), "5", "PTL_FAIL of PtlInit");
-        worker.hear(&format!("{name}={value} isn't understood; it takes {says}"));
+        worker.await_stderr(&format!("{name}={value} isn't understood; it takes {says}"));
         worker.succeed();
     }
 }
@@ -156,34 +160,34 @@ mod only_shm {
             for who in 0..3 {
                 let (mut one, mut two) = (plain.start("11"), plain.start("12"));
                 if who != 1 {
-                    one.say("dumpable 0");
+                    one.send("dumpable 0");
                     one.expect("dumpable 0");
                 }
                 if who != 0 {
-                    two.say("dumpable 0");
+                    two.send("dumpable 0");
                     two.expect("dumpable 0");
                 }
                 for (length, offset) in [(3_000_000, 0), (8193, 3_100_000), (100_000, 3_500_000)] {
-                    one.say(&format!("put 12 {offset} {length}"));
+                    one.send(&format!("put 12 {offset} {length}"));
                     one.expect("Ok");
-                    two.say(&format!("received {offset} {length}"));
+                    two.send(&format!("received {offset} {length}"));
                     two.expect("right");
-                    one.say(&format!("get 12 {offset} {length}"));
+                    one.send(&format!("get 12 {offset} {length}"));
                     one.expect("Ok");
-                    two.say(&format!("put 11 {offset} {length}"));
+                    two.send(&format!("put 11 {offset} {length}"));
                     two.expect("Ok");
-                    two.say(&format!("get 11 {offset} {length}"));
+                    two.send(&format!("get 11 {offset} {length}"));
                     two.expect("Ok");
                 }
                 let denied = if who == 1 { &one } else { &two };
-                denied.hear("denies cross-memory");
+                denied.await_stderr("denies cross-memory");
                 for mut worker in [one, two] {
-                    worker.say("quit");
+                    worker.send("quit");
                     worker.expect("bye");
                     worker.succeed();
                 }
             }
-            assert_eq!(plain.job.leftovers(), Vec::<String>::new());
+            assert_eq!(plain.job.shared_memory_names(), Vec::<String>::new());
         }
     }
 
@@ -194,9 +198,9 @@ mod only_shm {
             let mut worker = job.start(&["script", "11"]);
             worker.expect("ready");
             assert!(job.segment(11).exists());
-            worker.say(how);
+            worker.send(how);
             worker.succeed();
-            assert_eq!(job.leftovers(), Vec::<String>::new(), "{how}");
+            assert_eq!(job.shared_memory_names(), Vec::<String>::new(), "{how}");
         }
     }
 }

@@ -11,9 +11,9 @@ fn threads_share_an_interface_a_queue_and_a_counter_and_abort_wakes_them_all() {
         let mut one = job.start(&["threads", "11", "12"]);
         one.expect("done");
         one.succeed();
-        other.say("quit");
+        other.send("quit");
         other.expect("bye");
         other.succeed();
     }
-    assert_eq!(job.leftovers(), Vec::<String>::new());
+    assert_eq!(job.shared_memory_names(), Vec::<String>::new());
 }

@@ -1,4 +1,4 @@
-//! The calls of a fork's child, and its parent's afterwards.
+//! The calls of a forked child, and those of its parent afterwards.
 
 use crate::Done;
 use lintel_fault::memory::Memory;

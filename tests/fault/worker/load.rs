@@ -1,4 +1,4 @@
-//! Random operations among processes, each of which must come to its end.
+//! Random operations among processes; each must complete or fail in time.
 
 use crate::Done;
 use lintel_fault::memory::Memory;
@@ -14,25 +14,25 @@ use std::time::{Duration, Instant};
 const PUT: u64 = 1;
 const GET: u64 = 2;
 const ADD: u64 = 3;
-/// Bytes that are put to and got from.
+/// Bytes of the memory that is put to and got from.
 const AREA: usize = 512 << 10;
-/// Operations under way at a time.
+/// Operations in flight at a time.
 const WINDOW: usize = 24;
 /// How long an operation may take: a dead target is noticed within a tenth of a second
 /// on the same node, within four seconds on another.
-const SLOW: Duration = Duration::from_secs(20);
+const OVERDUE: Duration = Duration::from_secs(20);
 
-/// What disturbs the exchange from within.
-pub type Disturb = fn(&[u32], u64);
+/// What corrupts the exchange from within, by peers and seed.
+pub type Corrupt = fn(&[u32], u64);
 
-/// What to do.
+/// The arguments of a load.
 pub struct Work {
     pub pid: u32,
     pub peers: Vec<u32>,
     pub seed: u64,
-    /// A peer that writes nonsense: what comes from it may be anything.
+    /// A peer that corrupts its lanes: its messages may hold anything.
     pub suspect: Option<u32>,
-    pub disturb: Option<Disturb>,
+    pub corrupt: Option<Corrupt>,
 }
 
 struct Load {
@@ -46,9 +46,9 @@ struct Load {
     numbers: Descriptor,
     fetched: Descriptor,
     target_of_puts: Memory,
-    under_way: BTreeMap<usize, Operation>,
+    in_flight: BTreeMap<usize, Operation>,
     next: usize,
-    /// By peer: operations that succeeded, and that could not be delivered.
+    /// Operations that succeeded, and that could not be delivered, by peer.
     ok: BTreeMap<u32, u64>,
     lost: BTreeMap<u32, u64>,
 }
@@ -57,26 +57,26 @@ struct Operation {
     peer: u32,
     since: Instant,
     what: &'static str,
-    /// Kinds of events that it will still cause.
+    /// Kinds of events that the operation still awaits.
     awaits: Vec<EventKind>,
-    /// What a get fills.
+    /// Offset and length of the bytes that a get fills.
     filled: Option<(u64, u64)>,
     fail: NiFail,
 }
 
-/// Works until told to stop; then waits for what is under way.
+/// Works until the driver says stop; then waits for what is in flight.
 pub fn run(work: &Work) -> Done {
     let interface = rig::open(work.pid).map_err(|why| why.to_string())?;
     let mut load = Load::new(&interface, work).map_err(|why| why.to_string())?;
     println!("ready");
-    let orders = orders();
+    let commands = commands();
     loop {
-        match orders.try_recv().as_deref() {
-            Ok("count") => load.tell(),
-            Ok("disturb") => {
-                if let Some(disturb) = work.disturb {
-                    disturb(&work.peers, work.seed);
-                    println!("disturbed");
+        match commands.try_recv().as_deref() {
+            Ok("count") => load.report(),
+            Ok("corrupt") => {
+                if let Some(corrupt) = work.corrupt {
+                    corrupt(&work.peers, work.seed);
+                    println!("corrupting");
                 }
             }
             Ok(_) => break,
@@ -84,29 +84,29 @@ pub fn run(work: &Work) -> Done {
         }
         load.step()?;
     }
-    while !load.under_way.is_empty() {
-        load.harvest(1)?;
+    while !load.in_flight.is_empty() {
+        load.take_events(1)?;
     }
-    match load.target_of_puts.spoilt(0..AREA) {
+    match load.target_of_puts.first_foreign(0..AREA) {
         Some(at) if work.suspect.is_none() => {
-            return Err(format!("what others put here is wrong at {at}"));
+            return Err(format!("what peers put here is wrong at {at}"));
         }
         _ => {}
     }
-    load.tell();
+    load.report();
     interface.close().map_err(|why| why.to_string())
 }
 
 /// Lines from the driver; "stop" at their end.
-fn orders() -> Receiver<String> {
-    let (sender, orders) = channel();
+fn commands() -> Receiver<String> {
+    let (sender, commands) = channel();
     std::thread::spawn(move || {
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {
             let _ = sender.send(line);
         }
         let _ = sender.send("stop".into());
     });
-    orders
+    commands
 }
 
 impl Load {
@@ -137,14 +137,14 @@ impl Load {
             fetched: bind(Memory::new(64))?,
             queue,
             target_of_puts,
-            under_way: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
             next: 1,
             ok: BTreeMap::new(),
             lost: BTreeMap::new(),
         })
     }
 
-    fn tell(&self) {
+    fn report(&self) {
         let counts = |of: &BTreeMap<u32, u64>| {
             let each: Vec<String> = self
                 .peers
@@ -157,11 +157,11 @@ impl Load {
     }
 
     fn step(&mut self) -> Done {
-        if self.under_way.len() < WINDOW {
+        if self.in_flight.len() < WINDOW {
             self.start()?;
         }
-        let full = self.under_way.len() >= WINDOW;
-        self.harvest(if full { 1 } else { 0 })
+        let full = self.in_flight.len() >= WINDOW;
+        self.take_events(if full { 1 } else { 0 })
     }
 
     fn start(&mut self) -> Done {
@@ -179,7 +179,7 @@ impl Load {
             ..rig::transfer_at(peer, bits, length, offset)
         };
         use EventKind::{Ack, Reply, Send};
-        // What an operation under way fills may hold anything, so that none may overlap it.
+        // Bytes that an operation in flight fills may hold anything, so no other may overlap them.
         let may_fill = !self.is_being_filled(offset, length);
         let (what, awaits, filled, started) = match self.random.below(10) {
             5..8 if may_fill => {
@@ -216,23 +216,23 @@ impl Load {
             filled,
             fail: NiFail::Ok,
         };
-        self.under_way.insert(user, operation);
+        self.in_flight.insert(user, operation);
         Ok(())
     }
 
     fn is_being_filled(&self, offset: u64, length: u64) -> bool {
-        let mut filled = self.under_way.values().filter_map(|o| o.filled);
+        let mut filled = self.in_flight.values().filter_map(|o| o.filled);
         filled.any(|(start, bytes)| start < offset + length && offset < start + bytes)
     }
 
-    /// Takes the events that are there; waits for the first `least` ones.
-    fn harvest(&mut self, least: usize) -> Done {
+    /// Takes the queued events; waits for the first `least` ones.
+    fn take_events(&mut self, least: usize) -> Done {
         let mut taken = 0;
         loop {
             let milliseconds = if taken < least { 100 } else { 0 };
             match rig::next_event(&self.queue, milliseconds) {
                 Ok(Some(event)) => self.on_event(&event)?,
-                Ok(None) if taken < least => return self.look_for_slow_ones(),
+                Ok(None) if taken < least => return self.check_overdue(),
                 Ok(None) => return Ok(()),
                 Err(why) => return Err(why.to_string()),
             }
@@ -240,10 +240,14 @@ impl Load {
         }
     }
 
-    fn look_for_slow_ones(&self) -> Done {
-        match self.under_way.values().find(|o| o.since.elapsed() > SLOW) {
+    fn check_overdue(&self) -> Done {
+        match self
+            .in_flight
+            .values()
+            .find(|o| o.since.elapsed() > OVERDUE)
+        {
             Some(_) => {
-                let each = self.under_way.values().map(|o| {
+                let each = self.in_flight.values().map(|o| {
                     let age = o.since.elapsed().as_millis();
                     format!(
                         "{} to {} awaits {:?} for {age} ms",
@@ -251,7 +255,7 @@ impl Load {
                     )
                 });
                 let each: Vec<String> = each.collect();
-                Err(format!("no end in sight: {}", each.join(", ")))
+                Err(format!("overdue: {}", each.join(", ")))
             }
             None => Ok(()),
         }
@@ -259,7 +263,7 @@ impl Load {
 
     fn on_event(&mut self, event: &Event) -> Done {
         let user = event.user_ptr as usize;
-        let Some(operation) = self.under_way.get_mut(&user) else {
+        let Some(operation) = self.in_flight.get_mut(&user) else {
             return Err(format!("an event of no operation: {event:?}"));
         };
         let Some(at) = operation.awaits.iter().position(|k| *k == event.kind) else {
@@ -269,7 +273,7 @@ impl Load {
         match event.ni_fail {
             NiFail::Ok => {}
             NiFail::Undeliverable => operation.fail = event.ni_fail,
-            // Interfaces and entries of a process that begins aren't there yet.
+            // A process that starts has no interface or entries yet.
             NiFail::Dropped => operation.fail = event.ni_fail,
             fail if self.suspect == Some(operation.peer) => operation.fail = fail,
             fail => return Err(format!("{} failed: {fail:?}", operation.what)),
@@ -281,7 +285,7 @@ impl Load {
     }
 
     fn finish(&mut self, user: usize) -> Done {
-        let Some(operation) = self.under_way.remove(&user) else {
+        let Some(operation) = self.in_flight.remove(&user) else {
             return Ok(());
         };
         let count = match operation.fail {
@@ -293,10 +297,13 @@ impl Load {
             return Ok(());
         }
         if let (Some((offset, length)), NiFail::Ok) = (operation.filled, operation.fail) {
-            // Both ends: to look at every byte would be most of the work.
+            // Both ends only: checking every byte would take most of the time.
             let (begin, end) = (offset as usize, (offset + length) as usize);
             let (first, last) = (begin..end.min(begin + 64), end.max(begin + 64) - 64..end);
-            let wrong = self.into.unlike(first).or(self.into.unlike(last));
+            let wrong = self
+                .into
+                .first_mismatch(first)
+                .or(self.into.first_mismatch(last));
             if let Some(at) = wrong {
                 let peer = operation.peer;
                 return Err(format!("what was got from {peer} is wrong at {at}"));

@@ -1,12 +1,12 @@
-//! A process of the tests: `fault-worker WHAT …`. It speaks in lines.
+//! A worker process of the tests, `fault-worker WORK …`, driven by lines on stdin and stdout.
 
+mod corrupt;
 mod forked;
-mod garble;
-mod hail;
 mod load;
+mod put_once;
 mod script;
+mod shm_receiver;
 mod threads;
-mod victim;
 
 use std::process::ExitCode;
 
@@ -19,24 +19,24 @@ fn main() -> ExitCode {
             suspect: Some(number(suspect)),
             ..work(pid, peers, seed)
         }),
-        ["garble", pid, peers, seed] => {
+        ["corrupt", pid, peers, seed] => {
             let done = load::run(&load::Work {
-                disturb: Some(garble::start),
+                corrupt: Some(corrupt::start),
                 ..work(pid, peers, seed)
             });
-            // What becomes of its own messages is its own fault: it only goes on
-            // to garble until it is killed.
-            eprintln!("the culprit: {done:?}");
+            // Its own messages may fail: it only keeps corrupting lanes until it
+            // is killed.
+            eprintln!("the corrupting process: {done:?}");
             loop {
                 std::thread::park();
             }
         }
-        ["hail", target] => hail::run(number(target)),
+        ["put-once", target] => put_once::run(number(target)),
         ["script", pid] => script::run(number(pid)),
         ["threads", pid, other] => threads::run(number(pid), number(other)),
         ["fork", pid, other] => forked::run(number(pid), number(other)),
-        ["victim", pid] => victim::run(number(pid)),
-        _ => Err(format!("no such work: {words:?}")),
+        ["shm-receiver", pid] => shm_receiver::run(number(pid)),
+        _ => Err(format!("unknown work: {words:?}")),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What went wrong, for the test to print.
+/// A step of a worker; the error is printed by the test.
 type Done = Result<(), String>;
 
 fn work(pid: &str, peers: &str, seed: &str) -> load::Work {
@@ -56,7 +56,7 @@ fn work(pid: &str, peers: &str, seed: &str) -> load::Work {
         peers: peers.split(',').map(number).collect(),
         seed: number(seed).into(),
         suspect: None,
-        disturb: None,
+        corrupt: None,
     }
 }
 

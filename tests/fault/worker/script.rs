@@ -1,4 +1,4 @@
-//! Does what it is told, line by line, and answers each with a line.
+//! Executes commands, line by line, and replies to each with a line.
 
 use crate::Done;
 use lintel_fault::memory::Memory;
@@ -11,9 +11,9 @@ use std::io::BufRead;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Puts go here.
+/// Match bits of the entry for puts.
 const PUT: u64 = 1;
-/// Gets come from here.
+/// Match bits of the entry for gets.
 const GET: u64 = 2;
 const AREA: usize = 4 << 20;
 
@@ -47,9 +47,9 @@ pub fn run(pid: u32) -> Done {
             }
             ["return"] => return Ok(()),
             ["exit"] => std::process::exit(0),
-            // SAFETY: ends the process; there is nothing to be careful about.
+            // SAFETY: ends the process at once, and has no preconditions.
             ["vanish"] => unsafe { libc::_exit(0) },
-            words => println!("{}", script.obey(words)),
+            words => println!("{}", script.execute(words)),
         }
     }
     Ok(())
@@ -77,7 +77,7 @@ impl Script {
         })
     }
 
-    fn obey(&mut self, words: &[&str]) -> String {
+    fn execute(&mut self, words: &[&str]) -> String {
         let number = |at: usize| {
             words
                 .get(at)
@@ -87,7 +87,7 @@ impl Script {
         match words.first().copied().unwrap_or("") {
             "put" => self.put(number(1) as u32, number(2), number(3)),
             "get" => self.get(number(1) as u32, number(2), number(3)),
-            "received" => self.check(number(1) as usize, number(2) as usize),
+            "received" => self.check_received(number(1) as usize, number(2) as usize),
             "compute" => self.compute(Duration::from_millis(number(1))),
             "dumpable" => dumpable(number(1) as i32),
             "wait-event" => format!("{:?}", self.queue.wait().map(|e| Event::from(e).kind)),
@@ -96,7 +96,7 @@ impl Script {
                 format!("{:?}", self.counter.wait(number(1)).map(|c| c.success))
             }
             "silent-put" => self.silent_put(number(1) as u32, number(2)),
-            word => format!("no such word: {word}"),
+            word => format!("unknown command: {word}"),
         }
     }
 
@@ -118,7 +118,7 @@ impl Script {
         )
     }
 
-    /// A put that nobody acknowledges.
+    /// A put without acknowledgement; returns at its SEND event.
     fn silent_put(&self, peer: u32, length: u64) -> String {
         let transfer = rig::transfer(peer, PUT, length);
         self.end(
@@ -131,21 +131,21 @@ impl Script {
         let transfer = rig::transfer_at(peer, GET, length, offset);
         let end = self.end(self.sink.get(&transfer), EventKind::Reply);
         let range = offset as usize..(offset + length) as usize;
-        match self.got.unlike(range) {
+        match self.got.first_mismatch(range) {
             Some(at) if end == format!("{:?}", NiFail::Ok) => format!("wrong at {at}"),
             _ => end,
         }
     }
 
-    /// Whether others have put the pattern here.
-    fn check(&self, offset: usize, length: usize) -> String {
-        match self.received.unlike(offset..offset + length) {
+    /// Whether peers have put the pattern here.
+    fn check_received(&self, offset: usize, length: usize) -> String {
+        match self.received.first_mismatch(offset..offset + length) {
             Some(at) => format!("wrong at {at}"),
             None => "right".into(),
         }
     }
 
-    /// Calls nothing for so long; tells when the first byte of the area came.
+    /// Makes no call for so long; reports when the first byte of the area arrived.
     fn compute(&self, how_long: Duration) -> String {
         println!("computing");
         let (begin, mut seen) = (Instant::now(), None);
@@ -162,7 +162,7 @@ impl Script {
     }
 }
 
-/// Whether others may look into this process.
+/// Sets whether processes of the same user may read this one's memory.
 fn dumpable(yes: i32) -> String {
     // SAFETY: prctl takes numbers.
     let done = unsafe { libc::prctl(libc::PR_SET_DUMPABLE, yes, 0, 0, 0) };

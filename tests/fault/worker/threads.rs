@@ -24,8 +24,8 @@ const LONGEST: Duration = Duration::from_secs(60);
 struct Seen {
     by_user: Mutex<BTreeMap<u64, u32>>,
     taken: AtomicU64,
-    /// Threads that wait for what never comes.
-    for_ever: AtomicU64,
+    /// Threads that wait for a count that is never reached.
+    never_reached: AtomicU64,
 }
 
 pub fn run(pid: u32, other: u32) -> Done {
@@ -50,7 +50,7 @@ pub fn run(pid: u32, other: u32) -> Done {
         let until = Instant::now() + LONGEST;
         let all = || {
             seen.taken.load(Ordering::Relaxed) == TOTAL
-                && seen.for_ever.load(Ordering::Relaxed) == WAITERS as u64
+                && seen.never_reached.load(Ordering::Relaxed) == WAITERS as u64
         };
         while !all() && put.is_ok() {
             if Instant::now() > until {
@@ -71,10 +71,13 @@ pub fn run(pid: u32, other: u32) -> Done {
     outcome?;
     let by_user = seen.by_user.lock().map_err(|why| why.to_string())?;
     if by_user.len() as u64 != TOTAL || by_user.values().any(|times| *times != 1) {
-        return Err(format!("{} of {TOTAL} operations told once", by_user.len()));
+        return Err(format!(
+            "{} of {TOTAL} operations posted one event",
+            by_user.len()
+        ));
     }
     finalize();
-    begin_again(pid)?;
+    reopen(pid)?;
     println!("done");
     Ok(())
 }
@@ -107,7 +110,7 @@ fn put_all(source: &Descriptor, thread: usize, targets: [u32; 2]) -> Done {
     Ok(())
 }
 
-/// Until the interface is aborted.
+/// Takes events until the interface is aborted.
 fn take_events(queue: &Queue, seen: &Seen) -> Done {
     loop {
         let event = match queue.wait() {
@@ -124,21 +127,21 @@ fn take_events(queue: &Queue, seen: &Seen) -> Done {
     }
 }
 
-/// First for what comes, then for what never does.
+/// Waits for a count that is reached, then for one that never is.
 fn wait_for_counts(counter: &Counter, seen: &Seen) -> Done {
     match counter.wait(TOTAL) {
         Ok(value) if value.success >= TOTAL => {}
         other => return Err(format!("PtlCTWait: {other:?}")),
     }
-    seen.for_ever.fetch_add(1, Ordering::Relaxed);
+    seen.never_reached.fetch_add(1, Ordering::Relaxed);
     match counter.wait(TOTAL + 1) {
         Err(why) if why.is(Error::Aborted) => Ok(()),
         other => Err(format!("PtlCTWait after PtlAbort: {other:?}")),
     }
 }
 
-/// After an abort and the end, a new beginning.
-fn begin_again(pid: u32) -> Done {
+/// Opens an interface once more after an abort and PtlFini.
+fn reopen(pid: u32) -> Done {
     let interface = rig::open(pid).map_err(|why| format!("again, {why}"))?;
     let (queue, _, source) = set_up(&interface).map_err(|why| format!("again, {why}"))?;
     let put = source.put(&rig::transfer(pid, 1, 8), AckRequest::Full);

@@ -191,14 +191,14 @@ impl Client {
 
     fn tell(&self, words: &[&str], number: u64) -> String {
         match words.first().copied().unwrap_or("") {
-            "got" => unlike(self.got.unlike(0..number as usize)),
-            "received" => unlike(self.received.unlike(0..number as usize)),
+            "got" => unlike(self.got.first_mismatch(0..number as usize)),
+            "received" => unlike(self.received.first_mismatch(0..number as usize)),
             "sum" => self.sum.word(0).load(Ordering::Relaxed).to_string(),
             "before" => self.before.word(0).load(Ordering::Relaxed).to_string(),
             "around" => {
                 let end = WINDOW_AT + WINDOW_BYTES;
-                let spoilt = self.around.unlike(0..WINDOW_AT);
-                unlike(spoilt.or(self.around.unlike(end..self.around.bytes())))
+                let spoilt = self.around.first_mismatch(0..WINDOW_AT);
+                unlike(spoilt.or(self.around.first_mismatch(end..self.around.bytes())))
             }
             "told" => match rig::next_event(&self.told, PATIENCE) {
                 Ok(Some(event)) => format!("{:?} uid {}", event.initiator, event.uid),

@@ -18,7 +18,7 @@ fn a_killed_client_leaves_nothing_and_its_peers_learn_of_it() {
     assert!(segment.exists());
     drop(two);
     wait_until("the segment goes", || !segment.exists());
-    one.say("put 2 8");
+    one.send("put 2 8");
     one.expect("Undeliverable");
     let mut next = rig.generic(2);
     told(&mut one, "put 2 100000", "Ok 100000");
@@ -30,9 +30,9 @@ fn a_client_that_ends_without_a_word_is_missed_at_once() {
     let rig = Rig::new();
     let (mut one, mut two) = (rig.generic(1), rig.generic(2));
     told(&mut two, "put 1 100000", "Ok 100000");
-    two.say("exit");
+    two.send("exit");
     wait_until("the segment goes", || !rig.job.segment(2).exists());
-    one.say("put 2 8");
+    one.send("put 2 8");
     one.expect("Undeliverable");
 }
 
@@ -49,7 +49,7 @@ fn what_a_killed_client_has_lent_stays_until_its_peer_has_used_it() {
     told(&mut one, "alloc 1", "Ok(())");
     drop(one);
     wait_until("the segment goes", || !rig.job.segment(1).exists());
-    two.go_on();
+    two.resume();
     told(&mut two, "count 2", &counted(2));
     told(&mut two, "received 4000000", "right");
 }
@@ -60,8 +60,8 @@ fn an_agent_stays_as_it_is_over_many_killed_clients() {
     let mut one = rig.generic(1);
     let kill_in_traffic = |victim: &mut Worker| {
         for _ in 0..5 {
-            victim.say("put 1 1000000");
-            victim.say("get 1 1000000");
+            victim.send("put 1 1000000");
+            victim.send("get 1 1000000");
         }
         victim.line();
     };
@@ -97,15 +97,15 @@ fn the_end_of_the_agent_ends_what_its_clients_wait_for() {
     for kill in [true, false] {
         let rig = Rig::new();
         let (mut one, mut two, mut three) = (rig.generic(1), rig.generic(2), rig.generic(3));
-        one.say("wait-event");
+        one.send("wait-event");
         one.expect("waiting");
-        two.say("spin-event");
+        two.send("spin-event");
         end(rig.agent, kill);
         one.expect("PTL_FAIL");
         two.expect("PTL_FAIL");
         told(&mut three, "put 1 8", "PTL_FAIL");
         told(&mut three, "quit", "PTL_FAIL");
-        three.hear("the agent of this node has gone");
+        three.await_stderr("the agent of this node has gone");
     }
 }
 
@@ -125,7 +125,7 @@ fn end(agent: Worker, kill: bool) {
 #[test]
 fn an_agent_that_ends_leaves_nothing_and_another_takes_its_place() {
     let mut rig = Rig::new();
-    rig.second_agent().hear("has an agent");
+    rig.second_agent().await_stderr("has an agent");
     let one = rig.generic(1);
     // Its socket and the segments of its clients stay behind.
     rig.replace_agent();
@@ -133,7 +133,7 @@ fn an_agent_that_ends_leaves_nothing_and_another_takes_its_place() {
     drop((one, two));
     let Rig { job, agent } = rig;
     end(agent, false);
-    wait_until("all is gone", || job.leftovers().is_empty());
+    wait_until("all is gone", || job.shared_memory_names().is_empty());
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn without_an_agent_a_process_says_what_it_needs() {
     end(agent, false);
     let mut client = client_of(&job, 1, "generic");
     assert_eq!(first_word(&mut client), "refused 5");
-    client.hear("PTL_MODE=generic needs an agent on this node: start lintel-agent");
+    client.await_stderr("PTL_MODE=generic needs an agent on this node: start lintel-agent");
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn nonsense_in_a_clients_pages_harms_nobody_else() {
         );
         // Events for it, into queues that may be anywhere by now.
         for _ in 0..20 {
-            one.say("put 3 8");
+            one.send("put 3 8");
             one.line();
         }
         told(&mut one, "put 2 100000", "Ok 100000");

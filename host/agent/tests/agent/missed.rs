@@ -64,7 +64,7 @@ mod only_shm {
             "add 2",
             "fetch-add 2",
         ] {
-            one.say(words);
+            one.send(words);
             let line = one.line();
             assert!(line.starts_with("Undeliverable"), "{words}: {line}");
         }

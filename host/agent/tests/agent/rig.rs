@@ -98,7 +98,7 @@ pub fn client_command(job: &Job, number: u32, mode: &str) -> Command {
 
 fn start_agent(job: &Job) -> Worker {
     let mut agent = Worker::start(agent_command(job));
-    agent.say(&secret_of(job));
+    agent.send(&secret_of(job));
     agent
 }
 
@@ -134,20 +134,15 @@ pub fn first_word(client: &mut Worker) -> String {
 }
 
 fn ready(mut client: Worker) -> Worker {
-    assert_eq!(first_word(&mut client), "ready", "{}", client.complaints());
+    assert_eq!(first_word(&mut client), "ready", "{}", client.stderr());
     client
 }
 
 /// Says a line to a client, and expects an answer.
 pub fn told(client: &mut Worker, words: &str, answer: &str) {
-    client.say(words);
+    client.send(words);
     let line = client.line();
-    assert_eq!(
-        line,
-        answer,
-        "to {words:?}; it said: {}",
-        client.complaints()
-    );
+    assert_eq!(line, answer, "to {words:?}; it said: {}", client.stderr());
 }
 
 /// Waits until something holds.

@@ -51,7 +51,7 @@ fn a_secret_on_standard_input_is_in_no_environment() {
     let job = job();
     let mut agent = Worker::start(agent_command(&job));
     let secret = secret_of(&job);
-    agent.say(&secret);
+    agent.send(&secret);
     agent.expect("ready");
     let environment = std::fs::read(format!("/proc/{}/environ", agent.id()));
     let environment = environment.expect("it is our child");
@@ -69,14 +69,14 @@ fn an_agent_with_the_secret_of_its_job_speaks_with_a_rank_of_another_node() {
         command.env("PTL_NAL", "udp");
         command
     });
-    agent.say(&secret_of(&job));
+    agent.send(&secret_of(&job));
     agent.expect("ready");
     // Those of even numbers are on the first node, which the agent is of.
     let [mut generic, mut accelerated] =
         [(2, "generic"), (3, "accelerated")].map(|(number, mode)| {
             let mut command = client_command(&job, number, mode);
             command.env("PTL_NAL", "udp");
-            job.places().tell(&mut command, number);
+            job.places().export(&mut command, number);
             let mut client = Worker::start(command);
             assert_eq!(first_word(&mut client), "ready");
             client
@@ -88,10 +88,10 @@ fn an_agent_with_the_secret_of_its_job_speaks_with_a_rank_of_another_node() {
 #[test]
 fn no_secret_on_standard_input_is_an_error_that_says_what_is_wanted() {
     let mut agent = Worker::start(agent_command(&job()));
-    agent.say("secret");
-    agent.hear("--secret-stdin reads the job's secret from standard input, one line of 64");
+    agent.send("secret");
+    agent.await_stderr("--secret-stdin reads the job's secret from standard input, one line of 64");
     assert_eq!(agent.wait().code(), Some(1));
-    assert!(!agent.complaints().contains("secret: secret"));
+    assert!(!agent.stderr().contains("secret: secret"));
 }
 
 #[test]
@@ -112,10 +112,10 @@ fn a_fifo_in_the_place_of_the_lock_is_refused_at_once() {
     let lock = lock_of(&job);
     mknodat(CWD, &lock, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("there is /dev/shm");
     let mut agent = Worker::start(agent_command(&job));
-    agent.say(&secret_of(&job));
+    agent.send(&secret_of(&job));
     let status = agent.wait();
     std::fs::remove_file(&lock).expect("it is there");
-    agent.hear(&format!(
+    agent.await_stderr(&format!(
         "{}: it is no regular file: remove it",
         lock.display()
     ));
@@ -149,7 +149,7 @@ fn a_client_follows_no_link_to_another_agent() {
     let mut client = Worker::start(client_command(&other, 1, "generic"));
     assert_eq!(first_word(&mut client), "refused 5");
     let socket = socket_of(&other);
-    client.hear(&format!(
+    client.await_stderr(&format!(
         "{} is in the place of the agent's socket",
         socket.display()
     ));
@@ -168,7 +168,7 @@ fn a_client_without_a_descriptor_for_its_pages_says_so() {
     command.envs(variables.filter_map(|(name, value)| Some((name, value?))));
     let mut client = Worker::start(command);
     assert_eq!(first_word(&mut client), "refused 5");
-    client.hear("too many files open for the agent's pages");
+    client.await_stderr("too many files open for the agent's pages");
 }
 
 /// A pipe that takes no byte more, and blocks.

@@ -59,7 +59,7 @@ fn a_client_is_told_how_long_a_message_its_agent_can_hold() {
         .nth(1)
         .and_then(|kib| kib.parse::<u64>().ok());
     let total = total.expect("the first line is MemTotal") << 10;
-    one.say("longest");
+    one.send("longest");
     let longest: u64 = one.line().parse().expect("a number of bytes");
     assert!(
         longest > 0 && longest <= total / 2,
@@ -115,7 +115,7 @@ fn a_client_starts_the_library_again_and_old_handles_are_stale() {
     let rig = Rig::new();
     let (mut one, mut two) = (rig.generic(1), rig.generic(2));
     for _ in 0..20 {
-        one.say("again");
+        one.send("again");
         one.expect("stale PTL_ARG_INVALID");
         told(&mut one, "put 2 100000", "Ok 100000");
     }
@@ -130,7 +130,7 @@ fn what_is_called_after_a_put_finds_it_started() {
     two.stop();
     told(&mut one, "begin-put 2 8", "begun");
     told(&mut one, "release", "Err(InUse)");
-    two.go_on();
+    two.resume();
     // The end of the first.
     told(&mut one, "put 2 8", "Ok 8");
 }

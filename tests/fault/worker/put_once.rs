@@ -1,4 +1,4 @@
-//! One message, and away.
+//! Puts one message and ends.
 
 use crate::Done;
 use lintel_fault::memory::Memory;
@@ -17,8 +17,8 @@ pub fn run(target: u32) -> Done {
         NiFail::Ok => {}
         fail => return Err(format!("{fail:?}")),
     }
-    println!("heard");
-    // Half of them are killed here, the others end on their own.
+    println!("acknowledged");
+    // The driver kills every other one here; the rest return.
     let mut line = String::new();
     let _ = std::io::stdin().read_line(&mut line);
     Ok(())

@@ -1,4 +1,4 @@
-//! Writes nonsense into the lanes of this process in others' segments.
+//! Writes random words into the lanes of this process in the segments of its peers.
 
 use lintel_fault::job::PATIENCE;
 use lintel_fault::random::Random;
@@ -9,27 +9,27 @@ use lintel_types::ProcessId;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Words written, in all.
+/// Words written before the thread ends.
 const WRITES: u32 = 200_000;
-/// Where in a lane its state stands, and the one of a lane that its sender has closed.
+/// Offset of a lane's state, and the state of a lane that its sender has closed.
 const STATE: usize = 0;
 const CLOSED: u32 = 3;
-/// How often to look for a lane.
-const LOOK: Duration = Duration::from_millis(10);
+/// Pause between two searches for a lane.
+const RETRY_PAUSE: Duration = Duration::from_millis(10);
 
-/// Begins to garble the lanes at these peers.
+/// Starts a thread that corrupts the lanes at these peers.
 pub fn start(peers: &[u32], seed: u64) {
     let segments: Vec<Mapped> = peers.iter().map(|peer| mapped(*peer)).collect();
     let mut random = Random::new(seed ^ 0x6a7b);
     std::thread::spawn(move || {
         for _ in 0..WRITES {
             let which = random.below(segments.len() as u64) as usize;
-            segments[which].garble(&mut random);
+            segments[which].corrupt(&mut random);
             if random.below(64) == 0 {
                 std::thread::yield_now();
             }
         }
-        println!("garbled");
+        println!("corrupted");
     });
 }
 
@@ -41,7 +41,7 @@ fn mapped(peer: u32) -> Mapped {
             return mapped;
         }
         assert!(Instant::now() < until, "no lane at {peer}");
-        std::thread::sleep(LOOK);
+        std::thread::sleep(RETRY_PAUSE);
     }
 }
 
@@ -59,7 +59,7 @@ impl Mapped {
         let job = std::env::var("LINTEL_JOB").ok()?;
         let ProcessId { nid, pid } = rig::process(peer);
         let segment = lintel_presence::shared_memory_of(&job, ProcessId { nid, pid })?;
-        // SAFETY: attached where the system likes, and kept for ever.
+        // SAFETY: attached at an address of the system's choice, and never detached.
         let memory = unsafe { libc::shmat(segment, std::ptr::null(), 0) };
         if memory.addr() == usize::MAX {
             return None;
@@ -86,7 +86,7 @@ impl Mapped {
         unsafe { AtomicU64::from_ptr(self.memory.add(offset).cast()) }
     }
 
-    fn garble(&self, random: &mut Random) {
+    fn corrupt(&self, random: &mut Random) {
         let ring = ring_offset(self.lane);
         match random.below(100) {
             // Any word of the ring.
@@ -95,14 +95,14 @@ impl Mapped {
                 self.word(ring + at)
                     .store(random.number(), Ordering::Relaxed);
             }
-            // A commit word that could be right: a likely sequence, some length.
+            // A plausible commit word: a likely sequence number, some length.
             40..70 => {
                 let at = random.below(LINES as u64) as usize * LINE;
                 let commit =
                     random.below(1 << 16) | random.below(10_000) << 16 | random.number() << 32;
                 self.word(ring + at).store(commit, Ordering::Relaxed);
             }
-            // A right commit word with another header.
+            // A valid commit word with a changed header.
             70..95 => {
                 let line = random.below(LINES as u64) as usize * LINE;
                 let at = 8 * (1 + random.below(5) as usize);
@@ -110,14 +110,14 @@ impl Mapped {
                 self.word(ring + line + at)
                     .fetch_xor(bit, Ordering::Relaxed);
             }
-            // What the lane says of itself; now and then a state that there is.
+            // The lane's own fields; sometimes a valid state.
             _ => {
                 let at = random.below(LANE_BYTES as u64 / 4) as usize * 4;
                 let value = match random.below(2) {
                     0 => random.below(5) as u32,
                     _ => random.number() as u32,
                 };
-                // To close it is its sender's right, and nothing to complain of.
+                // A sender may close its lane, so nobody would report that.
                 if (at, value) != (STATE, CLOSED) {
                     let at = lane_offset(self.lane) + at;
                     self.half(at).store(value, Ordering::Relaxed);

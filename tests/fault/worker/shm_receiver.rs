@@ -1,4 +1,4 @@
-//! The shared-memory NAL alone: receives, and tells what troubles it had.
+//! Receives by the shared-memory NAL alone, and reports corrupt lanes.
 
 use crate::Done;
 use lintel_fault::rig;
@@ -15,7 +15,7 @@ pub fn run(pid: u32) -> Done {
     let me = rig::process(pid);
     let mut nal = ShmNal::open(&job, me.nid, me.pid, log).map_err(|why| why.to_string())?;
     println!("ready");
-    let (sender, orders) = channel();
+    let (sender, commands) = channel();
     std::thread::spawn(move || {
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {
             let _ = sender.send(line);
@@ -36,8 +36,8 @@ pub fn run(pid: u32) -> Done {
             checked = Instant::now();
             nal.check_peers();
         }
-        match orders.try_recv() {
-            Ok(order) => match order.strip_prefix("from ") {
+        match commands.try_recv() {
+            Ok(command) => match command.strip_prefix("from ") {
                 Some(pid) => {
                     let pid = pid.parse::<u32>().map_err(|why| why.to_string())?;
                     println!("from {}", messages.get(&pid).copied().unwrap_or(0));
