@@ -138,9 +138,25 @@ fn parse((operation, datatype): Kinds, call: AtomicCall) -> Result<(Operation, D
     }
 }
 
-#[inline]
-fn start(transfer: Result<Transfer>) -> c_int {
-    code(transfer.and_then(|transfer| process().start(&transfer)))
+/// Starts a transfer. A macro, because its closure is then each caller's own, and the
+/// compiler specializes the path for that verb.
+macro_rules! start {
+    ($transfer:expr) => {{
+        let transfer = $transfer;
+        code(process().start_by(&transfer, |interface, effects| {
+            interface.start(&transfer, effects)
+        }))
+    }};
+}
+
+/// The value of a result, or the return of its error's code.
+macro_rules! parsed {
+    ($result:expr) => {
+        match $result {
+            Ok(value) => value,
+            Err(error) => return code(Err(error)),
+        }
+    };
 }
 
 /// `PtlPut`
@@ -165,15 +181,8 @@ pub extern "C" fn PtlPut(
         user_ptr,
         hdr_data,
     };
-    match AckRequest::try_from(ack_req) {
-        Ok(ack) => {
-            let put = put((md_handle, local_offset), length, ack, to);
-            code(process().start_by(md_handle, &put, |interface, effects| {
-                interface.start(&put, effects)
-            }))
-        }
-        Err(error) => code(Err(error)),
-    }
+    let ack = parsed!(AckRequest::try_from(ack_req));
+    start!(put((md_handle, local_offset), length, ack, to))
 }
 
 /// `PtlGet`
@@ -196,10 +205,7 @@ pub extern "C" fn PtlGet(
         user_ptr,
         hdr_data: 0,
     };
-    let get = get((md_handle, local_offset), length, to);
-    code(process().start_by(md_handle, &get, |interface, effects| {
-        interface.start(&get, effects)
-    }))
+    start!(get((md_handle, local_offset), length, to))
 }
 
 /// `PtlAtomic`
@@ -226,13 +232,13 @@ pub extern "C" fn PtlAtomic(
         user_ptr,
         hdr_data,
     };
-    start(atomic(
+    start!(parsed!(atomic(
         (md_handle, local_offset),
         length,
         ack_req,
         to,
         (operation, datatype),
-    ))
+    )))
 }
 
 /// `PtlFetchAtomic`
@@ -264,13 +270,13 @@ pub extern "C" fn PtlFetchAtomic(
         (get_md_handle, local_get_offset),
         (put_md_handle, local_put_offset),
     );
-    start(fetch_atomic(
+    start!(parsed!(fetch_atomic(
         sink,
         source,
         length,
         to,
         (operation, datatype),
-    ))
+    )))
 }
 
 /// `PtlSwap`
@@ -303,14 +309,14 @@ pub unsafe extern "C" fn PtlSwap(
         (get_md_handle, local_get_offset),
         (put_md_handle, local_put_offset),
     );
-    start(swap(
+    start!(parsed!(swap(
         sink,
         source,
         length,
         to,
         operand,
         (operation, datatype),
-    ))
+    )))
 }
 
 /// `PtlAtomicSync`

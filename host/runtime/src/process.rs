@@ -135,27 +135,26 @@ impl Process {
     /// As `Interface::start`.
     #[inline(always)]
     pub fn start(&'static self, transfer: &Transfer) -> Result<()> {
-        self.start_by(transfer.md(), transfer, |interface, effects| {
+        self.start_by(transfer, |interface, effects| {
             interface.start(transfer, effects)
         })
     }
 
-    /// As [`start`](Self::start), for a caller that knows the descriptor and brings
-    /// the step itself: the compiler then sees the whole way of that one call.
+    /// As [`start`](Self::start), for a caller that brings the step itself: a closure of its
+    /// own has the compiler specialize the whole path for that one call.
     ///
     /// # Errors
     /// As `Interface::start`.
     #[inline(always)]
     pub fn start_by(
         &'static self,
-        descriptor: Handle,
         transfer: &Transfer,
         step: impl FnMut(&mut Interface<Claim>, &mut Effects<'_>) -> Result<()>,
     ) -> Result<()> {
         if self.is_generic() {
             return self.start_remotely(transfer);
         }
-        self.library.start_by(descriptor, step)
+        self.library.start_by(transfer.md(), step)
     }
 
     #[cold]
