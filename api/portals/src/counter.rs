@@ -39,7 +39,7 @@ struct Cell {
 
 impl Drop for Cell {
     fn drop(&mut self) {
-        // Refused only where the library has ended before.
+        // Fails only if the library has been finalized before.
         let _ = process().counter_free(self.handle);
     }
 }
@@ -84,7 +84,7 @@ impl Counter {
     }
 
     /// Waits until any of several counters has its successes, or a failure, at most
-    /// so long; tells which one it was (PtlCTPoll).
+    /// so long; returns which one it was (PtlCTPoll).
     ///
     /// # Errors
     /// As [`wait`](Self::wait).

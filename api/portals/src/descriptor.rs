@@ -9,16 +9,16 @@ use lintel_engine4 as engine;
 use lintel_runtime::process;
 use lintel_types::{Error, Handle, Result};
 
-/// Memory of the initiator, and where its events and counts go.
+/// Memory of the initiator, with the queue and counter of its operations.
 #[derive(Clone, Debug, Default)]
 pub struct DescriptorSpec {
-    /// The memory.
+    /// The memory that operations read and fill.
     pub memory: Memory,
     /// `options::MD_*`
     pub options: u32,
-    /// Where full events go.
+    /// The queue that full events are posted to.
     pub queue: Option<EventQueue>,
-    /// What counts, where an option asks for counts.
+    /// The counter, if an option asks for counts.
     pub counter: Option<Counter>,
 }
 
@@ -55,7 +55,7 @@ impl Drop for MemoryDescriptor {
 }
 
 impl MemoryDescriptor {
-    /// Makes a descriptor.
+    /// Binds the memory (PtlMDBind).
     ///
     /// # Errors
     /// `ArgInvalid` for unknown options, another interface's queue or counter, or

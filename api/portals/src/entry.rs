@@ -16,21 +16,21 @@ use lintel_types::{Error, Handle, List, ProcessId, Result, UID_ANY};
 /// operation: name some by `options::ME_OP_PUT` and `options::ME_OP_GET`.
 #[derive(Clone, Debug, Default)]
 pub struct EntrySpec {
-    /// The memory.
+    /// The memory that messages read and write.
     pub memory: Memory,
-    /// On which list.
+    /// The list that the entry is appended to.
     pub list: List,
     /// `options::ME_*`
     pub options: u32,
-    /// What counts, where an option asks for counts.
+    /// The counter, if an option asks for counts.
     pub counter: Option<Counter>,
     /// Which user may reach it; everyone by default.
     pub uid: Option<u32>,
     /// From whom; from everyone by default.
     pub source: Option<ProcessId>,
-    /// The bits wanted.
+    /// Match bits that a message must have.
     pub match_bits: u64,
-    /// Ones where any bit will do.
+    /// Ones at the match bits that aren't compared.
     pub ignore_bits: u64,
     /// With `options::ME_MANAGE_LOCAL`: bytes below which it unlinks.
     pub min_free: u64,
@@ -40,7 +40,7 @@ pub struct EntrySpec {
 
 impl EntrySpec {
     pub(crate) fn for_engine(&self, portal: &PortalTableEntry) -> engine::EntrySpec<Claim> {
-        // PTL_RANK_ANY where the interface is logical, PTL_NID_ANY and PTL_PID_ANY where not.
+        // PTL_RANK_ANY if the interface is logical, else PTL_NID_ANY and PTL_PID_ANY.
         let anyone = match portal.interface().is_logical() {
             true => ProcessId::from_rank(ProcessId::RANK_ANY),
             false => ProcessId::new(ProcessId::NID_ANY, ProcessId::PID_ANY),
@@ -120,7 +120,7 @@ impl Entry {
     /// Unlinks it now, unless a message or a header that is kept still uses it.
     ///
     /// # Errors
-    /// The entry, with `InUse`, or `ArgInvalid` where use has unlinked it already.
+    /// The entry, with `InUse`, or `ArgInvalid` if use has unlinked it already.
     pub fn try_unlink(self) -> std::result::Result<(), (Entry, Error)> {
         match process().unlink(self.handle) {
             Ok(()) => Ok(()),

@@ -37,7 +37,7 @@ impl Portals {
     /// Starts the library. Counted: several values may live at one time.
     ///
     /// # Errors
-    /// `Fail` where an environment variable isn't understood (standard error says
+    /// `Fail` if an environment variable isn't understood (standard error says
     /// which), or in a fork's child.
     pub fn init() -> Result<Portals> {
         process().init()?;
@@ -131,7 +131,7 @@ struct Open {
 
 impl Drop for Open {
     fn drop(&mut self) {
-        // Refused only where the library has ended before, and everything with it.
+        // Fails only if the library has been finalized before, and everything with it.
         let _ = process().close(self.handle);
         deferred_release::retry_all();
     }
@@ -142,8 +142,8 @@ impl Interface {
     /// limits that it has.
     ///
     /// # Errors
-    /// `ArgInvalid` where the process has another pid already; `PidInUse`;
-    /// `NoSpace`; `Fail` where the network can't be opened (standard error says why).
+    /// `ArgInvalid` if the process has another pid already; `PidInUse`;
+    /// `NoSpace`; `Fail` if the network can't be opened (standard error says why).
     pub fn open(portals: &Portals, options: Options) -> Result<Interface> {
         let matching = match options.matching {
             true => options::NI_MATCHING,
@@ -207,13 +207,13 @@ impl Interface {
     /// Tells a logical interface which process each rank is (PtlSetMap).
     ///
     /// # Errors
-    /// `ArgInvalid` on a physical interface, or where this process isn't in the map;
-    /// `Ignored` where there is one already.
+    /// `ArgInvalid` on a physical interface, or if this process isn't in the map;
+    /// `Ignored` if there is one already.
     pub fn set_map(&self, map: &[ProcessId]) -> Result<()> {
         process().set_map(self.handle(), map.to_vec())
     }
 
-    /// The map (PtlGetMap).
+    /// The process identifiers of all ranks, by rank (PtlGetMap).
     ///
     /// # Errors
     /// `ArgInvalid` on a physical interface, or without a map.

@@ -19,7 +19,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// `length` bytes of a region from `offset` on; less where it ends.
+    /// `length` bytes of a region from `offset` on; fewer at its end.
     pub fn part(region: &Region, offset: u64, length: u64) -> Memory {
         Memory {
             buffer: Buffer::Contiguous(region.claim().slice(offset, length)),
@@ -40,7 +40,7 @@ impl Memory {
         }
     }
 
-    /// Bytes in all.
+    /// The length of all pieces, bytes.
     pub fn len(&self) -> u64 {
         self.buffer.length()
     }

@@ -7,7 +7,7 @@ use lintel_runtime::process;
 use lintel_types::{AckRequest, Error, Handle, ProcessId, Result};
 use lintel_wire::{OPERAND_BYTES, Verb};
 
-/// Where a message goes.
+/// The target of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Target {
     /// The process, named as the interface names processes.
@@ -16,7 +16,7 @@ pub struct Target {
     pub portal: u32,
     /// What its match entry is to match.
     pub match_bits: u64,
-    /// Where in the entry, unless that manages its own offset.
+    /// Offset in the entry, bytes, unless the entry manages its own.
     pub offset: u64,
 }
 
@@ -31,16 +31,16 @@ impl Target {
     }
 }
 
-/// What [`MemoryDescriptor::put`] is told.
+/// The arguments of [`MemoryDescriptor::put`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Put {
-    /// Where the data begins in the descriptor's memory.
+    /// Offset of the data in the descriptor's memory, bytes.
     pub offset: u64,
-    /// Its bytes.
+    /// Length of the data, bytes.
     pub length: u64,
     /// Which acknowledgement is wanted.
     pub ack: AckRequest,
-    /// Where to.
+    /// Process, portal table entry and match bits that receive the data.
     pub target: Target,
     /// Comes back in the local events.
     pub user_ptr: u64,
@@ -48,53 +48,53 @@ pub struct Put {
     pub hdr_data: u64,
 }
 
-/// What [`MemoryDescriptor::get`] is told.
+/// The arguments of [`MemoryDescriptor::get`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Get {
-    /// Where to write in the descriptor's memory.
+    /// Offset of the reply in the descriptor's memory, bytes.
     pub offset: u64,
     /// The bytes to read.
     pub length: u64,
-    /// Where from.
+    /// Process, portal table entry and match bits that the data is read from.
     pub target: Target,
     /// Comes back in the local event.
     pub user_ptr: u64,
 }
 
-/// What [`MemoryDescriptor::atomic`] is told.
+/// The arguments of [`MemoryDescriptor::atomic`].
 #[derive(Clone, Copy, Debug)]
 pub struct Atomic {
-    /// `Min` to `Bxor`.
+    /// An operation from `Min` to `Bxor`.
     pub operation: Operation,
-    /// What the items are.
+    /// The type of each item.
     pub datatype: Datatype,
     /// The rest, as of a put.
     pub put: Put,
 }
 
-/// What [`MemoryDescriptor::fetch_atomic`] is told.
+/// The arguments of [`MemoryDescriptor::fetch_atomic`].
 #[derive(Clone, Copy, Debug)]
 pub struct FetchAtomic {
-    /// `Min` to `Bxor`.
+    /// An operation from `Min` to `Bxor`.
     pub operation: Operation,
-    /// What the items are.
+    /// The type of each item.
     pub datatype: Datatype,
-    /// Where the former value goes in the fetching descriptor's memory.
+    /// Offset of the old value in the fetching descriptor's memory, bytes.
     pub fetch_offset: u64,
     /// The rest, as of a put; there is no acknowledgement.
     pub put: Put,
 }
 
-/// What [`MemoryDescriptor::swap`] is told.
+/// The arguments of [`MemoryDescriptor::swap`].
 #[derive(Clone, Copy, Debug)]
 pub struct Swap<'a> {
-    /// `Swap` to `Mswap`.
+    /// An operation from `Swap` to `Mswap`.
     pub operation: Operation,
-    /// What the items are.
+    /// The type of each item.
     pub datatype: Datatype,
     /// What is compared, or the mask: the bytes of one item. Empty for `Swap`.
     pub operand: &'a [u8],
-    /// Where the former value goes in the fetching descriptor's memory.
+    /// Offset of the old value in the fetching descriptor's memory, bytes.
     pub fetch_offset: u64,
     /// The rest, as of a put; there is no acknowledgement.
     pub put: Put,

@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub struct PortalSpec {
     /// `options::PT_*`
     pub options: u32,
-    /// Where the events of its lists go.
+    /// The queue that events of its lists are posted to.
     pub queue: Option<EventQueue>,
     /// The index wanted, if it matters.
     pub index: Option<u32>,
@@ -58,11 +58,11 @@ impl Drop for Portal {
 }
 
 impl PortalTableEntry {
-    /// Takes an index.
+    /// Allocates an entry of the portal table (PtlPTAlloc).
     ///
     /// # Errors
     /// `ArgInvalid` for unknown options, another interface's queue or an index beyond
-    /// `max_pt_index`; `PtInUse` where the index is taken; `PtFull`; `PtEqNeeded` for
+    /// `max_pt_index`; `PtInUse` if the index is taken; `PtFull`; `PtEqNeeded` for
     /// flow control without a queue.
     pub fn alloc(interface: &Interface, spec: PortalSpec) -> Result<PortalTableEntry> {
         deferred_release::retry_all();
@@ -80,7 +80,7 @@ impl PortalTableEntry {
         })
     }
 
-    /// Its index.
+    /// The index that initiators name, from 0 on.
     pub fn index(&self) -> u32 {
         self.portal.index.into()
     }
@@ -107,7 +107,7 @@ impl PortalTableEntry {
     }
 
     /// Looks for messages that came before their entry (PtlLESearch, PtlMESearch);
-    /// events tell what was found. The entry's memory and list don't matter.
+    /// events report what was found. The entry's memory and list don't matter.
     ///
     /// ```
     /// use portals4::*;

@@ -45,7 +45,7 @@ struct Queue {
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        // Refused only where the library has ended before.
+        // Fails only if the library has been finalized before.
         let _ = process().queue_free(self.handle);
     }
 }
@@ -53,7 +53,7 @@ impl Drop for Queue {
 /// An event that was taken from a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Taken {
-    /// The event.
+    /// The event; after a loss, the next one that was kept.
     pub event: Event,
     /// Whether others before it were lost, because the queue was full.
     pub dropped: bool,
@@ -70,7 +70,7 @@ impl EventQueue {
     /// A queue that holds `count` events at least.
     ///
     /// # Errors
-    /// `NoSpace` beyond `max_eqs`, or where there is no memory for so many events.
+    /// `NoSpace` beyond `max_eqs`, or if there is no memory for so many events.
     pub fn alloc(interface: &Interface, count: u64) -> Result<EventQueue> {
         let handle = process().queue_alloc(interface.handle(), count)?;
         let interface = interface.clone();
@@ -108,7 +108,7 @@ impl EventQueue {
         Ok(EventQueue::poll_any(&[self], timeout)?.map(|(_, taken)| taken))
     }
 
-    /// Waits for an event on any of several queues, at most so long; tells which
+    /// Waits for an event on any of several queues, at most so long; returns which
     /// one it was (PtlEQPoll).
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use lintel_runtime::process;
 use lintel_types::{CountingEvent, Result};
 
 /// What is to happen when a counter reaches a threshold (section 3.16): by itself,
-/// once, at once where it has already. Made by [`Counter::at`].
+/// once, immediately if it has already. Made by [`Counter::at`].
 ///
 /// Operations of one counter happen in the order of their thresholds, those of one
 /// threshold in the order of their calls. One whose descriptor, counter or entry is

@@ -12,7 +12,7 @@ use std::ffi::{c_int, c_void};
 const ALL_MEMORY: u64 = 1 << 46;
 
 /// `PTL_OK` or the error's code. Whatever else is wrong, a library that isn't
-/// initialized is told first.
+/// initialized is reported first.
 #[inline]
 pub(crate) fn code(result: Result<()>) -> c_int {
     match result {
@@ -66,14 +66,14 @@ pub(crate) fn array<'a, T>(start: *const T, length: u64) -> Result<&'a [T]> {
     Ok(unsafe { std::slice::from_raw_parts(start, length as usize) })
 }
 
-/// The user's memory. It stays his: the header asks that it lives until the
+/// The user's memory, which stays the user's: the header asks that it lives until the
 /// descriptor or entry is released.
 fn claim(start: *mut c_void, length: u64) -> Result<Claim> {
     let wraps = (start as u64).checked_add(length).is_none();
     if length > 0 && length < ALL_MEMORY && (start.is_null() || wraps) {
         return Err(Error::ArgInvalid);
     }
-    // SAFETY: the header asks that the memory stays usable while it is bound; where
+    // SAFETY: the header asks that the memory stays usable while it is bound; if
     // an entry spans all memory, the runtime touches it through the kernel only.
     Ok(unsafe { Claim::new(start.cast(), length) })
 }

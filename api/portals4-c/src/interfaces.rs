@@ -26,7 +26,7 @@ extern "C" fn after_fork() {
 
 /// Leaves the network when the process ends. As a destructor of the library, and the last
 /// of a program that is linked with it statically, it comes after the handlers (`atexit`)
-/// and destructors of those who use the library: they may still end what they began.
+/// and destructors of code that uses the library, which may still release objects.
 #[used]
 #[unsafe(link_section = ".fini_array.00101")]
 static AT_END: extern "C" fn() = at_end;

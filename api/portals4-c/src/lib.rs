@@ -1,8 +1,8 @@
 //! `libportals.so.4`: the functions of `include/portals4.h` and `portals4_ext.h`.
 //!
 //! Every entry reads check, convert, call, map. Outputs are written on success
-//! only. What the functions do is told in the header; what the arguments become
-//! is told here. An `if` that is no argument check lives elsewhere.
+//! only. The header documents what the functions do, this crate what the
+//! arguments become. An `if` that is no argument check lives elsewhere.
 //!
 //! Safety, for every function: pointers are null or point to what the header
 //! says, for as long as the header says. A null pointer where none may be is

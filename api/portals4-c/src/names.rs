@@ -65,37 +65,37 @@ pub unsafe extern "C" fn PtlEvToStr(
     line.length as c_int
 }
 
-/// Writes the line; nothing where the event's kind or end is unknown. A line that
+/// Writes the line; nothing if the event's kind or failure is unknown. A line that
 /// is too long is cut, so writing never fails.
 fn describe(ni_options: u32, event: &RawEvent, line: &mut Line) -> Option<()> {
     let kind = short(EVENTS.get(event.kind as usize)?, "PTL_EVENT_")?;
     let fail = short(FAILURES.get(event.ni_fail as usize)?, "PTL_NI_")?;
     let has = members(event.kind, event.ni_fail != 0);
-    let mut tell = |member: u16, words: fmt::Arguments<'_>| {
+    let mut append = |member: u16, words: fmt::Arguments<'_>| {
         if has & member != 0 {
             let _ = line.write_fmt(words);
         }
     };
-    tell(u16::MAX, format_args!("type={kind} fail={fail}"));
+    append(u16::MAX, format_args!("type={kind} fail={fail}"));
     let id = event.initiator;
     if ni_options & (options::NI_PHYSICAL | options::NI_LOGICAL) == options::NI_PHYSICAL {
-        tell(INIT, format_args!(", init=({},{})", id.nid, id.pid));
+        append(INIT, format_args!(", init=({},{})", id.nid, id.pid));
     } else {
-        tell(INIT, format_args!(", init=({})", id.rank()));
+        append(INIT, format_args!(", init=({})", id.rank()));
     }
-    tell(UID, format_args!(", uid={}", event.uid));
-    tell(BITS, format_args!(", bits={:x}", event.match_bits));
-    tell(RLEN, format_args!(", rlen={:x}", event.rlength));
-    tell(PT, format_args!(", pt={}", event.pt_index));
-    tell(HDR, format_args!(", hdr={:x}", event.hdr_data));
-    tell(LIST, format_args!(", list={}", event.list));
-    tell(UPTR, format_args!(", uptr={:#x}", event.user_ptr));
-    tell(MLEN, format_args!(", mlen={:x}", event.mlength));
-    tell(ROFFS, format_args!(", roffs={:x}", event.remote_offset));
-    tell(START, format_args!(", start={:#x}", event.start));
-    tell(ATOMIC, format_args!(", aop={:#x}", event.operation));
-    tell(ATOMIC, format_args!(", atyp={:#x}", event.datatype));
-    tell(u16::MAX, format_args!("\n"));
+    append(UID, format_args!(", uid={}", event.uid));
+    append(BITS, format_args!(", bits={:x}", event.match_bits));
+    append(RLEN, format_args!(", rlen={:x}", event.rlength));
+    append(PT, format_args!(", pt={}", event.pt_index));
+    append(HDR, format_args!(", hdr={:x}", event.hdr_data));
+    append(LIST, format_args!(", list={}", event.list));
+    append(UPTR, format_args!(", uptr={:#x}", event.user_ptr));
+    append(MLEN, format_args!(", mlen={:x}", event.mlength));
+    append(ROFFS, format_args!(", roffs={:x}", event.remote_offset));
+    append(START, format_args!(", start={:#x}", event.start));
+    append(ATOMIC, format_args!(", aop={:#x}", event.operation));
+    append(ATOMIC, format_args!(", atyp={:#x}", event.datatype));
+    append(u16::MAX, format_args!("\n"));
     Some(())
 }
 
@@ -103,7 +103,7 @@ fn short(name: &'static CStr, prefix: &str) -> Option<&'static str> {
     name.to_str().ok()?.strip_prefix(prefix)
 }
 
-/// What an event of that kind, or its failure, has to tell.
+/// The members that an event of that kind has, or its failure.
 fn members(kind: u8, failed: bool) -> u16 {
     const MESSAGE: u16 = INIT | UID | BITS | RLEN | PT | UPTR | MLEN | ROFFS | START;
     const SEARCH: u8 = 15;
@@ -142,7 +142,7 @@ const ROFFS: u16 = 1 << 9;
 const START: u16 = 1 << 10;
 const ATOMIC: u16 = 1 << 11;
 
-/// Text that stops where the room ends, always with a NUL behind it.
+/// Text that is cut at the end of its buffer, and always ends with NUL.
 struct Line {
     bytes: [u8; EV_STR_SIZE],
     length: usize,
@@ -222,7 +222,7 @@ mod tests {
         (text.to_string_lossy().into_owned(), length)
     }
 
-    fn told(ni_options: u32, event: &RawEvent) -> String {
+    fn text(ni_options: u32, event: &RawEvent) -> String {
         let (text, length) = line(ni_options, event);
         assert_eq!(text.len() as c_int, length);
         text
@@ -268,38 +268,38 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_tells_what_it_has() {
+    fn each_kind_has_its_members() {
         let link = RawEvent {
             kind: 12,
             pt_index: 4,
             ..RawEvent::default()
         };
-        assert_eq!(told(0, &link), "type=LINK fail=OK, pt=4, uptr=0x0\n");
+        assert_eq!(text(0, &link), "type=LINK fail=OK, pt=4, uptr=0x0\n");
         assert_eq!(
-            told(PHYSICAL, &event(0, 0)),
+            text(PHYSICAL, &event(0, 0)),
             "type=GET fail=OK, init=(7,8), uid=9, bits=4000, rlen=50, pt=4, uptr=0x2000, \
              mlen=40, roffs=10, start=0x1000\n"
         );
         assert_eq!(
-            told(PHYSICAL, &event(3, 0)),
+            text(PHYSICAL, &event(3, 0)),
             "type=PUT_OVERFLOW fail=OK, init=(7,8), uid=9, bits=4000, rlen=50, pt=4, hdr=3000, \
              uptr=0x2000, mlen=40, roffs=10, start=0x1000\n"
         );
         assert_eq!(
-            told(PHYSICAL, &event(6, 0)),
+            text(PHYSICAL, &event(6, 0)),
             "type=FETCH_ATOMIC fail=OK, init=(7,8), uid=9, bits=4000, rlen=50, pt=4, hdr=3000, \
              uptr=0x2000, mlen=40, roffs=10, start=0x1000, aop=0x2, atyp=0xd\n"
         );
         assert_eq!(
-            told(0, &event(10, 0)),
+            text(0, &event(10, 0)),
             "type=ACK fail=OK, list=1, uptr=0x2000, mlen=40, roffs=10\n"
         );
         assert_eq!(
-            told(0, &event(9, 0)),
+            text(0, &event(9, 0)),
             "type=SEND fail=OK, uptr=0x2000, mlen=40\n"
         );
         assert_eq!(
-            told(0, &event(11, 3)),
+            text(0, &event(11, 3)),
             "type=PT_DISABLED fail=PT_DISABLED, pt=4\n"
         );
     }
@@ -307,24 +307,24 @@ mod tests {
     #[test]
     fn a_failure_leaves_out_what_it_doesnt_have() {
         assert_eq!(
-            told(PHYSICAL, &event(2, 7)),
+            text(PHYSICAL, &event(2, 7)),
             "type=PUT fail=SEGV, init=(7,8), uid=9, bits=4000, pt=4, hdr=3000, uptr=0x2000, \
              mlen=40, start=0x1000\n"
         );
         assert_eq!(
-            told(0, &event(8, 1)),
+            text(0, &event(8, 1)),
             "type=REPLY fail=UNDELIVERABLE, uptr=0x2000\n"
         );
         assert!(
-            told(0, &event(15, 6)).contains("rlen=50"),
-            "a search tells all, found or not"
+            text(0, &event(15, 6)).contains("rlen=50"),
+            "a search reports all members, found or not"
         );
     }
 
     #[test]
     fn the_initiator_is_a_rank_unless_the_interface_is_physical() {
         for ni_options in [0, options::NI_LOGICAL, PHYSICAL | options::NI_LOGICAL] {
-            assert!(told(ni_options, &event(2, 0)).contains("init=(7), "));
+            assert!(text(ni_options, &event(2, 0)).contains("init=(7), "));
         }
     }
 
@@ -343,9 +343,9 @@ mod tests {
             pt_index: u32::MAX,
             ..event(7, 0)
         };
-        let text = told(PHYSICAL, &long);
-        assert_eq!(text.len(), EV_STR_SIZE - 1);
-        assert!(!text.ends_with('\n'));
+        let cut = text(PHYSICAL, &long);
+        assert_eq!(cut.len(), EV_STR_SIZE - 1);
+        assert!(!cut.ends_with('\n'));
     }
 
     #[test]

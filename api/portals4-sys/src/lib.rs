@@ -41,30 +41,30 @@ pub mod codes {
     pub const INTERRUPTED: c_int = 16;
 }
 
-/// `ptl_event_t` before its kinds are known to exist; the caller may have made
-/// them up.
+/// `ptl_event_t` before its kinds are known to exist; the caller may have invented
+/// them.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RawEvent {
     /// Address of the message's data.
     pub start: u64,
-    /// That of the call.
+    /// The `user_ptr` of the call that made the entry or the operation.
     pub user_ptr: u64,
-    /// The initiator's eight bytes.
+    /// The eight bytes of data that the initiator has sent along.
     pub hdr_data: u64,
-    /// Match bits.
+    /// Match bits of the message.
     pub match_bits: u64,
-    /// Bytes asked for.
+    /// Requested length, bytes.
     pub rlength: u64,
-    /// Bytes moved.
+    /// Manipulated length, bytes.
     pub mlength: u64,
-    /// Offset in the entry.
+    /// Offset in the entry, bytes.
     pub remote_offset: u64,
-    /// Who began it.
+    /// The process that started the operation.
     pub initiator: ProcessId,
-    /// As which user.
+    /// The user id of the initiator.
     pub uid: u32,
-    /// At which index.
+    /// The portal table index of the message.
     pub pt_index: u32,
     /// `PTL_EVENT_*`
     pub kind: u8,
@@ -111,13 +111,13 @@ impl From<RawEvent> for Event {
 pub struct Md {
     /// First byte, or first I/O vector piece.
     pub start: *mut c_void,
-    /// Bytes, or pieces.
+    /// Length in bytes, or number of I/O vector pieces.
     pub length: u64,
     /// `PTL_MD_*`
     pub options: u32,
-    /// Event queue.
+    /// The event queue for full events, or `PTL_EQ_NONE`.
     pub eq_handle: u32,
-    /// Counting event.
+    /// The counting event that the options feed, or `PTL_CT_NONE`.
     pub ct_handle: u32,
 }
 
@@ -125,9 +125,9 @@ pub struct Md {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Iovec {
-    /// First byte.
+    /// The first byte of the piece.
     pub iov_base: *mut c_void,
-    /// Bytes.
+    /// Length of the piece, bytes.
     pub iov_len: u64,
 }
 
@@ -137,11 +137,11 @@ pub struct Iovec {
 pub struct Le {
     /// First byte, or first I/O vector piece.
     pub start: *mut c_void,
-    /// Bytes, or pieces.
+    /// Length in bytes, or number of I/O vector pieces.
     pub length: u64,
-    /// Counting event.
+    /// The counting event that the options feed, or `PTL_CT_NONE`.
     pub ct_handle: u32,
-    /// Who may reach it.
+    /// The user that may reach the entry, or `PTL_UID_ANY`.
     pub uid: u32,
     /// `PTL_LE_*`
     pub options: u32,
@@ -153,21 +153,21 @@ pub struct Le {
 pub struct Me {
     /// First byte, or first I/O vector piece.
     pub start: *mut c_void,
-    /// Bytes, or pieces.
+    /// Length in bytes, or number of I/O vector pieces.
     pub length: u64,
-    /// Counting event.
+    /// The counting event that the options feed, or `PTL_CT_NONE`.
     pub ct_handle: u32,
-    /// Who may reach it.
+    /// The user that may reach the entry, or `PTL_UID_ANY`.
     pub uid: u32,
     /// `PTL_ME_*`
     pub options: u32,
-    /// Whose messages it takes.
+    /// The initiator whose messages match, or a wildcard.
     pub match_id: ProcessId,
-    /// Match bits.
+    /// Match bits that a message must have.
     pub match_bits: u64,
-    /// Bits that don't matter.
+    /// Ones at the match bits that aren't compared.
     pub ignore_bits: u64,
-    /// Bytes below which it unlinks.
+    /// Free bytes below which a locally managed entry unlinks.
     pub min_free: u64,
 }
 

@@ -166,7 +166,7 @@ impl World {
         assert_eq!(*self.memory, [0; 64], "no byte was moved");
     }
 
-    /// Whatever was refused has taken nobody's place: each limit is reached exactly.
+    /// A refused call has taken no resource: each limit is reached exactly.
     fn assert_room_for_the_rest(&self, side: &Side) {
         let rest = FEW as usize - 1;
         let queues = fill(rest, |eq| unsafe { PtlEQAlloc(side.ni, 1, eq) });

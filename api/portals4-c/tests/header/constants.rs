@@ -167,7 +167,7 @@ const ATOMICS: &[Row] = rows! {
     PTL_DATATYPE_LAST = Datatype::ALL.len();
 };
 
-/// Numbers that the Rust side writes where it uses them, or not at all.
+/// Numbers that have no constant on the Rust side.
 const PLAIN: &[Row] = rows! {
     PTL_OK = 0;
     PTL_STATUS_LAST = Error::PtInUse as i32 + 1;

@@ -1,6 +1,6 @@
 //! The headers and the Rust side say the same: constants, layouts, prototypes.
 //!
-//! Constants and layouts are told by a small C program that `cc` compiles, so that
+//! Constants and layouts are printed by a small C program that `cc` compiles, so that
 //! they are what a user's compiler makes of them; prototypes are read as text.
 
 mod constants;
@@ -24,19 +24,19 @@ fn header(name: &str) -> String {
 }
 
 /// What C says of each expression.
-fn told_by_c(name: &str, rows: &[Row]) -> BTreeMap<String, u64> {
+fn printed_by_c(name: &str, rows: &[Row]) -> BTreeMap<String, u64> {
     let place = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let (source, program) = (place.join(format!("{name}.c")), place.join(name));
     let mut text = String::from(
         "#include <stddef.h>\n#include <stdio.h>\n#include \"portals4_ext.h\"\n\
-         #define TELL(e, name) printf(\"%llu \" name \"\\n\", (unsigned long long)(e))\n\
+         #define PRINT(e, name) printf(\"%llu \" name \"\\n\", (unsigned long long)(e))\n\
          #define MEMBER(t, m) printf(\"%zu \" #t \".\" #m \"\\n\", \
          offsetof(t, m) << 16 | sizeof(((t *)0)->m))\nint main(void) {\n",
     );
     for (expression, _) in rows {
         let _ = match expression.split_once('.') {
             Some((of, member)) => writeln!(text, "MEMBER({of}, {member});"),
-            None => writeln!(text, "TELL({expression}, \"{expression}\");"),
+            None => writeln!(text, "PRINT({expression}, \"{expression}\");"),
         };
     }
     text.push_str("return 0; }\n");
@@ -53,17 +53,17 @@ fn told_by_c(name: &str, rows: &[Row]) -> BTreeMap<String, u64> {
         "the header has all that the table names"
     );
     let output = Command::new(&program).output().expect("the program starts");
-    let lines = String::from_utf8(output.stdout).expect("it tells in ASCII");
+    let lines = String::from_utf8(output.stdout).expect("it prints ASCII");
     let pairs = lines.lines().filter_map(|line| line.split_once(' '));
     pairs
-        .map(|(value, name)| (name.to_owned(), value.parse().expect("it tells numbers")))
+        .map(|(value, name)| (name.to_owned(), value.parse().expect("it prints numbers")))
         .collect()
 }
 
 fn assert_same(name: &str, rows: &[Row]) {
-    let told = told_by_c(name, rows);
+    let printed = printed_by_c(name, rows);
     for (expression, rust) in rows {
-        let c = told.get(*expression).copied();
+        let c = printed.get(*expression).copied();
         assert_eq!(c, Some(*rust), "{expression} in C, and in Rust");
     }
 }
