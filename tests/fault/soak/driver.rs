@@ -1,4 +1,4 @@
-//! Starts the ranks, kills some, starts them again, and judges what they say.
+//! Starts the ranks, kills and restarts some, and judges what they report.
 
 use crate::Done;
 use crate::options::Options;
@@ -9,14 +9,14 @@ use lintel_fault::random::Random;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// After so long a silent rank is dead to the others, milliseconds.
+/// Silence after which the others declare a rank dead, milliseconds.
 const PEER_TIMEOUT: u64 = 5000;
-/// Seconds that an operation may take: a dead rank is noticed, on a busy machine.
+/// Seconds that an operation may take: long enough to detect a dead rank on a busy machine.
 const LIMIT: u64 = 40;
-/// How long a killed rank is away, at most, milliseconds.
+/// The longest pause before a killed rank is restarted, milliseconds.
 const AWAY: u64 = 3000;
 
-/// Soaks as the options say.
+/// Runs the soak test with these options.
 pub fn run(options: &Options) -> Done {
     let seed = options.seed;
     let seed = seed.unwrap_or_else(|| Random::from_env().number() >> 16);
@@ -27,7 +27,7 @@ pub fn run(options: &Options) -> Done {
     soak.report();
     done.and_then(|()| soak.check_memory())
         .and_then(|()| soak.check_shared_memory())
-        .map_err(|why| format!("{why}\nthe same choices again: --seed {seed}"))
+        .map_err(|why| format!("{why}\nrepeat the same choices with --seed {seed}"))
 }
 
 struct Soak<'a> {
@@ -36,11 +36,12 @@ struct Soak<'a> {
     random: Random,
     verdict: Verdict,
     ranks: Vec<Rank>,
-    /// Who must still meet whom, in which lives, until when.
-    meetings: Vec<Meeting>,
-    /// Who has met whom; that may be heard of before the other is heard to be ready.
-    met: BTreeSet<(Life, Life)>,
-    /// When somebody is killed, latest first.
+    /// Pairs of incarnations that must still connect, with their deadlines.
+    awaited: Vec<AwaitedConnection>,
+    /// Pairs that have connected; a rank may report this before its peer reports that it is
+    /// ready.
+    connected: BTreeSet<(RankIncarnation, RankIncarnation)>,
+    /// Times of the kills since the start, latest first.
     kills: Vec<Duration>,
     /// Lives that have ended, and how much memory they held.
     past: Vec<(u32, u32, Resident)>,
@@ -50,26 +51,26 @@ struct Soak<'a> {
 
 struct Rank {
     worker: Option<Worker>,
-    life: u32,
+    incarnation: u32,
     ready: bool,
-    /// When it is to be started again.
+    /// When the rank is restarted, if it was killed.
     returns: Option<Instant>,
     resident: Resident,
-    /// Of this life: operations that succeeded, that failed, bytes; and since when
-    /// the first hasn't changed.
+    /// Of this incarnation: operations that succeeded, operations that failed, bytes.
     tally: [u64; 3],
+    /// When the number of successes last changed.
     since: Instant,
-    /// Of earlier lives.
+    /// The same tally, of all earlier incarnations.
     before: [u64; 3],
     stopped: bool,
 }
 
-/// A rank and one of its lives.
-type Life = (u32, u32);
+/// The number of a rank, and of one of its incarnations, from 1 on.
+type RankIncarnation = (u32, u32);
 
-struct Meeting {
-    who: Life,
-    whom: Life,
+struct AwaitedConnection {
+    rank: RankIncarnation,
+    peer: RankIncarnation,
     until: Instant,
 }
 
@@ -83,7 +84,7 @@ impl<'a> Soak<'a> {
         }
         let rank = || Rank {
             worker: None,
-            life: 0,
+            incarnation: 0,
             ready: false,
             returns: Some(Instant::now()),
             resident: Resident::default(),
@@ -102,8 +103,8 @@ impl<'a> Soak<'a> {
             options,
             job,
             random,
-            meetings: Vec::new(),
-            met: BTreeSet::new(),
+            awaited: Vec::new(),
+            connected: BTreeSet::new(),
             kills,
             past: Vec::new(),
             failures: 0,
@@ -112,23 +113,23 @@ impl<'a> Soak<'a> {
     }
 
     fn run(&mut self) -> Done {
-        let mut asked = Instant::now();
+        let mut sampled = Instant::now();
         while self.began.elapsed() < self.options.length {
-            self.return_ranks();
-            self.listen()?;
+            self.restart_ranks();
+            self.poll_ranks()?;
             self.kill_if_time();
-            if asked.elapsed() > Duration::from_secs(1) {
-                asked = Instant::now();
-                self.ask();
-                self.look_for_stuck_ones()?;
+            if sampled.elapsed() > Duration::from_secs(1) {
+                sampled = Instant::now();
+                self.sample();
+                self.check_overdue()?;
             }
             std::thread::sleep(TICK);
         }
         self.stop()
     }
 
-    /// Starts ranks whose time has come.
-    fn return_ranks(&mut self) {
+    /// Restarts the ranks whose pause is over.
+    fn restart_ranks(&mut self) {
         for number in 0..self.options.ranks {
             let rank = &self.ranks[number as usize];
             if rank.returns.is_some_and(|at| at <= Instant::now()) {
@@ -139,14 +140,14 @@ impl<'a> Soak<'a> {
 
     fn start(&mut self, number: u32) {
         let rank = &mut self.ranks[number as usize];
-        rank.life += 1;
+        rank.incarnation += 1;
         rank.returns = None;
         rank.since = Instant::now();
         let Options { ranks, largest, .. } = self.options;
         let seed = self.random.number() >> 16;
         let numbers = [
             number.into(),
-            rank.life.into(),
+            rank.incarnation.into(),
             (*ranks).into(),
             seed,
             *largest,
@@ -167,8 +168,8 @@ impl<'a> Soak<'a> {
         rank.worker = Some(Worker::start(command));
     }
 
-    /// Takes what the ranks say; notices those that end on their own.
-    fn listen(&mut self) -> Done {
+    /// Reads what the ranks report; one that has ended by itself is an error.
+    fn poll_ranks(&mut self) -> Done {
         for number in 0..self.options.ranks {
             while let Some(line) = self.line_of(number) {
                 self.on_line(number, &line)?;
@@ -177,9 +178,9 @@ impl<'a> Soak<'a> {
                 continue;
             };
             if let Some(status) = worker.ended() {
-                std::thread::sleep(LAST_WORDS);
-                let said = worker.stderr();
-                return Err(format!("rank {number} ended with {status}: {said}"));
+                std::thread::sleep(STDERR_DELAY);
+                let stderr = worker.stderr();
+                return Err(format!("rank {number} ended with {status}: {stderr}"));
             }
         }
         Ok(())
@@ -199,11 +200,13 @@ impl<'a> Soak<'a> {
             .collect();
         match (words.first().copied(), numbers.as_slice()) {
             (Some("ready"), _) => self.on_ready(number),
-            (Some("met"), [whom, life]) => self.on_met(number, (*whom as u32, *life as u32)),
-            (Some("failed"), [peer, life]) => {
+            (Some("connected"), [peer, incarnation]) => {
+                self.on_connected(number, (*peer as u32, *incarnation as u32))
+            }
+            (Some("failed"), [peer, incarnation]) => {
                 self.failures += 1;
-                if !self.verdict.may_fail(*peer as u32, *life as u32) {
-                    return Err(format!("rank {number}, though nobody was killed: {line}"));
+                if !self.verdict.may_fail(*peer as u32, *incarnation as u32) {
+                    return Err(format!("rank {number}, though no rank was killed: {line}"));
                 }
             }
             (Some(what @ ("count" | "stopped")), [succeeded, failed, bytes]) => {
@@ -214,33 +217,33 @@ impl<'a> Soak<'a> {
                 rank.tally = [*succeeded, *failed, *bytes];
                 rank.stopped = what == "stopped";
             }
-            _ => return Err(format!("rank {number} says {line:?}")),
+            _ => return Err(format!("rank {number} reports {line:?}")),
         }
         Ok(())
     }
 
-    /// From now on it and each other one must find each other.
+    /// From now on the rank and each other one must connect within the limit.
     fn on_ready(&mut self, number: u32) {
         self.verdict.on_ready(number);
         self.ranks[number as usize].ready = true;
-        let me = (number, self.ranks[number as usize].life);
+        let me = (number, self.ranks[number as usize].incarnation);
         let until = Instant::now() + Duration::from_secs(LIMIT);
         for (other, rank) in (0..).zip(&self.ranks) {
             if other != number && rank.ready {
-                let other = (other, rank.life);
-                for (who, whom) in [(me, other), (other, me)] {
-                    if !self.met.contains(&(who, whom)) {
-                        self.meetings.push(Meeting { who, whom, until });
+                let other = (other, rank.incarnation);
+                for (rank, peer) in [(me, other), (other, me)] {
+                    if !self.connected.contains(&(rank, peer)) {
+                        self.awaited.push(AwaitedConnection { rank, peer, until });
                     }
                 }
             }
         }
     }
 
-    fn on_met(&mut self, number: u32, whom: Life) {
-        let who = (number, self.ranks[number as usize].life);
-        self.met.insert((who, whom));
-        self.meetings.retain(|m| m.who != who || m.whom != whom);
+    fn on_connected(&mut self, number: u32, peer: RankIncarnation) {
+        let rank = (number, self.ranks[number as usize].incarnation);
+        self.connected.insert((rank, peer));
+        self.awaited.retain(|m| m.rank != rank || m.peer != peer);
     }
 
     fn kill_if_time(&mut self) {
@@ -248,7 +251,7 @@ impl<'a> Soak<'a> {
             .kills
             .last()
             .is_some_and(|at| *at <= self.began.elapsed());
-        // Those on which the memory of a whole run is watched are spared.
+        // Ranks whose memory is watched for the whole run are spared.
         let able: Vec<u32> = (SPARED..self.options.ranks)
             .filter(|number| self.ranks[*number as usize].ready)
             .collect();
@@ -261,13 +264,15 @@ impl<'a> Soak<'a> {
         let away = Duration::from_millis(self.random.below(AWAY));
         let rank = &mut self.ranks[victim as usize];
         rank.returns = Some(Instant::now() + away);
-        let (at, life) = (self.began.elapsed().as_secs_f32(), rank.life);
-        println!("{at:7.1} s: rank {victim} killed in its life {life}, back in {away:?}");
+        let (at, incarnation) = (self.began.elapsed().as_secs_f32(), rank.incarnation);
+        println!(
+            "{at:7.1} s: rank {victim} killed in its incarnation {incarnation}, restarted in {away:?}"
+        );
     }
 
     fn kill(&mut self, victim: u32) {
         let rank = &mut self.ranks[victim as usize];
-        self.verdict.on_kill(victim, rank.life);
+        self.verdict.on_kill(victim, rank.incarnation);
         if let Some(mut worker) = rank.worker.take() {
             worker.kill();
         }
@@ -276,12 +281,12 @@ impl<'a> Soak<'a> {
             *sum += part;
         }
         let resident = std::mem::take(&mut rank.resident);
-        self.past.push((victim, rank.life, resident));
-        self.meetings
-            .retain(|m| m.who.0 != victim && m.whom.0 != victim);
+        self.past.push((victim, rank.incarnation, resident));
+        self.awaited
+            .retain(|m| m.rank.0 != victim && m.peer.0 != victim);
     }
 
-    fn ask(&mut self) {
+    fn sample(&mut self) {
         for rank in &mut self.ranks {
             if let Some(worker) = rank.worker.as_mut().filter(|_| rank.ready) {
                 worker.send("count");
@@ -290,11 +295,11 @@ impl<'a> Soak<'a> {
         }
     }
 
-    fn look_for_stuck_ones(&self) -> Done {
-        if let Some(late) = self.meetings.iter().find(|m| m.until < Instant::now()) {
-            let ((who, _), (whom, life)) = (late.who, late.whom);
+    fn check_overdue(&self) -> Done {
+        if let Some(late) = self.awaited.iter().find(|m| m.until < Instant::now()) {
+            let ((rank, _), (peer, incarnation)) = (late.rank, late.peer);
             return Err(format!(
-                "rank {who} doesn't find rank {whom} in its life {life}"
+                "rank {rank} doesn't connect to rank {peer} in its incarnation {incarnation}"
             ));
         }
         let limit = Duration::from_secs(LIMIT);
@@ -302,25 +307,25 @@ impl<'a> Soak<'a> {
         let stuck = ranks.find(|(_, rank)| rank.returns.is_none() && rank.since.elapsed() > limit);
         match stuck {
             Some((number, rank)) => {
-                let said = rank.worker.as_ref().map(Worker::stderr);
+                let stderr = rank.worker.as_ref().map(Worker::stderr);
                 Err(format!(
-                    "rank {number} gets nothing done; it says: {said:?}"
+                    "rank {number} completes nothing; stderr: {stderr:?}"
                 ))
             }
             None => Ok(()),
         }
     }
 
-    /// Everybody ends what is under way, still answering; then all leave.
+    /// Waits until no rank has an operation in flight, then ends all.
     fn stop(&mut self) -> Done {
         self.for_each_worker(|worker| worker.send("stop"));
         let until = Instant::now() + 2 * Duration::from_secs(LIMIT);
         while !self.all_have_stopped() {
-            self.listen()?;
+            self.poll_ranks()?;
             if Instant::now() > until {
                 let busy = (0..).zip(&self.ranks).filter(|(_, rank)| !rank.stopped);
                 let busy: Vec<u32> = busy.map(|(number, _)| number).collect();
-                return Err(format!("ranks {busy:?} don't come to an end"));
+                return Err(format!("ranks {busy:?} still have operations in flight"));
             }
             std::thread::sleep(TICK);
         }
@@ -331,8 +336,8 @@ impl<'a> Soak<'a> {
             };
             let status = worker.wait();
             if !status.success() {
-                let said = worker.stderr();
-                return Err(format!("rank {number} ended with {status}: {said}"));
+                let stderr = worker.stderr();
+                return Err(format!("rank {number} ended with {status}: {stderr}"));
             }
         }
         Ok(())
@@ -352,31 +357,33 @@ impl<'a> Soak<'a> {
     }
 
     fn report(&self) {
-        println!("rank  lives  succeeded   failed       GB  resident, second and last quarter");
+        println!("rank  starts  succeeded   failed       GB  resident, second and last quarter");
         for (number, rank) in self.ranks.iter().enumerate() {
             let [succeeded, failed, bytes] =
                 std::array::from_fn(|at| rank.before[at] + rank.tally[at]);
-            let (life, resident) = (rank.life, &rank.resident);
+            let (incarnation, resident) = (rank.incarnation, &rank.resident);
             let giga = bytes as f64 / 1e9;
-            println!("{number:4}  {life:5}  {succeeded:9}  {failed:7}  {giga:7.1}  {resident}");
+            println!(
+                "{number:4}  {incarnation:6}  {succeeded:9}  {failed:7}  {giga:7.1}  {resident}"
+            );
         }
         let seconds = self.began.elapsed().as_secs_f32();
-        println!("{seconds:.0} s, {} failures told", self.failures);
+        println!("{seconds:.0} s, {} failures reported", self.failures);
     }
 
     fn check_memory(&self) -> Done {
         let present = (0..).zip(&self.ranks);
-        let present = present.map(|(number, rank)| (number, rank.life, &rank.resident));
+        let present = present.map(|(number, rank)| (number, rank.incarnation, &rank.resident));
         let past = self
             .past
             .iter()
-            .map(|(number, life, r)| (*number, *life, r));
+            .map(|(number, incarnation, r)| (*number, *incarnation, r));
         match present
             .chain(past)
             .find(|(_, _, resident)| resident.has_grown())
         {
-            Some((number, life, resident)) => Err(format!(
-                "the memory of rank {number} grows in its life {life}: {resident}"
+            Some((number, incarnation, resident)) => Err(format!(
+                "the memory of rank {number} grows in its incarnation {incarnation}: {resident}"
             )),
             None => Ok(()),
         }
@@ -390,15 +397,15 @@ impl<'a> Soak<'a> {
     }
 }
 
-/// When one of so many kills falls: each in its part of the time, the first and
-/// last tenth of which are quiet.
+/// The time of a kill: each falls at random into its share of the run, and none into the first
+/// or last tenth.
 fn moment(options: &Options, kill: u32, thousandths: u64) -> Duration {
     let share = (f64::from(kill) + thousandths as f64 / 1000.0) / f64::from(options.kills);
     options.length.mul_f64(0.1 + 0.8 * share)
 }
 
 const TICK: Duration = Duration::from_millis(10);
-/// So long may the last words of a process be on their way.
-const LAST_WORDS: Duration = Duration::from_millis(200);
-/// Ranks 0 and 1 live all the time.
+/// How long the last lines of a process may take through its pipe.
+const STDERR_DELAY: Duration = Duration::from_millis(200);
+/// Ranks 0 and 1 are never killed.
 const SPARED: u32 = 2;

@@ -1,4 +1,4 @@
-//! Starts random operations, and holds their ends against what they must be.
+//! Starts random operations, and checks how each completes.
 
 use crate::Done;
 use crate::bits::{self, Kind, bits};
@@ -17,37 +17,37 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Operations under way at a time.
+/// Operations in flight at a time.
 const WINDOW: usize = 16;
-/// Gets under way at a time.
+/// Gets in flight at a time.
 const SINKS: usize = 4;
 
-/// What it works with.
+/// The operations of a rank, and what they need.
 pub struct Initiator {
     me: u32,
-    life: u32,
+    incarnation: u32,
     largest: u64,
     random: Random,
     pub sessions: Vec<Session>,
-    /// By rank, what can be got there; the own one is put from.
+    /// The pool of each rank; this rank puts from its own.
     pools: Vec<Memory>,
-    /// The own pool on either interface, and where nothing tells of it.
+    /// Descriptors over the own pool: on each interface, and one without events.
     source: Descriptor,
     plain_source: Descriptor,
     silent: Descriptor,
     counted: Counted,
     sinks: Buffers,
-    /// Fetched words, and the operands at the same indices.
+    /// Cells for fetched words; operands have the same indices.
     cells: Buffers,
     operands: Memory,
     operand_source: Descriptor,
     chain: Chain,
-    under_way: BTreeMap<usize, Operation>,
+    in_flight: BTreeMap<usize, Operation>,
     next: usize,
     pub tally: Tally,
 }
 
-/// How operations ended.
+/// Counts of completed operations, and bytes moved.
 #[derive(Debug, Default)]
 pub struct Tally {
     pub succeeded: u64,
@@ -55,7 +55,7 @@ pub struct Tally {
     pub bytes: u64,
 }
 
-/// Equal pieces of memory, each used by one operation at a time.
+/// Memory in equal pieces, each used by one operation at a time.
 struct Buffers {
     memory: Memory,
     descriptor: Descriptor,
@@ -75,16 +75,16 @@ impl Buffers {
     }
 }
 
-/// Puts that only a counter tells of, one at a time.
+/// Puts that only a counter reports, one at a time.
 struct Counted {
     source: Descriptor,
     counter: Counter,
     begun: u64,
     failed: u64,
-    under_way: Option<Operation>,
+    in_flight: Option<Operation>,
 }
 
-/// Two counters: the second is counted when the first is, and triggers operations.
+/// Two counters: the first triggers an increment of the second, which triggers operations.
 struct Chain {
     first: Counter,
     second: Counter,
@@ -92,7 +92,7 @@ struct Chain {
 }
 
 impl Chain {
-    /// Where the next operation waits; [`pull`](Self::pull) starts it.
+    /// The trigger of the next operation; [`fire`](Self::fire) starts it.
     fn next(&mut self) -> Trigger<'_> {
         self.count += 1;
         Trigger {
@@ -101,7 +101,7 @@ impl Chain {
         }
     }
 
-    fn pull(&self) -> PtlResult<()> {
+    fn fire(&self) -> PtlResult<()> {
         self.second.triggered_increment(Trigger {
             counter: &self.first,
             threshold: self.count,
@@ -122,7 +122,7 @@ impl Initiator {
     pub fn new(
         interfaces: &Interfaces,
         own: Memory,
-        (me, life, ranks): (u32, u32, u32),
+        (me, incarnation, ranks): (u32, u32, u32),
         (seed, largest): (u64, u64),
     ) -> PtlResult<Initiator> {
         let Interfaces {
@@ -136,7 +136,7 @@ impl Initiator {
         let pool_of = |rank| if rank == me { own } else { pool(rank, 0) };
         Ok(Initiator {
             me,
-            life,
+            incarnation,
             largest,
             random: Random::new(seed),
             sessions: (0..ranks).map(|_| Session::default()).collect(),
@@ -149,7 +149,7 @@ impl Initiator {
                 counter,
                 begun: 0,
                 failed: 0,
-                under_way: None,
+                in_flight: None,
             },
             sinks: Buffers::new(matching, queue, SLOT, SINKS)?,
             cells: Buffers::new(matching, queue, 8, CELLS)?,
@@ -160,28 +160,28 @@ impl Initiator {
                 second: matching.counter()?,
                 count: 0,
             },
-            under_way: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
             next: 1,
             tally: Tally::default(),
         })
     }
 
-    /// Whether nothing is under way.
+    /// Whether nothing is in flight.
     pub fn is_idle(&self) -> bool {
-        self.under_way.is_empty() && self.counted.under_way.is_none()
+        self.in_flight.is_empty() && self.counted.in_flight.is_none()
     }
 
-    /// Starts an operation with some rank; false where none can be started now.
+    /// Starts an operation with a random rank; false if none can be started now.
     pub fn start(&mut self) -> Result<bool, String> {
-        if self.under_way.len() >= WINDOW {
+        if self.in_flight.len() >= WINDOW {
             return Ok(false);
         }
         let others = self.sessions.len() as u64 - 1;
         let peer = (u64::from(self.me) + 1 + self.random.below(others)) % (others + 1);
         let peer = peer as u32;
-        let started = match self.session(peer).life() {
-            Some(life) => self.start_with(peer, life),
-            None if self.session(peer).may_hail() => self.hail(peer),
+        let started = match self.session(peer).incarnation() {
+            Some(incarnation) => self.start_with(peer, incarnation),
+            None if self.session(peer).may_send_hello() => self.send_hello(peer),
             None => return Ok(false),
         };
         started.map_err(|why| format!("an operation with rank {peer}: {why}"))
@@ -191,40 +191,40 @@ impl Initiator {
         &mut self.sessions[peer as usize]
     }
 
-    fn start_with(&mut self, peer: u32, life: u32) -> PtlResult<bool> {
+    fn start_with(&mut self, peer: u32, incarnation: u32) -> PtlResult<bool> {
         match self.random.below(16) {
-            0..5 => self.put(peer, life),
-            5..7 => self.plain_put(peer, life),
-            7..10 => self.get(peer, life),
-            10 => self.add(peer, life),
-            11 => self.fetch_add(peer, life),
-            12 => self.add_shared(peer, life),
-            13..15 => self.swap(peer, life),
-            _ => self.put_counted(peer, life),
+            0..5 => self.put(peer, incarnation),
+            5..7 => self.plain_put(peer, incarnation),
+            7..10 => self.get(peer, incarnation),
+            10 => self.add(peer, incarnation),
+            11 => self.fetch_add(peer, incarnation),
+            12 => self.add_shared(peer, incarnation),
+            13..15 => self.swap(peer, incarnation),
+            _ => self.put_counted(peer, incarnation),
         }
     }
 
-    /// Takes note of an operation that is about to begin; its number.
-    fn begin(&mut self, call: &'static str, what: What, peer: u32, life: u32) -> usize {
+    /// Registers an operation that is about to start; returns its number.
+    fn begin(&mut self, call: &'static str, what: What, peer: u32, incarnation: u32) -> usize {
         let user = self.next;
         self.next += 1;
-        self.session(peer).under_way += 1;
-        let operation = Operation::new(call, what, peer, life);
-        self.under_way.insert(user, operation);
+        self.session(peer).in_flight += 1;
+        let operation = Operation::new(call, what, peer, incarnation);
+        self.in_flight.insert(user, operation);
         user
     }
 
-    fn hail(&mut self, peer: u32) -> PtlResult<bool> {
-        let attempt = self.session(peer).hail();
+    fn send_hello(&mut self, peer: u32) -> PtlResult<bool> {
+        let attempt = self.session(peer).send_hello();
         let user = self.begin("hello", What::Hello, peer, 0);
         let hello = Transfer {
-            hdr_data: bits::header(self.life, attempt),
+            hdr_data: bits::header(self.incarnation, attempt),
             ..to(peer, bits(Kind::Hello, 0, self.me, 0), user)
         };
         self.source.put(&hello, AckRequest::Full).map(|()| true)
     }
 
-    /// Mostly short.
+    /// A random length in bytes: half of them up to 64.
     fn length(&mut self) -> u64 {
         let most = match self.random.below(20) {
             0..10 => 64,
@@ -235,21 +235,21 @@ impl Initiator {
         self.random.below(most.min(self.largest) + 1)
     }
 
-    /// A place in the own pool, or a slot, for so many bytes.
+    /// A random offset for so many bytes within an area.
     fn offset(&mut self, length: u64, within: usize) -> u64 {
         self.random.below(within as u64 - length + 1)
     }
 
-    /// A put of random numbers into a free slot of some, and its number.
+    /// A put of random numbers into a free slot of a range, if there is one.
     fn put_into(
         &mut self,
         call: &'static str,
         peer: u32,
-        life: u32,
+        incarnation: u32,
         slots: std::ops::Range<usize>,
     ) -> Option<Transfer> {
         let (slot, sequence) = self.session(peer).take_slot(slots)?;
-        let user = self.begin(call, What::Put { slot, sequence }, peer, life);
+        let user = self.begin(call, What::Put { slot, sequence }, peer, incarnation);
         let length = self.length();
         let offset = self.offset(length, self.pools[self.me as usize].bytes());
         let range = offset as usize..(offset + length) as usize;
@@ -260,38 +260,38 @@ impl Initiator {
             length,
             remote_offset: self.offset(length, SLOT),
             hdr_data: bits::header(sum, sequence),
-            ..to(peer, bits(Kind::Put, life, self.me, slot), user)
+            ..to(peer, bits(Kind::Put, incarnation, self.me, slot), user)
         })
     }
 
-    fn put(&mut self, peer: u32, life: u32) -> PtlResult<bool> {
+    fn put(&mut self, peer: u32, incarnation: u32) -> PtlResult<bool> {
         let later = self.random.below(4) == 0;
         let call = if later { "triggered put" } else { "put" };
-        let Some(put) = self.put_into(call, peer, life, 0..PLAIN_SLOT) else {
+        let Some(put) = self.put_into(call, peer, incarnation, 0..PLAIN_SLOT) else {
             return Ok(false);
         };
         let (source, ack) = (&self.source, AckRequest::Full);
         if later {
             source.triggered_put(&put, ack, self.chain.next())?;
-            self.chain.pull()?;
+            self.chain.fire()?;
         } else {
             source.put(&put, ack)?;
         }
         Ok(true)
     }
 
-    fn plain_put(&mut self, peer: u32, life: u32) -> PtlResult<bool> {
+    fn plain_put(&mut self, peer: u32, incarnation: u32) -> PtlResult<bool> {
         let slots = PLAIN_SLOT..PLAIN_SLOT + 1;
-        let Some(mut put) = self.put_into("plain put", peer, life, slots) else {
+        let Some(mut put) = self.put_into("plain put", peer, incarnation, slots) else {
             return Ok(false);
         };
-        put.portal = plain_portal(life);
+        put.portal = plain_portal(incarnation);
         put.remote_offset += u64::from(self.me) * SLOT as u64;
         self.plain_source.put(&put, AckRequest::Full)?;
         Ok(true)
     }
 
-    fn get(&mut self, peer: u32, life: u32) -> PtlResult<bool> {
+    fn get(&mut self, peer: u32, incarnation: u32) -> PtlResult<bool> {
         let Some(sink) = self.sinks.free.pop() else {
             return Ok(false);
         };
@@ -301,29 +301,29 @@ impl Initiator {
         let sum = from.checksum(offset as usize..(offset + length) as usize);
         let later = self.random.below(4) == 0;
         let call = if later { "triggered get" } else { "get" };
-        let user = self.begin(call, What::Get { sink, length, sum }, peer, life);
+        let user = self.begin(call, What::Get { sink, length, sum }, peer, incarnation);
         self.tally.bytes += length;
         let get = Transfer {
             local_offset: (sink * self.sinks.piece) as u64,
             length,
             remote_offset: offset,
-            ..to(peer, bits(Kind::Pool, life, 0, 0), user)
+            ..to(peer, bits(Kind::Pool, incarnation, 0, 0), user)
         };
         let into = &self.sinks.descriptor;
         if later {
             into.triggered_get(&get, self.chain.next())?;
-            self.chain.pull()?;
+            self.chain.fire()?;
         } else {
             into.get(&get)?;
         }
         Ok(true)
     }
 
-    /// An atomic on a word there: the transfer from its operand's cell, and that cell.
+    /// An atomic on a remote word: the transfer from its operand, and the index of its cell.
     fn on_word(
         &mut self,
         peer: u32,
-        life: u32,
+        incarnation: u32,
         word: u64,
         operand: u64,
     ) -> Option<(Transfer, usize)> {
@@ -333,7 +333,7 @@ impl Initiator {
             local_offset: (cell * 8) as u64,
             length: 8,
             remote_offset: word * 8,
-            ..to(peer, bits(Kind::Words, life, 0, 0), 0)
+            ..to(peer, bits(Kind::Words, incarnation, 0, 0), 0)
         };
         Some((act, cell))
     }
@@ -346,54 +346,59 @@ impl Initiator {
         }
     }
 
-    /// A word there that no other rank changes.
+    /// The index of a remote word that no other rank changes.
     fn own_word(&self, word: Word) -> u64 {
         u64::from(self.me) * WORDS as u64 + word as u64
     }
 
-    fn add(&mut self, peer: u32, life: u32) -> PtlResult<bool> {
+    fn add(&mut self, peer: u32, incarnation: u32) -> PtlResult<bool> {
         let (word, more) = (self.own_word(Word::Sum), self.random.below(1 << 40));
-        let Some((mut add, cell)) = self.on_word(peer, life, word, more) else {
+        let Some((mut add, cell)) = self.on_word(peer, incarnation, word, more) else {
             return Ok(false);
         };
         let words = &mut self.session(peer).words;
         words.sum = words.sum.wrapping_add(more);
-        add.user_ptr = self.begin("atomic", What::Add { cell }, peer, life);
+        add.user_ptr = self.begin("atomic", What::Add { cell }, peer, incarnation);
         self.operand_source
             .atomic(&add, rig::SUM, AckRequest::Full)?;
         Ok(true)
     }
 
-    fn fetch_add(&mut self, peer: u32, life: u32) -> PtlResult<bool> {
+    fn fetch_add(&mut self, peer: u32, incarnation: u32) -> PtlResult<bool> {
         let (word, more) = (self.own_word(Word::Sum), self.random.below(1 << 40));
-        let Some((mut add, cell)) = self.on_word(peer, life, word, more) else {
+        let Some((mut add, cell)) = self.on_word(peer, incarnation, word, more) else {
             return Ok(false);
         };
         let words = &mut self.session(peer).words;
         let expects = Expects::Exactly(words.sum);
         words.sum = words.sum.wrapping_add(more);
-        add.user_ptr = self.begin("fetch-atomic", What::Fetch { cell, expects }, peer, life);
+        add.user_ptr = self.begin(
+            "fetch-atomic",
+            What::Fetch { cell, expects },
+            peer,
+            incarnation,
+        );
         self.operand_source
             .fetch_atomic(&add, rig::SUM, self.cell(&add))?;
         Ok(true)
     }
 
-    fn add_shared(&mut self, peer: u32, life: u32) -> PtlResult<bool> {
+    fn add_shared(&mut self, peer: u32, incarnation: u32) -> PtlResult<bool> {
         let word = shared_word(self.sessions.len() as u32);
-        let Some((mut add, cell)) = self.on_word(peer, life, word, 1) else {
+        let Some((mut add, cell)) = self.on_word(peer, incarnation, word, 1) else {
             return Ok(false);
         };
         let expects = Expects::Shared(self.session(peer).words.shared);
         let what = What::Fetch { cell, expects };
-        add.user_ptr = self.begin("shared fetch-atomic", what, peer, life);
+        add.user_ptr = self.begin("shared fetch-atomic", what, peer, incarnation);
         self.operand_source
             .fetch_atomic(&add, rig::SUM, self.cell(&add))?;
         Ok(true)
     }
 
-    fn swap(&mut self, peer: u32, life: u32) -> PtlResult<bool> {
+    fn swap(&mut self, peer: u32, incarnation: u32) -> PtlResult<bool> {
         let (word, new) = (self.own_word(Word::Swapped), self.random.number());
-        let Some((mut swap, cell)) = self.on_word(peer, life, word, new) else {
+        let Some((mut swap, cell)) = self.on_word(peer, incarnation, word, new) else {
             return Ok(false);
         };
         let words = &mut self.session(peer).words;
@@ -404,33 +409,38 @@ impl Initiator {
             Some(_) => ("conditional swap", AtomicOperation::CswapEq),
             None => ("swap", AtomicOperation::Swap),
         };
-        swap.user_ptr = self.begin(call, What::Fetch { cell, expects }, peer, life);
+        swap.user_ptr = self.begin(call, What::Fetch { cell, expects }, peer, incarnation);
         self.operand_source
             .swap(&swap, operation, condition, self.cell(&swap))?;
         Ok(true)
     }
 
-    fn put_counted(&mut self, peer: u32, life: u32) -> PtlResult<bool> {
-        if self.counted.under_way.is_some() {
+    fn put_counted(&mut self, peer: u32, incarnation: u32) -> PtlResult<bool> {
+        if self.counted.in_flight.is_some() {
             return Ok(false);
         }
         let length = self.length();
         let put = Transfer {
             length,
-            ..to(peer, bits(Kind::Counted, life, 0, 0), 0)
+            ..to(peer, bits(Kind::Counted, incarnation, 0, 0), 0)
         };
-        self.session(peer).under_way += 1;
+        self.session(peer).in_flight += 1;
         self.tally.bytes += length;
         self.counted.begun += 1;
-        self.counted.under_way = Some(Operation::new("counted put", What::Counted, peer, life));
+        self.counted.in_flight = Some(Operation::new(
+            "counted put",
+            What::Counted,
+            peer,
+            incarnation,
+        ));
         self.counted.source.put(&put, AckRequest::Counting)?;
         Ok(true)
     }
 
-    /// Looks at the counter.
+    /// Checks whether the counted put has completed.
     pub fn on_counter(&mut self) -> Done {
         let counted = &mut self.counted;
-        if counted.under_way.is_none() {
+        if counted.in_flight.is_none() {
             return Ok(());
         }
         let count = counted.counter.get().map_err(|why| why.to_string())?;
@@ -440,7 +450,7 @@ impl Initiator {
         if count.success + count.failure < counted.begun {
             return Ok(());
         }
-        if let Some(mut operation) = counted.under_way.take() {
+        if let Some(mut operation) = counted.in_flight.take() {
             if count.failure > counted.failed {
                 counted.failed = count.failure;
                 operation.fail = NiFail::Undeliverable;
@@ -450,14 +460,14 @@ impl Initiator {
         Ok(())
     }
 
-    /// An event of an operation.
+    /// An event of an operation of this rank.
     pub fn on_event(&mut self, event: &Event) -> Done {
         let user = event.user_ptr as usize;
-        let Some(operation) = self.under_way.get_mut(&user) else {
-            return Err(format!("an event of no operation: {event:?}"));
+        let Some(operation) = self.in_flight.get_mut(&user) else {
+            return Err(format!("an event of an unknown operation: {event:?}"));
         };
         if operation.on_event(event)? {
-            if let Some(operation) = self.under_way.remove(&user) {
+            if let Some(operation) = self.in_flight.remove(&user) {
                 return self.finish(&operation);
             }
         }
@@ -466,7 +476,7 @@ impl Initiator {
 
     fn finish(&mut self, operation: &Operation) -> Done {
         let session = self.session(operation.peer);
-        session.under_way -= 1;
+        session.in_flight -= 1;
         let ended_well = operation.fail == NiFail::Ok;
         match operation.what {
             What::Put { slot, sequence } => session.on_acknowledgement(slot, sequence),
@@ -482,26 +492,26 @@ impl Initiator {
         let Operation {
             call,
             peer,
-            life,
+            incarnation,
             fail,
             ..
         } = operation;
-        println!("failed {peer} {life} {fail:?} {call}");
+        println!("failed {peer} {incarnation} {fail:?} {call}");
         let session = self.session(*peer);
-        if *life == 0 || session.life() == Some(*life) {
+        if *incarnation == 0 || session.incarnation() == Some(*incarnation) {
             session.end();
         }
         Ok(())
     }
 
-    /// What an operation has brought is what was there.
+    /// Checks the bytes that an operation has fetched.
     fn check(&mut self, operation: &Operation) -> Done {
         match operation.what {
             What::Get { sink, length, sum } => {
                 let start = sink * self.sinks.piece;
                 let seen = self.sinks.memory.checksum(start..start + length as usize);
                 if seen != sum {
-                    return Err(format!("{operation} brought the checksum {seen:08x}"));
+                    return Err(format!("{operation} fetched the checksum {seen:08x}"));
                 }
             }
             What::Fetch { cell, expects } => {
@@ -515,7 +525,7 @@ impl Initiator {
                     }
                 };
                 if !right {
-                    return Err(format!("{operation} brought {seen}"));
+                    return Err(format!("{operation} fetched {seen}"));
                 }
             }
             What::Hello | What::Put { .. } | What::Add { .. } | What::Counted => {}
@@ -523,50 +533,57 @@ impl Initiator {
         Ok(())
     }
 
-    /// A rank answers a hello.
-    pub fn on_welcome(&mut self, peer: u32, header: u64) {
-        let (life, attempt) = bits::halves(header);
-        if self.session(peer).on_welcome(life, attempt) {
-            refill(self.pools[peer as usize], peer, life);
-            println!("met {peer} {life}");
+    /// A rank has replied to a hello.
+    pub fn on_reply(&mut self, peer: u32, header: u64) {
+        let (incarnation, attempt) = bits::halves(header);
+        if self.session(peer).on_reply(incarnation, attempt) {
+            refill(self.pools[peer as usize], peer, incarnation);
+            println!("connected {peer} {incarnation}");
         }
     }
 
-    /// A rank says hello: it may be in a new life. It is welcomed.
+    /// A rank says hello, perhaps in a new incarnation: replies to it.
     pub fn on_hello(&mut self, peer: u32, header: u64) -> Done {
-        let (life, attempt) = bits::halves(header);
+        let (incarnation, attempt) = bits::halves(header);
         let session = self.session(peer);
-        if session.life().is_some_and(|known| known != life) {
+        if session
+            .incarnation()
+            .is_some_and(|known| known != incarnation)
+        {
             session.end();
         }
-        let answer = bits::header(self.life, attempt);
-        self.tell(peer, bits(Kind::Welcome, life, self.me, 0), answer)
+        let answer = bits::header(self.incarnation, attempt);
+        self.send_control(
+            peer,
+            bits(Kind::HelloReply, incarnation, self.me, 0),
+            answer,
+        )
     }
 
-    /// What a rank has put is right: it may use the slot again.
-    pub fn credit(&mut self, peer: u32, life: u32, slot: usize, sequence: u32) -> Done {
-        let bits = bits(Kind::Credit, life, self.me, slot);
-        self.tell(peer, bits, sequence.into())
+    /// Credits a rank for a checked put: it may use the slot again.
+    pub fn credit(&mut self, peer: u32, incarnation: u32, slot: usize, sequence: u32) -> Done {
+        let bits = bits(Kind::Credit, incarnation, self.me, slot);
+        self.send_control(peer, bits, sequence.into())
     }
 
-    fn tell(&mut self, peer: u32, bits: u64, header: u64) -> Done {
-        let tell = Transfer {
+    fn send_control(&mut self, peer: u32, bits: u64, header: u64) -> Done {
+        let message = Transfer {
             hdr_data: header,
             ..to(peer, bits, 0)
         };
         self.silent
-            .put(&tell, AckRequest::None)
+            .put(&message, AckRequest::None)
             .map_err(|why| format!("an answer to rank {peer}: {why}"))
     }
 
-    /// What should have ended long ago.
+    /// Reports an operation, or a credit, that is overdue.
     pub fn overdue(&self, limit: Duration) -> Done {
-        let all = self.under_way.values().chain(&self.counted.under_way);
+        let all = self.in_flight.values().chain(&self.counted.in_flight);
         if let Some(operation) = all.into_iter().find(|o| o.is_older(limit)) {
-            return Err(format!("no end in sight of {operation}"));
+            return Err(format!("overdue: {operation}"));
         }
         for (peer, session) in self.sessions.iter().enumerate() {
-            if let Some(sequence) = session.forgotten(limit) {
+            if let Some(sequence) = session.uncredited(limit) {
                 return Err(format!(
                     "put {sequence} to rank {peer} was acknowledged and never seen there"
                 ));
@@ -576,7 +593,7 @@ impl Initiator {
     }
 }
 
-/// No bytes, to the start of a rank's entry.
+/// A transfer of no bytes to a rank's entry.
 fn to(peer: u32, bits: u64, user_ptr: usize) -> Transfer {
     Transfer {
         user_ptr,
@@ -584,12 +601,12 @@ fn to(peer: u32, bits: u64, user_ptr: usize) -> Transfer {
     }
 }
 
-/// Words for atomics of a rank.
+/// The words of a rank, for its atomics.
 #[derive(Clone, Copy)]
 enum Word {
     Sum,
     Swapped,
 }
 
-/// Atomics under way at a time.
+/// Atomics in flight at a time: one cell each.
 const CELLS: usize = WINDOW;

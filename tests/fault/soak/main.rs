@@ -1,16 +1,16 @@
-//! `fault-soak`: random operations among processes that are killed and come back,
-//! for as long as one likes.
+//! `fault-soak`: random operations among processes that are killed and restarted,
+//! for as long as asked.
 //!
 //! ```text
-//!   driver ──starts, kills, starts again──▶ rank 0 ◀──puts, gets, atomics, swaps──▶ rank 1 …
-//!     ├── says what to do, is told of failures, and judges them        (verdict)
-//!     └── watches how much memory each rank holds                      (resident)
+//!   driver ──starts, kills, restarts──▶ rank 0 ◀──puts, gets, atomics, swaps──▶ rank 1 …
+//!     ├── sends commands, reads reports, and judges failures           (verdict)
+//!     └── samples the resident memory of each rank                     (resident)
 //!
-//!   rank ── what it starts (initiator, operation), what it offers and checks (offer),
-//!           what it knows of each other rank                          (session)
+//!   rank ── operations it starts (initiator, operation), memory it exposes (offer),
+//!           connections to the other ranks                            (session)
 //! ```
 //!
-//! An operation with a living process succeeds, and its bytes have the right
+//! An operation with a live process succeeds, and its bytes have the right
 //! checksum, at the target and in replies; one with a process that was killed
 //! succeeds or fails, in bounded time. `fault-soak --help` lists the options.
 
@@ -49,5 +49,5 @@ fn main() -> ExitCode {
     }
 }
 
-/// What went wrong, in a sentence.
+/// A step of the driver or of a rank; the error is one sentence.
 type Done = Result<(), String>;

@@ -1,4 +1,4 @@
-//! What a rank offers to others, and how it checks what they put there.
+//! The memory that a rank exposes to others, and the checks of what they put there.
 
 use crate::Done;
 use crate::bits::{self, Kind};
@@ -10,55 +10,55 @@ use portals4_abi::{EntrySpec, Portal, Result as PtlResult, options};
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-/// Bytes of a slot.
+/// Size of a slot, bytes.
 pub const SLOT: usize = 1 << 20;
-/// Words for atomics of each rank.
+/// Words that belong to each rank, for its atomics.
 pub const WORDS: usize = 8;
-/// The word that all ranks add to, after those of the ranks.
+/// The index of the word that all ranks add to, behind those of the ranks.
 pub fn shared_word(ranks: u32) -> u64 {
     u64::from(ranks) * WORDS as u64
 }
 
-/// The portal table index on the interface without matching; each life has its own,
-/// so that what was meant for an earlier one is dropped.
-pub fn plain_portal(life: u32) -> u32 {
-    10 + life % 128
+/// The portal table index on the interface without matching; each incarnation has its own,
+/// so that messages for an earlier one are dropped.
+pub fn plain_portal(incarnation: u32) -> u32 {
+    10 + incarnation % 128
 }
 
-/// The numbers of a rank in a life, from which it puts and which others get.
-pub fn pool(rank: u32, life: u32) -> Memory {
+/// The random numbers of a rank in an incarnation: the source of its puts, and of others' gets.
+pub fn pool(rank: u32, incarnation: u32) -> Memory {
     let memory = Memory::new(SLOT + POOL_MORE);
-    memory.scatter(pool_seed(rank, life));
+    memory.scatter(pool_seed(rank, incarnation));
     memory
 }
 
-/// Begins anew what was another life's pool.
-pub fn refill(pool: Memory, rank: u32, life: u32) {
-    pool.scatter(pool_seed(rank, life));
+/// Overwrites a pool with the numbers of another incarnation.
+pub fn refill(pool: Memory, rank: u32, incarnation: u32) {
+    pool.scatter(pool_seed(rank, incarnation));
 }
 
-fn pool_seed(rank: u32, life: u32) -> u64 {
-    bits::header(rank + 1, life)
+fn pool_seed(rank: u32, incarnation: u32) -> u64 {
+    bits::header(rank + 1, incarnation)
 }
 
-/// So that the longest message begins at many places.
+/// Extra bytes, so that the longest message can start at many offsets.
 const POOL_MORE: usize = 64 << 10;
 
-/// Memory that others write to.
+/// Memory that peers write to.
 pub struct Offer {
     ranks: u32,
     slots: Memory,
     words: Memory,
-    /// By rank and slot, the number of the last put.
+    /// The number of the last put, by rank and slot.
     last: Vec<[u32; SLOTS]>,
 }
 
 impl Offer {
-    /// Offers all of it; `pool` can be got.
+    /// Exposes all of the memory; gets read `pool`.
     pub fn new(
         (matching, plain): (&Portal, &Portal),
         pool: Memory,
-        (me, life, ranks): (u32, u32, u32),
+        (me, incarnation, ranks): (u32, u32, u32),
     ) -> PtlResult<Offer> {
         let offer = Offer {
             ranks,
@@ -66,10 +66,10 @@ impl Offer {
             words: Memory::new((ranks as usize + 1) * WORDS * 8),
             last: vec![[0; SLOTS]; ranks as usize],
         };
-        offer.append_talk(matching, life)?;
-        offer.append_slots(matching, plain, (me, life))?;
+        offer.append_control(matching, incarnation)?;
+        offer.append_slots(matching, plain, (me, incarnation))?;
         let quiet = |kind| {
-            let bits = bits::bits(kind, life, 0, 0);
+            let bits = bits::bits(kind, incarnation, 0, 0);
             rig::entry(bits, options::ME_EVENT_COMM_DISABLE)
         };
         matching.append(pool, &quiet(Kind::Pool))?;
@@ -78,25 +78,25 @@ impl Offer {
         Ok(offer)
     }
 
-    fn append_talk(&self, matching: &Portal, life: u32) -> PtlResult<()> {
-        let talk = |kind, life, ignore_bits| {
+    fn append_control(&self, matching: &Portal, incarnation: u32) -> PtlResult<()> {
+        let control = |kind, incarnation, ignore_bits| {
             let spec = EntrySpec {
                 range: Some(0..0),
                 ignore_bits,
-                ..rig::entry(bits::bits(kind, life, 0, 0), 0)
+                ..rig::entry(bits::bits(kind, incarnation, 0, 0), 0)
             };
             matching.append(self.words, &spec).map(drop)
         };
-        talk(Kind::Hello, 0, bits::ALL_BUT_KIND)?;
-        talk(Kind::Welcome, life, bits::WHO)?;
-        talk(Kind::Credit, life, bits::WHO)
+        control(Kind::Hello, 0, bits::ALL_BUT_KIND)?;
+        control(Kind::HelloReply, incarnation, bits::RANK_AND_SLOT)?;
+        control(Kind::Credit, incarnation, bits::RANK_AND_SLOT)
     }
 
     fn append_slots(
         &self,
         matching: &Portal,
         plain: &Portal,
-        (me, life): (u32, u32),
+        (me, incarnation): (u32, u32),
     ) -> PtlResult<()> {
         let spec = |bits, range| EntrySpec {
             range: Some(range),
@@ -104,16 +104,16 @@ impl Offer {
         };
         for rank in (0..self.ranks).filter(|rank| *rank != me) {
             for slot in 0..PLAIN_SLOT {
-                let bits = bits::bits(Kind::Put, life, rank, slot);
+                let bits = bits::bits(Kind::Put, incarnation, rank, slot);
                 matching.append(self.slots, &spec(bits, self.place(rank, slot)))?;
             }
         }
-        // One entry for all ranks: offsets tell them apart.
+        // One entry for all ranks, which use different offsets.
         let range = self.place(0, PLAIN_SLOT).start..self.slots.bytes();
         plain.append(self.slots, &spec(0, range)).map(drop)
     }
 
-    /// Slots of the interface without matching come last, next to each other.
+    /// The slots of the interface without matching come last, contiguously.
     fn place(&self, rank: u32, slot: usize) -> Range<usize> {
         let index = match slot {
             PLAIN_SLOT => self.ranks as usize * PLAIN_SLOT + rank as usize,
@@ -122,7 +122,7 @@ impl Offer {
         index * SLOT..(index + 1) * SLOT
     }
 
-    /// A rank begins to talk: nothing of its past counts.
+    /// A rank opens a session: nothing of its earlier incarnations counts.
     pub fn begin(&mut self, rank: u32) {
         self.last[rank as usize] = [0; SLOTS];
         for word in 0..WORDS {
@@ -131,16 +131,16 @@ impl Offer {
         }
     }
 
-    /// A put has come: its bytes are right, and it is no earlier one's copy.
+    /// Checks a put that has arrived: its bytes, its place, and that its number is new.
     pub fn check(&mut self, event: &Event, rank: u32, slot: usize) -> Done {
         let (sum, number) = bits::halves(event.hdr_data);
-        let told = || format!("put {number} of rank {rank} in slot {slot}");
+        let name = || format!("put {number} of rank {rank} in slot {slot}");
         if event.mlength != event.rlength {
-            return Err(format!("{} was cut: {event:?}", told()));
+            return Err(format!("{} was truncated: {event:?}", name()));
         }
         let last = &mut self.last[rank as usize][slot];
         if number <= *last {
-            return Err(format!("{} came after {last}", told()));
+            return Err(format!("{} came after {last}", name()));
         }
         *last = number;
         let place = self.place(rank, slot);
@@ -150,14 +150,14 @@ impl Offer {
             return Ok(());
         }
         if range.start < place.start || range.end > place.end {
-            return Err(format!("{} landed elsewhere: {event:?}", told()));
+            return Err(format!("{} landed outside its slot: {event:?}", name()));
         }
         let seen = self.slots.checksum(range);
         if seen != sum {
             let length = event.mlength;
             return Err(format!(
                 "{} of {length} bytes has the checksum {seen:08x}, not {sum:08x}",
-                told()
+                name()
             ));
         }
         Ok(())

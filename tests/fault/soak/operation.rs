@@ -1,51 +1,51 @@
-//! An operation that a rank has begun, and how it must end.
+//! An operation in flight, and what it must result in.
 
 use lintel_types::{Event, EventKind, NiFail};
 use std::time::{Duration, Instant};
 
-/// What it is, and what its end is held against.
+/// The kind of an operation, and what its result is checked against.
 #[derive(Clone, Copy, Debug)]
 pub enum What {
-    /// Begins to talk.
+    /// Opens a session with a rank.
     Hello,
-    /// A put into a slot there, by its number.
+    /// A put into a slot of the target, with its sequence number.
     Put { slot: usize, sequence: u32 },
-    /// A get into the sink at an index here; bytes and checksum.
+    /// A get into a local sink, with its length in bytes and CRC-32C.
     Get { sink: usize, length: u64, sum: u32 },
-    /// An atomic that brings nothing back; its operand is in a cell here.
+    /// An atomic that fetches nothing; its operand is in a local cell.
     Add { cell: usize },
-    /// A put that a counter tells of.
+    /// A put that only a counter reports.
     Counted,
-    /// An atomic that brings a word into a cell here.
+    /// An atomic that fetches a word into a local cell.
     Fetch { cell: usize, expects: Expects },
 }
 
-/// What a fetched word must be.
+/// The value that a fetched word must have.
 #[derive(Clone, Copy, Debug)]
 pub enum Expects {
-    /// This.
+    /// Exactly this value.
     Exactly(u64),
-    /// This or more, of the word that all ranks add to.
+    /// This value or more, of the word that all ranks add to.
     Shared(u64),
 }
 
-/// An operation under way.
+/// An operation in flight.
 #[derive(Debug)]
 pub struct Operation {
     pub what: What,
-    /// The call.
+    /// The operation in words, for reports.
     pub call: &'static str,
     pub peer: u32,
-    /// The life of the peer that it is for; 0 where that isn't known.
-    pub life: u32,
+    /// The incarnation of the peer that the operation is for; 0 if unknown.
+    pub incarnation: u32,
     pub fail: NiFail,
     since: Instant,
-    /// Kinds of events that it will still cause.
+    /// Kinds of events that the operation still awaits.
     awaits: Vec<EventKind>,
 }
 
 impl Operation {
-    pub fn new(call: &'static str, what: What, peer: u32, life: u32) -> Operation {
+    pub fn new(call: &'static str, what: What, peer: u32, incarnation: u32) -> Operation {
         use EventKind::{Ack, Reply, Send};
         let awaits = match what {
             What::Hello | What::Put { .. } | What::Add { .. } => vec![Send, Ack],
@@ -57,14 +57,14 @@ impl Operation {
             what,
             call,
             peer,
-            life,
+            incarnation,
             fail: NiFail::Ok,
             since: Instant::now(),
             awaits,
         }
     }
 
-    /// Takes an event of it; whether that was the last.
+    /// Takes an event of the operation; returns whether it was the last one.
     pub fn on_event(&mut self, event: &Event) -> Result<bool, String> {
         let at = self.awaits.iter().position(|kind| *kind == event.kind);
         let Some(at) = at else {
@@ -73,14 +73,14 @@ impl Operation {
         self.awaits.swap_remove(at);
         match event.ni_fail {
             NiFail::Ok => {}
-            // Dropped: it reached another life than the one that it was meant for.
+            // Dropped: the message reached another incarnation of its target.
             NiFail::Undeliverable | NiFail::Dropped => self.fail = event.ni_fail,
             fail => return Err(format!("{self} failed: {fail:?}")),
         }
         Ok(self.awaits.is_empty())
     }
 
-    /// Whether it has taken longer.
+    /// Whether the operation has taken longer than this.
     pub fn is_older(&self, than: Duration) -> bool {
         self.since.elapsed() > than
     }
@@ -91,7 +91,7 @@ impl std::fmt::Display for Operation {
         let Operation {
             call,
             peer,
-            life,
+            incarnation,
             what,
             awaits,
             ..
@@ -99,7 +99,7 @@ impl std::fmt::Display for Operation {
         let age = self.since.elapsed().as_millis();
         write!(
             f,
-            "{call} to rank {peer} in its life {life}, {age} ms old ({what:?}, awaits {awaits:?})"
+            "{call} to rank {peer} in its incarnation {incarnation}, {age} ms old ({what:?}, awaits {awaits:?})"
         )
     }
 }

@@ -1,4 +1,4 @@
-//! What a person can ask for.
+//! The command line of `fault-soak`.
 
 use lintel_fault::places::Places;
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ PTL_NAL, LINTEL_FAULT, PTL_PEER_TIMEOUT and the like reach the ranks; without th
 first it is udp.
 ";
 
-/// All of it.
+/// The values of all options.
 #[derive(Debug)]
 pub struct Options {
     pub length: Duration,

@@ -1,4 +1,4 @@
-//! A rank's life: it starts operations, answers those of others, obeys the driver.
+//! One incarnation of a rank: it starts operations, replies to others, and follows the driver.
 
 use crate::Done;
 use crate::bits::{self, Kind};
@@ -12,101 +12,101 @@ use std::io::BufRead;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// Events that a queue holds: more than all ranks can have under way here.
+/// Events that a queue holds: more than all ranks together have in flight to this one.
 const QUEUE: u64 = 8192;
-/// How long a rank with nothing to start waits for an event, milliseconds.
-const REST: u32 = 1;
-/// How often it looks after operations that don't end.
-const LOOK: Duration = Duration::from_millis(200);
+/// How long a rank that can't start an operation waits for an event, milliseconds.
+const IDLE_WAIT: u32 = 1;
+/// Pause between two checks for overdue operations.
+const CHECK_PERIOD: Duration = Duration::from_millis(200);
 
 struct Rank {
     interfaces: Interfaces,
     initiator: Initiator,
     offer: Offer,
-    /// By rank, the life of the one that said hello last.
-    lives: Vec<u32>,
+    /// The incarnation of each rank that said hello last.
+    incarnations: Vec<u32>,
     limit: Duration,
 }
 
-/// `rank ME LIFE RANKS SEED LARGEST LIMIT`: the last in seconds, for an operation.
+/// `rank ME LIFE RANKS SEED LARGEST LIMIT`; the limit of an operation is in seconds.
 pub fn run(words: &[&str]) -> Done {
     let numbers = words.iter().map(|word| word.parse::<u64>());
     let numbers = numbers.collect::<Result<Vec<u64>, _>>();
-    let Ok([me, life, ranks, seed, largest, limit]) = numbers.as_deref() else {
-        return Err(format!("a rank wants six numbers: {words:?}"));
+    let Ok([me, incarnation, ranks, seed, largest, limit]) = numbers.as_deref() else {
+        return Err(format!("a rank takes six numbers: {words:?}"));
     };
-    let who = (*me as u32, *life as u32, *ranks as u32);
+    let identity = (*me as u32, *incarnation as u32, *ranks as u32);
     let limit = Duration::from_secs(*limit);
-    let opened = Rank::open(who, (*seed, *largest), limit);
-    let mut rank = opened.map_err(|why| format!("a rank begins: {why}"))?;
+    let opened = Rank::open(identity, (*seed, *largest), limit);
+    let mut rank = opened.map_err(|why| format!("a rank starts: {why}"))?;
     println!("ready");
-    rank.work(&orders())?;
+    rank.work(&commands())?;
     rank.close()
 }
 
-/// Lines from the driver; "quit" at their end.
-fn orders() -> Receiver<String> {
-    let (sender, orders) = channel();
+/// Commands from the driver, and "quit" at their end.
+fn commands() -> Receiver<String> {
+    let (sender, commands) = channel();
     std::thread::spawn(move || {
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {
             let _ = sender.send(line);
         }
         let _ = sender.send("quit".into());
     });
-    orders
+    commands
 }
 
 impl Rank {
-    fn open(who: (u32, u32, u32), how: (u64, u64), limit: Duration) -> PtlResult<Rank> {
-        let (me, life, ranks) = who;
+    fn open(identity: (u32, u32, u32), how: (u64, u64), limit: Duration) -> PtlResult<Rank> {
+        let (me, incarnation, ranks) = identity;
         let (matching, plain) = (rig::open(me)?, rig::open_without_matching(me)?);
         let (queue, plain_queue) = (matching.queue(QUEUE)?, plain.queue(QUEUE)?);
         let portals = (
             rig::portal(&matching, Some(&queue))?,
-            plain.portal(plain_portal(life), Some(&plain_queue))?,
+            plain.portal(plain_portal(incarnation), Some(&plain_queue))?,
         );
-        let own = pool(me, life);
+        let own = pool(me, incarnation);
         let interfaces = Interfaces {
             matching,
             queue,
             plain,
             plain_queue,
         };
-        let offer = Offer::new((&portals.0, &portals.1), own, who)?;
+        let offer = Offer::new((&portals.0, &portals.1), own, identity)?;
         Ok(Rank {
-            initiator: Initiator::new(&interfaces, own, who, how)?,
+            initiator: Initiator::new(&interfaces, own, identity, how)?,
             interfaces,
             offer,
-            lives: vec![0; ranks as usize],
+            incarnations: vec![0; ranks as usize],
             limit,
         })
     }
 
-    fn work(&mut self, orders: &Receiver<String>) -> Done {
+    fn work(&mut self, commands: &Receiver<String>) -> Done {
         let (mut stopping, mut stopped) = (false, false);
-        let mut looked = Instant::now();
+        let mut checked = Instant::now();
         loop {
-            match orders.try_recv().as_deref() {
-                Ok("count") => self.tell("count"),
+            match commands.try_recv().as_deref() {
+                Ok("count") => self.report("count"),
                 Ok("stop") => stopping = true,
                 Ok(_) => return Ok(()),
                 Err(_) => {}
             }
             let begun = !stopping && self.initiator.start()?;
-            self.take_events(if begun { 0 } else { REST })?;
+            self.take_events(if begun { 0 } else { IDLE_WAIT })?;
             self.initiator.on_counter()?;
-            if looked.elapsed() > LOOK {
-                looked = Instant::now();
+            if checked.elapsed() > CHECK_PERIOD {
+                checked = Instant::now();
                 self.initiator.overdue(self.limit)?;
             }
             if stopping && !stopped && self.initiator.is_idle() {
                 stopped = true;
-                self.tell("stopped");
+                self.report("stopped");
             }
         }
     }
 
-    fn tell(&self, what: &str) {
+    fn report(&self, what: &str) {
         let tally = &self.initiator.tally;
         println!(
             "{what} {} {} {}",
@@ -114,7 +114,7 @@ impl Rank {
         );
     }
 
-    /// All events that are there; waits for the first one at most so long.
+    /// Takes all queued events; waits for the first one at most so long.
     fn take_events(&mut self, mut milliseconds: u32) -> Done {
         while let Some(event) = next(&self.interfaces.queue, milliseconds)? {
             milliseconds = 0;
@@ -141,15 +141,15 @@ impl Rank {
             return self.initiator.on_event(event);
         }
         let Some((kind, peer, slot)) = bits::read(event.match_bits) else {
-            return Err(format!("nobody sends that: {event:?}"));
+            return Err(format!("an unknown message: {event:?}"));
         };
         if rig::process(peer) != event.initiator {
-            return Err(format!("rank {peer} is somewhere else: {event:?}"));
+            return Err(format!("rank {peer} has another process name: {event:?}"));
         }
         match kind {
             Kind::Hello => self.on_hello(peer, event.hdr_data),
-            Kind::Welcome => {
-                self.initiator.on_welcome(peer, event.hdr_data);
+            Kind::HelloReply => {
+                self.initiator.on_reply(peer, event.hdr_data);
                 Ok(())
             }
             Kind::Credit => {
@@ -158,40 +158,38 @@ impl Rank {
                 Ok(())
             }
             Kind::Put => self.on_put(event, peer, slot),
-            Kind::Pool | Kind::Words | Kind::Counted => {
-                Err(format!("an event that was disabled: {event:?}"))
-            }
+            Kind::Pool | Kind::Words | Kind::Counted => Err(format!("a disabled event: {event:?}")),
         }
     }
 
     fn on_hello(&mut self, peer: u32, header: u64) -> Done {
-        // What came before on the other interface is of the peer's past.
+        // Earlier events of the other interface are those of the peer's last incarnation.
         self.take_plain_events()?;
         self.offer.begin(peer);
-        self.lives[peer as usize] = bits::halves(header).0;
+        self.incarnations[peer as usize] = bits::halves(header).0;
         self.initiator.on_hello(peer, header)
     }
 
     fn on_put(&mut self, event: &Event, peer: u32, slot: usize) -> Done {
-        let life = self.lives[peer as usize];
+        let incarnation = self.incarnations[peer as usize];
         if event.ni_fail == NiFail::Undeliverable {
-            // Its rest will never come.
-            println!("failed {peer} {life} {:?} arrival", event.ni_fail);
+            // The rest of the message will never arrive.
+            println!("failed {peer} {incarnation} {:?} arrival", event.ni_fail);
             return Ok(());
         }
         self.offer.check(event, peer, slot)?;
         let (_, sequence) = bits::halves(event.hdr_data);
-        self.initiator.credit(peer, life, slot, sequence)
+        self.initiator.credit(peer, incarnation, slot, sequence)
     }
 
     fn close(self) -> Done {
-        let told = |why| format!("a rank ends: {why}");
-        self.interfaces.plain.close().map_err(told)?;
-        self.interfaces.matching.close().map_err(told)
+        let name = |why| format!("a rank ends: {why}");
+        self.interfaces.plain.close().map_err(name)?;
+        self.interfaces.matching.close().map_err(name)
     }
 }
 
-/// The next event of a queue; waits for it at most so long.
+/// The next event of a queue, if there is one within so many milliseconds.
 fn next(queue: &Queue, milliseconds: u32) -> Result<Option<Event>, String> {
     rig::next_event(queue, milliseconds).map_err(|why| format!("the next event: {why}"))
 }

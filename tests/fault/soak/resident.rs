@@ -1,11 +1,11 @@
-//! How much memory a process holds, and whether that grows.
+//! The resident memory of a process, and whether it grows.
 
 use std::fmt;
 
-/// Fewer seconds than this tell nothing.
+/// The shortest run, in seconds, that shows growth.
 const LEAST: usize = 40;
-/// What may come with the time and isn't growth, bytes: a network keeps up to 5 MiB of
-/// packets that came early, in buffers that it makes when it first needs them.
+/// Growth that is no leak, bytes: a network keeps up to 5 MiB of early packets, in buffers
+/// that it allocates on first use.
 const SLACK: u64 = 6 << 20;
 
 /// Resident bytes of a process, once a second.
@@ -15,7 +15,7 @@ pub struct Resident {
 }
 
 impl Resident {
-    /// Looks at a process.
+    /// Samples a process.
     pub fn sample(&mut self, process: u32) {
         let status = std::fs::read_to_string(format!("/proc/{process}/status"));
         let status = status.unwrap_or_default();
@@ -24,7 +24,7 @@ impl Resident {
         self.samples.extend(kib.map(|kib| kib << 10));
     }
 
-    /// Medians of the second and the last quarter, where there is enough of both.
+    /// Medians of the second and the last quarter, if the run was long enough.
     fn quarters(&self) -> Option<(u64, u64)> {
         let count = self.samples.len();
         let quarter =
@@ -32,7 +32,7 @@ impl Resident {
         (count >= LEAST).then(|| (quarter(1), quarter(3)))
     }
 
-    /// Whether it holds more at the end than it should.
+    /// Whether the process holds more at the end than the slack allows.
     pub fn has_grown(&self) -> bool {
         let quarters = self.quarters();
         quarters.is_some_and(|(second, last)| last > second + second / 20 + SLACK)
@@ -46,7 +46,7 @@ impl fmt::Display for Resident {
             Some((second, last)) => {
                 write!(f, "{:.1} MiB, then {:.1} MiB", mib(second), mib(last))
             }
-            None => write!(f, "too short to tell"),
+            None => write!(f, "too short"),
         }
     }
 }
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn growth_is_told_and_a_late_page_isnt() {
+    fn growth_is_reported_and_a_late_page_is_not() {
         let of = |at: fn(u64) -> u64| Resident {
             samples: (0..100).map(at).collect(),
         };

@@ -1,55 +1,54 @@
-//! What a rank knows of another: whether they talk, and what is on its way.
+//! A rank's session with another: the state of their connection, and what is in flight.
 
 use std::time::{Duration, Instant};
 
-/// Slots for puts at each target; the last one is that of the interface without
-/// matching.
+/// Slots for puts at each target; the last one is on the interface without matching.
 pub const SLOTS: usize = 3;
 /// The slot of the interface without matching.
 pub const PLAIN_SLOT: usize = SLOTS - 1;
 
-/// How soon after a failed attempt the next one is made.
-const AGAIN: Duration = Duration::from_millis(100);
-/// How long a welcome may take; it is then asked for again.
-const WELCOME: Duration = Duration::from_secs(5);
+/// Pause between a failed hello and the next one.
+const RETRY_PAUSE: Duration = Duration::from_millis(100);
+/// How long the reply to a hello may take before the hello is repeated.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Another rank, from this one's side.
 #[derive(Debug, Default)]
 pub struct Session {
     state: State,
-    /// Counts hellos.
+    /// Number of the last hello, which its reply repeats.
     attempt: u32,
-    /// When a hello was last begun.
+    /// When the last hello was sent, or the session last ended.
     since: Option<Instant>,
-    /// Operations that haven't ended.
-    pub under_way: u32,
-    /// By slot, what is there.
+    /// Operations in flight to this rank.
+    pub in_flight: u32,
+    /// The state of each slot at this rank.
     pub slots: [Slot; SLOTS],
-    /// Numbers puts.
+    /// Number of the last put, from 1 on.
     pub sequence: u32,
-    /// What the words there hold by what this rank did to them.
+    /// Values of the words there, as this rank has changed them.
     pub words: Words,
 }
 
-/// How far they have come.
+/// The state of the connection between two ranks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum State {
-    /// Nothing is known, or it was lost.
+    /// No session, or one that has ended.
     #[default]
-    Apart,
-    /// A hello is under way, or waits for its welcome.
-    Hailed,
-    /// They talk; the other is in this life.
-    Together(u32),
+    Disconnected,
+    /// A hello is in flight, or awaits its reply.
+    HelloSent,
+    /// The session with this incarnation of the other rank is open.
+    Connected(u32),
 }
 
 /// A place at the target that holds one put at a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Slot {
-    /// Nothing.
+    /// A put may be sent into the slot.
     #[default]
     Free,
-    /// A put of this number.
+    /// The slot holds the put of this sequence number.
     Busy {
         sequence: u32,
         since: Instant,
@@ -61,60 +60,61 @@ pub enum Slot {
 /// Words for atomics that no other rank changes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Words {
-    /// The sum.
+    /// The sum of what this rank has added.
     pub sum: u64,
-    /// What was swapped in last.
+    /// The value that was swapped in last.
     pub swapped: u64,
-    /// At least so much was there of the sum that all ranks share.
+    /// A lower bound of the sum that all ranks add to.
     pub shared: u64,
 }
 
 impl Session {
-    /// Which life the other is in, where they talk.
-    pub fn life(&self) -> Option<u32> {
+    /// The incarnation of the other rank, if the session is open.
+    pub fn incarnation(&self) -> Option<u32> {
         match self.state {
-            State::Together(life) => Some(life),
-            State::Apart | State::Hailed => None,
+            State::Connected(incarnation) => Some(incarnation),
+            State::Disconnected | State::HelloSent => None,
         }
     }
 
-    /// Whether it is time for a hello: nothing of the past is on its way any more.
-    pub fn may_hail(&self) -> bool {
+    /// Whether a hello may be sent: the pause is over, and nothing of an earlier session is in
+    /// flight.
+    pub fn may_send_hello(&self) -> bool {
         let patience = match self.state {
-            State::Apart => AGAIN,
-            State::Hailed => WELCOME,
-            State::Together(_) => return false,
+            State::Disconnected => RETRY_PAUSE,
+            State::HelloSent => REPLY_TIMEOUT,
+            State::Connected(_) => return false,
         };
         let waited = self.since.is_none_or(|since| since.elapsed() > patience);
-        self.under_way == 0 && waited
+        self.in_flight == 0 && waited
     }
 
-    /// A hello begins; its number.
-    pub fn hail(&mut self) -> u32 {
-        self.state = State::Hailed;
+    /// Starts a hello; returns its number.
+    pub fn send_hello(&mut self) -> u32 {
+        self.state = State::HelloSent;
         self.since = Some(Instant::now());
         self.attempt += 1;
         self.attempt
     }
 
-    /// A welcome has come; whether it begins something.
-    pub fn on_welcome(&mut self, life: u32, attempt: u32) -> bool {
-        if self.state != State::Hailed || attempt != self.attempt {
+    /// A reply arrives; returns whether it opens the session.
+    pub fn on_reply(&mut self, incarnation: u32, attempt: u32) -> bool {
+        if self.state != State::HelloSent || attempt != self.attempt {
             return false;
         }
-        self.state = State::Together(life);
+        self.state = State::Connected(incarnation);
         self.slots = [Slot::Free; SLOTS];
         self.words = Words::default();
         true
     }
 
-    /// The other has gone, or isn't the one that it was.
+    /// Ends the session: the other rank is dead, or has a new incarnation.
     pub fn end(&mut self) {
-        self.state = State::Apart;
+        self.state = State::Disconnected;
         self.since = Some(Instant::now());
     }
 
-    /// Takes a free slot of some; the put's number.
+    /// Takes a free slot of a range; returns the slot and the number of the put.
     pub fn take_slot(&mut self, of: std::ops::Range<usize>) -> Option<(usize, u32)> {
         let slot = of
             .into_iter()
@@ -165,9 +165,9 @@ impl Session {
         }
     }
 
-    /// A put that was acknowledged, and has waited for its credit longer than this.
-    pub fn forgotten(&self, limit: Duration) -> Option<u32> {
-        self.life()?;
+    /// The number of a put that was acknowledged, and has awaited its credit longer than this.
+    pub fn uncredited(&self, limit: Duration) -> Option<u32> {
+        self.incarnation()?;
         self.slots.iter().find_map(|slot| match slot {
             Slot::Busy {
                 sequence,
@@ -187,16 +187,19 @@ mod tests {
     #[test]
     fn a_slot_is_free_once_acknowledged_and_credited_in_either_order() {
         let mut session = Session::default();
-        let attempt = session.hail();
-        assert!(!session.on_welcome(4, attempt + 1), "of another hello");
-        assert!(session.on_welcome(4, attempt));
-        assert_eq!(session.life(), Some(4));
+        let attempt = session.send_hello();
+        assert!(
+            !session.on_reply(4, attempt + 1),
+            "the reply to another hello"
+        );
+        assert!(session.on_reply(4, attempt));
+        assert_eq!(session.incarnation(), Some(4));
         let (one, first) = session.take_slot(0..2).expect("both are free");
         let (two, second) = session.take_slot(0..2).expect("one is free");
         assert!(session.take_slot(0..2).is_none());
         session.on_acknowledgement(one, first);
         session.on_credit(one, second);
-        assert_ne!(session.slots[one], Slot::Free, "that was another's credit");
+        assert_ne!(session.slots[one], Slot::Free, "the credit of another put");
         session.on_credit(one, first);
         session.on_credit(two, second);
         session.on_acknowledgement(two, second);

@@ -1,20 +1,20 @@
-//! Whether a failure is a killed process's.
+//! Whether a failed operation is explained by a kill.
 
 use std::time::{Duration, Instant};
 
-/// What the driver did to each rank.
+/// The history of kills and restarts of each rank.
 pub struct Verdict {
     histories: Vec<History>,
-    /// How long after its return a rank's absence may still be told.
+    /// How long after its return a rank's absence may still be name.
     grace: Duration,
 }
 
 #[derive(Clone, Copy, Default)]
 struct History {
-    /// The last life that was ended; lives are numbered from 1.
+    /// The last incarnation that was killed; incarnations are numbered from 1.
     ended: u32,
-    /// Since when it is there, unless it isn't.
-    there: Option<Instant>,
+    /// When the rank became ready, unless it is absent.
+    ready: Option<Instant>,
 }
 
 impl Verdict {
@@ -25,28 +25,28 @@ impl Verdict {
         }
     }
 
-    /// A rank is about to be killed.
-    pub fn on_kill(&mut self, rank: u32, life: u32) {
+    /// A rank is about to be killed, in this incarnation.
+    pub fn on_kill(&mut self, rank: u32, incarnation: u32) {
         self.histories[rank as usize] = History {
-            ended: life,
-            there: None,
+            ended: incarnation,
+            ready: None,
         };
     }
 
-    /// A rank has begun.
+    /// A rank has started and is ready.
     pub fn on_ready(&mut self, rank: u32) {
-        self.histories[rank as usize].there = Some(Instant::now());
+        self.histories[rank as usize].ready = Some(Instant::now());
     }
 
-    /// Whether an operation for a life of a rank, or for any where that is 0, may
-    /// have failed.
-    pub fn may_fail(&self, rank: u32, life: u32) -> bool {
+    /// Whether an operation with an incarnation of a rank may have failed; 0 is any
+    /// incarnation.
+    pub fn may_fail(&self, rank: u32, incarnation: u32) -> bool {
         let history = &self.histories[rank as usize];
-        match life {
+        match incarnation {
             0 => history
-                .there
+                .ready
                 .is_none_or(|since| since.elapsed() < self.grace),
-            life => life <= history.ended,
+            incarnation => incarnation <= history.ended,
         }
     }
 }
@@ -58,7 +58,7 @@ mod tests {
     #[test]
     fn only_what_was_meant_for_a_killed_life_may_fail() {
         let mut verdict = Verdict::new(2, Duration::ZERO);
-        assert!(verdict.may_fail(1, 0), "it isn't there yet");
+        assert!(verdict.may_fail(1, 0), "the rank has not started yet");
         verdict.on_ready(1);
         assert!(!verdict.may_fail(1, 0));
         assert!(!verdict.may_fail(1, 1));
