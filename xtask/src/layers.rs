@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::report::Outcome;
+use crate::rings;
 use crate::shell::{self, Package, Tree};
 
 /// A row of the table.
@@ -43,6 +44,9 @@ pub fn check(tree: &Tree) -> Outcome {
             check_arrows(tree, package, row, &crates, &mut wrong);
             check_attributes(tree, package, row, &mut wrong)?;
         }
+    }
+    if let Err(rings) = rings::check(tree) {
+        wrong.push(rings);
     }
     if wrong.is_empty() {
         println!("   {} crates", crates.len());

@@ -26,6 +26,7 @@ mod networks;
 mod options;
 mod prerequisites;
 mod report;
+mod rings;
 mod sanitize;
 mod shell;
 mod soak;

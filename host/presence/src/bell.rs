@@ -10,9 +10,10 @@
 //! a sleeper first sleeps for a moment ([`SETTLE`]) without it, in which any store has long
 //! become visible, and only then, if still nothing has arrived, orders and sleeps on.
 
+use crate::barrier::barrier;
 use crate::header::OWNER_ENDED;
 use crate::segment::Segment;
-use rustix::thread::{MembarrierCommand, futex, membarrier};
+use rustix::thread::futex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering, compiler_fence, fence};
 use std::time::Duration;
@@ -146,16 +147,4 @@ fn wake_owner(segment: &Segment) -> bool {
 /// Wakes the owner's helper although a thread seemed to poll.
 pub fn wake_helper(segment: &Segment) {
     futex_wake(word(segment, Sleeper::Helper as u32));
-}
-
-/// Whether this process takes part in barriers that others order.
-pub fn register_for_barriers() -> bool {
-    membarrier(MembarrierCommand::RegisterGlobalExpedited).is_ok()
-}
-
-fn barrier() {
-    // If the system has none, senders fence.
-    if membarrier(MembarrierCommand::GlobalExpedited).is_err() {
-        fence(Ordering::SeqCst);
-    }
 }

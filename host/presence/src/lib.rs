@@ -19,6 +19,8 @@
 //! Left to others: threads and waiting (the runtime), what lies behind the header (the
 //! shared-memory NAL), what the numbers of the statistics mean (their writer).
 
+mod attached;
+mod barrier;
 mod bell;
 mod header;
 mod registration;
@@ -27,7 +29,8 @@ mod segment;
 mod shared_memory;
 mod stats;
 
-pub use bell::{Bell, SETTLE, Sleeper, register_for_barriers, ring, wake_helper};
+pub use barrier::register_for_barriers;
+pub use bell::{Bell, SETTLE, Sleeper, ring, wake_helper};
 pub use header::{Header, SEGMENT_BYTES};
 pub use registration::{Watch, shared_memory_of};
 pub use sched::{favour_latency, pinned_processor, with_signals_blocked};

@@ -8,8 +8,8 @@
 //! Only regular files of the effective user with mode 0600 count, for root as for
 //! everyone: what else has such a name is neither used nor written to.
 
+use crate::attached::Attached;
 use crate::header::{MAGIC, OWNER_ENDED, SEGMENT_BYTES};
-use crate::segment::Attached;
 use crate::shared_memory::Mode;
 use lintel_claim::{Key, RemoteMemory};
 use lintel_private_file::{self as private_file, Refusal};

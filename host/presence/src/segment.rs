@@ -1,7 +1,8 @@
 //! A process's segment: the shared memory that others send to it in, with the registration
 //! that tells them where it is.
 
-use crate::bell::register_for_barriers;
+use crate::attached::Attached;
+use crate::barrier::register_for_barriers;
 use crate::header::{Header, MAGIC, OWNER_ENDED, SEGMENT_BYTES};
 use crate::registration::{
     DIRECTORY, Registration, Stale, is_locked, is_own, link, lock, open_named, own, path,
@@ -96,22 +97,6 @@ const MEMORY: &str = "a process needs 28 MiB of System V shared memory, most of 
                       touched: see `ipcs -lm`, kernel.shmall, kernel.shmmax and `ulimit -v`";
 const SEGMENTS: &str = "this machine has no System V shared memory segment left; see `ipcs -m` \
                         and raise kernel.shmmni";
-
-/// Memory that was attached, as what the layout says it is.
-pub(crate) struct Attached(SharedMemory);
-
-impl Attached {
-    pub(crate) fn new(id: i32, bytes: usize, mode: Mode) -> io::Result<Attached> {
-        SharedMemory::attach(id, bytes, mode).map(Attached)
-    }
-
-    #[inline]
-    pub(crate) fn header(&self) -> &Header {
-        // SAFETY: the memory is page-aligned, longer than a Header, all of whose fields are
-        // atomics that any bytes are valid for, and attached as long as self.
-        unsafe { &*self.0.start().cast::<Header>() }
-    }
-}
 
 /// A process's segment, one's own or a peer's.
 pub struct Segment {
@@ -223,7 +208,7 @@ impl Segment {
     /// long as this value lives.
     #[inline]
     pub fn start(&self) -> *mut u8 {
-        self.memory.0.start()
+        self.memory.start()
     }
 
     #[inline]
@@ -237,7 +222,7 @@ impl Segment {
         }
         let memory = SharedMemory::create(SEGMENT_BYTES, random() as u32);
         let segment = Segment {
-            memory: Attached(memory.map_err(refused_memory)?),
+            memory: Attached::from(memory.map_err(refused_memory)?),
             file: Arc::new(file),
             path: PathBuf::new(),
             job: job.to_owned(),
@@ -277,7 +262,7 @@ impl Segment {
 
     fn take_one(&mut self, process: ProcessId) -> Result<(), OpenError> {
         let registration = Registration {
-            segment: self.memory.0.id(),
+            segment: self.memory.id(),
             nonce: self.header().nonce.load(Ordering::Relaxed),
             os_process: std::process::id() as i32,
             process,

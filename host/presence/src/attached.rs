@@ -1,0 +1,36 @@
+//! A segment's memory with its header.
+
+use crate::header::Header;
+use crate::shared_memory::{Mode, SharedMemory};
+use std::io;
+
+/// Attached memory, seen as what the layout says it is.
+pub(crate) struct Attached(SharedMemory);
+
+impl From<SharedMemory> for Attached {
+    fn from(memory: SharedMemory) -> Attached {
+        Attached(memory)
+    }
+}
+
+impl Attached {
+    pub(crate) fn new(id: i32, bytes: usize, mode: Mode) -> io::Result<Attached> {
+        SharedMemory::attach(id, bytes, mode).map(Attached)
+    }
+
+    #[inline]
+    pub(crate) fn header(&self) -> &Header {
+        // SAFETY: the memory is page-aligned, longer than a Header, all of whose fields are
+        // atomics that any bytes are valid for, and attached as long as self.
+        unsafe { &*self.0.start().cast::<Header>() }
+    }
+
+    #[inline]
+    pub(crate) fn start(&self) -> *mut u8 {
+        self.0.start()
+    }
+
+    pub(crate) fn id(&self) -> i32 {
+        self.0.id()
+    }
+}
