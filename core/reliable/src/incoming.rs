@@ -221,8 +221,11 @@ impl<B> Endpoint<B> {
             return count == 0;
         };
         sending.set_recv_window(header.recv_window.into());
-        let Some(index) = context.filter(|_| sending.awaits_ack()) else {
+        if !sending.awaits_ack() {
             return count == 0;
+        }
+        let Some(index) = context else {
+            return self.on_late_ack(now, id, header);
         };
         let context = self.contexts.get_synced(index, now);
         let (in_flight, counted) = (context.in_flight, sending.counted_in_flight());
@@ -252,6 +255,14 @@ impl<B> Endpoint<B> {
         self.make_ready(id);
         self.unblock(index);
         true
+    }
+
+    /// As [`on_ack`](Self::on_ack), from a peer that was silent for so long that its context
+    /// was closed.
+    #[cold]
+    fn on_late_ack(&mut self, now: Time, id: PairId, header: &Header) -> bool {
+        self.pairs[id].open_context(&mut self.contexts, now);
+        self.on_ack(now, id, header)
     }
 
     #[inline]

@@ -64,3 +64,6 @@ pub use packet::{
     TAG_BYTES, VERSION, WHOLE_BYTES,
 };
 pub use time::{Nanos, Time};
+
+#[cfg(test)]
+mod tests;

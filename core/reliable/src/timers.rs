@@ -166,14 +166,18 @@ impl<B> Endpoint<B> {
     fn retransmit_if_due(&mut self, now: Time, id: PairId) {
         let most = self.max_timeout();
         let pair = &mut self.pairs[id];
-        let (is_established, context) = (pair.is_established(), pair.context());
-        let Some(sending) = pair.sending_mut().filter(|s| s.deadline() <= now) else {
+        let deadline = pair.sending().map_or(Time::NEVER, Sending::deadline);
+        if deadline > now {
             return;
-        };
-        if !is_established {
+        }
+        if !pair.is_established() {
             return self.start_handshake(now, id);
         }
-        let index = context.expect("what is in flight has a context");
+        // A parked pair's context may have been idle for so long that it was closed.
+        let index = pair.open_context(&mut self.contexts, now);
+        let Some(sending) = pair.sending_mut() else {
+            return;
+        };
         let context = self.contexts.get(index);
         context.in_flight -= sending.park();
         let timeout = context.round_trip.timeout(most);
