@@ -2,8 +2,8 @@
 
 use crate::layout::{CLOSED, FREE, Lanes, OPEN, REACH_NO, REACH_YES};
 use crate::record::{FORM_MASK, Form, message, remote_loan};
-use lintel_claim::{Claim, CrossMemoryError, Key, Lease, Loan, RemoteMemory, copy_vectored};
-use lintel_nal::{Arrival, Origin, Payload};
+use lintel_claim::{Claim, CrossMemoryError, Key, Lease, Loan, RemoteMemory};
+use lintel_nal::{Announced, Arrival, Origin, Overrun, Payload, Reassembly};
 use lintel_presence::{Segment, Watch};
 use lintel_ring::{Corrupt, Receiver, Record};
 use lintel_types::ProcessId;
@@ -21,28 +21,9 @@ pub(crate) struct Inbound {
     sender: Option<Watch>,
     os_process: i32,
     reach: bool,
-    stream: Option<Stream>,
-    /// Length of the stream that `next` has announced, bytes.
-    announced: Option<u64>,
-    place: Option<Loan>,
-}
-
-/// Bytes that come in parts.
-struct Stream {
-    rest: Option<Loan>,
-    /// Bytes still to come.
-    missing: u64,
-}
-
-impl Stream {
-    /// Takes note of `bytes` that have arrived, `placed` of them in their place.
-    fn advance(&mut self, bytes: u64, placed: u64) -> Result<(), Corrupt> {
-        if let Some(rest) = &mut self.rest {
-            rest.skip(placed);
-        }
-        self.missing = self.missing.checked_sub(bytes).ok_or(Corrupt)?;
-        Ok(())
-    }
+    stream: Option<Reassembly>,
+    /// The stream that `next` has reported, until `done`.
+    announced: Option<Announced>,
 }
 
 impl Inbound {
@@ -86,7 +67,6 @@ impl Inbound {
             reach,
             stream: None,
             announced: None,
-            place: None,
         })
     }
 
@@ -98,7 +78,7 @@ impl Inbound {
         self.origin
     }
 
-    /// Tells the sender from others of its name.
+    /// Distinguishes the sender from earlier and later ones of its name.
     pub(crate) fn inode(&self) -> u64 {
         self.inode
     }
@@ -197,8 +177,10 @@ impl Inbound {
             _ if self.stream.is_some() => return Err(Corrupt),
             _ => {
                 let length = record.payload.load_u64(0).filter(|length| *length > 0);
-                self.announced = length;
-                Payload::Streamed(length.ok_or(Corrupt)?)
+                let length = length.ok_or(Corrupt)?;
+                // Reported once more if `done` doesn't come between; its place stays.
+                let announced = self.announced.get_or_insert_with(|| Announced::new(length));
+                Payload::Streamed(announced.length())
             }
         };
         Ok(message(self.origin, record.words, payload))
@@ -207,10 +189,7 @@ impl Inbound {
     /// Puts a part of a stream in place; true once the stream is whole.
     fn fill(&mut self, record: &Record) -> Result<bool, Corrupt> {
         let stream = self.stream.as_mut().ok_or(Corrupt)?;
-        let place = stream.rest.as_ref().map_or(&[][..], Loan::pieces);
-        let placed = copy_vectored(&[record.payload], place);
-        stream.advance(record.payload.len(), placed)?;
-        let whole = stream.missing == 0;
+        let whole = stream.fill(record.payload).map_err(|_: Overrun| Corrupt)?;
         if whole {
             self.stream = None;
         }
@@ -221,23 +200,31 @@ impl Inbound {
     /// The record that `next` gave has been dealt with.
     #[inline(always)]
     pub(crate) fn done(&mut self) {
-        if let Some(missing) = self.announced.take() {
-            let rest = self.place.take();
-            self.stream = Some(Stream { rest, missing });
+        if self.announced.is_some() {
+            self.begin_stream();
         }
         self.receiver.advance();
     }
 
-    pub(crate) fn receive_into(&mut self, place: Loan) {
-        self.place = Some(place);
+    #[cold]
+    fn begin_stream(&mut self) {
+        self.stream = self.announced.take().map(Reassembly::from);
     }
 
-    /// What still comes of a stream into memory of that lease is dropped.
+    /// Names where the stream goes that `next` has reported.
+    pub(crate) fn receive_into(&mut self, place: Loan) {
+        if let Some(announced) = &mut self.announced {
+            announced.receive_into(place);
+        }
+    }
+
+    /// The missing rest of a stream into memory of that lease is dropped.
     pub(crate) fn recall(&mut self, lease: &Lease) {
-        let is_of = |loan: &mut Loan| loan.is_of(lease);
-        self.place.take_if(is_of);
+        if let Some(announced) = &mut self.announced {
+            announced.recall(lease);
+        }
         if let Some(stream) = &mut self.stream {
-            stream.rest.take_if(is_of);
+            stream.recall(lease);
         }
     }
 
