@@ -14,7 +14,7 @@ const _: () = assert!(START == offset_of!(libc::iovec, iov_base));
 const _: () = assert!(SIZE == offset_of!(libc::iovec, iov_len));
 
 /// Pieces that one datagram, or one train of datagrams, may have.
-pub const MOST_PIECES: usize = 1024;
+pub const MAX_PIECES: usize = 1024;
 
 const FLAGS: i32 = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
 
@@ -109,7 +109,7 @@ pub fn receive_datagram(socket: BorrowedFd<'_>, pieces: &[Claim]) -> io::Result<
 /// # Errors
 /// As for [`receive_datagram`].
 #[inline]
-pub fn receive_train(
+pub fn receive_gso_batch(
     socket: BorrowedFd<'_>,
     pieces: &[Claim],
 ) -> io::Result<(usize, Option<usize>)> {

@@ -51,7 +51,7 @@ pub use claim::Claim;
 pub use combine::combine;
 pub use copy::{copy, copy_vectored};
 pub use cross_memory::{CrossMemoryError, Key, RemoteMemory, RemoteSpan, copy_checked};
-pub use datagram::{MOST_PIECES, receive_datagram, receive_train, send_datagram, take_report};
+pub use datagram::{MAX_PIECES, receive_datagram, receive_gso_batch, send_datagram, take_report};
 pub use lease::{Lease, Lent, Loan};
 pub use mapping::Mapping;
 pub use region::Region;

@@ -48,7 +48,7 @@ const QUANTUM: u32 = 32;
 
 /// Counters of what went wrong, for `lintel info` and logs.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct Troubles {
+pub struct Diagnostics {
     /// Lanes given up because their sender wrote nonsense.
     pub corrupt_lanes: u64,
     /// Peers that ended while connected.
@@ -75,7 +75,7 @@ pub struct ShmNal {
     unanswered: Option<ProcessId>,
     reach_logged: bool,
     waiting: usize,
-    troubles: Troubles,
+    diagnostics: Diagnostics,
     log: fn(&str),
     /// Bytes may be moved directly, if the system allows it.
     direct: bool,
@@ -100,7 +100,7 @@ impl ShmNal {
             unanswered: None,
             reach_logged: false,
             waiting: 0,
-            troubles: Troubles::default(),
+            diagnostics: Diagnostics::default(),
             log,
             direct: true,
         }
@@ -139,8 +139,8 @@ impl ShmNal {
     }
 
     /// What went wrong so far.
-    pub fn troubles(&self) -> Troubles {
-        self.troubles
+    pub fn diagnostics(&self) -> Diagnostics {
+        self.diagnostics
     }
 
     /// Peers written to, and lanes read from.

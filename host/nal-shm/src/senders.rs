@@ -132,7 +132,7 @@ impl ShmNal {
         }
         peer.close();
         peer.clear_away();
-        self.troubles.lost_peers += 1;
+        self.diagnostics.lost_peers += 1;
         // No message is read before the loss is reported.
         self.served = QUANTUM;
         self.notices.push_back(Arrival::Lost(peer.process()));
@@ -143,7 +143,7 @@ impl ShmNal {
     /// What is in flight to the sender of such a lane will never be answered.
     pub(crate) fn quarantine(&mut self, mut lane: Inbound) {
         let process = lane.origin().process;
-        self.troubles.corrupt_lanes += 1;
+        self.diagnostics.corrupt_lanes += 1;
         (self.log)(&format!(
             "process {:#x}/{} wrote nonsense into its lane; its messages are dropped",
             process.nid, process.pid

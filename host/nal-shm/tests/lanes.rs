@@ -339,7 +339,7 @@ fn a_sender_that_writes_nonsense_is_quarantined_alone() {
     send(&mut right, 1, 3);
     let seen = drain(&mut to);
     assert!(seen.contains(&Seen::Lost(name(2))) && seen.contains(&Seen::Message(3)));
-    assert_eq!(to.troubles().corrupt_lanes, 1);
+    assert_eq!(to.diagnostics().corrupt_lanes, 1);
     assert!(
         to.send(name(2), &words(10), NOTHING).is_err(),
         "it answers nothing"

@@ -2,7 +2,7 @@
 
 use crate::config::OpenError;
 use crate::gro::GroPolicy;
-use lintel_claim::{Claim, receive_datagram, receive_train, send_datagram, take_report};
+use lintel_claim::{Claim, receive_datagram, receive_gso_batch, send_datagram, take_report};
 use lintel_reliable::Key;
 use lintel_types::ProcessId;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -110,7 +110,7 @@ impl Socket {
     #[inline]
     pub(crate) fn receive(&self, gro: &mut GroPolicy, pieces: &[Claim]) -> io::Result<Received> {
         let taken = match gro.is_enabled {
-            true => receive_train(self.socket.as_fd(), pieces),
+            true => receive_gso_batch(self.socket.as_fd(), pieces),
             false => receive_datagram(self.socket.as_fd(), pieces).map(|bytes| (bytes, None)),
         };
         let (bytes, segment) = taken.inspect_err(|error| self.on_error(gro, error))?;

@@ -6,7 +6,7 @@ use crate::checksum::{checksum, checksum_of};
 use crate::connected_sockets::ConnectedSockets;
 use crate::faults::{FaultRng, Faults};
 use crate::socket::Socket;
-use lintel_claim::{Claim, MOST_PIECES, Region, copy_vectored, send_datagram};
+use lintel_claim::{Claim, MAX_PIECES, Region, copy_vectored, send_datagram};
 use lintel_reliable::{Header, Kind, MAX_HEADER_BYTES, PayloadRange, Transmit};
 use lintel_types::ProcessId;
 use std::io;
@@ -108,7 +108,7 @@ impl TxBatch {
             && first.datagram_bytes() == length
             && self.gso_batch.len() < MAX_GSO_SEGMENTS
             && self.bytes + length as u64 <= MAX_GSO_BYTES
-            && self.pieces.len() + pieces < MOST_PIECES
+            && self.pieces.len() + pieces < MAX_PIECES
     }
 
     #[inline]
@@ -149,7 +149,7 @@ impl TxBatch {
         let (at, length) = (self.pieces.len(), place.length.into());
         place.body.part(place.offset, length, &mut self.pieces);
         // `sendmsg` takes only so many pieces (IOV_MAX).
-        if place.retransmitted || self.pieces.len() > MOST_PIECES {
+        if place.retransmitted || self.pieces.len() > MAX_PIECES {
             self.copy_payload(at, length);
         }
         &[]

@@ -42,7 +42,7 @@ pub fn run(pid: u32) -> Done {
                     let pid = pid.parse::<u32>().map_err(|why| why.to_string())?;
                     println!("from {}", messages.get(&pid).copied().unwrap_or(0));
                 }
-                None => println!("{} corrupt", nal.troubles().corrupt_lanes),
+                None => println!("{} corrupt", nal.diagnostics().corrupt_lanes),
             },
             Err(TryRecvError::Disconnected) => return Ok(()),
             Err(TryRecvError::Empty) => std::thread::sleep(Duration::from_micros(100)),
