@@ -177,13 +177,11 @@ mod tests {
     #[test]
     fn ours_and_those_of_others_are_installed() {
         let tree = Tree::find().expect("cargo describes the tree");
-        let prefix = std::env::temp_dir().join(format!("licensed-{}", std::process::id()));
-        let installed = install(&tree, &prefix);
-        let text = std::fs::read_to_string(prefix.join(FOLDER).join(THIRD_PARTY));
-        let ours = prefix.join(FOLDER).join("LICENSE-MIT").is_file();
-        std::fs::remove_dir_all(&prefix).expect("it can be removed");
-        installed.expect("they are installed");
-        let text = text.expect("it is there");
+        let prefix = tempfile::tempdir().expect("a folder can be made");
+        install(&tree, prefix.path()).expect("they are installed");
+        let folder = prefix.path().join(FOLDER);
+        let text = std::fs::read_to_string(folder.join(THIRD_PARTY)).expect("it is there");
+        let ours = folder.join("LICENSE-MIT").is_file();
         // A library of all programs, and one that only tests need.
         assert!(ours && text.contains("\n  libc 0.2."), "{text}");
         assert!(!text.contains("\n  proptest "), "{text}");
@@ -191,7 +189,8 @@ mod tests {
 
     #[test]
     fn a_text_that_crates_share_is_written_once() {
-        let folder = std::env::temp_dir().join(format!("licences-{}", std::process::id()));
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let folder = folder.path();
         let mut crates = Vec::new();
         for (name, text) in [
             ("one", "the same\r\n"),
@@ -207,7 +206,6 @@ mod tests {
         let text = write_all(&crates.iter().collect::<Vec<_>>());
         std::fs::write(folder.join("three/LICENSE"), "").expect("it can be written");
         let without = write_all(&crates.iter().collect::<Vec<_>>());
-        std::fs::remove_dir_all(&folder).expect("it can be removed");
         let text = text.expect("each has a text");
         assert_eq!(text.matches("the same").count(), 1);
         assert!(text.contains("one 1.0.0, two 1.0.0\n="), "{text}");

@@ -331,9 +331,9 @@ mod tests {
             eprintln!("SKIPPED: no headers of libfabric here (Debian: libfabric-dev)");
             return;
         }
-        let directory = std::env::temp_dir().join(format!("lintel-ofi-{}", std::process::id()));
-        std::fs::create_dir_all(&directory).expect("a directory for a program");
-        let (source, program) = (directory.join("compare.c"), directory.join("compare"));
+        let folder = tempfile::tempdir().expect("a folder for a program");
+        let folder = folder.path();
+        let (source, program) = (folder.join("compare.c"), folder.join("compare"));
         std::fs::write(&source, comparison()).expect("the program can be written");
         let built = Command::new("cc")
             .arg("-w")
@@ -347,8 +347,7 @@ mod tests {
             "{}",
             String::from_utf8_lossy(&built.stderr)
         );
-        let told = Command::new(&program).output().expect("the program runs");
-        let _ = std::fs::remove_dir_all(&directory);
-        assert_eq!(String::from_utf8_lossy(&told.stdout), "");
+        let printed = Command::new(&program).output().expect("the program runs");
+        assert_eq!(String::from_utf8_lossy(&printed.stdout), "");
     }
 }

@@ -8,7 +8,7 @@
 //!            what was opened: a regular file? of the effective user? mode 0600?
 //!              │ yes                              │ no
 //!              ▼                                  ▼
-//!            File                               Refusal: says whose it is, how to mend it
+//!            File                               Refusal: names the fault and the remedy
 //! ```
 //!
 //! The checks look at the open file and never at the name, so that nothing changes
@@ -16,7 +16,7 @@
 //! refused there as well, for its owner can change it at any time.
 //!
 //! Order of use: [`open`], [`open_to_read`] or [`open_or_create`], or [`create_unnamed`] for a file that
-//! gets its name when it is complete; [`check`] for a file that came by another way.
+//! gets its name when it is complete; [`check`] for a file opened elsewhere.
 //!
 //! Left to others: lengths, magic numbers and locks of what the file contains.
 #![forbid(unsafe_code)]
@@ -45,7 +45,7 @@ pub enum Refusal {
     Foreign(u32),
     /// Others may read or write it, or its owner may not; its permission bits.
     Mode(u32),
-    /// The system refused.
+    /// Any other error of the system.
     System(io::Error),
 }
 
@@ -76,7 +76,7 @@ impl From<Errno> for Refusal {
         match error {
             Errno::NOENT => Refusal::Missing,
             Errno::LOOP => Refusal::Link,
-            // What a FIFO or a socket says to an open that doesn't block.
+            // What opening a FIFO or a socket without blocking results in.
             Errno::NXIO | Errno::ISDIR => Refusal::NotRegular,
             error => Refusal::System(error.into()),
         }
@@ -117,7 +117,7 @@ pub fn open_to_read(path: &Path) -> Result<File, Refusal> {
     }
 }
 
-/// As [`open`], but makes an empty file where there is none; the umask doesn't count.
+/// As [`open`], but makes an empty file if there is none, whatever the umask.
 /// Never blocks.
 ///
 /// # Errors
@@ -138,7 +138,7 @@ pub fn open_or_create(path: &Path) -> Result<File, Refusal> {
 }
 
 /// Makes a file without a name in `folder`, to be linked when it is complete; nothing
-/// stays behind if the process ends before. The umask doesn't count.
+/// remains if the process ends before. The umask doesn't matter.
 ///
 /// # Errors
 /// [`Refusal`]
@@ -165,13 +165,13 @@ pub fn check(file: &File) -> Result<Stat, Refusal> {
     }
 }
 
-/// What only the owner may do.
+/// Permission bits of the owner.
 const OWNERS: u32 = 0o700;
-/// Whether a file may become so long, bytes. To write beyond the limit (`ulimit -f`) isn't
-/// an error but a signal that ends the process.
+/// Whether a file may grow to that many bytes. Writing beyond the limit (`ulimit -f`) isn't
+/// an error but raises a signal that ends the process.
 ///
 /// # Errors
-/// `EFBIG`
+/// `EFBIG` if the limit is lower
 pub fn allow_size(bytes: u64) -> io::Result<()> {
     match getrlimit(Resource::Fsize).current {
         Some(most) if most < bytes => Err(Errno::FBIG.into()),
@@ -179,9 +179,9 @@ pub fn allow_size(bytes: u64) -> io::Result<()> {
     }
 }
 
-/// Files may come and go between two looks so often.
+/// How often a file may be created and removed by others between two attempts.
 const TRIES: u32 = 100;
-/// How every file is opened.
+/// Flags of every open: no link is followed, nothing blocks, no child inherits it.
 const FLAGS: OFlags = OFlags::RDWR
     .union(OFlags::NOFOLLOW)
     .union(OFlags::NONBLOCK)
@@ -206,17 +206,16 @@ fn with_mode(file: File) -> Result<File, Refusal> {
 mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt, symlink};
-    use std::path::PathBuf;
+    use tempfile::TempDir;
 
-    fn place(name: &str) -> PathBuf {
-        let folder = std::env::temp_dir().join(format!("lintel-private-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).expect("a folder can be made");
-        folder.join(name)
+    fn folder() -> TempDir {
+        tempfile::tempdir().expect("a folder can be made")
     }
 
     #[test]
     fn a_file_is_made_once_with_mode_0600_and_opened_again() {
-        let path = place("made");
+        let folder = folder();
+        let path = folder.path().join("made");
         let made = open_or_create(&path).expect("it is made");
         let stat = check(&made).expect("it is private");
         let again = open_or_create(&path).expect("it is there");
@@ -227,17 +226,18 @@ mod tests {
 
     #[test]
     fn a_link_is_not_followed_and_what_it_names_is_not_made() {
-        let (link, victim) = (place("link"), place("victim"));
+        let folder = folder();
+        let (link, victim) = (folder.path().join("link"), folder.path().join("victim"));
         symlink(&victim, &link).expect("a link can be made");
         assert!(matches!(open(&link), Err(Refusal::Link)));
         assert!(matches!(open_or_create(&link), Err(Refusal::Link)));
         assert!(!victim.exists(), "nothing was made through the link");
-        std::fs::remove_file(&link).expect("it can be removed");
     }
 
     #[test]
     fn a_fifo_is_refused_without_blocking() {
-        let path = place("fifo");
+        let folder = folder();
+        let path = folder.path().join("fifo");
         rustix::fs::mknodat(
             rustix::fs::CWD,
             &path,
@@ -248,30 +248,29 @@ mod tests {
         .expect("a FIFO can be made");
         assert!(matches!(open(&path), Err(Refusal::NotRegular)));
         assert!(matches!(open_or_create(&path), Err(Refusal::NotRegular)));
-        std::fs::remove_file(&path).expect("it can be removed");
     }
 
     #[test]
     fn a_file_that_others_can_read_is_refused_with_what_to_do() {
-        let path = place("exposed");
+        let folder = folder();
+        let path = folder.path().join("exposed");
         std::fs::write(&path, "x").expect("it can be written");
         let open_to_all = std::fs::Permissions::from_mode(0o644);
         std::fs::set_permissions(&path, open_to_all).expect("it can be opened up");
         let refusal = open(&path).expect_err("others can read it");
         assert!(refusal.to_string().contains("0600"), "{refusal}");
         assert!(matches!(open_to_read(&path), Err(Refusal::Mode(0o644))));
-        std::fs::remove_file(&path).expect("it can be removed");
     }
 
     #[test]
     fn a_file_that_its_owner_only_reads_is_opened_for_that_alone() {
-        let path = place("read-only");
+        let folder = folder();
+        let path = folder.path().join("read-only");
         std::fs::write(&path, "x").expect("it can be written");
         let read_only = std::fs::Permissions::from_mode(0o400);
         std::fs::set_permissions(&path, read_only).expect("it can be shut");
         let file = open_to_read(&path).expect("its owner may read it");
         assert!(rustix::io::write(&file, b"y").is_err());
         assert!(open(&path).is_err());
-        std::fs::remove_file(&path).expect("it can be removed");
     }
 }

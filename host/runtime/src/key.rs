@@ -164,11 +164,10 @@ fn make_folder(folder: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
+    use tempfile::TempDir;
 
-    fn place(name: &str) -> PathBuf {
-        let directory = std::env::temp_dir().join(format!("lintel-secret-{}", std::process::id()));
-        std::fs::create_dir_all(&directory).expect("a directory can be made");
-        directory.join(name)
+    fn temporary() -> TempDir {
+        tempfile::tempdir().expect("a folder can be made")
     }
 
     fn mode_of(path: &Path) -> u32 {
@@ -178,66 +177,65 @@ mod tests {
 
     #[test]
     fn a_secret_is_made_once_and_is_private() {
-        let path = place("made");
+        let scratch = temporary();
+        let path = scratch.path().join("made");
         let first = from_file(&path).expect("it is made");
         assert_eq!(from_file(&path).expect("it is there"), first);
         assert_eq!(first.len(), BYTES);
         assert_eq!(mode_of(&path), lintel_private_file::MODE);
-        std::fs::remove_file(path).expect("it can be removed");
     }
 
     #[test]
     fn the_folders_of_a_new_secret_are_its_owners_alone_and_hold_nothing_else() {
-        let config = place("config");
+        let scratch = temporary();
+        let config = scratch.path().join("config");
         let folder = config.join("lintel");
         from_file(&folder.join("secret")).expect("it is made");
         assert_eq!([mode_of(&config), mode_of(&folder)], [FOLDER_MODE; 2]);
         let entries = std::fs::read_dir(&folder).expect("it is there");
         assert_eq!(entries.count(), 1);
-        std::fs::remove_dir_all(config).expect("it can be removed");
     }
 
     #[test]
     fn a_folder_that_is_there_keeps_its_mode() {
-        let folder = place("open");
+        let scratch = temporary();
+        let folder = scratch.path().join("open");
         std::fs::create_dir(&folder).expect("it can be made");
         let open = Permissions::from_mode(0o755);
         std::fs::set_permissions(&folder, open).expect("it can be opened up");
         from_file(&folder.join("secret")).expect("it is made");
         assert_eq!(mode_of(&folder), 0o755);
-        std::fs::remove_dir_all(folder).expect("it can be removed");
     }
 
     #[test]
     fn the_draft_of_a_killed_process_with_the_same_number_is_in_nobodys_way() {
-        let path = place("drafted");
+        let scratch = temporary();
+        let path = scratch.path().join("drafted");
         let stale = path.with_extension(std::process::id().to_string());
         std::fs::write(&stale, "half").expect("it can be written");
         from_file(&path).expect("it is made");
-        for file in [path, stale] {
-            std::fs::remove_file(file).expect("it is there");
-        }
+        assert!(path.exists() && stale.exists());
     }
 
     #[test]
     fn a_secret_behind_a_link_is_refused_and_none_is_made_there() {
-        let (link, target) = (place("link"), place("target"));
+        let scratch = temporary();
+        let (link, target) = (scratch.path().join("link"), scratch.path().join("target"));
         symlink(&target, &link).expect("a link can be made");
         let error = from_file(&link).expect_err("it is a link");
         assert!(error.to_string().contains("symbolic link"), "{error}");
         assert!(!target.exists());
-        std::fs::remove_file(link).expect("it can be removed");
     }
 
     #[test]
     fn a_secret_that_others_can_read_is_refused_with_what_to_do() {
-        let path = place("exposed");
+        let scratch = temporary();
+        let path = scratch.path().join("exposed");
         std::fs::write(&path, [1; BYTES]).expect("it can be written");
         let open = Permissions::from_mode(0o644);
         std::fs::set_permissions(&path, open).expect("it can be opened up");
         let error = from_file(&path).expect_err("others can read it");
         assert!(error.to_string().contains("chmod 600"), "{error}");
-        std::fs::remove_file(path).expect("it can be removed");
     }
 
     #[test]

@@ -33,8 +33,8 @@ mod tests {
 
     #[test]
     fn one_node_of_a_job_can_be_cleared_alone() {
-        let place = std::env::temp_dir().join(format!("yod-stale-segments-{}", std::process::id()));
-        std::fs::create_dir_all(&place).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path();
         let names = [
             "lintel-j-a1-7",
             "lintel-j-a1.agent",
@@ -44,9 +44,9 @@ mod tests {
         for name in names {
             std::fs::write(place.join(name), "").unwrap();
         }
-        let node = remove(&place, "j-a1").unwrap();
-        let others = remove(&place, "j").unwrap();
-        std::fs::remove_dir(&place).unwrap();
+        let node = remove(place, "j-a1").unwrap();
+        let others = remove(place, "j").unwrap();
         assert_eq!((node, others), (2, 2));
+        assert_eq!(place.read_dir().unwrap().count(), 0);
     }
 }

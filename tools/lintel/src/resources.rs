@@ -216,16 +216,15 @@ mod tests {
 
     #[test]
     fn files_and_links_of_other_users_are_foreign() {
-        let folder = std::env::temp_dir().join(format!("lintel-own-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).expect("a folder can be made");
-        let (file, link) = (folder.join("file"), folder.join("link"));
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
         std::fs::write(&file, "").expect("it can be written");
         std::os::unix::fs::symlink("/none", &link).expect("a link can be made");
         let (own, other) = (own_uid(), own_uid() + 1);
         let found = [(&file, own), (&file, other), (&link, other)];
         let found = found.map(|(path, uid)| is_foreign(path, uid));
-        std::fs::remove_dir_all(&folder).expect("its own folder");
+        folder.close().expect("it can be removed");
         assert_eq!(found, [false, true, true]);
-        assert!(!is_foreign(&file, other), "it has gone");
+        assert!(!is_foreign(&file, other), "it was removed");
     }
 }

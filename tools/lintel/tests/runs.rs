@@ -23,7 +23,8 @@ fn rows(report: &Value) -> Vec<(String, String)> {
 
 #[test]
 fn connections_measure_every_model_in_every_figure_and_count_it() {
-    let plots = std::env::temp_dir().join(format!("lintel-runs-{}", std::process::id()));
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let plots = folder.path().join("plots");
     let place = plots.to_str().expect("text");
     let words = [
         "perf",
@@ -60,12 +61,12 @@ fn connections_measure_every_model_in_every_figure_and_count_it() {
     }
     assert_eq!(report["options"]["nodes"], 1);
     assert!(plots.join("connections-latency.png").is_file());
-    std::fs::remove_dir_all(&plots).expect("its own folder");
 }
 
 #[test]
 fn collectives_measure_every_operation_in_both_placements() {
-    let plots = std::env::temp_dir().join(format!("lintel-collectives-{}", std::process::id()));
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let plots = folder.path().join("plots");
     let place = plots.to_str().expect("text");
     let words = [
         "perf",
@@ -97,7 +98,6 @@ fn collectives_measure_every_operation_in_both_placements() {
         }
     }
     assert!(plots.join("collectives.png").is_file());
-    std::fs::remove_dir_all(&plots).expect("its own folder");
 }
 
 #[test]

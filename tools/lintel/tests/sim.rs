@@ -8,29 +8,30 @@ use std::process::Command;
 
 use rig::Running;
 use serde_json::Value;
+use tempfile::TempDir;
 
 fn scenario(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/scenarios");
     folder.join(name).to_string_lossy().into_owned()
 }
 
-/// A file of this test's own, which is taken away.
-struct Scratch(PathBuf);
+/// A file in a folder of its own; dropping it removes both.
+struct Scratch {
+    path: PathBuf,
+    _folder: TempDir,
+}
 
 impl Scratch {
     fn new(name: &str) -> Self {
-        let name = format!("lintel-sim-{}-{name}", std::process::id());
-        Scratch(std::env::temp_dir().join(name))
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        Scratch {
+            path: folder.path().join(name),
+            _folder: folder,
+        }
     }
 
     fn path(&self) -> &str {
-        self.0.to_str().expect("text")
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
+        self.path.to_str().expect("text")
     }
 }
 

@@ -263,16 +263,11 @@ mod tests {
 
     #[test]
     fn the_adapters_figure_is_drawn_with_its_published_point() {
-        let folder = std::env::temp_dir().join(format!("lintel-sim-{}", std::process::id()));
-        one(
-            "seed-003-latency",
-            &folder,
-            Some(&folder.with_extension("csv").to_string_lossy()),
-        )
-        .expect("drawn");
-        let svg = std::fs::read_to_string(folder.join("seed-003-latency.svg")).expect("there");
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let (plots, rows) = (folder.path().join("plots"), folder.path().join("rows.csv"));
+        one("seed-003-latency", &plots, Some(&rows.to_string_lossy())).expect("drawn");
+        let svg = std::fs::read_to_string(plots.join("seed-003-latency.svg")).expect("there");
         assert!(svg.contains("\nRC, published\n") && svg.contains("\nXRC\n"));
-        std::fs::remove_dir_all(&folder).expect("its own");
-        std::fs::remove_file(folder.with_extension("csv")).expect("its own");
+        assert!(rows.is_file());
     }
 }
