@@ -2,7 +2,7 @@
  * Arithmetic for which Rust has no type: long double, and products of complex numbers
  * by the rules of C (Annex G: an infinite operand gives an infinite product).
  *
- * Values come and go as bytes of this machine, of any alignment. Bytes of a long double
+ * Values are passed as bytes in this machine's order, of any alignment. Bytes of a long double
  * that carry no value are zero in results. No function keeps a pointer or can fail.
  */
 #include <complex.h>

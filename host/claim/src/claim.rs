@@ -1,4 +1,4 @@
-//! [`Claim`]: an address and a length that somebody vouched for.
+//! [`Claim`]: an address and a length, checked by the code that made it.
 
 use std::fmt;
 use std::mem::MaybeUninit;
@@ -10,13 +10,12 @@ use crate::copy::move_bytes;
 
 /// Bytes that the application or a peer may touch at any moment.
 ///
-/// A claim is two words, owns nothing and can only shrink. Whoever makes one with
-/// [`Claim::new`] vouches for its memory; everything after that is safe.
+/// A claim is two words, owns nothing and can only shrink. The caller of [`Claim::new`]
+/// guarantees its memory; everything after that is safe.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(C)] // datagram.rs hands lists of claims to the kernel
 pub struct Claim {
     start: *mut u8,
-    /// Bytes.
     length: u64,
 }
 
@@ -69,7 +68,7 @@ impl Claim {
         self.start.expose_provenance() as u64
     }
 
-    /// Length in bytes.
+    /// Its length, bytes.
     #[inline]
     pub const fn len(self) -> u64 {
         self.length
@@ -126,8 +125,8 @@ impl Claim {
             unsafe { move_bytes(piece.start, start, piece.length) };
             // Keeps the compiler from looking at the claimed bytes again.
             compiler_fence(Ordering::SeqCst);
-            // SAFETY: so many bytes of `part` have just been written; nobody else
-            // writes to them before the next turn.
+            // SAFETY: that many bytes of `part` have just been written, and it is this
+            // function's own.
             look(unsafe { slice::from_raw_parts(start, piece.length as usize) });
             at += piece.length;
         }
@@ -205,8 +204,8 @@ impl fmt::Debug for Claim {
     }
 }
 
-/// A claim travels as its address and length. There is no way back: whoever receives
-/// it has the bytes of another process, a [`RemoteSpan`](crate::RemoteSpan).
+/// A claim travels as its address and length. It can't be read back as a
+/// claim: to its receiver the bytes are those of another process, a [`RemoteSpan`](crate::RemoteSpan).
 #[cfg(feature = "serde")]
 impl serde::Serialize for Claim {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

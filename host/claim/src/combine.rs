@@ -1,5 +1,5 @@
-//! Combining long runs of elements, for memory that nobody else changes meanwhile: no
-//! atomic, so that the compiler makes a few instructions of many elements.
+//! Combining long runs of elements, for memory that no other thread or process changes
+//! meanwhile: no atomics, so that the compiler can vectorize.
 
 use crate::claim::Claim;
 use crate::element::{DoubleComplex, Element, FloatComplex, LongDouble, LongDoubleComplex};
@@ -9,8 +9,8 @@ use lintel_types::{AtomicCall, Datatype, Operation, valid};
 /// many bytes that are: whole elements, as many as both have. A pair that [`valid`]
 /// refuses does nothing. Either may lie anywhere, but they don't overlap.
 ///
-/// Unlike [`atomic()`](crate::atomic()), it loses what somebody else writes to `to`
-/// meanwhile.
+/// Unlike [`atomic()`](crate::atomic()), it loses what other threads or processes write
+/// to `to` meanwhile.
 ///
 /// ```
 /// use lintel_claim::{Datatype, Operation, Region, combine};

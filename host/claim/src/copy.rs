@@ -22,7 +22,7 @@ pub fn copy(from: Claim, to: Claim) -> u64 {
 }
 
 /// Copies from one list of claims to another as if each list were one piece, until
-/// either ends; returns the bytes copied. Pieces are moved in order: where a piece of
+/// either ends; returns the bytes copied. Pieces are moved in order: if a piece of
 /// `to` overlaps a later piece of `from`, the later one is read as overwritten.
 pub fn copy_vectored(from: &[Claim], to: &[Claim]) -> u64 {
     if let ([from], [to]) = (from, to) {

@@ -17,7 +17,7 @@ use lintel_memory::{Span, Walk};
 pub struct RemoteSpan {
     /// The address in that process.
     pub address: u64,
-    /// Bytes.
+    /// Its length, bytes.
     pub length: u64,
 }
 
@@ -56,15 +56,15 @@ pub enum CrossMemoryError {
     /// The system forbids it (other user, container, non-dumpable process): copy
     /// through shared memory instead.
     Denied,
-    /// There is no such process, or not any more, or it isn't the one that is meant, or
-    /// it has taken back what it lent.
+    /// The process doesn't exist or has ended, isn't the one that is meant, or has
+    /// recalled what it lent.
     NoProcess,
     /// Memory of one side isn't there, or not for this access.
     Fault {
         /// The bytes moved before it, in order.
         copied: u64,
     },
-    /// Any other `errno`.
+    /// Any other error of the system: its `errno`.
     System(i32),
 }
 
@@ -82,14 +82,14 @@ impl fmt::Display for CrossMemoryError {
 impl std::error::Error for CrossMemoryError {}
 
 /// What a lender gives to a peer that may copy what it lent: where a page of its
-/// [lease](crate::Lease) is, and the number that stands there. Whoever knows it can copy
-/// as the system allows; it is no secret among processes of one user.
+/// [lease](crate::Lease) is, and the number that stands there. A process that knows it can
+/// copy as the system allows; it is no secret among processes of one user.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Key {
     /// The page's address in the lender.
     pub address: u64,
-    /// The number there.
+    /// The random number that the page holds.
     pub nonce: u64,
 }
 
@@ -254,7 +254,7 @@ struct Batch {
 }
 
 impl Batch {
-    /// A guard's number, where there is one, and the next pieces of a walk, cut at
+    /// A guard's number, if there is one, and the next pieces of a walk, cut at
     /// [`BATCH`] entries and [`BATCH_BYTES`]. The two sides of a call need not be equal:
     /// the kernel stops at the shorter one.
     fn of<P: Entry>(guard: Option<*mut libc::c_void>, walk: &Walk<'_, P>) -> Batch {

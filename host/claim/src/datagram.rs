@@ -13,18 +13,18 @@ const _: () = assert!(size_of::<Claim>() == size_of::<libc::iovec>());
 const _: () = assert!(START == offset_of!(libc::iovec, iov_base));
 const _: () = assert!(SIZE == offset_of!(libc::iovec, iov_len));
 
-/// Pieces that one datagram, or one train of datagrams, may have.
+/// Pieces that one call may send, as a datagram or a GSO batch (`IOV_MAX` of Linux).
 pub const MAX_PIECES: usize = 1024;
 
 const FLAGS: i32 = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
 
-/// Sends the bytes of `pieces` as one datagram, or as a train of datagrams of `segment`
-/// bytes each, the last one perhaps shorter (`UDP_SEGMENT`). A connected socket needs
+/// Sends the bytes of `pieces` as one datagram, or as a batch of datagrams of `segment`
+/// bytes each, the last one perhaps shorter (GSO, `UDP_SEGMENT`). A connected socket needs
 /// no address. Doesn't wait.
 ///
 /// # Errors
-/// What the system said: [`io::ErrorKind::WouldBlock`] where the socket has no room now;
-/// also what it has to say of datagrams sent before. Nothing was sent then.
+/// The system's: [`io::ErrorKind::WouldBlock`] if the socket has no room now; also errors
+/// of earlier datagrams. Nothing was sent then.
 #[inline]
 pub fn send_datagram(
     socket: BorrowedFd<'_>,
@@ -78,13 +78,13 @@ fn address_of(to: SocketAddrV4) -> libc::sockaddr_in {
     }
 }
 
-/// Receives a datagram, or a train of them that the system has put together (`UDP_GRO`),
-/// into `pieces`, one behind the other; tells how many bytes there were. What doesn't
+/// Receives a datagram, or a batch of them that the system has coalesced (`UDP_GRO`),
+/// into `pieces`, one behind the other; returns the number of bytes. What doesn't
 /// fit is lost. Doesn't wait.
 ///
 /// # Errors
-/// What the system said: [`io::ErrorKind::WouldBlock`] where nothing is there; also what
-/// it has to say of datagrams sent before.
+/// The system's: [`io::ErrorKind::WouldBlock`] if no datagram is there; also errors of
+/// datagrams sent before.
 #[inline]
 pub fn receive_datagram(socket: BorrowedFd<'_>, pieces: &[Claim]) -> io::Result<usize> {
     let received = match pieces {
@@ -103,8 +103,8 @@ pub fn receive_datagram(socket: BorrowedFd<'_>, pieces: &[Claim]) -> io::Result<
     usize::try_from(received).map_err(|_| io::Error::last_os_error())
 }
 
-/// As [`receive_datagram`], and tells how many bytes each datagram of a train has, the last
-/// one perhaps fewer; nothing where it is a datagram by itself. That costs 130 ns more.
+/// As [`receive_datagram`], and returns the bytes of each datagram of a batch, of which the
+/// last one may have fewer; nothing if it is a single datagram. That costs 130 ns more.
 ///
 /// # Errors
 /// As for [`receive_datagram`].
@@ -128,7 +128,7 @@ pub fn receive_gso_batch(
 /// and why not. Doesn't wait.
 ///
 /// # Errors
-/// [`io::ErrorKind::WouldBlock`] where there is none.
+/// [`io::ErrorKind::WouldBlock`] if there is none.
 pub fn take_report(socket: BorrowedFd<'_>) -> io::Result<(SocketAddrV4, io::Error)> {
     let mut address = libc::sockaddr_in {
         sin_family: 0,
@@ -159,7 +159,7 @@ pub fn take_report(socket: BorrowedFd<'_>) -> io::Result<(SocketAddrV4, io::Erro
     ))
 }
 
-/// One control message, with room for what the kernel tells here.
+/// One control message, with room for what the kernel reports here.
 #[repr(C, align(8))]
 struct Control {
     length: usize,
@@ -187,11 +187,11 @@ impl Control {
         self.data[..2].copy_from_slice(&segment.to_ne_bytes());
     }
 
-    /// What the kernel has told of a train.
+    /// Bytes of each datagram, if the kernel has coalesced several.
     fn segment(&self) -> Option<usize> {
         let [a, b, c, d, ..] = self.data;
-        let told = (self.level, self.kind) == (libc::SOL_UDP, libc::UDP_GRO);
-        let segment = told.then(|| i32::from_ne_bytes([a, b, c, d]))?;
+        let is_batch = (self.level, self.kind) == (libc::SOL_UDP, libc::UDP_GRO);
+        let segment = is_batch.then(|| i32::from_ne_bytes([a, b, c, d]))?;
         usize::try_from(segment).ok().filter(|bytes| *bytes > 0)
     }
 }

@@ -23,7 +23,7 @@ pub(crate) trait Element: Copy {
 
     fn product(self, other: Self) -> Self;
 
-    /// `None` where neither comes first: not-a-number, and different complex numbers.
+    /// `None` if neither comes first: not-a-number, and different complex numbers.
     fn order(self, other: Self) -> Option<Ordering>;
 
     /// The logical, bitwise and masked operations, which only integers have.
@@ -32,7 +32,7 @@ pub(crate) trait Element: Copy {
     }
 
     /// Replaces what is at `place` by `next` of it with the processor's atomic, and
-    /// returns what was there. `None`, with nothing done, where there is no such
+    /// returns what was there. `None`, with nothing done, if there is no such
     /// atomic: elements beyond eight bytes, and unaligned or broken places.
     fn update(_place: Claim, _next: impl Fn(Self) -> Option<Self>) -> Option<Self> {
         None

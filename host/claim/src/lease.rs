@@ -37,7 +37,7 @@ struct Shared {
 
 /// A lease's page for peers.
 enum Page {
-    /// No peer was told of it yet.
+    /// Its key wasn't given to a peer yet.
     Unmapped,
     Mapped(GuardPage),
     /// Revoked, or the system has no memory for it.
@@ -68,7 +68,7 @@ impl Lease {
     }
 
     /// What a peer must name to copy what was lent; nothing once the lease is revoked,
-    /// or where the system has no page for it.
+    /// or if the system has no page for it.
     pub fn key(&self) -> Option<Key> {
         self.0.key()
     }
@@ -82,8 +82,8 @@ impl Lease {
     /// Loans that are still held in this process.
     pub fn outstanding(&self) -> usize {
         let loans = Arc::strong_count(&self.0) - 1;
-        // Whoever sees the count without a loan sees what it was used for done: to drop an
-        // Arc is a release.
+        // If the count lacks a loan, all use of that loan is visible: dropping an Arc is
+        // a release.
         fence(Ordering::Acquire);
         loans
     }
@@ -118,7 +118,7 @@ impl fmt::Debug for Lease {
     }
 }
 
-/// Memory that may be used beyond the call by whoever [keeps](Lent::keep) it.
+/// Memory that may be used during the call, and beyond it once it is [kept](Lent::keep).
 #[derive(Clone, Copy, Debug)]
 pub struct Lent<'a> {
     lease: &'a Lease,
@@ -131,7 +131,7 @@ impl<'a> Lent<'a> {
         self.pieces
     }
 
-    /// Bytes in all.
+    /// Bytes of all pieces together.
     pub fn len(&self) -> u64 {
         lintel_memory::length(self.pieces)
     }
@@ -205,7 +205,7 @@ impl fmt::Debug for Loan {
     }
 }
 
-/// A page at an address that nobody can guess, with a number that nobody can guess.
+/// A page at a random address that holds a random number.
 struct GuardPage {
     page: Mapping,
     nonce: u64,
@@ -213,8 +213,8 @@ struct GuardPage {
 
 const PAGE: usize = 4096;
 /// Bits of an address that are chosen at random: all of a user's address space of 47
-/// bits on x86-64, whatever other layout there is; the kernel takes a hint only where it
-/// can.
+/// bits on x86-64, whatever other layout there is; the kernel follows a hint only if
+/// it can.
 const ADDRESS_MASK: u64 = 0x7fff_ffff_f000;
 
 impl GuardPage {
@@ -225,7 +225,7 @@ impl GuardPage {
         // A fork's child must not answer in its parent's name.
         // SAFETY: the page was just mapped, with this length.
         let _ = unsafe { madvise(page.start().cast(), PAGE, Advice::LinuxDontFork) };
-        // SAFETY: a page is aligned for a word, mapped, and nobody else's yet.
+        // SAFETY: a page is aligned for a word, mapped, and still this function's own.
         let word = unsafe { AtomicU64::from_ptr(page.start().cast()) };
         word.store(nonce, Ordering::Release);
         Some(GuardPage { page, nonce })
@@ -239,7 +239,7 @@ impl GuardPage {
     }
 }
 
-/// Numbers that nobody can guess.
+/// Unpredictable numbers, from the system.
 fn random() -> Option<[u64; 2]> {
     let mut bytes = [0u8; 16];
     let filled = getrandom(&mut bytes, GetRandomFlags::empty()).ok()?;

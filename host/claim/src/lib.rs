@@ -1,8 +1,8 @@
 //! User buffers: the only raw copy and the only raw atomic.
 //!
 //! Memory that the application or a peer may touch at any moment is never a Rust
-//! slice. It is a [`Claim`]: an address and a length, checked once where it enters
-//! (`Claim::new` is the `unsafe` door) and from then on moved by this crate alone.
+//! slice. It is a [`Claim`]: an address and a length, checked once when it enters
+//! (`Claim::new` is `unsafe`) and from then on moved by this crate alone.
 //!
 //! ```text
 //!   &[u8] ──write──▶ Claim ──read──▶ &mut [u8]        bytes of ours, bytes of theirs
@@ -12,7 +12,7 @@
 //!   Claim ──lend───▶ Lent ──keep──▶ Loan              held beyond a call, counted by a Lease
 //!   Claim ──▶ datagram ──▶ Claim                      sockets, gathered and scattered
 //!   operand ─atomic─▶ Claim ──▶ fetched               Portals 4.3, PtlAtomic, PtlSwap
-//!   Claim ─combine─▶ Claim                            the same, with nobody else there
+//!   Claim ─combine─▶ Claim                            the same, without atomics
 //! ```
 //!
 //! Order of use: make a claim of user memory (or take one from a [`Region`]), cut it

@@ -43,7 +43,7 @@ impl Mapping {
     /// The first pages of a file, shared with every process that maps it.
     ///
     /// # Errors
-    /// What the system said of the file.
+    /// The system's, for instance if the file can't be mapped.
     pub fn shared(file: impl AsFd, bytes: usize) -> io::Result<Mapping> {
         let how = MapFlags::SHARED | MapFlags::NORESERVE;
         // SAFETY: a new mapping at an address of the system's choice.
@@ -60,7 +60,7 @@ impl Mapping {
         self.start
     }
 
-    /// Length in bytes.
+    /// Its length, bytes: whole pages.
     #[inline]
     pub fn bytes(&self) -> usize {
         self.bytes

@@ -1,4 +1,4 @@
-//! What `native/long_double.c` computes.
+//! Bindings of `native/long_double.c`: arithmetic for which Rust has no type.
 
 /// Bytes of a `float complex`.
 pub(crate) type Bytes8 = [u8; 8];

@@ -41,7 +41,7 @@ impl Region {
     ///
     /// # Errors
     ///
-    /// What `mmap` said.
+    /// `mmap`'s: usually that memory or address space is exhausted.
     pub fn try_new(length: u64) -> io::Result<Region> {
         Ok(Region {
             span: Arc::new(Span::take(length)?),

@@ -235,9 +235,9 @@ fn is_out_of_reach(memory: RemoteMemory) {
     let (there, source, sink) = (Region::new(64), Region::new(64), Region::new(64));
     source.write(0, &[7; 64]);
     let spans = [span(there.claim())];
-    let nobody = Err(CrossMemoryError::NoProcess);
-    assert_eq!(memory.push(&[source.claim()], &spans), nobody);
-    assert_eq!(memory.pull(&spans, &[sink.claim()]), nobody);
+    let no_process = Err(CrossMemoryError::NoProcess);
+    assert_eq!(memory.push(&[source.claim()], &spans), no_process);
+    assert_eq!(memory.pull(&spans, &[sink.claim()]), no_process);
     assert_eq!(memory.probe(), Err(CrossMemoryError::NoProcess));
     assert_eq!(bytes_of(&there), [0; 64], "nothing was written");
     assert_eq!(bytes_of(&sink), [0; 64], "nothing was read");

@@ -7,7 +7,7 @@ use lintel_types::ProcessId;
 use lintel_wire::Words;
 use std::collections::VecDeque;
 
-/// Cuts peers off when told to: nothing more is sent to them, nothing lent by
+/// Cuts peers off on request: nothing more is sent to them, nothing lent by
 /// them can be moved, and they are reported lost.
 pub struct Fault<N> {
     inner: N,
@@ -16,7 +16,7 @@ pub struct Fault<N> {
 }
 
 impl<N: Nal> Fault<N> {
-    /// Wraps a NAL; nobody is cut off yet.
+    /// Wraps a NAL; no peer is cut off yet.
     pub fn new(inner: N) -> Self {
         Fault {
             inner,
@@ -70,14 +70,14 @@ impl<N: Nal> Nal for Fault<N> {
 
     fn fetch(&mut self, from: Origin, remote: &RemoteLoan, to: &[Claim]) -> Result<u64, MoveError> {
         if self.is_cut(from.process) {
-            return Err(MoveError::Gone);
+            return Err(MoveError::Unavailable);
         }
         self.inner.fetch(from, remote, to)
     }
 
     fn fill(&mut self, to: Origin, from: &[Claim], remote: &RemoteLoan) -> Result<u64, MoveError> {
         if self.is_cut(to.process) {
-            return Err(MoveError::Gone);
+            return Err(MoveError::Unavailable);
         }
         self.inner.fill(to, from, remote)
     }

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //!   suite!(join)  ──▶  #[test] copies_arrive_in_the_order_of_sending
-//!                      #[test] …                    one a promise of trait Nal
+//!                      #[test] …                    one for each promise of trait Nal
 //! ```
 //!
-//! `join` makes a network: given a number of members it gives so many, or as many
+//! `join` makes a network: it returns the requested number of members, or as many
 //! as the network can have, which is one for a loopback. Promises about peers are
-//! then left out, those about messages are held against messages to oneself.
+//! then left out, and those about messages are checked with messages to oneself.
 //!
 //! ```
 //! use lintel_nal::Loopback;
@@ -31,9 +31,10 @@ mod rig;
 
 pub use fault::Fault;
 pub use peers::{
-    a_lost_peer_is_reported_once_and_is_unreachable, a_stream_of_a_lost_sender_is_told_as_broken,
-    messages_of_an_ended_sender_still_arrive, nobody_is_starved_by_a_busy_sender,
-    nobody_is_unreachable_and_nothing_is_sent, streams_of_two_senders_dont_mix,
+    a_lost_peer_is_reported_once_and_is_unreachable,
+    a_stream_of_a_lost_sender_is_reported_as_broken,
+    an_absent_process_is_unreachable_and_nothing_is_sent, messages_of_an_ended_sender_still_arrive,
+    no_sender_is_starved_by_a_busy_one, streams_of_two_senders_dont_mix,
 };
 pub use promises::{
     a_message_stays_the_next_one_until_done, a_place_that_is_too_small_takes_the_beginning,
@@ -63,12 +64,12 @@ macro_rules! suite {
             a_place_that_is_too_small_takes_the_beginning
             lent_places_are_filled
             what_finds_no_room_waits_in_order
-            nobody_is_unreachable_and_nothing_is_sent
-            nobody_is_starved_by_a_busy_sender
+            an_absent_process_is_unreachable_and_nothing_is_sent
+            no_sender_is_starved_by_a_busy_one
             streams_of_two_senders_dont_mix
             messages_of_an_ended_sender_still_arrive
             a_lost_peer_is_reported_once_and_is_unreachable
-            a_stream_of_a_lost_sender_is_told_as_broken
+            a_stream_of_a_lost_sender_is_reported_as_broken
             recalled_memory_is_read_no_more
             a_recalled_place_is_filled_no_more
             a_stream_into_recalled_memory_goes_into_nothing

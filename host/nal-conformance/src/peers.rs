@@ -5,18 +5,20 @@ use lintel_claim::Region;
 use lintel_nal::{Arrival, Nal, Outgoing, Payload};
 use lintel_types::ProcessId;
 
-/// Nobody answers to that name: an error now, or a loss told once, and no trace.
-pub fn nobody_is_unreachable_and_nothing_is_sent<N: Nal>(join: impl Fn(usize) -> Vec<Member<N>>) {
+/// No process has that name: sending is an error, or a loss is reported once, and no more.
+pub fn an_absent_process_is_unreachable_and_nothing_is_sent<N: Nal>(
+    join: impl Fn(usize) -> Vec<Member<N>>,
+) {
     let (mut rig, from, to) = Rig::pair(join);
-    let nobody = ProcessId::new(rig.name(from).nid, 60_001);
-    rig.assert_unreachable(from, nobody);
+    let absent = ProcessId::new(rig.name(from).nid, 60_001);
+    rig.assert_unreachable(from, absent);
     rig.assert_silence();
-    rig.send_copied(from, to, 2, b"somebody");
+    rig.send_copied(from, to, 2, b"existing");
     assert_eq!(rig.receive(to, 8).number, 2);
 }
 
-/// Two senders, one of whom has sent much before: the other has its turn.
-pub fn nobody_is_starved_by_a_busy_sender<N: Nal>(join: impl Fn(usize) -> Vec<Member<N>>) {
+/// Two senders, one of which has sent much before: the other has its turn.
+pub fn no_sender_is_starved_by_a_busy_one<N: Nal>(join: impl Fn(usize) -> Vec<Member<N>>) {
     const MANY: u64 = 2000;
     const FEW: u64 = 50;
     let Some(mut rig) = Rig::of(join, 3) else {
@@ -38,14 +40,14 @@ pub fn nobody_is_starved_by_a_busy_sender<N: Nal>(join: impl Fn(usize) -> Vec<Me
             of_calm += 1;
         }
     }
-    assert!(taken < MANY / 2, "{FEW} messages came after {taken}");
+    assert!(taken < MANY / 2, "{FEW} messages arrived after {taken}");
     for _ in taken..MANY + FEW {
         rig.receive(2, 4);
     }
     rig.assert_silence();
 }
 
-/// Bytes that come in parts from several sides end up where each belongs.
+/// Streams that arrive interleaved from several senders end up in their own places.
 pub fn streams_of_two_senders_dont_mix<N: Nal>(join: impl Fn(usize) -> Vec<Member<N>>) {
     const SIZE: u64 = 300_000;
     let Some(mut rig) = Rig::of(join, 3) else {
@@ -75,13 +77,13 @@ pub fn streams_of_two_senders_dont_mix<N: Nal>(join: impl Fn(usize) -> Vec<Membe
                         rig.nal(2).done(origin);
                     }
                     other => {
-                        rig.bring(2, origin, other, &[place]);
+                        rig.move_into(2, origin, other, &[place]);
                         missing -= 1;
                     }
                 }
             }
             Arrival::Streamed(_) => missing -= 1,
-            Arrival::Lost(process) => panic!("{process:?} lives"),
+            Arrival::Lost(process) => panic!("{process:?} is alive"),
             Arrival::Broken(origin) => panic!("nothing of {origin:?} was a stream"),
         }
     }
@@ -93,7 +95,7 @@ pub fn streams_of_two_senders_dont_mix<N: Nal>(join: impl Fn(usize) -> Vec<Membe
     rig.assert_silence();
 }
 
-/// What was accepted isn't lost because its sender ends, once it is on its way.
+/// A message that was accepted and is on its way isn't lost if its sender ends.
 pub fn messages_of_an_ended_sender_still_arrive<N: Nal>(join: impl Fn(usize) -> Vec<Member<N>>) {
     let Some(mut rig) = Rig::of(join, 2) else {
         return;
@@ -112,7 +114,7 @@ pub fn messages_of_an_ended_sender_still_arrive<N: Nal>(join: impl Fn(usize) -> 
     }
 }
 
-/// [`Arrival::Lost`] comes once; then the name is nobody's.
+/// [`Arrival::Lost`] is reported once; after that no process has the name.
 pub fn a_lost_peer_is_reported_once_and_is_unreachable<N: Nal>(
     join: impl Fn(usize) -> Vec<Member<N>>,
 ) {
@@ -124,7 +126,7 @@ pub fn a_lost_peer_is_reported_once_and_is_unreachable<N: Nal>(
     rig.members.pop();
     match rig.arrival_after_loss(0) {
         Arrival::Lost(process) => assert_eq!(process, lost),
-        other => panic!("the loss was to be told, not {other:?}"),
+        other => panic!("expected the loss, not {other:?}"),
     }
     rig.nal(0).check_peers();
     rig.assert_silence();
@@ -133,9 +135,11 @@ pub fn a_lost_peer_is_reported_once_and_is_unreachable<N: Nal>(
     assert_eq!(rig.receive(1, 11).number, 2);
 }
 
-/// Who waits for the rest of a stream learns that it won't come, also where it never
+/// A receiver that waits for the rest of a stream learns that it is broken, even if it never
 /// sent to that peer itself.
-pub fn a_stream_of_a_lost_sender_is_told_as_broken<N: Nal>(join: impl Fn(usize) -> Vec<Member<N>>) {
+pub fn a_stream_of_a_lost_sender_is_reported_as_broken<N: Nal>(
+    join: impl Fn(usize) -> Vec<Member<N>>,
+) {
     let Some(mut rig) = Rig::of(join, 2) else {
         return;
     };
@@ -144,7 +148,7 @@ pub fn a_stream_of_a_lost_sender_is_told_as_broken<N: Nal>(join: impl Fn(usize) 
     rig.send(1, 0, 1, Outgoing::LentToRead(lease().lend(&[lent.claim()])));
     let (origin, _, payload) = rig.message(0);
     let Payload::Streamed(_) = payload else {
-        return; // It is fetched in one go, and there is nothing to wait for.
+        return; // It is fetched at once, so there is nothing to wait for.
     };
     rig.nal(0)
         .receive_into(origin, lease().lend(&[place.claim()]).keep());
@@ -152,7 +156,7 @@ pub fn a_stream_of_a_lost_sender_is_told_as_broken<N: Nal>(join: impl Fn(usize) 
     rig.members.pop();
     match rig.arrival_after_loss(0) {
         Arrival::Broken(stream) => assert_eq!(stream, origin),
-        other => panic!("the end of the stream was to be told, not {other:?}"),
+        other => panic!("expected the end of the stream, not {other:?}"),
     }
     rig.assert_silence();
 }

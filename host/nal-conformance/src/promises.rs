@@ -5,7 +5,7 @@ use lintel_claim::{Region, copy_vectored};
 use lintel_nal::{Arrival, Nal, Outgoing, Payload};
 use lintel_wire::OPERAND_BYTES;
 
-/// Of every size, long and short mixed, as [`Nal::send`] says.
+/// Of every size, long and short mixed, as [`Nal::send`] promises.
 pub fn copies_arrive_in_the_order_of_sending<N: Nal>(join: impl Fn(usize) -> Vec<Member<N>>) {
     let (mut rig, from, to) = Rig::pair(join);
     let size = |number: u64| SIZES[(number * 7 % 15) as usize];
@@ -69,7 +69,7 @@ pub fn an_operand_goes_first<N: Nal>(join: impl Fn(usize) -> Vec<Member<N>>) {
     rig.assert_silence();
 }
 
-/// [`Nal::next`] may be called as often as one likes; [`Nal::done`] goes on by one.
+/// [`Nal::next`] may be called repeatedly; [`Nal::done`] moves on by one message.
 pub fn a_message_stays_the_next_one_until_done<N: Nal>(join: impl Fn(usize) -> Vec<Member<N>>) {
     let (mut rig, from, to) = Rig::pair(join);
     for number in 0..3 {
@@ -85,7 +85,7 @@ pub fn a_message_stays_the_next_one_until_done<N: Nal>(join: impl Fn(usize) -> V
                     assert_eq!((again, number_of(&words)), (origin, first));
                     assert_eq!(bytes[..], pattern(number, 100));
                 }
-                other => panic!("the same message was to come, not {other:?}"),
+                other => panic!("expected the same message, not {other:?}"),
             }
         }
         assert_eq!(first, number);
@@ -114,7 +114,7 @@ pub fn lent_bytes_arrive_where_they_are_wanted<N: Nal>(join: impl Fn(usize) -> V
         ];
         let (origin, number, payload) = rig.message(to);
         assert_eq!(number, size);
-        assert_eq!(rig.bring(to, origin, payload, &pieces), size);
+        assert_eq!(rig.move_into(to, origin, payload, &pieces), size);
         let mut arrived = vec![0; size as usize];
         place.read(tail, &mut arrived[..head as usize]);
         place.read(0, &mut arrived[head as usize..]);
@@ -141,7 +141,7 @@ pub fn a_place_that_is_too_small_takes_the_beginning<N: Nal>(
         rig.send_copied(from, to, room + 1, b"next");
         let (origin, _, payload) = rig.message(to);
         let narrow = place.claim().slice(0, room);
-        assert_eq!(rig.bring(to, origin, payload, &[narrow]), room);
+        assert_eq!(rig.move_into(to, origin, payload, &[narrow]), room);
         let mut arrived = vec![0; size];
         place.read(0, &mut arrived);
         let (within, beyond) = arrived.split_at(room as usize);
@@ -152,7 +152,7 @@ pub fn a_place_that_is_too_small_takes_the_beginning<N: Nal>(
     rig.assert_silence();
 }
 
-/// Lent to fill: the receiver fills it, or is told that it has to send.
+/// Lent to fill: the receiver fills it, or learns that it has to send.
 pub fn lent_places_are_filled<N: Nal>(join: impl Fn(usize) -> Vec<Member<N>>) {
     let (mut rig, from, to) = Rig::pair(join);
     for size in SIZES {
@@ -179,7 +179,7 @@ pub fn lent_places_are_filled<N: Nal>(join: impl Fn(usize) -> Vec<Member<N>>) {
                 let answer = rig.receive(from, size);
                 copy_vectored(&[region_of(&answer.bytes).claim()], &[place.claim()]);
             }
-            other => panic!("no bytes were sent, but {other:?} came"),
+            other => panic!("no bytes were sent, but {other:?} arrived"),
         }
         let mut arrived = vec![0; size as usize];
         place.read(0, &mut arrived);
@@ -188,7 +188,7 @@ pub fn lent_places_are_filled<N: Nal>(join: impl Fn(usize) -> Vec<Member<N>>) {
     rig.assert_silence();
 }
 
-/// More than any network holds: [`Nal::send`] doesn't block, and [`Nal::flush`] tells
+/// More than any network holds: [`Nal::send`] doesn't block, and [`Nal::flush`] reports
 /// when all is on its way.
 pub fn what_finds_no_room_waits_in_order<N: Nal>(join: impl Fn(usize) -> Vec<Member<N>>) {
     const COUNT: u64 = 3000;
@@ -198,7 +198,7 @@ pub fn what_finds_no_room_waits_in_order<N: Nal>(join: impl Fn(usize) -> Vec<Mem
         rig.send_copied(from, to, number, &pattern(number, size(number)));
     }
     let networked = rig.members.len() > 1;
-    assert_eq!(rig.nal(from).flush(), networked, "nobody has received");
+    assert_eq!(rig.nal(from).flush(), networked, "no process has received");
     let (receiver, sender) = (rig.name(to), rig.name(from));
     assert_eq!(rig.nal(from).has_queued(receiver), networked);
     assert!(!rig.nal(from).has_queued(sender), "nothing was sent there");

@@ -1,4 +1,4 @@
-//! What the recall of a lease promises: memory is touched no more, and everything else
+//! What the recall of a lease promises: memory isn't accessed any more, and everything else
 //! goes on.
 
 use crate::Member;
@@ -8,12 +8,12 @@ use lintel_nal::{Arrival, MoveError, Nal, Origin, Outgoing, Payload};
 use std::time::{Duration, Instant};
 
 const LONG: u64 = 1 << 20;
-/// What memory holds that was taken back and is used for other things.
+/// What recalled memory holds, which is used for other things.
 const REUSED: u8 = 0xee;
 /// How long a recall may take among members that all take part.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Recalls a lease until nobody uses it. The others take part: one may have to say that
+/// Recalls a lease until it is unused. The others take part: one may have to report that
 /// it reads no further.
 fn recall<N: Nal>(rig: &mut Rig<N>, at: usize, lease: &Lease) {
     let until = Instant::now() + LIMIT;
@@ -32,14 +32,14 @@ fn fill(region: &Region, byte: u8) {
     region.write(0, &vec![byte; region.len() as usize]);
 }
 
-/// A message whose memory was taken back before it arrived is delivered as it was, or
-/// not at all, or as broken: never with bytes that came later.
+/// A message whose memory was recalled before it arrived is delivered as it was, or
+/// not at all, or as broken: never with bytes written later.
 pub fn recalled_memory_is_read_no_more<N: Nal>(join: impl Fn(usize) -> Vec<Member<N>>) {
     let (mut rig, from, to) = Rig::pair(join);
     if from == to {
         return; // Nothing is under way between two calls.
     }
-    // So that the way to lend is known.
+    // After this the receiver has reported whether it can move lent bytes.
     rig.send_copied(from, to, 0, b"first");
     rig.receive(to, 5);
     let (lease, bytes) = (Lease::new(), pattern(1, LONG));
@@ -64,10 +64,10 @@ pub fn recalled_memory_is_read_no_more<N: Nal>(join: impl Fn(usize) -> Vec<Membe
                 awaited = None;
                 let mut arrived = vec![0; LONG as usize];
                 place.read(0, &mut arrived);
-                assert!(arrived == bytes, "what came whole is what was sent");
+                assert!(arrived == bytes, "what arrived whole is what was sent");
             }
             Arrival::Broken(_) => awaited = None,
-            Arrival::Lost(process) => panic!("{process:?} lives"),
+            Arrival::Lost(process) => panic!("{process:?} is alive"),
         }
     }
     assert_eq!(awaited, None, "a stream has neither ended nor broken");
@@ -84,7 +84,7 @@ fn take_whole_or_not<N: Nal>(
     match payload {
         Payload::Lent(loan) => {
             let fetched = rig.nal(at).fetch(origin, &loan, &[place.claim()]);
-            assert_eq!(fetched, Err(MoveError::Gone), "it was taken back");
+            assert_eq!(fetched, Err(MoveError::Unavailable), "it was recalled");
         }
         Payload::Streamed(length) => {
             let place = [place.claim()];
@@ -92,12 +92,12 @@ fn take_whole_or_not<N: Nal>(
             rig.nal(at).receive_into(origin, loan);
             *awaited = Some(length);
         }
-        Payload::Inline(_) => panic!("so many bytes aren't enclosed"),
+        Payload::Inline(_) => panic!("so many bytes aren't inline"),
     }
     rig.nal(at).done(origin);
 }
 
-/// Memory that a peer was to fill stays as it is once it was taken back.
+/// Memory that a peer was to fill stays as it is once it was recalled.
 pub fn a_recalled_place_is_filled_no_more<N: Nal>(join: impl Fn(usize) -> Vec<Member<N>>) {
     let (mut rig, from, to) = Rig::pair(join);
     if from == to {
@@ -114,14 +114,13 @@ pub fn a_recalled_place_is_filled_no_more<N: Nal>(join: impl Fn(usize) -> Vec<Me
     if let Payload::Lent(loan) = payload {
         let filling = region_of(&pattern(1, LONG));
         let placed = rig.nal(to).fill(origin, &[filling.claim()], &loan);
-        assert_eq!(placed, Err(MoveError::Gone), "it was taken back");
+        assert_eq!(placed, Err(MoveError::Unavailable), "it was recalled");
     }
     rig.nal(to).done(origin);
     assert_untouched(&place);
 }
 
-/// A stream into memory that was taken back goes on, but not into it; what comes behind
-/// it arrives.
+/// A stream into memory that was recalled goes on, but not into it; later messages arrive.
 pub fn a_stream_into_recalled_memory_goes_into_nothing<N: Nal>(
     join: impl Fn(usize) -> Vec<Member<N>>,
 ) {
@@ -133,7 +132,7 @@ pub fn a_stream_into_recalled_memory_goes_into_nothing<N: Nal>(
     rig.send(from, to, 1, Outgoing::LentToRead(whole));
     let (origin, _, payload) = rig.message(to);
     let Payload::Streamed(_) = payload else {
-        return; // It is fetched in one go.
+        return; // It is fetched at once.
     };
     let (lease, memory) = (Lease::new(), [place.claim()]);
     let loan = lease.lend(&memory).keep();
@@ -144,7 +143,7 @@ pub fn a_stream_into_recalled_memory_goes_into_nothing<N: Nal>(
     rig.send_copied(from, to, 2, b"next");
     match rig.arrival(to) {
         Arrival::Streamed(whole) | Arrival::Broken(whole) => assert_eq!(whole, origin),
-        other => panic!("the stream was to end, not {other:?}"),
+        other => panic!("expected the end of the stream, not {other:?}"),
     }
     assert_untouched(&place);
     assert_eq!(rig.receive(to, 4).number, 2);
@@ -157,12 +156,12 @@ pub fn a_recall_leaves_other_leases_alone<N: Nal>(join: impl Fn(usize) -> Vec<Me
     if from == to {
         return;
     }
-    let (gone, kept) = (Lease::new(), Lease::new());
+    let (recalled, kept) = (Lease::new(), Lease::new());
     let (taken, stays) = (region_of(&pattern(1, LONG)), region_of(&pattern(2, LONG)));
     let (first, second) = ([taken.claim()], [stays.claim()]);
-    rig.send(from, to, 1, Outgoing::LentToRead(gone.lend(&first)));
+    rig.send(from, to, 1, Outgoing::LentToRead(recalled.lend(&first)));
     rig.send(from, to, 2, Outgoing::LentToRead(kept.lend(&second)));
-    recall(&mut rig, from, &gone);
+    recall(&mut rig, from, &recalled);
     fill(&taken, REUSED);
     let place = Region::new(LONG);
     let mut awaited = None;
@@ -172,12 +171,12 @@ pub fn a_recall_leaves_other_leases_alone<N: Nal>(join: impl Fn(usize) -> Vec<Me
                 1 => take_whole_or_not(&mut rig, to, origin, payload, &place, &mut awaited),
                 _ => {
                     let place = [place.claim()];
-                    assert_eq!(rig.bring(to, origin, payload, &place), LONG);
+                    assert_eq!(rig.move_into(to, origin, payload, &place), LONG);
                     break;
                 }
             },
             Arrival::Streamed(_) | Arrival::Broken(_) => awaited = None,
-            Arrival::Lost(process) => panic!("{process:?} lives"),
+            Arrival::Lost(process) => panic!("{process:?} is alive"),
         }
     }
     assert_eq!(awaited, None, "a stream has neither ended nor broken");
@@ -191,8 +190,5 @@ fn assert_untouched(region: &Region) {
     let mut bytes = vec![0; region.len() as usize];
     region.read(0, &mut bytes);
     let touched = bytes.iter().position(|byte| *byte != REUSED);
-    assert_eq!(
-        touched, None,
-        "memory that was taken back has changed there"
-    );
+    assert_eq!(touched, None, "recalled memory has changed there");
 }

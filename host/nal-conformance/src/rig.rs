@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 /// A process on the network.
 pub struct Member<N> {
-    /// What others call it.
+    /// Identifier by which others reach it.
     pub name: ProcessId,
-    /// Its NAL.
+    /// What the suite drives on its behalf.
     pub nal: N,
 }
 
@@ -61,7 +61,7 @@ impl<N: Nal> Rig<N> {
         (rig, 0, last)
     }
 
-    /// A network of so many, unless there can't be one.
+    /// A network of that many members, if there can be one.
     pub(crate) fn of(join: impl Fn(usize) -> Vec<Member<N>>, members: usize) -> Option<Self> {
         let rig = Rig::new(join(members));
         (rig.members.len() == members).then_some(rig)
@@ -99,8 +99,8 @@ impl<N: Nal> Rig<N> {
         region.write(0, &vec![0xee; bytes.len()]);
     }
 
-    /// What is there, looked for as by who sleeps on the descriptor.
-    fn look(&mut self, at: usize) -> Option<Arrival> {
+    /// Polls as a thread does that sleeps on the descriptor.
+    fn poll_once(&mut self, at: usize) -> Option<Arrival> {
         let nal = self.nal(at);
         if nal.is_idle() {
             nal.on_readable();
@@ -108,11 +108,11 @@ impl<N: Nal> Rig<N> {
         nal.next()
     }
 
-    /// The next arrival at a member; everybody else sends what waits meanwhile.
+    /// The next arrival at a member; all others send what is queued meanwhile.
     pub(crate) fn arrival(&mut self, at: usize) -> Arrival {
         let until = Instant::now() + LIMIT;
         loop {
-            if let Some(arrival) = self.look(at) {
+            if let Some(arrival) = self.poll_once(at) {
                 return arrival;
             }
             for member in &mut self.members {
@@ -127,15 +127,15 @@ impl<N: Nal> Rig<N> {
     pub(crate) fn message(&mut self, at: usize) -> (Origin, u64, Payload) {
         match self.arrival(at) {
             Arrival::Message(origin, words, payload) => (origin, number_of(&words), payload),
-            other => panic!("a message was to come, not {other:?}"),
+            other => panic!("expected a message, not {other:?}"),
         }
     }
 
-    /// The next message with all its bytes, whichever way they come.
+    /// The next message with all its bytes, however they are moved.
     pub(crate) fn receive(&mut self, at: usize, length: u64) -> Received {
         let place = Region::new(length);
         let (origin, number, payload) = self.message(at);
-        let moved = self.bring(at, origin, payload, &[place.claim()]);
+        let moved = self.move_into(at, origin, payload, &[place.claim()]);
         let mut bytes = vec![0; moved as usize];
         place.read(0, &mut bytes);
         Received {
@@ -145,9 +145,9 @@ impl<N: Nal> Rig<N> {
         }
     }
 
-    /// Brings a message's bytes to their place, and is done with it; tells how many
-    /// came.
-    pub(crate) fn bring(
+    /// Moves a message's bytes to their place, and finishes it; returns the number of
+    /// bytes moved.
+    pub(crate) fn move_into(
         &mut self,
         at: usize,
         origin: Origin,
@@ -172,30 +172,30 @@ impl<N: Nal> Rig<N> {
                 self.nal(at).done(origin);
                 match self.arrival(at) {
                     Arrival::Streamed(whole) => assert_eq!(whole, origin),
-                    other => panic!("the stream was to end, not {other:?}"),
+                    other => panic!("expected the end of the stream, not {other:?}"),
                 }
                 length.min(room)
             }
         }
     }
 
-    /// Nothing is there, though everybody looks.
+    /// No member has an arrival.
     pub(crate) fn assert_silence(&mut self) {
         for member in 0..self.members.len() {
             self.nal(member).flush();
-            let arrival = self.look(member);
-            assert!(arrival.is_none(), "nothing was to come, not {arrival:?}");
+            let arrival = self.poll_once(member);
+            assert!(arrival.is_none(), "expected nothing, not {arrival:?}");
         }
     }
 
-    /// Sends to a name that is nobody's: an error now, or a loss told soon.
-    pub(crate) fn assert_unreachable(&mut self, from: usize, nobody: ProcessId) {
-        if self.try_send(from, nobody, 1, copied(&[])) == Err(Unreachable) {
+    /// Sends to a name that no process has: an error now, or a loss reported soon.
+    pub(crate) fn assert_unreachable(&mut self, from: usize, absent: ProcessId) {
+        if self.try_send(from, absent, 1, copied(&[])) == Err(Unreachable) {
             return;
         }
         match self.arrival_after_loss(from) {
-            Arrival::Lost(process) => assert_eq!(process, nobody),
-            other => panic!("nobody's absence was to be told, not {other:?}"),
+            Arrival::Lost(process) => assert_eq!(process, absent),
+            other => panic!("expected a loss, not {other:?}"),
         }
     }
 
@@ -211,22 +211,22 @@ impl<N: Nal> Rig<N> {
         }
     }
 
-    /// Looks after peers until an arrival is there.
+    /// Checks peers until something arrives.
     pub(crate) fn arrival_after_loss(&mut self, at: usize) -> Arrival {
         let until = Instant::now() + LIMIT;
         loop {
             self.nal(at).flush();
             self.nal(at).check_peers();
-            if let Some(arrival) = self.look(at) {
+            if let Some(arrival) = self.poll_once(at) {
                 return arrival;
             }
-            assert!(Instant::now() < until, "no loss is told to member {at}");
+            assert!(Instant::now() < until, "no loss is reported to member {at}");
             std::thread::yield_now();
         }
     }
 }
 
-/// Under which everything is lent that is never taken back.
+/// The lease of everything that is never recalled.
 pub(crate) fn lease() -> &'static Lease {
     static LEASE: LazyLock<Lease> = LazyLock::new(Lease::new);
     &LEASE
@@ -245,7 +245,7 @@ pub(crate) fn region_of(bytes: &[u8]) -> Region {
     region
 }
 
-/// Bytes that are told apart by number, and by their place.
+/// Bytes that depend on the message's number and on their offset.
 pub(crate) fn pattern(number: u64, length: u64) -> Vec<u8> {
     let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     (0..length)

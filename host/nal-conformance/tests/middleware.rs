@@ -1,4 +1,4 @@
-//! What middleware adds to a NAL; that it takes nothing away is told by the suite.
+//! What middleware adds to a NAL; the suite shows that it loses nothing.
 
 use lintel_claim::{Lease, Region};
 use lintel_nal::{Arrival, MoveError, Nal, Outgoing, Payload, Trace, Unreachable};
@@ -12,7 +12,7 @@ const NOTHING: Outgoing<'static> = Outgoing::Copied {
     pieces: &[],
 };
 
-/// Under which everything is lent.
+/// The lease of everything lent here.
 static LEASE: std::sync::LazyLock<Lease> = std::sync::LazyLock::new(Lease::new);
 
 fn pair(test: &str) -> (ShmNal, ShmNal) {
@@ -45,12 +45,12 @@ fn words() -> Words {
 }
 
 #[test]
-fn who_is_cut_off_is_lost_once_unreachable_and_unheard() {
+fn a_peer_that_is_cut_off_is_lost_once_and_unreachable_and_its_messages_are_dropped() {
     let (one, mut other) = pair("cut");
     let (here, there) = (one.process(), other.process());
     let mut one = Fault::new(one);
     one.send(there, &words(), NOTHING)
-        .expect("nobody is cut off");
+        .expect("no peer is cut off");
     other
         .send(here, &words(), NOTHING)
         .expect("it knows of no fault");
@@ -68,33 +68,41 @@ fn what_a_cut_off_peer_has_lent_cant_be_moved() {
     let (lent, place) = (Region::new(100_000), Region::new(100_000));
     let memory = [lent.claim()];
     let body = Outgoing::LentToRead(LEASE.lend(&memory));
-    other.send(here, &words(), body).expect("nobody is cut off");
+    other
+        .send(here, &words(), body)
+        .expect("no peer is cut off");
     let Some(Arrival::Message(origin, _, Payload::Lent(loan))) = one.next() else {
         return; // The system forbids it, so there is nothing to cut.
     };
     one.cut_off(there);
     let pieces = [place.claim()];
-    assert_eq!(one.fetch(origin, &loan, &pieces), Err(MoveError::Gone));
-    assert_eq!(one.fill(origin, &pieces, &loan), Err(MoveError::Gone));
+    assert_eq!(
+        one.fetch(origin, &loan, &pieces),
+        Err(MoveError::Unavailable)
+    );
+    assert_eq!(
+        one.fill(origin, &pieces, &loan),
+        Err(MoveError::Unavailable)
+    );
 }
 
 #[test]
-fn each_message_is_told_in_a_line() {
+fn each_message_is_logged_in_a_line() {
     let (one, mut other) = pair("trace");
     let (here, there) = (one.process(), other.process());
     let mut lines = Vec::new();
     let mut one = Trace::new(one, |line: String| lines.push(line));
     one.send(there, &words(), NOTHING).expect("it is there");
-    let nobody = ProcessId::new(1, 3);
-    one.send(nobody, &words(), NOTHING).expect_err("it isn't");
+    let absent = ProcessId::new(1, 3);
+    one.send(absent, &words(), NOTHING).expect_err("it isn't");
     other.send(here, &words(), NOTHING).expect("it is there");
     match one.next() {
         Some(Arrival::Message(origin, ..)) => one.done(origin),
-        other => panic!("a message was to come, not {other:?}"),
+        other => panic!("expected a message, not {other:?}"),
     }
     drop(one);
     let [sent, failed, received] = lines.as_slice() else {
-        panic!("three lines were to be told: {lines:?}");
+        panic!("expected three lines: {lines:?}");
     };
     assert!(sent.starts_with("to 0x1/2") && sent.contains("verb: Get"));
     assert!(failed.starts_with("unreachable 0x1/3"));

@@ -1,5 +1,5 @@
-//! Two shared-memory NALs as the near and the far way of one: the suite holds
-//! whichever way messages go.
+//! Two shared-memory NALs as the near and the far transport of one: the suite passes
+//! whichever of them carries the messages.
 
 use lintel_nal::Route;
 use lintel_nal_conformance::Member;

@@ -383,12 +383,12 @@ impl Nal for OfiNal {
 
     /// Nothing arrives as lent.
     fn fetch(&mut self, _: Origin, _: &RemoteLoan, _: &[Claim]) -> Result<u64, MoveError> {
-        Err(MoveError::Gone)
+        Err(MoveError::Unavailable)
     }
 
     /// Nothing arrives as lent.
     fn fill(&mut self, _: Origin, _: &[Claim], _: &RemoteLoan) -> Result<u64, MoveError> {
-        Err(MoveError::Gone)
+        Err(MoveError::Unavailable)
     }
 
     /// Peers are asked to read no further; those that don't heed it for a second are given

@@ -23,7 +23,7 @@ fn network(provider: &str, members: usize) -> Vec<Member<Box<dyn Nal>>> {
         let nal = open(config(provider, &job));
         let name = nal.process();
         let segment = (provider == "shm").then(|| stay_open(&nal));
-        // Whoever is told of messages keeps the segment as long as the NAL.
+        // The closure keeps the segment as long as the NAL.
         let nal = Trace::new(nal, move |_| {
             let _ = &segment;
         });

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 /// have memory behind them.
 pub const LANES: usize = 1024;
 
-/// A lane's state.
+/// Values of a lane's `state`: no sender has it.
 pub(crate) const FREE: u32 = 0;
 /// Taken, but not ready.
 pub(crate) const TAKEN: u32 = 1;
-/// In use.
+/// Its sender writes records.
 pub(crate) const OPEN: u32 = 2;
 /// The sender has sent its last record.
 pub(crate) const CLOSED: u32 = 3;
@@ -22,17 +22,17 @@ pub(crate) const REACH_UNKNOWN: u32 = 0;
 pub(crate) const REACH_YES: u32 = 1;
 pub(crate) const REACH_NO: u32 = 2;
 
-/// One sender's way in.
+/// What one sender and the receiver share beside the ring.
 #[repr(C, align(128))]
 pub(crate) struct Lane {
     pub(crate) state: AtomicU32,
     pub(crate) os_process: AtomicI32,
     pub(crate) nid: AtomicU32,
     pub(crate) pid: AtomicU32,
-    /// The sender's own segment, by its inode: tells it from one that had its
-    /// name before, or has it afterwards.
+    /// The sender's own segment, by its inode, which differs from those of earlier
+    /// and later processes of its name.
     pub(crate) inode: AtomicU64,
-    /// Whether the receiver can move bytes of the sender directly; it says so
+    /// Whether the receiver can move bytes of the sender directly; it stores this
     /// when it first sees the lane.
     pub(crate) reach: AtomicU32,
     /// Whether the receiver is copying to or from memory of the sender.
@@ -51,11 +51,11 @@ pub(crate) struct Front {
 #[cfg(not(loom))]
 const _: () = assert!(SEGMENT_BYTES == size_of::<Front>() + LANES * RING_BYTES);
 
-/// Bytes of what a lane says of itself.
+/// Bytes of a lane's entry in the table, without its ring.
 #[cfg(feature = "test-doors")]
 pub const LANE_BYTES: usize = size_of::<Lane>();
 
-/// Where a lane says who sends on it: its state, the sender's number to the
+/// Offset of a lane's entry: its state, the sender's process number in the
 /// system, its node and process identifiers.
 #[cfg(feature = "test-doors")]
 pub const fn lane_offset(lane: usize) -> usize {

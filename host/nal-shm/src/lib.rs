@@ -4,7 +4,7 @@
 //!   a segment (presence)     ┌────────┬──────┬──────┬─ ─┬────────┬────────┬ ─ ─
 //!   made by its receiver     │ header │ lane │ lane │ … │  ring  │  ring  │
 //!                            └────────┴──────┴──────┴─ ─┴────────┴────────┴ ─ ─
-//!                                       one lane and one ring a sending process
+//!                                       one lane and one ring for each sender
 //! ```
 //!
 //! A sender opens its target's segment on first use, takes a free lane and writes
@@ -49,7 +49,7 @@ const QUANTUM: u32 = 32;
 /// Counters of what went wrong, for `lintel info` and logs.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Diagnostics {
-    /// Lanes given up because their sender wrote nonsense.
+    /// Lanes quarantined because their sender broke the protocol.
     pub corrupt_lanes: u64,
     /// Peers that ended while connected.
     pub lost_peers: u64,
@@ -82,8 +82,8 @@ pub struct ShmNal {
 }
 
 impl ShmNal {
-    /// The NAL of the process that `segment` registers. `log` is told of peers that
-    /// misbehave.
+    /// The NAL of the process that `segment` registers. `log` receives a line for
+    /// each peer that misbehaves.
     pub fn new(segment: Arc<Segment>, log: fn(&str)) -> ShmNal {
         ShmNal {
             me: segment.process(),
@@ -138,7 +138,7 @@ impl ShmNal {
         self.me
     }
 
-    /// What went wrong so far.
+    /// Counts of what went wrong so far.
     pub fn diagnostics(&self) -> Diagnostics {
         self.diagnostics
     }
@@ -210,7 +210,7 @@ impl ShmNal {
         Ok(self.peers.len() - 1)
     }
 
-    /// Sends to a peer other than the last, what must wait, and what is lent.
+    /// Sends to a peer other than the last, queues what has no room, and lends.
     #[inline(never)]
     fn send_slow(
         &mut self,
@@ -348,13 +348,13 @@ impl Nal for ShmNal {
     }
 
     fn fetch(&mut self, from: Origin, remote: &RemoteLoan, to: &[Claim]) -> Result<u64, MoveError> {
-        let lane = self.lane(from).ok_or(MoveError::Gone)?;
+        let lane = self.lane(from).ok_or(MoveError::Unavailable)?;
         let pull = |memory: RemoteMemory| memory.pull(&remote.spans, to);
         lane.copy(remote.key, pull).map_err(move_error)
     }
 
     fn fill(&mut self, to: Origin, from: &[Claim], remote: &RemoteLoan) -> Result<u64, MoveError> {
-        let lane = self.lane(to).ok_or(MoveError::Gone)?;
+        let lane = self.lane(to).ok_or(MoveError::Unavailable)?;
         let push = |memory: RemoteMemory| memory.push(from, &remote.spans);
         lane.copy(remote.key, push).map_err(move_error)
     }
@@ -422,12 +422,12 @@ impl Wake for ShmNal {
 fn move_error(error: CrossMemoryError) -> MoveError {
     match error {
         CrossMemoryError::Fault { .. } => MoveError::Fault,
-        _ => MoveError::Gone,
+        _ => MoveError::Unavailable,
     }
 }
 
 impl Drop for ShmNal {
-    /// Lets receivers know that nothing more will come.
+    /// Marks its lanes as closed, so that receivers expect nothing more.
     fn drop(&mut self) {
         for peer in &mut self.peers {
             peer.close();

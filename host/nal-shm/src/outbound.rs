@@ -68,7 +68,7 @@ pub(crate) enum Access {
     Fill,
 }
 
-/// What found no room yet, or awaits that the peer says what it can reach.
+/// A message without room in the ring, or before the peer has reported what it can reach.
 struct Waiting {
     words: Words,
     form: Form,
@@ -77,13 +77,13 @@ struct Waiting {
     sent: u64,
     /// Its first record was sent.
     begun: bool,
-    /// Bytes of memory that it took when it came.
+    /// Bytes of memory that it took when it was queued.
     cost: u64,
 }
 
 enum Body {
     Copied(Vec<u8>),
-    /// Stays with its owner until a response comes.
+    /// Stays with its owner until a response arrives.
     Lent(Loan, Access),
 }
 
@@ -154,7 +154,7 @@ impl Peer {
         self.process
     }
 
-    /// Tells the peer from others of its name.
+    /// Distinguishes the peer from earlier and later ones of its name.
     pub(crate) fn inode(&self) -> u64 {
         self.inode
     }
@@ -164,8 +164,8 @@ impl Peer {
         reach(&self.segment, self.lane, self.direct) == Reach::Yes
     }
 
-    /// Whether the peer is known to have ended: nothing that was sent to it lately
-    /// is read by anyone.
+    /// Whether the peer is known to have ended: what was sent to it lately
+    /// isn't read.
     #[inline]
     pub(crate) fn is_closed(&self) -> bool {
         self.closed

@@ -1,4 +1,4 @@
-//! What a record in a ring is, and what it says of lent memory.
+//! What a record in a ring is, and how it names lent memory.
 
 use lintel_claim::{Claim, Key, RemoteSpan};
 use lintel_nal::{Arrival, Origin, Payload, RemoteLoan};
@@ -11,9 +11,9 @@ pub(crate) const FORM_MASK: u64 = 7 << FORM_SHIFT;
 /// What a record's payload is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Form {
-    /// The message's bytes.
+    /// All bytes of the message (eager).
     Inline = 0,
-    /// Addresses and lengths in the sender.
+    /// Key, addresses and lengths in the sender (rendezvous).
     Lent = 1,
     /// The length of a stream that follows.
     Announced = 2,
@@ -42,7 +42,7 @@ impl Form {
     }
 }
 
-/// What a record of lent memory says: the key, and then the spans, two words each.
+/// The content of a record of lent memory: the key, and then the spans, two words each.
 pub(crate) fn remote_loan(payload: Claim) -> Option<RemoteLoan> {
     let pair = |index| {
         let at = index * 16;

@@ -102,7 +102,7 @@ impl ShmNal {
         self.cursor = 0;
     }
 
-    /// Nothing will come on this lane any more, no answer either.
+    /// Nothing more is read from this lane, and the peer won't answer.
     fn cut_off(&mut self, inbound: &mut Inbound) {
         if inbound.break_stream() {
             self.served = QUANTUM;
@@ -114,7 +114,7 @@ impl ShmNal {
         }
     }
 
-    /// A lane whose sender, by its own words, is another than before was overwritten; it
+    /// A lane that names another sender than before was overwritten; it
     /// may already be another sender's.
     fn quarantine_changed_lanes(&mut self) {
         while let Some(index) = self.inbound.iter().position(|lane| !lane.is_same()) {

@@ -51,7 +51,7 @@ mod under_middleware {
 }
 
 #[test]
-fn the_first_long_message_is_lent_once_the_peer_has_told_what_it_can_reach() {
+fn the_first_long_message_is_lent_once_the_peer_has_reported_what_it_can_reach() {
     let mut members = network(2, ShmNal::open, |nal| nal);
     let (mut to, mut from) = (members.remove(0), members.remove(0));
     let (lease, memory) = (Lease::new(), Region::new(1 << 20));
@@ -71,6 +71,6 @@ fn the_first_long_message_is_lent_once_the_peer_has_told_what_it_can_reach() {
         }
         // Where the system forbids cross-memory copies.
         Some(Arrival::Message(_, _, Payload::Streamed(1_048_576))) if !reaches => {}
-        other => panic!("a message was to come, not {other:?}"),
+        other => panic!("expected a message, not {other:?}"),
     }
 }

@@ -73,7 +73,7 @@ fn drain(nal: &mut ShmNal) -> Vec<Seen> {
                 Seen::Message(words[1])
             }
             Arrival::Lost(process) => Seen::Lost(process),
-            other => panic!("a message was to come, not {other:?}"),
+            other => panic!("expected a message, not {other:?}"),
         });
     }
     seen
@@ -110,7 +110,7 @@ fn receive_stream(nal: &mut ShmNal, lease: &Lease, mut also: impl FnMut()) -> Re
                 place = Some(region);
             }
             Some(Arrival::Streamed(_)) => return place.expect("it was announced"),
-            Some(other) => panic!("a stream was to come, not {other:?}"),
+            Some(other) => panic!("expected a stream, not {other:?}"),
             None => also(),
         }
         assert!(Instant::now() < until, "the stream doesn't end");
@@ -171,7 +171,7 @@ fn a_record_at_every_place_of_the_ring_arrives_whole() {
                 assert_eq!(bytes_of(payload), bytes_of(bytes.claim()));
                 to.done(origin);
             }
-            other => panic!("message {number} was to come, not {other:?}"),
+            other => panic!("expected message {number}, not {other:?}"),
         }
     }
 }
@@ -279,7 +279,7 @@ fn a_loan_waits_in_order_until_the_peer_has_looked_at_the_lane() {
         }
         // The system forbids cross-memory copies.
         Some(Arrival::Message(_, _, Payload::Streamed(100_000))) => {}
-        other => panic!("a loan was to come, not {other:?}"),
+        other => panic!("expected a loan, not {other:?}"),
     }
 }
 

@@ -94,7 +94,7 @@ fn answer(nal: &mut UdpNal, to: ProcessId, number: u64) {
 fn take(nal: &mut UdpNal) {
     match arrival(nal) {
         Arrival::Message(origin, ..) => nal.done(origin),
-        other => panic!("an answer was to come, not {other:?}"),
+        other => panic!("expected an answer, not {other:?}"),
     }
 }
 

@@ -145,7 +145,7 @@ fn nal_messages(one: &mut UdpNal, other: &mut UdpNal, size: u64) -> f64 {
         from.send(to.process(), &[0; 6], body).expect("it is there");
         match arrival(to, from) {
             Arrival::Message(origin, _, Payload::Inline(_)) => to.done(origin),
-            other => panic!("a message was to come, not {other:?}"),
+            other => panic!("expected a message, not {other:?}"),
         }
     };
     let both = timed(MESSAGES / 2, || {
@@ -170,7 +170,7 @@ fn nal_row(one: &mut UdpNal, other: &mut UdpNal) -> f64 {
         for _ in 0..10 * MESSAGES {
             match arrival(other, one) {
                 Arrival::Message(origin, _, Payload::Inline(_)) => other.done(origin),
-                other => panic!("a message was to come, not {other:?}"),
+                other => panic!("expected a message, not {other:?}"),
             }
         }
     });
@@ -193,7 +193,7 @@ fn nal_stream(one: &mut UdpNal, other: &mut UdpNal) -> f64 {
                 other.receive_into(origin, LEASE.lend(&[place.claim()]).keep());
                 other.done(origin);
             }
-            other => panic!("a message was to come, not {other:?}"),
+            other => panic!("expected a message, not {other:?}"),
         }
         match arrival(other, one) {
             Arrival::Streamed(_) => {}

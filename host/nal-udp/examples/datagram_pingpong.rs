@@ -136,7 +136,7 @@ fn bare_trips(size: usize) -> f64 {
     )
 }
 
-/// GB/s.
+/// Throughput, GB/s.
 fn bare_stream(size: usize, segment: Option<i32>) -> f64 {
     let (one, other) = pair_of_sockets();
     if let Some(segment) = segment {
@@ -202,7 +202,7 @@ fn arrival(nal: &mut UdpNal) -> Arrival {
 fn take(nal: &mut UdpNal) {
     match arrival(nal) {
         Arrival::Message(origin, _, Payload::Inline(_)) => nal.done(origin),
-        other => panic!("a message was to come, not {other:?}"),
+        other => panic!("expected a message, not {other:?}"),
     }
 }
 
@@ -222,7 +222,7 @@ fn linger(nal: &mut UdpNal, over: &AtomicBool) {
     }
 }
 
-/// Until neither has anything to hear from the other, so that nobody lingers.
+/// Until neither expects anything from the other, so that neither lingers.
 fn part(mut one: UdpNal, mut other: UdpNal) {
     while !(one.all_delivered() && other.all_delivered()) {
         one.flush();
@@ -273,7 +273,7 @@ fn nal_stream() -> f64 {
                         other.receive_into(origin, LEASE.lend(&[place.claim()]).keep());
                         other.done(origin);
                     }
-                    other => panic!("a message was to come, not {other:?}"),
+                    other => panic!("expected a message, not {other:?}"),
                 }
                 match arrival(&mut other) {
                     Arrival::Streamed(_) => {}
@@ -309,7 +309,7 @@ fn nal_stream() -> f64 {
     )
 }
 
-/// Millions a second.
+/// Datagram rate, millions a second.
 fn nal_rate() -> f64 {
     let (mut one, mut other) = (nal(0x7f00_0001), nal(0x7f00_0002));
     let there = other.process();

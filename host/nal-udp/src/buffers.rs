@@ -101,7 +101,7 @@ impl Buffers {
         }
     }
 
-    /// Frees long buffers that nobody has used lately.
+    /// Frees long buffers that weren't used lately.
     pub(crate) fn on_time(&mut self, now: Time) {
         if now < self.due() {
             return;
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(
             again.claim().address(),
             last,
-            "the one used last comes first"
+            "the one used last is the first"
         );
         assert_eq!(buffers.take(1 << 20).claim().address(), first);
         buffers.put(again);

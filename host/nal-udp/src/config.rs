@@ -14,11 +14,11 @@ pub struct Config<'a> {
     pub port: Option<u16>,
     /// The job's secret key: datagrams sealed with another are dropped.
     pub key: [u8; 32],
-    /// The effective user of this process, which peers are told.
+    /// The effective user of this process; each packet carries it.
     pub uid: u32,
     /// Which processes share a context.
     pub model: Model,
-    /// A peer on which something depends is given up after so much silence.
+    /// A peer that something is waiting for is reported lost after that much silence.
     pub peer_timeout: Duration,
     /// Faults injected on purpose, for tests.
     pub faults: Option<Faults>,
@@ -33,16 +33,16 @@ pub struct Config<'a> {
 pub struct Resources {
     /// Contexts: congestion state of a path.
     pub contexts: u64,
-    /// Pairs: processes that were heard from or sent to.
+    /// Pairs: processes that packets were exchanged with.
     pub pairs: u64,
     /// Open sockets, connected ones included.
     pub sockets: u64,
-    /// Bytes of memory, about.
+    /// Bytes of memory of all these, approximately.
     pub bytes: u64,
 }
 
-/// Datagrams so far. Each one that arrived is counted once: as accepted, or under what was
-/// wrong with it.
+/// Datagrams so far. Each one that arrived is counted once: as accepted, or by the reason
+/// for which it was dropped.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct DatagramCounts {
     /// Datagrams with nothing wrong about them.
@@ -65,7 +65,7 @@ pub struct DatagramCounts {
     pub beyond: u64,
     /// Datagrams that the system had no room for, or no route.
     pub unsent: u64,
-    /// Peers that closed or fell silent.
+    /// Peers that closed, or whose timeout expired.
     pub lost_peers: u64,
 }
 
@@ -75,7 +75,7 @@ impl DatagramCounts {
         self.hostile() + self.duplicates + self.beyond
     }
 
-    /// Those among them that no peer in its present life sends.
+    /// Those among them that no present incarnation of a peer sends.
     pub fn hostile(&self) -> u64 {
         self.forged + self.malformed + self.damaged + self.misdirected + self.stale
     }
@@ -90,7 +90,7 @@ pub enum OpenError {
     PortNotAllowed(u16),
     /// No interface of this machine has the address.
     NoSuchAddress(Ipv4Addr),
-    /// The system refused.
+    /// Any other error of the system.
     System(io::Error),
 }
 

@@ -1,6 +1,6 @@
 //! Whether the kernel may coalesce datagrams of one sender (`UDP_GRO`).
 //!
-//! That saves a system call for each datagram but the first, but to be told where the
+//! That saves a system call for each datagram but the first, but asking where the
 //! datagrams end takes 130 ns more a call, of the microsecond that one takes. So it is on
 //! while many datagrams arrive in a row, and off while one message is waited for.
 
@@ -17,8 +17,8 @@ const SKIP_AT_MOST: u32 = 16;
 #[derive(Default)]
 pub(crate) struct GroPolicy {
     pub(crate) is_enabled: bool,
-    /// The system may have coalesced datagrams before it was switched off, and doesn't say
-    /// where they end any more.
+    /// The system may have coalesced datagrams before it was switched off, and doesn't
+    /// report any more where they end.
     pub(crate) may_be_coalesced: bool,
     /// Polls that found something since the socket was empty.
     in_row: u32,
@@ -73,7 +73,7 @@ impl GroPolicy {
         true
     }
 
-    /// A datagram was refused: from such a sender more than one may come at a time.
+    /// A datagram was refused: such a sender may send more than one at a time.
     pub(crate) fn on_refused(&mut self) {
         self.empty_polls = 0;
     }

@@ -145,7 +145,7 @@ impl Inbound {
         self.active_stream = None;
     }
 
-    /// Bytes of memory.
+    /// Bytes of memory of its buffers.
     pub(crate) fn bytes(&self) -> u64 {
         self.buffers.bytes()
     }
@@ -232,7 +232,7 @@ impl Inbound {
         }
     }
 
-    /// Takes note that nothing more comes from a peer; reported behind all that it sent.
+    /// Nothing more arrives from a peer: reported behind all that it sent.
     #[cold]
     pub(crate) fn on_lost_peer(&mut self, lost: &LostPeer) {
         let (buffers, buffered) = (&mut self.buffers, &mut self.buffered);
@@ -408,7 +408,7 @@ impl Inbound {
 
     #[inline]
     pub(crate) fn done(&mut self, origin: Origin) {
-        debug_assert!(origin.process != self.me, "those don't come this way");
+        debug_assert!(origin.process != self.me, "loopback carries those");
         let Some(current) = self.current.take() else {
             return;
         };

@@ -27,7 +27,7 @@ pub(crate) struct Arrivals {
     pub(crate) damaged: u64,
 }
 
-/// Receives and authenticates.
+/// The receiving half of the socket: reads datagrams and authenticates them.
 pub(crate) struct Inlet {
     recv_buffer: RecvBuffer,
     gro: GroPolicy,
@@ -55,7 +55,7 @@ impl Inlet {
         self.arrivals
     }
 
-    /// Bytes of memory.
+    /// Bytes of memory of its buffers.
     pub(crate) fn bytes(&self) -> u64 {
         self.recv_buffer.bytes()
     }

@@ -99,7 +99,7 @@ pub struct UdpNal {
     /// second flush: the first may have been for another message's sake.
     is_coalescing: bool,
     is_flushed: bool,
-    /// Congestion state is the node's, as [`Model::Node`] says.
+    /// Congestion state is the node's ([`Model::Node`]).
     shares_paths: bool,
     log: fn(&str),
     has_logged_send_error: bool,
@@ -259,11 +259,11 @@ impl Nal for UdpNal {
     }
 
     fn fetch(&mut self, _: Origin, _: &RemoteLoan, _: &[Claim]) -> Result<u64, MoveError> {
-        Err(MoveError::Gone) // Nothing is lent across a network.
+        Err(MoveError::Unavailable) // Nothing is lent across a network.
     }
 
     fn fill(&mut self, _: Origin, _: &[Claim], _: &RemoteLoan) -> Result<u64, MoveError> {
-        Err(MoveError::Gone)
+        Err(MoveError::Unavailable)
     }
 
     /// Takes effect at once: the kernel copies what it is given before it returns.

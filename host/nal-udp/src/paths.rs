@@ -241,7 +241,7 @@ mod tests {
     fn a_file_that_another_process_keeps_locked_is_not_waited_for() {
         let (job, path) = job("locked");
         let file = open_or_create(&path).expect("/dev/shm can be written to");
-        let lock = Flock::lock(file, FlockArg::LockExclusive).expect("nobody else has it");
+        let lock = Flock::lock(file, FlockArg::LockExclusive).expect("no other process has it");
         let words = refusal(&job);
         assert!(words.contains("locked"), "{words}");
         drop(lock);

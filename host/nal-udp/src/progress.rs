@@ -135,7 +135,7 @@ impl UdpNal {
         false
     }
 
-    /// Sees to it that a datagram has been received; returns the time.
+    /// Receives a datagram unless one is in the buffer; returns the time.
     #[inline]
     pub(crate) fn receive(&mut self) -> Option<Time> {
         if self.inlet.is_empty() {
@@ -227,7 +227,7 @@ impl UdpNal {
         verdict
     }
 
-    /// Packets that waited for the one just delivered come behind it.
+    /// Queues the packets that waited for the one just delivered behind it.
     #[cold]
     fn deliver_reordered(&mut self, pair: PairId) {
         while let Some(packet) = self
@@ -241,7 +241,7 @@ impl UdpNal {
         }
     }
 
-    /// Waits for acknowledgements as long as they arrive, then tells peers that it closes.
+    /// Waits for acknowledgements as long as they arrive, then sends each peer a close.
     pub(crate) fn close(&mut self) {
         self.inlet.close();
         self.inbound.close();

@@ -28,7 +28,7 @@ pub(crate) struct RecvBuffer {
     region: Region,
     /// Datagrams that weren't taken yet.
     rest: Claim,
-    /// Bytes of each datagram in it, of the last one perhaps fewer, if the system says so.
+    /// Bytes of each datagram in it, of the last one perhaps fewer, if the system has reported it.
     each: Option<u64>,
     /// Header, place and rest while there is a hole; otherwise empty.
     pieces: Vec<Claim>,
@@ -44,7 +44,7 @@ impl RecvBuffer {
         }
     }
 
-    /// Bytes of memory.
+    /// Bytes of memory, whatever it holds.
     pub(crate) fn bytes(&self) -> u64 {
         BYTES
     }
@@ -124,8 +124,8 @@ impl RecvBuffer {
         self.pieces.clear();
     }
 
-    /// The next datagram. If the system hasn't said how long it is, the datagram's own
-    /// header is believed.
+    /// The next datagram. If the system hasn't reported its length, the datagram's own
+    /// header determines it.
     #[inline]
     pub(crate) fn pop(&mut self) -> Claim {
         let length = self.each.unwrap_or_else(|| self.claimed());

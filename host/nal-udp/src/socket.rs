@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Duration;
 
 /// Bytes asked for as the socket's receive buffer and as its send buffer. What the kernel
-/// grants for receiving is the window that peers are told.
+/// grants for receiving is the window advertised to peers.
 pub(crate) const SOCKET_BUFFER: usize = 4 << 20;
 /// IP and UDP headers of a datagram.
 const IP_UDP_HEADER_BYTES: u32 = 28;
@@ -147,7 +147,7 @@ impl Socket {
         }
     }
 
-    /// A process at whose address nobody listens: an earlier datagram to it was answered by
+    /// A process at whose address no socket is open: an earlier datagram to it was answered by
     /// ICMP "port unreachable".
     pub(crate) fn take_refused(&self) -> Option<ProcessId> {
         loop {

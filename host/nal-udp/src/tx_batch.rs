@@ -148,7 +148,7 @@ impl TxBatch {
         }
         let (at, length) = (self.pieces.len(), place.length.into());
         place.body.part(place.offset, length, &mut self.pieces);
-        // `sendmsg` takes only so many pieces (IOV_MAX).
+        // `sendmsg` takes only a limited number of pieces (IOV_MAX).
         if place.retransmitted || self.pieces.len() > MAX_PIECES {
             self.copy_payload(at, length);
         }

@@ -67,7 +67,7 @@ fn take(at: &mut UdpNal, others: &mut [&mut UdpNal]) -> (ProcessId, u64, u32) {
             at.done(origin);
             (origin.process, words[0], origin.uid)
         }
-        other => panic!("a message was to come, not {other:?}"),
+        other => panic!("expected a message, not {other:?}"),
     }
 }
 
@@ -89,10 +89,10 @@ fn a_taken_port_a_forbidden_one_and_a_strange_address_are_told_apart() {
     // 192.0.2.1 is for documentation (RFC 5737): no machine has it.
     let strange = UdpNal::open(config(0xc000_0201, None)).map(|_| ());
     let Err(error @ OpenError::NoSuchAddress(_)) = strange else {
-        panic!("the address is nobody's: {strange:?}");
+        panic!("no interface has the address: {strange:?}");
     };
     assert!(error.to_string().contains("PTL_IFACE"), "{error}");
-    // Whoever may have it anyway isn't refused.
+    // A process that may have it anyway isn't refused.
     if let Err(error) = UdpNal::open(config(NODE, Some(81))) {
         assert!(matches!(error, OpenError::PortNotAllowed(81)), "{error}");
     }
@@ -272,14 +272,14 @@ fn only_a_streams_next_part_is_ever_written_to_its_place() {
     };
     speaker.say(&speaker.part(0));
     let Arrival::Message(origin, _, Payload::Streamed(_)) = arrival(&mut nal, &mut []) else {
-        panic!("a message in parts was to come");
+        panic!("expected a message in parts");
     };
     nal.receive_into(origin, LEASE.lend(&[place.claim()]).keep());
     nal.done(origin);
     let until = Instant::now() + LIMIT;
     speaker.say(&speaker.part(1));
     while bytes(1) != [2; PART] {
-        assert!(nal.next().is_none(), "half the parts have come");
+        assert!(nal.next().is_none(), "half the parts have arrived");
         assert!(Instant::now() < until, "{:?}", nal.counts());
     }
     // Nonsense, and a part that is too early.
@@ -291,7 +291,7 @@ fn only_a_streams_next_part_is_ever_written_to_its_place() {
         speaker.say(&datagram);
         let until = Instant::now() + LIMIT;
         while nal.counts().malformed < counted {
-            assert!(nal.next().is_none(), "the next part hasn't come");
+            assert!(nal.next().is_none(), "the next part hasn't arrived");
             assert!(Instant::now() < until, "{:?}", nal.counts());
         }
         assert_eq!([bytes(0), bytes(1)], [[1; PART], [2; PART]]);
@@ -319,10 +319,13 @@ fn contexts_follow_the_model() {
         }
         let held = one.resources();
         assert_eq!((held.contexts, held.pairs), (expected, 4), "{model:?}");
-        let told = Nal::resources(&one);
+        let resources = Nal::resources(&one);
         let shared = if model == Model::Node { expected } else { 0 };
         let own = expected - shared;
-        assert_eq!((told.contexts, told.shared_contexts), (own, shared));
+        assert_eq!(
+            (resources.contexts, resources.shared_contexts),
+            (own, shared)
+        );
         assert!(held.bytes < 1 << 20, "{held:?}");
     }
 }
@@ -370,7 +373,7 @@ fn a_peer_that_sends_nothing_and_takes_nothing_is_lost_in_time() {
         ..config(NODE, None)
     })
     .expect("there is a loopback interface");
-    // A socket that nobody reads: no refusal, and no answer.
+    // A socket that no process reads: no refusal, and no answer.
     let mute = UdpSocket::bind("127.0.0.2:0").expect("loopback");
     let port = mute.local_addr().expect("bound").port();
     let to = ProcessId::new(NODE + 1, port.into());
@@ -378,7 +381,7 @@ fn a_peer_that_sends_nothing_and_takes_nothing_is_lost_in_time() {
     send(&mut one, to, 1, b"hello?");
     match arrival(&mut one, &mut []) {
         Arrival::Lost(process) => assert_eq!(process, to),
-        other => panic!("a loss was to come, not {other:?}"),
+        other => panic!("expected a loss, not {other:?}"),
     }
     assert!(began.elapsed() >= Duration::from_millis(300));
 }
@@ -398,7 +401,7 @@ fn a_restarted_peer_is_lost_first_and_heard_then() {
     send(&mut other, here, 3, b"");
     match arrival(&mut one, &mut [&mut other]) {
         Arrival::Lost(process) => assert_eq!(process, name),
-        other => panic!("the loss was to come first, not {other:?}"),
+        other => panic!("expected the loss first, not {other:?}"),
     }
     assert_eq!(take(&mut one, &mut [&mut other]).1, 3);
     send(&mut one, name, 4, b"");
@@ -434,7 +437,7 @@ fn the_backlog_of_a_peer_is_what_it_hasnt_acknowledged() {
                 other.done(origin);
             }
             Arrival::Streamed(_) => whole += 1,
-            lost => panic!("a message was to come, not {lost:?}"),
+            lost => panic!("expected a message, not {lost:?}"),
         }
     }
     take(&mut third, &mut [&mut one]);
@@ -494,7 +497,7 @@ fn more_pieces_than_the_system_takes_at_once_arrive() {
             lintel_claim::copy(claim, place.claim());
             other.done(origin);
         }
-        other => panic!("a message was to come, not {other:?}"),
+        other => panic!("expected a message, not {other:?}"),
     }
     let mut arrived = vec![0; 30_000];
     place.read(0, &mut arrived);
@@ -549,7 +552,7 @@ fn bytes_that_change_while_they_are_sent_hold_nobody_up() {
                 other.receive_into(origin, LEASE.lend(&[place.claim()]).keep());
                 other.done(origin);
             }
-            other => panic!("a message was to come, not {other:?}"),
+            other => panic!("expected a message, not {other:?}"),
         }
         let end = arrival(&mut other, &mut [&mut one]);
         over.store(true, std::sync::atomic::Ordering::Relaxed);
@@ -587,6 +590,6 @@ fn until_settled(one: &mut UdpNal, other: &mut UdpNal) {
         one.flush();
         other.flush();
         assert!(one.next().is_none() && other.next().is_none());
-        assert!(Instant::now() < until, "no acknowledgement comes");
+        assert!(Instant::now() < until, "no acknowledgement arrives");
     }
 }

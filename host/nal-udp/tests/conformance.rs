@@ -8,8 +8,8 @@ use std::time::Duration;
 fn network(members: usize, model: Model, faults: &str) -> Vec<Member<UdpNal>> {
     let open = |number: usize| {
         let faults = (!faults.is_empty()).then(|| {
-            // Where a tenth is lost, one seed in fifty loses the same packet three times
-            // over, which takes longer than `nobody_is_starved_by_a_busy_sender` grants.
+            // If a tenth is lost, one seed in fifty loses the same packet three times
+            // over, which takes longer than `no_sender_is_starved_by_a_busy_one` grants.
             let faults = format!("{faults},seed={}", number + 21);
             faults.parse().expect("the faults are sound")
         });

@@ -77,7 +77,7 @@ fn arrival(at: &mut UdpNal, other: &mut UdpNal) -> Arrival {
 /// The announced stream is received into memory of that lease, until a part is there.
 fn begin_stream(at: &mut UdpNal, other: &mut UdpNal, place: &Region, lease: &Lease) {
     let Arrival::Message(origin, _, Payload::Streamed(SIZE)) = arrival(at, other) else {
-        panic!("a long message was to come");
+        panic!("expected a long message");
     };
     at.receive_into(origin, lease.lend(&[place.claim()]).keep());
     at.done(origin);
@@ -111,10 +111,10 @@ fn a_body_that_is_recalled_while_it_is_sent_is_broken_and_never_read_again() {
         for number in [2, 3] {
             let next = arrival(&mut to, &mut from);
             let Arrival::Message(origin, words, _) = next else {
-                panic!("a message was to come, not {next:?}");
+                panic!("expected a message, not {next:?}");
             };
             to.done(origin);
-            assert_eq!(words[0], number, "what comes behind comes in order");
+            assert_eq!(words[0], number, "later messages arrive in order");
         }
         assert!(!bytes(&place).contains(&AFTER), "{faults}");
         assert_eq!(other.outstanding(), 0, "the broken stream needs no place");
@@ -142,7 +142,7 @@ fn short_bodies_that_are_recalled_arrive_as_they_were_or_not_at_all() {
                 last = Some(words[0]);
                 to.done(origin);
             }
-            other => panic!("a message was to come, not {other:?}"),
+            other => panic!("expected a message, not {other:?}"),
         }
         whole += 1;
         if whole == 10 {

@@ -1,4 +1,4 @@
-//! Datagrams that somebody without the key has recorded and sends again.
+//! Datagrams that an attacker without the key has recorded and replays.
 
 use lintel_claim::Region;
 use lintel_nal::{Arrival, Nal, Outgoing, Wake};
@@ -28,7 +28,7 @@ fn open(nid: u32, port: Option<u16>) -> UdpNal {
     .expect("there is a loopback interface")
 }
 
-/// An earlier life of a server, with somebody who records what comes to it.
+/// An earlier incarnation of a server, and a recording of what it receives.
 struct Recorded {
     socket: UdpSocket,
     endpoint: Endpoint<()>,

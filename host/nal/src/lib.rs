@@ -56,14 +56,14 @@ pub struct Capabilities {
     pub eager: u64,
 }
 
-/// Where a message came from. The NAL vouches for it.
+/// Where a message came from; the NAL guarantees that it is true.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Origin {
-    /// The sending process.
+    /// Identifier of the sending process.
     pub process: ProcessId,
     /// Effective user identifier of that process.
     pub uid: u32,
-    /// The NAL's own name for the way that it came.
+    /// The NAL's own number of the lane or connection that it arrived on.
     pub lane: u32,
 }
 
@@ -77,19 +77,19 @@ pub enum Outgoing<'a> {
         /// Follow the operand, in order.
         pieces: &'a [Claim],
     },
-    /// Left in place until a response says that they aren't needed any more;
+    /// Left in place until a response reports that they aren't needed any more;
     /// the receiver fetches them.
     LentToRead(Lent<'a>),
     /// Left in place; the receiver fills them.
     LentToFill(Lent<'a>),
 }
 
-/// What a NAL holds, and what has happened to it: for `lintel info`, measurement
+/// What a NAL holds, and its counters: for `lintel info`, measurement
 /// and tests.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Resources {
-    /// Connections that carry state of transmission (window, timers, buffers); what
-    /// one is kept for, the connection model says.
+    /// Connections that carry state of transmission (window, timers, buffers); the
+    /// connection model determines for what one is kept.
     pub contexts: u64,
     /// Connections kept in the node's table, the same for all its processes.
     pub shared_contexts: u64,
@@ -99,7 +99,7 @@ pub struct Resources {
     pub sockets: u64,
     /// Bytes of memory behind all of these.
     pub bytes: u64,
-    /// Rings in shared memory that others send to it on.
+    /// Rings in shared memory on which others send to it.
     pub lanes: u64,
     /// Packets that were retransmitted.
     pub retransmitted: u64,
@@ -107,20 +107,20 @@ pub struct Resources {
     pub duplicates: u64,
     /// Packets dropped because their authenticator was wrong.
     pub forged: u64,
-    /// Packets dropped because they are none of ours.
+    /// Packets dropped because they aren't packets of this version.
     pub malformed: u64,
     /// Packets dropped because they were for another process.
     pub misdirected: u64,
 }
 
-/// What has arrived.
+/// A message, or a change of a stream or peer, as [`Nal::next`] reports it.
 #[derive(Clone, Debug)]
 pub enum Arrival {
     /// A message. Its payload is valid until [`Nal::done`].
     Message(Origin, Words, Payload),
-    /// The stream announced on this way is whole.
+    /// The stream announced on this lane is whole.
     Streamed(Origin),
-    /// The stream announced on this way will never be whole.
+    /// The stream announced on this lane will never be whole.
     Broken(Origin),
     /// A process can't be reached any more: it has ended, or been cut off.
     Lost(ProcessId),
@@ -133,7 +133,7 @@ pub enum Payload {
     Inline(Claim),
     /// Still in the sender's memory: use [`Nal::fetch`] or [`Nal::fill`].
     Lent(RemoteLoan),
-    /// So many bytes will follow as a stream: name a place with [`Nal::receive_into`] before [`Nal::done`].
+    /// That many bytes will follow as a stream: name a place with [`Nal::receive_into`] before [`Nal::done`].
     Streamed(u64),
 }
 
@@ -165,8 +165,8 @@ pub struct Unreachable;
 pub enum MoveError {
     /// Memory on one side can't be touched.
     Fault,
-    /// The peer has ended, or forbids it.
-    Gone,
+    /// The peer has ended, has recalled what it lent, or the system forbids it.
+    Unavailable,
 }
 
 /// A path from the library to a network: what moves messages. When to look for them, and
@@ -180,22 +180,22 @@ pub trait Nal: Wake {
     ///
     /// # Errors
     /// [`Unreachable`] if no process is known by that name; nothing was sent. A network
-    /// that can't tell at once reports [`Arrival::Lost`] later.
+    /// that can't know at once reports [`Arrival::Lost`] later.
     fn send(&mut self, to: ProcessId, words: &Words, body: Outgoing<'_>)
     -> Result<(), Unreachable>;
 
     /// The next arrival. A message stays the next one until [`done`](Self::done).
     fn next(&mut self) -> Option<Arrival>;
 
-    /// As [`next`](Self::next), but only a message whose bytes are inline; gives nothing
-    /// if anything else comes next. A NAL that has no quicker way to find out needn't
+    /// As [`next`](Self::next), but only a message whose bytes are inline; returns nothing
+    /// if anything else is next. A NAL that has no quicker way to find out needn't
     /// implement it.
     #[inline(always)]
     fn next_inline(&mut self) -> Option<(Origin, Words, Claim)> {
         None
     }
 
-    /// The message that `next` gave has been dealt with.
+    /// The message that `next` returned has been processed.
     fn done(&mut self, origin: Origin);
 
     /// Names the place for the bytes of the announced stream; what doesn't fit is dropped.
@@ -228,7 +228,7 @@ pub trait Nal: Wake {
         0
     }
 
-    /// What it holds now, and what has happened to it so far.
+    /// What it holds now, and its counters so far.
     fn resources(&self) -> Resources {
         Resources::default()
     }
@@ -241,23 +241,23 @@ pub trait Wake {
     fn flush(&mut self) -> bool;
 
     /// Whether something waits here for room on the way to that process: a caller that
-    /// sends it more had better give it some time.
+    /// wants to send it more should let it make progress first.
     fn has_queued(&self, process: ProcessId) -> bool;
 
-    /// Checks whether peers still live; those that don't arrive as lost. Cheap
+    /// Checks whether peers are alive; those that aren't are reported as lost. Cheap
     /// enough for a few times a second, not for more.
     fn check_peers(&mut self);
 
     /// Wakes peers that haven't looked at what was sent to them.
     fn wake_peers(&mut self);
 
-    /// What becomes readable when something may have come, if a doorbell in memory
+    /// What becomes readable when something may have arrived, if a doorbell in memory
     /// doesn't report it. A thread that sleeps does so on it too.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
-    /// When [`flush`](Self::flush) must be called next, though nothing comes: to
+    /// When [`flush`](Self::flush) must be called next, though nothing arrives: to
     /// retransmit, to acknowledge, to probe a peer.
     fn due(&self) -> Option<Instant> {
         None

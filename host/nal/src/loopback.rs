@@ -45,12 +45,12 @@ impl Loopback {
         }
     }
 
-    /// Whether nothing waits.
+    /// Whether no message is queued.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// What the message that comes next has lent; it needs no moving to be used.
+    /// What the next message has lent; it needs no moving to be used.
     pub fn lent(&self) -> &[Claim] {
         match self.waiting.front() {
             Some(Waiting {

@@ -10,25 +10,25 @@ use lintel_wire::Words;
 use std::os::fd::BorrowedFd;
 use std::time::Instant;
 
-/// Sends each message the way that its target's node asks for, and takes
-/// arrivals from both, turn by turn.
+/// Sends each message on the transport that its target's node determines, and takes
+/// arrivals from both in turn.
 ///
-/// To poll the near way costs a load, to poll the far one a system call. So the far way is
-/// polled while something has come or gone there of late, and then [is
+/// Polling the near transport costs a load, polling the far one a system call. So the far one
+/// is polled while it has sent or received something recently, and then [is
 /// idle](Wake::is_idle): a thread that sleeps on its [descriptor](Wake::descriptor) [has it
 /// polled](Wake::on_readable) again.
 pub struct Route<Near, Far> {
     near: Near,
     far: Far,
-    /// This node, where the near way carries its messages.
+    /// This node, if the near transport carries its messages.
     node: Option<u32>,
-    /// Which way the message came that isn't done yet.
+    /// Transport of the message that isn't done yet.
     current: Option<Side>,
-    /// Messages of the near way since the far one was last looked at.
+    /// Messages of the near transport since the far one was last polled.
     run: u32,
-    /// Looks in vain that are left until the far way rests.
-    alert: u32,
-    /// Calls of `flush` while the far way rested.
+    /// Empty polls that are left until the far transport is idle.
+    polls_left: u32,
+    /// Calls of `flush` while the far transport was idle.
     calls: u32,
 }
 
@@ -56,7 +56,7 @@ impl<Near: Nal, Far: Nal> Route<Near, Far> {
             node,
             current: None,
             run: 0,
-            alert: 0,
+            polls_left: 0,
             calls: 0,
         }
     }
@@ -88,7 +88,7 @@ impl<Near: Nal, Far: Nal> Route<Near, Far> {
     }
 
     #[inline]
-    fn look_near(&mut self) -> Option<Arrival> {
+    fn poll_near(&mut self) -> Option<Arrival> {
         let arrival = self.near.next();
         if let Some(Arrival::Message(..)) = arrival {
             self.current = Some(Side::Near);
@@ -96,16 +96,16 @@ impl<Near: Nal, Far: Nal> Route<Near, Far> {
         arrival
     }
 
-    fn look_far(&mut self) -> Option<Arrival> {
+    fn poll_far(&mut self) -> Option<Arrival> {
         self.run = 0;
         if self.is_idle() {
             return None;
         }
         let Some(mut arrival) = self.far.next() else {
-            self.alert = self.alert.saturating_sub(1);
+            self.polls_left = self.polls_left.saturating_sub(1);
             return None;
         };
-        self.alert = ALERT;
+        self.polls_left = ALERT;
         match &mut arrival {
             Arrival::Message(origin, ..) => {
                 self.current = Some(Side::Far);
@@ -145,7 +145,7 @@ impl<Near: Nal, Far: Nal> Nal for Route<Near, Far> {
         match self.side(to) {
             Side::Near => self.near.send(to, words, body),
             Side::Far => {
-                self.alert = ALERT;
+                self.polls_left = ALERT;
                 self.far.send(to, words, body)
             }
         }
@@ -153,14 +153,14 @@ impl<Near: Nal, Far: Nal> Nal for Route<Near, Far> {
 
     fn next(&mut self) -> Option<Arrival> {
         match self.current {
-            Some(Side::Near) => return self.look_near(),
-            Some(Side::Far) => return self.look_far(),
+            Some(Side::Near) => return self.poll_near(),
+            Some(Side::Far) => return self.poll_far(),
             None => {}
         }
         if self.run < QUANTUM {
-            self.look_near().or_else(|| self.look_far())
+            self.poll_near().or_else(|| self.poll_far())
         } else {
-            self.look_far().or_else(|| self.look_near())
+            self.poll_far().or_else(|| self.poll_near())
         }
     }
 
@@ -210,7 +210,7 @@ impl<Near: Nal, Far: Nal> Nal for Route<Near, Far> {
     }
 
     fn recall(&mut self, lease: &Lease) -> bool {
-        // Both, whatever the first says.
+        // Both, whatever the first returns.
         let near = self.near.recall(lease);
         self.far.recall(lease) && near
     }
@@ -240,7 +240,7 @@ impl<Near: Nal, Far: Nal> Wake for Route<Near, Far> {
                 return near;
             }
             // To flush may bring messages in, which no poll would find.
-            self.alert = 1;
+            self.polls_left = 1;
         }
         self.far.flush() || near
     }
@@ -268,11 +268,11 @@ impl<Near: Nal, Far: Nal> Wake for Route<Near, Far> {
 
     #[inline]
     fn is_idle(&self) -> bool {
-        self.alert == 0 && self.node.is_some()
+        self.polls_left == 0 && self.node.is_some()
     }
 
     fn on_readable(&mut self) {
-        self.alert = ALERT;
+        self.polls_left = ALERT;
         self.far.on_readable();
     }
 
@@ -322,10 +322,10 @@ mod tests {
         fn done(&mut self, _: Origin) {}
         fn receive_into(&mut self, _: Origin, _: Loan) {}
         fn fetch(&mut self, _: Origin, _: &RemoteLoan, _: &[Claim]) -> Result<u64, MoveError> {
-            Err(MoveError::Gone)
+            Err(MoveError::Unavailable)
         }
         fn fill(&mut self, _: Origin, _: &[Claim], _: &RemoteLoan) -> Result<u64, MoveError> {
-            Err(MoveError::Gone)
+            Err(MoveError::Unavailable)
         }
         fn recall(&mut self, _: &Lease) -> bool {
             true

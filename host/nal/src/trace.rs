@@ -8,12 +8,12 @@ use lintel_wire::{Message, Words};
 pub struct Trace<N, F> {
     inner: N,
     log: F,
-    /// The message that `next` gave last. (To ask for it again could give a loss.)
+    /// The message that `next` returned last. (Calling it again could return a loss.)
     shown: Option<Words>,
 }
 
 impl<N: Nal, F: FnMut(String)> Trace<N, F> {
-    /// Wraps a NAL.
+    /// Wraps a NAL; `log` takes the lines.
     pub fn new(inner: N, log: F) -> Self {
         Trace {
             inner,

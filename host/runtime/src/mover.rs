@@ -112,6 +112,6 @@ pub(crate) fn moved_all(moved: Result<u64, MoveError>, wanted: u64) -> NiFail {
     match moved {
         Ok(bytes) if bytes >= wanted => NiFail::Ok,
         Ok(_) | Err(MoveError::Fault) => NiFail::Segv,
-        Err(MoveError::Gone) => NiFail::Undeliverable,
+        Err(MoveError::Unavailable) => NiFail::Undeliverable,
     }
 }
