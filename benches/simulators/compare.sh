@@ -12,7 +12,7 @@
 # fails, as `failed`.
 #
 # The cases: `all-reduce` of 8 bytes by recursive doubling, once; `halo`, once 4 KB to
-# each of six neighbours; `uniform`, 20 times 64 bytes from each node to others by lot,
+# each of six neighbours; `uniform`, 20 times 64 bytes from each node to others at random,
 # 250 ns apart. Links have 2.5 GB/s and 60 ns. Fidelity differs, and so do simulated
 # times: `packet` moves each packet over each link, `free` and `loggp` know no contention,
 # SimGrid shares links among flows (its default model). `loggp` and LogGOPSim have the

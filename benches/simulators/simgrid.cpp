@@ -4,7 +4,7 @@
 //
 // CASE is `all-reduce` (COUNT times, by recursive doubling), `halo` (COUNT times with the
 // six neighbours in a closed grid of SIDES, such as 8x8x16) or `uniform` (each host sends
-// COUNT messages to others by lot, GAP_NS apart). Prints the messages and the simulated
+// COUNT messages to others at random, GAP_NS apart). Prints the messages and the simulated
 // microseconds.
 #include <simgrid/s4u.hpp>
 

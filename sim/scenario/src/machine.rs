@@ -438,6 +438,12 @@ fn parameters(reader: &Reader<'_>) -> Result<Parameters, ConfigError> {
     if let Some(credit) = latency("credit_ns")? {
         network.credit = credit;
     }
+    buffering(reader, &mut network)?;
+    Ok(network)
+}
+
+/// Packets, buffers and arbitration.
+fn buffering(reader: &Reader<'_>, network: &mut Parameters) -> Result<(), ConfigError> {
     if let Some(bytes) = reader.number("machine.link.packet_bytes", 1..=1 << 20)? {
         network.packet = Bytes(bytes);
     }
@@ -451,7 +457,7 @@ fn parameters(reader: &Reader<'_>) -> Result<Parameters, ConfigError> {
     if let Some(way) = reader.choose("machine.link.arbitration", &ways)? {
         network.arbitration = way;
     }
-    Ok(network)
+    Ok(())
 }
 
 /// o, g, O and S: LogGOPSim's with its network, none with a fabric.

@@ -91,14 +91,7 @@ pub(crate) fn scatter(draft: &mut Draft, tree: Tree) {
     let leaves = draft.leaves(children.len());
     draft.counter(leaves);
     let Some(parent) = family.parent else {
-        for child in children {
-            for (from, at) in runs(draft, child) {
-                let to = draft.target(child.first, ARRIVED, at);
-                draft.put(when(FREE, 0), from, to);
-            }
-        }
-        let own = u64::from(draft.real(draft.rank)) * draft.bytes;
-        return draft.store(Memory::Input.span(own, draft.bytes), 0);
+        return scatter_from_root(draft, &children);
     };
     let from_root = parent == 0;
     let messages = if from_root {
@@ -125,6 +118,17 @@ pub(crate) fn scatter(draft: &mut Draft, tree: Tree) {
     draft.done(arrived, messages + leave);
     draft.store(Memory::Slots.span(0, draft.bytes), 0);
     release_to(draft, parent);
+}
+
+fn scatter_from_root(draft: &mut Draft, children: &[Branch]) {
+    for &child in children {
+        for (from, at) in runs(draft, child) {
+            let to = draft.target(child.first, ARRIVED, at);
+            draft.put(when(FREE, 0), from, to);
+        }
+    }
+    let own = u64::from(draft.real(draft.rank)) * draft.bytes;
+    draft.store(Memory::Input.span(own, draft.bytes), 0);
 }
 
 /// Notifies the parent that its child's slots are free again.

@@ -69,11 +69,8 @@ fn gather_parts(draft: &mut Draft, family: &Family, order: Order, leave: u64) ->
         Order::Arrival => (children + 1) * pieces,
         Order::Ranks => children,
     };
-    // Where slots are free, the own part goes there at once, and only the others'
-    // are waited for.
-    let first = 1 + u64::from(draft.reuse_by_caller);
     let chained = match order {
-        Order::Ranks if children > 0 => first + children * pieces,
+        Order::Ranks if children > 0 => first_of_chain(draft) + children * pieces,
         _ => 0,
     };
     let up = draft.counter(messages + leave);
@@ -93,24 +90,38 @@ fn gather_parts(draft: &mut Draft, family: &Family, order: Order, leave: u64) ->
             (draft.slot(SUM), arrived)
         }
         Order::Ranks => {
-            let own = draft.target(draft.rank, chain, draft.slot(SUM).at);
-            if draft.reuse_by_caller {
-                draft.put(None, draft.input(), own);
-                draft.count(Some(arrived), chain);
-            } else {
-                draft.put(Some(arrived), draft.input(), own);
-            }
-            for child in 0..children {
-                let before = when(chain, first + child * pieces);
-                draft.combine(before, draft.slot(1 + child), own);
-            }
-            let summed = When {
-                counter: chain,
-                count: chained,
-            };
-            (draft.slot(SUM), summed)
+            let chained = chain_in_order(draft, children, (arrived, chain));
+            (draft.slot(SUM), chained)
         }
     }
+}
+
+/// Combines the children's parts with the rank's own in the order of ranks, one after the
+/// other, counted at `chain`; when the last one is combined.
+fn chain_in_order(draft: &mut Draft, children: u64, (arrived, chain): (When, CounterId)) -> When {
+    let first = first_of_chain(draft);
+    let pieces = draft.pieces(draft.bytes);
+    let own = draft.target(draft.rank, chain, draft.slot(SUM).at);
+    if draft.reuse_by_caller {
+        draft.put(None, draft.input(), own);
+        draft.count(Some(arrived), chain);
+    } else {
+        draft.put(Some(arrived), draft.input(), own);
+    }
+    for child in 0..children {
+        let before = when(chain, first + child * pieces);
+        draft.combine(before, draft.slot(1 + child), own);
+    }
+    When {
+        counter: chain,
+        count: first + children * pieces,
+    }
+}
+
+/// What the chain has counted when the first child's part may be combined. If slots are
+/// free, the rank's own part goes there at once, and only the others' are waited for.
+fn first_of_chain(draft: &Draft) -> u64 {
+    1 + u64::from(draft.reuse_by_caller)
 }
 
 /// Slots that a family needs for its sum.
