@@ -1,6 +1,6 @@
 //! Messages over datagrams: each arrives once, in order, whatever the network loses,
-//! repeats or reorders. No sockets, no memory of users, no clock: a datagram's header and
-//! the time come in, headers and the places of payloads go out.
+//! duplicates or reorders. No sockets, no memory of users, no clock: a datagram's header and
+//! the time go in, headers and the ranges of payloads come out.
 //!
 //! ```text
 //!   send ──▶ ┌──────── Endpoint ────────┐ ──▶ poll_transmit   a header, and which bytes
@@ -10,28 +10,28 @@
 //!  ─────────▶└──────────────────────────┘ ──▶ poll_lost_peer  a peer is lost
 //! ```
 //!
-//! Two kinds of state. A *pair* is this process and one other: which packet comes next,
-//! either way, and who the other is. A *context* is a path: round-trip time, window,
-//! pacing. Which pairs share a context is the [`Model`]: none of them, those to one
-//! node, or those of all processes here to one node. Pairs stay, for order must survive,
-//! but after a second at rest a pair keeps only its numbers; contexts are made on first
-//! use and go when they have been idle for 30 s.
+//! There are two kinds of state. A *pair* is this process and one other: which packet comes
+//! next, either way, and which incarnation the other is. A *context* is a path: round-trip
+//! time, congestion window, pacing. Which pairs share a context is the [`Model`]: none of
+//! them, those to one node, or those of all processes here to one node. Pairs stay, for
+//! order must survive, but after a second of silence a pair keeps only its numbers; contexts
+//! are made on first use and closed when they have been idle for 30 s.
 //!
-//! A peer that ends and begins again has a newer *incarnation*. A packet names its
-//! sender's and its receiver's, so that nothing of an earlier life is mixed with a later
-//! one: its end is told first. A side that has given a peer up goes on in a newer
-//! incarnation too, so that the peer, should it live, learns of it. Who sends to a process
-//! for the first time asks for its incarnation before, which takes a round trip; and of
-//! whoever can't name the receiver's nothing is delivered or kept, so that what was said to
-//! an earlier life can't be said again to a later one.
+//! A peer that ends and starts again has a newer *incarnation* (`lintel-session`). A packet
+//! names its sender's and its receiver's, so that nothing of an earlier incarnation is mixed
+//! with a later one: the end of the earlier one is reported first. A side that has given a
+//! peer up goes on in a newer incarnation too, so that the peer, if it is alive, learns of
+//! it. Before the first message to a process its incarnation is asked for, which takes a
+//! round trip; and nothing is delivered or kept of a sender that can't name the receiver's,
+//! so that what was sent to an earlier incarnation can't be replayed to a later one.
 //!
-//! Order of use: [`Endpoint::send`], then [`Endpoint::poll_transmit`] until it gives
+//! Order of use: [`Endpoint::send`], then [`Endpoint::poll_transmit`] until it returns
 //! nothing. For each datagram [`Header::parse`], then [`Endpoint::on_packet`]; after one
 //! that was delivered, [`Endpoint::on_early`] for those that waited for it. At the time
 //! of [`Endpoint::due`], [`Endpoint::on_timeout`]. [`Endpoint::poll_lost_peer`] and
 //! [`Endpoint::take_finished`] after either.
 //!
-//! Left to others: checksums of payloads (who has the bytes computes them), sealed
+//! Left to others: checksums of payloads (the owner of the bytes computes them), sealed
 //! datagrams and sockets.
 #![no_std]
 #![forbid(unsafe_code)]

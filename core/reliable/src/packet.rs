@@ -1,4 +1,4 @@
-//! What a datagram says: the format byte by byte, and the one parser.
+//! The format of datagrams byte by byte, and its one parser.
 //!
 //! Little-endian; version 2.
 //!
@@ -8,9 +8,9 @@
 //!     8 | source node                        | destination node                  |
 //!    16 | source pid       | destination pid | bytes that the sender can buffer  |
 //!    24 | incarnation of the sender                                              |
-//!    32 | incarnation that it takes the receiver to have; 0: doesn't know        |
-//!    40 | sequence number                    | the next one that it awaits       |
-//!    48 | bit i: the one i + 1 after that has come already; of a reset: see there |
+//!    32 | incarnation of the receiver as the sender knows it; 0: not at all      |
+//!    40 | sequence number                    | the next one that it expects      |
+//!    48 | bit i: the one i + 1 after that has arrived; of a reset: see there     |
 //!    56 | CRC-32C of the payload             | bytes of payload                  |
 //!    64 | parts (16): length of the message, offset of the payload               |
 //!       | first or whole (48): the six words of the message                      |
@@ -18,18 +18,18 @@
 //!       | payload                                                                |
 //! ```
 //!
-//! **Kinds**: 1 data, 2 acknowledgement, 3 probe (wants one), 4 farewell (the
-//! sender ends), 5 reset. Only data has a class, flags FIRST and LAST, a checksum, payload
-//! and what follows byte 64; in other kinds these are zero. **Classes**: 0 reliable and
-//! ordered, 1 reliable, 2 neither.
+//! **Kinds**: 1 data, 2 acknowledgement, 3 probe (requests one), 4 close (the sender ends),
+//! 5 reset. Only data has a class, flags FIRST and LAST, a checksum, payload and what follows
+//! byte 64; in other kinds these are zero. **Classes**: 0 reliable and ordered, 1 reliable,
+//! 2 neither.
 //!
 //! **First contact**: a packet counts only if byte 32 names the present incarnation of its
 //! receiver. Data and probes that don't are answered by a reset, and nothing is kept of
-//! them. A reset tells the incarnation of its sender in byte 24, the one that it answers in
+//! them. A reset has the incarnation of its sender in byte 24, the one that it answers in
 //! byte 32, and in byte 48 the latest one of its receiver's name that its sender has known
-//! before, or 0. So who has something to send to a stranger sends a probe with 0 in byte 32,
-//! and the data when the reset has come. Who finds a later life of its own name in byte 48
-//! goes on in an incarnation behind that one.
+//! before, or 0. A process that has something to send to a stranger sends a probe with 0 in
+//! byte 32, and the data once the reset has arrived. A process that finds a later incarnation
+//! of its own name in byte 48 goes on in one behind that.
 //!
 //! ```text
 //!   probe  incarnation 7, peer 0          ──▶
@@ -39,25 +39,25 @@
 //! ```
 //!
 //! **Flags**: 1 FIRST, the first part of a message; 2 LAST, the last part; 4 ACK_REQUESTED, to
-//! be acknowledged at once; 8 SUMMED, byte 56 has a CRC, else it is zero; 16 VOID, the
-//! sender has the message's bytes from here on no longer: there is no payload, the message
-//! is never whole, and LAST ends it wherever it was. A datagram with FIRST and LAST is a
-//! whole message and has no parts field. Bits that aren't named here are zero, and a
-//! datagram that has others is malformed.
+//! be acknowledged at once; 8 SUMMED, byte 56 has a CRC, otherwise it is zero; 16 VOID, the
+//! sender has recalled the message's bytes from here on: there is no payload, the message is
+//! never whole, and LAST ends it wherever it was. A datagram with FIRST and LAST is a whole
+//! message and has no parts field. Bits that aren't named here are zero, and a datagram that
+//! has others is malformed.
 //!
 //! **Sequence numbers** count the data of the classes 0 and 1 from one process to
-//! another, from 2³² - 1000 on, modulo 2³². An acknowledgement counts only where byte 32 names
+//! another, from 2³² - 1000 on, modulo 2³². An acknowledgement counts only if byte 32 names
 //! the incarnation that it is for.
 //!
 //! **Authenticator**: SipHash-2-4, 128 bits, with the first 16 bytes of the job's key,
 //! over everything before it. It keeps out whoever doesn't have the key: other jobs,
 //! other users, strayed and forged datagrams; addresses, user and incarnations can't
-//! be changed or invented. Who has recorded datagrams can send them again, to the same life
-//! of their receiver or to a later one: the former knows their sequence numbers and their
-//! sender's incarnation, the latter isn't the one that they name, as long as no two lives of
-//! a name have the same incarnation.
+//! be changed or invented. Recorded datagrams can be replayed, to the same incarnation of
+//! their receiver or to a later one: the former knows their sequence numbers and their
+//! sender's incarnation, the latter isn't the one that they name, as long as no two
+//! incarnations of a name are the same.
 //! The payload is covered by its CRC, which is covered by the authenticator: that finds
-//! accidents, but who can change datagrams *on their way* can change a payload so
+//! accidents, but an attacker who can change datagrams *on their way* can change a payload so
 //! that its CRC stays. Nothing is encrypted. (A keyed hash over all bytes would close
 //! that gap; BLAKE3 takes as long for a page as the kernel takes to carry it.)
 
@@ -90,7 +90,7 @@ const ACK_REQUESTED: u8 = 4;
 const SUMMED: u8 = 8;
 const VOID: u8 = 16;
 
-/// What order and certainty a message gets.
+/// How a message is delivered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Class {
     /// Arrives once, after everything of this class that was sent before.
@@ -104,21 +104,21 @@ pub enum Class {
 /// The payload of a data packet, and its place in a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fragment {
-    /// Its message's class.
+    /// How its message is delivered.
     pub class: Class,
-    /// The message's words, in its first part.
+    /// The message's header words, if it is the first part.
     pub words: Option<Words>,
-    /// The message ends here.
+    /// Whether the message ends here.
     pub last: bool,
-    /// Length of the message, bytes.
+    /// Bytes of the whole message.
     pub total: u64,
-    /// Where in the message the payload begins.
+    /// Where in the message the payload begins, bytes.
     pub offset: u64,
     /// Bytes of payload.
     pub length: u32,
     /// CRC-32C of the payload, unless nothing on the way can change it.
     pub checksum: Option<u32>,
-    /// Its payload was taken back: the message never gets whole.
+    /// Its payload was recalled: the message never gets whole.
     pub is_void: bool,
 }
 
@@ -135,14 +135,14 @@ impl Fragment {
 pub enum Kind {
     /// Part of a message, or all of it.
     Data(Fragment),
-    /// Says what has come.
+    /// Says what has arrived.
     Ack,
-    /// Asks for an acknowledgement.
+    /// Requests an acknowledgement.
     Probe,
     /// The sender ends.
     Close,
-    /// Answers a packet that doesn't name the sender's present life, or isn't of the
-    /// receiver's.
+    /// Answers a packet that doesn't name the sender's present incarnation, or isn't from a
+    /// present one of the receiver's.
     Reset {
         /// The latest incarnation of the receiver's name that the sender has known, other
         /// than the one that it is talking to; 0: none.
@@ -153,17 +153,17 @@ pub enum Kind {
 /// Everything in a packet but its payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Header {
-    /// What it is.
+    /// What the packet is for.
     pub kind: Kind,
-    /// The sender wants an acknowledgement at once.
+    /// The sender requests an acknowledgement at once.
     pub ack_requested: bool,
-    /// User of the sender.
+    /// The user that runs the sender.
     pub uid: u32,
-    /// The sender.
+    /// The process that has sent it.
     pub source: ProcessId,
-    /// The receiver.
+    /// The process that it is for.
     pub destination: ProcessId,
-    /// Bytes that the sender's socket can hold.
+    /// Bytes that the sender can buffer: its receive window.
     pub recv_window: u32,
     /// The sender's incarnation: the newer, the larger.
     pub incarnation: u64,
@@ -171,18 +171,18 @@ pub struct Header {
     pub peer_incarnation: u64,
     /// Number of this packet among the reliable ones from the sender to the receiver.
     pub sequence: u32,
-    /// The next number that the sender awaits.
+    /// The next number that the sender expects.
     pub acknowledged: u32,
-    /// Bit i: number `acknowledged + 1 + i` has come. Nothing in a reset.
+    /// Bit i: number `acknowledged + 1 + i` has arrived. 0 in a reset.
     pub selective: u64,
 }
 
-/// Why a datagram was dropped.
+/// Why a datagram is dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal {
-    /// It is no packet, or one of another version.
+    /// It is no packet of this version.
     Malformed,
-    /// Its authenticator is wrong: whoever sent it doesn't have the key.
+    /// Its authenticator is wrong: the sender doesn't have the key.
     Forged,
 }
 
@@ -229,9 +229,8 @@ impl Header {
         }
     }
 
-    /// Bytes of the datagram that begins so, as it says itself: nobody has vouched for it
-    /// yet. Nothing where there aren't as many bytes as it takes to tell. Datagrams that
-    /// the system has put together are taken apart by it.
+    /// Bytes of the datagram that begins so, as it says itself: it isn't authenticated yet.
+    /// `None` if there aren't enough bytes to tell. Coalesced datagrams are split by it.
     #[inline]
     pub fn claimed_bytes(beginning: &[u8]) -> Option<usize> {
         let base: &[u8; BASE_BYTES] = beginning.first_chunk()?;
@@ -245,7 +244,7 @@ impl Header {
         ahead.checked_add(length as usize)
     }
 
-    /// Writes the header and its authenticator; tells how many bytes they are.
+    /// Writes the header and its authenticator; returns their length in bytes.
     #[inline]
     pub fn seal(&self, key: &Key, into: &mut [u8; MAX_HEADER_BYTES]) -> usize {
         let mut writer = Writer { into, at: 0 };
@@ -309,8 +308,8 @@ impl Header {
     }
 
     /// Reads the beginning of a datagram of `length` bytes, as much of it as there is or
-    /// [`MAX_HEADER_BYTES`]; tells where its payload begins. Any bytes give a header or
-    /// a refusal.
+    /// [`MAX_HEADER_BYTES`]; returns where its payload begins, too. Any bytes give a header
+    /// or a refusal.
     ///
     /// # Errors
     /// [`Refusal`]
@@ -335,7 +334,7 @@ impl Header {
     }
 }
 
-/// Compares all bytes, whichever differ: how long it takes tells a forger nothing.
+/// Compares all bytes, whichever differ, so that a forger learns nothing from the time.
 #[inline]
 fn is_same(one: [u8; TAG_BYTES], other: [u8; TAG_BYTES]) -> bool {
     let differing = u128::from_ne_bytes(one) ^ u128::from_ne_bytes(other);
@@ -484,5 +483,271 @@ impl Reader<'_> {
             *word = self.u64()?;
         }
         Some(words)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    fn key() -> Key {
+        Key::new(&[3; 32])
+    }
+
+    fn header(kind: Kind) -> Header {
+        Header {
+            kind,
+            ack_requested: false,
+            uid: 0x0403_0201,
+            source: ProcessId::new(0x1413_1211, 0x2221),
+            destination: ProcessId::new(0x1817_1615, 0x2423),
+            recv_window: 0x3433_3231,
+            incarnation: 0x4847_4645_4443_4241,
+            peer_incarnation: 0x5857_5655_5453_5251,
+            sequence: 0x6463_6261,
+            acknowledged: 0x6867_6665,
+            selective: 0x7877_7675_7473_7271,
+        }
+    }
+
+    fn fragment(is_first: bool, is_last: bool) -> Fragment {
+        Fragment {
+            class: Class::Ordered,
+            words: is_first.then_some([1, 2, 3, 4, 5, 6]),
+            last: is_last,
+            total: match (is_first, is_last) {
+                (true, true) => 10,
+                _ => 100,
+            },
+            offset: match (is_first, is_last) {
+                (true, _) => 0,
+                (_, true) => 90,
+                _ => 50,
+            },
+            length: 10,
+            checksum: None,
+            is_void: false,
+        }
+    }
+
+    fn sealed(header: &Header) -> Vec<u8> {
+        let mut bytes = [0; MAX_HEADER_BYTES];
+        let length = header.seal(&key(), &mut bytes);
+        bytes[..length].to_vec()
+    }
+
+    /// Parses what has those bytes ahead of a right authenticator, and so much payload.
+    fn parse(covered: &[u8], payload: usize) -> Result<(Header, usize), Refusal> {
+        let mut bytes = covered.to_vec();
+        bytes.extend(key().tag(covered));
+        Header::parse(&bytes, bytes.len() + payload, &key())
+    }
+
+    /// The bytes of a header without the authenticator.
+    fn covered(header: &Header) -> Vec<u8> {
+        let bytes = sealed(header);
+        bytes[..bytes.len() - TAG_BYTES].to_vec()
+    }
+
+    #[test]
+    fn the_format_is_what_it_says() {
+        let mut header = header(Kind::Data(Fragment {
+            checksum: Some(0xa4a3_a2a1),
+            ..fragment(true, false)
+        }));
+        header.ack_requested = true;
+        let bytes = sealed(&header);
+        assert_eq!(bytes.len(), 144);
+        assert_eq!(bytes[..8], [2, 1, 0, 1 | 4 | 8, 1, 2, 3, 4]);
+        let counted = |from: u8| (0..8).map(|i| from + i).collect::<Vec<u8>>();
+        assert_eq!(bytes[8..16], counted(0x11));
+        assert_eq!(
+            bytes[16..24],
+            [0x21, 0x22, 0x23, 0x24, 0x31, 0x32, 0x33, 0x34]
+        );
+        assert_eq!(bytes[24..32], counted(0x41));
+        assert_eq!(bytes[32..40], counted(0x51));
+        assert_eq!(bytes[40..48], counted(0x61));
+        assert_eq!(bytes[48..56], counted(0x71));
+        assert_eq!(bytes[56..64], [0xa1, 0xa2, 0xa3, 0xa4, 10, 0, 0, 0]);
+        assert_eq!(
+            bytes[64..80],
+            [100, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+        );
+        for word in 0..6 {
+            assert_eq!(bytes[80 + 8 * word..][..8], (word as u64 + 1).to_le_bytes());
+        }
+        assert_eq!(bytes[128..], key().tag(&bytes[..128]));
+    }
+
+    #[test]
+    fn lengths_are_those_of_the_format() {
+        assert_eq!((WHOLE_BYTES, FIRST_BYTES, FURTHER_BYTES), (128, 144, 96));
+        for (is_first, is_last, bytes) in [
+            (true, true, WHOLE_BYTES),
+            (true, false, FIRST_BYTES),
+            (false, false, FURTHER_BYTES),
+            (false, true, FURTHER_BYTES),
+        ] {
+            let header = header(Kind::Data(fragment(is_first, is_last)));
+            assert_eq!(header.bytes(), bytes);
+            assert_eq!(header.datagram_bytes(), bytes + 10);
+            let sealed = sealed(&header);
+            assert_eq!(sealed.len(), bytes);
+            assert_eq!(Header::claimed_bytes(&sealed), Some(bytes + 10));
+            assert_eq!(Header::claimed_bytes(&sealed[..64]), Some(bytes + 10));
+            assert_eq!(Header::claimed_bytes(&sealed[..63]), None);
+            let is_whole = is_first && is_last;
+            assert_eq!(fragment(is_first, is_last).is_whole(), is_whole);
+        }
+        let ack = header(Kind::Ack);
+        assert_eq!((ack.bytes(), ack.datagram_bytes()), (80, 80));
+        assert_eq!(Header::claimed_bytes(&sealed(&ack)), Some(80));
+    }
+
+    #[test]
+    fn every_kind_and_class_is_read_as_it_was_written() {
+        let void = Fragment {
+            is_void: true,
+            length: 0,
+            ..fragment(false, false)
+        };
+        let of_class = |class| Fragment {
+            class,
+            ..fragment(true, true)
+        };
+        let summed = Fragment {
+            checksum: Some(0),
+            ..fragment(false, true)
+        };
+        let kinds = [
+            Kind::Data(fragment(true, true)),
+            Kind::Data(fragment(true, false)),
+            Kind::Data(fragment(false, false)),
+            Kind::Data(fragment(false, true)),
+            Kind::Data(of_class(Class::Reliable)),
+            Kind::Data(of_class(Class::Unreliable)),
+            Kind::Data(void),
+            Kind::Data(summed),
+            Kind::Ack,
+            Kind::Probe,
+            Kind::Close,
+            Kind::Reset { latest: 9 },
+        ];
+        for kind in kinds {
+            for ack_requested in [false, true] {
+                let mut header = header(kind);
+                header.ack_requested = ack_requested;
+                if let Kind::Reset { .. } = kind {
+                    header.selective = 0;
+                }
+                let bytes = sealed(&header);
+                let read = Header::parse(&bytes, header.datagram_bytes(), &key());
+                assert_eq!(read, Ok((header, bytes.len())), "{kind:?}");
+                for length in 0..bytes.len() {
+                    let read = Header::parse(&bytes[..length], length, &key());
+                    assert!(read.is_err(), "{length} bytes of {kind:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_length_that_isnt_the_datagrams_is_malformed() {
+        let header = header(Kind::Data(fragment(true, true)));
+        let bytes = sealed(&header);
+        for length in [
+            bytes.len(),
+            header.datagram_bytes() - 1,
+            header.datagram_bytes() + 1,
+        ] {
+            let read = Header::parse(&bytes, length, &key());
+            assert_eq!(read, Err(Refusal::Malformed), "{length}");
+        }
+    }
+
+    #[test]
+    fn what_the_format_doesnt_have_is_malformed_though_its_authenticator_is_right() {
+        let data = covered(&header(Kind::Data(fragment(true, true))));
+        let ack = covered(&header(Kind::Ack));
+        assert!(parse(&data, 10).is_ok() && parse(&ack, 0).is_ok());
+        let changed = |bytes: &[u8], at: usize, to: u8| {
+            let mut bytes = bytes.to_vec();
+            bytes[at] = to;
+            bytes
+        };
+        for (at, to) in [(0, 1), (0, 3), (1, 0), (1, 6), (2, 3), (3, 3 | 32), (56, 1)] {
+            let read = parse(&changed(&data, at, to), 10);
+            assert_eq!(read, Err(Refusal::Malformed), "byte {at}: {to}");
+        }
+        // What only data has.
+        for (at, to) in [(2, 1), (3, 1), (3, 2), (3, 8), (3, 16), (56, 1), (60, 1)] {
+            let read = parse(&changed(&ack, at, to), usize::from(at == 60));
+            assert_eq!(read, Err(Refusal::Malformed), "byte {at}: {to}");
+        }
+    }
+
+    #[test]
+    fn parts_that_cant_be_are_malformed() {
+        let unsound = |change: &dyn Fn(&mut Fragment)| {
+            let mut part = fragment(false, false);
+            change(&mut part);
+            let read = parse(&covered(&header(Kind::Data(part))), part.length as usize);
+            assert_eq!(read, Err(Refusal::Malformed), "{part:?}");
+        };
+        unsound(&|part| part.offset = 0);
+        unsound(&|part| part.offset = 90);
+        unsound(&|part| part.offset = 91);
+        unsound(&|part| part.offset = u64::MAX);
+        unsound(&|part| part.last = true);
+        unsound(&|part| part.length = 0);
+        unsound(&|part| part.class = Class::Reliable);
+        unsound(&|part| part.words = Some([0; 6]));
+        unsound(&|part| part.is_void = true);
+        unsound(&|part| {
+            part.is_void = true;
+            part.length = 0;
+            part.checksum = Some(1);
+        });
+        unsound(&|part| {
+            part.is_void = true;
+            part.length = 0;
+            part.offset = 101;
+        });
+        // A whole message is never void and full, either.
+        let whole = Fragment {
+            is_void: true,
+            ..fragment(true, true)
+        };
+        let read = parse(&covered(&header(Kind::Data(whole))), 10);
+        assert_eq!(read, Err(Refusal::Malformed));
+        // A void part ends the message wherever it is.
+        for last in [false, true] {
+            let void = Fragment {
+                is_void: true,
+                length: 0,
+                last,
+                ..fragment(false, false)
+            };
+            assert!(parse(&covered(&header(Kind::Data(void))), 0).is_ok());
+        }
+    }
+
+    #[test]
+    fn another_key_is_another_job() {
+        let header = header(Kind::Ack);
+        let bytes = sealed(&header);
+        let other = Key::new(&[4; 32]);
+        let read = Header::parse(&bytes, bytes.len(), &other);
+        assert_eq!(read, Err(Refusal::Forged));
+        for bit in 0..bytes.len() * 8 {
+            let mut changed = bytes.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            assert!(
+                Header::parse(&changed, bytes.len(), &key()).is_err(),
+                "bit {bit}"
+            );
+        }
     }
 }

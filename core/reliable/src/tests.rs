@@ -66,10 +66,12 @@ fn is_data(header: &Header) -> bool {
 
 /// Everything that is sent by the clock up to a time, in milliseconds since `START`.
 fn run(endpoint: &mut Endpoint<u64>, until: u64) -> Vec<(u64, Header)> {
-    let mut all = Vec::new();
+    let (mut all, mut turns) = (Vec::new(), 0);
     let end = START.after(Nanos::from_millis(until));
     while endpoint.due() <= end {
         let now = endpoint.due();
+        turns += 1;
+        assert!(turns < 10_000, "what is due at {now:?} isn't done");
         endpoint.on_timeout(now);
         for header in sent(endpoint, now) {
             all.push((now.since(START).0 / 1_000_000, header));
