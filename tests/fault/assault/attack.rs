@@ -15,8 +15,8 @@ pub enum Needs {
 }
 
 impl Needs {
-    /// As the table tells it.
-    pub fn told(self) -> &'static str {
+    /// The word of the printed table.
+    pub fn label(self) -> &'static str {
         match self {
             Needs::Namespaces => "namespaces",
             Needs::Root => "root",
@@ -49,14 +49,19 @@ impl Over {
     }
 }
 
-/// One way to harm.
+/// One attack of the table.
 pub struct Attack {
+    /// The name on the command line.
     pub name: &'static str,
+    /// What the attack does, in one line, for the printed table.
     pub about: &'static str,
+    /// The networks that it makes sense over.
     pub over: Over,
+    /// The privileges that it needs.
     pub needs: Needs,
     /// Part of `cargo xtask ci`.
     pub short: bool,
+    /// Carries it out; an error says what was harmed.
     pub run: fn(&Options) -> Outcome,
 }
 

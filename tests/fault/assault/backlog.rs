@@ -95,7 +95,7 @@ fn acknowledgements(peer: &mut Peer, count: u64, ms: u32) -> Result<(u64, u64), 
     // Asked for in pieces that are shorter than what a driver waits for.
     let until = Instant::now() + Duration::from_millis(ms.into());
     loop {
-        let answer = peer.ask(&format!("count {count} 1000"));
+        let answer = peer.request(&format!("count {count} 1000"));
         let numbers: Vec<u64> = answer.split(' ').flat_map(str::parse).collect();
         let [success, failure] = numbers[..] else {
             return Err(answer);

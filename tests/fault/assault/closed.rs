@@ -146,7 +146,7 @@ fn unchanged(peer: &mut Peer, bytes: usize, after: After) -> Outcome {
 fn alive(peer: &mut Peer, interfaces: Interfaces) -> Outcome {
     peer.lives()?;
     if interfaces == Interfaces::Two {
-        let answer = peer.ask("close 1");
+        let answer = peer.request("close 1");
         if !answer.starts_with("closed 0") {
             return Err(format!("the other interface: {answer}"));
         }

@@ -39,14 +39,14 @@ pub fn all(_: &Options) -> Outcome {
 fn flood(one: &mut Peer, two: &Peer, length: u32, bits: u64, count: u64) -> Result<u64, String> {
     let to = two.process;
     let words = format!("flood 0 {length} {} {} {bits} {count}", to.nid, to.pid);
-    let answer = one.ask(&words);
+    let answer = one.request(&words);
     let accepted = answer.split(' ').nth(1).and_then(|word| word.parse().ok());
     accepted.ok_or(format!("{words:?}: {answer}"))
 }
 
 /// Every message comes to its end.
 fn until_told(one: &mut Peer, sent: u64) -> Outcome {
-    let answer = one.ask(&format!("count {sent} 25000"));
+    let answer = one.request(&format!("count {sent} 25000"));
     let ends: u64 = answer.split(' ').flat_map(str::parse::<u64>).sum();
     match ends >= sent {
         true => Ok(()),

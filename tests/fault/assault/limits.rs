@@ -101,7 +101,7 @@ fn settled(peer: &Peer, before: (usize, usize)) -> (usize, usize) {
     resources(peer)
 }
 
-/// Where a thread is refused, what was made before goes again.
+/// If a thread is refused, everything created before it is released.
 pub fn threads(_: &Options) -> Outcome {
     let mut refused = 0;
     for threads in 1..=12 {
@@ -115,7 +115,7 @@ pub fn threads(_: &Options) -> Outcome {
         };
         let before = resources(&peer);
         let open = format!("open {}", peer.process.pid);
-        let first = peer.ask(&open);
+        let first = peer.request(&open);
         if first == "ok" {
             continue;
         }
@@ -123,7 +123,7 @@ pub fn threads(_: &Options) -> Outcome {
         println!("--nproc={threads}: {first}");
         let after_first = resources(&peer);
         for _ in 1..TRIES {
-            peer.ask(&open);
+            peer.request(&open);
         }
         let after = settled(&peer, before);
         if after.0 > before.0 || after.1 > after_first.1.max(before.1) {
@@ -139,6 +139,7 @@ pub fn threads(_: &Options) -> Outcome {
     }
 }
 
+/// With 4 to 12 descriptors, two processes exchange messages or are refused with a reason.
 pub fn descriptors(_: &Options) -> Outcome {
     let values: Vec<u64> = (4..=12).collect();
     let complaints = answers_within("nofile", &values)?;
@@ -149,11 +150,13 @@ pub fn descriptors(_: &Options) -> Outcome {
     }
 }
 
+/// The same with files of at most 0 bytes to 32 MiB.
 pub fn file_size(_: &Options) -> Outcome {
     let values = [0, 1, 4096, MIB, 8 * MIB, 16 * MIB, 28 * MIB, 32 * MIB];
     answers_within("fsize", &values).map(drop)
 }
 
+/// The same with an address space of 16 to 496 MiB.
 pub fn memory(_: &Options) -> Outcome {
     let values: Vec<u64> = (0..16).map(|step| (16 + 32 * step) * MIB).collect();
     answers_within("as", &values).map(drop)
@@ -195,7 +198,7 @@ pub fn no_proc(_: &Options) -> Outcome {
     let job = job();
     let (mut one, mut two) = (Peer::start(&job, 0), Peer::start(&job, 1));
     for peer in [&mut one, &mut two] {
-        let answer = peer.ask(&format!("open {}", peer.process.pid));
+        let answer = peer.request(&format!("open {}", peer.process.pid));
         if answer != "ok" && !peer.complains() {
             return Err(format!("PtlNIInit: {answer}, without a line that says why"));
         }

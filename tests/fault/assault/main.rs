@@ -126,7 +126,7 @@ fn list() {
         println!(
             "{}\t{}\t{when}\t{}",
             attack.name,
-            attack.needs.told(),
+            attack.needs.label(),
             attack.about
         );
     }

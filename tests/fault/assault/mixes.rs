@@ -1,7 +1,7 @@
 //! Everything at once, from many threads.
 
 use crate::Options;
-use crate::peer::{command, job, place};
+use crate::peer::{command, job, process_of};
 use crate::sandbox::{Outcome, not_ended_by_signal, program};
 use crate::space::agent_lives;
 use lintel_fault::job::{Job, Worker};
@@ -26,13 +26,13 @@ fn mix(kind: &str, options: &Options) -> Outcome {
     let (job, mut random) = (job(), options.random());
     let seconds = options.seconds(SECONDS);
     let start = |number: u32| {
-        let other = place(&job, (number + 1) % PROCESSES);
+        let other = process_of(&job, (number + 1) % PROCESSES);
         let told = command(&job, number);
         let mut command = Command::new(program("mix"));
         for (name, value) in told.get_envs() {
             command.env(name, value.unwrap_or_default());
         }
-        let pid = place(&job, number).pid.to_string();
+        let pid = process_of(&job, number).pid.to_string();
         command.args([kind, &seconds.to_string(), THREADS, &pid]);
         command.args([other.nid.to_string(), random.number().to_string()]);
         command.arg(other.pid.to_string());

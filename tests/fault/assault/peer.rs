@@ -1,4 +1,4 @@
-//! A process of `tests/c/assault/peer.c`, and how to tell it what to do.
+//! A process of `tests/c/assault/peer.c`, and the commands that it takes.
 
 use crate::sandbox::{self, Outcome, program};
 use lintel_fault::job::{Job, Worker};
@@ -7,9 +7,9 @@ use std::ops::{Deref, DerefMut};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// What an area is filled with that nobody may see, or change.
+/// The byte that fills memory which no other process may read or change.
 pub const SECRET: u8 = b'S';
-/// Match bits of the area that a peer offers.
+/// Match bits of the area that a peer exposes.
 pub const BITS: u64 = 7;
 
 /// A job whose processes are peers.
@@ -20,44 +20,44 @@ pub fn job() -> Job {
 /// Process 0 of an attack has this number in its job, where 0 is no pid.
 const FIRST: u32 = 11;
 
-/// Where a process is.
-pub fn place(job: &Job, number: u32) -> ProcessId {
+/// The Portals name of a process of an attack.
+pub fn process_of(job: &Job, number: u32) -> ProcessId {
     job.places().process(FIRST + number)
 }
 
-/// What starts a process of the job.
+/// The command that starts a process of the job.
 pub fn command(job: &Job, number: u32) -> Command {
     job.command(&["peer", &(FIRST + number).to_string()])
 }
 
-/// A peer that runs.
+/// A running peer.
 pub struct Peer {
     worker: Worker,
     /// Its number in the job.
     pub number: u32,
-    /// Where it is.
+    /// Its Portals name.
     pub process: ProcessId,
 }
 
 impl Peer {
-    /// Starts one, which has no interface yet.
+    /// Starts a peer, which has no interface yet.
     pub fn start(job: &Job, number: u32) -> Peer {
         Peer::from(job, number, command(job, number))
     }
 
-    /// The same by a command of one's own.
+    /// Starts a peer by another command.
     pub fn from(job: &Job, number: u32, command: Command) -> Peer {
         let mut worker = Worker::start(command);
         worker.expect("ready");
         Peer::of(job, number, worker)
     }
 
-    /// One that has said that it is ready.
+    /// A peer that has reported that it is ready.
     pub fn of(job: &Job, number: u32, worker: Worker) -> Peer {
         Peer {
             worker,
             number,
-            process: place(job, number),
+            process: process_of(job, number),
         }
     }
 
@@ -74,15 +74,15 @@ impl Peer {
         self.ok(&format!("open {pid}"))
     }
 
-    /// Says a line and gets the answer.
-    pub fn ask(&mut self, words: &str) -> String {
+    /// Sends a line, and returns the reply.
+    pub fn request(&mut self, words: &str) -> String {
         self.worker.send(words);
         self.worker.line()
     }
 
     /// Says a line to which the answer must be `ok`.
     pub fn ok(&mut self, words: &str) -> Outcome {
-        match self.ask(words).as_str() {
+        match self.request(words).as_str() {
             "ok" => Ok(()),
             answer => Err(format!(
                 "{words:?} was answered by {answer:?}; it said: {}",
@@ -98,25 +98,25 @@ impl Peer {
 
     /// How many bytes of an area have that value.
     pub fn like(&mut self, area: u32, value: u8) -> Result<usize, String> {
-        let answer = self.ask(&format!("like {area} {value}"));
+        let answer = self.request(&format!("like {area} {value}"));
         answer.parse().map_err(|_| answer)
     }
 
     /// Puts so much of an area; whether the call was accepted.
     pub fn put(&mut self, area: u32, bytes: usize, to: ProcessId, bits: u64) -> String {
         let ProcessId { nid, pid } = to;
-        self.ask(&format!("put {area} {bytes} {nid} {pid} {bits}"))
+        self.request(&format!("put {area} {bytes} {nid} {pid} {bits}"))
     }
 
     /// Gets so much into an area.
     pub fn get(&mut self, area: u32, bytes: usize, from: ProcessId, bits: u64) -> String {
         let ProcessId { nid, pid } = from;
-        self.ask(&format!("get {area} {bytes} {nid} {pid} {bits}"))
+        self.request(&format!("get {area} {bytes} {nid} {pid} {bits}"))
     }
 
     /// The next event within so many milliseconds, or `none`.
     pub fn event(&mut self, milliseconds: u32) -> String {
-        self.ask(&format!("event {milliseconds}"))
+        self.request(&format!("event {milliseconds}"))
     }
 
     /// The next event of a kind, without its kind; others are skipped.
@@ -145,7 +145,7 @@ impl Peer {
 
     /// `PtlNIFini` of its interface.
     pub fn close(&mut self) -> Outcome {
-        match self.ask("close 0").strip_prefix("closed 0 ") {
+        match self.request("close 0").strip_prefix("closed 0 ") {
             Some(_) => Ok(()),
             None => Err("PtlNIFini failed".into()),
         }

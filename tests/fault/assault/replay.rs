@@ -1,7 +1,7 @@
 //! Datagrams that were recorded on the wire.
 
 use crate::Options;
-use crate::peer::{BITS, Peer, job, pair, place};
+use crate::peer::{BITS, Peer, job, pair, process_of};
 use crate::sandbox::{Outcome, program};
 use lintel_fault::worker::Worker;
 use lintel_types::ProcessId;
@@ -33,7 +33,7 @@ pub fn new_life(_: &Options) -> Outcome {
 
 /// Where the client was, and the server.
 fn record(job: &lintel_fault::job::Job) -> Result<(ProcessId, ProcessId), String> {
-    let port = place(job, 1).pid.to_string();
+    let port = process_of(job, 1).pid.to_string();
     let mut command = Command::new(program("wire"));
     command.args(["record", &port, RECORDING]);
     let mut wire = Worker::start(command);

@@ -1,6 +1,6 @@
-//! Process numbers that name somebody else.
+//! Process identifiers that name another process.
 //!
-//! A process posts a long operation to one that is stopped, and dies. A stranger, which
+//! A process posts a long operation to one that is stopped, and dies. Another program, which
 //! has never heard of Portals, gets its number and has memory at the same addresses. Then
 //! the one that was stopped goes on. It must neither deliver the stranger's bytes nor
 //! write any into it.
@@ -30,14 +30,17 @@ enum Successor {
     Exec,
 }
 
+/// The initiator of a put dies, and another program gets its pid.
 pub fn put(_: &Options) -> Outcome {
     against_receiver(Operation::Put, Successor::Stranger)
 }
 
+/// The initiator of a get dies, and another program gets its pid.
 pub fn get(_: &Options) -> Outcome {
     against_receiver(Operation::Get, Successor::Stranger)
 }
 
+/// The initiator of a put, then of a get, calls exec.
 pub fn exec(_: &Options) -> Outcome {
     against_receiver(Operation::Put, Successor::Exec)?;
     against_receiver(Operation::Get, Successor::Exec)
@@ -54,15 +57,17 @@ fn against_receiver(operation: Operation, successor: Successor) -> Outcome {
     judge(operation, &mut stranger, &mut target)
 }
 
+/// As [`put`], in generic placement.
 pub fn put_through_agent(_: &Options) -> Outcome {
     through_agent(Operation::Put)
 }
 
+/// As [`get`], in generic placement.
 pub fn get_through_agent(_: &Options) -> Outcome {
     through_agent(Operation::Get)
 }
 
-/// The agent is who moves bytes: it is stopped.
+/// Stops the agent, which is what moves bytes.
 fn through_agent(operation: Operation) -> Outcome {
     let job = job();
     let (mut initiator, mut target) = pair(&job, BYTES)?;

@@ -1,7 +1,7 @@
 //! Files of a job in `/dev/shm` that one of its own user truncates.
 
 use crate::Options;
-use crate::peer::{BITS, Peer, job, pair, place};
+use crate::peer::{BITS, Peer, job, pair, process_of};
 use crate::sandbox::{Outcome, in_shared_memory};
 use crate::space::agent_lives;
 use std::fs::OpenOptions;
@@ -30,7 +30,7 @@ fn at(share: u64) -> Outcome {
     // The answer of the flood.
     one.answers_or_ended_by_itself("event 100")?;
     for peer in [&mut one, &mut two, &mut third] {
-        for process in [to, place(&job, 0)] {
+        for process in [to, process_of(&job, 0)] {
             let words = format!("put 3 100 {} {} 1", process.nid, process.pid);
             peer.answers_or_ended_by_itself(&words)?;
         }

@@ -32,7 +32,7 @@ fn begin(free: u32) -> Outcome {
     let mut peers: Vec<Peer> = (0..PEERS).map(|n| Peer::start(&job, n)).collect();
     let mut opened = 0;
     for peer in &mut peers {
-        let answer = peer.ask(&format!("open {}", peer.process.pid));
+        let answer = peer.request(&format!("open {}", peer.process.pid));
         match answer.as_str() {
             "ok" => opened += 1,
             NO_SPACE => told(peer)?,
@@ -49,7 +49,7 @@ fn begin(free: u32) -> Outcome {
     agent_lives(&job)
 }
 
-/// Who is refused is told why.
+/// A refused process reports the reason.
 fn told(peer: &Peer) -> Outcome {
     match peer.complains() {
         true => Ok(()),
@@ -62,8 +62,8 @@ fn use_all(peers: &mut [Peer]) -> Outcome {
     let processes: Vec<_> = peers.iter().map(|peer| peer.process).collect();
     for peer in &mut *peers {
         peer.area(0, 100_000, b'A')?;
-        peer.ask("offer 0 7 quiet");
-        peer.ask("bind 0");
+        peer.request("offer 0 7 quiet");
+        peer.request("bind 0");
     }
     for peer in &mut *peers {
         for to in &processes {

@@ -24,6 +24,7 @@ const SEGMENT_BYTES: usize = 1400;
 const HEADER: usize = 144;
 
 impl Attacker {
+    /// Binds the socket of the outsider; `seed` repeats the choices of a run.
     pub fn new(
         processes: &Processes,
         recordings: Recordings,

@@ -8,6 +8,7 @@ use lintel_types::ProcessId;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::time::{Duration, Instant};
 
+/// Datagrams of real NALs, for replay and mutation.
 pub struct Recordings {
     /// By an earlier incarnation of the peer: genuine but for that.
     pub genuine: Vec<Vec<u8>>,
@@ -25,6 +26,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 const MEETING: Duration = Duration::from_secs(10);
 
 impl Recordings {
+    /// Records each kind between a sender and an earlier incarnation of its receiver.
     pub fn record(processes: &Processes) -> Result<Recordings, String> {
         let Processes {
             victim,

@@ -21,6 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Numbered messages one way, their numbers back.
 pub struct Traffic {
+    /// The NAL under attack.
     pub victim: UdpNal,
     peer: UdpNal,
     names: [ProcessId; 2],

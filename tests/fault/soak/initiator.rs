@@ -28,6 +28,7 @@ pub struct Initiator {
     incarnation: u32,
     largest: u64,
     random: Random,
+    /// The session with each rank, by rank.
     pub sessions: Vec<Session>,
     /// The pool of each rank; this rank puts from its own.
     pools: Vec<Memory>,
@@ -44,14 +45,18 @@ pub struct Initiator {
     chain: Chain,
     in_flight: BTreeMap<usize, Operation>,
     next: usize,
+    /// What has completed so far.
     pub tally: Tally,
 }
 
 /// Counts of completed operations, and bytes moved.
 #[derive(Debug, Default)]
 pub struct Tally {
+    /// Operations that succeeded.
     pub succeeded: u64,
+    /// Operations that failed.
     pub failed: u64,
+    /// Bytes of all operations that were started.
     pub bytes: u64,
 }
 
@@ -112,13 +117,18 @@ impl Chain {
 
 /// The two interfaces of a rank and their queues.
 pub struct Interfaces {
+    /// Carries all but the plain puts.
     pub matching: Interface,
+    /// All events of the matching interface.
     pub queue: Queue,
+    /// The interface without matching.
     pub plain: Interface,
+    /// All events of the interface without matching.
     pub plain_queue: Queue,
 }
 
 impl Initiator {
+    /// Binds the own pool, and allocates counters, sinks and cells.
     pub fn new(
         interfaces: &Interfaces,
         own: Memory,

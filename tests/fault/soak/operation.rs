@@ -32,12 +32,15 @@ pub enum Expects {
 /// An operation in flight.
 #[derive(Debug)]
 pub struct Operation {
+    /// The kind, and what the result is checked against.
     pub what: What,
     /// The operation in words, for reports.
     pub call: &'static str,
+    /// The rank at the other end.
     pub peer: u32,
     /// The incarnation of the peer that the operation is for; 0 if unknown.
     pub incarnation: u32,
+    /// How the operation failed, if an event has reported a failure.
     pub fail: NiFail,
     since: Instant,
     /// Kinds of events that the operation still awaits.
@@ -45,6 +48,7 @@ pub struct Operation {
 }
 
 impl Operation {
+    /// An operation that starts now, and awaits the events of its kind.
     pub fn new(call: &'static str, what: What, peer: u32, incarnation: u32) -> Operation {
         use EventKind::{Ack, Reply, Send};
         let awaits = match what {

@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 use std::str::FromStr;
 use std::time::Duration;
 
+/// The text of `--help`.
 pub const HELP: &str = "\
 fault-soak [--seconds S] [--kills N] [--ranks N] [--nodes N] [--seed N]
            [--largest BYTES] [--first ADDRESS] [--within NODE=COMMAND]
@@ -30,13 +31,21 @@ first it is udp.
 /// The values of all options.
 #[derive(Debug)]
 pub struct Options {
+    /// `--seconds`: how long ranks start operations.
     pub length: Duration,
+    /// `--kills`: processes killed meanwhile.
     pub kills: u32,
+    /// `--ranks`: processes of the job.
     pub ranks: u32,
+    /// `--nodes`: virtual nodes.
     pub nodes: u32,
+    /// `--seed`: repeats the choices of an earlier run.
     pub seed: Option<u64>,
+    /// `--largest`: the longest message, bytes.
     pub largest: u64,
+    /// `--first`: the first node's address, if it isn't a loopback one.
     pub first: Option<Ipv4Addr>,
+    /// `--within`: by node, the command that starts its ranks.
     pub within: BTreeMap<u32, Vec<String>>,
 }
 
@@ -56,6 +65,7 @@ impl Default for Options {
 }
 
 impl Options {
+    /// Parses the arguments; an error names the one that is wrong.
     pub fn read(words: &[&str]) -> Result<Options, String> {
         let mut options = Options::default();
         let mut words = words.iter();

@@ -18,6 +18,7 @@ struct History {
 }
 
 impl Verdict {
+    /// No rank has started; `grace` is how long a restarted one may be missing.
     pub fn new(ranks: u32, grace: Duration) -> Verdict {
         Verdict {
             histories: vec![History::default(); ranks as usize],

@@ -6,6 +6,7 @@ use lintel_fault::rig::{self, Descriptor};
 use lintel_types::{EventKind, NiFail};
 use portals4_abi::{AckRequest, Error, Interface, Queue, abort, finalize, initialize, options};
 
+/// Forks children that end by exit, PtlFini and PtlAbort, and puts to `other` after each.
 pub fn run(pid: u32, other: u32) -> Done {
     let interface = rig::open(pid).map_err(|why| why.to_string())?;
     let queue = interface.queue(64).map_err(|why| why.to_string())?;

@@ -27,11 +27,15 @@ pub type Corrupt = fn(&[u32], u64);
 
 /// The arguments of a load.
 pub struct Work {
+    /// The number of this process in its job.
     pub pid: u32,
+    /// The numbers of the processes to exchange with.
     pub peers: Vec<u32>,
+    /// Repeats the random choices.
     pub seed: u64,
     /// A peer that corrupts its lanes: its messages may hold anything.
     pub suspect: Option<u32>,
+    /// Corrupts the exchange when the driver says so.
     pub corrupt: Option<Corrupt>,
 }
 

@@ -6,6 +6,7 @@ use lintel_fault::rig;
 use lintel_types::{EventKind, NiFail, ProcessId};
 use portals4_abi::AckRequest;
 
+/// Puts 8 bytes to process `target`, and reports the acknowledgement.
 pub fn run(target: u32) -> Done {
     let interface = rig::open_as(ProcessId::PID_ANY).map_err(|why| why.to_string())?;
     let queue = interface.queue(8).map_err(|why| why.to_string())?;

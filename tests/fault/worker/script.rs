@@ -27,6 +27,7 @@ struct Script {
     received: Memory,
 }
 
+/// Opens an interface as process `pid`, and executes commands until stdin ends.
 pub fn run(pid: u32) -> Done {
     let interface = match rig::open(pid) {
         Ok(interface) => interface,

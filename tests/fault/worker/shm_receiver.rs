@@ -9,6 +9,7 @@ use std::io::BufRead;
 use std::sync::mpsc::{TryRecvError, channel};
 use std::time::{Duration, Instant};
 
+/// Opens the NAL as process `pid`, and counts messages by sender.
 pub fn run(pid: u32) -> Done {
     let job = std::env::var("LINTEL_JOB").map_err(|why| why.to_string())?;
     let log = |words: &str| eprintln!("{words}");

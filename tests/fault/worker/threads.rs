@@ -28,6 +28,7 @@ struct Seen {
     never_reached: AtomicU64,
 }
 
+/// Puts, waits and aborts as process `pid`, with `other` as the second target.
 pub fn run(pid: u32, other: u32) -> Done {
     let interface = rig::open(pid).map_err(|why| why.to_string())?;
     let (queue, counter, source) = set_up(&interface).map_err(|why| why.to_string())?;
