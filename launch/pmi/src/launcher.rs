@@ -1,6 +1,6 @@
 //! Who started this process? A program that finds no launcher and goes on as a job of
 //! one, while its launcher meant it to be one of many, gives N wrong answers and no
-//! error. [`recognise`] tells the cases apart, so that the program can say so loudly.
+//! error. [`recognise`] distinguishes the cases, so that the program can report them.
 
 use std::fmt;
 

@@ -18,7 +18,7 @@
 //!    [`poll_event`](server::Server::poll_event). The server does no I/O.
 //! 2. A rank calls [`client::Client::from_env`]. It is an error, and no job of one, when
 //!    a launcher started the process and can't be talked with.
-//! 3. [`launcher::recognise`] tells what started this process without talking to it.
+//! 3. [`launcher::recognise`] determines what started this process without connecting to it.
 //!
 //! ```
 //! use lintel_pmi::server::Server;

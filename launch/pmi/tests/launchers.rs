@@ -34,7 +34,7 @@ fn exchange() {
     let local = pmi
         .local_place()
         .unwrap()
-        .expect("launchers tell the place");
+        .expect("launchers provide the place");
     let protocol = pmi.protocol();
     // One write, so that lines of several ranks stay whole.
     let line = format!(

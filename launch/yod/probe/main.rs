@@ -114,9 +114,9 @@ fn ssh_stub() {
         .process_group(0)
         .spawn()
         .unwrap();
-    // At once, for another stub may tell of itself at the same time.
-    let told = format!("ssh-stub {host} {} {}\n", std::process::id(), child.id());
-    std::io::stderr().write_all(told.as_bytes()).unwrap();
+    // At once, for another stub may write its line at the same time.
+    let line = format!("ssh-stub {host} {} {}\n", std::process::id(), child.id());
+    std::io::stderr().write_all(line.as_bytes()).unwrap();
     let mut input = child.stdin.take().unwrap();
     std::thread::spawn(move || std::io::copy(&mut std::io::stdin(), &mut input));
     // Without the buffer of std's own, which waits for the end of a line.

@@ -194,14 +194,14 @@ mod tests {
 
     #[test]
     fn hosts_that_others_cannot_reach_or_tell_apart_are_refused() {
-        let told = hosts(&["localhost"]).unwrap_err().to_string();
-        assert!(told.contains("write localhost=ADDRESS"), "{told}");
-        let told = hosts(&["a=10.0.0.1", "b=10.0.0.1"])
+        let error = hosts(&["localhost"]).unwrap_err().to_string();
+        assert!(error.contains("write localhost=ADDRESS"), "{error}");
+        let error = hosts(&["a=10.0.0.1", "b=10.0.0.1"])
             .unwrap_err()
             .to_string();
-        assert!(told.contains("the same address as a"), "{told}");
-        let told = hosts(&["no-such-host.invalid"]).unwrap_err().to_string();
-        assert!(told.contains("its address is not known"), "{told}");
+        assert!(error.contains("the same address as a"), "{error}");
+        let error = hosts(&["no-such-host.invalid"]).unwrap_err().to_string();
+        assert!(error.contains("its address is not known"), "{error}");
     }
 
     #[test]

@@ -44,7 +44,7 @@ impl<F: AsFd> Sink<F> {
     /// Writes what surely doesn't block; call it when the stream is writable.
     ///
     /// # Errors
-    /// The stream takes no more, ever; what is held is dropped. Told once.
+    /// The stream takes no more, ever; what is held is dropped. Reported once.
     pub(crate) fn on_writable(&mut self) -> io::Result<()> {
         // A writable pipe takes at least this much at once (PIPE_BUF).
         let piece = &self.held[..self.held.len().min(4096)];

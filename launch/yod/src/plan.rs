@@ -148,7 +148,7 @@ impl Plan {
 
 /// Where the secret is in the environment of ranks that have an engine of their own.
 pub(crate) const SECRET: &str = "LINTEL_SECRET";
-/// Tells an agent to read the secret from its standard input.
+/// Makes an agent read the secret from its standard input.
 pub(crate) const SECRET_STDIN: &str = "--secret-stdin";
 
 /// Whether the variable comes from a launcher around this one, or describes that launcher:

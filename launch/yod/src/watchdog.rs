@@ -3,7 +3,7 @@
 //!
 //! The launcher writes `files NAME` first, `group N START` for each rank's process group
 //! and `done` at the end; an end of input without `done` means that the launcher died. The
-//! job's name is on no command line, where other users would read it: whoever knows it
+//! job's name is on no command line, where other users would read it: a user who knows it
 //! before the first rank starts can create files of that name.
 
 use std::io::{self, BufRead, Write};
@@ -42,7 +42,7 @@ impl Watchdog {
 
     /// Names a process group to be ended.
     pub(crate) fn on_group(&mut self, group: Group) {
-        // A watchdog that has died can't be told; the ranks still die with their launcher.
+        // A watchdog that has died can't be notified; the ranks still die with their launcher.
         let _ = writeln!(self.input, "{GROUP}{group}");
     }
 

@@ -27,7 +27,7 @@ fn over_two<'a>(ranks: &'a str, more: &[&'a str]) -> Vec<&'a str> {
 }
 
 /// Without what the stubs say.
-fn told(err: &str) -> String {
+fn messages(err: &str) -> String {
     let lines = err.lines().filter(|line| !line.starts_with("ssh-stub "));
     lines.map(|line| format!("{line}\n")).collect()
 }
@@ -40,7 +40,7 @@ fn ssh_stub_to(host: &str, lines: &[String]) -> [Pid; 2] {
     [(); 2].map(|()| Pid::from_raw(pids.next().unwrap().parse().unwrap()).unwrap())
 }
 
-/// A job whose ranks each leave a segment, tell of themselves and wait.
+/// A job whose ranks each leave a segment, print a line and wait.
 fn waiting_job() -> (Running, [Vec<String>; 2]) {
     let script = "f=/dev/shm/lintel-$LINTEL_JOB-7f00000$((LINTEL_NODE_RANK+2))-$$; : > $f; \
                   echo $$ $f; exec sleep 1000";
@@ -61,7 +61,10 @@ fn all_gone(ranks: &[String]) {
 #[test]
 fn ranks_on_hosts_exchange_values_and_meet_at_barriers() {
     let (code, out, err) = run(&over_two("5", &[PROBE, "exchange"]));
-    assert_eq!((code, out.lines().count(), told(&err)), (0, 5, "".into()));
+    assert_eq!(
+        (code, out.lines().count(), messages(&err)),
+        (0, 5, "".into())
+    );
 }
 
 #[test]
@@ -145,7 +148,7 @@ fn the_first_failure_on_a_host_ends_the_job_on_all() {
     let script = "echo $$; [ $PMI_RANK = 3 ] && exit 9; exec sleep 1000";
     let (code, out, err) = run(&over_two("4", &["sh", "-c", script]));
     let expected = "yod: rank 3 ended with exit code 9; ending the job\n";
-    assert_eq!((code, told(&err).as_str()), (9, expected));
+    assert_eq!((code, messages(&err).as_str()), (9, expected));
     assert!(!out.lines().any(runs));
     let (code, _, err) = run(&over_two("3", &[PROBE, "abort"]));
     assert!(
@@ -204,15 +207,15 @@ fn secret_name_and_program_of_a_job_are_on_no_command_line_of_the_launcher() {
     let script = "echo $LINTEL_SECRET $LINTEL_JOB; exec sleep 1000";
     let mut job = Running::start(&over_two("2", &["sh", "-c", script]));
     let stub = ssh_stub_to("a", &[line_of(&mut job.stderr), line_of(&mut job.stderr)]);
-    let told = job.lines(2).remove(0);
+    let text = job.lines(2).remove(0);
     let words = std::fs::read(format!("/proc/{}/cmdline", stub[0].as_raw_nonzero())).unwrap();
     let words = String::from_utf8(words).unwrap();
     assert!(
         words.ends_with(" --remote\0") && !words.contains("sleep"),
         "{words}"
     );
-    let (secret, id) = told.split_once(' ').unwrap();
-    assert_eq!((secret.len(), id.len()), (64, 16), "{told}");
+    let (secret, id) = text.split_once(' ').unwrap();
+    assert_eq!((secret.len(), id.len()), (64, 16), "{text}");
     assert_eq!(command_lines_with(secret), [""; 0]);
     assert_eq!(command_lines_with(id), [""; 0]);
     job.signal(Signal::TERM);
@@ -251,8 +254,8 @@ fn each_host_has_its_agent_in_generic_placement() {
     let mut command = yod(&over_two("2", &words));
     command.env("LINTEL_SECRET", "of another job");
     let (code, out, _) = read(output_of(command.spawn().unwrap()));
-    let told = "generic without secret\n".repeat(2);
-    assert_eq!((code, out), (0, told));
+    let text = "generic without secret\n".repeat(2);
+    assert_eq!((code, out), (0, text));
     let log = std::fs::read_to_string(scratch.0.join("log")).unwrap();
     let expected = [
         "come --iface 127.0.0.2 --secret-stdin 64 0",

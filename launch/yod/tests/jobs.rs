@@ -173,8 +173,8 @@ fn an_abort_ends_all_with_its_code() {
 #[test]
 fn an_abort_with_code_0_ends_all_and_is_no_failure() {
     let (code, _, err) = run(&["-n", "3", PROBE, "abort", "0"]);
-    let told = "yod: rank 1 aborted the job with code 0; ending the job\n";
-    assert_eq!((code, err.as_str()), (0, told));
+    let text = "yod: rank 1 aborted the job with code 0; ending the job\n";
+    assert_eq!((code, err.as_str()), (0, text));
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn user_signals_reach_every_rank() {
     let mut job = Running::start(&["-n", "2", "sh", "-c", TRAPS]);
     job.lines(2);
     job.signal(Signal::USR1);
-    // The shells tell of their children's end on standard error.
+    // The shells report their children's end on standard error.
     let (status, out, _) = job.finish();
     assert_eq!((status.code(), out.as_str()), (Some(0), "user\nuser\n"));
 }
@@ -402,8 +402,8 @@ fn ranks_learn_through_pmi_who_shares_their_node() {
 #[test]
 fn more_nodes_than_ranks_are_refused() {
     let (code, _, err) = run(&["-n", "2", "--nodes", "3", "true"]);
-    let told = "yod: 3 nodes are too many for 2 ranks: each node runs at least one\n";
-    assert_eq!((code, err.as_str()), (2, told));
+    let text = "yod: 3 nodes are too many for 2 ranks: each node runs at least one\n";
+    assert_eq!((code, err.as_str()), (2, text));
 }
 
 #[test]
@@ -452,7 +452,7 @@ fn each_job_has_a_secret_of_its_own_that_is_not_shown() {
 const SPYING_AGENT: &str = "read secret; echo $secret $(readlink /proc/$$/fd/0) >> $log; \
      tr '\\0' '\\n' < /proc/$$/environ >> $log.environ; echo ready; exec sleep 1000";
 
-/// A rank that tells all that it was given.
+/// A rank that prints its whole environment and arguments.
 const SPYING_RANK: &str = "env; tr '\\0' '\\n' < /proc/$$/environ; cat /proc/$$/cmdline; \
      for fd in /proc/$$/fd/*; do readlink $fd; done; echo end";
 
@@ -470,11 +470,11 @@ fn ranks_of_agents_are_not_given_the_secret_and_the_agents_have_it_in_no_environ
     assert_eq!((code, out.matches("end\n").count()), (0, 4), "{err}");
     let log = std::fs::read_to_string(scratch.0.join("log")).unwrap();
     let environments = std::fs::read_to_string(scratch.0.join("log.environ")).unwrap();
-    let told: Vec<(&str, &str)> = log
+    let text: Vec<(&str, &str)> = log
         .lines()
         .filter_map(|line| line.split_once(' '))
         .collect();
-    let [(secret, pipe), (same, other_pipe)] = told[..] else {
+    let [(secret, pipe), (same, other_pipe)] = text[..] else {
         panic!("two agents were started: {log}")
     };
     assert!(
@@ -498,11 +498,11 @@ fn agents_come_before_the_ranks_and_go_after_them() {
     let script = format!("echo rank $LINTEL_NODE_RANK >> {}", log.display());
     let nodes = ["--mode", "generic", "--agent", &agent, "--nodes", "2"];
     let (code, _, err) = run(&[&nodes[..], &["sh", "-c", &script]].concat());
-    let told = std::fs::read_to_string(log).unwrap();
-    let lines: Vec<&str> = told.lines().collect();
-    // The shells tell of their children's end on standard error.
+    let text = std::fs::read_to_string(log).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    // The shells report their children's end on standard error.
     assert!(!err.contains("yod"), "{err}");
-    assert_eq!((code, lines.len()), (0, 6), "{told}");
+    assert_eq!((code, lines.len()), (0, 6), "{text}");
     let come = [
         "come --iface 127.0.0.1 --secret-stdin 64 0",
         "come --iface 127.0.0.2 --secret-stdin 64 0",
@@ -523,13 +523,13 @@ fn an_agent_that_ends_early_ends_the_job() {
         run(&["--mode", "generic", "--agent", &agent, "sh", "-c", rank])
     };
     let (code, out, err) = job("exit 3", "echo started");
-    let told = "yod: the agent of 127.0.0.1 ended with exit code 3 before the ranks started\n";
-    assert_eq!((code, out.as_str(), err.as_str()), (1, "", told));
+    let text = "yod: the agent of 127.0.0.1 ended with exit code 3 before the ranks started\n";
+    assert_eq!((code, out.as_str(), err.as_str()), (1, "", text));
     let agent = "echo ready; while ! [ -e $log ]; do sleep 0.01; done; exit 3";
     let log = scratch.0.join("log").display().to_string();
     let (code, _, err) = job(agent, &format!(": > {log}; exec sleep 1000"));
-    let told = "yod: the agent of 127.0.0.1 ended with exit code 3\n";
-    assert_eq!((code, err.as_str()), (1, told));
+    let text = "yod: the agent of 127.0.0.1 ended with exit code 3\n";
+    assert_eq!((code, err.as_str()), (1, text));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What running processes tell of themselves: how many connections they keep, what that
+//! What running processes publish: how many connections they keep, what that
 //! takes, and what went wrong on the way. Read from shared memory, without joining
 //! their job.
 
@@ -74,7 +74,7 @@ impl Counters {
         ]
     }
 
-    /// What is kept, as words that one rank tells another; what went wrong is left out.
+    /// What is kept, as words that one rank sends to another; errors are left out.
     pub fn to_words(self) -> [u64; WORDS] {
         let mut words = [0; WORDS];
         words[..5].copy_from_slice(&[
@@ -178,7 +178,7 @@ impl Source for SharedMemory {
 
 impl Published {
     /// Whether it is of this user, root or not, and has a name that a job can have. Other
-    /// users can give files any name, and tell in them what they like.
+    /// users can give files any name, with any content.
     fn is_own(&self) -> bool {
         let name = format!("lintel-{}-{:x}-{}", self.job, self.nid, self.pid);
         is_name_of_job(&self.job) && !is_foreign(&Path::new("/dev/shm").join(name), own_uid())
@@ -191,7 +191,7 @@ fn is_name_of_job(name: &str) -> bool {
     name.len() <= 64 && name.chars().all(plain)
 }
 
-/// Whether somebody else than `own` has made what is there, be it a link.
+/// Whether the file belongs to another user than `own`, even if it is a link.
 fn is_foreign(path: &Path, own: u32) -> bool {
     std::fs::symlink_metadata(path).is_ok_and(|found| found.uid() != own)
 }

@@ -80,7 +80,8 @@ fn a_trace_of_seastar_has_nodes_as_processes_and_their_parts_as_tracks() {
     let trace = Scratch::new("seastar.json");
     let scenario = scenario("seastar-put.toml");
     let path = trace.path();
-    let told = Running::start(&["sim", "run", &scenario, "--point", "11", "--trace", path]).text();
+    let printed =
+        Running::start(&["sim", "run", &scenario, "--point", "11", "--trace", path]).text();
     let text = std::fs::read_to_string(path).expect("written");
     let events: Vec<Value> = serde_json::from_str(&text).expect("JSON");
     let named = |what: &str, name: &str| {
@@ -101,11 +102,14 @@ fn a_trace_of_seastar_has_nodes_as_processes_and_their_parts_as_tracks() {
         .iter()
         .filter(|e| e["ph"] == "X" || e["ph"] == "b")
         .count();
-    assert!(told.contains(&format!("{path}: {spans} spans")), "{told}");
+    assert!(
+        printed.contains(&format!("{path}: {spans} spans")),
+        "{printed}"
+    );
 }
 
 #[test]
-fn a_faulty_scenario_is_told_and_nothing_is_simulated() {
+fn a_faulty_scenario_is_reported_and_nothing_is_simulated() {
     let file = Scratch::new("faulty.toml");
     std::fs::write(
         file.path(),
@@ -118,7 +122,7 @@ fn a_faulty_scenario_is_told_and_nothing_is_simulated() {
         .output()
         .expect("starts");
     assert_eq!(output.status.code(), Some(2));
-    let told = String::from_utf8(output.stderr).expect("text");
+    let text = String::from_utf8(output.stderr).expect("text");
     let expected = format!("lintel: {}: machine.size is missing", file.path());
-    assert!(told.starts_with(&expected), "{told}");
+    assert!(text.starts_with(&expected), "{text}");
 }

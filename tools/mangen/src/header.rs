@@ -294,13 +294,13 @@ impl Function {
     /// Holds the comment against the prototype.
     fn check(&self) -> Result<(), String> {
         let name = &self.name;
-        let told: Vec<&String> = self.doc.params.iter().flat_map(|p| &p.names).collect();
+        let documented: Vec<&String> = self.doc.params.iter().flat_map(|p| &p.names).collect();
         for (_, arg) in &self.args {
-            if !told.contains(&arg) {
+            if !documented.contains(&arg) {
                 return Err(format!("{name} doesn't explain its argument {arg}"));
             }
         }
-        if told.len() != self.args.len() {
+        if documented.len() != self.args.len() {
             return Err(format!("{name} explains arguments that it doesn't have"));
         }
         if self.doc.returns.is_empty() && self.result != "void" {

@@ -1,6 +1,6 @@
 //! Manual pages of the C interface, made from its headers' comments.
 //!
-//! A header tells each fact once, in the grammar that `include/portals4.h` explains at its top;
+//! A header states each fact once, in the grammar that `include/portals4.h` explains at its top;
 //! this crate turns it into roff. It knows that grammar and no C beyond it: whether the header
 //! compiles, and agrees with the library, is checked elsewhere.
 //!

@@ -1,5 +1,5 @@
 //! A process that the tests start: this same program, run as the one test here. It
-//! does what it is told, line by line.
+//! executes commands, one a line.
 
 use lintel_fault::memory::Memory;
 use lintel_fault::random::Random;
@@ -26,7 +26,7 @@ const WINDOW_BYTES: usize = 64;
 struct Client {
     interface: Interface,
     queue: Queue,
-    told: Queue,
+    events: Queue,
     counter: Counter,
     pattern: Descriptor,
     got: Memory,
@@ -52,11 +52,11 @@ pub const NUMBER: &str = "LINTEL_CLIENT";
 
 #[test]
 #[ignore = "other tests start it as a process of its own"]
-fn does_what_it_is_told() {
+fn does_what_it_is_request() {
     let number = std::env::var(NUMBER)
         .ok()
         .and_then(|word| word.parse().ok());
-    let number = number.expect("whoever starts it says which");
+    let number = number.expect("the test names the process number");
     let mut client = match rig::open(number).and_then(Client::new) {
         Ok(client) => client,
         Err(why) => {
@@ -81,12 +81,12 @@ fn does_what_it_is_told() {
 
 impl Client {
     fn new(interface: Interface) -> PtlResult<Client> {
-        let (queue, told, counter) = (
+        let (queue, events, counter) = (
             interface.queue(1024)?,
             interface.queue(1024)?,
             interface.counter()?,
         );
-        let portal = rig::portal(&interface, Some(&told))?;
+        let portal = rig::portal(&interface, Some(&events))?;
         let (received, sum, around) = (
             Memory::new(AREA),
             Memory::new(4096),
@@ -116,7 +116,7 @@ impl Client {
             before,
             fetched: bind(before)?,
             queue,
-            told,
+            events,
             counter,
             received,
             sum,
@@ -154,7 +154,7 @@ impl Client {
             "put-window" => self.pattern.put(&window, ack),
             "add" => self.one.atomic(&word, rig::SUM, ack),
             "fetch-add" => self.one.fetch_atomic(&word, rig::SUM, old),
-            _ => return self.tell(words, number(1)),
+            _ => return self.report(words, number(1)),
         };
         match started {
             Ok(()) => self.end(),
@@ -167,7 +167,7 @@ impl Client {
         self.pattern.put(&transfer, AckRequest::Full)
     }
 
-    /// Puts again and again before it waits; tells how many were acknowledged.
+    /// Puts again and again before it waits; returns how many were acknowledged.
     fn burst(&self, peer: u64, puts: u64) -> String {
         let started = (0..puts).try_for_each(|_| self.put(peer as u32, 8));
         if started.is_err() {
@@ -178,7 +178,7 @@ impl Client {
         format!("{good} of {puts}")
     }
 
-    /// Waits for the end of one operation; tells how it ended and how many bytes moved.
+    /// Waits for the end of one operation; returns how it ended and how many bytes moved.
     fn end(&self) -> String {
         loop {
             match rig::next_event(&self.queue, PATIENCE) {
@@ -189,7 +189,7 @@ impl Client {
         }
     }
 
-    fn tell(&self, words: &[&str], number: u64) -> String {
+    fn report(&self, words: &[&str], number: u64) -> String {
         match words.first().copied().unwrap_or("") {
             "got" => unlike(self.got.first_mismatch(0..number as usize)),
             "received" => unlike(self.received.first_mismatch(0..number as usize)),
@@ -200,7 +200,7 @@ impl Client {
                 let spoilt = self.around.first_mismatch(0..WINDOW_AT);
                 unlike(spoilt.or(self.around.first_mismatch(end..self.around.bytes())))
             }
-            "told" => match rig::next_event(&self.told, PATIENCE) {
+            "event" => match rig::next_event(&self.events, PATIENCE) {
                 Ok(Some(event)) => format!("{:?} uid {}", event.initiator, event.uid),
                 other => shown(other),
             },

@@ -1,6 +1,6 @@
 //! Bytes that are no command, and commands that nobody would give.
 
-use crate::rig::{Rig, told};
+use crate::rig::{Rig, request};
 use lintel_bridge::{Channel, Hello, MESSAGE_BYTES};
 use lintel_fault::random::Random;
 
@@ -35,6 +35,6 @@ fn whatever_a_client_commands_the_agent_answers_and_lives() {
     }
     let long = vec![0x80; MESSAGE_BYTES];
     region.request(&long, || true).expect("the agent lives");
-    told(&mut one, "put 2 100000", "Ok 100000");
-    told(&mut two, "received 100000", "right");
+    request(&mut one, "put 2 100000", "Ok 100000");
+    request(&mut two, "received 100000", "right");
 }

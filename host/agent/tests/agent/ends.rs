@@ -1,6 +1,6 @@
 //! Ends of clients and agents, expected and not.
 
-use crate::rig::{Rig, client_of, first_word, told, wait_until};
+use crate::rig::{Rig, client_of, first_word, request, wait_until};
 use lintel_fault::job::Worker;
 use lintel_fault::random::Random;
 
@@ -14,22 +14,22 @@ fn a_killed_client_leaves_nothing_and_its_peers_learn_of_it() {
     let rig = Rig::new();
     let (mut one, two) = (rig.accelerated(1), rig.generic(2));
     let segment = rig.job.segment(2);
-    told(&mut one, "put 2 100000", "Ok 100000");
+    request(&mut one, "put 2 100000", "Ok 100000");
     assert!(segment.exists());
     drop(two);
     wait_until("the segment goes", || !segment.exists());
     one.send("put 2 8");
     one.expect("Undeliverable");
     let mut next = rig.generic(2);
-    told(&mut one, "put 2 100000", "Ok 100000");
-    told(&mut next, "received 100000", "right");
+    request(&mut one, "put 2 100000", "Ok 100000");
+    request(&mut next, "received 100000", "right");
 }
 
 #[test]
 fn a_client_that_ends_without_a_word_is_missed_at_once() {
     let rig = Rig::new();
     let (mut one, mut two) = (rig.generic(1), rig.generic(2));
-    told(&mut two, "put 1 100000", "Ok 100000");
+    request(&mut two, "put 1 100000", "Ok 100000");
     two.send("exit");
     wait_until("the segment goes", || !rig.job.segment(2).exists());
     one.send("put 2 8");
@@ -40,18 +40,18 @@ fn a_client_that_ends_without_a_word_is_missed_at_once() {
 fn what_a_killed_client_has_lent_stays_until_its_peer_has_used_it() {
     let rig = Rig::new();
     let (mut one, mut two) = (rig.generic(1), rig.accelerated(2));
-    told(&mut one, "put 2 8", "Ok 8");
+    request(&mut one, "put 2 8", "Ok 8");
     let counted = |n| format!("Ok(CountingEvent {{ success: {n}, failure: 0 }})");
-    told(&mut two, "count 1", &counted(1));
+    request(&mut two, "count 1", &counted(1));
     two.stop();
-    told(&mut one, "begin-put 2 4000000", "begun");
+    request(&mut one, "begin-put 2 4000000", "begun");
     // Calls are carried out in order.
-    told(&mut one, "alloc 1", "Ok(())");
+    request(&mut one, "alloc 1", "Ok(())");
     drop(one);
     wait_until("the segment goes", || !rig.job.segment(1).exists());
     two.resume();
-    told(&mut two, "count 2", &counted(2));
-    told(&mut two, "received 4000000", "right");
+    request(&mut two, "count 2", &counted(2));
+    request(&mut two, "received 4000000", "right");
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn an_agent_stays_as_it_is_over_many_killed_clients() {
             settled = Some(rig.agent_memory());
         }
     }
-    told(&mut one, "put 1 8", "Ok 8");
+    request(&mut one, "put 1 8", "Ok 8");
     let settled = settled.expect("there were so many");
     let now = rig.agent_memory();
     assert!(
@@ -103,8 +103,8 @@ fn the_end_of_the_agent_ends_what_its_clients_wait_for() {
         end(rig.agent, kill);
         one.expect("PTL_FAIL");
         two.expect("PTL_FAIL");
-        told(&mut three, "put 1 8", "PTL_FAIL");
-        told(&mut three, "quit", "PTL_FAIL");
+        request(&mut three, "put 1 8", "PTL_FAIL");
+        request(&mut three, "quit", "PTL_FAIL");
         three.await_stderr("the agent of this node has gone");
     }
 }
@@ -152,8 +152,8 @@ fn nonsense_in_a_clients_pages_harms_nobody_else() {
     let (mut one, mut two) = (rig.generic(1), rig.generic(2));
     for _ in 0..10 {
         let mut fool = rig.generic(3);
-        told(&mut fool, "put 1 8", "Ok 8");
-        told(
+        request(&mut fool, "put 1 8", "Ok 8");
+        request(
             &mut fool,
             &format!("garble {}", random.below(1 << 32)),
             "garbled",
@@ -163,9 +163,9 @@ fn nonsense_in_a_clients_pages_harms_nobody_else() {
             one.send("put 3 8");
             one.line();
         }
-        told(&mut one, "put 2 100000", "Ok 100000");
-        told(&mut two, "fetch-add 1", "Ok 8");
+        request(&mut one, "put 2 100000", "Ok 100000");
+        request(&mut two, "fetch-add 1", "Ok 8");
     }
-    told(&mut one, "quit", "Ok(())");
-    told(&mut two, "quit", "Ok(())");
+    request(&mut one, "quit", "Ok(())");
+    request(&mut two, "quit", "Ok(())");
 }

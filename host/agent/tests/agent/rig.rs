@@ -70,7 +70,9 @@ impl Rig {
         let status = status.expect("the agent lives");
         let line = status.lines().find(|line| line.starts_with("VmRSS:"));
         let number = line.and_then(|line| line.split_whitespace().nth(1));
-        number.and_then(|n| n.parse().ok()).expect("Linux tells it")
+        number
+            .and_then(|n| n.parse().ok())
+            .expect("Linux reports it")
     }
 
     /// Threads and open files of the agent.
@@ -139,7 +141,7 @@ fn ready(mut client: Worker) -> Worker {
 }
 
 /// Says a line to a client, and expects an answer.
-pub fn told(client: &mut Worker, words: &str, answer: &str) {
+pub fn request(client: &mut Worker, words: &str, answer: &str) {
     client.send(words);
     let line = client.line();
     assert_eq!(line, answer, "to {words:?}; it said: {}", client.stderr());

@@ -1,7 +1,7 @@
 //! Starts of agents and of their clients: what they are given, what stands in their way,
 //! ends before they are ready.
 
-use crate::rig::{Rig, agent_command, client_command, first_word, secret_of, told, wait_until};
+use crate::rig::{Rig, agent_command, client_command, first_word, request, secret_of, wait_until};
 use lintel_fault::job::{Job, Worker};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::io::Errno;
@@ -81,8 +81,8 @@ fn an_agent_with_the_secret_of_its_job_speaks_with_a_rank_of_another_node() {
             assert_eq!(first_word(&mut client), "ready");
             client
         });
-    told(&mut generic, "put 3 100000", "Ok 100000");
-    told(&mut accelerated, "put 2 100000", "Ok 100000");
+    request(&mut generic, "put 3 100000", "Ok 100000");
+    request(&mut accelerated, "put 2 100000", "Ok 100000");
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn no_secret_on_standard_input_is_an_error_that_says_what_is_wanted() {
 }
 
 #[test]
-fn an_agent_that_waits_for_its_secret_ends_when_told() {
+fn an_agent_that_waits_for_its_secret_ends_when_request() {
     let mut agent = Started::of(agent_command(&job()).stdin(Stdio::piped()));
     agent.terminate();
     let mut status = None;

@@ -1,20 +1,20 @@
 //! What clients do among themselves and with others.
 
-use crate::rig::{Rig, first_word, told};
+use crate::rig::{Rig, first_word, request};
 use lintel_fault::job::Worker;
 
 /// Every kind of operation, short and long, from one to number `peer`.
 fn exchange(from: &mut Worker, to: &mut Worker, peer: u32) {
     for bytes in [8, 5000, 60_000, 100_000, 4 << 20] {
-        told(from, &format!("put {peer} {bytes}"), &format!("Ok {bytes}"));
-        told(to, &format!("received {bytes}"), "right");
-        told(from, &format!("get {peer} {bytes}"), &format!("Ok {bytes}"));
-        told(from, &format!("got {bytes}"), "right");
+        request(from, &format!("put {peer} {bytes}"), &format!("Ok {bytes}"));
+        request(to, &format!("received {bytes}"), "right");
+        request(from, &format!("get {peer} {bytes}"), &format!("Ok {bytes}"));
+        request(from, &format!("got {bytes}"), "right");
     }
-    told(from, &format!("add {peer}"), "Ok 8");
-    told(from, &format!("fetch-add {peer}"), "Ok 8");
-    told(from, "before", "1");
-    told(to, "sum", "2");
+    request(from, &format!("add {peer}"), "Ok 8");
+    request(from, &format!("fetch-add {peer}"), "Ok 8");
+    request(from, "before", "1");
+    request(to, "sum", "2");
 }
 
 #[test]
@@ -23,8 +23,8 @@ fn clients_of_one_agent_reach_each_other() {
     let (mut one, mut two) = (rig.generic(1), rig.generic(2));
     exchange(&mut one, &mut two, 2);
     exchange(&mut two, &mut one, 1);
-    told(&mut one, "quit", "Ok(())");
-    told(&mut two, "quit", "Ok(())");
+    request(&mut one, "quit", "Ok(())");
+    request(&mut two, "quit", "Ok(())");
 }
 
 #[test]
@@ -32,13 +32,13 @@ fn a_client_reaches_itself() {
     let rig = Rig::new();
     let mut one = rig.generic(1);
     for bytes in [8, 100_000, 4 << 20] {
-        told(&mut one, &format!("put 1 {bytes}"), &format!("Ok {bytes}"));
-        told(&mut one, &format!("received {bytes}"), "right");
-        told(&mut one, &format!("get 1 {bytes}"), &format!("Ok {bytes}"));
-        told(&mut one, &format!("got {bytes}"), "right");
+        request(&mut one, &format!("put 1 {bytes}"), &format!("Ok {bytes}"));
+        request(&mut one, &format!("received {bytes}"), "right");
+        request(&mut one, &format!("get 1 {bytes}"), &format!("Ok {bytes}"));
+        request(&mut one, &format!("got {bytes}"), "right");
     }
-    told(&mut one, "fetch-add 1", "Ok 8");
-    told(&mut one, "sum", "1");
+    request(&mut one, "fetch-add 1", "Ok 8");
+    request(&mut one, "sum", "1");
 }
 
 #[test]
@@ -73,12 +73,12 @@ fn a_message_names_the_user_and_process_that_the_system_vouches_for() {
     let (mut generic, mut accelerated) = (rig.generic(1), rig.accelerated(2));
     let uid = std::fs::metadata("/proc/self").map(|me| std::os::unix::fs::MetadataExt::uid(&me));
     let uid = uid.expect("Linux has it");
-    told(&mut generic, "put 2 8", "Ok 8");
+    request(&mut generic, "put 2 8", "Ok 8");
     let from = rig.process(1);
-    told(&mut accelerated, "told", &format!("{from:?} uid {uid}"));
-    told(&mut accelerated, "put 1 8", "Ok 8");
+    request(&mut accelerated, "event", &format!("{from:?} uid {uid}"));
+    request(&mut accelerated, "put 1 8", "Ok 8");
     let from = rig.process(2);
-    told(&mut generic, "told", &format!("{from:?} uid {uid}"));
+    request(&mut generic, "event", &format!("{from:?} uid {uid}"));
 }
 
 #[test]
@@ -96,17 +96,17 @@ fn what_is_around_an_entry_is_neither_written_nor_read() {
     let rig = Rig::new();
     let (mut one, mut two) = (rig.generic(1), rig.generic(2));
     for (offset, length, moved) in [(0, 64, 64), (0, 4096, 64), (60, 4000, 4), (64, 100, 0)] {
-        told(
+        request(
             &mut one,
             &format!("put-window 2 {offset} {length}"),
             &format!("Ok {moved}"),
         );
-        told(
+        request(
             &mut one,
             &format!("get-window 2 {offset} {length}"),
             &format!("Ok {moved}"),
         );
-        told(&mut two, "around", "right");
+        request(&mut two, "around", "right");
     }
 }
 
@@ -117,22 +117,22 @@ fn a_client_starts_the_library_again_and_old_handles_are_stale() {
     for _ in 0..20 {
         one.send("again");
         one.expect("stale PTL_ARG_INVALID");
-        told(&mut one, "put 2 100000", "Ok 100000");
+        request(&mut one, "put 2 100000", "Ok 100000");
     }
-    told(&mut two, "put 1 8", "Ok 8");
+    request(&mut two, "put 1 8", "Ok 8");
 }
 
 #[test]
 fn what_is_called_after_a_put_finds_it_started() {
     let rig = Rig::new();
     let (mut one, mut two) = (rig.generic(1), rig.accelerated(2));
-    told(&mut two, "put 1 8", "Ok 8");
+    request(&mut two, "put 1 8", "Ok 8");
     two.stop();
-    told(&mut one, "begin-put 2 8", "begun");
-    told(&mut one, "release", "Err(InUse)");
+    request(&mut one, "begin-put 2 8", "begun");
+    request(&mut one, "release", "Err(InUse)");
     two.resume();
     // The end of the first.
-    told(&mut one, "put 2 8", "Ok 8");
+    request(&mut one, "put 2 8", "Ok 8");
 }
 
 #[test]
@@ -140,8 +140,8 @@ fn puts_that_come_quicker_than_the_agent_takes_them_all_arrive() {
     let rig = Rig::new();
     let (mut one, mut two) = (rig.generic(1), rig.generic(2));
     for _ in 0..5 {
-        told(&mut one, "burst 2 400", "400 of 400");
+        request(&mut one, "burst 2 400", "400 of 400");
     }
     let puts = "Ok(CountingEvent { success: 2000, failure: 0 })";
-    told(&mut two, "count 2000", puts);
+    request(&mut two, "count 2000", puts);
 }

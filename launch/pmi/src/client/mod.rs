@@ -67,7 +67,7 @@ trait Protocol: fmt::Debug + Send {
     fn longest(&self) -> (usize, usize);
     fn put(&mut self, key: &str, value: &str) -> Result<(), Error>;
     fn get(&mut self, key: &str) -> Result<Option<String>, Error>;
-    /// `None` where the launcher doesn't tell.
+    /// `None` if the launcher doesn't provide it.
     fn local_place(&mut self, rank: usize, size: usize) -> Result<Option<LocalPlace>, Error>;
     fn barrier(&mut self) -> Result<(), Error>;
     fn universe_size(&mut self) -> Result<usize, Error>;
@@ -217,8 +217,8 @@ impl Client {
     /// # Errors
     /// A lost connection.
     pub fn local_place(&mut self) -> Result<Option<LocalPlace>, Error> {
-        let told = self.protocol.local_place(self.rank, self.size)?;
-        Ok(told.or_else(LocalPlace::by_environment))
+        let place = self.protocol.local_place(self.rank, self.size)?;
+        Ok(place.or_else(LocalPlace::by_environment))
     }
 
     /// Stores `value` under `key`; visible to all after the next barrier.
@@ -301,7 +301,7 @@ impl LocalPlace {
     }
 }
 
-/// Connects by `PMI_PORT` and `PMI_ID`; the launcher then tells rank and size.
+/// Connects by `PMI_PORT` and `PMI_ID`; the launcher then sends rank and size.
 fn through_port() -> Result<(Stream, usize, usize), Error> {
     let port = std::env::var("PMI_PORT").unwrap_or_default();
     let id = number_from_env("PMI_ID")?;
@@ -309,12 +309,12 @@ fn through_port() -> Result<(Stream, usize, usize), Error> {
     stream.request(&format!("initack pmiid={id}"), "initack")?;
     let mut place = [None; 2];
     while place.contains(&None) {
-        let told = stream.read_message()?;
+        let message = stream.read_message()?;
         for (place, key) in place.iter_mut().zip(["rank", "size"]) {
-            *place = place.or(told.number(key).and_then(|n| usize::try_from(n).ok()));
+            *place = place.or(message.number(key).and_then(|n| usize::try_from(n).ok()));
         }
-        if told.command() != "set" {
-            return Err(Error::Unexpected(told.command().into()));
+        if message.command() != "set" {
+            return Err(Error::Unexpected(message.command().into()));
         }
     }
     // A third line follows the two: debug.

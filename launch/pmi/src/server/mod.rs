@@ -90,7 +90,7 @@ struct Rank {
     finalized: bool,
     /// A protocol violation made the stream meaningless.
     deaf: bool,
-    /// Inside an `mcmd=` block: what the block has told so far.
+    /// Inside an `mcmd=` block: what the block has defined so far.
     block: Option<Block>,
 }
 
@@ -291,7 +291,7 @@ impl Server {
     }
 
     /// A later put of the same key replaces the value. What a line of PMI-1 can't carry
-    /// is refused whoever puts it, since any rank may ask for it in PMI-1.
+    /// is refused from every rank, because any rank may ask for it in PMI-1.
     fn store(&mut self, key: &str, value: &str) -> Result<(), &'static str> {
         if key.is_empty() || key.len() >= KEY_MAX {
             return Err("invalid_key_length");

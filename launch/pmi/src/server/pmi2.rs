@@ -6,13 +6,13 @@ use super::{Event, Server, Violation};
 use crate::mapping::MAPPING_KEY;
 use crate::wire2::Message;
 
-/// What the ranks of a node tell each other, and who waits for it.
+/// Values that the ranks of a node exchange, and the ranks that wait for them.
 #[derive(Debug)]
 pub(super) struct NodeAttributes {
     /// The node of each rank.
     nodes: Vec<usize>,
     known: BTreeMap<(usize, String), String>,
-    /// Rank, key and the request of one that waits until another of its node has told.
+    /// Rank, key and the request of a rank that waits until another of its node has put the value.
     waiting: Vec<(usize, String, Message)>,
 }
 

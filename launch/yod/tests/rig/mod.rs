@@ -133,7 +133,7 @@ pub struct Running {
     pub child: Launcher,
     pub stdout: BufReader<std::process::ChildStdout>,
     pub stderr: BufReader<std::process::ChildStderr>,
-    /// Dropped with the rest: tells the watchdog that nobody reads any more.
+    /// Dropped with the rest: the watchdog then knows that the test reads no more.
     _reading: mpsc::Sender<()>,
 }
 
@@ -222,7 +222,7 @@ pub fn sorted(text: &str) -> Vec<&str> {
     lines
 }
 
-/// A stand-in for the agent: tells of its life in the file `log`, in one line a step.
+/// A stand-in for the agent: writes a line for each step to the file `log`.
 pub fn agent(directory: &Path, script: &str) -> String {
     use std::os::unix::fs::PermissionsExt;
     let path = directory.join("agent");

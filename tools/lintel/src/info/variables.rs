@@ -44,7 +44,7 @@ const FROM_LAUNCHERS: [Setting; 6] = [
     },
     Setting {
         name: "LINTEL_PMI",
-        default: "what the environment tells",
+        default: "what the environment says",
         values: "pmi1, pmi2, pmix, none",
         meaning: "the protocol by which ranks learn of each other",
     },

@@ -97,7 +97,7 @@ impl Exchange<'_> {
     }
 
     /// The two ranks meet: rank 0 raises line 0, rank 1 line 1.
-    fn tell(&self) {
+    fn notify(&self) {
         let own = usize::from(!self.team_leads);
         let word = &self.flags.lines()[2 * own].0[0];
         word.store(word.load(Acquire) + 1, Release);
@@ -117,7 +117,7 @@ impl Workload for Exchange<'_> {
     fn lead(&mut self, n: u64) -> Result<()> {
         let transfer = self.endpoint.transfer(self.bytes);
         for _ in 0..n {
-            self.tell();
+            self.notify();
             if self.moves {
                 self.endpoint
                     .descriptor
@@ -139,7 +139,7 @@ impl Workload for Exchange<'_> {
             if self.moves {
                 self.endpoint.arrivals.next()?;
             }
-            self.tell();
+            self.notify();
         }
         Ok(())
     }
@@ -170,5 +170,5 @@ fn rounds_for(team: &Team, us: Option<f64>) -> Result<u64> {
 }
 
 const PROBE: u64 = 1 << 16;
-/// The quickest counts: whoever else runs here only makes one slower.
+/// The quickest counts: other processes on the machine only make one slower.
 const PROBES: u32 = 32;

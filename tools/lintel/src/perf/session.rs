@@ -77,7 +77,7 @@ impl Session {
         self.progress.advance();
     }
 
-    /// Tells the person something that the rows don't.
+    /// Prints a note that the rows don't contain.
     pub fn note(&self, text: &str) -> Result<()> {
         if self.team.leads() {
             self.progress.0.suspend(|| eprintln!("lintel: {text}"));
@@ -125,7 +125,7 @@ impl Progress {
     }
 }
 
-/// Tells the ranks, whose standard error is the launcher's pipe, that a person is
+/// Informs the ranks, whose standard error is the launcher's pipe, that a person is
 /// watching a terminal.
 pub fn terminal_hint() -> Option<(OsString, OsString)> {
     std::io::stderr()

@@ -12,7 +12,7 @@ use crate::harness::{Workload, measure};
 use crate::portals::Counted;
 use crate::report::Row;
 
-/// Every row also tells its ratio to the first one, the put by `PtlEQGet`.
+/// Every row also shows its ratio to the first one, the put by `PtlEQGet`.
 pub fn run(session: &mut Session) -> Result<()> {
     session.announce("small", 8);
     let by_get = endpoint(session, Wait::Eq)?;

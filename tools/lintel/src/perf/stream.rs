@@ -113,7 +113,7 @@ pub enum Way {
     Get,
 }
 
-/// Who tells rank 0 that a stream of puts is over.
+/// Which rank reports to rank 0 that a stream of puts is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// Counting acknowledgements; they also keep the window.

@@ -315,7 +315,7 @@ const INK: RGBColor = RGBColor(34, 34, 34);
 const QUIET: RGBColor = RGBColor(105, 105, 105);
 const GRID: RGBColor = RGBColor(225, 225, 225);
 
-/// Okabe and Ito's colours, which colour-blind readers tell apart, the yellow one
+/// Okabe and Ito's colours, which colour-blind readers can distinguish, the yellow one
 /// replaced by a brown that shows on white.
 const COLOURS: [RGBColor; 8] = [
     RGBColor(0, 114, 178),

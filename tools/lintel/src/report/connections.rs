@@ -33,7 +33,7 @@ pub fn judge(rows: &[Row]) -> Vec<Verdict> {
     verdicts
 }
 
-/// Which rows tell XRC from RC.
+/// Rows in which XRC and RC differ.
 struct Question {
     measure: &'static str,
     benchmark: &'static str,

@@ -42,7 +42,7 @@ const HEADER: [&str; 13] = [
     "ratio_to_limit",
 ];
 
-/// Options that tell what carried the messages.
+/// Options that name the transport of the messages.
 const NETWORK: [&str; 4] = ["nodes", "nal", "mode", "conn"];
 
 fn fixed_fields(row: &Row) -> [String; 13] {

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! What is simulated is others' business; this gives it files, a progress bar and
-//! pictures. The only thing told that isn't the same on each run is how long it took.
+//! pictures. Only the elapsed time differs between runs.
 
 mod figures;
 mod list;

@@ -77,7 +77,7 @@ impl StepProgress {
     }
 }
 
-/// Shares of a simulation that the bar tells apart.
+/// Shares of a simulation that the bar distinguishes.
 const SHARES: u64 = 1_000;
 /// Events between two looks at the clock: some milliseconds.
 const EVENTS: u64 = 50_000;

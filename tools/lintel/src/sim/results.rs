@@ -131,7 +131,7 @@ impl Results {
                 Some((place, *entry.figures.get(&y.0)?))
             });
             let label = if label.is_empty() { "simulated" } else { label };
-            // Lines that lie upon each other are told apart by their dashes.
+            // Dashes distinguish lines that coincide.
             let stroke = Stroke::Styled {
                 colour,
                 dash: colour % 3,
@@ -210,9 +210,9 @@ mod tests {
         let mut other = scenario.plot.expect("a plot");
         assert!(found.check(&other).is_ok());
         other.y.0 = "MB/h".into();
-        let told = found.check(&other).expect_err("nothing to draw");
+        let error = found.check(&other).expect_err("nothing to draw");
         assert_eq!(
-            told.to_string(),
+            error.to_string(),
             "ring.toml: plot.y is \"MB/h\"; the figures are \"one way, µs\", \"MB/s\", \"all, µs\", \"messages\""
         );
     }

@@ -49,7 +49,7 @@ impl Trace {
         })
     }
 
-    /// Whom to tell of spans.
+    /// The receiver of spans.
     pub fn observer(&self) -> Observer {
         let file = Rc::clone(&self.file);
         Box::new(move |span| file.borrow_mut().add(span))

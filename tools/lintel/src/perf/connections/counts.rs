@@ -39,7 +39,7 @@ pub fn jobs(options: &Options) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// In each rank: puts to every process of the other node, then tells what it holds.
+/// In each rank: puts to every process of the other node, then reports what it holds.
 ///
 /// # Errors
 /// What the launcher, Portals or the system refused.
@@ -79,10 +79,10 @@ fn tell_all(multi_pair: &MultiPair, grown: u64) -> Result<Vec<(Counters, u64)>> 
     let mut words = [0; WORDS];
     words[0] = std::process::id().into();
     words[1] = grown;
-    let told = team.exchange(words)?;
+    let reports = team.exchange(words)?;
     // A process doesn't see itself among the published ones, so rank 1 looks at rank 0.
     let own = match team.rank() {
-        0 | 1 => look(team, &told, multi_pair.layout.slots as u64)?,
+        0 | 1 => look(team, &reports, multi_pair.layout.slots as u64)?,
         _ => Vec::new(),
     };
     let of_zero = match (team.rank(), own.first()) {
@@ -91,7 +91,7 @@ fn tell_all(multi_pair: &MultiPair, grown: u64) -> Result<Vec<(Counters, u64)>> 
     };
     let of_zero = Counters::from_words(team.exchange(of_zero)?[1]);
     let own = own.into_iter().chain(std::iter::repeat(None));
-    let counters = own.zip(&told).enumerate().map(|(rank, (seen, words))| {
+    let counters = own.zip(&reports).enumerate().map(|(rank, (seen, words))| {
         let counters = if rank == 0 {
             of_zero
         } else {
@@ -104,7 +104,7 @@ fn tell_all(multi_pair: &MultiPair, grown: u64) -> Result<Vec<(Counters, u64)>> 
 
 /// The counters of every other rank, once each that has a network is in touch with
 /// `pairs` processes, or as they are when that takes too long.
-fn look(team: &Team, told: &[[u64; WORDS]], pairs: u64) -> Result<Vec<Option<Counters>>> {
+fn look(team: &Team, reports: &[[u64; WORDS]], pairs: u64) -> Result<Vec<Option<Counters>>> {
     let end = Instant::now() + SETTLING;
     loop {
         let published = crate::resources::SharedMemory.published()?;
@@ -112,10 +112,10 @@ fn look(team: &Team, told: &[[u64; WORDS]], pairs: u64) -> Result<Vec<Option<Cou
             let same = |one: &&Published| u64::try_from(one.os_process) == Ok(pid);
             published.iter().find(same)
         };
-        let found: Vec<Option<&Published>> = told.iter().map(|words| of(words[0])).collect();
+        let found: Vec<Option<&Published>> = reports.iter().map(|words| of(words[0])).collect();
         let settled = |(rank, seen): (usize, &Option<&Published>)| {
-            let told = |one: &Published| one.conn.is_none() || one.counters.pairs >= pairs;
-            rank == team.rank() || seen.is_some_and(told)
+            let is_complete = |one: &Published| one.conn.is_none() || one.counters.pairs >= pairs;
+            rank == team.rank() || seen.is_some_and(is_complete)
         };
         if found.iter().enumerate().all(settled) || Instant::now() > end {
             let counters = |seen: Option<&Published>| seen.map(|one| one.counters);

@@ -148,7 +148,7 @@ impl MultiPair {
     }
 }
 
-/// Tells everyone this process's id and table; gives everyone's, by rank.
+/// Exchanges process ids and tables; returns those of all ranks, by rank.
 fn exchange_addresses(team: &Team, endpoint: &GroupEndpoint) -> Result<Vec<Transfer>> {
     let ProcessId { nid, pid } = endpoint.interface.physical_id()?;
     let mut words = [0; WORDS];

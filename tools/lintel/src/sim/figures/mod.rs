@@ -104,7 +104,7 @@ pub fn all(directory: &Path, csv: Option<&str>) -> Result<()> {
         steps.announce(what);
         points.extend(table()?);
     }
-    // The table comes first: it is there though somebody stops the drawing.
+    // The table comes first: it is there even if the drawing is interrupted.
     let lines = compared(&points);
     page::write_table(&lines, directory)?;
     steps.pause(|| {
@@ -152,7 +152,7 @@ impl Sheet {
         let (x, y) = (self.x, &self.y);
         let mut figure = chart::Figure::new(title, x, (&y.0, y.1));
         for (colour, curve) in self.curves.iter().enumerate() {
-            // Lines that lie upon each other are told apart by their dashes.
+            // Dashes distinguish lines that coincide.
             let dash = colour % 3;
             let stroke = Stroke::Styled { colour, dash };
             figure.add(Series::new(&curve.label, stroke, curve.points.clone()));
@@ -252,12 +252,12 @@ mod tests {
 
     #[test]
     fn a_figure_that_nobody_knows_is_told_with_those_that_there_are() {
-        let told = one("seed-9", Path::new("."), None)
+        let error = one("seed-9", Path::new("."), None)
             .expect_err("unknown")
             .to_string();
         assert!(
-            told.starts_with("no figure is called seed-9; there are seed-001-3, "),
-            "{told}"
+            error.starts_with("no figure is called seed-9; there are seed-001-3, "),
+            "{error}"
         );
     }
 
