@@ -8,7 +8,8 @@ use crate::rig::*;
 use lintel_engine4::{DescriptorSpec, EntrySpec, Landed, Landing, PendingReply, SearchOp};
 use lintel_memory::{Buffer, Ghost, Span};
 use lintel_types::{
-    AckRequest, Handle, Limits, List, NiFail, PortalIndex, ProcessId, QueueIndex, options,
+    AckRequest, Handle, Limits, List, MdOptions, MeOptions, NiFail, NiOptions, PortalIndex,
+    ProcessId, PtOptions, QueueIndex,
 };
 use lintel_wire::{BYTES, Message, Request, Response, Verb};
 
@@ -47,15 +48,16 @@ pub fn body(data: &[u8]) {
 
 impl Target {
     fn new(first: u8) -> Self {
-        let matching = u32::from(first & 1 != 0) * options::NI_MATCHING;
-        let options = matching | (u32::from(first & 2 != 0) * options::NI_LOGICAL);
+        let mut options = NiOptions::empty();
+        options.set(NiOptions::MATCHING, first & 1 != 0);
+        options.set(NiOptions::LOGICAL, first & 2 != 0);
         let limits = Limits {
             max_unexpected_headers: 3,
             max_pt_index: 3,
             ..Limits::DEFAULT
         };
         let mut node = Node::new(process(0), options, limits);
-        if options & options::NI_LOGICAL != 0 {
+        if options.contains(NiOptions::LOGICAL) {
             node.interface
                 .set_map(&[process(0), process(1)])
                 .expect("it has this process");
@@ -64,13 +66,17 @@ impl Target {
             .capacity
             .insert(QueueIndex(node.queue.index()), 20);
         for index in 0..3 {
-            node.portal(if index == 1 { options::PT_FLOWCTRL } else { 0 });
+            node.portal(if index == 1 {
+                PtOptions::FLOWCTRL
+            } else {
+                PtOptions::empty()
+            });
         }
         let (queue, counter) = (node.queue, node.counter());
-        let options = options::MD_EVENT_CT_REPLY
-            | options::MD_EVENT_CT_ACK
-            | options::MD_EVENT_CT_BYTES
-            | options::MD_EVENT_CT_SEND;
+        let options = MdOptions::EVENT_CT_REPLY
+            | MdOptions::EVENT_CT_ACK
+            | MdOptions::EVENT_CT_BYTES
+            | MdOptions::EVENT_CT_SEND;
         let sink = node.bind(DescriptorSpec {
             queue,
             counter,
@@ -93,12 +99,12 @@ impl Target {
     }
 
     fn spec(&self, choice: u8, bits: u64) -> EntrySpec<Ghost> {
-        let mut options = options::ME_OP_PUT | options::ME_OP_GET;
+        let mut options = MeOptions::OP_PUT | MeOptions::OP_GET;
         if self.node.interface.matching() && choice & 1 != 0 {
-            options |= options::ME_MANAGE_LOCAL | options::ME_LOCAL_INC_UH_RLENGTH;
+            options |= MeOptions::MANAGE_LOCAL | MeOptions::LOCAL_INC_UH_RLENGTH;
         }
-        options |= u32::from(choice & 2 != 0) * options::ME_USE_ONCE;
-        options |= u32::from(choice & 64 != 0) * options::ME_UNEXPECTED_HDR_DISABLE;
+        options.set(MeOptions::USE_ONCE, choice & 2 != 0);
+        options.set(MeOptions::UNEXPECTED_HDR_DISABLE, choice & 64 != 0);
         let length = [0, 100, 5000, 0xffff][usize::from(choice >> 2 & 3)];
         let vector = vec![
             Ghost::new(BASE, length),

@@ -64,7 +64,7 @@ impl MemoryDescriptor {
         deferred_release::retry_all();
         let for_engine = engine::DescriptorSpec {
             buffer: spec.memory.buffer.clone(),
-            options: spec.options,
+            options: spec.options.into(),
             queue: EventQueue::handle_of(spec.queue.as_ref()),
             counter: Counter::handle_of(spec.counter.as_ref()),
         };

@@ -50,7 +50,7 @@ impl EntrySpec {
             buffer: self.memory.buffer.clone(),
             counter: Counter::handle_of(self.counter.as_ref()),
             uid: self.uid.unwrap_or(UID_ANY),
-            options: self.options,
+            options: self.options.into(),
             source: self.source.unwrap_or(anyone),
             match_bits: self.match_bits,
             ignore_bits: self.ignore_bits,

@@ -69,7 +69,7 @@ impl PortalTableEntry {
         let queue = EventQueue::handle_of(spec.queue.as_ref());
         let wanted = spec.index.unwrap_or(PT_ANY);
         let handle = interface.handle();
-        let index = process().portal_alloc(handle, spec.options, queue, wanted)?;
+        let index = process().portal_alloc(handle, spec.options.into(), queue, wanted)?;
         Ok(PortalTableEntry {
             portal: Arc::new(Portal {
                 index,

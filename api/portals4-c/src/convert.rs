@@ -97,7 +97,7 @@ pub(crate) fn descriptor(md: *const Md) -> Result<DescriptorSpec<Claim>> {
     let md = take(md)?;
     Ok(DescriptorSpec {
         buffer: buffer(md.start, md.length, md.options)?,
-        options: md.options,
+        options: md.options.into(),
         queue: Handle(md.eq_handle),
         counter: Handle(md.ct_handle),
     })
@@ -110,7 +110,7 @@ pub(crate) fn list_entry(le: *const Le, portal: u32, user_ptr: u64) -> Result<En
         buffer: buffer(le.start, le.length, le.options)?,
         counter: Handle(le.ct_handle),
         uid: le.uid,
-        options: le.options,
+        options: le.options.into(),
         source: ProcessId::default(),
         match_bits: 0,
         ignore_bits: u64::MAX,
@@ -126,7 +126,7 @@ pub(crate) fn match_entry(me: *const Me, portal: u32, user_ptr: u64) -> Result<E
         buffer: buffer(me.start, me.length, me.options)?,
         counter: Handle(me.ct_handle),
         uid: me.uid,
-        options: me.options,
+        options: me.options.into(),
         source: source(me.match_id),
         match_bits: me.match_bits,
         ignore_bits: me.ignore_bits,

@@ -209,7 +209,12 @@ pub unsafe extern "C" fn PtlPTAlloc(
     let alloc = || {
         process().check_alive()?;
         not_null(pt_index)?;
-        process().portal_alloc(on_interface(ni_handle)?, options, eq_handle, pt_index_req)
+        process().portal_alloc(
+            on_interface(ni_handle)?,
+            options.into(),
+            eq_handle,
+            pt_index_req,
+        )
     };
     code(alloc().map(|index| give(pt_index, index.into())))
 }

@@ -4,7 +4,7 @@
 use crate::Interface;
 use lintel_memory::{Buffer, Span};
 use lintel_types::{
-    CounterIndex, DescriptorIndex, Error, Handle, Kind, QueueIndex, Result, options,
+    CounterIndex, DescriptorIndex, Error, Handle, Kind, MdOptions, QueueIndex, Result,
 };
 
 /// What `PtlMDBind` is given.
@@ -20,8 +20,8 @@ use lintel_types::{
 pub struct DescriptorSpec<S> {
     /// The memory that operations read from and write to.
     pub buffer: Buffer<S>,
-    /// `PTL_MD_*`
-    pub options: u32,
+    /// What is reported, and how memory is accessed.
+    pub options: MdOptions,
     /// Receives full events, unless `PTL_EQ_NONE`.
     pub queue: Handle,
     /// Receives counts, unless `PTL_CT_NONE`.
@@ -30,7 +30,7 @@ pub struct DescriptorSpec<S> {
 
 pub(crate) struct Descriptor<S> {
     pub(crate) buffer: Buffer<S>,
-    pub(crate) options: u32,
+    pub(crate) options: MdOptions,
     pub(crate) queue: Option<QueueIndex>,
     pub(crate) counter: Option<CounterIndex>,
     /// Operations in flight that still read, write, count or post through it.
@@ -46,7 +46,7 @@ impl<S: Span> Interface<S> {
     pub fn descriptor_bind(&mut self, spec: DescriptorSpec<S>) -> Result<Handle> {
         self.check_buffer(&spec.buffer)?;
         // Portals 4.3, section `Memory descriptors`, PtlMDBind: unknown options are refused.
-        if spec.options & !options::MD_ALL != 0 {
+        if !MdOptions::all().contains(spec.options) {
             return Err(Error::ArgInvalid);
         }
         let descriptor = Descriptor {

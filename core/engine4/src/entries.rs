@@ -5,8 +5,8 @@ use crate::unexpected::OverflowReceiver;
 use crate::{Host, Interface};
 use lintel_memory::{Buffer, Span};
 use lintel_types::{
-    CounterIndex, EntryIndex, Error, Event, EventKind, Handle, Kind, List, PortalIndex, ProcessId,
-    Result, options,
+    CounterIndex, EntryIndex, Error, Event, EventKind, Handle, Kind, List, MeOptions, PortalIndex,
+    ProcessId, Result,
 };
 use lintel_wire::Request;
 
@@ -29,8 +29,8 @@ pub struct EntrySpec<S> {
     pub counter: Handle,
     /// The user whose messages it takes, or `PTL_UID_ANY`.
     pub uid: u32,
-    /// `PTL_ME_*`
-    pub options: u32,
+    /// Which operations are allowed, and what is reported.
+    pub options: MeOptions,
     /// The process or rank whose messages it takes, or a wildcard.
     pub source: ProcessId,
     /// Match bits that a message must carry.
@@ -61,7 +61,7 @@ impl<S: Span> Entry<S> {
     #[inline]
     pub(crate) fn accepts(&self, logical: bool, from: ProcessId, request: &Request) -> bool {
         from_source(self.spec.source, logical, from, request.rank)
-            && (self.spec.options & options::ME_NO_TRUNCATE == 0
+            && (!self.spec.options.contains(MeOptions::NO_TRUNCATE)
                 || self
                     .offset(request.remote_offset)
                     .saturating_add(request.length)
@@ -79,7 +79,7 @@ impl<S: Span> Entry<S> {
 
     #[inline]
     pub(crate) fn locally_managed(&self) -> bool {
-        self.spec.options & options::ME_MANAGE_LOCAL != 0
+        self.spec.options.contains(MeOptions::MANAGE_LOCAL)
     }
 
     /// Whether less than `min_free` bytes are left, so that it unlinks (Portals 4.3, section
@@ -95,9 +95,9 @@ impl<S: Span> Entry<S> {
     /// entry that unlinks.
     #[inline]
     pub(crate) fn most_events(&self) -> u32 {
-        let once = self.spec.options & options::ME_USE_ONCE != 0;
+        let once = self.spec.options.contains(MeOptions::USE_ONCE);
         let unlinks = once || (self.locally_managed() && self.spec.min_free > 0);
-        let reported = self.spec.options & options::ME_EVENT_UNLINK_DISABLE == 0;
+        let reported = !self.spec.options.contains(MeOptions::EVENT_UNLINK_DISABLE);
         1 + u32::from(unlinks && reported)
     }
 
@@ -172,11 +172,11 @@ impl<S: Span> Interface<S> {
 
     pub(crate) fn check_entry(&self, spec: &EntrySpec<S>) -> Result<()> {
         let known = if self.matching() {
-            options::ME_ALL
+            MeOptions::all()
         } else {
-            options::LE_ALL
+            MeOptions::OF_LIST_ENTRY
         };
-        if spec.options & !known != 0 {
+        if !known.contains(spec.options) {
             return Err(Error::ArgInvalid);
         }
         self.portal(spec.portal)?;
@@ -197,8 +197,8 @@ impl<S: Span> Interface<S> {
     /// The counter, read only if an option asks for counts: programs leave the field
     /// unset otherwise.
     pub(crate) fn entry_counter(&self, spec: &EntrySpec<S>) -> Result<Option<CounterIndex>> {
-        let counts = options::ME_EVENT_CT_COMM | options::ME_EVENT_CT_OVERFLOW;
-        if spec.options & counts == 0 {
+        let counts = MeOptions::EVENT_CT_COMM | MeOptions::EVENT_CT_OVERFLOW;
+        if !spec.options.intersects(counts) {
             return Ok(None);
         }
         self.optional_counter(spec.counter)
@@ -259,7 +259,7 @@ impl<S: Span> Interface<S> {
             self.post_entry_event(
                 index,
                 EventKind::AutoUnlink,
-                options::ME_EVENT_UNLINK_DISABLE,
+                MeOptions::EVENT_UNLINK_DISABLE,
                 host,
             );
             self.entries.remove(index);
@@ -277,7 +277,7 @@ impl<S: Span> Interface<S> {
         if let Some(entry) = self.entries.at_mut(index) {
             entry.linked = true;
         }
-        self.post_entry_event(index, EventKind::Link, options::ME_EVENT_LINK_DISABLE, host);
+        self.post_entry_event(index, EventKind::Link, MeOptions::EVENT_LINK_DISABLE, host);
     }
 
     /// Frees an entry that is off its list and that nothing points to any more; one of the
@@ -294,7 +294,7 @@ impl<S: Span> Interface<S> {
             self.post_entry_event(
                 index,
                 EventKind::AutoFree,
-                options::ME_EVENT_UNLINK_DISABLE,
+                MeOptions::EVENT_UNLINK_DISABLE,
                 host,
             );
         }
@@ -322,13 +322,13 @@ impl<S: Span> Interface<S> {
         &mut self,
         index: EntryIndex,
         kind: EventKind,
-        disabled_by: u32,
+        disabled_by: MeOptions,
         host: &mut H,
     ) {
         let Some(entry) = self.entries.at(index) else {
             return;
         };
-        if entry.spec.options & disabled_by != 0 {
+        if entry.spec.options.contains(disabled_by) {
             return;
         }
         let mut event = Event::new(kind);

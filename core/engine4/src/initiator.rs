@@ -6,7 +6,8 @@ use crate::{Backlog, Body, Host, Interface, Undeliverable};
 use lintel_memory::{Pieces, Span};
 use lintel_types::{
     AckRequest, CounterIndex, Datatype, DescriptorIndex, Error, Event, EventKind, Handle, Kind,
-    Limits, NiFail, Operation, OperationIndex, PortalIndex, ProcessId, QueueIndex, Result, options,
+    Limits, MdOptions, NiFail, Operation, OperationIndex, PortalIndex, ProcessId, QueueIndex,
+    Result,
 };
 use lintel_wire::{OPERAND_BYTES, Request, Response, Verb};
 
@@ -97,10 +98,10 @@ impl Transfer {
     /// (Portals 4.3, section `Data movement operations`, `ptl_ack_req_t`), by what its source
     /// was bound with.
     #[inline(always)]
-    pub fn ack_deliverable(&self, options: u32, queue: bool, counter: bool) -> bool {
+    pub fn ack_deliverable(&self, options: MdOptions, queue: bool, counter: bool) -> bool {
         match self.ack {
             AckRequest::None | AckRequest::OperationCompleted => true,
-            AckRequest::Full => queue && options & options::MD_UNRELIABLE == 0,
+            AckRequest::Full => queue && !options.contains(MdOptions::UNRELIABLE),
             AckRequest::Counting => counter,
         }
     }
@@ -137,7 +138,7 @@ pub(crate) struct Plan {
 #[derive(Clone, Copy)]
 struct End {
     index: DescriptorIndex,
-    options: u32,
+    options: MdOptions,
     queue: Option<QueueIndex>,
     counter: Option<CounterIndex>,
 }
@@ -149,7 +150,7 @@ struct Report {
     /// Whether a full event is due, besides a count.
     full: bool,
     /// The option that asks for a count.
-    count: u32,
+    count: MdOptions,
 }
 
 /// A reply that has arrived and whose bytes are being moved.
@@ -377,7 +378,7 @@ impl<S: Span> Interface<S> {
     /// Whether a short body may stay in place until the response: not if the caller may
     /// reuse its memory at once (Portals 4.3, `PtlMDBind`, PTL_MD_VOLATILE).
     fn may_stay(transfer: &Transfer, plan: Plan) -> bool {
-        let is_volatile = |end: End| end.options & options::MD_VOLATILE != 0;
+        let is_volatile = |end: End| end.options.contains(MdOptions::VOLATILE);
         let plain = matches!(transfer.verb, Verb::Put | Verb::Get);
         plain && transfer.length > 0 && !plan.source.is_some_and(is_volatile)
     }
@@ -387,7 +388,7 @@ impl<S: Span> Interface<S> {
     /// would be in use until it came.
     #[inline(always)]
     fn wanted_ack(source: Option<End>, ack: AckRequest) -> AckRequest {
-        let counted = source.is_some_and(|end| end.options & options::MD_EVENT_CT_ACK != 0);
+        let counted = source.is_some_and(|end| end.options.contains(MdOptions::EVENT_CT_ACK));
         match ack {
             AckRequest::Counting | AckRequest::OperationCompleted if !counted => AckRequest::None,
             ack => ack,
@@ -591,9 +592,9 @@ impl<S: Span> Interface<S> {
             counter,
             ..
         } = source;
-        let disabled = options::MD_EVENT_SEND_DISABLE | options::MD_EVENT_SUCCESS_DISABLE;
+        let disabled = MdOptions::EVENT_SEND_DISABLE | MdOptions::EVENT_SUCCESS_DISABLE;
         if let Some(queue) = queue {
-            if fail != NiFail::Ok || options & disabled == 0 {
+            if fail != NiFail::Ok || !options.intersects(disabled) {
                 let mut event = Event::new(EventKind::Send);
                 event.user_ptr = user_ptr;
                 event.rlength = length;
@@ -602,8 +603,8 @@ impl<S: Span> Interface<S> {
                 self.post(host, queue, &event);
             }
         }
-        if let (Some(counter), true) = (counter, options & options::MD_EVENT_CT_SEND != 0) {
-            let bytes = (options & options::MD_EVENT_CT_BYTES != 0).then_some(length);
+        if let (Some(counter), true) = (counter, options.contains(MdOptions::EVENT_CT_SEND)) {
+            let bytes = (options.contains(MdOptions::EVENT_CT_BYTES)).then_some(length);
             self.count(counter, fail, bytes, host);
         }
     }
@@ -619,7 +620,7 @@ impl<S: Span> Interface<S> {
             end: sink,
             kind: EventKind::Reply,
             full: true,
-            count: options::MD_EVENT_CT_REPLY,
+            count: MdOptions::EVENT_CT_REPLY,
         };
         self.post_end(report, operation, response, host);
     }
@@ -644,7 +645,7 @@ impl<S: Span> Interface<S> {
             end: source,
             kind: EventKind::Ack,
             full: operation.ack == AckRequest::Full,
-            count: options::MD_EVENT_CT_ACK,
+            count: MdOptions::EVENT_CT_ACK,
         };
         self.post_end(report, operation, &response, host);
     }
@@ -668,7 +669,7 @@ impl<S: Span> Interface<S> {
         let fail = response.fail;
         // The target reports how many bytes it moved; never believe more than requested.
         let mlength = response.mlength.min(operation.length);
-        let quiet = fail == NiFail::Ok && options & options::MD_EVENT_SUCCESS_DISABLE != 0;
+        let quiet = fail == NiFail::Ok && options.contains(MdOptions::EVENT_SUCCESS_DISABLE);
         if let (Some(queue), true, false) = (queue, report.full, quiet) {
             let mut event = Event::new(report.kind);
             event.user_ptr = operation.user_ptr;
@@ -679,8 +680,8 @@ impl<S: Span> Interface<S> {
             event.ni_fail = fail;
             self.post(host, queue, &event);
         }
-        if let (Some(counter), true) = (counter, options & report.count != 0) {
-            let by_bytes = options & options::MD_EVENT_CT_BYTES != 0
+        if let (Some(counter), true) = (counter, options.contains(report.count)) {
+            let by_bytes = options.contains(MdOptions::EVENT_CT_BYTES)
                 && operation.ack != AckRequest::OperationCompleted;
             self.count(counter, fail, by_bytes.then_some(mlength), host);
         }

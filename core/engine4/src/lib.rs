@@ -48,7 +48,7 @@ use lintel_memory::{Pieces, Span};
 use lintel_tables::Slab;
 use lintel_types::{
     CounterIndex, CountingEvent, DescriptorIndex, EntryIndex, Error, Event, Handle, HeaderIndex,
-    InterfaceNumber, Kind, Limits, OperationIndex, ProcessId, QueueIndex, Result, options,
+    InterfaceNumber, Kind, Limits, NiOptions, OperationIndex, ProcessId, QueueIndex, Result,
 };
 use lintel_wire::{OPERAND_BYTES, Request};
 
@@ -104,7 +104,7 @@ pub struct Body<'a, S> {
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
     /// `PTL_NI_MATCHING` or not, `PTL_NI_LOGICAL` or not.
-    pub options: u32,
+    pub options: NiOptions,
     /// Limits, already [clamped](Limits::clamped).
     pub limits: Limits,
     /// Physical identifier of the process.
@@ -199,13 +199,13 @@ impl<S: Span> Interface<S> {
     /// Whether it matches by bits (`PTL_NI_MATCHING`).
     #[inline]
     pub fn matching(&self) -> bool {
-        self.config.options & options::NI_MATCHING != 0
+        self.config.options.contains(NiOptions::MATCHING)
     }
 
     /// Whether it addresses by rank (`PTL_NI_LOGICAL`).
     #[inline]
     pub fn logical(&self) -> bool {
-        self.config.options & options::NI_LOGICAL != 0
+        self.config.options.contains(NiOptions::LOGICAL)
     }
 
     /// The work since the last call: counted here, priced by simulators.
@@ -359,9 +359,9 @@ impl<S: Span> Interface<S> {
 }
 
 /// The number of an interface with these options.
-pub const fn number(options: u32) -> InterfaceNumber {
+pub const fn number(options: NiOptions) -> InterfaceNumber {
     InterfaceNumber::new(
-        options & options::NI_MATCHING != 0,
-        options & options::NI_LOGICAL != 0,
+        options.contains(NiOptions::MATCHING),
+        options.contains(NiOptions::LOGICAL),
     )
 }

@@ -4,11 +4,12 @@ use crate::{Host, Interface};
 use lintel_memory::Span;
 use lintel_tables::{MatchList, Posted};
 use lintel_types::{
-    Error, Event, EventKind, Handle, HeaderIndex, PT_ANY, PortalIndex, QueueIndex, Result, options,
+    Error, Event, EventKind, Handle, HeaderIndex, PT_ANY, PortalIndex, PtOptions, QueueIndex,
+    Result,
 };
 
 pub(crate) struct Portal {
-    pub(crate) options: u32,
+    pub(crate) options: PtOptions,
     pub(crate) queue: Option<QueueIndex>,
     pub(crate) enabled: bool,
     /// A disabling that waits for messages in flight before it is announced.
@@ -24,7 +25,7 @@ pub(crate) struct Portal {
 
 impl Portal {
     pub(crate) fn flow_controlled(&self) -> bool {
-        self.options & options::PT_FLOWCTRL != 0
+        self.options.contains(PtOptions::FLOWCTRL)
     }
 }
 
@@ -37,15 +38,15 @@ impl<S: Span> Interface<S> {
     /// for a taken index; `PtFull` if none is free.
     pub fn portal_alloc(
         &mut self,
-        options: u32,
+        options: PtOptions,
         queue: Handle,
         wanted: u32,
     ) -> Result<PortalIndex> {
-        if options & !options::PT_ALL != 0 {
+        if !PtOptions::all().contains(options) {
             return Err(Error::ArgInvalid);
         }
         let queue = self.optional_queue(queue)?;
-        if options & options::PT_FLOWCTRL != 0 && queue.is_none() {
+        if options.contains(PtOptions::FLOWCTRL) && queue.is_none() {
             return Err(Error::PtEqNeeded);
         }
         let index = match wanted {
@@ -61,7 +62,7 @@ impl<S: Span> Interface<S> {
         self.portals[index] = Some(Portal {
             options,
             queue,
-            enabled: options & options::PT_ALLOC_DISABLED == 0,
+            enabled: !options.contains(PtOptions::ALLOC_DISABLED),
             announce: false,
             landing: 0,
             promised: 0,

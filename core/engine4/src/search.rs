@@ -5,7 +5,7 @@ use crate::entries::{EntrySpec, from_source};
 use crate::unexpected::OverflowReceiver;
 use crate::{Host, Interface};
 use lintel_memory::Span;
-use lintel_types::{Event, EventKind, HeaderIndex, NiFail, Result, options};
+use lintel_types::{Event, EventKind, HeaderIndex, MeOptions, NiFail, Result};
 use lintel_wire::Request;
 
 /// `ptl_search_op_t`
@@ -40,11 +40,11 @@ impl<S: Span> Interface<S> {
             SearchOp::Only => self.search_only(&spec, receiver, host),
             SearchOp::Delete => self.search_delete(&spec, receiver, host),
         };
-        let once = spec.options & options::ME_USE_ONCE != 0;
+        let once = spec.options.contains(MeOptions::USE_ONCE);
         if !found {
             self.post_no_match(&spec, host);
         }
-        if (!found || !once) && spec.options & options::ME_EVENT_CT_OVERFLOW != 0 {
+        if (!found || !once) && spec.options.contains(MeOptions::EVENT_CT_OVERFLOW) {
             if let Some(counter) = receiver.counter {
                 self.count(counter, NiFail::NoMatch, None, host);
             }
@@ -60,7 +60,7 @@ impl<S: Span> Interface<S> {
         host: &mut H,
     ) -> bool {
         let queue = self.queue_of(spec.portal);
-        let once = spec.options & options::ME_USE_ONCE != 0;
+        let once = spec.options.contains(MeOptions::USE_ONCE);
         let mut seen = alloc::vec::Vec::new();
         self.search_from(spec, |slot| {
             seen.push(slot);
@@ -73,11 +73,13 @@ impl<S: Span> Interface<S> {
             };
             let mut event = self.unexpected_event(header, EventKind::Search, spec.user_ptr);
             event.ni_fail = NiFail::Ok;
-            let bytes = (spec.options & options::ME_EVENT_CT_BYTES != 0).then_some(header.mlength);
-            if let (Some(queue), 0) = (queue, spec.options & options::ME_EVENT_COMM_DISABLE) {
+            let bytes =
+                (spec.options.contains(MeOptions::EVENT_CT_BYTES)).then_some(header.mlength);
+            let quiet = spec.options.contains(MeOptions::EVENT_COMM_DISABLE);
+            if let (Some(queue), false) = (queue, quiet) {
                 self.post(host, queue, &event);
             }
-            if spec.options & options::ME_EVENT_CT_OVERFLOW != 0 {
+            if spec.options.contains(MeOptions::EVENT_CT_OVERFLOW) {
                 if let Some(counter) = receiver.counter {
                     self.count(counter, NiFail::Ok, bytes, host);
                 }
@@ -96,7 +98,7 @@ impl<S: Span> Interface<S> {
         while let Some(slot) = self.search_from(spec, |_| true) {
             found = true;
             self.assign_unexpected(slot, receiver, host);
-            if spec.options & options::ME_USE_ONCE != 0 {
+            if spec.options.contains(MeOptions::USE_ONCE) {
                 break;
             }
         }
@@ -114,12 +116,12 @@ impl<S: Span> Interface<S> {
         let (bits, ignore) = self.pattern(spec);
         let portal = self.portals.get(spec.portal.position())?.as_ref()?;
         let fits = |request: &Request| {
-            let offset = if spec.options & options::ME_MANAGE_LOCAL != 0 {
+            let offset = if spec.options.contains(MeOptions::MANAGE_LOCAL) {
                 0
             } else {
                 request.remote_offset
             };
-            spec.options & options::ME_NO_TRUNCATE == 0
+            !spec.options.contains(MeOptions::NO_TRUNCATE)
                 || offset.saturating_add(request.length) <= spec.buffer.length()
         };
         let (found, walked) = portal.unexpected.find(bits, ignore, |slot| {
@@ -135,7 +137,7 @@ impl<S: Span> Interface<S> {
 
     /// PTL_EVENT_SEARCH with PTL_NI_NO_MATCH (Portals 4.3, section `Events and event queues`).
     fn post_no_match<H: Host<S>>(&mut self, spec: &EntrySpec<S>, host: &mut H) {
-        if spec.options & options::ME_EVENT_COMM_DISABLE != 0 {
+        if spec.options.contains(MeOptions::EVENT_COMM_DISABLE) {
             return;
         }
         if let Some(queue) = self.queue_of(spec.portal) {

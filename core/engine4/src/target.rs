@@ -7,8 +7,8 @@ use crate::unexpected::Unexpected;
 use crate::{Host, Interface};
 use lintel_memory::{Pieces, Span};
 use lintel_types::{
-    AckRequest, EntryIndex, Event, EventKind, HeaderIndex, List, NiFail, PortalIndex, ProcessId,
-    options,
+    AckRequest, EntryIndex, Event, EventKind, HeaderIndex, List, MeOptions, NiFail, PortalIndex,
+    ProcessId,
 };
 use lintel_wire::{Request, Response, Verb};
 
@@ -162,12 +162,12 @@ impl<S: Span> Entry<S> {
         let spec = &self.spec;
         Fate {
             list: self.list,
-            unlinked: spec.options & options::ME_USE_ONCE != 0 || self.exhausted(),
+            unlinked: spec.options.contains(MeOptions::USE_ONCE) || self.exhausted(),
             remembered: self.list == List::Overflow
-                && spec.options & options::ME_UNEXPECTED_HDR_DISABLE == 0,
+                && !spec.options.contains(MeOptions::UNEXPECTED_HDR_DISABLE),
             silent: request.ack == AckRequest::None && request.verb == Verb::Put
-                || spec.options & options::ME_ACK_DISABLE != 0,
-            accessible: spec.options & options::ME_IS_ACCESSIBLE != 0
+                || spec.options.contains(MeOptions::ACK_DISABLE),
+            accessible: spec.options.contains(MeOptions::IS_ACCESSIBLE)
                 || spec.buffer.length() < MOST_MEMORY,
         }
     }
@@ -231,16 +231,16 @@ impl<S: Span> Interface<S> {
             Err(_) => None,
         };
         if let Some(queue) = queue {
-            let quiet = options & options::ME_EVENT_COMM_DISABLE != 0
-                || (fail == NiFail::Ok && options & options::ME_EVENT_SUCCESS_DISABLE != 0);
+            let quiet = options.contains(MeOptions::EVENT_COMM_DISABLE)
+                || (fail == NiFail::Ok && options.contains(MeOptions::EVENT_SUCCESS_DISABLE));
             if !quiet {
                 let event = self.landed_event(&landed, fail, user_ptr);
                 self.post(host, queue, &event);
             }
         }
-        if let (Some(counter), true) = (counter, options & options::ME_EVENT_CT_COMM != 0) {
+        if let (Some(counter), true) = (counter, options.contains(MeOptions::EVENT_CT_COMM)) {
             let bytes =
-                (options & options::ME_EVENT_CT_BYTES != 0).then_some(landed.extent.mlength);
+                (options.contains(MeOptions::EVENT_CT_BYTES)).then_some(landed.extent.mlength);
             self.count(counter, fail, bytes, host);
         }
         // Also if a later message has unlinked the entry and landed earlier.
@@ -320,11 +320,11 @@ impl<S: Span> Interface<S> {
             return Err(NiFail::PermViolation);
         }
         let needed = match request.verb {
-            Verb::Put | Verb::Atomic => options::ME_OP_PUT,
-            Verb::Get => options::ME_OP_GET,
-            Verb::FetchAtomic | Verb::Swap => options::ME_OP_PUT | options::ME_OP_GET,
+            Verb::Put | Verb::Atomic => MeOptions::OP_PUT,
+            Verb::Get => MeOptions::OP_GET,
+            Verb::FetchAtomic | Verb::Swap => MeOptions::OP_PUT | MeOptions::OP_GET,
         };
-        if entry.spec.options & needed != needed {
+        if !entry.spec.options.contains(needed) {
             self.registers.operation_violations += 1;
             return Err(NiFail::OpViolation);
         }
@@ -334,7 +334,10 @@ impl<S: Span> Interface<S> {
     /// Portals 4.3, section `Network interfaces`, max_unexpected_headers.
     fn may_keep_header(&self, index: EntryIndex) -> bool {
         self.entries.at(index).is_some_and(|entry| {
-            entry.spec.options & options::ME_UNEXPECTED_HDR_DISABLE != 0
+            entry
+                .spec
+                .options
+                .contains(MeOptions::UNEXPECTED_HDR_DISABLE)
                 || self.unexpected.len() < self.config.limits.max_unexpected_headers as usize
         })
     }
@@ -368,7 +371,12 @@ impl<S: Span> Interface<S> {
         if flow {
             let silent = entry
                 .and_then(|index| self.entries.at(index))
-                .is_some_and(|entry| entry.spec.options & options::ME_EVENT_FLOWCTRL_DISABLE != 0);
+                .is_some_and(|entry| {
+                    entry
+                        .spec
+                        .options
+                        .contains(MeOptions::EVENT_FLOWCTRL_DISABLE)
+                });
             self.exhaust(portal, !silent, host);
             return NiFail::PtDisabled;
         }
@@ -443,7 +451,7 @@ impl<S: Span> Interface<S> {
     /// `Events and event queues`).
     fn finish_landing<H: Host<S>>(&mut self, landed: &Landed, fail: NiFail, host: &mut H) {
         if landed.fate.unlinked {
-            let disabled_by = options::ME_EVENT_UNLINK_DISABLE;
+            let disabled_by = MeOptions::EVENT_UNLINK_DISABLE;
             self.post_entry_event(landed.entry, EventKind::AutoUnlink, disabled_by, host);
         }
         if let Some(slot) = landed.unexpected {

@@ -7,7 +7,7 @@ use crate::target::Extent;
 use crate::{Host, Interface};
 use lintel_memory::Span;
 use lintel_types::{
-    CounterIndex, EntryIndex, Event, EventKind, HeaderIndex, List, NiFail, ProcessId, options,
+    CounterIndex, EntryIndex, Event, EventKind, HeaderIndex, List, MeOptions, NiFail, ProcessId,
 };
 use lintel_wire::{Request, Verb};
 
@@ -30,7 +30,7 @@ pub(crate) struct Unexpected {
 #[derive(Clone, Copy)]
 pub(crate) struct OverflowReceiver {
     pub(crate) user_ptr: u64,
-    pub(crate) options: u32,
+    pub(crate) options: MeOptions,
     pub(crate) counter: Option<CounterIndex>,
 }
 
@@ -83,8 +83,8 @@ impl<S: Span> Interface<S> {
         spec: &EntrySpec<S>,
         host: &mut H,
     ) -> bool {
-        let once = spec.options & options::ME_USE_ONCE != 0;
-        let advances = spec.options & options::ME_LOCAL_INC_UH_RLENGTH != 0;
+        let once = spec.options.contains(MeOptions::USE_ONCE);
+        let advances = spec.options.contains(MeOptions::LOCAL_INC_UH_RLENGTH);
         while let Some(slot) = self.find_unexpected(spec, index) {
             let Some(entry) = self.entries.at_mut(index) else {
                 return true;
@@ -150,7 +150,7 @@ impl<S: Span> Interface<S> {
         };
         if let Some(receiver) = header.receiver {
             let queue = self.queue_of(header.request.portal);
-            if receiver.options & options::ME_EVENT_OVER_DISABLE == 0 {
+            if !receiver.options.contains(MeOptions::EVENT_OVER_DISABLE) {
                 if let Some(queue) = queue {
                     let kind = overflow_kind(header.request.verb);
                     let event = self.unexpected_event(&header, kind, receiver.user_ptr);
@@ -168,10 +168,10 @@ impl<S: Span> Interface<S> {
         to: OverflowReceiver,
         host: &mut H,
     ) {
-        if to.options & options::ME_EVENT_CT_OVERFLOW != 0 {
+        if to.options.contains(MeOptions::EVENT_CT_OVERFLOW) {
             if let Some(counter) = to.counter {
                 let bytes =
-                    (to.options & options::ME_EVENT_CT_BYTES != 0).then_some(header.mlength);
+                    (to.options.contains(MeOptions::EVENT_CT_BYTES)).then_some(header.mlength);
                 self.count(counter, header.fail, bytes, host);
             }
         }

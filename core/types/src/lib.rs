@@ -31,6 +31,7 @@ pub use index::{
     PortalIndex, QueueIndex,
 };
 pub use limits::Limits;
+pub use options::{MdOptions, MeOptions, NiOptions, PtOptions};
 
 /// A process, by node and process number (physical addressing), or by rank in
 /// the first word (logical addressing): the 8 bytes of `ptl_process_t`.

@@ -463,6 +463,12 @@ mod tests {
     }
 
     #[test]
+    fn a_header_is_six_words_of_eight_bytes() {
+        assert_eq!((WORDS, BYTES), (6, 48));
+        assert_eq!(BYTES, size_of::<Words>());
+    }
+
+    #[test]
     fn the_low_half_of_word_0_is_the_nals() {
         let mut words = request().to_words();
         words[0] |= 0xffff_ffff;

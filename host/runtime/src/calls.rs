@@ -10,7 +10,7 @@ use lintel_engine4::{
     Deferred, DescriptorSpec, EntrySpec, Interface, Registers, SearchOp, Transfer,
 };
 use lintel_types::{
-    CountingEvent, Error, Handle, Kind, List, PortalIndex, ProcessId, QueueIndex, Result,
+    CountingEvent, Error, Handle, Kind, List, PortalIndex, ProcessId, PtOptions, QueueIndex, Result,
 };
 
 /// Bytes of the owner's memory that are lent as copies, beyond which further
@@ -210,7 +210,7 @@ impl<O: Owner> Library<O> {
     pub fn portal_alloc(
         &self,
         interface: Handle,
-        options: u32,
+        options: PtOptions,
         queue: Handle,
         wanted: u32,
     ) -> Result<PortalIndex> {

@@ -8,7 +8,9 @@ use lintel_bridge::POST_BYTES;
 use lintel_claim::{Claim, RemoteSpan};
 use lintel_engine4::{Deferred, DescriptorSpec, EntrySpec, SearchOp, Transfer};
 use lintel_memory::Span;
-use lintel_types::{CountingEvent, Error, Handle, Limits, List, PortalIndex, ProcessId, Result};
+use lintel_types::{
+    CountingEvent, Error, Handle, Limits, List, PortalIndex, ProcessId, PtOptions, Result,
+};
 use serde::{Deserialize, Serialize};
 
 /// Hands the table of commands to a macro. A line is a call: its name on its way, its name
@@ -25,7 +27,7 @@ macro_rules! for_each_command {
             Id = fn id(interface: Handle) -> ProcessId;
             PhysicalId = fn physical_id(interface: Handle) -> ProcessId;
             Uid = fn uid(interface: Handle) -> u32;
-            PortalAlloc = fn portal_alloc(interface: Handle, options: u32, queue: Handle, wanted: u32) -> PortalIndex;
+            PortalAlloc = fn portal_alloc(interface: Handle, options: PtOptions, queue: Handle, wanted: u32) -> PortalIndex;
             PortalFree = fn portal_free(interface: Handle, index: PortalIndex) -> ();
             PortalDisableBegin = fn portal_disable_begin(interface: Handle, index: PortalIndex) -> bool;
             PortalEnable = fn portal_enable(interface: Handle, index: PortalIndex) -> ();
@@ -110,6 +112,7 @@ mod tests {
     use super::*;
     use lintel_claim::Region;
     use lintel_memory::Buffer;
+    use lintel_types::MdOptions;
 
     #[test]
     fn memory_arrives_as_another_process_names_it() {
@@ -119,7 +122,7 @@ mod tests {
                 region.claim().slice(0, 10),
                 region.claim().slice(50, 20),
             ]),
-            options: 7,
+            options: MdOptions::from(7),
             queue: Handle::EQ_NONE,
             counter: Handle::CT_NONE,
         };
@@ -128,7 +131,7 @@ mod tests {
             panic!("it was such a command");
         };
         assert_eq!(
-            (handle, spec.options, spec.buffer.length()),
+            (handle, spec.options.bits(), spec.buffer.length()),
             (Handle(5), 7, 30)
         );
         let address = region.claim().address();

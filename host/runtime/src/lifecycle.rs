@@ -16,7 +16,9 @@ use lintel_claim::Lease;
 use lintel_engine4::{Config, Interface, Tokens, number};
 use lintel_nal::{Nal, Wake};
 use lintel_presence::Sleeper;
-use lintel_types::{Error, Handle, InterfaceNumber, Kind, Limits, ProcessId, Result, options};
+use lintel_types::{
+    Error, Handle, InterfaceNumber, Kind, Limits, NiOptions, ProcessId, Result, options,
+};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -169,6 +171,7 @@ impl<O: Owner> Library<O> {
         }
         let generations = self.opening.lock();
         self.join(pid)?;
+        let options = NiOptions::from(options);
         let number = number(options);
         let next = generations.0[number.position()];
         self.with_core(|core| use_interface(core, options, next, desired))
@@ -315,7 +318,7 @@ impl<O: Owner> Library<O> {
 
 fn use_interface<O: Owner>(
     core: &mut Core<O>,
-    options: u32,
+    options: NiOptions,
     (generation, tokens): (u16, Tokens),
     desired: Option<Limits>,
 ) -> (Handle, Limits) {

@@ -11,7 +11,7 @@ use lintel_engine4::{
     Deferred, DescriptorSpec, EntrySpec, Interface, Registers, SearchOp, Transfer,
 };
 use lintel_types::{
-    CountingEvent, Error, Event, Handle, Limits, List, PortalIndex, ProcessId, Result,
+    CountingEvent, Error, Event, Handle, Limits, List, PortalIndex, ProcessId, PtOptions, Result,
 };
 use serde::Deserialize;
 use std::sync::OnceLock;

@@ -4,7 +4,7 @@
 use crate::commands::{Command, answer};
 use lintel_claim::Claim;
 use lintel_engine4::{DescriptorSpec, Transfer};
-use lintel_types::{Error, Handle, Limits, ProcessId, options};
+use lintel_types::{Error, Handle, Limits, MdOptions, NiOptions, ProcessId};
 use lintel_wire::Verb;
 use std::collections::HashMap;
 
@@ -22,7 +22,7 @@ struct Interface {
 
 struct Descriptor {
     length: u64,
-    options: u32,
+    options: MdOptions,
     queue: bool,
     counter: bool,
 }
@@ -33,7 +33,7 @@ impl RemoteCache {
         match command {
             Command::Open(_, options, ..) => {
                 if let Ok((handle, limits)) = answer::<(Handle, Limits)>(bytes) {
-                    self.open(handle, *options, limits);
+                    self.open(handle, (*options).into(), limits);
                 }
             }
             // It may be that others still use it: then they ask.
@@ -63,10 +63,10 @@ impl RemoteCache {
         is_open && matches!(answer::<(Handle, Limits)>(bytes), Err(Error::NoSpace))
     }
 
-    fn open(&mut self, handle: Handle, options: u32, limits: Limits) {
+    fn open(&mut self, handle: Handle, options: NiOptions, limits: Limits) {
         self.0[at(handle)].get_or_insert_with(|| Interface {
             limits,
-            logical: options & options::NI_LOGICAL != 0,
+            logical: options.contains(NiOptions::LOGICAL),
             ranks: 0,
             descriptors: HashMap::new(),
         });
@@ -120,7 +120,7 @@ impl Interface {
                     ..
                 } = *source;
                 source.has(transfer.source_offset, transfer.length)
-                    && options & options::MD_VOLATILE == 0
+                    && !options.contains(MdOptions::VOLATILE)
                     && (!acknowledged || transfer.ack_deliverable(options, queue, counter))
             })
     }

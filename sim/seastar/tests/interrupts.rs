@@ -10,7 +10,7 @@ use lintel_sim_seastar::workload::{Case, PingPong, Way, measured, pair, ping_pon
 use lintel_sim_seastar::{
     Action, Exposure, Mode, NodeReport, Notice, Placement, Program, Refused, Setup, put,
 };
-use lintel_types::{EventKind, Handle, ProcessId};
+use lintel_types::{EventKind, Handle, MdOptions, ProcessId};
 
 /// Messages that a process of a ping-pong sends, the first one included.
 const ROUNDS: u64 = 4;
@@ -57,7 +57,10 @@ impl Program for One {
         if self.wants_starts {
             setup.want_starts();
         }
-        self.memory = setup.bind(Buffer::Contiguous(Ghost::new(0x1000, 8)), 0)?;
+        self.memory = setup.bind(
+            Buffer::Contiguous(Ghost::new(0x1000, 8)),
+            MdOptions::empty(),
+        )?;
         setup.expose(&Exposure::to_all(8, 0))?;
         Ok(())
     }
@@ -133,7 +136,10 @@ const AFTERWARDS: Duration = Duration::from_us(20);
 
 impl Program for Busy {
     fn begin(&mut self, setup: &mut Setup<'_>) -> Result<(), Refused> {
-        self.memory = setup.bind(Buffer::Contiguous(Ghost::new(0x1000, 8)), 0)?;
+        self.memory = setup.bind(
+            Buffer::Contiguous(Ghost::new(0x1000, 8)),
+            MdOptions::empty(),
+        )?;
         Ok(())
     }
 

@@ -14,7 +14,7 @@ use lintel_sim_seastar::{
     Action, Class, Exposure, Machine, Mode, Notice, Program, Protection, Refused, Setup, Span,
     Track, put,
 };
-use lintel_types::{Handle, NiFail, ProcessId};
+use lintel_types::{Handle, MdOptions, NiFail, ProcessId};
 
 /// A program that only sets up.
 struct Asks(fn(&mut Setup<'_>) -> Result<(), Refused>);
@@ -46,7 +46,7 @@ fn expose_1025(setup: &mut Setup<'_>) -> Result<(), Refused> {
 
 fn bind_pieces(setup: &mut Setup<'_>) -> Result<(), Refused> {
     let pieces = Buffer::vector(vec![Ghost::new(0, 8), Ghost::new(64, 8)]);
-    setup.bind(pieces, 0).map(drop)
+    setup.bind(pieces, MdOptions::empty()).map(drop)
 }
 
 #[test]
@@ -246,7 +246,8 @@ struct Once {
 impl Program for Once {
     fn begin(&mut self, setup: &mut Setup<'_>) -> Result<(), Refused> {
         if self.mode != Mode::Cci {
-            self.memory = Some(setup.bind(Buffer::Contiguous(Ghost::new(0, 8)), 0)?);
+            self.memory =
+                Some(setup.bind(Buffer::Contiguous(Ghost::new(0, 8)), MdOptions::empty())?);
         }
         Ok(())
     }

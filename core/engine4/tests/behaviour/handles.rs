@@ -3,7 +3,7 @@
 use crate::rig::*;
 use lintel_engine4::{Deferred, DescriptorSpec, EntrySpec, SearchOp};
 use lintel_memory::{Buffer, Ghost};
-use lintel_types::{CountingEvent, Error, Handle, Kind, Limits, List, options};
+use lintel_types::{CountingEvent, Error, Handle, Kind, Limits, List, MeOptions, PtOptions};
 
 fn node() -> Node {
     Wire::of(1, MATCHING).nodes.remove(0)
@@ -46,7 +46,7 @@ fn a_descriptor_that_is_not_live_is_refused() {
 #[test]
 fn a_counter_that_is_not_live_is_refused() {
     let mut node = node();
-    let portal = node.portal(0);
+    let portal = node.portal(PtOptions::empty());
     let freed = node.counter();
     node.interface.counter_free(freed).unwrap();
     let good = node.counter();
@@ -86,7 +86,7 @@ fn a_counter_that_is_not_live_is_refused() {
             ..descriptor()
         };
         assert_eq!(node.interface.descriptor_bind(spec), Err(BAD));
-        let options = options::ME_EVENT_CT_COMM;
+        let options = MeOptions::EVENT_CT_COMM;
         let spec = EntrySpec {
             counter: stranger,
             options,
@@ -130,7 +130,10 @@ fn a_queue_that_is_not_live_is_refused() {
             ..descriptor()
         };
         assert_eq!(node.interface.descriptor_bind(spec), Err(BAD));
-        assert_eq!(node.interface.portal_alloc(0, stranger, 0), Err(BAD));
+        assert_eq!(
+            node.interface.portal_alloc(PtOptions::empty(), stranger, 0),
+            Err(BAD)
+        );
     }
     assert_eq!(node.interface.queue_free(good), Ok(()));
 }
@@ -139,7 +142,7 @@ fn a_queue_that_is_not_live_is_refused() {
 fn an_entry_that_is_not_live_is_refused() {
     for options in [MATCHING, NON_MATCHING] {
         let mut node = Wire::of(1, options).nodes.remove(0);
-        let (portal, counter) = (node.portal(0), node.counter());
+        let (portal, counter) = (node.portal(PtOptions::empty()), node.counter());
         let freed = node.append(entry(portal), List::Priority);
         node.interface.unlink(freed).unwrap();
         let good = node.append(entry(portal), List::Priority);
@@ -163,7 +166,7 @@ fn entries_are_named_by_the_kind_of_their_interface() {
         (NON_MATCHING, Kind::ListEntry),
     ] {
         let mut node = Wire::of(1, options).nodes.remove(0);
-        let portal = node.portal(0);
+        let portal = node.portal(PtOptions::empty());
         assert_eq!(
             node.append(entry(portal), List::Priority).kind(),
             Some(kind)
@@ -174,10 +177,10 @@ fn entries_are_named_by_the_kind_of_their_interface() {
 #[test]
 fn unknown_options_are_refused() {
     let mut node = node();
-    let portal = node.portal(0);
+    let portal = node.portal(PtOptions::empty());
     for bit in 20..32 {
         let spec = EntrySpec {
-            options: 1 << bit,
+            options: (1 << bit).into(),
             ..entry(portal)
         };
         let refused = node
@@ -191,7 +194,7 @@ fn unknown_options_are_refused() {
     }
     for bit in (9..14).chain(15..32) {
         let spec = DescriptorSpec {
-            options: 1 << bit,
+            options: (1 << bit).into(),
             ..descriptor()
         };
         assert_eq!(node.interface.descriptor_bind(spec), Err(BAD));
@@ -205,7 +208,7 @@ fn too_long_a_vector_is_refused() {
         ..Limits::DEFAULT
     };
     let mut node = Wire::with_limits(1, MATCHING, limits).nodes.remove(0);
-    let portal = node.portal(0);
+    let portal = node.portal(PtOptions::empty());
     for (pieces, wanted) in [(2, Ok(())), (3, Err(BAD))] {
         let buffer = Buffer::vector(vec![Ghost::new(1, 1); pieces]);
         let spec = DescriptorSpec {

@@ -4,21 +4,23 @@ use crate::rig::*;
 use lintel_engine4::{Backlog, Deferred, DescriptorSpec, EntrySpec, Transfer};
 use lintel_memory::{Buffer, Ghost};
 use lintel_types::{
-    AckRequest, CountingEvent, Error, EventKind, Handle, InterfaceNumber, Limits, List, NiFail,
-    Operation, ProcessId, options,
+    AckRequest, CountingEvent, Error, EventKind, Handle, InterfaceNumber, Limits, List, MdOptions,
+    MeOptions, NiFail, Operation, ProcessId, PtOptions,
 };
 use lintel_wire::{Response, Verb};
 
-const QUIET: u32 = options::ME_OP_PUT | options::ME_OP_GET | options::ME_EVENT_LINK_DISABLE;
+const QUIET: MeOptions = MeOptions::OP_PUT
+    .union(MeOptions::OP_GET)
+    .union(MeOptions::EVENT_LINK_DISABLE);
 
 /// Two nodes; an entry for bits 7 at the second one's portal 0.
 fn pair() -> Wire {
     pair_with(QUIET)
 }
 
-fn pair_with(options: u32) -> Wire {
+fn pair_with(options: MeOptions) -> Wire {
     let mut wire = Wire::of(2, MATCHING);
-    let portal = wire.node(1).portal(0);
+    let portal = wire.node(1).portal(PtOptions::empty());
     wire.node(1).append(
         EntrySpec {
             options,
@@ -30,7 +32,7 @@ fn pair_with(options: u32) -> Wire {
 }
 
 /// A descriptor with a queue and a counter.
-fn bind(node: &mut Node, options: u32) -> (Handle, Handle) {
+fn bind(node: &mut Node, options: MdOptions) -> (Handle, Handle) {
     let (queue, counter) = (node.queue, node.counter());
     (
         node.bind(DescriptorSpec {
@@ -103,8 +105,8 @@ fn a_get_fills_its_sink_with_what_there_is() {
 #[test]
 fn a_fetch_tells_send_at_its_source_and_reply_at_its_sink() {
     let mut wire = pair();
-    let (source, sent) = bind(wire.node(0), options::MD_EVENT_CT_SEND);
-    let (sink, replied) = bind(wire.node(0), options::MD_EVENT_CT_REPLY);
+    let (source, sent) = bind(wire.node(0), MdOptions::EVENT_CT_SEND);
+    let (sink, replied) = bind(wire.node(0), MdOptions::EVENT_CT_REPLY);
     let transfer = atomic(source, process(1), 0);
     wire.node(0)
         .start(&Transfer {
@@ -147,7 +149,7 @@ fn an_acknowledgement_is_told_by_its_kind() {
         (OperationCompleted, vec![EventKind::Send], (1, 0)),
     ] {
         let mut wire = pair();
-        let (source, counter) = bind(wire.node(0), options::MD_EVENT_CT_ACK);
+        let (source, counter) = bind(wire.node(0), MdOptions::EVENT_CT_ACK);
         wire.node(0)
             .start(&with_ack(ack, put(source, process(1), 0)))
             .unwrap();
@@ -167,8 +169,8 @@ fn a_refusal_is_told_by_the_kind_of_acknowledgement() {
         (OperationCompleted, vec![], (1, 0)),
     ] {
         let mut wire = pair();
-        let disabled = options::MD_EVENT_SUCCESS_DISABLE | options::MD_EVENT_SEND_DISABLE;
-        let (source, counter) = bind(wire.node(0), options::MD_EVENT_CT_ACK | disabled);
+        let disabled = MdOptions::EVENT_SUCCESS_DISABLE | MdOptions::EVENT_SEND_DISABLE;
+        let (source, counter) = bind(wire.node(0), MdOptions::EVENT_CT_ACK | disabled);
         let transfer = Transfer {
             match_bits: 8,
             ..put(source, process(1), 0)
@@ -192,9 +194,9 @@ fn a_refusal_is_told_by_the_kind_of_acknowledgement() {
 #[test]
 fn options_silence_the_events_that_they_name() {
     for (options, kinds) in [
-        (0, vec![EventKind::Send, EventKind::Ack]),
-        (options::MD_EVENT_SEND_DISABLE, vec![EventKind::Ack]),
-        (options::MD_EVENT_SUCCESS_DISABLE, vec![]),
+        (MdOptions::empty(), vec![EventKind::Send, EventKind::Ack]),
+        (MdOptions::EVENT_SEND_DISABLE, vec![EventKind::Ack]),
+        (MdOptions::EVENT_SUCCESS_DISABLE, vec![]),
     ] {
         let mut wire = pair();
         let (source, _) = bind(wire.node(0), options);
@@ -209,7 +211,7 @@ fn options_silence_the_events_that_they_name() {
 #[test]
 fn success_disabled_silences_replies_but_not_failed_ones() {
     let mut wire = pair();
-    let (sink, _) = bind(wire.node(0), options::MD_EVENT_SUCCESS_DISABLE);
+    let (sink, _) = bind(wire.node(0), MdOptions::EVENT_SUCCESS_DISABLE);
     wire.node(0).start(&get(sink, process(1), 0)).unwrap();
     wire.deliver();
     assert_eq!(wire.node(0).kinds(), []);
@@ -230,7 +232,7 @@ fn success_disabled_silences_replies_but_not_failed_ones() {
 #[test]
 fn a_reply_that_cannot_be_put_in_place_has_failed() {
     let mut wire = pair();
-    let (sink, counter) = bind(wire.node(0), options::MD_EVENT_CT_REPLY);
+    let (sink, counter) = bind(wire.node(0), MdOptions::EVENT_CT_REPLY);
     wire.reply_outcome = NiFail::Segv;
     wire.node(0).start(&get(sink, process(1), 0)).unwrap();
     wire.deliver();
@@ -240,9 +242,9 @@ fn a_reply_that_cannot_be_put_in_place_has_failed() {
 
 #[test]
 fn counters_count_bytes_where_bytes_are_counted() {
-    let bytes = options::MD_EVENT_CT_BYTES;
+    let bytes = MdOptions::EVENT_CT_BYTES;
     let mut wire = pair();
-    let all = options::MD_EVENT_CT_SEND | options::MD_EVENT_CT_ACK | bytes;
+    let all = MdOptions::EVENT_CT_SEND | MdOptions::EVENT_CT_ACK | bytes;
     let (source, counter) = bind(wire.node(0), all);
     let transfer = Transfer {
         length: 100,
@@ -255,7 +257,7 @@ fn counters_count_bytes_where_bytes_are_counted() {
     assert_eq!(wire.node(0).count(counter), (100, 0));
     wire.deliver();
     assert_eq!(wire.node(0).count(counter), (130, 0), "30 were not cut");
-    let (sink, replied) = bind(wire.node(0), options::MD_EVENT_CT_REPLY | bytes);
+    let (sink, replied) = bind(wire.node(0), MdOptions::EVENT_CT_REPLY | bytes);
     wire.node(0)
         .start(&Transfer {
             remote_offset: 995,
@@ -271,7 +273,7 @@ fn completion_counts_one_though_bytes_are_counted() {
     let mut wire = pair();
     let (source, counter) = bind(
         wire.node(0),
-        options::MD_EVENT_CT_ACK | options::MD_EVENT_CT_BYTES,
+        MdOptions::EVENT_CT_ACK | MdOptions::EVENT_CT_BYTES,
     );
     wire.node(0)
         .start(&with_ack(
@@ -286,7 +288,7 @@ fn completion_counts_one_though_bytes_are_counted() {
 #[test]
 fn an_acknowledgement_that_nothing_would_count_is_not_waited_for() {
     let mut wire = pair();
-    let (source, counter) = bind(wire.node(0), options::MD_EVENT_CT_SEND);
+    let (source, counter) = bind(wire.node(0), MdOptions::EVENT_CT_SEND);
     for ack in [AckRequest::Counting, AckRequest::OperationCompleted] {
         wire.node(0)
             .start(&with_ack(ack, put(source, process(1), 0)))
@@ -299,8 +301,8 @@ fn an_acknowledgement_that_nothing_would_count_is_not_waited_for() {
 
 #[test]
 fn an_entry_that_acknowledges_nothing_is_never_heard_of() {
-    let mut wire = pair_with(QUIET | options::ME_ACK_DISABLE);
-    let (source, counter) = bind(wire.node(0), options::MD_EVENT_CT_ACK);
+    let mut wire = pair_with(QUIET | MeOptions::ACK_DISABLE);
+    let (source, counter) = bind(wire.node(0), MdOptions::EVENT_CT_ACK);
     wire.node(0)
         .start(&with_ack(AckRequest::Full, put(source, process(1), 0)))
         .unwrap();
@@ -364,7 +366,7 @@ fn an_unreachable_target_fails_the_send_and_whatever_else_was_awaited() {
         (1000, AckRequest::Full, vec![Send, Ack], (0, 2)),
     ] {
         let mut wire = pair();
-        let options = options::MD_EVENT_CT_SEND | options::MD_EVENT_CT_ACK;
+        let options = MdOptions::EVENT_CT_SEND | MdOptions::EVENT_CT_ACK;
         let (source, counter) = bind(wire.node(0), options);
         wire.node(0).host.unreachable.insert(process(5));
         let transfer = Transfer {
@@ -443,7 +445,7 @@ fn an_operation_reported_undeliverable_fails_and_frees_its_descriptor() {
 #[test]
 fn an_undeliverable_operation_fires_what_waits_for_its_failure() {
     let mut wire = pair();
-    let (source, counter) = bind(wire.node(0), options::MD_EVENT_CT_ACK);
+    let (source, counter) = bind(wire.node(0), MdOptions::EVENT_CT_ACK);
     let fired = wire.node(0).counter();
     let node = wire.node(0);
     let one = CountingEvent {
@@ -546,7 +548,7 @@ fn a_target_cannot_claim_more_bytes_than_were_asked_for() {
         let mut wire = pair();
         let (sink, counter) = bind(
             wire.node(0),
-            options::MD_EVENT_CT_REPLY | options::MD_EVENT_CT_BYTES,
+            MdOptions::EVENT_CT_REPLY | MdOptions::EVENT_CT_BYTES,
         );
         wire.node(0).start(&get(sink, process(1), 0)).unwrap();
         let token = wire.node(0).host.sent[0].request.token;
@@ -734,7 +736,7 @@ fn atomics_beyond_their_size_are_refused() {
 #[test]
 fn an_unreliable_descriptor_has_no_full_acknowledgement() {
     let mut wire = pair();
-    let (source, _) = bind(wire.node(0), options::MD_UNRELIABLE);
+    let (source, _) = bind(wire.node(0), MdOptions::UNRELIABLE);
     let good = put(source, process(1), 0);
     let refused = wire
         .node(0)
@@ -749,7 +751,7 @@ fn an_unreliable_descriptor_has_no_full_acknowledgement() {
 #[test]
 fn a_rank_goes_to_the_process_that_the_map_names() {
     let mut wire = Wire::of(2, LOGICAL);
-    let portal = wire.node(1).portal(0);
+    let portal = wire.node(1).portal(PtOptions::empty());
     wire.node(1)
         .append(entry_for_rank(portal, 0), List::Priority);
     let source = wire.node(0).descriptor();
@@ -846,7 +848,7 @@ fn a_short_put_to_a_process_that_is_behind_stays_in_its_place_until_it_is_answer
 #[test]
 fn volatile_memory_is_copied_however_far_the_target_is_behind() {
     let mut wire = pair();
-    let (source, _) = bind(wire.node(0), options::MD_VOLATILE);
+    let (source, _) = bind(wire.node(0), MdOptions::VOLATILE);
     wire.node(0).host.backlogs.insert(process(1), Backlog::High);
     wire.node(0).start(&put(source, process(1), 0)).unwrap();
     assert!(!wire.node(0).host.sent[0].request.referenced);

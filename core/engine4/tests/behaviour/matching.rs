@@ -3,14 +3,15 @@
 use crate::rig::*;
 use lintel_engine4::EntrySpec;
 use lintel_types::{
-    Datatype, InterfaceNumber, List, NiFail, PortalIndex, ProcessId, UID_ANY, options,
+    Datatype, InterfaceNumber, List, MeOptions, NiFail, NiOptions, PortalIndex, ProcessId,
+    PtOptions, UID_ANY,
 };
 use lintel_wire::Request;
 
 /// A lone target with one portal table entry.
-fn target(options: u32) -> (Node, PortalIndex) {
+fn target(options: NiOptions) -> (Node, PortalIndex) {
     let mut wire = Wire::of(1, options);
-    let portal = wire.node(0).portal(0);
+    let portal = wire.node(0).portal(PtOptions::empty());
     (wire.nodes.remove(0), portal)
 }
 
@@ -18,8 +19,9 @@ fn user_ptrs(node: &mut Node) -> Vec<u64> {
     node.events().iter().map(|event| event.user_ptr).collect()
 }
 
-const QUIET: u32 =
-    options::ME_OP_PUT | options::ME_EVENT_LINK_DISABLE | options::ME_EVENT_UNLINK_DISABLE;
+const QUIET: MeOptions = MeOptions::OP_PUT
+    .union(MeOptions::EVENT_LINK_DISABLE)
+    .union(MeOptions::EVENT_UNLINK_DISABLE);
 
 #[test]
 fn bits_that_differ_are_dropped_and_counted() {
@@ -70,7 +72,7 @@ fn ignored_bits_do_not_matter() {
 #[test]
 fn the_entry_posted_first_wins_whether_it_names_its_bits_or_ignores_some() {
     let (mut node, portal) = target(MATCHING);
-    let once = QUIET | options::ME_USE_ONCE;
+    let once = QUIET | MeOptions::USE_ONCE;
     for (user_ptr, ignore_bits) in [(1, 0), (2, u64::MAX), (3, 0), (4, 1), (5, 0)] {
         let spec = EntrySpec {
             user_ptr,
@@ -132,7 +134,7 @@ fn a_list_entry_takes_any_bits() {
 fn match_entry_options_are_refused_for_list_entries() {
     let (mut node, portal) = target(NON_MATCHING);
     let spec = EntrySpec {
-        options: options::ME_MANAGE_LOCAL,
+        options: MeOptions::MANAGE_LOCAL,
         ..entry(portal)
     };
     let refused = node.interface.append(spec, List::Priority, &mut node.host);
@@ -187,7 +189,7 @@ fn a_logical_source_is_a_rank_whatever_process_it_is() {
 #[test]
 fn a_message_that_would_be_cut_passes_by_an_entry_without_truncation() {
     let (mut node, portal) = target(MATCHING);
-    let strict = QUIET | options::ME_NO_TRUNCATE;
+    let strict = QUIET | MeOptions::NO_TRUNCATE;
     node.append(
         EntrySpec {
             user_ptr: 1,
@@ -221,7 +223,7 @@ fn a_message_that_would_be_cut_passes_by_an_entry_without_truncation() {
 #[test]
 fn a_locally_managed_entry_without_truncation_asks_for_what_is_left() {
     let (mut node, portal) = target(MATCHING);
-    let strict = QUIET | options::ME_NO_TRUNCATE | options::ME_MANAGE_LOCAL;
+    let strict = QUIET | MeOptions::NO_TRUNCATE | MeOptions::MANAGE_LOCAL;
     node.append(
         EntrySpec {
             buffer: bytes(16),
@@ -292,7 +294,7 @@ fn the_first_entry_that_matches_decides_on_permission_though_a_later_one_would_a
 #[test]
 fn each_operation_needs_its_permission() {
     use lintel_wire::Verb::*;
-    let (put, get) = (options::ME_OP_PUT, options::ME_OP_GET);
+    let (put, get) = (MeOptions::OP_PUT, MeOptions::OP_GET);
     for (verb, allowed) in [
         (Put, vec![put, put | get]),
         (Atomic, vec![put, put | get]),
@@ -300,7 +302,7 @@ fn each_operation_needs_its_permission() {
         (FetchAtomic, vec![put | get]),
         (Swap, vec![put | get]),
     ] {
-        for options in [0, put, get, put | get] {
+        for options in [MeOptions::empty(), put, get, put | get] {
             let (mut node, portal) = target(MATCHING);
             node.append(
                 EntrySpec {

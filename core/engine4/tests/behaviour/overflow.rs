@@ -2,12 +2,14 @@
 
 use crate::rig::*;
 use lintel_engine4::EntrySpec;
-use lintel_types::{Datatype, Error, EventKind, Limits, List, NiFail, PortalIndex, options};
+use lintel_types::{
+    Datatype, Error, EventKind, Limits, List, MeOptions, NiFail, PortalIndex, PtOptions,
+};
 use lintel_wire::{Request, Verb};
 
 fn target_with(limits: Limits) -> (Node, PortalIndex) {
     let mut wire = Wire::with_limits(1, MATCHING, limits);
-    let portal = wire.node(0).portal(0);
+    let portal = wire.node(0).portal(PtOptions::empty());
     (wire.nodes.remove(0), portal)
 }
 
@@ -15,7 +17,9 @@ fn target() -> (Node, PortalIndex) {
     target_with(Limits::DEFAULT)
 }
 
-const QUIET: u32 = options::ME_OP_PUT | options::ME_OP_GET | options::ME_EVENT_LINK_DISABLE;
+const QUIET: MeOptions = MeOptions::OP_PUT
+    .union(MeOptions::OP_GET)
+    .union(MeOptions::EVENT_LINK_DISABLE);
 
 /// A spec that tells of nothing but messages.
 fn quiet(portal: PortalIndex) -> EntrySpec<lintel_memory::Ghost> {
@@ -39,7 +43,7 @@ fn an_unexpected_message_is_handed_to_the_next_entry_that_matches() {
         List::Priority,
     );
     assert_eq!(node.kinds(), [EventKind::Put]);
-    let once = QUIET | options::ME_USE_ONCE;
+    let once = QUIET | MeOptions::USE_ONCE;
     node.append(
         EntrySpec {
             user_ptr: 3,
@@ -65,7 +69,7 @@ fn an_unexpected_message_is_handed_to_the_next_entry_that_matches() {
 fn unexpected_messages_are_handed_out_in_order_of_arrival() {
     let (mut node, portal) = target();
     let spec = EntrySpec {
-        options: QUIET | options::ME_MANAGE_LOCAL,
+        options: QUIET | MeOptions::MANAGE_LOCAL,
         ..quiet(portal)
     };
     node.append(
@@ -129,7 +133,7 @@ fn a_message_claimed_while_it_lands_is_told_when_it_has_landed() {
     let (mut node, portal) = target();
     node.append(quiet(portal), List::Overflow);
     let landed = node.begin(process(1), &request(portal));
-    let once = QUIET | options::ME_USE_ONCE | options::ME_EVENT_UNLINK_DISABLE;
+    let once = QUIET | MeOptions::USE_ONCE | MeOptions::EVENT_UNLINK_DISABLE;
     node.append(
         EntrySpec {
             user_ptr: 3,
@@ -151,7 +155,7 @@ fn a_message_that_failed_to_land_tells_its_claimant_so() {
     let landed = node.begin(process(1), &request(portal));
     node.on_landed(landed, NiFail::Segv);
     node.events();
-    let options = QUIET | options::ME_EVENT_CT_OVERFLOW;
+    let options = QUIET | MeOptions::EVENT_CT_OVERFLOW;
     node.append(
         EntrySpec {
             counter,
@@ -177,7 +181,7 @@ fn headers_beyond_the_limit_are_dropped_until_one_is_claimed() {
         node.take(process(1), &request(portal)).fail,
         Some(NiFail::Dropped)
     );
-    let once = QUIET | options::ME_USE_ONCE;
+    let once = QUIET | MeOptions::USE_ONCE;
     node.append(
         EntrySpec {
             options: once,
@@ -194,7 +198,7 @@ fn an_entry_without_headers_needs_none_and_hands_nothing_out() {
         max_unexpected_headers: 1,
         ..Limits::DEFAULT
     });
-    let options = QUIET | options::ME_UNEXPECTED_HDR_DISABLE;
+    let options = QUIET | MeOptions::UNEXPECTED_HDR_DISABLE;
     node.append(
         EntrySpec {
             options,
@@ -213,7 +217,7 @@ fn an_entry_without_headers_needs_none_and_hands_nothing_out() {
 #[test]
 fn a_full_overflow_entry_unlinks_and_is_free_once_its_messages_are_claimed() {
     let (mut node, portal) = target();
-    let options = QUIET | options::ME_MANAGE_LOCAL;
+    let options = QUIET | MeOptions::MANAGE_LOCAL;
     let spec = EntrySpec {
         options,
         min_free: 8,
@@ -241,7 +245,7 @@ fn a_full_overflow_entry_unlinks_and_is_free_once_its_messages_are_claimed() {
 #[test]
 fn without_headers_a_full_overflow_entry_is_free_with_its_last_message() {
     let (mut node, portal) = target();
-    let options = QUIET | options::ME_MANAGE_LOCAL | options::ME_UNEXPECTED_HDR_DISABLE;
+    let options = QUIET | MeOptions::MANAGE_LOCAL | MeOptions::UNEXPECTED_HDR_DISABLE;
     let spec = EntrySpec {
         options,
         min_free: 8,
@@ -263,7 +267,7 @@ fn an_overflow_entry_with_unclaimed_messages_cannot_be_unlinked() {
     let handle = node.append(quiet(portal), List::Overflow);
     node.take(process(1), &request(portal));
     assert_eq!(node.interface.unlink(handle), Err(Error::InUse));
-    let options = QUIET | options::ME_USE_ONCE;
+    let options = QUIET | MeOptions::USE_ONCE;
     node.append(
         EntrySpec {
             options,
@@ -277,20 +281,20 @@ fn an_overflow_entry_with_unclaimed_messages_cannot_be_unlinked() {
 #[test]
 fn overflow_events_and_counts_are_chosen_apart() {
     for (options, events, count) in [
-        (options::ME_EVENT_OVER_DISABLE, 0, 0),
-        (options::ME_EVENT_CT_OVERFLOW, 2, 2),
+        (MeOptions::EVENT_OVER_DISABLE, 0, 0),
+        (MeOptions::EVENT_CT_OVERFLOW, 2, 2),
         (
-            options::ME_EVENT_CT_OVERFLOW | options::ME_EVENT_CT_BYTES,
+            MeOptions::EVENT_CT_OVERFLOW | MeOptions::EVENT_CT_BYTES,
             2,
             16,
         ),
         (
-            options::ME_EVENT_CT_OVERFLOW | options::ME_EVENT_OVER_DISABLE,
+            MeOptions::EVENT_CT_OVERFLOW | MeOptions::EVENT_OVER_DISABLE,
             0,
             2,
         ),
         (
-            options::ME_EVENT_CT_COMM | options::ME_EVENT_COMM_DISABLE,
+            MeOptions::EVENT_CT_COMM | MeOptions::EVENT_COMM_DISABLE,
             2,
             0,
         ),
@@ -357,8 +361,8 @@ fn unexpected_lengths_move_a_local_offset_where_the_entry_asks_for_it() {
             ..request(portal)
         },
     );
-    let local = QUIET | options::ME_MANAGE_LOCAL;
-    for (options, start) in [(local | options::ME_LOCAL_INC_UH_RLENGTH, 10), (local, 0)] {
+    let local = QUIET | MeOptions::MANAGE_LOCAL;
+    for (options, start) in [(local | MeOptions::LOCAL_INC_UH_RLENGTH, 10), (local, 0)] {
         let handle = node.append(
             EntrySpec {
                 options,
@@ -394,7 +398,7 @@ fn unexpected_lengths_may_use_an_entry_up() {
         );
     }
     node.events();
-    let options = QUIET | options::ME_MANAGE_LOCAL | options::ME_LOCAL_INC_UH_RLENGTH;
+    let options = QUIET | MeOptions::MANAGE_LOCAL | MeOptions::LOCAL_INC_UH_RLENGTH;
     let spec = EntrySpec {
         options,
         min_free: 300,
@@ -417,7 +421,7 @@ fn unexpected_messages_leave_an_entry_alone_that_counts_only_what_lands() {
     node.append(quiet(portal), List::Overflow);
     node.take(process(1), &request(portal));
     node.events();
-    let options = options::ME_OP_PUT | options::ME_MANAGE_LOCAL;
+    let options = MeOptions::OP_PUT | MeOptions::MANAGE_LOCAL;
     let spec = EntrySpec {
         options,
         min_free: 2000,
@@ -446,7 +450,7 @@ fn an_entry_without_truncation_passes_by_longer_unexpected_messages() {
         },
     );
     node.events();
-    let options = QUIET | options::ME_NO_TRUNCATE;
+    let options = QUIET | MeOptions::NO_TRUNCATE;
     node.append(
         EntrySpec {
             options,
@@ -470,7 +474,7 @@ fn freeing_a_portal_forgets_its_unexpected_messages() {
         max_unexpected_headers: 1,
         ..Limits::DEFAULT
     });
-    let options = QUIET | options::ME_USE_ONCE;
+    let options = QUIET | MeOptions::USE_ONCE;
     node.append(
         EntrySpec {
             options,
@@ -480,7 +484,7 @@ fn freeing_a_portal_forgets_its_unexpected_messages() {
     );
     node.take(process(1), &request(portal));
     assert_eq!(node.interface.portal_free(portal), Ok(()));
-    assert_eq!(node.portal(0), portal);
+    assert_eq!(node.portal(PtOptions::empty()), portal);
     node.append(quiet(portal), List::Overflow);
     assert_eq!(
         node.take(process(1), &request(portal)).fail,

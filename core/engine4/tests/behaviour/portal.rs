@@ -3,7 +3,8 @@
 use crate::rig::*;
 use lintel_engine4::EntrySpec;
 use lintel_types::{
-    Error, EventKind, Handle, Limits, List, NiFail, PT_ANY, PortalIndex, QueueIndex, options,
+    Error, EventKind, Handle, Limits, List, MeOptions, NiFail, PT_ANY, PortalIndex, PtOptions,
+    QueueIndex,
 };
 use lintel_wire::Request;
 
@@ -11,25 +12,32 @@ fn node() -> Node {
     Wire::of(1, MATCHING).nodes.remove(0)
 }
 
-const QUIET: u32 =
-    options::ME_OP_PUT | options::ME_EVENT_LINK_DISABLE | options::ME_EVENT_UNLINK_DISABLE;
+const QUIET: MeOptions = MeOptions::OP_PUT
+    .union(MeOptions::EVENT_LINK_DISABLE)
+    .union(MeOptions::EVENT_UNLINK_DISABLE);
 
 #[test]
 fn portals_are_given_out_from_the_first_free_one() {
     let mut node = node();
     let none = Handle::EQ_NONE;
-    assert_eq!(node.interface.portal_alloc(0, none, 1), Ok(PortalIndex(1)));
     assert_eq!(
-        node.interface.portal_alloc(0, none, PT_ANY),
+        node.interface.portal_alloc(PtOptions::empty(), none, 1),
+        Ok(PortalIndex(1))
+    );
+    assert_eq!(
+        node.interface
+            .portal_alloc(PtOptions::empty(), none, PT_ANY),
         Ok(PortalIndex(0))
     );
     assert_eq!(
-        node.interface.portal_alloc(0, none, PT_ANY),
+        node.interface
+            .portal_alloc(PtOptions::empty(), none, PT_ANY),
         Ok(PortalIndex(2))
     );
     assert_eq!(node.interface.portal_free(PortalIndex(0)), Ok(()));
     assert_eq!(
-        node.interface.portal_alloc(0, none, PT_ANY),
+        node.interface
+            .portal_alloc(PtOptions::empty(), none, PT_ANY),
         Ok(PortalIndex(0))
     );
 }
@@ -43,20 +51,26 @@ fn a_portal_that_cannot_be_meant_is_refused_by_reason() {
     let mut node = Wire::with_limits(1, MATCHING, limits).nodes.remove(0);
     let (queue, none) = (node.queue, Handle::EQ_NONE);
     let mut alloc = |options, queue, index| node.interface.portal_alloc(options, queue, index);
-    assert_eq!(alloc(0, none, 2), Err(Error::ArgInvalid));
-    assert_eq!(alloc(1 << 5, none, 0), Err(Error::ArgInvalid));
-    assert_eq!(alloc(0, Handle::INVALID, 0), Err(Error::ArgInvalid));
-    assert_eq!(alloc(options::PT_FLOWCTRL, none, 0), Err(Error::PtEqNeeded));
-    assert_eq!(alloc(options::PT_FLOWCTRL, queue, 0), Ok(PortalIndex(0)));
-    assert_eq!(alloc(0, none, 0), Err(Error::PtInUse));
-    assert_eq!(alloc(0, none, 1), Ok(PortalIndex(1)));
-    assert_eq!(alloc(0, none, PT_ANY), Err(Error::PtFull));
+    assert_eq!(alloc(PtOptions::empty(), none, 2), Err(Error::ArgInvalid));
+    assert_eq!(
+        alloc(PtOptions::from(1 << 5), none, 0),
+        Err(Error::ArgInvalid)
+    );
+    assert_eq!(
+        alloc(PtOptions::empty(), Handle::INVALID, 0),
+        Err(Error::ArgInvalid)
+    );
+    assert_eq!(alloc(PtOptions::FLOWCTRL, none, 0), Err(Error::PtEqNeeded));
+    assert_eq!(alloc(PtOptions::FLOWCTRL, queue, 0), Ok(PortalIndex(0)));
+    assert_eq!(alloc(PtOptions::empty(), none, 0), Err(Error::PtInUse));
+    assert_eq!(alloc(PtOptions::empty(), none, 1), Ok(PortalIndex(1)));
+    assert_eq!(alloc(PtOptions::empty(), none, PT_ANY), Err(Error::PtFull));
 }
 
 #[test]
 fn a_portal_with_entries_is_in_use() {
     let mut node = node();
-    let portal = node.portal(0);
+    let portal = node.portal(PtOptions::empty());
     for list in [List::Priority, List::Overflow] {
         let handle = node.append(entry(portal), list);
         assert_eq!(node.interface.portal_free(portal), Err(Error::PtInUse));
@@ -86,7 +100,7 @@ fn a_portal_that_is_not_allocated_can_be_neither_enabled_nor_disabled() {
 #[test]
 fn a_disabled_portal_refuses_until_it_is_enabled() {
     let mut node = node();
-    let portal = node.portal(0);
+    let portal = node.portal(PtOptions::empty());
     node.append(
         EntrySpec {
             options: QUIET,
@@ -112,7 +126,7 @@ fn a_disabled_portal_refuses_until_it_is_enabled() {
 #[test]
 fn a_portal_may_be_born_disabled() {
     let mut node = node();
-    let portal = node.portal(options::PT_ALLOC_DISABLED);
+    let portal = node.portal(PtOptions::ALLOC_DISABLED);
     node.append(entry(portal), List::Priority);
     assert_eq!(
         node.take(process(1), &request(portal)).fail,
@@ -125,7 +139,7 @@ fn a_portal_may_be_born_disabled() {
 #[test]
 fn disabling_is_complete_once_nothing_lands_any_more() {
     let mut node = node();
-    let portal = node.portal(0);
+    let portal = node.portal(PtOptions::empty());
     node.append(entry(portal), List::Priority);
     let landed = node.begin(process(1), &request(portal));
     assert_eq!(node.interface.portal_disable(portal), Ok(false));
@@ -136,7 +150,7 @@ fn disabling_is_complete_once_nothing_lands_any_more() {
 #[test]
 fn without_flow_control_a_message_for_nobody_disables_nothing() {
     let mut node = node();
-    let portal = node.portal(0);
+    let portal = node.portal(PtOptions::empty());
     assert_eq!(
         node.take(process(1), &request(portal)).fail,
         Some(NiFail::Dropped)
@@ -148,7 +162,7 @@ fn without_flow_control_a_message_for_nobody_disables_nothing() {
 #[test]
 fn with_flow_control_a_message_for_nobody_disables_the_portal_and_is_told_once() {
     let mut node = node();
-    let portal = node.portal(options::PT_FLOWCTRL);
+    let portal = node.portal(PtOptions::FLOWCTRL);
     for _ in 0..3 {
         assert_eq!(
             node.take(process(1), &request(portal)).fail,
@@ -192,7 +206,7 @@ fn flow_control_sets_in_where_headers_run_out() {
         ..Limits::DEFAULT
     };
     let mut node = Wire::with_limits(1, MATCHING, limits).nodes.remove(0);
-    let portal = node.portal(options::PT_FLOWCTRL);
+    let portal = node.portal(PtOptions::FLOWCTRL);
     node.append(
         EntrySpec {
             options: QUIET,
@@ -211,7 +225,7 @@ fn flow_control_sets_in_where_headers_run_out() {
 #[test]
 fn flow_control_sets_in_while_the_queue_still_can_tell_of_it() {
     let mut node = node();
-    let portal = node.portal(options::PT_FLOWCTRL);
+    let portal = node.portal(PtOptions::FLOWCTRL);
     node.host.capacity.insert(QueueIndex(node.queue.index()), 4);
     node.append(
         EntrySpec {
@@ -236,7 +250,7 @@ fn flow_control_sets_in_while_the_queue_still_can_tell_of_it() {
 #[test]
 fn each_portal_with_flow_control_has_an_event_reserved() {
     let mut node = node();
-    let portals = [0; 3].map(|_| node.portal(options::PT_FLOWCTRL));
+    let portals = [0; 3].map(|_| node.portal(PtOptions::FLOWCTRL));
     node.host.capacity.insert(QueueIndex(node.queue.index()), 4);
     node.append(
         EntrySpec {
@@ -256,7 +270,7 @@ fn each_portal_with_flow_control_has_an_event_reserved() {
 #[test]
 fn messages_that_land_count_as_events_to_come() {
     let mut node = node();
-    let portal = node.portal(options::PT_FLOWCTRL);
+    let portal = node.portal(PtOptions::FLOWCTRL);
     node.host.capacity.insert(QueueIndex(node.queue.index()), 3);
     node.append(
         EntrySpec {
@@ -282,9 +296,9 @@ fn messages_that_land_count_as_events_to_come() {
 #[test]
 fn an_entry_that_will_unlink_needs_room_for_two_events() {
     let mut node = node();
-    let portal = node.portal(options::PT_FLOWCTRL);
+    let portal = node.portal(PtOptions::FLOWCTRL);
     node.host.capacity.insert(QueueIndex(node.queue.index()), 2);
-    let once = options::ME_OP_PUT | options::ME_EVENT_LINK_DISABLE | options::ME_USE_ONCE;
+    let once = MeOptions::OP_PUT | MeOptions::EVENT_LINK_DISABLE | MeOptions::USE_ONCE;
     node.append(
         EntrySpec {
             options: once,
@@ -302,7 +316,7 @@ fn an_entry_that_will_unlink_needs_room_for_two_events() {
 #[test]
 fn disabling_is_told_only_after_what_was_landing() {
     let mut node = node();
-    let portal = node.portal(options::PT_FLOWCTRL);
+    let portal = node.portal(PtOptions::FLOWCTRL);
     node.append(
         EntrySpec {
             options: QUIET,
@@ -326,7 +340,7 @@ fn disabling_is_told_only_after_what_was_landing() {
 #[test]
 fn a_portal_enabled_before_its_disabling_was_told_never_tells() {
     let mut node = node();
-    let portal = node.portal(options::PT_FLOWCTRL);
+    let portal = node.portal(PtOptions::FLOWCTRL);
     node.append(
         EntrySpec {
             options: QUIET,
@@ -350,10 +364,10 @@ fn a_portal_enabled_before_its_disabling_was_told_never_tells() {
 #[test]
 fn violations_leave_a_flow_controlled_portal_enabled() {
     let mut node = node();
-    let portal = node.portal(options::PT_FLOWCTRL);
+    let portal = node.portal(PtOptions::FLOWCTRL);
     node.append(
         EntrySpec {
-            options: options::ME_OP_GET,
+            options: MeOptions::OP_GET,
             ..entry(portal)
         },
         List::Priority,
@@ -374,7 +388,7 @@ fn entries_beyond_the_limits_are_refused_and_change_nothing() {
         ..Limits::DEFAULT
     };
     let mut node = Wire::with_limits(1, MATCHING, limits).nodes.remove(0);
-    let portal = node.portal(0);
+    let portal = node.portal(PtOptions::empty());
     node.append(entry(portal), List::Priority);
     let second = node.append(entry(portal), List::Priority);
     let refused = node

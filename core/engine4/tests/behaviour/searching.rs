@@ -3,17 +3,18 @@
 use crate::rig::*;
 use lintel_engine4::{EntrySpec, SearchOp};
 use lintel_memory::Ghost;
-use lintel_types::{EventKind, List, NiFail, PortalIndex, options};
+use lintel_types::{EventKind, List, MeOptions, NiFail, PortalIndex, PtOptions};
 use lintel_wire::Request;
 
-const QUIET: u32 =
-    options::ME_OP_PUT | options::ME_EVENT_LINK_DISABLE | options::ME_EVENT_UNLINK_DISABLE;
+const QUIET: MeOptions = MeOptions::OP_PUT
+    .union(MeOptions::EVENT_LINK_DISABLE)
+    .union(MeOptions::EVENT_UNLINK_DISABLE);
 
 /// A target that holds `count` unexpected messages of 8 bytes, with data 1, 2, …
 fn target(count: u64) -> (Node, PortalIndex) {
     let mut wire = Wire::of(1, MATCHING);
     let mut node = wire.nodes.remove(0);
-    let portal = node.portal(0);
+    let portal = node.portal(PtOptions::empty());
     node.append(
         EntrySpec {
             options: QUIET,
@@ -38,7 +39,7 @@ fn search(node: &mut Node, spec: EntrySpec<Ghost>, op: SearchOp) {
     node.interface.search(spec, op, &mut node.host).unwrap();
 }
 
-fn spec(portal: PortalIndex, options: u32) -> EntrySpec<Ghost> {
+fn spec(portal: PortalIndex, options: MeOptions) -> EntrySpec<Ghost> {
     EntrySpec {
         options: QUIET | options,
         ..entry(portal)
@@ -49,7 +50,7 @@ fn spec(portal: PortalIndex, options: u32) -> EntrySpec<Ghost> {
 fn a_search_shows_every_message_in_order_and_leaves_it() {
     let (mut node, portal) = target(3);
     for _ in 0..2 {
-        search(&mut node, spec(portal, 0), SearchOp::Only);
+        search(&mut node, spec(portal, MeOptions::empty()), SearchOp::Only);
         let seen: Vec<_> = node
             .events()
             .iter()
@@ -63,11 +64,7 @@ fn a_search_shows_every_message_in_order_and_leaves_it() {
 #[test]
 fn a_search_once_shows_the_first_message() {
     let (mut node, portal) = target(3);
-    search(
-        &mut node,
-        spec(portal, options::ME_USE_ONCE),
-        SearchOp::Only,
-    );
+    search(&mut node, spec(portal, MeOptions::USE_ONCE), SearchOp::Only);
     assert_eq!(
         node.events().iter().map(|e| e.hdr_data).collect::<Vec<_>>(),
         [1]
@@ -82,7 +79,7 @@ fn a_search_in_vain_says_so() {
             &mut node,
             EntrySpec {
                 match_bits: 8,
-                ..spec(portal, 0)
+                ..spec(portal, MeOptions::empty())
             },
             op,
         );
@@ -100,11 +97,19 @@ fn a_search_that_deletes_hands_the_messages_out() {
     let (mut node, portal) = target(3);
     search(
         &mut node,
-        spec(portal, options::ME_USE_ONCE),
+        spec(portal, MeOptions::USE_ONCE),
         SearchOp::Delete,
     );
-    search(&mut node, spec(portal, 0), SearchOp::Delete);
-    search(&mut node, spec(portal, 0), SearchOp::Delete);
+    search(
+        &mut node,
+        spec(portal, MeOptions::empty()),
+        SearchOp::Delete,
+    );
+    search(
+        &mut node,
+        spec(portal, MeOptions::empty()),
+        SearchOp::Delete,
+    );
     let seen: Vec<_> = node.events().iter().map(|e| (e.kind, e.hdr_data)).collect();
     let over = EventKind::PutOverflow;
     assert_eq!(
@@ -115,8 +120,8 @@ fn a_search_that_deletes_hands_the_messages_out() {
 
 #[test]
 fn searches_count_what_is_found_and_the_end_of_the_list_as_a_failure() {
-    let count = options::ME_EVENT_CT_OVERFLOW;
-    let (bytes, once) = (options::ME_EVENT_CT_BYTES, options::ME_USE_ONCE);
+    let count = MeOptions::EVENT_CT_OVERFLOW;
+    let (bytes, once) = (MeOptions::EVENT_CT_BYTES, MeOptions::USE_ONCE);
     for op in [SearchOp::Only, SearchOp::Delete] {
         for (messages, options, counted) in [
             (3, count, (3, 1)),
@@ -124,7 +129,7 @@ fn searches_count_what_is_found_and_the_end_of_the_list_as_a_failure() {
             (3, count | once, (1, 0)),
             (0, count, (0, 1)),
             (0, count | once, (0, 1)),
-            (3, options::ME_EVENT_CT_COMM, (0, 0)),
+            (3, MeOptions::EVENT_CT_COMM, (0, 0)),
         ] {
             let (mut node, portal) = target(messages);
             let counter = node.counter();
@@ -150,12 +155,12 @@ fn a_search_with_communication_disabled_is_silent() {
     let (mut node, portal) = target(1);
     search(
         &mut node,
-        spec(portal, options::ME_EVENT_COMM_DISABLE),
+        spec(portal, MeOptions::EVENT_COMM_DISABLE),
         SearchOp::Only,
     );
     let nothing = EntrySpec {
         match_bits: 8,
-        ..spec(portal, options::ME_EVENT_COMM_DISABLE)
+        ..spec(portal, MeOptions::EVENT_COMM_DISABLE)
     };
     search(&mut node, nothing, SearchOp::Only);
     assert_eq!(node.kinds(), []);
@@ -165,7 +170,11 @@ fn a_search_with_communication_disabled_is_silent() {
 fn a_message_deleted_while_it_lands_is_told_when_it_has_landed() {
     let (mut node, portal) = target(0);
     let landed = node.begin(process(1), &request(portal));
-    search(&mut node, spec(portal, 0), SearchOp::Delete);
+    search(
+        &mut node,
+        spec(portal, MeOptions::empty()),
+        SearchOp::Delete,
+    );
     assert_eq!(node.kinds(), []);
     node.on_landed(landed, NiFail::Ok);
     assert_eq!(node.kinds(), [EventKind::Put, EventKind::PutOverflow]);
@@ -174,7 +183,11 @@ fn a_message_deleted_while_it_lands_is_told_when_it_has_landed() {
 #[test]
 fn a_search_never_links() {
     let (mut node, portal) = target(0);
-    search(&mut node, spec(portal, 0), SearchOp::Delete);
+    search(
+        &mut node,
+        spec(portal, MeOptions::empty()),
+        SearchOp::Delete,
+    );
     node.events();
     node.take(process(1), &request(portal));
     assert_eq!(node.events()[0].list, List::Overflow);
@@ -188,7 +201,7 @@ fn a_search_of_many_messages_looks_at_each_once() {
         &mut node,
         EntrySpec {
             ignore_bits: 1,
-            ..spec(portal, 0)
+            ..spec(portal, MeOptions::empty())
         },
         SearchOp::Only,
     );

@@ -3,17 +3,19 @@
 use crate::rig::*;
 use lintel_engine4::EntrySpec;
 use lintel_memory::{Buffer, Ghost};
-use lintel_types::{Datatype, EventKind, List, NiFail, Operation, PortalIndex, options};
+use lintel_types::{
+    Datatype, EventKind, List, MeOptions, NiFail, Operation, PortalIndex, PtOptions,
+};
 use lintel_wire::{Request, Verb};
 
 fn target() -> (Node, PortalIndex) {
     let mut wire = Wire::of(1, MATCHING);
-    let portal = wire.node(0).portal(0);
+    let portal = wire.node(0).portal(PtOptions::empty());
     (wire.nodes.remove(0), portal)
 }
 
-const PUT: u32 = options::ME_OP_PUT;
-const BOTH: u32 = options::ME_OP_PUT | options::ME_OP_GET;
+const PUT: MeOptions = MeOptions::OP_PUT;
+const BOTH: MeOptions = MeOptions::OP_PUT.union(MeOptions::OP_GET);
 
 #[test]
 fn a_put_event_tells_everything_about_its_message() {
@@ -145,7 +147,7 @@ fn memory_from_address_zero_upwards_is_an_entry_like_any_other() {
 fn a_locally_managed_entry_lays_messages_end_to_end() {
     let (mut node, portal) = target();
     let spec = EntrySpec {
-        options: PUT | options::ME_MANAGE_LOCAL,
+        options: PUT | MeOptions::MANAGE_LOCAL,
         ..entry(portal)
     };
     node.append(spec, List::Priority);
@@ -171,7 +173,7 @@ fn a_locally_managed_entry_lays_messages_end_to_end() {
 fn the_acknowledgement_of_a_locally_managed_entry_tells_the_offset_used() {
     let (mut node, portal) = target();
     let spec = EntrySpec {
-        options: PUT | options::ME_MANAGE_LOCAL,
+        options: PUT | MeOptions::MANAGE_LOCAL,
         ..entry(portal)
     };
     node.append(spec, List::Priority);
@@ -195,7 +197,7 @@ fn the_acknowledgement_of_a_locally_managed_entry_tells_the_offset_used() {
 #[test]
 fn an_entry_with_less_than_min_free_left_unlinks_itself() {
     let (mut node, portal) = target();
-    let options = PUT | options::ME_MANAGE_LOCAL;
+    let options = PUT | MeOptions::MANAGE_LOCAL;
     let spec = EntrySpec {
         options,
         min_free: 100,
@@ -232,7 +234,7 @@ fn an_entry_with_less_than_min_free_left_unlinks_itself() {
 #[test]
 fn without_min_free_a_full_entry_stays_linked() {
     let (mut node, portal) = target();
-    let options = PUT | options::ME_MANAGE_LOCAL;
+    let options = PUT | MeOptions::MANAGE_LOCAL;
     node.append(
         EntrySpec {
             options,
@@ -253,7 +255,7 @@ fn without_min_free_a_full_entry_stays_linked() {
 fn a_use_once_entry_takes_one_message() {
     let (mut node, portal) = target();
     let spec = EntrySpec {
-        options: PUT | options::ME_USE_ONCE,
+        options: PUT | MeOptions::USE_ONCE,
         ..entry(portal)
     };
     node.append(spec, List::Priority);
@@ -272,7 +274,7 @@ fn a_use_once_entry_takes_one_message() {
 fn a_use_once_entry_is_taken_from_the_moment_a_message_is_accepted() {
     let (mut node, portal) = target();
     let spec = EntrySpec {
-        options: PUT | options::ME_USE_ONCE,
+        options: PUT | MeOptions::USE_ONCE,
         ..entry(portal)
     };
     let handle = node.append(spec, List::Priority);
@@ -295,7 +297,7 @@ fn a_use_once_entry_is_taken_from_the_moment_a_message_is_accepted() {
 #[test]
 fn an_entry_goes_with_its_last_message_whichever_lands_last() {
     let (mut node, portal) = target();
-    let options = PUT | options::ME_MANAGE_LOCAL;
+    let options = PUT | MeOptions::MANAGE_LOCAL;
     let spec = EntrySpec {
         options,
         min_free: 100,
@@ -333,7 +335,7 @@ fn an_entry_goes_with_its_last_message_whichever_lands_last() {
 #[test]
 fn a_failed_landing_is_told_with_its_reason_and_no_bytes() {
     let (mut node, portal) = target();
-    let options = PUT | options::ME_EVENT_SUCCESS_DISABLE;
+    let options = PUT | MeOptions::EVENT_SUCCESS_DISABLE;
     node.append(
         EntrySpec {
             options,
@@ -356,30 +358,30 @@ fn a_failed_landing_is_told_with_its_reason_and_no_bytes() {
 
 #[test]
 fn options_silence_the_events_that_they_name() {
-    let once = PUT | options::ME_USE_ONCE;
+    let once = PUT | MeOptions::USE_ONCE;
     for (options, kinds) in [
         (
-            0,
+            MeOptions::empty(),
             vec![EventKind::Link, EventKind::Put, EventKind::AutoUnlink],
         ),
         (
-            options::ME_EVENT_LINK_DISABLE,
+            MeOptions::EVENT_LINK_DISABLE,
             vec![EventKind::Put, EventKind::AutoUnlink],
         ),
         (
-            options::ME_EVENT_COMM_DISABLE,
+            MeOptions::EVENT_COMM_DISABLE,
             vec![EventKind::Link, EventKind::AutoUnlink],
         ),
         (
-            options::ME_EVENT_SUCCESS_DISABLE,
+            MeOptions::EVENT_SUCCESS_DISABLE,
             vec![EventKind::Link, EventKind::AutoUnlink],
         ),
         (
-            options::ME_EVENT_UNLINK_DISABLE,
+            MeOptions::EVENT_UNLINK_DISABLE,
             vec![EventKind::Link, EventKind::Put],
         ),
         (
-            options::ME_EVENT_OVER_DISABLE,
+            MeOptions::EVENT_OVER_DISABLE,
             vec![EventKind::Link, EventKind::Put, EventKind::AutoUnlink],
         ),
     ] {
@@ -399,7 +401,7 @@ fn options_silence_the_events_that_they_name() {
 #[test]
 fn communication_disabled_silences_failures_too() {
     let (mut node, portal) = target();
-    let options = PUT | options::ME_EVENT_COMM_DISABLE;
+    let options = PUT | MeOptions::EVENT_COMM_DISABLE;
     node.append(
         EntrySpec {
             options,
@@ -414,10 +416,10 @@ fn communication_disabled_silences_failures_too() {
 
 #[test]
 fn a_counter_counts_messages_or_bytes_and_failures_as_one() {
-    for (options, success) in [(0, 2), (options::ME_EVENT_CT_BYTES, 16)] {
+    for (options, success) in [(MeOptions::empty(), 2), (MeOptions::EVENT_CT_BYTES, 16)] {
         let (mut node, portal) = target();
         let counter = node.counter();
-        let options = PUT | options::ME_EVENT_CT_COMM | options;
+        let options = PUT | MeOptions::EVENT_CT_COMM | options;
         node.append(
             EntrySpec {
                 options,
@@ -445,7 +447,7 @@ fn a_counter_is_looked_at_only_where_an_option_asks_for_counts() {
         },
         List::Priority,
     );
-    let options = PUT | options::ME_EVENT_CT_COMM;
+    let options = PUT | MeOptions::EVENT_CT_COMM;
     let spec = EntrySpec {
         counter,
         options,

@@ -3,7 +3,8 @@
 use crate::rig::*;
 use lintel_engine4::{Deferred, DescriptorSpec, EntrySpec};
 use lintel_types::{
-    AckRequest, CountingEvent, Error, EventKind, Handle, InterfaceNumber, Limits, List, options,
+    AckRequest, CountingEvent, Error, EventKind, Handle, InterfaceNumber, Limits, List, MdOptions,
+    MeOptions, PtOptions,
 };
 use lintel_wire::Request;
 
@@ -101,7 +102,7 @@ fn operations_at_one_threshold_fire_in_posting_order_and_lower_thresholds_first(
 #[test]
 fn a_triggered_put_goes_all_the_way() {
     let mut wire = Wire::of(2, MATCHING);
-    let portal = wire.node(1).portal(0);
+    let portal = wire.node(1).portal(PtOptions::empty());
     wire.node(1).append(entry(portal), List::Priority);
     let (source, counter) = (wire.node(0).descriptor(), wire.node(0).counter());
     let transfer = put(source, process(1), portal);
@@ -123,9 +124,9 @@ fn a_triggered_put_goes_all_the_way() {
 fn a_put_that_lands_releases_the_next() {
     let mut wire = Wire::of(3, MATCHING);
     for index in [1, 2] {
-        let portal = wire.node(index).portal(0);
+        let portal = wire.node(index).portal(PtOptions::empty());
         let counter = wire.node(index).counter();
-        let options = options::ME_OP_PUT | options::ME_EVENT_CT_COMM;
+        let options = MeOptions::OP_PUT | MeOptions::EVENT_CT_COMM;
         wire.node(index).append(
             EntrySpec {
                 options,
@@ -138,7 +139,7 @@ fn a_put_that_lands_releases_the_next() {
         let onwards = Box::new(put(source, process((index + 1) % 3), 0));
         trigger(wire.node(index), Deferred::Transfer(onwards), counter, 1).unwrap();
     }
-    let portal = wire.node(0).portal(0);
+    let portal = wire.node(0).portal(PtOptions::empty());
     wire.node(0).append(entry(portal), List::Priority);
     let source = wire.node(0).bind(descriptor());
     wire.node(0).start(&put(source, process(1), 0)).unwrap();
@@ -181,7 +182,7 @@ fn a_chain_of_undeliverable_puts_needs_no_stack() {
         let mut node = Wire::with_limits(1, MATCHING, limits).nodes.remove(0);
         node.host.unreachable.insert(process(5));
         let counter = node.counter();
-        let options = options::MD_EVENT_CT_SEND;
+        let options = MdOptions::EVENT_CT_SEND;
         let source = node.bind(DescriptorSpec {
             counter,
             options,
@@ -288,7 +289,7 @@ fn an_operation_whose_objects_are_gone_is_dropped() {
 #[test]
 fn a_triggered_append_is_linked_when_its_counter_says_so() {
     let mut node = node();
-    let (portal, counter) = (node.portal(0), node.counter());
+    let (portal, counter) = (node.portal(PtOptions::empty()), node.counter());
     let spec = EntrySpec {
         match_bits: 9,
         ..entry(portal)
@@ -329,7 +330,7 @@ fn a_triggered_append_is_linked_when_its_counter_says_so() {
 #[test]
 fn a_triggered_list_entry_is_linked_too() {
     let mut node = Wire::of(1, NON_MATCHING).nodes.remove(0);
-    let (portal, counter) = (node.portal(0), node.counter());
+    let (portal, counter) = (node.portal(PtOptions::empty()), node.counter());
     node.interface
         .trigger_append(entry(portal), List::Priority, counter, 1, &mut node.host)
         .unwrap();
@@ -354,7 +355,7 @@ fn an_append_that_is_cancelled_gives_its_entry_back() {
         ..Limits::DEFAULT
     };
     let mut node = Wire::with_limits(1, MATCHING, limits).nodes.remove(0);
-    let (portal, counter) = (node.portal(0), node.counter());
+    let (portal, counter) = (node.portal(PtOptions::empty()), node.counter());
     let appended = node
         .interface
         .trigger_append(entry(portal), List::Priority, counter, 1, &mut node.host)
@@ -371,7 +372,7 @@ fn an_append_that_is_cancelled_gives_its_entry_back() {
 #[test]
 fn cancelling_an_append_spares_the_entry_that_took_its_place() {
     let mut node = node();
-    let (portal, counter) = (node.portal(0), node.counter());
+    let (portal, counter) = (node.portal(PtOptions::empty()), node.counter());
     let waiting = node
         .interface
         .trigger_append(entry(portal), List::Priority, counter, 1, &mut node.host)
@@ -392,7 +393,7 @@ fn an_append_beyond_the_limit_of_operations_holds_no_entry() {
         ..Limits::DEFAULT
     };
     let mut node = Wire::with_limits(1, MATCHING, limits).nodes.remove(0);
-    let (portal, counter) = (node.portal(0), node.counter());
+    let (portal, counter) = (node.portal(PtOptions::empty()), node.counter());
     for wanted in [Ok(()), Err(Error::NoSpace), Err(Error::NoSpace)] {
         let appended = node.interface.trigger_append(
             entry(portal),

@@ -9,6 +9,7 @@ mod model;
 mod rig;
 mod world;
 
+use lintel_types::NiOptions;
 use world::{Met, World};
 
 const SEQUENCES: u64 = 10_000;
@@ -80,7 +81,7 @@ fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
-fn run(seeds: impl Iterator<Item = u64>, options: u32, tell: bool) -> Met {
+fn run(seeds: impl Iterator<Item = u64>, options: NiOptions, tell: bool) -> Met {
     let mut met = Met::new();
     for seed in seeds {
         let mut world = World::new(seed, options, tell);
@@ -93,7 +94,7 @@ fn run(seeds: impl Iterator<Item = u64>, options: u32, tell: bool) -> Met {
     met
 }
 
-fn compare(options: u32, place: u64) {
+fn compare(options: NiOptions, place: u64) {
     if let Some(seed) = number("LINTEL_SEED") {
         run(std::iter::once(seed), options, true);
         return;
@@ -129,6 +130,5 @@ fn a_non_matching_physical_interface_does_what_the_model_does() {
 
 #[test]
 fn a_non_matching_logical_interface_does_what_the_model_does() {
-    use lintel_types::options;
-    compare(options::NI_NO_MATCHING | options::NI_LOGICAL, 4);
+    compare(NiOptions::NO_MATCHING | NiOptions::LOGICAL, 4);
 }

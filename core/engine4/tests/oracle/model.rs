@@ -10,7 +10,7 @@ use lintel_engine4::{DescriptorSpec, EntrySpec, Registers, SearchOp, Transfer};
 use lintel_memory::{Buffer, Ghost, Span};
 use lintel_types::{
     CountingEvent, Datatype, Error, Event, EventKind, Handle, InterfaceNumber, Limits, List,
-    NiFail, PT_ANY, PortalIndex, ProcessId, Result, options,
+    MeOptions, NiFail, NiOptions, PT_ANY, PortalIndex, ProcessId, PtOptions, Result,
 };
 use lintel_wire::{Request, Verb};
 use std::collections::VecDeque;
@@ -71,7 +71,7 @@ struct Header {
 #[derive(Clone)]
 struct OverflowReceiver {
     user_ptr: u64,
-    options: u32,
+    options: MeOptions,
     counter: Option<Handle>,
 }
 
@@ -162,9 +162,9 @@ fn is_reply(verb: Verb) -> bool {
 }
 
 impl Model {
-    pub fn new(options: u32, limits: Limits, eager: u64) -> Self {
-        let matching = options & options::NI_MATCHING != 0;
-        let logical = options & options::NI_LOGICAL != 0;
+    pub fn new(options: NiOptions, limits: Limits, eager: u64) -> Self {
+        let matching = options.contains(NiOptions::MATCHING);
+        let logical = options.contains(NiOptions::LOGICAL);
         Model {
             matching,
             logical,
@@ -431,12 +431,12 @@ impl Model {
 
     pub fn portal_alloc(
         &mut self,
-        options: u32,
+        options: PtOptions,
         queue: Handle,
         wanted: u32,
     ) -> Result<PortalIndex> {
         let queue = self.queue(queue)?;
-        let flow = options & options::PT_FLOWCTRL != 0;
+        let flow = options.contains(PtOptions::FLOWCTRL);
         if flow && queue.is_none() {
             return Err(Error::PtEqNeeded);
         }
@@ -454,7 +454,7 @@ impl Model {
         if self.portals[index].is_some() {
             return Err(Error::PtInUse);
         }
-        let enabled = options & options::PT_ALLOC_DISABLED == 0;
+        let enabled = !options.contains(PtOptions::ALLOC_DISABLED);
         self.portals[index] = Some(Portal {
             flow,
             queue,
@@ -542,10 +542,10 @@ impl Model {
 
     fn receiver(&self, spec: &Spec) -> Result<OverflowReceiver> {
         self.portal(spec.portal)?;
-        let counts = options::ME_EVENT_CT_COMM | options::ME_EVENT_CT_OVERFLOW;
-        let counter = match spec.options & counts {
-            0 => None,
-            _ => self.counter(spec.counter)?,
+        let counts = MeOptions::EVENT_CT_COMM | MeOptions::EVENT_CT_OVERFLOW;
+        let counter = match spec.options.intersects(counts) {
+            true => self.counter(spec.counter)?,
+            false => None,
         };
         Ok(OverflowReceiver {
             user_ptr: spec.user_ptr,
@@ -585,11 +585,7 @@ impl Model {
 
     fn link(&mut self, name: Handle) {
         if self.entry(name).list == List::Priority && self.use_up(name) {
-            self.tell(
-                name,
-                EventKind::AutoUnlink,
-                options::ME_EVENT_UNLINK_DISABLE,
-            );
+            self.tell(name, EventKind::AutoUnlink, MeOptions::EVENT_UNLINK_DISABLE);
             self.entries.retain(|entry| entry.name != name);
             return;
         }
@@ -599,7 +595,7 @@ impl Model {
         }
         self.entry_mut(name).linked = Some(self.clock + 1);
         self.tick();
-        self.tell(name, EventKind::Link, options::ME_EVENT_LINK_DISABLE);
+        self.tell(name, EventKind::Link, MeOptions::EVENT_LINK_DISABLE);
     }
 
     /// Gives an entry what came before it; true where that leaves it no use.
@@ -621,9 +617,9 @@ impl Model {
                 receiver
             };
             let entry = self.entry_mut(name);
-            let managed = options & options::ME_MANAGE_LOCAL != 0;
+            let managed = options.contains(MeOptions::MANAGE_LOCAL);
             let mut full = false;
-            if managed && options & options::ME_LOCAL_INC_UH_RLENGTH != 0 {
+            if managed && options.contains(MeOptions::LOCAL_INC_UH_RLENGTH) {
                 entry.local_offset += rlength;
                 let left = entry
                     .spec
@@ -632,7 +628,7 @@ impl Model {
                     .saturating_sub(entry.local_offset);
                 full = entry.spec.min_free > 0 && left < entry.spec.min_free;
             }
-            if full || options & options::ME_USE_ONCE != 0 {
+            if full || options.contains(MeOptions::USE_ONCE) {
                 return true;
             }
         }
@@ -653,9 +649,9 @@ impl Model {
         Ok(())
     }
 
-    fn tell(&mut self, name: Handle, kind: EventKind, disabled_by: u32) {
+    fn tell(&mut self, name: Handle, kind: EventKind, disabled_by: MeOptions) {
         let entry = self.entry(name);
-        if entry.spec.options & disabled_by == 0 {
+        if !entry.spec.options.contains(disabled_by) {
             let mut event = Event::new(kind);
             event.user_ptr = entry.spec.user_ptr;
             event.pt_index = entry.spec.portal.into();
@@ -676,13 +672,13 @@ impl Model {
             [ProcessId::NID_ANY, from.nid].contains(&spec.source.nid)
                 && [ProcessId::PID_ANY, from.pid].contains(&spec.source.pid)
         };
-        let managed = spec.options & options::ME_MANAGE_LOCAL != 0;
+        let managed = spec.options.contains(MeOptions::MANAGE_LOCAL);
         let offset = if managed {
             local
         } else {
             request.remote_offset
         };
-        let fits = spec.options & options::ME_NO_TRUNCATE == 0
+        let fits = !spec.options.contains(MeOptions::NO_TRUNCATE)
             || offset as u128 + request.length as u128 <= spec.buffer.length() as u128;
         bits && source && fits
     }
@@ -711,7 +707,7 @@ impl Model {
             unreachable!("only what is claimed and has landed is handed out")
         };
         let arrival = header.arrival;
-        if receiver.options & options::ME_EVENT_OVER_DISABLE == 0 {
+        if !receiver.options.contains(MeOptions::EVENT_OVER_DISABLE) {
             let kind = match arrival.request.verb {
                 Verb::Put => EventKind::PutOverflow,
                 Verb::Get => EventKind::GetOverflow,
@@ -721,8 +717,8 @@ impl Model {
             let event = self.arrival_event(&arrival, kind, receiver.user_ptr, fail);
             self.post(self.queue_of(arrival.request.portal), event);
         }
-        if receiver.options & options::ME_EVENT_CT_OVERFLOW != 0 {
-            let bytes = receiver.options & options::ME_EVENT_CT_BYTES != 0;
+        if receiver.options.contains(MeOptions::EVENT_CT_OVERFLOW) {
+            let bytes = receiver.options.contains(MeOptions::EVENT_CT_BYTES);
             self.count(receiver.counter, fail, bytes, arrival.mlength);
         }
         self.free_if_spent(arrival.entry);
@@ -763,7 +759,7 @@ impl Model {
             return;
         }
         if self.entry(name).list == List::Overflow {
-            self.tell(name, EventKind::AutoFree, options::ME_EVENT_UNLINK_DISABLE);
+            self.tell(name, EventKind::AutoFree, MeOptions::EVENT_UNLINK_DISABLE);
         }
         self.entries.retain(|entry| entry.name != name);
     }
@@ -771,11 +767,11 @@ impl Model {
     pub fn search(&mut self, spec: Spec, op: SearchOp) -> Result<()> {
         let receiver = self.receiver(&spec)?;
         let (counts, bytes) = (
-            spec.options & options::ME_EVENT_CT_OVERFLOW != 0,
-            spec.options & options::ME_EVENT_CT_BYTES != 0,
+            spec.options.contains(MeOptions::EVENT_CT_OVERFLOW),
+            spec.options.contains(MeOptions::EVENT_CT_BYTES),
         );
-        let once = spec.options & options::ME_USE_ONCE != 0;
-        let silent = spec.options & options::ME_EVENT_COMM_DISABLE != 0;
+        let once = spec.options.contains(MeOptions::USE_ONCE);
+        let silent = spec.options.contains(MeOptions::EVENT_COMM_DISABLE);
         let queue = self.queue_of(spec.portal);
         let mut found = 0;
         match op {
@@ -832,8 +828,8 @@ impl Model {
 
 /// A message's own event, and that of an entry that unlinks.
 fn most_events(spec: &Spec) -> usize {
-    let once = spec.options & options::ME_USE_ONCE != 0;
-    let may_fill = spec.options & options::ME_MANAGE_LOCAL != 0 && spec.min_free > 0;
-    let told = spec.options & options::ME_EVENT_UNLINK_DISABLE == 0;
+    let once = spec.options.contains(MeOptions::USE_ONCE);
+    let may_fill = spec.options.contains(MeOptions::MANAGE_LOCAL) && spec.min_free > 0;
+    let told = !spec.options.contains(MeOptions::EVENT_UNLINK_DISABLE);
     if (once || may_fill) && told { 2 } else { 1 }
 }

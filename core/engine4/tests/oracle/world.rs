@@ -8,8 +8,9 @@ use lintel_engine4::{
 };
 use lintel_memory::{Buffer, Ghost, Pieces, Span};
 use lintel_types::{
-    AckRequest, CounterIndex, CountingEvent, Datatype, Error, Handle, Limits, List, NiFail,
-    Operation, PT_ANY, PortalIndex, ProcessId, QueueIndex, UID_ANY, options,
+    AckRequest, CounterIndex, CountingEvent, Datatype, Error, Handle, Limits, List, MdOptions,
+    MeOptions, NiFail, NiOptions, Operation, PT_ANY, PortalIndex, ProcessId, PtOptions, QueueIndex,
+    UID_ANY,
 };
 use lintel_wire::{OPERAND_BYTES, Response, Verb};
 use std::fmt::Debug;
@@ -62,9 +63,9 @@ fn name(made: Result<Handle, Error>) -> Handle {
 }
 
 impl World {
-    pub fn new(seed: u64, options: u32, tell: bool) -> Self {
+    pub fn new(seed: u64, options: NiOptions, tell: bool) -> Self {
         let mut random = Random(seed);
-        let logical = options & options::NI_LOGICAL != 0;
+        let logical = options.contains(NiOptions::LOGICAL);
         let limits = Limits {
             max_entries: random.pick(&[6, 1000]),
             max_unexpected_headers: random.pick(&[1, 4, 1000]),
@@ -370,9 +371,11 @@ impl World {
     fn portal(&mut self, at: usize) {
         let index = self.random.below(4) as u32;
         let choice = self.random.below(8);
-        let options = self
-            .random
-            .pick(&[0, options::PT_FLOWCTRL, options::PT_ALLOC_DISABLED]);
+        let options = self.random.pick(&[
+            PtOptions::empty(),
+            PtOptions::FLOWCTRL,
+            PtOptions::ALLOC_DISABLED,
+        ]);
         let queue = self.queue(at);
         let wanted = if self.random.once_in(2) {
             index
@@ -408,21 +411,21 @@ impl World {
     }
 
     fn bind(&mut self, at: usize) {
-        let mut options = 0;
+        let mut options = MdOptions::empty();
         for option in [
-            options::MD_EVENT_CT_SEND,
-            options::MD_EVENT_CT_REPLY,
-            options::MD_EVENT_CT_ACK,
-            options::MD_EVENT_CT_BYTES,
+            MdOptions::EVENT_CT_SEND,
+            MdOptions::EVENT_CT_REPLY,
+            MdOptions::EVENT_CT_ACK,
+            MdOptions::EVENT_CT_BYTES,
         ] {
-            options |= if self.random.once_in(2) { option } else { 0 };
+            options.set(option, self.random.once_in(2));
         }
         for option in [
-            options::MD_EVENT_SUCCESS_DISABLE,
-            options::MD_EVENT_SEND_DISABLE,
-            options::MD_UNRELIABLE,
+            MdOptions::EVENT_SUCCESS_DISABLE,
+            MdOptions::EVENT_SEND_DISABLE,
+            MdOptions::UNRELIABLE,
         ] {
-            options |= if self.random.once_in(5) { option } else { 0 };
+            options.set(option, self.random.once_in(5));
         }
         let (queue, counter) = (self.queue(at), self.counter_or_none(at));
         let spec = DescriptorSpec {
@@ -632,28 +635,27 @@ impl World {
         }
     }
 
-    fn entry_options(&mut self, at: usize) -> u32 {
-        let mut options = options::ME_OP_PUT | options::ME_OP_GET;
+    fn entry_options(&mut self, at: usize) -> MeOptions {
+        let mut options = MeOptions::OP_PUT | MeOptions::OP_GET;
         for (option, n) in [
-            (options::ME_OP_PUT, 12),
-            (options::ME_OP_GET, 12),
-            (options::ME_USE_ONCE, 3),
-            (options::ME_UNEXPECTED_HDR_DISABLE, 8),
-            (options::ME_EVENT_LINK_DISABLE, 3),
-            (options::ME_EVENT_COMM_DISABLE, 8),
-            (options::ME_EVENT_SUCCESS_DISABLE, 8),
-            (options::ME_EVENT_OVER_DISABLE, 8),
-            (options::ME_EVENT_UNLINK_DISABLE, 4),
-            (options::ME_EVENT_CT_COMM, 2),
-            (options::ME_EVENT_CT_OVERFLOW, 2),
-            (options::ME_EVENT_CT_BYTES, 3),
-            (options::ME_ACK_DISABLE, 10),
-            (options::ME_MANAGE_LOCAL, 3),
-            (options::ME_NO_TRUNCATE, 4),
-            (options::ME_LOCAL_INC_UH_RLENGTH, 3),
+            (MeOptions::OP_PUT, 12),
+            (MeOptions::OP_GET, 12),
+            (MeOptions::USE_ONCE, 3),
+            (MeOptions::UNEXPECTED_HDR_DISABLE, 8),
+            (MeOptions::EVENT_LINK_DISABLE, 3),
+            (MeOptions::EVENT_COMM_DISABLE, 8),
+            (MeOptions::EVENT_SUCCESS_DISABLE, 8),
+            (MeOptions::EVENT_OVER_DISABLE, 8),
+            (MeOptions::EVENT_UNLINK_DISABLE, 4),
+            (MeOptions::EVENT_CT_COMM, 2),
+            (MeOptions::EVENT_CT_OVERFLOW, 2),
+            (MeOptions::EVENT_CT_BYTES, 3),
+            (MeOptions::ACK_DISABLE, 10),
+            (MeOptions::MANAGE_LOCAL, 3),
+            (MeOptions::NO_TRUNCATE, 4),
+            (MeOptions::LOCAL_INC_UH_RLENGTH, 3),
         ] {
-            let of_list_entries =
-                option < options::ME_MANAGE_LOCAL || option == options::ME_ACK_DISABLE;
+            let of_list_entries = MeOptions::OF_LIST_ENTRY.contains(option);
             if (self.both[at].model.matching || of_list_entries) && self.random.once_in(n) {
                 options ^= option;
             }
@@ -726,7 +728,13 @@ impl World {
 }
 
 impl Both {
-    fn new(index: usize, options: u32, limits: Limits, most: usize, map: &[ProcessId]) -> Self {
+    fn new(
+        index: usize,
+        options: NiOptions,
+        limits: Limits,
+        most: usize,
+        map: &[ProcessId],
+    ) -> Self {
         let config = lintel_engine4::Config {
             options,
             limits,
@@ -771,7 +779,7 @@ impl Both {
             self.counters.push(counter);
             let spec = DescriptorSpec {
                 buffer: Buffer::Contiguous(Ghost::new(0x8000, 200)),
-                options: options::MD_EVENT_CT_ACK,
+                options: MdOptions::EVENT_CT_ACK,
                 queue: self.queues[0],
                 counter,
             };
@@ -779,8 +787,13 @@ impl Both {
             self.model.bind(md, spec).unwrap();
             self.mds.push(md);
             let queue = self.queues[0];
-            self.node.interface.portal_alloc(0, queue, PT_ANY).unwrap();
-            self.model.portal_alloc(0, queue, PT_ANY).unwrap();
+            self.node
+                .interface
+                .portal_alloc(PtOptions::empty(), queue, PT_ANY)
+                .unwrap();
+            self.model
+                .portal_alloc(PtOptions::empty(), queue, PT_ANY)
+                .unwrap();
         }
     }
 }

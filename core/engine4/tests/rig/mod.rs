@@ -19,15 +19,15 @@ use lintel_engine4::{
 use lintel_memory::{Buffer, Ghost, Pieces};
 use lintel_types::{
     AckRequest, CounterIndex, CountingEvent, Datatype, Error, Event, EventKind, Handle,
-    InterfaceNumber, Limits, List, NiFail, Operation, PortalIndex, ProcessId, QueueIndex, UID_ANY,
-    options,
+    InterfaceNumber, Limits, List, MdOptions, MeOptions, NiFail, NiOptions, Operation, PortalIndex,
+    ProcessId, PtOptions, QueueIndex, UID_ANY,
 };
 use lintel_wire::{OPERAND_BYTES, Request, Response, Verb};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-pub const MATCHING: u32 = options::NI_MATCHING | options::NI_PHYSICAL;
-pub const NON_MATCHING: u32 = options::NI_NO_MATCHING | options::NI_PHYSICAL;
-pub const LOGICAL: u32 = options::NI_MATCHING | options::NI_LOGICAL;
+pub const MATCHING: NiOptions = NiOptions::MATCHING.union(NiOptions::PHYSICAL);
+pub const NON_MATCHING: NiOptions = NiOptions::NO_MATCHING.union(NiOptions::PHYSICAL);
+pub const LOGICAL: NiOptions = NiOptions::MATCHING.union(NiOptions::LOGICAL);
 pub const EAGER: u64 = 256;
 pub const UID: u32 = 1000;
 /// Where the target's memory begins; any address does.
@@ -104,7 +104,7 @@ pub struct Node {
 }
 
 impl Node {
-    pub fn new(id: ProcessId, options: u32, limits: Limits) -> Self {
+    pub fn new(id: ProcessId, options: NiOptions, limits: Limits) -> Self {
         let config = Config {
             options,
             limits,
@@ -124,7 +124,7 @@ impl Node {
     }
 
     /// A portal table entry that reports to the node's queue.
-    pub fn portal(&mut self, options: u32) -> PortalIndex {
+    pub fn portal(&mut self, options: PtOptions) -> PortalIndex {
         self.interface
             .portal_alloc(options, self.queue, lintel_types::PT_ANY)
             .unwrap()
@@ -250,15 +250,15 @@ pub fn process(index: usize) -> ProcessId {
 }
 
 impl Wire {
-    pub fn of(count: usize, options: u32) -> Self {
+    pub fn of(count: usize, options: NiOptions) -> Self {
         Self::with_limits(count, options, Limits::DEFAULT)
     }
 
-    pub fn with_limits(count: usize, options: u32, limits: Limits) -> Self {
+    pub fn with_limits(count: usize, options: NiOptions, limits: Limits) -> Self {
         let mut nodes: Vec<Node> = (0..count)
             .map(|index| Node::new(process(index), options, limits))
             .collect();
-        if options & options::NI_LOGICAL != 0 {
+        if options.contains(NiOptions::LOGICAL) {
             let map: Vec<ProcessId> = (0..count).map(process).collect();
             for node in &mut nodes {
                 node.interface.set_map(&map).unwrap();
@@ -339,7 +339,7 @@ impl Table for i32 {
 pub fn descriptor() -> DescriptorSpec<Ghost> {
     DescriptorSpec {
         buffer: Buffer::Contiguous(Ghost::new(0x1000, 4096)),
-        options: 0,
+        options: MdOptions::empty(),
         queue: Handle::EQ_NONE,
         counter: Handle::CT_NONE,
     }
@@ -352,7 +352,7 @@ pub fn entry(portal: impl Table) -> EntrySpec<Ghost> {
         buffer: bytes(1000),
         counter: Handle::CT_NONE,
         uid: UID_ANY,
-        options: options::ME_OP_PUT | options::ME_OP_GET,
+        options: MeOptions::OP_PUT | MeOptions::OP_GET,
         source: ProcessId::new(ProcessId::NID_ANY, ProcessId::PID_ANY),
         match_bits: 7,
         ignore_bits: 0,

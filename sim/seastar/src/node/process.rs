@@ -7,8 +7,8 @@ use lintel_engine4::{Config, DescriptorSpec, EntrySpec, Interface, Transfer};
 use lintel_memory::{Buffer, Ghost};
 use lintel_sim_kernel::{Duration, SimTime};
 use lintel_types::{
-    AckRequest, Datatype, Error, Event, EventKind, Handle, Limits, List, Operation, PortalIndex,
-    ProcessId, UID_ANY, options,
+    AckRequest, Datatype, Error, Event, EventKind, Handle, Limits, List, MdOptions, MeOptions,
+    NiOptions, Operation, PortalIndex, ProcessId, PtOptions, UID_ANY,
 };
 use lintel_wire::{OPERAND_BYTES, Verb};
 
@@ -151,7 +151,7 @@ pub struct Exposure {
     /// Whose messages it takes.
     pub source: ProcessId,
     /// `PTL_ME_*` besides that it takes puts and gets.
-    pub options: u32,
+    pub options: MeOptions,
 }
 
 impl Exposure {
@@ -162,7 +162,7 @@ impl Exposure {
             match_bits,
             ignore_bits: 0,
             source: any_process(),
-            options: 0,
+            options: MeOptions::empty(),
         }
     }
 }
@@ -299,7 +299,7 @@ fn portals_client(id: ProcessId, mode: Mode, profile: &Profile) -> Result<Client
         ..Limits::DEFAULT
     };
     let config = Config {
-        options: options::NI_MATCHING | options::NI_PHYSICAL,
+        options: NiOptions::MATCHING | NiOptions::PHYSICAL,
         limits: limits.clamped(),
         process: id,
         uid: 1,
@@ -310,7 +310,7 @@ fn portals_client(id: ProcessId, mode: Mode, profile: &Profile) -> Result<Client
     let mut engine = Box::new(Interface::new(config));
     let queue = engine.queue_alloc(u64::MAX).map_err(refused)?;
     engine
-        .portal_alloc(0, queue, PORTAL.into())
+        .portal_alloc(PtOptions::empty(), queue, PORTAL.into())
         .map_err(refused)?;
     Ok(Client::Portals { engine, queue })
 }
@@ -347,9 +347,9 @@ impl Setup<'_> {
             counter: Handle::CT_NONE,
             uid: UID_ANY,
             options: exposure.options
-                | options::ME_OP_PUT
-                | options::ME_OP_GET
-                | options::ME_EVENT_LINK_DISABLE,
+                | MeOptions::OP_PUT
+                | MeOptions::OP_GET
+                | MeOptions::EVENT_LINK_DISABLE,
             source: exposure.source,
             match_bits: exposure.match_bits,
             ignore_bits: exposure.ignore_bits,
@@ -366,7 +366,7 @@ impl Setup<'_> {
     ///
     /// # Errors
     /// The NIC itself can't serve memory in pieces.
-    pub fn bind(&mut self, buffer: Buffer<Ghost>, options: u32) -> Result<Handle, Refused> {
+    pub fn bind(&mut self, buffer: Buffer<Ghost>, options: MdOptions) -> Result<Handle, Refused> {
         if self.process.mode == Mode::Accelerated && matches!(buffer, Buffer::Vector(..)) {
             let why = "the NIC serves contiguous memory only: copy the pieces together, \
                        or make the process generic";

@@ -3,7 +3,7 @@
 
 use lintel_memory::{Buffer, Ghost};
 use lintel_sim_kernel::{Duration, SimTime};
-use lintel_types::{EventKind, Handle, ProcessId};
+use lintel_types::{EventKind, Handle, MdOptions, MeOptions, ProcessId};
 
 use super::benchmark::{Benchmark, Steps};
 use super::rig::{Case, all_ended, nodes};
@@ -114,13 +114,13 @@ impl Cell {
 impl Program for Cell {
     fn begin(&mut self, setup: &mut Setup<'_>) -> Result<(), Refused> {
         let memory = Buffer::Contiguous(Ghost::new(0x1000, self.halo.bytes));
-        self.memory = setup.bind(memory, 0)?;
+        self.memory = setup.bind(memory, MdOptions::empty())?;
         setup.expose(&Exposure {
             bytes: self.halo.bytes,
             match_bits: 0,
             ignore_bits: u64::MAX,
             source: any_process(),
-            options: 0,
+            options: MeOptions::empty(),
         })?;
         Ok(())
     }

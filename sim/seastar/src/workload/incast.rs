@@ -3,7 +3,7 @@
 
 use lintel_memory::{Buffer, Ghost};
 use lintel_sim_kernel::{Duration, SimTime};
-use lintel_types::{EventKind, Handle, ProcessId};
+use lintel_types::{EventKind, Handle, MdOptions, ProcessId};
 
 use super::benchmark::Benchmark;
 use super::rig::{Case, Measured, measured, nodes};
@@ -109,7 +109,7 @@ const BITS: u64 = 7;
 impl Program for Source {
     fn begin(&mut self, setup: &mut Setup<'_>) -> Result<(), Refused> {
         let memory = Buffer::Contiguous(Ghost::new(0x1000, self.incast.bytes));
-        self.memory = setup.bind(memory, 0)?;
+        self.memory = setup.bind(memory, MdOptions::empty())?;
         Ok(())
     }
 

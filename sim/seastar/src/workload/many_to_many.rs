@@ -4,7 +4,7 @@
 use lintel_memory::{Buffer, Ghost};
 use lintel_sim_fabric::Fabric;
 use lintel_sim_kernel::{Duration, SimTime, Simulation};
-use lintel_types::{EventKind, Handle, ProcessId};
+use lintel_types::{EventKind, Handle, MdOptions, ProcessId};
 
 use super::benchmark::{Benchmark, Steps};
 use super::rig::{Case, TorusMachine, nodes};
@@ -125,7 +125,7 @@ impl Member {
 impl Program for Member {
     fn begin(&mut self, setup: &mut Setup<'_>) -> Result<(), Refused> {
         let memory = Buffer::Contiguous(Ghost::new(0x1000, self.run.bytes));
-        self.memory = setup.bind(memory, 0)?;
+        self.memory = setup.bind(memory, MdOptions::empty())?;
         setup.expose(&Exposure::to_all(self.run.bytes, BITS))?;
         Ok(())
     }

@@ -3,7 +3,7 @@
 
 use lintel_memory::{Buffer, Ghost};
 use lintel_sim_kernel::{Duration, SimTime};
-use lintel_types::{AckRequest, EventKind, Handle, ProcessId, options};
+use lintel_types::{AckRequest, EventKind, Handle, MdOptions, ProcessId};
 
 use super::benchmark::Benchmark;
 use super::rig::{Case, Measured, all_ended, measured, median, neighbours};
@@ -234,8 +234,8 @@ impl Program for PingPong {
             return Ok(());
         }
         let quiet = match self.way {
-            Way::Both => 0,
-            _ => options::MD_EVENT_SEND_DISABLE,
+            Way::Both => MdOptions::empty(),
+            _ => MdOptions::EVENT_SEND_DISABLE,
         };
         setup.want_starts();
         let memory = Buffer::Contiguous(Ghost::new(0x1000, self.bytes));

@@ -9,7 +9,7 @@
 
 use lintel_memory::{Buffer, Ghost};
 use lintel_sim_kernel::{Duration, SimTime, Stream, Streams};
-use lintel_types::{EventKind, Handle, ProcessId};
+use lintel_types::{EventKind, Handle, MdOptions, ProcessId};
 
 use super::benchmark::{Benchmark, Steps};
 use super::rig::{Case, nodes};
@@ -173,7 +173,7 @@ impl Program for Updater {
     fn begin(&mut self, setup: &mut Setup<'_>) -> Result<(), Refused> {
         let bytes = 8 * u64::from(AHEAD);
         let memory = Buffer::Contiguous(Ghost::new(0x1000, bytes));
-        self.memory = setup.bind(memory, 0)?;
+        self.memory = setup.bind(memory, MdOptions::empty())?;
         setup.expose(&Exposure::to_all(bytes, BITS))?;
         Ok(())
     }

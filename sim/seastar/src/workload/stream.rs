@@ -3,7 +3,7 @@
 
 use lintel_memory::{Buffer, Ghost};
 use lintel_sim_kernel::{Duration, SimTime};
-use lintel_types::{EventKind, Handle, ProcessId};
+use lintel_types::{EventKind, Handle, MdOptions, ProcessId};
 
 use super::benchmark::{Benchmark, Steps};
 use super::rig::{Case, Measured, all_ended, measured, median, neighbours};
@@ -154,7 +154,7 @@ impl Program for Sender {
         if !self.is_cci {
             let memory = Buffer::Contiguous(Ghost::new(0x1000, self.stream.bytes));
             setup.want_starts();
-            self.memory = setup.bind(memory, 0)?;
+            self.memory = setup.bind(memory, MdOptions::empty())?;
         }
         Ok(())
     }

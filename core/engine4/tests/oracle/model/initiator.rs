@@ -5,8 +5,8 @@ use crate::rig::Sent;
 use lintel_engine4::{DescriptorSpec, Transfer};
 use lintel_memory::Ghost;
 use lintel_types::{
-    AckRequest, Error, Event, EventKind, Handle, List, NiFail, Operation as AtomicOp, PortalIndex,
-    ProcessId, Result, options,
+    AckRequest, Error, Event, EventKind, Handle, List, MdOptions, NiFail, Operation as AtomicOp,
+    PortalIndex, ProcessId, Result,
 };
 use lintel_wire::{Request, Response, Verb};
 
@@ -56,7 +56,7 @@ impl Model {
             if transfer.source_offset + transfer.length > md.buffer.length() {
                 return bad;
             }
-            let unreliable = md.options & options::MD_UNRELIABLE != 0;
+            let unreliable = md.options.contains(MdOptions::UNRELIABLE);
             let full = transfer.ack == AckRequest::Full;
             let counting = transfer.ack == AckRequest::Counting;
             if !answered && full && (md.queue == Handle::EQ_NONE || unreliable) {
@@ -168,7 +168,7 @@ impl Model {
     fn asked_for(&self, transfer: &Transfer) -> AckRequest {
         use AckRequest::{Counting, None, OperationCompleted};
         let md = self.md(transfer.source);
-        let counts = md.is_ok_and(|md| md.options & options::MD_EVENT_CT_ACK != 0);
+        let counts = md.is_ok_and(|md| md.options.contains(MdOptions::EVENT_CT_ACK));
         match transfer.ack {
             Counting | OperationCompleted if !counts => None,
             ack => ack,
@@ -195,16 +195,16 @@ impl Model {
         let Some(Ok(md)) = operation.source.map(|source| self.md(source)) else {
             return;
         };
-        let quiet = options::MD_EVENT_SEND_DISABLE | options::MD_EVENT_SUCCESS_DISABLE;
+        let quiet = MdOptions::EVENT_SEND_DISABLE | MdOptions::EVENT_SUCCESS_DISABLE;
         let length = operation.transfer.length;
-        if fail != NiFail::Ok || md.options & quiet == 0 {
+        if fail != NiFail::Ok || !md.options.intersects(quiet) {
             let mut event = Event::new(EventKind::Send);
             event.user_ptr = operation.transfer.user_ptr;
             (event.rlength, event.mlength, event.ni_fail) = (length, length, fail);
             self.post(Some(md.queue), event);
         }
-        if md.options & options::MD_EVENT_CT_SEND != 0 {
-            let bytes = md.options & options::MD_EVENT_CT_BYTES != 0;
+        if md.options.contains(MdOptions::EVENT_CT_SEND) {
+            let bytes = md.options.contains(MdOptions::EVENT_CT_BYTES);
             self.count(Some(md.counter), fail, bytes, length);
         }
     }
@@ -295,7 +295,7 @@ impl Model {
         let Ok(md) = self.md(operation.sink.or(operation.source).expect("one of the two")) else {
             return;
         };
-        let quiet = fail == NiFail::Ok && md.options & options::MD_EVENT_SUCCESS_DISABLE != 0;
+        let quiet = fail == NiFail::Ok && md.options.contains(MdOptions::EVENT_SUCCESS_DISABLE);
         if (reply || ack == AckRequest::Full) && !quiet {
             let mut event = Event::new(if reply {
                 EventKind::Reply
@@ -308,12 +308,12 @@ impl Model {
             self.post(Some(md.queue), event);
         }
         let counts = if reply {
-            options::MD_EVENT_CT_REPLY
+            MdOptions::EVENT_CT_REPLY
         } else {
-            options::MD_EVENT_CT_ACK
+            MdOptions::EVENT_CT_ACK
         };
-        if md.options & counts != 0 {
-            let bytes = md.options & options::MD_EVENT_CT_BYTES != 0 && !completed;
+        if md.options.contains(counts) {
+            let bytes = md.options.contains(MdOptions::EVENT_CT_BYTES) && !completed;
             self.count(Some(md.counter), fail, bytes, mlength);
         }
     }

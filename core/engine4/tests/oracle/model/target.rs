@@ -3,8 +3,8 @@
 use super::{Arrival, Header, Model, is_reply, most_events, place, run, size_of};
 use lintel_memory::Ghost;
 use lintel_types::{
-    AckRequest, EventKind, Handle, List, NiFail, Operation as AtomicOp, PortalIndex, ProcessId,
-    UID_ANY, options,
+    AckRequest, EventKind, Handle, List, MeOptions, NiFail, Operation as AtomicOp, PortalIndex,
+    ProcessId, UID_ANY,
 };
 use lintel_wire::{Request, Response, Verb};
 
@@ -60,13 +60,13 @@ impl Model {
         }
         let reads = is_reply(request.verb);
         let writes = request.verb != Verb::Get;
-        if (reads && spec.options & options::ME_OP_GET == 0)
-            || (writes && spec.options & options::ME_OP_PUT == 0)
+        if (reads && !spec.options.contains(MeOptions::OP_GET))
+            || (writes && !spec.options.contains(MeOptions::OP_PUT))
         {
             return Err(NiFail::OpViolation);
         }
         let remembers =
-            list == List::Overflow && spec.options & options::ME_UNEXPECTED_HDR_DISABLE == 0;
+            list == List::Overflow && !spec.options.contains(MeOptions::UNEXPECTED_HDR_DISABLE);
         if remembers && self.headers.len() as i32 >= self.limits.max_unexpected_headers {
             return Err(self.run_out(request.portal));
         }
@@ -121,7 +121,7 @@ impl Model {
         let limits = self.limits;
         let number = self.tick();
         let entry = self.entry_mut(name);
-        let managed = entry.spec.options & options::ME_MANAGE_LOCAL != 0;
+        let managed = entry.spec.options.contains(MeOptions::MANAGE_LOCAL);
         let offset = if managed {
             entry.local_offset
         } else {
@@ -149,7 +149,7 @@ impl Model {
             .length()
             .saturating_sub(entry.local_offset);
         let full = managed && entry.spec.min_free > 0 && left < entry.spec.min_free;
-        let unlinks = full || entry.spec.options & options::ME_USE_ONCE != 0;
+        let unlinks = full || entry.spec.options.contains(MeOptions::USE_ONCE);
         if unlinks {
             entry.linked = None;
         }
@@ -162,14 +162,14 @@ impl Model {
             entry: name,
             list,
             unlinks,
-            silent: spec.options & options::ME_ACK_DISABLE != 0
+            silent: spec.options.contains(MeOptions::ACK_DISABLE)
                 || (request.verb == Verb::Put && request.ack == AckRequest::None),
             mlength,
             offset,
             start: place(&spec.buffer, offset),
         };
         self.arrivals.push(arrival.clone());
-        if list == List::Overflow && spec.options & options::ME_UNEXPECTED_HDR_DISABLE == 0 {
+        if list == List::Overflow && !spec.options.contains(MeOptions::UNEXPECTED_HDR_DISABLE) {
             self.headers.push(Header {
                 arrival: arrival.clone(),
                 landed: None,
@@ -212,8 +212,8 @@ impl Model {
             let entry = self.entry(arrival.entry);
             (entry.spec.clone(), entry.counter)
         };
-        let disabled = spec.options & options::ME_EVENT_COMM_DISABLE != 0;
-        let success_disabled = spec.options & options::ME_EVENT_SUCCESS_DISABLE != 0;
+        let disabled = spec.options.contains(MeOptions::EVENT_COMM_DISABLE);
+        let success_disabled = spec.options.contains(MeOptions::EVENT_SUCCESS_DISABLE);
         let quiet = disabled || (success_disabled && fail == NiFail::Ok);
         if !quiet {
             let kind = match arrival.request.verb {
@@ -228,15 +228,15 @@ impl Model {
             }
             self.post(self.queue_of(arrival.request.portal), event);
         }
-        if spec.options & options::ME_EVENT_CT_COMM != 0 {
-            let bytes = spec.options & options::ME_EVENT_CT_BYTES != 0;
+        if spec.options.contains(MeOptions::EVENT_CT_COMM) {
+            let bytes = spec.options.contains(MeOptions::EVENT_CT_BYTES);
             self.count(counter, fail, bytes, arrival.mlength);
         }
         if arrival.unlinks {
             self.tell(
                 arrival.entry,
                 EventKind::AutoUnlink,
-                options::ME_EVENT_UNLINK_DISABLE,
+                MeOptions::EVENT_UNLINK_DISABLE,
             );
         }
         let header = |header: &Header| header.arrival.number == arrival.number;
