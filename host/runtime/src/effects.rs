@@ -5,7 +5,7 @@ use crate::owner::Owner;
 use crate::staged_sends::StagedSends;
 use crate::transports::Transports;
 use lintel_bridge::Tables;
-use lintel_claim::{Claim, Lease, Lent};
+use lintel_claim::{Claim, Lease, Lent, Region};
 use lintel_engine4::{Backlog, Body, Host, Undeliverable};
 use lintel_memory::{Pieces, Span, length};
 use lintel_nal::Outgoing;
@@ -106,16 +106,8 @@ impl<O: Owner> Effects<'_, O> {
             };
             return self.transports.send(to, &request.to_words(), nothing);
         }
-        let copy = self.staged.pool.take(self.owner, length);
-        let copy = copy.map_err(|_| Undeliverable)?;
-        let claims = [copy.claim().slice(0, length)];
-        if request.verb != Verb::Get {
-            match self.owner.copy_out(pieces, &claims) {
-                Ok(copied) if copied == length => {}
-                // The owner named memory that it doesn't have.
-                _ => return Err(Undeliverable),
-            }
-        }
+        let (copy, claim) = self.stage(request.verb, pieces, length)?;
+        let claims = [claim];
         let outgoing = match request.referenced {
             true => lent(request.verb == Verb::Get, self.staged.lease.lend(&claims)),
             false => Outgoing::Copied {
@@ -125,10 +117,32 @@ impl<O: Owner> Effects<'_, O> {
         };
         self.transports.send(to, &request.to_words(), outgoing)?;
         match request.referenced {
-            true => self.staged.insert(request, to, copy, pieces),
+            true => {
+                let (number, token) = (request.interface, request.token);
+                self.staged.insert(number, token, to, copy, pieces);
+            }
             false => self.staged.pool.put_back(copy),
         }
         Ok(())
+    }
+
+    /// A staging buffer with the bytes of the owner's memory; empty for a get.
+    fn stage(
+        &mut self,
+        verb: Verb,
+        pieces: &[O::Span],
+        length: u64,
+    ) -> Result<(Region, Claim), Undeliverable> {
+        let staged = self.staged.pool.take_part(self.owner, length);
+        let (copy, claim) = staged.map_err(|_| Undeliverable)?;
+        if verb == Verb::Get {
+            return Ok((copy, claim));
+        }
+        match self.owner.copy_out(pieces, &[claim]) {
+            Ok(copied) if copied == length => Ok((copy, claim)),
+            // The owner named memory that it doesn't have.
+            _ => Err(Undeliverable),
+        }
     }
 }
 

@@ -136,3 +136,117 @@ impl ExchangeBuffers {
         self.reply.claim().slice(0, length)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lintel_types::{AckRequest, InterfaceNumber, PortalIndex};
+
+    fn request(verb: Verb, operation: Operation) -> Request {
+        let [interface, ..] = InterfaceNumber::ALL;
+        Request {
+            verb,
+            interface,
+            ack: AckRequest::None,
+            referenced: false,
+            portal: PortalIndex::from(0u16),
+            token: 1,
+            rank: 0,
+            length: 8,
+            operation,
+            datatype: Datatype::Uint64,
+            match_bits: 0,
+            remote_offset: 0,
+            hdr_data: 0,
+        }
+    }
+
+    fn words(values: &[u64]) -> Region {
+        let region = Region::new(values.len() as u64 * 8);
+        for (at, value) in values.iter().enumerate() {
+            region.write(at as u64 * 8, &value.to_ne_bytes());
+        }
+        region
+    }
+
+    fn read(region: &Region) -> Vec<u64> {
+        let mut bytes = vec![0; region.len() as usize];
+        region.read(0, &mut bytes);
+        let word = |bytes: &[u8]| u64::from_ne_bytes(bytes.try_into().expect("eight bytes"));
+        bytes.chunks_exact(8).map(word).collect()
+    }
+
+    #[test]
+    fn a_fetch_returns_the_earlier_values_whatever_its_length() {
+        for count in [1, 4, 500] {
+            let (target, operands) = (words(&vec![40; count]), words(&vec![2; count]));
+            let request = request(Verb::FetchAtomic, Operation::Sum);
+            let payload = Payload::Inline(operands.claim());
+            let exchange = Exchange::new(&request, target.len(), payload).expect("it is whole");
+            let (mut small, mut large) = ([0; SHORT_EXCHANGE], Vec::new());
+            let old = exchange.perform(&[target.claim()], &mut small, &mut large);
+            assert_eq!(old, 40u64.to_ne_bytes().repeat(count));
+            assert_eq!(read(&target), vec![42; count]);
+        }
+    }
+
+    #[test]
+    fn a_conditional_swap_compares_with_what_lies_ahead_of_its_operand() {
+        for (compared, after) in [(7, 9), (8, 7)] {
+            let target = words(&[7]);
+            let mut sent = vec![compared];
+            sent.resize(OPERAND_BYTES / 8, 0);
+            sent.push(9);
+            let sent = words(&sent);
+            let request = request(Verb::Swap, Operation::CswapEq);
+            let payload = Payload::Inline(sent.claim());
+            let exchange = Exchange::new(&request, 8, payload).expect("it is whole");
+            let (mut small, mut large) = ([0; SHORT_EXCHANGE], Vec::new());
+            let old = exchange.perform(&[target.claim()], &mut small, &mut large);
+            assert_eq!((old, read(&target)), (&7u64.to_ne_bytes()[..], vec![after]));
+        }
+    }
+
+    #[test]
+    fn a_combination_by_plain_stores_gives_the_same() {
+        let (target, operands) = (words(&[40]), words(&[2]));
+        let request = request(Verb::Atomic, Operation::Sum);
+        let payload = Payload::Inline(operands.claim());
+        let exchange = Exchange::new(&request, 8, payload).expect("it is whole");
+        exchange.combine(target.claim());
+        assert_eq!(read(&target), [42]);
+    }
+
+    #[test]
+    fn operands_that_are_short_or_not_inline_are_refused() {
+        let sent = words(&[1]);
+        let refused = |verb, length, payload| {
+            let request = request(verb, Operation::Sum);
+            Exchange::new(&request, length, payload).map(drop).err()
+        };
+        let inline = || Payload::Inline(sent.claim());
+        assert_eq!(refused(Verb::Atomic, 8, inline()), None);
+        assert_eq!(refused(Verb::Atomic, 16, inline()), Some(NiFail::Segv));
+        assert_eq!(refused(Verb::Swap, 8, inline()), Some(NiFail::Segv));
+        let streamed = Payload::Streamed(8);
+        assert_eq!(
+            refused(Verb::Atomic, 8, streamed),
+            Some(NiFail::OpViolation)
+        );
+    }
+
+    #[test]
+    fn the_replys_buffer_grows_with_what_it_carries() {
+        let mut buffers = ExchangeBuffers::new();
+        for length in [8, REPLY_BYTES as usize + 1] {
+            let bytes = vec![3; length];
+            let claim = buffers.reply_of(&bytes);
+            let mut copy = vec![0; length];
+            assert_eq!(
+                (claim.len(), claim.read(&mut copy)),
+                (length as u64, length)
+            );
+            assert!(copy == bytes);
+        }
+    }
+}

@@ -57,6 +57,8 @@ mod staged_sends;
 mod staging_pool;
 mod streams;
 mod tables;
+#[cfg(test)]
+mod testing;
 mod thread;
 mod transport;
 mod transports;

@@ -202,8 +202,8 @@ impl<O: Owner> Library<O> {
         Ok(())
     }
 
-    /// The name of a killed client is free once its agent has seen it end, and has
-    /// sent what it left.
+    /// Takes a process identifier and a place on each network. Waits for an identifier that
+    /// is in use, as long as the owner allows.
     fn join_networks(&self, settings: &Settings, pid: u32) -> Result<Endpoint> {
         let until = Instant::now() + O::PID_TIMEOUT;
         loop {
@@ -221,7 +221,7 @@ impl<O: Owner> Library<O> {
         }
     }
 
-    /// Opens the NAL and starts the helper, for the first interface.
+    /// Joins the networks, for the first interface.
     fn join(&self, pid: u32) -> Result<()> {
         if let Some(core) = self.core.lock().as_ref() {
             return match pid == ProcessId::PID_ANY || pid == core.transports.me.pid {
@@ -231,7 +231,12 @@ impl<O: Owner> Library<O> {
         }
         let settings = self.settings()?;
         let endpoint = self.join_networks(&settings, pid)?;
-        let info = ProcessInfo::new(&settings, O::PLACEMENT);
+        self.start(endpoint, &settings)
+    }
+
+    /// Takes the place on the networks, and starts the threads that make progress.
+    pub(crate) fn start(&self, endpoint: Endpoint, settings: &Settings) -> Result<()> {
+        let info = ProcessInfo::new(settings, O::PLACEMENT);
         *self.core.lock() = Some(Core::new(endpoint, info, self.owner.clone()));
         let library = self
             .pinned
@@ -350,4 +355,120 @@ fn use_interface<O: Owner>(
     opened.references += 1;
     let handle = Handle::new(Kind::Interface, number, opened.generation, 0);
     (handle, *opened.interface.limits())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::owner::LocalProcess;
+    use crate::testing::Network;
+    use std::process::Command;
+
+    const KIND: u32 = options::NI_MATCHING | options::NI_PHYSICAL;
+
+    #[test]
+    fn an_interface_is_counted_and_its_handles_are_stale_once_it_is_closed() {
+        let network = Network::default();
+        let one = network.peer(1);
+        let (again, _) = one
+            .library
+            .open_interface(0, KIND, 1, None)
+            .expect("it is open already");
+        assert_eq!(again, one.interface);
+        one.library.close_interface(again).expect("it is open");
+        one.library.id(one.interface).expect("it is still open");
+        let (other, _) = one
+            .library
+            .open_interface(0, options::NI_NO_MATCHING | options::NI_PHYSICAL, 1, None)
+            .expect("it is free");
+        one.library
+            .close_interface(one.interface)
+            .expect("it is open");
+        assert_eq!(one.library.id(one.interface), Err(Error::ArgInvalid));
+        let event = one.library.queue_get(one.queue).map(drop);
+        assert_eq!(event, Err(Error::ArgInvalid));
+        let (reopened, _) = one
+            .library
+            .open_interface(0, KIND, 1, None)
+            .expect("it is free");
+        assert_ne!(reopened, one.interface);
+        one.library.close_interface(other).expect("it is open");
+    }
+
+    #[test]
+    fn arguments_that_name_no_interface_are_refused() {
+        let network = Network::default();
+        let one = network.peer(1);
+        let open = |iface, kind, pid| {
+            let opened = one.library.open_interface(iface, kind, pid, None);
+            opened.map(drop)
+        };
+        for (iface, kind, pid) in [
+            (1, KIND, 1),
+            (0, options::NI_MATCHING, 1),
+            (0, KIND | options::NI_LOGICAL, 1),
+            (0, KIND | 1 << 9, 1),
+            (0, KIND, 2),
+            (0, KIND, ProcessId::PID_ANY + 1),
+        ] {
+            assert_eq!(
+                open(iface, kind, pid),
+                Err(Error::ArgInvalid),
+                "{iface} {kind} {pid}"
+            );
+        }
+        assert_eq!(open(DEFAULT_IFACE, KIND, 1), Ok(()));
+    }
+
+    #[test]
+    fn the_last_fini_ends_everything_and_a_call_after_it_says_so() {
+        let network = Network::default();
+        let one = network.peer(1);
+        one.library.init().expect("the environment is valid");
+        assert!(!one.library.fini(), "it was initialised twice");
+        assert!(one.library.is_open());
+        assert!(one.library.fini());
+        assert!(!one.library.is_open());
+        assert_eq!(one.library.id(one.interface), Err(Error::NoInit));
+        assert!(!one.library.fini(), "nothing is left to end");
+    }
+
+    #[test]
+    fn a_forks_child_can_use_nothing_of_its_parents() {
+        let library = Library::new(LocalProcess::with_own_tables(), 0);
+        library.init().expect("the environment is valid");
+        library.on_fork();
+        assert_eq!(library.check_alive(), Err(Error::NoInit));
+        assert!(matches!(library.init(), Err(Error::Fail)));
+        assert!(!library.fini() && !library.exit());
+    }
+
+    #[test]
+    fn a_setting_that_isnt_understood_is_reported_with_its_variable() {
+        let test = "lifecycle::tests::reads_the_settings_of_its_environment";
+        for (name, value) in [
+            ("PTL_CONN", "pairs"),
+            ("PTL_LOG", "loud"),
+            ("PTL_NAL", "shm,tcp"),
+        ] {
+            let mut child = Command::new(std::env::current_exe().expect("a test has a file"));
+            child.args(["--exact", test, "--ignored", "--nocapture", "--quiet"]);
+            let output = child.env(name, value).output().expect("it starts");
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert!(
+                errors.contains(&format!("{name}={value} isn't understood; it takes ")),
+                "{errors}"
+            );
+            assert!(output.status.success(), "{errors}");
+        }
+    }
+
+    #[test]
+    #[ignore = "another test starts it, with an invalid setting"]
+    fn reads_the_settings_of_its_environment() {
+        let library = Library::new(LocalProcess::with_own_tables(), 0);
+        assert!(matches!(library.settings(), Err(Error::Fail)));
+        assert!(matches!(library.init(), Err(Error::Fail)));
+        assert_eq!(library.check_alive(), Err(Error::NoInit));
+    }
 }

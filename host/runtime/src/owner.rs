@@ -69,6 +69,16 @@ impl Default for LocalProcess {
     }
 }
 
+#[cfg(test)]
+impl LocalProcess {
+    /// An owner with tables of its own, for a test with several libraries.
+    pub(crate) fn with_own_tables() -> LocalProcess {
+        LocalProcess {
+            tables: Box::leak(Box::default()),
+        }
+    }
+}
+
 impl Memory for LocalProcess {
     type Span = Claim;
 

@@ -145,3 +145,123 @@ impl Descriptor {
 fn at(handle: Handle) -> usize {
     handle.interface().position()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::to_bytes;
+    use crate::testing::put_of;
+    use lintel_claim::Region;
+    use lintel_memory::Buffer;
+    use lintel_types::{AckRequest, InterfaceNumber, Kind};
+
+    const TARGET: ProcessId = ProcessId::new(1, 2);
+    const BOUND: u64 = 100;
+
+    fn handle(kind: Kind) -> Handle {
+        let [number, ..] = InterfaceNumber::ALL;
+        Handle::new(kind, number, 3, 0)
+    }
+
+    fn answered<T: serde::Serialize>(value: T) -> Vec<u8> {
+        to_bytes(&Ok::<T, Error>(value))
+    }
+
+    /// A cache that has seen an interface opened, and a descriptor bound with these options.
+    fn cache(kind: u32, options: u32) -> RemoteCache {
+        let mut cache = RemoteCache::default();
+        let opened = answered((handle(Kind::Interface), Limits::DEFAULT));
+        cache.learn(&Command::Open(0, kind, ProcessId::PID_ANY, None), &opened);
+        let memory = Region::new(BOUND);
+        let spec = DescriptorSpec {
+            buffer: Buffer::Contiguous(memory.claim()),
+            options,
+            queue: handle(Kind::EventQueue),
+            counter: Handle::CT_NONE,
+        };
+        let bind = Command::DescriptorBind(handle(Kind::Interface), spec);
+        cache.learn(&bind, &answered(handle(Kind::MemoryDescriptor)));
+        cache
+    }
+
+    fn put(length: u64) -> Transfer {
+        put_of(handle(Kind::MemoryDescriptor), TARGET, length)
+    }
+
+    #[test]
+    fn a_put_that_the_agent_cant_refuse_is_allowed() {
+        let cache = cache(options::NI_PHYSICAL, 0);
+        assert!(cache.allows(&put(BOUND)));
+        assert!(
+            !cache.allows(&put(BOUND + 1)),
+            "it is longer than its descriptor"
+        );
+        let mut far = put(10);
+        far.source_offset = u64::MAX;
+        assert!(!cache.allows(&far));
+        assert!(!RemoteCache::default().allows(&put(1)), "nothing is known");
+    }
+
+    #[test]
+    fn what_may_be_refused_or_is_volatile_is_asked_for() {
+        let volatile = cache(options::NI_PHYSICAL, options::MD_VOLATILE);
+        assert!(!volatile.allows(&put(1)));
+        let cache = cache(options::NI_PHYSICAL, 0);
+        let mut counted = put(1);
+        counted.ack = AckRequest::Counting;
+        assert!(!cache.allows(&counted), "the descriptor has no counter");
+        let mut anywhere = put(1);
+        anywhere.target.pid = ProcessId::PID_ANY;
+        assert!(!cache.allows(&anywhere));
+        let mut get = put(1);
+        get.verb = Verb::Get;
+        assert!(!cache.allows(&get), "its sink isn't bound");
+    }
+
+    #[test]
+    fn ranks_are_known_from_the_map() {
+        let mut cache = cache(options::NI_LOGICAL, 0);
+        let mut ranked = put(1);
+        ranked.target = ProcessId::from_rank(1);
+        assert!(!cache.allows(&ranked), "there is no map");
+        let map = Command::SetMap(handle(Kind::Interface), vec![TARGET; 2]);
+        cache.learn(&map, &to_bytes(&Err::<(), Error>(Error::Ignored)));
+        assert!(!cache.allows(&ranked), "the agent has refused it");
+        cache.learn(&map, &answered(()));
+        assert!(cache.allows(&ranked));
+        ranked.target = ProcessId::from_rank(2);
+        assert!(!cache.allows(&ranked));
+    }
+
+    #[test]
+    fn what_was_released_or_closed_is_forgotten() {
+        let mut cache = cache(options::NI_PHYSICAL, 0);
+        let release = Command::DescriptorRelease(handle(Kind::MemoryDescriptor));
+        cache.learn(&release, &to_bytes(&Err::<(), Error>(Error::InUse)));
+        assert!(cache.allows(&put(1)), "it is still bound");
+        cache.learn(&release, &answered(()));
+        assert!(!cache.allows(&put(1)));
+        let mut cache = self::cache(options::NI_PHYSICAL, 0);
+        cache.learn(&Command::Close(handle(Kind::Interface)), &answered(()));
+        assert!(!cache.allows(&put(1)));
+    }
+
+    #[test]
+    fn an_agent_without_space_is_told_from_one_that_refuses() {
+        let open = Command::Open(0, 0, 0, None);
+        let refused = |error| to_bytes(&Err::<(Handle, Limits), Error>(error));
+        assert!(RemoteCache::was_refused_space(
+            &open,
+            &refused(Error::NoSpace)
+        ));
+        assert!(!RemoteCache::was_refused_space(
+            &open,
+            &refused(Error::PidInUse)
+        ));
+        let close = Command::Close(handle(Kind::Interface));
+        assert!(!RemoteCache::was_refused_space(
+            &close,
+            &refused(Error::NoSpace)
+        ));
+    }
+}

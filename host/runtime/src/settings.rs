@@ -341,4 +341,37 @@ mod tests {
             "that is PTL_NID_ANY"
         );
     }
+
+    #[test]
+    fn each_variable_refuses_what_it_doesnt_take_and_names_itself() {
+        for (name, value) in [
+            ("PTL_NAL", "udp,,ofi"),
+            ("PTL_MODE", "fast"),
+            ("PTL_IFACE", "no-such-interface"),
+            ("PTL_IFACE", "0.0.0.0"),
+            ("PTL_CONN", "xrcs"),
+            ("PTL_PEER_TIMEOUT", "99"),
+            ("PTL_PEER_TIMEOUT", "3600001"),
+            ("PTL_PEER_TIMEOUT", "soon"),
+            ("PTL_LOG", "WARN"),
+            ("LINTEL_JOB", "a b"),
+            ("LINTEL_FAULT", "loss=2"),
+        ] {
+            let error = with(name, value).expect_err(value).to_string();
+            let setting = SETTINGS.iter().find(|setting| setting.name == name);
+            let takes = setting.expect("it is listed").values;
+            assert_eq!(
+                error,
+                format!("{name}={value} isn't understood; it takes {takes}")
+            );
+        }
+    }
+
+    #[test]
+    fn an_empty_variable_is_one_that_isnt_set() {
+        for setting in SETTINGS {
+            let settings = with(setting.name, "").expect(setting.name);
+            assert_eq!((settings.nid, settings.level), (0x7f00_0001, Level::Warn));
+        }
+    }
 }

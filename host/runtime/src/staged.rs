@@ -146,3 +146,156 @@ fn in_chunks<M: Memory>(
     parts.pool.put_back(buffer);
     fail
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{CopiedMemory, Network, segment};
+    use crate::transports::Transports;
+    use lintel_claim::Lease;
+    use lintel_nal::{Arrival, Nal, Outgoing, Payload};
+    use lintel_types::{InterfaceNumber, List, ProcessId};
+    use lintel_wire::Words;
+
+    const ME: ProcessId = ProcessId::new(1, 1);
+    const PEER: ProcessId = ProcessId::new(1, 2);
+    /// Two chunks and a part of one.
+    const LENGTH: u64 = 2 * CHUNK + 1000;
+
+    /// The transports of a process, and the loan that has just arrived there.
+    fn lent(from: ProcessId, memory: &Region) -> (Transports, Origin, RemoteLoan) {
+        let network = Network::default();
+        network.register(ME, segment());
+        let mut transports = Transports::new(ME, 0, network.transport(ME));
+        let lease = Lease::new();
+        let claims = [memory.claim()];
+        let outgoing = Outgoing::LentToRead(lease.lend(&claims));
+        let words = Words::default();
+        match from {
+            ME => transports.send(ME, &words, outgoing).expect("it is here"),
+            from => {
+                let sender = &mut network.transport(from);
+                sender.send(ME, &words, outgoing).expect("it is known");
+            }
+        }
+        let arrival = match from {
+            ME => transports.loopback.next(),
+            _ => transports.nal.next(),
+        };
+        match arrival {
+            Some(Arrival::Message(origin, _, Payload::Lent(loan))) => (transports, origin, loan),
+            other => panic!("memory was lent: {other:?}"),
+        }
+    }
+
+    fn pattern(length: u64) -> Vec<u8> {
+        (0..length).map(|at| (at * 7 / 3) as u8).collect()
+    }
+
+    fn bytes(region: &Region) -> Vec<u8> {
+        let mut bytes = vec![0; region.len() as usize];
+        region.read(0, &mut bytes);
+        bytes
+    }
+
+    fn fetch(from: ProcessId, memory: &CopiedMemory) -> (NiFail, bool) {
+        let (source, target) = (Region::new(LENGTH), Region::new(LENGTH));
+        source.write(0, &pattern(LENGTH));
+        let (mut transports, origin, loan) = lent(from, &source);
+        let mut pool = StagingPool::default();
+        let parts = MoveParts {
+            memory,
+            transports: &mut transports,
+            pool: &mut pool,
+        };
+        let fail = Staged::fetch(parts, origin, &loan, &[target.claim()]);
+        (fail, bytes(&target) == pattern(LENGTH))
+    }
+
+    #[test]
+    fn a_long_loan_is_fetched_chunk_by_chunk_through_one_buffer() {
+        let memory = CopiedMemory::default();
+        assert_eq!(fetch(PEER, &memory), (NiFail::Ok, true));
+        assert_eq!(*memory.copies.lock(), [CHUNK, CHUNK, 1000]);
+        assert_eq!(memory.buffers.into_inner(), 1);
+    }
+
+    #[test]
+    fn a_fetch_ends_at_the_first_copy_that_fails() {
+        let memory = CopiedMemory {
+            fails_after: Some(1),
+            ..CopiedMemory::default()
+        };
+        assert_eq!(fetch(PEER, &memory), (NiFail::Segv, false));
+        assert_eq!(*memory.copies.lock(), [CHUNK]);
+    }
+
+    #[test]
+    fn a_process_fetches_from_itself_by_one_copy_without_a_buffer() {
+        let memory = CopiedMemory::default();
+        assert_eq!(fetch(ME, &memory), (NiFail::Ok, true));
+        assert_eq!(*memory.copies.lock(), [LENGTH]);
+        assert_eq!(memory.buffers.into_inner(), 0);
+    }
+
+    #[test]
+    fn a_long_answer_fills_what_was_lent_chunk_by_chunk() {
+        let memory = CopiedMemory::default();
+        let (source, target) = (Region::new(LENGTH), Region::new(LENGTH));
+        source.write(0, &pattern(LENGTH));
+        let (mut transports, origin, loan) = lent(PEER, &target);
+        let mut pool = StagingPool::default();
+        let parts = MoveParts {
+            memory: &memory,
+            transports: &mut transports,
+            pool: &mut pool,
+        };
+        let fail = Staged::fill(parts, origin, &[source.claim()], &loan);
+        assert_eq!(fail, NiFail::Ok);
+        assert!(bytes(&target) == pattern(LENGTH));
+    }
+
+    #[test]
+    fn a_reply_placed_into_a_copy_goes_to_the_memory_that_it_stood_for() {
+        let [number, ..] = InterfaceNumber::ALL;
+        let response = |placed| Response {
+            reply: true,
+            interface: number,
+            placed,
+            silent: false,
+            token: 5,
+            mlength: 3,
+            offset: 0,
+            list: List::Priority,
+            fail: NiFail::Ok,
+        };
+        for (placed, fail, expected) in [
+            (true, Some(NiFail::Ok), b"abc\0"),
+            (false, None, b"\0\0\0\0"),
+        ] {
+            let (memory, target) = (CopiedMemory::default(), Region::new(4));
+            let copy = Region::new(4096);
+            copy.write(0, b"abcd");
+            let mut staged = StagedSends::default();
+            staged.insert(number, 5, PEER, copy, &[target.claim()]);
+            let settled = Staged::settle(&mut staged, &memory, &response(placed));
+            assert_eq!((settled, bytes(&target)), (fail, expected.to_vec()));
+            assert_eq!(staged.bytes(), 0);
+            let settled = Staged::settle(&mut staged, &memory, &response(placed));
+            assert_eq!(settled, None, "it was answered");
+        }
+    }
+
+    #[test]
+    fn a_reply_shorter_than_its_place_is_whole() {
+        let (memory, target) = (CopiedMemory::default(), Region::new(8));
+        let reply = Region::new(3);
+        reply.write(0, b"abc");
+        let to = Pieces::One(target.claim());
+        assert_eq!(
+            Staged::deposit_reply(&memory, reply.claim(), &to),
+            NiFail::Ok
+        );
+        assert_eq!(bytes(&target), b"abc\0\0\0\0\0");
+    }
+}

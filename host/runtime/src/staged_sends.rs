@@ -4,7 +4,7 @@ use crate::staging_pool::StagingPool;
 use lintel_claim::{Lease, Region};
 use lintel_memory::Span;
 use lintel_types::{InterfaceNumber, ProcessId};
-use lintel_wire::{Request, Response};
+use lintel_wire::Response;
 use std::collections::HashMap;
 
 /// Copies of an owner's memory that were lent in its place. Each stays until its operation
@@ -38,14 +38,19 @@ impl<S> Default for StagedSends<S> {
 }
 
 impl<S: Span> StagedSends<S> {
-    /// Keeps the copy that an operation has lent.
-    pub(crate) fn insert(&mut self, request: &Request, to: ProcessId, copy: Region, pieces: &[S]) {
+    /// Keeps the copy that an operation has lent to a peer.
+    pub(crate) fn insert(
+        &mut self,
+        interface: InterfaceNumber,
+        token: u32,
+        to: ProcessId,
+        copy: Region,
+        pieces: &[S],
+    ) {
         self.bytes += copy.len();
         let pieces = pieces.to_vec();
-        self.lent.insert(
-            (request.interface, request.token),
-            StagedSend { to, copy, pieces },
-        );
+        self.lent
+            .insert((interface, token), StagedSend { to, copy, pieces });
     }
 
     /// Takes the copy of the operation that is answered.
@@ -86,5 +91,72 @@ impl<S: Span> StagedSends<S> {
             all.entry(lent.to).or_default().push(lent.copy);
         }
         all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lintel_claim::Claim;
+    use lintel_types::{List, NiFail};
+
+    const PEER: ProcessId = ProcessId::new(1, 1);
+    const OTHER: ProcessId = ProcessId::new(1, 2);
+
+    /// The copies of operations 1 to 3 of an interface, the last one at another peer.
+    fn sends(number: InterfaceNumber) -> StagedSends<Claim> {
+        let mut sends = StagedSends::default();
+        for (token, to) in [(1, PEER), (2, PEER), (3, OTHER)] {
+            let copy = Region::new(4096);
+            let pieces = [copy.claim()];
+            sends.insert(number, token, to, copy, &pieces);
+        }
+        sends
+    }
+
+    fn answer(interface: InterfaceNumber, token: u32) -> Response {
+        Response {
+            reply: false,
+            interface,
+            placed: false,
+            silent: false,
+            token,
+            mlength: 0,
+            offset: 0,
+            list: List::Priority,
+            fail: NiFail::Ok,
+        }
+    }
+
+    #[test]
+    fn a_copy_stays_until_its_operation_is_answered() {
+        let [first, second, ..] = InterfaceNumber::ALL;
+        let mut sends = sends(first);
+        assert_eq!(sends.bytes(), 3 * 4096);
+        assert!(sends.take(&answer(second, 1)).is_none());
+        assert!(sends.take(&answer(first, 1)).is_some());
+        assert!(sends.take(&answer(first, 1)).is_none(), "it was answered");
+        assert_eq!(sends.bytes(), 2 * 4096);
+    }
+
+    #[test]
+    fn copies_that_only_a_lost_process_could_use_go() {
+        let [first, ..] = InterfaceNumber::ALL;
+        let mut sends = sends(first);
+        sends.forget(PEER);
+        assert_eq!(sends.bytes(), 4096);
+        assert!(sends.take(&answer(first, 3)).is_some());
+    }
+
+    #[test]
+    fn a_reply_to_a_closed_interface_has_nowhere_to_go_but_its_copy_stays() {
+        let [first, ..] = InterfaceNumber::ALL;
+        let mut sends = sends(first);
+        sends.close(first);
+        let sent = sends.take(&answer(first, 2)).expect("a peer may use it");
+        assert!(sent.pieces.is_empty());
+        let left = sends.take_all();
+        assert_eq!((left[&PEER].len(), left[&OTHER].len()), (1, 1));
+        assert_eq!(sends.bytes(), 0);
     }
 }

@@ -59,3 +59,49 @@ impl StagingPool {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::CopiedMemory;
+    use std::sync::atomic::Ordering;
+
+    #[test]
+    fn a_buffer_that_was_put_back_is_used_again_for_its_size() {
+        let (memory, mut pool) = (CopiedMemory::default(), StagingPool::default());
+        for length in [1, 4096, 3000] {
+            let buffer = pool.take(&memory, length).expect("there is memory");
+            assert_eq!(buffer.len(), 4096);
+            pool.put_back(buffer);
+        }
+        assert_eq!(memory.buffers.load(Ordering::Relaxed), 1);
+        let longer = pool.take(&memory, 4097).expect("there is memory");
+        assert_eq!(longer.len(), 8192);
+        assert_eq!(memory.buffers.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    fn free_buffers_take_a_bounded_part_of_memory() {
+        let (memory, mut pool) = (CopiedMemory::default(), StagingPool::default());
+        let buffers: Vec<Region> = (0..5)
+            .map(|_| pool.take(&memory, MAX_KEPT / 4).expect("there is memory"))
+            .collect();
+        buffers.into_iter().for_each(|buffer| pool.put_back(buffer));
+        assert_eq!((pool.free.len(), pool.bytes), (4, MAX_KEPT));
+    }
+
+    #[test]
+    fn a_length_that_the_owner_cant_have_is_an_answer() {
+        let memory = CopiedMemory {
+            max_buffer: 1 << 20,
+            ..CopiedMemory::default()
+        };
+        let mut pool = StagingPool::default();
+        for length in [1 << 21, u64::MAX] {
+            let refused = pool.take_part(&memory, length).map(drop);
+            assert_eq!(refused, Err(NiFail::Segv));
+        }
+        let (buffer, part) = pool.take_part(&memory, 5000).expect("there is memory");
+        assert_eq!((buffer.len(), part.len()), (8192, 5000));
+    }
+}

@@ -138,3 +138,88 @@ impl Tables for LocalTables {
 
 // Every index that an engine gives out has its place.
 const _: () = assert!(Limits::HIGHEST.max_cts <= 65536 && Limits::HIGHEST.max_eqs <= 65536);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lintel_types::{CounterIndex, EventKind, InterfaceNumber, QueueIndex};
+
+    fn handle(kind: Kind, generation: u16, index: u16) -> Handle {
+        let [number, ..] = InterfaceNumber::ALL;
+        Handle::new(kind, number, generation, index)
+    }
+
+    fn event(number: u64) -> Event {
+        Event {
+            user_ptr: number,
+            ..Event::new(EventKind::Put)
+        }
+    }
+
+    #[test]
+    fn a_queue_is_found_by_its_own_handle_alone_and_only_while_it_is_open() {
+        let tables = LocalTables::default();
+        let queue = handle(Kind::EventQueue, 1, 300);
+        assert!(tables.queue(queue).is_err(), "nothing was opened");
+        tables.begin_queue(queue, 4).expect("there is memory");
+        assert!(tables.queue(queue).is_ok());
+        for stale in [
+            handle(Kind::EventQueue, 2, 300),
+            handle(Kind::EventQueue, 1, 301),
+            handle(Kind::Counter, 1, 300),
+        ] {
+            assert!(tables.queue(stale).is_err());
+        }
+        tables.end_queue(queue);
+        assert!(tables.queue(queue).is_err());
+    }
+
+    #[test]
+    fn a_queue_keeps_as_many_events_as_it_was_asked_for() {
+        let tables = LocalTables::default();
+        let queue = handle(Kind::EventQueue, 1, 0);
+        let index = QueueIndex::from(0u16);
+        // More than one chunk.
+        tables.begin_queue(queue, 1000).expect("there is memory");
+        (0..1000).for_each(|number| tables.post(index, &event(number)));
+        assert_eq!(tables.free_slots(index), 0);
+        let found = tables.queue(queue).expect("it is open");
+        for number in 0..1000 {
+            let taken = found.pop().expect("it was posted");
+            assert_eq!((taken.event().user_ptr, taken.dropped), (number, false));
+        }
+        assert!(found.pop().is_none());
+    }
+
+    #[test]
+    fn a_counter_shows_what_was_published_and_begins_at_zero() {
+        let tables = LocalTables::default();
+        let index = CounterIndex::from(5u16);
+        let value = CountingEvent {
+            success: 7,
+            failure: 1,
+        };
+        for generation in [1, 2] {
+            let counter = handle(Kind::Counter, generation, 5);
+            tables.begin_counter(counter);
+            let shown = || tables.counter(counter).map(CounterCell::value);
+            assert_eq!(shown(), Ok(CountingEvent::default()));
+            tables.publish(index, value);
+            assert_eq!(shown(), Ok(value));
+        }
+        assert!(tables.counter(handle(Kind::Counter, 1, 5)).is_err());
+    }
+
+    #[test]
+    fn the_end_of_an_interface_closes_all_that_it_had() {
+        let tables = LocalTables::default();
+        let (queue, counter) = (
+            handle(Kind::EventQueue, 1, 1),
+            handle(Kind::Counter, 1, 999),
+        );
+        tables.begin_queue(queue, 4).expect("there is memory");
+        tables.begin_counter(counter);
+        tables.end_all();
+        assert!(tables.queue(queue).is_err() && tables.counter(counter).is_err());
+    }
+}

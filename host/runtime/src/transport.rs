@@ -21,7 +21,7 @@ pub(crate) enum Transport {
     /// Shared memory within the node or for nothing, another network beyond.
     Routed(Box<Route<ShmNal, Far>>),
     /// Either, with a line of log for each message.
-    Traced(Box<dyn Nal + Send>),
+    Boxed(Box<dyn Nal + Send>),
 }
 
 /// The network between nodes.
@@ -80,7 +80,7 @@ fn traced_or<N: Nal + Send + 'static>(nal: N, plain: impl FnOnce(N) -> Transport
         return plain(nal);
     }
     let tell: fn(String) = |line| log(Level::Trace, &line);
-    Transport::Traced(Box::new(Trace::new(nal, tell)))
+    Transport::Boxed(Box::new(Trace::new(nal, tell)))
 }
 
 fn warn(words: &str) {
@@ -195,13 +195,13 @@ impl Transport {
             Transport::Shm(nal) => nal.take_unread(process),
             Transport::Routed(nal) => nal.near_mut().take_unread(process),
             // Whoever traces messages does without.
-            Transport::Traced(_) => None,
+            Transport::Boxed(_) => None,
         }
     }
 }
 
 impl Nal for Transport {
-    forward!(self { Transport::Shm(nal) => nal, Transport::Routed(nal) => nal, Transport::Traced(nal) => nal }:
+    forward!(self { Transport::Shm(nal) => nal, Transport::Routed(nal) => nal, Transport::Boxed(nal) => nal }:
         capabilities, send, next, done, receive_into, fetch, fill, recall, backlog, resources);
 
     #[inline(always)]
@@ -210,12 +210,12 @@ impl Nal for Transport {
             Transport::Shm(nal) => nal.next_inline(),
             Transport::Routed(nal) => nal.next_inline(),
             // A trace shows each message, and so takes it by `next`.
-            Transport::Traced(_) => None,
+            Transport::Boxed(_) => None,
         }
     }
 }
 
 impl Wake for Transport {
-    forward!(self { Transport::Shm(nal) => nal, Transport::Routed(nal) => nal, Transport::Traced(nal) => nal }:
+    forward!(self { Transport::Shm(nal) => nal, Transport::Routed(nal) => nal, Transport::Boxed(nal) => nal }:
         ..Wake);
 }

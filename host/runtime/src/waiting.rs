@@ -129,3 +129,149 @@ pub(crate) fn time_until(then: Instant) -> Duration {
 fn passed(deadline: Option<Instant>) -> bool {
     deadline.is_some_and(|deadline| Instant::now() >= deadline)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Network, PATIENCE, Peer, wait_until};
+    use lintel_types::EventKind;
+    use std::sync::atomic::Ordering;
+
+    fn callers_sleep(peer: &Peer) -> bool {
+        peer.library.with_core(|core| core.wakeup.callers_sleep()) == Some(true)
+    }
+
+    #[test]
+    fn a_message_wakes_a_caller_that_sleeps() {
+        let network = Network::default();
+        let (one, two) = (network.peer(1), network.peer(2));
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| two.event());
+            wait_until("the caller sleeps", || callers_sleep(&two));
+            one.memory.write(0, b"wake up!");
+            one.put(&two, 8);
+            let event = waits.join().expect("nothing has failed");
+            assert_eq!((event.kind, event.mlength), (EventKind::Put, 8));
+        });
+        let mut landed = [0; 8];
+        two.memory.read(0, &mut landed);
+        assert_eq!(&landed, b"wake up!");
+        assert_eq!(one.event().kind, EventKind::Send);
+        assert_eq!(one.event().kind, EventKind::Ack);
+    }
+
+    #[test]
+    fn every_caller_that_sleeps_is_woken_by_what_one_of_them_may_want() {
+        let network = Network::default();
+        let (one, two) = (network.peer(1), network.peer(2));
+        std::thread::scope(|scope| {
+            let waits: Vec<_> = (0..3)
+                .map(|_| scope.spawn(|| two.event().mlength))
+                .collect();
+            wait_until("callers sleep", || callers_sleep(&two));
+            (1..=3).for_each(|length| one.put(&two, length));
+            let mut lengths: Vec<u64> = waits
+                .into_iter()
+                .map(|wait| wait.join().expect("nothing has failed"))
+                .collect();
+            lengths.sort_unstable();
+            assert_eq!(lengths, [1, 2, 3]);
+        });
+    }
+
+    #[test]
+    fn the_helper_lands_messages_while_no_caller_polls() {
+        let network = Network::default();
+        let (one, two) = (network.peer(1), network.peer(2));
+        let before = two.library.activity();
+        one.put(&two, 100);
+        wait_until("the message lands", || two.library.activity() != before);
+        assert_eq!(two.event().mlength, 100);
+    }
+
+    #[test]
+    fn the_helper_sends_what_found_no_room_once_there_is_some() {
+        let network = Network::default();
+        let (one, two) = (network.peer(1), network.peer(2));
+        network.is_held.store(true, Ordering::SeqCst);
+        one.put(&two, 8);
+        let queued = one
+            .library
+            .with_core(|core| core.transports.nal_has_queued());
+        assert_eq!(queued, Some(true));
+        network.is_held.store(false, Ordering::SeqCst);
+        assert_eq!(two.event().mlength, 8);
+    }
+
+    #[test]
+    fn lent_memory_is_fetched_and_its_operation_answered() {
+        let network = Network::default();
+        let (one, two) = (network.peer(1), network.peer(2));
+        let sent: Vec<u8> = (0..50_000u32).map(|at| at as u8).collect();
+        one.memory.write(0, &sent);
+        one.put(&two, sent.len() as u64);
+        assert_eq!(two.event().mlength, 50_000);
+        let mut landed = vec![0; sent.len()];
+        two.memory.read(0, &mut landed);
+        assert!(landed == sent);
+        let kinds = [one.event().kind, one.event().kind];
+        assert!(kinds.contains(&EventKind::Ack), "{kinds:?}");
+    }
+
+    #[test]
+    fn a_process_reaches_itself() {
+        let network = Network::default();
+        let one = network.peer(1);
+        one.put(&one, 8);
+        let kinds = [one.event().kind, one.event().kind, one.event().kind];
+        for kind in [EventKind::Put, EventKind::Send, EventKind::Ack] {
+            assert!(kinds.contains(&kind), "{kinds:?}");
+        }
+    }
+
+    #[test]
+    fn a_wait_ends_at_its_deadline_and_not_before() {
+        let network = Network::default();
+        let one = network.peer(1);
+        let begun = Instant::now();
+        let polled = one.library.queue_poll(&[one.queue], 30);
+        assert!(matches!(polled, Err(Error::EqEmpty)));
+        assert!(begun.elapsed() >= Duration::from_millis(30));
+    }
+
+    #[test]
+    fn an_abort_wakes_a_caller_that_sleeps() {
+        let network = Network::default();
+        let one = network.peer(1);
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| {
+                let timeout = PATIENCE.as_millis() as u32;
+                one.library.queue_poll(&[one.queue], timeout).map(drop)
+            });
+            wait_until("the caller sleeps", || callers_sleep(&one));
+            one.library.abort();
+            let ended = waits.join().expect("nothing has failed");
+            assert_eq!(ended, Err(Error::Aborted));
+        });
+    }
+
+    #[test]
+    fn a_queue_that_is_freed_ends_the_wait_for_it() {
+        let network = Network::default();
+        let one = network.peer(1);
+        let queue = one
+            .library
+            .queue_alloc(one.interface, 4)
+            .expect("it is free");
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| {
+                let timeout = PATIENCE.as_millis() as u32;
+                one.library.queue_poll(&[queue], timeout).map(drop)
+            });
+            wait_until("the caller sleeps", || callers_sleep(&one));
+            one.library.queue_free(queue).expect("nothing uses it");
+            let ended = waits.join().expect("nothing has failed");
+            assert_eq!(ended, Err(Error::ArgInvalid));
+        });
+    }
+}

@@ -277,3 +277,110 @@ impl Watcher {
         let _ = self.thread.join();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::segment;
+
+    fn wakeup() -> Wakeup {
+        let wakeup = Wakeup::new(Bell::new(segment()));
+        wakeup.bell.arm(Sleeper::Helper);
+        wakeup
+    }
+
+    /// Polls in vain; whether the bell can be disarmed, after each.
+    fn poll(wakeup: &mut Wakeup) -> bool {
+        wakeup.begin_poll();
+        wakeup.poll_in_vain();
+        wakeup.end_poll()
+    }
+
+    #[test]
+    fn a_caller_that_polls_for_long_disarms_the_bell_and_wakes_the_helper() {
+        let mut wakeup = wakeup();
+        let rings = wakeup.bell.rings(Sleeper::Helper);
+        let polls = (1..=DISARM_AFTER).filter(|_| poll(&mut wakeup));
+        assert_eq!(polls.collect::<Vec<u32>>(), [DISARM_AFTER]);
+        wakeup.disarm_bell();
+        assert!(!wakeup.bell.is_armed());
+        assert_ne!(wakeup.bell.rings(Sleeper::Helper), rings);
+        assert!(!poll(&mut wakeup), "nothing is left to disarm");
+    }
+
+    #[test]
+    fn the_bell_stays_armed_while_another_caller_sleeps() {
+        let mut wakeup = wakeup();
+        wakeup.begin_sleep();
+        assert!(!(0..10 * DISARM_AFTER).any(|_| poll(&mut wakeup)));
+        assert!(wakeup.end_sleep());
+        assert!(poll(&mut wakeup));
+    }
+
+    #[test]
+    fn the_helper_polls_while_callers_do_then_arms_the_bell_and_sleeps() {
+        let (mut wakeup, mut seen) = (wakeup(), 0);
+        wakeup.disarm_bell();
+        poll(&mut wakeup);
+        assert!(wakeup.helper_keeps_polling(&mut seen));
+        poll(&mut wakeup);
+        assert!(wakeup.helper_keeps_polling(&mut seen));
+        assert!(!wakeup.bell.is_armed());
+        assert!(!wakeup.helper_keeps_polling(&mut seen), "nobody has polled");
+        assert!(wakeup.bell.is_armed());
+    }
+
+    #[test]
+    fn the_helper_sleeps_once_the_thread_that_polls_says_that_it_stops() {
+        let (mut wakeup, mut seen) = (wakeup(), 0);
+        poll(&mut wakeup);
+        wakeup.stop_polling();
+        assert!(!wakeup.helper_keeps_polling(&mut seen));
+        wakeup.resume_polling();
+        poll(&mut wakeup);
+        assert!(wakeup.helper_keeps_polling(&mut seen));
+    }
+
+    #[test]
+    fn the_helper_leaves_the_bell_to_a_caller_that_sleeps() {
+        let (mut wakeup, mut seen) = (wakeup(), 0);
+        wakeup.bell.disarm();
+        poll(&mut wakeup);
+        wakeup.begin_sleep();
+        wakeup.bell.disarm();
+        assert!(!wakeup.helper_keeps_polling(&mut seen));
+        assert!(!wakeup.bell.is_armed(), "the caller arms it for itself");
+    }
+
+    #[test]
+    fn a_helper_that_sleeps_beyond_what_is_due_is_woken_once() {
+        let (mut wakeup, now) = (wakeup(), Instant::now());
+        wakeup.helper_sleeps(Some(now));
+        assert!(!wakeup.helper_oversleeps(now));
+        wakeup.helper_sleeps(None);
+        assert!(wakeup.helper_oversleeps(now));
+        let rings = wakeup.bell.rings(Sleeper::Helper);
+        wakeup.wake_helper();
+        wakeup.wake_helper();
+        assert_eq!(wakeup.bell.rings(Sleeper::Helper), rings + 1);
+        assert!(!wakeup.helper_oversleeps(now), "it will look");
+    }
+
+    #[test]
+    fn peers_are_woken_soon_once_more_and_then_seldom() {
+        let mut wakeup = wakeup();
+        let mut in_vain = |polls: u32| -> Vec<u32> {
+            let wakes = (1..=polls).filter(|_| {
+                let wakes = wakeup.poll_in_vain();
+                if wakes {
+                    wakeup.peers_woken();
+                }
+                wakes
+            });
+            wakes.collect()
+        };
+        assert_eq!(in_vain(WAKE_PEERS_EVERY), [40, 400, WAKE_PEERS_EVERY]);
+        wakeup.poll_found();
+        assert_eq!(wakeup.callers.polls_in_vain, 0);
+    }
+}

@@ -1,0 +1,397 @@
+//! For tests: libraries of one process, joined by a network that stands in memory.
+
+use crate::library::Library;
+use crate::memory::Memory;
+use crate::owner::{LocalProcess, Owner};
+use crate::transport::{Endpoint, Transport};
+use lintel_claim::{Claim, CrossMemoryError, Key, Lease, Loan, Region, RemoteSpan, copy_vectored};
+use lintel_engine4::{DescriptorSpec, EntrySpec, Transfer};
+use lintel_memory::Buffer;
+use lintel_nal::{
+    Arrival, Capabilities, MoveError, Nal, Origin, Outgoing, Payload, RemoteLoan, Unreachable, Wake,
+};
+use lintel_presence::{Bell, Segment, StatsWriter, ring};
+use lintel_types::{AckRequest, Event, Handle, Limits, List, PT_ANY, ProcessId, UID_ANY, options};
+use lintel_wire::{OPERAND_BYTES, Verb, Words};
+use parking_lot::Mutex;
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// Within which something that a test waits for has happened.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+/// Match bits of the entries that tests append.
+const BITS: u64 = 7;
+
+/// Waits until something holds.
+pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let until = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < until, "in vain: {what}");
+        std::thread::yield_now();
+    }
+}
+
+/// A segment of a job of its own, for its bell.
+pub(crate) fn segment() -> Arc<Segment> {
+    static JOBS: AtomicU32 = AtomicU32::new(0);
+    let number = JOBS.fetch_add(1, Ordering::Relaxed);
+    let job = format!("runtime-test-{}-{number}", std::process::id());
+    let segment = Segment::create(&job, 1, ProcessId::PID_ANY);
+    Arc::new(segment.expect("there is shared memory"))
+}
+
+/// A network in memory. Messages that are sent while it is held wait at their sender.
+#[derive(Clone, Default)]
+pub(crate) struct Network {
+    inboxes: Arc<Mutex<HashMap<ProcessId, Inbox>>>,
+    pub(crate) is_held: Arc<AtomicBool>,
+}
+
+struct Inbox {
+    messages: VecDeque<Message>,
+    segment: Arc<Segment>,
+}
+
+struct Message {
+    from: Origin,
+    words: Words,
+    body: Body,
+}
+
+enum Body {
+    Copied(Region, u64),
+    Lent(Loan),
+}
+
+/// A process's NAL on a [`Network`].
+struct Port {
+    network: Network,
+    me: ProcessId,
+    queued: VecDeque<(ProcessId, Message)>,
+}
+
+impl Network {
+    /// A library whose interfaces are on this network.
+    pub(crate) fn peer(&self, pid: u32) -> Peer {
+        let (me, segment) = (ProcessId::new(1, pid), segment());
+        self.register(me, segment.clone());
+        let endpoint = Endpoint {
+            transport: self.transport(me),
+            me,
+            bell: Bell::new(segment.clone()),
+            stats: StatsWriter::new(segment),
+        };
+        let library = Box::leak(Box::new(Library::new(LocalProcess::with_own_tables(), 0)));
+        let settings = library.init().expect("the environment is valid");
+        library.pin();
+        library
+            .start(endpoint, &settings)
+            .expect("there are threads");
+        Peer::new(library, me)
+    }
+
+    /// Lets a process be reached.
+    pub(crate) fn register(&self, me: ProcessId, segment: Arc<Segment>) {
+        let inbox = Inbox {
+            messages: VecDeque::new(),
+            segment,
+        };
+        self.inboxes.lock().insert(me, inbox);
+    }
+
+    /// The transport of a process of this network.
+    pub(crate) fn transport(&self, me: ProcessId) -> Transport {
+        Transport::Boxed(Box::new(Port {
+            network: self.clone(),
+            me,
+            queued: VecDeque::new(),
+        }))
+    }
+
+    fn deliver(&self, to: ProcessId, message: Message) {
+        if let Some(inbox) = self.inboxes.lock().get_mut(&to) {
+            inbox.messages.push_back(message);
+            ring(&inbox.segment, true);
+        }
+    }
+}
+
+impl Nal for Port {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            name: "test",
+            eager: 4096,
+        }
+    }
+
+    fn send(
+        &mut self,
+        to: ProcessId,
+        words: &Words,
+        body: Outgoing<'_>,
+    ) -> Result<(), Unreachable> {
+        if !self.network.inboxes.lock().contains_key(&to) {
+            return Err(Unreachable);
+        }
+        let body = match body {
+            Outgoing::Copied { operand, pieces } => copied(operand, pieces),
+            Outgoing::LentToRead(lent) | Outgoing::LentToFill(lent) => Body::Lent(lent.keep()),
+        };
+        let from = Origin {
+            process: self.me,
+            uid: LocalProcess::default().uid(),
+            lane: self.me.pid,
+        };
+        let words = *words;
+        self.queued.push_back((to, Message { from, words, body }));
+        self.flush();
+        Ok(())
+    }
+
+    fn next(&mut self) -> Option<Arrival> {
+        let inboxes = self.network.inboxes.lock();
+        let message = inboxes.get(&self.me)?.messages.front()?;
+        let payload = match &message.body {
+            Body::Copied(region, length) => Payload::Inline(region.claim().slice(0, *length)),
+            Body::Lent(loan) => Payload::Lent(remote_loan(loan)),
+        };
+        Some(Arrival::Message(message.from, message.words, payload))
+    }
+
+    fn done(&mut self, _: Origin) {
+        if let Some(inbox) = self.network.inboxes.lock().get_mut(&self.me) {
+            inbox.messages.pop_front();
+        }
+    }
+
+    fn receive_into(&mut self, _: Origin, _: Loan) {}
+
+    fn fetch(&mut self, _: Origin, remote: &RemoteLoan, to: &[Claim]) -> Result<u64, MoveError> {
+        self.on_lent(remote, |lent| copy_vectored(lent, to))
+    }
+
+    fn fill(&mut self, _: Origin, from: &[Claim], remote: &RemoteLoan) -> Result<u64, MoveError> {
+        self.on_lent(remote, |lent| copy_vectored(from, lent))
+    }
+
+    fn recall(&mut self, _: &Lease) -> bool {
+        true
+    }
+}
+
+impl Wake for Port {
+    fn flush(&mut self) -> bool {
+        while !self.network.is_held.load(Ordering::SeqCst) {
+            let Some((to, message)) = self.queued.pop_front() else {
+                return false;
+            };
+            self.network.deliver(to, message);
+        }
+        !self.queued.is_empty()
+    }
+
+    fn has_queued(&self, process: ProcessId) -> bool {
+        self.queued.iter().any(|(to, _)| *to == process)
+    }
+
+    fn check_peers(&mut self) {}
+
+    fn wake_peers(&mut self) {}
+}
+
+impl Port {
+    /// Does something with the part of one lent piece that the caller names.
+    fn on_lent(
+        &self,
+        remote: &RemoteLoan,
+        moves: impl FnOnce(&[Claim]) -> u64,
+    ) -> Result<u64, MoveError> {
+        let inboxes = self.network.inboxes.lock();
+        let message = inboxes
+            .get(&self.me)
+            .and_then(|inbox| inbox.messages.front());
+        match message.map(|message| &message.body) {
+            Some(Body::Lent(loan)) => {
+                let (whole, part) = (remote_loan(loan), remote);
+                let offset = part.spans[0].address - whole.spans[0].address;
+                Ok(moves(
+                    &loan.part(offset, lintel_memory::length(&part.spans)),
+                ))
+            }
+            _ => Err(MoveError::Unavailable),
+        }
+    }
+}
+
+/// What names lent memory to its receiver.
+fn remote_loan(loan: &Loan) -> RemoteLoan {
+    let span = |piece: &Claim| RemoteSpan {
+        address: piece.address(),
+        length: piece.len(),
+    };
+    RemoteLoan {
+        key: Key::default(),
+        spans: loan.pieces().iter().map(span).collect(),
+    }
+}
+
+fn copied(operand: Option<&[u8; OPERAND_BYTES]>, pieces: &[Claim]) -> Body {
+    let ahead = operand.map_or(0, |operand| operand.len() as u64);
+    let length = ahead + lintel_memory::length(pieces);
+    let region = Region::new(length);
+    if let Some(operand) = operand {
+        region.write(0, operand);
+    }
+    copy_vectored(pieces, &[region.claim().slice(ahead, length - ahead)]);
+    Body::Copied(region, length)
+}
+
+/// A library with an interface, an event queue, and an entry for puts.
+pub(crate) struct Peer {
+    pub(crate) library: &'static Library<LocalProcess>,
+    pub(crate) me: ProcessId,
+    pub(crate) interface: Handle,
+    pub(crate) queue: Handle,
+    /// The memory of the entry, and of the descriptor.
+    pub(crate) memory: Region,
+    descriptor: Handle,
+}
+
+/// Bytes of a peer's memory.
+pub(crate) const MEMORY: u64 = 64 << 10;
+
+impl Peer {
+    fn new(library: &'static Library<LocalProcess>, me: ProcessId) -> Peer {
+        let kind = options::NI_MATCHING | options::NI_PHYSICAL;
+        let opened = library.open_interface(0, kind, ProcessId::PID_ANY, None);
+        let (interface, _): (Handle, Limits) = opened.expect("it is free");
+        let queue = library.queue_alloc(interface, 16).expect("it is free");
+        let portal = library.portal_alloc(interface, 0, queue, PT_ANY);
+        let memory = Region::new(MEMORY);
+        let entry = EntrySpec {
+            portal: portal.expect("it is free"),
+            buffer: Buffer::Contiguous(memory.claim()),
+            counter: Handle::CT_NONE,
+            uid: UID_ANY,
+            options: options::ME_OP_PUT | options::ME_OP_GET | options::ME_EVENT_LINK_DISABLE,
+            source: ProcessId::new(ProcessId::NID_ANY, ProcessId::PID_ANY),
+            match_bits: BITS,
+            ignore_bits: 0,
+            min_free: 0,
+            user_ptr: 0,
+        };
+        library
+            .append(interface, entry, List::Priority)
+            .expect("there is room");
+        let spec = DescriptorSpec {
+            buffer: Buffer::Contiguous(memory.claim()),
+            options: 0,
+            queue,
+            counter: Handle::CT_NONE,
+        };
+        let descriptor = library.descriptor_bind(interface, spec);
+        Peer {
+            library,
+            me,
+            interface,
+            queue,
+            memory,
+            descriptor: descriptor.expect("there is room"),
+        }
+    }
+
+    /// Puts the first bytes of this peer's memory to the other's.
+    pub(crate) fn put(&self, to: &Peer, length: u64) {
+        let transfer = put_of(self.descriptor, to.me, length);
+        let started = self
+            .library
+            .start_by(self.descriptor, |interface, effects| {
+                interface.start(&transfer, effects)
+            });
+        started.expect("the arguments are valid");
+    }
+
+    /// The next event, within [`PATIENCE`].
+    pub(crate) fn event(&self) -> Event {
+        let timeout = PATIENCE.as_millis() as u32;
+        let polled = self.library.queue_poll(&[self.queue], timeout);
+        polled.expect("something happens").0
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        self.library.fini();
+    }
+}
+
+/// A put with a full acknowledgement to the entry of a [`Peer`].
+pub(crate) fn put_of(descriptor: Handle, target: ProcessId, length: u64) -> Transfer {
+    Transfer {
+        verb: Verb::Put,
+        source: descriptor,
+        source_offset: 0,
+        sink: Handle::INVALID,
+        sink_offset: 0,
+        length,
+        ack: AckRequest::Full,
+        target,
+        portal: 0,
+        match_bits: BITS,
+        remote_offset: 0,
+        user_ptr: 0,
+        hdr_data: 0,
+        operation: Default::default(),
+        datatype: Default::default(),
+        operand: [0; OPERAND_BYTES],
+    }
+}
+
+/// Memory that can be copied only through the system, as a client's; here it is this
+/// process's own.
+#[derive(Default)]
+pub(crate) struct CopiedMemory {
+    /// Bytes of each copy so far.
+    pub(crate) copies: Mutex<Vec<u64>>,
+    /// Copies from this one on fail.
+    pub(crate) fails_after: Option<usize>,
+    /// Buffers that were made.
+    pub(crate) buffers: AtomicU32,
+    /// Bytes of the longest buffer; 0 for any.
+    pub(crate) max_buffer: u64,
+}
+
+impl CopiedMemory {
+    fn copy(&self, from: &[Claim], to: &[Claim]) -> Result<u64, CrossMemoryError> {
+        let mut copies = self.copies.lock();
+        if self.fails_after.is_some_and(|most| copies.len() >= most) {
+            return Err(CrossMemoryError::Fault { copied: 0 });
+        }
+        let copied = copy_vectored(from, to);
+        copies.push(copied);
+        Ok(copied)
+    }
+}
+
+impl Memory for CopiedMemory {
+    type Span = Claim;
+
+    fn copy_in(&self, from: &[Claim], to: &[Claim]) -> Result<u64, CrossMemoryError> {
+        self.copy(from, to)
+    }
+
+    fn copy_out(&self, from: &[Claim], to: &[Claim]) -> Result<u64, CrossMemoryError> {
+        self.copy(from, to)
+    }
+
+    fn staging(&self, length: u64) -> io::Result<Region> {
+        if self.max_buffer != 0 && length > self.max_buffer {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        self.buffers.fetch_add(1, Ordering::Relaxed);
+        Region::try_new(length)
+    }
+}
