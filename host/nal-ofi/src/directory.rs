@@ -1,8 +1,8 @@
 //! How a process finds another's address.
 //!
-//! Where a provider's addresses are sockets, a process's name is its address. Where
-//! they aren't, each process leaves its own in a file of the node, which it keeps
-//! locked as long as it lives (host/private-file says which files are believed):
+//! If a provider's addresses are sockets, a process's name is its address. If they
+//! aren't, each process leaves its own in a file of the node, which it keeps locked
+//! until it ends (host/private-file says which files are believed):
 //!
 //! ```text
 //!   /dev/shm/lintel-<job>-<nid>-<pid>.ofi     magic | length | address
@@ -24,22 +24,22 @@ const FOLDER: &str = "/dev/shm";
 const MAGIC: &[u8; 8] = b"lintofi1";
 /// The longest address that any provider has is far shorter.
 const MAX_BYTES: usize = 512;
-/// Files of a job that a starting process looks at, to remove those of dead ones.
+/// Files of a job that a starting process scans, to remove those of dead processes.
 const MAX_SCANNED: usize = 64;
-/// Process identifiers that are given out to those who don't care.
+/// Process identifiers that are given out if any will do.
 const ANY: std::ops::RangeInclusive<u32> = 1024..=0xfffe;
 
-/// Where addresses are found.
+/// How addresses are found.
 pub(crate) enum Directory {
-    /// They are the processes' names.
+    /// The processes' names are their addresses.
     Sockets,
-    /// In files.
+    /// In files of this machine.
     Files {
         /// The job, which names the files.
         job: String,
         /// The node, of which every process has one.
         nid: u32,
-        /// One's own, until one leaves.
+        /// This process's own, until it closes.
         own: Option<Entry>,
     },
 }
@@ -53,7 +53,7 @@ pub(crate) struct Entry {
 
 impl Directory {
     /// Leaves an address for others, under the name of a process of node `nid`, any
-    /// that is free where none is asked for. Gives the name.
+    /// that is free if none is asked for. Returns the pid.
     pub(crate) fn enter(
         job: &str,
         nid: u32,
@@ -74,7 +74,7 @@ impl Directory {
         Err(pid.map_or(OpenError::NoneFree, OpenError::InUse))
     }
 
-    /// The address of a process; nothing where nobody is known by that name.
+    /// The address of a process; `None` if no process has left one under that name.
     pub(crate) fn find(&self, process: ProcessId) -> Option<Vec<u8>> {
         match self {
             Directory::Sockets => socket_address(process),
@@ -111,7 +111,7 @@ impl Directory {
         }
     }
 
-    /// One can't be found any more.
+    /// Withdraws this process's address.
     pub(crate) fn leave(&mut self) {
         if let Directory::Files { own, .. } = self {
             *own = None;
@@ -148,10 +148,10 @@ fn write(address: &[u8]) -> Result<File, OpenError> {
     Ok(file)
 }
 
-/// Gives a file its name; false where another live process has it.
+/// Gives a file its name; false if another live process has it.
 fn take_name(file: &File, path: &Path) -> Result<bool, OpenError> {
     let unnamed = format!("/proc/self/fd/{}", file.as_raw_fd());
-    // Once more after somebody's leftover was removed.
+    // Once more after a dead process's file was removed.
     for _ in 0..2 {
         match rustix::fs::linkat(CWD, unnamed.as_str(), CWD, path, AtFlags::SYMLINK_FOLLOW) {
             Ok(()) => return Ok(true),
@@ -186,7 +186,7 @@ fn remove_stale_files(job: &str) {
     }
 }
 
-/// Whether somebody else keeps the lock.
+/// Whether another process keeps the lock.
 fn is_locked(file: &File) -> bool {
     rustix::fs::flock(file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
 }
@@ -245,7 +245,7 @@ mod tests {
         let (first, pid) = enter().expect("it is free");
         assert_eq!(pid, 5);
         assert!(matches!(enter(), Err(OpenError::InUse(5))));
-        // Who is killed leaves a file that nobody has locked.
+        // A killed process leaves a file that isn't locked.
         let path = path(&job, ProcessId::new(NID, 5));
         drop(first);
         let mut left = private_file::open_or_create(&path).expect("the name is free");

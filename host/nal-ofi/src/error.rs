@@ -1,4 +1,4 @@
-//! Why there is no way through libfabric.
+//! Why libfabric can't be used.
 
 use std::fmt;
 use std::io;
@@ -12,9 +12,9 @@ pub enum OpenError {
     TooOld(u32, u32),
     /// No provider does what is needed.
     NoProvider {
-        /// The one asked for by name.
+        /// The provider that was asked for by name.
         wanted: Option<String>,
-        /// Those that there are.
+        /// The names of those that libfabric has.
         present: Vec<String>,
     },
     /// Another process has that process identifier.
@@ -23,11 +23,11 @@ pub enum OpenError {
     NoneFree,
     /// libfabric refused a call.
     Refused {
-        /// The call.
+        /// The call's name in libfabric.
         call: &'static str,
-        /// Its number for why.
+        /// libfabric's error number, positive.
         code: i32,
-        /// What that means.
+        /// libfabric's text for it.
         why: String,
     },
     /// The system refused.

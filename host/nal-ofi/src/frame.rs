@@ -1,17 +1,17 @@
 //! Frames: what one endpoint sends another. All numbers are little-endian.
 //!
 //! ```text
-//!  0  tag                    keyed hash of what follows, up to the payload, and of who receives
+//!  0  tag                    keyed hash of what follows, up to the payload, and of the receiver
 //!  8  version | kind | flags (16) | length of what follows the words (32)
 //! 16  nid | pid              of the sender
 //! 24  uid | sequence         of the sender; the message's number between the two processes
 //! 32  incarnation            of the sender: nanoseconds of the clock when it started
 //! 40  incarnation            of the receiver, as the sender knows it; 0 if it doesn't
-//! 48  arrived | consumed     messages of the receiver's that have come; that it has dealt with
+//! 48  arrived | consumed     messages of the receiver's that have arrived; that were consumed
 //! 56  fetched | recalled     bodies of the receiver's that aren't needed any more; of a recall
 //!                            and its answer: which body, by how many were announced before
 //! 64  words                  of a message: six, as it has them
-//! 112 payload                its bytes; or where they lie: address, length, key of each piece
+//! 112 payload                its bytes; or for each piece of them address, length, key
 //! ```
 //!
 //! The three counts are of the whole life of the two incarnations, modulo 2^32.
@@ -25,13 +25,13 @@ use std::hash::Hasher as _;
 pub(crate) const HEADER: usize = 64;
 /// Bytes ahead of a message's payload.
 pub(crate) const PREFIX: usize = HEADER + WORDS_BYTES;
-/// Bytes that tell where one piece of a body lies.
+/// Bytes that describe one piece of a body.
 pub(crate) const PIECE: usize = 24;
 /// Pieces that a body may have; those of more are brought together first.
 pub(crate) const MAX_PIECES: usize = 64;
 
 const VERSION: u8 = 2;
-/// Asks for a frame, whatever it says.
+/// Requests a frame in answer, of any kind.
 const ACK_REQUESTED: u16 = 1;
 
 /// What a frame is for.
@@ -40,15 +40,15 @@ const ACK_REQUESTED: u16 = 1;
 pub(crate) enum Kind {
     /// A message with its bytes.
     Inline = 1,
-    /// A message whose bytes are to be read from where they lie.
+    /// A message whose bytes the receiver reads from the sender's memory.
     Rendezvous = 2,
-    /// Nothing but counts.
+    /// The counts alone: an acknowledgement, or a probe.
     Status = 3,
-    /// The sender ends.
+    /// The sender closes: nothing more comes from it.
     Close = 4,
-    /// A body that was announced is taken back: it is to be read no further.
+    /// A body that was announced is recalled: it is to be read no further.
     Recall = 5,
-    /// The answer, where the body hasn't been looked at: it won't be.
+    /// The answer to a recall if the body hasn't been read: it won't be.
     RecallAck = 6,
 }
 
@@ -86,7 +86,7 @@ impl Kind {
 pub(crate) struct Header {
     pub(crate) kind: Kind,
     pub(crate) ack_requested: bool,
-    /// Bytes of payload.
+    /// Bytes of payload, or of the table that describes it.
     pub(crate) length: u32,
     pub(crate) from: ProcessId,
     pub(crate) uid: u32,
@@ -175,7 +175,7 @@ impl Seal {
         bytes
     }
 
-    /// Reads the beginning of a frame of `length` bytes that has come to `receiver`;
+    /// Reads the beginning of a frame of `length` bytes that has arrived at `receiver`;
     /// `table` gives the bytes of an announced body's.
     pub(crate) fn read(
         &self,
@@ -225,7 +225,7 @@ fn parse(bytes: &Prefix, length: usize) -> Option<(Header, Words)> {
     (whole && (kind != Kind::Rendezvous || is_table)).then_some((header, words))
 }
 
-/// Where a piece of a body lies, in the words of the process that has it.
+/// A piece of a body in its sender's memory, as `fi_read` names it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Piece {
     pub(crate) name: u64,
@@ -240,7 +240,7 @@ pub(crate) fn write_table(pieces: &[Piece]) -> Vec<u8> {
     numbers.flat_map(u64::to_le_bytes).collect()
 }
 
-/// The pieces and their lengths' sum; nothing where that is no length.
+/// The pieces and their length; `None` if they are empty or too long.
 pub(crate) fn read_table(bytes: &[u8]) -> Option<(Vec<Piece>, u64)> {
     let number = |entry: &[u8], place: usize| {
         let bytes = entry[place * 8..][..8].try_into().expect("eight bytes");

@@ -1,4 +1,4 @@
-//! Buffers that frames are sent from and come into, in one piece of memory.
+//! Buffers that frames are sent from and received into, in one region.
 
 use crate::fabric::{Descriptor, Fabric, Registered, Use};
 use crate::frame::PREFIX;
@@ -17,12 +17,12 @@ const EAGER: [(&str, u64); 3] = [
 /// Buffers begin at multiples of this.
 const LINE: u64 = 128;
 
-/// The buffers of a process. The first ones are for frames that come.
+/// The buffers of a process. The first ones receive.
 pub(crate) struct FrameBuffers {
-    /// Where the provider wants its users' buffers registered.
+    /// If the provider wants its users' buffers registered.
     registered: Option<Registered>,
     memory: Region,
-    /// Bytes of each.
+    /// Bytes of each buffer.
     size: u64,
     eager: u64,
     receives: u32,
@@ -56,7 +56,7 @@ impl FrameBuffers {
         })
     }
 
-    /// The buffers that frames come into.
+    /// The buffers that frames are received into.
     pub(crate) fn receives(&self) -> std::ops::Range<u32> {
         0..self.receives
     }
@@ -79,7 +79,7 @@ impl FrameBuffers {
             .map_or_else(Descriptor::default, Registered::descriptor)
     }
 
-    /// A buffer to send from; nothing where all are under way.
+    /// A buffer to send from; `None` if all are in flight.
     #[inline]
     pub(crate) fn take(&mut self) -> Option<u32> {
         self.free.pop()
@@ -90,8 +90,8 @@ impl FrameBuffers {
         self.free.push(buffer);
     }
 
-    /// Frames under way.
-    pub(crate) fn under_way(&self) -> usize {
+    /// Frames in flight: their buffers aren't returned yet.
+    pub(crate) fn in_flight(&self) -> usize {
         self.sends as usize - self.free.len()
     }
 

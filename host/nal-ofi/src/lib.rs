@@ -8,27 +8,27 @@
 //!
 //! One reliable-datagram endpoint a process, of any provider that can read remote
 //! memory. A message and up to [`Capabilities::eager`] bytes are one frame. What is longer
-//! stays where it is, or in a copy, registered; the frame says where it lies and the
-//! receiver reads it straight to its place, while both go on with other work.
+//! stays in place, or in a copy, registered; the frame names it and the receiver reads
+//! it straight to its place (rendezvous), while both go on with other work.
 //!
-//! A peer may have so many messages on their way or unread; each frame tells how
-//! many have arrived and how many have been dealt with. So what comes fits into the
-//! posted buffers of a few busy peers; that of more peers at once waits in the
-//! provider, which is asked for that (`FI_RM_ENABLED`). Order within a pair is the
-//! provider's (`FI_ORDER_SAS`), and checked by numbers; where it has none, the
-//! numbers restore it.
+//! A sender has credit for so many messages in flight or unread; each frame has counts
+//! of those that arrived and were consumed. So the messages of a few busy peers fit into
+//! the posted buffers; those of more peers at once wait in the provider
+//! (`FI_RM_ENABLED`). Order within a pair is the
+//! provider's (`FI_ORDER_SAS`), and checked by numbers; if it has none, the numbers
+//! restore it.
 //!
-//! Each frame carries a tag under the job's key. Which of two processes of one name
-//! it is from, its incarnation tells; no message goes to a process before that was
-//! heard, so that none is taken by one who dies of it and missed by its successor. A
-//! peer that is silent while something depends on it is asked, and lost after some time.
+//! Each frame carries a tag under the job's key, and the incarnation of its sender. No
+//! message is sent to a process before a frame from it has arrived, so that none is
+//! taken by a process that dies of it and missed by its successor. A peer that is silent
+//! while something depends on it is probed, and lost after some time.
 //!
 //! Order of use: [`OfiNal::open`], then as every [`Nal`]. A thread that sleeps on
 //! [`descriptor`](Nal::descriptor) asks for [`due`](Nal::due) immediately before: it
-//! tells libfabric that somebody will sleep.
+//! tells libfabric that a thread will sleep.
 //!
-//! Left to others: what the words mean; processes of one node, who have a shorter
-//! way; who has the job's key.
+//! Left to others: the meaning of the words; messages within a node (nal-shm); the job's
+//! key.
 #![deny(unsafe_code)]
 
 mod directory;
@@ -74,60 +74,60 @@ use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Buffers for frames that come, and for frames that go.
+/// Buffers posted to receive frames, and buffers to send from.
 const RECEIVES: u32 = 256;
 const SENDS: u32 = 64;
-/// Reads that may be under way.
+/// Reads in flight, of all peers together.
 const READS: u32 = 64;
-/// Looks at the fabric for one at the clock.
+/// Polls of the fabric for one read of the clock.
 const POLLS_PER_CLOCK_READ: u32 = 16;
-/// Looks at the fabric in a row, while it has something to tell that isn't to be read.
+/// Polls of the fabric in a row, while its completions bring nothing to be read.
 const MAX_POLLS: usize = 8;
-/// How long an ending process waits for its last frames to go.
+/// How long a closing process waits until its last frames have left.
 const LINGER: Duration = Duration::from_millis(100);
-/// How often one looks if the provider has nothing to sleep on: while something
-/// is under way, and else.
+/// How often the fabric is polled if the provider has nothing to sleep on: while
+/// something is in flight, and otherwise.
 const POLL_INTERVALS: [Duration; 2] = [Duration::from_micros(100), Duration::from_millis(2)];
-/// How often the provider must be let work while frames are under way: it may have
-/// to send them again.
+/// How often the provider must make progress while frames are in flight: it may have to
+/// retransmit them.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(5);
 
-/// For how long after its descriptor was readable the provider must be let work: what
-/// concerns connections libfabric looks at every 10 ms, and tells of once.
+/// For how long after its descriptor was readable the provider must make progress:
+/// libfabric checks its connections every 10 ms, and signals them once.
 const CONNECTION_EVENT_WINDOW: Duration = Duration::from_millis(30);
 
-/// What [`OfiNal::open`] has to know.
+/// How to open a NAL.
 #[derive(Clone, Debug)]
 pub struct Config<'a> {
     /// This node: an IPv4 address as a number.
     pub nid: u32,
-    /// The process identifier, which is a port where the provider knows ports; any
-    /// where it is nothing.
+    /// The process identifier, which is a port if the provider knows ports; any that is
+    /// free if it is `None`.
     pub port: Option<u16>,
-    /// The provider by libfabric's name; the best where it is nothing.
+    /// The provider by libfabric's name; the best one if it is `None`.
     pub provider: Option<String>,
     /// The job's key.
     pub key: [u8; 32],
-    /// The user's number.
+    /// The effective user of this process, which peers are told.
     pub uid: u32,
-    /// Extended reliable connections (XRC) are preferred, where a provider has them.
+    /// Extended reliable connections (XRC) are preferred, if a provider has them.
     pub model_is_xrc: bool,
-    /// For so long a peer may be silent while something depends on it.
+    /// A peer on which something depends is given up after so much silence.
     pub peer_timeout: Duration,
     /// The job's name, the same for all of its processes.
     pub job: &'a str,
-    /// Is told of peers that are lost or can't be found.
+    /// Takes lines on peers that are lost or can't be found.
     pub log: fn(&str),
 }
 
-/// What an operation of the fabric's is for.
+/// What an operation of the fabric is for, by which its completion is handled.
 #[derive(Clone, Copy, Debug)]
 enum Operation {
-    /// A frame comes into that buffer.
+    /// A frame is received into that buffer.
     Receive(u32),
-    /// A frame goes from that buffer to the peer on that lane.
+    /// A frame is sent from that buffer to the peer on that lane.
     Send(u32, u32),
-    /// Bytes of that lane's stream.
+    /// Bytes of that lane's stream are read.
     Read(u32),
 }
 
@@ -207,7 +207,7 @@ impl OfiNal {
     /// Opens an endpoint, and becomes a process of the node.
     ///
     /// # Errors
-    /// [`OpenError`], which says how to mend it.
+    /// [`OpenError`], which says what to do about it.
     pub fn open(config: Config<'_>) -> Result<OfiNal, OpenError> {
         OfiNal::open_with(config, |_| {})
     }
@@ -381,18 +381,17 @@ impl Nal for OfiNal {
         }
     }
 
-    /// Nothing arrives as lent.
+    /// No payload arrives as lent memory.
     fn fetch(&mut self, _: Origin, _: &RemoteLoan, _: &[Claim]) -> Result<u64, MoveError> {
         Err(MoveError::Unavailable)
     }
 
-    /// Nothing arrives as lent.
+    /// No payload arrives as lent memory.
     fn fill(&mut self, _: Origin, _: &[Claim], _: &RemoteLoan) -> Result<u64, MoveError> {
         Err(MoveError::Unavailable)
     }
 
-    /// Peers are asked to read no further; those that don't heed it for a second are given
-    /// up.
+    /// Peers are asked to read no further; those that don't for a second are given up.
     fn recall(&mut self, lease: &Lease) -> bool {
         self.recall_lease(lease)
     }
@@ -473,12 +472,12 @@ impl Wake for OfiNal {
 
 impl Drop for OfiNal {
     fn drop(&mut self) {
-        // Whoever has sent meanwhile is to hear it too.
+        // Peers that have sent meanwhile are told that this process closes, too.
         self.progress();
         self.send_close();
         self.addresses.directory.leave();
         let until = Instant::now() + LINGER;
-        while self.link.frames.under_way() > 0 && Instant::now() < until {
+        while self.link.frames.in_flight() > 0 && Instant::now() < until {
             let mut completions = Vec::new();
             self.link.fabric.poll(&mut completions);
             for completion in completions {
@@ -543,7 +542,7 @@ impl Name {
     }
 }
 
-/// One descriptor for two; nothing where the fabric has none.
+/// One descriptor for both; `None` if the fabric has none.
 fn join(fabric: &Fabric<Operation>, resolver: &Resolver) -> Option<OwnedFd> {
     let both = epoll::create(epoll::CreateFlags::CLOEXEC).ok()?;
     let nothing = epoll::EventData::new_u64(0);
@@ -552,7 +551,7 @@ fn join(fabric: &Fabric<Operation>, resolver: &Resolver) -> Option<OwnedFd> {
     Some(both)
 }
 
-/// What tells this process from earlier ones of its name.
+/// Nanoseconds since 1970: a number that later processes of the same name exceed.
 fn nanoseconds() -> u64 {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -622,8 +621,8 @@ mod tests {
 
     suite!(network);
 
-    /// Its number would be used a second time where the peer is lost before it answers,
-    /// and met again.
+    /// Otherwise its number would be used a second time if the peer is lost before it
+    /// answers, and met again.
     #[test]
     fn no_message_goes_to_a_process_before_it_was_heard() {
         let (mut one, mut other) = match (OfiNal::open(config()), OfiNal::open(config())) {

@@ -1,13 +1,12 @@
-//! Whether peers still live, while something depends on them.
+//! Whether peers are still alive, while something depends on them.
 
 use crate::OfiNal;
 use crate::peer::Peer;
 use std::time::{Duration, Instant};
 
-/// Questions in vain until a peer is lost; they are spread over the time that it may
-/// be silent.
+/// Probes without an answer until a peer is lost; they are spread over the peer timeout.
 const MAX_PROBES: u32 = 3;
-/// Looks after peers in the time that they may be silent.
+/// Checks of all peers within the peer timeout.
 const CHECKS_PER_TIMEOUT: u32 = 16;
 const MIN_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
@@ -22,7 +21,7 @@ impl OfiNal {
         self.timeout / (MAX_PROBES + 1)
     }
 
-    /// Somebody waits for something of a peer's, the NAL can't know of which one's.
+    /// A caller waits for something from a peer; the NAL can't know from which one.
     pub(crate) fn check_all_peers(&mut self) {
         self.clock.now = Instant::now();
         let last = self.clock.last_peer_check.replace(self.clock.now);
@@ -41,7 +40,7 @@ impl OfiNal {
         }
     }
 
-    /// Asks those who are silent, and gives up those who stay so.
+    /// Probes the silent peers, and gives up those that stay silent.
     pub(crate) fn check_health(&mut self) {
         self.clock.next_health_check =
             self.clock.now + (self.timeout / CHECKS_PER_TIMEOUT).max(MIN_CHECK_INTERVAL);
@@ -80,7 +79,7 @@ impl Peer {
             health.end_dependence();
             return Verdict::Alive;
         }
-        // Where messages neither arrive nor fail, though the peer answers.
+        // Messages neither arrive nor fail, though the peer answers.
         let stuck = self.sending.arrived != self.sending.sequence;
         if stuck
             && now.saturating_duration_since(health.last_progress)

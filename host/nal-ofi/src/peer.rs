@@ -11,13 +11,13 @@ use lintel_wire::Words;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
-/// Messages that may be on their way to a process, or wait there to be dealt with.
+/// A sender's credit: messages that may be in flight to a process, or unread there.
 pub(crate) const WINDOW: u32 = 64;
 /// How soon a message is acknowledged when nothing is sent back.
 pub(crate) const ACK_DELAY: Duration = Duration::from_millis(1);
 /// Bytes that a message takes beside its bytes, about.
 const OVERHEAD: u64 = 128;
-/// How soon a process is asked for its address again.
+/// How soon an unanswered query for an address is repeated.
 pub(crate) const QUERY_INTERVAL: Duration = Duration::from_millis(50);
 /// The shortest and the longest pause between two tries to reach a process that has
 /// never answered.
@@ -28,14 +28,14 @@ pub(crate) struct Peer {
     pub(crate) process: ProcessId,
     pub(crate) lane: u32,
     pub(crate) address: Option<Address>,
-    /// Its address has been asked for; when it is asked for again.
+    /// If its address is being queried: when the query is repeated.
     pub(crate) next_query: Option<Instant>,
     /// Its incarnations; none is current until it was heard.
     pub(crate) history: History,
     pub(crate) uid: u32,
-    /// Messages were sent to it: its loss is told.
+    /// Messages were sent to it: its loss is reported.
     pub(crate) was_addressed: bool,
-    /// Nothing is sent to it any more; what it has sent is still read.
+    /// Since when nothing is sent to it; what it has sent is still read.
     pub(crate) closed_at: Option<Instant>,
     /// It stands in the list of those to be served.
     pub(crate) is_listed: bool,
@@ -46,23 +46,23 @@ pub(crate) struct Peer {
     pub(crate) health: Health,
 }
 
-/// What goes to the peer. The counts are the peer's, as last heard.
+/// What is sent to the peer. The counts are the peer's, as last reported.
 #[derive(Default)]
 pub(crate) struct Sending {
-    /// Messages sent.
+    /// Messages sent so far, modulo 2^32.
     pub(crate) sequence: u32,
     pub(crate) arrived: u32,
     pub(crate) consumed: u32,
     pub(crate) fetched: u32,
-    /// Messages that found no room; changed by functions that count their memory.
+    /// Messages without credit; changed by functions that count their memory.
     pub(crate) queue: VecDeque<Queued>,
     /// Bodies that the peer reads, in the order of their announcement.
     pub(crate) bodies: VecDeque<Body>,
-    /// When the way to a peer that hasn't answered yet is tried again, and the pause.
+    /// When a peer that hasn't answered yet is tried again, and the last pause.
     pub(crate) retry: Option<(Instant, Duration)>,
     /// Bytes of memory that messages waiting and copies of bodies take, about.
     memory: u64,
-    /// Bodies that are taken back, by number, of which the peer isn't told yet.
+    /// Recalled bodies, by number, that the peer isn't told of yet.
     pub(crate) recalls: VecDeque<u32>,
 }
 
@@ -76,30 +76,30 @@ pub(crate) struct Queued {
 pub(crate) enum Body {
     Bounce(BounceBuffer),
     Lent(Vec<RegistrationId>, Loan),
-    /// Taken back; the peer still counts it.
+    /// Recalled; the peer still counts it.
     Void,
 }
 
-/// What comes from the peer.
+/// What arrives from the peer.
 #[derive(Default)]
 pub(crate) struct Receiving {
-    /// Messages that have come; the next one's number.
+    /// Messages that have arrived; the number of the next one.
     pub(crate) arrived: u32,
     pub(crate) consumed: u32,
     pub(crate) fetched: u32,
-    /// The three as the peer knows them.
+    /// The three counts as the peer knows them.
     pub(crate) acked: [u32; 3],
-    /// Messages ahead of their turn, where the provider doesn't keep the order.
+    /// Messages ahead of their turn, if the provider doesn't keep the order.
     pub(crate) early: BTreeMap<u32, BufferedMessage>,
     pub(crate) inbox: VecDeque<Item>,
     pub(crate) stream: Option<Stream>,
-    /// Bodies that were taken back before they were looked at, by number.
+    /// Bodies that were recalled before they were read, by number.
     pub(crate) recalled: BTreeSet<u32>,
-    /// Those among them of which the peer isn't told yet that they are let go.
+    /// Those among them whose recall isn't acknowledged yet.
     pub(crate) recall_acks: VecDeque<u32>,
-    /// The peer waits to hear.
+    /// The peer has requested a frame.
     pub(crate) ack_requested: bool,
-    /// When it hears at the latest.
+    /// When a frame is sent to it at the latest.
     pub(crate) due: Option<Instant>,
 }
 
@@ -129,31 +129,31 @@ impl RemoteBody {
     }
 }
 
-/// Something to read.
+/// Something to be reported by `next`.
 pub(crate) enum Item {
     Message(BufferedMessage),
-    /// Nothing more comes.
+    /// The peer is lost: nothing more comes.
     Lost,
 }
 
-/// Bytes on their way to their place.
+/// A body that is being read to its place.
 pub(crate) struct Stream {
-    /// What of the peer's is still to be read.
+    /// The peer's memory that is still to be read.
     pub(crate) pieces: VecDeque<Piece>,
-    /// Where it goes, and how that is registered.
+    /// Where that is read to, and how it is registered.
     pub(crate) place: VecDeque<(Claim, Option<RegistrationId>)>,
     /// Held until the stream ends.
     pub(crate) loan: Option<Loan>,
     pub(crate) holds: Vec<RegistrationId>,
-    /// Bytes still to be asked for.
+    /// Bytes that no read was posted for yet.
     pub(crate) missing: u64,
-    /// Reads under way.
+    /// Reads in flight, of this stream.
     pub(crate) under_way: u32,
     /// Why it will never be whole.
     pub(crate) failure: Option<i32>,
-    /// One side has taken its memory back, and both go on.
+    /// One side has recalled its memory, and both go on.
     pub(crate) is_void: bool,
-    /// Where it goes first, if the provider doesn't [cancel reads](crate::fabric::Traits::cancels_reads).
+    /// Where it is read to first, if the provider doesn't [cancel reads](crate::fabric::Traits::cancels_reads).
     pub(crate) staged: Option<BounceBuffer>,
 }
 
@@ -266,7 +266,7 @@ impl Body {
 }
 
 impl Sending {
-    /// Bytes of memory that wait for the peer.
+    /// Bytes of memory of what waits for the peer.
     pub(crate) fn memory(&self) -> u64 {
         self.memory
     }
@@ -276,7 +276,7 @@ impl Sending {
         self.queue.push_back(message);
     }
 
-    /// The one taken last found no room again.
+    /// The message taken last couldn't be sent.
     pub(crate) fn put_back(&mut self, message: Queued) {
         self.memory += message.memory();
         self.queue.push_front(message);
@@ -304,20 +304,20 @@ impl Sending {
         self.memory -= message.memory() + body.memory();
     }
 
-    /// Drops what waits, and gives the bodies.
+    /// Drops what waits, and returns the bodies.
     pub(crate) fn end(&mut self) -> VecDeque<Body> {
         self.memory = 0;
         self.queue.clear();
         std::mem::take(&mut self.bodies)
     }
 
-    /// Whether the peer has room for another message.
+    /// Whether there is credit for another message.
     #[inline]
     pub(crate) fn has_credit(&self) -> bool {
         self.sequence.wrapping_sub(self.consumed) < WINDOW
     }
 
-    /// Whether more waits than the peer has room for.
+    /// Whether more waits than there is credit for.
     pub(crate) fn has_queued(&self) -> bool {
         let under_way = self.sequence.wrapping_sub(self.consumed);
         self.queue.len() as u64 + u64::from(under_way) > u64::from(WINDOW)

@@ -6,12 +6,12 @@ use crate::{MAX_POLLS, OfiNal, Operation, POLL_INTERVALS, POLLS_PER_CLOCK_READ};
 use std::time::Instant;
 
 impl OfiNal {
-    /// Lets the fabric work, and does what has become possible or due.
+    /// Polls the fabric, and does what has become possible or due.
     pub(crate) fn progress(&mut self) {
         self.clock.has_polled = true;
         self.read_clock_sometimes();
         let mut completions = std::mem::take(&mut self.link.completions);
-        // What has come is to be read at once: a further look is a system call.
+        // What has arrived is read at once: a further poll is a system call.
         for _ in 0..MAX_POLLS {
             if !self.link.fabric.poll(&mut completions) {
                 break;
@@ -28,8 +28,8 @@ impl OfiNal {
         self.serve_all();
     }
 
-    /// What is measured here are milliseconds, and a look costs as much as a glance at
-    /// shared memory: one in a while does, and one after sleep. So it is with questions.
+    /// Reads the clock now and then, and after sleep: timers are milliseconds long, and a
+    /// read costs as much as a poll of shared memory. Queries are answered as rarely.
     #[inline]
     fn read_clock_sometimes(&mut self) {
         self.clock.polls = self.clock.polls.wrapping_add(1);
@@ -53,17 +53,17 @@ impl OfiNal {
                 self.on_error(lane, code);
             }
             (Some(Operation::Read(lane)), outcome) => self.on_read(lane, outcome.err()),
-            // Of a frame that was injected: who doesn't get it will be missed.
+            // Of a frame that was injected: a peer that doesn't get it falls silent.
             (None, _) => {}
         }
     }
 
-    /// Whether anything of ours is under way.
+    /// Whether anything of ours is in flight.
     pub(crate) fn is_busy(&self) -> bool {
-        self.link.frames.under_way() > 0 || self.peers.iter().any(Peer::is_needed)
+        self.link.frames.in_flight() > 0 || self.peers.iter().any(Peer::is_needed)
     }
 
-    /// Serves those who need it.
+    /// Serves the listed peers.
     fn serve_all(&mut self) {
         for lane in self.peers.take_listed() {
             if self.peers.begin_service(lane) {

@@ -1,17 +1,17 @@
-//! Memory of a lease that is taken back.
+//! Recall of memory under a lease.
 //!
 //! ```text
 //!   lent, not announced    the message goes unsent
-//!   lent, announced        Recall ──▶ the peer hasn't looked at it:
+//!   lent, announced        Recall ──▶ the peer hasn't read it:
 //!                          Recalled ◀── it never will, and the message will be broken
-//!   lent, being read       Recall ──▶ the peer asks for no more, waits for what it has
-//!                          fetched ◀── asked for, and the stream is broken
-//!   a place being filled   no more is asked for; what was asked for still comes
+//!   lent, being read       Recall ──▶ the peer posts no more reads, waits for those that it
+//!                          fetched ◀── has posted, and the stream is broken
+//!   a place being filled   no more reads are posted; those that were still arrive
 //! ```
 //!
 //! A peer that takes no part for a second is given up: its connection is closed, and
-//! with it what the provider still had to send or to receive. Where a provider doesn't
-//! do that ([`Traits::cancels_reads`](crate::fabric::Traits::cancels_reads)), it gets copies only.
+//! with it what the provider still had to send or to receive. If a provider doesn't do
+//! that ([`Traits::cancels_reads`](crate::fabric::Traits::cancels_reads)), it gets copies only.
 
 use crate::OfiNal;
 use crate::fabric::Posted;
@@ -24,9 +24,9 @@ use lintel_wire::WORDS;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// For so long peers are waited for.
+/// Peers are waited for at most this long.
 const RECALL_TIMEOUT: Duration = Duration::from_secs(1);
-/// Bodies that may be taken back before they are looked at: more aren't under way.
+/// Bodies that may be recalled before they are read: more aren't in flight.
 const MAX_RECALLED: usize = 2 * crate::peer::WINDOW as usize;
 
 impl OfiNal {
@@ -65,7 +65,7 @@ impl OfiNal {
             for body in peer.sending.recall(lease) {
                 drop_body(&mut self.link.registrations, body);
             }
-            // What was lent to one that has ended may still be on its way.
+            // What was lent to a peer that has closed may still be in flight.
             if let Some(address) = peer.address.take_if(|_| peer.closed_at.is_some()) {
                 self.link.fabric.remove(address);
             }
@@ -86,7 +86,7 @@ impl OfiNal {
         }
     }
 
-    /// Tells the peer what is taken back, and what of its own was let go.
+    /// Tells the peer what is recalled, and acknowledges what it has recalled.
     pub(crate) fn send_recalls(&mut self, lane: u32) {
         while let Some(peer) = self.peers.get(lane).filter(|peer| peer.closed_at.is_none()) {
             let kinds = [Kind::Recall, Kind::RecallAck];
@@ -105,7 +105,7 @@ impl OfiNal {
         }
     }
 
-    /// The peer has taken a body back.
+    /// The peer has recalled a body.
     pub(crate) fn on_recall(&mut self, lane: u32, number: u32) {
         let Some(peer) = self.peers.get_mut(lane) else {
             return;
@@ -130,7 +130,7 @@ impl OfiNal {
         }
     }
 
-    /// The peer will never look at a body that was taken back.
+    /// The peer will never read a body that was recalled.
     pub(crate) fn on_recalled(&mut self, lane: u32, number: u32) {
         let Some(peer) = self.peers.get_mut(lane) else {
             return;
@@ -142,7 +142,7 @@ impl OfiNal {
         }
     }
 
-    /// Gives up those who still use memory of that lease.
+    /// Gives up the peers that still use memory of that lease.
     fn close_users(&mut self, lease: &Lease) {
         let users = self.peers.iter().filter(|peer| peer.uses(lease));
         for lane in users.map(|peer| peer.lane).collect::<Vec<_>>() {
@@ -198,7 +198,7 @@ impl Peer {
 }
 
 impl Sending {
-    /// Takes back bodies of that lease: gives those that aren't announced yet, whose
+    /// Recalls bodies of that lease: returns those that aren't announced yet, whose
     /// messages go unsent, and notes the others.
     fn recall(&mut self, lease: &Lease) -> Vec<Body> {
         let is_of = |body: &Body| matches!(body, Body::Lent(_, loan) if loan.is_of(lease));

@@ -1,4 +1,4 @@
-//! Frames that come, and the messages in them.
+//! Frames that arrive, and the messages in them.
 
 use crate::fabric::Posted;
 use crate::frame::{Header, Kind, PREFIX, Prefix, Reject, read_table};
@@ -95,7 +95,7 @@ impl OfiNal {
         self.arrivals.unposted.push(buffer);
     }
 
-    /// Takes what any frame says of its sender; false if it was for an earlier process of
+    /// Takes what every frame says of its sender; false if it was for an earlier process of
     /// this one's name.
     fn on_header(&mut self, lane: u32, header: &Header) -> bool {
         // A message is only sent to a process that its sender has heard.
@@ -152,7 +152,7 @@ impl OfiNal {
         Source::Peer(lane)
     }
 
-    /// Takes what the peer says of messages to it, where it is news.
+    /// Takes the peer's counts of messages to it, if they are new.
     fn on_counts(&mut self, lane: u32, header: &Header) {
         let Some(peer) = self.peers.get_mut(lane) else {
             return;
@@ -186,7 +186,7 @@ impl OfiNal {
         let receiving = &mut peer.receiving;
         let ahead = header.sequence.wrapping_sub(receiving.arrived);
         if ahead >= WINDOW {
-            // It came before, or its sender doesn't keep to what there is room for.
+            // It arrived before, or its sender has exceeded its credit.
             self.counts.duplicates += 1;
             return self.arrivals.unposted.push(held.buffer);
         }
@@ -242,7 +242,7 @@ impl OfiNal {
         self.remove_if_drained(lane);
     }
 
-    /// Tells that a peer is lost, behind all that it has sent.
+    /// Reports that a peer is lost, behind all that it has sent.
     pub(crate) fn take_loss(&mut self, lane: u32) -> Arrival {
         self.peers.take_turn(lane);
         let peer = self
@@ -255,7 +255,7 @@ impl OfiNal {
         Arrival::Lost(process)
     }
 
-    /// Forgets a peer of which nothing is left, and hears its successor.
+    /// Removes a peer of which nothing is left, and handles its successor's frames.
     pub(crate) fn remove_if_drained(&mut self, lane: u32) {
         let over = self.peers.get(lane).filter(|peer| peer.is_drained());
         if let Some(process) = over.map(|peer| peer.process) {
@@ -288,7 +288,7 @@ impl OfiNal {
         }
     }
 
-    /// Nothing more goes to a peer or comes from it; what has come is still read.
+    /// Nothing more is sent to a peer or accepted from it; what has arrived is still read.
     pub(crate) fn close_peer(&mut self, lane: u32, why: &str) {
         let now = self.clock.now;
         let Some(peer) = self

@@ -1,5 +1,5 @@
 //! Memory that peers may read, or that is read into: known to the provider while it
-//! is needed, and where that is harmless a little longer.
+//! is needed, and if that is harmless a little longer.
 //!
 //! A provider that holds pages in place would go on naming the old pages of memory
 //! that is mapped anew at the same address. For such a one nothing is kept beyond
@@ -12,7 +12,7 @@ use lintel_claim::{Claim, Region};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
-/// Registrations that are kept though nobody needs them now.
+/// Unused registrations that are kept for the next use.
 const MAX_IDLE: usize = 64;
 /// Bytes of copies that are kept for the next ones.
 const MAX_IDLE_BYTES: u64 = 16 << 20;
@@ -87,7 +87,7 @@ impl Registrations {
             return Ok(hold);
         }
         let registered = match fabric.register(memory, purpose) {
-            // There may be a limit: those that nobody needs give way.
+            // There may be a limit: unused ones give way.
             Err(_) if !self.idle.is_empty() => {
                 self.evict(0);
                 fabric.register(memory, purpose)?
@@ -115,7 +115,7 @@ impl Registrations {
         }
     }
 
-    /// Forgets what nobody needs now: peers that still know its name can't read it any more.
+    /// Forgets unused registrations: peers that still know their keys can't read any more.
     pub(crate) fn forget_idle(&mut self) {
         self.evict(0);
     }
@@ -165,7 +165,7 @@ impl Registrations {
         }
     }
 
-    /// Keeps memory of ours that nobody may use again: the provider may still fill it.
+    /// Keeps memory of ours that must not be used again: the provider may still fill it.
     pub(crate) fn abandon(&mut self, copied: BounceBuffer) {
         self.abandoned.push(copied);
     }

@@ -1,5 +1,5 @@
-//! Asking a process of another node for its address, where the provider's addresses
-//! are no sockets: by datagrams between sockets that bear the processes' names.
+//! Queries a process of another node for its address, if the provider's addresses are
+//! no sockets: by datagrams between sockets that bear the processes' names.
 //!
 //! ```text
 //!  0  tag       keyed hash of the rest
@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A question is answered only under the job's key, and an answer counts only for a
-//! question that is open. What is lost is asked again by whoever waits for it.
+//! question that is open. A lost query is repeated by the peer that waits for it.
 
 use crate::frame::Seal;
 use lintel_types::ProcessId;
@@ -33,7 +33,7 @@ pub(crate) struct Resolver {
     seal: Seal,
     /// This endpoint's own address.
     address: Vec<u8>,
-    /// Processes that were asked, and the nonce of the question.
+    /// Processes that were queried, and the nonce of the question.
     open: FxHashMap<ProcessId, u64>,
     nonce: u64,
 }
@@ -68,12 +68,12 @@ impl Resolver {
         self.send(process, &question);
     }
 
-    /// Nobody waits for that answer any more.
+    /// That answer isn't waited for any more.
     pub(crate) fn forget(&mut self, process: ProcessId) {
         self.open.remove(&process);
     }
 
-    /// Answers what was asked, and gives an address that was asked for.
+    /// Answers queries, and returns an address that was queried.
     pub(crate) fn poll(&mut self, me: ProcessId) -> Option<(ProcessId, Vec<u8>)> {
         let mut bytes = [0; MAX_BYTES];
         // A datagram that the system has refused to deliver is an error once.
@@ -129,7 +129,7 @@ impl Resolver {
         (right && to == me).then_some((&header[8..16], from, nonce, address))
     }
 
-    /// What doesn't get through is asked again.
+    /// What doesn't get through is sent again by the one that waits for it.
     fn send(&self, to: ProcessId, bytes: &[u8]) {
         if let Ok(port) = u16::try_from(to.pid) {
             let to = SocketAddrV4::new(Ipv4Addr::from(to.nid), port);

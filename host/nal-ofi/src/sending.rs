@@ -1,4 +1,4 @@
-//! Messages on their way out.
+//! Messages to be sent.
 
 use crate::fabric::{Posted, Use};
 use crate::frame::{Header, Kind, MAX_PIECES, Piece, write_table};
@@ -14,9 +14,9 @@ use std::time::Instant;
 /// The bytes behind a message's words.
 #[derive(Clone, Copy)]
 pub(crate) enum Bytes<'a> {
-    /// Of the sender, as they come.
+    /// The user's: an operand, then pieces of memory.
     User(Option<&'a [u8; OPERAND_BYTES]>, &'a [Claim]),
-    /// Kept for this.
+    /// A copy, or a table of pieces.
     Own(&'a [u8]),
 }
 
@@ -89,7 +89,7 @@ impl OfiNal {
                 self.announce_lent(lane, words, lent)
             }
             // To be filled by an answer: memory that may not be there can be sent
-            // from by the kernel only, which looks, and so isn't written from here.
+            // from by the kernel only, which checks, and so isn't written from here.
             Outgoing::LentToFill(_) => {
                 self.send_or_queue(lane, Kind::Inline, words, Bytes::Own(&[]));
                 Ok(())
@@ -153,7 +153,7 @@ impl OfiNal {
         lane
     }
 
-    /// Asks for a peer's address, if it is time to.
+    /// Queries a peer's address, if that is due.
     pub(crate) fn query_address(&mut self, lane: u32) {
         let (now, me) = (self.clock.now, self.local.me);
         let peer = self
@@ -166,7 +166,7 @@ impl OfiNal {
         }
     }
 
-    /// Takes addresses that were asked for.
+    /// Takes addresses that were queried.
     pub(crate) fn poll_addresses(&mut self) {
         while let Some((process, address)) = self
             .addresses
@@ -189,7 +189,7 @@ impl OfiNal {
         }
     }
 
-    /// Where a body is long: it stays where it is, and the peer reads it.
+    /// A long body stays in place, and the peer reads it.
     fn announce_lent(
         &mut self,
         lane: u32,
@@ -220,8 +220,8 @@ impl OfiNal {
         Ok(())
     }
 
-    /// Where the bytes may be overwritten at once: the peer reads a copy. Memory that
-    /// couldn't be registered may not be there: so the kernel looks.
+    /// If the bytes may be overwritten at once, the peer reads a copy. Memory that couldn't
+    /// be registered may not be there: so the kernel checks.
     fn announce_copy(
         &mut self,
         lane: u32,
@@ -290,7 +290,7 @@ impl OfiNal {
         self.peers.list(lane);
     }
 
-    /// Sends what found no room.
+    /// Sends what waited for credit.
     pub(crate) fn send_queued(&mut self, lane: u32) {
         while let Some(peer) = self.peers.get_mut(lane) {
             let known = peer.is_known();
@@ -326,7 +326,7 @@ impl OfiNal {
         }
     }
 
-    /// Tells the peer what has come and what was dealt with.
+    /// Sends the counts alone: an acknowledgement, or a probe.
     pub(crate) fn send_status(&mut self, lane: u32, ack_requested: bool) {
         let nothing = [0; WORDS];
         let posted = self.post(lane, Kind::Status, ack_requested, &nothing, Bytes::Own(&[]));
@@ -425,13 +425,13 @@ impl Peer {
         self.address.is_some() || self.next_query.is_some()
     }
 
-    /// Whether it has been heard. Before that no message goes to it: what a process of
+    /// Whether it has been heard. Before that no message is sent to it: what a process of
     /// its name took and died of, its successor would miss for ever.
     fn is_known(&self) -> bool {
         self.history.current().is_some()
     }
 
-    /// A frame is on its way, and with it the counts.
+    /// A frame was sent, and with it the counts.
     #[inline]
     fn on_posted(&mut self, kind: Kind, now: Instant) {
         self.receiving.acked = self.receiving.counts();
@@ -445,8 +445,8 @@ impl Peer {
         }
     }
 
-    /// One that has answered has only no room at the moment. To one that hasn't, a
-    /// connection is tried for, ever more seldom.
+    /// A peer that has answered lacks only room at the moment. For one that hasn't, a
+    /// connection is tried with exponential backoff.
     fn back_off(&mut self, now: Instant) {
         if self.is_known() {
             self.sending.retry = None;

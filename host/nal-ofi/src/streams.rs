@@ -1,4 +1,4 @@
-//! Bodies that stay with their sender until they are read to their place.
+//! Rendezvous: bodies that stay with their sender until they are read to their place.
 
 use crate::fabric::{Descriptor, Posted, Use};
 use crate::frame::Piece;
@@ -8,10 +8,10 @@ use lintel_claim::{Claim, Loan, copy_vectored};
 use lintel_nal::Arrival;
 use std::collections::VecDeque;
 
-/// Bytes of one read: long enough to be worth its cost, short enough that several
-/// are under way.
+/// Bytes of one read: long enough to be worth its cost, short enough that several are in
+/// flight.
 const READ_BYTES: u64 = 256 << 10;
-/// Reads of one stream under way.
+/// Reads of one stream in flight.
 const MAX_READS: u32 = 8;
 
 impl OfiNal {
@@ -54,8 +54,7 @@ impl OfiNal {
         self.end_stream_if_over(lane);
     }
 
-    /// Memory of ours for a stream, where the provider can't be made to leave its place
-    /// alone.
+    /// A bounce buffer for a stream, if the provider can't be made to leave its place alone.
     fn stage(&mut self, stream: &mut Stream) -> Option<Claim> {
         if self.link.fabric.traits().cancels_reads || stream.missing == 0 {
             return None;
@@ -101,7 +100,7 @@ impl OfiNal {
         }
     }
 
-    /// Asks for more of a stream, as much as may be under way.
+    /// Posts reads for more of a stream, as many as may be in flight.
     pub(crate) fn advance_stream(&mut self, lane: u32) {
         while let Some(peer) = self.peers.get_mut(lane) {
             let Some(stream) = &mut peer.receiving.stream else {
@@ -147,7 +146,7 @@ impl OfiNal {
         self.end_stream_if_over(lane);
     }
 
-    /// Tells the end of a stream, once nothing of it is under way any more.
+    /// Reports the end of a stream, once no read of it is in flight any more.
     pub(crate) fn end_stream_if_over(&mut self, lane: u32) {
         let Some(peer) = self.peers.get_mut(lane) else {
             return;
@@ -208,7 +207,7 @@ impl OfiNal {
 }
 
 impl Stream {
-    /// The next bytes to ask for, where they go, and how that place is registered.
+    /// The next bytes to read, where to, and how that place is registered.
     fn next(
         &mut self,
         most: u64,
@@ -229,7 +228,7 @@ impl Stream {
         Some((from, to.slice(0, length), hold))
     }
 
-    /// So many bytes have been asked for.
+    /// A read of so many bytes was posted.
     fn take(&mut self, bytes: u64) {
         self.under_way += 1;
         self.missing -= bytes;
