@@ -199,6 +199,14 @@ impl Inbound {
         self.queue.push_back(Queued::Packet(packet));
     }
 
+    /// Drops a packet that was kept and contradicts those before it.
+    pub(crate) fn discard(&mut self, packet: Packet) {
+        self.buffered -= packet.payload.len();
+        if let Some(buffer) = packet.buffer {
+            self.buffers.put(buffer);
+        }
+    }
+
     /// Delivers a packet: returns what is to be reported at once, unless it is left for
     /// `later`.
     #[inline]
@@ -443,5 +451,172 @@ impl Current {
             None => Payload::Inline(self.payload),
         };
         Arrival::Message(self.origin, self.words, payload)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lintel_claim::Region;
+    use lintel_reliable::{Class, Endpoint, Incarnation, Message, Model};
+    use std::time::Duration;
+
+    const PEER: ProcessId = ProcessId::new(1, 2);
+
+    /// A pair to name, which only an endpoint makes.
+    fn pair() -> PairId {
+        let mut endpoint = Endpoint::new(lintel_reliable::Config {
+            me: ProcessId::new(1, 1),
+            uid: 0,
+            incarnation: Incarnation::from_clock(1, 1),
+            model: Model::Rc,
+            max_datagram: 1000,
+            recv_window: 1000,
+            peer_timeout: Duration::from_secs(1),
+        });
+        let message = Message {
+            class: Class::Ordered,
+            words: [0; 6],
+            length: 0,
+            memory: 0,
+            body: (),
+        };
+        let sent = endpoint.send(lintel_reliable::Time(0), PEER, message, false);
+        sent.unwrap_or_else(|_| panic!("ordered messages have any length"))
+    }
+
+    fn header() -> Header {
+        Header {
+            kind: Kind::Ack,
+            ack_requested: false,
+            uid: 7,
+            source: PEER,
+            destination: ProcessId::new(1, 1),
+            recv_window: 0,
+            incarnation: 1,
+            peer_incarnation: 1,
+            sequence: 0,
+            acknowledged: 0,
+            selective: 0,
+        }
+    }
+
+    /// A part of a message of `total` bytes.
+    fn part(bytes: &Region, offset: u64, total: u64) -> Packet {
+        let length = bytes.len() as u32;
+        let fragment = Fragment {
+            class: Class::Ordered,
+            words: (offset == 0).then_some([9; 6]),
+            last: offset + u64::from(length) == total,
+            total,
+            offset,
+            length,
+            checksum: None,
+            is_void: false,
+        };
+        Packet::new(pair(), &header(), fragment, bytes.claim())
+    }
+
+    fn inbound() -> Inbound {
+        Inbound::new(ProcessId::new(1, 1))
+    }
+
+    fn origin() -> Origin {
+        Origin {
+            process: PEER,
+            uid: 7,
+            lane: pair().index(),
+        }
+    }
+
+    #[test]
+    fn a_message_is_reported_until_it_is_done() {
+        let (mut inbound, bytes) = (inbound(), Region::new(4));
+        let arrival = inbound.deliver(part(&bytes, 0, 4), false);
+        assert!(
+            matches!(arrival, Some(Arrival::Message(from, [9, ..], Payload::Inline(_))) if from == origin())
+        );
+        assert!(matches!(inbound.next(), Some(Arrival::Message(..))));
+        assert!(!inbound.is_empty() && !inbound.may_drain_socket());
+        assert!(!inbound.may_be_answered(PEER), "all of it is here");
+        inbound.done(origin());
+        assert!(inbound.is_empty() && inbound.may_drain_socket());
+        assert!(inbound.next().is_none());
+    }
+
+    #[test]
+    fn parts_fill_the_place_and_the_last_one_ends_the_stream() {
+        let (mut inbound, lease, place) = (inbound(), Lease::new(), Region::new(8));
+        let halves = [Region::new(4), Region::new(4)];
+        halves[0].claim().write(b"abcd");
+        halves[1].claim().write(b"efgh");
+        let first = inbound.deliver(part(&halves[0], 0, 8), false);
+        assert!(matches!(
+            first,
+            Some(Arrival::Message(_, _, Payload::Streamed(8)))
+        ));
+        assert!(
+            inbound.may_be_answered(PEER),
+            "its rest isn't wanted so far"
+        );
+        inbound.receive_into(origin(), lease.lend(&[place.claim()]).keep());
+        assert!(!inbound.may_be_answered(PEER));
+        inbound.done(origin());
+        assert!(inbound.awaits_part());
+        assert!(inbound.expected_part(|_| 5).is_some());
+        assert_eq!(inbound.next_place(4).map(<[Claim]>::len), Some(1));
+        let end = inbound.deliver(part(&halves[1], 4, 8), false);
+        assert!(matches!(end, Some(Arrival::Streamed(from)) if from == origin()));
+        assert!(!inbound.awaits_part());
+        let mut bytes = [0; 8];
+        place.claim().read(&mut bytes);
+        assert_eq!(&bytes, b"abcdefgh");
+    }
+
+    #[test]
+    fn a_recalled_place_gets_nothing_and_a_lost_peer_breaks_its_stream() {
+        let (mut inbound, lease, place) = (inbound(), Lease::new(), Region::new(8));
+        let half = Region::new(4);
+        half.claim().write(b"abcd");
+        inbound.deliver(part(&half, 0, 8), false);
+        inbound.receive_into(origin(), lease.lend(&[place.claim()]).keep());
+        inbound.recall(&lease);
+        inbound.done(origin());
+        let mut bytes = [1; 8];
+        place.claim().read(&mut bytes);
+        assert_eq!(bytes, [0; 8]);
+        assert!(inbound.next_place(4).is_none(), "it goes nowhere");
+        inbound.on_lost_peer(&LostPeer {
+            pair: pair(),
+            process: PEER,
+            was_addressed: true,
+        });
+        assert!(matches!(inbound.next(), Some(Arrival::Broken(from)) if from == origin()));
+        assert!(matches!(inbound.next(), Some(Arrival::Lost(PEER))));
+        assert!(inbound.next().is_none());
+    }
+
+    #[test]
+    fn packets_before_their_turn_are_buffered_and_given_back() {
+        let (mut inbound, bytes) = (inbound(), Region::new(100));
+        for sequence in 1..4 {
+            inbound.keep(sequence, part(&bytes, 0, 100));
+        }
+        assert_eq!(inbound.buffered, 300);
+        let kept = inbound.take_reordered(pair(), 1).expect("it was kept");
+        inbound.deliver_kept(kept);
+        assert!(matches!(inbound.next(), Some(Arrival::Message(..))));
+        assert_eq!(inbound.buffered, 200);
+        inbound.done(origin());
+        let contradictory = inbound.take_reordered(pair(), 2).expect("it was kept");
+        inbound.discard(contradictory);
+        assert_eq!(inbound.buffered, 100);
+        inbound.on_lost_peer(&LostPeer {
+            pair: pair(),
+            process: PEER,
+            was_addressed: false,
+        });
+        assert_eq!((inbound.buffered, inbound.has_reordered()), (0, false));
+        assert!(inbound.next().is_none(), "nothing was sent to it");
     }
 }

@@ -236,7 +236,7 @@ impl UdpNal {
         {
             match self.endpoint.on_early(pair, packet.fragment()) {
                 Verdict::Deliver(_) => self.inbound.deliver_kept(packet),
-                Verdict::Drop | Verdict::Keep(_) => return,
+                Verdict::Drop | Verdict::Keep(_) => return self.inbound.discard(packet),
             }
         }
     }
