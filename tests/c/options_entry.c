@@ -176,7 +176,7 @@ static void unexpected_hdr_disable_keeps_no_header(struct stage *stage)
     options_about = "UNEXPECTED_HDR_DISABLE";
     for (int disabled = 0; disabled < 2; disabled++) {
         unsigned int     options = quiet | (disabled ? PTL_ME_UNEXPECTED_HDR_DISABLE : 0);
-        ptl_handle_any_t shelf   = stand(stage, options, PTL_OVERFLOW_LIST);
+        ptl_handle_any_t overflow   = stand(stage, options, PTL_OVERFLOW_LIST);
         put_salted(stage, LENGTH, 3, 0);
         POSTED(stage, "ACK", "COMM");
         if (is_target(stage)) {
@@ -186,7 +186,7 @@ static void unexpected_hdr_disable_keeps_no_header(struct stage *stage)
             search_at(stage, PORTAL, &wanted, PTL_SEARCH_DELETE, NULL);
         }
         POSTED(stage, "", disabled ? "SEARCH!NO_MATCH" : "OVER");
-        fall(stage, shelf);
+        fall(stage, overflow);
     }
 }
 
@@ -322,7 +322,7 @@ static void local_inc_uh_rlength_counts_what_came_before(struct stage *stage)
     options_about = "LOCAL_INC_UH_RLENGTH";
     for (int counted = 0; counted < 2; counted++) {
         ptl_handle_any_t entry = PTL_INVALID_HANDLE;
-        ptl_handle_any_t shelf = stand(stage, PTL_ME_OP_PUT | silent, PTL_OVERFLOW_LIST);
+        ptl_handle_any_t overflow = stand(stage, PTL_ME_OP_PUT | silent, PTL_OVERFLOW_LIST);
         put_salted(stage, LENGTH, 10, 512);
         POSTED(stage, "ACK", "");
         if (is_target(stage)) {
@@ -336,7 +336,7 @@ static void local_inc_uh_rlength_counts_what_came_before(struct stage *stage)
             SAME((uintptr_t)stage->events[0].start, (uintptr_t)(stage->memory + (counted ? LENGTH : 0)));
         }
         fall(stage, entry);
-        fall(stage, shelf);
+        fall(stage, overflow);
     }
 }
 

@@ -58,7 +58,7 @@ static const struct {
     const char  *name;
     unsigned int options;
     const char  *before, *after;
-} shelves[] = {
+} overflow_rows[] = {
     {"no option, overflow", 0, "LINK COMM AUTO_UNLINK", "OVER AUTO_FREE"},
     {"EVENT_UNLINK_DISABLE, overflow", PTL_ME_EVENT_UNLINK_DISABLE, "LINK COMM", "OVER"},
     {"EVENT_LINK_DISABLE, overflow", PTL_ME_EVENT_LINK_DISABLE, "COMM AUTO_UNLINK", "OVER AUTO_FREE"},
@@ -113,11 +113,11 @@ static void check_direct(struct stage *stage, const struct row *row)
 
 static void check_late(struct stage *stage, const struct row *row)
 {
-    ptl_handle_any_t shelf = PTL_INVALID_HANDLE;
+    ptl_handle_any_t overflow = PTL_INVALID_HANDLE;
     options_about          = row->name;
     if (is_target(stage)) {
         ptl_me_t me = entry_of(stage, open_to_all | silent);
-        shelf       = append(stage, &me, PTL_OVERFLOW_LIST);
+        overflow       = append(stage, &me, PTL_OVERFLOW_LIST);
     }
     send_when_ready(stage, 0);
     POSTED(stage, answer(stage, 0), "");
@@ -128,26 +128,26 @@ static void check_late(struct stage *stage, const struct row *row)
     POSTED(stage, "", row->posted);
     if (is_target(stage)) {
         COUNTED(stage, row->counted, 0);
-        OK(unlink_entry(stage, shelf));
+        OK(unlink_entry(stage, overflow));
     }
 }
 
-static void check_shelf(struct stage *stage, size_t row)
+static void check_overflow(struct stage *stage, size_t row)
 {
     ptl_handle_any_t entry = PTL_INVALID_HANDLE;
-    options_about          = shelves[row].name;
+    options_about          = overflow_rows[row].name;
     if (is_target(stage)) {
-        ptl_me_t me = entry_of(stage, open_to_all | PTL_ME_USE_ONCE | shelves[row].options);
+        ptl_me_t me = entry_of(stage, open_to_all | PTL_ME_USE_ONCE | overflow_rows[row].options);
         append(stage, &me, PTL_OVERFLOW_LIST);
     }
     send_when_ready(stage, 0);
-    POSTED(stage, answer(stage, 0), shelves[row].before);
+    POSTED(stage, answer(stage, 0), overflow_rows[row].before);
     if (is_target(stage)) {
         ptl_me_t me = entry_of(stage, open_to_all | PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE);
         entry       = append(stage, &me, PTL_PRIORITY_LIST);
     }
-    POSTED(stage, "", shelves[row].after);
-    if (is_target(stage) && strcmp(shelves[row].after, "LINK") == 0) {
+    POSTED(stage, "", overflow_rows[row].after);
+    if (is_target(stage) && strcmp(overflow_rows[row].after, "LINK") == 0) {
         OK(unlink_entry(stage, entry)); /* it met nothing */
     }
 }
@@ -180,8 +180,8 @@ static void checks(struct stage *stage)
         for EACH (row, late) {
             check_late(stage, &late[row]);
         }
-        for EACH (row, shelves) {
-            check_shelf(stage, row);
+        for EACH (row, overflow_rows) {
+            check_overflow(stage, row);
         }
         for EACH (row, failing) {
             check_failing(stage, row);

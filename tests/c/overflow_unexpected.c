@@ -49,19 +49,19 @@ static ptl_me_t entry(void *start, size_t length, ptl_match_bits_t bits)
     return me;
 }
 
-static void post_overflow(const struct rig *rig, unsigned char *shelf)
+static void post_overflow(const struct rig *rig, unsigned char *overflow)
 {
     ptl_handle_me_t handle;
-    ptl_me_t        me = entry(shelf, MESSAGES * LENGTH, 0);
+    ptl_me_t        me = entry(overflow, MESSAGES * LENGTH, 0);
     me.ignore_bits     = ~(ptl_match_bits_t)0;
     me.min_free        = LENGTH;
     me.options = PTL_ME_OP_PUT | PTL_ME_MANAGE_LOCAL | PTL_ME_NO_TRUNCATE | PTL_ME_EVENT_COMM_DISABLE;
-    OK(PtlMEAppend(rig->ni, PORTAL, &me, PTL_OVERFLOW_LIST, shelf, &handle));
+    OK(PtlMEAppend(rig->ni, PORTAL, &me, PTL_OVERFLOW_LIST, overflow, &handle));
 }
 
-static void check_found(const ptl_event_t *event, const unsigned char *shelf, unsigned int number)
+static void check_found(const ptl_event_t *event, const unsigned char *overflow, unsigned int number)
 {
-    SAME((uintptr_t)event->start, (uintptr_t)(shelf + number * LENGTH));
+    SAME((uintptr_t)event->start, (uintptr_t)(overflow + number * LENGTH));
     SAME(event->mlength, LENGTH);
     SAME(event->rlength, LENGTH);
     SAME(event->match_bits, number);
@@ -69,7 +69,7 @@ static void check_found(const ptl_event_t *event, const unsigned char *shelf, un
     rig_check_fill(event->start, LENGTH, number);
 }
 
-static void search(const struct rig *rig, ptl_handle_eq_t eq, const unsigned char *shelf)
+static void search(const struct rig *rig, ptl_handle_eq_t eq, const unsigned char *overflow)
 {
     ptl_me_t    me = entry(NULL, 0, 2);
     ptl_event_t event;
@@ -78,12 +78,12 @@ static void search(const struct rig *rig, ptl_handle_eq_t eq, const unsigned cha
     SAME(event.hdr_data, 2000);
     OK(PtlMESearch(rig->ni, PORTAL, &me, PTL_SEARCH_DELETE, &me));
     event = rig_event(eq, PTL_EVENT_PUT_OVERFLOW);
-    check_found(&event, shelf, 2);
+    check_found(&event, overflow, 2);
     OK(PtlMESearch(rig->ni, PORTAL, &me, PTL_SEARCH_ONLY, &me));
     rig_event_failing(eq, PTL_EVENT_SEARCH, PTL_NI_NO_MATCH);
 }
 
-static void meet(const struct rig *rig, ptl_handle_eq_t eq, const unsigned char *shelf, unsigned int number)
+static void meet(const struct rig *rig, ptl_handle_eq_t eq, const unsigned char *overflow, unsigned int number)
 {
     unsigned char   unused[LENGTH];
     ptl_handle_me_t handle;
@@ -91,32 +91,32 @@ static void meet(const struct rig *rig, ptl_handle_eq_t eq, const unsigned char 
     OK(PtlMEAppend(rig->ni, PORTAL, &me, PTL_PRIORITY_LIST, &me, &handle));
     ptl_event_t event = rig_event(eq, PTL_EVENT_PUT_OVERFLOW);
     SAME((uintptr_t)event.user_ptr, (uintptr_t)&me);
-    check_found(&event, shelf, number);
+    check_found(&event, overflow, number);
 }
 
 static void target(const struct rig *rig)
 {
-    static unsigned char shelf[MESSAGES * LENGTH];
+    static unsigned char overflow[MESSAGES * LENGTH];
     ptl_handle_eq_t      eq;
     ptl_pt_index_t       portal;
     ptl_sr_value_t       drops;
     OK(PtlEQAlloc(rig->ni, 64, &eq));
     OK(PtlPTAlloc(rig->ni, 0, eq, PORTAL, &portal));
-    post_overflow(rig, shelf);
+    post_overflow(rig, overflow);
     rig_event(eq, PTL_EVENT_LINK);
     pmi_barrier(&rig->pmi);
     pmi_barrier(&rig->pmi); /* everything was sent */
     rig_event(eq, PTL_EVENT_AUTO_UNLINK);
     OK(PtlNIStatus(rig->ni, PTL_SR_DROP_COUNT, &drops));
     SAME(drops, 1);
-    search(rig, eq, shelf);
+    search(rig, eq, overflow);
     for (unsigned int number = 0; number < MESSAGES; number++) {
         if (number != 2) {
-            meet(rig, eq, shelf, number);
+            meet(rig, eq, overflow, number);
         }
     }
     ptl_event_t event = rig_event(eq, PTL_EVENT_AUTO_FREE);
-    SAME((uintptr_t)event.user_ptr, (uintptr_t)shelf);
+    SAME((uintptr_t)event.user_ptr, (uintptr_t)overflow);
     ANSWERS(PTL_OK, PtlPTDisable(rig->ni, PORTAL));
 }
 

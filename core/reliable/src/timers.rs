@@ -134,7 +134,7 @@ impl<B> Endpoint<B> {
         let context = self.contexts.get(context);
         context.last_used = now;
         let timeout = context.round_trip.timeout_of_first(most);
-        // Nothing else is sent there, so two timeouts of the same length crowd nobody.
+        // Nothing else is sent there, so two timeouts of the same length delay no other packet.
         let deadline = now.after(back_off(timeout, timeouts / 2, most));
         let sending = pair.sending_mut().expect("something is to be sent");
         sending.on_timeout(deadline);

@@ -4,17 +4,17 @@
 mod rig;
 
 use lintel_reliable::{Class, Model};
-use rig::{Delivered, Dice, Network, Weather, name, pattern};
+use rig::{Delivered, Network, Rng, Weather, name, pattern};
 
 const RUNS: u64 = 1000;
 const PROCESSES: usize = 4;
 
-fn weather(dice: &mut Dice) -> Weather {
+fn weather(rng: &mut Rng) -> Weather {
     Weather {
-        loss: [0, 1, 10, 30][dice.below(4) as usize],
-        repeated: [0, 1, 20][dice.below(3) as usize],
-        delayed: [0, 5, 50][dice.below(3) as usize],
-        delay: [10, 300, 5000][dice.below(3) as usize],
+        loss: [0, 1, 10, 30][rng.below(4) as usize],
+        repeated: [0, 1, 20][rng.below(3) as usize],
+        delayed: [0, 5, 50][rng.below(3) as usize],
+        delay: [10, 300, 5000][rng.below(3) as usize],
         jitter: 2,
     }
 }
@@ -22,19 +22,19 @@ fn weather(dice: &mut Dice) -> Weather {
 /// What was sent: sender, receiver, class, number, length. It is what has to arrive.
 type Sent = Vec<(usize, usize, Class, u64, u64)>;
 
-fn send_some(network: &mut Network, dice: &mut Dice, all: &mut Sent) {
-    for _ in 0..1 + dice.below(40) {
-        let from = dice.below(PROCESSES as u64) as usize;
-        let to = (from + 1 + dice.below(PROCESSES as u64 - 1) as usize) % PROCESSES;
-        let class = match dice.below(10) {
+fn send_some(network: &mut Network, rng: &mut Rng, all: &mut Sent) {
+    for _ in 0..1 + rng.below(40) {
+        let from = rng.below(PROCESSES as u64) as usize;
+        let to = (from + 1 + rng.below(PROCESSES as u64 - 1) as usize) % PROCESSES;
+        let class = match rng.below(10) {
             0 => Class::Reliable,
             1 => Class::Unreliable,
             _ => Class::Ordered,
         };
-        let length = match (class, dice.below(4)) {
-            (Class::Ordered, 0) => dice.below(20_000),
-            (_, 1) => dice.below(800),
-            _ => dice.below(20),
+        let length = match (class, rng.below(4)) {
+            (Class::Ordered, 0) => rng.below(20_000),
+            (_, 1) => rng.below(800),
+            _ => rng.below(20),
         };
         let number = all.len() as u64;
         network.send(from, to, class, number, length);
@@ -77,13 +77,13 @@ fn check(network: &mut Network, all: &Sent) {
 }
 
 fn run(seed: u64) {
-    let mut dice = Dice::new(seed ^ 0xace);
-    let kind = [Model::Rc, Model::Xrc][dice.below(2) as usize];
-    let mut network = Network::new(PROCESSES, kind, weather(&mut dice), seed);
+    let mut rng = Rng::new(seed ^ 0xace);
+    let kind = [Model::Rc, Model::Xrc][rng.below(2) as usize];
+    let mut network = Network::new(PROCESSES, kind, weather(&mut rng), seed);
     let mut all = Vec::new();
-    for _ in 0..1 + dice.below(3) {
-        send_some(&mut network, &mut dice, &mut all);
-        for _ in 0..dice.below(30) {
+    for _ in 0..1 + rng.below(3) {
+        send_some(&mut network, &mut rng, &mut all);
+        for _ in 0..rng.below(30) {
             network.step();
         }
     }

@@ -5,7 +5,7 @@
 mod rig;
 
 use lintel_reliable::{Class, Model};
-use rig::{CALM, Delivered, Dice, Network, Weather, name, pattern};
+use rig::{CALM, Delivered, Network, Rng, Weather, name, pattern};
 use std::collections::HashSet;
 
 const RUNS: u64 = 200;
@@ -73,38 +73,38 @@ fn a_message_in_the_middle_is_broken_and_the_next_one_arrives() {
 
 struct Run {
     network: Network,
-    dice: Dice,
+    rng: Rng,
     sent: u64,
     recalled: HashSet<u64>,
 }
 
 impl Run {
     fn new(seed: u64) -> Run {
-        let mut dice = Dice::new(seed ^ 0xbeef);
+        let mut rng = Rng::new(seed ^ 0xbeef);
         let weather = Weather {
-            loss: [0, 5, 30][dice.below(3) as usize],
-            repeated: [0, 20][dice.below(2) as usize],
-            delayed: [0, 30][dice.below(2) as usize],
-            delay: [300, 5000][dice.below(2) as usize],
+            loss: [0, 5, 30][rng.below(3) as usize],
+            repeated: [0, 20][rng.below(2) as usize],
+            delayed: [0, 30][rng.below(2) as usize],
+            delay: [300, 5000][rng.below(2) as usize],
             jitter: 2,
         };
         Run {
             network: Network::new(3, Model::Xrc, weather, seed),
-            dice,
+            rng,
             sent: 0,
             recalled: HashSet::new(),
         }
     }
 
     fn step(&mut self) {
-        match self.dice.below(10) {
+        match self.rng.below(10) {
             0 => {
                 self.sent += 1;
-                let length = [50, 700, 5000, 30_000][self.dice.below(4) as usize];
+                let length = [50, 700, 5000, 30_000][self.rng.below(4) as usize];
                 self.network.send(0, 2, Class::Ordered, self.sent, length);
             }
             1 if self.sent > 0 => {
-                let latest = self.sent - self.dice.below(self.sent.min(10));
+                let latest = self.sent - self.rng.below(self.sent.min(10));
                 let some = HashSet::from([latest]);
                 recall(&mut self.network, 0, &some);
                 self.recalled.extend(some);

@@ -7,7 +7,7 @@
 mod rig;
 
 use lintel_reliable::{Class, Model, Nanos};
-use rig::{CALM, Dice, Network, Weather, name};
+use rig::{CALM, Network, Rng, Weather, name};
 use std::collections::HashSet;
 
 const RUNS: u64 = 300;
@@ -16,7 +16,7 @@ const STEPS: u64 = 400;
 
 struct Run {
     network: Network,
-    dice: Dice,
+    rng: Rng,
     messages: u64,
     delivered: HashSet<u64>,
     incarnations: HashSet<u64>,
@@ -26,19 +26,19 @@ struct Run {
 
 impl Run {
     fn new(seed: u64) -> Run {
-        let mut dice = Dice::new(seed ^ 0xdead);
+        let mut rng = Rng::new(seed ^ 0xdead);
         let weather = Weather {
-            loss: [0, 5, 30][dice.below(3) as usize],
-            repeated: [0, 20][dice.below(2) as usize],
-            delayed: [0, 30][dice.below(2) as usize],
-            delay: [300, 5000][dice.below(2) as usize],
+            loss: [0, 5, 30][rng.below(3) as usize],
+            repeated: [0, 20][rng.below(2) as usize],
+            delayed: [0, 30][rng.below(2) as usize],
+            delay: [300, 5000][rng.below(2) as usize],
             jitter: 2,
         };
         let mut network = Network::new(PROCESSES, Model::Xrc, weather, seed);
         network.recorded = Some(Vec::new());
         let mut run = Run {
             network,
-            dice,
+            rng,
             messages: 0,
             delivered: HashSet::new(),
             incarnations: HashSet::new(),
@@ -54,7 +54,7 @@ impl Run {
         while incarnation == 0 || !self.incarnations.insert(incarnation) {
             incarnation = match self.is_forward {
                 true => self.network.now.0,
-                false => self.dice.below(1 << 40),
+                false => self.rng.below(1 << 40),
             };
             self.network.now.0 += 1;
         }
@@ -62,21 +62,21 @@ impl Run {
     }
 
     fn two(&mut self) -> (usize, usize) {
-        let from = self.dice.below(PROCESSES as u64) as usize;
-        let to = from + 1 + self.dice.below(PROCESSES as u64 - 1) as usize;
+        let from = self.rng.below(PROCESSES as u64) as usize;
+        let to = from + 1 + self.rng.below(PROCESSES as u64 - 1) as usize;
         (from, to % PROCESSES)
     }
 
     fn send(&mut self, from: usize, to: usize) -> u64 {
         self.messages += 1;
-        let length = [0, 100, 5000][self.dice.below(3) as usize];
+        let length = [0, 100, 5000][self.rng.below(3) as usize];
         self.network
             .send(from, to, Class::Ordered, self.messages, length);
         self.messages
     }
 
     fn step(&mut self) {
-        match self.dice.below(100) {
+        match self.rng.below(100) {
             0..=1 => {
                 let number = self.two().0;
                 self.restart(number);
@@ -95,7 +95,7 @@ impl Run {
     fn replay(&mut self) {
         let recorded = self.network.recorded.as_ref().expect("somebody listens");
         if !recorded.is_empty() {
-            let which = self.dice.below(recorded.len() as u64) as usize;
+            let which = self.rng.below(recorded.len() as u64) as usize;
             let datagram = recorded[which].clone();
             self.network.arrive(&datagram);
         }

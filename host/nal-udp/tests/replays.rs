@@ -85,7 +85,7 @@ impl Recorded {
     }
 }
 
-/// What a client said to a server of that port, from the first word to the farewell.
+/// What a client said to a server of that port, from the first packet to the close.
 fn record() -> (u16, Vec<Vec<u8>>) {
     let mut server = Recorded::new();
     let mut client = open(NODE, None);

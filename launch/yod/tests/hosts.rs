@@ -180,7 +180,7 @@ fn a_lost_connection_ends_the_job_on_both_sides() {
 }
 
 #[test]
-fn a_killed_keeper_leaves_nothing_on_its_host() {
+fn a_killed_remote_launcher_leaves_nothing_on_its_host() {
     let (job, [stubs, ranks]) = waiting_job();
     let [_, remote_yod] = ssh_stub_to("a", &stubs);
     let group = rustix::process::kill_process_group(remote_yod, Signal::KILL);

@@ -366,7 +366,7 @@ fn another_binary_starts_jobs_and_keeps_its_own_signals() {
 }
 
 #[test]
-fn ranks_are_seated_on_virtual_nodes_in_blocks_or_in_turns() {
+fn ranks_are_placed_on_virtual_nodes_in_blocks_or_in_turns() {
     let script = "echo $PMI_RANK $PTL_IFACE $LINTEL_NODE_RANK/$LINTEL_NODES \
                   $MPI_LOCALRANKID/$MPI_LOCALNRANKS";
     let (code, out, _) = run(&["-n", "3", "--nodes", "2", "sh", "-c", script]);

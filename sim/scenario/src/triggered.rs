@@ -97,7 +97,7 @@ impl Setup {
     pub(crate) fn prepare(&self, observer: Option<Observer>) -> Result<Box<dyn Run>, String> {
         let series = match &self.work {
             Work::AllReduce => self.case.begin(self.detail, self.operations),
-            Work::Other(collective) => self.case.scene().begin(
+            Work::Other(collective) => self.case.setup().begin(
                 self.programs(collective),
                 SimTime::START + Duration::from_ns(1),
                 self.detail,

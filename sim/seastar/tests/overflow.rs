@@ -6,19 +6,19 @@ use lintel_sim_seastar::workload::{Arrivals, Case, Incast, incast};
 use lintel_sim_seastar::{Mode, Protection};
 
 /// 48 senders of two long messages each, to a CAM of 16 entries.
-const CROWD: Incast = Incast {
+const MANY_SENDERS: Incast = Incast {
     dimensions: [7, 7, 1],
     messages: 2,
     bytes: 8_192,
 };
 const ENTRIES: u64 = 16;
 
-fn crowd(mode: Mode, protection: Protection) -> Arrivals {
+fn many_senders(mode: Mode, protection: Protection) -> Arrivals {
     let small = RED_STORM_2005
         .with("cam_entries", ENTRIES)
         .expect("there is one");
     let case = Case::new(small, mode).protected(protection);
-    incast(&case, CROWD).expect("the machine can be built")
+    incast(&case, MANY_SENDERS).expect("the machine can be built")
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn more_than_256_senders_overflow_the_machines_own_cam() {
 
 #[test]
 fn an_unprotected_kernel_loses_messages_and_counts_them() {
-    let arrivals = crowd(Mode::Generic, Protection::None);
+    let arrivals = many_senders(Mode::Generic, Protection::None);
     let report = &arrivals.report;
     assert_eq!(report.cam_sources as u64, ENTRIES);
     assert!(report.overflows > 0);
@@ -50,7 +50,7 @@ fn an_unprotected_kernel_loses_messages_and_counts_them() {
 
 #[test]
 fn unprotected_accelerated_firmware_aborts_its_node() {
-    let arrivals = crowd(Mode::Accelerated, Protection::None);
+    let arrivals = many_senders(Mode::Accelerated, Protection::None);
     assert!(arrivals.report.aborted.is_some());
     assert_eq!(arrivals.received + arrivals.report.lost, arrivals.sent);
 }
@@ -58,7 +58,7 @@ fn unprotected_accelerated_firmware_aborts_its_node() {
 #[test]
 fn an_end_to_end_protocol_loses_nothing() {
     for mode in [Mode::Generic, Mode::Accelerated] {
-        let arrivals = crowd(mode, Protection::EndToEnd);
+        let arrivals = many_senders(mode, Protection::EndToEnd);
         assert!(
             arrivals.report.overflows > 0 && arrivals.retransmitted > 0,
             "{mode:?}"
@@ -75,7 +75,7 @@ fn an_end_to_end_protocol_loses_nothing() {
 #[test]
 fn swapping_entries_loses_nothing_and_sends_nothing_again() {
     for mode in [Mode::Generic, Mode::Accelerated] {
-        let arrivals = crowd(mode, Protection::Swap);
+        let arrivals = many_senders(mode, Protection::Swap);
         assert!(arrivals.report.swaps > 0, "{mode:?}");
         assert_eq!(
             (arrivals.received, arrivals.report.lost),
@@ -94,7 +94,7 @@ fn swapping_entries_loses_nothing_and_sends_nothing_again() {
 fn fewer_senders_than_entries_need_no_protection() {
     let few = Incast {
         dimensions: [5, 3, 1],
-        ..CROWD
+        ..MANY_SENDERS
     };
     let small = RED_STORM_2005
         .with("cam_entries", ENTRIES)
@@ -111,7 +111,7 @@ fn fewer_senders_than_entries_need_no_protection() {
 
 #[test]
 fn a_crowd_leaves_the_same_trace_each_time() {
-    let trace = || crowd(Mode::Generic, Protection::EndToEnd).trace;
+    let trace = || many_senders(Mode::Generic, Protection::EndToEnd).trace;
     assert_eq!(trace(), trace());
 }
 
@@ -127,14 +127,14 @@ fn nothing_is_lost_or_stuck_whatever_the_crowd() {
             .expect("there are such constants");
         let mode = [Mode::Generic, Mode::Accelerated][below(2) as usize];
         let protection = [Protection::EndToEnd, Protection::Swap][below(2) as usize];
-        let crowd = Incast {
+        let senders = Incast {
             dimensions: [3, 3, 1],
             messages: 1 + below(8) as u32,
             bytes: below(6) * below(1_500),
         };
         let case = Case::new(profile, mode).protected(protection);
-        let arrivals = incast(&case, crowd).expect("the machine can be built");
-        let what = format!("seed {seed}: {mode:?} {protection:?} {crowd:?} {arrivals:?}");
+        let arrivals = incast(&case, senders).expect("the machine can be built");
+        let what = format!("seed {seed}: {mode:?} {protection:?} {senders:?} {arrivals:?}");
         assert_eq!(arrivals.received, arrivals.sent, "{what}");
         assert!(
             arrivals.report.lost == 0 && arrivals.stuck.is_empty(),

@@ -28,7 +28,7 @@
 //! one; and the walk through match lists, which costs it nothing. One is mended: there,
 //! hosts that send and receive themselves feel no noise while they wait.
 //!
-//! Order of use: build a [`Case`], or a [`Scene`] and programs; [`Case::measure`], or
+//! Order of use: build a [`Case`], or a [`MachineSetup`] and programs; [`Case::measure`], or
 //! [`Series::advance`] once an operation. A [`Machine`] over another fabric: [`operate`].
 //!
 //! ```
@@ -55,6 +55,6 @@ mod trace;
 pub use coarse::{CoarseMachine, MessageArrived};
 pub use machine::{Inside, Machine, MachineEvent, operate};
 pub use measure::{Algorithm, By, Case, ConfigError, Entry, NOISES, cube};
-pub use series::{Detail, Scene, Series};
+pub use series::{Detail, MachineSetup, Series};
 pub use timing::Timing;
 pub use trace::{Observer, Span, Track};

@@ -7,7 +7,7 @@ use lintel_sim_kernel::{Duration, Samples, SimTime};
 use lintel_sim_node::{NoiseParameters, Placement};
 
 use crate::program::{self, Program};
-use crate::series::{Detail, Scene, Series};
+use crate::series::{Detail, MachineSetup, Series};
 use crate::timing::{self, Timing};
 
 /// An all-reduce of 8 bytes.
@@ -147,7 +147,7 @@ impl Case {
     ///
     /// As [`Case::measure`].
     pub fn begin(&self, detail: Detail, operations: u32) -> Result<Series, ConfigError> {
-        self.scene().torus()?;
+        self.setup().torus()?;
         let ranks = self.nodes();
         if self.algorithm.tree.is_none() && (!ranks.is_power_of_two() || ranks == 1) {
             let text = format!(
@@ -159,7 +159,7 @@ impl Case {
         let program = |rank| self.algorithm.program(rank, ranks);
         let programs = (0..ranks).map(program).collect();
         let first = self.algorithm.first_start(&self.timing, ranks);
-        self.scene().begin(programs, first, detail, operations)
+        self.setup().begin(programs, first, detail, operations)
     }
 
     /// How many nodes it has.
@@ -168,7 +168,7 @@ impl Case {
     }
 
     /// Where its operations are carried out, whichever they are.
-    pub fn scene(&self) -> Scene {
+    pub fn setup(&self) -> MachineSetup {
         let Case {
             timing,
             sides,
@@ -177,7 +177,7 @@ impl Case {
             seed,
             ..
         } = *self;
-        Scene {
+        MachineSetup {
             timing,
             sides,
             noise,

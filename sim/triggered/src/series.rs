@@ -23,7 +23,7 @@ pub enum Detail {
 
 /// Where operations are carried out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Scene {
+pub struct MachineSetup {
     /// The machine's constants, such as [`Timing::SET_1`].
     pub timing: Timing,
     /// Nodes along each dimension of the torus.
@@ -50,7 +50,7 @@ enum Stage {
     Coarse(Box<Simulation<CoarseMachine>>),
 }
 
-impl Scene {
+impl MachineSetup {
     /// So many operations in which node `n` does `programs[n]`, the first one at `first`.
     ///
     /// # Errors

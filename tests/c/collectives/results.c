@@ -203,16 +203,16 @@ static void movements(void)
     const ptlcoll_algorithm_t hows[] = {PTLCOLL_AUTO, PTLCOLL_K_NOMIAL(2), PTLCOLL_K_NOMIAL(3), PTLCOLL_K_ARY(1),
                                         PTLCOLL_K_ARY(2), PTLCOLL_K_ARY(1000)};
     const size_t lengths[] = {0, 1, 100, 5000, 70000};
-    int          turn = 0, crowd = ranks > MANY_RANKS;
+    int          turn = 0, many = ranks > MANY_RANKS;
     for (size_t how = 0; how < 6; how++) {
-        for (size_t length = 0; length < (crowd ? 3u : 5u); length++) {
+        for (size_t length = 0; length < (many ? 3u : 5u); length++) {
             int root = turn++ % ranks;
             broadcast(lengths[length], root, hows[how]);
             gather(lengths[length], root, hows[how], turn % 2);
             scatter(lengths[length], root, hows[how], turn % 2);
         }
     }
-    if (crowd) {
+    if (many) {
         return;
     }
     broadcast(2500000, ranks - 1, PTLCOLL_PIPELINE(1));

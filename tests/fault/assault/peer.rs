@@ -252,14 +252,14 @@ const GREETING: usize = 256 << 10;
 /// Each puts twice to the other: the first put tells how they reach each other.
 pub fn meet(one: &mut Peer, two: &mut Peer) -> Outcome {
     for _ in 0..2 {
-        greet(one, two.process)?;
-        greet(two, one.process)?;
+        exchange_hello(one, two.process)?;
+        exchange_hello(two, one.process)?;
     }
     Ok(())
 }
 
 /// A put that is acknowledged.
-pub fn greet(peer: &mut Peer, to: ProcessId) -> Outcome {
+pub fn exchange_hello(peer: &mut Peer, to: ProcessId) -> Outcome {
     match peer.put(3, GREETING, to, 1).as_str() {
         "ok" => {}
         answer => return Err(format!("a put was answered by {answer}")),

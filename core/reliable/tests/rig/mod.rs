@@ -1,4 +1,4 @@
-//! Processes on a network that loses, repeats and delays packets as dice fall. Time is a
+//! Processes on a network that loses, repeats and delays packets as rng fall. Time is a
 //! number; a run depends on its seed alone.
 #![allow(dead_code)] // each test uses some of it
 
@@ -14,11 +14,11 @@ pub const PEER_TIMEOUT: Duration = Duration::from_secs(2);
 /// Longer than anything here takes, in the network's time.
 const LIMIT: Time = Time(600_000_000_000);
 
-pub struct Dice(u64);
+pub struct Rng(u64);
 
-impl Dice {
-    pub fn new(seed: u64) -> Dice {
-        Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+impl Rng {
+    pub fn new(seed: u64) -> Rng {
+        Rng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
     pub fn below(&mut self, limit: u64) -> u64 {
@@ -82,7 +82,7 @@ pub struct Process {
 pub struct Network {
     pub processes: Vec<Option<Process>>,
     pub now: Time,
-    pub dice: Dice,
+    pub rng: Rng,
     pub weather: Weather,
     pub key: Key,
     pub sent: u64,
@@ -107,7 +107,7 @@ impl Network {
         let mut network = Network {
             processes: Vec::new(),
             now: Time(1000),
-            dice: Dice::new(seed),
+            rng: Rng::new(seed),
             weather,
             key: Key::new(&[3; 32]),
             sent: 0,
@@ -209,14 +209,14 @@ impl Network {
         if let Some(recorded) = &mut self.recorded {
             recorded.push(datagram.clone());
         }
-        if self.lost.contains(&(self.sent - 1)) || self.dice.percent(self.weather.loss) {
+        if self.lost.contains(&(self.sent - 1)) || self.rng.percent(self.weather.loss) {
             return;
         }
-        let copies = 1 + u64::from(self.dice.percent(self.weather.repeated));
+        let copies = 1 + u64::from(self.rng.percent(self.weather.repeated));
         for _ in 0..copies {
-            let mut delay = 5 + self.dice.below(self.weather.jitter);
-            if self.dice.percent(self.weather.delayed) {
-                delay += self.dice.below(self.weather.delay);
+            let mut delay = 5 + self.rng.below(self.weather.jitter);
+            if self.rng.percent(self.weather.delayed) {
+                delay += self.rng.below(self.weather.delay);
             }
             self.order += 1;
             let at = self.now.after(Nanos::from_micros(delay));

@@ -136,7 +136,7 @@ impl Client {
     fn over_pmix() -> Result<Client, Error> {
         let store = PmixStore::open()?;
         let (rank, size) = store.place();
-        Client::seated(rank, size, Box::new(store))
+        Client::with_rank(rank, size, Box::new(store))
     }
 
     fn over_socket(versions: &[Version]) -> Result<Client, Error> {
@@ -164,12 +164,12 @@ impl Client {
     ) -> Result<Client, Error> {
         for version in versions {
             match version {
-                Version::One if stream.greet(1, 1)? => {
-                    return Client::seated(rank, size, Box::new(Pmi1::open(stream)?));
+                Version::One if stream.handshake(1, 1)? => {
+                    return Client::with_rank(rank, size, Box::new(Pmi1::open(stream)?));
                 }
-                Version::Two if stream.greet(2, 0)? => {
+                Version::Two if stream.handshake(2, 0)? => {
                     let (session, rank, size) = Pmi2::open(stream, rank)?;
-                    return Client::seated(rank, size, Box::new(session));
+                    return Client::with_rank(rank, size, Box::new(session));
                 }
                 _ => {}
             }
@@ -177,7 +177,7 @@ impl Client {
         Err(Error::refused("PMI-1 and PMI-2", None))
     }
 
-    fn seated(rank: usize, size: usize, protocol: Box<dyn Protocol>) -> Result<Client, Error> {
+    fn with_rank(rank: usize, size: usize, protocol: Box<dyn Protocol>) -> Result<Client, Error> {
         if rank >= size {
             return Err(Error::Environment {
                 name: "the rank",
@@ -265,7 +265,7 @@ impl Client {
         self.protocol.abort(code)
     }
 
-    /// Says farewell: the launcher takes this rank's leaving for intended.
+    /// Finalizes: the launcher then takes this rank's exit for intended.
     ///
     /// # Errors
     /// A lost connection.

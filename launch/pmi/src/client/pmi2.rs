@@ -131,7 +131,7 @@ impl Protocol for Pmi2 {
     }
 
     fn finalize(&mut self) -> Result<(), Error> {
-        let farewell = Message::new("finalize");
-        self.request(&farewell, "finalize-response").map(drop)
+        let finalize = Message::new("finalize");
+        self.request(&finalize, "finalize-response").map(drop)
     }
 }

@@ -102,7 +102,7 @@ impl Protocol for PmixStore {
     }
 
     fn finalize(&mut self) -> Result<(), Error> {
-        // The session says farewell when dropped.
+        // The session finalizes when dropped.
         Ok(())
     }
 }

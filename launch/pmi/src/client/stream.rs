@@ -69,7 +69,7 @@ impl Stream {
     }
 
     /// The greeting of both protocols: whether the launcher speaks `version`.
-    pub(super) fn greet(&mut self, version: u8, subversion: u8) -> Result<bool, Error> {
+    pub(super) fn handshake(&mut self, version: u8, subversion: u8) -> Result<bool, Error> {
         let text = format!("init pmi_version={version} pmi_subversion={subversion}");
         let reply = self.request(&text, "response_to_init")?;
         let same = reply

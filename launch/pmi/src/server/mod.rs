@@ -192,7 +192,7 @@ impl Server {
         self.events.pop_front()
     }
 
-    /// Whether `rank` has said farewell by `cmd=finalize`.
+    /// Whether `rank` has finalized by `cmd=finalize`.
     pub fn is_finalized(&self, rank: usize) -> bool {
         self.ranks[rank].finalized
     }

@@ -40,7 +40,7 @@ pub struct RankSlot {
     pub index: usize,
 }
 
-/// How the ranks of a job are seated: nodes in blocks, as yod does it, groups in
+/// How the ranks of a job are placed: nodes in blocks, as yod does it, groups in
 /// blocks within a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RankLayout {
@@ -283,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_rank_has_one_seat_and_nodes_come_in_blocks() {
+    fn every_rank_has_one_slot_and_nodes_come_in_blocks() {
         let layout = RankLayout {
             groups: 3,
             slots: 8,
