@@ -2,7 +2,7 @@
 //!
 //! If a provider's addresses are sockets, a process's name is its address. If they
 //! aren't, each process leaves its own in a file of the node, which it keeps locked
-//! until it ends (host/private-file says which files are believed):
+//! until it ends (host/private-file says which files are trusted):
 //!
 //! ```text
 //!   /dev/shm/lintel-<job>-<nid>-<pid>.ofi     magic | length | address

@@ -129,7 +129,7 @@ impl Resolver {
         (right && to == me).then_some((&header[8..16], from, nonce, address))
     }
 
-    /// What doesn't get through is sent again by the one that waits for it.
+    /// A lost message is retransmitted by the process that waits for the answer.
     fn send(&self, to: ProcessId, bytes: &[u8]) {
         if let Ok(port) = u16::try_from(to.pid) {
             let to = SocketAddrV4::new(Ipv4Addr::from(to.nid), port);
