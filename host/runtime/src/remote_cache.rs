@@ -168,10 +168,13 @@ mod tests {
     }
 
     /// A cache that has seen an interface opened, and a descriptor bound with these options.
-    fn cache(kind: u32, options: u32) -> RemoteCache {
+    fn cache(kind: NiOptions, options: MdOptions) -> RemoteCache {
         let mut cache = RemoteCache::default();
         let opened = answered((handle(Kind::Interface), Limits::DEFAULT));
-        cache.learn(&Command::Open(0, kind, ProcessId::PID_ANY, None), &opened);
+        cache.learn(
+            &Command::Open(0, kind.bits(), ProcessId::PID_ANY, None),
+            &opened,
+        );
         let memory = Region::new(BOUND);
         let spec = DescriptorSpec {
             buffer: Buffer::Contiguous(memory.claim()),
@@ -190,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_put_that_the_agent_cant_refuse_is_allowed() {
-        let cache = cache(options::NI_PHYSICAL, 0);
+        let cache = cache(NiOptions::PHYSICAL, MdOptions::empty());
         assert!(cache.allows(&put(BOUND)));
         assert!(
             !cache.allows(&put(BOUND + 1)),
@@ -204,9 +207,9 @@ mod tests {
 
     #[test]
     fn what_may_be_refused_or_is_volatile_is_asked_for() {
-        let volatile = cache(options::NI_PHYSICAL, options::MD_VOLATILE);
+        let volatile = cache(NiOptions::PHYSICAL, MdOptions::VOLATILE);
         assert!(!volatile.allows(&put(1)));
-        let cache = cache(options::NI_PHYSICAL, 0);
+        let cache = cache(NiOptions::PHYSICAL, MdOptions::empty());
         let mut counted = put(1);
         counted.ack = AckRequest::Counting;
         assert!(!cache.allows(&counted), "the descriptor has no counter");
@@ -220,7 +223,7 @@ mod tests {
 
     #[test]
     fn ranks_are_known_from_the_map() {
-        let mut cache = cache(options::NI_LOGICAL, 0);
+        let mut cache = cache(NiOptions::LOGICAL, MdOptions::empty());
         let mut ranked = put(1);
         ranked.target = ProcessId::from_rank(1);
         assert!(!cache.allows(&ranked), "there is no map");
@@ -235,13 +238,13 @@ mod tests {
 
     #[test]
     fn what_was_released_or_closed_is_forgotten() {
-        let mut cache = cache(options::NI_PHYSICAL, 0);
+        let mut cache = cache(NiOptions::PHYSICAL, MdOptions::empty());
         let release = Command::DescriptorRelease(handle(Kind::MemoryDescriptor));
         cache.learn(&release, &to_bytes(&Err::<(), Error>(Error::InUse)));
         assert!(cache.allows(&put(1)), "it is still bound");
         cache.learn(&release, &answered(()));
         assert!(!cache.allows(&put(1)));
-        let mut cache = self::cache(options::NI_PHYSICAL, 0);
+        let mut cache = self::cache(NiOptions::PHYSICAL, MdOptions::empty());
         cache.learn(&Command::Close(handle(Kind::Interface)), &answered(()));
         assert!(!cache.allows(&put(1)));
     }

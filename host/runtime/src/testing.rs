@@ -11,7 +11,10 @@ use lintel_nal::{
     Arrival, Capabilities, MoveError, Nal, Origin, Outgoing, Payload, RemoteLoan, Unreachable, Wake,
 };
 use lintel_presence::{Bell, Segment, StatsWriter, ring};
-use lintel_types::{AckRequest, Event, Handle, Limits, List, PT_ANY, ProcessId, UID_ANY, options};
+use lintel_types::{
+    AckRequest, Event, Handle, Limits, List, MdOptions, MeOptions, PT_ANY, ProcessId, PtOptions,
+    UID_ANY, options,
+};
 use lintel_wire::{OPERAND_BYTES, Verb, Words};
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
@@ -269,14 +272,14 @@ impl Peer {
         let opened = library.open_interface(0, kind, ProcessId::PID_ANY, None);
         let (interface, _): (Handle, Limits) = opened.expect("it is free");
         let queue = library.queue_alloc(interface, 16).expect("it is free");
-        let portal = library.portal_alloc(interface, 0, queue, PT_ANY);
+        let portal = library.portal_alloc(interface, PtOptions::empty(), queue, PT_ANY);
         let memory = Region::new(MEMORY);
         let entry = EntrySpec {
             portal: portal.expect("it is free"),
             buffer: Buffer::Contiguous(memory.claim()),
             counter: Handle::CT_NONE,
             uid: UID_ANY,
-            options: options::ME_OP_PUT | options::ME_OP_GET | options::ME_EVENT_LINK_DISABLE,
+            options: MeOptions::OP_PUT | MeOptions::OP_GET | MeOptions::EVENT_LINK_DISABLE,
             source: ProcessId::new(ProcessId::NID_ANY, ProcessId::PID_ANY),
             match_bits: BITS,
             ignore_bits: 0,
@@ -288,7 +291,7 @@ impl Peer {
             .expect("there is room");
         let spec = DescriptorSpec {
             buffer: Buffer::Contiguous(memory.claim()),
-            options: 0,
+            options: MdOptions::empty(),
             queue,
             counter: Handle::CT_NONE,
         };
