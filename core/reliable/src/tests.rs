@@ -221,7 +221,8 @@ fn window_after(timeouts: u64, is_path_alive: bool) -> usize {
     let mut last = Vec::new();
     for until in [5, 13].into_iter().take(timeouts as usize) {
         if is_path_alive {
-            let now = START.after(Nanos::from_millis(until - 2));
+            // At the second timeout that is just as long ago as the timeout takes.
+            let now = START.after(Nanos::from_millis(until - 5));
             send(&mut third, now, 0, 10);
             let message = sent(&mut third, now);
             pass(&message, &mut one, now);
@@ -281,6 +282,20 @@ fn in_flight(endpoint: &mut Endpoint<u64>, to: u32) -> (u64, u64) {
         .map_or(0, |sending| sending.counted_in_flight());
     let context = pair.context().expect("something is in flight");
     (counted, endpoint.contexts.get(context).in_flight)
+}
+
+#[test]
+fn on_a_long_path_packets_are_paced() {
+    let (mut one, mut other) = (endpoint(0), endpoint(2));
+    met_after(&mut one, &mut other, 2, Nanos::from_millis(10));
+    send(&mut one, START, 2, 30_000);
+    // A packet of 896 bytes takes 117 µs of a round trip; a millisecond's worth is a burst.
+    let burst = sent(&mut one, START).len();
+    assert_eq!(burst, 9);
+    let ahead = one.paced_until.since(START).0;
+    assert!((1_000_000..1_120_000).contains(&ahead), "{ahead} ns");
+    let all = run(&mut one, 2);
+    assert_eq!(times(&all, is_data).len(), burst, "the next burst");
 }
 
 #[test]
@@ -533,7 +548,7 @@ fn resources_are_pairs_contexts_and_what_their_queues_hold() {
     let pairs = one.pairs.bytes() - sending;
     assert_eq!(pairs % size_of::<Pair<u64>>(), 0);
     let names = held.bytes - one.pairs.bytes() - one.contexts.bytes();
-    assert!((13..=4 * 13).contains(&names), "{names} bytes for a name");
+    assert_eq!(names, 3 * 13, "a table for three names");
     // The receiver's side has the other queue, and no context.
     let held = other.resources();
     assert_eq!((held.pairs, held.contexts), (1, 0));
@@ -588,6 +603,112 @@ fn a_silent_peer_is_waited_for_longer_than_its_path_is_kept() {
             assert_eq!(times(&all, is_data), [102_000]);
         }
     }
+}
+
+#[test]
+fn a_recalled_message_that_hasnt_begun_leaves_no_trace() {
+    let (mut one, mut other) = (endpoint(0), endpoint(2));
+    met(&mut one, &mut other, 2);
+    for _ in 0..2 {
+        send(&mut one, START, 2, 10);
+        send(&mut one, START, 4, 20);
+    }
+    assert_eq!(
+        (one.outstanding(), one.unsent, one.awaiting_handshake),
+        (4, 4, 2)
+    );
+    one.recall(|body| *body == 20, || 0);
+    assert_eq!(
+        (one.outstanding(), one.unsent, one.awaiting_handshake),
+        (2, 2, 0)
+    );
+    assert_eq!((one.backlog(name(4)), one.backlog(name(2))), (0, 22));
+    assert!(!one.has_queued(name(4)) && one.has_queued(name(2)));
+    let data = sent(&mut one, START);
+    assert_eq!(data.iter().filter(|h| is_data(h)).count(), 2);
+    one.recall(|body| *body == 10, || 0);
+    assert_eq!(
+        (one.outstanding(), one.unsent),
+        (2, 0),
+        "they are in flight"
+    );
+}
+
+#[test]
+fn short_messages_may_coalesce_behind_many_packets_in_flight() {
+    let (mut one, mut other) = (endpoint(0), endpoint(2));
+    met(&mut one, &mut other, 2);
+    for number in 0..16 {
+        let pair = send(&mut one, START, 2, 10);
+        assert!(!one.may_coalesce(pair), "{number} packets are in flight");
+        let data = sent(&mut one, START);
+        assert_eq!(data[0].ack_requested, number == 15);
+    }
+    let pair = send(&mut one, START, 2, 256);
+    assert!(one.may_coalesce(pair));
+    for _ in 2..32 {
+        let pair = send(&mut one, START, 2, 10);
+        assert!(one.may_coalesce(pair));
+    }
+    let pair = send(&mut one, START, 2, 10);
+    assert!(!one.may_coalesce(pair), "thirty-two wait");
+    sent(&mut one, START);
+    let pair = send(&mut one, START, 2, 257);
+    assert!(!one.may_coalesce(pair), "it is long");
+    assert_eq!(one.process(pair), name(2));
+    assert_eq!(one.max_whole(), 872);
+}
+
+#[test]
+fn an_unordered_message_fits_one_datagram_or_isnt_taken() {
+    let mut one = endpoint(0);
+    for class in [Class::Reliable, Class::Unreliable] {
+        for (length, is_taken) in [(871, true), (872, true), (873, false)] {
+            let message = Message {
+                class,
+                words: [0; 6],
+                length,
+                memory: 0,
+                body: 0,
+            };
+            let taken = one.send(START, name(2), message, false);
+            assert_eq!(taken.is_ok(), is_taken, "{length} bytes");
+        }
+    }
+    assert!(!one.all_delivered());
+    assert_eq!(one.outstanding(), 4);
+}
+
+#[test]
+fn an_answer_is_held_only_while_a_message_is_arriving() {
+    let (mut one, mut other) = (endpoint(0), endpoint(2));
+    met(&mut one, &mut other, 2);
+    let answer = |from: &mut Endpoint<u64>| {
+        let message = Message {
+            class: Class::Ordered,
+            words: [0; 6],
+            length: 0,
+            memory: 0,
+            body: 0,
+        };
+        let taken = from.send(START, name(0), message, true);
+        assert!(taken.is_ok());
+        sent(from, START).iter().filter(|h| is_data(h)).count()
+    };
+    assert_eq!(answer(&mut other), 1, "nothing is arriving");
+    send(&mut one, START, 2, 2000);
+    let parts = sent(&mut one, START);
+    pass(&parts[..1], &mut other, START);
+    assert_eq!(answer(&mut other), 0);
+    send(&mut other, START, 0, 10);
+    assert_eq!(
+        sent(&mut other, START).len(),
+        0,
+        "what is behind it waits too"
+    );
+    pass(&parts[1..], &mut other, START);
+    let released = sent(&mut other, START);
+    assert_eq!(released.iter().filter(|h| is_data(h)).count(), 2);
 }
 
 #[test]
