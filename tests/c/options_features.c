@@ -19,7 +19,7 @@ static unsigned char memory[ROUNDS * MOST];
 static unsigned char first[ROUNDS * MOST];
 static unsigned char second[ROUNDS * MOST];
 
-static void only_what_was_asked_for_is_told(const struct rig *rig)
+static void only_what_was_requested_is_reported(const struct rig *rig)
 {
     static const unsigned int features[] = {0, PTL_TARGET_BIND_INACCESSIBLE, PTL_TOTAL_DATA_ORDERING,
                                             PTL_TARGET_BIND_INACCESSIBLE | PTL_TOTAL_DATA_ORDERING,
@@ -234,7 +234,7 @@ int main(void)
 {
     struct rig rig = rig_begin(PTL_NI_MATCHING);
     atexit(options_tell_about);
-    only_what_was_asked_for_is_told(&rig);
+    only_what_was_requested_is_reported(&rig);
     entries_may_span_what_is_not_there(&rig);
     short_writes_are_ordered(&rig);
     atomics_and_the_processor_see_each_other(&rig);

@@ -112,7 +112,7 @@ static void check_events_and_counts(struct stage *stage, int verb)
 
 /* --- Two descriptors: the one that is sent from, and the one that is replied to --- */
 
-static void fetching_tells_each_descriptor_its_own(struct stage *stage)
+static void fetching_reports_each_descriptor_its_own(struct stage *stage)
 {
     ptl_handle_any_t entry = PTL_INVALID_HANDLE;
     options_about          = "two descriptors of a fetching atomic";
@@ -336,7 +336,7 @@ static void checks(struct stage *stage)
     check_events_and_counts(stage, PTL_EVENT_PUT);
     check_events_and_counts(stage, PTL_EVENT_ATOMIC);
     check_events_and_counts(stage, PTL_EVENT_GET);
-    fetching_tells_each_descriptor_its_own(stage);
+    fetching_reports_each_descriptor_its_own(stage);
     stage->verb = PTL_EVENT_PUT;
     iovec_gathers_and_scatters(stage);
     messages_match_in_order_unless_unordered(stage);

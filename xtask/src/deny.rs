@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_expression_is_told() {
+    fn what_is_no_expression_is_reported() {
         for expression in ["", "MIT OR", "(MIT", "MIT MIT", "MIT WITH"] {
             assert!(allows(expression, &allowed()).is_err(), "{expression}");
         }

@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_filled_and_unknown_ones_are_told() {
+    fn words_are_filled_and_unknown_ones_are_reported() {
         let prefix = Path::new("/opt/portals");
         assert_eq!(
             fill("a=@PREFIX@/b v@version@ x@y", prefix).as_deref(),

@@ -204,7 +204,7 @@ impl Interface {
         process().registers(self.handle())
     }
 
-    /// Tells a logical interface which process each rank is (PtlSetMap).
+    /// Defines which process each rank of a logical interface is (PtlSetMap).
     ///
     /// # Errors
     /// `ArgInvalid` on a physical interface, or if this process isn't in the map;

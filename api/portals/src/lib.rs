@@ -12,7 +12,7 @@
 //! Order of use: [`Portals::init`], [`Interface::open`], then [`EventQueue::alloc`]
 //! and [`Counter::alloc`]; at the target [`PortalTableEntry::alloc`] and
 //! [`Entry::append`], at the initiator [`MemoryDescriptor::bind`] and
-//! [`MemoryDescriptor::put`] or another operation. Events and counts tell how it
+//! [`MemoryDescriptor::put`] or another operation. Events and counts report how it
 //! went. Dropping a value gives back what it stands for; each keeps what it needs,
 //! so any order is right.
 //!

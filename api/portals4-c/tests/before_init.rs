@@ -163,7 +163,7 @@ fn assert_no_init(when: &str) {
 }
 
 #[test]
-fn every_function_tells_that_the_library_isnt_initialized() {
+fn every_function_reports_that_the_library_isnt_initialized() {
     assert_no_init("before PtlInit");
     PtlFini();
     PtlAbort();

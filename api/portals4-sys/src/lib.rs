@@ -1,5 +1,5 @@
 //! `portals4.h` in Rust: the structures that `lintel-types` lacks, and declarations of the
-//! functions, whoever defines them.
+//! functions, whichever library defines them.
 //!
 //! ```text
 //!   ptlcoll-c, lintel ──call──▶ PtlPut, … ◀──define── portals4-c, or another libportals.so.4

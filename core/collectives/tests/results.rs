@@ -295,7 +295,7 @@ proptest! {
     }
 
     #[test]
-    fn a_fenced_operation_needs_no_identity_and_tells_nobody_of_free_slots(
+    fn a_fenced_operation_needs_no_identity_and_notifies_nobody_of_free_slots(
         (shape, root) in shapes(), tree in trees(), pieces in 1..9u64,
         carrier in carriers(), seed in any::<u64>(), kind in 0..7,
     ) {

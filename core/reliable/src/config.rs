@@ -20,9 +20,9 @@ pub enum Model {
 pub struct Config {
     /// The name of this process.
     pub me: ProcessId,
-    /// Its user, which peers are told.
+    /// Its user, which is sent to peers.
     pub uid: u32,
-    /// Never that of an earlier process of that name: whoever has recorded what that one
+    /// Never that of an earlier process of that name: a sender that has recorded what that one
     /// was sent could replay it to this one. It should be larger than those of all earlier
     /// ones, too: a peer that has known a larger one says so, and this one goes on behind
     /// it, but what a larger one has sent to a peer that never heard of it is taken for

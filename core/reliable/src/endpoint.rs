@@ -226,7 +226,7 @@ impl<B> Endpoint<B> {
         }
     }
 
-    /// Tells all peers that know this process that it ends.
+    /// Sends a close to all peers that know this process.
     pub fn close(&mut self) {
         for id in self.pairs.ids() {
             if self.pairs[id].is_established() {

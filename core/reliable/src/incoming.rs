@@ -288,7 +288,7 @@ impl<B> Endpoint<B> {
             }
             return self.deliver(id, fragment);
         }
-        // Something is missing, or has arrived twice: the sender is told at once.
+        // Something is missing, or has arrived twice: the sender is informed at once.
         let verdict = if ahead as i32 <= 0 || ahead <= REORDER_WINDOW && receiving.has(ahead) {
             self.counts.duplicates += 1;
             Verdict::Drop

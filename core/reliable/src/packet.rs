@@ -50,7 +50,7 @@
 //! the incarnation that it is for.
 //!
 //! **Authenticator**: SipHash-2-4, 128 bits, with the first 16 bytes of the job's key,
-//! over everything before it. It keeps out whoever doesn't have the key: other jobs,
+//! over everything before it. It keeps out senders without the key: other jobs,
 //! other users, strayed and forged datagrams; addresses, user and incarnations can't
 //! be changed or invented. Recorded datagrams can be replayed, to the same incarnation of
 //! their receiver or to a later one: the former knows their sequence numbers and their
@@ -230,7 +230,7 @@ impl Header {
     }
 
     /// Bytes of the datagram that begins so, as it says itself: it isn't authenticated yet.
-    /// `None` if there aren't enough bytes to tell. Coalesced datagrams are split by it.
+    /// `None` if there aren't enough bytes. Coalesced datagrams are split by it.
     #[inline]
     pub fn claimed_bytes(beginning: &[u8]) -> Option<usize> {
         let base: &[u8; BASE_BYTES] = beginning.first_chunk()?;

@@ -348,7 +348,7 @@ fn a_gap_a_duplicate_and_a_request_are_acknowledged_at_once() {
     assert_eq!(pass(&data[1..2], &mut other, START), [Verdict::Drop]);
     assert_eq!(other.counts().duplicates, 1);
     assert_eq!(sent(&mut other, START).len(), 1);
-    // The missing one: what was kept behind it is still to be taken, so it is told at once.
+    // The missing one: what was kept behind it is still to be taken, so it is acknowledged at once.
     let Verdict::Deliver(pair) = pass(&data[..1], &mut other, START)[0] else {
         panic!("it is expected");
     };

@@ -9,7 +9,7 @@ use rig::{CALM, Network, Weather};
 const PACKETS: usize = 40;
 const BYTES: u64 = PACKETS as u64 * 900;
 
-/// A message is on its way to somebody who is away; the sender has lost its patience.
+/// A message is on its way to a process that is stopped; the sender has timed out.
 fn kept_waiting(seed: u64) -> Network {
     let steady = Weather { jitter: 1, ..CALM };
     let mut network = Network::new(3, Model::Xrc, steady, seed);

@@ -65,7 +65,7 @@ fn the_first_message_to_a_stranger_takes_a_round_trip_more_and_no_timeout() {
 }
 
 #[test]
-fn a_peer_that_began_again_is_told_before_its_messages() {
+fn a_peer_that_began_again_is_reported_before_its_messages() {
     let mut network = Network::new(3, Model::Xrc, CALM, 2);
     network.send(0, 2, Class::Ordered, 1, 10);
     network.send(2, 0, Class::Ordered, 2, 10);
@@ -166,7 +166,7 @@ fn who_waits_for_an_answer_learns_that_the_peer_is_silent() {
     let mut looks = 0;
     while network.process(0).losses.is_empty() {
         looks += 1;
-        assert!(looks < 1000, "nobody tells");
+        assert!(looks < 1000, "no probe is answered");
         let now = network.now;
         network.process(0).endpoint.check_peers(now);
         network.step();
@@ -324,7 +324,7 @@ fn what_one_process_finds_out_about_a_path_another_of_its_node_knows() {
         .lock()
         .expect("no panic")
         .get(&node)
-        .expect("it has told");
+        .expect("it has sent");
     assert!(known.window > 0 && known.srtt.0 > 0, "{known:?}");
     // A narrow path with many users: one packet at a time.
     let narrow = Path {
@@ -496,7 +496,7 @@ fn recorded_conversation(network: &mut Network) -> Vec<Vec<u8>> {
     network.transmit();
     network.kill(0);
     network.kill(2);
-    network.recorded.take().expect("somebody listened")
+    network.recorded.take().expect("a recorder is set")
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! Bodies that are taken back while they are being sent: none is read afterwards, what
-//! arrives of them is whole and right or told as broken, and everything else arrives in
+//! arrives of them is whole and right or reported as broken, and everything else arrives in
 //! order.
 
 mod rig;
@@ -10,7 +10,7 @@ use std::collections::HashSet;
 
 const RUNS: u64 = 200;
 
-/// Takes the bodies of some messages back. Whoever read one afterwards would find nothing
+/// Takes the bodies of some messages back. A reader of one would find nothing
 /// in its place, and panic.
 fn recall(network: &mut Network, number: usize, messages: &HashSet<u64>) {
     let is_meant = |body: &Vec<u8>| messages.iter().any(|m| is_body(body, *m));

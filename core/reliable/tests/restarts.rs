@@ -1,5 +1,5 @@
 //! Processes that end and begin again at random, on networks that lose packets, while
-//! somebody sends again what he has recorded: no message is delivered twice, to whatever
+//! recorded packets are replayed: no message is delivered twice, to whatever
 //! life, or behind a later one; and once all is calm everybody reaches everybody. Where
 //! clocks are set back, a message of a life that its receiver never heard of may come
 //! behind one of a later life, but still only once.
@@ -93,7 +93,7 @@ impl Run {
     }
 
     fn replay(&mut self) {
-        let recorded = self.network.recorded.as_ref().expect("somebody listens");
+        let recorded = self.network.recorded.as_ref().expect("a recorder is set");
         if !recorded.is_empty() {
             let which = self.rng.below(recorded.len() as u64) as usize;
             let datagram = recorded[which].clone();

@@ -1,4 +1,4 @@
-//! [`Incarnation`]: tells a process from earlier and later ones of its name.
+//! [`Incarnation`]: distinguishes a process from earlier and later ones of its name.
 
 use core::num::NonZeroU64;
 

@@ -118,7 +118,7 @@ impl core::fmt::Display for Error {
             Self::EqEmpty => "no event is there: wait for one",
             Self::Fail => "the system or the environment failed; standard error says how",
             Self::Ignored => {
-                "the interface has a map already: set it once, by whoever opens the interface"
+                "the interface has a map already: set it once, in the process that opens the interface"
             }
             Self::InUse => {
                 "messages still use it: wait for their events, then release it once more"

@@ -1,7 +1,7 @@
 //! A doorbell in shared memory: one side rings it, the other sleeps on it.
 //!
 //! The sleeper polls for a moment, then sleeps for as long as it takes: if the other side
-//! goes, a thread that watches the socket rings. Whoever rings looks whether anybody
+//! goes, a thread that watches the socket rings. A thread that rings checks whether any
 //! sleeps. All stores and loads on both sides are `SeqCst`, so that either the ringer sees
 //! the sleeper or the sleeper sees what the ring is for.
 

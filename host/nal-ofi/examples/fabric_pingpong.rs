@@ -77,7 +77,7 @@ fn run_ours(provider: &str, rounds: &str, size: &str, run: usize) -> f64 {
         .spawn()
         .expect("a second process");
     let pid = first_line(&mut partner);
-    let told = Command::new("taskset")
+    let output = Command::new("taskset")
         .args(["-c", "0"])
         .arg(&own)
         .args(["ping", provider, &job, &pid, rounds, size])
@@ -86,8 +86,8 @@ fn run_ours(provider: &str, rounds: &str, size: &str, run: usize) -> f64 {
     partner
         .wait()
         .expect("the second process ends with the first");
-    let told = String::from_utf8_lossy(&told.stdout);
-    told.trim().parse().expect("it prints a number")
+    let output = String::from_utf8_lossy(&output.stdout);
+    output.trim().parse().expect("it prints a number")
 }
 
 fn first_line(child: &mut Child) -> String {
@@ -116,10 +116,10 @@ fn run_theirs(provider: &str, rounds: &str, size: &str) -> Option<f64> {
     };
     let mut server = start("1", &[])?;
     std::thread::sleep(Duration::from_millis(500)); // It doesn't say when it is ready.
-    let told = start("0", &["127.0.0.1"])?.wait_with_output().ok()?;
+    let output = start("0", &["127.0.0.1"])?.wait_with_output().ok()?;
     server.wait().ok()?;
-    let told = String::from_utf8_lossy(&told.stdout).into_owned();
-    let mut columns = told.lines().last()?.split_whitespace().rev();
+    let output = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut columns = output.lines().last()?.split_whitespace().rev();
     columns.nth(1)?.parse().ok()
 }
 

@@ -25,7 +25,7 @@
 //!
 //! Order of use: [`OfiNal::open`], then as every [`Nal`]. A thread that sleeps on
 //! [`descriptor`](Nal::descriptor) asks for [`due`](Nal::due) immediately before: it
-//! tells libfabric that a thread will sleep.
+//! informs libfabric that a thread will sleep.
 //!
 //! Left to others: the meaning of the words; messages within a node (nal-shm); the job's
 //! key.
@@ -108,7 +108,7 @@ pub struct Config<'a> {
     pub provider: Option<String>,
     /// The job's key.
     pub key: [u8; 32],
-    /// The effective user of this process, which peers are told.
+    /// The effective user of this process, which is sent to peers.
     pub uid: u32,
     /// Extended reliable connections (XRC) are preferred, if a provider has them.
     pub model_is_xrc: bool,
@@ -472,7 +472,7 @@ impl Wake for OfiNal {
 
 impl Drop for OfiNal {
     fn drop(&mut self) {
-        // Peers that have sent meanwhile are told that this process closes, too.
+        // Peers that have sent meanwhile get a close of this process, too.
         self.progress();
         self.send_close();
         self.addresses.directory.leave();

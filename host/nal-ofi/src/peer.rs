@@ -62,7 +62,7 @@ pub(crate) struct Sending {
     pub(crate) retry: Option<(Instant, Duration)>,
     /// Bytes of memory that messages waiting and copies of bodies take, about.
     memory: u64,
-    /// Recalled bodies, by number, that the peer isn't told of yet.
+    /// Recalled bodies, by number, that the peer doesn't know of yet.
     pub(crate) recalls: VecDeque<u32>,
 }
 

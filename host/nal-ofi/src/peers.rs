@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_peer_isnt_heard_and_its_successor_is_told_apart() {
+    fn a_closed_peer_isnt_heard_and_its_successor_is_distinguished() {
         let (mut peers, lane) = met(5);
         peers.get_mut(lane).expect("it was met").closed_at = Some(Instant::now());
         assert_eq!(peers.sender(PROCESS, 5), Sender::Stale);

@@ -86,7 +86,7 @@ impl OfiNal {
         }
     }
 
-    /// Tells the peer what is recalled, and acknowledges what it has recalled.
+    /// Sends the peer what is recalled, and acknowledges what it has recalled.
     pub(crate) fn send_recalls(&mut self, lane: u32) {
         while let Some(peer) = self.peers.get(lane).filter(|peer| peer.closed_at.is_none()) {
             let kinds = [Kind::Recall, Kind::RecallAck];

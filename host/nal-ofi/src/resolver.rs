@@ -176,21 +176,21 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_told_to_who_has_the_key() {
+    fn an_address_is_given_to_a_process_with_the_key() {
         let (mut first, me) = bind(1, b"mine");
         let (mut second, other) = bind(1, b"theirs");
         first.query(me, other);
-        let told = answer(
+        let answered = answer(
             (&mut first, me),
             (&mut second, other),
             Duration::from_secs(10),
         );
-        assert_eq!(told, Some((other, b"theirs".to_vec())));
+        assert_eq!(answered, Some((other, b"theirs".to_vec())));
         assert!(first.open.is_empty());
     }
 
     #[test]
-    fn nothing_is_told_to_others_and_nothing_believed_unasked() {
+    fn nothing_is_reported_to_others_and_nothing_believed_unasked() {
         let (first, me) = bind(1, b"mine");
         let (second, other) = bind(2, b"theirs");
         let question = first.write(QUESTION, me, other, 7, &[]);

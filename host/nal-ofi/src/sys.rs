@@ -297,7 +297,7 @@ mod tests {
     use std::path::Path;
     use std::process::Command;
 
-    /// A program of the headers' own that tells what is declared differently here.
+    /// A program of the headers' own that reports what is declared differently here.
     fn comparison() -> String {
         let mut program = String::from("#include <stdio.h>\n#include <stddef.h>\n");
         for header in ["fabric", "domain", "endpoint", "eq", "cm", "rma", "errno"] {

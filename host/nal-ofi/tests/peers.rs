@@ -19,16 +19,16 @@ const TCP: &str = "tcp;ofi_rxm";
 const UDP: &str = "udp;ofi_rxd";
 
 #[test]
-fn an_unknown_provider_is_told_with_those_that_there_are() {
+fn an_unknown_provider_is_reported_with_those_that_there_are() {
     if reason_to_skip(TCP).is_some() {
         return;
     }
-    let told = match OfiNal::open(config("warp", "unknown")) {
+    let reported = match OfiNal::open(config("warp", "unknown")) {
         Err(error @ OpenError::NoProvider { .. }) => error.to_string(),
         other => panic!("there is no such provider: {:?}", other.err()),
     };
     for part in ["\"warp\"", TCP, UDP, "PTL_OFI_PROVIDER"] {
-        assert!(told.contains(part), "{told:?} lacks {part}");
+        assert!(reported.contains(part), "{reported:?} lacks {part}");
     }
 }
 
@@ -57,7 +57,7 @@ fn a_provider_is_found_by_a_part_of_its_name() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_told() {
+fn a_port_that_is_taken_is_reported() {
     for provider in [TCP, UDP] {
         if reason_to_skip(provider).is_some() {
             return;
@@ -78,7 +78,7 @@ fn a_port_that_is_taken_is_told() {
 // Not over udp;ofi_rxd: of libfabric 1.17 it crashes where a packet for an earlier
 // endpoint of the same port comes in.
 #[test]
-fn a_restarted_peer_is_told_lost_once_and_then_reached() {
+fn a_restarted_peer_is_reported_lost_once_and_then_reached() {
     if reason_to_skip(TCP).is_some() {
         return;
     }
@@ -95,7 +95,7 @@ fn a_restarted_peer_is_told_lost_once_and_then_reached() {
     send_number(&mut comes, stays.process(), 2);
     match arrival(&mut [&mut comes], &mut stays) {
         Arrival::Lost(process) => assert_eq!(process, name),
-        other => panic!("the loss was to be told first, not {other:?}"),
+        other => panic!("the loss was to be reported first, not {other:?}"),
     }
     let (origin, number) = receive_number(&mut [&mut comes], &mut stays);
     assert_eq!((origin.process, number), (name, 2));
@@ -133,7 +133,7 @@ fn a_killed_peer_is_lost() {
         victim.wait().expect("it ends");
         match arrival(&mut [], &mut nal) {
             Arrival::Lost(process) => assert_eq!(process, origin.process, "{provider}"),
-            other => panic!("{provider}: the loss was to be told, not {other:?}"),
+            other => panic!("{provider}: the loss was to be reported, not {other:?}"),
         }
         // What provider shm leaves of a killed process.
         let _ = std::fs::remove_file(format!("/dev/shm/{}:0:0", victim.id()));
@@ -151,10 +151,10 @@ fn home(provider: &str) -> u16 {
 #[test]
 #[ignore = "started by another test"]
 fn victim() {
-    let Ok(told) = std::env::var("LINTEL_TEST_VICTIM") else {
+    let Ok(reported) = std::env::var("LINTEL_TEST_VICTIM") else {
         return;
     };
-    let (provider, job) = told.split_once('/').expect("provider and job");
+    let (provider, job) = reported.split_once('/').expect("provider and job");
     let parent = std::os::unix::process::parent_id();
     let sum: u16 = provider.bytes().map(u16::from).sum();
     let port = 20_000 + u32::from(sum) + parent % 10_000;
@@ -191,12 +191,12 @@ fn processes_of_two_nodes_ask_each_other_for_addresses_that_are_no_sockets() {
     assert_eq!((origin.process, number), (first.process(), 1));
     send_number(&mut second, origin.process, 2);
     assert_eq!(receive_number(&mut [&mut second], &mut first).1, 2);
-    // Who doesn't answer is told lost.
+    // A peer that doesn't answer is reported lost.
     let nobody = ProcessId::new(NID + 2, 60_001);
     send_number(&mut first, nobody, 3);
     match arrival(&mut [&mut second], &mut first) {
         Arrival::Lost(process) => assert_eq!(process, nobody),
-        other => panic!("nobody was to be told lost, not {other:?}"),
+        other => panic!("no process was to be reported lost, not {other:?}"),
     }
 }
 

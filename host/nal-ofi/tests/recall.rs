@@ -169,7 +169,7 @@ fn a_body_that_wasnt_announced_goes_unsent() {
     let memory = filled(BEFORE);
     let lease = Lease::new();
     lend(&mut from, &to, &memory, &lease);
-    assert!(from.recall(&lease), "nobody was told of it");
+    assert!(from.recall(&lease), "no peer knows of it");
     assert_eq!(lease.outstanding(), 0);
     assert_eq!(from.backlog(to.process()), 0);
     send_number(&mut from, to.process(), 2);

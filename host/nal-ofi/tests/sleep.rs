@@ -1,4 +1,4 @@
-//! Whoever sleeps as the trait says is woken by what comes.
+//! A thread that sleeps as the trait describes is woken by what arrives.
 
 mod common;
 
@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// Sleeps until the descriptor is readable or something is due; tells whether it was
+/// Sleeps until the descriptor is readable or something is due; returns whether it was
 /// for more than a moment.
 fn sleep(nal: &OfiNal, most: Duration) -> bool {
     let due = nal
@@ -29,7 +29,7 @@ fn sleep(nal: &OfiNal, most: Duration) -> bool {
     time > Duration::from_millis(50)
 }
 
-/// Answers each number with the next, and sleeps in between; tells how often it slept
+/// Answers each number with the next, and sleeps in between; returns how often it slept
 /// with nothing to do but wait.
 fn answer(mut nal: OfiNal, numbers: u64) -> u64 {
     let (mut answered, mut slept) = (0, 0);
@@ -67,7 +67,7 @@ fn sleepers_are_woken(provider: &str) {
         let (provider, job) = (provider.to_owned(), job.clone());
         move || {
             let nal = open(config(&provider, &job));
-            named.send(nal.process()).expect("somebody listens");
+            named.send(nal.process()).expect("the test receives");
             answer(nal, NUMBERS)
         }
     });

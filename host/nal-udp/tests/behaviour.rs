@@ -81,7 +81,7 @@ fn a_name_is_an_address_and_a_port_and_the_user_comes_along() {
 }
 
 #[test]
-fn a_taken_port_a_forbidden_one_and_a_strange_address_are_told_apart() {
+fn a_taken_port_a_forbidden_one_and_a_strange_address_are_distinguished() {
     let one = open(NODE);
     let port = u16::try_from(one.process().pid).expect("a port");
     let taken = UdpNal::open(config(NODE, Some(port))).map(|_| ());

@@ -14,7 +14,7 @@
 //! peer's segment. A receiver that sleeps arms its [`Bell`]; only then does a sender, which
 //! calls [`ring`] after each record, make a system call. The owner holds a record lock on its
 //! registration as long as it lives, so that any process can distinguish a dead peer from a
-//! slow one ([`Watch`]), and whoever finds a dead one's registration removes it.
+//! slow one ([`Watch`]), and a process that finds a dead one's registration removes it.
 //!
 //! Left to others: threads and waiting (the runtime), what lies behind the header (the
 //! shared-memory NAL), what the numbers of the statistics mean (their writer).

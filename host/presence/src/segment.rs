@@ -1,5 +1,5 @@
 //! A process's segment: the shared memory that others send to it in, with the registration
-//! that tells them where it is.
+//! that names it.
 
 use crate::attached::Attached;
 use crate::barrier::register_for_barriers;
@@ -177,7 +177,7 @@ impl Segment {
             && (is_locked(&self.file) || is_own(self.inode()))
     }
 
-    /// Tells this segment from every other: its registration's.
+    /// Distinguishes this segment from every other: its registration's.
     pub fn inode(&self) -> u64 {
         self.file.metadata().map_or(0, |metadata| metadata.ino())
     }
@@ -331,7 +331,7 @@ mod tests {
     use crate::registration::Watch;
 
     fn is_locked_for_others(segment: &Segment) -> bool {
-        let locks = std::fs::read_to_string("/proc/locks").expect("Linux tells of locks");
+        let locks = std::fs::read_to_string("/proc/locks").expect("Linux lists locks");
         let inode = format!(":{} ", segment.inode());
         locks.lines().any(|lock| lock.contains(&inode))
     }

@@ -128,8 +128,8 @@ fn status(id: i32) -> Option<Status> {
     // SAFETY: zeros are a valid shmid_ds.
     let mut status: libc::shmid_ds = unsafe { std::mem::zeroed() };
     // SAFETY: the system fills a shmid_ds, and there is one.
-    let told = unsafe { libc::shmctl(id, libc::IPC_STAT, &raw mut status) };
-    (told == 0).then_some(Status {
+    let result = unsafe { libc::shmctl(id, libc::IPC_STAT, &raw mut status) };
+    (result == 0).then_some(Status {
         owner: status.shm_perm.uid,
         maker: status.shm_perm.cuid,
         mode: status.shm_perm.mode.into(),

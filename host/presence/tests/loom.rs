@@ -44,7 +44,7 @@ impl Shared {
         }
     }
 
-    /// Commits a record; rings if somebody sleeps.
+    /// Commits a record; rings if the receiver sleeps.
     fn send(&self) {
         self.records.fetch_add(1, Ordering::Release);
         self.barrier();

@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 /// How long a session's thread polls in vain before it sleeps: longer than a client
 /// takes for its next command, or a peer for an answer.
 const PATIENCE: Duration = Duration::from_micros(100);
-/// How soon a thread that was told to end is told once more.
+/// Interval at which a thread is asked again to end.
 const END_RETRY: Duration = Duration::from_millis(1);
 /// Bytes of a client's memory that are sent as copies; longer ones are lent.
 const EAGER: u64 = 8 << 10;
@@ -45,19 +45,19 @@ struct ClientState {
     tables: [SharedTables; 4],
     settings: Settings,
     max_staged: u64,
-    /// Its memory is denied, which has been told.
+    /// Its memory is denied, which has been reported.
     denial_reported: AtomicBool,
 }
 
 impl Client {
-    /// Tells once where the system denies a client's memory: nothing can be moved then.
+    /// Reports once that the system denies a client's memory: nothing can be moved then.
     fn report_denial(&self, moved: Result<u64, CrossMemoryError>) -> Result<u64, CrossMemoryError> {
         if moved == Err(CrossMemoryError::Denied)
             && !self.0.denial_reported.swap(true, Ordering::Relaxed)
         {
             let words = format!(
                 "the system denies the memory of client {}: generic placement needs \
-                 cross-memory copies (lintel info tells what forbids them); use \
+                 cross-memory copies (`lintel info` shows what forbids them); use \
                  PTL_MODE=accelerated, which can do without",
                 self.0.peer.process
             );
@@ -156,7 +156,7 @@ impl Owner for Client {
 }
 
 /// What an agent keeps for one client. Dropping it ends it: the network is left, and
-/// peers are told.
+/// peers are notified.
 pub struct Session {
     region: Arc<SharedRegion>,
     over: Arc<AtomicBool>,
@@ -189,7 +189,7 @@ impl Session {
         })
     }
 
-    /// Tells it to end; it does so by itself. To be repeated until it
+    /// Asks it to end; it does so by itself. To be repeated until it
     /// [is over](Self::is_over): a thread that is just about to sleep doesn't hear it.
     pub fn end(&self) {
         self.over.store(true, Ordering::SeqCst);

@@ -20,7 +20,7 @@ const RETRY: Duration = Duration::from_micros(100);
 /// What the helper does next.
 enum Next {
     Stop,
-    /// Look again soon: somebody polls, or something waits for room.
+    /// Look again soon: a caller polls, or a message is queued.
     PollAgain(Duration),
     /// Sleep until the bell rings, or until something is due.
     Sleep(Option<Instant>),

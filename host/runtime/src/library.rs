@@ -29,7 +29,7 @@ pub struct Library<O: Owner> {
     pub(crate) opening: Mutex<Generations>,
 }
 
-/// What tells the interfaces of a place apart: what the handles of the next one, and the
+/// What distinguishes the interfaces of a slot: what the handles of the next one, and the
 /// tokens of its operations, begin with.
 pub(crate) struct Generations(pub(crate) [(u16, Tokens); 4]);
 
@@ -65,7 +65,7 @@ impl<O: Owner> Library<O> {
         }
     }
 
-    /// The library of somebody who lives elsewhere: it is in use until it is dropped.
+    /// The library of an owner in another process: it is in use until it is dropped.
     pub(crate) fn of_client(owner: O, generation: u16) -> Arc<Self> {
         Arc::new_cyclic(|library| {
             let new = Library::new(owner, generation);

@@ -36,7 +36,7 @@ const PID_RETRY: Duration = Duration::from_millis(5);
 enum CloseMode {
     /// By the owner's call: its queues and counters are gone when it returns.
     Requested,
-    /// The owner or the agent has ended: whoever waits learns of that alone.
+    /// The owner or the agent has ended: waiting callers get only that.
     Abrupt,
 }
 

@@ -25,7 +25,7 @@ impl<O: Owner> Core<O> {
     }
 
     /// Ends an interface; what was lent of its memory is taken back, and every stream
-    /// into it broken off. The lease tells when peers have noticed.
+    /// into it broken off. The lease knows when peers have noticed.
     pub(crate) fn end_interface(&mut self, number: InterfaceNumber) -> Option<Lease> {
         let index = number.position();
         let lease = &self.interfaces[index].as_ref()?.lease;

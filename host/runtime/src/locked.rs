@@ -74,7 +74,7 @@ impl<O: Owner> Library<O> {
         self.wake_callers(wake);
     }
 
-    /// As [`poll`](Self::poll), by a thread that polls for somebody else.
+    /// As [`poll`](Self::poll), by a thread that polls on behalf of callers.
     pub(crate) fn poll_for_client(&self) {
         self.with_core(|core| core.wakeup.resume_polling());
         self.poll();

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// How much is told.
+/// How much is logged.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub enum Level {
@@ -32,7 +32,7 @@ pub fn log_level() -> Level {
     }
 }
 
-/// Tells something of that level.
+/// Logs a line at that level.
 pub fn log(level: Level, words: &str) {
     if level <= log_level() && level != Level::Off {
         eprintln!("lintel[{}]: {words}", std::process::id());

@@ -163,7 +163,7 @@ impl Process {
         if self.remote.post(transfer)? {
             return Ok(());
         }
-        // What keeps it waiting ends by an answer, of which not everyone is told.
+        // What keeps it waiting ends by an answer, which not every waiting thread gets.
         self.remote
             .until(&self.library, || match self.try_start(transfer.clone()) {
                 Err(Error::NoSpace) => Ok(None),

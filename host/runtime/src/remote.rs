@@ -2,7 +2,7 @@
 //!
 //! Commands are carried to the agent one at a time and answered at once, but for data
 //! movements that it can't refuse: they are posted, and it comes to them in order.
-//! Whoever waits does so here, on what the agent shows in shared pages, and sleeps for as
+//! A caller waits here, on what the agent shows in shared pages, and sleeps for as
 //! long as nothing comes: a thread that sleeps on the socket wakes him where the agent goes.
 
 use crate::commands::{Command, to_bytes, to_post};
@@ -313,7 +313,7 @@ impl Remote {
         library.check_alive()?;
         let session = self.session()?;
         let value = session.region.counter_value(handle)?;
-        // Whoever looks again and again waits for something.
+        // A caller that polls repeatedly is waiting.
         session.poll_failed()?;
         Ok(value)
     }

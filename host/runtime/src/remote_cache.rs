@@ -1,4 +1,4 @@
-//! What a client remembers of the answers that its agent gave, so that it can tell by
+//! What a client remembers of the answers that its agent gave, so that it can decide by
 //! itself that a data movement won't be refused. What it doesn't know it asks.
 
 use crate::commands::{Command, answer};
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_without_space_is_told_from_one_that_refuses() {
+    fn an_agent_without_space_is_distinguished_from_one_that_refuses() {
         let open = Command::Open(0, 0, 0, None);
         let refused = |error| to_bytes(&Err::<(Handle, Limits), Error>(error));
         assert!(RemoteCache::was_refused_space(

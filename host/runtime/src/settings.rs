@@ -71,7 +71,7 @@ pub const SETTINGS: [Setting; 11] = [
         name: "PTL_LOG",
         default: "warn",
         values: "off, warn, info, trace",
-        meaning: "how much is told on standard error",
+        meaning: "how much is logged on standard error",
     },
     Setting {
         name: "LINTEL_JOB",

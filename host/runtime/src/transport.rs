@@ -79,8 +79,8 @@ fn traced_or<N: Nal + Send + 'static>(nal: N, plain: impl FnOnce(N) -> Transport
     if log_level() != Level::Trace {
         return plain(nal);
     }
-    let tell: fn(String) = |line| log(Level::Trace, &line);
-    Transport::Boxed(Box::new(Trace::new(nal, tell)))
+    let line: fn(String) = |line| log(Level::Trace, &line);
+    Transport::Boxed(Box::new(Trace::new(nal, line)))
 }
 
 fn warn(words: &str) {
@@ -179,7 +179,7 @@ fn ofi(
     }
 }
 
-/// A name that is taken is told by who gives up trying for it.
+/// A name in use is reported by the caller that gives up.
 fn refused(why: &dyn std::fmt::Display, code: Error) -> Error {
     if code == Error::PidInUse {
         return code;
@@ -194,7 +194,7 @@ impl Transport {
         match self {
             Transport::Shm(nal) => nal.take_unread(process),
             Transport::Routed(nal) => nal.near_mut().take_unread(process),
-            // Whoever traces messages does without.
+            // Tracing goes without it.
             Transport::Boxed(_) => None,
         }
     }

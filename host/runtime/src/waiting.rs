@@ -102,7 +102,7 @@ impl<O: Owner> Core<O> {
         self.next_due(depends).map(time_until)
     }
 
-    /// A caller has slept: somebody must be rung from now on, another caller that
+    /// A caller has slept: a thread must be rung from now on: another caller that
     /// still sleeps, or the helper, who sees to that himself.
     fn after_sleep(&mut self) {
         let last = self.wakeup.end_sleep();

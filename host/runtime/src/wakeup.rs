@@ -4,7 +4,7 @@
 //!   callers   poll ──▶ asleep ──▶ poll            they sleep on the bell
 //!   helper    polls every HELPER_INTERVAL ──▶ sleeps on the bell, until its deadline
 //!   watcher   parked ──▶ sleeps on the network's descriptor
-//!   bell      armed: a sender rings the sleeper │ disarmed: somebody polls all the time
+//!   bell      armed: a sender rings the sleeper │ disarmed: a caller polls all the time
 //! ```
 //!
 //! One of them always looks for what arrives, or is rung for it:

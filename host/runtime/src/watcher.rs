@@ -2,7 +2,7 @@
 //!
 //! A doorbell in memory can't wake who sleeps on a socket, nor a datagram who
 //! sleeps on a doorbell. So a process with a socket has a second sleeper. While
-//! somebody polls it is parked: a datagram that wakes a thread for nothing costs its
+//! a caller polls it is parked: a datagram that wakes a thread for nothing costs its
 //! sender more than the datagram.
 
 use crate::core::{BATCH, Core};
@@ -103,7 +103,7 @@ fn service<O: Owner>(core: &mut Core<O>, after: &Next, seen: &mut u64) -> Next {
         return Next::Park;
     }
     let waits = core.transports.nal_has_queued();
-    // To ask for what is due tells the network that somebody will sleep: libfabric's
+    // To ask for what is due informs the network that a thread will sleep: libfabric's
     // descriptor stays readable else.
     if core.helper_oversleeps() {
         core.wakeup.wake_helper();

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn launchers_of_several_ranks_without_pmi_are_told_with_their_evidence() {
+    fn launchers_of_several_ranks_without_pmi_are_reported_with_their_evidence() {
         for variables in [
             &[
                 ("OMPI_COMM_WORLD_RANK", "0"),

@@ -507,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_give_a_rank_to_each_slot_unless_told_otherwise() {
+    fn hosts_give_a_rank_to_each_slot_by_default() {
         let words = [
             "-hosts",
             "a=10.0.0.1:2,b=10.0.0.2",

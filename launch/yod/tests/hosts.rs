@@ -68,7 +68,7 @@ fn ranks_on_hosts_exchange_values_and_meet_at_barriers() {
 }
 
 #[test]
-fn ranks_on_hosts_are_told_where_they_are() {
+fn ranks_on_hosts_learn_where_they_are() {
     let script = "echo $PMI_RANK $PTL_IFACE $LINTEL_NODE_RANK/$LINTEL_NODES \
                   $MPI_LOCALRANKID/$MPI_LOCALNRANKS $PTL_LOG $COLOUR";
     let words = ["-x", "COLOUR=blue", "sh", "-c", script];

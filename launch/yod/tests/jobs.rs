@@ -314,7 +314,7 @@ fn ranks_are_bound_to_cores_on_request() {
 }
 
 #[test]
-fn times_are_told_on_request() {
+fn times_are_reported_on_request() {
     let (code, _, err) = run(&["-n", "2", "-timing", "true"]);
     assert_eq!((code, err.lines().count()), (0, 4));
     assert!(err.starts_with("yod: elapsed "), "{err}");
@@ -332,7 +332,7 @@ fn a_job_can_be_shown_without_running() {
 }
 
 #[test]
-fn programs_that_cannot_run_are_told_once() {
+fn programs_that_cannot_run_are_reported_once() {
     let (code, _, err) = run(&["-n", "9", "no-such-program"]);
     assert_eq!(
         (code, err.as_str()),

@@ -11,16 +11,16 @@ use proptest::prelude::*;
 use rig::{Net, by_packet, even, free, grid, megabytes, message, send, stream, uneven};
 
 /// What is reported about one message, with times.
-fn told<F>(mut simulation: Simulation<Net<F>>, message: Message) -> Vec<(SimTime, Outcome)>
+fn reported<F>(mut simulation: Simulation<Net<F>>, message: Message) -> Vec<(SimTime, Outcome)>
 where
     F: Fabric,
 {
     send(&mut simulation, message);
     simulation.run();
-    let mut told = simulation.world.told;
+    let mut reported = simulation.world.reported;
     // Without contention the end of sending is known before anything else.
-    told.sort_by_key(|&(when, outcome)| (when, matches!(outcome, Outcome::Arrived(_))));
-    told
+    reported.sort_by_key(|&(when, outcome)| (when, matches!(outcome, Outcome::Arrived(_))));
+    reported
 }
 
 /// One message between random nodes, in both models.
@@ -33,8 +33,8 @@ fn check<T: Topology>(topology: impl Fn() -> T, p: &Parameters, seed: u64, bytes
         notify_began: true,
         ..message(from, to, bytes)
     };
-    let exact = told(by_packet(topology(), p), message);
-    let formula = told(free(topology(), p), message);
+    let exact = reported(by_packet(topology(), p), message);
+    let formula = reported(free(topology(), p), message);
     assert_eq!(exact, formula, "seed {seed}");
 }
 

@@ -90,7 +90,7 @@ fn a_nodes_messages_leave_one_after_the_other() {
     simulation.run();
     let left = simulation
         .world
-        .told
+        .reported
         .iter()
         .filter_map(|&(when, outcome)| match outcome {
             Outcome::Left(message) => Some((when.as_ps() / NS, message.to.0)),
@@ -136,7 +136,7 @@ fn a_node_that_holds_fills_the_way_and_goes_on_where_it_stopped() {
     send(&mut simulation, long);
     simulation.run();
     // Two packets in each of the three buffers, and no more left the node.
-    assert!(simulation.world.told.is_empty());
+    assert!(simulation.world.reported.is_empty());
     let out = Port { router: 0, port: 0 };
     assert_eq!(
         simulation.world.fabric.occupied(out),
@@ -158,7 +158,7 @@ fn a_held_node_takes_in_the_first_packet_alone() {
                 ..message(0, 1, 640)
             },
         );
-        while simulation.world.told.is_empty() {
+        while simulation.world.reported.is_empty() {
             let now = simulation.events.now();
             simulation.run_until(now + Duration::from_ns(1));
         }
@@ -167,8 +167,8 @@ fn a_held_node_takes_in_the_first_packet_alone() {
         let Simulation { world, events } = &mut simulation;
         world.fabric.resume(Node(1), events);
         simulation.run();
-        let told = simulation.world.told.iter();
-        told.map(|(when, _)| when.as_ps() / NS).collect()
+        let reported = simulation.world.reported.iter();
+        reported.map(|(when, _)| when.as_ps() / NS).collect()
     }
     let mut parameters = Parameters {
         buffer: 16,

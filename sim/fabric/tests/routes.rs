@@ -110,10 +110,10 @@ fn check_links<T: Topology>(topology: &T) {
 fn check_legs<T: Topology>(topology: &T, from: Node, to: Node, way: &[Channel]) {
     let reaches: Vec<Reach> = way.iter().filter_map(|(_, step)| step.reach).collect();
     let legs = topology.legs(from, to);
-    let told = legs
+    let reported = legs
         .iter()
         .flat_map(|leg| vec![leg.reach; leg.links as usize]);
-    assert_eq!(told.collect::<Vec<_>>(), reaches, "{from:?} to {to:?}");
+    assert_eq!(reported.collect::<Vec<_>>(), reaches, "{from:?} to {to:?}");
 }
 
 /// A channel is waited for by those before it. Takes channels away that wait for

@@ -34,13 +34,13 @@
 //! let text = "num_ranks 2
 //! rank 0 {
 //!   ask: send 8b to 1 tag 7
-//!   told: recv 8b from 1 tag 7
-//!   told requires ask
+//!   answer: recv 8b from 1 tag 7
+//!   answer requires ask
 //! }
 //! rank 1 {
 //!   asked: recv 8b from 0 tag 7
-//!   tell: send 8b to 0 tag 7
-//!   tell requires asked
+//!   reply: send 8b to 0 tag 7
+//!   reply requires asked
 //! }";
 //! let goal = Goal::parse(text).unwrap();
 //! let hosts = Hosts {

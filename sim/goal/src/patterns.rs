@@ -8,10 +8,10 @@ use crate::goal::{Goal, Label, Operation, Order, Rank};
 pub fn ping_pong(ranks: u32, bytes: u64, repeats: u32) -> Goal {
     let mut goal = Goal::new(ranks);
     let (near, far) = (0, ranks.saturating_sub(1));
-    let (mut asked, mut told) = (None, None);
+    let (mut asked, mut answered) = (None, None);
     for _ in 0..repeats {
-        let ask = goal.then(near, told, Operation::send(far, bytes));
-        told = Some(goal.then(near, Some(ask), Operation::recv(far, bytes)));
+        let ask = goal.then(near, answered, Operation::send(far, bytes));
+        answered = Some(goal.then(near, Some(ask), Operation::recv(far, bytes)));
         asked = Some(goal.then(far, asked, Operation::recv(near, bytes)));
         asked = Some(goal.then(far, asked, Operation::send(near, bytes)));
     }

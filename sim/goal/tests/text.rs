@@ -155,7 +155,7 @@ fn each_error_names_its_line_and_what_may_stand_there() {
 }
 
 #[test]
-fn operations_that_wait_for_each_other_are_told() {
+fn operations_that_wait_for_each_other_are_reported() {
     let text = "num_ranks 2\nrank 0 {\n}\nrank 1 {\na: calc 1\nb: calc 1\nc: calc 1\nb requires c\nc requires b\n}";
     let circle = Goal::parse(text)
         .expect("sound")
@@ -165,7 +165,7 @@ fn operations_that_wait_for_each_other_are_told() {
 }
 
 #[test]
-fn what_never_meets_is_told_and_not_taken_for_an_end() {
+fn what_never_meets_is_reported_and_not_taken_for_an_end() {
     let text = "num_ranks 2\nrank 0 {\nsend 8b to 1 tag 4\n}\nrank 1 {\nrecv 8b from 0 tag 5\n}";
     let goal = Goal::parse(text).expect("sound");
     let error = run(&goal, Hosts::FREE, LogGp::new(Duration::ZERO))
@@ -180,7 +180,7 @@ fn what_never_meets_is_told_and_not_taken_for_an_end() {
 }
 
 #[test]
-fn a_schedule_longer_than_time_is_told() {
+fn a_schedule_longer_than_time_is_reported() {
     let mut text = String::from("num_ranks 2\nrank 0 {\n");
     for _ in 0..6 {
         text += "calc 1000000000000000\n";
@@ -197,9 +197,9 @@ fn a_schedule_longer_than_time_is_told() {
     let goal = Goal::parse(&text).expect("sound");
     let slow = LogGp::new(Duration::ZERO).per_byte(Duration::from_us(1_000_000));
     for wire in [LogGp::new(Duration::ZERO), slow] {
-        let told = run(&goal, Hosts::FREE, wire).err().expect("too long");
+        let reported = run(&goal, Hosts::FREE, wire).err().expect("too long");
         assert_eq!(
-            told.to_string(),
+            reported.to_string(),
             "the schedule takes more than 53 days of simulated time"
         );
     }

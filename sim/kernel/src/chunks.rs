@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn one_item_is_told_from_none_and_from_two() {
+    fn one_item_is_distinguished_from_none_and_from_two() {
         let mut chunks = Chunks::new();
         let mut list = List::EMPTY;
         assert!(!list.is_single());

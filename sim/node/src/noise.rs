@@ -1,8 +1,8 @@
 //! What an operating system takes from a core.
 //!
 //! Noise comes once an interval and stops all work of the core for a while. Its
-//! places are a function of the stream alone, not of what the core does: whoever
-//! asks twice gets the same answer.
+//! places are a function of the stream alone, not of what the core does: a second
+//! query gets the same answer.
 
 use std::fmt;
 

@@ -7,7 +7,7 @@ const HEAD: &str = "[machine]\nmodel = \"packet\"\nsize = \"4x4x1\"\n[workload]\
 
 const SEASTAR: &str = "[machine]\nmodel = \"seastar\"\nprofile = \"xt5-2009\"\n[workload]\n";
 
-fn told(text: &str) -> String {
+fn reported(text: &str) -> String {
     Scenario::parse("a.toml", text)
         .expect_err("faulty")
         .to_string()
@@ -150,16 +150,16 @@ fn each_error_names_file_line_key_and_what_is_allowed() {
         ),
     ];
     for (text, expected) in cases {
-        let told = told(&text);
+        let reported = reported(&text);
         match expected.ends_with("takes") {
-            true => assert!(told.starts_with(expected), "{told}"),
-            false => assert_eq!(told, expected),
+            true => assert!(reported.starts_with(expected), "{reported}"),
+            false => assert_eq!(reported, expected),
         }
     }
 }
 
 #[test]
-fn a_text_that_is_no_toml_is_told_with_its_line() {
-    let told = told("[machine]\nmodel = packet\n");
-    assert!(told.starts_with("a.toml:2: "), "{told}");
+fn a_text_that_is_no_toml_is_reported_with_its_line() {
+    let reported = reported("[machine]\nmodel = packet\n");
+    assert!(reported.starts_with("a.toml:2: "), "{reported}");
 }

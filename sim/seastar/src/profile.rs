@@ -610,18 +610,18 @@ mod tests {
     }
 
     #[test]
-    fn a_constant_is_changed_by_its_name_and_an_unknown_one_is_told() {
+    fn a_constant_is_changed_by_its_name_and_an_unknown_one_is_reported() {
         let quick = RED_STORM_2005
             .with("interrupt_entry", 1)
             .expect("there is one");
         assert_eq!(quick.interrupt_entry.value, 1);
-        let told = RED_STORM_2005
+        let reported = RED_STORM_2005
             .with("interupt", 1)
             .expect_err("misspelt")
             .to_string();
         assert!(
-            told.contains("interupt") && told.contains("interrupt_entry"),
-            "{told}"
+            reported.contains("interupt") && reported.contains("interrupt_entry"),
+            "{reported}"
         );
     }
 }

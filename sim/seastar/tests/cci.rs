@@ -44,11 +44,11 @@ fn reliable_streams_both_ways_survive_receivers_without_room() {
 }
 
 #[test]
-fn an_unreliable_stream_is_told_to_be_incomplete() {
+fn an_unreliable_stream_is_reported_incomplete() {
     let case = Case::new(with_few(1, 1_000), Mode::Cci);
-    let told = stream(&case, messages(Class::Unreliable, 4_096));
-    let told = told.expect_err("messages are lost").to_string();
-    assert!(told.contains("has not come to its end"), "{told}");
+    let reported = stream(&case, messages(Class::Unreliable, 4_096));
+    let reported = reported.expect_err("messages are lost").to_string();
+    assert!(reported.contains("has not come to its end"), "{reported}");
 }
 
 #[test]

@@ -49,7 +49,7 @@ fn call(p: &Profile) -> Duration {
 }
 
 /// A start and an end are written by the handler, and read once that has returned.
-fn pair_told(p: &Profile) -> Duration {
+fn pair_notified(p: &Profile) -> Duration {
     sum(p, &[p.host_event, p.event_get]) * 2 + sum(p, &[p.interrupt_exit])
 }
 
@@ -57,18 +57,18 @@ fn pair_told(p: &Profile) -> Duration {
 fn a_generic_put_without_payload_is_the_sum_of_its_stages() {
     for p in PROFILES {
         let matching = sum(p, &[p.host_entry]);
-        let expected = call(p) + generic_way(p) + matching + pair_told(p);
+        let expected = call(p) + generic_way(p) + matching + pair_notified(p);
         assert_eq!(measured(p, Mode::Generic, Way::Put), expected, "{}", p.name);
     }
 }
 
 #[test]
-fn a_generic_get_goes_both_ways_and_is_told_where_it_began() {
+fn a_generic_get_goes_both_ways_and_ends_where_it_began() {
     for p in PROFILES {
         // The start of a get is an event, too, and the answer a message of its own.
         let answer = sum(p, &[p.host_entry, p.host_event, p.host_message]);
         let there = call(p) + generic_way(p) + answer;
-        let expected = there + generic_way(p) + pair_told(p);
+        let expected = there + generic_way(p) + pair_notified(p);
         assert_eq!(measured(p, Mode::Generic, Way::Get), expected, "{}", p.name);
     }
 }

@@ -49,7 +49,7 @@ struct One {
     to: Option<ProcessId>,
     wants_starts: bool,
     memory: Handle,
-    told: Rc<RefCell<Vec<(EventKind, Duration)>>>,
+    reported: Rc<RefCell<Vec<(EventKind, Duration)>>>,
 }
 
 impl Program for One {
@@ -68,7 +68,7 @@ impl Program for One {
     fn next(&mut self, now: SimTime, notice: Option<&Notice>) -> Action {
         if let Some(Notice::Portals(event)) = notice {
             let since_start = now.since(SimTime::START);
-            self.told.borrow_mut().push((event.kind, since_start));
+            self.reported.borrow_mut().push((event.kind, since_start));
             return Action::End;
         }
         match self.to.take() {
@@ -80,7 +80,7 @@ impl Program for One {
 
 /// What is reported to two processes when the first one puts, and what its node counts.
 fn one_put(case: &Case, wants_starts: bool) -> (Vec<(EventKind, Duration)>, NodeReport) {
-    let told = Rc::new(RefCell::new(Vec::new()));
+    let reported = Rc::new(RefCell::new(Vec::new()));
     let core = match case.setting.placement {
         Placement::Single => 0,
         Placement::Virtual => 1,
@@ -90,13 +90,13 @@ fn one_put(case: &Case, wants_starts: bool) -> (Vec<(EventKind, Duration)>, Node
             to,
             wants_starts,
             memory: Handle::INVALID,
-            told: told.clone(),
+            reported: reported.clone(),
         })
     };
     let programs = [one(Some(ProcessId::new(1, core))), one(None)];
     let simulation = pair(case, programs).expect("both are notified");
-    let told = told.borrow().clone();
-    (told, simulation.world.report(0))
+    let reported = reported.borrow().clone();
+    (reported, simulation.world.report(0))
 }
 
 #[test]
@@ -106,7 +106,8 @@ fn a_program_that_wants_starts_pays_for_them_and_hears_of_ends() {
         [false, true].map(|starts| one_put(&case, starts).0),
         case.profile,
     );
-    let kinds = |told: &[(EventKind, Duration)]| told.iter().map(|t| t.0).collect::<Vec<_>>();
+    let kinds =
+        |reported: &[(EventKind, Duration)]| reported.iter().map(|t| t.0).collect::<Vec<_>>();
     assert_eq!(kinds(&ends), [EventKind::Send, EventKind::Put]);
     assert_eq!(kinds(&pairs), kinds(&ends));
     // The start at the sender is written in its call, that at the target by the handler.
@@ -172,7 +173,7 @@ fn besides(first: Duration) -> Duration {
         to: Some(ProcessId::new(0, 0)),
         wants_starts: false,
         memory: Handle::INVALID,
-        told: Rc::default(),
+        reported: Rc::default(),
     };
     let case = Case::new(RED_STORM_2005, Mode::Generic);
     pair(&case, [Box::new(busy), Box::new(putting)]).expect("both come to their end");
@@ -197,7 +198,7 @@ fn stuck(first: Duration) -> Vec<String> {
         to,
         wants_starts: false,
         memory: Handle::INVALID,
-        told: Rc::default(),
+        reported: Rc::default(),
     };
     let calling = Busy {
         first,
@@ -221,7 +222,7 @@ fn stuck(first: Duration) -> Vec<String> {
 }
 
 #[test]
-fn a_process_is_told_though_the_other_core_keeps_its_kernel_busy() {
+fn a_process_is_notified_although_the_other_core_keeps_its_kernel_busy() {
     for step in 0..100 {
         let first = Duration::from_ns(100) * step;
         assert!(stuck(first).is_empty(), "{first}: {:?}", stuck(first));

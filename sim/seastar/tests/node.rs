@@ -58,8 +58,8 @@ fn the_nic_has_half_as_many_match_entries_as_the_kernel() {
 #[test]
 fn the_nic_refuses_memory_in_pieces_and_says_why() {
     assert_eq!(refused(Mode::Generic, bind_pieces), None);
-    let told = refused(Mode::Accelerated, bind_pieces).expect("it is refused");
-    assert!(told.contains("contiguous"), "{told}");
+    let reported = refused(Mode::Accelerated, bind_pieces).expect("it is refused");
+    assert!(reported.contains("contiguous"), "{reported}");
 }
 
 #[test]
@@ -69,8 +69,8 @@ fn clients_beyond_the_nics_memory_are_refused() {
     let mut machine = case.torus([2, 1, 1]).expect("the firmware has room");
     let mut add = || machine.add(0, Mode::Accelerated, Box::new(Asks(|_| Ok(()))));
     assert!(add().is_ok());
-    let told = add().expect_err("there is no room").to_string();
-    assert!(told.contains("bytes left"), "{told}");
+    let reported = add().expect_err("there is no room").to_string();
+    assert!(reported.contains("bytes left"), "{reported}");
 }
 
 #[test]
@@ -239,7 +239,7 @@ fn a_halo_exchange_costs_the_host_less_where_the_nic_matches() {
 struct Once {
     to: ProcessId,
     mode: Mode,
-    told: Rc<RefCell<Vec<Notice>>>,
+    reported: Rc<RefCell<Vec<Notice>>>,
     memory: Option<Handle>,
 }
 
@@ -253,11 +253,11 @@ impl Program for Once {
     }
 
     fn next(&mut self, _: SimTime, notice: Option<&Notice>) -> Action {
-        self.told.borrow_mut().extend(notice);
+        self.reported.borrow_mut().extend(notice);
         match (notice, self.memory.take()) {
             (Some(_), _) => Action::End,
             (None, Some(memory)) => Action::Start(put(memory, 8, self.to, 0)),
-            (None, None) if self.mode == Mode::Cci && self.told.borrow().is_empty() => {
+            (None, None) if self.mode == Mode::Cci && self.reported.borrow().is_empty() => {
                 self.mode = Mode::Generic;
                 let class = Class::Unreliable;
                 Action::Send {
@@ -276,11 +276,11 @@ impl Program for Once {
 fn once(from: Mode, node: u32, to: Mode) -> (Vec<Notice>, u64, Vec<String>) {
     let case = Case::new(XT5_2009, from);
     let mut machine = case.torus([2, 1, 1]).expect("there is such a machine");
-    let told = Rc::new(RefCell::new(Vec::new()));
+    let reported = Rc::new(RefCell::new(Vec::new()));
     let program = Once {
         to: ProcessId::new(node, 0),
         mode: from,
-        told: told.clone(),
+        reported: reported.clone(),
         memory: None,
     };
     machine
@@ -291,9 +291,9 @@ fn once(from: Mode, node: u32, to: Mode) -> (Vec<Notice>, u64, Vec<String>) {
         .expect("it has a core");
     let mut simulation = machine.into_simulation();
     simulation.run();
-    let told = told.borrow().clone();
+    let reported = reported.borrow().clone();
     (
-        told,
+        reported,
         simulation.world.report(1).lost,
         simulation.world.unfinished(),
     )
@@ -302,11 +302,11 @@ fn once(from: Mode, node: u32, to: Mode) -> (Vec<Notice>, u64, Vec<String>) {
 #[test]
 fn a_message_that_its_target_does_not_speak_is_lost_and_counted() {
     for (from, to) in [(Mode::Generic, Mode::Cci), (Mode::Cci, Mode::Accelerated)] {
-        let (told, lost, stuck) = once(from, 1, to);
+        let (reported, lost, stuck) = once(from, 1, to);
         assert_eq!(
-            (told.len(), lost, stuck.len()),
+            (reported.len(), lost, stuck.len()),
             (1, 1, 0),
-            "{from:?} {told:?}"
+            "{from:?} {reported:?}"
         );
     }
 }
@@ -314,9 +314,9 @@ fn a_message_that_its_target_does_not_speak_is_lost_and_counted() {
 #[test]
 fn a_put_to_a_node_that_is_not_there_is_undeliverable() {
     for mode in [Mode::Generic, Mode::Accelerated] {
-        let (told, ..) = once(mode, 7, mode);
-        let [Notice::Portals(event)] = told[..] else {
-            panic!("{mode:?}: one event, not {told:?}");
+        let (reported, ..) = once(mode, 7, mode);
+        let [Notice::Portals(event)] = reported[..] else {
+            panic!("{mode:?}: one event, not {reported:?}");
         };
         assert_eq!(event.ni_fail, NiFail::Undeliverable, "{mode:?}");
     }

@@ -64,9 +64,12 @@ fn a_random_access_that_loses_messages_says_so() {
         updates: 2_000,
         ..RandomAccess::RED_STORM
     };
-    let told = random_access(&Case::new(with_entries(1), Mode::Generic), run);
-    let told = told.expect_err("messages are lost").to_string();
-    assert!(told.contains("of 16000 updates were made"), "{told}");
+    let reported = random_access(&Case::new(with_entries(1), Mode::Generic), run);
+    let reported = reported.expect_err("messages are lost").to_string();
+    assert!(
+        reported.contains("of 16000 updates were made"),
+        "{reported}"
+    );
     let protected = Case::new(with_entries(1), Mode::Generic).protected(Protection::EndToEnd);
     assert!(random_access(&protected, run).is_ok());
 }

@@ -192,7 +192,7 @@ impl<F: Fabric> Machine<F> {
         after(events, written, Action::Written(node, command));
     }
 
-    pub(crate) fn on_told(
+    pub(crate) fn on_notified(
         &mut self,
         node: u32,
         counter: Counter,

@@ -187,7 +187,7 @@ impl<F: Fabric> Machine<F> {
             count > value
         });
         let way = timing::NOTIFY + self.timing.link;
-        after(events, way, Action::Told(node, counter, value));
+        after(events, way, Action::Notified(node, counter, value));
         for act in reached {
             self.release(node, act, events);
         }

@@ -80,7 +80,7 @@ pub(crate) enum Action {
     /// The next released operation is carried out.
     Release(u32),
     /// The host is notified of a counter's value.
-    Told(u32, Counter, u32),
+    Notified(u32, Counter, u32),
     /// The host gets a message from a node.
     Heard(u32, u32),
     /// The interface asks for host memory.
@@ -116,7 +116,7 @@ impl Event for MachineEvent {
             Action::Arrived(packet) => (7, packet.to),
             Action::Count(node, _) => (8, node),
             Action::Release(node) => (9, node),
-            Action::Told(node, ..) => (10, node),
+            Action::Notified(node, ..) => (10, node),
             Action::Heard(node, _) => (11, node),
             Action::Read(node) => (12, node),
             Action::Asked(node) => (13, node),
@@ -259,7 +259,9 @@ impl<F: Fabric> Machine<F> {
             Action::Arrived(packet) => self.on_arrived(packet, events),
             Action::Count(node, counter) => self.on_count(node, counter, events),
             Action::Release(node) => self.on_release(node, events),
-            Action::Told(node, counter, value) => self.on_told(node, counter, value, events),
+            Action::Notified(node, counter, value) => {
+                self.on_notified(node, counter, value, events)
+            }
             Action::Heard(node, from) => self.on_heard(node, from, events),
             Action::Read(node) => self.on_read(node, events),
             Action::Asked(node) => after(events, timing::MEMORY, Action::Fetched(node)),

@@ -134,16 +134,16 @@ fn packets_that_meet_in_the_network_hardly_matter_to_an_all_reduce() {
 #[test]
 fn an_unsound_case_is_refused_with_what_is_wrong() {
     let doubling = Algorithm::new(By::Interfaces, None);
-    let told = |case: Case| case.measure(1).expect_err("unsound").to_string();
+    let reported = |case: Case| case.measure(1).expect_err("unsound").to_string();
     assert!(
-        told(case(Timing::SET_1, [3, 5, 2], doubling)).contains("30 nodes are no power of two")
+        reported(case(Timing::SET_1, [3, 5, 2], doubling)).contains("30 nodes are no power of two")
     );
-    assert!(told(case(Timing::SET_1, [0, 1, 1], doubling)).contains("0 routers"));
+    assert!(reported(case(Timing::SET_1, [0, 1, 1], doubling)).contains("0 routers"));
     let mut noise = NOISES[0];
     noise.length = noise.interval;
     let noisy = Case {
         noise: Some(noise),
         ..case(Timing::SET_1, [2, 2, 2], doubling)
     };
-    assert!(told(noisy).contains("no time for work"));
+    assert!(reported(noisy).contains("no time for work"));
 }

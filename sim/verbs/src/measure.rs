@@ -73,9 +73,9 @@ pub fn prepare_latency(
 ) -> Measurement<Duration> {
     let rounds = Rc::new(RefCell::new(Vec::new()));
     let arrived = Rc::new(Cell::new(0u64));
-    let (told, count) = (Rc::clone(&rounds), Rc::clone(&arrived));
+    let (recorded, count) = (Rc::clone(&rounds), Rc::clone(&arrived));
     let answer: Answer = Box::new(move |Arrived { post, when }| {
-        let mut rounds = told.borrow_mut();
+        let mut rounds = recorded.borrow_mut();
         rounds.push(when);
         count.set(count.get() + 1);
         let back = Post {
@@ -132,9 +132,9 @@ pub fn prepare_bandwidth(
         .collect();
     let ended = Rc::new(Cell::new(SimTime::START));
     let arrived = Rc::new(Cell::new(0u64));
-    let (told, count) = (Rc::clone(&ended), Rc::clone(&arrived));
+    let (recorded, count) = (Rc::clone(&ended), Rc::clone(&arrived));
     let answer: Answer = Box::new(move |Arrived { when, .. }| {
-        told.set(when.max(told.get()));
+        recorded.set(when.max(recorded.get()));
         count.set(count.get() + 1);
         None
     });

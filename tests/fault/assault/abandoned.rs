@@ -72,19 +72,19 @@ pub fn launcher(_: &Options) -> Outcome {
         ["-n", "3", "--mode", "accelerated"],
         ["-n", "3", "--mode", "generic"],
     ] {
-        let told = |why| format!("{words:?}: {why}");
+        let failed = |why| format!("{words:?}: {why}");
         for _ in 0..ROUNDS {
-            let mut yod = yod(&words).map_err(told)?;
+            let mut yod = yod(&words).map_err(failed)?;
             yod.kill();
-            nothing_left().map_err(|why| told(format!("yod was killed: {why}")))?;
+            nothing_left().map_err(|why| failed(format!("yod was killed: {why}")))?;
         }
-        let mut yod = yod(&words).map_err(told)?;
+        let mut yod = yod(&words).map_err(failed)?;
         kill(running(RANK)[1])?;
         let status = yod.wait();
         if status.success() {
-            return Err(told("a rank was killed, and yod ends with 0".into()));
+            return Err(failed("a rank was killed, and yod ends with 0".into()));
         }
-        nothing_left().map_err(|why| told(format!("a rank was killed: {why}")))?;
+        nothing_left().map_err(|why| failed(format!("a rank was killed: {why}")))?;
     }
     Ok(())
 }

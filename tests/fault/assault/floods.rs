@@ -22,7 +22,7 @@ pub fn all(_: &Options) -> Outcome {
     for (length, count) in [(8, 100_000), (60_000, 3_000)] {
         for bits in [NOBODY, OVERFLOW] {
             sent += flood(&mut one, &two, length, bits, count)?;
-            until_told(&mut one, sent)?;
+            until_reported(&mut one, sent)?;
         }
     }
     let now = resident(two.id())? + job.agent(0).map_or(Ok(0), resident)?;
@@ -45,7 +45,7 @@ fn flood(one: &mut Peer, two: &Peer, length: u32, bits: u64, count: u64) -> Resu
 }
 
 /// Every message comes to its end.
-fn until_told(one: &mut Peer, sent: u64) -> Outcome {
+fn until_reported(one: &mut Peer, sent: u64) -> Outcome {
     let answer = one.request(&format!("count {sent} 25000"));
     let ends: u64 = answer.split(' ').flat_map(str::parse::<u64>).sum();
     match ends >= sent {

@@ -132,7 +132,7 @@ fn names() -> Vec<(PathBuf, u64)> {
         .collect()
 }
 
-/// Starts what has names, and tells those.
+/// Starts processes with names, and returns the names.
 type NamesOf = fn(&Job, u32, &Home) -> Result<Vec<(PathBuf, u64)>, String>;
 /// What happens where something is planted.
 type Attack = fn(&Job, u32, &Home) -> Outcome;

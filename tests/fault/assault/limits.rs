@@ -16,10 +16,10 @@ const MIB: u64 = 1 << 20;
 
 /// A command, as the superuser's or as an ordinary user's where that can be.
 fn limited(job: &Job, number: u32, before: &[String]) -> Command {
-    let told = command(job, number);
+    let agreed = command(job, number);
     let mut command = Command::new(&before[0]);
     command.args(&before[1..]).arg(program("peer"));
-    for (name, value) in told.get_envs() {
+    for (name, value) in agreed.get_envs() {
         if let Some(value) = value {
             command.env(name, value);
         }
@@ -58,19 +58,19 @@ fn answers_within(what: &str, values: &[u64]) -> Result<Vec<String>, String> {
         };
         begun += 1;
         let open = format!("open {}", peer.process.pid);
-        let told = |why| format!("--{what}={value}: {why}");
+        let failed = |why| format!("--{what}={value}: {why}");
         peer.send(&open);
-        let answer = peer.answer().map_err(told)?;
+        let answer = peer.answer().map_err(failed)?;
         match answer.as_str() {
             "ok" => {
                 opened += 1;
-                peer.answers_or_ended_by_itself("close 0").map_err(told)?;
+                peer.answers_or_ended_by_itself("close 0").map_err(failed)?;
             }
             refused if refused.starts_with("refused") => {
                 peer.complains();
                 complaints.push(peer.stderr());
             }
-            other => return Err(told(other.into())),
+            other => return Err(failed(other.into())),
         }
     }
     println!(

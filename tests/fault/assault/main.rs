@@ -3,7 +3,7 @@
 //! ```text
 //!   attack      the table: name, what it does, what it needs, over what
 //!   sandbox     namespaces, a /dev/shm of its own, copies of programs and libraries
-//!   peer        a process that does what it is told (tests/c/assault/peer.c)
+//!   peer        a process that executes commands (tests/c/assault/peer.c)
 //!   kills, reuse, foreign, …     the attacks
 //! ```
 //!

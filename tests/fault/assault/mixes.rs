@@ -27,9 +27,9 @@ fn mix(kind: &str, options: &Options) -> Outcome {
     let seconds = options.seconds(SECONDS);
     let start = |number: u32| {
         let other = process_of(&job, (number + 1) % PROCESSES);
-        let told = command(&job, number);
+        let agreed = command(&job, number);
         let mut command = Command::new(program("mix"));
-        for (name, value) in told.get_envs() {
+        for (name, value) in agreed.get_envs() {
             command.env(name, value.unwrap_or_default());
         }
         let pid = process_of(&job, number).pid.to_string();
@@ -54,7 +54,7 @@ fn mix(kind: &str, options: &Options) -> Outcome {
     agent_lives(&job)
 }
 
-/// Four threads put, four wait: each event is told once.
+/// Four threads put, four wait: each event is posted once.
 pub fn threads(options: &Options) -> Outcome {
     let job = Job::new(&program("fault-worker").display().to_string());
     let until = Instant::now() + Duration::from_secs(options.seconds(1));

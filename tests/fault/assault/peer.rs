@@ -249,7 +249,7 @@ pub fn strangers(job: &Job, bytes: usize) -> Result<(Peer, Peer), String> {
 /// Long enough to be lent.
 const GREETING: usize = 256 << 10;
 
-/// Each puts twice to the other: the first put tells how they reach each other.
+/// Each puts twice to the other: the first put establishes how they reach each other.
 pub fn meet(one: &mut Peer, two: &mut Peer) -> Outcome {
     for _ in 0..2 {
         exchange_hello(one, two.process)?;

@@ -201,7 +201,7 @@ pub fn resident(process: u32) -> Result<u64, String> {
     let status = std::fs::read_to_string(&path).map_err(|why| format!("{path}: {why}"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let number = line.and_then(|rest| rest.trim().split(' ').next()?.parse().ok());
-    number.ok_or(format!("{path} tells no VmRSS"))
+    number.ok_or(format!("{path} shows no VmRSS"))
 }
 
 /// Fails where a signal ended a process that is over, as SIGBUS would.

@@ -18,7 +18,9 @@ pub fn of_generic_ranks(_: &Options) -> Outcome {
     let said = String::from_utf8_lossy(&done.stdout);
     if !said.contains("LINTEL_JOB=") {
         let complaints = String::from_utf8_lossy(&done.stderr);
-        return Err(format!("the ranks tell no environment: {said}{complaints}"));
+        return Err(format!(
+            "the ranks print no environment: {said}{complaints}"
+        ));
     }
     match said.contains(VARIABLE) {
         true => Err(format!("{VARIABLE} is in the environment of generic ranks")),
@@ -42,7 +44,7 @@ pub fn on_command_lines(_: &Options) -> Outcome {
         looked_at += usize::from(!line.is_empty());
         if String::from_utf8_lossy(&line).contains(&secret) {
             return Err(format!(
-                "the command line of {:?} tells it",
+                "the command line of {:?} shows it",
                 process.file_name()
             ));
         }

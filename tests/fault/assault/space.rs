@@ -35,7 +35,7 @@ fn begin(free: u32) -> Outcome {
         let answer = peer.request(&format!("open {}", peer.process.pid));
         match answer.as_str() {
             "ok" => opened += 1,
-            NO_SPACE => told(peer)?,
+            NO_SPACE => reported(peer)?,
             other => {
                 let said = peer.stderr();
                 return Err(format!(
@@ -50,14 +50,14 @@ fn begin(free: u32) -> Outcome {
 }
 
 /// A refused process reports the reason.
-fn told(peer: &Peer) -> Outcome {
+fn reported(peer: &Peer) -> Outcome {
     match peer.complains() {
         true => Ok(()),
         false => Err("PTL_NO_SPACE without a line that says why".into()),
     }
 }
 
-/// Each puts to each; what isn't open is told so.
+/// Each puts to each; what isn't open is reported so.
 fn use_all(peers: &mut [Peer]) -> Outcome {
     let processes: Vec<_> = peers.iter().map(|peer| peer.process).collect();
     for peer in &mut *peers {
@@ -102,7 +102,7 @@ fn agent_begins(free: u32) -> Outcome {
     Ok(())
 }
 
-/// Whoever else fills it after processes have begun.
+/// Another process fills it after processes have started.
 pub fn filled(_: &Options) -> Outcome {
     let _mounted = Mounted::shared_memory_of(WHOLE)?;
     let job = job();

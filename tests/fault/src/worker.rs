@@ -104,7 +104,7 @@ impl Worker {
     /// Writes a line to its stdin.
     pub fn send(&mut self, words: &str) {
         let stdin = self.child.stdin.as_mut().expect("it is piped");
-        // Whoever waits for the reply notices a worker that has ended.
+        // A test that waits for the reply notices a worker that has ended.
         let _ = writeln!(stdin, "{words}");
     }
 

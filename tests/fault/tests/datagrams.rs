@@ -63,7 +63,7 @@ mod only_udp {
     }
 
     #[test]
-    fn a_peer_killed_in_mid_stream_is_told_and_its_successor_reached() {
+    fn a_peer_killed_in_mid_stream_is_reported_and_its_successor_reached() {
         let mut random = Random::from_env();
         let job = job();
         let (mut one, mut two) = (start(&job, "11"), start(&job, "12"));
@@ -73,8 +73,11 @@ mod only_udp {
             // The moment is the point.
             std::thread::sleep(Duration::from_micros(random.below(8000)));
             two.kill();
-            let told = one.line();
-            assert!(["Ok", "Undeliverable"].contains(&told.as_str()), "{told}");
+            let reported = one.line();
+            assert!(
+                ["Ok", "Undeliverable"].contains(&reported.as_str()),
+                "{reported}"
+            );
             two = start(&job, "12");
             until_ok(&mut one, words);
             until_ok(&mut two, "get 11 0 100000");

@@ -78,8 +78,8 @@ mod only_shm {
     use super::{Job, PATIENCE, job};
     use std::time::{Duration, Instant};
 
-    /// Who is told that a process is gone has cleared it away, but for an agent, which
-    /// tells the peers of its client and clears when it comes to that.
+    /// A process that gets the loss of a peer has released its resources, except an agent, which
+    /// reports its client's loss to the peers and releases later.
     fn clears_away(job: &Job, number: u32) {
         let agent = std::env::var("PTL_MODE").is_ok_and(|mode| mode == "generic");
         let until = Instant::now() + if agent { PATIENCE } else { Duration::ZERO };

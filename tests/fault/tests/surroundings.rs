@@ -9,7 +9,7 @@ const WORKER: &str = env!("CARGO_BIN_EXE_fault-worker");
 const NOBODY: u32 = 65534;
 
 /// The superuser may look into every process: where this is one, the workers
-/// belong to somebody else, who must be able to read the program.
+/// belong to another user, who must be able to read the program.
 struct Plain {
     job: Job,
     folder: PathBuf,
@@ -70,7 +70,7 @@ fn a_sender_killed_in_a_stream_leaves_its_target_working() {
 }
 
 #[test]
-fn a_forks_child_is_told_and_its_parent_goes_on() {
+fn a_forks_child_gets_an_error_and_its_parent_goes_on() {
     let job = Job::new(WORKER);
     let mut other = job.start(&["script", "12"]);
     other.expect("ready");

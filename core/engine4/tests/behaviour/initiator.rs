@@ -103,7 +103,7 @@ fn a_get_fills_its_sink_with_what_there_is() {
 }
 
 #[test]
-fn a_fetch_tells_send_at_its_source_and_reply_at_its_sink() {
+fn a_fetch_reports_send_at_its_source_and_reply_at_its_sink() {
     let mut wire = pair();
     let (source, sent) = bind(wire.node(0), MdOptions::EVENT_CT_SEND);
     let (sink, replied) = bind(wire.node(0), MdOptions::EVENT_CT_REPLY);
@@ -140,7 +140,7 @@ fn a_swap_carries_its_operand() {
 }
 
 #[test]
-fn an_acknowledgement_is_told_by_its_kind() {
+fn an_acknowledgement_is_reported_by_its_kind() {
     use AckRequest::*;
     for (ack, kinds, count) in [
         (None, vec![EventKind::Send], (0, 0)),
@@ -160,7 +160,7 @@ fn an_acknowledgement_is_told_by_its_kind() {
 }
 
 #[test]
-fn a_refusal_is_told_by_the_kind_of_acknowledgement() {
+fn a_refusal_is_reported_by_the_kind_of_acknowledgement() {
     use AckRequest::*;
     for (ack, acks, count) in [
         (None, vec![], (0, 0)),
@@ -185,7 +185,7 @@ fn a_refusal_is_told_by_the_kind_of_acknowledgement() {
             .collect();
         assert_eq!(
             fails, acks,
-            "{ack:?}: failures are told though successes aren't"
+            "{ack:?}: failures are reported though successes aren't"
         );
         assert_eq!(wire.node(0).count(counter), count, "{ack:?}");
     }
@@ -380,9 +380,9 @@ fn an_unreachable_target_fails_the_send_and_whatever_else_was_awaited() {
                 .iter()
                 .all(|event| event.ni_fail == NiFail::Undeliverable)
         );
-        let told: Vec<_> = events.iter().map(|event| event.kind).collect();
+        let posted: Vec<_> = events.iter().map(|event| event.kind).collect();
         assert_eq!(
-            (told, wire.node(0).count(counter)),
+            (posted, wire.node(0).count(counter)),
             (kinds, count),
             "{length} {ack:?}"
         );
@@ -404,13 +404,13 @@ fn an_unreachable_target_fails_a_get_and_both_ends_of_a_fetch() {
     };
     wire.node(0).start(&fetch).unwrap();
     let events = wire.node(0).events();
-    let told: Vec<_> = events
+    let kinds: Vec<_> = events
         .iter()
         .map(|event| (event.kind, event.ni_fail))
         .collect();
     let failed = NiFail::Undeliverable;
     assert_eq!(
-        told,
+        kinds,
         [(EventKind::Send, failed), (EventKind::Reply, failed)]
     );
 }

@@ -21,7 +21,7 @@ const QUIET: MeOptions = MeOptions::OP_PUT
     .union(MeOptions::OP_GET)
     .union(MeOptions::EVENT_LINK_DISABLE);
 
-/// A spec that tells of nothing but messages.
+/// A spec whose entry posts events of messages only.
 fn quiet(portal: PortalIndex) -> EntrySpec<lintel_memory::Ghost> {
     EntrySpec {
         options: QUIET,
@@ -129,7 +129,7 @@ fn an_overflow_entry_takes_no_unexpected_messages() {
 }
 
 #[test]
-fn a_message_claimed_while_it_lands_is_told_when_it_has_landed() {
+fn a_message_claimed_while_it_lands_is_reported_when_it_has_landed() {
     let (mut node, portal) = target();
     node.append(quiet(portal), List::Overflow);
     let landed = node.begin(process(1), &request(portal));
@@ -148,7 +148,7 @@ fn a_message_claimed_while_it_lands_is_told_when_it_has_landed() {
 }
 
 #[test]
-fn a_message_that_failed_to_land_tells_its_claimant_so() {
+fn a_message_that_failed_to_land_fails_for_its_claimant() {
     let (mut node, portal) = target();
     let counter = node.counter();
     node.append(quiet(portal), List::Overflow);

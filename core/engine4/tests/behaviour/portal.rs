@@ -119,7 +119,7 @@ fn a_disabled_portal_refuses_until_it_is_enabled() {
     assert_eq!(
         node.kinds(),
         [EventKind::Put],
-        "disabling by hand tells nothing"
+        "disabling by hand posts no event"
     );
 }
 
@@ -160,7 +160,7 @@ fn without_flow_control_a_message_for_nobody_disables_nothing() {
 }
 
 #[test]
-fn with_flow_control_a_message_for_nobody_disables_the_portal_and_is_told_once() {
+fn with_flow_control_a_message_for_nobody_disables_the_portal_and_is_reported_once() {
     let mut node = node();
     let portal = node.portal(PtOptions::FLOWCTRL);
     for _ in 0..3 {
@@ -314,7 +314,7 @@ fn an_entry_that_will_unlink_needs_room_for_two_events() {
 }
 
 #[test]
-fn disabling_is_told_only_after_what_was_landing() {
+fn disabling_is_reported_only_after_what_was_landing() {
     let mut node = node();
     let portal = node.portal(PtOptions::FLOWCTRL);
     node.append(
@@ -338,7 +338,7 @@ fn disabling_is_told_only_after_what_was_landing() {
 }
 
 #[test]
-fn a_portal_enabled_before_its_disabling_was_told_never_tells() {
+fn a_portal_enabled_before_its_disabling_was_reported_is_never_reported() {
     let mut node = node();
     let portal = node.portal(PtOptions::FLOWCTRL);
     node.append(

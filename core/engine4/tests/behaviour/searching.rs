@@ -167,7 +167,7 @@ fn a_search_with_communication_disabled_is_silent() {
 }
 
 #[test]
-fn a_message_deleted_while_it_lands_is_told_when_it_has_landed() {
+fn a_message_deleted_while_it_lands_is_reported_when_it_has_landed() {
     let (mut node, portal) = target(0);
     let landed = node.begin(process(1), &request(portal));
     search(

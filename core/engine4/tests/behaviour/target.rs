@@ -1,4 +1,4 @@
-//! Where a message lands, and what is told of it at the target.
+//! Where a message lands, and which events it posts at the target.
 
 use crate::rig::*;
 use lintel_engine4::EntrySpec;
@@ -18,7 +18,7 @@ const PUT: MeOptions = MeOptions::OP_PUT;
 const BOTH: MeOptions = MeOptions::OP_PUT.union(MeOptions::OP_GET);
 
 #[test]
-fn a_put_event_tells_everything_about_its_message() {
+fn a_put_event_reports_everything_about_its_message() {
     let (mut node, portal) = target();
     node.append(entry(portal), List::Priority);
     let message = Request {
@@ -93,7 +93,7 @@ fn a_vector_is_one_region_across_its_joints() {
 }
 
 #[test]
-fn a_message_without_bytes_tells_where_in_a_vector_they_would_have_gone() {
+fn a_message_without_bytes_reports_where_in_a_vector_they_would_have_gone() {
     let (mut node, portal) = target();
     let buffer = Buffer::vector(vec![Ghost::new(100, 10), Ghost::new(500, 10)]);
     node.append(
@@ -170,7 +170,7 @@ fn a_locally_managed_entry_lays_messages_end_to_end() {
 }
 
 #[test]
-fn the_acknowledgement_of_a_locally_managed_entry_tells_the_offset_used() {
+fn the_acknowledgement_of_a_locally_managed_entry_reports_the_offset_used() {
     let (mut node, portal) = target();
     let spec = EntrySpec {
         options: PUT | MeOptions::MANAGE_LOCAL,
@@ -333,7 +333,7 @@ fn an_entry_goes_with_its_last_message_whichever_lands_last() {
 }
 
 #[test]
-fn a_failed_landing_is_told_with_its_reason_and_no_bytes() {
+fn a_failed_landing_is_reported_with_its_reason_and_no_bytes() {
     let (mut node, portal) = target();
     let options = PUT | MeOptions::EVENT_SUCCESS_DISABLE;
     node.append(
@@ -586,6 +586,6 @@ fn an_entry_that_is_landed_in_cannot_be_unlinked() {
     assert_eq!(
         node.kinds(),
         [EventKind::Link, EventKind::Put],
-        "unlinking by hand tells nothing"
+        "unlinking by hand posts no event"
     );
 }

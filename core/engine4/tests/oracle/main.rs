@@ -1,7 +1,7 @@
 //! The engine against a slow, obvious model: on random commands and arrivals
 //! both must return, post, count, send, land and answer the same.
 //!
-//! A failure names its seed; `LINTEL_SEED=n` runs that sequence alone and tells
+//! A failure names its seed; `LINTEL_SEED=n` runs that sequence alone and prints
 //! its steps, `LINTEL_SEQUENCES=n` runs more of them.
 
 mod model;
@@ -81,10 +81,10 @@ fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
-fn run(seeds: impl Iterator<Item = u64>, options: NiOptions, tell: bool) -> Met {
+fn run(seeds: impl Iterator<Item = u64>, options: NiOptions, verbose: bool) -> Met {
     let mut met = Met::new();
     for seed in seeds {
-        let mut world = World::new(seed, options, tell);
+        let mut world = World::new(seed, options, verbose);
         for step in 0..STEPS {
             world.step(step);
         }

@@ -585,7 +585,7 @@ impl Model {
 
     fn link(&mut self, name: Handle) {
         if self.entry(name).list == List::Priority && self.use_up(name) {
-            self.tell(name, EventKind::AutoUnlink, MeOptions::EVENT_UNLINK_DISABLE);
+            self.post_own(name, EventKind::AutoUnlink, MeOptions::EVENT_UNLINK_DISABLE);
             self.entries.retain(|entry| entry.name != name);
             return;
         }
@@ -595,7 +595,7 @@ impl Model {
         }
         self.entry_mut(name).linked = Some(self.clock + 1);
         self.tick();
-        self.tell(name, EventKind::Link, MeOptions::EVENT_LINK_DISABLE);
+        self.post_own(name, EventKind::Link, MeOptions::EVENT_LINK_DISABLE);
     }
 
     /// Gives an entry what came before it; true where that leaves it no use.
@@ -649,7 +649,7 @@ impl Model {
         Ok(())
     }
 
-    fn tell(&mut self, name: Handle, kind: EventKind, disabled_by: MeOptions) {
+    fn post_own(&mut self, name: Handle, kind: EventKind, disabled_by: MeOptions) {
         let entry = self.entry(name);
         if !entry.spec.options.contains(disabled_by) {
             let mut event = Event::new(kind);
@@ -700,7 +700,7 @@ impl Model {
         }
     }
 
-    /// Tells the receiver of a header that has landed.
+    /// Posts the events of the receiver of a header that has landed.
     fn hand_out(&mut self, at: usize) {
         let header = self.headers.remove(at);
         let (Some(receiver), Some(fail)) = (header.receiver, header.landed) else {
@@ -759,7 +759,7 @@ impl Model {
             return;
         }
         if self.entry(name).list == List::Overflow {
-            self.tell(name, EventKind::AutoFree, MeOptions::EVENT_UNLINK_DISABLE);
+            self.post_own(name, EventKind::AutoFree, MeOptions::EVENT_UNLINK_DISABLE);
         }
         self.entries.retain(|entry| entry.name != name);
     }
@@ -830,6 +830,6 @@ impl Model {
 fn most_events(spec: &Spec) -> usize {
     let once = spec.options.contains(MeOptions::USE_ONCE);
     let may_fill = spec.options.contains(MeOptions::MANAGE_LOCAL) && spec.min_free > 0;
-    let told = !spec.options.contains(MeOptions::EVENT_UNLINK_DISABLE);
-    if (once || may_fill) && told { 2 } else { 1 }
+    let posts = !spec.options.contains(MeOptions::EVENT_UNLINK_DISABLE);
+    if (once || may_fill) && posts { 2 } else { 1 }
 }

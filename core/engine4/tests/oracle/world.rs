@@ -38,7 +38,7 @@ pub type Met = std::collections::BTreeSet<String>;
 pub struct World {
     pub met: Met,
     seed: u64,
-    tell: bool,
+    verbose: bool,
     logical: bool,
     random: Random,
     both: Vec<Both>,
@@ -63,7 +63,7 @@ fn name(made: Result<Handle, Error>) -> Handle {
 }
 
 impl World {
-    pub fn new(seed: u64, options: NiOptions, tell: bool) -> Self {
+    pub fn new(seed: u64, options: NiOptions, verbose: bool) -> Self {
         let mut random = Random(seed);
         let logical = options.contains(NiOptions::LOGICAL);
         let limits = Limits {
@@ -85,7 +85,7 @@ impl World {
         World {
             met: Met::new(),
             seed,
-            tell,
+            verbose,
             logical,
             both: both.collect(),
             random,
@@ -96,7 +96,7 @@ impl World {
         }
     }
 
-    /// Both were told to do the same.
+    /// Both got the same command.
     fn agree<T: PartialEq + Debug>(
         &mut self,
         engine: Result<T, Error>,
@@ -123,7 +123,7 @@ impl World {
     pub fn step(&mut self, step: usize) {
         let at = self.random.below(NODES as u64) as usize;
         let choice = self.random.below(40);
-        if self.tell {
+        if self.verbose {
             println!("step {step}: node {at}, choice {choice}");
         }
         match choice {

@@ -1,7 +1,7 @@
 //! The rig: interfaces as nodes, a host that writes everything down, and a wire
 //! that carries requests and responses between them, step by step or to the end.
 //!
-//! Memory has addresses and lengths only; what would be copied is told by the
+//! Memory has addresses and lengths only; what would be copied is reported by the
 //! pieces of a [`Sent`], an [`Arrival`] or a [`Moved`].
 //!
 //! ```text
@@ -163,7 +163,7 @@ impl Node {
             .unwrap_or_default()
     }
 
-    /// Takes the events of the node's queue; tells their kinds.
+    /// Takes the events of the node's queue; returns their kinds.
     pub fn kinds(&mut self) -> Vec<EventKind> {
         self.events().iter().map(|event| event.kind).collect()
     }
@@ -335,7 +335,7 @@ impl Table for i32 {
     }
 }
 
-/// A descriptor over 4096 bytes at 0x1000 that tells nobody.
+/// A descriptor over 4096 bytes at 0x1000 without queue or counter.
 pub fn descriptor() -> DescriptorSpec<Ghost> {
     DescriptorSpec {
         buffer: Buffer::Contiguous(Ghost::new(0x1000, 4096)),

@@ -88,7 +88,7 @@ pub struct Network {
     pub sent: u64,
     /// The packets with these numbers, from 0 on, are lost.
     pub lost: Vec<u64>,
-    /// Everything that was ever sent, if somebody listens.
+    /// Everything that was ever sent, if a recorder is set.
     pub recorded: Option<Vec<Vec<u8>>>,
     model: Model,
     datagram: u32,

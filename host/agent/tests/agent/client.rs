@@ -42,7 +42,7 @@ struct Client {
 /// The arguments that make this program a client, beside its [`NUMBER`].
 pub const ARGUMENTS: [&str; 6] = [
     "--exact",
-    "client::does_what_it_is_told",
+    "client::does_what_it_is_reported",
     "--ignored",
     "--nocapture",
     "--quiet",

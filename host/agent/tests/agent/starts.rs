@@ -123,7 +123,7 @@ fn a_fifo_in_the_place_of_the_lock_is_refused_at_once() {
 }
 
 #[test]
-fn an_agent_whose_output_nobody_reads_ends_when_told_and_leaves_nothing() {
+fn an_agent_whose_output_nobody_reads_ends_when_asked_and_leaves_nothing() {
     let job = job();
     let (_nobody, output) = rustix::pipe::pipe().expect("there are descriptors");
     let mut command = agent_command(&job);

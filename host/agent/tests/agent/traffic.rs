@@ -50,7 +50,7 @@ fn clients_and_processes_without_an_agent_reach_each_other() {
 }
 
 #[test]
-fn a_client_is_told_how_long_a_message_its_agent_can_hold() {
+fn a_client_learns_how_long_a_message_its_agent_can_hold() {
     let rig = Rig::new();
     let mut one = rig.generic(1);
     let memory = std::fs::read_to_string("/proc/meminfo").expect("Linux has it");

@@ -105,7 +105,7 @@ impl Handlers {
 
     fn restore(&self) {
         for (signal, handler) in SIGNALS.iter().zip(&self.0) {
-            // SAFETY: what the system has told of this signal a moment ago.
+            // SAFETY: what the system has returned for this signal a moment ago.
             unsafe { libc::sigaction(*signal, handler, std::ptr::null_mut()) };
         }
     }
@@ -116,17 +116,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_library_is_told_with_the_ways_to_get_it() {
+    fn a_missing_library_is_reported_with_the_ways_to_get_it() {
         let why = Library::load("libfabric-that-nobody-has.so.1").map(|_| ());
         let why = why.expect_err("there is no such library").to_string();
-        let told = OpenError::NoLibrary(why).to_string();
+        let reported = OpenError::NoLibrary(why).to_string();
         for hint in [
             "libfabric-that-nobody-has",
             "libfabric1",
             "Fedora",
             "LD_LIBRARY_PATH",
         ] {
-            assert!(told.contains(hint), "{told:?} doesn't name {hint}");
+            assert!(reported.contains(hint), "{reported:?} doesn't name {hint}");
         }
     }
 }

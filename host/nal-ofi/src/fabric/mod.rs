@@ -211,7 +211,7 @@ impl<T> Fabric<T> {
         let calls = self.address_calls();
         let (vector, bytes) = (self.addresses.raw(), address.as_ptr().cast());
         // SAFETY: one address of the endpoint's own format, which is copied, and a
-        // place for its name. Whoever gives it has had it from such an endpoint.
+        // place for its name. The caller has it from such an endpoint.
         let inserted =
             unsafe { (calls.insert)(vector, bytes, 1, &mut name, 0, std::ptr::null_mut()) };
         (inserted == 1 && name != sys::ADDR_UNSPEC).then_some(name)
@@ -258,7 +258,7 @@ impl<T> Fabric<T> {
         let send = self.message_calls().send;
         let endpoint = self.endpoint.raw();
         let (start, length) = (pointer(bytes), bytes.len() as usize);
-        // SAFETY: a claim's bytes are readable while it is used, and whoever names
+        // SAFETY: a claim's bytes are readable while it is used, and the caller that names
         // the operation uses it until that is over. So it is with the slot.
         self.start(operation, |slot| unsafe {
             send(endpoint, start, length, descriptor.raw(), to, slot)
@@ -318,7 +318,7 @@ impl<T> Fabric<T> {
         posted
     }
 
-    /// Lets the provider work, and tells of operations that are over. Gives false
+    /// Lets the provider work, and returns completed operations. Gives false
     /// where nothing was.
     pub(crate) fn poll(&mut self, over: &mut Vec<Completion<T>>) -> bool {
         // SAFETY: an open completion queue has its table.

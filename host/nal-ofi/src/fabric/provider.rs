@@ -294,7 +294,7 @@ pub(crate) fn prefer_extended_connections() {
     if std::env::var_os(NAME).is_none() {
         // SAFETY: libfabric takes its settings from the environment alone. This is
         // done once, while the interface is opened, where other threads of the
-        // program are told not to change or read the environment by C functions.
+        // program must not change or read the environment by C functions.
         unsafe { std::env::set_var(NAME, "1") };
     }
 }

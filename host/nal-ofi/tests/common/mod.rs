@@ -21,7 +21,7 @@ pub fn config<'a>(provider: &str, job: &'a str) -> Config<'a> {
         key: KEY,
         uid: 1000,
         model_is_xrc: false,
-        // Short, for a peer that was dropped unseen is told lost only then.
+        // Short, for a peer that was dropped unseen is reported lost only then.
         peer_timeout: Duration::from_secs(1),
         job,
         log: |words| eprintln!("{words}"),

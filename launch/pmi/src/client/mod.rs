@@ -212,7 +212,7 @@ impl Client {
     }
 
     /// Where this rank sits among those of its node; `None` where the launcher doesn't
-    /// tell.
+    /// provide it.
     ///
     /// # Errors
     /// A lost connection.

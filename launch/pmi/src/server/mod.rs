@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn a_barrier_that_lost_a_rank_is_told() {
+    fn a_barrier_that_lost_a_rank_is_reported() {
         let mut server = Server::new(3, "k");
         server.on_bytes(0, b"cmd=barrier_in\n");
         server.on_bytes(2, b"cmd=barrier_in\n");
@@ -567,7 +567,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rank_that_breaks_the_protocol_is_told_once_and_heard_no_more() {
+    fn a_rank_that_breaks_the_protocol_is_reported_once_and_heard_no_more() {
         let mut server = Server::new(2, "k");
         server.on_bytes(0, b"hello\ncmd=finalize\n");
         let error = Violation::Parse(ParseError::NoKey);

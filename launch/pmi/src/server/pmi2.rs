@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_and_aborts_are_told() {
+    fn refusals_and_aborts_are_reported() {
         let mut server = server(&[0]);
         assert_eq!(word(&ask(&mut server, 0, Message::new("spawn")), "rc"), "1");
         let put = Message::new("kvs-put").with("key", "").with("value", "v");

@@ -12,7 +12,7 @@ use lintel_sim_kernel::{
 /// A fabric, and what it reported when.
 pub struct Net<F> {
     pub fabric: F,
-    pub told: Vec<(SimTime, Outcome)>,
+    pub reported: Vec<(SimTime, Outcome)>,
 }
 
 impl<F: Fabric> World for Net<F> {
@@ -20,7 +20,7 @@ impl<F: Fabric> World for Net<F> {
 
     fn on_event(&mut self, event: FabricEvent, events: &mut EventQueue<FabricEvent>) {
         if let Some(outcome) = self.fabric.on_event(event, events) {
-            self.told.push((events.now(), outcome));
+            self.reported.push((events.now(), outcome));
         }
     }
 }
@@ -34,8 +34,8 @@ pub fn free<T: Topology>(topology: T, p: &Parameters) -> Simulation<Net<FreeFabr
 }
 
 fn alone<F: Fabric>(fabric: F) -> Simulation<Net<F>> {
-    let told = Vec::new();
-    Simulation::new(Net { fabric, told })
+    let reported = Vec::new();
+    Simulation::new(Net { fabric, reported })
 }
 
 pub fn send<F: Fabric>(simulation: &mut Simulation<Net<F>>, message: Message) {
@@ -48,12 +48,13 @@ pub fn arrivals<F>(simulation: &Simulation<Net<F>>) -> Vec<(SimTime, Message)>
 where
     F: Fabric,
 {
-    let told = simulation.world.told.iter();
-    told.filter_map(|&(when, outcome)| match outcome {
-        Outcome::Arrived(message) => Some((when, message)),
-        _ => None,
-    })
-    .collect()
+    let reported = simulation.world.reported.iter();
+    reported
+        .filter_map(|&(when, outcome)| match outcome {
+            Outcome::Arrived(message) => Some((when, message)),
+            _ => None,
+        })
+        .collect()
 }
 
 /// When the last message arrived, in picoseconds.

@@ -408,8 +408,8 @@ mod tests {
     fn a_message_beyond_the_longest_is_refused_with_its_length() {
         let mut endpoint = Endpoint::new(&XT5_2009);
         let to = ProcessId::new(1, 0);
-        let told = endpoint.begin_send(to, Class::Reliable, 4_097, &XT5_2009);
-        assert!(told.expect_err("too long").contains("4096"));
+        let reported = endpoint.begin_send(to, Class::Reliable, 4_097, &XT5_2009);
+        assert!(reported.expect_err("too long").contains("4096"));
     }
 
     /// Sends for which an endpoint has so many completions.

@@ -257,9 +257,9 @@ pub(crate) fn price(
         Matching::Host => (p.host_message, p.host_entry, p.host_event, p.host_message),
         Matching::Nic => (p.nic_message, p.nic_entry, p.nic_event, p.fw_program),
     };
-    let told = gathered.queued.len() as u64;
+    let queued = gathered.queued.len() as u64;
     p.time(per_message) * (work.requests + work.responses + work.fired)
         + p.time(entry) * work.walked
-        + p.time(event) * (told + work.counts)
+        + p.time(event) * (queued + work.counts)
         + p.time(send) * gathered.sends.len() as u64
 }

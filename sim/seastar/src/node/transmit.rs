@@ -144,8 +144,8 @@ impl Node {
         let p = ctx.profile;
         let cost = match outgoing.message.content {
             Content::Cci(_) => {
-                let told = outgoing.queued.len() as u64;
-                p.time(p.cci_fw_sent) + p.time(p.cci_fw_event) * told
+                let queued = outgoing.queued.len() as u64;
+                p.time(p.cci_fw_sent) + p.time(p.cci_fw_event) * queued
             }
             _ => p.time(p.fw_sent),
         };

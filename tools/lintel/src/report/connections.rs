@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_context_too_many_is_told() {
+    fn a_context_too_many_is_reported() {
         let row = Row::new(COUNTS, "rc", 0)
             .with("contexts a process", 5.0)
             .with("by formula", 4.0)

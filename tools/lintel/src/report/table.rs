@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_carried_the_messages_is_told_under_the_machine() {
+    fn what_carried_the_messages_is_reported_under_the_machine() {
         let mut report = Report::of(vec![Row::new("put", "eq", 8)]);
         assert_eq!(tables(&report, crate::perf::title).lines().nth(1), Some(""));
         report.options = serde_json::json!({"nodes": 2});

@@ -233,7 +233,7 @@ impl Model {
             self.count(counter, fail, bytes, arrival.mlength);
         }
         if arrival.unlinks {
-            self.tell(
+            self.post_own(
                 arrival.entry,
                 EventKind::AutoUnlink,
                 MeOptions::EVENT_UNLINK_DISABLE,

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_that_nobody_knows_is_told_with_those_that_there_are() {
+    fn a_figure_that_nobody_knows_is_reported_with_those_that_there_are() {
         let error = one("seed-9", Path::new("."), None)
             .expect_err("unknown")
             .to_string();
