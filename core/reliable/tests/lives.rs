@@ -611,7 +611,7 @@ fn a_life_whose_clock_was_set_back_is_reached_by_those_who_knew_the_one_before()
 }
 
 #[test]
-fn whoever_was_given_up_is_reached_again_though_its_next_lifes_clock_was_set_back() {
+fn a_peer_that_was_given_up_is_reached_again_though_its_next_lifes_clock_was_set_back() {
     let mut network = Network::new(3, Model::Xrc, CALM, 27);
     network.send(0, 2, Class::Ordered, 1, 10);
     network.settle();

@@ -153,7 +153,7 @@ fn run(seed: u64) {
 }
 
 #[test]
-fn nothing_arrives_twice_or_late_whoever_begins_again_and_whatever_is_repeated() {
+fn nothing_arrives_twice_or_late_whichever_side_restarts_and_whatever_is_repeated() {
     for seed in 0..RUNS {
         let result = std::panic::catch_unwind(|| run(seed));
         if let Err(panic) = result {

@@ -42,7 +42,7 @@ struct Client {
 /// The arguments that make this program a client, beside its [`NUMBER`].
 pub const ARGUMENTS: [&str; 6] = [
     "--exact",
-    "client::does_what_it_is_reported",
+    "client::executes_commands",
     "--ignored",
     "--nocapture",
     "--quiet",
@@ -52,7 +52,7 @@ pub const NUMBER: &str = "LINTEL_CLIENT";
 
 #[test]
 #[ignore = "other tests start it as a process of its own"]
-fn does_what_it_is_request() {
+fn executes_commands() {
     let number = std::env::var(NUMBER)
         .ok()
         .and_then(|word| word.parse().ok());

@@ -95,7 +95,7 @@ fn no_secret_on_standard_input_is_an_error_that_says_what_is_wanted() {
 }
 
 #[test]
-fn an_agent_that_waits_for_its_secret_ends_when_request() {
+fn an_agent_that_waits_for_its_secret_ends_when_asked() {
     let mut agent = Started::of(agent_command(&job()).stdin(Stdio::piped()));
     agent.terminate();
     let mut status = None;

@@ -82,7 +82,7 @@ fn a_message_names_the_user_and_process_that_the_system_vouches_for() {
 }
 
 #[test]
-fn a_name_that_is_taken_is_refused_whoever_has_it() {
+fn a_name_that_is_taken_is_refused_whichever_process_has_it() {
     let rig = Rig::new();
     let _both = (rig.generic(1), rig.accelerated(2));
     for (number, mode) in [(1, "generic"), (2, "generic"), (1, "accelerated")] {
