@@ -162,7 +162,7 @@ impl MemoryDescriptor {
     /// })?;
     /// let target = Target::new(interface.id()?, portal.index());
     /// sink.get(Get { length: 5, target, ..Get::default() })?;
-    /// assert_eq!(queue.wait()?.kind, EventAtomicCall::Reply);
+    /// assert_eq!(queue.wait()?.kind, EventKind::Reply);
     /// let mut bytes = [0; 5];
     /// copy.read(0, &mut bytes);
     /// assert_eq!(&bytes, b"hello");
