@@ -24,9 +24,9 @@ enum Link {
     Collectives,
 }
 
-/// Of `tests/c/collectives`: the others need more than a right end, which
+/// Of `tests/c/collectives`: the others need more than a successful end, which
 /// `cargo test -p ptlcoll-c` looks after.
-const COLLECTIVES: [&str; 2] = ["right", "busy"];
+const COLLECTIVES: [&str; 2] = ["results", "busy"];
 
 /// Runs every program, or the one that is named, against `target/dist`.
 pub fn run(tree: &Tree, only: Option<&str>, report: &mut Report) {

@@ -176,19 +176,17 @@ impl Message {
     pub fn parse(words: &Words) -> Result<Message, Malformed> {
         let flags = (words[0] >> 40) as u8;
         let interface = InterfaceNumber::from_bits(flags);
-        let verb = match (words[0] >> 32) as u8 {
-            1 => Verb::Put,
-            2 => Verb::Get,
-            3 => Verb::Atomic,
-            4 => Verb::FetchAtomic,
-            5 => Verb::Swap,
+        // A put or get ignores the operation: one jump for both, and no second one for it.
+        let none = <(Operation, Datatype)>::default();
+        let (verb, (operation, datatype)) = match (words[0] >> 32) as u8 {
+            1 => (Verb::Put, none),
+            2 => (Verb::Get, none),
+            3 => (Verb::Atomic, atomic_of(words[2])?),
+            4 => (Verb::FetchAtomic, atomic_of(words[2])?),
+            5 => (Verb::Swap, atomic_of(words[2])?),
             ACK => return Response::parse(words, false, flags).map(Message::Response),
             REPLY => return Response::parse(words, true, flags).map(Message::Response),
             _ => return Err(Malformed),
-        };
-        let (operation, datatype) = match verb {
-            Verb::Put | Verb::Get => Default::default(),
-            Verb::Atomic | Verb::FetchAtomic | Verb::Swap => atomic_of(words[2])?,
         };
         Ok(Message::Request(Request {
             verb,
