@@ -1,4 +1,4 @@
-//! [`Pair`]: the light part of a connection, order between this process and one other.
+//! [`Pair`]: the ordering state of a connection, between this process and one other.
 
 use crate::config::{Config, PairId};
 use crate::context::{ContextIndex, Contexts};
@@ -12,10 +12,10 @@ use core::ops::{Index, IndexMut};
 use lintel_session::{History, Incarnation, Liveness};
 use lintel_types::ProcessId;
 
-/// The number of a pair's first packet: so close to the largest one that the wrap to 0 is
-/// exercised every day.
+/// The number of a pair's first packet: so close to the largest one that
+/// sequence numbers wrap to 0 after 1000 packets, in every test.
 const FIRST_SEQUENCE: u32 = u32::MAX - 999;
-/// Bytes that a peer is taken to be able to buffer before it has said so.
+/// Receive window of a peer, in bytes, until it has advertised one.
 const INITIAL_RECV_WINDOW: u64 = 128 << 10;
 
 /// This process and one other.
@@ -27,7 +27,7 @@ pub(crate) struct Pair<B> {
     history: History,
     liveness: Liveness<Time>,
     /// Until then the caller waits for the peer to do something.
-    checked_until: Time,
+    needed_until: Time,
     /// Number of the next packet to be sent for the first time.
     next_sequence: u32,
     /// Number of the first packet that the peer hasn't acknowledged.
@@ -37,7 +37,7 @@ pub(crate) struct Pair<B> {
     context: Option<ContextIndex>,
     sending: Option<Box<Sending<B>>>,
     receiving: Option<Box<Receiving>>,
-    /// It stands in the endpoint's list of timers.
+    /// It is in the endpoint's list of timers.
     is_armed: bool,
     /// The system has reported its address unreachable, though it has answered before.
     is_suspect: bool,
@@ -52,7 +52,7 @@ impl<B> Pair<B> {
             local,
             history: History::default(),
             liveness: Liveness::new(Time(0)),
-            checked_until: Time(0),
+            needed_until: Time(0),
             next_sequence: FIRST_SEQUENCE,
             acknowledged: FIRST_SEQUENCE,
             expected: FIRST_SEQUENCE,
@@ -85,8 +85,8 @@ impl<B> Pair<B> {
         self.history.current().is_some()
     }
 
-    /// Goes on in an incarnation behind one of this name that the peer has known; false if
-    /// there is none.
+    /// Moves to an incarnation larger than `predecessor`, which the peer recorded for this
+    /// process; false if there is none.
     pub(crate) fn follow(&mut self, predecessor: u64, own: Incarnation) -> bool {
         let next = self.local.follow(predecessor, own);
         self.local = next.unwrap_or(self.local);
@@ -135,7 +135,7 @@ impl<B> Pair<B> {
     pub(crate) fn depends(&self, now: Time) -> bool {
         self.sending().is_some_and(|sending| !sending.is_empty())
             || self.receiving().is_some_and(Receiving::is_incomplete)
-            || now < self.checked_until
+            || now < self.needed_until
     }
 
     /// Something depends on the peer from now on, if nothing did before.
@@ -146,10 +146,10 @@ impl<B> Pair<B> {
         }
     }
 
-    /// The caller waits for the peer for so long.
+    /// The caller needs an answer of the peer within this time.
     pub(crate) fn check(&mut self, now: Time, duration: Nanos) {
         self.begin_dependence(now);
-        self.checked_until = now.after(duration);
+        self.needed_until = now.after(duration);
     }
 
     #[inline]
@@ -195,7 +195,7 @@ impl<B> Pair<B> {
         self.sending.as_deref_mut()
     }
 
-    /// The queues for what is to be sent: something is.
+    /// The queues of what is to be sent, created on first use.
     #[inline]
     pub(crate) fn begin_sending(&mut self) -> &mut Sending<B> {
         self.is_addressed = true;
@@ -218,7 +218,7 @@ impl<B> Pair<B> {
         self.receiving.as_deref_mut()
     }
 
-    /// The state of what arrives: something has.
+    /// The state of what arrives, created on first use.
     #[inline]
     pub(crate) fn begin_receiving(&mut self) -> &mut Receiving {
         self.receiving
@@ -260,7 +260,7 @@ impl<B> Pair<B> {
         self.next_sequence = self.next_sequence.wrapping_add(1);
     }
 
-    /// The header of a packet that is sent now; it counts as an acknowledgement.
+    /// The header of a packet that is sent now; it carries an acknowledgement.
     #[inline]
     pub(crate) fn header(&mut self, config: &Config, kind: Kind) -> Header {
         let mut selective = 0;

@@ -1,6 +1,6 @@
 //! Accepts clients, starts a session for each, and ends it when the client does.
 //!
-//! One thread polls the signals, the listener, and two descriptors a client: its socket,
+//! One thread polls the signals, the listener, and two descriptors per client: its socket,
 //! and the descriptor of its process (`pidfd_open`).
 
 use crate::Options;
@@ -29,7 +29,7 @@ const IDLE_INTERVAL: i64 = 500_000_000;
 /// How long sessions have to end once the agent ends.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Why there is no agent.
+/// Why the agent couldn't start.
 #[derive(Debug)]
 pub enum OpenError {
     /// An environment variable has an invalid value.
@@ -64,7 +64,7 @@ impl fmt::Display for OpenError {
                 "job {job} has an agent on node {nid:#x} already: use that one, or end it by \
                  SIGTERM"
             ),
-            OpenError::System(error) => write!(f, "the system refused: {error}"),
+            OpenError::System(error) => write!(f, "a system call failed: {error}"),
         }
     }
 }
@@ -279,7 +279,7 @@ impl Drop for Agent {
 }
 
 impl ClientConn {
-    /// A client of the agent's own user: the system lets the agent copy no other memory.
+    /// A client of the agent's own user: the kernel permits cross-memory copies within a uid only.
     fn new(socket: PendingClient) -> io::Result<ClientConn> {
         let peer = socket.peer();
         if peer.uid != rustix::process::geteuid().as_raw() {
@@ -345,6 +345,6 @@ fn raise_file_limit() {
         current: hard,
         maximum: hard,
     };
-    // If it fails, the soft limit holds, and a client too many is turned away.
+    // If it fails, the soft limit holds, and excess clients are turned away.
     let _ = setrlimit(Resource::Nofile, raised);
 }

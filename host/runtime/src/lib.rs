@@ -1,5 +1,5 @@
-//! The only owner of locks, threads, clock and waiting; and the choice where the
-//! engine lives.
+//! The lock around the engine, the threads that make progress, and waiting; and which
+//! process runs the engine.
 //!
 //! ```text
 //!   a call ──▶ Process ──accelerated──▶ Library ──lock──▶ Core { four interfaces, NAL, loopback }
@@ -11,9 +11,9 @@
 //! ```
 //!
 //! Progress is implicit. While a thread of the application polls, it moves the
-//! messages; when none does, the helper sleeps and a sender's ring wakes it; in
-//! between the helper looks every [`HELPER_INTERVAL`], so that nobody need say that he
-//! stops polling. No thread spins while it has nothing to do.
+//! messages; when none does, the helper sleeps and a sender's doorbell wakes it; in
+//! between the helper polls every [`HELPER_INTERVAL`], so that callers needn't announce that
+//! they stop polling. No thread of the library spins while it has nothing to do.
 //!
 //! An engine has an [`Owner`], the process whose memory its spans name: [`LocalProcess`]
 //! in the accelerated placement, a [`Client`] of the agent in the generic one. All

@@ -1,4 +1,4 @@
-//! Waiting for something that progress brings: first by polling, then asleep.
+//! Waiting for a completion: first by polling, then asleep.
 
 use crate::core::Core;
 use crate::library::Library;
@@ -7,12 +7,12 @@ use lintel_presence::{SETTLE, Sleeper};
 use lintel_types::{Error, Result};
 use std::time::{Duration, Instant};
 
-/// Polls before a waiter lets other threads have the core in between; well
-/// above what an answer from a running peer takes.
+/// Polls before a waiter yields the core between polls; well above what an answer from a
+/// running peer takes.
 const SPINS: u32 = 2000;
 /// Polls in all before a waiter sleeps.
-const PATIENCE: u32 = SPINS + 200;
-/// How soon a sleeper tries again to send what found no room.
+const POLLS_BEFORE_SLEEP: u32 = SPINS + 200;
+/// How soon a sleeper retries queued sends.
 const RETRY: Duration = Duration::from_micros(100);
 
 impl<O: Owner> Library<O> {
@@ -31,13 +31,13 @@ impl<O: Owner> Library<O> {
                 return Err(Error::Aborted);
             }
             self.check_alive()?;
-            // Before the look: what is posted after it counts as noise.
+            // Read before `ready`, so that later activity isn't missed.
             let activity = self.activity();
             if let Some(found) = ready()? {
                 return Ok(Some(found));
             }
             self.poll();
-            // Where anything happens there is reason to stay awake.
+            // On activity, polling starts over.
             polls = if self.activity() == activity {
                 polls + 1
             } else {
@@ -48,7 +48,7 @@ impl<O: Owner> Library<O> {
                 if polls % 64 != 1 || !passed(deadline) {
                     continue;
                 }
-            } else if polls < PATIENCE {
+            } else if polls < POLLS_BEFORE_SLEEP {
                 std::thread::yield_now();
             } else {
                 self.sleep(deadline, activity)?;
@@ -59,8 +59,8 @@ impl<O: Owner> Library<O> {
         }
     }
 
-    /// Sleeps until something happens in this process or arrives, at most until
-    /// the deadline; not at all where something has since `activity`.
+    /// Sleeps until there is activity or a message arrives, at most until the deadline. Returns
+    /// at once if there was activity since `activity` was read.
     fn sleep(&self, deadline: Option<Instant>, activity: u64) -> Result<()> {
         let Some(bell) = self.bell() else {
             return Err(Error::NoInit);
@@ -89,8 +89,8 @@ impl<O: Owner> Library<O> {
 }
 
 impl<O: Owner> Core<O> {
-    /// A last look before a caller sleeps, and how long he may: not at all where
-    /// something came, for there may be more, for which nobody rings.
+    /// A last poll before a caller sleeps; returns how long it may. Not at all if something
+    /// arrived: there may be more, for which no sender rings.
     fn before_sleep(&mut self) -> Option<Duration> {
         if self.progress() > 0 {
             return Some(Duration::ZERO);
@@ -102,8 +102,8 @@ impl<O: Owner> Core<O> {
         self.next_due(depends).map(time_until)
     }
 
-    /// A caller has slept: a thread must be rung from now on: another caller that
-    /// still sleeps, or the helper, who sees to that himself.
+    /// After a caller's sleep the doorbell goes to another caller that still sleeps, or to the
+    /// helper, which arms it itself.
     fn after_sleep(&mut self) {
         let last = self.wakeup.end_sleep();
         self.progress();
@@ -133,7 +133,7 @@ fn passed(deadline: Option<Instant>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Network, PATIENCE, Peer, wait_until};
+    use crate::testing::{Network, POLLS_BEFORE_SLEEP, Peer, wait_until};
     use lintel_types::EventKind;
     use std::sync::atomic::Ordering;
 
@@ -245,7 +245,7 @@ mod tests {
         let one = network.peer(1);
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| {
-                let timeout = PATIENCE.as_millis() as u32;
+                let timeout = POLLS_BEFORE_SLEEP.as_millis() as u32;
                 one.library.queue_poll(&[one.queue], timeout).map(drop)
             });
             wait_until("the caller sleeps", || callers_sleep(&one));
@@ -265,7 +265,7 @@ mod tests {
             .expect("it is free");
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| {
-                let timeout = PATIENCE.as_millis() as u32;
+                let timeout = POLLS_BEFORE_SLEEP.as_millis() as u32;
                 one.library.queue_poll(&[queue], timeout).map(drop)
             });
             wait_until("the caller sleeps", || callers_sleep(&one));
