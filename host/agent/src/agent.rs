@@ -6,7 +6,7 @@
 use crate::Options;
 use crate::lock::Lock;
 use crate::secret;
-use lintel_bridge::{Listener, PendingClient, SharedRegion};
+use lintel_bridge::{ClientSocket, Listener, SharedRegion};
 use lintel_private_file::Refusal;
 use lintel_runtime::{Level, Session, SettingError, Settings, log};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -92,7 +92,7 @@ pub struct Agent {
 
 /// An accepted client.
 struct ClientConn {
-    socket: PendingClient,
+    socket: ClientSocket,
     /// Readable once the process has ended. The socket alone doesn't say so: a child of
     /// the client may have inherited it.
     ended: OwnedFd,
@@ -280,7 +280,7 @@ impl Drop for Agent {
 
 impl ClientConn {
     /// A client of the agent's own user: the kernel permits cross-memory copies within a uid only.
-    fn new(socket: PendingClient) -> io::Result<ClientConn> {
+    fn new(socket: ClientSocket) -> io::Result<ClientConn> {
         let peer = socket.peer();
         if peer.uid != rustix::process::geteuid().as_raw() {
             return Err(io::ErrorKind::PermissionDenied.into());

@@ -18,8 +18,8 @@
 //! before it parses it, and finds what it writes to by numbers of its own. The system
 //! vouches for the client's process and user, by the socket.
 //!
-//! Order of use. Agent: [`Listener::open`], [`Listener::accept`], [`PendingClient::hello`],
-//! [`SharedRegion::create`], [`PendingClient::send_region`]; then
+//! Order of use. Agent: [`Listener::open`], [`Listener::accept`], [`ClientSocket::hello`],
+//! [`SharedRegion::create`], [`ClientSocket::send_region`]; then
 //! [`SharedRegion::next_command`] and [`SharedRegion::reply`] in turn, with a
 //! [`SharedTables`] for each interface. Client: [`Channel::connect`]; then
 //! [`SharedRegion::request`] and [`SharedRegion::post`] for commands,
@@ -44,7 +44,7 @@ pub use channel::{Channel, ConnectError};
 pub use counter::CounterCell;
 pub use doorbell::Disconnected;
 pub use hello::{Hello, path};
-pub use listener::{Listener, Peer, PendingClient};
+pub use listener::{ClientSocket, Listener, Peer};
 pub use mailbox::{ClientCommand, Cursor};
 pub use post_queue::POST_BYTES;
 pub use queue::{QueueEnds, Slot, Slots, Taken};

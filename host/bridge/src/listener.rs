@@ -51,7 +51,7 @@ impl Listener {
     ///
     /// # Errors
     /// A system call failed; at most that client is lost.
-    pub fn accept(&self) -> io::Result<Option<PendingClient>> {
+    pub fn accept(&self) -> io::Result<Option<ClientSocket>> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         match accept_with(&self.socket, flags) {
             Ok(socket) => {
@@ -60,7 +60,7 @@ impl Listener {
                     process: credentials.pid.as_raw_nonzero().get(),
                     uid: credentials.uid.as_raw(),
                 };
-                Ok(Some(PendingClient { socket, peer }))
+                Ok(Some(ClientSocket { socket, peer }))
             }
             Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => Ok(None),
             Err(error) => Err(error.into()),
@@ -82,12 +82,12 @@ impl Drop for Listener {
 
 /// A client that has connected. It has no region yet.
 #[derive(Debug)]
-pub struct PendingClient {
+pub struct ClientSocket {
     socket: OwnedFd,
     peer: Peer,
 }
 
-impl PendingClient {
+impl ClientSocket {
     /// The client's process and user.
     pub fn peer(&self) -> Peer {
         self.peer
@@ -132,7 +132,7 @@ impl PendingClient {
     }
 }
 
-impl AsFd for PendingClient {
+impl AsFd for ClientSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }

@@ -133,7 +133,7 @@ fn passed(deadline: Option<Instant>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Network, POLLS_BEFORE_SLEEP, Peer, wait_until};
+    use crate::testing::{Network, PATIENCE, Peer, wait_until};
     use lintel_types::EventKind;
     use std::sync::atomic::Ordering;
 
@@ -245,7 +245,7 @@ mod tests {
         let one = network.peer(1);
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| {
-                let timeout = POLLS_BEFORE_SLEEP.as_millis() as u32;
+                let timeout = PATIENCE.as_millis() as u32;
                 one.library.queue_poll(&[one.queue], timeout).map(drop)
             });
             wait_until("the caller sleeps", || callers_sleep(&one));
@@ -265,7 +265,7 @@ mod tests {
             .expect("it is free");
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| {
-                let timeout = POLLS_BEFORE_SLEEP.as_millis() as u32;
+                let timeout = PATIENCE.as_millis() as u32;
                 one.library.queue_poll(&[queue], timeout).map(drop)
             });
             wait_until("the caller sleeps", || callers_sleep(&one));

@@ -1,14 +1,14 @@
 //! A client that has died while its session doesn't know of it yet.
 
 use crate::rig::{client_of, first_word, wait_until};
-use lintel_bridge::{Listener, PendingClient, SharedRegion};
+use lintel_bridge::{ClientSocket, Listener, SharedRegion};
 use lintel_fault::job::{Job, Worker};
 use lintel_runtime::{Session, Settings};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 /// Accepts the next client, and starts its session.
-fn accept(listener: &Listener, settings: Settings) -> (PendingClient, Session) {
+fn accept(listener: &Listener, settings: Settings) -> (ClientSocket, Session) {
     let mut pending = None;
     wait_until("a client connects", || {
         pending = listener.accept().expect("the listener is open");
