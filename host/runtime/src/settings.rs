@@ -25,16 +25,16 @@ pub struct Setting {
 pub const SETTINGS: [Setting; 11] = [
     Setting {
         name: "PTL_NAL",
-        default: "shm, and udp too where PTL_IFACE is set",
+        default: "shm; shm,udp if PTL_IFACE is set",
         values: "a list of shm, udp, ofi, with at most one of udp and ofi",
         meaning: "the networks that carry messages: shm within the node, the other one between nodes, \
-                  or everything where shm isn't in the list",
+                  or everywhere if shm isn't in the list",
     },
     Setting {
         name: "PTL_MODE",
         default: "accelerated",
         values: "accelerated, generic",
-        meaning: "where the engine lives: in the process, or in the node's agent",
+        meaning: "which process runs the Portals engine: this one, or the node's agent",
     },
     Setting {
         name: "PTL_IFACE",
@@ -46,8 +46,8 @@ pub const SETTINGS: [Setting; 11] = [
         name: "PTL_CONN",
         default: "xrc",
         values: "rc, xrc, node",
-        meaning: "what a connection is kept for: a pair of processes, a process and a remote node, \
-                  a pair of nodes",
+        meaning: "what shares the state of a path: nothing (one per remote process), the processes of \
+                  a remote node, or those of both nodes",
     },
     Setting {
         name: "PTL_PEER_TIMEOUT",
@@ -63,8 +63,8 @@ pub const SETTINGS: [Setting; 11] = [
     },
     Setting {
         name: "PTL_SECRET_FILE",
-        default: "$HOME/.config/lintel/secret, made when it is first needed",
-        values: "a file of this user's that nobody else can read (mode 0600)",
+        default: "$HOME/.config/lintel/secret, created on first use",
+        values: "a file of this user that no other user can read (mode 0600)",
         meaning: "the secret that packets between nodes are authenticated with; the same on all nodes",
     },
     Setting {
@@ -89,7 +89,7 @@ pub const SETTINGS: [Setting; 11] = [
         name: "LINTEL_FAULT",
         default: "none",
         values: "a list such as loss=0.01,duplicate=0.01,reorder=0.01,seed=7",
-        meaning: "faults that the UDP network makes on purpose, for tests",
+        meaning: "faults injected into the UDP transport, for tests",
     },
 ];
 
@@ -102,7 +102,7 @@ pub enum Between {
     Ofi,
 }
 
-/// Where the engine lives.
+/// Which process runs the engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
     /// In the process.
@@ -118,11 +118,11 @@ pub struct Settings {
     pub shm: bool,
     /// What carries the others.
     pub between: Option<Between>,
-    /// Where the engine lives.
+    /// Which process runs the engine.
     pub mode: Mode,
     /// Node identifier.
     pub nid: u32,
-    /// What a connection between nodes is kept for.
+    /// Which processes share the state of a path between nodes.
     pub model: Model,
     /// Silence after which a process on another node counts as dead.
     pub peer_timeout: Duration,

@@ -46,7 +46,7 @@ const FROM_LAUNCHERS: [Setting; 6] = [
         name: "LINTEL_PMI",
         default: "what the environment says",
         values: "pmi1, pmi2, pmix, none",
-        meaning: "the protocol by which ranks learn of each other",
+        meaning: "the protocol by which ranks exchange addresses",
     },
     Setting {
         name: "LINTEL_NODES",
