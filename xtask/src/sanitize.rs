@@ -10,6 +10,7 @@ use std::process::Command;
 use crate::dependencies;
 use crate::report::{Outcome, Report};
 use crate::shell::{self, Tree};
+use crate::test_run;
 
 /// Crates that touch memory by address, or that threads and processes share.
 const SHARED: [&str; 6] = [
@@ -124,7 +125,7 @@ fn test(tree: &Tree, sanitizer: Sanitizer, length: Length) -> Outcome {
             cargo.args(["--package", package]);
         }
     }
-    shell::run(&mut cargo)
+    test_run::run(&mut cargo, None)
 }
 
 /// One under ThreadSanitizer: two tests that use the same memory, one after the other, have

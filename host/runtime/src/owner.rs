@@ -74,7 +74,7 @@ impl LocalProcess {
     /// An owner with tables of its own, for a test with several libraries.
     pub(crate) fn with_own_tables() -> LocalProcess {
         LocalProcess {
-            tables: Box::leak(Box::default()),
+            tables: crate::testing::keep(Default::default()),
         }
     }
 }

@@ -17,6 +17,7 @@ use lintel_types::{
 };
 use lintel_wire::{OPERAND_BYTES, Verb, Words};
 use parking_lot::Mutex;
+use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
@@ -35,6 +36,15 @@ pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
         assert!(Instant::now() < until, "in vain: {what}");
         std::thread::yield_now();
     }
+}
+
+/// A value for the rest of the process, reachable from a static: LeakSanitizer reports what
+/// no pointer leads to.
+pub(crate) fn keep<T: Send + Sync + 'static>(value: T) -> &'static T {
+    static KEPT: Mutex<Vec<&(dyn Any + Send + Sync)>> = Mutex::new(Vec::new());
+    let kept: &'static T = Box::leak(Box::new(value));
+    KEPT.lock().push(kept);
+    kept
 }
 
 /// A segment of a job of its own, for its bell.
@@ -87,7 +97,7 @@ impl Network {
             bell: Bell::new(segment.clone()),
             stats: StatsWriter::new(segment),
         };
-        let library = Box::leak(Box::new(Library::new(LocalProcess::with_own_tables(), 0)));
+        let library = keep(Library::new(LocalProcess::with_own_tables(), 0));
         let settings = library.init().expect("the environment is valid");
         library.pin();
         library
