@@ -85,18 +85,27 @@ impl Reader {
     }
 }
 
+/// Whether an item stands behind `cfg(test)`.
+fn is_test(attributes: &[syn::Attribute]) -> bool {
+    let is_test = |attribute: &syn::Attribute| {
+        let condition = attribute.parse_args::<syn::Path>();
+        attribute.path().is_ident("cfg") && condition.is_ok_and(|path| path.is_ident("test"))
+    };
+    attributes.iter().any(is_test)
+}
+
 impl<'ast> Visit<'ast> for Reader {
     fn visit_item_mod(&mut self, node: &'ast syn::ItemMod) {
-        let is_test = node.attrs.iter().any(|attribute| {
-            attribute.path().is_ident("cfg")
-                && attribute
-                    .parse_args::<syn::Path>()
-                    .is_ok_and(|p| p.is_ident("test"))
-        });
-        if !is_test {
+        if !is_test(&node.attrs) {
             self.depth += 1;
             visit::visit_item_mod(self, node);
             self.depth -= 1;
+        }
+    }
+
+    fn visit_item_impl(&mut self, node: &'ast syn::ItemImpl) {
+        if !is_test(&node.attrs) {
+            visit::visit_item_impl(self, node);
         }
     }
 
@@ -195,7 +204,8 @@ mod tests {
     fn modules_are_used_by_imports_and_by_paths_outside_tests() {
         let source = "use crate::a::X; use crate::{b, c::Y}; fn f() { crate::d::g(); }
             use super::e; mod inner { use super::outer; }
-            #[cfg(test)] mod tests { use crate::only_in_tests::Z; }";
+            #[cfg(test)] mod tests { use crate::only_in_tests::Z; }
+            #[cfg(test)] impl X { fn f() { crate::only_in_tests::g(); } }";
         let found: Vec<String> = uses(source).expect("it is Rust").into_iter().collect();
         assert_eq!(found, ["a", "b", "c", "d", "e"]);
     }
