@@ -140,32 +140,18 @@ fn percentile(sorted: &[usize], percent: usize) -> usize {
     sorted.get(last * percent / 100).copied().unwrap_or(0)
 }
 
-/// Folders with a manifest of a package, outside `target`.
+/// Folders with a manifest of a package.
 fn crates(root: &Path) -> Result<Vec<PathBuf>, String> {
     let mut found = Vec::new();
-    let mut open = vec![root.to_path_buf()];
-    while let Some(folder) = open.pop() {
+    for folder in shell::source_folders(root) {
         let manifest = folder.join("Cargo.toml");
         if manifest.is_file() && shell::read(&manifest)?.contains("[package]") {
-            found.push(folder.clone());
+            found.push(folder);
         }
-        let entries =
-            std::fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-        let folders = entries
-            .flatten()
-            .map(|entry| entry.path())
-            .filter(|path| path.is_dir());
-        open.extend(folders.filter(|path| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            name != "target" && !name.starts_with('.')
-        }));
     }
     match found.is_empty() {
         true => Err(format!("{} holds no crates", root.display())),
-        false => {
-            found.sort();
-            Ok(found)
-        }
+        false => Ok(found),
     }
 }
 

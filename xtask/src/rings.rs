@@ -85,13 +85,13 @@ impl Reader {
     }
 }
 
-/// Whether an item stands behind `cfg(test)`.
-fn is_test(attributes: &[syn::Attribute]) -> bool {
-    let is_test = |attribute: &syn::Attribute| {
+/// Whether an item stands behind `cfg(test)` or is a test itself.
+pub fn is_test(attributes: &[syn::Attribute]) -> bool {
+    attributes.iter().any(|attribute| {
         let condition = attribute.parse_args::<syn::Path>();
-        attribute.path().is_ident("cfg") && condition.is_ok_and(|path| path.is_ident("test"))
-    };
-    attributes.iter().any(is_test)
+        let is_test = condition.is_ok_and(|path| path.is_ident("test"));
+        attribute.path().is_ident("test") || (attribute.path().is_ident("cfg") && is_test)
+    })
 }
 
 impl<'ast> Visit<'ast> for Reader {

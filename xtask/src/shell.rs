@@ -272,6 +272,24 @@ pub fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     found
 }
 
+/// A folder and all folders below it, without what was built and what is hidden.
+pub fn source_folders(root: &Path) -> Vec<PathBuf> {
+    let mut found = vec![root.to_path_buf()];
+    let mut at = 0;
+    while let Some(folder) = found.get(at) {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let folders = entries.map(|entry| entry.path()).filter(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            path.is_dir() && name != "target" && !name.starts_with('.')
+        });
+        let folders: Vec<PathBuf> = folders.collect();
+        found.extend(folders);
+        at += 1;
+    }
+    found.sort();
+    found
+}
+
 /// The files of a folder and of all folders in it.
 pub fn files_below(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let mut found = files(folder, extension);

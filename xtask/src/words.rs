@@ -31,9 +31,7 @@ struct Entry {
 pub fn check(tree: &Tree) -> Outcome {
     let retired = read_list(&shell::read(&tree.path(LIST))?)?;
     let mut wrong = Vec::new();
-    let mut files = Vec::new();
-    collect(&tree.root, &mut files);
-    for path in files {
+    for path in files(&tree.root) {
         let name = path.strip_prefix(&tree.root).unwrap_or(&path);
         let name = name.display().to_string();
         if name == LIST || name == "xtask/src/words.rs" {
@@ -62,26 +60,11 @@ pub fn check(tree: &Tree) -> Outcome {
     }
 }
 
-/// Source files below a folder, without what was built and what is hidden.
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
-    let mut entries: Vec<PathBuf> = std::fs::read_dir(folder)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path())
-        .collect();
-    entries.sort();
-    for path in entries {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if path.is_dir() && name != "target" && !name.starts_with('.') {
-            collect(&path, files);
-        } else if path
-            .extension()
-            .is_some_and(|e| EXTENSIONS.iter().any(|known| e == *known))
-        {
-            files.push(path);
-        }
-    }
+/// Files that people write, by path.
+fn files(root: &Path) -> Vec<PathBuf> {
+    let folders = shell::source_folders(root);
+    let of_folder = |folder: &PathBuf| EXTENSIONS.map(|extension| shell::files(folder, extension));
+    folders.iter().flat_map(of_folder).flatten().collect()
 }
 
 /// The list: `"retired words" = "instead"`, or a table with `instead`, `allowed` (paths)

@@ -1,4 +1,4 @@
-//! [`Context`]: the heavy part of a connection, congestion state of the path to a peer.
+//! [`Context`]: the path state of a connection, congestion control towards a peer.
 
 use crate::congestion::{RoundTrip, Window};
 use crate::time::{Nanos, Time};

@@ -176,7 +176,7 @@ impl Message {
     pub fn parse(words: &Words) -> Result<Message, Malformed> {
         let flags = (words[0] >> 40) as u8;
         let interface = InterfaceNumber::from_bits(flags);
-        // A put or get ignores the operation: one jump for both, and no second one for it.
+        // A put or get ignores the operation and the datatype.
         let none = <(Operation, Datatype)>::default();
         let (verb, (operation, datatype)) = match (words[0] >> 32) as u8 {
             1 => (Verb::Put, none),

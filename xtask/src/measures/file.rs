@@ -5,6 +5,7 @@ use std::path::Path;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
+use crate::rings::is_test;
 use crate::shell;
 
 /// Arguments from which on a struct reads better.
@@ -107,17 +108,6 @@ impl Reader {
             self.found.many_arguments += 1;
         }
     }
-}
-
-/// Whether an item stands behind `cfg(test)` or is a test itself.
-fn is_test(attributes: &[syn::Attribute]) -> bool {
-    attributes.iter().any(|attribute| {
-        let is_cfg = attribute.path().is_ident("cfg");
-        let test = attribute
-            .parse_args::<syn::Path>()
-            .is_ok_and(|path| path.is_ident("test"));
-        attribute.path().is_ident("test") || (is_cfg && test)
-    })
 }
 
 impl<'ast> Visit<'ast> for Reader {
