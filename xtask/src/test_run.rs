@@ -6,13 +6,17 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use crate::report::Outcome;
 use crate::shell;
 
 /// Lines repeated of what a failed test printed.
 const LINES_PER_TEST: usize = 25;
+/// How long the streams of a child that has ended are still read.
+const DRAIN: Duration = Duration::from_secs(5);
 
 /// Runs a `cargo test` command, which must end within `limit` if there is one.
 pub fn run(cargo: &mut Command, limit: Option<Duration>) -> Outcome {
@@ -21,33 +25,52 @@ pub fn run(cargo: &mut Command, limit: Option<Duration>) -> Outcome {
     let stdout = pass_through(child.stdout.take(), std::io::stdout());
     let stderr = pass_through(child.stderr.take(), std::io::stderr());
     let outcome = shell::wait(&mut child, &shell::show(cargo), limit);
-    let stdout = stdout.join().unwrap_or_default();
-    let stderr = stderr.join().unwrap_or_default();
+    let (stdout, stderr) = (stdout.lines(), stderr.lines());
     outcome.map_err(|wrong| {
         let parts = [vec![wrong], failed_targets(&stderr), failed_tests(&stdout)];
         parts.concat().join("\n        ")
     })
 }
 
-/// Copies lines from a child to one of our streams, and keeps them.
-fn pass_through<R, W>(from: Option<R>, mut to: W) -> std::thread::JoinHandle<Vec<String>>
+/// The lines of one stream of a child, which a thread copies to one of ours.
+struct Copied {
+    lines: Arc<Mutex<Vec<String>>>,
+    thread: JoinHandle<()>,
+}
+
+fn pass_through<R, W>(from: Option<R>, mut to: W) -> Copied
 where
     R: Read + Send + 'static,
     W: Write + Send + 'static,
 {
-    std::thread::spawn(move || {
-        let mut kept = Vec::new();
-        let lines = from
+    let lines: Arc<Mutex<Vec<String>>> = Arc::default();
+    let kept = lines.clone();
+    let thread = std::thread::spawn(move || {
+        let read = from
             .into_iter()
             .flat_map(|from| BufReader::new(from).split(b'\n'));
-        for line in lines.map_while(Result::ok) {
+        for line in read.map_while(Result::ok) {
             let line = String::from_utf8_lossy(&line).into_owned();
             // A closed terminal ends neither the tests nor their report.
             let _ = writeln!(to, "{line}");
-            kept.push(line);
+            kept.lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(line);
         }
-        kept
-    })
+    });
+    Copied { lines, thread }
+}
+
+impl Copied {
+    /// What was read when the stream ended. The child has ended, but a process that a test
+    /// left behind may hold the stream open: it isn't waited for longer than [`DRAIN`].
+    fn lines(self) -> Vec<String> {
+        let until = Instant::now() + DRAIN;
+        while !self.thread.is_finished() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        std::mem::take(&mut *self.lines.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// Cargo's own account: which test programs failed, and of which signal one died.
@@ -121,6 +144,21 @@ test result: FAILED. 1 passed; 1 failed";
                 "    left is not right"
             ]
         );
+    }
+
+    #[test]
+    fn a_process_that_is_left_behind_does_not_hold_up_the_report() {
+        let mut left = Command::new("sh");
+        left.args(["-c", "sleep 60 & echo $!; exit 1"]);
+        let mut child = left
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("there is a shell");
+        let stdout = pass_through(child.stdout.take(), std::io::sink());
+        assert!(child.wait().is_ok_and(|status| !status.success()));
+        let sleeper = stdout.lines().remove(0);
+        let ended = Command::new("kill").arg(&sleeper).status();
+        assert!(ended.is_ok_and(|status| status.success()), "it still ran");
     }
 
     #[test]
