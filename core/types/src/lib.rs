@@ -2,7 +2,7 @@
 //!
 //! Everything here is a plain value with the numbers of the public Portals 4.3
 //! header, so that a value crosses the C boundary unchanged. What the values
-//! *do* stands in `engine4`.
+//! *do* stands in `engine4`. Where Portals 3.3 differs, its nouns stand in [`portals3`].
 //!
 //! ```
 //! use lintel_types::{Handle, InterfaceNumber, Kind, ProcessId};
@@ -21,6 +21,7 @@ mod handle;
 mod index;
 mod limits;
 pub mod options;
+pub mod portals3;
 
 pub use atomic::{AtomicCall, Datatype, Operation, Unknown, valid};
 pub use error::{Error, Result, UnknownCode};

@@ -14,8 +14,13 @@
 //! A response has its failure and list in the place of operation and datatype,
 //! and leaves words 3 and 5 empty. Flags: bits 0–1 interface, 2–3
 //! acknowledgement requested, 4 body referenced (rendezvous), not inline (eager).
+//!
+//! These are the messages of Portals 4; those of Portals 3.3, in [`portals3`], have kinds of
+//! their own.
 #![no_std]
 #![forbid(unsafe_code)]
+
+pub mod portals3;
 
 use lintel_types::{AckRequest, Datatype, InterfaceNumber, List, NiFail, Operation, PortalIndex};
 
