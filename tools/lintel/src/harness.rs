@@ -3,6 +3,8 @@
 
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::Result;
 use crate::stats::{Times, median};
 use crate::team::{Team, WORDS};
@@ -30,6 +32,17 @@ pub struct Plan {
     pub rounds: u32,
     /// Time for all turns of one workload.
     pub time: Duration,
+    /// Wall-clock time that one workload may take with its calibration: where others use the
+    /// processors, fewer batches and rounds are measured. One batch may exceed it.
+    pub budget: Duration,
+}
+
+impl Plan {
+    /// When `workloads` that begin now have used their time up.
+    pub fn deadline(&self, workloads: usize) -> Instant {
+        let workloads = u32::try_from(workloads).unwrap_or(u32::MAX);
+        Instant::now() + self.budget * workloads
+    }
 }
 
 /// What rank 0 saw; empty elsewhere.
@@ -41,15 +54,41 @@ pub struct Outcome {
     rounds: Vec<f64>,
     /// Repetitions of all rounds together.
     pub repetitions: u64,
+    /// What would have been measured within the budget.
+    planned: Planned,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Planned {
+    rounds: u32,
+    batches: u64,
+}
+
+/// How much of a point was measured before its wall-clock budget was used up.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Shortened {
+    /// Rounds measured, the last one included even if it is incomplete.
+    pub rounds: u32,
+    /// Rounds asked for.
+    pub planned_rounds: u32,
+    /// Timed batches, of all rounds.
+    pub batches: u64,
+    /// Batches that would have filled the time asked for.
+    pub planned_batches: u64,
 }
 
 impl Outcome {
-    /// Of rounds of one batch each: nanoseconds a repetition.
-    pub fn of_rounds(rounds: Vec<f64>, repetitions: u64) -> Self {
+    /// Of rounds of one batch each, of which `planned` were asked for: nanoseconds a
+    /// repetition.
+    pub fn of_rounds(rounds: Vec<f64>, repetitions: u64, planned: u32) -> Self {
         Self {
             samples: rounds.clone(),
             rounds,
             repetitions,
+            planned: Planned {
+                rounds: planned,
+                batches: planned.into(),
+            },
         }
     }
 
@@ -70,9 +109,23 @@ impl Outcome {
             .collect();
         median(&ratios)
     }
+
+    /// How much was measured, if it is less than was planned.
+    pub fn shortened(&self) -> Option<Shortened> {
+        let (rounds, batches) = (self.rounds.len() as u32, self.samples.len() as u64);
+        let is_short = rounds < self.planned.rounds || batches < self.planned.batches;
+        is_short.then_some(Shortened {
+            rounds,
+            planned_rounds: self.planned.rounds,
+            batches,
+            planned_batches: self.planned.batches,
+        })
+    }
 }
 
-/// Measures `workloads` in turns.
+/// Measures `workloads` in turns, within the plan's budget for each.
+///
+/// Each gets one round at least, however long that takes.
 ///
 /// # Errors
 /// The first error of a workload, or of a peer that doesn't come.
@@ -81,19 +134,32 @@ pub fn measure(
     plan: Plan,
     workloads: &mut [&mut dyn Workload],
 ) -> Result<Vec<Outcome>> {
+    let end = plan.deadline(workloads.len());
     let mut blocks = Vec::new();
     for workload in workloads.iter_mut() {
         blocks.push(calibrate(team, plan, *workload)?);
     }
-    let mut outcomes = vec![Outcome::default(); workloads.len()];
+    let planned = |block: &Block| Planned {
+        rounds: plan.rounds,
+        batches: block.batches * u64::from(plan.rounds),
+    };
+    let outcome = |block| Outcome {
+        planned: planned(block),
+        ..Outcome::default()
+    };
+    let mut outcomes: Vec<Outcome> = blocks.iter().map(outcome).collect();
     for _ in 0..plan.rounds {
         for ((workload, block), outcome) in workloads.iter_mut().zip(&blocks).zip(&mut outcomes) {
-            let samples = run(team, *block, *workload)?;
+            let deadline = Instant::now() + plan.budget / plan.rounds;
+            let samples = run(team, *block, deadline, *workload)?;
             if team.leads() {
-                outcome.repetitions += block.batches * block.repeats;
+                outcome.repetitions += samples.len() as u64 * block.repeats;
                 outcome.rounds.push(median(&samples));
                 outcome.samples.extend(samples);
             }
+        }
+        if team.barrier_with(is_past(end))? != 0 {
+            break;
         }
     }
     Ok(outcomes)
@@ -111,11 +177,13 @@ fn calibrate(team: &Team, plan: Plan, workload: &mut dyn Workload) -> Result<Blo
         batches: PROBES,
         repeats: workload.fewest(),
     };
+    let deadline = Instant::now() + plan.budget / CALIBRATION_SHARE;
     loop {
-        let samples = run(team, block, workload)?;
+        let samples = run(team, block, deadline, workload)?;
         // The quickest counts: a disturbed one would leave the point with few samples.
         let quickest = samples.into_iter().reduce(f64::min);
-        let next = quickest.map(|each| refine(plan, block, workload.fewest(), each));
+        let is_late = Instant::now() >= deadline;
+        let next = quickest.map(|each| refine(plan, block, workload.fewest(), each, is_late));
         let (next, settled) = next.unwrap_or((block, true));
         let mut words = [0; WORDS];
         words[..3].copy_from_slice(&[next.batches, next.repeats, settled.into()]);
@@ -131,11 +199,11 @@ fn calibrate(team: &Team, plan: Plan, workload: &mut dyn Workload) -> Result<Blo
 }
 
 /// The next block to try after a repetition took `each` nanoseconds, and whether it
-/// is good enough to keep.
-fn refine(plan: Plan, tried: Block, fewest: u64, each: f64) -> (Block, bool) {
+/// is good enough to keep; it is kept if there `is_no_time` for another trial.
+fn refine(plan: Plan, tried: Block, fewest: u64, each: f64, is_no_time: bool) -> (Block, bool) {
     let each = each.max(1.0);
     let batch = BATCH.as_nanos() as f64;
-    if each * (tried.repeats as f64) < batch {
+    if each * (tried.repeats as f64) < batch && !is_no_time {
         let repeats = tried.repeats * 4;
         return (
             Block {
@@ -152,7 +220,14 @@ fn refine(plan: Plan, tried: Block, fewest: u64, each: f64) -> (Block, bool) {
     (Block { batches, repeats }, true)
 }
 
-fn run(team: &Team, block: Block, workload: &mut dyn Workload) -> Result<Vec<f64>> {
+/// One turn, in rank 0 the time of a repetition in each batch; it ends with the first batch
+/// that is over after rank 0's `deadline`.
+fn run(
+    team: &Team,
+    block: Block,
+    deadline: Instant,
+    workload: &mut dyn Workload,
+) -> Result<Vec<f64>> {
     let mut samples = Vec::with_capacity(block.batches as usize);
     team.barrier()?;
     for _ in 0..block.batches {
@@ -165,9 +240,16 @@ fn run(team: &Team, block: Block, workload: &mut dyn Workload) -> Result<Vec<f64
         }
         // Off the watch. A side that only counts what arrives never lags by more
         // than a batch, so its queue can be sized.
-        team.barrier()?;
+        if team.barrier_with(is_past(deadline))? != 0 {
+            break;
+        }
     }
     Ok(samples)
+}
+
+/// 1 after `end`, else 0: a word that rank 0 sends.
+pub fn is_past(end: Instant) -> u64 {
+    (Instant::now() >= end).into()
 }
 
 /// The shortest stretch that is timed as one: a thousand times the clock's own cost.
@@ -175,6 +257,9 @@ pub const BATCH: Duration = Duration::from_micros(25);
 
 /// Batches of a trial block.
 const PROBES: u64 = 3;
+
+/// Calibration may take one part in so many of the budget.
+const CALIBRATION_SHARE: u32 = 4;
 
 #[cfg(test)]
 mod tests {
@@ -200,11 +285,33 @@ mod tests {
         let plan = Plan {
             rounds: 5,
             time: Duration::from_millis(20),
+            budget: Duration::from_secs(60),
         };
         let mut one = Busy(Duration::from_micros(30));
         let mut two = Busy(Duration::from_micros(60));
         let outcomes = measure(&team, plan, &mut [&mut one, &mut two]).expect("measures");
         let ratio = outcomes[1].ratio_to(&outcomes[0]);
         assert!((1.8..2.2).contains(&ratio), "ratio {ratio}");
+        assert_eq!(outcomes[1].shortened(), None);
+    }
+
+    #[test]
+    fn a_point_whose_budget_is_used_up_keeps_one_round_and_reports_it() {
+        let team = Team::create(1, crate::team::WaitMode::Spin).expect("memory");
+        let plan = Plan {
+            rounds: 5,
+            time: Duration::from_millis(20),
+            budget: Duration::ZERO,
+        };
+        let mut one = Busy(Duration::from_micros(30));
+        let mut two = Busy(Duration::from_micros(60));
+        let outcomes = measure(&team, plan, &mut [&mut one, &mut two]).expect("measures");
+        for outcome in &outcomes {
+            let short = outcome.shortened().expect("there was no time");
+            assert_eq!((short.rounds, short.planned_rounds), (1, 5));
+            assert_eq!(short.batches, 1);
+            assert!(short.planned_batches >= 15, "{short:?}");
+        }
+        assert!(outcomes[1].ratio_to(&outcomes[0]) > 0.0);
     }
 }

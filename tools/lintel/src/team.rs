@@ -22,6 +22,7 @@ pub struct Team {
     size: usize,
     mode: WaitMode,
     barriers_passed: std::cell::Cell<u64>,
+    words_passed: std::cell::Cell<u64>,
     shared: Region,
 }
 
@@ -33,6 +34,9 @@ pub enum WaitMode {
     /// Sleeping on a futex, so that ranks may share cores.
     Sleep,
 }
+
+/// In the line behind the ranks' lines, whose first word is the barrier of those that sleep.
+const WORD_PLACE: usize = 2;
 
 /// As many words as a rank can hand to the others at once.
 pub const WORDS: usize = 7;
@@ -79,6 +83,21 @@ impl Team {
             WaitMode::Spin => self.spin_barrier(),
             WaitMode::Sleep => FutexBarrier::over(&self.shared, self.size).wait(self.size),
         }
+    }
+
+    /// A barrier after which each rank has the word that the leader gave; words of others
+    /// are ignored.
+    pub fn barrier_with(&self, word: u64) -> Result<u64> {
+        let spoken = self.words_passed.get();
+        self.words_passed.set(spoken + 1);
+        // Two places in turns: the leader may give the next word before others have read
+        // this one, but not the one after that.
+        let place = &self.shared.lines()[self.size].0[WORD_PLACE + (spoken % 2) as usize];
+        if self.leads() {
+            place.store(word, Release);
+        }
+        self.barrier()?;
+        Ok(place.load(Acquire))
     }
 
     fn spin_barrier(&self) -> Result<()> {
@@ -148,6 +167,7 @@ impl Team {
             size,
             mode,
             barriers_passed: std::cell::Cell::new(0),
+            words_passed: std::cell::Cell::new(0),
             shared,
         }
     }
@@ -263,8 +283,15 @@ mod tests {
             let ticket = first.ticket();
             let other = std::thread::spawn(move || {
                 let second = Team::join(ticket, 1, 2, mode).expect("joins");
+                let words: Vec<u64> = (0..100)
+                    .map(|_| second.barrier_with(7).expect("meets"))
+                    .collect();
+                assert_eq!(words, (0..100).collect::<Vec<u64>>());
                 second.swap([2; WORDS]).expect("meets")
             });
+            for word in 0..100 {
+                assert_eq!(first.barrier_with(word).expect("meets"), word);
+            }
             assert_eq!(first.swap([1; WORDS]).expect("meets"), [2; WORDS]);
             assert_eq!(other.join().expect("ends"), [1; WORDS]);
         }

@@ -8,9 +8,9 @@ use rustix::io::Errno;
 use rustix::thread::futex;
 
 use crate::error::{During, Result};
-use crate::harness::Workload;
+use crate::harness::{Workload, is_past};
 use crate::raw::{self, Region};
-use crate::team::{BARRIER_TIMEOUT, Team, WORDS, spin_until};
+use crate::team::{BARRIER_TIMEOUT, Team, spin_until};
 
 /// Each side sleeps on a futex until the other wakes it.
 pub struct FutexWake {
@@ -120,15 +120,18 @@ impl BusyWake {
     }
 
     /// Nanoseconds from the call to the woken thread's first store, one value a
-    /// trial in which the thread slept; in rank 0, nothing elsewhere.
-    pub fn repeat(&self, team: &Team) -> Result<Vec<f64>> {
+    /// trial in which the thread slept; in rank 0, nothing elsewhere. The trials end at
+    /// rank 0's `deadline`.
+    pub fn repeat(&self, team: &Team, deadline: Instant) -> Result<Vec<f64>> {
         let mut samples = Vec::new();
         for trial in 1..=BUSY_TRIALS {
             match team.leads() {
                 true => samples.extend(self.wake(trial)?),
                 false => self.compute_beside_a_sleeper(trial)?,
             }
-            team.exchange([0; WORDS])?;
+            if team.barrier_with(is_past(deadline))? != 0 {
+                break;
+            }
         }
         Ok(samples)
     }

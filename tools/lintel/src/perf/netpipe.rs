@@ -144,6 +144,7 @@ fn brief(plan: Plan) -> Plan {
     Plan {
         rounds: plan.rounds.min(3),
         time: plan.time / 20,
+        budget: plan.budget / 4,
     }
 }
 

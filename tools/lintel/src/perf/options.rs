@@ -59,6 +59,12 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
     pub rounds: u32,
 
+    /// Wall-clock time that a benchmark or its limit may take at each point, in milliseconds;
+    /// on a busy machine fewer rounds are measured then, and the row says how many [default:
+    /// 5 times --time, at least 500]
+    #[arg(long, value_name = "MS")]
+    pub budget: Option<u64>,
+
     /// Cores to pin the two processes to [default: the first two allowed]
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     pub cores: Vec<usize>,
@@ -144,7 +150,12 @@ impl Options {
         Plan {
             rounds: self.rounds,
             time: Duration::from_millis(self.time),
+            budget: Duration::from_millis(self.budget.unwrap_or(self.default_budget())),
         }
+    }
+
+    fn default_budget(&self) -> u64 {
+        self.time.saturating_mul(5).max(500)
     }
 
     /// Fills in what isn't given: the benchmark's own default, or what the environment
@@ -161,6 +172,7 @@ impl Options {
             )));
         }
         self.models.dedup();
+        self.budget = self.budget.or(Some(self.default_budget()));
         if let Some(jobs) = self.jobs() {
             self.plots.get_or_insert_with(|| ".".into());
             self.network.complete(jobs.nodes);
@@ -286,6 +298,14 @@ mod tests {
             let jobs = options.jobs().expect("it starts its own ranks");
             assert!((jobs.check)(&options).is_err(), "{fixed:?}");
         }
+    }
+
+    #[test]
+    fn a_point_has_a_budget_of_several_times_its_time() {
+        let budget = |words: &[&str]| Options::parse(words).plan().budget.as_millis();
+        assert_eq!(budget(&["put"]), 1000);
+        assert_eq!(budget(&["put", "--time", "2"]), 500);
+        assert_eq!(budget(&["put", "--time", "2", "--budget", "9"]), 9);
     }
 
     #[test]

@@ -90,6 +90,7 @@ fn plan(options: &Options) -> Plan {
     Plan {
         rounds: plan.rounds.min(ROUNDS),
         time: plan.time / 4,
+        ..plan
     }
 }
 

@@ -26,7 +26,7 @@ pub fn lines(report: &Report) -> Vec<u8> {
     writer.into_inner().expect("memory takes it")
 }
 
-const HEADER: [&str; 13] = [
+const HEADER: [&str; 15] = [
     "benchmark",
     "variant",
     "bytes",
@@ -40,13 +40,16 @@ const HEADER: [&str; 13] = [
     "limit",
     "limit_median_us",
     "ratio_to_limit",
+    "rounds",
+    "planned_rounds",
 ];
 
 /// Options that name the transport of the messages.
 const NETWORK: [&str; 4] = ["nodes", "nal", "mode", "conn"];
 
-fn fixed_fields(row: &Row) -> [String; 13] {
+fn fixed_fields(row: &Row) -> [String; 15] {
     let limit = row.limit.as_ref();
+    let short = row.shortened;
     [
         row.benchmark.clone(),
         row.variant.clone(),
@@ -61,6 +64,10 @@ fn fixed_fields(row: &Row) -> [String; 13] {
         limit.map(|l| l.name.clone()).unwrap_or_default(),
         text(limit.map(|l| l.median_us)),
         text(limit.map(|l| l.ratio)),
+        short.map(|s| s.rounds.to_string()).unwrap_or_default(),
+        short
+            .map(|s| s.planned_rounds.to_string())
+            .unwrap_or_default(),
     ]
 }
 

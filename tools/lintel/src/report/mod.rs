@@ -15,7 +15,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{During, Error, Result};
-use crate::harness::Outcome;
+use crate::harness::{Outcome, Shortened};
 use crate::machine::Machine;
 use crate::stats::Times;
 
@@ -66,6 +66,9 @@ pub struct Row {
     pub million_per_s: Option<f64>,
     /// What the machine itself does in the same rounds.
     pub limit: Option<Limit>,
+    /// How much was measured, if the wall-clock budget ended the point early.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shortened: Option<Shortened>,
     /// Figures that only this benchmark has, by name with unit.
     pub figures: IndexMap<String, f64>,
 }
@@ -96,6 +99,7 @@ impl Row {
     pub fn timed(mut self, outcome: &Outcome, parts: f64) -> Self {
         self.times = Some(outcome.times(parts));
         self.iterations = outcome.repetitions;
+        self.shortened = outcome.shortened();
         self
     }
 

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use indexmap::IndexSet;
 
 use super::{Report, Row};
+use crate::harness::Shortened;
 
 /// All tables, each under its title, after a line about the machine.
 pub fn tables(report: &Report, title: fn(&str) -> &str) -> String {
@@ -71,8 +72,14 @@ fn table(rows: &[Row], title: fn(&str) -> &str) -> String {
     }
     let left: Vec<bool> = columns.iter().map(|column| column.left).collect();
     let title = title(&rows[0].benchmark);
-    format!("{title}\n{}", aligned(&lines, &left))
+    let mut text = format!("{title}\n{}", aligned(&lines, &left));
+    if rows.iter().any(|row| row.shortened.is_some()) {
+        text.push_str(BUSY);
+    }
+    text
 }
+
+const BUSY: &str = "  the machine was busy: some points ended early, see `measured` and --budget\n";
 
 /// Lines of cells in columns, of which some begin at the left.
 pub(crate) fn aligned(lines: &[Vec<String>], left: &[bool]) -> String {
@@ -131,9 +138,26 @@ fn columns(rows: &[Row]) -> Vec<Column> {
         0 => String::new(),
         n => n.to_string(),
     }));
+    all.push(left("measured", |row| {
+        row.shortened.as_ref().map(measured).unwrap_or_default()
+    }));
     let is_empty = |cell: String| matches!(cell.as_str(), "" | "0 B");
     all.retain(|column| rows.iter().any(|row| !is_empty((column.cell)(row))));
     all
+}
+
+/// How much of a point was measured on a busy machine.
+fn measured(part: &Shortened) -> String {
+    let Shortened {
+        rounds,
+        planned_rounds,
+        batches,
+        planned_batches,
+    } = part;
+    match rounds < planned_rounds {
+        true => format!("{rounds} of {planned_rounds} rounds"),
+        false => format!("{} % of the time", 100 * batches / planned_batches.max(&1)),
+    }
 }
 
 fn left(title: &str, cell: impl Fn(&Row) -> String + 'static) -> Column {
@@ -194,6 +218,24 @@ mod tests {
     fn columns_without_a_value_are_left_out() {
         let text = table(&[Row::new("put", "eq", 8)], crate::perf::title);
         assert!(text.contains("size") && !text.contains("GB/s"), "{text}");
+    }
+
+    #[test]
+    fn a_point_that_ended_early_is_marked() {
+        let short = |rounds, batches| {
+            let mut row = Row::new("put", "eq", 8);
+            row.shortened = Some(Shortened {
+                rounds,
+                planned_rounds: 7,
+                batches,
+                planned_batches: 200,
+            });
+            row
+        };
+        let text = table(&[short(2, 20), short(7, 50)], crate::perf::title);
+        assert!(text.contains("2 of 7 rounds"), "{text}");
+        assert!(text.contains("25 % of the time"), "{text}");
+        assert!(text.ends_with(BUSY), "{text}");
     }
 
     #[test]

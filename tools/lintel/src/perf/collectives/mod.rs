@@ -67,7 +67,7 @@ pub fn figures(client: &mut Client, options: &Options) -> Result<Vec<Row>> {
             progress.announce(name, bytes);
             let found = ranks.in_turns(call(name, bytes), plan(options))?;
             if ranks.leads() {
-                rows.extend(rows_of(name, bytes, ranks.ranks(), &found));
+                rows.extend(rows_of(name, bytes, ranks.ranks(), options.rounds, &found));
             }
             progress.advance();
         }
@@ -120,8 +120,8 @@ fn call(name: &str, bytes: u64) -> Call {
 }
 
 /// A row for each placement, beside the first.
-fn rows_of(name: &str, bytes: u64, ranks: u32, found: &[Turns; 2]) -> Vec<Row> {
-    let outcome = |turns: &Turns| Outcome::of_rounds(turns.rounds.clone(), 0);
+fn rows_of(name: &str, bytes: u64, ranks: u32, planned: u32, found: &[Turns; 2]) -> Vec<Row> {
+    let outcome = |turns: &Turns| Outcome::of_rounds(turns.rounds.clone(), 0, planned);
     let first = outcome(&found[0]);
     let row = |(placement, turns): (&(&str, _), &Turns)| {
         let mut row = Row::new(
@@ -133,6 +133,7 @@ fn rows_of(name: &str, bytes: u64, ranks: u32, found: &[Turns; 2]) -> Vec<Row> {
         .with("× offloaded", outcome(turns).ratio_to(&first));
         row.times = Some(Times::of(&turns.samples));
         row.iterations = turns.samples.len() as u64;
+        row.shortened = outcome(turns).shortened();
         row
     };
     PLACEMENTS.iter().zip(found).map(row).collect()
@@ -155,7 +156,7 @@ mod tests {
             turns([1000.0, 4000.0, 1000.0]),
             turns([500.0, 2000.0, 500.0]),
         ];
-        let rows = rows_of("reduce", 8, 4, &found);
+        let rows = rows_of("reduce", 8, 4, 3, &found);
         assert_eq!(rows[1].variant, "reduce, 4 ranks, host");
         assert_eq!(rows[1].median_us(), Some(0.5));
         assert_eq!(rows[1].figures["× offloaded"], 0.5);

@@ -75,6 +75,7 @@ impl CollectiveRanks {
 
     /// Both placements at one point, round by round.
     pub fn in_turns(&mut self, call: Call, plan: Plan) -> Result<[Turns; 2]> {
+        let end = plan.deadline(PLACEMENTS.len());
         let mut found = [Turns::default(), Turns::default()];
         let time = plan.time / plan.rounds;
         for _ in 0..plan.rounds {
@@ -82,6 +83,9 @@ impl CollectiveRanks {
                 let samples = self.turn(which, call, time)?;
                 turns.rounds.push(median(&samples));
                 turns.samples.extend(samples);
+            }
+            if self.is_enough(0, Instant::now() >= end)? {
+                break;
             }
         }
         Ok(found)
@@ -91,8 +95,10 @@ impl CollectiveRanks {
         let end = Instant::now() + time;
         let mut samples = Vec::new();
         self.operate(which, call)?;
+        // Doubled up to BATCH, so that slow operations don't exceed the time by far.
+        let mut batch = 1;
         loop {
-            for _ in 0..BATCH {
+            for _ in 0..batch {
                 self.operate(which, Call::Barrier)?;
                 let start = Instant::now();
                 self.operate(which, call)?;
@@ -101,6 +107,7 @@ impl CollectiveRanks {
             if self.is_enough(which, Instant::now() >= end)? {
                 return Ok(samples);
             }
+            batch = (2 * batch).min(BATCH);
         }
     }
 
@@ -154,5 +161,5 @@ fn failed(error: collectives::Error) -> Error {
 
 /// Of the portal table; each group has one.
 const FIRST_PORTAL: u32 = 20;
-/// Operations between two looks at the clock that all ranks hear of.
-const BATCH: usize = 15;
+/// The most operations between two looks at the clock that all ranks hear of.
+const BATCH: usize = 16;

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::MultiPair;
 use crate::error::Result;
-use crate::harness::{Outcome, Plan};
+use crate::harness::{Outcome, Plan, is_past};
 use crate::perf::stream::window_for;
 use crate::portals::Transfer;
 use crate::team::WORDS;
@@ -60,6 +60,7 @@ impl MultiPair {
     /// # Errors
     /// What Portals refused, or a process that doesn't come.
     pub fn in_turns(&self, plan: Plan, pattern: Pattern) -> Result<Vec<Outcome>> {
+        let end = plan.deadline(self.layout.groups);
         let repeats = self.calibrate(plan, pattern)?;
         let mut rounds = vec![Vec::new(); self.layout.groups];
         for _ in 0..plan.rounds {
@@ -67,9 +68,14 @@ impl MultiPair {
                 let took = self.turn(group, pattern, repeats)?;
                 samples.push(took as f64 / repeats as f64);
             }
+            if self.team.barrier_with(is_past(end))? != 0 {
+                break;
+            }
         }
-        let all = u64::from(plan.rounds) * repeats;
-        let outcome = |samples| Outcome::of_rounds(samples, all);
+        let outcome = |samples: Vec<f64>| {
+            let all = samples.len() as u64 * repeats;
+            Outcome::of_rounds(samples, all, plan.rounds)
+        };
         Ok(rounds.into_iter().map(outcome).collect())
     }
 
@@ -77,6 +83,7 @@ impl MultiPair {
     fn calibrate(&self, plan: Plan, pattern: Pattern) -> Result<u64> {
         let turn = plan.time.as_nanos() as u64 / u64::from(plan.rounds);
         let unit = pattern.unit();
+        let end = Instant::now() + plan.budget / 4;
         let mut repeats = unit;
         loop {
             // The quickest counts: one that waits for a core says nothing.
@@ -84,7 +91,8 @@ impl MultiPair {
             for _ in 0..PROBES {
                 took = took.min(self.turn(0, pattern, repeats)?.max(1));
             }
-            if took >= turn / 4 || repeats >= MOST_REPEATS {
+            let is_late = self.team.barrier_with(is_past(end))? != 0;
+            if took >= turn / 4 || repeats >= MOST_REPEATS || is_late {
                 let fitting = (repeats as u128 * u128::from(turn) / u128::from(took)) as u64;
                 return Ok(fitting.max(1).next_multiple_of(unit));
             }
