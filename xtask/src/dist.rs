@@ -74,8 +74,9 @@ fn install_libraries(tree: &Tree, prefix: &Path) -> Outcome {
 }
 
 fn install_headers(tree: &Tree, prefix: &Path) -> Outcome {
-    for header in shell::files(&tree.path("include"), "h") {
-        let name = header.file_name().unwrap_or_default();
+    let include = tree.path("include");
+    for header in shell::files_below(&include, "h") {
+        let name = header.strip_prefix(&include).unwrap_or(&header);
         install(&header, &prefix.join("include").join(name), 0o644)?;
     }
     Ok(())

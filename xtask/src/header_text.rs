@@ -7,6 +7,9 @@ use std::collections::BTreeSet;
 
 use crate::shell::{self, Tree};
 
+/// The headers of Portals 4 and of the collectives, each with manual pages.
+pub const WITH_PAGES: [&str; 3] = ["portals4.h", "portals4_ext.h", "ptlcoll.h"];
+
 /// Every function that one header declares (`static inline` ones left out,
 /// as no library exports them).
 pub fn functions_of(tree: &Tree, header: &str) -> Result<BTreeSet<String>, String> {
@@ -14,17 +17,33 @@ pub fn functions_of(tree: &Tree, header: &str) -> Result<BTreeSet<String>, Strin
     Ok(functions(&shell::read(&path)?))
 }
 
-/// Every function that any of our headers declares.
-pub fn all_functions(tree: &Tree) -> Result<BTreeSet<String>, String> {
-    let headers = shell::files(&tree.path("include"), "h");
-    if headers.is_empty() {
-        return Err("include/ has no header yet".into());
-    }
+/// Every function that any of these headers declares.
+pub fn functions_of_all(tree: &Tree, headers: &[&str]) -> Result<BTreeSet<String>, String> {
     let mut all = BTreeSet::new();
     for header in headers {
-        all.extend(functions(&shell::read(&header)?));
+        all.append(&mut functions_of(tree, header)?);
     }
     Ok(all)
+}
+
+/// Every array that any of these headers declares.
+pub fn arrays_of_all(tree: &Tree, headers: &[&str]) -> Result<BTreeSet<String>, String> {
+    let mut all = BTreeSet::new();
+    for header in headers {
+        let text = shell::read(&tree.path("include").join(header))?;
+        all.append(&mut arrays(&text));
+    }
+    Ok(all)
+}
+
+fn arrays(text: &str) -> BTreeSet<String> {
+    let code = without_preprocessor(&without_comments(text));
+    let statements = code.split([';', '{', '}']).map(str::trim);
+    let declared = statements.filter_map(|statement| {
+        let before = statement.strip_prefix("extern ")?.strip_suffix("[]")?;
+        before.rsplit([' ', '*']).next().map(str::to_string)
+    });
+    declared.collect()
 }
 
 fn functions(text: &str) -> BTreeSet<String> {
@@ -115,5 +134,11 @@ mod tests {
         ";
         let names: Vec<String> = functions(text).into_iter().collect();
         assert_eq!(names, ["PtlInit", "PtlPut", "PtlToStr", "ptlcoll_wait"]);
+    }
+
+    #[test]
+    fn arrays_are_found_beside_functions() {
+        let text = "extern \"C\" {\nextern const char *names[];\nint PtlInit(void);\n}";
+        assert_eq!(arrays(text).into_iter().collect::<Vec<_>>(), ["names"]);
     }
 }

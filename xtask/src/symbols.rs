@@ -8,8 +8,11 @@ use crate::report::Outcome;
 use crate::shell::{self, Tree};
 use crate::{dist, header_text};
 
-/// A library's SONAME, and how the functions begin that its headers declare.
-const LIBRARIES: [(&str, &str); 2] = [("libportals.so.4", "Ptl"), ("libptlcoll.so.1", "ptlcoll_")];
+/// A library's SONAME, and the headers that declare what it exports.
+const LIBRARIES: [(&str, &[&str]); 2] = [
+    ("libportals.so.4", &["portals4.h", "portals4_ext.h"]),
+    ("libptlcoll.so.1", &["ptlcoll.h"]),
+];
 
 pub fn build_and_check(tree: &Tree) -> Outcome {
     dist::run(tree, &tree.dist())?;
@@ -18,10 +21,10 @@ pub fn build_and_check(tree: &Tree) -> Outcome {
 
 /// Checks the libraries that are installed in `target/dist`.
 pub fn check(tree: &Tree) -> Outcome {
-    let all = header_text::all_functions(tree)?;
-    for (soname, prefix) in LIBRARIES {
-        let declared = all.iter().filter(|name| name.starts_with(prefix));
-        check_library(tree, soname, &declared.cloned().collect())?;
+    for (soname, headers) in LIBRARIES {
+        let mut declared = header_text::functions_of_all(tree, headers)?;
+        declared.append(&mut header_text::arrays_of_all(tree, headers)?);
+        check_library(tree, soname, &declared)?;
     }
     Ok(())
 }
@@ -37,7 +40,7 @@ fn check_library(tree: &Tree, soname: &str, declared: &BTreeSet<String>) -> Outc
         ));
     }
     check_dynamic_section(&library, soname)?;
-    println!("   {} functions, SONAME {soname}", declared.len());
+    println!("   {} symbols, SONAME {soname}", declared.len());
     Ok(())
 }
 

@@ -1,18 +1,12 @@
 //! Every constant of `portals4.h`.
 
-use crate::{Row, assert_same, header};
+use crate::printed;
 use lintel_claim::{Datatype, Operation};
+use lintel_header_check::{Row, rows};
 use lintel_types::options::*;
 use lintel_types::{
     AckRequest, Error, EventKind, Handle, List, NiFail, PT_ANY, ProcessId, UID_ANY,
 };
-use std::collections::BTreeSet;
-
-macro_rules! rows {
-    ($($name:ident = $rust:expr;)*) => {
-        &[$((stringify!($name), $rust as u64)),*]
-    };
-}
 
 const NAMES: &[Row] = rows! {
     PTL_EQ_NONE = Handle::EQ_NONE.0;
@@ -199,20 +193,10 @@ fn all() -> Vec<Row> {
 
 #[test]
 fn constants_have_the_same_values() {
-    assert_same("constants", &all());
+    printed().assert_same("constants", &all());
 }
 
 #[test]
 fn no_constant_of_the_header_is_left_out() {
-    let compared: BTreeSet<&str> = all().into_iter().map(|(name, _)| name).collect();
-    let text = header("portals4.h");
-    let declared = text.lines().filter_map(|line| {
-        let name = match line.strip_prefix("#define ") {
-            Some(rest) => rest.split_whitespace().next(),
-            None => line.split_once(" = ").map(|(name, _)| name.trim()),
-        };
-        name.filter(|name| name.starts_with("PTL_"))
-    });
-    let missing: Vec<&str> = declared.filter(|name| !compared.contains(name)).collect();
-    assert_eq!(missing, [""; 0]);
+    printed().assert_complete("portals4.h", &all());
 }

@@ -1,26 +1,9 @@
 //! Sizes, and each member's place.
 
-use crate::{Row, assert_same};
+use crate::printed;
+use lintel_header_check::{Row, members};
 use lintel_types::{CountingEvent, Event, Handle, Limits, ProcessId};
 use portals::{EV_STR_SIZE, Iovec, Le, Md, Me, RawEvent};
-use std::mem::offset_of;
-
-/// Offset and size of a member in one number.
-macro_rules! members {
-    ($rows:ident, $c:literal, $rust:ty, [$($member:ident $(= $c_member:literal)?),* $(,)?]) => {
-        $rows.push((concat!("sizeof(", $c, ")"), size_of::<$rust>() as u64));
-        $($rows.push((
-            members!(@name $c, $member $(, $c_member)?),
-            (offset_of!($rust, $member) as u64) << 16 | size_of_member(|it: &$rust| &raw const it.$member),
-        ));)*
-    };
-    (@name $c:literal, $member:ident) => { concat!($c, ".", stringify!($member)) };
-    (@name $c:literal, $member:ident, $c_member:literal) => { concat!($c, ".", $c_member) };
-}
-
-fn size_of_member<S, M>(_: fn(&S) -> *const M) -> u64 {
-    size_of::<M>() as u64
-}
 
 #[test]
 fn structures_have_the_same_layout() {
@@ -133,5 +116,5 @@ fn structures_have_the_same_layout() {
             features,
         ]
     );
-    assert_same("layouts", &rows);
+    printed().assert_same("layouts", &rows);
 }

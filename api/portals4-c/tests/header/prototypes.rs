@@ -1,25 +1,20 @@
 //! Every function has the same parameters, by name and type, on both sides: in the
 //! headers, where it is defined, and where it is declared (`portals4-sys`).
-//!
-//! No parser of either language: both sides keep to plain prototypes, and what is
-//! misread here doesn't compare equal.
 
-use crate::header;
-use std::collections::{BTreeMap, BTreeSet};
+use crate::printed;
+use lintel_header_check::prototypes::{
+    Prototypes, assert_same, names_after, of_declarations, of_exports, of_header,
+};
 use std::path::Path;
-
-/// Parameters and result, in the words of Rust.
-type Prototype = (Vec<(String, String)>, String);
-type Prototypes = BTreeMap<String, Prototype>;
 
 #[test]
 fn functions_have_the_same_prototypes() {
-    assert_same(&of_crate());
+    assert_same(&of_exports(&sources()), &of_headers());
 }
 
 #[test]
 fn declarations_have_the_same_prototypes() {
-    assert_same(&of_declarations());
+    assert_same(&of_declarations(&declarations()), &of_headers());
 }
 
 /// A function is declared safe if it is defined so: it takes plain values only.
@@ -30,57 +25,16 @@ fn declarations_are_as_safe_as_definitions() {
     assert_eq!(names_after(&declarations(), "pub safe fn "), defined);
 }
 
-fn assert_same(rust: &Prototypes) {
-    let mut c = of_header(&header("portals4.h"));
-    c.append(&mut of_header(&header("portals4_ext.h")));
+fn of_headers() -> Prototypes {
+    let mut c = of_header(&printed().text("portals4.h"), rust_type);
+    c.append(&mut of_header(&printed().text("portals4_ext.h"), rust_type));
     assert!(c.len() > 50, "the headers were read");
-    let names = |side: &Prototypes| side.keys().cloned().collect::<Vec<_>>();
-    assert_eq!(names(rust), names(&c));
-    for (name, prototype) in &c {
-        assert_eq!(&rust[name], prototype, "{name} in Rust, and in C");
-    }
+    c
 }
 
-fn of_header(text: &str) -> Prototypes {
-    let mut code = String::new();
-    for (index, part) in text.split("/*").enumerate() {
-        let behind = if index == 0 {
-            part
-        } else {
-            part.split_once("*/").map_or("", |p| p.1)
-        };
-        code.push_str(behind);
-    }
-    let code: String = code.lines().filter(|line| !line.starts_with('#')).collect();
-    let statements = code.split([';', '{', '}']);
-    statements.filter_map(prototype_of_c).collect()
-}
-
-fn prototype_of_c(statement: &str) -> Option<(String, Prototype)> {
-    let (before, parameters) = statement.split_once('(')?;
-    let at = before.find("Ptl")?;
-    let name = before[at..].trim().to_owned();
-    let result = rust_type(before[..at].trim());
-    let parameters = parameters.trim().strip_suffix(')')?;
-    let each = parameters.split(',').filter(|one| one.trim() != "void");
-    let each = each.map(|one| {
-        let one = one.trim();
-        let at = one.rfind([' ', '*'])? + 1;
-        Some((one[at..].to_owned(), rust_type(one[..at].trim())))
-    });
-    Some((name, (each.collect::<Option<Vec<_>>>()?, result)))
-}
-
-/// What a C type is on the Rust side.
-fn rust_type(c: &str) -> String {
-    if let Some(pointee) = c.strip_suffix('*') {
-        let pointee = pointee.trim();
-        return match pointee.strip_prefix("const ") {
-            Some(pointee) => format!("*const {}", rust_type(pointee)),
-            None => format!("*mut {}", rust_type(pointee)),
-        };
-    }
-    let plain = match c {
+/// The Rust name of a type that is no pointer.
+fn rust_type(c: &str) -> &str {
+    match c {
         "void" => "c_void",
         "int" => "c_int",
         "char" => "c_char",
@@ -98,70 +52,14 @@ fn rust_type(c: &str) -> String {
         "ptl_me_t" => "Me",
         handle if handle.starts_with("ptl_handle_") => "Handle",
         other => other,
-    };
-    plain.to_owned()
+    }
 }
 
-fn of_crate() -> Prototypes {
-    let text = sources();
-    let exported = text.split("#[unsafe(no_mangle)]").skip(1);
-    exported.filter_map(prototype_of_rust).collect()
-}
-
-/// All files of the crate.
 fn sources() -> String {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let files = std::fs::read_dir(source).expect("the crate has its source");
-    let read = |file: std::io::Result<std::fs::DirEntry>| {
-        let path = file.expect("the folder can be read").path();
-        std::fs::read_to_string(path).expect("source is text")
-    };
-    files.map(read).collect()
-}
-
-fn prototype_of_rust(item: &str) -> Option<(String, Prototype)> {
-    let (_, item) = item.split_once("extern \"C\" fn ")?;
-    prototype(item, '{')
-}
-
-fn of_declarations() -> Prototypes {
-    let text = declarations();
-    let (_, declared) = text
-        .split_once("extern \"C\" {")
-        .expect("a block of declarations");
-    let each = declared.split("fn ").skip(1);
-    each.filter_map(|item| prototype(item, ';')).collect()
+    lintel_header_check::prototypes::sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"))
 }
 
 fn declarations() -> String {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../portals4-sys/src/lib.rs");
     std::fs::read_to_string(file).expect("source is text")
-}
-
-/// Names behind these words.
-fn names_after(text: &str, words: &str) -> BTreeSet<String> {
-    let each = text.split(words).skip(1);
-    each.filter_map(|item| Some(item.split_once('(')?.0.to_owned()))
-        .collect()
-}
-
-/// What stands between a function's name and its end.
-fn prototype(item: &str, end: char) -> Option<(String, Prototype)> {
-    let (name, rest) = item.split_once('(')?;
-    let (parameters, rest) = rest.split_once(')')?;
-    let (result, _) = rest.split_once(end)?;
-    let result = result.trim().strip_prefix("->").unwrap_or("c_void").trim();
-    let each = parameters
-        .split(',')
-        .map(str::trim)
-        .filter(|one| !one.is_empty());
-    let each = each.map(|one| {
-        let (name, r#type) = one.split_once(':')?;
-        let name = name.trim().trim_start_matches("r#");
-        // An event whose kinds aren't checked yet.
-        let r#type = r#type.trim().replace("RawEvent", "Event");
-        Some((name.to_owned(), r#type))
-    });
-    let prototype = (each.collect::<Option<Vec<_>>>()?, result.to_owned());
-    Some((name.to_owned(), prototype))
 }

@@ -1,0 +1,116 @@
+/*
+ * p3rt.h - the ranks of a Portals 3.3 program, as its reference has them.
+ *
+ * SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * A launcher passes rank and names in the environment: PTL_MY_RID is the rank, PTL_NIDMAP the nids
+ * and PTL_PIDMAP the pids of all ranks, separated by colons (a nid is a number or an IPv4 address),
+ * PTL_MY_JID the job. Before PtlNIInit the calls take PTL_INVALID_HANDLE, and what they set holds for
+ * the interface that is opened next; its PTL_PID_ANY then means the pid of the rank.
+ */
+
+#ifndef P3RT_P3RT_H
+#define P3RT_P3RT_H
+
+#include "../portals3.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * Sets the rank of the process, and the size of its group
+ *
+ * @param[in] rank        the rank, or -1 to read all from the environment
+ * @param[in] group_size  the number of ranks, or -1 likewise
+ * @return PTL_OK          set
+ * @return PTL_NO_INIT     a variable of the environment is missing or isn't understood
+ * @return PTL_NI_INVALID  `ni` is no interface, and not PTL_INVALID_HANDLE
+ * @return PTL_FAIL        `rank` isn't below `group_size`, or a map has another size
+ */
+int PtlSetRank(ptl_handle_ni_t ni,
+               unsigned rank,
+               unsigned group_size);
+
+/**
+ * Sets the node of each rank
+ *
+ * @return PTL_OK          set
+ * @return PTL_NI_INVALID  `ni` is no interface, and not PTL_INVALID_HANDLE
+ * @return PTL_FAIL        `group_size` is 0, or not that of PtlSetRank
+ */
+int PtlSetNIDMap(ptl_handle_ni_t ni,
+                 ptl_nid_t *map,
+                 unsigned group_size);
+
+/**
+ * Sets the pid of each rank
+ *
+ * @return PTL_OK          set
+ * @return PTL_NI_INVALID  `ni` is no interface, and not PTL_INVALID_HANDLE
+ * @return PTL_FAIL        `group_size` is 0, or not that of PtlSetRank
+ */
+int PtlSetPIDMap(ptl_handle_ni_t ni,
+                 ptl_pid_t *map,
+                 unsigned group_size);
+
+/**
+ * Sets the job of the process, for the interface that is opened next
+ *
+ * @return PTL_OK    set
+ * @return PTL_FAIL  `jid` is PTL_JID_ANY
+ */
+int PtlSetJID(ptl_jid_t jid);
+
+/**
+ * Returns the rank of the process, and the size of its group
+ *
+ * @return PTL_OK       returned
+ * @return PTL_NO_INIT  none is set
+ */
+int PtlGetRank(ptl_handle_ni_t ni,
+               unsigned *rank,
+               unsigned *group_size);
+
+/**
+ * Returns the name of a rank
+ *
+ * @return PTL_OK               returned
+ * @return PTL_NO_INIT          no maps are set
+ * @return PTL_PROCESS_INVALID  there is no such rank
+ */
+int PtlGetRankId(ptl_handle_ni_t ni,
+                 unsigned rank,
+                 ptl_process_id_t *id);
+
+/**
+ * Returns the node of each rank
+ *
+ * @param[out] map        room for `group_size` nids
+ * @param[in] group_size  the number of ranks
+ * @return PTL_OK       returned
+ * @return PTL_NO_INIT  no map is set
+ * @return PTL_FAIL     `group_size` is not the number of ranks
+ */
+int PtlGetNIDMap(ptl_handle_ni_t ni,
+                 ptl_nid_t *map,
+                 unsigned group_size);
+
+/**
+ * Returns the pid of each rank
+ *
+ * @param[out] map        room for `group_size` pids
+ * @param[in] group_size  the number of ranks
+ * @return PTL_OK       returned
+ * @return PTL_NO_INIT  no map is set
+ * @return PTL_FAIL     `group_size` is not the number of ranks
+ */
+int PtlGetPIDMap(ptl_handle_ni_t ni,
+                 ptl_pid_t *map,
+                 unsigned group_size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
