@@ -15,6 +15,7 @@ mod fuzz;
 mod header_text;
 mod headers;
 mod hostile;
+mod instructions;
 mod layers;
 mod licences;
 mod loom;
@@ -71,6 +72,8 @@ cargo xtask COMMAND
   hostile [--packets N] [--seed N]
                       send random and mutated datagrams to a process (200,000)
 
+  instructions        count the instructions of calls with callgrind and compare them
+                      with spec/instructions.toml (needs valgrind)
   layers              check the crates against the table in ARCHITECTURE.md
   words               find retired words (spec/words.toml) in code and prose
   measures [--root DIR]
@@ -127,6 +130,7 @@ fn main() -> ExitCode {
             Ok(assault) => many(|report| assault::run(&tree, &assault, report)),
             Err(wrong) => one("assault", || Err(wrong)),
         },
+        "instructions" => many(|report| instructions::run(&tree, report)),
         "netns" => many(|report| netns::run(&tree, report)),
         "c-tests" => many(|report| c_tests::run(&tree, rest.first().copied(), report)),
         "fuzz" => many(|report| fuzz::run(&tree, seconds(&rest), report)),

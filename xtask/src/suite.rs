@@ -8,8 +8,8 @@ use crate::report::Report;
 use crate::shell::{self, Tree};
 use crate::soak::{self, Soak};
 use crate::{
-    c_tests, demo, deny, dist, fuzz, headers, hostile, layers, loom, man, netns, prerequisites,
-    sanitize, spec, symbols, test_run, words,
+    c_tests, demo, deny, dist, fuzz, headers, hostile, instructions, layers, loom, man, netns,
+    prerequisites, sanitize, spec, symbols, test_run, words,
 };
 
 /// Seconds per fuzz target in CI.
@@ -31,11 +31,12 @@ pub fn test_in(tree: &Tree, setting: &Setting) -> ExitCode {
     report.finish()
 }
 
-/// `test`, the same behaviour over every network, attacks, loom models, sanitizers, fuzzing,
-/// and a short demo.
+/// `test`, instructions per call, the same behaviour over every network, attacks, loom models,
+/// sanitizers, fuzzing, and a short demo.
 pub fn ci(tree: &Tree) -> ExitCode {
     let mut report = Report::new();
     checks(tree, false, &mut report);
+    instructions::run(tree, &mut report);
     for setting in networks::matrix() {
         networks::run(tree, &setting, &mut report);
     }

@@ -1,0 +1,374 @@
+/*
+ * The calls that `cargo xtask instructions` counts.
+ *
+ * This process runs under callgrind, which counts the instructions of one call at a time and
+ * writes them down under the call's name. It starts a peer, the same program outside valgrind,
+ * which polls all the time and sends on command. Nothing waits within a counted call.
+ * Both tell each other by words in memory that they share when a message is on its way, so
+ * that the counted call finds it.
+ */
+#define _GNU_SOURCE
+#include <portals4.h>
+
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <valgrind/callgrind.h>
+
+/* Of each call; the median is what it costs. */
+#define ROUNDS 25
+/* Polls after which a process is known to poll all the time, so that nobody rings it. */
+#define WARM_POLLS 200
+#define LIMIT_SECONDS 100
+
+/* Both processes have the same portal table: */
+enum { PT_EVENT, PT_COUNT, PT_ONCE, PT_COUNT_LIST };
+
+enum command { IDLE, POLL, PUT_EVENT, PUT_COUNT, PUT_ONCE, GET, FETCH_ADD, PUT_LIST, END };
+
+/* Memory that both processes share. */
+struct shared {
+    ptl_process_t counted, peer;
+    atomic_int    ready;
+    _Atomic enum command command;
+};
+
+/* A matching interface with four portal table entries. */
+struct side {
+    ptl_handle_ni_t ni, list_ni;
+    ptl_handle_eq_t portal_eq, md_eq;
+    ptl_handle_ct_t entry_ct, md_ct;
+    ptl_handle_md_t counting, reporting, list_md;
+    ptl_process_t   me;
+    uint64_t        memory[8];
+};
+
+static void fail(const char *what, int got)
+{
+    fprintf(stderr, "calls: %s (%d)\n", what, got);
+    exit(1);
+}
+
+#define ANSWERS(code, call)                   \
+    do {                                      \
+        int rc_ = (call);                     \
+        if (rc_ != (code)) fail(#call, rc_);  \
+    } while (0)
+#define OK(call) ANSWERS(PTL_OK, call)
+
+/* Counts one call under a name. One that should have found a message and hasn't, because
+ * the helper was about to take it, counts elsewhere. */
+#define COUNTED(name, code, call)                               \
+    do {                                                        \
+        CALLGRIND_TOGGLE_COLLECT;                               \
+        int rc_ = (call);                                       \
+        CALLGRIND_TOGGLE_COLLECT;                               \
+        if (rc_ == (code)) {                                    \
+            CALLGRIND_DUMP_STATS_AT(name);                      \
+        } else {                                                \
+            CALLGRIND_DUMP_STATS_AT("elsewhere");               \
+            if (rc_ != PTL_EQ_EMPTY) fail(#call, rc_);          \
+        }                                                       \
+    } while (0)
+
+static ptl_me_t entry_of(struct side *side, unsigned int options)
+{
+    ptl_me_t entry = {
+        .start = side->memory,
+        .length = sizeof side->memory,
+        .ct_handle = side->entry_ct,
+        .uid = PTL_UID_ANY,
+        .options = options | PTL_ME_OP_PUT | PTL_ME_OP_GET,
+        .match_id = { .phys = { PTL_NID_ANY, PTL_PID_ANY } },
+        .match_bits = 7,
+    };
+    return entry;
+}
+
+static void open_portal(struct side *side, ptl_pt_index_t index, ptl_handle_eq_t eq)
+{
+    ptl_pt_index_t got;
+    OK(PtlPTAlloc(side->ni, 0, eq, index, &got));
+}
+
+static void append(struct side *side, ptl_pt_index_t index, unsigned int options)
+{
+    ptl_me_t        entry = entry_of(side, options);
+    ptl_handle_me_t handle;
+    OK(PtlMEAppend(side->ni, index, &entry, PTL_PRIORITY_LIST, NULL, &handle));
+}
+
+static ptl_handle_md_t bind(struct side *side, ptl_handle_ni_t ni, unsigned int options, ptl_handle_eq_t eq,
+                            ptl_handle_ct_t ct)
+{
+    ptl_md_t        md = { side->memory, sizeof side->memory, options, eq, ct };
+    ptl_handle_md_t handle;
+    OK(PtlMDBind(ni, &md, &handle));
+    return handle;
+}
+
+/* The list interface is only sent to and from without events. */
+static void open_list(struct side *side, unsigned int counting)
+{
+    ptl_handle_ct_t ct;
+    ptl_pt_index_t  index;
+    ptl_handle_le_t handle;
+    OK(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, NULL, NULL, &side->list_ni));
+    OK(PtlPTAlloc(side->list_ni, 0, PTL_EQ_NONE, PT_COUNT_LIST, &index));
+    OK(PtlCTAlloc(side->list_ni, &ct));
+    ptl_le_t entry = { side->memory, sizeof side->memory, ct, PTL_UID_ANY, counting | PTL_LE_OP_PUT };
+    OK(PtlLEAppend(side->list_ni, PT_COUNT_LIST, &entry, PTL_PRIORITY_LIST, NULL, &handle));
+    side->list_md = bind(side, side->list_ni, 0, PTL_EQ_NONE, PTL_CT_NONE);
+}
+
+static void open_side(struct side *side)
+{
+    const unsigned int counting = PTL_ME_EVENT_CT_COMM;
+    memset(side, 0, sizeof *side);
+    OK(PtlInit());
+    OK(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, NULL, NULL, &side->ni));
+    OK(PtlGetPhysId(side->ni, &side->me));
+    OK(PtlEQAlloc(side->ni, 64, &side->portal_eq));
+    OK(PtlEQAlloc(side->ni, 64, &side->md_eq));
+    OK(PtlCTAlloc(side->ni, &side->entry_ct));
+    OK(PtlCTAlloc(side->ni, &side->md_ct));
+    open_portal(side, PT_EVENT, side->portal_eq);
+    open_portal(side, PT_COUNT, PTL_EQ_NONE);
+    open_portal(side, PT_ONCE, side->portal_eq);
+    append(side, PT_EVENT, PTL_ME_EVENT_LINK_DISABLE);
+    append(side, PT_COUNT, counting);
+    side->counting = bind(side, side->ni, PTL_MD_EVENT_CT_SEND | PTL_MD_EVENT_CT_REPLY, PTL_EQ_NONE, side->md_ct);
+    side->reporting = bind(side, side->ni, 0, side->md_eq, PTL_CT_NONE);
+    open_list(side, PTL_LE_EVENT_CT_COMM);
+}
+
+static void close_side(struct side *side)
+{
+    OK(PtlNIFini(side->list_ni));
+    OK(PtlNIFini(side->ni));
+    PtlFini();
+}
+
+/* Progress until something is true. */
+#define POLL_UNTIL(side, condition)                       \
+    do {                                                  \
+        ptl_ct_event_t seen_;                             \
+        OK(PtlCTGet((side)->md_ct, &seen_));              \
+    } while (!(condition))
+
+static uint64_t successes(ptl_handle_ct_t ct)
+{
+    ptl_ct_event_t seen;
+    OK(PtlCTGet(ct, &seen));
+    return seen.success;
+}
+
+/* What the peer does on command: one operation. */
+static void carry_out(struct side *side, enum command command, ptl_process_t to)
+{
+    const ptl_handle_md_t md = side->counting;
+    switch (command) {
+    case PUT_EVENT: OK(PtlPut(md, 0, 8, PTL_NO_ACK_REQ, to, PT_EVENT, 7, 0, NULL, 0)); break;
+    case PUT_COUNT: OK(PtlPut(md, 0, 8, PTL_NO_ACK_REQ, to, PT_COUNT, 7, 0, NULL, 0)); break;
+    case PUT_ONCE: OK(PtlPut(md, 0, 8, PTL_NO_ACK_REQ, to, PT_ONCE, 7, 0, NULL, 0)); break;
+    case PUT_LIST: OK(PtlPut(side->list_md, 0, 8, PTL_NO_ACK_REQ, to, PT_COUNT_LIST, 0, 0, NULL, 0)); break;
+    case GET: OK(PtlGet(md, 0, 8, to, PT_COUNT, 7, 0, NULL)); break;
+    case FETCH_ADD: OK(PtlFetchAtomic(md, 8, md, 0, 8, to, PT_COUNT, 7, 0, NULL, 0, PTL_SUM, PTL_UINT64_T)); break;
+    default: break;
+    }
+}
+
+static int run_peer(struct shared *shared)
+{
+    struct side side;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    open_side(&side);
+    shared->peer = side.me;
+    atomic_store(&shared->ready, 1);
+    for (;;) {
+        enum command command;
+        POLL_UNTIL(&side, (command = atomic_load(&shared->command)) != IDLE);
+        if (command == END) break;
+        carry_out(&side, command, shared->counted);
+        atomic_store(&shared->command, IDLE);
+    }
+    close_side(&side);
+    return 0;
+}
+
+/* Has the peer send something, which is in the ring once this returns. At a system call, and
+ * after 100,000 jumps, valgrind would run the library's helper, which would take the message;
+ * so this waits by arithmetic. */
+static void command(struct shared *shared, enum command what)
+{
+    atomic_store(&shared->command, what);
+    while (atomic_load(&shared->command) != IDLE) {
+        __asm__ volatile(".rept 40\n\timul %%rax, %%rax\n\t.endr" ::: "rax", "cc");
+    }
+}
+
+/* Polls until the peer rings no bell any more, and all that was under way has ended. */
+static void settle(struct side *side)
+{
+    ptl_event_t event;
+    for (int poll = 0; poll < WARM_POLLS; poll++) {
+        successes(side->md_ct);
+        PtlEQGet(side->portal_eq, &event);
+        PtlEQGet(side->md_eq, &event);
+    }
+}
+
+static void next_event(ptl_handle_eq_t eq, ptl_event_kind_t kind)
+{
+    ptl_event_t event;
+    int         rc;
+    while ((rc = PtlEQGet(eq, &event)) == PTL_EQ_EMPTY) {}
+    if (rc != PTL_OK || event.type != kind) fail("the next event", event.type);
+}
+
+static int nothing(void)
+{
+    return PTL_OK;
+}
+
+static void count_starts(struct side *side, ptl_process_t peer)
+{
+    const ptl_handle_md_t md = side->counting, reporting = side->reporting;
+    uint64_t              before = successes(side->md_ct);
+    COUNTED("put", PTL_OK, PtlPut(md, 0, 8, PTL_NO_ACK_REQ, peer, PT_COUNT, 7, 0, NULL, 0));
+    COUNTED("get", PTL_OK, PtlGet(md, 0, 8, peer, PT_COUNT, 7, 0, NULL));
+    POLL_UNTIL(side, successes(side->md_ct) == before + 2);
+    COUNTED("fetch-atomic", PTL_OK,
+            PtlFetchAtomic(md, 8, md, 0, 8, peer, PT_COUNT, 7, 0, NULL, 0, PTL_SUM, PTL_UINT64_T));
+    POLL_UNTIL(side, successes(side->md_ct) >= before + 3);
+    settle(side);
+    COUNTED("put, acknowledged", PTL_OK, PtlPut(reporting, 0, 8, PTL_ACK_REQ, peer, PT_COUNT, 7, 0, NULL, 0));
+    next_event(side->md_eq, PTL_EVENT_SEND);
+    next_event(side->md_eq, PTL_EVENT_ACK);
+}
+
+static void count_looks(struct side *side, struct shared *shared)
+{
+    ptl_event_t     event;
+    ptl_ct_event_t  value;
+    ptl_handle_eq_t both[] = { side->portal_eq, side->md_eq };
+    unsigned int    which;
+    COUNTED("event queue, empty", PTL_EQ_EMPTY, PtlEQGet(side->portal_eq, &event));
+    COUNTED("two event queues, empty", PTL_EQ_EMPTY, PtlEQPoll(both, 2, 0, &event, &which));
+    COUNTED("counter", PTL_OK, PtlCTGet(side->entry_ct, &value));
+    /* The event of an operation that has ended already: sending 8 bytes. */
+    OK(PtlPut(side->reporting, 0, 8, PTL_NO_ACK_REQ, shared->peer, PT_COUNT, 7, 0, NULL, 0));
+    COUNTED("event queue, one event", PTL_OK, PtlEQGet(side->md_eq, &event));
+}
+
+static void count_arrivals(struct side *side, struct shared *shared)
+{
+    ptl_event_t    event;
+    ptl_ct_event_t value;
+    command(shared, PUT_EVENT);
+    COUNTED("put arrives, event taken", PTL_OK, PtlEQGet(side->portal_eq, &event));
+    settle(side);
+    command(shared, PUT_COUNT);
+    COUNTED("put arrives, counter read", PTL_OK, PtlCTGet(side->entry_ct, &value));
+    settle(side);
+    command(shared, PUT_LIST);
+    COUNTED("put arrives at a list entry, counter read", PTL_OK, PtlCTGet(side->entry_ct, &value));
+    settle(side);
+    command(shared, GET);
+    COUNTED("get arrives, counter read", PTL_OK, PtlCTGet(side->entry_ct, &value));
+    settle(side);
+    command(shared, FETCH_ADD);
+    COUNTED("fetch-atomic arrives, counter read", PTL_OK, PtlCTGet(side->entry_ct, &value));
+    settle(side);
+}
+
+/* What Open MPI's mtl/portals4 does for a message: an entry that is used once, appended with
+ * a link event, and a put with an acknowledgement. */
+static void count_entries(struct side *side, struct shared *shared)
+{
+    ptl_me_t        entry = entry_of(side, PTL_ME_USE_ONCE);
+    ptl_handle_me_t handle;
+    ptl_event_t     event;
+    COUNTED("entry appended", PTL_OK,
+            PtlMEAppend(side->ni, PT_ONCE, &entry, PTL_PRIORITY_LIST, NULL, &handle));
+    next_event(side->portal_eq, PTL_EVENT_LINK);
+    COUNTED("entry unlinked", PTL_OK, PtlMEUnlink(handle));
+    OK(PtlMEAppend(side->ni, PT_ONCE, &entry, PTL_PRIORITY_LIST, NULL, &handle));
+    next_event(side->portal_eq, PTL_EVENT_LINK);
+    command(shared, PUT_ONCE);
+    COUNTED("put arrives at an entry used once, event taken", PTL_OK, PtlEQGet(side->portal_eq, &event));
+    settle(side);
+}
+
+/* The peer polls before it looks for a command, so that once it has carried out a second
+ * one it has acknowledged what was put before the first. */
+static void count_acknowledgement(struct side *side, struct shared *shared)
+{
+    ptl_event_t event;
+    OK(PtlPut(side->reporting, 0, 8, PTL_ACK_REQ, shared->peer, PT_COUNT, 7, 0, NULL, 0));
+    OK(PtlEQGet(side->md_eq, &event)); /* PTL_EVENT_SEND */
+    command(shared, POLL);
+    command(shared, POLL);
+    COUNTED("acknowledgement arrives, event taken", PTL_OK, PtlEQGet(side->md_eq, &event));
+    settle(side);
+}
+
+static pid_t start_peer(const char *program, int memory)
+{
+    char number[16];
+    snprintf(number, sizeof number, "%d", memory);
+    pid_t child = fork();
+    if (child == 0) {
+        execl(program, program, number, (char *)NULL);
+        _exit(127);
+    }
+    return child;
+}
+
+static int run_counted(const char *program)
+{
+    int            memory = memfd_create("calls", 0), status;
+    struct side    side;
+    struct shared *shared;
+    char           job[32];
+    snprintf(job, sizeof job, "instructions-%d", (int)getpid());
+    setenv("LINTEL_JOB", job, 1);
+    if (memory < 0 || ftruncate(memory, sizeof *shared) != 0) fail("memfd_create", memory);
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+    if (shared == MAP_FAILED) fail("mmap", -1);
+    open_side(&side);
+    shared->counted = side.me;
+    pid_t child = start_peer(program, memory);
+    while (!atomic_load(&shared->ready)) sched_yield();
+    for (int round = 0; round < ROUNDS; round++) {
+        settle(&side);
+        COUNTED("nothing", PTL_OK, nothing());
+        count_starts(&side, shared->peer);
+        count_looks(&side, shared);
+        count_arrivals(&side, shared);
+        count_entries(&side, shared);
+        count_acknowledgement(&side, shared);
+    }
+    atomic_store(&shared->command, END);
+    close_side(&side);
+    if (waitpid(child, &status, 0) != child || status != 0) fail("the peer ended", status);
+    return 0;
+}
+
+int main(int count, char **words)
+{
+    alarm(LIMIT_SECONDS);
+    if (count > 1) {
+        void *shared = mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE, MAP_SHARED, atoi(words[1]), 0);
+        if (shared == MAP_FAILED) fail("mmap", -1);
+        return run_peer(shared);
+    }
+    return run_counted(words[0]);
+}
