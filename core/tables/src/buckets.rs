@@ -52,6 +52,33 @@ impl Buckets {
         self.count += 1;
     }
 
+    /// As [`insert`](Self::insert), behind all slots of its bucket but those that `follows`
+    /// says come after it.
+    pub(crate) fn insert_in_order(
+        &mut self,
+        chains: &mut Chains,
+        key: u64,
+        slot: u16,
+        key_of: impl Fn(u16) -> u64,
+        follows: impl Fn(u16) -> bool,
+    ) {
+        if self.count >= self.heads.len() {
+            self.grow(chains, key_of);
+        }
+        let bucket = self.bucket(key);
+        let chain = &mut self.heads[bucket];
+        let mut next = chain.first().filter(|first| follows(*first));
+        if next.is_none() {
+            let mut at = chain.last();
+            while let Some(follower) = at.filter(|slot| follows(*slot)) {
+                next = Some(follower);
+                at = chains.previous(follower);
+            }
+        }
+        chains.insert_before(chain, slot, next);
+        self.count += 1;
+    }
+
     pub(crate) fn remove(&mut self, chains: &mut Chains, key: u64, slot: u16) {
         let bucket = self.bucket(key);
         chains.remove(&mut self.heads[bucket], slot);

@@ -36,6 +36,12 @@ impl Chain {
     pub fn first(self) -> Option<u16> {
         (self.first != NONE).then_some(self.first as u16)
     }
+
+    /// The slot at the back, if any.
+    #[inline]
+    pub fn last(self) -> Option<u16> {
+        (self.last != NONE).then_some(self.last as u16)
+    }
 }
 
 impl Chains {
@@ -68,6 +74,31 @@ impl Chains {
         chain.last = slot as u32;
     }
 
+    /// Puts a slot that is in no chain before `next`, which is in the chain; at the back if
+    /// there is no `next`.
+    pub fn insert_before(&mut self, chain: &mut Chain, slot: u16, next: Option<u16>) {
+        let Some(next) = next else {
+            return self.push_back(chain, slot);
+        };
+        if slot as usize >= self.links.len() {
+            let link = Link {
+                next: NONE,
+                previous: NONE,
+            };
+            self.links.resize(slot as usize + 1, link);
+        }
+        let previous = self.links[next as usize].previous;
+        self.links[slot as usize] = Link {
+            next: next as u32,
+            previous,
+        };
+        self.links[next as usize].previous = slot as u32;
+        match previous {
+            NONE => chain.first = slot as u32,
+            previous => self.links[previous as usize].next = slot as u32,
+        }
+    }
+
     /// Takes a slot out of the chain that it is in.
     #[inline]
     pub fn remove(&mut self, chain: &mut Chain, slot: u16) {
@@ -87,6 +118,13 @@ impl Chains {
     pub fn next(&self, slot: u16) -> Option<u16> {
         let next = self.links[slot as usize].next;
         (next != NONE).then_some(next as u16)
+    }
+
+    /// The slot before this one, in the chain that it is in.
+    #[inline]
+    pub fn previous(&self, slot: u16) -> Option<u16> {
+        let previous = self.links[slot as usize].previous;
+        (previous != NONE).then_some(previous as u16)
     }
 }
 
@@ -126,6 +164,24 @@ mod tests {
             chains.push_back(&mut chain, removed);
             assert_eq!(slots(&chains, chain), [left[0], left[1], removed]);
         }
+    }
+
+    #[test]
+    fn a_slot_can_be_put_before_any_other() {
+        for (next, expected) in [
+            (Some(5), [3, 5, 9].as_slice()),
+            (Some(9), &[5, 3, 9]),
+            (None, &[5, 9, 3]),
+        ] {
+            let (mut chains, mut chain) = (Chains::new(), Chain::EMPTY);
+            chains.push_back(&mut chain, 5);
+            chains.insert_before(&mut chain, 9, None);
+            chains.insert_before(&mut chain, 3, next);
+            assert_eq!(slots(&chains, chain), expected);
+            let back = core::iter::successors(chain.last(), |slot| chains.previous(*slot));
+            assert!(back.eq(expected.iter().rev().copied()));
+        }
+        assert_eq!(Chain::EMPTY.last(), None);
     }
 
     #[test]

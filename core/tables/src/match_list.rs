@@ -99,6 +99,62 @@ impl MatchList {
         }
     }
 
+    /// Puts the entry in `slot`, which is not in the list, at the place in posting order
+    /// that `posted` names; no entry of the list has that number. Not to be mixed with
+    /// [`push`](Self::push).
+    pub(crate) fn insert(&mut self, slot: u16, bits: u64, ignore: u64, posted: u64) {
+        let at = slot as usize;
+        if at >= self.patterns.len() {
+            self.patterns.resize(at + 1, Pattern::default());
+        }
+        self.patterns[at] = Pattern {
+            bits,
+            ignore,
+            posted,
+        };
+        self.length += 1;
+        if ignore == 0 {
+            let patterns = &self.patterns;
+            let key_of = |slot: u16| patterns[slot as usize].bits;
+            let follows = |slot: u16| patterns[slot as usize].posted > posted;
+            self.exact
+                .insert_in_order(&mut self.chains, bits, slot, key_of, follows);
+            return;
+        }
+        let entry = Ignoring {
+            bits: bits & !ignore,
+            mask: !ignore,
+            posted,
+            slot,
+            live: true,
+        };
+        match self.ignoring_at(posted) {
+            // A hole may bear the number of an earlier entry.
+            Ok(hole) => {
+                self.ignoring[hole] = entry;
+                self.holes -= 1;
+            }
+            Err(place) => self.ignoring.insert(place, entry),
+        }
+    }
+
+    /// The number that the entry in `slot`, which is in the list, has in posting order.
+    pub(crate) fn posted(&self, slot: u16) -> u64 {
+        self.patterns[slot as usize].posted
+    }
+
+    /// Gives the entries new numbers: all of them, in posting order.
+    pub(crate) fn renumber(&mut self, numbers: impl Iterator<Item = (u16, u64)>) {
+        for (slot, posted) in numbers {
+            self.patterns[slot as usize].posted = posted;
+        }
+        self.ignoring.retain(|pattern| pattern.live);
+        self.holes = 0;
+        for pattern in &mut self.ignoring {
+            pattern.posted = self.patterns[pattern.slot as usize].posted;
+        }
+    }
+
     /// Takes the entry in `slot`, which is in the list, out of it.
     pub fn remove(&mut self, slot: u16) {
         let Pattern {
@@ -114,12 +170,14 @@ impl MatchList {
         self.length -= 1;
     }
 
+    fn ignoring_at(&self, posted: u64) -> Result<usize, usize> {
+        self.ignoring
+            .binary_search_by_key(&posted, |pattern| pattern.posted)
+    }
+
     /// Holes are filled when there are more of them than patterns.
     fn leave_hole(&mut self, posted: u64) {
-        if let Ok(at) = self
-            .ignoring
-            .binary_search_by_key(&posted, |pattern| pattern.posted)
-        {
+        if let Ok(at) = self.ignoring_at(posted) {
             self.ignoring[at].live = false;
             self.holes += 1;
         }
