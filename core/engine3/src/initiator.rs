@@ -1,0 +1,552 @@
+//! The initiator's side: starting operations and reporting their end (sections 3.13 and
+//! 4.1).
+
+use crate::events::{Begun, Details, Pair};
+use crate::{Backlog, Body, Dialect, Host, Interface, Undeliverable};
+use alloc::vec::Vec;
+use lintel_memory::{Pieces, Span};
+use lintel_types::portals3::{Error, NID_ANY, PID_ANY, Result};
+use lintel_types::{DescriptorIndex, Handle, NiFail, OperationIndex, PortalIndex, ProcessId};
+use lintel_wire::MAX_LENGTH;
+use lintel_wire::portals3::{Request, Response, Verb};
+
+/// Everything that a data movement call is given.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Transfer {
+    /// The data movement call that it is.
+    pub verb: Verb,
+    /// Descriptor that bytes are sent from; unused by a get.
+    pub source: Handle,
+    /// Bytes from the start of the source's memory.
+    pub source_offset: u64,
+    /// Descriptor that a reply's bytes go to; unused by a put.
+    pub sink: Handle,
+    /// Bytes from the start of the sink's memory.
+    pub sink_offset: u64,
+    /// Bytes requested (the calls with a region), or none for each descriptor's memory from
+    /// the offset to its end.
+    pub length: Option<u64>,
+    /// A put asks for an acknowledgement.
+    pub ack: bool,
+    /// The target process.
+    pub target: ProcessId,
+    /// Portal table index at the target.
+    pub portal: u32,
+    /// Index of the target's access control table.
+    pub access: u32,
+    /// Match bits of the message.
+    pub match_bits: u64,
+    /// Bytes from the start of the target's memory, if it lets the initiator choose.
+    pub remote_offset: u64,
+    /// Out-of-band data, returned in the target's events; unused by a get.
+    pub hdr_data: u64,
+}
+
+/// An operation in flight.
+pub(crate) struct InFlight {
+    /// The source of a put or an exchange, with its generation: an acknowledgement comes to
+    /// the descriptor that was named, or to none.
+    source: Option<(DescriptorIndex, u16)>,
+    /// The sink of a get or an exchange; pending until the reply.
+    sink: Option<Part>,
+    /// What an acknowledgement says, if one is due.
+    ack: bool,
+    details: Details,
+    /// The source is still being read.
+    sending: Option<Begun>,
+    /// The reply is being moved.
+    filling: Option<Begun>,
+    /// Its memory is lent to the host until the response (rendezvous).
+    referenced: bool,
+}
+
+/// A part of a descriptor's memory.
+#[derive(Clone, Copy)]
+struct Part {
+    index: DescriptorIndex,
+    offset: u64,
+    length: u64,
+}
+
+/// The result of a check: the parts of descriptors that an operation touches.
+#[derive(Clone, Copy)]
+struct Plan {
+    source: Option<Part>,
+    sink: Option<Part>,
+    length: u64,
+    portal: PortalIndex,
+    access: u16,
+}
+
+/// The generation that the first tokens of an interface carry.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Tokens(u16);
+
+/// A reply that has arrived and whose bytes are being moved.
+#[must_use = "a reply finishes through Interface::on_filled"]
+#[derive(Debug)]
+pub struct PendingReply {
+    token: u32,
+}
+
+impl<S: Span> Interface<S> {
+    /// PtlPut, PtlPutRegion, PtlGet, PtlGetRegion, PtlGetPut, PtlGetPutRegion. Success means
+    /// that the operation has started.
+    ///
+    /// # Errors
+    /// `MdInvalid` for a descriptor that isn't live, or is inactive; `ProcessInvalid` for a
+    /// wildcard; `MdIllegal` for bytes outside the descriptor, too many for a message, or
+    /// for an exchange more than `max_getput_md`; `PtIndexInvalid`, `AcIndexInvalid` for an
+    /// index that no message can carry; `NoSpace` while 65,535 operations are under way, or
+    /// the host's backlog to the target is full.
+    pub fn start<H: Host<S>>(&mut self, transfer: &Transfer, host: &mut H) -> Result<()> {
+        let plan = self.check(transfer)?;
+        let stays = match host.backlog(transfer.target) {
+            Backlog::Low => false,
+            Backlog::High => plan.length > 0,
+            Backlog::Full => return Err(Error::NoSpace),
+        };
+        let long = stays || plan.length > self.config.eager;
+        let referenced = long && transfer.verb != Verb::GetPut;
+        let token = self.begin_operation(transfer, plan, referenced)?;
+        match transfer.verb {
+            Verb::Put | Verb::GetPut => self.send_from_source(transfer, plan, token, host),
+            Verb::Get => self.send_get(transfer, plan, token, host),
+        }
+        Ok(())
+    }
+
+    /// Operations that still await a response.
+    pub fn operations_under_way(&self) -> usize {
+        self.operations.len()
+    }
+
+    /// The first tokens for an interface that takes this one's place, so that a late
+    /// response isn't taken for one to an operation of the new interface.
+    pub fn next_tokens(&self) -> Tokens {
+        Tokens(self.operations.unused_generation())
+    }
+
+    /// Starts counting at those tokens; for an interface that hasn't started an operation.
+    pub fn begin_with(&mut self, tokens: Tokens) {
+        self.operations.begin_with(tokens.0);
+    }
+
+    /// Operations whose memory is lent to the host until the response.
+    pub fn loans(&self) -> usize {
+        self.loans
+    }
+
+    /// Targets of operations that still await a response.
+    pub fn awaited_targets(&self) -> impl Iterator<Item = ProcessId> {
+        let operations = self.operations.iter();
+        operations.map(|(_, operation)| operation.details.initiator)
+    }
+
+    fn check(&self, transfer: &Transfer) -> Result<Plan> {
+        let Transfer { verb, target, .. } = *transfer;
+        if target.nid == NID_ANY || target.pid == PID_ANY {
+            return Err(Error::ProcessInvalid);
+        }
+        let mut plan = Plan {
+            source: None,
+            sink: None,
+            length: 0,
+            portal: PortalIndex::try_from(transfer.portal).map_err(|_| Error::PtIndexInvalid)?,
+            access: u16::try_from(transfer.access).map_err(|_| Error::AcIndexInvalid)?,
+        };
+        if verb != Verb::Put {
+            let sink = self.part(transfer.sink, transfer.sink_offset, transfer.length)?;
+            (plan.sink, plan.length) = (Some(sink), sink.length);
+        }
+        if verb != Verb::Get {
+            let source = self.part(transfer.source, transfer.source_offset, transfer.length)?;
+            (plan.source, plan.length) = (Some(source), source.length);
+        }
+        let exchanged = plan.length.max(plan.sink.map_or(0, |sink| sink.length));
+        let limit = self.config.limits.max_getput_md as u64;
+        if verb == Verb::GetPut && exchanged > limit || plan.length > MAX_LENGTH {
+            return Err(Error::MdIllegal);
+        }
+        Ok(plan)
+    }
+
+    /// Offset and length lie within an active descriptor (sections 3.13.3, 3.13.5).
+    fn part(&self, handle: Handle, offset: u64, length: Option<u64>) -> Result<Part> {
+        let index = self.descriptor(handle)?;
+        let active = self.descriptors.at(index).filter(|md| md.is_active());
+        let whole = active.ok_or(Error::MdInvalid)?.buffer.length();
+        let left = whole.checked_sub(offset).ok_or(Error::MdIllegal)?;
+        let length = length.unwrap_or(left);
+        if length > left {
+            return Err(Error::MdIllegal);
+        }
+        Ok(Part {
+            index,
+            offset,
+            length,
+        })
+    }
+
+    /// Records an operation if it awaits a response. Its token is never 0, which stands for
+    /// none.
+    fn begin_operation(
+        &mut self,
+        transfer: &Transfer,
+        plan: Plan,
+        referenced: bool,
+    ) -> Result<u32> {
+        let ack = transfer.verb == Verb::Put && transfer.ack;
+        if plan.sink.is_none() && !ack && !referenced {
+            return Ok(0);
+        }
+        let source = plan.source.and_then(|source| {
+            let generation = self.descriptors.generation(source.index)?;
+            Some((source.index, generation))
+        });
+        let operation = InFlight {
+            source,
+            sink: plan.sink,
+            ack,
+            details: Details {
+                initiator: transfer.target,
+                ..self.details(transfer, plan)
+            },
+            sending: None,
+            filling: None,
+            referenced,
+        };
+        let inserted = self.operations.insert(operation);
+        let (index, generation) = inserted.map_err(|_| Error::NoSpace)?;
+        self.loans += usize::from(referenced);
+        self.status.messages.add();
+        if let Some(sink) = plan
+            .sink
+            .and_then(|sink| self.descriptors.at_mut(sink.index))
+        {
+            sink.pending += 1;
+        }
+        Ok(u32::from(index.0) | (u32::from(generation) + 1) << 16)
+    }
+
+    /// What the SEND events of an operation say.
+    fn details(&self, transfer: &Transfer, plan: Plan) -> Details {
+        Details {
+            initiator: self.config.process,
+            uid: self.config.uid,
+            jid: self.config.jid,
+            pt_index: transfer.portal,
+            match_bits: transfer.match_bits,
+            hdr_data: transfer.hdr_data,
+            rlength: plan.length,
+            mlength: plan.length,
+            offset: plan.source.or(plan.sink).map_or(0, |part| part.offset),
+        }
+    }
+
+    /// A put or an exchange: SEND events at the source.
+    fn send_from_source<H: Host<S>>(
+        &mut self,
+        transfer: &Transfer,
+        plan: Plan,
+        token: u32,
+        host: &mut H,
+    ) {
+        let Some(source) = plan.source else { return };
+        let details = self.details(transfer, plan);
+        let begun = self.begin(source.index, Pair::Send, details, host);
+        let sent = self.send(transfer, plan, source, token, host);
+        let operation = self.operation(token);
+        if let (Ok(()), Some(operation)) = (sent, operation) {
+            if let Some(operation) = self.operations.at_mut(operation) {
+                if operation.referenced {
+                    operation.sending = Some(begun);
+                    return;
+                }
+            }
+        }
+        let fail = match sent {
+            Ok(()) => NiFail::Ok,
+            Err(Undeliverable) => NiFail::Undeliverable,
+        };
+        // The send has failed, not the acknowledgement: none is due any more.
+        if let (Err(Undeliverable), Some(index)) = (sent, operation) {
+            self.end_unsent(index, host);
+        }
+        self.end(source.index, Pair::Send, begun, fail, host);
+    }
+
+    /// A get. In Cray's dialect its sending counts, and posts SEND events.
+    fn send_get<H: Host<S>>(&mut self, transfer: &Transfer, plan: Plan, token: u32, host: &mut H) {
+        let Some(sink) = plan.sink else { return };
+        let details = self.details(transfer, plan);
+        let begun = match self.config.dialect {
+            Dialect::Cray => Some(self.begin(sink.index, Pair::Send, details, host)),
+            Dialect::Specification => None,
+        };
+        let sent = self.send(transfer, plan, sink, token, host);
+        if let Some(begun) = begun {
+            let fail = match sent {
+                Ok(()) => NiFail::Ok,
+                Err(Undeliverable) => NiFail::Undeliverable,
+            };
+            self.end(sink.index, Pair::Send, begun, fail, host);
+        }
+        if let (Err(Undeliverable), Some(index)) = (sent, self.operation(token)) {
+            self.end_unsent(index, host);
+        }
+    }
+
+    fn send<H: Host<S>>(
+        &mut self,
+        transfer: &Transfer,
+        plan: Plan,
+        part: Part,
+        token: u32,
+        host: &mut H,
+    ) -> core::result::Result<(), Undeliverable> {
+        let operation = self.operation(token).and_then(|at| self.operations.at(at));
+        let referenced = operation.is_some_and(|operation| operation.referenced);
+        let request = Request {
+            verb: transfer.verb,
+            interface: self.config.number,
+            ack: transfer.verb == Verb::Put && transfer.ack,
+            referenced,
+            portal: plan.portal,
+            access: plan.access,
+            token,
+            jid: self.config.jid,
+            length: plan.length,
+            match_bits: transfer.match_bits,
+            remote_offset: transfer.remote_offset,
+            hdr_data: transfer.hdr_data,
+        };
+        let pieces = match self.descriptors.at(part.index) {
+            Some(descriptor) => descriptor.buffer.pieces(part.offset, plan.length),
+            None => Pieces::none(),
+        };
+        self.status.sent.add(plan.length);
+        host.send(transfer.target, &request, Body { pieces })
+    }
+
+    #[inline]
+    fn operation(&self, token: u32) -> Option<OperationIndex> {
+        let index = OperationIndex(token as u16);
+        let generation = (token >> 16).checked_sub(1)? as u16;
+        self.operations.get(index, generation).map(|_| index)
+    }
+
+    /// A response has arrived. For a reply whose bytes still have to be moved, returns their
+    /// place, and posts the START event; [`on_filled`](Self::on_filled) finishes it.
+    pub fn on_response<H: Host<S>>(
+        &mut self,
+        response: &Response,
+        host: &mut H,
+    ) -> Option<(Pieces<S>, PendingReply)> {
+        self.work.responses += 1;
+        let Some(index) = self.awaiting(response) else {
+            self.status.dropped.add(response.mlength);
+            return None;
+        };
+        if !response.reply {
+            self.end_put(index, response, host);
+            return None;
+        }
+        let sink = self.operations.at(index)?.sink?;
+        let length = response.mlength.min(sink.length);
+        if response.fail != NiFail::Ok {
+            self.fail_reply(index, response.fail, host);
+            return None;
+        }
+        if !self.begin_reply(index, length, host) {
+            return None;
+        }
+        if response.placed {
+            self.end_reply(index, NiFail::Ok, host);
+            return None;
+        }
+        let descriptor = self.descriptors.at(sink.index)?;
+        let pieces = descriptor.buffer.pieces(sink.offset, length);
+        let token = response.token;
+        Some((pieces, PendingReply { token }))
+    }
+
+    /// The operation that a response answers: one of its kind, which it is the first to
+    /// answer.
+    fn awaiting(&self, response: &Response) -> Option<OperationIndex> {
+        let index = self.operation(response.token)?;
+        let operation = self.operations.at(index)?;
+        let fits = response.reply == operation.sink.is_some() && operation.filling.is_none();
+        fits.then_some(index)
+    }
+
+    /// A reply's bytes have been moved, or couldn't be.
+    pub fn on_filled<H: Host<S>>(&mut self, pending: PendingReply, fail: NiFail, host: &mut H) {
+        if let Some(index) = self.operation(pending.token) {
+            self.end_reply(index, fail, host);
+        }
+    }
+
+    /// An operation's target can't be reached any more.
+    pub fn on_undeliverable<H: Host<S>>(&mut self, token: u32, host: &mut H) {
+        if let Some(index) = self.operation(token) {
+            self.end_undelivered(index, host);
+        }
+    }
+
+    /// Everything under way to `target` has failed.
+    pub fn on_target_lost<H: Host<S>>(&mut self, target: ProcessId, host: &mut H) {
+        let operations = self.operations.iter();
+        let to_target = operations.filter(|(_, operation)| operation.details.initiator == target);
+        let lost: Vec<OperationIndex> = to_target.map(|(index, _)| index).collect();
+        for index in lost {
+            self.end_undelivered(index, host);
+        }
+    }
+
+    fn end_undelivered<H: Host<S>>(&mut self, index: OperationIndex, host: &mut H) {
+        let Some(operation) = self.operations.at(index) else {
+            return;
+        };
+        if operation.sink.is_some() {
+            return self.fail_reply(index, NiFail::Undeliverable, host);
+        }
+        let response = Response {
+            reply: false,
+            interface: self.config.number,
+            placed: false,
+            silent: false,
+            token: 0,
+            mlength: 0,
+            offset: 0,
+            fail: NiFail::Undeliverable,
+        };
+        self.end_put(index, &response, host);
+    }
+
+    /// The request of an operation was never sent.
+    fn end_unsent<H: Host<S>>(&mut self, index: OperationIndex, host: &mut H) {
+        match self.operations.at(index) {
+            Some(operation) if operation.sink.is_some() => {
+                self.fail_reply(index, NiFail::Undeliverable, host);
+            }
+            _ => drop(self.remove_operation(index)),
+        }
+    }
+
+    fn remove_operation(&mut self, index: OperationIndex) -> Option<InFlight> {
+        let operation = self.operations.remove(index)?;
+        self.loans -= usize::from(operation.referenced);
+        self.status.messages.remove();
+        Some(operation)
+    }
+
+    /// The end of a put: SEND_END if the source was lent, then the acknowledgement. A put
+    /// that was dropped is as good as sent, and isn't acknowledged (section 4.2).
+    fn end_put<H: Host<S>>(&mut self, index: OperationIndex, response: &Response, host: &mut H) {
+        let Some(operation) = self.remove_operation(index) else {
+            return;
+        };
+        let Some((source, generation)) = operation.source else {
+            return;
+        };
+        let fail = match response.fail {
+            NiFail::Dropped => NiFail::Ok,
+            fail => fail,
+        };
+        if let Some(begun) = operation.sending {
+            self.end(source, Pair::Send, begun, fail, host);
+        }
+        if !operation.ack || response.silent || response.fail == NiFail::Dropped {
+            return;
+        }
+        // The target reports how many bytes it moved; never believe more than requested.
+        let mlength = response.mlength.min(operation.details.rlength);
+        let details = Details {
+            rlength: mlength,
+            mlength,
+            offset: response.offset,
+            ..operation.details
+        };
+        let named = self.descriptors.get(source, generation);
+        if named.is_some_and(|descriptor| descriptor.is_active()) {
+            self.acknowledge(source, &details, fail, host);
+        } else {
+            self.status.dropped.add(mlength);
+        }
+    }
+
+    /// A reply begins, unless its descriptor is inactive: then it is dropped (section 4.2).
+    fn begin_reply<H: Host<S>>(
+        &mut self,
+        index: OperationIndex,
+        length: u64,
+        host: &mut H,
+    ) -> bool {
+        let Some(operation) = self.operations.at(index) else {
+            return false;
+        };
+        let Some(sink) = operation.sink else {
+            return false;
+        };
+        let details = Details {
+            mlength: length,
+            offset: sink.offset,
+            ..operation.details
+        };
+        let active = self.descriptors.at(sink.index);
+        if !active.is_some_and(|descriptor| descriptor.is_active()) {
+            self.status.dropped.add(length);
+            self.drop_reply(index, host);
+            return false;
+        }
+        let begun = self.begin(sink.index, Pair::Reply, details, host);
+        if let Some(operation) = self.operations.at_mut(index) {
+            operation.filling = Some(begun);
+        }
+        true
+    }
+
+    fn end_reply<H: Host<S>>(&mut self, index: OperationIndex, fail: NiFail, host: &mut H) {
+        let Some(operation) = self.remove_operation(index) else {
+            return;
+        };
+        if let (Some(sink), Some(begun)) = (operation.sink, operation.filling) {
+            self.release(sink.index);
+            self.end(sink.index, Pair::Reply, begun, fail, host);
+        }
+    }
+
+    /// A reply that will not come: nothing if the target dropped the request (section 4.2),
+    /// else REPLY events that say so.
+    fn fail_reply<H: Host<S>>(&mut self, index: OperationIndex, fail: NiFail, host: &mut H) {
+        let begun = self
+            .operations
+            .at(index)
+            .is_some_and(|op| op.filling.is_some());
+        if fail == NiFail::Dropped {
+            return self.drop_reply(index, host);
+        }
+        if begun || self.begin_reply(index, 0, host) {
+            self.end_reply(index, fail, host);
+        }
+    }
+
+    /// Ends an operation without an event; its descriptor isn't pending any more.
+    fn drop_reply<H: Host<S>>(&mut self, index: OperationIndex, host: &mut H) {
+        let Some(operation) = self.remove_operation(index) else {
+            return;
+        };
+        if let Some(sink) = operation.sink {
+            self.release(sink.index);
+            self.unlink_if_spent(sink.index, &operation.details, None, host);
+        }
+    }
+
+    /// A get's descriptor is held from its start to its reply.
+    fn release(&mut self, sink: DescriptorIndex) {
+        if let Some(descriptor) = self.descriptors.at_mut(sink) {
+            descriptor.pending -= 1;
+        }
+    }
+}
