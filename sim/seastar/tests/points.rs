@@ -1,4 +1,4 @@
-//! The papers' points: fitted ones come out, predicted ones are a snapshot.
+//! The papers' points: fitted ones come out, predicted ones have bounds and are a snapshot.
 //!
 //! A change that moves a prediction shows in `golden/points.txt`; rewrite it with
 //! `SEASTAR_GOLDEN=write cargo test -p lintel-sim-seastar --test points` and read
@@ -8,19 +8,29 @@ use std::fs;
 use std::path::Path;
 
 use lintel_sim_seastar::Mode;
-use lintel_sim_seastar::figures::{Figure, How, Row, figure, points_of_pairs};
+use lintel_sim_seastar::figures::{Figure, How, Row, figure, table};
 use lintel_sim_seastar::profile::RED_STORM_2005;
 use lintel_sim_seastar::workload::{Case, RandomAccess, random_access};
 
+/// By how much a prediction may miss: a tenth, or what is listed here. A change of the model
+/// that needs a wider bound has to widen it here, with the snapshot.
+const TENTH: f64 = 0.10;
+const WIDER: &[(&str, f64)] = &[
+    ("bidirectional put, 0 B", 0.11),
+    ("half bandwidth, PortalPerf", 0.19),
+    ("half bandwidth, NetPIPE", 0.33),
+    ("half bandwidth, NetPIPE bidirectional", 0.31),
+    ("put, 1 MB", 0.16),
+    ("an acknowledgement adds, 8 B", 0.24),
+    ("CCI, RO's latency above UU's, 0 B (2.99 - 2.83)", 0.38),
+    ("CCI, RO's latency above UU's, 4 KB (5.26 - 4.99)", 0.64),
+    ("CCI UU sends so many times as fast, 8 B", 0.23),
+];
+
 #[test]
-fn fitted_points_come_out_and_predictions_are_those_of_the_snapshot() {
-    let rows = points_of_pairs().expect("the benchmarks run");
-    let fitted: Vec<&Row> = rows.iter().filter(|row| row.how == How::Fitted).collect();
-    assert_eq!(fitted.len(), 4);
-    for row in fitted {
-        let off = row.published.difference(row.simulated);
-        assert!(off.abs() < 0.01, "{row:?}");
-    }
+fn points_are_within_their_bounds_and_those_of_the_snapshot() {
+    let rows = table().expect("the benchmarks run");
+    rows.iter().for_each(check_bound);
     let now: String = rows.iter().map(|row| format!("{row}\n")).collect();
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/points.txt");
     if std::env::var("SEASTAR_GOLDEN").as_deref() == Ok("write") {
@@ -31,6 +41,20 @@ fn fitted_points_come_out_and_predictions_are_those_of_the_snapshot() {
         now, before,
         "predictions have moved; see the head of this file"
     );
+}
+
+fn check_bound(row: &Row) {
+    let wider = WIDER.iter().find(|(what, _)| *what == row.what);
+    let bound = match row.how {
+        How::Fitted => 0.001,
+        How::Set => 0.0,
+        How::Predicted => wider.map_or(TENTH, |(_, bound)| *bound),
+        How::Depends | How::Regenerated => return,
+    };
+    assert!(row.difference().abs() <= bound, "{row}");
+    // A miss says why, and nothing else excuses itself.
+    let misses = row.difference().abs() > TENTH;
+    assert_eq!(misses, !row.cause.is_empty(), "{row}");
 }
 
 #[test]

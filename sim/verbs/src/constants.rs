@@ -36,7 +36,8 @@ pub const HEADER: Bytes = Bytes(26);
 pub const SWITCH: Duration = Duration::from_ns(225);
 /// From the switch to an adapter: assumed, a cable.
 pub const CABLE: Duration = Duration::from_ns(25);
-/// Contexts that an adapter holds: fitted to S3, many-to-many with large messages,
+/// Contexts that an adapter holds. That there is such a bound is our explanation, S3 names
+/// none; its value is fitted to S3, many-to-many with large messages,
 /// where XRC is 50 MB/s ahead: fewer than RC uses there (64), more than XRC does (16).
 pub const CACHE: usize = 48;
 /// Fetching a context from the host's memory: assumed, a read over the bus and back.

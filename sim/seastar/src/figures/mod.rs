@@ -4,17 +4,22 @@
 //! Both run the benchmarks of [`crate::workload`]; nothing is stored.
 
 mod curves;
+mod many;
+mod point;
+mod red_storm;
 mod table;
+mod xt5;
 
 use lintel_sim_kernel::Duration;
 
 use crate::message::Class;
-use crate::node::Mode;
+use crate::node::{Mode, Refused};
 use crate::profile::{RED_STORM_2005, XT5_2009};
-use crate::workload::{Case, Way};
+use crate::workload::{Case, Way, ping_pong};
 
 pub use curves::{Curve, Figure, figure};
-pub use table::{How, Published, Row, number, points_of_many, points_of_pairs, table};
+pub use point::{How, Machines, On, Point, Published, Row, number};
+pub use table::{REFUSED, pairs, points_of_many, points_of_pairs, table};
 
 const RED_STORM: Case = Case::new(RED_STORM_2005, Mode::Generic);
 const RED_STORM_NIC: Case = Case::new(RED_STORM_2005, Mode::Accelerated);
@@ -53,4 +58,32 @@ fn per_second(gap: Duration) -> f64 {
 /// Bandwidth in MB/s, of 10^6 bytes.
 fn rate(took: Duration, bytes: u64) -> f64 {
     bytes as f64 / in_us(took)
+}
+
+fn point_rate(case: &Case, way: Way, bytes: u64) -> Result<f64, Refused> {
+    Ok(rate(ping_pong(case, way, bytes, 0)?, bytes))
+}
+
+/// The largest size whose put takes no longer than one without payload.
+fn inline_step(case: &Case) -> Result<f64, Refused> {
+    let least = ping_pong(case, Way::Put, 0, 0)?;
+    for bytes in 1..=64 {
+        if ping_pong(case, Way::Put, bytes, 0)? > least + Duration::from_ns(500) {
+            return Ok((bytes - 1) as f64);
+        }
+    }
+    Ok(64.0)
+}
+
+/// The size at which half of `whole` is reached.
+fn half_bandwidth(case: &Case, way: Way, whole: f64) -> Result<f64, Refused> {
+    let (mut low, mut high) = (64, 64 * KB);
+    while high - low > 16 {
+        let middle = (low + high) / 2;
+        match point_rate(case, way, middle)? < whole / 2.0 {
+            true => low = middle,
+            false => high = middle,
+        }
+    }
+    Ok(high as f64)
 }

@@ -33,6 +33,8 @@ pub struct Sheet {
     /// What goes with them into tables only.
     undrawn: Vec<Curve>,
     published: Vec<Mark>,
+    /// What the legend calls those points: "published", or where they come from.
+    reference: &'static str,
 }
 
 /// A point that is published, of a curve.
@@ -58,17 +60,21 @@ pub struct Compared {
     pub what: String,
     /// The unit of both values.
     pub unit: String,
-    /// What is published, as it is published.
+    /// The value that it is compared with, as it is published.
     pub published: String,
     /// What comes out here.
     pub simulated: f64,
     /// How far it is off, or that it is within what is published.
     pub difference: String,
-    /// Whether it is fitted, set or predicted.
+    /// How it comes about.
     pub how: How,
+    /// Whether it is as published to a tenth, or within what is published.
+    pub is_close: bool,
+    /// Why it isn't, or what it depends on.
+    pub cause: String,
 }
 
-/// Every figure of every seed.
+/// Every figure of every publication.
 pub fn list() -> Vec<Drawing> {
     let mut all = seastar::figures();
     all.extend(verbs::figures());
@@ -108,9 +114,9 @@ pub fn all(directory: &Path, csv: Option<&str>) -> Result<()> {
     let lines = compared(&points);
     page::write_table(&lines, directory)?;
     steps.pause(|| {
-        let left = [true, true, true, false, false, false, true];
+        let left = [true, true, true, false, false, false, true, true];
         if deliver(&lines, csv)? {
-            print!("{}", aligned(&lines, &left));
+            print!("{}{}", aligned(&lines, &left), counted(&points));
         }
         Ok::<(), Error>(())
     })?;
@@ -121,7 +127,7 @@ pub fn all(directory: &Path, csv: Option<&str>) -> Result<()> {
         let name = format!("{}.csv", drawing.name);
         page::write(directory, &name, &csv_of(&sheet.lines()))?;
     }
-    page::write_index(&drawings, &lines, directory)?;
+    page::write_index(&drawings, &lines, &counted(&points), directory)?;
     steps.finish();
     if csv != Some("-") {
         let page = directory.join("figures.md");
@@ -160,7 +166,7 @@ impl Sheet {
         for (colour, curve) in self.curves.iter().enumerate() {
             let of_curve = self.published.iter().filter(|mark| mark.curve == colour);
             let points = of_curve.map(|mark| (mark.x, mark.y)).collect();
-            let label = format!("{}, published", curve.label);
+            let label = format!("{}, {}", curve.label, self.reference);
             figure.add(Series::new(&label, Stroke::Points(colour), points));
         }
         figure
@@ -217,10 +223,11 @@ fn compared(points: &[Compared]) -> Vec<Vec<String>> {
         "source",
         "what",
         "unit",
-        "published",
+        "reference",
         "simulated",
         "difference",
         "how",
+        "why",
     ];
     let mut lines = vec![header.map(String::from).to_vec()];
     lines.extend(points.iter().map(|point| {
@@ -232,9 +239,25 @@ fn compared(points: &[Compared]) -> Vec<Vec<String>> {
             number(point.simulated),
             point.difference.clone(),
             point.how.to_string(),
+            point.cause.clone(),
         ]
     }));
     lines
+}
+
+/// How many points come out, by how they come about.
+fn counted(points: &[Compared]) -> String {
+    let of = |how| points.iter().filter(move |point| point.how == how);
+    let predicted = of(How::Predicted).count();
+    let close = of(How::Predicted).filter(|point| point.is_close).count();
+    let (depend, fitted) = (of(How::Depends).count(), of(How::Fitted).count());
+    let (set, again) = (of(How::Set).count(), of(How::Regenerated).count());
+    format!(
+        "{} points: of {predicted} predicted, {close} are within 10 %; {fitted} are fitted, {set} \
+         set, {depend} depend on choices made here, {again} compare with a run of a public \
+         simulator.\n",
+        points.len()
+    )
 }
 
 #[cfg(test)]

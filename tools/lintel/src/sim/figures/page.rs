@@ -1,15 +1,16 @@
-//! What lies beside the plots: their points, the table of published ones, and a page
+//! What lies beside the plots: their points, the table that compares them, and a page
 //! that shows all of it.
 
 use std::fs;
 use std::path::Path;
 
+use lintel_sim_seastar::figures::REFUSED;
 use serde_json::{Map, Value};
 
 use super::{Drawing, csv_of};
 use crate::error::{During, Result};
 
-/// Writes the table of published points as CSV and as JSON.
+/// Writes the table of points as CSV and as JSON.
 pub fn write_table(lines: &[Vec<String>], directory: &Path) -> Result<()> {
     fs::create_dir_all(directory).during(format!("making {}", directory.display()))?;
     write(directory, "points.csv", &csv_of(lines))?;
@@ -17,12 +18,14 @@ pub fn write_table(lines: &[Vec<String>], directory: &Path) -> Result<()> {
 }
 
 /// Writes the page of all figures, with the table below.
-pub fn write_index(drawings: &[Drawing], lines: &[Vec<String>], directory: &Path) -> Result<()> {
-    write(
-        directory,
-        "figures.md",
-        markdown(drawings, lines).as_bytes(),
-    )
+pub fn write_index(
+    drawings: &[Drawing],
+    lines: &[Vec<String>],
+    counted: &str,
+    directory: &Path,
+) -> Result<()> {
+    let page = markdown(drawings, lines, counted);
+    write(directory, "figures.md", page.as_bytes())
 }
 
 /// Writes a file of this name.
@@ -50,21 +53,43 @@ fn json(lines: &[Vec<String>]) -> String {
     text + "\n"
 }
 
-fn markdown(drawings: &[Drawing], lines: &[Vec<String>]) -> String {
-    let mut page = String::from(
-        "# Published figures, simulated\n\n\
-         Lines are simulated; rings are points that the papers state. Each plot's points are in \
-         the CSV file of its name, the table below in points.csv and points.json.\n",
-    );
+/// What the page says before it shows anything.
+const HEAD: &str = "# Published figures, simulated
+
+Lines are simulated. Rings are points to compare with: numbers that the papers' texts state, or, \
+where the legend says so, runs of a public simulator's code. No ring is read off a paper's plot. \
+Each plot's points are in the CSV file of its name, the table below in points.csv and points.json.
+";
+
+/// What the words of the table mean.
+const WORDS: &str = "The column *how* says how a simulated value comes about:
+
+- *fitted*: a constant was chosen so that it comes out; it confirms nothing.
+- *set*: a constant says it, or it equals a fitted point by construction.
+- *predicted*: by the model, with constants that weren't chosen for it.
+- *depends*: on a count, a program or a criterion that no document states; chosen here.
+- *regenerated*: the reference is a run of the public simulator `portals4_sm`, and no publication. \
+That both agree says that two programs follow the same rules.
+
+The points of MVAPICH with XRC are calibrated, not predicted: five constants for seven numbers, of \
+which two equal others by construction.
+";
+
+fn markdown(drawings: &[Drawing], lines: &[Vec<String>], counted: &str) -> String {
+    let mut page = String::from(HEAD);
     for Drawing { name, title, .. } in drawings {
         page += &format!("\n## {title}\n\n![{title}]({name}.svg)\n\n[{name}.csv]({name}.csv)\n");
     }
-    page += "\n## Published points\n\n";
+    page += &format!("\n## Points\n\n{WORDS}\n");
     for (number, line) in lines.iter().enumerate() {
         page += &format!("| {} |\n", line.join(" | "));
         if number == 0 {
             page += &format!("|{}\n", "---|".repeat(line.len()));
         }
+    }
+    page += &format!("\n{counted}\n## Not simulated\n\n| source | what | why |\n|---|---|---|\n");
+    for (source, what, why) in REFUSED {
+        page += &format!("| {source} | {what} | {why} |\n");
     }
     page
 }
@@ -92,10 +117,11 @@ mod tests {
     #[test]
     fn the_page_shows_each_plot_and_each_point() {
         let drawings = super::super::list();
-        let page = markdown(&drawings, &lines());
+        let page = markdown(&drawings, &lines(), "3 points\n");
         for Drawing { name, .. } in &drawings {
             assert!(page.contains(&format!("({name}.svg)")), "{name}");
         }
         assert!(page.contains("| put, 2 MB | ≥ 2200 | 2207.125 |"), "{page}");
+        assert!(page.contains("\n3 points\n"), "{page}");
     }
 }

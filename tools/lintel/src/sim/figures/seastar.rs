@@ -27,6 +27,8 @@ pub fn points() -> Result<Vec<Compared>> {
         simulated: row.simulated,
         difference: row.published.off(row.simulated),
         how: row.how,
+        is_close: row.difference().abs() <= 0.1,
+        cause: row.cause.into(),
     });
     Ok(compared.collect())
 }
@@ -80,6 +82,7 @@ fn sheet(figure: Figure) -> Result<Sheet> {
         curves: curves.collect(),
         undrawn: Vec::new(),
         published: published(figure).into_iter().map(scaled).collect(),
+        reference: "published",
     })
 }
 
@@ -126,7 +129,7 @@ mod tests {
         let values: Vec<f64> = rows
             .iter()
             .filter_map(|row| match row.published {
-                Published::Value(value) => Some(value),
+                Published::Value(value) | Published::Over(value) => Some(value),
                 _ => None,
             })
             .collect();

@@ -24,17 +24,17 @@ pub fn figures() -> Vec<Drawing> {
     vec![
         undisturbed(
             "triggered-500",
-            "All-reduce of 8 bytes, timing set 1 (500 ns)",
+            "All-reduce of 8 bytes, timing set 1 (a put takes 683 ns)",
             1,
         ),
         undisturbed(
             "triggered-1000",
-            "All-reduce of 8 bytes, timing set 2 (1000 ns)",
+            "All-reduce of 8 bytes, timing set 2 (a put takes 1308 ns)",
             2,
         ),
         undisturbed(
             "triggered-1500",
-            "All-reduce of 8 bytes, timing set 3 (1500 ns)",
+            "All-reduce of 8 bytes, timing set 3 (a put takes 1758 ns)",
             3,
         ),
         disturbed(
@@ -68,7 +68,9 @@ pub fn points() -> Result<Vec<Compared>> {
             published: published.to_string(),
             simulated: took,
             difference: Published::Value(published).off(took),
-            how: How::Predicted,
+            how: How::Regenerated,
+            is_close: Published::Value(published).difference(took).abs() <= 0.1,
+            cause: String::new(),
         });
     }
     Ok(points)
@@ -100,6 +102,7 @@ fn without_noise(set: u8) -> Result<Sheet> {
                 y: ns / 1e3,
             })
             .collect(),
+        reference: "public code",
     })
 }
 
@@ -132,6 +135,7 @@ fn with_noise(noise: usize) -> Result<Sheet> {
         curves: means,
         undrawn: others,
         published: Vec::new(),
+        reference: "published",
     })
 }
 

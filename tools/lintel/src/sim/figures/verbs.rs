@@ -1,4 +1,5 @@
-//! Figures and points of the XRC seed.
+//! Figures and points of the study of XRC. Its model is calibrated to the study's own
+//! points and predicts none of them: what it shows is how they hang together.
 
 use lintel_sim_kernel::Bytes;
 use lintel_sim_seastar::figures::{How, Published};
@@ -55,7 +56,7 @@ pub fn figures() -> Vec<Drawing> {
     ]
 }
 
-/// The points that the seed published.
+/// The points that the study published.
 pub fn points() -> Result<Vec<Compared>> {
     let rows = table().into_iter().map(|row| Compared {
         source: row.source.into(),
@@ -64,11 +65,12 @@ pub fn points() -> Result<Vec<Compared>> {
         published: row.published.to_string(),
         simulated: row.simulated,
         difference: Published::Value(row.published).off(row.simulated),
-        how: if row.fitted {
-            How::Fitted
-        } else {
-            How::Predicted
-        },
+        how: if row.fitted { How::Fitted } else { How::Set },
+        is_close: Published::Value(row.published)
+            .difference(row.simulated)
+            .abs()
+            <= 0.1,
+        cause: row.why.into(),
     });
     Ok(rows.collect())
 }
@@ -88,6 +90,7 @@ fn times() -> Sheet {
         published: CONNECTED_LATENCY
             .map(|(curve, y)| Mark { curve, x: 1.0, y })
             .into(),
+        reference: "published",
     }
 }
 
@@ -112,6 +115,7 @@ fn rates(pattern: Pattern, published: Option<f64>) -> Sheet {
                 })
             })
             .collect(),
+        reference: "published",
     }
 }
 
@@ -129,6 +133,7 @@ fn memory() -> Sheet {
             .into(),
         undrawn: Vec::new(),
         published: Vec::new(),
+        reference: "published",
     }
 }
 
