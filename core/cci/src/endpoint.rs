@@ -1,0 +1,519 @@
+//! An endpoint: what the application calls, and the passing of time.
+
+use crate::connection::{Connection, ConnectionId, ConnectionInfo, State, Table};
+use crate::frame::Frame;
+use crate::options::Options;
+use crate::rma::{Access, Region, Registrations, RmaRequest};
+use crate::sending::Completion;
+use crate::sending::Notify;
+use crate::status::{Attribute, Status};
+use crate::timers::{Time, Timers};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use lintel_types::ProcessId;
+use lintel_wire::Words;
+
+/// There is no way to a process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NoWay;
+
+/// What goes with a frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outgoing<'a, B> {
+    /// Nothing.
+    Nothing,
+    /// A message, copied before the call returns.
+    Bytes(&'a B),
+    /// Registered memory, left in place for the peer to read.
+    LentToRead(Region),
+    /// Registered memory, left in place for the peer to fill.
+    LentToFill(Region),
+}
+
+/// What an endpoint needs of its surroundings. Neither call may block or call back.
+pub trait Host {
+    /// The bytes of a message, held until it has arrived.
+    type Body;
+
+    /// Sends a frame to a process, in order with all others to it.
+    ///
+    /// # Errors
+    /// [`NoWay`] if no process has that name; nothing was sent.
+    fn send(
+        &mut self,
+        to: ProcessId,
+        words: &Words,
+        body: Outgoing<'_, Self::Body>,
+    ) -> Result<(), NoWay>;
+
+    /// Posts an event, in order.
+    fn post(&mut self, event: Event);
+}
+
+/// What the application is reported. Messages and connection requests are reported by the code that
+/// carries out the [`Action`](crate::Action).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// A send or an access has ended.
+    Sent {
+        /// Its connection.
+        connection: ConnectionId,
+        /// The operation's own.
+        context: u64,
+        /// How.
+        status: Status,
+    },
+    /// The same, for a caller that waits.
+    Returned {
+        /// As in the operation's [`Completion`].
+        caller: u64,
+        /// How.
+        status: Status,
+    },
+    /// The answer to a connection request of this endpoint.
+    Connected {
+        /// The request's own.
+        context: u64,
+        /// The connection, or why there is none.
+        result: Result<ConnectionId, Status>,
+    },
+    /// How accepting has ended.
+    Accepted {
+        /// As given to accept.
+        context: u64,
+        /// The connection, or why there is none.
+        result: Result<ConnectionId, Status>,
+    },
+    /// The peer was silent for too long; keepalive of the connection is off now.
+    KeepaliveTimedOut {
+        /// Which.
+        connection: ConnectionId,
+    },
+}
+
+/// What an endpoint holds.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Resources {
+    /// Connections, with those that are being made or wound up.
+    pub connections: usize,
+    /// Operations that haven't ended.
+    pub pending: u32,
+    /// Messages that the application holds or hasn't taken.
+    pub held: u32,
+    /// Registrations of memory.
+    pub registrations: usize,
+}
+
+/// One endpoint.
+pub struct Endpoint<H: Host> {
+    pub(crate) table: Table<H::Body>,
+    pub(crate) timers: Timers,
+    pub(crate) options: Options,
+    pub(crate) registrations: Registrations,
+    /// Largest message that this side takes, bytes.
+    pub(crate) max_send: u32,
+    /// Operations in all queues.
+    pub(crate) pending: u32,
+    /// Receive buffers in use.
+    pub(crate) held: u32,
+    /// Connections with messages to acknowledge.
+    pub(crate) to_acknowledge: Vec<ConnectionId>,
+    /// Connections whose message was refused, in order.
+    pub(crate) refused: VecDeque<ConnectionId>,
+    pub(crate) first_generation: u32,
+}
+
+impl<H: Host> Endpoint<H> {
+    /// An endpoint that takes messages up to `max_send` bytes. `seed` is a number that
+    /// differs from run to run.
+    pub fn new(max_send: u32, seed: u32) -> Self {
+        Endpoint {
+            table: Table::new(),
+            timers: Timers::new(),
+            options: Options::new(),
+            registrations: Registrations::new(),
+            max_send,
+            pending: 0,
+            held: 0,
+            to_acknowledge: Vec::new(),
+            refused: VecDeque::new(),
+            first_generation: seed,
+        }
+    }
+
+    /// What it holds now.
+    pub fn resources(&self) -> Resources {
+        Resources {
+            connections: self.table.len(),
+            pending: self.pending,
+            held: self.held,
+            registrations: self.registrations.len(),
+        }
+    }
+
+    /// What an application sees of a connection.
+    pub fn info(&self, id: ConnectionId) -> Option<ConnectionInfo> {
+        self.table.get(id).map(|connection| ConnectionInfo {
+            peer: connection.peer,
+            attribute: connection.attribute,
+            max_send: connection.max_send,
+            context: connection.context,
+        })
+    }
+
+    /// Sends a message of `length` bytes.
+    ///
+    /// # Errors
+    /// `Invalid`: no such connection; `MessageSize`; `Disconnected`; `NoBuffers`: too many
+    /// operations are pending. The body was dropped, and nobody is reported.
+    pub fn send(
+        &mut self,
+        now: Time,
+        id: ConnectionId,
+        length: u32,
+        body: H::Body,
+        completion: Completion,
+        host: &mut H,
+    ) -> Result<(), Status> {
+        let is_full = self.pending >= self.options.send_buffers;
+        let connection = self.table.get_mut(id).ok_or(Status::Invalid)?;
+        check_open(connection)?;
+        if length > connection.max_send {
+            return Err(Status::MessageSize);
+        }
+        if !connection.attribute.is_reliable() {
+            return send_unreliable(connection, id, &body, completion, host);
+        }
+        if is_full {
+            return Err(Status::NoBuffers);
+        }
+        let deadline = now.after(connection.send_timeout);
+        connection.sending.push_message(body, completion, deadline);
+        self.pending += 1;
+        self.go_on(id, deadline, host);
+        Ok(())
+    }
+
+    /// Reads or writes a peer's memory, and sends it a message after that, if there is one;
+    /// `message` has its length.
+    ///
+    /// # Errors
+    /// `Invalid`: no such connection, an unreliable one, no byte, or local memory that isn't
+    /// registered here; otherwise as [`send`](Self::send).
+    pub fn rma(
+        &mut self,
+        now: Time,
+        id: ConnectionId,
+        request: RmaRequest,
+        message: Option<(u32, H::Body)>,
+        completion: Completion,
+        host: &mut H,
+    ) -> Result<(), Status> {
+        let is_full = self.pending >= self.options.send_buffers;
+        let connection = self.table.get_mut(id).ok_or(Status::Invalid)?;
+        let is_local = self.registrations.holds(request.local);
+        if !connection.attribute.is_reliable() || request.local.length == 0 || !is_local {
+            return Err(Status::Invalid);
+        }
+        check_open(connection)?;
+        let length = message.as_ref().map_or(0, |(length, _)| *length);
+        if length > connection.max_send {
+            return Err(Status::MessageSize);
+        }
+        if is_full {
+            return Err(Status::NoBuffers);
+        }
+        let (before, deadline) = (connection.sending.len(), now.after(connection.send_timeout));
+        let body = message.map(|(_, body)| body);
+        connection
+            .sending
+            .push_rma(request, body, completion, deadline);
+        self.pending += connection.sending.len() - before;
+        self.go_on(id, deadline, host);
+        Ok(())
+    }
+
+    /// Registers memory of `length` bytes. False if the key is taken.
+    pub fn register(&mut self, key: u64, length: u64, access: Access) -> bool {
+        self.registrations.insert(key, length, access)
+    }
+
+    /// Ends a registration. False if there is none of that key.
+    pub fn deregister(&mut self, key: u64) -> bool {
+        self.registrations.remove(key)
+    }
+
+    /// Drops a connection. The peer isn't reported; what was sent before still goes out, and
+    /// nobody is reported its end but callers that wait.
+    ///
+    /// # Errors
+    /// [`Status::Invalid`] if there is no such connection.
+    pub fn disconnect(&mut self, now: Time, id: ConnectionId, host: &mut H) -> Result<(), Status> {
+        let connection = self.table.get_mut(id).ok_or(Status::Invalid)?;
+        if matches!(connection.state, State::Closing | State::Requested) {
+            return Err(Status::Invalid);
+        }
+        connection.sending.forget_completions(|caller| {
+            host.post(Event::Returned {
+                caller,
+                status: Status::Disconnected,
+            });
+        });
+        if connection.state == State::Open && !connection.sending.is_empty() {
+            let lingers_for = connection.send_timeout;
+            connection.state = State::Closing;
+            connection.has_refused = false;
+            connection.heard_at = now;
+            connection.keepalive = lingers_for; // Bounds how long it stays.
+            self.arm(id);
+        } else {
+            self.remove(id);
+        }
+        Ok(())
+    }
+
+    /// A message was given back by the application.
+    pub fn on_returned(&mut self, host: &mut H) {
+        self.held = self.held.saturating_sub(1);
+        while let Some(id) = self.refused.pop_front() {
+            let is_refused = |it: &&mut Connection<_>| it.has_refused;
+            let Some(connection) = self.table.get_mut(id).filter(is_refused) else {
+                continue;
+            };
+            connection.has_refused = false;
+            let (peer, to) = (connection.peer, connection.remote);
+            self.tell(peer, Frame::Ready { to }, host);
+            return;
+        }
+    }
+
+    /// Whether the application holds all receive buffers.
+    pub fn is_exhausted(&self) -> bool {
+        self.held >= self.options.recv_buffers
+    }
+
+    /// Acknowledges what has arrived: to be called after a batch of frames.
+    pub fn finish(&mut self, host: &mut H) {
+        while let Some(id) = self.to_acknowledge.pop() {
+            self.acknowledge(id, host);
+        }
+    }
+
+    /// When [`on_time`](Self::on_time) is to be called.
+    pub fn due(&self) -> Option<Time> {
+        self.timers.first()
+    }
+
+    /// Time has passed.
+    pub fn on_time(&mut self, now: Time, host: &mut H) {
+        while let Some(id) = self.timers.pop(now) {
+            if let Some(connection) = self.table.get_mut(id) {
+                connection.timer = None;
+                self.on_timer(id, now, host);
+            }
+        }
+    }
+
+    fn on_timer(&mut self, id: ConnectionId, now: Time, host: &mut H) {
+        if self.has_connect_timed_out(id, now, host) {
+            return;
+        }
+        let Some(connection) = self.table.get_mut(id) else {
+            return;
+        };
+        connection.expire(id, now, host);
+        connection.retry(|at| at <= now);
+        self.check_silence(id, now, host);
+        self.settle(id, host);
+        self.arm(id);
+    }
+
+    /// Probes a peer that was silent, and reports one that didn't answer.
+    fn check_silence(&mut self, id: ConnectionId, now: Time, host: &mut H) {
+        let Some(connection) = self.table.get_mut(id) else {
+            return;
+        };
+        let is_silent = now >= connection.heard_at.after(connection.keepalive);
+        if connection.keepalive == Time(0) || !is_silent {
+            return;
+        }
+        if connection.state == State::Closing {
+            self.close(id, host);
+            return;
+        }
+        if !matches!(connection.state, State::Open | State::Dead) {
+            return;
+        }
+        if connection.is_probed || connection.state == State::Dead {
+            connection.keepalive = Time(0);
+            connection.is_probed = false;
+            host.post(Event::KeepaliveTimedOut { connection: id });
+            return;
+        }
+        connection.is_probed = true;
+        connection.heard_at = now;
+        let (peer, to) = (connection.peer, connection.remote);
+        self.tell(peer, Frame::Probe { to }, host);
+    }
+
+    /// Sends what can go out after a new operation.
+    fn go_on(&mut self, id: ConnectionId, deadline: Time, host: &mut H) {
+        let Some(connection) = self.table.get_mut(id) else {
+            return;
+        };
+        let is_armed = connection.timer.is_some_and(|timer| timer <= deadline);
+        if !connection.transmit(host) {
+            self.lose(id, host);
+        } else if !is_armed {
+            self.arm(id);
+        }
+    }
+
+    /// Reports what has ended, and sends what may go out now.
+    pub(crate) fn settle(&mut self, id: ConnectionId, host: &mut H) {
+        let Some(connection) = self.table.get_mut(id) else {
+            return;
+        };
+        self.pending -= connection.complete(id, host);
+        let is_reachable = connection.transmit(host);
+        let is_over = connection.state == State::Closing && connection.sending.is_empty();
+        if !is_reachable {
+            self.lose(id, host);
+        } else if is_over {
+            self.close(id, host);
+        }
+    }
+
+    /// Ends the winding up of a connection; a peer whose messages were dropped meanwhile is
+    /// reported that there is none.
+    fn close(&mut self, id: ConnectionId, host: &mut H) {
+        let dropped = |it: &&Connection<_>| it.has_refused;
+        if let Some(connection) = self.table.get(id).filter(dropped) {
+            let (peer, unknown) = (connection.peer, id);
+            self.tell(peer, Frame::Reset { unknown }, host);
+        }
+        self.remove(id);
+    }
+
+    /// The peer of a connection is gone, or doesn't know it.
+    pub(crate) fn lose(&mut self, id: ConnectionId, host: &mut H) {
+        let Some(connection) = self.table.get_mut(id) else {
+            return;
+        };
+        let (state, context) = (connection.state, connection.context);
+        match state {
+            State::Requested => connection.state = State::Dead,
+            State::Open | State::Dead => {
+                self.pending -= connection.fail_all(id, Status::Disconnected, host);
+            }
+            State::Connecting { .. } => {
+                self.remove(id);
+                let result = Err(Status::Refused);
+                host.post(Event::Connected { context, result });
+            }
+            State::Accepted => {
+                self.remove(id);
+                let result = Err(Status::Disconnected);
+                host.post(Event::Accepted { context, result });
+            }
+            State::Closing => self.remove(id),
+        }
+    }
+
+    pub(crate) fn remove(&mut self, id: ConnectionId) {
+        if let Some(connection) = self.table.remove(id) {
+            self.pending -= connection.sending.len();
+            if let Some(timer) = connection.timer {
+                self.timers.remove(timer, id);
+            }
+        }
+    }
+
+    /// Sets the connection's timer to its earliest time. A timer that is early is left.
+    pub(crate) fn arm(&mut self, id: ConnectionId) {
+        let Some(connection) = self.table.get_mut(id) else {
+            return;
+        };
+        let mut earliest: Option<Time> = None;
+        let mut consider = |time: Option<Time>| {
+            earliest = earliest.into_iter().chain(time).min();
+        };
+        if let State::Connecting { until } = connection.state {
+            consider(until);
+        } else {
+            consider(connection.sending.deadline());
+            consider(connection.sending.refused);
+        }
+        let has_peer = matches!(connection.state, State::Open | State::Dead | State::Closing);
+        let is_kept = connection.keepalive > Time(0) && connection.attribute.is_reliable();
+        if has_peer && is_kept {
+            consider(Some(connection.heard_at.after(connection.keepalive)));
+        }
+        let Some(at) = earliest else {
+            return;
+        };
+        if let Some(timer) = connection.timer {
+            if timer <= at {
+                return;
+            }
+            self.timers.remove(timer, id);
+        }
+        connection.timer = Some(at);
+        self.timers.insert(at, id);
+    }
+
+    /// Sends a frame that has no bytes. If there is no way to the peer, its loss is or will
+    /// be reported, so nobody needs to know here.
+    pub(crate) fn tell(&mut self, peer: ProcessId, frame: Frame, host: &mut H) {
+        let _ = host.send(peer, &frame.to_words(), Outgoing::Nothing);
+    }
+}
+
+fn check_open<B>(connection: &Connection<B>) -> Result<(), Status> {
+    match connection.state {
+        State::Open => Ok(()),
+        State::Dead => Err(Status::Disconnected),
+        _ => Err(Status::Invalid),
+    }
+}
+
+/// An unreliable message has ended once it is on its way.
+fn send_unreliable<H: Host>(
+    connection: &Connection<H::Body>,
+    id: ConnectionId,
+    body: &H::Body,
+    completion: Completion,
+    host: &mut H,
+) -> Result<(), Status> {
+    let words = Frame::Unreliable {
+        to: connection.remote,
+    }
+    .to_words();
+    if host
+        .send(connection.peer, &words, Outgoing::Bytes(body))
+        .is_err()
+    {
+        return Err(Status::Disconnected);
+    }
+    let (context, status) = (completion.context, Status::Success);
+    match completion.notify {
+        Notify::Event => host.post(Event::Sent {
+            connection: id,
+            context,
+            status,
+        }),
+        Notify::Caller => host.post(Event::Returned {
+            caller: context,
+            status,
+        }),
+        Notify::Silent => {}
+    }
+    Ok(())
+}
+
+impl<H: Host> Endpoint<H> {
+    /// The attribute of a connection that was asked for.
+    pub fn attribute(&self, id: ConnectionId) -> Option<Attribute> {
+        self.table.get(id).map(|connection| connection.attribute)
+    }
+}

@@ -1,0 +1,195 @@
+//! Sends: order, completion, refusals, time.
+
+use crate::rig::{MAX_SEND, Reported, Rig, event};
+use lintel_cci::{Attribute, Completion, Event, Notify, Status, Time};
+
+#[test]
+fn a_completion_comes_after_the_message_is_in_the_peers_library() {
+    for attribute in [Attribute::Ro, Attribute::Ru] {
+        let (mut rig, a, b) = Rig::connected(attribute);
+        rig.send(0, a, b"one", event(3)).expect("it is open");
+        assert_eq!(rig.reported(0), None);
+        rig.step();
+        assert_eq!(
+            rig.reported(1),
+            Some(Reported::Received(b, b"one".to_vec()))
+        );
+        assert_eq!(rig.reported(0), None);
+        rig.step();
+        assert_eq!(rig.ended(0), [(3, Status::Success)]);
+    }
+}
+
+#[test]
+fn an_unreliable_send_ends_at_once() {
+    let (mut rig, a, b) = Rig::connected(Attribute::Uu);
+    rig.send(0, a, b"one", event(3)).expect("it is open");
+    assert_eq!(rig.ended(0), [(3, Status::Success)]);
+    rig.run();
+    assert_eq!(
+        rig.reported(1),
+        Some(Reported::Received(b, b"one".to_vec()))
+    );
+}
+
+#[test]
+fn an_unreliable_message_without_a_buffer_is_dropped() {
+    let (mut rig, a, _) = Rig::connected(Attribute::Uu);
+    rig.members[1].core.set_recv_buffers(1).expect("1 will do");
+    for _ in 0..3 {
+        rig.send(0, a, b"x", event(0)).expect("it is open");
+    }
+    rig.run();
+    assert!(rig.reported(1).is_some() && rig.reported(1).is_none());
+}
+
+#[test]
+fn a_message_that_is_too_long_is_refused_whatever_the_attribute() {
+    for attribute in [Attribute::Ro, Attribute::Ru, Attribute::Uu] {
+        let (mut rig, a, _) = Rig::connected(attribute);
+        let long = [0; MAX_SEND as usize + 1];
+        assert_eq!(rig.send(0, a, &long, event(0)), Err(Status::MessageSize));
+        assert_eq!(rig.send(0, a, &long[1..], event(0)), Ok(()));
+    }
+}
+
+#[test]
+fn silent_sends_make_no_event_and_blocking_ones_return_to_their_caller() {
+    for attribute in [Attribute::Ro, Attribute::Ru, Attribute::Uu] {
+        let (mut rig, a, _) = Rig::connected(attribute);
+        let completion = |notify| Completion { context: 5, notify };
+        rig.send(0, a, b"x", completion(Notify::Silent))
+            .expect("it is open");
+        rig.send(0, a, b"x", completion(Notify::Caller))
+            .expect("it is open");
+        rig.run();
+        let returned = Event::Returned {
+            caller: 5,
+            status: Status::Success,
+        };
+        assert_eq!(rig.reported_core(0), Some(returned));
+        assert_eq!(rig.reported(0), None);
+    }
+}
+
+#[test]
+fn messages_refused_for_lack_of_a_buffer_arrive_once_and_in_order() {
+    for attribute in [Attribute::Ro, Attribute::Ru] {
+        let (mut rig, a, b) = Rig::connected(attribute);
+        rig.members[1].core.set_recv_buffers(4).expect("4 will do");
+        for number in 0..100 {
+            rig.send(0, a, &[number], event(number.into()))
+                .expect("it is open");
+        }
+        let mut next = 0;
+        while next < 100 {
+            rig.run();
+            let reported = rig.reported(1);
+            assert_eq!(reported, Some(Reported::Received(b, vec![next])));
+            next += 1;
+            rig.give_back(1);
+        }
+        rig.run();
+        assert_eq!(rig.reported(1), None);
+        let ended: Vec<_> = (0..100).map(|number| (number, Status::Success)).collect();
+        assert_eq!(rig.ended(0), ended);
+    }
+}
+
+#[test]
+fn no_sender_starves_while_buffers_are_short() {
+    let mut rig = Rig::new(4);
+    let from: Vec<_> = (1..4).map(|it| rig.join(it, 0, Attribute::Ro).0).collect();
+    rig.members[0].core.set_recv_buffers(1).expect("1 will do");
+    for (member, id) in (1..4).zip(from) {
+        for _ in 0..10 {
+            rig.send(member, id, b"x", event(0)).expect("it is open");
+        }
+    }
+    for _ in 0..30 {
+        rig.run();
+        assert!(rig.reported(0).is_some(), "a message is there");
+        rig.give_back(0);
+    }
+    rig.run();
+    assert_eq!(rig.reported(0), None);
+    for member in 1..4 {
+        assert_eq!(rig.ended(member).len(), 10);
+    }
+}
+
+#[test]
+fn a_receiver_that_was_never_ready_fails_all_ordered_sends_with_rnr() {
+    let (mut rig, a, b) = Rig::connected(Attribute::Ro);
+    rig.members[1].core.set_recv_buffers(1).expect("1 will do");
+    for number in 0..4 {
+        rig.send(0, a, &[number], event(number.into()))
+            .expect("it is open");
+        rig.now = rig.now.after(Time(10));
+    }
+    rig.run();
+    assert_eq!(rig.ended(0), [(0, Status::Success)]);
+    rig.pass(64_000_000 - 30);
+    let rnr = Status::Rnr;
+    assert_eq!(rig.ended(0), [(1, rnr), (2, rnr), (3, rnr)]);
+    rig.run();
+    assert_eq!(rig.reported(1), Some(Reported::Received(b, vec![0])));
+    rig.give_back(1);
+    rig.run();
+    rig.send(0, a, &[9], event(9)).expect("it is open");
+    rig.run();
+    assert_eq!(
+        rig.reported(1),
+        Some(Reported::Received(b, vec![9])),
+        "none came late"
+    );
+    assert_eq!(rig.ended(0), [(9, Status::Success)]);
+}
+
+#[test]
+fn a_receiver_that_says_nothing_lets_sends_time_out() {
+    let (mut rig, a, _) = Rig::connected(Attribute::Ro);
+    rig.members[0]
+        .core
+        .set_connection_send_timeout(a, Time(500))
+        .expect("it is open");
+    rig.send(0, a, b"x", event(3)).expect("it is open");
+    rig.drop_frames_to(1);
+    rig.pass(499);
+    assert_eq!(rig.reported(0), None);
+    rig.pass(1);
+    assert_eq!(rig.ended(0), [(3, Status::TimedOut)]);
+}
+
+#[test]
+fn operations_beyond_the_send_buffers_are_refused() {
+    let (mut rig, a, _) = Rig::connected(Attribute::Ru);
+    rig.members[0].core.set_send_buffers(2).expect("2 will do");
+    assert_eq!(rig.send(0, a, b"x", event(0)), Ok(()));
+    assert_eq!(rig.send(0, a, b"x", event(1)), Ok(()));
+    assert_eq!(rig.send(0, a, b"x", event(2)), Err(Status::NoBuffers));
+    rig.run();
+    assert_eq!(rig.send(0, a, b"x", event(2)), Ok(()));
+}
+
+#[test]
+fn a_hundred_thousand_pending_sends_all_arrive_in_order() {
+    let (mut rig, a, b) = Rig::connected(Attribute::Ro);
+    rig.members[0].core.set_send_buffers(100_000).expect("fits");
+    rig.members[1].core.set_recv_buffers(24_000).expect("fits");
+    for number in 0..100_000u64 {
+        rig.send(0, a, &number.to_le_bytes(), event(number))
+            .expect("there is room");
+    }
+    let mut next = 0u64;
+    while next < 100_000 {
+        rig.run();
+        while let Some(reported) = rig.reported(1) {
+            assert_eq!(reported, Reported::Received(b, next.to_le_bytes().to_vec()));
+            next += 1;
+            rig.give_back(1);
+        }
+    }
+    rig.run();
+    assert_eq!(rig.ended(0).len(), 100_000);
+}
