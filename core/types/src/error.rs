@@ -171,4 +171,18 @@ mod tests {
             assert_eq!(Error::try_from(code), Err(UnknownCode(code)));
         }
     }
+
+    #[test]
+    fn each_error_has_the_name_of_its_constant_and_an_explanation() {
+        extern crate alloc;
+        use alloc::string::ToString;
+        for error in Error::all() {
+            assert!(error.name().starts_with("PTL_"), "{error:?}");
+            assert!(error.to_string().len() > 20, "{error:?}");
+        }
+        assert_eq!(Error::ArgInvalid.name(), "PTL_ARG_INVALID");
+        assert_eq!(Error::PtInUse.name(), "PTL_PT_IN_USE");
+        let unknown = UnknownCode(-77).to_string();
+        assert!(unknown.contains("-77"), "{unknown}");
+    }
 }

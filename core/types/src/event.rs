@@ -263,4 +263,44 @@ mod tests {
     fn an_event_has_the_size_of_the_c_structure() {
         assert_eq!(size_of::<Event>(), 80);
     }
+
+    #[test]
+    fn fields_with_all_bits_set_stay_apart() {
+        let event = Event {
+            initiator: ProcessId::new(u32::MAX, u32::MAX),
+            uid: u32::MAX,
+            pt_index: u32::MAX,
+            kind: EventKind::Search,
+            list: List::Priority,
+            ni_fail: NiFail::Segv,
+            operation: 0xff,
+            datatype: 0xff,
+            ..Event::new(EventKind::Get)
+        };
+        assert_eq!(Event::from_words(&event.to_words()), event);
+    }
+
+    #[test]
+    fn a_failure_is_known_by_its_number_and_others_are_undeliverable() {
+        for number in 0..=u8::MAX {
+            let expected = if number < 8 { number } else { 1 };
+            assert_eq!(NiFail::from_bits(number) as u8, expected, "{number}");
+        }
+    }
+
+    #[test]
+    fn a_kind_is_known_by_the_low_four_bits_of_its_number() {
+        for number in 0..=u8::MAX {
+            assert_eq!(EventKind::from_bits(number) as u8, number & 15);
+        }
+    }
+
+    #[test]
+    fn a_threshold_is_compared_with_successes_and_failures() {
+        let value = CountingEvent {
+            success: 3,
+            failure: 4,
+        };
+        assert_eq!(value.sum(), 7);
+    }
 }

@@ -122,4 +122,33 @@ mod tests {
             );
         }
     }
+
+    #[test]
+    fn a_handle_names_its_kind_and_no_other() {
+        let kinds = [
+            Kind::Interface,
+            Kind::EventQueue,
+            Kind::Counter,
+            Kind::MemoryDescriptor,
+            Kind::ListEntry,
+            Kind::MatchEntry,
+        ];
+        for kind in kinds {
+            let handle = Handle::new(kind, InterfaceNumber::default(), 0x7fe, 0xffff);
+            assert_eq!(handle.kind(), Some(kind));
+            for other in kinds {
+                assert_eq!(handle.is(other), other == kind);
+            }
+        }
+        assert_eq!(Handle::INVALID.kind(), None);
+    }
+
+    #[test]
+    fn a_handle_shows_whether_its_interface_matches() {
+        for is_matching in [false, true] {
+            let interface = InterfaceNumber::new(is_matching, true);
+            let handle = Handle::new(Kind::EventQueue, interface, 0, 0);
+            assert_eq!(handle.is_matching(), is_matching);
+        }
+    }
 }

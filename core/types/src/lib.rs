@@ -103,3 +103,23 @@ impl TryFrom<u8> for AckRequest {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rank_is_the_first_word_of_a_logical_process() {
+        assert_eq!(ProcessId::from_rank(7), ProcessId::new(7, 0));
+        assert_eq!(ProcessId::from_rank(u32::MAX).rank(), u32::MAX);
+    }
+
+    #[test]
+    fn an_acknowledgement_is_asked_for_by_its_number_and_others_are_refused() {
+        use AckRequest::{Counting, Full, None, OperationCompleted};
+        for request in [None, Full, Counting, OperationCompleted] {
+            assert_eq!(AckRequest::try_from(request as u8), Ok(request));
+        }
+        assert_eq!(AckRequest::try_from(4), Err(Error::ArgInvalid));
+    }
+}

@@ -181,4 +181,55 @@ mod tests {
             Limits::HIGHEST.max_fetch_atomic_size
         );
     }
+
+    #[test]
+    fn an_unlimited_request_is_granted_the_highest_limits() {
+        let unlimited = Limits {
+            max_entries: i32::MAX,
+            max_unexpected_headers: i32::MAX,
+            max_mds: i32::MAX,
+            max_cts: i32::MAX,
+            max_eqs: i32::MAX,
+            max_pt_index: i32::MAX,
+            max_iovecs: i32::MAX,
+            max_list_size: i32::MAX,
+            max_triggered_ops: i32::MAX,
+            ..Limits::DEFAULT
+        };
+        let granted = unlimited.clamped();
+        let tables = [
+            granted.max_entries,
+            granted.max_unexpected_headers,
+            granted.max_mds,
+            granted.max_cts,
+            granted.max_iovecs,
+            granted.max_list_size,
+        ];
+        assert_eq!(tables, [0xffff; 6], "an index has 16 bits");
+        assert_eq!((granted.max_eqs, granted.max_pt_index), (4096, 4095));
+        assert_eq!(granted.max_triggered_ops, 0x10_0000);
+    }
+
+    #[test]
+    fn a_count_of_zero_or_less_is_the_default() {
+        for wanted in [0, -1, i32::MIN] {
+            let none = Limits {
+                max_cts: wanted,
+                ..Limits::HIGHEST
+            };
+            assert_eq!(none.clamped().max_cts, Limits::DEFAULT.max_cts);
+        }
+    }
+
+    #[test]
+    fn a_feature_is_granted_only_to_those_who_ask() {
+        assert_eq!(Limits::DEFAULT.features, 0b011);
+        for (asked, granted) in [(0, 0), (0b001, 0b001), (0b110, 0b110), (u32::MAX, 0b111)] {
+            let request = Limits {
+                features: asked,
+                ..Limits::DEFAULT
+            };
+            assert_eq!(request.clamped().features, granted);
+        }
+    }
 }

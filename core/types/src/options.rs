@@ -183,4 +183,14 @@ mod tests {
         assert!(!MeOptions::all().contains(options));
         assert_eq!(size_of::<MeOptions>(), 4);
     }
+
+    #[test]
+    fn features_have_the_numbers_of_the_header() {
+        let features = [
+            FEATURE_BIND_INACCESSIBLE,
+            FEATURE_TOTAL_DATA_ORDERING,
+            FEATURE_COHERENT_ATOMICS,
+        ];
+        assert_eq!(features, [1, 2, 4]);
+    }
 }
