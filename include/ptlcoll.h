@@ -52,7 +52,8 @@ enum ptlcoll_retvals {
                               * ptlcoll_failed_rank returns its rank. */
     PTLCOLL_MSG_FAILED = 3,  /**< A message to this process failed. */
     PTLCOLL_REVOKED = 4,     /**< An earlier call failed; the group can only be freed. */
-    PTLCOLL_ENVIRONMENT = 5, /**< PTLCOLL_PLACEMENT has an invalid value. */
+    PTLCOLL_ENVIRONMENT = 5, /**< PTLCOLL_PLACEMENT or PTLCOLL_CREATE_TIMEOUT has an invalid
+                              * value. */
     PTLCOLL_NO_SPACE = 6,    /**< A limit of the interface, or of memory, is reached. */
     PTLCOLL_NO_INIT = 7,     /**< The Portals library isn't initialized. */
     PTLCOLL_PT_IN_USE = 8,   /**< The portal table index is taken. */
@@ -110,8 +111,10 @@ enum ptlcoll_retvals {
  *                              PTL_PT_ANY or beyond the table
  * @return PTLCOLL_PT_IN_USE    `pt_index` is taken
  * @return PTLCOLL_NO_SPACE     the interface lacks counters, entries or descriptors
- * @return PTLCOLL_ENVIRONMENT  PTLCOLL_PLACEMENT has an invalid value
- * @return PTLCOLL_PROC_FAILED  a process doesn't exist, or has failed
+ * @return PTLCOLL_ENVIRONMENT  PTLCOLL_PLACEMENT or PTLCOLL_CREATE_TIMEOUT has an invalid value
+ * @return PTLCOLL_PROC_FAILED  a process doesn't exist, has failed, or has given up creating the
+ *                              group; or it hasn't called within PTLCOLL_CREATE_TIMEOUT
+ *                              milliseconds, by default ten minutes
  * @blocks until all ranks have called it
  * @threads safe
  * @see ptlcoll_group_free, ptlcoll_barrier, ptlcoll_allreduce

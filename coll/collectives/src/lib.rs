@@ -20,6 +20,7 @@
 //!     processes: vec![interface.id()?],
 //!     rank: 0,
 //!     placement: Placement::Offloaded,
+//!     create_timeout: CREATE_TIMEOUT,
 //! };
 //! let mut group = open(&interface, 20, spec)?;
 //! let combine = Combine { operation: Operation::Sum, datatype: Datatype::Uint64 };
@@ -40,9 +41,9 @@ use portals4::{
 use std::time::Duration;
 
 pub use lintel_group::{
-    Algorithm, Buffers, Call, Combine, CountingEvent, Datatype, Error, InPlace, Message, NiFail,
-    Operation, Placement, PortalsError, ProcessId, Reduction, Request, Result, Separate, Spec,
-    Tree,
+    Algorithm, Buffers, CREATE_TIMEOUT, Call, Combine, CountingEvent, Datatype, Error, InPlace,
+    Message, NiFail, Operation, Placement, PortalsError, ProcessId, Reduction, Request, Result,
+    Separate, Spec, Tree,
 };
 
 /// A group over the safe interface.
@@ -54,8 +55,8 @@ type Portals4<T> = std::result::Result<T, PortalsError>;
 /// portal table, the same on all ranks.
 ///
 /// # Errors
-/// `InvalidArgument` for an impossible list of processes; `ProcFailed`; `Portals` for an interface without
-/// matching, an index that is taken, or limits that are too low.
+/// `InvalidArgument` for an impossible list of processes; `ProcFailed`; `NotCreated`;
+/// `Portals` for an interface without matching, an index that is taken, or limits that are too low.
 pub fn open(interface: &Interface, index: u32, spec: Spec) -> Result<Group> {
     let region = Region::new(Group::region_bytes(spec.processes.len()));
     let library = Library::open(interface, index, &region, spec.processes.len())?;

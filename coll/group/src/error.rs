@@ -14,6 +14,12 @@ pub enum Error {
         /// Its rank in the group.
         rank: u32,
     },
+    /// A process exists, but has given up creating the group, or hasn't begun within
+    /// [`Spec::create_timeout`](crate::Spec::create_timeout).
+    NotCreated {
+        /// Its rank in the group.
+        rank: u32,
+    },
     /// A message to this process failed. The group can only be freed.
     MessageFailed,
     /// An earlier call failed: the group can only be freed (MPI_ERR_REVOKED).
@@ -43,6 +49,11 @@ impl fmt::Display for Error {
                 f,
                 "rank {rank} has failed or can't be reached: free the group and create one of the \
                  remaining processes"
+            ),
+            Error::NotCreated { rank } => write!(
+                f,
+                "rank {rank} has given up creating the group, or hasn't called within \
+                 PTLCOLL_CREATE_TIMEOUT"
             ),
             Error::MessageFailed => f.write_str(
                 "a message to this process failed: its sender has failed, or the memory is gone; free \

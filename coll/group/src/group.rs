@@ -8,36 +8,14 @@ use crate::lane::{self, BARRIER_LANES, LANES, Lane};
 use crate::peers::{POLL_INTERVAL, Peers};
 use crate::portals::Portals;
 use crate::recycling::RecyclingBarriers;
+use crate::spec::{Placement, Spec};
 use arrayvec::ArrayVec;
 use lintel_claim::Region;
 use lintel_collectives::{Algorithm, Collective, Memory, Schedule, Store};
-use lintel_types::ProcessId;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// What performs the steps of an operation.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub enum Placement {
-    /// The Portals library: all steps are posted at the call, and then no caller is needed.
-    #[default]
-    Offloaded,
-    /// The thread that calls: the same steps, as far as they can be taken while it is
-    /// in a call.
-    Host,
-}
-
-/// The parameters of a group.
-#[derive(Clone, Debug)]
-pub struct Spec {
-    /// All processes by rank: the same list at all ranks.
-    pub processes: Vec<ProcessId>,
-    /// The rank of this process.
-    pub rank: u32,
-    /// What performs the steps.
-    pub placement: Placement,
-}
 
 /// A nonblocking operation that hasn't completed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -105,26 +83,6 @@ pub const MAX_AWAITED: usize = LANES as usize + 1;
 /// Schedules that are kept; a program that needs more makes them again.
 const SCHEDULES: usize = 64;
 
-impl Placement {
-    /// What an environment variable asks for.
-    ///
-    /// # Errors
-    /// `Environment` if the value isn't understood.
-    pub fn from_env() -> Result<Option<Placement>> {
-        let Some(value) = std::env::var_os("PTLCOLL_PLACEMENT") else {
-            return Ok(None);
-        };
-        match value.to_str() {
-            Some("") => Ok(None),
-            Some("offloaded") => Ok(Some(Placement::Offloaded)),
-            Some("host") => Ok(Some(Placement::Host)),
-            _ => Err(Error::Environment(format!(
-                "PTLCOLL_PLACEMENT is {value:?}: it takes offloaded or host"
-            ))),
-        }
-    }
-}
-
 impl<P: Portals> Group<P> {
     /// The bytes of the region that a group of so many ranks needs.
     pub fn region_bytes(processes: usize) -> u64 {
@@ -135,14 +93,15 @@ impl<P: Portals> Group<P> {
     /// that `portals` sends from and receives to.
     ///
     /// # Errors
-    /// `InvalidArgument` for an impossible list of processes; `ProcFailed`; errors of Portals.
+    /// `InvalidArgument` for an impossible list of processes; `ProcFailed`; `NotCreated`; errors of
+    /// Portals.
     pub fn create(portals: P, region: Region, spec: Spec) -> Result<Group<P>> {
-        check(&portals, &spec)?;
+        spec.check(portals.id()?)?;
         let ranks = spec.processes.len() as u32;
         let lanes = (0..LANES + BARRIER_LANES).map(|number| Lane::new(&portals, number, ranks));
         let lanes = lanes.collect::<Result<_>>()?;
         let mut peers = Peers::new(&portals, spec.rank, ranks)?;
-        peers.handshake(&portals, &spec.processes)?;
+        peers.handshake(&portals, &spec.processes, spec.create_timeout)?;
         Ok(Group {
             barriers: RecyclingBarriers::new(spec.rank, ranks),
             setup: Setup {
@@ -579,31 +538,5 @@ impl Schedules {
                 made
             }
         }
-    }
-}
-
-fn check<P: Portals>(portals: &P, spec: &Spec) -> Result<()> {
-    let wrong = |what: String| Err(Error::InvalidArgument(what));
-    let Some(own) = spec.processes.get(spec.rank as usize) else {
-        let (rank, ranks) = (spec.rank, spec.processes.len());
-        return wrong(format!(
-            "this process's rank is {rank}, but the group has ranks 0 to {}",
-            ranks.saturating_sub(1)
-        ));
-    };
-    if *own != portals.id()? {
-        let rank = spec.rank;
-        return wrong(format!(
-            "rank {rank} in the list of processes is another process, not this one"
-        ));
-    }
-    let mut sorted = spec.processes.clone();
-    sorted.sort_unstable();
-    match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => wrong(format!(
-            "{:?} is in the list of processes more than once",
-            pair[0]
-        )),
-        None => Ok(()),
     }
 }

@@ -36,12 +36,14 @@ mod lane;
 mod peers;
 mod portals;
 mod recycling;
+mod spec;
 
 pub use buffers::{Buffers, InPlace, Separate};
 pub use call::{Call, Reduction};
 pub use error::{Error, Result};
-pub use group::{Group, MAX_AWAITED, Placement, Request, Spec};
+pub use group::{Group, MAX_AWAITED, Request};
 pub use portals::{Combine, Message, Portals};
+pub use spec::{CREATE_TIMEOUT, Placement, Spec};
 
 pub use lintel_claim::{Datatype, Operation, Region};
 pub use lintel_collectives::{Algorithm, Tree};

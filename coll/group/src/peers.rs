@@ -23,18 +23,35 @@ const HELLO_RETRY: Duration = Duration::from_millis(1);
 /// Probes the other ranks.
 pub(crate) struct Peers<P: Portals> {
     rank: usize,
-    /// Pending, and not answered yet.
-    pending: Vec<bool>,
+    probes: Vec<Probe>,
+    /// A rank that has had the group's entries, and has them no more.
+    left: Option<u32>,
     next: usize,
     last: Option<Instant>,
     _entry: P::Entry,
+}
+
+/// The probes of one rank.
+#[derive(Clone, Copy, Default)]
+struct Probe {
+    is_pending: bool,
+    /// Its entry has accepted a probe: the rank has begun to create the group.
+    was_accepted: bool,
+}
+
+/// The other ranks while this one waits for them to create the group.
+struct Creation<'a> {
+    processes: &'a [ProcessId],
+    begun: Instant,
+    timeout: Duration,
 }
 
 impl<P: Portals> Peers<P> {
     pub(crate) fn new(portals: &P, rank: u32, ranks: u32) -> Result<Self> {
         Ok(Peers {
             rank: rank as usize,
-            pending: vec![false; ranks as usize],
+            probes: vec![Probe::default(); ranks as usize],
+            left: None,
             next: 0,
             last: None,
             _entry: portals.entry(PROBE, (0, 0), None)?,
@@ -42,9 +59,25 @@ impl<P: Portals> Peers<P> {
     }
 
     /// Returns when all ranks have created the group: a barrier by dissemination, whose
-    /// messages are sent until the other rank takes them.
-    pub(crate) fn handshake(&mut self, portals: &P, processes: &[ProcessId]) -> Result<()> {
-        let begun = Instant::now();
+    /// messages are retransmitted until the other rank accepts them.
+    ///
+    /// A rank that gives up is noticed although its process lives: either the failed rank that it
+    /// has noticed is noticed here as well, or it drops probes after having accepted
+    /// some, or it doesn't accept a hello within `timeout`.
+    ///
+    /// # Errors
+    /// `ProcFailed`; `NotCreated` for a rank that has given up.
+    pub(crate) fn handshake(
+        &mut self,
+        portals: &P,
+        processes: &[ProcessId],
+        timeout: Duration,
+    ) -> Result<()> {
+        let creation = Creation {
+            processes,
+            begun: Instant::now(),
+            timeout,
+        };
         let mut rounds = Vec::new();
         for round in 0..u64::from(processes.len().next_power_of_two().trailing_zeros()) {
             let heard = portals.counter()?;
@@ -52,21 +85,34 @@ impl<P: Portals> Peers<P> {
             rounds.push((heard, entry));
         }
         for (round, (heard, _entry)) in rounds.iter().enumerate() {
-            let next = (self.rank + (1 << round)) % processes.len();
-            self.hello(portals, processes[next], (round as u64, next))?;
+            let distance = 1 << round;
+            let next = (self.rank + distance) % processes.len();
+            let previous = (self.rank + processes.len() - distance) % processes.len();
+            self.hello(portals, &creation, (round as u64, next))?;
             while portals.value(heard)?.success == 0 {
                 portals.wait(&[(heard, 1)], POLL_INTERVAL)?;
-                self.probe_some(portals, processes, begun)?;
+                self.probe_some(portals, processes, creation.begun)?;
+                self.check_awaited(&creation, previous)?;
             }
         }
         Ok(())
     }
 
+    /// # Errors
+    /// `NotCreated` if a rank has given up, or if this one's time is over.
+    fn check_awaited(&self, creation: &Creation, awaited: usize) -> Result<()> {
+        let is_late = creation.begun.elapsed() >= creation.timeout;
+        match self.left.or(is_late.then_some(awaited as u32)) {
+            Some(rank) => Err(Error::NotCreated { rank }),
+            None => Ok(()),
+        }
+    }
+
     /// Sends hello until the peer accepts it.
-    fn hello(&mut self, portals: &P, target: ProcessId, to: (u64, usize)) -> Result<()> {
+    fn hello(&mut self, portals: &P, creation: &Creation, to: (u64, usize)) -> Result<()> {
         let (round, rank) = to;
         loop {
-            portals.probe(target, HELLO + round, HELLO + rank as u64)?;
+            portals.probe(creation.processes[rank], HELLO + round, HELLO + rank as u64)?;
             let answer = loop {
                 if let Some(how) = self.poll_probes(portals, POLL_INTERVAL)? {
                     break how;
@@ -77,6 +123,8 @@ impl<P: Portals> Peers<P> {
                 NiFail::Undeliverable => return Err(Error::ProcFailed { rank: rank as u32 }),
                 _ => std::thread::sleep(HELLO_RETRY),
             }
+            self.probe_some(portals, creation.processes, creation.begun)?;
+            self.check_awaited(creation, rank)?;
         }
     }
 
@@ -86,10 +134,13 @@ impl<P: Portals> Peers<P> {
             if id >= HELLO {
                 return Ok(Some(how));
             }
-            self.pending[id as usize] = false;
-            if how == NiFail::Undeliverable {
-                let rank = id as u32;
-                return Err(Error::ProcFailed { rank });
+            let rank = id as u32;
+            let probe = &mut self.probes[id as usize];
+            probe.is_pending = false;
+            match how {
+                NiFail::Undeliverable => return Err(Error::ProcFailed { rank }),
+                NiFail::Dropped if probe.was_accepted => self.left = Some(rank),
+                how => probe.was_accepted |= how == NiFail::Ok,
             }
             time = Duration::ZERO;
         }
@@ -122,9 +173,9 @@ impl<P: Portals> Peers<P> {
         for _ in 0..MAX_PROBES.min(processes.len()) {
             let rank = self.next;
             self.next = (rank + 1) % processes.len();
-            if rank != self.rank && !self.pending[rank] {
+            if rank != self.rank && !self.probes[rank].is_pending {
                 portals.probe(processes[rank], PROBE, rank as u64)?;
-                self.pending[rank] = true;
+                self.probes[rank].is_pending = true;
             }
         }
         Ok(())

@@ -3,11 +3,17 @@
 
 mod rig;
 
+use lintel_group::Portals as _;
 use lintel_group::{
-    Algorithm, Call, Combine, Datatype, Error, Group, Operation, Placement, PortalsError,
-    Reduction, Request, Separate, Spec, Tree,
+    Algorithm, CREATE_TIMEOUT, Call, Combine, Datatype, Error, Group, Operation, Placement,
+    PortalsError, Reduction, Request, Separate, Spec, Tree,
 };
 use rig::{Library, Network, job, nothing, on_threads, processes};
+use std::time::Duration;
+
+/// Match bits of probes, and of hellos in their first round.
+const PROBE: u64 = 1 << 32;
+const HELLO: u64 = 2 << 32;
 
 const PLACEMENTS: [Placement; 2] = [Placement::Offloaded, Placement::Host];
 
@@ -24,6 +30,7 @@ fn spec(ranks: usize, rank: u32) -> Spec {
         processes: processes(ranks),
         rank,
         placement: Placement::Offloaded,
+        create_timeout: CREATE_TIMEOUT,
     }
 }
 
@@ -173,13 +180,60 @@ fn a_group_with_a_process_that_has_failed_is_not_created() {
             1 => Ok(()),
             _ => network.group(rank, Placement::Offloaded).map(drop),
         };
-        // A rank that gives up ends, else the others would wait for it.
-        network.kill(rank);
+        // The ranks that give up live on.
         created
     });
     assert_eq!(created[0], Err(Error::ProcFailed { rank: 1 }));
-    assert!(matches!(created[2], Err(Error::ProcFailed { rank: 0 | 1 })));
+    assert!(matches!(
+        created[2],
+        Err(Error::ProcFailed { rank: 1 } | Error::NotCreated { rank: 0 })
+    ));
     assert_eq!(network.resources(0) + network.resources(2), 0);
+}
+
+#[test]
+fn a_rank_that_gives_up_creating_the_group_ends_the_wait_of_the_others() {
+    let network = Network::new(2);
+    let created = on_threads(2, |rank| match rank {
+        0 => network.group(0, Placement::Offloaded).map(drop),
+        _ => {
+            // It has begun to create the group, and gives up before its entries for
+            // hellos exist.
+            let entry = network.library(1).entry(PROBE, (0, 0), None).unwrap();
+            network.wait_until_accepted(1, PROBE);
+            drop(entry);
+            Ok(())
+        }
+    });
+    assert_eq!(created[0], Err(Error::NotCreated { rank: 1 }));
+    assert_eq!(network.resources(0), 0);
+}
+
+#[test]
+fn a_rank_that_never_creates_the_group_is_awaited_for_a_limited_time() {
+    let network = Network::new(3);
+    // Each sends its first hello to the next one.
+    for rank in [0, 1] {
+        let spec = Spec {
+            create_timeout: Duration::from_millis(50),
+            ..spec(3, rank)
+        };
+        let created = network.group_of(rank as usize, spec).map(drop);
+        let awaited = rank + 1;
+        assert_eq!(created, Err(Error::NotCreated { rank: awaited }));
+    }
+}
+
+#[test]
+fn a_rank_that_accepts_a_hello_but_sends_none_is_awaited_for_a_limited_time() {
+    let network = Network::new(2);
+    let _entry = network.library(1).entry(HELLO, (0, 0), None).unwrap();
+    let spec = Spec {
+        create_timeout: Duration::from_millis(50),
+        ..spec(2, 0)
+    };
+    let created = network.group_of(0, spec).map(drop);
+    assert_eq!(created, Err(Error::NotCreated { rank: 1 }));
 }
 
 #[test]
@@ -207,6 +261,7 @@ fn a_limit_of_the_interface_is_passed_on() {
 fn each_error_says_what_to_do() {
     let texts = [
         (Error::ProcFailed { rank: 3 }, "rank 3"),
+        (Error::NotCreated { rank: 5 }, "rank 5 has given up"),
         (Error::MessageFailed, "free the group"),
         (Error::Revoked, "free"),
         (Error::InvalidRequest, "request"),

@@ -48,7 +48,7 @@ pub unsafe extern "C" fn ptlcoll_group_create(
         }
         // SAFETY: not null, and the header asks for so many.
         let processes = unsafe { slice::from_raw_parts(processes, count as usize) };
-        let spec = spec(ni_handle, processes, rank, placement(options)?);
+        let spec = spec(ni_handle, processes, rank, placement(options)?)?;
         let number = groups::add(open(ni_handle, pt_index, spec)?)?;
         // SAFETY: not null, and the header asks for a place that can be written.
         unsafe { group.write(number) };
@@ -68,16 +68,17 @@ fn placement(options: c_uint) -> Result<Placement> {
     }
 }
 
-fn spec(ni: Handle, processes: &[ProcessId], rank: u32, placement: Placement) -> Spec {
+fn spec(ni: Handle, processes: &[ProcessId], rank: u32, placement: Placement) -> Result<Spec> {
     let logical = library::is_logical(ni);
     let processes = processes
         .iter()
         .map(|entry| library::named(*entry, logical));
-    Spec {
+    Ok(Spec {
         processes: processes.collect(),
         rank,
         placement,
-    }
+        create_timeout: Spec::create_timeout_from_env()?,
+    })
 }
 
 fn open(ni: Handle, index: u32, spec: Spec) -> Result<Group<Library>> {

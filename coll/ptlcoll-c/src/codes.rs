@@ -33,7 +33,7 @@ pub(crate) fn code(result: Result<(), Error>) -> c_int {
     match error {
         Error::InvalidArgument(_) | Error::InvalidRequest => 1,
         Error::Portals(PortalsError::ArgInvalid) => 1,
-        Error::ProcFailed { .. } => 2,
+        Error::ProcFailed { .. } | Error::NotCreated { .. } => 2,
         Error::MessageFailed => 3,
         Error::Revoked => 4,
         Error::Environment(_) => 5,

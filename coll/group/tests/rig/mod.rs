@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use lintel_claim::{combine, copy};
 use lintel_group::{
-    Buffers, Call, CountingEvent, Group, Message, NiFail, Placement, Portals, PortalsError,
-    ProcessId, Region, Separate, Spec,
+    Buffers, CREATE_TIMEOUT, Call, CountingEvent, Group, Message, NiFail, Placement, Portals,
+    PortalsError, ProcessId, Region, Separate, Spec,
 };
 
 type Result<T> = std::result::Result<T, PortalsError>;
@@ -35,6 +35,8 @@ struct Rank {
     counters_left: usize,
     /// Probes that other ranks have sent to this one.
     probed: usize,
+    /// Match bits of the probes that entries of this rank have accepted.
+    accepted: Vec<u64>,
 }
 
 /// A counter, if it is allocated.
@@ -78,6 +80,7 @@ impl Network {
             is_dead: false,
             counters_left: usize::MAX,
             probed: 0,
+            accepted: Vec::new(),
         };
         Arc::new(Network {
             ranks: Mutex::new((0..ranks).map(rank).collect()),
@@ -119,6 +122,16 @@ impl Network {
         assert!(!timeout.timed_out(), "rank {rank} was probed {times} times");
     }
 
+    /// Returns once an entry of the rank with these match bits has accepted a probe.
+    pub fn wait_until_accepted(&self, rank: usize, match_bits: u64) {
+        let ranks = self.lock();
+        let deadline = Duration::from_secs(60);
+        let is_due = |ranks: &mut Vec<Rank>| !ranks[rank].accepted.contains(&match_bits);
+        let waited = self.changed.wait_timeout_while(ranks, deadline, is_due);
+        let (_ranks, timeout) = waited.expect("no test panics inside a call");
+        assert!(!timeout.timed_out(), "rank {rank} accepted no probe");
+    }
+
     /// Counters and entries that the rank hasn't given back.
     pub fn resources(&self, rank: usize) -> usize {
         let rank = &self.lock()[rank];
@@ -140,6 +153,7 @@ impl Network {
             processes: processes(self.lock().len()),
             rank: rank as u32,
             placement,
+            create_timeout: CREATE_TIMEOUT,
         };
         self.group_of(rank, spec)
     }
@@ -375,6 +389,9 @@ impl Portals for Library {
             None => (None, NiFail::Dropped),
             Some(entry) => (entry.counter, NiFail::Ok),
         };
+        if result == NiFail::Ok {
+            ranks[target.pid as usize].accepted.push(match_bits);
+        }
         if let Some(counter) = counter {
             count(&mut ranks, target.pid as usize, counter);
         }

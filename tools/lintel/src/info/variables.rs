@@ -14,13 +14,22 @@ pub struct Current {
 }
 
 /// Variables that libptlcoll reads.
-const OF_COLLECTIVES: [Setting; 1] = [Setting {
-    name: "PTLCOLL_PLACEMENT",
-    default: "offloaded",
-    values: "offloaded, host",
-    meaning: "who goes through the steps of libptlcoll's operations: the Portals library, or \
-              the calling thread",
-}];
+const OF_COLLECTIVES: [Setting; 2] = [
+    Setting {
+        name: "PTLCOLL_PLACEMENT",
+        default: "offloaded",
+        values: "offloaded, host",
+        meaning: "what performs the steps of libptlcoll's operations: the Portals library, or \
+                  the calling thread",
+    },
+    Setting {
+        name: "PTLCOLL_CREATE_TIMEOUT",
+        default: "600000",
+        values: "1 to 4294967295",
+        meaning: "milliseconds that ptlcoll_group_create waits for a process that exists, but \
+                  doesn't create the group",
+    },
+];
 
 /// Variables that a launcher sets.
 const FROM_LAUNCHERS: [Setting; 6] = [

@@ -4,7 +4,9 @@ use std::time::{Duration, Instant};
 
 use lintel_pmi::client::Client;
 use portals4::{Interface, Portals, ProcessId};
-use portals4_collectives::{self as collectives, Call, Group, Placement, Separate, Spec, open};
+use portals4_collectives::{
+    self as collectives, CREATE_TIMEOUT, Call, Group, Placement, Separate, Spec, open,
+};
 
 use crate::error::{Error, Result};
 use crate::harness::Plan;
@@ -52,6 +54,7 @@ impl CollectiveRanks {
                 processes: processes.clone(),
                 rank: rank as u32,
                 placement,
+                create_timeout: CREATE_TIMEOUT,
             };
             open(&interface, FIRST_PORTAL + placement as u32, spec).map_err(failed)
         });
