@@ -176,7 +176,7 @@ enum Direction {
 
 /// Entries handed to the kernel at once; it takes up to IOV_MAX = 1024, but an array
 /// this small stays on the stack and costs nothing beside the call.
-const BATCH: usize = 64;
+const BATCH: usize = 16;
 
 /// Bytes named at once. Linux moves at most 2 GiB less one page a call (MAX_RW_COUNT)
 /// and refuses entries beyond isize::MAX.

@@ -1,7 +1,7 @@
 //! What a segment's bytes mean behind its header: a lane for each sender, and its ring.
 
 use lintel_presence::{Header, SEGMENT_BYTES, Segment};
-use lintel_ring::{Control, RING_BYTES};
+use lintel_ring::{Control, RING_BYTES, SLOT_BYTES};
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 
 /// Lanes in a segment: how many processes can send to one. Only those in use
@@ -95,8 +95,9 @@ impl Lanes for Segment {
     }
 
     fn clear_lane(&self, lane: usize) {
+        // Only slots are read before they are written.
         // SAFETY: the lane's ring is attached, and this sender's alone.
-        unsafe { self.ring_of(lane).write_bytes(0, RING_BYTES) };
+        unsafe { self.ring_of(lane).write_bytes(0, SLOT_BYTES) };
         self.lane(lane).control.reset();
     }
 }

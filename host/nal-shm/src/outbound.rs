@@ -37,6 +37,8 @@ pub(crate) struct Peer {
     lent_last: bool,
     inode: u64,
     direct: bool,
+    /// What the peer can do with memory of this process, as far as it was looked up.
+    reach: Reach,
     needs_fence: bool,
     /// The owner is known to have ended.
     closed: bool,
@@ -140,6 +142,7 @@ impl Peer {
             sender: unsafe { Sender::new(segment.ring_of(lane), &shared.control) },
             inode: segment.inode(),
             direct,
+            reach: Reach::Unknown,
             needs_fence,
             closed: false,
             lane,
@@ -161,7 +164,26 @@ impl Peer {
 
     /// Whether the peer is known to be able to move bytes of this process directly.
     pub(crate) fn cross_memory(&self) -> bool {
-        reach(&self.segment, self.lane, self.direct) == Reach::Yes
+        self.reach == Reach::Yes || self.read_reach() == Reach::Yes
+    }
+
+    /// What the peer can do with memory of this process. Its answer stands: once known it
+    /// is kept here, since the peer writes to that line of the lane in each copy.
+    #[inline]
+    fn reach(&mut self) -> Reach {
+        if self.reach == Reach::Unknown {
+            self.reach = self.read_reach();
+        }
+        self.reach
+    }
+
+    fn read_reach(&self) -> Reach {
+        match self.segment.lane(self.lane).reach.load(Ordering::Relaxed) {
+            _ if !self.direct => Reach::No,
+            REACH_YES => Reach::Yes,
+            REACH_UNKNOWN => Reach::Unknown,
+            _ => Reach::No,
+        }
     }
 
     /// Whether the peer is known to have ended: what was sent to it lately
@@ -316,10 +338,7 @@ impl Peer {
     /// is known once the peer has looked at the lane: until then the message waits.
     pub(crate) fn lend(&mut self, words: &Words, lent: Lent<'_>, access: Access) {
         self.lent_last = true;
-        if self.waiting.is_empty()
-            && reach(&self.segment, self.lane, self.direct) == Reach::Yes
-            && self.try_lend(words, lent)
-        {
+        if self.waiting.is_empty() && self.reach() == Reach::Yes && self.try_lend(words, lent) {
             return;
         }
         self.wait_for_room(words, Form::Lent, Body::Lent(lent.keep(), access));
@@ -345,11 +364,12 @@ impl Peer {
     /// Sends what waits; true while something still does.
     pub(crate) fn flush(&mut self) -> bool {
         let mut sent = false;
+        if self.waiting.front().is_some_and(Waiting::is_undecided) {
+            self.reach();
+        }
         while let Some(first) = self.waiting.front_mut() {
-            // A message that waits for room alone doesn't look: the word has a line beside
-            // the one that the receiver writes to.
             if first.is_undecided() {
-                first.decide(reach(&self.segment, self.lane, self.direct));
+                first.decide(self.reach);
             }
             if !first.send(&mut self.sender) {
                 break;
@@ -513,16 +533,6 @@ enum Reach {
     Unknown,
     Yes,
     No,
-}
-
-/// What the receiver at a lane can do with memory of this process.
-fn reach(segment: &Segment, lane: usize, direct: bool) -> Reach {
-    match segment.lane(lane).reach.load(Ordering::Relaxed) {
-        _ if !direct => Reach::No,
-        REACH_YES => Reach::Yes,
-        REACH_UNKNOWN => Reach::Unknown,
-        _ => Reach::No,
-    }
 }
 
 impl Body {

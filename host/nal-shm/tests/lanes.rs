@@ -6,7 +6,7 @@ use lintel_nal::{Arrival, Nal, Outgoing, Payload, Wake};
 use lintel_nal_shm::ShmNal;
 use lintel_nal_shm::layout::ring_offset;
 use lintel_presence::Segment;
-use lintel_ring::{LINES, MAX_PAYLOAD};
+use lintel_ring::{MAX_PAYLOAD, SLOTS};
 use lintel_types::ProcessId;
 use lintel_wire::Words;
 use std::io::Read;
@@ -121,7 +121,7 @@ fn receive_stream(nal: &mut ShmNal, lease: &Lease, mut also: impl FnMut()) -> Re
 fn each_sender_has_a_lane_of_its_own_and_a_full_one_holds_up_nobody_else() {
     let job = job();
     let (mut to, mut busy, mut other) = (open(&job, 1), open(&job, 2), open(&job, 3));
-    let count = LINES as u64 * 2;
+    let count = SLOTS as u64 * 2;
     for number in 0..count {
         send(&mut busy, 1, number);
     }
@@ -160,7 +160,7 @@ fn a_lane_of_an_ended_sender_is_read_out_and_then_free_for_the_next() {
 fn a_record_at_every_place_of_the_ring_arrives_whole() {
     let job = job();
     let (mut to, mut from) = (open(&job, 1), open(&job, 2));
-    for number in 0..LINES as u64 * 3 {
+    for number in 0..SLOTS as u64 * 3 {
         // Steps that don't divide the ring, so that records end at each line and wrap.
         let length = number * 67 % (MAX_PAYLOAD as u64 + 1);
         let bytes = pattern(length);

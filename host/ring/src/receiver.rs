@@ -1,6 +1,9 @@
 //! The receiving side.
 
-use crate::{Control, LINE, LINES, MAX_PAYLOAD, SKIP, WORDS, after, lines, word};
+use crate::{
+    Control, DATA_LINES, INLINE, MAX_PAYLOAD, Position, SLOTS, WORDS, data_at, data_lines, head,
+    slot_at, word,
+};
 use lintel_claim::Claim;
 use std::sync::atomic::Ordering;
 
@@ -9,12 +12,11 @@ use std::sync::atomic::Ordering;
 pub struct Receiver {
     ring: *mut u8,
     control: *const Control,
-    at: usize,
-    /// Lines done with since the beginning, and how many of them the sender knows.
-    head: u64,
-    published: u64,
-    sequence: u16,
-    /// Lines of the record that `peek` has shown.
+    position: Position,
+    /// Slots and lines of data that the sender knows this side has done with.
+    published_slots: u32,
+    published_lines: u32,
+    /// Lines of data of the record that `peek` has shown.
     open: usize,
 }
 
@@ -45,10 +47,9 @@ impl Receiver {
         Receiver {
             ring,
             control,
-            at: 0,
-            head: 0,
-            published: 0,
-            sequence: 1,
+            position: Position::START,
+            published_slots: 0,
+            published_lines: 0,
             open: 0,
         }
     }
@@ -60,72 +61,63 @@ impl Receiver {
     /// [`Corrupt`] for ever after the sender has written nonsense.
     #[inline(always)]
     pub fn peek(&mut self) -> Result<Option<Record>, Corrupt> {
-        loop {
-            let line = self.line(self.at);
-            // Pairs with the Release store in Sender::commit ("ring commit").
-            // SAFETY: the start of a line.
-            let commit = unsafe { word(line) }.load(Ordering::Acquire);
-            if commit == 0 {
-                return Ok(None);
-            }
-            let bytes = (commit >> 16) as u16 as usize;
-            if commit as u16 != self.sequence || bytes > MAX_PAYLOAD {
-                return Err(Corrupt);
-            }
-            if commit & SKIP == SKIP {
-                self.open = LINES - self.at;
-                self.advance();
-                continue;
-            }
-            self.open = lines(bytes);
-            if self.at + self.open > LINES {
-                return Err(Corrupt);
-            }
-            let mut words = [commit; WORDS];
-            for (index, value) in words.iter_mut().enumerate().skip(1) {
-                // SAFETY: the words lie in the record's first line.
-                *value = unsafe { word(line.add(index * 8)) }.load(Ordering::Relaxed);
-            }
-            // SAFETY: the record's lines were checked to lie inside the ring.
-            let payload = unsafe { Claim::new(line.add(WORDS * 8), bytes as u64) };
-            return Ok(Some(Record { words, payload }));
+        let commit = self.commit_word();
+        if commit as u16 == self.position.former_lap {
+            return Ok(None);
         }
+        self.record(commit).ok_or(Corrupt).map(Some)
     }
 
-    /// As [`peek`](Self::peek), but also gives nothing if anything but a plain
-    /// record comes next.
+    /// As [`peek`](Self::peek), but also gives nothing if the sender has written nonsense.
     #[inline(always)]
     pub fn peek_plain(&mut self) -> Option<Record> {
-        let line = self.line(self.at);
-        // Pairs with the Release store in Sender::commit ("ring commit").
-        // SAFETY: the start of a line.
-        let commit = unsafe { word(line) }.load(Ordering::Acquire);
+        let commit = self.commit_word();
+        self.record(commit)
+    }
+
+    /// The commit word of the slot where the next record comes.
+    #[inline(always)]
+    fn commit_word(&self) -> u64 {
+        // SAFETY: the ring is mapped (Receiver::new), and a position's slot lies inside.
+        let slot = unsafe { slot_at(self.ring, self.position.slot) };
+        // Pairs with the Release store in Sender::push ("ring commit").
+        // SAFETY: a slot begins with its commit word.
+        unsafe { word(slot) }.load(Ordering::Acquire)
+    }
+
+    /// The record that this commit word commits; nothing if it is of another lap, or names a
+    /// payload that no record has.
+    #[inline(always)]
+    fn record(&mut self, commit: u64) -> Option<Record> {
         let bytes = (commit >> 16) as u16 as usize;
-        let open = lines(bytes);
-        let fits = bytes <= MAX_PAYLOAD && self.at + open <= LINES;
-        if commit as u16 != self.sequence || !fits || commit & SKIP == SKIP {
+        if commit as u16 != self.position.lap || bytes > MAX_PAYLOAD {
             return None;
         }
-        self.open = open;
-        // SAFETY: five times: the words lie in the record's first line.
-        let load = |index: usize| unsafe { word(line.add(index * 8)) }.load(Ordering::Relaxed);
+        // SAFETY: as in commit_word.
+        let slot = unsafe { slot_at(self.ring, self.position.slot) };
+        // SAFETY: five times: the words lie in the slot.
+        let load = |index: usize| unsafe { word(slot.add(index * 8)) }.load(Ordering::Relaxed);
         let words = [commit, load(1), load(2), load(3), load(4), load(5)];
-        // SAFETY: the record's lines were checked to lie inside the ring.
-        let payload = unsafe { Claim::new(line.add(WORDS * 8), bytes as u64) };
+        self.open = data_lines(bytes);
+        let payload = if bytes <= INLINE {
+            // SAFETY: the slot's last bytes.
+            unsafe { Claim::new(slot.add(WORDS * 8), bytes as u64) }
+        } else {
+            let (line, _) = self.position.payload(self.open);
+            // SAFETY: a payload of at most MAX_PAYLOAD bytes ends at DATA_LINES or before.
+            unsafe { Claim::new(data_at(self.ring, line), bytes as u64) }
+        };
         Some(Record { words, payload })
     }
 
     /// Done with the record that `peek` has shown.
     #[inline(always)]
     pub fn advance(&mut self) {
-        self.at += self.open;
-        if self.at >= LINES {
-            self.at = 0;
-        }
-        self.head += self.open as u64;
+        self.position.advance(self.open);
         self.open = 0;
-        self.sequence = after(self.sequence);
-        if self.head - self.published >= LINES as u64 / 4 {
+        let slots = self.position.slots.wrapping_sub(self.published_slots);
+        let lines = self.position.lines.wrapping_sub(self.published_lines);
+        if slots >= SLOTS as u32 / 4 || lines >= DATA_LINES as u32 / 4 {
             self.publish_head();
         }
     }
@@ -135,19 +127,13 @@ impl Receiver {
     /// after everything read here.
     #[inline]
     pub fn publish_head(&mut self) {
-        if self.published != self.head {
-            self.published = self.head;
+        let (slots, lines) = (self.position.slots, self.position.lines);
+        if self.published_slots != slots {
+            (self.published_slots, self.published_lines) = (slots, lines);
             // SAFETY: the control stays mapped (Receiver::new).
             unsafe { &*self.control }
                 .head
-                .store(self.head, Ordering::Release);
+                .store(head(slots, lines), Ordering::Release);
         }
-    }
-
-    #[inline]
-    fn line(&self, index: usize) -> *mut u8 {
-        debug_assert!(index < LINES);
-        // SAFETY: index < LINES, so the line lies inside the ring's memory.
-        unsafe { self.ring.add(index * LINE) }
     }
 }

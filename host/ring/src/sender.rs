@@ -1,6 +1,9 @@
 //! The sending side.
 
-use crate::{Control, LINE, LINES, MAX_PAYLOAD, SKIP, WORDS, after, lines, word};
+use crate::{
+    Control, DATA_LINES, INLINE, MAX_PAYLOAD, Position, SLOTS, WORDS, data_at, data_lines, slot_at,
+    word,
+};
 use lintel_claim::{Claim, copy};
 use std::sync::atomic::Ordering;
 
@@ -9,13 +12,10 @@ use std::sync::atomic::Ordering;
 pub struct Sender {
     ring: *mut u8,
     control: *const Control,
-    /// Line where the next record begins.
-    at: usize,
-    /// Lines written since the beginning.
-    tail: u64,
-    /// What the receiver had done with when it was last looked at.
-    head: u64,
-    sequence: u16,
+    position: Position,
+    /// Slots and lines of data that the receiver had done with when it was last looked at.
+    head_slots: u32,
+    head_lines: u32,
 }
 
 /// There is no room; the receiver is behind.
@@ -37,10 +37,9 @@ impl Sender {
         Sender {
             ring,
             control,
-            at: 0,
-            tail: 0,
-            head: 0,
-            sequence: 1,
+            position: Position::START,
+            head_slots: 0,
+            head_lines: 0,
         }
     }
 
@@ -59,104 +58,75 @@ impl Sender {
             many => many.iter().map(|piece| piece.len() as usize).sum(),
         };
         assert!(bytes <= MAX_PAYLOAD, "payloads are split by the caller");
-        let needed = lines(bytes);
-        self.make_room(needed)?;
-        let record = self.line(self.at);
-        let behind = self.behind(needed);
-        self.clear(behind);
+        let lines = data_lines(bytes);
+        let (begin, unused) = self.position.payload(lines);
+        self.make_room(lines + unused)?;
+        // SAFETY: the ring is mapped (Sender::new), and a position's slot lies inside.
+        let slot = unsafe { slot_at(self.ring, self.position.slot) };
         for (index, value) in words.iter().enumerate().skip(1) {
-            // SAFETY: the words lie in the record's first line, which is reserved.
-            unsafe { word(record.add(index * 8)) }.store(*value, Ordering::Relaxed);
+            // SAFETY: the words lie in the slot, which the receiver has done with.
+            unsafe { word(slot.add(index * 8)) }.store(*value, Ordering::Relaxed);
         }
+        let place = if bytes <= INLINE {
+            // SAFETY: the slot's last bytes.
+            unsafe { slot.add(WORDS * 8) }
+        } else {
+            // SAFETY: a payload of at most MAX_PAYLOAD bytes ends at DATA_LINES or before.
+            unsafe { data_at(self.ring, begin) }
+        };
         // SAFETY: make_room has reserved these bytes: they are inside the ring and
         // the receiver has done with them.
-        let mut room = unsafe { Claim::new(record.add(WORDS * 8), bytes as u64) };
+        let mut room = unsafe { Claim::new(place, bytes as u64) };
         for piece in payload {
             room = room.slice(copy(*piece, room), u64::MAX);
         }
-        self.commit(words[0], bytes, needed, behind);
-        // The line that the next record most likely clears is fetched meanwhile.
-        self.clear(self.behind(1));
+        let lap = u64::from(self.position.lap);
+        let commit = words[0] & 0xffff_ffff_0000_0000 | (bytes as u64) << 16 | lap;
+        self.position.advance(lines);
+        // Publishes the record. Pairs with the Acquire load in `Receiver::commit_word` ("ring
+        // commit"): a reader that sees the commit word sees the record's words and payload.
+        // SAFETY: a slot begins with its commit word.
+        unsafe { word(slot) }.store(commit, Ordering::Release);
         Ok(())
     }
 
     /// Whether the receiver has done with everything that was sent.
     pub fn is_drained(&mut self) -> bool {
         self.refresh();
-        self.head == self.tail
+        self.head_slots == self.position.slots
     }
 
-    /// Ensures `needed` lines in a row, and two more whose commit words are cleared.
+    /// Ensures a slot, and so many lines of data.
     #[inline(always)]
-    fn make_room(&mut self, needed: usize) -> Result<(), Full> {
-        let skipped = if self.at + needed > LINES {
-            LINES - self.at
-        } else {
-            0
-        };
-        let wanted = (needed + skipped + 2) as u64;
-        if LINES as u64 - (self.tail - self.head) < wanted {
+    fn make_room(&mut self, lines: usize) -> Result<(), Full> {
+        if !self.has_room(lines) {
             self.refresh();
-            if LINES as u64 - (self.tail - self.head) < wanted {
+            if !self.has_room(lines) {
                 return Err(Full);
             }
         }
-        if skipped > 0 {
-            self.clear(0);
-            self.commit(SKIP, 0, skipped, 0);
-        }
         Ok(())
+    }
+
+    #[inline(always)]
+    fn has_room(&self, lines: usize) -> bool {
+        let slots = self.position.slots.wrapping_sub(self.head_slots);
+        let taken = self.position.lines.wrapping_sub(self.head_lines);
+        slots < SLOTS as u32 && taken as usize + lines <= DATA_LINES
     }
 
     #[inline]
     fn refresh(&mut self) {
         // SAFETY: the control stays mapped (Sender::new).
         let head = unsafe { &*self.control }.head.load(Ordering::Acquire);
+        let (slots, lines) = (head as u32, (head >> 32) as u32);
         // A receiver that publishes an invalid position only loses messages itself.
-        if head <= self.tail && head >= self.head {
-            self.head = head;
+        let behind = self.position.slots.wrapping_sub(slots);
+        let taken = self.position.lines.wrapping_sub(lines);
+        if behind <= self.position.slots.wrapping_sub(self.head_slots)
+            && taken <= self.position.lines.wrapping_sub(self.head_lines)
+        {
+            (self.head_slots, self.head_lines) = (slots, lines);
         }
-    }
-
-    /// The line behind a record of so many lines.
-    #[inline(always)]
-    fn behind(&self, lines: usize) -> usize {
-        let behind = self.at + lines;
-        if behind >= LINES {
-            behind - LINES
-        } else {
-            behind
-        }
-    }
-
-    /// Clears a commit word that isn't written yet. Before anything of the record
-    /// ahead of it is: a processor makes stores visible in order, and this line
-    /// may first have to come from the receiver, who polls the other one.
-    #[inline(always)]
-    fn clear(&mut self, line: usize) {
-        // SAFETY: a line start; make_room has kept the line free.
-        unsafe { word(self.line(line)) }.store(0, Ordering::Relaxed);
-    }
-
-    /// Publishes the record at `at`. Pairs with the Acquire load in
-    /// `Receiver::peek` ("ring commit"): a reader that sees the commit word sees the
-    /// record's words and payload and the cleared commit word behind it.
-    #[inline(always)]
-    fn commit(&mut self, first: u64, bytes: usize, lines: usize, behind: usize) {
-        let record = self.line(self.at);
-        self.at = behind;
-        self.tail += lines as u64;
-        let commit =
-            first & 0xffff_ffff_0000_0000 | (bytes as u64) << 16 | u64::from(self.sequence);
-        self.sequence = after(self.sequence);
-        // SAFETY: the start of the record's first line.
-        unsafe { word(record) }.store(commit, Ordering::Release);
-    }
-
-    #[inline]
-    fn line(&self, index: usize) -> *mut u8 {
-        debug_assert!(index < LINES);
-        // SAFETY: index < LINES, so the line lies inside the ring's memory.
-        unsafe { self.ring.add(index * LINE) }
     }
 }

@@ -1,7 +1,10 @@
 //! The ring between two threads, and against a sender that writes nonsense.
 
 use lintel_claim::{Claim, Region};
-use lintel_ring::{Control, Corrupt, Full, MAX_PAYLOAD, RING_BYTES, Receiver, Sender, WORDS};
+use lintel_ring::{
+    Control, Corrupt, Full, MAX_PAYLOAD, RING_BYTES, Receiver, SLOTS, Sender, WORDS,
+};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 struct Rig {
     memory: Region,
@@ -86,21 +89,26 @@ fn a_full_ring_refuses_and_forgets_nothing() {
 }
 
 #[test]
-fn old_payload_is_never_taken_for_a_header() {
-    let (rig, mut sender, mut receiver) = Rig::new();
-    // Payload that looks like committed headers with every likely sequence number.
-    for round in 0..2000u64 {
-        let forged: Vec<u8> = (0..512u64)
-            .flat_map(|at| (1u64 << 32 | (round + at % 8 + 1) & 0xffff).to_ne_bytes())
-            .collect();
-        rig.source.write(0, &forged);
-        let payload = rig.source.claim().slice(0, (round * 64) % 4096);
-        sender.push(&words(round), &[payload]).unwrap();
-        let record = receiver.peek().unwrap().unwrap();
+fn the_slots_of_an_earlier_lap_are_not_taken_for_records_even_when_laps_are_counted_anew() {
+    let (_rig, mut sender, mut receiver) = Rig::new();
+    for round in 0..(u64::from(u16::MAX) + 3) * SLOTS as u64 {
+        sender.push(&words(round), &[]).expect("there is room");
+        let record = receiver.peek().expect("no nonsense").expect("it arrived");
         assert_eq!(record.words[1], round);
         receiver.advance();
-        receiver.publish_head();
         assert!(receiver.peek().unwrap().is_none(), "round {round}");
+    }
+}
+
+#[test]
+fn a_receiver_that_publishes_nonsense_frees_no_slot() {
+    let (rig, mut sender, _receiver) = Rig::new();
+    while sender.push(&words(0), &[rig.payload(100, 0)]) != Err(Full) {}
+    for nonsense in [u64::MAX, 1 << 40, 4000, 4000 << 32 | 1] {
+        // SAFETY: the control is an atomic, alive as long as the rig.
+        let head = unsafe { AtomicU64::from_ptr((&raw const *rig.control).cast_mut().cast()) };
+        head.store(nonsense, Ordering::Relaxed);
+        assert_eq!(sender.push(&words(0), &[]), Err(Full), "{nonsense:#x}");
     }
 }
 
