@@ -114,6 +114,8 @@ pub enum Cause {
     Interrupted(i32),
     /// The reader of the output has closed it.
     OutputClosed,
+    /// Standard output can't be written, for the reason that the system gave.
+    OutputFailed(String),
 }
 
 impl Outcome {
@@ -178,6 +180,7 @@ impl Cause {
             Cause::Protocol { .. }
             | Cause::Agent { .. }
             | Cause::HostLost { .. }
+            | Cause::OutputFailed(_)
             | Cause::Barrier(_) => 1,
             Cause::Timeout(_) => 124,
             Cause::Interrupted(signal) => End::Killed(*signal).exit_code(),
@@ -219,6 +222,7 @@ impl fmt::Display for Cause {
             Cause::Timeout(time) => write!(f, "the job took longer than {} s", time.as_secs_f64()),
             Cause::Interrupted(signal) => write!(f, "{} received", SignalName(*signal)),
             Cause::OutputClosed => write!(f, "the reader of the output has closed it"),
+            Cause::OutputFailed(why) => write!(f, "standard output can't be written: {why}"),
         }
     }
 }

@@ -378,9 +378,14 @@ impl<'a> Supervisor<'a> {
     }
 
     fn on_own_stdout(&mut self) {
-        if self.stdout.on_writable().is_err() {
-            self.on_cause(Cause::OutputClosed, Signal::TERM);
-        }
+        let Err(error) = self.stdout.on_writable() else {
+            return;
+        };
+        let cause = match error.kind() {
+            io::ErrorKind::BrokenPipe => Cause::OutputClosed,
+            _ => Cause::OutputFailed(error.to_string()),
+        };
+        self.on_cause(cause, Signal::TERM);
     }
 
     fn on_input(&mut self) {

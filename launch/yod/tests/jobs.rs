@@ -247,6 +247,17 @@ fn output_is_never_lost_nor_torn() {
 }
 
 #[test]
+fn output_that_can_not_be_written_is_reported_with_the_reason() {
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    let mut command = yod(&["-n", "2", "sh", "-c", "echo much"]);
+    command.stdout(full.expect("Linux has it"));
+    let (code, _, err) = read(output_of(command.spawn().unwrap()));
+    assert_eq!(code, 1);
+    let expected = "yod: standard output can't be written: No space left on device";
+    assert!(err.starts_with(expected), "{err}");
+}
+
+#[test]
 fn output_waits_for_a_slow_reader() {
     let mut job = Running::start(&["-n", "2", "seq", "1", "400000"]);
     job.lines(1);

@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -27,11 +28,23 @@ enum Word {
     /// Simulate machines and networks: scenarios, sweeps, and the figures of the papers
     #[command(subcommand)]
     Sim(sim::Word),
-    #[command(name = perf::FRESH_PROCESS, hide = true)]
+}
+
+/// How this program starts itself. These are no words of [`Cli`], so that neither help nor
+/// suggestions name them.
+#[derive(Debug, Parser)]
+struct Internal {
+    #[command(subcommand)]
+    word: InternalWord,
+}
+
+#[derive(Debug, Subcommand)]
+enum InternalWord {
+    #[command(name = perf::FRESH_PROCESS)]
     PerfFreshProcess(perf::fresh_processes::ProcessArgs),
-    #[command(name = perf::RANK, hide = true)]
+    #[command(name = perf::RANK)]
     PerfRank(Box<perf::multi_pair::jobs::RankArgs>),
-    #[command(name = info::PROBE, hide = true)]
+    #[command(name = info::PROBE)]
     ProbeCopy(info::Probe),
 }
 
@@ -51,41 +64,55 @@ pub fn command() -> clap::Command {
     Cli::command()
 }
 
-impl Cli {
-    /// Does what was asked; an error is printed on standard error and gives exit code 1, or 2 if the usage is wrong.
-    pub fn run(self) -> ExitCode {
-        match self.dispatch() {
-            Ok(code) => code,
-            Err(error) => {
-                eprintln!("lintel: {error}");
-                match error {
-                    Error::Usage(_) => ExitCode::from(2),
-                    _ => ExitCode::FAILURE,
-                }
+/// Does what the command line asks; an error is printed on standard error and gives exit code
+/// 1, or 2 if the usage is wrong. Once nobody reads standard output any more, the command ends
+/// silently, as if by SIGPIPE.
+pub fn run() -> ExitCode {
+    let first = std::env::args_os().nth(1);
+    let is_internal = first.is_some_and(|word| INTERNAL.iter().any(|own| word == *own));
+    let done = match is_internal {
+        true => Internal::parse().dispatch(),
+        false => Cli::parse().dispatch(),
+    };
+    done.unwrap_or_else(|error| match error {
+        Error::OutputClosed => ExitCode::from(BY_SIGPIPE),
+        error => {
+            // Standard error may be closed, too.
+            let _ = writeln!(io::stderr(), "lintel: {error}");
+            match error {
+                Error::Usage(_) => ExitCode::from(2),
+                _ => ExitCode::FAILURE,
             }
         }
-    }
+    })
+}
 
+const INTERNAL: [&str; 3] = [perf::FRESH_PROCESS, perf::RANK, info::PROBE];
+/// What a shell reports of a process that SIGPIPE, signal 13, ended.
+const BY_SIGPIPE: u8 = 128 + 13;
+
+impl Cli {
     fn dispatch(self) -> Result<ExitCode> {
         match self.word {
             Word::Info(options) => info::run(&options).map(|()| ExitCode::SUCCESS),
             Word::Perf(options) => perf::run(*options),
             Word::Plot(options) => {
                 let drawn = plot::run(&options.file, &options.out)?;
-                for path in drawn {
-                    println!("{}", path.display());
-                }
-                Ok(ExitCode::SUCCESS)
+                plot::list(&drawn).map(|()| ExitCode::SUCCESS)
             }
             Word::Sim(word) => sim::run(&word).map(|()| ExitCode::SUCCESS),
-            Word::PerfFreshProcess(args) => {
-                perf::fresh_processes::serve(args).map(|()| ExitCode::SUCCESS)
-            }
-            Word::PerfRank(args) => {
-                perf::multi_pair::jobs::serve(*args).map(|()| ExitCode::SUCCESS)
-            }
-            Word::ProbeCopy(probe) => info::probe_from_child(probe).map(|()| ExitCode::SUCCESS),
         }
+    }
+}
+
+impl Internal {
+    fn dispatch(self) -> Result<ExitCode> {
+        match self.word {
+            InternalWord::PerfFreshProcess(args) => perf::fresh_processes::serve(args)?,
+            InternalWord::PerfRank(args) => perf::multi_pair::jobs::serve(*args)?,
+            InternalWord::ProbeCopy(probe) => info::probe_from_child(probe)?,
+        }
+        Ok(ExitCode::SUCCESS)
     }
 }
 
@@ -96,5 +123,18 @@ mod tests {
     #[test]
     fn the_command_line_is_sound() {
         command().debug_assert();
+        Internal::command().debug_assert();
+    }
+
+    #[test]
+    fn what_this_program_starts_itself_by_is_no_word_of_the_command_line() {
+        for word in INTERNAL {
+            let refused = Cli::try_parse_from(["lintel", word]).expect_err(word);
+            assert_eq!(refused.kind(), clap::error::ErrorKind::InvalidSubcommand);
+            assert!(Internal::command().find_subcommand(word).is_some());
+        }
+        let near = Cli::try_parse_from(["lintel", "prf"]).expect_err("no such word");
+        let tip = near.to_string();
+        assert!(tip.contains("'perf'") && !tip.contains("perf-"), "{tip}");
     }
 }

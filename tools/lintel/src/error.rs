@@ -17,6 +17,8 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
+    /// Nobody reads standard output any more.
+    OutputClosed,
     /// The other process didn't come to a meeting point in time.
     PeerStalled,
     /// The results contradict what was sent.
@@ -33,6 +35,7 @@ impl fmt::Display for Error {
         match self {
             Self::Portals(error) => write!(f, "{error}"),
             Self::System { what, source } => write!(f, "{what}: {source}"),
+            Self::OutputClosed => write!(f, "the reader of standard output has closed it"),
             Self::PeerStalled => write!(f, "the other process did not arrive in time"),
             Self::Wrong(what) => write!(f, "wrong result: {what}"),
             Self::Usage(what) => write!(f, "{what}"),

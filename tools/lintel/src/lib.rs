@@ -28,6 +28,7 @@ pub mod info;
 pub mod limits;
 pub mod machine;
 pub mod models;
+mod output;
 pub mod perf;
 pub mod plot;
 pub mod portals;

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use rustix::io::Errno;
 use rustix::system::uname;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::{Deserialize, Serialize};
@@ -50,12 +51,23 @@ pub fn allowed_cores() -> Result<Vec<usize>> {
 
 /// Keeps this process, and every thread it starts from now on, on `core`.
 pub fn pin(core: usize) -> Result<()> {
+    let refused = || {
+        let allowed = allowed_cores().unwrap_or_default();
+        let allowed: Vec<String> = allowed.iter().map(usize::to_string).collect();
+        let allowed = allowed.join(", ");
+        Error::Usage(format!(
+            "this process can't run on core {core}: cores {allowed} are allowed"
+        ))
+    };
     if core >= CpuSet::MAX_CPU {
-        return Err(Error::Usage(format!("there is no core {core}")));
+        return Err(refused());
     }
     let mut set = CpuSet::new();
     set.set(core);
-    sched_setaffinity(None, &set).during(format!("pinning to core {core}"))
+    match sched_setaffinity(None, &set) {
+        Err(Errno::INVAL) => Err(refused()),
+        pinned => pinned.during(format!("pinning to core {core}")),
+    }
 }
 
 fn cpu_model() -> String {

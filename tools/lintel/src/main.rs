@@ -3,9 +3,7 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 fn main() -> ExitCode {
     yod::become_helper_if_asked();
-    lintel::cli::Cli::parse().run()
+    lintel::cli::run()
 }

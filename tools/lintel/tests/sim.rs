@@ -67,6 +67,10 @@ fn a_trace_holds_each_rank_s_work_and_each_message() {
     .text();
     let text = std::fs::read_to_string(trace.path()).expect("written");
     let events: Vec<Value> = serde_json::from_str(&text).expect("JSON");
+    assert!(
+        events.iter().all(|event| event["ph"].is_string()),
+        "Perfetto reports an event without a phase as an error"
+    );
     let count = |phase: &str| events.iter().filter(|event| event["ph"] == phase).count();
     // Seven messages, each sent and received; eight ranks, and a processor of each, have names.
     assert_eq!(
@@ -106,6 +110,17 @@ fn a_trace_of_seastar_has_nodes_as_processes_and_their_parts_as_tracks() {
         printed.contains(&format!("{path}: {spans} spans")),
         "{printed}"
     );
+}
+
+#[test]
+fn a_plot_with_a_log_axis_has_a_place_for_zero() {
+    let text = std::fs::read_to_string(scenario("seastar-matching.toml")).expect("it is there");
+    assert!(text.contains("\"powers\""), "{text}");
+    let file = Scratch::new("log.toml");
+    std::fs::write(file.path(), text.replace("\"powers\"", "\"log\"")).expect("written");
+    let plots = Scratch::new("plots");
+    Running::start(&["sim", "run", file.path(), "--plots", plots.path()]).text();
+    assert!(plots.path.join("log.svg").is_file());
 }
 
 #[test]

@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use crate::error::Result;
 use crate::machine::{self, Machine};
+use crate::output;
 use crate::portals::{self, Limits, ProcessId};
 use crate::raw::{UdpOption, set_udp_option};
 use crate::resources::SharedMemory;
@@ -48,13 +49,11 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<()> {
     if options.resources {
         let overview = Overview::of(&SharedMemory, options.job.as_deref())?;
-        print!("{}", render(options, &overview, Overview::text));
-        return Ok(());
+        return output::print(&render(options, &overview, Overview::text));
     }
     let variables = variables::current();
     if options.env {
-        print!("{}", render(options, &variables, variables_text));
-        return Ok(());
+        return output::print(&render(options, &variables, variables_text));
     }
     let info = Info {
         lintel: env!("CARGO_PKG_VERSION"),
@@ -63,8 +62,7 @@ pub fn run(options: &Options) -> Result<()> {
         networks: networks(),
         variables,
     };
-    print!("{}", render(options, &info, Info::text));
-    Ok(())
+    output::print(&render(options, &info, Info::text))
 }
 
 /// Everything, in the order that it is printed.
@@ -72,15 +70,25 @@ pub fn run(options: &Options) -> Result<()> {
 struct Info {
     lintel: &'static str,
     machine: Machine,
-    interface: std::result::Result<Opened, String>,
+    interface: Interface,
     networks: Vec<Network>,
     variables: Vec<variables::Current>,
+}
+
+/// The default interface, or why there is none.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Interface {
+    Opened(Opened),
+    Refused { error: String },
 }
 
 /// An interface as `PtlNIInit` gave it, physical and matching: default limits, and every
 /// feature that there is.
 #[derive(Debug, Serialize)]
 struct Opened {
+    /// The address whose number is the nid.
+    address: Ipv4Addr,
     nid: u32,
     pid: u32,
     uid: u32,
@@ -96,11 +104,12 @@ struct Network {
     detail: String,
 }
 
-fn interface() -> std::result::Result<Opened, String> {
+fn interface() -> Interface {
     let open = || -> portals::Result<Opened> {
         let interface = portals::open_default()?;
         let ProcessId { nid, pid } = interface.physical_id()?;
         Ok(Opened {
+            address: nid.into(),
             nid,
             pid,
             uid: interface.uid()?,
@@ -108,15 +117,15 @@ fn interface() -> std::result::Result<Opened, String> {
             coherent_atomics: interface.has_coherent_atomics(),
         })
     };
-    open().map_err(|error| error.to_string())
+    match open() {
+        Ok(opened) => Interface::Opened(opened),
+        Err(error) => Interface::Refused {
+            error: error.to_string(),
+        },
+    }
 }
 
 fn networks() -> Vec<Network> {
-    let absent = |name| Network {
-        name,
-        available: false,
-        detail: "not in this version".into(),
-    };
     let shm = Network {
         name: "shm",
         available: true,
@@ -127,7 +136,7 @@ fn networks() -> Vec<Network> {
         available: true,
         detail: format!("processes of other nodes; {}", udp_offload()),
     };
-    vec![shm, udp, ofi(), absent("sim")]
+    vec![shm, udp, ofi()]
 }
 
 /// What the kernel does for datagrams here.
@@ -189,8 +198,8 @@ impl Info {
         pair(&mut out, "huge pages", &machine.huge_pages);
         out.push_str("\ninterface (PTL_IFACE_DEFAULT, matching, physical, default limits)\n");
         match &self.interface {
-            Ok(opened) => opened.text(&mut out),
-            Err(refusal) => pair(&mut out, "not available", refusal),
+            Interface::Opened(opened) => opened.text(&mut out),
+            Interface::Refused { error } => pair(&mut out, "not available", error),
         }
         out.push_str("\nnetworks\n");
         for network in &self.networks {
@@ -207,7 +216,10 @@ impl Opened {
         pair(
             out,
             "nid, pid, uid",
-            &format!("{}, {}, {}", self.nid, self.pid, self.uid),
+            &format!(
+                "{} ({}), {}, {}",
+                self.address, self.nid, self.pid, self.uid
+            ),
         );
         let limits = serde_json::to_value(self.limits).expect("plain data");
         for (name, value) in limits.as_object().into_iter().flatten() {

@@ -44,11 +44,12 @@ use benchmarks::{Group, Run};
 
 use crate::error::{During, Error, Result};
 use crate::machine::{self, Machine};
+use crate::output;
 use crate::plot;
 use crate::raw::Ticket;
 use crate::report::targets::{self, Verdict};
 use crate::report::{Report, Row};
-use crate::team::{Team, WaitMode};
+use crate::team::{Team, WORDS, WaitMode};
 use session::Session;
 
 /// The hidden command by which measurements start fresh processes.
@@ -110,11 +111,21 @@ fn rank(mut client: Client, options: Options) -> Result<()> {
             client.size()
         )));
     }
-    let start = Start::now(&options);
+    let mut options = options;
+    let mut start = Start::now(&options);
     machine::pin(options.cores[client.rank()])?;
     let team = form_team(&mut client, WaitMode::Spin)?;
+    options.cores = exchange_cores(&team, options.cores[client.rank()])?;
+    start.machine.cores = options.cores.clone();
     let selected = options.selected();
     let mut session = Session::new(team, options.clone(), selected.len() as u64);
+    if let [one, other] = options.cores[..]
+        && one == other
+    {
+        session.note(&format!(
+            "both ranks are pinned to core {one}, and take turns"
+        ))?;
+    }
     for benchmark in selected {
         one(&mut session, benchmark)?;
         session.advance();
@@ -143,6 +154,15 @@ fn one(session: &mut Session, benchmark: Benchmark) -> Result<()> {
             benchmark.name
         ))),
     }
+}
+
+/// The core that each rank is pinned to: another launcher may have given each its own, and
+/// then neither knows the other's.
+fn exchange_cores(team: &Team, own: usize) -> Result<Vec<usize>> {
+    let mut words = [0; WORDS];
+    words[0] = own as u64;
+    let all = team.exchange(words)?;
+    Ok(all.iter().map(|words| words[0] as usize).collect())
 }
 
 /// Rank 0's memory, found through the launcher's key-value store.
@@ -228,11 +248,8 @@ fn deliver(report: &Report, options: &Options) -> Result<()> {
     if taken(&options.json) || taken(&options.csv) {
         return Ok(());
     }
-    print!("{}", report.tables(title));
-    for path in drawn {
-        println!("{}", path.display());
-    }
-    Ok(())
+    output::print(&report.tables(title))?;
+    plot::list(&drawn)
 }
 
 /// The variables that change what Portals does; without the job's secret.

@@ -11,7 +11,7 @@ use crate::report::table_size;
 pub enum Scale {
     /// Linear, starting at 0.
     Linear,
-    /// By powers of ten.
+    /// By powers of ten; 0 stands before the smallest value.
     Log,
     /// By powers of eight, labelled as message sizes; 0 B stands at 0.5.
     Sizes,
@@ -23,6 +23,8 @@ pub enum Scale {
 #[derive(Clone, Debug)]
 pub struct Axis {
     scale: Scale,
+    /// Where 0 stands on an axis that has no place for it by itself.
+    zero: f64,
     /// The value at the axis's beginning.
     pub low: f64,
     /// The value at the axis's end.
@@ -34,14 +36,12 @@ pub struct Axis {
 impl Axis {
     /// With room for every one of `values`.
     pub fn new(scale: Scale, values: impl Iterator<Item = f64>) -> Self {
-        let span = values.fold((f64::MAX, f64::MIN), |(low, high), value| {
-            (low.min(value), high.max(value))
-        });
+        let values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
         match scale {
-            Scale::Linear => Self::linear(span.1),
-            Scale::Log => Self::logarithmic(span),
-            Scale::Sizes => Self::sizes(span),
-            Scale::Powers => Self::powers(span),
+            Scale::Linear => Self::linear(span(&values).map_or(1.0, |(_, high)| high)),
+            Scale::Log => Self::logarithmic(&values),
+            Scale::Sizes => Self::sizes(span(&values).unwrap_or((1.0, 1.0))),
+            Scale::Powers => Self::powers(span(&values).unwrap_or((1.0, 1.0))),
         }
     }
 
@@ -49,7 +49,8 @@ impl Axis {
     pub fn place(&self, value: f64) -> f64 {
         match self.scale {
             Scale::Linear => value,
-            Scale::Log => value.max(f64::MIN_POSITIVE).log10(),
+            Scale::Log if value <= 0.0 => self.zero,
+            Scale::Log => value.log10(),
             Scale::Sizes | Scale::Powers => value.max(0.5).log2(),
         }
     }
@@ -58,6 +59,7 @@ impl Axis {
     pub fn label(&self, place: f64) -> String {
         match self.scale {
             Scale::Linear => plain(place),
+            Scale::Log if place == self.zero => "0".into(),
             Scale::Log => plain(10_f64.powf(place)),
             Scale::Sizes | Scale::Powers if place < 0.0 => "0".into(),
             Scale::Sizes => table_size(place.exp2().round() as u64),
@@ -71,31 +73,52 @@ impl Axis {
         let count = (highest * 1.02 / step).ceil();
         Self {
             scale: Scale::Linear,
+            zero: 0.0,
             low: 0.0,
             high: step * count,
             ticks: (0..=count as u32).map(|i| f64::from(i) * step).collect(),
         }
     }
 
-    /// Decades, and their 2 and 5 if there are few.
-    fn logarithmic((low, high): (f64, f64)) -> Self {
-        let (low, high) = ((low * 0.8).log10(), (high * 1.25).log10());
-        let steps: &[f64] = if high - low > 3.5 {
-            &[1.0]
-        } else {
-            &[1.0, 2.0, 5.0]
-        };
-        let decades = low.floor() as i32..=high.ceil() as i32;
-        let ticks = decades
-            .flat_map(|d| steps.iter().map(move |s| f64::from(d) + s.log10()))
-            .filter(|tick| (low..=high).contains(tick))
-            .collect();
+    /// Labelled at decades, at their 2 and 5 if there are few, or at round steps within one.
+    /// Values that are 0 or less stand half a decade before the others.
+    fn logarithmic(values: &[f64]) -> Self {
+        let positive: Vec<f64> = values.iter().copied().filter(|&v| v > 0.0).collect();
+        let (least, most) = span(&positive).unwrap_or((1.0, 1.0));
+        let (low, high) = ((least * 0.8).log10(), (most * 1.25).log10());
+        let zero = low - 0.5;
+        let has_zero = positive.len() < values.len();
+        let ticks = Self::log_ticks(low, high);
         Self {
             scale: Scale::Log,
-            low,
+            zero,
+            low: if has_zero { zero - 0.1 } else { low },
             high,
-            ticks,
+            ticks: has_zero.then_some(zero).into_iter().chain(ticks).collect(),
         }
+    }
+
+    fn log_ticks(low: f64, high: f64) -> Vec<f64> {
+        let decades = low.floor() as i32..=high.ceil() as i32;
+        let of_decades = |steps: &[f64]| -> Vec<f64> {
+            let ticks = decades.clone().flat_map(|decade| {
+                let place = move |step: &f64| f64::from(decade) + step.log10();
+                steps.iter().map(place).collect::<Vec<_>>()
+            });
+            ticks.filter(|tick| (low..=high).contains(tick)).collect()
+        };
+        if high - low > 3.5 {
+            return of_decades(&[1.0]);
+        }
+        let ticks = of_decades(&[1.0, 2.0, 5.0]);
+        if ticks.len() >= FEWEST_TICKS {
+            return ticks;
+        }
+        let (low, high) = (10_f64.powf(low), 10_f64.powf(high));
+        let step = round_step((high - low) / 6.0);
+        let first = (low / step).ceil() as i64;
+        let steps = (first..).map(|n| n as f64 * step);
+        steps.take_while(|&v| v <= high).map(f64::log10).collect()
     }
 
     fn sizes((low, high): (f64, f64)) -> Self {
@@ -105,6 +128,7 @@ impl Axis {
         let ticks = zero.into_iter().chain(powers);
         Self {
             scale: Scale::Sizes,
+            zero: -1.0,
             low: low - 0.3,
             high: high + 0.3,
             ticks: ticks.filter(|&t| (low..=high).contains(&t)).collect(),
@@ -120,6 +144,7 @@ impl Axis {
         let ticks = zero.into_iter().chain(powers);
         Self {
             scale: Scale::Powers,
+            zero: -1.0,
             low: low - 0.3,
             high: high + 0.3,
             ticks: ticks.take_while(|&tick| tick <= high).collect(),
@@ -156,6 +181,16 @@ impl ValueFormatter<f64> for Axis {
     }
 }
 
+/// Labels that an axis needs to be read.
+const FEWEST_TICKS: usize = 3;
+
+/// The least and the greatest of some values.
+fn span(values: &[f64]) -> Option<(f64, f64)> {
+    let first = *values.first()?;
+    let widen = |(low, high): (f64, f64), &value: &f64| (low.min(value), high.max(value));
+    Some(values.iter().fold((first, first), widen))
+}
+
 /// The next of 1, 2, 5, 10, 20 … that is no less.
 fn round_step(least: f64) -> f64 {
     let decade = 10_f64.powf(least.log10().floor());
@@ -188,6 +223,39 @@ mod tests {
         let axis = Axis::new(Scale::Log, [0.1, 20.0].into_iter());
         let labels: Vec<String> = axis.ticks.iter().map(|&t| axis.label(t)).collect();
         assert_eq!(labels, ["0.1", "0.2", "0.5", "1", "2", "5", "10", "20"]);
+    }
+
+    #[test]
+    fn log_axis_gives_zeros_a_place_before_the_others() {
+        for values in [vec![0.0, 10.0], vec![0.0], vec![-3.0, 0.0, 1e-9, 1e9]] {
+            let axis = Axis::new(Scale::Log, values.iter().copied());
+            assert_eq!(axis.label(axis.ticks[0]), "0", "{values:?}");
+            assert!(axis.ticks.len() < 50, "{axis:?}");
+            for value in values {
+                let place = axis.place(value);
+                assert!((axis.low..=axis.high).contains(&place), "{value} {axis:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn values_that_are_no_numbers_have_no_part_in_an_axis() {
+        for scale in [Scale::Linear, Scale::Log, Scale::Sizes, Scale::Powers] {
+            let odd = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1.0, 100.0];
+            let axis = Axis::new(scale, odd.into_iter());
+            assert!(axis.low < axis.high && axis.high.is_finite(), "{axis:?}");
+            assert!(axis.ticks.len() < 50, "{axis:?}");
+            let none = Axis::new(scale, [].into_iter());
+            assert!(none.low < none.high, "{none:?}");
+        }
+    }
+
+    #[test]
+    fn log_axis_over_less_than_a_decade_has_several_labels() {
+        for values in [[0.48, 0.52], [3.0, 3.1], [7000.0, 8000.0]] {
+            let axis = Axis::new(Scale::Log, values.into_iter());
+            assert!((3..=9).contains(&axis.ticks.len()), "{axis:?}");
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::{During, Error, Result};
+use crate::output;
 use crate::report::Report;
 
 /// Draws every figure for which `file` has rows into `directory`, as SVG and PNG, and
@@ -43,6 +44,15 @@ pub fn draw(report: &Report, directory: &Path) -> Result<Vec<PathBuf>> {
         written.extend(write(name, &figures, directory)?);
     }
     Ok(written)
+}
+
+/// Prints the files written, one a line.
+///
+/// # Errors
+/// Standard output can't be written.
+pub fn list(written: &[PathBuf]) -> Result<()> {
+    let lines = written.iter().map(|path| format!("{}\n", path.display()));
+    output::print(&lines.collect::<String>())
 }
 
 /// Draws a sheet of figures into `directory`, as SVG and PNG.

@@ -8,7 +8,6 @@ pub mod targets;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Write};
 use std::path::Path;
 
 use indexmap::IndexMap;
@@ -17,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{During, Error, Result};
 use crate::harness::{Outcome, Shortened};
 use crate::machine::Machine;
+use crate::output;
 use crate::stats::Times;
 
 pub(crate) use table::aligned;
@@ -197,9 +197,7 @@ impl Report {
 /// Writes to `place`, a path, or `-` for standard output.
 pub(crate) fn write_to(place: &str, bytes: &[u8]) -> Result<()> {
     if place == "-" {
-        return io::stdout()
-            .write_all(bytes)
-            .during("writing to standard output");
+        return output::write(bytes);
     }
     fs::write(place, bytes).during(format!("writing {place}"))
 }

@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use lintel_sim_scenario::{Point, Scenario};
 
 use crate::error::{During, Error, Result};
+use crate::output;
 use crate::plot;
 use crate::report::write_to;
 use progress::SimulationProgress;
@@ -94,10 +95,7 @@ pub struct FigureOptions {
 pub fn run(word: &Word) -> Result<()> {
     match word {
         Word::Run(options) => scenario(options),
-        Word::List => {
-            print!("{}", list::text());
-            Ok(())
-        }
+        Word::List => output::print(&list::text()),
         Word::Figure { name, options } => figures::one(name, &options.out, options.csv.as_deref()),
         Word::Figures(options) => figures::all(&options.out, options.csv.as_deref()),
     }
@@ -121,7 +119,8 @@ fn scenario(options: &RunOptions) -> Result<()> {
     progress.finish();
     let is_printed = deliver(&results, &scenario, options)?;
     if let (Some(trace), true) = (&options.trace, is_printed) {
-        println!("{}: {spans} spans, for ui.perfetto.dev", trace.display());
+        let place = trace.display();
+        output::print(&format!("{place}: {spans} spans, for ui.perfetto.dev\n"))?;
     }
     Ok(())
 }
@@ -214,9 +213,7 @@ fn deliver(results: &Results, scenario: &Scenario, options: &RunOptions) -> Resu
     if taken(&options.json) || taken(&options.csv) {
         return Ok(false);
     }
-    print!("{}", results.table());
-    for path in drawn {
-        println!("{}", path.display());
-    }
+    output::print(&results.table())?;
+    plot::list(&drawn)?;
     Ok(true)
 }

@@ -2,7 +2,8 @@
 
 use indexmap::{IndexMap, IndexSet};
 use lintel_sim_scenario::{Outcome, Plot, Point, Scale};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use serde_json::{Number, Value};
 
 use crate::error::{Error, Result};
 use crate::plot::chart::{self, Series, Stroke};
@@ -27,8 +28,10 @@ pub struct Results {
 #[derive(Debug, Serialize)]
 pub struct Entry {
     /// Settings that vary, with the values that they had.
+    #[serde(serialize_with = "typed")]
     settings: IndexMap<String, String>,
-    /// What was found, by name with unit.
+    /// What was found, by name with unit; in JSON by [`key`].
+    #[serde(serialize_with = "by_key")]
     figures: IndexMap<String, f64>,
     /// In hexadecimal; the same for the same scenario and seed, on any machine.
     trace_hash: String,
@@ -64,7 +67,7 @@ impl Results {
     /// Results of a scenario, without entries so far.
     pub fn new(scenario: &str, about: &str) -> Self {
         Results {
-            schema: 1,
+            schema: 2,
             lintel: env!("CARGO_PKG_VERSION"),
             scenario: scenario.into(),
             about: about.into(),
@@ -74,14 +77,29 @@ impl Results {
 
     /// All results as JSON, indented.
     pub fn json(&self) -> String {
-        let text = serde_json::to_string_pretty(self).expect("it is plain data");
+        #[derive(Serialize)]
+        struct Document<'a> {
+            #[serde(flatten)]
+            results: &'a Results,
+            /// The name with unit of each figure, by its key.
+            labels: IndexMap<String, &'a str>,
+        }
+        let names = self.entries.iter().flat_map(|entry| entry.figures.keys());
+        let document = Document {
+            results: self,
+            labels: names.map(|name| (key(name), name.as_str())).collect(),
+        };
+        let text = serde_json::to_string_pretty(&document).expect("it is plain data");
         text + "\n"
     }
 
     /// A header and a line a point.
     pub fn csv(&self) -> Vec<u8> {
         let mut writer = csv::Writer::from_writer(Vec::new());
-        for line in self.lines(|value| format!("{value:.6}")) {
+        for line in self.lines(key, |value| match value {
+            value if value.fract() == 0.0 => format!("{value:.0}"),
+            value => format!("{value:.6}"),
+        }) {
             writer.write_record(line).expect("memory takes it");
         }
         writer.into_inner().expect("memory takes it")
@@ -89,7 +107,7 @@ impl Results {
 
     /// All results as a table for people.
     pub fn table(&self) -> String {
-        let lines = self.lines(|value| match value {
+        let lines = self.lines(str::to_owned, |value| match value {
             value if value.fract() == 0.0 => format!("{value:.0}"),
             value => format!("{value:.3}"),
         });
@@ -143,7 +161,12 @@ impl Results {
         figure
     }
 
-    fn lines(&self, show: impl Fn(f64) -> String) -> Vec<Vec<String>> {
+    /// A header, whose figures and last columns are called as `name` says, and a line a point.
+    fn lines(
+        &self,
+        name: impl Fn(&str) -> String,
+        show: impl Fn(f64) -> String,
+    ) -> Vec<Vec<String>> {
         let settings: IndexSet<&String> = self
             .entries
             .iter()
@@ -151,8 +174,9 @@ impl Results {
             .collect();
         let figures: IndexSet<&String> =
             self.entries.iter().flat_map(|e| e.figures.keys()).collect();
-        let names = settings.iter().chain(&figures).map(|name| name.to_string());
-        let last = ["events", "trace hash"].map(String::from);
+        let called = figures.iter().map(|figure| name(figure));
+        let names = settings.iter().map(|name| name.to_string()).chain(called);
+        let last = ["events", "trace hash"].map(&name);
         let mut lines = vec![names.chain(last).collect::<Vec<_>>()];
         for entry in &self.entries {
             let of = |name: &&String| entry.settings.get(*name).cloned().unwrap_or_default();
@@ -166,6 +190,50 @@ impl Results {
         lines
     }
 }
+
+/// A name with unit as a name for programs: `all, µs` is `all_us`, `MB/s` is `mb_per_s`.
+fn key(name: &str) -> String {
+    let spelled = name
+        .replace('µ', "u")
+        .replace("/s", " per s")
+        .replace('%', " percent")
+        .replace('×', " times ")
+        .to_ascii_lowercase();
+    let words = spelled.split(|letter: char| !letter.is_ascii_alphanumeric());
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    words.join("_")
+}
+
+/// Settings with numbers as numbers.
+fn typed<S: Serializer>(
+    settings: &IndexMap<String, String>,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    let value = |text: &String| match text.parse::<Number>() {
+        Ok(number) => Value::Number(number),
+        Err(_) => Value::String(text.clone()),
+    };
+    serializer.collect_map(settings.iter().map(|(path, text)| (path, value(text))))
+}
+
+/// Figures by key, whole numbers without a fraction.
+fn by_key<S: Serializer>(
+    figures: &IndexMap<String, f64>,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    let value = |&value: &f64| match value.fract() == 0.0 && value.abs() < EXACT {
+        true => Value::from(value as i64),
+        false => Value::from(value),
+    };
+    serializer.collect_map(
+        figures
+            .iter()
+            .map(|(name, found)| (key(name), value(found))),
+    )
+}
+
+/// Below this each whole number has a double of its own: 2^53.
+const EXACT: f64 = 9_007_199_254_740_992.0;
 
 fn scale(scale: Scale) -> chart::Scale {
     match scale {
@@ -207,6 +275,15 @@ mod tests {
         assert!(svg.contains("\npacket\n") && svg.contains("\nfree\n"));
         let csv = String::from_utf8(found.csv()).expect("text");
         assert_eq!(csv.lines().count(), 5, "{csv}");
+        let header =
+            "machine.model,workload.bytes,one_way_us,mb_per_s,all_us,messages,events,trace_hash";
+        assert_eq!(csv.lines().next(), Some(header));
+        let json: Value = serde_json::from_str(&found.json()).expect("it is JSON");
+        let entry = &json["entries"][0];
+        assert_eq!(entry["settings"]["workload.bytes"], 8);
+        assert_eq!(entry["settings"]["machine.model"], "packet");
+        assert!(entry["figures"]["messages"].is_u64(), "{entry}");
+        assert_eq!(json["labels"]["one_way_us"], "one way, µs");
         let mut other = scenario.plot.expect("a plot");
         assert!(found.check(&other).is_ok());
         other.y.0 = "MB/h".into();

@@ -25,6 +25,8 @@ struct Writing {
     out: BufWriter<File>,
     /// Places, and tracks of places, that have a name already.
     named: BTreeSet<(Place, Option<Track>)>,
+    /// Lines written, of which spans may have two.
+    lines: u64,
     spans: u64,
     /// The first thing that went wrong; nothing is written after it.
     outcome: io::Result<()>,
@@ -35,11 +37,11 @@ impl Trace {
     pub fn create(path: &Path) -> Result<Self> {
         let doing = || format!("writing {}", path.display());
         let mut out = BufWriter::new(File::create(path).during(doing())?);
-        // The closing bracket may be left out, and so each line is alike.
-        out.write_all(b"[\n").during(doing())?;
+        out.write_all(b"[").during(doing())?;
         let writing = Writing {
             out,
             named: BTreeSet::new(),
+            lines: 0,
             spans: 0,
             outcome: Ok(()),
         };
@@ -59,7 +61,7 @@ impl Trace {
     pub fn finish(self) -> Result<u64> {
         let mut writing = self.file.borrow_mut();
         let outcome = std::mem::replace(&mut writing.outcome, Ok(()));
-        let written = outcome.and_then(|()| writing.out.write_all(b"{}]\n"));
+        let written = outcome.and_then(|()| writing.out.write_all(b"\n]\n"));
         let flushed = written.and_then(|()| writing.out.flush());
         flushed.during(format!("writing {}", self.path.display()))?;
         Ok(writing.spans)
@@ -116,7 +118,9 @@ impl Writing {
     }
 
     fn line(&mut self, event: &serde_json::Value) -> io::Result<()> {
-        writeln!(self.out, "{event},")
+        let separator = if self.lines == 0 { "\n" } else { ",\n" };
+        self.lines += 1;
+        write!(self.out, "{separator}{event}")
     }
 }
 

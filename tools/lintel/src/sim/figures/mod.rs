@@ -11,6 +11,7 @@ use lintel_sim_seastar::figures::{How, number};
 
 use super::progress;
 use crate::error::{Error, Result};
+use crate::output;
 use crate::plot;
 use crate::plot::chart::{self, Scale, Series, Stroke};
 use crate::report::{aligned, write_to};
@@ -96,7 +97,7 @@ pub fn one(name: &str, directory: &Path, csv: Option<&str>) -> Result<()> {
     let lines = sheet.lines();
     if deliver(&lines, csv)? {
         let left = vec![false; lines[0].len()];
-        print!("{}\n{}", drawing.title, aligned(&lines, &left));
+        output::print(&format!("{}\n{}", drawing.title, aligned(&lines, &left)))?;
     }
     sheet.write(drawing, directory)
 }
@@ -116,7 +117,7 @@ pub fn all(directory: &Path, csv: Option<&str>) -> Result<()> {
     steps.pause(|| {
         let left = [true, true, true, false, false, false, true, true];
         if deliver(&lines, csv)? {
-            print!("{}{}", aligned(&lines, &left), counted(&points));
+            output::print(&(aligned(&lines, &left) + &counted(&points)))?;
         }
         Ok::<(), Error>(())
     })?;
@@ -131,7 +132,8 @@ pub fn all(directory: &Path, csv: Option<&str>) -> Result<()> {
     steps.finish();
     if csv != Some("-") {
         let page = directory.join("figures.md");
-        println!("{} figures, shown by {}", drawings.len(), page.display());
+        let (count, page) = (drawings.len(), page.display());
+        output::print(&format!("{count} figures, shown by {page}\n"))?;
     }
     Ok(())
 }
@@ -148,10 +150,8 @@ const TABLES: [(&str, Points); 3] = [
 
 impl Sheet {
     fn write(&self, drawing: &Drawing, directory: &Path) -> Result<()> {
-        for path in plot::write(drawing.name, &[self.chart(drawing.title)], directory)? {
-            println!("{}", path.display());
-        }
-        Ok(())
+        let chart = self.chart(drawing.title);
+        plot::list(&plot::write(drawing.name, &[chart], directory)?)
     }
 
     fn chart(&self, title: &str) -> chart::Figure {
