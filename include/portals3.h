@@ -205,21 +205,21 @@ typedef struct {
 #define PTL_SR_SEND_LENGTH  5U  /**< Their bytes. */
 #define PTL_SR_PTLS_MAX     6U  /**< Indexes of the portal table. */
 #define PTL_SR_PTLS_CUR     7U  /**< Those in use. */
-#define PTL_SR_MSGS_ALLOC   8U  /**< Not kept here. */
-#define PTL_SR_MSGS_FREED   9U  /**< Not kept here. */
-#define PTL_SR_MSGS_MAX     10U /**< Not kept here. */
-#define PTL_SR_MSGS_CUR     11U /**< Not kept here. */
-#define PTL_SR_MES_ALLOC    12U /**< Not kept here. */
-#define PTL_SR_MES_FREED    13U /**< Not kept here. */
-#define PTL_SR_MES_MAX      14U /**< The limit of match entries. */
+#define PTL_SR_MSGS_ALLOC   8U  /**< Messages ever under way here. */
+#define PTL_SR_MSGS_FREED   9U  /**< Those that have ended. */
+#define PTL_SR_MSGS_MAX     10U /**< The most at one time. */
+#define PTL_SR_MSGS_CUR     11U /**< Those under way now. */
+#define PTL_SR_MES_ALLOC    12U /**< Match entries ever. */
+#define PTL_SR_MES_FREED    13U /**< Those that are gone. */
+#define PTL_SR_MES_MAX      14U /**< The most at one time. */
 #define PTL_SR_MES_CUR      15U /**< Match entries in use. */
-#define PTL_SR_MDS_ALLOC    16U /**< Not kept here. */
-#define PTL_SR_MDS_FREED    17U /**< Not kept here. */
-#define PTL_SR_MDS_MAX      18U /**< The limit of memory descriptors. */
+#define PTL_SR_MDS_ALLOC    16U /**< Memory descriptors ever. */
+#define PTL_SR_MDS_FREED    17U /**< Those that are gone. */
+#define PTL_SR_MDS_MAX      18U /**< The most at one time. */
 #define PTL_SR_MDS_CUR      19U /**< Memory descriptors in use. */
-#define PTL_SR_EQS_ALLOC    20U /**< Not kept here. */
-#define PTL_SR_EQS_FREED    21U /**< Not kept here. */
-#define PTL_SR_EQS_MAX      22U /**< The limit of event queues. */
+#define PTL_SR_EQS_ALLOC    20U /**< Event queues ever. */
+#define PTL_SR_EQS_FREED    21U /**< Those that are gone. */
+#define PTL_SR_EQS_MAX      22U /**< The most at one time. */
 #define PTL_SR_EQS_CUR      23U /**< Event queues in use. */
 #define PTL_SR_MD_ALIGN_128 24U /**< Not kept here. */
 #define PTL_SR_MD_ALIGN_64  25U /**< Not kept here. */
@@ -229,7 +229,7 @@ typedef struct {
 #define PTL_SR_NAL_REGS_START 29U /**< One past the last register here. */
 /** The length of a match list, by its index (extension). */
 #define PTL_SR_MLIST_LEN(pt) ((ptl_sr_index_t)(pt) << 16 | PTL_SR_MES_CUR | 1U << 31)
-/** The longest that a match list can be, by its index (extension). */
+/** The greatest length of a match list so far, by its index (extension). */
 #define PTL_SR_MLIST_MAX(pt) ((ptl_sr_index_t)(pt) << 16 | PTL_SR_MES_MAX | 1U << 31)
 
 /**

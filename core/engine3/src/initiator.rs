@@ -244,7 +244,7 @@ impl<S: Span> Interface<S> {
         }
     }
 
-    /// A put or an exchange: SEND events at the source.
+    /// A put or an exchange: SEND events at the source, the second once it may be reused.
     fn send_from_source<H: Host<S>>(
         &mut self,
         transfer: &Transfer,
@@ -255,46 +255,34 @@ impl<S: Span> Interface<S> {
         let Some(source) = plan.source else { return };
         let details = self.details(transfer, plan);
         let begun = self.begin(source.index, Pair::Send, details, host);
-        let sent = self.send(transfer, plan, source, token, host);
+        let fail = self.send(transfer, plan, source, token, host);
         let operation = self.operation(token);
-        if let (Ok(()), Some(operation)) = (sent, operation) {
-            if let Some(operation) = self.operations.at_mut(operation) {
-                if operation.referenced {
-                    operation.sending = Some(begun);
-                    return;
-                }
+        let operation = operation.and_then(|index| self.operations.at_mut(index));
+        match operation {
+            Some(operation) if operation.referenced && fail == NiFail::Ok => {
+                operation.sending = Some(begun);
+            }
+            _ => {
+                self.end(source.index, Pair::Send, begun, fail, host);
+                self.end_if_unsent(token, fail, host);
             }
         }
-        let fail = match sent {
-            Ok(()) => NiFail::Ok,
-            Err(Undeliverable) => NiFail::Undeliverable,
-        };
-        // The send has failed, not the acknowledgement: none is due any more.
-        if let (Err(Undeliverable), Some(index)) = (sent, operation) {
-            self.end_unsent(index, host);
-        }
-        self.end(source.index, Pair::Send, begun, fail, host);
     }
 
     /// A get. In Cray's dialect its sending counts, and posts SEND events.
     fn send_get<H: Host<S>>(&mut self, transfer: &Transfer, plan: Plan, token: u32, host: &mut H) {
         let Some(sink) = plan.sink else { return };
         let details = self.details(transfer, plan);
-        let begun = match self.config.dialect {
-            Dialect::Cray => Some(self.begin(sink.index, Pair::Send, details, host)),
-            Dialect::Specification => None,
+        let fail = match self.config.dialect {
+            Dialect::Specification => self.send(transfer, plan, sink, token, host),
+            Dialect::Cray => {
+                let begun = self.begin(sink.index, Pair::Send, details, host);
+                let fail = self.send(transfer, plan, sink, token, host);
+                self.end(sink.index, Pair::Send, begun, fail, host);
+                fail
+            }
         };
-        let sent = self.send(transfer, plan, sink, token, host);
-        if let Some(begun) = begun {
-            let fail = match sent {
-                Ok(()) => NiFail::Ok,
-                Err(Undeliverable) => NiFail::Undeliverable,
-            };
-            self.end(sink.index, Pair::Send, begun, fail, host);
-        }
-        if let (Err(Undeliverable), Some(index)) = (sent, self.operation(token)) {
-            self.end_unsent(index, host);
-        }
+        self.end_if_unsent(token, fail, host);
     }
 
     fn send<H: Host<S>>(
@@ -304,7 +292,7 @@ impl<S: Span> Interface<S> {
         part: Part,
         token: u32,
         host: &mut H,
-    ) -> core::result::Result<(), Undeliverable> {
+    ) -> NiFail {
         let operation = self.operation(token).and_then(|at| self.operations.at(at));
         let referenced = operation.is_some_and(|operation| operation.referenced);
         let request = Request {
@@ -326,7 +314,10 @@ impl<S: Span> Interface<S> {
             None => Pieces::none(),
         };
         self.status.sent.add(plan.length);
-        host.send(transfer.target, &request, Body { pieces })
+        match host.send(transfer.target, &request, Body { pieces }) {
+            Ok(()) => NiFail::Ok,
+            Err(Undeliverable) => NiFail::Undeliverable,
+        }
     }
 
     #[inline]
@@ -424,12 +415,13 @@ impl<S: Span> Interface<S> {
         self.end_put(index, &response, host);
     }
 
-    /// The request of an operation was never sent.
-    fn end_unsent<H: Host<S>>(&mut self, index: OperationIndex, host: &mut H) {
+    /// If the request of an operation was never sent, its reply will not come, and no
+    /// acknowledgement is due.
+    fn end_if_unsent<H: Host<S>>(&mut self, token: u32, fail: NiFail, host: &mut H) {
+        let unsent = self.operation(token).filter(|_| fail != NiFail::Ok);
+        let Some(index) = unsent else { return };
         match self.operations.at(index) {
-            Some(operation) if operation.sink.is_some() => {
-                self.fail_reply(index, NiFail::Undeliverable, host);
-            }
+            Some(operation) if operation.sink.is_some() => self.fail_reply(index, fail, host),
             _ => drop(self.remove_operation(index)),
         }
     }

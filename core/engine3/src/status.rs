@@ -19,6 +19,10 @@ pub mod register {
     pub const SEND_COUNT: u32 = 4;
     /// Their requested bytes.
     pub const SEND_LENGTH: u32 = 5;
+    /// Indices of the portal table.
+    pub const PTLS_MAX: u32 = 6;
+    /// Those whose match list isn't empty.
+    pub const PTLS_CUR: u32 = 7;
     /// Messages under way: ever, ended, most at one time, now.
     pub const MSGS: u32 = 8;
     /// Match entries: ever, freed, most at one time, now.
@@ -28,9 +32,9 @@ pub mod register {
     /// Event queues: ever, freed, most at one time, now.
     pub const EQS: u32 = 20;
     /// Length of the match list at a portal table index, which stands in bits 16 up.
-    pub const MLIST_LEN: u32 = 1 << 31;
+    pub const MLIST_LEN: u32 = (1 << 31) | (MES + 3);
     /// Its greatest length so far.
-    pub const MLIST_MAX: u32 = 1 << 31 | 1;
+    pub const MLIST_MAX: u32 = (1 << 31) | (MES + 2);
 }
 
 /// How many of a kind there were and are.
@@ -115,13 +119,20 @@ impl<S: Span> Interface<S> {
             register::RECV_LENGTH => status.received.length,
             register::SEND_COUNT => status.sent.count,
             register::SEND_LENGTH => status.sent.length,
+            register::PTLS_MAX => self.portals.len() as u64,
+            register::PTLS_CUR => self.lists_in_use(),
             8..=11 => status.messages.read(number - register::MSGS),
             12..=15 => status.entries.read(number - register::MES),
             16..=19 => status.descriptors.read(number - register::MDS),
             20..=23 => status.queues.read(number - register::EQS),
-            register::MLIST_LEN.. => return self.list_status(number),
+            0x8000_0000.. => return self.list_status(number),
             _ => return Err(Error::SrIndexInvalid),
         })
+    }
+
+    fn lists_in_use(&self) -> u64 {
+        let lists = self.portals.iter();
+        lists.filter(|list| !list.is_empty()).count() as u64
     }
 
     fn list_status(&self, number: u32) -> Result<u64> {
