@@ -33,8 +33,6 @@ pub(crate) struct Peer {
     waiting: VecDeque<Waiting>,
     /// Bytes of what waits.
     backlog: u64,
-    /// Something was lent since the last wake-up.
-    lent_last: bool,
     inode: u64,
     direct: bool,
     /// What the peer can do with memory of this process, as far as it was looked up.
@@ -148,7 +146,6 @@ impl Peer {
             lane,
             waiting: VecDeque::new(),
             backlog: 0,
-            lent_last: false,
             segment,
         })
     }
@@ -337,7 +334,6 @@ impl Peer {
     /// would read streams to it, and what it would fill it streams back. Which of the two
     /// is known once the peer has looked at the lane: until then the message waits.
     pub(crate) fn lend(&mut self, words: &Words, lent: Lent<'_>, access: Access) {
-        self.lent_last = true;
         if self.waiting.is_empty() && self.reach() == Reach::Yes && self.try_lend(words, lent) {
             return;
         }
@@ -415,9 +411,12 @@ impl Peer {
 
     /// Wakes a peer that hasn't looked at what was sent to it.
     pub(crate) fn wake(&mut self) {
-        // A peer that was lent a body may be fetching it: it is woken the next time.
-        let fetches = std::mem::take(&mut self.lent_last);
-        if !fetches && !self.sender.is_drained() {
+        if self.sender.is_drained() {
+            return;
+        }
+        // A peer that copies a long body reads on when that is done.
+        let copying = &self.segment.lane(self.lane).copying;
+        if copying.load(Ordering::Relaxed) == 0 {
             wake_helper(&self.segment);
         }
     }

@@ -23,8 +23,10 @@ pub(crate) const BATCH: usize = 256;
 /// Further looks for an inline message in a poll that has found nothing: a message on its
 /// way is nearer than the caller's next call.
 const INLINE_POLLS: u32 = 6;
-/// Polls after which a caller no longer waits for a peer that is behind.
-const MAX_DRAIN_POLLS: u32 = 2000;
+/// Polls after which a caller yields to a peer that is behind, and yields after which it no
+/// longer waits for it.
+const MAX_DRAIN_POLLS: u32 = 64;
+const MAX_DRAIN_YIELDS: u32 = 8;
 /// How often peers are checked while something depends on them.
 pub(crate) const PEER_CHECK: Duration = Duration::from_millis(50);
 
@@ -179,9 +181,12 @@ impl<O: Owner> Core<O> {
     /// here. Bounded, for the peer may have stopped.
     #[cold]
     pub(crate) fn drain_backlog(&mut self) {
-        for _ in 0..MAX_DRAIN_POLLS {
+        for poll in 0..MAX_DRAIN_POLLS + MAX_DRAIN_YIELDS {
             if self.progress() == 0 && !self.transports.is_behind() {
                 return;
+            }
+            if poll >= MAX_DRAIN_POLLS {
+                std::thread::yield_now();
             }
         }
         self.transports.congested = true;

@@ -12,16 +12,22 @@ use std::io;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How often the helper looks whether the application still polls.
+/// How soon the helper looks whether the application still polls. It interrupts whoever uses
+/// its processor, so if the application does, each look comes twice as late as the one
+/// before, up to the longest interval; with a network, whose descriptor nobody else watches
+/// meanwhile, intervals stay short.
 pub const HELPER_INTERVAL: Duration = Duration::from_micros(200);
+const LONGEST_INTERVAL: Duration = Duration::from_micros(1600);
 /// How soon it tries again to send what found no room.
 const RETRY: Duration = Duration::from_micros(100);
 
 /// What the helper does next.
 enum Next {
     Stop,
-    /// Look again soon: a caller polls, or a message is queued.
-    PollAgain(Duration),
+    /// Look again soon: a message is queued.
+    Retry,
+    /// Look again after an interval: a caller polls.
+    PollAgain,
     /// Sleep until the bell rings, or until something is due.
     Sleep(Option<Instant>),
 }
@@ -37,13 +43,23 @@ pub(crate) fn start<O: Owner>(library: LibraryRef<O>) -> io::Result<JoinHandle<(
 
 fn run<O: Owner>(library: &Library<O>) {
     let Some(bell) = library.bell() else { return };
-    let mut seen = 0;
+    let (mut seen, mut interval) = (0, HELPER_INTERVAL);
     loop {
         let rings = bell.rings(Sleeper::Helper);
         match library.with_core(|core| service(core, &mut seen)) {
             None | Some(Next::Stop) => break,
-            Some(Next::PollAgain(after)) => bell.sleep(Sleeper::Helper, rings, Some(after)),
-            Some(Next::Sleep(due)) => sleep_briefly(library, &bell, rings, due),
+            Some(Next::Retry) => bell.sleep(Sleeper::Helper, rings, Some(RETRY)),
+            Some(Next::PollAgain) => {
+                bell.sleep(Sleeper::Helper, rings, Some(interval));
+                let watches = library.with_core(|core| core.wakeup.has_watcher());
+                if watches == Some(false) {
+                    interval = (interval * 2).min(LONGEST_INTERVAL);
+                }
+            }
+            Some(Next::Sleep(due)) => {
+                interval = HELPER_INTERVAL;
+                sleep_briefly(library, &bell, rings, due);
+            }
         }
     }
     log(Level::Info, "the helper ends");
@@ -77,10 +93,10 @@ fn service<O: Owner>(core: &mut Core<O>, seen: &mut u64) -> Next {
         core.check_peers();
     }
     if core.transports.nal_has_queued() {
-        return Next::PollAgain(RETRY);
+        return Next::Retry;
     }
     if core.wakeup.helper_keeps_polling(seen) {
-        return Next::PollAgain(HELPER_INTERVAL);
+        return Next::PollAgain;
     }
     let deadline = core.next_due(depends);
     core.wakeup.helper_sleeps(deadline);

@@ -52,6 +52,7 @@ mod remote_cache;
 mod resources;
 mod secret;
 mod settings;
+mod spin;
 mod staged;
 mod staged_sends;
 mod staging_pool;

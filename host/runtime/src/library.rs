@@ -21,6 +21,8 @@ pub struct Library<O: Owner> {
     /// A fork's child has the memory but not the threads.
     pub(crate) forked: AtomicBool,
     pub(crate) aborted: AtomicBool,
+    /// Polls that found the lock taken.
+    pub(crate) refused: AtomicU32,
     /// Counts calls that posted or counted something.
     pub(crate) activity: AtomicU64,
     pub(crate) core: Mutex<Option<Core<O>>>,
@@ -58,6 +60,7 @@ impl<O: Owner> Library<O> {
             references: AtomicU32::new(0),
             forked: AtomicBool::new(false),
             aborted: AtomicBool::new(false),
+            refused: AtomicU32::new(0),
             activity: AtomicU64::new(0),
             core: Mutex::new(None),
             helper: Mutex::new(None),

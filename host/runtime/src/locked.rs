@@ -8,6 +8,10 @@ use lintel_engine4::Interface;
 use lintel_presence::Sleeper;
 use lintel_types::{Error, Handle, Kind, Result};
 use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+/// Polls that found the lock taken, until one yields.
+const REFUSED_BEFORE_YIELD: u32 = 256;
 
 impl<O: Owner> Library<O> {
     /// Carries out an engine command on an interface, and what it causes at once.
@@ -63,15 +67,42 @@ impl<O: Owner> Library<O> {
     #[inline(always)]
     pub(crate) fn poll(&self) {
         let Some(mut guard) = self.core.try_lock() else {
-            return;
+            return self.yield_to_holder();
         };
         let Some(core) = guard.as_mut() else { return };
         if core.poll() {
             core.wakeup.disarm_bell();
         }
         let wake = self.note_activity(core);
+        let yields = core.wakeup.yields();
         drop(guard);
         self.wake_callers(wake);
+        if yields {
+            self.yield_processor();
+        }
+    }
+
+    /// Lets others run that wait for this processor, perhaps the peer whose answer the caller
+    /// awaits; how long that takes shows whether there are such.
+    #[cold]
+    fn yield_processor(&self) {
+        let begun = Instant::now();
+        std::thread::yield_now();
+        let took = begun.elapsed();
+        if let Some(core) = self.core.lock().as_mut() {
+            core.wakeup.yielded(took);
+        }
+    }
+
+    /// Another thread holds the lock. It may have been interrupted, and wait for this
+    /// processor.
+    #[cold]
+    fn yield_to_holder(&self) {
+        if self.refused.fetch_add(1, Ordering::Relaxed) % REFUSED_BEFORE_YIELD == 0 {
+            std::thread::yield_now();
+        } else {
+            std::hint::spin_loop();
+        }
     }
 
     /// As [`poll`](Self::poll), by a thread that polls on behalf of callers.

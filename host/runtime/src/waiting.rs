@@ -7,11 +7,9 @@ use lintel_presence::{SETTLE, Sleeper};
 use lintel_types::{Error, Result};
 use std::time::{Duration, Instant};
 
-/// Polls before a waiter yields the core between polls; well above what an answer from a
-/// running peer takes.
-const SPINS: u32 = 2000;
-/// Polls in all before a waiter sleeps.
-const POLLS_BEFORE_SLEEP: u32 = SPINS + 200;
+/// Polls before a waiter sleeps; well above what an answer from a running peer takes. The polls
+/// themselves yield the processor if others wait for it.
+const POLLS_BEFORE_SLEEP: u32 = 2200;
 /// How soon a sleeper retries queued sends.
 const RETRY: Duration = Duration::from_micros(100);
 
@@ -43,15 +41,11 @@ impl<O: Owner> Library<O> {
             } else {
                 1
             };
-            if polls < SPINS {
-                // A look at the clock costs as much as several polls.
-                if polls % 64 != 1 || !passed(deadline) {
-                    continue;
-                }
-            } else if polls < POLLS_BEFORE_SLEEP {
-                std::thread::yield_now();
-            } else {
+            if polls >= POLLS_BEFORE_SLEEP {
                 self.sleep(deadline, activity)?;
+            } else if polls % 64 != 1 {
+                // A look at the clock costs as much as several polls.
+                continue;
             }
             if passed(deadline) {
                 return ready();

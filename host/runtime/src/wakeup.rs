@@ -1,8 +1,8 @@
 //! Who polls for what arrives, who sleeps, and who is rung.
 //!
 //! ```text
-//!   callers   poll ──▶ asleep ──▶ poll            they sleep on the bell
-//!   helper    polls every HELPER_INTERVAL ──▶ sleeps on the bell, until its deadline
+//!   callers   poll, yield ──▶ asleep ──▶ poll     they sleep on the bell
+//!   helper    polls at intervals ──▶ sleeps on the bell, until its deadline
 //!   watcher   parked ──▶ sleeps on the network's descriptor
 //!   bell      armed: a sender rings the sleeper │ disarmed: a caller polls all the time
 //! ```
@@ -15,17 +15,18 @@
 //! - A caller that sleeps arms the bell for itself, and wakes the helper when it returns.
 //! - The watcher is parked while a caller polls and the network says that it is looked at.
 
+use crate::spin::SpinLimit;
 use lintel_presence::{Bell, Sleeper};
 use rustix::event::{EventfdFlags, eventfd};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Polls in vain after which peers that haven't looked are woken: soon, and once more for
 /// those that may have been copying.
-const WAKE_PEERS_AFTER: [u32; 2] = [40, 400];
+const WAKE_PEERS_AFTER: [u32; 2] = [128, 512];
 /// Polls in vain after which peers are woken from then on.
 const WAKE_PEERS_EVERY: u32 = 20_000;
 /// Polls since the bell was armed after which it is disarmed.
@@ -43,13 +44,14 @@ pub(crate) struct Wakeup {
 }
 
 /// The application's threads.
-#[derive(Default)]
 struct Callers {
     /// Polls so far. Helper and watcher compare it with what they saw last.
     polls: u64,
     polls_since_armed: u32,
     /// Polls since one has found something.
     polls_in_vain: u32,
+    /// How long they poll before they yield.
+    spin: SpinLimit,
     /// Callers that sleep on the bell, or are about to.
     asleep: u32,
     /// The thread that polled has said that it no longer does.
@@ -69,7 +71,14 @@ impl Wakeup {
     pub(crate) fn new(bell: Bell) -> Wakeup {
         Wakeup {
             bell,
-            callers: Callers::default(),
+            callers: Callers {
+                polls: 0,
+                polls_since_armed: 0,
+                polls_in_vain: 0,
+                spin: SpinLimit::new(),
+                asleep: 0,
+                stopped: false,
+            },
             helper: Helper::default(),
             watcher: None,
             closing: false,
@@ -86,6 +95,7 @@ impl Wakeup {
     #[inline(always)]
     pub(crate) fn poll_found(&mut self) {
         self.callers.polls_in_vain = 0;
+        self.callers.spin.found();
     }
 
     /// A poll has found nothing; whether peers are to be woken now.
@@ -94,6 +104,17 @@ impl Wakeup {
         self.callers.polls_in_vain += 1;
         let polls = self.callers.polls_in_vain;
         WAKE_PEERS_AFTER.contains(&polls) || polls >= WAKE_PEERS_EVERY
+    }
+
+    /// After a poll: whether the caller yields its processor now.
+    #[inline(always)]
+    pub(crate) fn yields(&mut self) -> bool {
+        self.callers.polls_in_vain > 0 && self.callers.spin.in_vain()
+    }
+
+    /// A caller has yielded its processor for so long.
+    pub(crate) fn yielded(&mut self, took: Duration) {
+        self.callers.spin.yielded(took);
     }
 
     /// Peers have been woken.
@@ -216,6 +237,10 @@ impl Wakeup {
             watcher.is_watching = false;
             self.wake_helper();
         }
+    }
+
+    pub(crate) fn has_watcher(&self) -> bool {
+        self.watcher.is_some()
     }
 
     pub(crate) fn is_watching(&self) -> bool {
@@ -379,7 +404,7 @@ mod tests {
             });
             wakes.collect()
         };
-        assert_eq!(in_vain(WAKE_PEERS_EVERY), [40, 400, WAKE_PEERS_EVERY]);
+        assert_eq!(in_vain(WAKE_PEERS_EVERY), [128, 512, WAKE_PEERS_EVERY]);
         wakeup.poll_found();
         assert_eq!(wakeup.callers.polls_in_vain, 0);
     }
