@@ -581,3 +581,6 @@ impl<B> Sending<B> {
 fn is_later(number: u32, than: u32) -> bool {
     number.wrapping_sub(than) as i32 > 0
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,7 @@
 //! Endpoints on a wire that does what a test says: what is sent when, to the nanosecond.
 
+mod failed_sends;
+
 use crate::congestion::OVERHEAD;
 use crate::packet::{Class, Header, Kind};
 use crate::pair::Pair;
