@@ -20,7 +20,7 @@ enum Link {
     Static,
     /// Not at all: the program loads it.
     Loaded,
-    /// Through libptlcoll.
+    /// Programs of collective operations, linked with libptlcoll.
     Collectives,
 }
 

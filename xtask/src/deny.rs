@@ -14,7 +14,7 @@ use crate::shell::{self, Tree};
 
 const REGISTRY: &str = "registry+";
 
-/// What deny.toml allows.
+/// What deny.toml allows, of licences, sources and duplicates.
 struct Policy {
     licences: BTreeSet<String>,
     /// More of them, by crate.

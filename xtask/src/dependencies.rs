@@ -13,7 +13,7 @@ use crate::shell::{self, Tree};
 pub struct Dependency {
     pub name: String,
     pub version: String,
-    /// An SPDX expression.
+    /// As `Cargo.toml` has it: an SPDX expression.
     pub licence: String,
     pub repository: String,
     /// Where it is from; nothing where it is of this tree.

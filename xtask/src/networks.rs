@@ -24,11 +24,11 @@ const ONLY: &str = "only_";
 /// What carries the messages, how well, and where the engines are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Setting {
-    /// `PTL_NAL`
+    /// The value of `PTL_NAL`, if the setting has one.
     nal: Option<String>,
-    /// `LINTEL_FAULT`
+    /// The value of `LINTEL_FAULT`, if the setting has one.
     fault: Option<String>,
-    /// `PTL_MODE`
+    /// The value of `PTL_MODE`, if the setting has one.
     mode: Option<String>,
 }
 

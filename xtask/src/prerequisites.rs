@@ -22,7 +22,7 @@ pub const TEST: [Need; 5] = [
     ("pkg-config", "C tests", "pkg-config"),
 ];
 
-/// Enough for `PTL_NAL=ofi`.
+/// What `PTL_NAL=ofi` needs beyond the library.
 pub const LIBFABRIC: [Need; 1] = [("fi_info", "PTL_NAL=ofi", "libfabric-bin libfabric1")];
 
 /// Without these, some tests are skipped with a message.

@@ -39,7 +39,7 @@ enum Sanitizer {
     Thread,
 }
 
-/// Which crates.
+/// Which crates a run covers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Length {
     /// Those that share memory: for CI.

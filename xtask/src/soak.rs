@@ -7,7 +7,7 @@ use crate::networks::Setting;
 use crate::report::Outcome;
 use crate::shell::{self, Arguments, Tree};
 
-/// The default setting.
+/// The network of a run for which none is named.
 const NAL: &str = "udp";
 const FAULT: &str = "loss=0.01,seed=7";
 

@@ -14,7 +14,7 @@ use lintel_types::{Error, Handle, Result};
 pub struct DescriptorSpec {
     /// The memory that operations read and fill.
     pub memory: Memory,
-    /// `options::MD_*`
+    /// Bits of `options::MD_*`; they select what is counted and reported.
     pub options: u32,
     /// The queue that full events are posted to.
     pub queue: Option<EventQueue>,

@@ -20,7 +20,7 @@ pub struct EntrySpec {
     pub memory: Memory,
     /// The list that the entry is appended to.
     pub list: List,
-    /// `options::ME_*`
+    /// Bits of `options::ME_*`; without any the entry accepts nothing.
     pub options: u32,
     /// The counter, if an option asks for counts.
     pub counter: Option<Counter>,

@@ -6,7 +6,7 @@ use lintel_runtime::process;
 use lintel_types::{Handle, Limits, ProcessId, Result, options};
 use std::sync::Arc;
 
-/// `PTL_IFACE_DEFAULT`
+/// `PTL_IFACE_DEFAULT`: the library has one interface to choose.
 const DEFAULT_IFACE: u32 = u32::MAX;
 
 /// The library in use: from [`Portals::init`] until the last clone and everything

@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// What a portal table entry is to be. The default is any index, no queue.
 #[derive(Clone, Debug, Default)]
 pub struct PortalSpec {
-    /// `options::PT_*`
+    /// Bits of `options::PT_*`, 0 for none.
     pub options: u32,
     /// The queue that events of its lists are posted to.
     pub queue: Option<EventQueue>,

@@ -142,7 +142,7 @@ impl EventQueue {
     }
 }
 
-/// See [`EventQueue::events`].
+/// Events of a queue as they come: [`EventQueue::events`].
 #[derive(Debug)]
 pub struct Events<'a> {
     queue: &'a EventQueue,
@@ -155,7 +155,7 @@ impl Iterator for Events<'_> {
     }
 }
 
-/// `PTL_TIME_FOREVER`
+/// `PTL_TIME_FOREVER`: a timeout in milliseconds that never ends.
 pub(crate) const FOREVER: u32 = u32::MAX;
 
 /// In the specification's unit, not shorter than asked for.

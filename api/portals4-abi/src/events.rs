@@ -9,7 +9,7 @@ use std::ffi::c_int;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-/// An event queue.
+/// An event queue that this value owns (PtlEQAlloc).
 #[derive(Debug)]
 pub struct Queue {
     handle: Handle,
@@ -97,7 +97,7 @@ impl Drop for Queue {
     }
 }
 
-/// A counting event.
+/// A counting event that this value owns (PtlCTAlloc).
 #[derive(Debug)]
 pub struct Counter {
     handle: Handle,

@@ -20,7 +20,7 @@ pub fn initialize() -> Result<()> {
     check("PtlInit", sys::PtlInit())
 }
 
-/// `PtlFini`
+/// Ends the library once as often as it was started (PtlFini).
 pub fn finalize() {
     sys::PtlFini();
 }
@@ -35,7 +35,7 @@ pub fn abort() {
 #[derive(Clone, Debug)]
 pub struct Interface(Arc<Ni>);
 
-/// What to open.
+/// What PtlNIInit is asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct InterfaceSpec {
     /// `PTL_NI_*`: with or without matching, physical or logical.
@@ -72,13 +72,13 @@ pub(crate) struct Ni {
 enum Owner {
     /// Nothing: the handle belongs to other code.
     Borrowed,
-    /// `PtlNIFini`
+    /// The interface alone, by `PtlNIFini`.
     Interface,
-    /// `PtlNIFini` and `PtlFini`
+    /// The interface by `PtlNIFini`, then the library by `PtlFini`.
     Library,
 }
 
-/// Objects free themselves.
+/// The interface is open: objects free themselves on drop.
 const OPEN: u8 = 0;
 /// Nothing is freed any more: the process leaves all of it to its end.
 const ABANDONED: u8 = 1;
@@ -305,5 +305,5 @@ impl Drop for Ni {
     }
 }
 
-/// `PTL_IFACE_DEFAULT`
+/// `PTL_IFACE_DEFAULT`: any interface that the library has.
 const IFACE_DEFAULT: u32 = u32::MAX;

@@ -23,11 +23,11 @@ pub struct Descriptor<M: UserMemory> {
 /// How a descriptor reports.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct DescriptorSpec<'a> {
-    /// Takes full events.
+    /// The queue of full events; none are posted without it.
     pub queue: Option<&'a Queue>,
     /// Counts what the options name.
     pub counter: Option<&'a Counter>,
-    /// `PTL_MD_*`
+    /// Bits of `PTL_MD_*`; they select what is counted and reported.
     pub options: u32,
 }
 
@@ -169,7 +169,7 @@ pub struct EntrySpec<'a> {
     pub source: ProcessId,
     /// Counts what the options name.
     pub counter: Option<&'a Counter>,
-    /// `PTL_ME_*`
+    /// Bits of `PTL_ME_*`; without any the entry accepts nothing.
     pub options: u32,
 }
 

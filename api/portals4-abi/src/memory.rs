@@ -15,9 +15,9 @@ use std::sync::Arc;
 /// doesn't move them. The process itself touches them as atomics or through raw
 /// pointers only, never through a Rust slice.
 pub unsafe trait UserMemory {
-    /// The first byte.
+    /// The address of the first byte, valid as long as the value lives.
     fn address(&self) -> *mut c_void;
-    /// Length in bytes.
+    /// Bytes from that address on.
     fn size(&self) -> usize;
 }
 

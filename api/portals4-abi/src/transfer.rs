@@ -15,7 +15,7 @@ use std::ptr;
 pub struct Transfer {
     /// Offset in the descriptor, bytes.
     pub local_offset: u64,
-    /// Bytes.
+    /// Bytes to move; 0 is allowed.
     pub length: u64,
     /// The process at the other end.
     pub target: ProcessId,
@@ -45,7 +45,7 @@ pub struct Trigger<'a> {
 pub struct Sink<'a, M: UserMemory> {
     /// The descriptor whose memory is written.
     pub descriptor: &'a Descriptor<M>,
-    /// Offset there, bytes.
+    /// Bytes from the beginning of that descriptor.
     pub offset: u64,
 }
 

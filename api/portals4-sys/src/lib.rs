@@ -23,19 +23,19 @@ pub mod codes {
     use lintel_types::Error;
     use std::ffi::c_int;
 
-    /// `PTL_OK`
+    /// `PTL_OK`: success.
     pub const OK: c_int = 0;
-    /// `PTL_CT_NONE_REACHED`
+    /// `PTL_CT_NONE_REACHED`: no counter reached its test within the timeout.
     pub const CT_NONE_REACHED: c_int = Error::CtNoneReached as c_int;
-    /// `PTL_EQ_DROPPED`
+    /// `PTL_EQ_DROPPED`: an event was taken, and earlier ones were lost.
     pub const EQ_DROPPED: c_int = Error::EqDropped as c_int;
-    /// `PTL_EQ_EMPTY`
+    /// `PTL_EQ_EMPTY`: no event was there.
     pub const EQ_EMPTY: c_int = Error::EqEmpty as c_int;
-    /// `PTL_FAIL`
+    /// `PTL_FAIL`: the system or the environment failed.
     pub const FAIL: c_int = Error::Fail as c_int;
-    /// `PTL_IN_USE`
+    /// `PTL_IN_USE`: messages still use the object.
     pub const IN_USE: c_int = Error::InUse as c_int;
-    /// `PTL_PT_IN_USE`
+    /// `PTL_PT_IN_USE`: the portal table index is taken.
     pub const PT_IN_USE: c_int = Error::PtInUse as c_int;
     /// `PTL_INTERRUPTED`: a name of the header that this library never returns.
     pub const INTERRUPTED: c_int = 16;
@@ -54,9 +54,9 @@ pub struct RawEvent {
     pub hdr_data: u64,
     /// Match bits of the message.
     pub match_bits: u64,
-    /// Requested length, bytes.
+    /// Bytes that the initiator asked for.
     pub rlength: u64,
-    /// Manipulated length, bytes.
+    /// Bytes that were moved.
     pub mlength: u64,
     /// Offset in the entry, bytes.
     pub remote_offset: u64,
@@ -66,15 +66,15 @@ pub struct RawEvent {
     pub uid: u32,
     /// The portal table index of the message.
     pub pt_index: u32,
-    /// `PTL_EVENT_*`
+    /// The number of a `PTL_EVENT_*`.
     pub kind: u8,
-    /// `PTL_PRIORITY_LIST` or `PTL_OVERFLOW_LIST`
+    /// The list that matched: `PTL_PRIORITY_LIST` or `PTL_OVERFLOW_LIST`.
     pub list: u8,
-    /// `PTL_NI_*`
+    /// The number of a `PTL_NI_*`; 0 is success.
     pub ni_fail: u8,
-    /// `ptl_op_t`
+    /// The number of an atomic's `ptl_op_t`.
     pub operation: u8,
-    /// `ptl_datatype_t`
+    /// The number of an atomic's `ptl_datatype_t`.
     pub datatype: u8,
 }
 
@@ -105,7 +105,7 @@ impl From<RawEvent> for Event {
     }
 }
 
-/// `ptl_md_t`
+/// `ptl_md_t`: memory that operations start from, and what reports them.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Md {
@@ -113,7 +113,7 @@ pub struct Md {
     pub start: *mut c_void,
     /// Length in bytes, or number of I/O vector pieces.
     pub length: u64,
-    /// `PTL_MD_*`
+    /// Bits of `PTL_MD_*` and `PTL_IOVEC`.
     pub options: u32,
     /// The event queue for full events, or `PTL_EQ_NONE`.
     pub eq_handle: u32,
@@ -121,7 +121,7 @@ pub struct Md {
     pub ct_handle: u32,
 }
 
-/// `ptl_iovec_t`
+/// `ptl_iovec_t`: one piece of an I/O vector.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Iovec {
@@ -131,7 +131,7 @@ pub struct Iovec {
     pub iov_len: u64,
 }
 
-/// `ptl_le_t`
+/// `ptl_le_t`: memory that messages reach without matching.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Le {
@@ -143,11 +143,11 @@ pub struct Le {
     pub ct_handle: u32,
     /// The user that may reach the entry, or `PTL_UID_ANY`.
     pub uid: u32,
-    /// `PTL_LE_*`
+    /// Bits of `PTL_LE_*` and `PTL_IOVEC`.
     pub options: u32,
 }
 
-/// `ptl_me_t`
+/// `ptl_me_t`: memory that messages reach if they match.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Me {
@@ -159,7 +159,7 @@ pub struct Me {
     pub ct_handle: u32,
     /// The user that may reach the entry, or `PTL_UID_ANY`.
     pub uid: u32,
-    /// `PTL_ME_*`
+    /// Bits of `PTL_ME_*` and `PTL_IOVEC`.
     pub options: u32,
     /// The initiator whose messages match, or a wildcard.
     pub match_id: ProcessId,
@@ -176,13 +176,13 @@ const _: () = assert!(size_of::<Le>() == 32 && size_of::<Me>() == 64);
 const _: () = assert!(size_of::<RawEvent>() == size_of::<Event>());
 
 unsafe extern "C" {
-    /// `PtlInit`
+    /// Starts the library, or counts one user more.
     pub safe fn PtlInit() -> c_int;
-    /// `PtlFini`
+    /// Ends the library, once as often as it was started.
     pub safe fn PtlFini();
-    /// `PtlAbort`
+    /// Ends all waiting calls of the process with `PTL_ABORTED`.
     pub safe fn PtlAbort();
-    /// `PtlNIInit`
+    /// Opens an interface, or counts one user more of an open one.
     pub fn PtlNIInit(
         iface: u32,
         options: u32,
@@ -191,22 +191,22 @@ unsafe extern "C" {
         actual: *mut Limits,
         ni_handle: *mut Handle,
     ) -> c_int;
-    /// `PtlNIFini`
+    /// Closes an interface, once as often as it was opened.
     pub safe fn PtlNIFini(ni_handle: Handle) -> c_int;
-    /// `PtlNIStatus`
+    /// Reads a status register of an interface.
     pub fn PtlNIStatus(ni_handle: Handle, status_register: u32, status: *mut i32) -> c_int;
-    /// `PtlNIHandle`
+    /// Returns the interface that an object belongs to.
     pub fn PtlNIHandle(handle: Handle, ni_handle: *mut Handle) -> c_int;
-    /// `PtlSetMap`
+    /// Sets the processes by rank of a logical interface, once.
     pub fn PtlSetMap(ni_handle: Handle, map_size: u64, mapping: *const ProcessId) -> c_int;
-    /// `PtlGetMap`
+    /// Reads the processes by rank of a logical interface.
     pub fn PtlGetMap(
         ni_handle: Handle,
         map_size: u64,
         mapping: *mut ProcessId,
         actual_map_size: *mut u64,
     ) -> c_int;
-    /// `PtlPTAlloc`
+    /// Allocates an entry of the portal table.
     pub fn PtlPTAlloc(
         ni_handle: Handle,
         options: u32,
@@ -214,23 +214,23 @@ unsafe extern "C" {
         pt_index_req: u32,
         pt_index: *mut u32,
     ) -> c_int;
-    /// `PtlPTFree`
+    /// Frees an entry of the portal table whose lists are empty.
     pub safe fn PtlPTFree(ni_handle: Handle, pt_index: u32) -> c_int;
-    /// `PtlPTDisable`
+    /// Has a portal table entry refuse messages from now on.
     pub safe fn PtlPTDisable(ni_handle: Handle, pt_index: u32) -> c_int;
-    /// `PtlPTEnable`
+    /// Has a disabled portal table entry accept messages again.
     pub safe fn PtlPTEnable(ni_handle: Handle, pt_index: u32) -> c_int;
-    /// `PtlGetUid`
+    /// Returns the user that the process belongs to.
     pub fn PtlGetUid(ni_handle: Handle, uid: *mut u32) -> c_int;
-    /// `PtlGetId`
+    /// Returns the process as the interface addresses it.
     pub fn PtlGetId(ni_handle: Handle, id: *mut ProcessId) -> c_int;
-    /// `PtlGetPhysId`
+    /// Returns the process by node and process number.
     pub fn PtlGetPhysId(ni_handle: Handle, id: *mut ProcessId) -> c_int;
-    /// `PtlMDBind`
+    /// Describes memory that operations start from.
     pub fn PtlMDBind(ni_handle: Handle, md: *const Md, md_handle: *mut Handle) -> c_int;
-    /// `PtlMDRelease`
+    /// Releases a memory descriptor that no operation uses.
     pub safe fn PtlMDRelease(md_handle: Handle) -> c_int;
-    /// `PtlLEAppend`
+    /// Appends an entry without matching to a list.
     pub fn PtlLEAppend(
         ni_handle: Handle,
         pt_index: u32,
@@ -239,9 +239,9 @@ unsafe extern "C" {
         user_ptr: *mut c_void,
         le_handle: *mut Handle,
     ) -> c_int;
-    /// `PtlLEUnlink`
+    /// Unlinks an entry without matching that no message uses.
     pub safe fn PtlLEUnlink(le_handle: Handle) -> c_int;
-    /// `PtlLESearch`
+    /// Searches the unexpected headers without matching.
     pub fn PtlLESearch(
         ni_handle: Handle,
         pt_index: u32,
@@ -249,7 +249,7 @@ unsafe extern "C" {
         ptl_search_op: u8,
         user_ptr: *mut c_void,
     ) -> c_int;
-    /// `PtlMEAppend`
+    /// Appends a match list entry to a list.
     pub fn PtlMEAppend(
         ni_handle: Handle,
         pt_index: u32,
@@ -258,9 +258,9 @@ unsafe extern "C" {
         user_ptr: *mut c_void,
         me_handle: *mut Handle,
     ) -> c_int;
-    /// `PtlMEUnlink`
+    /// Unlinks a match list entry that no message uses.
     pub safe fn PtlMEUnlink(me_handle: Handle) -> c_int;
-    /// `PtlMESearch`
+    /// Searches the unexpected headers for one that matches.
     pub fn PtlMESearch(
         ni_handle: Handle,
         pt_index: u32,
@@ -268,15 +268,15 @@ unsafe extern "C" {
         ptl_search_op: u8,
         user_ptr: *mut c_void,
     ) -> c_int;
-    /// `PtlEQAlloc`
+    /// Allocates a queue of at least `count` events.
     pub fn PtlEQAlloc(ni_handle: Handle, count: u64, eq_handle: *mut Handle) -> c_int;
-    /// `PtlEQFree`
+    /// Frees an event queue; events in it are lost.
     pub safe fn PtlEQFree(eq_handle: Handle) -> c_int;
-    /// `PtlEQGet`
+    /// Takes an event, and doesn't wait.
     pub fn PtlEQGet(eq_handle: Handle, event: *mut RawEvent) -> c_int;
-    /// `PtlEQWait`
+    /// Takes an event, and waits for one.
     pub fn PtlEQWait(eq_handle: Handle, event: *mut RawEvent) -> c_int;
-    /// `PtlEQPoll`
+    /// Takes an event of one of several queues within a timeout in milliseconds.
     pub fn PtlEQPoll(
         eq_handles: *const Handle,
         size: u32,
@@ -284,17 +284,17 @@ unsafe extern "C" {
         event: *mut RawEvent,
         which: *mut u32,
     ) -> c_int;
-    /// `PtlCTAlloc`
+    /// Allocates a counting event of zero.
     pub fn PtlCTAlloc(ni_handle: Handle, ct_handle: *mut Handle) -> c_int;
-    /// `PtlCTFree`
+    /// Frees a counting event, and cancels what waits on it.
     pub safe fn PtlCTFree(ct_handle: Handle) -> c_int;
-    /// `PtlCTCancelTriggered`
+    /// Cancels the triggered operations that wait on a counting event.
     pub safe fn PtlCTCancelTriggered(ct_handle: Handle) -> c_int;
-    /// `PtlCTGet`
+    /// Reads a counting event, and doesn't wait.
     pub fn PtlCTGet(ct_handle: Handle, event: *mut CountingEvent) -> c_int;
-    /// `PtlCTWait`
+    /// Waits until a counting event reaches a value or counts a failure.
     pub fn PtlCTWait(ct_handle: Handle, test: u64, event: *mut CountingEvent) -> c_int;
-    /// `PtlCTPoll`
+    /// Waits for one of several counting events within a timeout in milliseconds.
     pub fn PtlCTPoll(
         ct_handles: *const Handle,
         tests: *const u64,
@@ -303,11 +303,11 @@ unsafe extern "C" {
         event: *mut CountingEvent,
         which: *mut u32,
     ) -> c_int;
-    /// `PtlCTSet`
+    /// Sets a counting event, which may fire triggered operations.
     pub safe fn PtlCTSet(ct_handle: Handle, new_ct: CountingEvent) -> c_int;
-    /// `PtlCTInc`
+    /// Adds to successes or failures, which may fire triggered operations.
     pub safe fn PtlCTInc(ct_handle: Handle, increment: CountingEvent) -> c_int;
-    /// `PtlPut`
+    /// Sends bytes of a descriptor to a process.
     pub safe fn PtlPut(
         md_handle: Handle,
         local_offset: u64,
@@ -320,7 +320,7 @@ unsafe extern "C" {
         user_ptr: *mut c_void,
         hdr_data: u64,
     ) -> c_int;
-    /// `PtlGet`
+    /// Fetches bytes of a process into a descriptor.
     pub safe fn PtlGet(
         md_handle: Handle,
         local_offset: u64,
@@ -331,7 +331,7 @@ unsafe extern "C" {
         remote_offset: u64,
         user_ptr: *mut c_void,
     ) -> c_int;
-    /// `PtlAtomic`
+    /// Combines bytes of a descriptor with those of a process.
     pub safe fn PtlAtomic(
         md_handle: Handle,
         local_offset: u64,
@@ -346,7 +346,7 @@ unsafe extern "C" {
         operation: u8,
         datatype: u8,
     ) -> c_int;
-    /// `PtlFetchAtomic`
+    /// As `PtlAtomic`, and fetches the earlier value.
     pub safe fn PtlFetchAtomic(
         get_md_handle: Handle,
         local_get_offset: u64,
@@ -362,7 +362,7 @@ unsafe extern "C" {
         operation: u8,
         datatype: u8,
     ) -> c_int;
-    /// `PtlSwap`
+    /// Replaces a value of a process, if it compares, and fetches the earlier one.
     pub fn PtlSwap(
         get_md_handle: Handle,
         local_get_offset: u64,
@@ -379,9 +379,9 @@ unsafe extern "C" {
         operation: u8,
         datatype: u8,
     ) -> c_int;
-    /// `PtlAtomicSync`
+    /// Orders atomics of the library and those of the processor.
     pub safe fn PtlAtomicSync() -> c_int;
-    /// `PtlTriggeredPut`
+    /// `PtlPut` once a counting event reaches a threshold.
     pub safe fn PtlTriggeredPut(
         md_handle: Handle,
         local_offset: u64,
@@ -396,7 +396,7 @@ unsafe extern "C" {
         trig_ct_handle: Handle,
         threshold: u64,
     ) -> c_int;
-    /// `PtlTriggeredGet`
+    /// `PtlGet` once a counting event reaches a threshold.
     pub safe fn PtlTriggeredGet(
         md_handle: Handle,
         local_offset: u64,
@@ -409,7 +409,7 @@ unsafe extern "C" {
         trig_ct_handle: Handle,
         threshold: u64,
     ) -> c_int;
-    /// `PtlTriggeredAtomic`
+    /// `PtlAtomic` once a counting event reaches a threshold.
     pub safe fn PtlTriggeredAtomic(
         md_handle: Handle,
         local_offset: u64,
@@ -426,7 +426,7 @@ unsafe extern "C" {
         trig_ct_handle: Handle,
         threshold: u64,
     ) -> c_int;
-    /// `PtlTriggeredFetchAtomic`
+    /// `PtlFetchAtomic` once a counting event reaches a threshold.
     pub safe fn PtlTriggeredFetchAtomic(
         get_md_handle: Handle,
         local_get_offset: u64,
@@ -444,7 +444,7 @@ unsafe extern "C" {
         trig_ct_handle: Handle,
         threshold: u64,
     ) -> c_int;
-    /// `PtlTriggeredSwap`
+    /// `PtlSwap` once a counting event reaches a threshold.
     pub fn PtlTriggeredSwap(
         get_md_handle: Handle,
         local_get_offset: u64,
@@ -463,21 +463,21 @@ unsafe extern "C" {
         trig_ct_handle: Handle,
         threshold: u64,
     ) -> c_int;
-    /// `PtlTriggeredCTInc`
+    /// `PtlCTInc` once another counting event reaches a threshold.
     pub safe fn PtlTriggeredCTInc(
         ct_handle: Handle,
         increment: CountingEvent,
         trig_ct_handle: Handle,
         threshold: u64,
     ) -> c_int;
-    /// `PtlTriggeredCTSet`
+    /// `PtlCTSet` once another counting event reaches a threshold.
     pub safe fn PtlTriggeredCTSet(
         ct_handle: Handle,
         new_ct: CountingEvent,
         trig_ct_handle: Handle,
         threshold: u64,
     ) -> c_int;
-    /// `PtlTriggeredMEAppend`
+    /// `PtlMEAppend` once a counting event reaches a threshold.
     pub fn PtlTriggeredMEAppend(
         ni_handle: Handle,
         pt_index: u32,
@@ -488,20 +488,20 @@ unsafe extern "C" {
         trig_ct_handle: Handle,
         threshold: u64,
     ) -> c_int;
-    /// `PtlTriggeredMEUnlink`
+    /// `PtlMEUnlink` once a counting event reaches a threshold.
     pub safe fn PtlTriggeredMEUnlink(
         me_handle: Handle,
         trig_ct_handle: Handle,
         threshold: u64,
     ) -> c_int;
-    /// `PtlStartBundle`
+    /// Announces operations that may be sent together.
     pub safe fn PtlStartBundle(ni_handle: Handle) -> c_int;
-    /// `PtlEndBundle`
+    /// Ends what `PtlStartBundle` began.
     pub safe fn PtlEndBundle(ni_handle: Handle) -> c_int;
-    /// `PtlHandleIsEqual`
+    /// Compares two handles; `PTL_OK` if they are equal.
     pub safe fn PtlHandleIsEqual(handle1: Handle, handle2: Handle) -> c_int;
-    /// `PtlToStr`
+    /// Returns the name of a constant of kind `type`.
     pub safe fn PtlToStr(value: c_int, r#type: u32) -> *const c_char;
-    /// `PtlEvToStr`
+    /// Writes an event as text into `msg`.
     pub fn PtlEvToStr(ni_options: u32, event: *const RawEvent, msg: *mut c_char) -> c_int;
 }

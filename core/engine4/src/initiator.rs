@@ -25,7 +25,7 @@ pub struct Transfer {
     pub sink: Handle,
     /// Bytes from the start of the sink descriptor's memory.
     pub sink_offset: u64,
-    /// Bytes requested.
+    /// Bytes to move; the target may truncate them.
     pub length: u64,
     /// The acknowledgement asked for; `None` for anything but a put or an atomic.
     pub ack: AckRequest,

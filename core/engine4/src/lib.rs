@@ -105,7 +105,7 @@ pub struct Body<'a, S> {
 pub struct Config {
     /// `PTL_NI_MATCHING` or not, `PTL_NI_LOGICAL` or not.
     pub options: NiOptions,
-    /// Limits, already [clamped](Limits::clamped).
+    /// What the interface may hold, already [clamped](Limits::clamped).
     pub limits: Limits,
     /// Physical identifier of the process.
     pub process: ProcessId,
@@ -122,7 +122,7 @@ pub struct Config {
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Registers {
-    /// Messages dropped: `PTL_SR_DROP_COUNT`.
+    /// Messages that no entry took (`PTL_SR_DROP_COUNT`), since the interface was opened.
     pub drops: i32,
     /// Messages of the wrong user.
     pub permission_violations: i32,
@@ -130,7 +130,7 @@ pub struct Registers {
     pub operation_violations: i32,
 }
 
-/// A network interface.
+/// A network interface: the state of Portals 4 that one process has for one `PtlNIInit`.
 pub struct Interface<S> {
     config: Config,
     number: InterfaceNumber,

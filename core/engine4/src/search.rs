@@ -8,7 +8,7 @@ use lintel_memory::Span;
 use lintel_types::{Event, EventKind, HeaderIndex, MeOptions, NiFail, Result};
 use lintel_wire::Request;
 
-/// `ptl_search_op_t`
+/// What a search does with the header that it finds: `ptl_search_op_t`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum SearchOp {

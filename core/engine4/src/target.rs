@@ -48,7 +48,7 @@ pub(crate) struct Extent {
     pub(crate) start: u64,
     /// Bytes from the start of the entry.
     offset: u64,
-    /// Manipulated length, bytes.
+    /// Bytes to be moved, after truncation.
     pub(crate) mlength: u64,
 }
 
@@ -60,7 +60,7 @@ struct Fate {
     unlinked: bool,
     /// The header is kept for an entry that is appended later, or a search.
     remembered: bool,
-    /// Nothing is acknowledged.
+    /// The initiator or the entry wants no acknowledgement.
     silent: bool,
     /// All of the entry can be touched.
     accessible: bool,

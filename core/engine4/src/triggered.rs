@@ -22,14 +22,14 @@ use lintel_types::{CountingEvent, EntryIndex, Error, Handle, List, Result};
 pub enum Deferred<S> {
     /// A put, get, atomic, fetch or swap.
     Transfer(Box<Transfer>),
-    /// PtlTriggeredCTInc
+    /// PtlTriggeredCTInc: adds to that counter.
     Increment(Handle, CountingEvent),
-    /// PtlTriggeredCTSet
+    /// PtlTriggeredCTSet: sets that counter.
     Set(Handle, CountingEvent),
     /// PtlTriggeredMEAppend, by [`Interface::trigger_append`] alone; the entry holds
     /// its slot already.
     Append(Handle, Box<EntrySpec<S>>, List),
-    /// PtlTriggeredMEUnlink
+    /// PtlTriggeredMEUnlink: unlinks that entry.
     Unlink(Handle),
 }
 

@@ -5,11 +5,11 @@
 pub struct Work {
     /// List entries and unexpected headers looked at.
     pub walked: u64,
-    /// Requests that arrived.
+    /// Requests that arrived from initiators.
     pub requests: u64,
-    /// Responses that arrived.
+    /// Acknowledgements and replies that arrived from targets.
     pub responses: u64,
-    /// Full events posted.
+    /// Full events that were posted to queues.
     pub events: u64,
     /// Updates of counting events.
     pub counts: u64,

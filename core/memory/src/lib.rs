@@ -32,7 +32,7 @@ pub trait Span: Copy {
     fn empty() -> Self;
     /// Address of the first byte.
     fn address(self) -> u64;
-    /// Length in bytes.
+    /// Bytes that it spans; may be 0.
     fn length(self) -> u64;
     /// The part from `offset`, at most `length` bytes, never beyond the span.
     fn narrow(self, offset: u64, length: u64) -> Self;
@@ -87,7 +87,7 @@ impl Span for Ghost {
     )
 )]
 pub enum Buffer<S> {
-    /// One contiguous region.
+    /// All of it lies in one span.
     Contiguous(S),
     /// The pieces of an I/O vector, and their total length in bytes.
     Vector(Arc<[S]>, u64),
@@ -130,7 +130,7 @@ impl<S: Span> Buffer<S> {
         Buffer::Vector(pieces.into(), length)
     }
 
-    /// Total length, bytes.
+    /// Bytes of all its pieces.
     #[inline]
     pub fn length(&self) -> u64 {
         match self {

@@ -33,7 +33,7 @@ impl<S: Span> Pieces<S> {
         self.as_slice().first().map_or(0, |span| span.address())
     }
 
-    /// Total length, bytes.
+    /// Bytes of all pieces together.
     #[inline]
     pub fn length(&self) -> u64 {
         length(self.as_slice())

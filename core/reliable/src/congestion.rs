@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     const DATAGRAM: u64 = 1000;
-    /// Two datagrams.
+    /// The smallest window: two datagrams, in bytes.
     const LEAST: u64 = 2 * (DATAGRAM + OVERHEAD);
     const MS: u64 = 1_000_000;
     const LONG: Nanos = Nanos::from_millis(10_000);

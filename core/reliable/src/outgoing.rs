@@ -14,7 +14,7 @@ pub struct PayloadRange<'a, B> {
     pub body: &'a B,
     /// Where in the body it begins, bytes.
     pub offset: u64,
-    /// Bytes of it.
+    /// Bytes of the body that the datagram carries.
     pub length: u32,
     /// It was sent before.
     pub retransmitted: bool,

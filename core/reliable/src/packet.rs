@@ -114,7 +114,7 @@ pub struct Fragment {
     pub total: u64,
     /// Where in the message the payload begins, bytes.
     pub offset: u64,
-    /// Bytes of payload.
+    /// Bytes of payload that follow the header.
     pub length: u32,
     /// CRC-32C of the payload, unless nothing on the way can change it.
     pub checksum: Option<u32>,
@@ -137,9 +137,9 @@ pub enum Kind {
     Data(Fragment),
     /// Says what has arrived.
     Ack,
-    /// Requests an acknowledgement.
+    /// Requests an acknowledgement, and with it the receiver's incarnation.
     Probe,
-    /// The sender ends.
+    /// The sender ends, and will send nothing any more.
     Close,
     /// Answers a packet that doesn't name the sender's present incarnation, or isn't from a
     /// present one of the receiver's.
@@ -186,7 +186,7 @@ pub enum Refusal {
     Forged,
 }
 
-/// A job's key.
+/// The key of a job, by which its processes authenticate datagrams.
 #[derive(Clone)]
 pub struct Key(SipHasher24);
 

@@ -28,12 +28,12 @@ impl Time {
 pub struct Nanos(pub u64);
 
 impl Nanos {
-    /// From microseconds.
+    /// So many microseconds, which must be fewer than 2^54.
     pub const fn from_micros(micros: u64) -> Nanos {
         Nanos(micros * 1000)
     }
 
-    /// From milliseconds.
+    /// So many milliseconds, which must be fewer than 2^44.
     pub const fn from_millis(millis: u64) -> Nanos {
         Nanos(millis * 1_000_000)
     }

@@ -52,34 +52,34 @@ pub enum Operation {
 #[cfg_attr(feature = "serde", serde(into = "u8", try_from = "u8"))]
 #[repr(u8)]
 pub enum Datatype {
-    /// `int8_t`
+    /// `int8_t`: one byte with sign
     #[default]
     Int8 = 0,
-    /// `uint8_t`
+    /// `uint8_t`: one byte without sign
     Uint8 = 1,
-    /// `int16_t`
+    /// `int16_t`: two bytes with sign
     Int16 = 2,
-    /// `uint16_t`
+    /// `uint16_t`: two bytes without sign
     Uint16 = 3,
-    /// `int32_t`
+    /// `int32_t`: four bytes with sign
     Int32 = 4,
-    /// `uint32_t`
+    /// `uint32_t`: four bytes without sign
     Uint32 = 5,
-    /// `float`
+    /// `float`: four bytes of IEEE 754
     Float = 6,
-    /// `int64_t`
+    /// `int64_t`: eight bytes with sign
     Int64 = 7,
-    /// `uint64_t`
+    /// `uint64_t`: eight bytes without sign
     Uint64 = 8,
-    /// `double`
+    /// `double`: eight bytes of IEEE 754
     Double = 9,
-    /// `float complex`
+    /// `float complex`: a real and an imaginary `float`, eight bytes
     FloatComplex = 10,
-    /// `double complex`
+    /// `double complex`: a real and an imaginary `double`, sixteen bytes
     DoubleComplex = 11,
     /// `long double`: on x86-64 ten bytes in sixteen.
     LongDouble = 12,
-    /// `long double complex`
+    /// `long double complex`: a real and an imaginary `long double`, 32 bytes
     LongDoubleComplex = 13,
 }
 

@@ -35,7 +35,7 @@ pub enum Error {
     PtEqNeeded = 13,
     /// The portal table index is taken.
     PtInUse = 14,
-    /// `PtlAbort` was called.
+    /// `PtlAbort` was called: it ends all waiting calls of the process.
     Aborted = 15,
 }
 

@@ -29,7 +29,7 @@ pub enum EventKind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(u8)]
 pub enum NiFail {
-    /// The operation succeeded.
+    /// The operation succeeded; the lengths of the event are what was moved.
     #[default]
     Ok = 0,
     /// The message could not reach its target.
@@ -69,10 +69,10 @@ impl NiFail {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(u8)]
 pub enum List {
-    /// `PTL_PRIORITY_LIST`
+    /// `PTL_PRIORITY_LIST`: searched first, for messages that were expected.
     #[default]
     Priority = 0,
-    /// `PTL_OVERFLOW_LIST`
+    /// `PTL_OVERFLOW_LIST`: for messages that no priority entry matches.
     Overflow = 1,
 }
 
@@ -88,15 +88,15 @@ pub struct Event {
     pub hdr_data: u64,
     /// Match bits of the message.
     pub match_bits: u64,
-    /// Requested length, bytes.
+    /// Bytes that the initiator asked for.
     pub rlength: u64,
-    /// Manipulated length, bytes.
+    /// Bytes that were moved: less than `rlength` if the message was truncated.
     pub mlength: u64,
     /// At the target the requested offset, at the initiator the one used; bytes.
     pub remote_offset: u64,
     /// The process or rank that started the operation.
     pub initiator: ProcessId,
-    /// The initiator's user.
+    /// The user that the initiator's process belongs to.
     pub uid: u32,
     /// Portal table index at the target.
     pub pt_index: u32,

@@ -31,11 +31,11 @@ pub enum Kind {
 pub struct Handle(pub u32);
 
 impl Handle {
-    /// `PTL_EQ_NONE`
+    /// `PTL_EQ_NONE`: no event queue, so no full events.
     pub const EQ_NONE: Handle = Handle(0x3fff_ffff);
-    /// `PTL_CT_NONE`
+    /// `PTL_CT_NONE`: no counting event, so nothing is counted.
     pub const CT_NONE: Handle = Handle(0x5fff_ffff);
-    /// `PTL_INVALID_HANDLE`
+    /// `PTL_INVALID_HANDLE`: names no object of any kind.
     pub const INVALID: Handle = Handle(u32::MAX);
     /// Generations run from 0 to one below this.
     pub const GENERATIONS: u16 = 0x7ff;

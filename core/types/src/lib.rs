@@ -80,7 +80,7 @@ pub const PT_ANY: u32 = u32::MAX;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(u8)]
 pub enum AckRequest {
-    /// `PTL_NO_ACK_REQ`
+    /// `PTL_NO_ACK_REQ`: the target sends no acknowledgement.
     #[default]
     None = 0,
     /// `PTL_ACK_REQ`: a full event, and a count if the descriptor asks for it.

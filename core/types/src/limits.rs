@@ -35,7 +35,8 @@ pub struct Limits {
     pub max_war_ordered_size: u64,
     /// Bytes up to which `PTL_MD_VOLATILE` is honoured.
     pub max_volatile_size: u64,
-    /// `PTL_TARGET_BIND_INACCESSIBLE`, `PTL_TOTAL_DATA_ORDERING`, `PTL_COHERENT_ATOMICS`.
+    /// Bits of `PTL_TARGET_BIND_INACCESSIBLE`, `PTL_TOTAL_DATA_ORDERING` and
+    /// `PTL_COHERENT_ATOMICS`.
     pub features: u32,
 }
 

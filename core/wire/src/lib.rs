@@ -59,7 +59,7 @@ const REPLY: u8 = 7;
 /// A request, from an initiator to a target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// The operation.
+    /// What the target is to do.
     pub verb: Verb,
     /// The interface that sends and that is addressed, the same number in each process.
     pub interface: InterfaceNumber,
@@ -73,7 +73,7 @@ pub struct Request {
     pub token: u32,
     /// Rank of the initiator, on a logical interface.
     pub rank: u32,
-    /// Requested length, bytes.
+    /// Bytes that the initiator asks to move.
     pub length: u64,
     /// `ptl_op_t` of an atomic, the default otherwise.
     pub operation: Operation,

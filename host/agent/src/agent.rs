@@ -90,7 +90,7 @@ pub struct Agent {
     _lock: Lock,
 }
 
-/// An accepted client.
+/// A client that the listener has accepted.
 struct ClientConn {
     socket: ClientSocket,
     /// Readable once the process has ended. The socket alone doesn't say so: a child of
@@ -112,7 +112,7 @@ enum ClientEvent {
 struct Ready {
     /// A signal ends the agent.
     signal: bool,
-    /// A client connects.
+    /// A client connects to the listener.
     listener: bool,
     /// One for each client, in the order of [`Agent::clients`].
     clients: Vec<ClientEvent>,

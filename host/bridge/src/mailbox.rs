@@ -89,7 +89,7 @@ impl SharedRegion {
     }
 }
 
-/// The agent's side.
+/// What the agent calls: it takes commands and answers them.
 impl SharedRegion {
     /// Takes the next command after those that the cursor has passed. A posted one comes
     /// before one that was requested later.

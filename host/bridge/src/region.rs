@@ -52,7 +52,7 @@ const MESSAGE: usize = size_of::<Layout>();
 const EVENTS: usize = MESSAGE + MESSAGE_BYTES;
 const BYTES: usize = EVENTS + SLOTS * size_of::<Slot>();
 
-/// The region, mapped.
+/// Memory that a client and its agent share, as one of them has mapped it.
 pub struct SharedRegion {
     memory: Mapping,
     file: OwnedFd,

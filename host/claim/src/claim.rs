@@ -68,7 +68,7 @@ impl Claim {
         self.start.expose_provenance() as u64
     }
 
-    /// Its length, bytes.
+    /// Bytes of memory; may be 0.
     #[inline]
     pub const fn len(self) -> u64 {
         self.length

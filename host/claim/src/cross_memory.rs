@@ -17,7 +17,7 @@ use lintel_memory::{Span, Walk};
 pub struct RemoteSpan {
     /// The address in that process.
     pub address: u64,
-    /// Its length, bytes.
+    /// Bytes of the other process.
     pub length: u64,
 }
 

@@ -206,13 +206,13 @@ macro_rules! opaque {
 }
 
 opaque!(
-    /// `float complex`
+    /// `float complex`: two `float`, the real part first
     FloatComplex: 8,
-    /// `double complex`
+    /// `double complex`: two `double`, the real part first
     DoubleComplex: 16,
-    /// `long double`
+    /// `long double`: of its sixteen bytes ten count
     LongDouble: 16,
-    /// `long double complex`
+    /// `long double complex`: two `long double`, the real part first
     LongDoubleComplex: 32
 );
 

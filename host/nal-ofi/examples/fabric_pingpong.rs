@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 static LEASE: std::sync::LazyLock<Lease> = std::sync::LazyLock::new(Lease::new);
 
 const NID: u32 = 0x7f00_0001;
-/// Pairs of runs.
+/// Runs of each of the two that are compared, in turns.
 const RUNS: usize = 5;
 /// Looks in vain until a partner is given up: some ten seconds.
 const LOOKS: u32 = 20_000_000;

@@ -47,7 +47,7 @@ pub(crate) enum Directory {
 /// A process's own file; removed when this is dropped.
 pub(crate) struct Entry {
     path: PathBuf,
-    /// Keeps the lock.
+    /// Open as long as the lock is held.
     _file: File,
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-/// Why [`OfiNal::open`](crate::OfiNal::open) failed.
+/// What [`OfiNal::open`](crate::OfiNal::open) reports if it fails.
 #[derive(Debug)]
 pub enum OpenError {
     /// The library isn't there; the words are the loader's.
@@ -30,7 +30,7 @@ pub enum OpenError {
         /// libfabric's text for it.
         why: String,
     },
-    /// The system refused.
+    /// A system call failed; the error has its number.
     System(io::Error),
 }
 

@@ -106,7 +106,7 @@ pub struct Config<'a> {
     pub port: Option<u16>,
     /// The provider by libfabric's name; the best one if it is `None`.
     pub provider: Option<String>,
-    /// The job's key.
+    /// The secret of the job; a process with another one is refused.
     pub key: [u8; 32],
     /// The effective user of this process, which is sent to peers.
     pub uid: u32,

@@ -12,7 +12,7 @@ use std::ffi::{c_char, c_int, c_void};
 
 /// A place in a table that isn't used here.
 pub(crate) type Unused = *const c_void;
-/// `fi_addr_t`
+/// `fi_addr_t`: the index of a peer in the address vector.
 pub(crate) type Address = u64;
 
 /// Declares structures by the names that the headers give to them and their fields,

@@ -21,7 +21,7 @@ pub struct Header {
     pub(crate) needs_fence: AtomicU32,
     pub(crate) bell: BellWords,
     pub(crate) changes: Changes,
-    /// See [`crate::ProcessStats`].
+    /// The words of [`crate::ProcessStats`], in its order.
     pub(crate) stats: [AtomicU64; STATS_WORDS],
 }
 
@@ -29,7 +29,7 @@ pub struct Header {
 #[repr(C, align(128))]
 pub(crate) struct Changes(pub(crate) AtomicU32);
 
-/// See [`crate::Bell`].
+/// The words of a [`crate::Bell`], on cache lines of their own.
 #[repr(C, align(128))]
 pub(crate) struct BellWords {
     /// Who sleeps: 0 no thread, 1 the helper, 2 a caller; or [`OWNER_ENDED`].

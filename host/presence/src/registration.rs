@@ -215,7 +215,7 @@ pub(crate) fn lock(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Releases it.
+/// Releases the lock that [`lock`] took; closing the file does, too.
 pub(crate) fn unlock(file: &File) {
     // The system refuses that for no file that was locked.
     let _ = fcntl_lock(file, FlockOperation::NonBlockingUnlock);

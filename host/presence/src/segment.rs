@@ -44,7 +44,7 @@ pub enum OpenError {
     Foreign,
     /// A limit of the system is reached: which one, and how to raise it.
     Exhausted(&'static str, io::Error),
-    /// The system refused.
+    /// A system call failed; the error has its number.
     System(io::Error),
 }
 

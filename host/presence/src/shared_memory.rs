@@ -17,7 +17,7 @@ const TRIES: u32 = 64;
 /// was killed while it made it.
 const ABANDONED: u64 = 10;
 
-/// An attached segment.
+/// A System V segment that this process has attached; detached on drop.
 pub(crate) struct SharedMemory {
     start: *mut u8,
     id: i32,
@@ -29,7 +29,7 @@ unsafe impl Send for SharedMemory {}
 // SAFETY: as for Send.
 unsafe impl Sync for SharedMemory {}
 
-/// How to attach.
+/// What this process may do with a segment that it attaches.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     ReadWrite,

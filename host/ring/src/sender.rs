@@ -7,7 +7,7 @@ use crate::{
 use lintel_claim::{Claim, copy};
 use std::sync::atomic::Ordering;
 
-/// Writes records.
+/// The end of a ring that writes records.
 #[derive(Debug)]
 pub struct Sender {
     ring: *mut u8,

@@ -38,7 +38,7 @@ pub(crate) struct Core<O: Owner> {
     pub(crate) staged: StagedSends<O::Span>,
     /// Streams that are arriving, with their senders.
     pub(crate) streams: Vec<(Origin, Stream<O::Span>)>,
-    /// Buffers of atomics.
+    /// Memory that atomics use one after the other.
     pub(crate) exchange: ExchangeBuffers,
     /// Who polls, who sleeps, and who is rung.
     pub(crate) wakeup: Wakeup,
@@ -51,7 +51,7 @@ pub(crate) struct Core<O: Owner> {
 /// An interface in use.
 pub(crate) struct OpenInterface<O: Owner> {
     pub(crate) interface: Box<Interface<O::Span>>,
-    /// PtlNIInit's less PtlNIFini's.
+    /// Calls of PtlNIInit less calls of PtlNIFini; at 0 the interface closes.
     pub(crate) references: u32,
     /// Part of the interface's handles, so that those of a closed one are stale.
     pub(crate) generation: u16,

@@ -85,7 +85,7 @@ impl<O: Owner> Library<O> {
         let _ = self.pinned.set(Pinned::Process(self));
     }
 
-    /// Whose it is.
+    /// Whose memory the engines serve: this process's, or a client's.
     pub(crate) fn owner(&self) -> &O {
         &self.owner
     }

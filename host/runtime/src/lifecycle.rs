@@ -22,7 +22,7 @@ use lintel_types::{
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// `PTL_IFACE_DEFAULT`
+/// `PTL_IFACE_DEFAULT`: the only interface, which is also number 0.
 const DEFAULT_IFACE: u32 = u32::MAX;
 /// How long the last close waits for peers to take what was sent to them.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -31,7 +31,7 @@ pub(crate) const POLL_INTERVAL: Duration = Duration::from_micros(50);
 /// How often a process identifier that is in use is tried again.
 const PID_RETRY: Duration = Duration::from_millis(5);
 
-/// How interfaces end.
+/// Why interfaces close, and what their owner may still read of them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CloseMode {
     /// By the owner's call: its queues and counters are gone when it returns.

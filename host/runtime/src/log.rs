@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU8, Ordering};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub enum Level {
-    /// Nothing.
+    /// No line is written.
     Off = 0,
     /// What went wrong (the default).
     Warn = 1,
     /// What was set up.
     Info = 2,
-    /// Every message.
+    /// Every message that is sent or arrives.
     Trace = 3,
 }
 

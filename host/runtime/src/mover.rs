@@ -82,7 +82,7 @@ pub struct MoveParts<'a, M> {
 
 /// Where bytes can be read.
 pub enum Source<'a> {
-    /// In their place.
+    /// In the memory of the application.
     Direct(&'a [Claim]),
     /// In that part of a staging buffer.
     Staged(Region, Claim),

@@ -24,7 +24,7 @@ pub struct Process {
     generic: AtomicBool,
 }
 
-/// The process's own.
+/// The one [`Process`] of this process, which its calls use.
 pub fn process() -> &'static Process {
     static PROCESS: OnceLock<Process> = OnceLock::new();
     PROCESS.get_or_init(|| Process {

@@ -55,7 +55,7 @@ struct Session {
     /// One command at a time.
     asking: Mutex<()>,
     cache: Mutex<RemoteCache>,
-    /// The agent has.
+    /// The agent has closed the channel, or has ended.
     gone: AtomicBool,
     /// This process has, by its own wish.
     left: AtomicBool,
@@ -276,7 +276,7 @@ impl Remote {
         }
     }
 
-    /// As `Process::queue_take`.
+    /// `Process::queue_take` for a queue whose events the agent posts.
     pub(crate) fn queue_take(
         &self,
         library: &Library<LocalProcess>,
@@ -290,7 +290,7 @@ impl Remote {
         }
     }
 
-    /// As `Process::queue_poll`.
+    /// `Process::queue_poll` for queues whose events the agent posts.
     pub(crate) fn queue_poll(
         &self,
         library: &Library<LocalProcess>,
@@ -304,7 +304,7 @@ impl Remote {
         self.wait(library, timeout, any)?.ok_or(Error::EqEmpty)
     }
 
-    /// As `Process::counter_get`.
+    /// `Process::counter_get` for a counter that the agent publishes.
     pub(crate) fn counter_get(
         &self,
         library: &Library<LocalProcess>,
@@ -318,7 +318,7 @@ impl Remote {
         Ok(value)
     }
 
-    /// As `Process::counter_poll`.
+    /// `Process::counter_poll` for counters that the agent publishes.
     pub(crate) fn counter_poll(
         &self,
         library: &Library<LocalProcess>,

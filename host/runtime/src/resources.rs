@@ -9,7 +9,7 @@ use std::io;
 /// Where a process's engine lives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Placement {
-    /// In the process.
+    /// In the process that uses it.
     Accelerated,
     /// In the node's agent.
     Generic,
@@ -20,9 +20,9 @@ pub enum Placement {
 pub struct Published {
     /// `LINTEL_JOB` of the process.
     pub job: String,
-    /// Node identifier.
+    /// The node in its Portals identifier.
     pub nid: u32,
-    /// Portals process identifier.
+    /// The process number in its Portals identifier.
     pub pid: u32,
     /// The system's process identifier; in generic placement, the agent's.
     pub os_process: i32,

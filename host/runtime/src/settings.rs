@@ -11,13 +11,13 @@ use std::time::Duration;
 /// An environment variable: name, default, values, meaning.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
-    /// Name.
+    /// As the environment spells it.
     pub name: &'static str,
     /// What holds where it isn't set.
     pub default: &'static str,
     /// The values it takes.
     pub values: &'static str,
-    /// What it does.
+    /// What it changes, in one clause without a full stop.
     pub meaning: &'static str,
 }
 
@@ -96,16 +96,16 @@ pub const SETTINGS: [Setting; 11] = [
 /// The network between nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Between {
-    /// Datagrams.
+    /// Authenticated datagrams over UDP.
     Udp,
-    /// libfabric.
+    /// A network that a libfabric provider drives.
     Ofi,
 }
 
 /// Which process runs the engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
-    /// In the process.
+    /// The process itself: accelerated placement.
     Accelerated,
     /// In the node's agent.
     Generic,
@@ -120,7 +120,7 @@ pub struct Settings {
     pub between: Option<Between>,
     /// Which process runs the engine.
     pub mode: Mode,
-    /// Node identifier.
+    /// The node's number in Portals identifiers (`PTL_NID`).
     pub nid: u32,
     /// Which processes share the state of a path between nodes.
     pub model: Model,
@@ -128,12 +128,12 @@ pub struct Settings {
     pub peer_timeout: Duration,
     /// libfabric's provider, where one is asked for.
     pub provider: Option<String>,
-    /// Job.
+    /// The job; processes of different jobs never meet.
     pub job: String,
     /// The job's secret, where a launcher has given it by another way than the environment,
     /// which is not looked at then.
     pub secret: Option<Secret>,
-    /// Faults on purpose.
+    /// Losses, duplicates and reordering to inject, for tests.
     pub faults: Option<Faults>,
     /// Level of the log.
     pub level: Level,

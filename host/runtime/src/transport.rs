@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// The way to other processes.
 #[allow(clippy::large_enum_variant)] // there is one, and the common form takes no detour
 pub(crate) enum Transport {
-    /// Shared memory alone.
+    /// Shared memory within the node, and no network.
     Shm(ShmNal),
     /// Shared memory within the node or for nothing, another network beyond.
     Routed(Box<Route<ShmNal, Far>>),

@@ -27,7 +27,7 @@ impl Needs {
 /// What carries the messages of an attack's processes, and where their engines are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Over {
-    /// Shared memory.
+    /// Processes of one node, over shared memory.
     Shm,
     /// Datagrams between two nodes.
     Udp,
@@ -106,7 +106,7 @@ const fn by_word(attack: Attack) -> Attack {
 
 use Over::{Generic, GenericNodes, Shm, Udp};
 
-/// Every attack.
+/// Every attack, in the order in which they run.
 #[rustfmt::skip]
 pub static ATTACKS: &[Attack] = &[
     attack("kills-shm", Shm, kills::at_random,

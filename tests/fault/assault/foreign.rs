@@ -27,7 +27,7 @@ enum Plant {
     Empty,
     /// As long as the real one, that everybody may write.
     File,
-    /// The same, locked.
+    /// The same file, locked by its owner.
     Locked,
 }
 
@@ -230,7 +230,7 @@ pub fn planted_for_agent(_: &Options) -> Outcome {
     )
 }
 
-/// SIGTERM is enough.
+/// The agent ends on SIGTERM alone.
 fn ends(mut agent: Worker) -> Outcome {
     if agent.ended().is_some() {
         return Ok(());

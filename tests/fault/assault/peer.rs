@@ -30,12 +30,12 @@ pub fn command(job: &Job, number: u32) -> Command {
     job.command(&["peer", &(FIRST + number).to_string()])
 }
 
-/// A running peer.
+/// A process that executes commands line by line.
 pub struct Peer {
     worker: Worker,
     /// Its number in the job.
     pub number: u32,
-    /// Its Portals name.
+    /// Its physical identifier, node and process number.
     pub process: ProcessId,
 }
 
@@ -68,7 +68,7 @@ impl Peer {
         Ok(peer)
     }
 
-    /// `PtlInit` and `PtlNIInit`.
+    /// Has the peer call `PtlInit` and `PtlNIInit`.
     pub fn open_interface(&mut self) -> Outcome {
         let pid = self.process.pid;
         self.ok(&format!("open {pid}"))

@@ -52,9 +52,9 @@ pub struct Initiator {
 /// Counts of completed operations, and bytes moved.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// Operations that succeeded.
+    /// Operations whose event or count reported success.
     pub succeeded: u64,
-    /// Operations that failed.
+    /// Operations whose event or count reported a failure.
     pub failed: u64,
     /// Bytes of all operations that were started.
     pub bytes: u64,

@@ -23,7 +23,7 @@ pub enum What {
 /// The value that a fetched word must have.
 #[derive(Clone, Copy, Debug)]
 pub enum Expects {
-    /// Exactly this value.
+    /// Nothing but this value is right.
     Exactly(u64),
     /// This value or more, of the word that all ranks add to.
     Shared(u64),

@@ -37,7 +37,7 @@ pub struct Options {
     pub kills: u32,
     /// `--ranks`: processes of the job.
     pub ranks: u32,
-    /// `--nodes`: virtual nodes.
+    /// `--nodes`: virtual nodes over which the processes are spread.
     pub nodes: u32,
     /// `--seed`: repeats the choices of an earlier run.
     pub seed: Option<u64>,

@@ -15,7 +15,7 @@ pub struct Resident {
 }
 
 impl Resident {
-    /// Samples a process.
+    /// Reads how much memory of a process is resident, by its number.
     pub fn sample(&mut self, process: u32) {
         let status = std::fs::read_to_string(format!("/proc/{process}/status"));
         let status = status.unwrap_or_default();

@@ -20,7 +20,7 @@ pub type Descriptor = portals4_abi::Descriptor<Memory>;
 pub const PATIENCE: u32 = 20_000;
 /// The portal table index that the workers use.
 pub const PORTAL: u32 = 3;
-/// Adds 64-bit words.
+/// The atomic of most tests: adds 64-bit words.
 pub const SUM: (Operation, Datatype) = (Operation::Sum, Datatype::Uint64);
 
 /// The process of that number in this worker's job.
@@ -63,7 +63,7 @@ pub fn open_without_matching(number: u32) -> Result<Interface> {
     Interface::open_only(&spec).inspect(Interface::abandon)
 }
 
-/// A physical interface.
+/// A physical interface with the default limits.
 pub fn spec(matching: u32, pid: u32) -> InterfaceSpec {
     InterfaceSpec {
         options: matching | options::NI_PHYSICAL,

@@ -69,7 +69,7 @@ struct Planned {
 pub struct Shortened {
     /// Rounds measured, the last one included even if it is incomplete.
     pub rounds: u32,
-    /// Rounds asked for.
+    /// Rounds that were asked for; fewer run if time is over.
     pub planned_rounds: u32,
     /// Timed batches, of all rounds.
     pub batches: u64,

@@ -50,12 +50,12 @@ fn open_with(limits: Limits) -> Result<Interface> {
 /// What completes an operation for its initiator.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub enum Counted {
-    /// Acknowledgements.
+    /// The target's acknowledgements of puts.
     #[default]
     Acks,
     /// Replies to gets and fetching atomics.
     Replies,
-    /// Sends.
+    /// Ends of sends, when the buffer may be used again.
     Sends,
 }
 

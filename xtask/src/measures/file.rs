@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     const SOURCE: &str = "\
-/// Its name.
+/// As it stands in the file.
 pub struct Name {
     /// The length of the name in bytes, at most 64.
     pub length: usize,

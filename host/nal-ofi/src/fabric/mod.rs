@@ -54,7 +54,7 @@ pub(crate) struct Descriptor(usize);
 pub(crate) enum Use {
     /// Messages go out of it and come into it.
     Frames,
-    /// Peers read it.
+    /// Peers may read it, until it is recalled.
     Lent,
     /// What peers lend is read into it.
     Filled,
@@ -172,7 +172,7 @@ impl<T> Fabric<T> {
         self.library.explain(code)
     }
 
-    /// The provider's name.
+    /// The provider that libfabric has chosen, as `fi_info` names it.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }

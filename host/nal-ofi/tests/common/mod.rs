@@ -89,7 +89,7 @@ pub fn receive_number(others: &mut [&mut OfiNal], at: &mut OfiNal) -> (Origin, u
     }
 }
 
-/// Until something holds.
+/// Waits until the condition holds, and panics if that takes too long.
 pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let until = Instant::now() + LIMIT;
     while !holds() {

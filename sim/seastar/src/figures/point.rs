@@ -47,7 +47,7 @@ pub enum How {
 pub struct Machines {
     /// Red Storm in 2005.
     pub red_storm: Profile,
-    /// The Cray XT5.
+    /// The constants of the Cray XT5.
     pub xt5: Profile,
 }
 
@@ -56,7 +56,7 @@ pub struct Machines {
 pub enum On {
     /// Red Storm in 2005.
     RedStorm,
-    /// The Cray XT5.
+    /// The constants of the Cray XT5.
     Xt5,
 }
 
@@ -77,7 +77,7 @@ pub struct Point {
     pub how: How,
     /// Why it misses by more than a tenth, if it does.
     pub cause: &'static str,
-    /// Simulates it.
+    /// Simulates the point; its value is in the unit of the figure.
     pub measure: fn(&Machines) -> Result<f64, Refused>,
 }
 
@@ -109,7 +109,7 @@ impl Machines {
         xt5: XT5_2009,
     };
 
-    /// A machine's constants.
+    /// The constants of the machine that a point runs on.
     pub fn profile(&self, on: On) -> &Profile {
         match on {
             On::RedStorm => &self.red_storm,

@@ -42,7 +42,7 @@ pub enum Call {
     Atomic,
     /// `PtlFetchAtomic`, which returns the old value
     Fetch,
-    /// `PtlSwap` with `PTL_SWAP`
+    /// `PtlSwap` with `PTL_SWAP`: replaces, and returns the earlier value
     Swap,
     /// `PtlSwap` with `PTL_CSWAP`: swaps if equal
     CompareSwap,

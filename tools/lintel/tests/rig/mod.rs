@@ -49,5 +49,5 @@ impl Drop for Running {
 
 /// Longer than any run here takes.
 pub const PATIENCE: Duration = Duration::from_secs(120);
-/// Between two looks.
+/// How long to wait before a condition is checked again.
 pub const LOOK_AGAIN: Duration = Duration::from_millis(20);
