@@ -142,7 +142,7 @@ impl<B> Pair<B> {
     #[inline]
     pub(crate) fn begin_dependence(&mut self, now: Time) {
         if !self.depends(now) {
-            self.liveness.on_depended(now);
+            self.liveness.on_awaited(now);
         }
     }
 

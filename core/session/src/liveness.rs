@@ -1,13 +1,13 @@
-//! [`Liveness`]: since when a peer, on which something depends, is silent.
+//! [`Liveness`]: since when a peer is silent from which something is awaited.
 
 /// What is known of a peer's silence. `T` is a moment of the caller's clock.
 ///
-/// A peer on which nothing depends may be silent for ever. Once something does, silence
+/// A peer may be silent for ever while nothing is awaited from it. Once something is, silence
 /// counts from then on, however long it lasted before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Liveness<T> {
     last_heard: T,
-    depends_since: T,
+    awaited_since: T,
     last_probe: T,
 }
 
@@ -16,7 +16,7 @@ impl<T: Copy + Ord> Liveness<T> {
     pub fn new(now: T) -> Liveness<T> {
         Liveness {
             last_heard: now,
-            depends_since: now,
+            awaited_since: now,
             last_probe: now,
         }
     }
@@ -27,10 +27,10 @@ impl<T: Copy + Ord> Liveness<T> {
         self.last_heard = now;
     }
 
-    /// Something depends on the peer from now on, and nothing did before.
+    /// Something is awaited from the peer from now on, and nothing was before.
     #[inline]
-    pub fn on_depended(&mut self, now: T) {
-        self.depends_since = now;
+    pub fn on_awaited(&mut self, now: T) {
+        self.awaited_since = now;
     }
 
     /// The peer was asked to answer.
@@ -49,9 +49,9 @@ impl<T: Copy + Ord> Liveness<T> {
         self.last_probe
     }
 
-    /// Since when the peer has been silent though something depended on it.
+    /// Since when the peer has been silent though something was awaited from it.
     pub fn silent_since(&self) -> T {
-        self.last_heard.max(self.depends_since)
+        self.last_heard.max(self.awaited_since)
     }
 
     /// Since when it has been silent, and wasn't asked either: a probe is due some time
@@ -66,10 +66,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn silence_counts_since_the_peer_was_heard_or_something_depended_on_it() {
+    fn silence_counts_since_the_peer_was_heard_or_something_was_awaited_from_it() {
         let mut liveness = Liveness::new(10);
         assert_eq!((liveness.last_heard(), liveness.silent_since()), (10, 10));
-        liveness.on_depended(20);
+        liveness.on_awaited(20);
         assert_eq!(liveness.silent_since(), 20);
         liveness.on_heard(30);
         assert_eq!((liveness.last_heard(), liveness.silent_since()), (30, 30));

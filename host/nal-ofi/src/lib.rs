@@ -21,7 +21,7 @@
 //! Each frame carries a tag under the job's key, and the incarnation of its sender. No
 //! message is sent to a process before a frame from it has arrived, so that none is
 //! taken by a process that dies of it and missed by its successor. A peer that is silent
-//! while something depends on it is probed, and lost after some time.
+//! while something is awaited from it is probed, and lost after some time.
 //!
 //! Order of use: [`OfiNal::open`], then as every [`Nal`]. A thread that sleeps on
 //! [`descriptor`](Nal::descriptor) asks for [`due`](Nal::due) immediately before: it
@@ -112,7 +112,7 @@ pub struct Config<'a> {
     pub uid: u32,
     /// Extended reliable connections (XRC) are preferred, if a provider has them.
     pub model_is_xrc: bool,
-    /// A peer on which something depends is given up after so much silence.
+    /// A peer from which something is awaited is given up after so much silence.
     pub peer_timeout: Duration,
     /// The job's name, the same for all of its processes.
     pub job: &'a str,
@@ -134,7 +134,7 @@ enum Operation {
 /// The NAL of one process.
 pub struct OfiNal {
     local: Local,
-    /// A peer on which something depends is given up after so much silence.
+    /// A peer from which something is awaited is given up after so much silence.
     timeout: Duration,
     log: fn(&str),
     addresses: Addresses,

@@ -1,4 +1,4 @@
-//! Whether peers are still alive, while something depends on them.
+//! Whether peers are still alive, while something is awaited from them.
 
 use crate::OfiNal;
 use crate::peer::Peer;
@@ -27,7 +27,7 @@ impl OfiNal {
         let last = self.clock.last_peer_check.replace(self.clock.now);
         let anew = last.is_none_or(|last| self.clock.now - last > self.probe_interval());
         for peer in self.peers.iter_mut().filter(|_| anew) {
-            peer.health.begin_dependence(self.clock.now);
+            peer.health.begin_awaiting(self.clock.now);
         }
         let ended = self.peers.lanes(|peer| {
             peer.closed_at.is_none() && self.addresses.directory.has_ended(peer.process)
@@ -76,7 +76,7 @@ impl Peer {
         let needed = self.is_needed();
         let health = &mut self.health;
         if !needed && !last_peer_check {
-            health.end_dependence();
+            health.end_awaiting();
             return Verdict::Alive;
         }
         // Messages neither arrive nor fail, though the peer answers.
@@ -87,7 +87,7 @@ impl Peer {
         {
             return Verdict::Lost("answers, but messages to it don't arrive");
         }
-        health.begin_dependence(now);
+        health.begin_awaiting(now);
         let quiet_since = health.liveness.quiet_since();
         if now.saturating_duration_since(quiet_since) < probe_interval {
             return Verdict::Alive;

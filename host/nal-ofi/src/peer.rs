@@ -157,11 +157,11 @@ pub(crate) struct Stream {
     pub(crate) staged: Option<BounceBuffer>,
 }
 
-/// Whether the peer answers, while something depends on it.
+/// Whether the peer answers, while something is awaited from it.
 pub(crate) struct Health {
     pub(crate) liveness: Liveness<Instant>,
-    /// Something depends on it.
-    is_depended: bool,
+    /// Something is awaited from it.
+    is_awaited: bool,
     /// Probes without an answer.
     pub(crate) probes: u32,
     /// When a message last arrived there, or the first was sent after all had.
@@ -172,7 +172,7 @@ impl Health {
     fn new(now: Instant) -> Health {
         Health {
             liveness: Liveness::new(now),
-            is_depended: false,
+            is_awaited: false,
             probes: 0,
             last_progress: now,
         }
@@ -190,16 +190,16 @@ impl Health {
         self.probes += 1;
     }
 
-    /// Something depends on it, from now on if nothing did before.
-    pub(crate) fn begin_dependence(&mut self, now: Instant) {
-        if !std::mem::replace(&mut self.is_depended, true) {
-            self.liveness.on_depended(now);
+    /// Something is awaited from it, from now on if nothing was before.
+    pub(crate) fn begin_awaiting(&mut self, now: Instant) {
+        if !std::mem::replace(&mut self.is_awaited, true) {
+            self.liveness.on_awaited(now);
         }
     }
 
-    /// Nothing depends on it any more: it may be silent.
-    pub(crate) fn end_dependence(&mut self) {
-        self.is_depended = false;
+    /// Nothing is awaited from it any more: it may be silent.
+    pub(crate) fn end_awaiting(&mut self) {
+        self.is_awaited = false;
         self.probes = 0;
     }
 }

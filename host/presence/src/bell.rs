@@ -7,8 +7,8 @@
 //! sender needs no fence.
 //!
 //! That call interrupts every other processor, which is expensive in a virtual machine. So
-//! a sleeper first sleeps for a moment ([`SETTLE`]) without it, in which any store has long
-//! become visible, and only then, if still nothing has arrived, orders and sleeps on.
+//! a sleeper first sleeps for [`SLEEP_BEFORE_BARRIER`] without it, in which any store has long
+//! become visible, and only then, if still nothing has arrived, executes it and sleeps on.
 
 use crate::barrier::barrier;
 use crate::header::OWNER_ENDED;
@@ -18,8 +18,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering, compiler_fence, fence};
 use std::time::Duration;
 
-/// The longest sleep on a bell that was armed and not settled.
-pub const SETTLE: Duration = Duration::from_micros(100);
+/// The longest sleep on a bell that was armed, before the barrier.
+pub const SLEEP_BEFORE_BARRIER: Duration = Duration::from_micros(100);
 
 /// The threads that may sleep on a bell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,7 +44,8 @@ impl Bell {
     }
 
     /// Announces that `sleeper` sleeps, or is about to. After this, poll the rings
-    /// once more, and sleep no longer than [`SETTLE`] before [`settle`](Self::settle).
+    /// once more, and sleep no longer than [`SLEEP_BEFORE_BARRIER`] before
+    /// [`barrier`](Self::barrier).
     pub fn arm(&self, sleeper: Sleeper) {
         self.segment
             .header()
@@ -56,7 +57,7 @@ impl Bell {
 
     /// Orders what was armed before what comes next. After this, poll the rings
     /// once more: what isn't seen then will ring.
-    pub fn settle(&self) {
+    pub fn barrier(&self) {
         barrier();
     }
 

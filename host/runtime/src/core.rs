@@ -27,7 +27,7 @@ const INLINE_POLLS: u32 = 6;
 /// longer waits for it.
 const MAX_DRAIN_POLLS: u32 = 64;
 const MAX_DRAIN_YIELDS: u32 = 8;
-/// How often peers are checked while something depends on them.
+/// How often peers are checked while something is awaited from them.
 pub(crate) const PEER_CHECK: Duration = Duration::from_millis(50);
 
 pub(crate) struct Core<O: Owner> {
@@ -262,8 +262,8 @@ impl<O: Owner> Core<O> {
         }
     }
 
-    /// Whether something depends on another process: an answer, a stream, or free space.
-    pub(crate) fn depends_on_peers(&mut self) -> bool {
+    /// Whether something is awaited from another process: an answer, a stream, or free space.
+    pub(crate) fn awaits_peers(&mut self) -> bool {
         let awaits = self
             .interfaces
             .iter()
@@ -274,8 +274,8 @@ impl<O: Owner> Core<O> {
 
     /// When a sleeper must wake by itself: when the NAL has something due, or peers are to be
     /// checked.
-    pub(crate) fn next_due(&self, depends: bool) -> Option<Instant> {
-        let check = depends.then(|| Instant::now() + PEER_CHECK);
+    pub(crate) fn next_due(&self, awaits_peers: bool) -> Option<Instant> {
+        let check = awaits_peers.then(|| Instant::now() + PEER_CHECK);
         self.transports.nal.due().into_iter().chain(check).min()
     }
 

@@ -7,13 +7,13 @@ use crate::owner::Owner;
 use crate::thread::spawn;
 use crate::waiting::time_until;
 use lintel_nal::Nal;
-use lintel_presence::{Bell, SETTLE, Sleeper, favour_latency, pinned_processor};
+use lintel_presence::{Bell, SLEEP_BEFORE_BARRIER, Sleeper, favour_latency, pinned_processor};
 use std::io;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How soon the helper looks whether the application still polls. It interrupts whoever uses
-/// its processor, so if the application does, each look comes twice as late as the one
+/// How soon the helper looks whether the application still polls. It interrupts the thread
+/// that uses its processor, so if the application does, each look comes twice as late as the one
 /// before, up to the longest interval; with a network, whose descriptor nobody else watches
 /// meanwhile, intervals stay short.
 pub const HELPER_INTERVAL: Duration = Duration::from_micros(200);
@@ -72,9 +72,9 @@ fn sleep_briefly<O: Owner>(library: &Library<O>, bell: &Bell, rings: u32, due: O
     if !nothing() {
         return;
     }
-    bell.sleep(Sleeper::Helper, rings, Some(SETTLE));
+    bell.sleep(Sleeper::Helper, rings, Some(SLEEP_BEFORE_BARRIER));
     if bell.rings(Sleeper::Helper) == rings {
-        bell.settle();
+        bell.barrier();
         if nothing() {
             bell.sleep(Sleeper::Helper, rings, due.map(time_until));
         }
@@ -88,8 +88,8 @@ fn service<O: Owner>(core: &mut Core<O>, seen: &mut u64) -> Next {
     }
     core.progress();
     core.stats.publish(&core.transports.nal.resources());
-    let depends = core.depends_on_peers();
-    if depends {
+    let awaits_peers = core.awaits_peers();
+    if awaits_peers {
         core.check_peers();
     }
     if core.transports.nal_has_queued() {
@@ -98,7 +98,7 @@ fn service<O: Owner>(core: &mut Core<O>, seen: &mut u64) -> Next {
     if core.wakeup.helper_keeps_polling(seen) {
         return Next::PollAgain;
     }
-    let deadline = core.next_due(depends);
+    let deadline = core.next_due(awaits_peers);
     core.wakeup.helper_sleeps(deadline);
     Next::Sleep(deadline)
 }

@@ -3,7 +3,7 @@
 use crate::core::Core;
 use crate::library::Library;
 use crate::owner::Owner;
-use lintel_presence::{SETTLE, Sleeper};
+use lintel_presence::{SLEEP_BEFORE_BARRIER, Sleeper};
 use lintel_types::{Error, Result};
 use std::time::{Duration, Instant};
 
@@ -72,9 +72,9 @@ impl<O: Owner> Library<O> {
         self.with_core(|core| {
             core.wakeup.begin_sleep();
         });
-        sleep_briefly(Some(SETTLE));
+        sleep_briefly(Some(SLEEP_BEFORE_BARRIER));
         if quiet() && bell.rings(Sleeper::Caller) == rings && !passed(deadline) {
-            bell.settle();
+            bell.barrier();
             sleep_briefly(None);
         }
         self.with_core(Core::after_sleep);
@@ -92,8 +92,8 @@ impl<O: Owner> Core<O> {
         if self.transports.nal_has_queued() {
             return Some(RETRY);
         }
-        let depends = self.depends_on_peers();
-        self.next_due(depends).map(time_until)
+        let awaits_peers = self.awaits_peers();
+        self.next_due(awaits_peers).map(time_until)
     }
 
     /// After a caller's sleep the doorbell goes to another caller that still sleeps, or to the
@@ -107,7 +107,7 @@ impl<O: Owner> Core<O> {
         }
         let bell = &self.wakeup.bell;
         bell.arm(Sleeper::Caller);
-        bell.settle();
+        bell.barrier();
         if self.progress() > 0 {
             // As above: the helper polls until nothing arrives.
             self.wakeup.bell.wake(Sleeper::Helper);
