@@ -184,14 +184,13 @@ impl<S: Span> Interface<S> {
         if !self.admits(from, uid, request) || !self.may_exchange(request) {
             return None;
         }
-        let mut found = None;
         let accepts = |slot: u16| {
-            found = self.descriptor_for(EntryIndex(slot), from, request);
-            found.is_some()
+            self.descriptor_for(EntryIndex(slot), from, request)
+                .is_some()
         };
-        let (_, walked) = list.find(request.match_bits, accepts);
+        let (found, walked) = list.find(request.match_bits, accepts);
         self.work.walked += u64::from(walked);
-        found
+        self.descriptor_for(EntryIndex(found?), from, request)
     }
 
     /// An exchange is no longer than the limit, whatever limit its initiator has.

@@ -151,6 +151,20 @@ fn a_message_that_an_entry_does_not_take_goes_on_to_the_next() {
     }
 }
 
+/// Entries that ignore bits are searched apart from the others.
+#[test]
+fn an_entry_that_ignores_bits_and_refuses_does_not_hide_a_later_exact_one() {
+    let mut node = Node::plain();
+    let wildcard = EntrySpec {
+        ignore_bits: u64::MAX,
+        ..entry()
+    };
+    node.attach(wildcard, md(4));
+    let (_, exact) = node.attach(entry(), md(100));
+    assert!(node.take(process(0), &request()).is_some());
+    assert_eq!(node.events()[0].md_handle, exact);
+}
+
 #[test]
 fn attach_any_takes_the_first_index_whose_list_is_empty() {
     let limits = Limits {
