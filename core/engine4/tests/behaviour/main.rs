@@ -3,6 +3,7 @@
 #[path = "../rig/mod.rs"]
 mod rig;
 
+mod boundaries;
 mod handles;
 mod initiator;
 mod matching;
