@@ -52,7 +52,7 @@ enum ptlcoll_retvals {
                               * ptlcoll_failed_rank returns its rank. */
     PTLCOLL_MSG_FAILED = 3,  /**< A message to this process failed. */
     PTLCOLL_REVOKED = 4,     /**< An earlier call failed; the group can only be freed. */
-    PTLCOLL_ENVIRONMENT = 5, /**< PTLCOLL_PLACEMENT or PTLCOLL_CREATE_TIMEOUT has an invalid
+    PTLCOLL_ENVIRONMENT = 5, /**< PTLCOLL_PROGRESS or PTLCOLL_CREATE_TIMEOUT has an invalid
                               * value. */
     PTLCOLL_NO_SPACE = 6,    /**< A limit of the interface, or of memory, is reached. */
     PTLCOLL_NO_INIT = 7,     /**< The Portals library isn't initialized. */
@@ -62,7 +62,7 @@ enum ptlcoll_retvals {
 };
 
 #define PTLCOLL_OFFLOADED 0x1 /**< In ptlcoll_group_create: the Portals library performs the
-                               * steps, whatever PTLCOLL_PLACEMENT is. */
+                               * steps, whatever PTLCOLL_PROGRESS is. */
 #define PTLCOLL_HOST      0x2 /**< In ptlcoll_group_create: the calling thread performs the same
                                * steps, as far as possible during calls. */
 
@@ -94,7 +94,7 @@ enum ptlcoll_retvals {
  *
  * Collective: all ranks call it, and it returns when all have. A process may be in many groups, each
  * with a portal table index of its own. Unless `options` selects it, the environment variable
- * PTLCOLL_PLACEMENT, `offloaded` or `host`, selects what performs the steps of operations.
+ * PTLCOLL_PROGRESS, `offloaded` or `host`, selects what performs the steps of operations.
  *
  * @param[in] ni_handle  an interface with matching, which outlives the group
  * @param[in] pt_index   a free index of the portal table, the same at all ranks
@@ -111,7 +111,7 @@ enum ptlcoll_retvals {
  *                              PTL_PT_ANY or beyond the table
  * @return PTLCOLL_PT_IN_USE    `pt_index` is taken
  * @return PTLCOLL_NO_SPACE     the interface lacks counters, entries or descriptors
- * @return PTLCOLL_ENVIRONMENT  PTLCOLL_PLACEMENT or PTLCOLL_CREATE_TIMEOUT has an invalid value
+ * @return PTLCOLL_ENVIRONMENT  PTLCOLL_PROGRESS or PTLCOLL_CREATE_TIMEOUT has an invalid value
  * @return PTLCOLL_PROC_FAILED  a process doesn't exist, has failed, or has given up creating the
  *                              group; or it hasn't called within PTLCOLL_CREATE_TIMEOUT
  *                              milliseconds, by default ten minutes

@@ -34,7 +34,7 @@ done
 
 start() { # kind ranks
     case $1 in
-    offloaded | host) PTLCOLL_PLACEMENT=$1 "$prefix/bin/yod" -n "$2" "$work/lintel" "$budget" ;;
+    offloaded | host) PTLCOLL_PROGRESS=$1 "$prefix/bin/yod" -n "$2" "$work/lintel" "$budget" ;;
     openmpi) mpiexec.openmpi --allow-run-as-root --oversubscribe -n "$2" "$work/openmpi" "$budget" ;;
     mpich) mpiexec.mpich -n "$2" "$work/mpich" "$budget" ;;
     esac

@@ -19,7 +19,7 @@
 //! let spec = Spec {
 //!     processes: vec![interface.id()?],
 //!     rank: 0,
-//!     placement: Placement::Offloaded,
+//!     progress: Progress::Offloaded,
 //!     create_timeout: CREATE_TIMEOUT,
 //! };
 //! let mut group = open(&interface, 20, spec)?;
@@ -42,7 +42,7 @@ use std::time::Duration;
 
 pub use lintel_group::{
     Algorithm, Buffers, CREATE_TIMEOUT, Call, Combine, CountingEvent, Datatype, Error, InPlace,
-    Message, NiFail, Operation, Placement, PortalsError, ProcessId, Reduction, Request, Result,
+    Message, NiFail, Operation, PortalsError, ProcessId, Progress, Reduction, Request, Result,
     Separate, Spec, Tree,
 };
 

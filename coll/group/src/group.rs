@@ -8,7 +8,7 @@ use crate::lane::{self, BARRIER_LANES, LANES, Lane};
 use crate::peers::{POLL_INTERVAL, Peers};
 use crate::portals::Portals;
 use crate::recycling::RecyclingBarriers;
-use crate::spec::{Placement, Spec};
+use crate::spec::{Progress, Spec};
 use arrayvec::ArrayVec;
 use lintel_claim::Region;
 use lintel_collectives::{Algorithm, Collective, Memory, Schedule, Store};
@@ -258,9 +258,9 @@ impl<P: Portals> Group<P> {
 
     fn plan(&self, call: Call, algorithm: Option<Algorithm>) -> Result<Plan> {
         // Each rank combines by itself, and the caller's loop has no limit.
-        let largest_combine = match self.setup.spec.placement {
-            Placement::Offloaded => self.setup.portals.largest_atomic(),
-            Placement::Host => u64::MAX,
+        let largest_combine = match self.setup.spec.progress {
+            Progress::Offloaded => self.setup.portals.largest_atomic(),
+            Progress::Host => u64::MAX,
         };
         Plan::new(call, algorithm, self.ranks(), largest_combine)
     }
@@ -338,7 +338,7 @@ impl<P: Portals> Group<P> {
     fn advance_barrier(&mut self) -> Result<()> {
         let context = self.setup.context();
         let ended = self.active.front().map_or(self.begun, |front| front.number);
-        let host = self.setup.spec.placement == Placement::Host;
+        let host = self.setup.spec.progress == Progress::Host;
         let lanes = &mut self.lanes;
         self.barriers
             .advance(&context, lanes, (self.requested, ended), host)
@@ -381,7 +381,7 @@ impl<P: Portals> Group<P> {
             at += bytes.len() as u64;
         }
         let mut active = Active::new(index, schedule, pending.plan.call.combine());
-        if self.setup.spec.placement == Placement::Offloaded {
+        if self.setup.spec.progress == Progress::Offloaded {
             active.post(&self.setup.context(), lane)?;
         }
         Ok(Segment {

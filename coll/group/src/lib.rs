@@ -43,7 +43,7 @@ pub use call::{Call, Reduction};
 pub use error::{Error, Result};
 pub use group::{Group, MAX_AWAITED, Request};
 pub use portals::{Combine, Message, Portals};
-pub use spec::{CREATE_TIMEOUT, Placement, Spec};
+pub use spec::{CREATE_TIMEOUT, Progress, Spec};
 
 pub use lintel_claim::{Datatype, Operation, Region};
 pub use lintel_collectives::{Algorithm, Tree};

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// What performs the steps of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub enum Placement {
+pub enum Progress {
     /// The Portals library: all steps are posted at the call, and then no caller is needed.
     #[default]
     Offloaded,
@@ -24,7 +24,7 @@ pub struct Spec {
     /// The rank of this process.
     pub rank: u32,
     /// What performs the steps.
-    pub placement: Placement,
+    pub progress: Progress,
     /// How long creation waits for a process that exists, but hasn't begun to create the
     /// group; [`CREATE_TIMEOUT`] unless the caller knows better.
     pub create_timeout: Duration,
@@ -34,21 +34,21 @@ pub struct Spec {
 /// before they create a group, and only a bound for what can't be noticed otherwise.
 pub const CREATE_TIMEOUT: Duration = Duration::from_secs(600);
 
-impl Placement {
+impl Progress {
     /// What an environment variable asks for.
     ///
     /// # Errors
     /// `Environment` if the value isn't understood.
-    pub fn from_env() -> Result<Option<Placement>> {
-        let Some(value) = std::env::var_os("PTLCOLL_PLACEMENT") else {
+    pub fn from_env() -> Result<Option<Progress>> {
+        let Some(value) = std::env::var_os("PTLCOLL_PROGRESS") else {
             return Ok(None);
         };
         match value.to_str() {
             Some("") => Ok(None),
-            Some("offloaded") => Ok(Some(Placement::Offloaded)),
-            Some("host") => Ok(Some(Placement::Host)),
+            Some("offloaded") => Ok(Some(Progress::Offloaded)),
+            Some("host") => Ok(Some(Progress::Host)),
             _ => Err(Error::Environment(format!(
-                "PTLCOLL_PLACEMENT is {value:?}: it takes offloaded or host"
+                "PTLCOLL_PROGRESS is {value:?}: it takes offloaded or host"
             ))),
         }
     }

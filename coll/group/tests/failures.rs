@@ -5,8 +5,8 @@ mod rig;
 
 use lintel_group::Portals as _;
 use lintel_group::{
-    Algorithm, CREATE_TIMEOUT, Call, Combine, Datatype, Error, Group, Operation, Placement,
-    PortalsError, Reduction, Request, Separate, Spec, Tree,
+    Algorithm, CREATE_TIMEOUT, Call, Combine, Datatype, Error, Group, Operation, PortalsError,
+    Progress, Reduction, Request, Separate, Spec, Tree,
 };
 use rig::{Library, Network, job, nothing, on_threads, processes};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use std::time::Duration;
 const PROBE: u64 = 1 << 32;
 const HELLO: u64 = 2 << 32;
 
-const PLACEMENTS: [Placement; 2] = [Placement::Offloaded, Placement::Host];
+const PROGRESS: [Progress; 2] = [Progress::Offloaded, Progress::Host];
 
 fn refusal(network_ranks: usize, rank: usize, spec: Spec) -> String {
     match Network::new(network_ranks).group_of(rank, spec) {
@@ -29,7 +29,7 @@ fn spec(ranks: usize, rank: u32) -> Spec {
     Spec {
         processes: processes(ranks),
         rank,
-        placement: Placement::Offloaded,
+        progress: Progress::Offloaded,
         create_timeout: CREATE_TIMEOUT,
     }
 }
@@ -66,7 +66,7 @@ fn a_process_that_is_listed_twice_is_refused() {
 
 #[test]
 fn an_operation_that_cannot_be_is_refused_and_the_group_goes_on() {
-    job(2, Placement::Offloaded, |_, mut group| {
+    job(2, Progress::Offloaded, |_, mut group| {
         let combine = Combine {
             operation: Operation::Band,
             datatype: Datatype::Double,
@@ -92,7 +92,7 @@ fn an_operation_that_cannot_be_is_refused_and_the_group_goes_on() {
 
 #[test]
 fn a_buffer_that_is_too_short_is_refused_with_both_lengths() {
-    job(2, Placement::Offloaded, |_, mut group| {
+    job(2, Progress::Offloaded, |_, mut group| {
         let mut output = [0; 15];
         let mut buffers = Separate {
             input: &[0; 8],
@@ -114,7 +114,7 @@ fn a_buffer_that_is_too_short_is_refused_with_both_lengths() {
 
 #[test]
 fn a_request_that_has_completed_is_unknown() {
-    job(2, Placement::Offloaded, |_, mut group| {
+    job(2, Progress::Offloaded, |_, mut group| {
         let request = group.begin(Call::Barrier, None, &mut nothing()).unwrap();
         group.wait(request, &mut nothing()).unwrap();
         let unknown = [
@@ -131,8 +131,8 @@ fn a_request_that_has_completed_is_unknown() {
 
 #[test]
 fn a_failed_process_is_reported_by_rank_and_revokes_the_group() {
-    for placement in PLACEMENTS {
-        job(3, placement, |network, mut group| {
+    for progress in PROGRESS {
+        job(3, progress, |network, mut group| {
             barrier(&mut group).unwrap();
             if group.rank() == 2 {
                 network.kill(2);
@@ -153,7 +153,7 @@ fn a_failed_process_is_reported_by_rank_and_revokes_the_group() {
 
 #[test]
 fn a_request_finds_a_failed_process_when_it_is_tested() {
-    job(2, Placement::Offloaded, |network, mut group| {
+    job(2, Progress::Offloaded, |network, mut group| {
         barrier(&mut group).unwrap();
         if group.rank() == 1 {
             network.kill(1);
@@ -178,7 +178,7 @@ fn a_group_with_a_process_that_has_failed_is_not_created() {
     let created = on_threads(3, |rank| {
         let created = match rank {
             1 => Ok(()),
-            _ => network.group(rank, Placement::Offloaded).map(drop),
+            _ => network.group(rank, Progress::Offloaded).map(drop),
         };
         // The ranks that give up live on.
         created
@@ -195,7 +195,7 @@ fn a_group_with_a_process_that_has_failed_is_not_created() {
 fn a_rank_that_gives_up_creating_the_group_ends_the_wait_of_the_others() {
     let network = Network::new(2);
     let created = on_threads(2, |rank| match rank {
-        0 => network.group(0, Placement::Offloaded).map(drop),
+        0 => network.group(0, Progress::Offloaded).map(drop),
         _ => {
             // It has begun to create the group, and gives up before its entries for
             // hellos exist.
@@ -238,7 +238,7 @@ fn a_rank_that_accepts_a_hello_but_sends_none_is_awaited_for_a_limited_time() {
 
 #[test]
 fn a_message_that_fails_revokes_the_group() {
-    job(2, Placement::Offloaded, |network, mut group| {
+    job(2, Progress::Offloaded, |network, mut group| {
         barrier(&mut group).unwrap();
         network.fail_a_message(group.rank() as usize);
         assert_eq!(barrier(&mut group), Err(Error::MessageFailed));
@@ -252,7 +252,7 @@ fn a_message_that_fails_revokes_the_group() {
 fn a_limit_of_the_interface_is_passed_on() {
     let network = Network::new(1);
     network.limit_counters(0, 5);
-    let created = network.group(0, Placement::Offloaded).map(drop);
+    let created = network.group(0, Progress::Offloaded).map(drop);
     assert_eq!(created, Err(Error::Portals(PortalsError::NoSpace)));
     assert_eq!(network.resources(0), 0);
 }

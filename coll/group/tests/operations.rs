@@ -1,5 +1,5 @@
-//! Every operation among several ranks, by both placements: each result equals that of a
-//! plain loop.
+//! Every operation among several ranks, progressed by the library and by the caller: each
+//! result equals that of a plain loop.
 
 mod rig;
 
@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use lintel_claim::{AtomicCall, atomic, valid};
 use lintel_group::{
-    Algorithm, Call, Combine, Datatype, InPlace, Operation, Placement, Reduction, Region, Separate,
+    Algorithm, Call, Combine, Datatype, InPlace, Operation, Progress, Reduction, Region, Separate,
     Tree,
 };
 use rig::{Network, job, nothing, on_threads, run};
 
-const PLACEMENTS: [Placement; 2] = [Placement::Offloaded, Placement::Host];
+const PROGRESS: [Progress; 2] = [Progress::Offloaded, Progress::Host];
 
 const OPERATIONS: [Operation; 10] = [
     Operation::Min,
@@ -115,8 +115,8 @@ fn sum(datatype: Datatype, count: u64) -> Reduction {
 
 #[test]
 fn an_allreduce_of_every_operation_on_every_type_gives_all_ranks_the_result() {
-    for placement in PLACEMENTS {
-        job(5, placement, |_, mut group| {
+    for progress in PROGRESS {
+        job(5, progress, |_, mut group| {
             for (operation, datatype) in OPERATIONS
                 .iter()
                 .flat_map(|&o| DATATYPES.map(move |d| (o, d)))
@@ -140,10 +140,10 @@ fn an_allreduce_of_every_operation_on_every_type_gives_all_ranks_the_result() {
 
 #[test]
 fn no_rank_leaves_a_barrier_before_all_have_entered_it() {
-    for placement in PLACEMENTS {
+    for progress in PROGRESS {
         for ranks in [1, 2, 3, 8] {
             let entered = AtomicU32::new(0);
-            job(ranks, placement, |_, mut group| {
+            job(ranks, progress, |_, mut group| {
                 for round in 1..=40 {
                     entered.fetch_add(1, Ordering::SeqCst);
                     group.run(Call::Barrier, None, &mut nothing()).unwrap();
@@ -164,8 +164,8 @@ fn reductions_of_every_length_and_algorithm_give_the_sum() {
         Some(Algorithm::Tree(Tree::KNomial(3))),
         Some(Algorithm::Tree(Tree::KAry(1))),
     ];
-    for placement in PLACEMENTS {
-        job(3, placement, |_, mut group| {
+    for progress in PROGRESS {
+        job(3, progress, |_, mut group| {
             for count in [0, 1, 1000, 20_000] {
                 let reduction = sum(Datatype::Int32, count);
                 let want = combined(reduction.combine, 3, count);
@@ -188,7 +188,7 @@ fn reductions_of_every_length_and_algorithm_give_the_sum() {
 
 #[test]
 fn only_the_root_of_a_reduce_gets_the_result() {
-    job(4, Placement::Offloaded, |_, mut group| {
+    job(4, Progress::Offloaded, |_, mut group| {
         for (root, count) in [(0, 3), (3, 100), (1, 5000)] {
             let reduction = sum(Datatype::Double, count);
             let input = elements(Datatype::Double, group.rank(), count);
@@ -209,8 +209,8 @@ fn only_the_root_of_a_reduce_gets_the_result() {
 
 #[test]
 fn bytes_of_many_segments_reach_their_ranks() {
-    for placement in PLACEMENTS {
-        job(3, placement, |_, mut group| {
+    for progress in PROGRESS {
+        job(3, progress, |_, mut group| {
             let own = group.rank();
             for (root, bytes) in [(0, 0), (1, 1), (2, 70_000), (0, 3 << 20)] {
                 let root_only = |bytes: Vec<u8>| if own == root { bytes } else { Vec::new() };
@@ -245,7 +245,7 @@ fn bytes_of_many_segments_reach_their_ranks() {
 
 #[test]
 fn requests_complete_in_any_order() {
-    job(4, Placement::Offloaded, |_, mut group| {
+    job(4, Progress::Offloaded, |_, mut group| {
         let reduction = sum(Datatype::Uint64, 2);
         let input = elements(Datatype::Uint64, group.rank(), 2);
         let mut outputs = vec![vec![0; 16]; 50];
@@ -274,7 +274,7 @@ fn requests_complete_in_any_order() {
 
 #[test]
 fn a_request_that_is_tested_completes_without_waiting() {
-    job(2, Placement::Host, |_, mut group| {
+    job(2, Progress::Host, |_, mut group| {
         let bytes = 100_000;
         let root_input = bytes_of(0, bytes);
         let input = if group.rank() == 0 {
@@ -299,7 +299,7 @@ fn a_request_that_is_tested_completes_without_waiting() {
 
 #[test]
 fn an_allreduce_in_place_replaces_the_input() {
-    job(3, Placement::Offloaded, |_, mut group| {
+    job(3, Progress::Offloaded, |_, mut group| {
         let reduction = sum(Datatype::Int16, 4);
         let mut bytes = elements(Datatype::Int16, group.rank(), 4);
         let mut buffers = InPlace {
@@ -319,7 +319,7 @@ fn an_allreduce_in_place_replaces_the_input() {
 fn a_freed_group_gives_counters_and_entries_back() {
     let network = Network::new(3);
     on_threads(3, |rank| {
-        let mut group = network.group(rank, Placement::Offloaded).unwrap();
+        let mut group = network.group(rank, Progress::Offloaded).unwrap();
         assert!(network.resources(rank) > 0);
         assert_eq!((group.rank(), group.ranks()), (rank as u32, 3));
         group.begin(Call::Barrier, None, &mut nothing()).unwrap();
@@ -336,7 +336,7 @@ fn a_rank_that_is_late_is_waited_for() {
         if rank == 1 {
             network.wait_until_probed(1, 3);
         }
-        let group = network.group(rank, Placement::Offloaded).unwrap();
+        let group = network.group(rank, Progress::Offloaded).unwrap();
         group.free().unwrap();
     });
 }

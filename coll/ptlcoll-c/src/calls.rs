@@ -5,7 +5,7 @@ use crate::groups::{self, GroupEntry};
 use crate::library::{self, Library};
 use crate::pointers::Pointers;
 use lintel_group::{
-    Algorithm, Call, Combine, Datatype, Error, Group, Operation, Placement, ProcessId, Reduction,
+    Algorithm, Call, Combine, Datatype, Error, Group, Operation, ProcessId, Progress, Reduction,
     Region, Request, Result, Spec, Tree,
 };
 use lintel_types::{Handle, PT_ANY};
@@ -48,7 +48,7 @@ pub unsafe extern "C" fn ptlcoll_group_create(
         }
         // SAFETY: not null, and the header asks for so many.
         let processes = unsafe { slice::from_raw_parts(processes, count as usize) };
-        let spec = spec(ni_handle, processes, rank, placement(options)?)?;
+        let spec = spec(ni_handle, processes, rank, progress(options)?)?;
         let number = groups::add(open(ni_handle, pt_index, spec)?)?;
         // SAFETY: not null, and the header asks for a place that can be written.
         unsafe { group.write(number) };
@@ -57,18 +57,18 @@ pub unsafe extern "C" fn ptlcoll_group_create(
     code(create())
 }
 
-fn placement(options: c_uint) -> Result<Placement> {
+fn progress(options: c_uint) -> Result<Progress> {
     match options {
-        0 => Ok(Placement::from_env()?.unwrap_or_default()),
-        OFFLOADED => Ok(Placement::Offloaded),
-        HOST => Ok(Placement::Host),
+        0 => Ok(Progress::from_env()?.unwrap_or_default()),
+        OFFLOADED => Ok(Progress::Offloaded),
+        HOST => Ok(Progress::Host),
         _ => wrong(format!(
             "`options` is {options:#x}: it takes 0, PTLCOLL_OFFLOADED or PTLCOLL_HOST"
         )),
     }
 }
 
-fn spec(ni: Handle, processes: &[ProcessId], rank: u32, placement: Placement) -> Result<Spec> {
+fn spec(ni: Handle, processes: &[ProcessId], rank: u32, progress: Progress) -> Result<Spec> {
     let logical = library::is_logical(ni);
     let processes = processes
         .iter()
@@ -76,7 +76,7 @@ fn spec(ni: Handle, processes: &[ProcessId], rank: u32, placement: Placement) ->
     Ok(Spec {
         processes: processes.collect(),
         rank,
-        placement,
+        progress,
         create_timeout: Spec::create_timeout_from_env()?,
     })
 }

@@ -147,7 +147,7 @@ fn results_are_right_among_many_ranks() {
 fn results_are_right_if_the_host_performs_the_steps() {
     for ranks in [2, 3, 5] {
         job("results", ranks)
-            .with("PTLCOLL_PLACEMENT", "host")
+            .with("PTLCOLL_PROGRESS", "host")
             .ends_well();
     }
 }
@@ -156,7 +156,7 @@ fn results_are_right_if_the_host_performs_the_steps() {
 fn results_are_right_if_many_hosts_perform_the_steps() {
     for ranks in [7, 16] {
         job("results", ranks)
-            .with("PTLCOLL_PLACEMENT", "host")
+            .with("PTLCOLL_PROGRESS", "host")
             .ends_well();
     }
 }
@@ -166,7 +166,7 @@ fn results_are_right_if_the_agent_has_the_engines() {
     job("results", 3).in_generic_placement().ends_well();
     job("results", 3)
         .in_generic_placement()
-        .with("PTLCOLL_PLACEMENT", "host")
+        .with("PTLCOLL_PROGRESS", "host")
         .ends_well();
 }
 
@@ -175,7 +175,7 @@ fn results_are_right_if_processes_are_addressed_by_rank() {
     job("results", 3).addressed_by_rank().ends_well();
     job("results", 2)
         .addressed_by_rank()
-        .with("PTLCOLL_PLACEMENT", "host")
+        .with("PTLCOLL_PROGRESS", "host")
         .ends_well();
 }
 
@@ -197,7 +197,7 @@ fn a_rank_that_makes_no_call_delays_no_other() {
 fn the_other_ranks_find_a_failed_process() {
     job("failed", 4).reports_the_failure();
     job("failed", 4)
-        .with("PTLCOLL_PLACEMENT", "host")
+        .with("PTLCOLL_PROGRESS", "host")
         .reports_the_failure();
 }
 

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use lintel_claim::{combine, copy};
 use lintel_group::{
-    Buffers, CREATE_TIMEOUT, Call, CountingEvent, Group, Message, NiFail, Placement, Portals,
-    PortalsError, ProcessId, Region, Separate, Spec,
+    Buffers, CREATE_TIMEOUT, Call, CountingEvent, Group, Message, NiFail, Portals, PortalsError,
+    ProcessId, Progress, Region, Separate, Spec,
 };
 
 type Result<T> = std::result::Result<T, PortalsError>;
@@ -147,12 +147,12 @@ impl Network {
     pub fn group(
         self: &Arc<Self>,
         rank: usize,
-        placement: Placement,
+        progress: Progress,
     ) -> lintel_group::Result<Group<Library>> {
         let spec = Spec {
             processes: processes(self.lock().len()),
             rank: rank as u32,
-            placement,
+            progress,
             create_timeout: CREATE_TIMEOUT,
         };
         self.group_of(rank, spec)
@@ -180,12 +180,12 @@ pub fn processes(ranks: usize) -> Vec<ProcessId> {
 /// rank.
 pub fn job<R: Send>(
     ranks: usize,
-    placement: Placement,
+    progress: Progress,
     body: impl Fn(&Arc<Network>, Group<Library>) -> R + Sync,
 ) -> Vec<R> {
     let network = Network::new(ranks);
     let results = on_threads(ranks, |rank| {
-        let group = network.group(rank, placement).expect("all ranks are there");
+        let group = network.group(rank, progress).expect("all ranks are there");
         body(&network, group)
     });
     results.into_iter().collect()

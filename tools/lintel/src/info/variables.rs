@@ -16,7 +16,7 @@ pub struct Current {
 /// Variables that libptlcoll reads.
 const OF_COLLECTIVES: [Setting; 2] = [
     Setting {
-        name: "PTLCOLL_PLACEMENT",
+        name: "PTLCOLL_PROGRESS",
         default: "offloaded",
         values: "offloaded, host",
         meaning: "what performs the steps of libptlcoll's operations: the Portals library, or \

@@ -1,5 +1,5 @@
-//! `placements`: generic against accelerated, as seed 000 shows them: the ping-pong
-//! between two nodes with one process a node (SN) and with two (VN), over NetPIPE's
+//! `placements`: generic against accelerated, as the studies of SeaStar show
+//! them: the ping-pong between two nodes with one process a node (SN) and with two (VN), over NetPIPE's
 //! sizes without their neighbours. The placements alternate, job by job.
 
 use std::process::ExitCode;

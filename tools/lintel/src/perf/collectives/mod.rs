@@ -1,5 +1,5 @@
-//! `collectives`: the operations of libptlcoll among some ranks, beside each other in both
-//! placements: carried out by the Portals library, or by the calling thread.
+//! `collectives`: the operations of libptlcoll among some ranks, progressed by the Portals
+//! library and by the calling thread, beside each other.
 //!
 //! ```text
 //!   lintel perf collectives ── Job of 2 ranks ──┐   each rank: one interface, two groups
@@ -24,7 +24,7 @@ use crate::harness::{Outcome, Plan};
 use crate::report::Row;
 use crate::report::names::{COLLECTIVES, OPERATIONS, collective_variant};
 use crate::stats::Times;
-use ranks::{CollectiveRanks, PLACEMENTS, Turns};
+use ranks::{CollectiveRanks, PROGRESS, Turns};
 
 /// Starts a job for each number of ranks and delivers the report.
 ///
@@ -90,7 +90,7 @@ fn sizes(options: &Options) -> Vec<u64> {
     sizes
 }
 
-/// A part of the time for each of the two placements, since there are many points.
+/// A part of the time for each of [`PROGRESS`], since there are many points.
 fn plan(options: &Options) -> Plan {
     let plan = options.plan();
     Plan {
@@ -119,14 +119,14 @@ fn call(name: &str, bytes: u64) -> Call {
     }
 }
 
-/// A row for each placement, beside the first.
+/// A row for each of [`PROGRESS`], beside the first.
 fn rows_of(name: &str, bytes: u64, ranks: u32, planned: u32, found: &[Turns; 2]) -> Vec<Row> {
     let outcome = |turns: &Turns| Outcome::of_rounds(turns.rounds.clone(), 0, planned);
     let first = outcome(&found[0]);
-    let row = |(placement, turns): (&(&str, _), &Turns)| {
+    let row = |(progress, turns): (&(&str, _), &Turns)| {
         let mut row = Row::new(
             COLLECTIVES,
-            collective_variant(name, ranks, placement.0),
+            collective_variant(name, ranks, progress.0),
             bytes,
         )
         .with("ranks", f64::from(ranks))
@@ -136,7 +136,7 @@ fn rows_of(name: &str, bytes: u64, ranks: u32, planned: u32, found: &[Turns; 2])
         row.shortened = outcome(turns).shortened();
         row
     };
-    PLACEMENTS.iter().zip(found).map(row).collect()
+    PROGRESS.iter().zip(found).map(row).collect()
 }
 
 /// Unless others are asked for, in bytes.
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn placements_are_compared_round_by_round() {
+    fn library_and_host_are_compared_round_by_round() {
         let turns = |ns: [f64; 3]| Turns {
             samples: ns.to_vec(),
             rounds: ns.to_vec(),

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use lintel_pmi::client::Client;
 use portals4::{Interface, Portals, ProcessId};
 use portals4_collectives::{
-    self as collectives, CREATE_TIMEOUT, Call, Group, Placement, Separate, Spec, open,
+    self as collectives, CREATE_TIMEOUT, Call, Group, Progress, Separate, Spec, open,
 };
 
 use crate::error::{Error, Result};
@@ -16,20 +16,18 @@ use crate::stats::median;
 use crate::team::{Team, WORDS, WaitMode};
 
 /// Who goes through the steps, in the order of rows.
-pub const PLACEMENTS: [(&str, Placement); 2] = [
-    ("offloaded", Placement::Offloaded),
-    ("host", Placement::Host),
-];
+pub const PROGRESS: [(&str, Progress); 2] =
+    [("offloaded", Progress::Offloaded), ("host", Progress::Host)];
 
 /// All ranks, seen from one.
 pub struct CollectiveRanks {
-    /// By placement, as [`PLACEMENTS`].
+    /// One for each of [`PROGRESS`].
     groups: [Group; 2],
     given: Vec<u8>,
     got: Vec<u8>,
 }
 
-/// What rank 0 saw of one placement, in nanoseconds.
+/// What rank 0 has measured of one of [`PROGRESS`], in nanoseconds.
 #[derive(Debug, Default)]
 pub struct Turns {
     /// The duration of each operation.
@@ -49,14 +47,14 @@ impl CollectiveRanks {
             .and_then(|portals| Interface::open(&portals, portals4::Options::default()));
         let interface = interface.map_err(|error| Error::Wrong(error.to_string()))?;
         let processes = exchange_addresses(&team, &interface)?;
-        let [offloaded, host] = PLACEMENTS.map(|(_, placement)| {
+        let [offloaded, host] = PROGRESS.map(|(_, progress)| {
             let spec = Spec {
                 processes: processes.clone(),
                 rank: rank as u32,
-                placement,
+                progress,
                 create_timeout: CREATE_TIMEOUT,
             };
-            open(&interface, FIRST_PORTAL + placement as u32, spec).map_err(failed)
+            open(&interface, FIRST_PORTAL + progress as u32, spec).map_err(failed)
         });
         let bytes = largest as usize * team.size();
         Ok(Self {
@@ -76,9 +74,9 @@ impl CollectiveRanks {
         self.groups[0].ranks()
     }
 
-    /// Both placements at one point, round by round.
+    /// Both of [`PROGRESS`] at one point, round by round.
     pub fn in_turns(&mut self, call: Call, plan: Plan) -> Result<[Turns; 2]> {
-        let end = plan.deadline(PLACEMENTS.len());
+        let end = plan.deadline(PROGRESS.len());
         let mut found = [Turns::default(), Turns::default()];
         let time = plan.time / plan.rounds;
         for _ in 0..plan.rounds {

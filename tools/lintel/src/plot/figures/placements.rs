@@ -1,5 +1,5 @@
-//! Generic against accelerated, with one process a node and with two, on one sheet as
-//! seed 000 has them: latency of small messages, bandwidth of all.
+//! Generic against accelerated, with one process a node and with two, on one sheet
+//! as in the studies of SeaStar: latency of small messages, bandwidth of all.
 
 use super::super::chart::{Figure, Scale, Series, Stroke};
 use super::place;
