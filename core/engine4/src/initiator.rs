@@ -173,6 +173,9 @@ impl<S> Descriptor<S> {
     }
 }
 
+/// Bytes up to which the host isn't asked whether it lends a body.
+const ALWAYS_COPIED: u64 = 2048;
+
 impl<S: Span> Interface<S> {
     /// PtlPut, PtlGet, PtlAtomic, PtlFetchAtomic, PtlSwap.
     ///
@@ -185,7 +188,14 @@ impl<S: Span> Interface<S> {
     pub fn start<H: Host<S>>(&mut self, transfer: &Transfer, host: &mut H) -> Result<()> {
         let plan = self.check(transfer)?;
         match host.backlog(plan.target) {
-            Backlog::Low => self.launch(transfer, plan, false, host)?,
+            Backlog::Low if transfer.length <= ALWAYS_COPIED => {
+                self.launch(transfer, plan, false, host)?;
+            }
+            Backlog::Low => {
+                let stays =
+                    Self::may_stay(transfer, plan) && host.lends(plan.target, transfer.length);
+                self.launch(transfer, plan, stays, host)?;
+            }
             backlog => self.launch_behind(transfer, plan, backlog, host)?,
         }
         self.settle(host);
@@ -312,8 +322,14 @@ impl<S: Span> Interface<S> {
         host: &mut H,
     ) -> Result<()> {
         let is_behind = host.backlog(plan.target) != Backlog::Low;
-        let stays = is_behind && Self::may_stay(transfer, plan);
-        self.launch(transfer, plan, stays, host)
+        let stays = is_behind
+            || transfer.length > ALWAYS_COPIED && host.lends(plan.target, transfer.length);
+        self.launch(
+            transfer,
+            plan,
+            stays && Self::may_stay(transfer, plan),
+            host,
+        )
     }
 
     /// Sends a checked operation; its body stays in place (rendezvous) if it is long or

@@ -65,9 +65,15 @@ pub trait Host<S> {
     fn backlog(&mut self, _to: ProcessId) -> Backlog {
         Backlog::Low
     }
+    /// Whether a body of that length, although at most [`Config::eager`], is better left in
+    /// place. Asked for bodies that are long enough for the question, and may be.
+    #[inline(always)]
+    fn lends(&mut self, _to: ProcessId, _length: u64) -> bool {
+        false
+    }
     /// Sends a request. A body of at most [`Config::eager`] bytes is copied
-    /// before this returns, unless much waits for the target; a referenced one is left in
-    /// place until the response.
+    /// before this returns, unless much waits for the target or the host lends it; a
+    /// referenced one is left in place until the response.
     fn send(
         &mut self,
         to: ProcessId,

@@ -8,14 +8,15 @@
 //! ```
 //!
 //! A sender opens its target's segment on first use, takes a free lane and writes
-//! records into its ring: no lock, no system call. Up to [`Capabilities::eager`] bytes go
-//! through the ring; longer bodies are lent and moved once, from buffer to buffer,
+//! records into its ring: no lock, no system call. Bodies up to a threshold that is measured
+//! ([`Costs`]) go through the ring; longer ones are lent and moved once, from buffer to buffer,
 //! by cross-memory attach; if the system forbids that, they stream through the
 //! ring in pieces.
 //!
 //! Left to others: registration, liveness and the bell (presence), threads and waiting
 //! (the runtime), what the words mean.
 
+mod costs;
 mod inbound;
 #[cfg(not(feature = "test-doors"))]
 mod layout;
@@ -25,6 +26,7 @@ mod outbound;
 mod record;
 mod senders;
 
+pub use costs::{Costs, SystemCopy};
 pub use outbound::Unread;
 
 use inbound::Inbound;
@@ -41,7 +43,7 @@ use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Bodies up to this many bytes are copied through the ring.
+/// The longest body that is copied through the ring; shorter ones are too if that pays.
 pub const EAGER: u64 = 65536;
 /// Messages that a lane may deliver before the next lane has its turn.
 const QUANTUM: u32 = 32;
@@ -79,12 +81,14 @@ pub struct ShmNal {
     log: fn(&str),
     /// Bytes may be moved directly, if the system allows it.
     direct: bool,
+    /// What bodies cost by either way.
+    costs: Costs,
 }
 
 impl ShmNal {
-    /// The NAL of the process that `segment` registers. `log` receives a line for
-    /// each peer that misbehaves.
-    pub fn new(segment: Arc<Segment>, log: fn(&str)) -> ShmNal {
+    /// The NAL of the process that `segment` registers, on a machine with those costs. `log`
+    /// receives a line for each peer that misbehaves.
+    pub fn new(segment: Arc<Segment>, costs: Costs, log: fn(&str)) -> ShmNal {
         ShmNal {
             me: segment.process(),
             segment,
@@ -103,17 +107,19 @@ impl ShmNal {
             diagnostics: Diagnostics::default(),
             log,
             direct: true,
+            costs,
         }
     }
 
-    /// Registers this process on node `nid` and opens its NAL; `pid` may be
-    /// [`ProcessId::PID_ANY`].
+    /// Registers this process on node `nid` and opens its NAL, which copies all that it can;
+    /// `pid` may be [`ProcessId::PID_ANY`].
     ///
     /// # Errors
     /// [`OpenError`]
     pub fn open(job: &str, nid: u32, pid: u32, log: fn(&str)) -> Result<ShmNal, OpenError> {
         let segment = Segment::create(job, nid, pid)?;
-        Ok(ShmNal::new(Arc::new(segment), log))
+        let costs = Costs::Set(EAGER);
+        Ok(ShmNal::new(Arc::new(segment), costs, log))
     }
 
     /// As [`open`](Self::open), but bytes that could be moved directly stream
@@ -195,15 +201,16 @@ impl ShmNal {
         if process == self.me || is_lost || refused.any(|o| o.process == process) {
             return Err(Unreachable);
         }
-        let peer = Peer::connect(&self.segment, process, self.direct).map_err(|error| {
-            if self.unanswered.replace(process) != Some(process) {
-                (self.log)(&format!(
-                    "no way to process {:#x}/{}: {error}",
-                    process.nid, process.pid
-                ));
-            }
-            Unreachable
-        })?;
+        let peer =
+            Peer::connect(&self.segment, process, self.direct, self.costs).map_err(|error| {
+                if self.unanswered.replace(process) != Some(process) {
+                    (self.log)(&format!(
+                        "no way to process {:#x}/{}: {error}",
+                        process.nid, process.pid
+                    ));
+                }
+                Unreachable
+            })?;
         self.unanswered = None;
         self.peers.push(peer);
         self.by_process.insert(process, self.peers.len() - 1);
@@ -372,6 +379,18 @@ impl Nal for ShmNal {
     fn backlog(&self, process: ProcessId) -> u64 {
         let index = self.by_process.get(&process);
         index.map_or(0, |index| self.peers[*index].backlog())
+    }
+
+    #[inline]
+    fn lends(&mut self, to: ProcessId, length: u64) -> bool {
+        let index = match self.last {
+            Some((last, index)) if last == to => index,
+            _ => match self.by_process.get(&to) {
+                Some(index) => *index,
+                None => return false,
+            },
+        };
+        self.peers[index].lends(length)
     }
 
     fn resources(&self) -> Resources {

@@ -1,11 +1,12 @@
 //! A peer that this process writes to.
 
+use crate::costs::{Choice, Costs};
 use crate::layout::{CLOSED, FREE, LANES, Lanes, OPEN, REACH_UNKNOWN, REACH_YES, TAKEN};
 use crate::record::{FORM_SHIFT, Form};
 use lintel_claim::{Claim, Key, Lease, Lent, Loan, copy_vectored};
 use lintel_memory::{length, part};
 use lintel_presence::{OpenError, Segment, register_for_barriers, ring, wake_helper};
-use lintel_ring::{MAX_PAYLOAD, Sender};
+use lintel_ring::{Full, MAX_PAYLOAD, Sender};
 use lintel_types::ProcessId;
 use lintel_wire::{OPERAND_BYTES, Words};
 use std::collections::VecDeque;
@@ -16,6 +17,8 @@ use std::sync::atomic::{Ordering, fence};
 const MAX_SPANS: usize = MAX_PAYLOAD / 16 - 1;
 /// Bytes that a message costs beside its body while it waits.
 const WAITING_COST: u64 = 128;
+/// Bytes of a body whose way into the ring isn't timed.
+const TIMED_FROM: u64 = 2047;
 /// Bytes of a stream in one record.
 const CHUNK: u64 = 4096;
 const CHUNK_WORDS: Words = [(Form::Chunk as u64) << FORM_SHIFT, 0, 0, 0, 0, 0];
@@ -37,6 +40,8 @@ pub(crate) struct Peer {
     direct: bool,
     /// What the peer can do with memory of this process, as far as it was looked up.
     reach: Reach,
+    /// From which length on bodies are lent.
+    choice: Choice,
     needs_fence: bool,
     /// The owner is known to have ended.
     closed: bool,
@@ -117,6 +122,7 @@ impl Peer {
         own: &Segment,
         process: ProcessId,
         direct: bool,
+        costs: Costs,
     ) -> Result<Peer, ConnectError> {
         let segment = Segment::open(own.job(), process)?;
         let lane = take_lane(&segment)?;
@@ -141,6 +147,7 @@ impl Peer {
             inode: segment.inode(),
             direct,
             reach: Reach::Unknown,
+            choice: Choice::new(costs),
             needs_fence,
             closed: false,
             lane,
@@ -162,6 +169,11 @@ impl Peer {
     /// Whether the peer is known to be able to move bytes of this process directly.
     pub(crate) fn cross_memory(&self) -> bool {
         self.reach == Reach::Yes || self.read_reach() == Reach::Yes
+    }
+
+    /// Whether a body of that length, which may be copied, is lent.
+    pub(crate) fn lends(&mut self, length: u64) -> bool {
+        self.reach() == Reach::Yes && self.choice.lends(length)
     }
 
     /// What the peer can do with memory of this process. Its answer stands: once known it
@@ -208,8 +220,9 @@ impl Peer {
             return false;
         }
         let pushed = match (operand, pieces) {
-            (None, [one]) if one.len() <= MAX_PAYLOAD as u64 => self.sender.push(words, &[*one]),
+            (None, [one]) if one.len() <= TIMED_FROM => self.sender.push(words, &[*one]),
             (None, []) => self.sender.push(words, &[]),
+            (None, [one]) if one.len() <= MAX_PAYLOAD as u64 => self.push_timed(words, &[*one]),
             _ => return self.push_parts(words, operand, pieces),
         };
         pushed.is_ok() && self.ring_bell()
@@ -223,6 +236,20 @@ impl Peer {
             self.closed = true;
         }
         alive
+    }
+
+    /// Writes a record with a long body, and notes now and then what that costs.
+    #[inline(never)]
+    fn push_timed(&mut self, words: &Words, pieces: &[Claim]) -> Result<(), Full> {
+        let bytes = length(pieces);
+        let begun = self.choice.begin_push(bytes);
+        self.sender.push(words, pieces)?;
+        if let Some(begun) = begun {
+            // Until the last line has been written, not only queued for that.
+            fence(Ordering::SeqCst);
+            self.choice.pushed(bytes, begun.elapsed());
+        }
+        Ok(())
     }
 
     #[inline(never)]
@@ -303,7 +330,7 @@ impl Peer {
         mut is_wanted: impl FnMut() -> bool,
     ) -> bool {
         for tries in 0..PUSH_TRIES {
-            if self.sender.push(words, pieces).is_ok() {
+            if self.push_timed(words, pieces).is_ok() {
                 ring(&self.segment, self.needs_fence);
                 return true;
             }

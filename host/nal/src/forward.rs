@@ -29,7 +29,7 @@
 macro_rules! forward {
     ($self:ident $arms:tt: ..Nal) => {
         $crate::forward!($self $arms: capabilities, send, next, next_inline, done, receive_into,
-            fetch, fill, recall, backlog, resources);
+            fetch, fill, recall, backlog, lends, resources);
     };
     ($self:ident $arms:tt: ..Wake) => {
         $crate::forward!($self $arms: flush, has_queued, check_peers, wake_peers, descriptor, due,
@@ -85,6 +85,12 @@ macro_rules! forward {
     };
     (@recall $s:ident $a:tt) => {
         $crate::forward!(@call $s $a [] [&mut] recall(lease: &$crate::names::Lease) -> bool);
+    };
+    (@lends $s:ident $a:tt) => {
+        $crate::forward!(@call $s $a [] [&mut] lends(
+            to: $crate::names::ProcessId,
+            length: u64
+        ) -> bool);
     };
     (@backlog $s:ident $a:tt) => {
         $crate::forward!(@call $s $a [] [&] backlog(process: $crate::names::ProcessId) -> u64);

@@ -228,6 +228,11 @@ pub trait Nal: Wake {
         0
     }
 
+    /// Whether a body of that length for that process, which may be copied, is better lent.
+    fn lends(&mut self, _to: ProcessId, _length: u64) -> bool {
+        false
+    }
+
     /// What it holds now, and its counters so far.
     fn resources(&self) -> Resources {
         Resources::default()

@@ -222,6 +222,13 @@ impl<Near: Nal, Far: Nal> Nal for Route<Near, Far> {
         }
     }
 
+    fn lends(&mut self, to: ProcessId, length: u64) -> bool {
+        match self.side(to) {
+            Side::Near => self.near.lends(to, length),
+            Side::Far => self.far.lends(to, length),
+        }
+    }
+
     fn resources(&self) -> Resources {
         let (near, far) = (self.near.resources(), self.far.resources());
         Resources {

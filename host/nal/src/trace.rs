@@ -37,7 +37,7 @@ impl<N: Nal, F: FnMut(String)> Trace<N, F> {
 impl<N: Nal, F: FnMut(String)> Nal for Trace<N, F> {
     // Not `next_inline`: each message goes through `next`.
     forward!(self { Trace { inner, .. } => inner }: capabilities, receive_into, fetch, fill,
-        recall, backlog, resources);
+        recall, backlog, lends, resources);
 
     fn send(
         &mut self,

@@ -8,7 +8,7 @@ use lintel_bridge::Tables;
 use lintel_claim::{Claim, Lease, Lent, Region};
 use lintel_engine4::{Backlog, Body, Host, Undeliverable};
 use lintel_memory::{Pieces, Span, length};
-use lintel_nal::Outgoing;
+use lintel_nal::{Nal, Outgoing};
 use lintel_types::{CounterIndex, CountingEvent, Event, ProcessId, QueueIndex};
 use lintel_wire::{OPERAND_BYTES, Request, Verb, Words};
 
@@ -46,6 +46,11 @@ impl<O: Owner> Host<O::Span> for Effects<'_, O> {
             true => self.transports.backlog(to),
             false => Backlog::Low,
         }
+    }
+
+    #[inline]
+    fn lends(&mut self, to: ProcessId, length: u64) -> bool {
+        to != self.transports.me && self.transports.nal.lends(to, length)
     }
 
     #[inline(always)]

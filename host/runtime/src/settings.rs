@@ -2,6 +2,7 @@
 
 use crate::log::Level;
 use crate::secret::Secret;
+use lintel_nal_shm::Costs;
 use lintel_nal_udp::{Faults, Model, interface_address};
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -22,7 +23,7 @@ pub struct Setting {
 }
 
 /// Every variable that the library reads.
-pub const SETTINGS: [Setting; 11] = [
+pub const SETTINGS: [Setting; 12] = [
     Setting {
         name: "PTL_NAL",
         default: "shm; shm,udp if PTL_IFACE is set",
@@ -66,6 +67,13 @@ pub const SETTINGS: [Setting; 11] = [
         default: "$HOME/.config/lintel/secret, created on first use",
         values: "a file of this user that no other user can read (mode 0600)",
         meaning: "the secret that packets between nodes are authenticated with; the same on all nodes",
+    },
+    Setting {
+        name: "PTL_SHM_EAGER",
+        default: "measured at start",
+        values: "bytes, 0 to 65536",
+        meaning: "the longest message that is copied through shared memory; longer ones are copied \
+                  once, by the receiver, straight from the sender's memory",
     },
     Setting {
         name: "PTL_LOG",
@@ -126,6 +134,9 @@ pub struct Settings {
     pub model: Model,
     /// Silence after which a process on another node counts as dead.
     pub peer_timeout: Duration,
+    /// Bytes up to which messages are copied through shared memory, if that isn't to be
+    /// measured.
+    pub shm_eager: Option<u64>,
     /// libfabric's provider, where one is asked for.
     pub provider: Option<String>,
     /// The job; processes of different jobs never meet.
@@ -202,6 +213,10 @@ impl Settings {
             nid: nid(read("PTL_IFACE"))?,
             model: model(read("PTL_CONN"))?,
             peer_timeout: peer_timeout(read("PTL_PEER_TIMEOUT"))?,
+            shm_eager: match given("PTL_SHM_EAGER") {
+                Some(bytes) => Some(shm_eager(("PTL_SHM_EAGER", bytes))?),
+                None => None,
+            },
             provider: given("PTL_OFI_PROVIDER"),
             job: job(read("LINTEL_JOB"))?,
             secret: None,
@@ -211,6 +226,14 @@ impl Settings {
             },
             level: level(read("PTL_LOG"))?,
         })
+    }
+}
+
+impl Settings {
+    /// What messages through shared memory cost, as measured or as set.
+    pub fn costs(&self) -> Costs {
+        self.shm_eager
+            .map_or_else(Costs::of_this_machine, Costs::Set)
     }
 }
 
@@ -259,6 +282,13 @@ fn parsed<T: FromStr>((name, value): Named) -> Result<T, SettingError> {
 fn peer_timeout((name, value): Named) -> Result<Duration, SettingError> {
     match value.parse() {
         Ok(milliseconds @ 100..=3_600_000) => Ok(Duration::from_millis(milliseconds)),
+        _ => Err(SettingError { name, value }),
+    }
+}
+
+fn shm_eager((name, value): Named) -> Result<u64, SettingError> {
+    match value.parse() {
+        Ok(bytes @ 0..=lintel_nal_shm::EAGER) => Ok(bytes),
         _ => Err(SettingError { name, value }),
     }
 }
@@ -326,6 +356,18 @@ mod tests {
         assert!(with("PTL_NAL", "udp,ofi").is_err());
         assert!(with("PTL_NAL", "shm,shm").is_err());
         assert!(with("PTL_PEER_TIMEOUT", "5").is_err());
+    }
+
+    #[test]
+    fn the_bytes_that_are_copied_are_measured_unless_they_are_set() {
+        let set = with("PTL_SHM_EAGER", "5000").expect("it is a number of bytes");
+        assert_eq!(set.costs(), Costs::Set(5000));
+        let unset = Settings::from_lookup(|_| None).expect("defaults are understood");
+        assert_eq!(unset.costs(), Costs::of_this_machine());
+        for value in ["-1", "65537", "4K"] {
+            let error = with("PTL_SHM_EAGER", value).expect_err("it is none");
+            assert!(error.to_string().contains("bytes, 0 to 65536"), "{error}");
+        }
     }
 
     #[test]

@@ -46,7 +46,7 @@ const TRIES: u32 = 20;
 pub(crate) fn join(settings: &Settings, pid: u32, uid: u32) -> Result<Endpoint, Error> {
     let Some(between) = settings.between else {
         let segment = register(settings, pid)?;
-        let nal = ShmNal::new(segment.clone(), warn);
+        let nal = ShmNal::new(segment.clone(), settings.costs(), warn);
         return Ok(endpoint(segment, traced_or(nal, Transport::Shm)));
     };
     for _ in 0..TRIES {
@@ -56,7 +56,7 @@ pub(crate) fn join(settings: &Settings, pid: u32, uid: u32) -> Result<Endpoint, 
             registered => registered?,
         };
         let node = settings.shm.then_some(settings.nid);
-        let near = ShmNal::new(segment.clone(), warn);
+        let near = ShmNal::new(segment.clone(), settings.costs(), warn);
         let route = Route::new(near, far, node);
         let transport = traced_or(route, |route| Transport::Routed(Box::new(route)));
         return Ok(endpoint(segment, transport));
@@ -202,7 +202,8 @@ impl Transport {
 
 impl Nal for Transport {
     forward!(self { Transport::Shm(nal) => nal, Transport::Routed(nal) => nal, Transport::Boxed(nal) => nal }:
-        capabilities, send, next, done, receive_into, fetch, fill, recall, backlog, resources);
+        capabilities, send, next, done, receive_into, fetch, fill, recall, backlog, lends,
+        resources);
 
     #[inline(always)]
     fn next_inline(&mut self) -> Option<(Origin, Words, Claim)> {
