@@ -16,6 +16,10 @@ pub(crate) enum EventKind {
     Wake(u32),
     /// By packet: all of it is in its node.
     Deliver(u32),
+    /// By packet, by node: the first packet of its FIFO has been taken out.
+    Drain(u32),
+    /// By packet: the first packet of a message is in its node's FIFO.
+    Notice(u32),
     /// Both: the last byte of a message has left its node.
     Left(u32),
     /// Without contention: the head of a message is at its node.
@@ -49,6 +53,8 @@ impl Event for FabricEvent {
             EventKind::First(number) => (5, number),
             EventKind::Rest(number) => (6, number),
             EventKind::Tail(number) => (7, number),
+            EventKind::Drain(number) => (8, number),
+            EventKind::Notice(number) => (9, number),
         };
         kind << 32 | u64::from(number)
     }

@@ -20,7 +20,7 @@ pub struct Message {
     pub class: u8,
     /// Whether [`Outcome::Left`] is wanted.
     pub notify_left: bool,
-    /// Whether [`Outcome::Began`] is wanted.
+    /// Whether [`Outcome::Began`] is wanted, and [`Outcome::Noticed`] where there is a FIFO.
     pub notify_began: bool,
     /// The sender's own name for it.
     pub tag: u64,
@@ -31,6 +31,9 @@ pub struct Message {
 pub enum Outcome {
     /// Its last byte has left the node.
     Left(Message),
+    /// Its first packet waits in the node's FIFO, behind others or because the node is
+    /// held. It is reported as begun, or as arrived, when it has been taken out.
+    Noticed(Message),
     /// Its first packet is in, and more are to come.
     Began(Message),
     /// All of it is in.

@@ -19,10 +19,12 @@
 //! `lintel-sim-fabric`'s; a network's first and last links stand for the TX and RX
 //! engines.
 //!
-//! Simplifications: a message whose first packet is in and that has no command yet
-//! stops the RX pipeline behind it, so no other message's header is read meanwhile;
-//! a link's retry delays a message as a whole; a source that was swapped out of the
-//! CAM is swapped in again once a message, not once a packet.
+//! Simplifications: a link's retry delays a message as a whole; a source that was swapped
+//! out of the CAM is swapped in again once a message, not once a packet; the RX FIFO fills
+//! only while the RX engine stands still, and otherwise the network waits for a slow engine;
+//! more commands than a source's queue holds are fed in time, at a cost to the firmware; the
+//! end-to-end protocol that protects the CAM is the firmware's in both modes, which S0 says
+//! the machine's was not.
 //!
 //! Order of use: [`Machine::new`], [`Machine::add`] each process with its
 //! [`Program`], [`Machine::into_simulation`], run; [`Machine::unfinished`] must be

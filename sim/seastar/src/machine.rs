@@ -160,6 +160,12 @@ impl<F: Fabric> Machine<F> {
                 let flight = self.shared.flight(message.tag);
                 self.with_node(message.from, events, |node, ctx| node.on_left(flight, ctx));
             }
+            Outcome::Noticed(message) => {
+                let (name, flight) = (message.tag, self.shared.flight(message.tag));
+                self.with_node(message.to, events, |node, ctx| {
+                    node.on_noticed(name, flight, ctx)
+                });
+            }
             Outcome::Began(message) => {
                 let (name, flight) = (message.tag, self.shared.flight(message.tag));
                 self.with_node(message.to, events, |node, ctx| {

@@ -26,7 +26,7 @@ fn more_than_256_senders_overflow_the_machines_own_cam() {
     let many = Incast {
         dimensions: [7, 7, 7],
         messages: 1,
-        bytes: 16_384,
+        bytes: 65_536,
     };
     let case = Case::new(RED_STORM_2005, Mode::Generic).protected(Protection::EndToEnd);
     let arrivals = incast(&case, many).expect("the machine can be built");

@@ -13,6 +13,8 @@
 //! - A packet leaves only when the next buffer of its lane has room for all of it.
 //! - Packets of a lane keep their order. When the first has started, the second
 //!   may start elsewhere at the same time: a buffer is read by several links.
+//! - A node that is held takes packets in until its receive FIFO is full, if it has one
+//!   ([`PacketFabric::with_fifo`]), and reports messages that begin there.
 //! - A link serves the lanes that are wanted and have room, by
 //!   [`crate::Arbitration`].
 //!
@@ -21,6 +23,7 @@
 //! read by the link that needs it. Only a link that is waited for is woken.
 
 mod credits;
+mod fifo;
 mod lanes;
 
 use std::hint::black_box;
@@ -33,6 +36,7 @@ use crate::message::{Carried, Message, Node, Outcome};
 use crate::parameters::{ConfigError, Kind, Parameters, Timing};
 use crate::pool::Pool;
 use crate::topology::{Port, Topology};
+use fifo::Fifos;
 use lanes::{Lanes, MAX_LANES, NONE};
 
 /// Moves each packet over each link.
@@ -44,6 +48,7 @@ pub struct PacketFabric<T: Topology> {
     lanes: Lanes,
     packets: Pool<Packet<T::Route>>,
     messages: Pool<Transit<T::Route>>,
+    fifos: Fifos,
     carried: Carried,
 }
 
@@ -71,6 +76,8 @@ struct Transit<R> {
     route: R,
     unsent: u64,
     awaited: u64,
+    /// Its first packet has been delivered, or reported to be in its node's FIFO.
+    is_noticed: bool,
     /// Behind it at its source.
     next: u32,
 }
@@ -92,9 +99,19 @@ impl<T: Topology> PacketFabric<T> {
             lanes: Lanes::new(&topology, parameters),
             packets: Pool::new(),
             messages: Pool::new(),
+            fifos: Fifos::new(0, 0),
             carried: Carried::default(),
             topology,
         })
+    }
+
+    /// The same, whose nodes have room for so many packets in front of their receive
+    /// engines: what comes while a node is held. Packets enter it at the rate of links
+    /// between routers and leave it at that of the link to the node.
+    #[must_use]
+    pub fn with_fifo(mut self, packets: u32) -> Self {
+        self.fifos = Fifos::new(self.topology.nodes(), packets);
+        self
     }
 
     /// The topology that it was built with.
@@ -309,8 +326,16 @@ impl<T: Topology> PacketFabric<T> {
         link.occupied += length;
         let (kind, to) = (link.kind, link.to);
         if kind == Kind::Eject {
-            let when = gone + self.timing.stage(kind).latency;
-            events.at(when, FabricEvent(EventKind::Deliver(number)).into());
+            let there = gone + self.timing.stage(kind).latency;
+            if let Some(fifo) = self.fifos.of(to) {
+                if fifo.is_used() {
+                    return self.enter_fifo(number, link_number, events);
+                }
+                // What is delivered at once needs no notice.
+                let message = self.packets[number].message;
+                self.messages[message].is_noticed = true;
+            }
+            events.at(there, FabricEvent(EventKind::Deliver(number)).into());
             return gone;
         }
         self.lanes.take_credit(lane);
@@ -329,6 +354,68 @@ impl<T: Topology> PacketFabric<T> {
     }
 }
 
+impl<T: Topology> PacketFabric<T> {
+    /// A packet goes into its node's FIFO, which has room for it. When its tail has left the
+    /// router.
+    fn enter_fifo<E>(&mut self, number: u32, link: u32, events: &mut EventQueue<E>) -> SimTime
+    where
+        E: Event + From<FabricEvent>,
+    {
+        let Packet { message, bytes, .. } = self.packets[number];
+        let gone = events.now() + self.timing.occupies(Kind::Near, bytes.into());
+        let there = gone + self.timing.stage(Kind::Eject).latency;
+        let link = self.lanes.link(link);
+        link.busy_until = gone;
+        let node = link.to;
+        let transit = &mut self.messages[message];
+        if transit.message.notify_began && !std::mem::replace(&mut transit.is_noticed, true) {
+            events.at(there, FabricEvent(EventKind::Notice(message)).into());
+        }
+        let fifo = self.fifos.of(node).expect("packets enter FIFOs that exist");
+        fifo.push(number, there);
+        if self.fifos.is_full(node) {
+            *self.lanes.held(Node(node)) = true;
+        }
+        self.drain(node, events);
+        gone
+    }
+
+    /// The first packet of a node's FIFO goes to the node, unless that is held.
+    fn drain<E>(&mut self, node: u32, events: &mut EventQueue<E>)
+    where
+        E: Event + From<FabricEvent>,
+    {
+        let fifo = self.fifos.of(node).expect("FIFOs that exist are drained");
+        let Some((number, there)) = fifo.first() else {
+            return;
+        };
+        if fifo.is_held || std::mem::replace(&mut fifo.is_draining, true) {
+            return;
+        }
+        let bytes = u64::from(self.packets[number].bytes);
+        let taken = there.max(events.now() + self.timing.occupies(Kind::Eject, bytes));
+        events.at(taken, FabricEvent(EventKind::Drain(node)).into());
+    }
+
+    fn on_drain<E>(&mut self, node: u32, events: &mut EventQueue<E>) -> Option<Outcome>
+    where
+        E: Event + From<FabricEvent>,
+    {
+        let fifo = self.fifos.of(node).expect("FIFOs that exist are drained");
+        fifo.is_draining = false;
+        if fifo.is_held {
+            return None;
+        }
+        let number = fifo.pop().expect("what drains has a packet");
+        let outcome = self.on_deliver(number);
+        *self.lanes.held(Node(node)) = false;
+        self.drain(node, events);
+        let link = self.sink_link(Node(node));
+        self.serve(link, events);
+        outcome
+    }
+}
+
 impl<T: Topology> Fabric for PacketFabric<T> {
     fn nodes(&self) -> u32 {
         self.topology.nodes()
@@ -344,6 +431,7 @@ impl<T: Topology> Fabric for PacketFabric<T> {
             route: self.topology.route(message.from, message.to),
             unsent: message.bytes.0,
             awaited: message.bytes.0,
+            is_noticed: false,
             next: NONE,
         });
         let link = self.source_link(message.from);
@@ -364,6 +452,10 @@ impl<T: Topology> Fabric for PacketFabric<T> {
             EventKind::Arrive(arrival) => self.on_arrive(arrival, events),
             EventKind::Wake(link) => self.on_wake(link, events),
             EventKind::Deliver(packet) => return self.on_deliver(packet),
+            EventKind::Drain(node) => return self.on_drain(node, events),
+            EventKind::Notice(number) => {
+                return Some(Outcome::Noticed(self.messages[number].message));
+            }
             EventKind::Left(number) => return Some(Outcome::Left(self.messages[number].message)),
             other => unreachable!("{other:?} is none of this model's events"),
         }
@@ -391,16 +483,27 @@ impl<T: Topology> Fabric for PacketFabric<T> {
     }
 
     fn hold(&mut self, node: Node) {
-        *self.lanes.held(node) = true;
+        match self.fifos.of(node.0) {
+            Some(fifo) => fifo.is_held = true,
+            None => *self.lanes.held(node) = true,
+        }
     }
 
     fn resume<E>(&mut self, node: Node, events: &mut EventQueue<E>)
     where
         E: Event + From<FabricEvent>,
     {
-        let link = self.sink_link(node);
-        *self.lanes.held(node) = false;
-        self.serve(link, events);
+        match self.fifos.of(node.0) {
+            Some(fifo) => {
+                fifo.is_held = false;
+                self.drain(node.0, events);
+            }
+            None => {
+                let link = self.sink_link(node);
+                *self.lanes.held(node) = false;
+                self.serve(link, events);
+            }
+        }
     }
 
     fn carried(&self) -> Carried {

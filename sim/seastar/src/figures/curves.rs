@@ -2,7 +2,9 @@
 
 use lintel_sim_kernel::Duration;
 
-use super::{KB, LONG, RED_STORM, RED_STORM_NIC, RO, UU, XT5, XT5_CCI, in_us, per_second, rate};
+use super::{
+    KB, LONG, RED_STORM, RO, UPGRADED, UPGRADED_NIC, UU, XT5, XT5_CCI, in_us, per_second, rate,
+};
 use crate::message::Class;
 use crate::node::Refused;
 use crate::workload::{Case, Stream, Way, netpipe_sizes, ping_pong, tuned_stream};
@@ -105,10 +107,10 @@ const CCI_AND_PORTALS: [Wanted; 3] = [
 ];
 
 const BOTH_MODES: [Wanted; 4] = [
-    ("generic, SN", RED_STORM, Way::Put),
-    ("accelerated, SN", RED_STORM_NIC, Way::Put),
-    ("generic, VN", RED_STORM.virtual_nodes(), Way::Put),
-    ("accelerated, VN", RED_STORM_NIC.virtual_nodes(), Way::Put),
+    ("generic, SN", UPGRADED, Way::Put),
+    ("accelerated, SN", UPGRADED_NIC, Way::Put),
+    ("generic, VN", UPGRADED.virtual_nodes(), Way::Put),
+    ("accelerated, VN", UPGRADED_NIC.virtual_nodes(), Way::Put),
 ];
 
 const SMALL: [u64; 13] = [0, 1, 2, 4, 8, 12, 13, 16, 32, 64, 256, 512, 1_024];
@@ -209,7 +211,7 @@ fn stream_points(
 
 fn entries() -> Result<Vec<Curve>, Refused> {
     let mut curves = Vec::new();
-    for (label, case) in [("generic", RED_STORM), ("accelerated", RED_STORM_NIC)] {
+    for (label, case) in [("generic", UPGRADED), ("accelerated", UPGRADED_NIC)] {
         let mut points = Vec::new();
         for ahead in [0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000] {
             points.push((ahead, in_us(ping_pong(&case, Way::Put, 0, ahead)?)));

@@ -3,14 +3,14 @@
 use super::in_us;
 use super::point::Published::Value;
 use super::point::{How, Machines, On, Point};
-use crate::node::{Placement, Refused};
+use crate::node::{Mode, Placement, Refused};
 use crate::workload::{Case, RandomAccess, random_access};
 
 /// S0 states neither the number of nodes nor the program, and either decides the gain: with
 /// HPCC's loop, as it is here, a few percent on 8 nodes and twice as fast on 256 and more.
 /// The gains themselves are therefore a figure; the row is their ratio.
 pub(super) const POINTS: &[Point] = &[Point::new(
-    On::RedStorm,
+    On::Upgraded,
     (
         "S0",
         "RandomAccess, VN's gain over SN's, 32 nodes (our count)",
@@ -34,9 +34,10 @@ pub(super) fn gain_on(
         dimensions,
         ..RandomAccess::RED_STORM
     };
-    let time = |mut case: Case| {
+    let time = |mode| {
+        let mut case: Case = m.upgraded(mode);
         case.setting.placement = placement;
         random_access(&case, run).map(in_us)
     };
-    Ok(100.0 * (time(m.red_storm())? / time(m.red_storm_nic())? - 1.0))
+    Ok(100.0 * (time(Mode::Generic)? / time(Mode::Accelerated)? - 1.0))
 }

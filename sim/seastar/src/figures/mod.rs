@@ -14,7 +14,7 @@ use lintel_sim_kernel::Duration;
 
 use crate::message::Class;
 use crate::node::{Mode, Refused};
-use crate::profile::{RED_STORM_2005, XT5_2009};
+use crate::profile::{RED_STORM_2005, RED_STORM_2006, XT5_2009};
 use crate::workload::{Case, Way, ping_pong};
 
 pub use curves::{Curve, Figure, figure};
@@ -22,7 +22,8 @@ pub use point::{How, Machines, On, Point, Published, Row, number};
 pub use table::{REFUSED, pairs, points_of_many, points_of_pairs, table};
 
 const RED_STORM: Case = Case::new(RED_STORM_2005, Mode::Generic);
-const RED_STORM_NIC: Case = Case::new(RED_STORM_2005, Mode::Accelerated);
+const UPGRADED: Case = Case::new(RED_STORM_2006, Mode::Generic);
+const UPGRADED_NIC: Case = Case::new(RED_STORM_2006, Mode::Accelerated);
 const XT5: Case = Case::new(XT5_2009, Mode::Generic);
 const XT5_CCI: Case = Case::new(XT5_2009, Mode::Cci);
 const UU: Way = Way::Cci(Class::Unreliable);

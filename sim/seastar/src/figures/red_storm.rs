@@ -3,7 +3,7 @@
 use super::point::Published::{Over, Value};
 use super::point::{How, Machines, On, Point};
 use super::{KB, half_bandwidth, in_us, inline_step, point_rate};
-use crate::node::Refused;
+use crate::node::{Mode, Refused};
 use crate::workload::{Way, ping_pong};
 
 const fn of(
@@ -38,8 +38,7 @@ pub(super) const POINTS: &[Point] = &[
     }),
     of(("S1 6", "put, 2 MB", "MB/s"), Value(1108.0), |m| {
         point_rate(&m.red_storm(), Way::Put, LONGEST)
-    })
-    .is(How::Fitted),
+    }),
     of(
         ("S1 6", "bidirectional put, 2 MB, both ways", "MB/s"),
         Over(2200.0),
@@ -52,8 +51,7 @@ pub(super) const POINTS: &[Point] = &[
             let whole = point_rate(&m.red_storm(), Way::Put, MEDIUM)?;
             half_bandwidth(&m.red_storm(), Way::Put, whole)
         },
-    )
-    .because(HALF),
+    ),
     of(
         ("S1 6", "half bandwidth, NetPIPE", "B"),
         Value(8192.0),
@@ -62,7 +60,9 @@ pub(super) const POINTS: &[Point] = &[
             half_bandwidth(&m.red_storm(), Way::Put, whole)
         },
     )
-    .because(HALF),
+    .because(
+        "PortalPerf's loop under NetPIPE's ceiling: S1 has both over the same path, 2 KB apart",
+    ),
     of(
         ("S1 6", "half bandwidth, NetPIPE bidirectional", "B"),
         Value(24_576.0),
@@ -72,7 +72,8 @@ pub(super) const POINTS: &[Point] = &[
         },
     )
     .because("PortalPerf's loop under NetPIPE's ceiling: NetPIPE's own loop isn't modelled"),
-    of(
+    Point::new(
+        On::Upgraded,
         ("S0", "size below which 5 % more throughput (our 5 %)", "B"),
         Value(32_768.0),
         last_gain,
@@ -81,8 +82,6 @@ pub(super) const POINTS: &[Point] = &[
     .because("S0 prints no criterion; at 2 % the size would be larger still"),
 ];
 
-const HALF: &str = "what enters the network before the deposit is ordered wins too much time: \
-                    the slower engine is the sender's here";
 /// Where PortalPerf's figure for medium sizes ends.
 const MEDIUM: u64 = 100 * KB;
 /// Where that for long messages ends.
@@ -97,8 +96,8 @@ fn last_gain(m: &Machines) -> Result<f64, Refused> {
     let (mut low, mut high) = (KB, 256 * KB);
     while high - low > 256 {
         let middle = (low + high) / 2;
-        let generic = point_rate(&m.red_storm(), Way::Put, middle)?;
-        match point_rate(&m.red_storm_nic(), Way::Put, middle)? > 1.05 * generic {
+        let rate = |mode| point_rate(&m.upgraded(mode), Way::Put, middle);
+        match rate(Mode::Accelerated)? > 1.05 * rate(Mode::Generic)? {
             true => low = middle,
             false => high = middle,
         }

@@ -28,7 +28,9 @@ pub(super) const PORTALS: &[Point] = &[
         let gap = tuned_stream(&m.xt5(), Stream::of(1_024 * KB))?;
         Ok(rate(gap, 1_024 * KB))
     })
-    .because("a source whose commands run out doesn't stall: its 257 pages are fed in time"),
+    .because(
+        "S4 has it from other work and suspects the receiver; here 257 commands are fed in time",
+    ),
     of(
         ("LW", "put, Linux over Catamount, 8 B", "%"),
         Over(20.0),
@@ -37,19 +39,19 @@ pub(super) const PORTALS: &[Point] = &[
             Ok(100.0 * (portals(m, Way::Put, 8)? / catamount - 1.0))
         },
     )
-    .is(How::Fitted),
+    .because("LW's machine is an XT3 with an early Linux; S4's acknowledgement asks for more"),
     of(
         ("S4 V-A", "an acknowledgement adds, 8 B", "us"),
         Between(4.4, 6.0),
         |m| Ok(portals(m, Way::AcknowledgedPut, 8)? - portals(m, Way::Put, 8)?),
     )
-    .because("an interrupt of 4.3 us would be needed; LW, to which it is fitted, has less"),
+    .is(How::Fitted),
     of(
         ("S4 abstract", "CCI's latency less than Portals', 8 B", "%"),
         Between(30.0, 50.0),
         |m| Ok(100.0 * (1.0 - cci(m, UU, 8)? / portals(m, Way::Put, 8)?)),
-    ),
-    // Part VI says it otherwise, and both can hold near a half only.
+    )
+    .because("S4's part VI says it otherwise (the row below), and both can hold near a half only"),
     of(
         ("S4 VI", "CCI's latency of Portals', 0 B", "%"),
         Between(30.0, 50.0),
@@ -131,8 +133,7 @@ pub(super) const CCI: &[Point] = &[
         ("S4 VI", "CCI UU sends so many times as fast, 8 B", ""),
         Value(6.0),
         |m| times_as_fast(m, 8),
-    )
-    .because("as for the acknowledgement: an interrupt costs Linux more than LW has it"),
+    ),
     of(
         ("S4 abstract", "the same, 512 B", ""),
         Between(6.0, 7.0),

@@ -16,7 +16,7 @@ mod protection;
 mod receive;
 mod transmit;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lintel_sim_kernel::{Duration, SimTime, Stream};
 use lintel_sim_node::{Core, Noise};
@@ -143,6 +143,8 @@ pub(crate) struct Node {
     sram: Sram,
     outgoing: BTreeMap<u64, Outgoing>,
     incoming: BTreeMap<u64, Incoming>,
+    /// Messages whose headers the firmware saw in the RX FIFO, and that aren't all in.
+    noticed: BTreeSet<u64>,
     peers: BTreeMap<u32, Peer>,
     /// Which packets go over a link twice.
     link: Stream,
@@ -175,6 +177,7 @@ impl Node {
             sram,
             outgoing: BTreeMap::new(),
             incoming: BTreeMap::new(),
+            noticed: BTreeSet::new(),
             peers: BTreeMap::new(),
             link,
             injects_until: SimTime::START,
@@ -205,18 +208,35 @@ impl Node {
         }
     }
 
-    /// A message's first packet is in, and more are to come.
+    /// A message's first packet is in the RX FIFO: the firmware sees it before the RX engine
+    /// gets there (S4 II).
+    pub(crate) fn on_noticed(&mut self, name: u64, flight: Flight, ctx: &mut Context<'_>) {
+        if !flight.message.is_control() {
+            self.noticed.insert(name);
+            self.begin(name, flight.message, false, ctx);
+        }
+    }
+
+    /// A message's first packet is in, and more are to come: the RX engine stops unless the
+    /// message has commands.
     pub(crate) fn on_began(&mut self, name: u64, flight: Flight, ctx: &mut Context<'_>) {
-        self.begin(name, flight.message, false, ctx);
+        if !self.noticed.contains(&name) {
+            self.begin(name, flight.message, false, ctx);
+        }
+        self.stall(name, ctx);
     }
 
     /// All of a message is in.
     pub(crate) fn on_arrived(&mut self, name: u64, flight: Flight, ctx: &mut Context<'_>) {
         ctx.message_span(Track::Link, &flight.message, flight.sent);
+        let was_noticed = self.noticed.remove(&name);
         if self.incoming.contains_key(&name) {
             return self.complete(name, ctx);
         }
-        self.begin(name, flight.message, true, ctx);
+        // What rides in a header's packet may be dealt with already.
+        if !was_noticed {
+            self.begin(name, flight.message, true, ctx);
+        }
     }
 
     /// A message's last byte has left.

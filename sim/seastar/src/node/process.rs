@@ -655,11 +655,24 @@ impl Node {
 
     fn wait(&mut self, number: usize, ctx: &mut Context<'_>) {
         self.processes[number].state = State::Waiting;
-        self.wake(number, ctx);
+        self.wake_after(number, Duration::ZERO, ctx);
     }
 
-    /// A process that waits goes on if there is something for it.
+    /// A process that waits goes on if there is something for it. The kernel wakes the
+    /// second core by an interrupt between processors, as it is called from there.
     pub(super) fn wake(&mut self, number: usize, ctx: &mut Context<'_>) {
+        let p = ctx.profile;
+        let process = &self.processes[number];
+        let interrupt = match process.mode {
+            Mode::Generic if !process.shares_core => {
+                p.time(p.interrupt_entry) + p.time(p.interrupt_exit)
+            }
+            _ => Duration::ZERO,
+        };
+        self.wake_after(number, interrupt, ctx);
+    }
+
+    fn wake_after(&mut self, number: usize, interrupt: Duration, ctx: &mut Context<'_>) {
         if self.processes[number].state != State::Waiting || !self.can_see(number, ctx.now) {
             return;
         }
@@ -673,7 +686,7 @@ impl Node {
             (Mode::Cci, _) => p.time(p.cci_get_event),
             _ => p.time(p.event_get),
         };
-        self.busy(number, "event", cost, ctx);
+        self.busy(number, "event", interrupt + cost, ctx);
     }
 
     pub(super) fn wake_all(&mut self, ctx: &mut Context<'_>) {

@@ -1,7 +1,8 @@
 //! The way in: header, CAM, decision, deposit.
 //!
 //! A message of several packets stops the RX pipeline after its first one, until
-//! the firmware has given its source commands: the network holds what follows.
+//! the firmware has given its source commands: the RX FIFO takes what follows, and behind
+//! it the network. The firmware sees headers as they enter the FIFO.
 
 use lintel_engine4::Interface;
 use lintel_memory::Ghost;
@@ -38,7 +39,7 @@ pub(crate) struct Incoming {
 }
 
 impl Node {
-    /// A message's first packet is in; for some that is all of it.
+    /// A message's first packet is in, or in the FIFO; for some that is all of it.
     pub(super) fn begin(
         &mut self,
         name: u64,
@@ -64,16 +65,13 @@ impl Node {
                 message,
                 began: ctx.now,
                 has_arrived: whole,
-                holds: !whole,
+                holds: false,
                 is_admitted: false,
                 fed: None,
                 is_discarded: false,
                 held: None,
             },
         );
-        if !whole {
-            self.hold(ctx);
-        }
         let cost = match message.content {
             Content::Cci(_) => p.cci_fw_header,
             _ => p.fw_header,
@@ -249,6 +247,18 @@ impl Node {
             }
         }
         self.advance(name, ctx);
+    }
+
+    /// The RX engine has come to a message that may have no commands yet.
+    pub(super) fn stall(&mut self, name: u64, ctx: &mut Context<'_>) {
+        let Some(incoming) = self.incoming.get_mut(&name) else {
+            return;
+        };
+        incoming.began = ctx.now;
+        if incoming.fed.is_none() && !incoming.is_discarded {
+            incoming.holds = true;
+            self.hold(ctx);
+        }
     }
 
     fn hold(&mut self, ctx: &mut Context<'_>) {

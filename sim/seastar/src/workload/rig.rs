@@ -70,6 +70,7 @@ impl Case {
         let torus = torus.map_err(|mistake| Refused(mistake.to_string()))?;
         let network = PacketFabric::new(torus, &self.profile.network());
         let network = network.map_err(|mistake| Refused(mistake.to_string()))?;
+        let network = network.with_fifo(self.profile.rx_fifo());
         Machine::new(self.profile, self.setting, network)
     }
 }

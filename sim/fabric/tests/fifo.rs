@@ -1,0 +1,106 @@
+//! What a held node takes in.
+
+mod rig;
+
+use lintel_sim_fabric::{Fabric, Message, Node, Outcome, PacketFabric, Parameters, Torus};
+use lintel_sim_kernel::{Duration, SimTime, Simulation};
+use rig::{Net, by_packet, even, message, ring, send};
+
+/// A ring of four whose nodes have room for so many packets.
+fn with_fifo(packets: u32) -> Simulation<Net<PacketFabric<Torus>>> {
+    let mut parameters = Parameters {
+        buffer: 2,
+        ..even()
+    };
+    parameters.eject.latency = Duration::ZERO;
+    let mut simulation = by_packet(ring(4), &parameters);
+    let plain = std::mem::replace(
+        &mut simulation.world.fabric,
+        PacketFabric::new(ring(4), &parameters).expect("the parameters are good"),
+    );
+    simulation.world.fabric = plain.with_fifo(packets);
+    simulation
+}
+
+fn noticed(from: u32, bytes: u64, tag: u64) -> Message {
+    Message {
+        notify_began: true,
+        notify_left: true,
+        tag,
+        ..message(from, 1, bytes)
+    }
+}
+
+/// What is reported of node 1 when it is held from the first packet to `until`.
+fn held(packets: u32, messages: &[Message], until: Duration) -> Vec<(u64, Outcome)> {
+    let mut simulation = with_fifo(packets);
+    messages.iter().for_each(|&m| send(&mut simulation, m));
+    while simulation.world.reported.is_empty() {
+        let now = simulation.events.now();
+        simulation.run_until(now + Duration::from_ns(1));
+    }
+    simulation.world.fabric.hold(Node(1));
+    simulation.run_until(SimTime::START + until);
+    let Simulation { world, events } = &mut simulation;
+    world.fabric.resume(Node(1), events);
+    simulation.run();
+    assert_eq!(simulation.world.fabric.unfinished(), 0);
+    let reported = simulation.world.reported.iter();
+    reported
+        .map(|&(when, outcome)| (when.as_ps() / 1_000, outcome))
+        .collect()
+}
+
+#[test]
+fn a_fifo_takes_a_message_off_its_sender_s_hands() {
+    let one = noticed(0, 64 * 8, 1);
+    let left = |packets| {
+        let reported = held(packets, &[one], Duration::from_us(5));
+        let left = reported.iter().find(|(_, o)| *o == Outcome::Left(one));
+        left.expect("it leaves").0
+    };
+    // Without it, two packets fit behind each link and the others wait for the node.
+    assert!(left(0) > 5_000);
+    assert_eq!(left(16), 8 * 64);
+}
+
+#[test]
+fn what_waits_in_a_fifo_goes_on_at_the_engine_s_rate() {
+    let one = noticed(0, 64 * 8, 1);
+    let reported = held(16, &[one], Duration::from_us(5));
+    // The first packet was in and the second on its way; six follow.
+    assert_eq!(
+        reported.last(),
+        Some(&(5_000 + 6 * 64, Outcome::Arrived(one)))
+    );
+}
+
+#[test]
+fn a_message_behind_a_held_one_is_noticed_once_and_arrives_after_it() {
+    let (first, second) = (noticed(0, 64 * 3, 1), noticed(0, 64 * 3, 2));
+    let reported = held(16, &[first, second], Duration::from_us(5));
+    let of = |wanted: Outcome| -> Vec<u64> {
+        let same = reported.iter().filter(|(_, o)| *o == wanted);
+        same.map(|(when, _)| *when).collect()
+    };
+    // Three packets, then its first: in, a hop and out.
+    assert_eq!(of(Outcome::Noticed(second)), [2 * 50 + 4 * 64]);
+    assert_eq!(of(Outcome::Noticed(first)), []);
+    assert_eq!(of(Outcome::Arrived(first)), [5_000 + 64]);
+    assert_eq!(of(Outcome::Began(second)), [5_000 + 2 * 64]);
+    assert_eq!(of(Outcome::Arrived(second)), [5_000 + 4 * 64]);
+}
+
+#[test]
+fn a_full_fifo_holds_the_network_and_loses_nothing() {
+    for packets in 1..6 {
+        let messages: Vec<Message> = (0..6)
+            .map(|tag| noticed(3 * (tag % 2) as u32, 64 * 5, tag))
+            .collect();
+        let reported = held(packets, &messages, Duration::from_us(9));
+        let arrived = reported
+            .iter()
+            .filter(|(_, o)| matches!(o, Outcome::Arrived(_)));
+        assert_eq!(arrived.count(), 6, "{packets}");
+    }
+}

@@ -1,0 +1,130 @@
+//! Shapes of curves: what must hold between points, whatever their values are.
+
+use lintel_sim_kernel::Duration;
+use lintel_sim_seastar::profile::{PROFILES, RED_STORM_2005, XT5_2009};
+use lintel_sim_seastar::workload::{Case, Stream, Way, ping_pong, tuned_stream};
+use lintel_sim_seastar::{Class, Mode};
+
+const UU: Way = Way::Cci(Class::Unreliable);
+const RO: Way = Way::Cci(Class::Reliable);
+const PORTALS: [Way; 4] = [Way::Put, Way::AcknowledgedPut, Way::Get, Way::Both];
+
+fn time(case: &Case, way: Way, bytes: u64) -> Duration {
+    ping_pong(case, way, bytes, 0).expect("the case runs")
+}
+
+/// Each case with each way that it has.
+fn cases() -> Vec<(Case, Way)> {
+    let mut all = Vec::new();
+    for profile in PROFILES {
+        for way in PORTALS {
+            all.push((Case::new(*profile, Mode::Generic), way));
+            all.push((Case::new(*profile, Mode::Accelerated), way));
+        }
+        all.extend([UU, RO].map(|way| (Case::new(*profile, Mode::Cci), way)));
+    }
+    all
+}
+
+#[test]
+fn latency_of_one_message_at_a_time_never_falls_with_size() {
+    // Where messages go both ways at once, their order decides which of them share an
+    // interrupt, and it changes with the size.
+    for (case, way) in cases().into_iter().filter(|(_, way)| *way != Way::Both) {
+        let times = [0, 12, 13, 64, 200, 512, 1_000, 2_048, 4_096].map(|b| time(&case, way, b));
+        assert!(
+            times.is_sorted(),
+            "{} {:?} {way:?} {times:?}",
+            case.profile.name,
+            case.mode
+        );
+    }
+}
+
+/// With each doubling, and by at least half of what the slower engine needs for the bytes.
+fn assert_grows(case: &Case, way: Way, sizes: &[u64]) {
+    let p = &case.profile;
+    let slower = p.tx_bandwidth.value.min(p.rx_bandwidth.value);
+    for pair in sizes.windows(2) {
+        let grown = time(case, way, pair[1]) - time(case, way, pair[0]);
+        let least = Duration::from_ps((pair[1] - pair[0]) * 1_000_000_000_000 / slower / 2);
+        assert!(
+            grown > least,
+            "{} {:?} {way:?} {pair:?} {grown}",
+            p.name,
+            case.mode
+        );
+    }
+}
+
+#[test]
+fn without_interrupts_latency_grows_with_every_byte_that_is_moved() {
+    for (case, way) in cases() {
+        match case.mode {
+            Mode::Generic => {}
+            Mode::Accelerated => assert_grows(&case, way, &[2_048, 4_096, 16_384]),
+            Mode::Cci => assert_grows(&case, way, &[512, 1_024, 2_048, 4_096]),
+        }
+    }
+}
+
+/// The end of the first interrupt hides a transfer that is shorter: the host is what limits.
+#[test]
+fn with_interrupts_latency_grows_where_moving_takes_longer_than_an_interrupt_s_end() {
+    for profile in PROFILES {
+        let case = Case::new(*profile, Mode::Generic);
+        let end = profile.time(profile.interrupt_exit).as_ps();
+        let hidden = profile.rx_bandwidth.value.min(profile.tx_bandwidth.value) * end;
+        let hidden = hidden / 1_000_000_000_000;
+        let sizes = [1, 2, 4, 8].map(|times| times * hidden + 4_096);
+        assert_grows(&case, Way::Put, &sizes);
+        assert_grows(&case, Way::Get, &sizes);
+    }
+}
+
+#[test]
+fn a_second_process_of_a_node_waits_for_the_kernel_no_less_than_the_first() {
+    for bytes in [0, 12, 13, 1_024, 16_384] {
+        for way in [Way::Put, Way::Get, Way::Both] {
+            let case = Case::new(RED_STORM_2005, Mode::Generic);
+            let (single, double) = (
+                time(&case, way, bytes),
+                time(&case.virtual_nodes(), way, bytes),
+            );
+            assert!(single <= double, "{way:?} {bytes} {single} {double}");
+            let nic = Case::new(RED_STORM_2005, Mode::Accelerated);
+            assert_eq!(
+                time(&nic, way, bytes),
+                time(&nic.virtual_nodes(), way, bytes)
+            );
+        }
+    }
+}
+
+fn rate(class: Class, bytes: u64) -> f64 {
+    let case = Case::new(XT5_2009, Mode::Cci);
+    let stream = Stream {
+        class,
+        messages: 300,
+        ..Stream::of(bytes)
+    };
+    1e12 / tuned_stream(&case, stream).expect("it runs").as_ps() as f64
+}
+
+#[test]
+fn reliable_messages_are_slower_until_the_bus_limits_both() {
+    // S4 V-B: "lower until we reach the maximum message size".
+    for bytes in [8, 256, 1_024] {
+        assert!(rate(Class::Reliable, bytes) < 0.9 * rate(Class::Unreliable, bytes));
+    }
+    let (reliable, unreliable) = (rate(Class::Reliable, 4_096), rate(Class::Unreliable, 4_096));
+    assert!((reliable / unreliable - 1.0).abs() < 0.01);
+}
+
+#[test]
+fn cci_stays_below_3_microseconds_up_to_between_256_and_512_bytes() {
+    // S4 V-A.
+    let case = Case::new(XT5_2009, Mode::Cci);
+    let three = Duration::from_us(3);
+    assert!(time(&case, UU, 256) < three && three < time(&case, UU, 512));
+}
