@@ -82,7 +82,7 @@ cargo xtask COMMAND
   mutants [CRATE...]  check that the tests of core/ detect small changes, with
                       cargo-mutants (up to an hour per crate)
   headers             compile each of include/*.h alone as C99, C11 and C++17
-  spec                check spec/portals4.toml and spec/options.toml against the headers
+  spec                check the functions and options in spec/ against the headers
   symbols             check that libportals.so.4 exports exactly what headers declare
   man                 check that every function and every tool has a man page
   deny                check licences, sources and duplicates of dependencies against

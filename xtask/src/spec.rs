@@ -1,4 +1,4 @@
-//! Holds `spec/portals4.toml` against the headers.
+//! Holds `spec/portals4.toml` and `spec/portals3.toml` against the headers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,24 +11,43 @@ use crate::shell::{self, Tree};
 
 const STATES: [&str; 4] = ["full", "partial", "hint", "open"];
 
+/// Each file names the headers whose functions it lists.
+const FILES: [&str; 2] = ["portals4.toml", "portals3.toml"];
+
 pub fn check(tree: &Tree) -> Outcome {
-    let path = tree.path("spec/portals4.toml");
+    for file in FILES {
+        check_file(tree, file)?;
+    }
+    options::check(tree)
+}
+
+fn check_file(tree: &Tree, file: &str) -> Outcome {
+    let path = tree.path("spec").join(file);
     let table: Table = shell::read(&path)?
         .parse()
         .map_err(|e| format!("{}: {e}", path.display()))?;
     let mut wrong = Vec::new();
     let listed = check_functions(&table, &mut wrong);
     check_exceptions(&table, &mut wrong);
-    compare(
-        &listed,
-        &header_text::functions_of(tree, "portals4.h")?,
-        &mut wrong,
-    );
+    let headers = headers(&table);
+    if headers.is_empty() {
+        wrong.push(format!("{file} names no header"));
+    }
+    let declared = header_text::functions_of_all(tree, &headers)?;
+    compare(&listed, &declared, &headers.join(", "), &mut wrong);
     if !wrong.is_empty() {
         return Err(wrong.join("\n        "));
     }
-    println!("   {}", count(&table));
-    options::check(tree)
+    println!("   {file}: {}", count(&table));
+    Ok(())
+}
+
+/// The headers in `[specification]`.
+fn headers(table: &Table) -> Vec<&str> {
+    let specification = table.get("specification");
+    let headers = specification.and_then(|table| table.get("headers"));
+    let headers = headers.and_then(Value::as_array).into_iter().flatten();
+    headers.filter_map(Value::as_str).collect()
 }
 
 /// Every function has a known section and state; what is not full says why.
@@ -70,12 +89,17 @@ fn check_exceptions(table: &Table, wrong: &mut Vec<String>) {
     }
 }
 
-fn compare(listed: &BTreeSet<String>, declared: &BTreeSet<String>, wrong: &mut Vec<String>) {
+fn compare(
+    listed: &BTreeSet<String>,
+    declared: &BTreeSet<String>,
+    headers: &str,
+    wrong: &mut Vec<String>,
+) {
     for name in declared.difference(listed) {
-        wrong.push(format!("{name} is in portals4.h and not in spec/"));
+        wrong.push(format!("{name} is in {headers} and not in spec/"));
     }
     for name in listed.difference(declared) {
-        wrong.push(format!("{name} is in spec/ and not in portals4.h"));
+        wrong.push(format!("{name} is in spec/ and not in {headers}"));
     }
 }
 
