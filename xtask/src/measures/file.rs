@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     const SOURCE: &str = "\
-/// As it stands in the file.
+/// Its name.
 pub struct Name {
     /// The length of the name in bytes, at most 64.
     pub length: usize,
