@@ -25,7 +25,7 @@ fn kept_waiting(seed: u64) -> Network {
 }
 
 #[test]
-fn what_waits_behind_a_packet_sent_again_isnt_sent_again_too() {
+fn what_waits_behind_a_retransmitted_packet_isnt_retransmitted_too() {
     for seed in 0..20 {
         for first in 2..PACKETS {
             let mut network = kept_waiting(seed);

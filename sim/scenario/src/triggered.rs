@@ -72,7 +72,7 @@ impl Setup {
         let nodes_log2 = reader.count("machine.nodes_log2", 1..=16)?.unwrap_or(6);
         let (tree, work) = work(reader, 1 << nodes_log2)?;
         let noise = noise(reader)?;
-        let details = [("packets", Detail::Packets), ("outline", Detail::Coarse)];
+        let details = [("packets", Detail::Packets), ("coarse", Detail::Coarse)];
         let detail = reader.choose("machine.detail", &details)?;
         let operations = reader.count("workload.operations", 1..=1_000_000)?;
         Ok(Setup {

@@ -1,4 +1,4 @@
-//! The machine in outline against the machine in full, and that over both kinds of
+//! The coarse machine against the full one, and that over both kinds of
 //! fabric.
 
 use lintel_collectives::Tree;
