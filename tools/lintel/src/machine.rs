@@ -3,6 +3,7 @@
 use std::fs;
 
 use rustix::io::Errno;
+use rustix::process::Pid;
 use rustix::system::uname;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::{Deserialize, Serialize};
@@ -68,6 +69,26 @@ pub fn pin(core: usize) -> Result<()> {
         Err(Errno::INVAL) => Err(refused()),
         pinned => pinned.during(format!("pinning to core {core}")),
     }
+}
+
+/// Moves every thread that this process has now to `core`.
+pub fn pin_all_threads(core: usize) -> Result<()> {
+    pin(core)?;
+    let mut set = CpuSet::new();
+    set.set(core);
+    for task in fs::read_dir("/proc/self/task").during("listing threads")? {
+        let name = task.during("listing threads")?.file_name();
+        let thread = name.to_str().and_then(|name| name.parse().ok());
+        match thread
+            .and_then(Pid::from_raw)
+            .map(|id| sched_setaffinity(Some(id), &set))
+        {
+            // It has ended meanwhile.
+            None | Some(Ok(()) | Err(Errno::SRCH)) => {}
+            Some(Err(error)) => return Err(error).during(format!("pinning to core {core}")),
+        }
+    }
+    Ok(())
 }
 
 fn cpu_model() -> String {

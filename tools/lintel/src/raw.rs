@@ -119,12 +119,22 @@ impl Region {
     }
 
     /// Copies `length` bytes from `from` at offset 0 to offset 0 of this region,
-    /// as `memcpy` does. Both must belong to this process alone.
+    /// as `memcpy` does; as [`Region::copy_between`].
     pub fn copy_from(&self, from: &Region, length: usize) {
-        assert!(length <= self.length && length <= from.length);
+        self.copy_between(0, from, 0, length);
+    }
+
+    /// Copies `length` bytes from `from` at offset `from_at` to offset `at` of this region,
+    /// as `memcpy` does. Either range must belong to this process alone, or be shared memory
+    /// that by flags between the processes is this one's until it passes it on.
+    pub fn copy_between(&self, at: usize, from: &Region, from_at: usize, length: usize) {
+        assert!(at <= self.length && length <= self.length - at);
+        assert!(from_at <= from.length && length <= from.length - from_at);
+        // SAFETY: the offsets lie within the mappings (asserted).
+        let (to, from) = unsafe { (self.start.add(at), from.start.add(from_at)) };
         // SAFETY: both ranges are mapped (asserted), distinct mappings never
-        // overlap, and a private region has no writer but this thread.
-        unsafe { ptr::copy_nonoverlapping(from.start.as_ptr(), self.start.as_ptr(), length) };
+        // overlap, and no other thread writes them by the contract above.
+        unsafe { ptr::copy_nonoverlapping(from.as_ptr(), to.as_ptr(), length) };
     }
 
     /// Copies `length` bytes out of process `pid` at `address` there to offset 0

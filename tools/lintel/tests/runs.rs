@@ -123,6 +123,19 @@ fn two_ranks_on_two_nodes_are_held_against_bare_datagrams() {
 }
 
 #[test]
+fn two_ranks_on_one_core_are_measured_by_each_way_to_wait() {
+    let words = ["perf", "one-core", "--time=2", "--rounds=1", "--json=-"];
+    let report = Running::start(&words).json();
+    let found = rows(&report);
+    for wait in ["PtlEQWait", "PtlCTWait", "PtlEQGet"] {
+        assert!(
+            found.contains(&("one-core".into(), wait.into())),
+            "{found:?}"
+        );
+    }
+}
+
+#[test]
 fn info_shows_the_processes_of_a_running_job() {
     let _running = Running::start(&["perf", "idle", "--csv=-"]);
     let deadline = Instant::now() + PATIENCE;

@@ -1,11 +1,14 @@
-//! Copies: within a process, and out of another one by cross-memory attach.
+//! Copies: within a process, out of another one by cross-memory attach, and through shared
+//! memory, into it by one process and out of it by the other.
 
 use std::rc::Rc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Release};
 
 use crate::error::{During, Result};
 use crate::harness::Workload;
 use crate::raw::Region;
-use crate::team::{Team, WORDS};
+use crate::team::{Team, WORDS, spin_until};
 
 /// `memcpy` within rank 0, from and to memory that is in the cache or isn't.
 pub struct Memcpy {
@@ -116,4 +119,182 @@ impl Workload for CrossMemory {
     }
 }
 
+/// One writer, one reader: each copies its bytes into shared memory and raises a flag, and the
+/// other one copies them out. The least that a message costs if both sides copy.
+pub struct SharedCopy {
+    shared: Region,
+    memory: Region,
+    there: usize,
+    back: usize,
+    turn: u64,
+}
+
+impl SharedCopy {
+    /// `there` bytes by rank 0, then `back` bytes by rank 1.
+    pub fn new(team: &Team, there: usize, back: usize) -> Result<Self> {
+        let data = there.next_multiple_of(DATA) + back.next_multiple_of(DATA);
+        Ok(Self {
+            shared: team.share(DATA + data)?,
+            memory: Region::private(there.max(back)).during("allocating")?,
+            there,
+            back,
+            turn: 0,
+        })
+    }
+
+    /// Offset of the bytes of rank 1.
+    fn back_at(&self) -> usize {
+        DATA + self.there.next_multiple_of(DATA)
+    }
+
+    fn write(&self, flag: usize, at: usize, bytes: usize, turn: u64) {
+        self.shared.copy_between(at, &self.memory, 0, bytes);
+        self.shared.lines()[flag].0[0].store(turn, Release);
+    }
+
+    fn read(&self, flag: usize, at: usize, bytes: usize, turn: u64) -> Result<()> {
+        let flag = &self.shared.lines()[flag].0[0];
+        spin_until(|| flag.load(Acquire) == turn)?;
+        self.memory.copy_between(0, &self.shared, at, bytes);
+        Ok(())
+    }
+}
+
+impl Workload for SharedCopy {
+    fn lead(&mut self, n: u64) -> Result<()> {
+        for _ in 0..n {
+            self.write(0, DATA, self.there, self.turn + 1);
+            self.read(2, self.back_at(), self.back, self.turn + 1)?;
+            self.turn += 1;
+        }
+        Ok(())
+    }
+
+    fn follow(&mut self, n: u64) -> Result<()> {
+        for _ in 0..n {
+            self.read(0, DATA, self.there, self.turn + 1)?;
+            self.write(2, self.back_at(), self.back, self.turn + 1);
+            self.turn += 1;
+        }
+        Ok(())
+    }
+}
+
+/// As [`SharedCopy`], one way and many in flight: a ring of slots, each a line with a flag and
+/// the bytes behind it. The reader returns the slots a quarter of the ring at a time.
+pub struct SharedStream {
+    shared: Region,
+    memory: Region,
+    bytes: usize,
+    slots: u64,
+    position: u64,
+}
+
+impl SharedStream {
+    /// Of messages of `bytes`, from rank 0 to rank 1.
+    pub fn new(team: &Team, bytes: usize) -> Result<Self> {
+        let slots = (RING / Self::stride(bytes)).clamp(4, 256);
+        Ok(Self {
+            shared: team.share(DATA + slots * Self::stride(bytes))?,
+            memory: Region::private(bytes).during("allocating")?,
+            bytes,
+            slots: slots as u64,
+            position: 0,
+        })
+    }
+
+    fn stride(bytes: usize) -> usize {
+        LINE + bytes.next_multiple_of(LINE)
+    }
+
+    /// Offset of the slot at the position.
+    fn slot(&self) -> usize {
+        DATA + (self.position % self.slots) as usize * Self::stride(self.bytes)
+    }
+
+    fn consumed(&self) -> &AtomicU64 {
+        &self.shared.lines()[0].0[0]
+    }
+}
+
+impl Workload for SharedStream {
+    fn lead(&mut self, n: u64) -> Result<()> {
+        let mut consumed = self.consumed().load(Acquire);
+        for _ in 0..n {
+            if self.position - consumed >= self.slots {
+                spin_until(|| {
+                    consumed = self.consumed().load(Acquire);
+                    self.position - consumed < self.slots
+                })?;
+            }
+            let at = self.slot();
+            let (to, from) = (&self.shared, &self.memory);
+            to.copy_between(at + LINE, from, 0, self.bytes);
+            to.lines()[at / LINE].0[0].store(self.position + 1, Release);
+            self.position += 1;
+        }
+        spin_until(|| self.consumed().load(Acquire) == self.position)
+    }
+
+    fn follow(&mut self, n: u64) -> Result<()> {
+        for _ in 0..n {
+            let at = self.slot();
+            let flag = &self.shared.lines()[at / LINE].0[0];
+            spin_until(|| flag.load(Acquire) == self.position + 1)?;
+            let (to, from) = (&self.memory, &self.shared);
+            to.copy_between(0, from, at + LINE, self.bytes);
+            self.position += 1;
+            if self.position % (self.slots / 4) == 0 {
+                self.consumed().store(self.position, Release);
+            }
+        }
+        self.consumed().store(self.position, Release);
+        Ok(())
+    }
+
+    fn fewest(&self) -> u64 {
+        2 * self.slots
+    }
+}
+
+/// Where the bytes begin, behind the flags: a page.
+const DATA: usize = 4096;
+const LINE: usize = 64;
+/// Bytes of a ring: within a second-level cache.
+const RING: usize = 256 << 10;
+
 const COLD: usize = 256 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::team::WaitMode;
+
+    /// Both sides of `workload` in two threads; what rank 1 then has in its memory.
+    fn moved<W: Workload + 'static>(make: fn(&Team) -> W, memory: fn(&W) -> &Region) -> [u64; 2] {
+        let first = Team::create(2, WaitMode::Spin).expect("memory");
+        let ticket = first.ticket();
+        let other = std::thread::spawn(move || {
+            let second = Team::join(ticket, 1, 2, WaitMode::Spin).expect("joins");
+            let mut follower = make(&second);
+            second.barrier().expect("meets");
+            follower.follow(1000).expect("follows");
+            [0, 12].map(|place| memory(&follower).words()[place].load(Acquire))
+        });
+        let mut leader = make(&first);
+        for (place, word) in [(0, 7), (12, 8)] {
+            memory(&leader).words()[place].store(word, Release);
+        }
+        first.barrier().expect("meets");
+        leader.lead(1000).expect("leads");
+        other.join().expect("ends")
+    }
+
+    #[test]
+    fn bytes_go_through_shared_memory_to_the_other_side() {
+        let copy = |team: &Team| SharedCopy::new(team, 104, 104).expect("memory");
+        assert_eq!(moved(copy, |copy| &copy.memory), [7, 8]);
+        let stream = |team: &Team| SharedStream::new(team, 104).expect("memory");
+        assert_eq!(moved(stream, |stream| &stream.memory), [7, 8]);
+    }
+}

@@ -4,7 +4,7 @@ use super::baseline::{Baseline, Span};
 use super::endpoint::{Endpoint, Setup};
 use super::session::Session;
 use crate::error::Result;
-use crate::harness::{Workload, measure};
+use crate::harness::Workload;
 use crate::portals::{AckRequest, Counted, Datatype, Operation, Sink};
 use crate::report::Row;
 
@@ -23,13 +23,12 @@ pub fn run(session: &mut Session) -> Result<()> {
         session.announce(variant, 8);
         let span = call.span();
         let parts = if span == Span::HalfTrip { 2.0 } else { 1.0 };
-        let mut limit = Baseline::new(session, &endpoint, 8, span)?;
+        let limit = Baseline::new(session, &endpoint, 8, span)?;
         let mut workload = Atomic(&endpoint, call);
-        let workloads: &mut [&mut dyn Workload] = &mut [limit.workload(), &mut workload];
-        let outcomes = measure(&session.team, session.plan, workloads)?;
+        let measured = limit.measure(&session.team, session.plan, &mut [&mut workload])?;
         session.record(|| {
-            let row = Row::new("atomics", variant, 8).timed(&outcomes[1], parts);
-            limit.compare(row, &outcomes[1], parts, &outcomes[0])
+            let row = Row::new("atomics", variant, 8).timed(&measured.own[0], parts);
+            measured.compare(row, 0, parts)
         });
     }
     session.team.barrier()

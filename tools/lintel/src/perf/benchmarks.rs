@@ -11,7 +11,7 @@ use super::options::Options;
 use super::session::Session;
 use super::{
     atomics, collectives, connections, delay, depth, fresh_processes, gups, idle, limits, netpipe,
-    overlap, pingpong, placements, small, stream,
+    one_core, overlap, pingpong, placements, small, stream,
 };
 use crate::error::Result;
 use crate::report::names;
@@ -146,7 +146,7 @@ const NODE: &[Group] = &[Group::Targets];
 const TARGETS: &[Group] = &[Group::Targets, Group::NetworkTargets];
 
 /// In the order in which `every` runs them, and `--help` lists them.
-static BENCHMARKS: [Benchmark; 22] = [
+static BENCHMARKS: [Benchmark; 23] = [
     group(
         "all",
         Group::All,
@@ -248,6 +248,13 @@ static BENCHMARKS: [Benchmark; 22] = [
         NODE,
         "Delivery to a target that computes and makes no call",
         "delay: the target computes and makes no call; until acknowledgement or reply",
+    ),
+    pair(
+        names::ONE_CORE,
+        one_core::run,
+        NODE,
+        "Two ranks on one core: 8 B puts by each way to wait",
+        "one-core: two ranks on one core, half a round trip of 8 B puts",
     ),
     pair(
         "memory",
@@ -365,11 +372,12 @@ mod tests {
             "depth",
             "overlap",
             "delay",
+            "one-core",
             "memory",
             "startup",
             "idle",
         ];
         assert_eq!(names_of(Group::Targets), targets);
-        assert_eq!(names_of(Group::Every).len(), 16);
+        assert_eq!(names_of(Group::Every).len(), 17);
     }
 }

@@ -9,15 +9,21 @@ use super::endpoint::{Endpoint, Setup};
 use super::session::Session;
 use crate::error::Result;
 use crate::harness::{Outcome, is_past};
+use crate::limits::kernel::BusyWake;
 use crate::portals::{Counted, Datatype, Operation, Sink};
 use crate::raw::Region;
 use crate::report::Row;
+use crate::report::names::{ACKNOWLEDGED_TO_WAKE, DELIVERED_TO_WAKE};
 use crate::stats::Times;
 use crate::team::{Team, WORDS, spin_until};
 
 /// Put, get and fetch-atomic of 8 B: from the call to the acknowledgement or reply,
 /// and to the moment that the target's memory shows the change.
 pub fn run(session: &mut Session) -> Result<()> {
+    session.announce("futex wake onto a busy core", 0);
+    let deadline = session.plan.deadline(1);
+    let wakes = BusyWake::new(&session.team)?.repeat(&session.team, deadline)?;
+    let wake = (!wakes.is_empty()).then(|| Times::of(&wakes));
     let calls = [
         ("put", Call::Put, Counted::Acks),
         ("get", Call::Get, Counted::Replies),
@@ -35,7 +41,7 @@ pub fn run(session: &mut Session) -> Result<()> {
         };
         let enough = session.plan.budget + SLOWNESS * trial.compute;
         let seen = trial.repeat(&session.team, Instant::now() + enough)?;
-        session.record(|| seen.into_row(variant, &trial));
+        session.record(|| beside_wake(seen.into_row(variant, &trial), wake));
         session.team.barrier()?;
     }
     Ok(())
@@ -156,9 +162,27 @@ impl Seen {
             return row;
         }
         let delivered = Times::of(&self.delivered);
-        row.with("delivered median µs", delivered.median_us)
+        row.with(DELIVERED, delivered.median_us)
             .with("delivered p99 µs", delivered.p99_us)
     }
+}
+
+/// Compares with a bare wake of a thread on a core that another one keeps busy: nobody can
+/// deliver to a process that computes in less, unless a thread spins.
+fn beside_wake(row: Row, wake: Option<Times>) -> Row {
+    let Some(wake) = wake else {
+        return row;
+    };
+    let acknowledged = row.median_us().map(|us| us / wake.median_us);
+    let delivered = row.figures.get(DELIVERED).map(|us| us / wake.median_us);
+    let mut row = row.with("wake median µs", wake.median_us);
+    for (name, ratio) in [
+        (ACKNOWLEDGED_TO_WAKE, acknowledged),
+        (DELIVERED_TO_WAKE, delivered),
+    ] {
+        row.figures.extend(ratio.map(|ratio| (name.into(), ratio)));
+    }
+    row
 }
 
 /// The time that `clock` shows, from its own epoch.
@@ -173,6 +197,7 @@ pub fn now_ns() -> u64 {
     since(ClockId::Monotonic).as_nanos() as u64
 }
 
+const DELIVERED: &str = "delivered median µs";
 const TRIALS: u64 = 100;
 /// Computing times that all trials of one call may take beside the budget.
 const SLOWNESS: u32 = 4 * TRIALS as u32;

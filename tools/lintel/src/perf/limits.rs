@@ -3,12 +3,13 @@
 use super::session::Session;
 use crate::error::Result;
 use crate::harness::{Workload, measure};
-use crate::limits::copies::{CrossMemory, Memcpy};
+use crate::limits::copies::{CrossMemory, Memcpy, SharedCopy, SharedStream};
 use crate::limits::kernel::{BusyWake, FutexWake, FutexWakeWithoutWaiter, SystemCall};
 use crate::limits::lines::{FetchAdd, Handover, LockedXor, Slots};
 use crate::limits::network::{Burst, TcpPingPong, UdpPingPong, UdpStream, Waiting};
 use crate::limits::{ETHERNET, XOR_TABLE};
 use crate::report::Row;
+use crate::report::names::{CROSS_MEMORY_COPY, SHARED_STREAM};
 use crate::stats::Times;
 
 /// Measures all of them.
@@ -45,14 +46,35 @@ fn copies(session: &mut Session) -> Result<()> {
         let hot = Memcpy::hot(&session.team, bytes)?;
         time(session, "memcpy, hot", bytes as u64, 1.0, hot)?;
     }
+    for bytes in [64, 256, 1 << 10, 4 << 10, 8 << 10, 16 << 10] {
+        let copy = SharedCopy::new(&session.team, bytes, bytes)?;
+        time(
+            session,
+            "copy through shared memory, half",
+            bytes as u64,
+            2.0,
+            copy,
+        )?;
+        let stream = SharedStream::new(&session.team, bytes)?;
+        time(session, SHARED_STREAM, bytes as u64, 1.0, stream)?;
+    }
     let cold = Memcpy::cold(&session.team, 1 << 20)?;
     time(session, "memcpy, cold", 1 << 20, 1.0, cold)?;
     if !CrossMemory::is_allowed(&session.team)? {
         return session.note("cross-memory attach is forbidden here; its rows are left out");
     }
-    for bytes in [8, 4 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20] {
+    for bytes in [
+        8,
+        1 << 10,
+        4 << 10,
+        16 << 10,
+        64 << 10,
+        256 << 10,
+        1 << 20,
+        4 << 20,
+    ] {
         let copy = CrossMemory::new(&session.team, bytes)?;
-        time(session, "cross-memory copy", bytes as u64, 1.0, copy)?;
+        time(session, CROSS_MEMORY_COPY, bytes as u64, 1.0, copy)?;
     }
     Ok(())
 }

@@ -23,6 +23,7 @@ mod limits;
 pub mod multi_pair;
 mod netpipe;
 pub mod network;
+mod one_core;
 mod options;
 mod overlap;
 mod pingpong;
@@ -50,6 +51,7 @@ use crate::raw::Ticket;
 use crate::report::targets::{self, Verdict};
 use crate::report::{Report, Row};
 use crate::team::{Team, WORDS, WaitMode};
+use multi_pair::jobs::{Job, RowsFile, Task};
 use session::Session;
 
 /// The hidden command by which measurements start fresh processes.
@@ -98,9 +100,32 @@ fn launch(options: &Options) -> Result<ExitCode> {
     job.args = std::env::args_os().skip(1).collect();
     job.env.extend(session::terminal_hint());
     options.network.apply(&mut job);
+    // Kept until the job has ended.
+    let before = match options.asks_for(Group::Targets) && !options.network.is_crossed() {
+        true => Some(RowsFile::new(&crowded(options)?)?),
+        false => None,
+    };
+    let place = before
+        .as_ref()
+        .map(|rows| (ROWS.into(), rows.place().into()));
+    job.env.extend(place);
     let outcome =
         yod::run(&job).map_err(|error| Error::Usage(format!("starting two ranks: {error}")))?;
     Ok(ExitCode::from(outcome.exit_code()))
+}
+
+/// All-reduces of more ranks than there may be cores, which jobs of their own measure.
+fn crowded(options: &Options) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for ranks in CROWDS {
+        let job = Job {
+            task: Task::Allreduce,
+            ranks,
+            variables: Vec::new(),
+        };
+        rows.extend(job.run(options)?);
+    }
+    Ok(rows)
 }
 
 /// One of the two.
@@ -131,8 +156,11 @@ fn rank(mut client: Client, options: Options) -> Result<()> {
         session.advance();
     }
     let leads = session.team.leads();
-    let rows = session.into_rows();
+    let mut rows = session.into_rows();
     if leads {
+        if let Ok(place) = std::env::var(ROWS) {
+            rows.extend(RowsFile::read(&place)?);
+        }
         let verdicts = match options.asks_for(Group::Targets) {
             true => targets::judge(&rows, options.network.is_crossed()),
             false => Vec::new(),
@@ -258,9 +286,15 @@ fn environment(options: &Options) -> BTreeMap<String, String> {
     std::env::vars()
         .chain(given.map(|(name, value)| (name.to_owned(), value)))
         .filter(|(name, _)| name.starts_with("PTL_") || name.starts_with("LINTEL_"))
-        .filter(|(name, _)| ![session::TERMINAL_HINT, "LINTEL_SECRET"].contains(&name.as_str()))
+        .filter(|(name, _)| !OWN_VARIABLES.contains(&name.as_str()))
         .collect()
 }
 
 const RANKS: usize = 2;
+/// Ranks of the all-reduces among the targets' rows.
+const CROWDS: [usize; 3] = [4, 8, 16];
+/// Where the launching process has left rows that it measured before.
+const ROWS: &str = "LINTEL_PERF_ROWS";
+/// Variables of one run, and the job's secret.
+const OWN_VARIABLES: [&str; 3] = [session::TERMINAL_HINT, ROWS, "LINTEL_SECRET"];
 const TICKET: &str = "lintel-perf-team";

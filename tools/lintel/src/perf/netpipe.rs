@@ -8,7 +8,7 @@ use super::pingpong::{Get, PutPing};
 use super::session::Session;
 use super::stream::{End, Stream, Way, counting, window_for};
 use crate::error::Result;
-use crate::harness::{Plan, Workload, measure};
+use crate::harness::{Plan, Workload};
 use crate::portals::{Counted, Transfer};
 use crate::report::Row;
 
@@ -56,7 +56,7 @@ fn point(
         remote_offset: offset,
         ..endpoint.transfer(bytes)
     };
-    let mut limit = Baseline::new(session, endpoint, bytes, form.span())?;
+    let limit = Baseline::new(session, endpoint, bytes, form.span())?;
     let mut workload: Box<dyn Workload> = match form {
         Form::PutPing => Box::new(PutPing(endpoint, transfer)),
         Form::GetReply => Box::new(Get(endpoint, transfer)),
@@ -67,14 +67,14 @@ fn point(
         }
     };
     let plan = brief(session.plan);
-    let outcomes = measure(&session.team, plan, &mut [limit.workload(), &mut *workload])?;
+    let measured = limit.measure(&session.team, plan, &mut [&mut *workload])?;
     let parts = form.parts();
     session.record(|| {
         let row = Row::new("netpipe", form.name(), bytes)
-            .timed(&outcomes[1], parts)
+            .timed(&measured.own[0], parts)
             .with_bandwidth(bytes)
             .with("offset B", offset as f64);
-        limit.compare(row, &outcomes[1], parts, &outcomes[0])
+        measured.compare(row, 0, parts)
     });
     Ok(())
 }
@@ -113,8 +113,9 @@ impl Form {
 
     fn span(self) -> Span {
         match self {
+            Self::PutPing => Span::HalfTrip,
             Self::GetReply => Span::RoundTrip,
-            _ => Span::HalfTrip,
+            Self::PutStream | Self::GetStream => Span::Stream,
         }
     }
 

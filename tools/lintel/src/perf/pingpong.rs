@@ -4,7 +4,7 @@ use super::baseline::{Baseline, Span};
 use super::endpoint::{Endpoint, Setup};
 use super::session::Session;
 use crate::error::Result;
-use crate::harness::{Workload, measure};
+use crate::harness::Workload;
 use crate::portals::{AckRequest, Counted, Transfer};
 use crate::report::Row;
 
@@ -130,19 +130,15 @@ fn point(
     workload: &mut dyn Workload,
 ) -> Result<()> {
     session.announce(name, bytes);
-    let mut limit = Baseline::new(session, endpoint, bytes, span)?;
-    let outcomes = measure(
-        &session.team,
-        session.plan,
-        &mut [limit.workload(), workload],
-    )?;
+    let limit = Baseline::new(session, endpoint, bytes, span)?;
+    let measured = limit.measure(&session.team, session.plan, &mut [workload])?;
     let variant = session.options.wait.name();
     let directions = if name == "bidirectional" { 2 } else { 1 };
     session.record(|| {
         let row = Row::new(name, variant, bytes)
-            .timed(&outcomes[1], parts)
+            .timed(&measured.own[0], parts)
             .with_bandwidth(bytes * directions);
-        limit.compare(row, &outcomes[1], parts, &outcomes[0])
+        measured.compare(row, 0, parts)
     });
     Ok(())
 }

@@ -27,18 +27,17 @@ pub fn bandwidth(session: &mut Session) -> Result<()> {
         let sizes = session.options.sizes.clone();
         for bytes in sizes.into_iter().filter(|&bytes| bytes >= 64) {
             session.announce(&format!("bandwidth, {variant}"), bytes);
-            let mut limit = Baseline::new(session, &endpoint, bytes, Span::HalfTrip)?;
+            let limit = Baseline::new(session, &endpoint, bytes, Span::Stream)?;
             let window = window_for(bytes);
             let transfer = endpoint.transfer(bytes);
             let mut stream = Stream::new(&session.team, &endpoint, transfer, window, way)?;
-            let workloads: &mut [&mut dyn Workload] = &mut [limit.workload(), &mut stream];
-            let outcomes = measure(&session.team, session.plan, workloads)?;
+            let measured = limit.measure(&session.team, session.plan, &mut [&mut stream])?;
             session.record(|| {
                 let row = Row::new("bandwidth", variant, bytes)
-                    .timed(&outcomes[1], 1.0)
+                    .timed(&measured.own[0], 1.0)
                     .with_bandwidth(bytes)
                     .with("in flight", window as f64);
-                limit.compare(row, &outcomes[1], 1.0, &outcomes[0])
+                measured.compare(row, 0, 1.0)
             });
         }
         session.team.barrier()?;

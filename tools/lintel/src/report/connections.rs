@@ -2,14 +2,18 @@
 
 use super::Row;
 use super::names::{BOTH_WAYS, COUNTS, LATENCY, MANY_TO_MANY, MULTI_PAIR, ONE_WAY};
-use super::targets::Verdict;
+use super::targets::{Bound, Verdict};
 use crate::stats::median;
 
 /// XRC beside RC in latency and bandwidth, and the contexts of all models beside the
 /// formula.
 pub fn judge(rows: &[Row]) -> Vec<Verdict> {
     let latency = Question::new("latency to 8 KiB, published 1.034", LATENCY, 0);
-    let mut verdicts = vec![within("≤", 1.05, latency.measure, latency.slowness(rows))];
+    let mut verdicts = vec![within(
+        Bound::AtMost(1.05),
+        latency.measure,
+        latency.slowness(rows),
+    )];
     for question in [
         Question::new("one-way bandwidth, published 1", ONE_WAY, LARGE),
         Question::new("two-way bandwidth, published 1", BOTH_WAYS, LARGE),
@@ -25,7 +29,7 @@ pub fn judge(rows: &[Row]) -> Vec<Verdict> {
         ),
     ] {
         let speed = question.slowness(rows).map(|slowness| 1.0 / slowness);
-        verdicts.push(within("≥", 0.95, question.measure, speed));
+        verdicts.push(within(Bound::AtLeast(0.95), question.measure, speed));
     }
     for model in ["rc", "xrc", "node"] {
         verdicts.push(contexts(rows, model));
@@ -60,16 +64,9 @@ impl Question {
     }
 }
 
-fn within(sign: &str, bound: f64, measure: &str, reached: Option<f64>) -> Verdict {
-    Verdict {
-        measure: format!("XRC to RC, {measure}"),
-        target: format!("{sign} {bound} ×"),
-        reached,
-        met: reached.is_some_and(|value| match sign {
-            "≤" => value <= bound,
-            _ => value >= bound,
-        }),
-    }
+fn within(bound: Bound, measure: &str, reached: Option<f64>) -> Verdict {
+    let measure = format!("XRC to RC, {measure}");
+    Verdict::new(&measure, bound, "×", reached)
 }
 
 /// How far the counts are from the formula, a process and a node, the worst.
@@ -82,15 +79,11 @@ fn contexts(rows: &[Row], model: &str) -> Verdict {
         Some(process.abs().max(node.abs()))
     };
     let reached = rows.iter().filter(own).filter_map(apart).reduce(f64::max);
-    Verdict {
-        measure: format!(
-            "{} contexts counted, apart from the formula",
-            model.to_uppercase()
-        ),
-        target: "≤ 0".into(),
-        reached,
-        met: reached == Some(0.0),
-    }
+    let measure = format!(
+        "{} contexts counted, apart from the formula",
+        model.to_uppercase()
+    );
+    Verdict::new(&measure, Bound::AtMost(0.0), "", reached)
 }
 
 /// Where bandwidth is bandwidth, in bytes.

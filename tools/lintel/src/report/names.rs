@@ -19,6 +19,8 @@ pub const COUNTS: &str = "conn-counts";
 pub const FORMULA: &str = "conn-formula";
 /// Generic against accelerated placement, between two nodes.
 pub const PLACEMENTS: &str = "placements";
+/// Two ranks that share a core.
+pub const ONE_CORE: &str = "one-core";
 /// Collective operations, carried out by the Portals library or by the calling thread.
 pub const COLLECTIVES: &str = "collectives";
 
@@ -37,6 +39,18 @@ pub fn collective_variant(name: &str, ranks: u32, placement: &str) -> String {
     format!("{name}, {ranks} ranks, {placement}")
 }
 
+/// Time to half a round trip over a cache line for each direction.
+pub const TWO_LINES: &str = "× two lines";
+/// Until the target's memory shows a message, to a bare wake onto a busy core.
+pub const DELIVERED_TO_WAKE: &str = "delivered × wake";
+/// Until the operation is complete at its origin, to such a wake.
+pub const ACKNOWLEDGED_TO_WAKE: &str = "completed × wake";
+/// One copy by the kernel out of the other process.
+pub const CROSS_MEMORY_COPY: &str = "cross-memory copy";
+/// A copy into shared memory and one out of it.
+pub const SHARED_COPY: &str = "copy through shared memory";
+/// The same, many in flight.
+pub const SHARED_STREAM: &str = "copies through a shared ring";
 /// The limit of one way over a network.
 pub const BARE_PING_PONG: &str = "bare UDP ping-pong, one way";
 /// The limit of bandwidth over a network.

@@ -77,6 +77,22 @@ pub fn figures(client: &mut Client, options: &Options) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
+/// In each rank of a job: an all-reduce of one element.
+///
+/// # Errors
+/// As [`figures`].
+pub fn allreduce(client: &mut Client, options: &Options) -> Result<Vec<Row>> {
+    let bytes = Datatype::Double.size() as u64;
+    let mut ranks = CollectiveRanks::join(client, options, bytes)?;
+    let found = ranks.in_turns(call("allreduce", bytes), options.plan())?;
+    let rows = match ranks.leads() {
+        true => rows_of("allreduce", bytes, ranks.ranks(), options.rounds, &found),
+        false => Vec::new(),
+    };
+    ranks.leave()?;
+    Ok(rows)
+}
+
 /// Whole elements, each size once.
 fn sizes(options: &Options) -> Vec<u64> {
     let element = Datatype::Double.size() as u64;

@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 
@@ -27,6 +27,8 @@ pub enum Task {
     Placement,
     /// The points of `collectives`
     Collectives,
+    /// An all-reduce of 8 B
+    Allreduce,
 }
 
 /// What the hidden command takes: the task, then all options of `lintel perf`.
@@ -56,9 +58,7 @@ impl Job {
     /// # Errors
     /// It couldn't be started, or a rank failed.
     pub fn run(self, options: &Options) -> Result<Vec<Row>> {
-        let mut rows = memfd_create("lintel-rows", MemfdFlags::CLOEXEC)
-            .map(File::from)
-            .during("making a file in memory")?;
+        let rows = RowsFile::new(&[])?;
         let mut job = self.into_job(&rows)?;
         options.network.apply(&mut job);
         let outcome = yod::run(&job)
@@ -66,17 +66,14 @@ impl Job {
         if let Some(cause) = outcome.cause {
             return Err(Error::Wrong(format!("the job ended early: {cause}")));
         }
-        let mut text = String::new();
-        rows.read_to_string(&mut text).during("reading rows")?;
-        serde_json::from_str(&text)
-            .map_err(|error| Error::Wrong(format!("rank 0 left no rows: {error}")))
+        RowsFile::read(&rows.place())
     }
 
-    fn into_job(self, rows: &File) -> Result<yod::Job> {
+    fn into_job(self, rows: &RowsFile) -> Result<yod::Job> {
         let program = std::env::current_exe().during("finding this program")?;
         let mut job = yod::Job::new(self.ranks, program);
         let task = self.task.to_possible_value().expect("no task is hidden");
-        let place = format!("/proc/{}/fd/{}", std::process::id(), rows.as_raw_fd());
+        let place = rows.place();
         job.args = [crate::perf::RANK, task.get_name(), "--rows", &place]
             .map(OsString::from)
             .into();
@@ -85,6 +82,38 @@ impl Job {
         job.env = self.variables;
         job.env.extend(session::terminal_hint());
         Ok(job)
+    }
+}
+
+/// Rows in a file in memory, which processes that this one starts can open.
+pub struct RowsFile(File);
+
+impl RowsFile {
+    /// Holding these rows.
+    ///
+    /// # Errors
+    /// The system gives no memory.
+    pub fn new(rows: &[Row]) -> Result<Self> {
+        let file = memfd_create("lintel-rows", MemfdFlags::CLOEXEC).map(File::from);
+        let mut file = file.during("making a file in memory")?;
+        let text = serde_json::to_string(rows).expect("rows are plain data");
+        file.write_all(text.as_bytes()).during("writing rows")?;
+        Ok(Self(file))
+    }
+
+    /// The path by which processes of this user open it while this process has it.
+    pub fn place(&self) -> String {
+        format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
+    }
+
+    /// The rows behind a path.
+    ///
+    /// # Errors
+    /// It can't be read, or holds something else.
+    pub fn read(place: &str) -> Result<Vec<Row>> {
+        let text = fs::read_to_string(place).during("reading rows")?;
+        serde_json::from_str(&text)
+            .map_err(|error| Error::Wrong(format!("there are no rows: {error}")))
     }
 }
 
@@ -112,6 +141,7 @@ pub fn serve(args: RankArgs) -> Result<()> {
         Task::Counts => connections::counts(&mut client, &options)?,
         Task::Placement => placements::sweep(&mut client, &options)?,
         Task::Collectives => collectives::figures(&mut client, &options)?,
+        Task::Allreduce => collectives::allreduce(&mut client, &options)?,
     };
     if client.rank() == 0 {
         let text = serde_json::to_string(&rows).expect("rows are plain data");

@@ -110,7 +110,7 @@ fn ratio(rows: &[Row]) -> Figure {
         Quantity::Ratio,
     ));
     if let Some((low, high)) = figure.span() {
-        let label = "limit: a cache line; above 4 KiB a copy";
+        let label = "limit: a cache line; above 40 B a copy";
         let points = vec![(low, 1.0), (high, 1.0)];
         figure.add(Series::new(label, Stroke::Limit(0), points));
     }
