@@ -193,6 +193,20 @@ pub fn interface_address(name: &str) -> Option<Ipv4Addr> {
         .find_map(|interface| Some(interface.address?.as_sockaddr_in()?.ip()))
 }
 
+/// The IPv4 addresses of this machine that are up, with their interfaces' names.
+pub fn interface_addresses() -> Vec<(String, Ipv4Addr)> {
+    let Ok(interfaces) = nix::ifaddrs::getifaddrs() else {
+        return Vec::new();
+    };
+    let is_up = nix::net::if_::InterfaceFlags::IFF_UP;
+    let up = interfaces.filter(|interface| interface.flags.contains(is_up));
+    up.filter_map(|interface| {
+        let address = interface.address?.as_sockaddr_in()?.ip();
+        Some((interface.interface_name, address))
+    })
+    .collect()
+}
+
 /// The interface that has the address, or the network that it is in.
 fn interface_of(address: Ipv4Addr) -> Option<String> {
     let interfaces: Vec<_> = nix::ifaddrs::getifaddrs().ok()?.collect();

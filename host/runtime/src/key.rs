@@ -74,8 +74,20 @@ impl std::error::Error for SecretError {}
 /// # Errors
 /// [`SecretError`]
 pub(crate) fn key(settings: &Settings) -> Result<[u8; 32], SecretError> {
+    derive(settings.secret.as_ref(), &settings.job)
+}
+
+/// The key of a job by its name, for networks that no Portals interface opens.
+///
+/// # Errors
+/// What the user should read.
+pub fn key_of(job: &str) -> Result<[u8; 32], String> {
+    derive(None, job).map_err(|error| error.to_string())
+}
+
+fn derive(secret: Option<&Secret>, job: &str) -> Result<[u8; 32], SecretError> {
     let given = std::env::var("LINTEL_SECRET").unwrap_or_default();
-    let mut material = match &settings.secret {
+    let mut material = match secret {
         Some(Secret(bytes)) => bytes.to_vec(),
         None if given.is_empty() => from_file(&path()?)?,
         None => {
@@ -83,7 +95,7 @@ pub(crate) fn key(settings: &Settings) -> Result<[u8; 32], SecretError> {
             bytes.to_vec()
         }
     };
-    material.extend_from_slice(settings.job.as_bytes());
+    material.extend_from_slice(job.as_bytes());
     Ok(blake3::derive_key(CONTEXT, &material))
 }
 

@@ -69,6 +69,7 @@ mod watcher;
 
 pub use client::{Client, Session};
 pub use helper::HELPER_INTERVAL;
+pub use key::key_of;
 pub use library::Library;
 pub use lintel_bridge::Taken;
 pub use lintel_nal_udp::Model;
@@ -78,6 +79,7 @@ pub use process::{Effects, Process, process};
 pub use resources::{Placement, Published, published};
 pub use secret::{MalformedSecret, Secret};
 pub use settings::{Between, Mode, SETTINGS, Setting, SettingError, Settings};
+pub use thread::spawn;
 
 /// The engine over real memory.
 pub type Interface = lintel_engine4::Interface<lintel_claim::Claim>;

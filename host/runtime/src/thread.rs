@@ -9,10 +9,7 @@ const STACK: usize = 256 << 10;
 
 /// Starts a thread of the library's. It gets no signals: they are for the application's own
 /// threads.
-pub(crate) fn spawn(
-    name: &str,
-    body: impl FnOnce() + Send + 'static,
-) -> io::Result<JoinHandle<()>> {
+pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     let builder = std::thread::Builder::new()
         .name(name.into())
         .stack_size(STACK);

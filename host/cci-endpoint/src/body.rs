@@ -1,0 +1,56 @@
+//! The bytes of a message until it has arrived.
+
+use lintel_claim::{Claim, Region, copy};
+
+/// Bytes that are kept in the body itself.
+const SMALL: usize = 56;
+
+/// The bytes of a message to be sent.
+pub(crate) enum Body {
+    Small([u8; SMALL], u8),
+    Copied(Vec<u8>),
+    /// The user's own memory, lent until completion (`CCI_FLAG_NO_COPY`).
+    Lent(Vec<Claim>),
+}
+
+impl Body {
+    /// A copy of all pieces.
+    pub(crate) fn copied(pieces: &[Claim]) -> Body {
+        let length = lintel_memory::length(pieces) as usize;
+        let mut small = [0; SMALL];
+        if length <= SMALL {
+            gather(pieces, &mut small);
+            return Body::Small(small, length as u8);
+        }
+        let mut bytes = vec![0; length];
+        gather(pieces, &mut bytes);
+        Body::Copied(bytes)
+    }
+
+    /// Calls `send` with the bytes' place; those that aren't the user's are copied to
+    /// `scratch` before, which has room for every message.
+    pub(crate) fn with<R>(&self, scratch: &Region, send: impl FnOnce(&[Claim]) -> R) -> R {
+        let bytes = match self {
+            Body::Small(bytes, length) => &bytes[..usize::from(*length)],
+            Body::Copied(bytes) => bytes,
+            Body::Lent(pieces) => return send(pieces),
+        };
+        let claim = scratch.claim().slice(0, bytes.len() as u64);
+        claim.write(bytes);
+        send(&[claim])
+    }
+}
+
+fn gather(pieces: &[Claim], into: &mut [u8]) {
+    let mut at = 0;
+    for piece in pieces {
+        at += piece.read(&mut into[at..]);
+    }
+}
+
+/// Copies a message to its receive buffer, and a zero behind it: a program of the public
+/// library reads a string that was sent without its end.
+pub(crate) fn land(from: Claim, buffer: Claim) {
+    let copied = copy(from, buffer);
+    buffer.slice(copied, 1).write(&[0]);
+}

@@ -1,0 +1,95 @@
+//! The thread that makes progress while no thread of the application polls.
+
+use crate::endpoint::Shared;
+use lintel_presence::{Bell, SLEEP_BEFORE_BARRIER, Sleeper};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::os::fd::AsFd;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// How often it looks whether the application still polls.
+const INTERVAL: Duration = Duration::from_millis(1);
+/// The longest sleep: what was sent meanwhile may have a timeout that ends earlier.
+const LONGEST: Duration = Duration::from_millis(50);
+/// How soon it tries again to send what found no room.
+const RETRY: Duration = Duration::from_micros(200);
+/// How often it looks whether peers are alive.
+const PEERS: Duration = Duration::from_millis(250);
+/// Polls in vain within an interval by which an application counts as polling.
+const POLLS: u32 = 8;
+
+pub(crate) fn run(shared: &Shared) {
+    let (mut seen, mut checked) = (0, Instant::now());
+    while !shared.stops.load(Ordering::Acquire) {
+        if checked.elapsed() >= PEERS {
+            checked = Instant::now();
+            shared.state.lock().around.link.wake().check_peers();
+        }
+        let polls = shared.empty_polls.load(Ordering::Relaxed);
+        let is_polled = polls.wrapping_sub(seen) >= POLLS;
+        seen = polls;
+        if is_polled {
+            shared.sleep_deaf(INTERVAL);
+            continue;
+        }
+        match &shared.bell {
+            Some(bell) => sleep_on_bell(shared, bell),
+            None => sleep_on_socket(shared),
+        }
+    }
+}
+
+/// Progress until nothing arrives; how long it may sleep then.
+fn service(shared: &Shared) -> Duration {
+    let mut state = shared.state.lock();
+    while state.progress() {}
+    state.update_handle();
+    let has_queued = state.around.link.flush();
+    state.sleeps_for(if has_queued { RETRY } else { LONGEST })
+}
+
+fn sleep_on_bell(shared: &Shared, bell: &Bell) {
+    bell.arm(Sleeper::Helper);
+    let rings = bell.rings(Sleeper::Helper);
+    let length = service(shared);
+    bell.sleep(
+        Sleeper::Helper,
+        rings,
+        Some(length.min(SLEEP_BEFORE_BARRIER)),
+    );
+    if bell.rings(Sleeper::Helper) == rings && length > SLEEP_BEFORE_BARRIER {
+        bell.barrier();
+        let length = service(shared);
+        bell.sleep(Sleeper::Helper, rings, Some(length));
+    }
+}
+
+fn sleep_on_socket(shared: &Shared) {
+    let length = service(shared);
+    let Some(socket) = &shared.socket else {
+        return shared.sleep_deaf(length);
+    };
+    let wake = shared.wake.as_fd();
+    let mut watched = [
+        PollFd::new(socket, PollFlags::IN),
+        PollFd::from_borrowed_fd(wake, PollFlags::IN),
+    ];
+    let timeout = timespec(length);
+    // However it ends, the socket is looked at again.
+    let _ = poll(&mut watched, Some(&timeout));
+}
+
+impl Shared {
+    /// Sleeps; only `stop` wakes it.
+    fn sleep_deaf(&self, length: Duration) {
+        let mut watched = [PollFd::new(&self.wake, PollFlags::IN)];
+        let _ = poll(&mut watched, Some(&timespec(length)));
+    }
+}
+
+fn timespec(length: Duration) -> Timespec {
+    Timespec {
+        tv_sec: length.as_secs() as i64,
+        tv_nsec: length.subsec_nanos().into(),
+    }
+}

@@ -1,0 +1,372 @@
+//! What an endpoint's lock protects, and the progress of it.
+
+use crate::body::{Body, land};
+use crate::buffers::Buffers;
+use crate::events::{Event, Message};
+use crate::link::Link;
+use crate::memory::Memory;
+use lintel_cci::{
+    Action, ConnectionId, Endpoint as Rules, Host, NoWay, Outgoing as Bytes, Region as Part,
+    Status, Time, Transfer,
+};
+use lintel_claim::{Lease, Region};
+use lintel_nal::{Arrival, Origin, Outgoing, Payload};
+use lintel_types::ProcessId;
+use lintel_wire::Words;
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
+
+/// Arrivals that one call takes at most.
+const BATCH: u32 = 64;
+
+/// The time since the library was first used.
+pub(crate) fn now() -> Time {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    Time(START.elapsed().as_micros() as u64 + 1)
+}
+
+/// The endpoint's surroundings, as its rules need them.
+pub(crate) struct Surroundings {
+    pub(crate) link: Link,
+    pub(crate) memory: Memory,
+    pub(crate) buffers: Buffers,
+    posted: VecDeque<lintel_cci::Event>,
+    /// How operations have ended that a caller waits for.
+    pub(crate) returned: FxHashMap<u64, Status>,
+    scratch: Region,
+}
+
+impl Host for Surroundings {
+    type Body = Body;
+
+    fn send(&mut self, to: ProcessId, words: &Words, body: Bytes<'_, Body>) -> Result<(), NoWay> {
+        let link = &mut self.link;
+        let mut lend = |part, fills| match self.memory.part(part) {
+            Some((claim, lease)) => link.send(to, words, lent(lease, &[claim], fills)),
+            None => link.send(to, words, copied(&[])), // Deregistered while it waited.
+        };
+        let sent = match body {
+            Bytes::Nothing => link.send(to, words, copied(&[])),
+            Bytes::Bytes(body) => {
+                body.with(&self.scratch, |pieces| link.send(to, words, copied(pieces)))
+            }
+            Bytes::LentToRead(part) => lend(part, false),
+            Bytes::LentToFill(part) => lend(part, true),
+        };
+        sent.map_err(|_| NoWay)
+    }
+
+    fn post(&mut self, event: lintel_cci::Event) {
+        match event {
+            lintel_cci::Event::Returned { caller, status } => {
+                self.returned.insert(caller, status);
+            }
+            event => self.posted.push_back(event),
+        }
+    }
+}
+
+fn copied(pieces: &[lintel_claim::Claim]) -> Outgoing<'_> {
+    Outgoing::Copied {
+        operand: None,
+        pieces,
+    }
+}
+
+fn lent<'a>(lease: &'a Lease, pieces: &'a [lintel_claim::Claim], fills: bool) -> Outgoing<'a> {
+    match fills {
+        true => Outgoing::LentToFill(lease.lend(pieces)),
+        false => Outgoing::LentToRead(lease.lend(pieces)),
+    }
+}
+
+/// What is done when the stream on a lane is whole.
+enum Streaming {
+    Receive(ConnectionId, Message),
+    Request(ConnectionId, lintel_cci::Attribute, Message),
+    Write(Transfer),
+    Fetched(Transfer),
+}
+
+pub(crate) struct State {
+    pub(crate) rules: Rules<Surroundings>,
+    pub(crate) around: Surroundings,
+    pub(crate) events: VecDeque<Event>,
+    streams: FxHashMap<u32, Streaming>,
+    /// The lease of receive buffers that streams go to.
+    lease: Lease,
+    /// Readable while events wait; `None` if the endpoint is only polled.
+    pub(crate) handle: Option<OwnedFd>,
+    is_signalled: bool,
+    pub(crate) next_caller: u64,
+    pub(crate) next_key: u64,
+}
+
+impl State {
+    pub(crate) fn new(link: Link, max_send: u32, seed: u64, handle: Option<OwnedFd>) -> State {
+        State {
+            rules: Rules::new(max_send, seed as u32),
+            around: Surroundings {
+                link,
+                memory: Memory::default(),
+                buffers: Buffers::new(max_send.max(lintel_cci::MAX_REQUEST)),
+                posted: VecDeque::new(),
+                returned: FxHashMap::default(),
+                scratch: Region::new(u64::from(max_send.max(lintel_cci::MAX_REQUEST))),
+            },
+            events: VecDeque::new(),
+            streams: FxHashMap::default(),
+            lease: Lease::new(),
+            handle,
+            is_signalled: false,
+            next_caller: 0,
+            next_key: seed,
+        }
+    }
+
+    /// Takes arrivals, and does what is due. True if anything has arrived.
+    pub(crate) fn progress(&mut self) -> bool {
+        let mut arrivals = 0;
+        let now = now();
+        while arrivals < BATCH {
+            let Some(arrival) = self.around.link.next() else {
+                break;
+            };
+            arrivals += 1;
+            self.on_arrival(now, arrival);
+        }
+        if arrivals > 0 {
+            self.rules.finish(&mut self.around);
+        }
+        if self.rules.due().is_some_and(|due| due <= now) {
+            self.rules.on_time(now, &mut self.around);
+        }
+        self.take_posted();
+        self.around.link.flush();
+        arrivals > 0
+    }
+
+    /// Events of the rules, in the order in which they and messages came.
+    pub(crate) fn take_posted(&mut self) {
+        while let Some(event) = self.around.posted.pop_front() {
+            let event = match event {
+                lintel_cci::Event::Sent {
+                    connection,
+                    context,
+                    status,
+                } => Event::Sent {
+                    connection,
+                    context,
+                    status,
+                },
+                lintel_cci::Event::Connected { context, result } => Event::Connected {
+                    context,
+                    result: self.with_info(result),
+                },
+                lintel_cci::Event::Accepted { context, result } => Event::Accepted {
+                    context,
+                    result: self.with_info(result),
+                },
+                lintel_cci::Event::KeepaliveTimedOut { connection } => {
+                    Event::KeepaliveTimedOut { connection }
+                }
+                lintel_cci::Event::Returned { .. } => continue, // Kept apart by `post`.
+            };
+            self.events.push_back(event);
+        }
+    }
+
+    fn with_info(
+        &self,
+        result: Result<ConnectionId, Status>,
+    ) -> Result<(ConnectionId, lintel_cci::ConnectionInfo), Status> {
+        let id = result?;
+        let info = self.rules.info(id).ok_or(Status::Disconnected)?;
+        Ok((id, info))
+    }
+
+    fn on_arrival(&mut self, now: Time, arrival: Arrival) {
+        match arrival {
+            Arrival::Message(origin, words, payload) => {
+                self.on_message(now, origin, &words, payload);
+            }
+            Arrival::Streamed(origin) => self.on_streamed(origin.lane, Status::Success),
+            Arrival::Broken(origin) => self.on_streamed(origin.lane, Status::Error),
+            Arrival::Lost(process) => self.rules.on_lost(process, &mut self.around),
+        }
+    }
+
+    fn on_message(&mut self, now: Time, origin: Origin, words: &Words, payload: Payload) {
+        let length = match &payload {
+            Payload::Inline(claim) => claim.len(),
+            Payload::Streamed(length) => *length,
+            Payload::Lent(loan) if loan.spans.is_empty() => self.around.link.own_lent(),
+            Payload::Lent(loan) => loan.spans.iter().map(|span| span.length).sum(),
+        };
+        let (from, host) = (origin.process, &mut self.around);
+        let action = self.rules.on_message(now, from, words, length, host);
+        // Events of earlier frames come before this one's.
+        if !self.around.posted.is_empty() {
+            self.take_posted();
+        }
+        match action {
+            Action::Nothing => self.around.link.done(origin),
+            Action::Deliver(id) => {
+                let message = self.message(length);
+                self.land(origin, payload, Streaming::Receive(id, message));
+            }
+            Action::Request {
+                connection,
+                attribute,
+            } => {
+                let message = self.message(length);
+                let what = Streaming::Request(connection, attribute, message);
+                self.land(origin, payload, what);
+            }
+            Action::Write(transfer) => self.land(origin, payload, Streaming::Write(transfer)),
+            Action::Fetched(transfer) => self.land(origin, payload, Streaming::Fetched(transfer)),
+            Action::Read(transfer) => self.read(origin, payload, transfer),
+        }
+    }
+
+    fn message(&mut self, length: u64) -> Message {
+        Message {
+            buffer: self.around.buffers.take(length),
+            length: length as u32,
+        }
+    }
+
+    /// Moves a frame's bytes to their place, or has them streamed there.
+    fn land(&mut self, origin: Origin, payload: Payload, what: Streaming) {
+        let place = match &what {
+            Streaming::Receive(_, message) | Streaming::Request(_, _, message) => {
+                Some((message.buffer.claim(), &self.lease))
+            }
+            Streaming::Write(transfer) | Streaming::Fetched(transfer) => {
+                self.around.memory.part(transfer.region)
+            }
+        };
+        let Some((place, lease)) = place else {
+            self.around.link.done(origin);
+            return self.landed(what, Status::RmaHandle);
+        };
+        let link = &mut self.around.link;
+        let status = match payload {
+            Payload::Inline(claim) => {
+                match what {
+                    Streaming::Receive(..) | Streaming::Request(..) => land(claim, place),
+                    _ => {
+                        lintel_claim::copy(claim, place);
+                    }
+                }
+                Status::Success
+            }
+            Payload::Lent(loan) => match link.of(origin).fetch(origin, &loan, &[place]) {
+                Ok(_) => Status::Success,
+                Err(_) => Status::Error,
+            },
+            Payload::Streamed(_) => {
+                let loan = lease.lend(&[place]).keep();
+                link.of(origin).receive_into(origin, loan);
+                link.done(origin);
+                self.streams.insert(origin.lane, what);
+                return;
+            }
+        };
+        link.done(origin);
+        self.landed(what, status);
+    }
+
+    fn on_streamed(&mut self, lane: u32, status: Status) {
+        let Some(what) = self.streams.remove(&lane) else {
+            return;
+        };
+        if let Streaming::Receive(_, message) | Streaming::Request(_, _, message) = &what {
+            let end = message.buffer.claim().slice(message.length.into(), 1);
+            end.write(&[0]);
+        }
+        self.landed(what, status);
+    }
+
+    /// The bytes are in place, or couldn't be put there.
+    fn landed(&mut self, what: Streaming, status: Status) {
+        let host = &mut self.around;
+        match what {
+            Streaming::Write(transfer) => self.rules.on_written(transfer, status, host),
+            Streaming::Fetched(transfer) => self.rules.on_fetched(transfer, status, host),
+            Streaming::Receive(_, message) if status != Status::Success => {
+                host.buffers.give_back(message.buffer);
+                self.rules.on_returned(host);
+            }
+            Streaming::Receive(connection, message) => {
+                let event = Event::Received {
+                    connection,
+                    message,
+                };
+                self.events.push_back(event);
+            }
+            Streaming::Request(connection, attribute, data) => {
+                let event = Event::Request {
+                    connection,
+                    attribute,
+                    data,
+                };
+                self.events.push_back(event);
+            }
+        }
+        self.take_posted();
+    }
+
+    /// A peer reads: its memory is filled if it can be, otherwise the answer has the bytes.
+    fn read(&mut self, origin: Origin, payload: Payload, transfer: Transfer) {
+        let part = |region: Part| self.around.memory.part(region).map(|(claim, _)| claim);
+        let from = part(transfer.region);
+        let link = &mut self.around.link;
+        let (status, sends) = match (payload, from) {
+            (_, None) => (Status::RmaHandle, false),
+            (Payload::Lent(loan), Some(from)) => {
+                match link.of(origin).fill(origin, &[from], &loan) {
+                    Ok(_) => (Status::Success, false),
+                    Err(_) => (Status::Error, false),
+                }
+            }
+            (_, Some(_)) => (Status::Success, true),
+        };
+        link.done(origin);
+        self.rules
+            .on_read(transfer, status, sends, &mut self.around);
+    }
+
+    /// Makes the handle readable if events wait, and not readable otherwise.
+    pub(crate) fn update_handle(&mut self) {
+        let Some(handle) = &self.handle else {
+            return;
+        };
+        let waits = !self.events.is_empty();
+        if waits == self.is_signalled {
+            return;
+        }
+        self.is_signalled = waits;
+        // The counter goes from 0 to 1 and back, which neither blocks nor fails.
+        let _ = match waits {
+            true => rustix::io::write(handle, &1u64.to_ne_bytes()),
+            false => rustix::io::read(handle, &mut [0u8; 8]),
+        };
+    }
+
+    /// How long a thread may sleep that isn't woken by arrivals.
+    pub(crate) fn sleeps_for(&mut self, most: Duration) -> Duration {
+        let mut length = most;
+        if let Some(due) = self.rules.due() {
+            let micros = due.0.saturating_sub(now().0);
+            length = length.min(Duration::from_micros(micros));
+        }
+        if let Some(due) = self.around.link.wake().due() {
+            length = length.min(due.saturating_duration_since(Instant::now()));
+        }
+        length
+    }
+}

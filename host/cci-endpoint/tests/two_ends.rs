@@ -1,0 +1,237 @@
+//! Endpoints of one process over each transport.
+
+use lintel_cci_endpoint::{
+    Access, Attribute, ConnectionId, Device, Direction, Endpoint, EndpointOption, Event,
+    MessageFlags, Region, RmaRequest, Status, Time, Transport, devices,
+};
+use lintel_claim::Claim;
+use std::time::{Duration, Instant};
+
+/// Longer than anything here takes on a loaded machine.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// A device over shared memory whose group only this test is in.
+fn sm(test: &str) -> Device {
+    let mut found = devices();
+    let place = found.iter().position(|it| it.transport == Transport::Sm);
+    let mut device = found.swap_remove(place.expect("there is always shared memory"));
+    device.path = format!("/test/{}/{test}", std::process::id());
+    device
+}
+
+fn open(device: &Device) -> Endpoint {
+    Endpoint::open(device, None, true).expect("the system has room")
+}
+
+fn event(endpoint: &Endpoint) -> Event {
+    let until = Instant::now() + LIMIT;
+    loop {
+        match endpoint.take_event() {
+            Ok(event) => return event,
+            Err(status) => assert_eq!(status, Status::Again),
+        }
+        assert!(Instant::now() < until, "no event arrives");
+        std::thread::yield_now();
+    }
+}
+
+fn claim(region: &lintel_claim::Region) -> Claim {
+    region.claim()
+}
+
+fn bytes(bytes: &[u8]) -> lintel_claim::Region {
+    let region = lintel_claim::Region::new(bytes.len() as u64);
+    region.write(0, bytes);
+    region
+}
+
+/// A connection from `a` to `b`, by its names at both.
+fn join(a: &Endpoint, b: &Endpoint, attribute: Attribute) -> (ConnectionId, ConnectionId) {
+    let data = bytes(b"hello");
+    a.connect(&b.uri(), claim(&data), attribute, 1, Some(Time(20_000_000)))
+        .expect("the URI is good");
+    let Event::Request {
+        connection,
+        attribute: asked,
+        data,
+    } = event(b)
+    else {
+        panic!("a request arrives");
+    };
+    assert_eq!(
+        (asked, data.to_vec().as_slice()),
+        (attribute, &b"hello"[..])
+    );
+    b.accept(connection, 2).expect("it wasn't answered");
+    b.return_request(data);
+    // An endpoint that is connected to itself gets both, in either order.
+    let mut ends = [None, None];
+    while ends.contains(&None) {
+        let from = if ends[0].is_none() { a } else { b };
+        match event(from) {
+            Event::Connected { result, .. } => ends[0] = Some(result.expect("accepted").0),
+            Event::Accepted { result, .. } => ends[1] = Some(result.expect("accepted").0),
+            other => panic!("expected a connection, not {other:?}"),
+        }
+    }
+    (ends[0].expect("it is there"), ends[1].expect("it is there"))
+}
+
+fn exchange(a: &Endpoint, b: &Endpoint) {
+    for attribute in [Attribute::Ro, Attribute::Ru, Attribute::Uu] {
+        let (from, to) = join(a, b, attribute);
+        for length in [0, 1, 56, 57, 1000, a.device().max_send] {
+            let sent: Vec<u8> = (0..length).map(|at| at as u8 ^ 0x5a).collect();
+            let region = bytes(&sent);
+            a.send(from, &[claim(&region)], 7, MessageFlags::default())
+                .expect("it is open");
+            let mut left = 2;
+            while left > 0 {
+                let end = if left == 2 { b } else { a };
+                match event(end) {
+                    Event::Received {
+                        connection,
+                        message,
+                    } => {
+                        assert_eq!((connection, message.to_vec()), (to, sent.clone()));
+                        assert_eq!(message.address() % 8, 0);
+                        b.return_message(message);
+                    }
+                    Event::Sent {
+                        context, status, ..
+                    } => assert_eq!((context, status), (7, Status::Success)),
+                    other => panic!("expected a message, not {other:?}"),
+                }
+                left -= 1;
+            }
+        }
+    }
+}
+
+/// Writes and reads a megabyte, by blocking calls, while the other end's application sleeps.
+fn access(a: &Endpoint, b: &Endpoint) {
+    const LENGTH: u64 = 1 << 20;
+    let (from, _) = join(a, b, Attribute::Ro);
+    let both = Access {
+        read: true,
+        write: true,
+    };
+    let pattern: Vec<u8> = (0..LENGTH).map(|at| (at / 7) as u8).collect();
+    let (source, target) = (bytes(&pattern), lintel_claim::Region::new(LENGTH));
+    let back = lintel_claim::Region::new(LENGTH);
+    let local = a.register(claim(&source), both);
+    let remote = b.register(claim(&target), both);
+    let returned = a.register(claim(&back), both);
+    let blocking = MessageFlags {
+        blocking: true,
+        ..MessageFlags::default()
+    };
+    let request = |key, direction| RmaRequest {
+        direction,
+        local: Region {
+            key,
+            offset: 0,
+            length: LENGTH,
+        },
+        remote_key: remote,
+        remote_offset: 0,
+        fence: false,
+    };
+    let read = |region: &lintel_claim::Region| {
+        let mut bytes = vec![0; LENGTH as usize];
+        region.read(0, &mut bytes);
+        bytes
+    };
+    a.rma(from, request(local, Direction::Write), None, 0, blocking)
+        .expect("it is allowed");
+    assert!(read(&target) == pattern, "a write is in place at its end");
+    a.rma(from, request(returned, Direction::Read), None, 0, blocking)
+        .expect("it is allowed");
+    assert!(read(&back) == pattern, "a read is in place at its end");
+    b.deregister(remote).expect("it is registered");
+    let gone = a.rma(from, request(local, Direction::Write), None, 0, blocking);
+    assert_eq!(gone, Err(Status::RmaHandle));
+    assert_eq!(b.deregister(remote), Err(Status::Invalid));
+}
+
+#[test]
+fn an_endpoint_talks_to_itself() {
+    let endpoint = open(&sm("itself"));
+    exchange(&endpoint, &endpoint);
+    access(&endpoint, &endpoint);
+}
+
+#[test]
+fn two_endpoints_talk_over_shared_memory() {
+    let device = sm("two");
+    let (a, b) = (open(&device), open(&device));
+    exchange(&a, &b);
+    access(&a, &b);
+}
+
+#[test]
+fn a_connection_to_nobody_is_refused() {
+    let device = sm("nobody");
+    let (a, b) = (open(&device), open(&device));
+    let uri = b.uri();
+    drop(b);
+    a.connect(&uri, Claim::empty(), Attribute::Ro, 3, None)
+        .expect("the URI is good");
+    match event(&a) {
+        Event::Connected { context, result } => {
+            assert_eq!((context, result), (3, Err(Status::Refused)));
+        }
+        other => panic!("expected a refusal, not {other:?}"),
+    }
+}
+
+#[test]
+fn the_handle_is_readable_while_events_wait() {
+    let device = sm("handle");
+    let (a, b) = (open(&device), open(&device));
+    a.connect(&b.uri(), Claim::empty(), Attribute::Ro, 3, None)
+        .expect("the URI is good");
+    let until = Instant::now() + LIMIT;
+    let is_readable = || {
+        b.with_handle(|handle| {
+            let handle = handle.expect("it was asked for");
+            let mut watched = [rustix::event::PollFd::new(
+                &handle,
+                rustix::event::PollFlags::IN,
+            )];
+            let now = rustix::event::Timespec::default();
+            rustix::event::poll(&mut watched, Some(&now)).expect("a good descriptor") == 1
+        })
+    };
+    while !is_readable() {
+        assert!(Instant::now() < until, "the helper announces the request");
+        std::thread::yield_now();
+    }
+    assert!(is_readable(), "it stays so");
+    assert!(matches!(b.take_event(), Ok(Event::Request { .. })));
+    assert!(!is_readable(), "nothing waits any more");
+}
+
+#[test]
+fn options_are_read_as_they_were_set() {
+    let endpoint = open(&sm("options"));
+    for option in [
+        EndpointOption::SendTimeout,
+        EndpointOption::RecvBuffers,
+        EndpointOption::SendBuffers,
+        EndpointOption::Keepalive,
+    ] {
+        assert_eq!(endpoint.set_option(option, 77), Ok(()));
+        assert_eq!(endpoint.option(option), Ok(77));
+    }
+}
+
+#[test]
+fn a_name_in_use_is_refused() {
+    let device = sm("in-use");
+    let first = Endpoint::open(&device, Some("7/8"), false).expect("it is free");
+    assert!(first.uri().ends_with("/7/8"), "{}", first.uri());
+    let second = Endpoint::open(&device, Some("7/8"), false);
+    assert_eq!(second.err().map(Status::from), Some(Status::Busy));
+    assert!(Endpoint::open(&device, Some("7"), false).is_err());
+}
