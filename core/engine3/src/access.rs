@@ -10,13 +10,13 @@ use lintel_wire::portals3::Request;
 /// wildcard.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AccessEntry {
-    /// The process.
+    /// The initiator; nid and pid each have a wildcard.
     pub process: ProcessId,
-    /// The user.
+    /// The user that it belongs to, or `PTL_UID_ANY`.
     pub uid: u32,
-    /// The job.
+    /// The job that it belongs to, or `PTL_JID_ANY`.
     pub jid: u32,
-    /// The portal table index.
+    /// The index that it may address, or `PTL_PT_INDEX_ANY`.
     pub portal: u32,
 }
 

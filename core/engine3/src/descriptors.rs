@@ -1,12 +1,12 @@
 //! Memory descriptors (section 3.10).
 
-use crate::events::Details;
+use crate::events::{Details, Report};
 use crate::{Dialect, Host, Interface};
 use lintel_memory::{Buffer, Span};
 use lintel_types::portals3::{
     EQ_NONE, Error, EventKind, MdOptions, MemoryDescriptor, Result, THRESHOLD_INFINITE, Unlink,
 };
-use lintel_types::{DescriptorIndex, EntryIndex, Handle, Kind, NiFail, QueueIndex};
+use lintel_types::{DescriptorIndex, EntryIndex, Handle, Kind, QueueIndex};
 
 /// What `PtlMDAttach` and `PtlMDBind` are given.
 #[derive(Clone, Debug)]
@@ -108,7 +108,8 @@ impl<S: Span> Interface<S> {
         let asked = options.contains(MdOptions::EVENT_MANUAL_UNLINK_ENABLE);
         if asked && self.config.dialect == Dialect::Cray {
             let details = self.own_details();
-            self.report(index, EventKind::Unlink, &details, NiFail::Ok, None, host);
+            let report = Report::new(EventKind::Unlink, &details);
+            self.report(index, report, host);
         }
         self.remove_descriptor(index);
         Ok(())

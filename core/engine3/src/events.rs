@@ -29,6 +29,27 @@ pub(crate) struct Begun {
     start: Option<u32>,
 }
 
+/// An event to be posted.
+pub(crate) struct Report<'a> {
+    pub(crate) kind: EventKind,
+    pub(crate) details: &'a Details,
+    pub(crate) fail: NiFail,
+    /// Number of the event that it is joined to; without one it is joined to itself.
+    pub(crate) link: Option<u32>,
+}
+
+impl<'a> Report<'a> {
+    /// Reports a success that is joined to no event.
+    pub(crate) fn new(kind: EventKind, details: &'a Details) -> Self {
+        Report {
+            kind,
+            details,
+            fail: NiFail::Ok,
+            link: None,
+        }
+    }
+}
+
 /// The pair of events of an operation (section 3.11.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Pair {
@@ -80,7 +101,7 @@ impl<S: Span> Interface<S> {
                 queue.begun += 1;
             }
             if !options.contains(MdOptions::EVENT_START_DISABLE) {
-                start = self.report(index, pair.start(), &details, NiFail::Ok, None, host);
+                start = self.report(index, Report::new(pair.start(), &details), host);
             }
         }
         Begun { details, start }
@@ -110,8 +131,12 @@ impl<S: Span> Interface<S> {
         }
         let mut cause = begun.start;
         if !options.contains(MdOptions::EVENT_END_DISABLE) {
-            let end = self.report(index, pair.end(), &details, fail, begun.start, host);
-            cause = end.or(cause);
+            let report = Report {
+                fail,
+                link: begun.start,
+                ..Report::new(pair.end(), &details)
+            };
+            cause = self.report(index, report, host).or(cause);
         }
         self.unlink_if_spent(index, &details, cause, host);
     }
@@ -126,7 +151,11 @@ impl<S: Span> Interface<S> {
     ) {
         if let Some(descriptor) = self.descriptors.at_mut(index) {
             descriptor.count();
-            let event = self.report(index, EventKind::Ack, details, fail, None, host);
+            let report = Report {
+                fail,
+                ..Report::new(EventKind::Ack, details)
+            };
+            let event = self.report(index, report, host);
             self.unlink_if_spent(index, details, event, host);
         }
     }
@@ -152,20 +181,20 @@ impl<S: Span> Interface<S> {
             Dialect::Cray => descriptor.md.options.contains(asked),
         };
         if reported {
-            self.report(index, EventKind::Unlink, details, NiFail::Ok, cause, host);
+            let report = Report {
+                link: cause,
+                ..Report::new(EventKind::Unlink, details)
+            };
+            self.report(index, report, host);
         }
         self.remove_descriptor(index);
     }
 
-    /// Posts an event about a descriptor, if it has a queue, and returns its number. Without
-    /// an event to be joined to, an event is joined to itself.
+    /// Posts an event about a descriptor, if it has a queue, and returns its number.
     pub(crate) fn report<H: Host<S>>(
         &mut self,
         index: DescriptorIndex,
-        kind: EventKind,
-        details: &Details,
-        fail: NiFail,
-        link: Option<u32>,
+        report: Report<'_>,
         host: &mut H,
     ) -> Option<u32> {
         let descriptor = self.descriptors.at(index)?;
@@ -176,6 +205,7 @@ impl<S: Span> Interface<S> {
         let queue = self.queues.at_mut(place)?;
         let sequence = queue.sequence;
         queue.sequence = sequence.wrapping_add(1);
+        let details = report.details;
         let event = Event {
             initiator: details.initiator,
             uid: details.uid,
@@ -186,10 +216,13 @@ impl<S: Span> Interface<S> {
             mlength: details.mlength,
             offset: details.offset,
             hdr_data: details.hdr_data,
-            link: link.unwrap_or(sequence),
-            ni_fail: if fail == NiFail::Ok { NI_OK } else { NI_FAIL },
+            link: report.link.unwrap_or(sequence),
+            ni_fail: match report.fail {
+                NiFail::Ok => NI_OK,
+                _ => NI_FAIL,
+            },
             sequence,
-            ..Event::new(kind, handle, md)
+            ..Event::new(report.kind, handle, md)
         };
         self.work.events += 1;
         host.post(place, &event);

@@ -28,7 +28,7 @@ pub struct Transfer {
     pub length: Option<u64>,
     /// A put asks for an acknowledgement.
     pub ack: bool,
-    /// The target process.
+    /// The process that is addressed; no wildcard.
     pub target: ProcessId,
     /// Portal table index at the target.
     pub portal: u32,

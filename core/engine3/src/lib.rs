@@ -19,6 +19,82 @@
 //! END event. A reply takes two: [`Interface::on_response`] and [`Interface::on_filled`].
 //! Tokens are consumed, so that each delivery finishes exactly once.
 //!
+//! ```
+//! use lintel_engine3::{Body, Config, DescriptorSpec, Dialect, EntrySpec, Host, Interface};
+//! use lintel_engine3::{Landing, Undeliverable};
+//! use lintel_memory::{Buffer, Ghost};
+//! use lintel_types::portals3::{Event, EventKind, Limits, MdOptions, MemoryDescriptor};
+//! use lintel_types::portals3::{Position, Unlink};
+//! use lintel_types::{InterfaceNumber, NiFail, PortalIndex, ProcessId, QueueIndex};
+//! use lintel_wire::portals3::{Request, Verb};
+//!
+//! /// A host that keeps the kinds of events and sends nothing.
+//! #[derive(Default)]
+//! struct Kinds(Vec<EventKind>);
+//!
+//! impl Host<Ghost> for Kinds {
+//!     fn post(&mut self, _: QueueIndex, event: &Event) {
+//!         self.0.push(event.kind);
+//!     }
+//!     fn is_empty(&mut self, _: QueueIndex) -> bool {
+//!         self.0.is_empty()
+//!     }
+//!     fn send(&mut self, _: ProcessId, _: &Request, _: Body<Ghost>) -> Result<(), Undeliverable> {
+//!         Err(Undeliverable)
+//!     }
+//! }
+//!
+//! let (number, me) = (InterfaceNumber::from_bits(0), ProcessId::new(1, 100));
+//! let mut host = Kinds::default();
+//! let mut interface = Interface::new(Config {
+//!     number,
+//!     dialect: Dialect::Specification,
+//!     limits: Limits::DEFAULT,
+//!     process: me,
+//!     uid: 1000,
+//!     jid: 0,
+//!     eager: 1024,
+//!     generation: 0,
+//! });
+//! // 100 bytes for one put from this process with match bits 7.
+//! let queue = interface.queue_alloc()?;
+//! let entry = EntrySpec { source: me, match_bits: 7, ignore_bits: 0, unlink: Unlink::Unlink };
+//! let md = MemoryDescriptor {
+//!     start: 0x1000,
+//!     length: 100,
+//!     threshold: 1,
+//!     options: MdOptions::OP_PUT,
+//!     queue,
+//!     ..MemoryDescriptor::default()
+//! };
+//! let buffer = Buffer::Contiguous(Ghost::new(0x1000, 100));
+//! let md = DescriptorSpec { md, buffer, unlink: Unlink::Unlink };
+//! interface.entry_attach_with(4, entry, Position::After, md)?;
+//! // A put of 8 bytes arrives.
+//! let request = Request {
+//!     verb: Verb::Put,
+//!     interface: number,
+//!     ack: false,
+//!     referenced: false,
+//!     portal: PortalIndex(4),
+//!     access: 0,
+//!     token: 0,
+//!     jid: 0,
+//!     length: 8,
+//!     match_bits: 7,
+//!     remote_offset: 0,
+//!     hdr_data: 0,
+//! };
+//! let Landing::Accepted(pieces, landed) = interface.on_request(me, 1000, &request, &mut host)
+//! else {
+//!     panic!("the entry takes it");
+//! };
+//! assert_eq!(pieces.as_slice(), [Ghost::new(0x1000, 8)]);
+//! interface.on_landed(landed, NiFail::Ok, &mut host);
+//! assert_eq!(host.0, [EventKind::PutStart, EventKind::PutEnd, EventKind::Unlink]);
+//! # Ok::<(), lintel_types::portals3::Error>(())
+//! ```
+//!
 //! Source: the Portals 3.3 specification; each rule names its section. The two dialects,
 //! where programs for the specification's reference and for Cray's library differ, are a
 //! [`Dialect`].
@@ -116,7 +192,7 @@ pub struct Config {
     /// Which of the process's interfaces it is; part of its handles, and of its messages,
     /// which reach the interface of the same number.
     pub number: InterfaceNumber,
-    /// Which reading holds.
+    /// The programs that it is for.
     pub dialect: Dialect,
     /// Limits, already [clamped](Limits::clamped).
     pub limits: Limits,
@@ -142,7 +218,7 @@ struct Queue {
     begun: u32,
 }
 
-/// A network interface.
+/// A network interface: the objects of one process, and what it has under way.
 pub struct Interface<S> {
     config: Config,
     portals: Vec<OrderedMatchList>,

@@ -7,17 +7,17 @@ use lintel_types::portals3::{Error, Result};
 /// The numbers of the status registers: `ptl_sr_index_t`. The specification has
 /// [`DROP_COUNT`](register::DROP_COUNT), the others are the reference implementation's.
 pub mod register {
-    /// Messages dropped.
+    /// Messages dropped: requests, replies and acknowledgements.
     pub const DROP_COUNT: u32 = 0;
-    /// Their requested bytes.
+    /// Bytes requested by the messages dropped.
     pub const DROP_LENGTH: u32 = 1;
-    /// Requests accepted.
+    /// Requests that a descriptor has taken.
     pub const RECV_COUNT: u32 = 2;
-    /// Bytes that they moved.
+    /// Bytes moved by the requests taken.
     pub const RECV_LENGTH: u32 = 3;
-    /// Requests sent.
+    /// Operations started, as their initiator.
     pub const SEND_COUNT: u32 = 4;
-    /// Their requested bytes.
+    /// Bytes requested by the operations started.
     pub const SEND_LENGTH: u32 = 5;
     /// Indices of the portal table.
     pub const PTLS_MAX: u32 = 6;

@@ -5,9 +5,9 @@
 pub struct Work {
     /// Match entries looked at.
     pub walked: u64,
-    /// Requests that arrived.
+    /// Requests that arrived, dropped ones too.
     pub requests: u64,
-    /// Responses that arrived.
+    /// Responses that arrived, whether or not one was awaited.
     pub responses: u64,
     /// Events posted: START and END events, acknowledgements, unlinkings.
     pub events: u64,
