@@ -29,8 +29,10 @@ const SAMPLED: u32 = 8;
 /// Lent bodies of which one is copied all the same, so that a threshold that no longer holds
 /// is noticed.
 const EXPLORED: u32 = 64;
-/// How much of the estimate a sample replaces.
-const WEIGHT: f32 = 0.125;
+/// How much of the estimate a sample replaces that is less, or more: whatever disturbs a push
+/// makes it longer.
+const WEIGHT_OF_LESS: f32 = 0.25;
+const WEIGHT_OF_MORE: f32 = 0.1;
 
 /// What moves bodies between two processes: the system's copy, as measured, or a threshold that
 /// the user has set.
@@ -107,6 +109,8 @@ pub(crate) struct Choice {
     threshold: u64,
     pushes: u32,
     lent: u32,
+    /// The next long push is of a body that would be lent.
+    explores: bool,
 }
 
 impl Choice {
@@ -117,6 +121,7 @@ impl Choice {
             threshold: costs.threshold(None),
             pushes: 0,
             lent: 0,
+            explores: false,
         }
     }
 
@@ -126,7 +131,8 @@ impl Choice {
             return false;
         }
         self.lent += 1;
-        self.lent % EXPLORED != 0 || matches!(self.costs, Costs::Set(_))
+        self.explores = self.lent % EXPLORED == 0 && matches!(self.costs, Costs::Measured(_));
+        !self.explores
     }
 
     /// A body of that length is about to be pushed: when it began, if it is to be timed.
@@ -136,7 +142,8 @@ impl Choice {
             return None;
         }
         self.pushes += 1;
-        (self.pushes % SAMPLED == 0).then(Instant::now)
+        let explores = std::mem::take(&mut self.explores);
+        (explores || self.pushes % SAMPLED == 0).then(Instant::now)
     }
 
     /// A push of that length has taken so long, until every line was written. The receiver
@@ -144,9 +151,13 @@ impl Choice {
     pub(crate) fn pushed(&mut self, length: u64, took: Duration) {
         let sample = 2.0 * took.as_nanos() as f32 / (length as f32 / 1024.0);
         let known = self.ring_kib_ns.unwrap_or(sample);
-        // One that was interrupted counts for little.
+        // One that was interrupted counts for no more than this.
         let sample = sample.min(4.0 * known);
-        let ring = known + (sample - known) * WEIGHT;
+        let weight = match sample < known {
+            true => WEIGHT_OF_LESS,
+            false => WEIGHT_OF_MORE,
+        };
+        let ring = known + (sample - known) * weight;
         self.ring_kib_ns = Some(ring);
         self.threshold = self.costs.threshold(Some(ring));
     }

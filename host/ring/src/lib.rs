@@ -23,6 +23,7 @@
 //! Left to others: which two they are, where the memory comes from, what the words
 //! mean, and waking a receiver that sleeps.
 
+mod prefetch;
 mod receiver;
 mod sender;
 

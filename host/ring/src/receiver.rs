@@ -2,7 +2,7 @@
 
 use crate::{
     Control, DATA_LINES, INLINE, MAX_PAYLOAD, Position, SLOTS, WORDS, data_at, data_lines, head,
-    slot_at, word,
+    prefetch, slot_at, word,
 };
 use lintel_claim::Claim;
 use std::sync::atomic::Ordering;
@@ -105,7 +105,12 @@ impl Receiver {
         } else {
             let (line, _) = self.position.payload(self.open);
             // SAFETY: a payload of at most MAX_PAYLOAD bytes ends at DATA_LINES or before.
-            unsafe { Claim::new(data_at(self.ring, line), bytes as u64) }
+            let start = unsafe { data_at(self.ring, line) };
+            // The header is looked at meanwhile.
+            // SAFETY: as above.
+            unsafe { prefetch::to_read(start, self.open) };
+            // SAFETY: as above.
+            unsafe { Claim::new(start, bytes as u64) }
         };
         Some(Record { words, payload })
     }

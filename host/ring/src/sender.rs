@@ -1,8 +1,8 @@
 //! The sending side.
 
 use crate::{
-    Control, DATA_LINES, INLINE, MAX_PAYLOAD, Position, SLOTS, WORDS, data_at, data_lines, slot_at,
-    word,
+    Control, DATA_LINES, INLINE, MAX_PAYLOAD, Position, SLOTS, WORDS, data_at, data_lines,
+    prefetch, slot_at, word,
 };
 use lintel_claim::{Claim, copy};
 use std::sync::atomic::Ordering;
@@ -87,7 +87,21 @@ impl Sender {
         // commit"): a reader that sees the commit word sees the record's words and payload.
         // SAFETY: a slot begins with its commit word.
         unsafe { word(slot) }.store(commit, Ordering::Release);
+        if lines > 0 {
+            self.fetch_ahead(lines);
+        }
         Ok(())
+    }
+
+    /// Fetches the lines of data that a record of the same length would take next, unless the
+    /// receiver may still read them.
+    #[inline(always)]
+    fn fetch_ahead(&self, lines: usize) {
+        let (begin, unused) = self.position.payload(lines);
+        if self.has_room(lines + unused) {
+            // SAFETY: a payload's lines lie inside the ring.
+            unsafe { prefetch::to_write(data_at(self.ring, begin), lines) };
+        }
     }
 
     /// Whether the receiver has done with everything that was sent.
