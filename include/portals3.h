@@ -567,8 +567,8 @@ typedef void (*ptl_eq_handler_t)(ptl_event_t *event);
  *
  * Events beyond `count` may be lost, the data of their messages isn't. With a handler events are
  * not queued: it is called with each, by a thread of the library or inside a call, as soon as the
- * event is complete. A handler may call all functions but PtlEQWait, PtlEQPoll, PtlNIFini and
- * PtlFini.
+ * event is complete. A handler may call all functions but PtlEQWait, PtlEQPoll, PtlNIInit,
+ * PtlNIFini and PtlFini.
  *
  * @param[in] count    events that it holds at least
  * @param[in] handler  a function, or PTL_EQ_HANDLER_NONE

@@ -53,19 +53,15 @@ pub mod registers {
     pub const SEND_COUNT: u32 = 4;
     /// Their bytes.
     pub const SEND_LENGTH: u32 = 5;
-    /// Indexes of the portal table.
-    pub const PTLS_MAX: u32 = 6;
-    /// Those in use.
-    pub const PTLS_CUR: u32 = 7;
-    /// The limit of match entries.
+    /// The most match entries at one time.
     pub const MES_MAX: u32 = 14;
     /// Match entries in use.
     pub const MES_CUR: u32 = 15;
-    /// The limit of memory descriptors.
+    /// The most memory descriptors at one time.
     pub const MDS_MAX: u32 = 18;
     /// Memory descriptors in use.
     pub const MDS_CUR: u32 = 19;
-    /// The limit of event queues.
+    /// The most event queues at one time.
     pub const EQS_MAX: u32 = 22;
     /// Event queues in use.
     pub const EQS_CUR: u32 = 23;

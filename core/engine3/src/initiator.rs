@@ -381,26 +381,37 @@ impl<S: Span> Interface<S> {
     /// An operation's target can't be reached any more.
     pub fn on_undeliverable<H: Host<S>>(&mut self, token: u32, host: &mut H) {
         if let Some(index) = self.operation(token) {
-            self.end_undelivered(index, host);
+            self.end_unanswered(index, NiFail::Undeliverable, host);
         }
     }
 
     /// Everything under way to `target` has failed.
     pub fn on_target_lost<H: Host<S>>(&mut self, target: ProcessId, host: &mut H) {
+        self.end_all(target, NiFail::Undeliverable, host);
+    }
+
+    /// Everything under way to `target` was dropped: there never was such a process (section
+    /// 4.2).
+    pub fn on_target_absent<H: Host<S>>(&mut self, target: ProcessId, host: &mut H) {
+        self.end_all(target, NiFail::Dropped, host);
+    }
+
+    fn end_all<H: Host<S>>(&mut self, target: ProcessId, fail: NiFail, host: &mut H) {
         let operations = self.operations.iter();
         let to_target = operations.filter(|(_, operation)| operation.details.initiator == target);
         let lost: Vec<OperationIndex> = to_target.map(|(index, _)| index).collect();
         for index in lost {
-            self.end_undelivered(index, host);
+            self.end_unanswered(index, fail, host);
         }
     }
 
-    fn end_undelivered<H: Host<S>>(&mut self, index: OperationIndex, host: &mut H) {
+    /// Ends an operation that won't be answered.
+    fn end_unanswered<H: Host<S>>(&mut self, index: OperationIndex, fail: NiFail, host: &mut H) {
         let Some(operation) = self.operations.at(index) else {
             return;
         };
         if operation.sink.is_some() {
-            return self.fail_reply(index, NiFail::Undeliverable, host);
+            return self.fail_reply(index, fail, host);
         }
         let response = Response {
             reply: false,
@@ -410,7 +421,7 @@ impl<S: Span> Interface<S> {
             token: 0,
             mlength: 0,
             offset: 0,
-            fail: NiFail::Undeliverable,
+            fail,
         };
         self.end_put(index, &response, host);
     }

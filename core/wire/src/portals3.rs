@@ -1,5 +1,6 @@
-//! Portals 3.3 messages in the same six words. Their kinds begin at 0x30, so that no
-//! message of one protocol is ever taken for one of the other.
+//! Portals 3.3 messages in the same six words. Their kinds begin at 8, so that no message of
+//! one protocol is ever taken for one of the other; like those of Portals 4 they leave the
+//! four high bits of their byte to the NAL.
 //!
 //! ```text
 //!        63          48 47    40 39  32 31              16 15              0
@@ -22,15 +23,15 @@ use lintel_types::{InterfaceNumber, NiFail, PortalIndex};
 #[repr(u8)]
 pub enum Verb {
     /// `PtlPut`, `PtlPutRegion`: write the body to the target.
-    Put = 0x31,
+    Put = 0x9,
     /// `PtlGet`, `PtlGetRegion`: read from the target.
-    Get = 0x32,
+    Get = 0xa,
     /// `PtlGetPut`: exchange the body with the target.
-    GetPut = 0x33,
+    GetPut = 0xb,
 }
 
-const ACK: u8 = 0x36;
-const REPLY: u8 = 0x37;
+const ACK: u8 = 0xe;
+const REPLY: u8 = 0xf;
 
 const ACK_REQUESTED: u8 = 1 << 2;
 const SILENT: u8 = 1 << 2;
@@ -113,6 +114,20 @@ impl Request {
         ]
     }
 
+    /// The response of a target that drops the request, if one is awaited.
+    pub fn refusal(&self) -> Option<Response> {
+        (self.token != 0).then(|| Response {
+            reply: self.verb != Verb::Put,
+            interface: self.interface,
+            placed: false,
+            silent: false,
+            token: self.token,
+            mlength: 0,
+            offset: self.remote_offset,
+            fail: NiFail::Dropped,
+        })
+    }
+
     #[inline]
     fn parse(words: &Words, verb: Verb, flags: u8) -> Request {
         Request {
@@ -178,9 +193,9 @@ impl Message {
     pub fn parse(words: &Words) -> Result<Message, Malformed> {
         let flags = (words[0] >> 40) as u8;
         let verb = match (words[0] >> 32) as u8 {
-            0x31 => Verb::Put,
-            0x32 => Verb::Get,
-            0x33 => Verb::GetPut,
+            0x9 => Verb::Put,
+            0xa => Verb::Get,
+            0xb => Verb::GetPut,
             ACK => return Response::parse(words, false, flags).map(Message::Response),
             REPLY => return Response::parse(words, true, flags).map(Message::Response),
             _ => return Err(Malformed),
@@ -258,12 +273,12 @@ mod tests {
             ..request()
         };
         for (request, words) in [
-            (request(), [0x31 << 32, 0, 0, 0, 0, 0]),
-            (flagged, [0x32 << 32 | 0x17 << 40, 0, 0, 0, 0, 0]),
+            (request(), [0x9 << 32, 0, 0, 0, 0, 0]),
+            (flagged, [0xa << 32 | 0x17 << 40, 0, 0, 0, 0, 0]),
             (
                 addressed,
                 [
-                    0x33 << 32 | 0x8001 << 48,
+                    0xb << 32 | 0x8001 << 48,
                     5 | 6 << 32,
                     7 | 0x8002 << 48,
                     0,
@@ -271,7 +286,7 @@ mod tests {
                     0,
                 ],
             ),
-            (matched, [0x31 << 32, 0, 0, 8, 9, 10]),
+            (matched, [0x9 << 32, 0, 0, 8, 9, 10]),
         ] {
             assert_eq!(request.to_words(), words);
             assert_eq!(Message::Request(request).to_words(), words);
@@ -296,9 +311,9 @@ mod tests {
             ..response()
         };
         for (response, words) in [
-            (response(), [0x36 << 32, 0, 0, 0, 0, 0]),
-            (reply, [0x37 << 32 | 0x13 << 40, 0, 6, 0, 7, 0]),
-            (silent, [0x36 << 32 | 4 << 40, 5, 7 << 48, 0, 0, 0]),
+            (response(), [0xe << 32, 0, 0, 0, 0, 0]),
+            (reply, [0xf << 32 | 0x13 << 40, 0, 6, 0, 7, 0]),
+            (silent, [0xe << 32 | 4 << 40, 5, 7 << 48, 0, 0, 0]),
         ] {
             assert_eq!(response.to_words(), words);
             assert_eq!(Message::Response(response).to_words(), words);
@@ -314,7 +329,7 @@ mod tests {
             let portals3 = Message::parse(&words).is_ok();
             assert!(!(portals4 && portals3), "kind {kind:#x}");
             assert_eq!(portals4, (1..=7).contains(&kind), "kind {kind:#x}");
-            let expected = [0x31, 0x32, 0x33, 0x36, 0x37].contains(&kind);
+            let expected = [0x9, 0xa, 0xb, 0xe, 0xf].contains(&kind);
             assert_eq!(portals3, expected, "kind {kind:#x}");
         }
     }

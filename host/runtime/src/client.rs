@@ -111,6 +111,7 @@ impl Memory for Client {
 impl Owner for Client {
     type Tables = SharedTables;
     type Mover = Staged;
+    type Protocol = ();
     const PLACEMENT: Placement = Placement::Generic;
     const PID_TIMEOUT: Duration = Duration::from_secs(3);
 

@@ -5,6 +5,7 @@ use crate::effects::Effects;
 use crate::exchange::ExchangeBuffers;
 use crate::log::{Level, log};
 use crate::owner::Owner;
+use crate::protocol::Protocol;
 use crate::resources::{ProcessInfo, Stats};
 use crate::staged_sends::StagedSends;
 use crate::streams::Stream;
@@ -40,6 +41,8 @@ pub(crate) struct Core<O: Owner> {
     pub(crate) streams: Vec<(Origin, Stream<O::Span>)>,
     /// Memory that atomics use one after the other.
     pub(crate) exchange: ExchangeBuffers,
+    /// What runs beside Portals 4.
+    pub(crate) protocol: O::Protocol,
     /// Who polls, who sleeps, and who is rung.
     pub(crate) wakeup: Wakeup,
     /// What tools read of this process.
@@ -74,6 +77,7 @@ impl<O: Owner> Core<O> {
             staged: StagedSends::default(),
             streams: Vec::new(),
             exchange: ExchangeBuffers::new(),
+            protocol: O::Protocol::default(),
             wakeup: Wakeup::new(bell),
             stats: Stats::new(stats, info),
             peers_checked: Instant::now(),
@@ -220,10 +224,13 @@ impl<O: Owner> Core<O> {
             Ok(Message::Request(request)) => self.on_request(origin, &request, payload),
             Ok(Message::Response(response)) => self.on_response(origin, &response, payload),
             Err(malformed) => {
-                log(
-                    Level::Warn,
-                    &format!("{malformed} (process {})", origin.process.pid),
-                );
+                let (protocol, transports) = (&mut self.protocol, &mut self.transports);
+                if !protocol.on_message(transports, origin, words, payload) {
+                    log(
+                        Level::Warn,
+                        &format!("{malformed} (process {})", origin.process.pid),
+                    );
+                }
             }
         }
         self.transports.done(origin);
@@ -260,6 +267,7 @@ impl<O: Owner> Core<O> {
                 interface.on_target_lost(process, &mut effects);
             }
         }
+        self.protocol.on_lost(&mut self.transports, process);
     }
 
     /// Whether something is awaited from another process: an answer, a stream, or free space.
@@ -269,7 +277,8 @@ impl<O: Owner> Core<O> {
             .iter()
             .flatten()
             .any(|o| o.interface.operations_under_way() > 0);
-        awaits || !self.streams.is_empty() || self.transports.nal.flush()
+        let waits = awaits || !self.streams.is_empty() || self.protocol.depends_on_peers();
+        waits || self.transports.nal.flush()
     }
 
     /// When a sleeper must wake by itself: when the NAL has something due, or peers are to be

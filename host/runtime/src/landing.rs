@@ -5,6 +5,7 @@ use crate::core::Core;
 use crate::exchange::{Exchange, SHORT_EXCHANGE};
 use crate::mover::{MoveParts, Mover, Source};
 use crate::owner::Owner;
+use crate::protocol::Protocol;
 use crate::streams::{Stream, StreamTarget};
 use lintel_claim::{Claim, Region};
 use lintel_engine4::{Landed, PendingReply};
@@ -301,13 +302,16 @@ impl<O: Owner> Core<O> {
             .streams
             .iter()
             .position(|(from, _)| from.lane == origin.lane);
-        if let Some(index) = found {
-            let (_, stream) = self.streams.swap_remove(index);
-            let Stream { target, staged } = stream;
-            match fail {
-                NiFail::Ok => self.finish_stream(origin, target, staged),
-                fail => self.break_stream(target, fail),
-            }
+        let Some(index) = found else {
+            return self
+                .protocol
+                .on_streamed(&mut self.transports, origin, fail);
+        };
+        let (_, stream) = self.streams.swap_remove(index);
+        let Stream { target, staged } = stream;
+        match fail {
+            NiFail::Ok => self.finish_stream(origin, target, staged),
+            fail => self.break_stream(target, fail),
         }
     }
 

@@ -20,6 +20,9 @@
 //! code between the calls and the NAL is the same for both, and chosen when it is
 //! compiled.
 //!
+//! Portals 3.3 is a second protocol over the same lock, threads and transports: a library of
+//! [`Portals3Process`] has its engine beside that of Portals 4.
+//!
 //! Order of use: [`process`], [`Process::init`], [`Process::open`], then the calls by
 //! their names; [`Process::close`], [`Process::fini`]. In an agent: a [`Session`] for
 //! each client.
@@ -44,7 +47,9 @@ mod memory;
 mod mover;
 mod orphans;
 mod owner;
+mod portals3;
 mod process;
+mod protocol;
 mod queue;
 mod queue_calls;
 mod remote;
@@ -75,6 +80,9 @@ pub use lintel_bridge::Taken;
 pub use lintel_nal_udp::Model;
 pub use log::{Level, log, log_level};
 pub use owner::{LocalProcess, Owner};
+pub use portals3::{
+    Handler, MAX_EVENTS, Opening, Portals3Process, Taken as Taken3, fini3, process3,
+};
 pub use process::{Effects, Process, process};
 pub use resources::{Placement, Published, published};
 pub use secret::{MalformedSecret, Secret};

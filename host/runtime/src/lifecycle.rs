@@ -7,6 +7,7 @@ use crate::locked::check_interface;
 use crate::log::{Level, log, set_level};
 use crate::orphans;
 use crate::owner::Owner;
+use crate::protocol::Protocol;
 use crate::resources::ProcessInfo;
 use crate::settings::Settings;
 use crate::transport::{self, Endpoint};
@@ -111,6 +112,7 @@ impl<O: Owner> Library<O> {
         for number in InterfaceNumber::ALL {
             self.close_number(number, &mut generations, mode);
         }
+        self.close_protocol(mode.timeout());
         self.leave(mode.timeout());
     }
 
@@ -222,7 +224,7 @@ impl<O: Owner> Library<O> {
     }
 
     /// Joins the networks, for the first interface.
-    fn join(&self, pid: u32) -> Result<()> {
+    pub(crate) fn join(&self, pid: u32) -> Result<()> {
         if let Some(core) = self.core.lock().as_ref() {
             return match pid == ProcessId::PID_ANY || pid == core.transports.me.pid {
                 true => Ok(()),
@@ -276,7 +278,8 @@ impl<O: Owner> Library<O> {
                 let handles = (generations.0[index].0 + 97) % Handle::GENERATIONS;
                 generations.0[index] = (handles, tokens);
             }
-            (lease, core.interfaces.iter().all(Option::is_none))
+            let none_open = core.interfaces.iter().all(Option::is_none);
+            (lease, none_open && !core.protocol.is_open())
         });
         let Some((lease, last)) = last else { return };
         if let Some(lease) = lease {
@@ -288,7 +291,7 @@ impl<O: Owner> Library<O> {
     }
 
     /// Waits, within bounds, until peers have taken what was sent; then leaves.
-    fn leave(&self, timeout: Duration) {
+    pub(crate) fn leave(&self, timeout: Duration) {
         let until = Instant::now() + timeout;
         let sends = |core: &mut Core<O>| {
             core.progress();

@@ -5,6 +5,7 @@ use crate::core::Core;
 use crate::library::Library;
 use crate::orphans::Orphan;
 use crate::owner::Owner;
+use crate::protocol::Protocol;
 use lintel_claim::Lease;
 use lintel_nal::Nal;
 use lintel_types::InterfaceNumber;
@@ -52,15 +53,20 @@ impl<O: Owner> Library<O> {
     /// Waits until peers have answered what was lent to them. Once they have become no
     /// fewer for so long, the rest is given up: what arrives meanwhile holds nobody.
     pub(crate) fn await_loans(&self, number: InterfaceNumber, timeout: Duration) {
+        self.await_return(|core| core.loans(number).unwrap_or(0), timeout);
+    }
+
+    /// As [`await_loans`](Self::await_loans), for what `lent` counts.
+    fn await_return(&self, lent: impl Fn(&Core<O>) -> usize, timeout: Duration) {
         let mut least = usize::MAX;
         let mut until = Instant::now() + timeout;
         while Instant::now() < until {
             let left = self.with_core(|core| {
                 core.progress();
                 core.check_peers();
-                core.loans(number)
+                lent(core)
             });
-            let left = left.flatten().unwrap_or(0);
+            let left = left.unwrap_or(0);
             if left == 0 {
                 return;
             }
@@ -69,6 +75,18 @@ impl<O: Owner> Library<O> {
                 until = Instant::now() + timeout;
             }
             std::thread::sleep(POLL_INTERVAL);
+        }
+    }
+
+    /// Ends what the protocol beside Portals 4 has open, as an interface is ended.
+    pub(crate) fn close_protocol(&self, timeout: Duration) {
+        if self.with_core(|core| core.protocol.is_open()) != Some(true) {
+            return;
+        }
+        self.await_return(|core| core.protocol.loans(), timeout);
+        let lease = self.with_core(|core| core.protocol.end(&mut core.transports));
+        if let Some(lease) = lease.flatten() {
+            self.await_recall(&lease);
         }
     }
 

@@ -4,6 +4,7 @@ use crate::core::Core;
 use crate::effects::Effects;
 use crate::library::Library;
 use crate::owner::Owner;
+use crate::protocol::Protocol;
 use lintel_engine4::Interface;
 use lintel_presence::Sleeper;
 use lintel_types::{Error, Handle, Kind, Result};
@@ -37,6 +38,15 @@ impl<O: Owner> Library<O> {
             return Err(Error::ArgInvalid);
         };
         let result = command(interface, &mut effects);
+        let after = self.after_call(core);
+        drop(guard);
+        self.follow_up(after);
+        result
+    }
+
+    /// What follows a call under the core's lock.
+    #[inline(always)]
+    pub(crate) fn after_call(&self, core: &mut Core<O>) -> After {
         if !core.transports.loopback.is_empty() {
             core.drain_loopback();
         }
@@ -46,10 +56,7 @@ impl<O: Owner> Library<O> {
         if core.helper_oversleeps() {
             core.wakeup.wake_helper();
         }
-        let wake = self.note_activity(core);
-        drop(guard);
-        self.wake_callers(wake);
-        result
+        self.note_activity(core)
     }
 
     /// Something under the core's lock, with what it causes.
@@ -57,9 +64,9 @@ impl<O: Owner> Library<O> {
         let mut guard = self.core.lock();
         let core = guard.as_mut()?;
         let result = f(core);
-        let wake = self.note_activity(core);
+        let after = self.note_activity(core);
         drop(guard);
-        self.wake_callers(wake);
+        self.follow_up(after);
         Some(result)
     }
 
@@ -73,10 +80,10 @@ impl<O: Owner> Library<O> {
         if core.poll() {
             core.wakeup.disarm_bell();
         }
-        let wake = self.note_activity(core);
+        let after = self.note_activity(core);
         let yields = core.wakeup.yields();
         drop(guard);
-        self.wake_callers(wake);
+        self.follow_up(after);
         if yields {
             self.yield_processor();
         }
@@ -85,7 +92,7 @@ impl<O: Owner> Library<O> {
     /// Lets others run that wait for this processor, perhaps the peer whose answer the caller
     /// awaits; how long that takes shows whether there are such.
     #[cold]
-    fn yield_processor(&self) {
+    pub(crate) fn yield_processor(&self) {
         let begun = Instant::now();
         std::thread::yield_now();
         let took = begun.elapsed();
@@ -111,28 +118,56 @@ impl<O: Owner> Library<O> {
         self.poll();
     }
 
-    /// Takes note of events; true where callers sleep who may wait for them.
+    /// Takes note of events, and of what they ask for once the lock is released.
     #[inline(always)]
-    fn note_activity(&self, core: &mut Core<O>) -> bool {
+    pub(crate) fn note_activity(&self, core: &mut Core<O>) -> After {
         if !core.transports.activity {
-            return false;
+            return After::default();
         }
         core.transports.activity = false;
         // Under the core's lock, so a load and a store are enough.
         self.activity
             .store(self.activity.load(Ordering::Relaxed) + 1, Ordering::Release);
         self.owner.note_activity();
-        core.wakeup.callers_sleep()
+        After {
+            wake: core.wakeup.callers_sleep(),
+            run: core.protocol.has_deferred(),
+        }
     }
 
     #[inline]
-    fn wake_callers(&self, wake: bool) {
-        if wake {
+    pub(crate) fn follow_up(&self, after: After) {
+        if after.wake {
             if let Some(bell) = self.bell() {
                 bell.wake(Sleeper::Caller);
             }
         }
+        if after.run {
+            self.run_deferred();
+        }
     }
+
+    /// Runs callbacks of the application, unless another thread does, which then runs these
+    /// too.
+    #[cold]
+    fn run_deferred(&self) {
+        let next = || self.core.lock().as_mut()?.protocol.next_deferred();
+        while let Some(run) = next() {
+            run();
+            if let Some(core) = self.core.lock().as_mut() {
+                core.protocol.end_deferred();
+            }
+        }
+    }
+}
+
+/// What follows once the lock is released.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct After {
+    /// Callers sleep who may wait for what has happened.
+    wake: bool,
+    /// Callbacks are due.
+    run: bool,
 }
 
 pub(crate) fn check_interface<O: Owner>(core: &Core<O>, handle: Handle) -> Result<()> {

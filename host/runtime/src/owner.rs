@@ -9,6 +9,7 @@
 use crate::direct::Direct;
 use crate::memory::Memory;
 use crate::mover::Mover;
+use crate::protocol::Protocol;
 use crate::resources::Placement;
 use crate::settings::{SettingError, Settings};
 use crate::tables::LocalTables;
@@ -26,6 +27,8 @@ pub trait Owner: Memory + Clone + 'static {
     type Tables: Tables;
     /// How bytes get to and from its memory.
     type Mover: Mover<Self>;
+    /// The protocol beside Portals 4; `()` for none.
+    type Protocol: Protocol;
     /// Where its engine lives.
     const PLACEMENT: Placement;
     /// How long an engine waits for a process identifier that is in use. A killed client's
@@ -98,6 +101,7 @@ impl Memory for LocalProcess {
 impl Owner for LocalProcess {
     type Tables = LocalTables;
     type Mover = Direct;
+    type Protocol = ();
     const PLACEMENT: Placement = Placement::Accelerated;
     const PID_TIMEOUT: Duration = Duration::ZERO;
 

@@ -2,6 +2,7 @@
 
 use crate::log::Level;
 use crate::secret::Secret;
+use lintel_engine3::Dialect;
 use lintel_nal_shm::Costs;
 use lintel_nal_udp::{Faults, Model, interface_address};
 use std::fmt;
@@ -23,7 +24,7 @@ pub struct Setting {
 }
 
 /// Every variable that the library reads.
-pub const SETTINGS: [Setting; 12] = [
+pub const SETTINGS: [Setting; 13] = [
     Setting {
         name: "PTL_NAL",
         default: "shm; shm,udp if PTL_IFACE is set",
@@ -42,6 +43,12 @@ pub const SETTINGS: [Setting; 12] = [
         default: "127.0.0.1",
         values: "an IPv4 address of this machine, or the name of an interface that has one",
         meaning: "the node's address, whose number is the nid",
+    },
+    Setting {
+        name: "PTL_DIALECT",
+        default: "chosen by the interface's number",
+        values: "specification, cray",
+        meaning: "Portals 3.3: the rules for unlinking and gets, where programs differ",
     },
     Setting {
         name: "PTL_CONN",
@@ -130,6 +137,8 @@ pub struct Settings {
     pub mode: Mode,
     /// The node's number in Portals identifiers (`PTL_NID`).
     pub nid: u32,
+    /// The dialect of Portals 3.3, where one is asked for.
+    pub dialect: Option<Dialect>,
     /// Which processes share the state of a path between nodes.
     pub model: Model,
     /// Silence after which a process on another node counts as dead.
@@ -211,6 +220,9 @@ impl Settings {
             between,
             mode: mode(read("PTL_MODE"))?,
             nid: nid(read("PTL_IFACE"))?,
+            dialect: given("PTL_DIALECT")
+                .map(|name| dialect(("PTL_DIALECT", name)))
+                .transpose()?,
             model: model(read("PTL_CONN"))?,
             peer_timeout: peer_timeout(read("PTL_PEER_TIMEOUT"))?,
             shm_eager: match given("PTL_SHM_EAGER") {
@@ -262,6 +274,14 @@ fn mode((name, value): Named) -> Result<Mode, SettingError> {
     match value.as_str() {
         "accelerated" => Ok(Mode::Accelerated),
         "generic" => Ok(Mode::Generic),
+        _ => Err(SettingError { name, value }),
+    }
+}
+
+fn dialect((name, value): Named) -> Result<Dialect, SettingError> {
+    match value.as_str() {
+        "specification" => Ok(Dialect::Specification),
+        "cray" => Ok(Dialect::Cray),
         _ => Err(SettingError { name, value }),
     }
 }

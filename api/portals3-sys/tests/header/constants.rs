@@ -72,8 +72,6 @@ const REGISTERS: &[Row] = rows! {
     PTL_SR_RECV_LENGTH = registers::RECV_LENGTH;
     PTL_SR_SEND_COUNT = registers::SEND_COUNT;
     PTL_SR_SEND_LENGTH = registers::SEND_LENGTH;
-    PTL_SR_PTLS_MAX = registers::PTLS_MAX;
-    PTL_SR_PTLS_CUR = registers::PTLS_CUR;
     PTL_SR_MES_MAX = registers::MES_MAX;
     PTL_SR_MES_CUR = registers::MES_CUR;
     PTL_SR_MDS_MAX = registers::MDS_MAX;
@@ -86,6 +84,8 @@ const REGISTERS: &[Row] = rows! {
 /// implementations.
 const PLAIN: &[Row] = rows! {
     PTL_OK = 0;
+    PTL_SR_PTLS_MAX = 6;
+    PTL_SR_PTLS_CUR = 7;
     PTL_SR_MSGS_ALLOC = 8;
     PTL_SR_MSGS_FREED = 9;
     PTL_SR_MSGS_MAX = 10;

@@ -77,6 +77,19 @@ fn what_is_under_way_to_a_lost_target_fails_and_nothing_else() {
 }
 
 #[test]
+fn what_is_under_way_to_a_process_that_never_was_is_dropped() {
+    let mut node = Node::plain();
+    let md = node.bind(md(8));
+    node.start(&acked_put(md, process(0))).unwrap();
+    node.start(&get(md, process(0))).unwrap();
+    node.events();
+    node.interface.on_target_absent(process(0), &mut node.host);
+    assert!(node.events().is_empty());
+    assert_eq!(node.interface.operations_under_way(), 0);
+    assert_eq!(node.unlink(md), Ok(()));
+}
+
+#[test]
 fn a_reply_that_was_being_moved_fails_at_its_end() {
     let mut node = Node::plain();
     let md = node.bind(md(8));

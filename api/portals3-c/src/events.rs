@@ -1,0 +1,100 @@
+//! Event queues.
+
+use crate::convert::{array, code, give, not_null};
+use lintel_runtime::{Handler, Taken3, process3};
+use lintel_types::Handle;
+use lintel_types::portals3::{Error, Event, Result};
+use portals3_sys::{EventHandler, TIME_FOREVER};
+use std::ffi::c_int;
+use std::sync::Arc;
+
+/// `PtlEQAlloc`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PtlEQAlloc(
+    ni: Handle,
+    count: u64,
+    handler: EventHandler,
+    eq: *mut Handle,
+) -> c_int {
+    let alloc = || {
+        not_null(eq)?;
+        let handler = handler.map(|function| {
+            let call = move |mut event: Event| {
+                // SAFETY: the header asks for a function that may be called from any thread,
+                // and the event lives for the call.
+                unsafe { function(&mut event) }
+            };
+            Arc::new(call) as Handler
+        });
+        process3().queue_alloc3(ni, count, handler)
+    };
+    code(alloc().map(|queue| give(eq, queue)))
+}
+
+/// `PtlEQFree`
+#[unsafe(no_mangle)]
+pub extern "C" fn PtlEQFree(eq: Handle) -> c_int {
+    code(process3().queue_free3(eq))
+}
+
+/// `PtlEQGet`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PtlEQGet(eq: Handle, event: *mut Event) -> c_int {
+    let get = || {
+        not_null(event)?;
+        process3().queue_get3(eq)
+    };
+    taken(get(), event)
+}
+
+/// `PtlEQPeek`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PtlEQPeek(eq: Handle, event: *mut Event) -> c_int {
+    let peek = || {
+        not_null(event)?;
+        process3().queue_peek(eq)
+    };
+    taken(peek(), event)
+}
+
+/// `PtlEQWait`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PtlEQWait(eq: Handle, event: *mut Event) -> c_int {
+    let wait = || {
+        not_null(event)?;
+        let (taken, _) = process3().queue_poll3(&[eq], TIME_FOREVER)?;
+        Ok(taken)
+    };
+    taken(wait(), event)
+}
+
+/// `PtlEQPoll`
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PtlEQPoll(
+    eqs: *mut Handle,
+    size: c_int,
+    timeout: u32,
+    event: *mut Event,
+    which: *mut c_int,
+) -> c_int {
+    let poll = || {
+        not_null(event)?;
+        not_null(which)?;
+        let size = usize::try_from(size).ok().filter(|size| *size > 0);
+        let queues = array(eqs, size.ok_or(Error::EqInvalid)?)?;
+        let (taken, index) = process3().queue_poll3(queues, timeout)?;
+        give(which, index as c_int);
+        Ok(taken)
+    };
+    taken(poll(), event)
+}
+
+fn taken(result: Result<Taken3>, event: *mut Event) -> c_int {
+    match result {
+        Ok((found, lost)) => {
+            give(event, found);
+            if lost { Error::EqDropped as c_int } else { 0 }
+        }
+        Err(error) => code(Err(error)),
+    }
+}
