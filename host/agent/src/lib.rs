@@ -1,5 +1,5 @@
-//! The agent of a node: one process per node and user that has the engines of the
-//! processes in generic placement (`PTL_MODE=generic`).
+//! The agent of a node: one process per node and user that runs the engines of
+//! the processes in generic placement (`PTL_MODE=generic`).
 //!
 //! ```text
 //!   client A ──socket──▶ ┌ agent ────────────────────────────────────┐
@@ -10,7 +10,7 @@
 //!
 //! To peers a client looks like any process: it has a segment, a process identifier,
 //! an endpoint on the network. But the agent writes its headers, with the user that
-//! the system vouches for, and moves its bytes, by cross-memory copies that the system
+//! the system reports, and moves its bytes, by cross-memory copies that the system
 //! checks. What a client held is released when it ends, however it ends.
 //!
 //! Left to others: shared region, mailbox and listener ([`lintel_bridge`]); what a session does

@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Held for as long as the agent lives; the system lets it go, however that ends.
+/// Held as long as the agent lives; the system releases it, however the agent ends.
 #[derive(Debug)]
 pub(crate) struct Lock {
     file: File,

@@ -4,13 +4,13 @@
 use lintel_runtime::Secret;
 use std::io::{BufRead, BufReader, Read};
 
-/// A secret has so many digits, and its line a newline; what is longer is none.
+/// Digits of a secret, and the newline of its line; a longer line is no secret.
 const LONGEST: u64 = 66;
 
-/// Reads the secret. Blocks until its line ends, or what it is read from does.
+/// Reads the secret. Blocks until the line or the input ends.
 ///
 /// # Errors
-/// What the launcher did wrong.
+/// What is wrong with the input of the launcher.
 pub(crate) fn read(from: impl Read) -> Result<Secret, String> {
     let mut line = String::new();
     let read = BufReader::new(from.take(LONGEST)).read_line(&mut line);

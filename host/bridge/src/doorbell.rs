@@ -1,7 +1,7 @@
 //! A doorbell in shared memory: one side rings it, the other sleeps on it.
 //!
-//! The sleeper polls for a moment, then sleeps for as long as it takes: if the other side
-//! goes, a thread that watches the socket rings. A thread that rings checks whether any
+//! The sleeper polls for a moment, then sleeps without a timeout: if the other side
+//! ends, a thread that watches the socket rings. A thread that rings checks whether any
 //! sleeps. All stores and loads on both sides are `SeqCst`, so that either the ringer sees
 //! the sleeper or the sleeper sees what the ring is for.
 
@@ -10,10 +10,10 @@ use crate::sync::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// Polls before a waiter yields the processor. They are few: the other side may need this
-/// very processor.
+/// processor.
 const SPINS: u32 = if cfg!(loom) { 0 } else { 20 };
-/// How long a waiter yields before it sleeps. A time and no count: on a busy machine the
-/// processor comes back late, and sooner to a thread that is woken.
+/// How long a waiter yields before it sleeps. A time rather than a count: on a busy machine the
+/// processor is returned late, and sooner to a thread that is woken.
 const PATIENCE: Duration = Duration::from_micros(if cfg!(loom) { 0 } else { 100 });
 
 /// The other side has closed the connection, or has ended.
@@ -54,7 +54,7 @@ impl Doorbell {
         }
     }
 
-    /// Rings if anybody sleeps. What it rings for was stored `SeqCst`.
+    /// Rings if a thread sleeps. What it rings for was stored `SeqCst`.
     pub(crate) fn ring_sleepers(&self) {
         if self.has_sleepers() {
             self.ring();

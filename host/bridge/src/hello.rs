@@ -19,7 +19,7 @@ pub fn path(job: &str, nid: u32) -> PathBuf {
     Path::new("/dev/shm").join(format!("lintel-{job}-{nid:x}.agent"))
 }
 
-/// A unix socket that keeps the bounds of messages.
+/// A Unix socket that preserves message boundaries.
 pub(crate) fn seqpacket(flags: SocketFlags) -> Result<OwnedFd, Errno> {
     socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
 }

@@ -14,9 +14,9 @@
 //! and for those of a process that needs no agent.
 //!
 //! The agent doesn't trust the client, which can write anything into the region at any
-//! moment and harms only itself by it: the agent reads each word once, copies a command
+//! moment and harms only itself: the agent reads each word once, copies a command
 //! before it parses it, and finds what it writes to by numbers of its own. The system
-//! vouches for the client's process and user, by the socket.
+//! reports the client's process and user for the socket.
 //!
 //! Order of use. Agent: [`Listener::open`], [`Listener::accept`], [`ClientSocket::hello`],
 //! [`SharedRegion::create`], [`ClientSocket::send_region`]; then

@@ -1,5 +1,5 @@
 //! The agent's end of its connections: a unix socket in `/dev/shm`, open to its user
-//! alone. The system vouches for each client's process and user.
+//! alone. The system reports each client's process and user.
 
 use crate::hello::{ACCEPTED, HELLO_BYTES, Hello, path, seqpacket};
 use crate::region::SharedRegion;
@@ -88,7 +88,7 @@ pub struct ClientSocket {
 }
 
 impl ClientSocket {
-    /// The client's process and user.
+    /// The client's process and user, as the system reports them.
     pub fn peer(&self) -> Peer {
         self.peer
     }
@@ -105,7 +105,7 @@ impl ClientSocket {
         hello.ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
-    /// Accepts the client: hands it its region.
+    /// Accepts the client: sends it its region.
     ///
     /// # Errors
     /// The socket is closed, or can't take the message.

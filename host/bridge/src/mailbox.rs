@@ -1,6 +1,6 @@
 //! Commands and answers, as bytes: one request at a time goes to the agent and its answer
 //! comes back; commands that need no answer go through the [queue of
-//! posts](crate::post_queue), in the same order. And the activity counter, which says that
+//! posts](crate::post_queue), in the same order. And the activity counter, which shows that
 //! something was posted to a queue or counted.
 
 use crate::doorbell::Disconnected;
@@ -24,7 +24,7 @@ pub enum ClientCommand {
     Requested(Vec<u8>),
 }
 
-/// The client's side. One thread at a time may have a command under way.
+/// What the client calls. One thread at a time may have a command in flight.
 impl SharedRegion {
     /// Sends a command to the agent and waits for the answer. `is_alive` says whether the
     /// agent is known to have gone; a waiter asks it again after
@@ -108,7 +108,7 @@ impl SharedRegion {
         Some(ClientCommand::Requested(command))
     }
 
-    /// Answers the command that was taken; an answer too long is cut.
+    /// Answers the command that was taken; an answer that doesn't fit is cut.
     pub fn reply(&self, answer: &[u8]) {
         let written = self.message().write(answer);
         self.layout().replies.announce(written as u32);
@@ -126,8 +126,8 @@ impl SharedRegion {
         layout.requests.sleep_unless(arrived, None);
     }
 
-    /// Wakes the thread that awaits a command, for another reason. To be repeated until it
-    /// reacts: the client may spoil the doorbell meanwhile.
+    /// Wakes the thread that awaits a command, for another reason. Repeat it until the thread
+    /// reacts: the client may overwrite the doorbell meanwhile.
     pub fn interrupt(&self) {
         self.layout().requests.ring_always();
     }

@@ -1,5 +1,5 @@
 //! Commands that need no answer: the client posts them one after the other, the agent
-//! takes them in that order when it comes to it. They are short; the slots are few, and
+//! takes them in that order. They are short; the slots are few, and
 //! stay in the cache.
 //!
 //! ```text
@@ -52,7 +52,7 @@ impl PostQueue {
         }
     }
 
-    /// The client's side: posts a command once a slot is free, and rings `requests`. Waits
+    /// Called by the client: posts a command once a slot is free, and rings `requests`. Waits
     /// on `replies`. One thread at a time may post.
     pub(crate) fn post(
         &self,
@@ -80,7 +80,7 @@ impl PostQueue {
         self.tail.0.load(Ordering::SeqCst) != taken
     }
 
-    /// The agent's side: takes the next post, if there is one. A client that waits for a
+    /// Called by the agent: takes the next post, if there is one. A client that waits for a
     /// free slot is rung by `replies`.
     pub(crate) fn take(&self, taken: &mut u64, replies: &Doorbell) -> Option<Vec<u8>> {
         if !self.has_posts(*taken) {

@@ -8,7 +8,7 @@
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use lintel_types::Event;
 
-/// Words of an event that a slot holds: all, but in loom's models.
+/// Words of an event that a slot holds: all of them, fewer in loom's models.
 const SLOT_WORDS: usize = if cfg!(loom) { 2 } else { Event::WORDS };
 
 /// An event as a queue holds it.
@@ -28,8 +28,8 @@ pub trait Slots {
     fn slot(&self, position: u64) -> &Slot;
 }
 
-/// The two ends of a queue. When it is full the oldest event makes way (Portals
-/// 4.3, PtlEQAlloc), and the next event that is taken says so.
+/// The two ends of a queue. If it is full, the oldest event is overwritten (Portals
+/// 4.3, PtlEQAlloc), and the next event that is taken shows that.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct QueueEnds {
@@ -148,7 +148,7 @@ impl QueueEnds {
 
     #[cold]
     fn drop_oldest(&self, oldest: u64) {
-        // If it fails, a reader has taken the event at this moment, which makes room too.
+        // If it fails, a reader has taken the event at this moment, which frees a slot, too.
         let next = oldest.wrapping_add(1);
         let taken = self
             .head

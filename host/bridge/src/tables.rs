@@ -54,7 +54,7 @@ impl SlotRange {
         self.0 as u32 & 31
     }
 
-    /// The slots themselves; if the word is nonsense, one slot that exists.
+    /// The slots themselves; if the word is invalid, one slot that exists.
     fn of(self, region: &SharedRegion) -> SlotSlice<'_> {
         let end = self.first().saturating_add(1 << self.class());
         let slots = region.slots();

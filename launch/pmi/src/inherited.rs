@@ -1,5 +1,5 @@
-//! The one place of this crate that needs unsafe: a descriptor whose number
-//! stands in the environment. `std` and `rustix` offer no safe way to it.
+//! A descriptor whose number is in the environment: `std` and `rustix` offer no safe
+//! way to use it.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -11,7 +11,7 @@ use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 /// say) may use it too.
 ///
 /// # Errors
-/// `EBADF` when `number` is not open.
+/// `EBADF` if `number` is not open.
 pub(crate) fn duplicate(number: RawFd) -> io::Result<OwnedFd> {
     if number < 0 {
         return Err(io::Error::from(rustix::io::Errno::BADF));

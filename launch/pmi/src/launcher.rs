@@ -20,7 +20,7 @@ pub enum Launcher {
     },
 }
 
-/// The variable that names the protocol where the environment misleads.
+/// The variable that names the protocol if the environment misleads.
 pub const CHOICE: &str = "LINTEL_PMI";
 /// The values that `LINTEL_PMI` may have, as error messages list them.
 pub const CHOICES: &str = "pmi1, pmi2, pmix, none";
@@ -34,12 +34,12 @@ pub enum Choice {
     Pmi2,
     /// PMIx, by calls into libpmix.
     Pmix,
-    /// A job of one, whatever the environment looks like.
+    /// A job of one, whatever the environment contains.
     None,
 }
 
 impl Launcher {
-    /// What to print before going on as a job of one; `None` when all is well.
+    /// What to print before going on as a job of one; `None` if all is well.
     pub fn warning(&self) -> Option<String> {
         let Launcher::NotUnderstood { evidence } = self else {
             return None;
@@ -97,7 +97,7 @@ pub fn recognise_in(variable: impl Fn(&str) -> Option<String>) -> Launcher {
         .unwrap_or(Launcher::Singleton)
 }
 
-/// The protocol that the user names, if he does.
+/// The protocol that the user names, if any.
 ///
 /// # Errors
 /// The value that isn't understood.
@@ -130,7 +130,7 @@ struct Trace {
     family: &'static str,
     /// Each process has this one.
     rank: &'static str,
-    /// Where the first that is set says "1", the process is alone after all.
+    /// If the first that is set is "1", the process is alone.
     sizes: &'static [&'static str],
     /// Without any of `sizes` the rank's presence shows nothing.
     needs_size: bool,
@@ -172,7 +172,7 @@ impl Trace {
         }
     }
 
-    /// `None` when this family did not start the process.
+    /// `None` if this family didn't start the process.
     fn verdict(&self, variable: &impl Fn(&str) -> Option<String>) -> Option<Launcher> {
         let (rank, family) = (variable(self.rank)?, self.family);
         let size = self

@@ -14,10 +14,10 @@
 //!
 //! 1. A launcher makes one [`server::Server`] per job, hands it what each rank
 //!    wrote ([`on_bytes`](server::Server::on_bytes)), writes back what
-//!    [`poll_output`](server::Server::poll_output) gives and acts on
+//!    [`poll_output`](server::Server::poll_output) returns and acts on
 //!    [`poll_event`](server::Server::poll_event). The server does no I/O.
-//! 2. A rank calls [`client::Client::from_env`]. It is an error, and no job of one, when
-//!    a launcher started the process and can't be talked with.
+//! 2. A rank calls [`client::Client::from_env`]. It is an error, not a job of one, if
+//!    a launcher has started the process and can't be reached.
 //! 3. [`launcher::recognise`] determines what started this process without connecting to it.
 //!
 //! ```

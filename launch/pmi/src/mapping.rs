@@ -26,7 +26,7 @@ pub fn process_mapping(nodes: &[usize]) -> String {
     text
 }
 
-/// The node of each of `size` ranks, as `text` says; `None` when it is no mapping.
+/// The node of each of `size` ranks, as `text` says; `None` if it is no mapping.
 ///
 /// ```
 /// use lintel_pmi::mapping::nodes_of_ranks;
@@ -54,7 +54,7 @@ impl Block {
     fn parse(text: &str) -> Option<Block> {
         let numbers: Result<Vec<u32>, _> = text.split(',').map(|n| n.trim().parse()).collect();
         match numbers.ok()?[..] {
-            // A block of nothing, repeated, would place no rank, for ever.
+            // An empty block, repeated, would never place a rank.
             [first, count, each] if count > 0 && each > 0 => Some(Block {
                 first: first as usize,
                 count: count as usize,

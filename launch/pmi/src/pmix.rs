@@ -1,8 +1,8 @@
 //! libpmix, loaded at run time: the calls that a rank needs, made safe.
 //!
 //! Declarations are written after the PMIx standard 3 to 5, whose libraries share the
-//! name `libpmix.so.2`; the layouts below are the same in all of them. The one room of
-//! this crate with foreign calls.
+//! name `libpmix.so.2`; the layouts below are the same in all of them. No other module of
+//! this crate calls foreign functions.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -21,7 +21,7 @@ const SCOPE_GLOBAL: u8 = 3;
 const NAME_BYTES: usize = 256;
 const KEY_BYTES: usize = 512;
 
-/// `pmix_data_type_t`, as far as it is met here.
+/// `pmix_data_type_t`, as far as it is used here.
 mod data_type {
     pub(super) const BOOL: u16 = 1;
     pub(super) const STRING: u16 = 3;
@@ -95,7 +95,7 @@ struct Api {
 /// Why PMIx can't be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// There is no libpmix, or it isn't one.
+    /// libpmix is missing, or isn't a PMIx library.
     Library(String),
     /// A function of libpmix returned an error code.
     Refused {
@@ -104,7 +104,7 @@ pub enum Error {
         /// Its reason, in libpmix's words.
         reason: String,
     },
-    /// A value is there and of another type than the standard says.
+    /// A value has another type than the standard says.
     Type(String),
     /// A key or value can't be given to C.
     Text(String),
@@ -157,7 +157,7 @@ impl Session {
         name.to_string_lossy().into_owned()
     }
 
-    /// Offers `value` under `key` of this rank; seen after [`Session::fence`].
+    /// Publishes `value` under `key` of this rank; visible after [`Session::fence`].
     pub(crate) fn put(&self, key: &str, value: &str) -> Result<(), Error> {
         let key = key_text(key)?;
         let text = CString::new(value).map_err(|_| Error::Text(value.into()))?;
@@ -255,7 +255,7 @@ impl fmt::Debug for Session {
     }
 }
 
-/// A value that the library allocated for us.
+/// A value that libpmix has allocated.
 struct Found<'a> {
     api: &'a Api,
     value: *mut Value,

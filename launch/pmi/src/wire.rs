@@ -36,7 +36,7 @@ impl Message {
     /// Parses one line, with or without its newline.
     ///
     /// # Errors
-    /// [`ParseError`] when the line is no message.
+    /// [`ParseError`] if the line is no message.
     pub fn parse(line: &str) -> Result<Message, ParseError> {
         let mut words: Vec<(String, String)> = Vec::new();
         for word in line
@@ -78,7 +78,7 @@ impl Message {
             .map(|(_, value)| value.as_str())
     }
 
-    /// The first value of `key` as a number; `None` when absent or no number.
+    /// The first value of `key` as a number; `None` if absent or no number.
     pub fn number(&self, key: &str) -> Option<i64> {
         self.get(key)?.parse().ok()
     }
@@ -87,7 +87,7 @@ impl Message {
 /// Why a line, a message or a stream is not PMI. The peer is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParseError {
-    /// A word begins with `=`, or text stands where a `key=value` must.
+    /// A word begins with `=`, or a word that must be `key=value` is other text.
     NoKey,
     /// Neither `cmd=` nor `mcmd=` is on the line.
     NoCommand,
@@ -121,10 +121,10 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Hands each line that `bytes` completes to `each`, without its newline.
+    /// Passes each line that `bytes` completes to `each`, without its newline.
     ///
     /// # Errors
-    /// The first error ends the work: the stream has lost its meaning.
+    /// The first error; nothing behind it can be parsed.
     pub fn on_bytes(
         &mut self,
         bytes: &[u8],
@@ -137,11 +137,11 @@ impl Lines {
         Ok(())
     }
 
-    /// Takes bytes off the front of `bytes`, up to the end of a line, and gives the line
-    /// without its newline; `None` when all is taken and no line is complete.
+    /// Takes bytes off the front of `bytes`, up to the end of a line, and returns the line
+    /// without its newline; `None` if all is taken and no line is complete.
     ///
     /// # Errors
-    /// The stream has lost its meaning.
+    /// The rest of the stream can't be parsed.
     pub fn take_line(&mut self, bytes: &mut &[u8]) -> Result<Option<String>, ParseError> {
         let end = bytes.iter().position(|&b| b == b'\n');
         let (piece, rest) = bytes.split_at(end.map_or(bytes.len(), |end| end + 1));

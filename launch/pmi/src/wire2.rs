@@ -61,7 +61,7 @@ impl Message {
     /// Parses a message, its length already taken off.
     ///
     /// # Errors
-    /// [`ParseError`] when it is none.
+    /// [`ParseError`] if it is none.
     pub fn parse(bytes: &[u8]) -> Result<Message, ParseError> {
         let text = std::str::from_utf8(bytes).map_err(|_| ParseError::NotText)?;
         let mut words = Vec::new();
@@ -92,7 +92,7 @@ impl Message {
         found.next().map(|(_, value)| value.as_str())
     }
 
-    /// The first value of `key` as a number; `None` when absent or no number.
+    /// The first value of `key` as a number; `None` if absent or no number.
     pub fn number(&self, key: &str) -> Option<i64> {
         self.get(key)?.parse().ok()
     }
@@ -114,11 +114,11 @@ pub struct Messages {
 }
 
 impl Messages {
-    /// Takes bytes off the front of `bytes`, up to the end of a message; `None` when all
+    /// Takes bytes off the front of `bytes`, up to the end of a message; `None` if all
     /// is taken and no message is complete.
     ///
     /// # Errors
-    /// The stream has lost its meaning.
+    /// The rest of the stream can't be parsed.
     pub fn take_message(&mut self, bytes: &mut &[u8]) -> Result<Option<Message>, ParseError> {
         if !self.fill(LENGTH_DIGITS, bytes) {
             return Ok(None);

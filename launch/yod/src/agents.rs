@@ -125,7 +125,7 @@ impl Agents {
         })
     }
 
-    /// Ends all of them: gently, then after `grace` at once.
+    /// Ends all of them: by SIGTERM, and after `grace` by SIGKILL.
     pub(crate) fn end(self, grace: Duration) {
         let deadline = Instant::now() + grace;
         for agent in &self.agents {

@@ -1,4 +1,4 @@
-//! The command line: clap's, after yod's old spellings are brought to clap's.
+//! The command line: yod's old spellings are rewritten, then clap parses it.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -139,7 +139,7 @@ impl Options {
         Options::parse_from(normalise(std::env::args_os()))
     }
 
-    /// The job that was asked for.
+    /// The job that the command line describes.
     ///
     /// # Errors
     /// A host can't be used, or a variable to be exported isn't set.
@@ -225,8 +225,8 @@ fn word(value: impl ValueEnum) -> String {
     word.get_name().into()
 }
 
-/// Brings yod's single-dash words (`-timing`, `-sz 4`) to two dashes, up to the
-/// program's name and not beyond.
+/// Rewrites yod's single-dash options (`-timing`, `-sz 4`) with two dashes, up to the
+/// program's name.
 ///
 /// ```
 /// let argv = ["yod", "-sz", "2", "-quiet", "prog", "-quiet"].map(Into::into);
@@ -247,7 +247,7 @@ pub fn normalise(argv: impl IntoIterator<Item = OsString>) -> impl Iterator<Item
     })
 }
 
-/// How the options are written, out of clap's definition.
+/// The spellings of the options, taken from clap's definition.
 struct Spellings {
     /// Every long option and its aliases, without dashes.
     long: BTreeSet<String>,
@@ -284,7 +284,7 @@ impl Spellings {
     }
 }
 
-/// Where in the command line an argument stands.
+/// What the next word of the command line is.
 #[derive(Clone, Copy)]
 enum State {
     /// yod's own name is next.

@@ -1,4 +1,4 @@
-//! What a job would run, as lines of shell: `yod --show`.
+//! The commands that a job would run, as a shell reads them: `yod --show`.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -15,7 +15,7 @@ impl Job {
     /// What would be run: one line of shell per process, grouped by host if there are hosts.
     ///
     /// # Errors
-    /// The job makes no sense.
+    /// The job is invalid.
     pub fn describe(&self) -> Result<String, Error> {
         let plan = Plan::new(self)?;
         let Nodes::Hosts(hosts) = &self.nodes else {

@@ -11,7 +11,7 @@ use crate::outcome::{End, SignalName};
 /// Why no job could be run.
 #[derive(Debug)]
 pub enum Error {
-    /// A job of no ranks was asked for.
+    /// The job has no ranks.
     NoRanks,
     /// Some nodes would have no rank.
     TooManyNodes {
@@ -36,7 +36,7 @@ pub enum Error {
     },
     /// A variable to be exported that isn't set.
     NotSet(String),
-    /// The hosts have not so many slots.
+    /// The hosts have fewer slots than the job has ranks.
     TooFewSlots {
         /// The sum of all hosts' slots.
         slots: usize,
@@ -50,18 +50,18 @@ pub enum Error {
         /// The reason that the system gave.
         error: io::Error,
     },
-    /// There are not so many loopback addresses from there on.
+    /// Fewer loopback addresses follow the first one than there are nodes.
     NoSuchNodes {
         /// The number of nodes asked for.
         count: usize,
         /// The address of the first.
         first: Ipv4Addr,
     },
-    /// `PTL_IFACE` holds no address, and the agent needs one.
+    /// `PTL_IFACE` isn't an address, and the agent needs one.
     NoAddress(OsString),
-    /// Generic placement needs an agent, and there is none.
+    /// Generic placement needs an agent, and none was found.
     NoAgent,
-    /// The agent of this node took too long until it was ready.
+    /// The agent of this node wasn't ready in time.
     AgentNotReady {
         /// The address of the agent's node.
         address: Ipv4Addr,
@@ -75,14 +75,14 @@ pub enum Error {
     },
     /// A signal of this number reached the launcher before the ranks were started.
     Interrupted(i32),
-    /// The program is not there.
+    /// The program doesn't exist.
     NotFound {
         /// The program as the user wrote it.
         program: OsString,
         /// Whether the current directory holds a file of that name.
         here: bool,
     },
-    /// The program is there and can't be executed.
+    /// The program exists and can't be executed.
     NotExecutable(OsString),
     /// A system call failed.
     System {

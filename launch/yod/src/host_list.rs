@@ -7,7 +7,7 @@ use std::str::FromStr;
 use crate::error::Error;
 use crate::layout::Host;
 
-/// A host as it is written: `name`, `name:slots`, `name=address` or `name=address:slots`.
+/// A host as the user writes it: `name`, `name:slots`, `name=address` or `name=address:slots`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HostSpec {
     name: String,
@@ -51,7 +51,7 @@ fn slots_of(text: &str) -> Result<usize, String> {
     slots.ok_or_else(|| format!("{text:?} is no number of slots: 1 or more is expected"))
 }
 
-/// Reads a file of hosts: one a line, `slots=N` possibly behind it, `#` before comments.
+/// Reads a file of hosts: one per line, optionally followed by `slots=N`; `#` begins a comment.
 ///
 /// # Errors
 /// The file can't be read, or a line is not understood.
@@ -92,7 +92,7 @@ fn parse_line(line: &str) -> Result<Option<HostSpec>, String> {
     Ok(Some(host))
 }
 
-/// Finds the address of each; one that is named twice takes the slots of both.
+/// Finds the address of each host; one that is named twice has the slots of both entries.
 ///
 /// # Errors
 /// A host without an address that the others can reach, or two with the same.
@@ -132,9 +132,9 @@ fn merged(named: Vec<HostSpec>) -> Vec<HostSpec> {
     all
 }
 
-/// The address that the host's name stands for.
+/// The address that the host's name resolves to.
 fn address_of(name: &str) -> Result<Ipv4Addr, Error> {
-    // ssh takes a user's name before it.
+    // For ssh, a user's name may precede it.
     let host = name.rsplit_once('@').map_or(name, |(_, host)| host);
     if let Ok(address) = host.parse() {
         return Ok(address);
@@ -150,9 +150,9 @@ fn address_of(name: &str) -> Result<Ipv4Addr, Error> {
         SocketAddr::V6(_) => None,
     });
     match address {
-        // A machine's own name often stands for one in its /etc/hosts.
+        // A machine's own name often resolves to a loopback address by its /etc/hosts.
         Some(address) if address.is_loopback() => Err(wrong(format!(
-            "its name stands for {address} here, which no other host can reach"
+            "its name resolves to {address} here, which no other host can reach"
         ))),
         Some(address) => Ok(address),
         None => Err(wrong("it has no IPv4 address".into())),

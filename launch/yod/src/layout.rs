@@ -10,25 +10,25 @@ use crate::error::Error;
 /// The nodes that a job runs on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Nodes {
-    /// This machine, under the address that the ranks take by themselves.
+    /// This machine, under the address that the ranks choose.
     #[default]
     Local,
-    /// This machine plays several nodes, each a loopback address.
+    /// This machine as several virtual nodes, each with a loopback address.
     Virtual {
         /// How many; at least 1.
         count: usize,
         /// The first node's address; the others follow it.
         first: Ipv4Addr,
     },
-    /// Other machines, reached through a launch agent such as ssh; those that no rank is
-    /// left for stay out.
+    /// Other machines, reached through a launch agent such as ssh; those for which no rank
+    /// is left aren't used.
     Hosts(Vec<Host>),
 }
 
 /// A machine that a launch agent reaches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
-    /// What the launch agent calls it.
+    /// Its name for the launch agent.
     pub name: String,
     /// The address by which the others reach its ranks.
     pub address: Ipv4Addr,
@@ -140,7 +140,7 @@ fn loopback_addresses(count: usize, first: Ipv4Addr) -> Result<Vec<Option<Ipv4Ad
     }
 }
 
-/// Ranks a node as equal as can be, the larger shares first.
+/// The number of ranks of each node: as equal as possible, the larger ones first.
 fn shares(ranks: usize, nodes: usize) -> Vec<usize> {
     let (each, more) = (ranks / nodes, ranks % nodes);
     (0..nodes)

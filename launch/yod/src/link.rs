@@ -28,21 +28,21 @@ pub(crate) struct Link<I> {
     of: PhantomData<I>,
 }
 
-/// Why no more comes.
+/// Why nothing more arrives.
 #[derive(Debug)]
 pub(crate) enum Broken {
     /// The other end closed the connection.
     Closed,
     /// Reading from the connection failed.
     Io(io::Error),
-    /// What came is no handshake.
+    /// The first bytes that arrived are no handshake.
     NoHandshake,
-    /// What came is no message.
+    /// The bytes that arrived are no message.
     Garbage,
 }
 
 impl<I: DeserializeOwned> Link<I> {
-    /// Over two descriptors, which are made non-blocking. The handshake is sent.
+    /// Makes the two descriptors non-blocking, and sends the handshake.
     pub(crate) fn new(from: OwnedFd, to: OwnedFd) -> io::Result<Link<I>> {
         rustix::io::ioctl_fionbio(&from, true)?;
         rustix::io::ioctl_fionbio(&to, true)?;
@@ -99,10 +99,10 @@ impl<I: DeserializeOwned> Link<I> {
         }
     }
 
-    /// Takes what has come; to be called when there is something to read.
+    /// Reads what has arrived; call it when the connection is readable.
     ///
     /// # Errors
-    /// Why nothing more will come; whatever came before was returned.
+    /// Why nothing more will arrive; what arrived before was returned.
     pub(crate) fn on_readable(&mut self) -> Result<Vec<I>, Broken> {
         let mut bytes = [0; MAX_TRANSFER];
         match rustix::io::read(&self.from, &mut bytes[..]) {
@@ -118,12 +118,12 @@ impl<I: DeserializeOwned> Link<I> {
         self.take_messages()
     }
 
-    /// Whether the handshake of the other end has come.
+    /// Whether the handshake of the other end has arrived.
     pub(crate) fn is_connected(&self) -> bool {
         self.connected
     }
 
-    /// How long ago something came, and something was sent.
+    /// How long ago something arrived, and something was sent.
     pub(crate) fn silence(&self, now: Instant) -> (Duration, Duration) {
         (
             now.saturating_duration_since(self.last_received),

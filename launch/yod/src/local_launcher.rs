@@ -1,7 +1,7 @@
 //! The ranks of one machine, with their agents: started together, polled together,
 //! ended together.
 //!
-//! It decides nothing: it carries out requests and reports what happens, whether the
+//! It makes no decisions: it carries out requests and reports what happens, whether the
 //! supervisor is in this process or on another machine.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -95,7 +95,7 @@ impl LocalLauncher {
         let read = PollFlags::IN;
         for (index, rank) in self.ranks.iter().enumerate() {
             if let Some(pmi) = &rank.pmi {
-                // A rank that doesn't take its answers is asked for no more questions.
+                // No requests are read from a rank that doesn't read its answers.
                 let flags = match rank.pmi_backlog.is_empty() {
                     true => read,
                     false => PollFlags::OUT,
@@ -216,5 +216,5 @@ struct InputPipe {
     held: Vec<u8>,
 }
 
-/// How long killed processes may take to go.
+/// How long killed processes may take to end.
 const EXIT_TIMEOUT: Duration = Duration::from_millis(200);

@@ -18,9 +18,9 @@ pub(crate) enum Request {
     Signal(i32),
     /// Write to the standard input of rank 0; answered by [`Report::InputTaken`].
     Input(Vec<u8>),
-    /// No more of that will come.
+    /// Standard input has ended.
     InputEnd,
-    /// Read no more of this stream's output, or go on reading it.
+    /// Stop reading this stream's output, or continue.
     Hold { stream: Stream, hold: bool },
 }
 
@@ -39,11 +39,11 @@ pub(crate) enum Report {
     },
     /// No process holds that stream any more.
     OutputEnd { rank: usize, stream: Stream },
-    /// A rank's process ended; its streams may still hold something.
+    /// A rank's process ended; its pipes may still hold output.
     Ended { rank: usize, outcome: RankOutcome },
     /// The agent of a node ended.
     AgentEnded { address: Ipv4Addr, end: End },
-    /// The last [`Request::Input`] was written: more may come.
+    /// The last [`Request::Input`] was written: more may be sent.
     InputTaken,
 }
 
@@ -57,7 +57,7 @@ pub(crate) enum BackendEvent {
         text: String,
         ranks: Vec<usize>,
     },
-    /// The host is out of reach; how its ranks ended is not known.
+    /// The host is unreachable; how its ranks ended is not known.
     Lost {
         host: String,
         why: String,
@@ -72,19 +72,19 @@ pub(crate) enum Stream {
     Err,
 }
 
-/// From the launcher to another machine.
+/// What the launcher sends to another machine.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum ToRemote {
-    /// First of all: what to start.
+    /// The first message: what to start.
     Start(Box<Start>),
     Request(Request),
     /// Shows that the supervisor is alive, if it sends nothing else.
     Heartbeat,
-    /// The job is over: end what is left and leave.
+    /// The job is over: end what is left, and exit.
     Shutdown,
 }
 
-/// From another machine to the launcher.
+/// What another machine sends to the launcher.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum FromRemote {
     /// No rank could be started, and why; `code` is the launcher's exit code.
@@ -103,7 +103,7 @@ pub(crate) enum FromRemote {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Start {
     pub(crate) plan: Plan,
-    /// The node of the plan that the machine is.
+    /// The machine's node in the plan.
     pub(crate) node: usize,
     /// The launcher's working directory.
     pub(crate) directory: OsString,

@@ -22,7 +22,7 @@ pub struct Outcome {
     pub ranks: Vec<RankOutcome>,
 }
 
-/// How a rank went.
+/// How a rank ended, and the time that it used.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct RankOutcome {
     /// The process id on its machine; 0 if it was never known.
@@ -37,7 +37,7 @@ pub struct RankOutcome {
 }
 
 impl RankOutcome {
-    /// The outcome of a rank whose host went out of reach.
+    /// The outcome of a rank whose host became unreachable.
     pub(crate) const LOST: RankOutcome = RankOutcome {
         pid: 0,
         end: End::Lost,
@@ -53,7 +53,7 @@ pub enum End {
     Exited(i32),
     /// By the signal of this number.
     Killed(i32),
-    /// Not known: its host went out of reach, or could not start it.
+    /// Not known: its host became unreachable, or couldn't start it.
     Lost,
 }
 
@@ -67,11 +67,11 @@ pub enum Cause {
         /// How the rank's process ended.
         end: End,
     },
-    /// A rank asked for it through PMI.
+    /// A rank requested it through PMI.
     Aborted {
         /// The rank that asked.
         rank: usize,
-        /// The code it wants.
+        /// The exit code that it requested.
         code: i32,
         /// Its message, possibly empty.
         message: String,
@@ -99,7 +99,7 @@ pub enum Cause {
         /// The message of the launcher on that host.
         text: String,
     },
-    /// A host went out of reach.
+    /// A host became unreachable.
     HostLost {
         /// The host's name, as the launch agent takes it.
         host: String,

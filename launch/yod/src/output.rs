@@ -41,10 +41,10 @@ impl<F: AsFd> Sink<F> {
         }
     }
 
-    /// Writes what surely doesn't block; call it when the stream is writable.
+    /// Writes as much as can't block; call it when the stream is writable.
     ///
     /// # Errors
-    /// The stream takes no more, ever; what is held is dropped. Reported once.
+    /// The stream accepts nothing any more; what is held is dropped. Reported once.
     pub(crate) fn on_writable(&mut self) -> io::Result<()> {
         // A writable pipe takes at least this much at once (PIPE_BUF).
         let piece = &self.held[..self.held.len().min(4096)];
@@ -122,7 +122,7 @@ impl Lines {
 }
 
 const MAX_QUEUED: usize = 1 << 20;
-/// What is longer is passed on in pieces.
+/// Bytes; a longer line is passed on in pieces.
 const MAX_LINE: usize = 1 << 20;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A job worked out: where each rank runs, and what each process finds in its environment.
+//! The plan of a job: where each rank runs, and the environment of each process.
 
 use std::ffi::OsString;
 use std::net::Ipv4Addr;
@@ -33,10 +33,10 @@ pub(crate) enum Scope {
 }
 
 impl Plan {
-    /// Works `job` out.
+    /// Makes the plan of `job`.
     ///
     /// # Errors
-    /// The job makes no sense, or the system has no randomness to give.
+    /// The job is invalid, or the system returns no random bytes.
     pub(crate) fn new(job: &Job) -> Result<Plan, Error> {
         let refused = |what| move |error| Error::System { what, error };
         let secret = Secret::draw().map_err(refused("drawing the job's secret"))?;
@@ -82,8 +82,8 @@ impl Plan {
         })
     }
 
-    /// What every process of the job finds in its environment. The secret is not among it,
-    /// not even that of a launcher around this one.
+    /// What every process of the job finds in its environment. The secret isn't part of it,
+    /// nor is that of a launcher that has started this one.
     pub(crate) fn set_common_variables(&self, command: &mut Command) {
         for (name, _) in std::env::vars_os() {
             if of_another_launcher(&name.to_string_lossy()) {
@@ -116,10 +116,10 @@ impl Plan {
             .is_some_and(|mode| mode == "generic")
     }
 
-    /// Where agents are needed.
+    /// The addresses of the nodes that need an agent.
     ///
     /// # Errors
-    /// The node's address was left to the ranks, and the one that they would take is none.
+    /// The ranks would choose the node's address by `PTL_IFACE`, which is no address.
     pub(crate) fn agent_addresses(&self, scope: Scope) -> Result<Vec<Ipv4Addr>, Error> {
         let given = || match self.variable("PTL_IFACE").filter(|text| !text.is_empty()) {
             None => Ok(Ipv4Addr::LOCALHOST),
@@ -151,7 +151,7 @@ pub(crate) const SECRET: &str = "LINTEL_SECRET";
 /// Makes an agent read the secret from its standard input.
 pub(crate) const SECRET_STDIN: &str = "--secret-stdin";
 
-/// Whether the variable comes from a launcher around this one, or describes that launcher:
+/// Whether the variable comes from a launcher that has started this one, or describes it:
 /// a rank must not take it for this launcher's.
 fn of_another_launcher(name: &str) -> bool {
     ["PMI_", "PMIX_", "OMPI_COMM_WORLD_", "HYDI_", "LINTEL_PMI"]

@@ -7,14 +7,14 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-/// What to wait for: what the caller calls it, the descriptor, reading or writing.
+/// What to wait for: the caller's name for it, the descriptor, and reading or writing.
 pub(crate) type Interest<'a, S> = (S, BorrowedFd<'a>, PollFlags);
 
-/// Waits until one of `interests` is ready, at most `timeout`; gives those that are, in
-/// the order given.
+/// Waits until one of `interests` is ready, at most `timeout`; returns those that are, in
+/// the given order.
 ///
 /// # Errors
-/// The system refused.
+/// A system call failed.
 pub(crate) fn wait_for<S: Copy>(
     interests: &[Interest<'_, S>],
     timeout: Option<Duration>,
@@ -40,7 +40,7 @@ pub(crate) fn wait_for<S: Copy>(
         .collect())
 }
 
-/// Whether a read from `fd` gives something, or the end, without waiting.
+/// Whether a read from `fd` returns bytes, or the end, without waiting.
 pub(crate) fn is_readable(fd: BorrowedFd<'_>) -> bool {
     let ready = wait_for(&[((), fd, PollFlags::IN)], Some(Duration::ZERO));
     ready.is_ok_and(|ready| !ready.is_empty())

@@ -1,4 +1,4 @@
-//! A started process, whatever it is for, with all that it starts itself.
+//! A process that was started, with the processes that it starts itself.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -26,7 +26,7 @@ impl Process {
     /// Starts what [`tied_command`](crate::tied::tied_command) made.
     ///
     /// # Errors
-    /// The system refused.
+    /// A system call failed.
     pub(crate) fn start(command: &mut Command) -> io::Result<Process> {
         let child = command.spawn()?;
         let pid = Pid::from_child(&child);
@@ -45,7 +45,7 @@ impl Process {
         self.group
     }
 
-    /// The writing end of its standard input, if that is a pipe; once.
+    /// The writing end of its standard input, if that is a pipe; `None` from the second call on.
     pub(crate) fn take_input(&mut self) -> Option<ChildStdin> {
         self.child.stdin.take()
     }
@@ -81,7 +81,7 @@ impl Process {
         })
     }
 
-    /// Ends whatever is left and gives the number back.
+    /// Kills whatever is left, and reaps it.
     pub(crate) fn reap(&mut self) {
         if !self.reaped {
             self.signal(Signal::KILL);

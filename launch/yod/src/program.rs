@@ -1,4 +1,4 @@
-//! Where a program is, looked for as a shell does.
+//! Finds a program as a shell does.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -7,8 +7,8 @@ use rustix::fs::{Access, access};
 
 use crate::error::Error;
 
-/// Whether `program` can be run. Asked before any rank starts: one clear message,
-/// not N.
+/// Whether `program` can be run. Checked before any rank starts, so that one message
+/// reports it and not N.
 ///
 /// # Errors
 /// [`Error::NotFound`] and [`Error::NotExecutable`].

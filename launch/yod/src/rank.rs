@@ -19,7 +19,7 @@ pub(crate) struct Rank {
     pub(crate) process: Process,
     /// Our end of the PMI connection, while it is open.
     pub(crate) pmi: Option<UnixStream>,
-    /// Answers that the connection did not take yet.
+    /// Answers that aren't written to the connection yet.
     pub(crate) pmi_backlog: Vec<u8>,
     /// Our ends of its output streams, while a process holds the others.
     pub(crate) stdout: Option<OwnedFd>,
@@ -127,7 +127,7 @@ impl Rank {
         }
     }
 
-    /// Learns how the process ended.
+    /// Records how the process ended.
     pub(crate) fn on_exit(&mut self, emit: &mut impl FnMut(Report)) {
         if let Some(outcome) = self.process.ended().filter(|_| !self.ended) {
             self.ended = true;

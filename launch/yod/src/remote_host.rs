@@ -55,7 +55,7 @@ pub(crate) enum Source {
 }
 
 impl RemoteHost {
-    /// Starts the launch agent for node `node` of `plan`, and sends what is to be done.
+    /// Starts the launch agent for node `node` of `plan`, and sends what is to be started.
     pub(crate) fn start(
         job: &Job,
         plan: &Plan,
@@ -220,7 +220,7 @@ fn agent_command(job: &Job, host: &layout::Host) -> std::process::Command {
     let mut command = tied_command(&name, &words.remove(0), None);
     let yod = job.remote_yod.clone().or_else(this_binary);
     let yod = quoted(yod.as_deref().unwrap_or("yod".as_ref()));
-    // ssh joins its words by blanks and gives them to a shell.
+    // ssh joins its arguments with blanks and passes them to a shell.
     command
         .args(words)
         .arg(&host.name)

@@ -79,7 +79,7 @@ fn file_name(start: &Start) -> String {
     }
 }
 
-/// What is to be started, and what came right behind it.
+/// What is to be started, and the messages that arrived behind it.
 fn first_messages(link: &mut Link<ToRemote>) -> io::Result<(Start, Vec<ToRemote>)> {
     let deadline = Instant::now() + HANDSHAKE_TIMEOUT;
     loop {
@@ -160,8 +160,8 @@ struct RemoteLauncher<'a> {
 }
 
 impl RemoteLauncher<'_> {
-    /// Serves the ranks of `local` until the launcher asks for shutdown or is lost; nothing of it is left
-    /// then. `messages` have come already.
+    /// Serves the ranks of `local` until the launcher asks for shutdown or is lost; none of
+    /// them is left then. `messages` have arrived already.
     fn serve_until_shutdown(
         &mut self,
         mut local: LocalLauncher,

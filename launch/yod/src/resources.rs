@@ -19,7 +19,7 @@ pub(crate) fn cores_for(bind: Bind) -> Vec<usize> {
         .collect()
 }
 
-/// Raises the limit to `count` descriptors, and some for yod.
+/// Raises the limit to `count` descriptors, and some more for yod.
 pub(crate) fn raise_descriptor_limit(count: usize) {
     let needed = count as u64 + 64;
     let limit = getrlimit(Resource::Nofile);

@@ -6,16 +6,16 @@ use std::io;
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde::{Deserialize, Serialize};
 
-/// 32 random bytes, drawn anew for each job. Packets between nodes are
+/// 32 random bytes, others for each job. Packets between nodes are
 /// authenticated under it.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Secret(String);
 
 impl Secret {
-    /// Draws one from the system.
+    /// Creates a secret from random bytes of the system.
     ///
     /// # Errors
-    /// The system has no randomness to give.
+    /// The system returns no random bytes.
     pub(crate) fn draw() -> io::Result<Secret> {
         random_digits::<32>().map(Secret)
     }
@@ -35,7 +35,7 @@ impl fmt::Debug for Secret {
 /// `BYTES` random bytes, two hexadecimal digits each.
 ///
 /// # Errors
-/// The system has no randomness to give.
+/// The system returns no random bytes.
 pub(crate) fn random_digits<const BYTES: usize>() -> io::Result<String> {
     let mut bytes = [0; BYTES];
     let mut filled = 0;

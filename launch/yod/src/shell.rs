@@ -1,8 +1,8 @@
-//! Words for a shell.
+//! Quotes words for a shell.
 
 use std::ffi::OsStr;
 
-/// `word` as a shell reads it back.
+/// `word` in quotes, if a shell would read it otherwise.
 pub(crate) fn quoted(word: &OsStr) -> String {
     let text = word.to_string_lossy();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@%".contains(c);

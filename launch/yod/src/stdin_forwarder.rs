@@ -13,7 +13,7 @@ use crate::message::Request;
 
 /// Reads no more than rank 0 has taken.
 pub(crate) struct StdinForwarder {
-    /// Rank 0 takes more.
+    /// Rank 0 accepts more.
     pub(crate) wanted: bool,
     terminal: bool,
     ended: bool,

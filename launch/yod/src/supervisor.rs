@@ -94,7 +94,7 @@ struct Rank {
     node: usize,
     stdout: Lines,
     stderr: Lines,
-    /// Which of its streams may still bring something.
+    /// Which of its streams may still carry output.
     open: [bool; 2],
     /// How the process ended, once it has.
     outcome: Option<RankOutcome>,
@@ -187,7 +187,7 @@ impl<'a> Supervisor<'a> {
             && (self.forced || passed_on)
     }
 
-    /// Waits for something to do, and returns what, causes before effects.
+    /// Waits until something happens, and returns it, causes before effects.
     fn wait(&self) -> io::Result<Vec<(Source, PollFlags)>> {
         let mut all: Vec<(Source, BorrowedFd, PollFlags)> = Vec::new();
         let read = PollFlags::IN;
@@ -207,7 +207,7 @@ impl<'a> Supervisor<'a> {
         wait_for(&all, self.next_step(Instant::now()))
     }
 
-    /// When something is to be done though nothing happens.
+    /// When to go on even if nothing happens.
     fn next_step(&self, now: Instant) -> Option<Duration> {
         let own = match &self.ending {
             Some(ending) => (!ending.given_up).then_some(ending.at),
@@ -267,7 +267,7 @@ impl<'a> Supervisor<'a> {
         self.signal_all(Signal::CONT);
     }
 
-    /// Ends are looked at last: what else came together with them came before.
+    /// Ends are handled last: what arrived together with them happened before.
     fn on_backend_events(&mut self, events: Vec<BackendEvent>) {
         let mut ended = Vec::new();
         for event in events {
@@ -402,8 +402,8 @@ impl<'a> Supervisor<'a> {
     fn on_ends(&mut self, ended: &[usize]) {
         let end = |rank: usize| self.ranks[rank].outcome.map(|outcome| outcome.end);
         let failed = |&&rank: &&usize| end(rank).is_some_and(|end| end != End::Exited(0));
-        // Of ranks found ended together, one that crashed is rather the cause than
-        // one that gave up.
+        // Of ranks that are found ended together, one that crashed is more likely the
+        // cause than one that gave up.
         let crashed = |&&rank: &&usize| matches!(end(rank), Some(End::Killed(_)));
         let first = ended
             .iter()
@@ -455,7 +455,7 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// The first cause counts; what follows, follows from it.
+    /// The first cause counts: later ones are its consequences.
     fn record(&mut self, cause: Cause, suffix: &str) {
         if self.cause.is_some() && self.ending.is_some() {
             return;
@@ -468,7 +468,7 @@ impl<'a> Supervisor<'a> {
         self.cause.get_or_insert(cause);
     }
 
-    /// Begins the end of the job, gently.
+    /// Begins to end the job with the gentlest signal.
     fn terminate_with(&mut self, signal: Signal) {
         self.signal_all(signal);
         let next = if signal == Signal::TERM {

@@ -12,7 +12,7 @@ use std::process::{Command, exit};
 use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-/// A command that becomes `program`, tied to this process and bound to `core` where
+/// A command that becomes `program`, tied to this process and bound to `core` if
 /// there is one. `name` is what messages call it.
 pub(crate) fn tied_command(name: &str, program: &OsStr, core: Option<usize>) -> Command {
     let core = core.map_or("-".into(), |core| core.to_string());
@@ -55,8 +55,9 @@ pub(crate) fn become_tied(args: Vec<OsString>) -> ! {
     exit(126);
 }
 
-/// The first argument of a rank or agent to be. After it: the launcher's process id,
-/// what messages call the process, the core or `-`, the program and its arguments.
+/// The first argument of a process that becomes a rank or an agent. Behind it: the
+/// launcher's process id, what messages call the process, the core or `-`, the program and
+/// its arguments.
 pub(crate) const EXEC_TIED: &str = "--exec-tied";
-/// The running binary, also when its file was replaced meanwhile.
+/// The running binary, even if its file was replaced meanwhile.
 pub(crate) const THIS_BINARY: &str = "/proc/self/exe";

@@ -84,5 +84,5 @@ pub(crate) const GUARD: &str = "--guard-job";
 const FILES: &str = "files ";
 const GROUP: &str = "group ";
 const DONE: &str = "done";
-/// How long killed processes may take to go: one may be held up in the kernel.
+/// How long killed processes may take to end: one may be held up in the kernel.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);

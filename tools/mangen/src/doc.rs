@@ -15,7 +15,7 @@ pub struct Doc {
     pub blocks: Option<String>,
     /// Which threads may call it when.
     pub threads: Option<String>,
-    /// What else to know.
+    /// Remarks for which there is no other tag.
     pub notes: Vec<String>,
     /// The functions that the page refers to, by name.
     pub see: Vec<String>,
@@ -44,9 +44,9 @@ pub struct Param {
 /// A value that the function returns, and what it means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Return {
-    /// The constant or number that comes back, or `None` where the text describes a value.
+    /// The constant or number that is returned, or `None` if the text describes a value.
     pub code: Option<String>,
-    /// When it comes back, or what it is.
+    /// When it is returned, or what it is.
     pub text: String,
 }
 

@@ -12,7 +12,7 @@ pub struct Header {
     pub sections: Vec<Section>,
 }
 
-/// What stands between two `/* --- Title --- */` lines.
+/// The text between two `/* --- Title --- */` lines.
 #[derive(Debug, Clone)]
 pub struct Section {
     /// The text between the rows of dashes.
@@ -28,7 +28,7 @@ pub enum Item {
     Function(Function),
     /// A `#define` with its value.
     Constant(Entry),
-    /// A `typedef` of one line, with the type that it names anew.
+    /// A `typedef` of one line, with the type that it renames.
     Typedef(Entry),
     /// A structure, union or enumeration.
     Composite(Composite),
@@ -52,7 +52,7 @@ pub struct Function {
 pub struct Entry {
     /// The C name of the constant or member.
     pub name: String,
-    /// Its value, or its type; empty where it has none.
+    /// Its value, or its type; empty if it has none.
     pub value: String,
     /// The trailing comment, as running text.
     pub text: String,
@@ -61,7 +61,7 @@ pub struct Entry {
 /// A structure, union or enumeration.
 #[derive(Debug, Clone)]
 pub struct Composite {
-    /// Its name, with `enum` where that is needed to use it.
+    /// Its name, with `enum` if C needs that to use it.
     pub name: String,
     /// The parsed comment before the declaration.
     pub doc: Doc,
@@ -291,7 +291,7 @@ impl Parser<'_> {
 }
 
 impl Function {
-    /// Holds the comment against the prototype.
+    /// Compares the comment with the prototype.
     fn check(&self) -> Result<(), String> {
         let name = &self.name;
         let documented: Vec<&String> = self.doc.params.iter().flat_map(|p| &p.names).collect();

@@ -13,7 +13,7 @@ pub struct Page {
     pub text: String,
 }
 
-/// The overview, but for the list of functions.
+/// The overview without the list of functions.
 const OVERVIEW: &str = include_str!("../../../doc/man/portals4.7");
 /// The line of the overview that the list of functions replaces.
 const FUNCTIONS: &str = ".\\\" @FUNCTIONS@\n";

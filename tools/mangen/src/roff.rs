@@ -39,7 +39,7 @@ impl Roff {
         self.raw(&line);
     }
 
-    /// Adds a paragraph that a label in bold, or as given, opens.
+    /// Adds a paragraph that begins with a label, in bold or as given.
     pub(crate) fn labelled(&mut self, label: &str, text: &str, args: &[&str]) {
         self.raw(".TP");
         self.raw(label);
@@ -74,7 +74,7 @@ pub(crate) fn italic(name: &str) -> String {
     format!("\\fI{}\\fR", escape(name))
 }
 
-/// Code without its meaning to roff.
+/// Code with roff's special characters escaped.
 pub(crate) fn escape(code: &str) -> String {
     code.replace('\\', "\\e").replace('-', "\\-")
 }

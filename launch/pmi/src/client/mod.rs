@@ -50,12 +50,12 @@ pub struct Client {
     protocol: Box<dyn Protocol>,
 }
 
-/// Where a rank sits among the ranks of its node.
+/// The place of a rank among the ranks of its node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalPlace {
     /// Its number, from 0.
     pub rank: usize,
-    /// How many they are.
+    /// The number of those ranks.
     pub size: usize,
 }
 
@@ -79,13 +79,13 @@ impl Client {
     /// Connects with the launcher that the environment names; `None` in a job of one
     /// that no launcher started.
     ///
-    /// `PMIX_NAMESPACE` and `PMIX_RANK` lead to PMIx, `PMI_FD` or `PMI_PORT` to PMI-1 or,
-    /// where the launcher refuses that, to PMI-2. `LINTEL_PMI` (`pmi1`, `pmi2`, `pmix`,
-    /// `none`) decides where that goes wrong.
+    /// `PMIX_NAMESPACE` and `PMIX_RANK` select PMIx, `PMI_FD` or `PMI_PORT` PMI-1 or,
+    /// if the launcher refuses that, PMI-2. `LINTEL_PMI` (`pmi1`, `pmi2`, `pmix`,
+    /// `none`) overrides them.
     ///
     /// # Errors
-    /// A launcher started this process and can't be talked with: to go on as a job of
-    /// one would give as many wrong answers as there are processes.
+    /// A launcher started this process and can't be reached: to continue as a job of one
+    /// would give as many wrong answers as there are processes.
     pub fn from_env() -> Result<Option<Client>, Error> {
         let environment = launcher::environment;
         match launcher::chosen_in(environment).map_err(|value| Error::Environment {
@@ -112,8 +112,8 @@ impl Client {
         }
     }
 
-    /// PMIx's variables are there and PMIx can't be used: another launcher inside or
-    /// around may help, and a job of one needs none.
+    /// PMIx's variables are set and PMIx can't be used: another launcher's variables may
+    /// help, and a job of one needs none.
     fn without_pmix(error: Error) -> Result<Option<Client>, Error> {
         let hidden =
             |name: &str| launcher::environment(name).filter(|_| !name.starts_with("PMIX_"));
@@ -211,7 +211,7 @@ impl Client {
         self.protocol.kvs_name()
     }
 
-    /// Where this rank sits among those of its node; `None` where the launcher doesn't
+    /// This rank's place among those of its node; `None` if the launcher doesn't
     /// provide it.
     ///
     /// # Errors
@@ -224,7 +224,7 @@ impl Client {
     /// Stores `value` under `key`; visible to all after the next barrier.
     ///
     /// # Errors
-    /// Keys and values without blanks and within the launcher's limits are taken.
+    /// A key or value that has blanks or exceeds the launcher's limits; a lost connection.
     pub fn put(&mut self, key: &str, value: &str) -> Result<(), Error> {
         let (key_max, value_max) = self.protocol.longest();
         check("key", key, key_max)?;
@@ -232,7 +232,7 @@ impl Client {
         self.protocol.put(key, value)
     }
 
-    /// The value under `key`, `None` when nobody put one before the last barrier.
+    /// The value under `key`, `None` if no rank put one before the last barrier.
     ///
     /// # Errors
     /// A lost connection, or a key that can't be one.
@@ -252,7 +252,7 @@ impl Client {
     /// The number of processes that the launcher could run.
     ///
     /// # Errors
-    /// A lost connection or a senseless answer.
+    /// A lost connection, or an answer that is no number.
     pub fn universe_size(&mut self) -> Result<usize, Error> {
         self.protocol.universe_size()
     }
@@ -265,7 +265,7 @@ impl Client {
         self.protocol.abort(code)
     }
 
-    /// Finalizes: the launcher then takes this rank's exit for intended.
+    /// Finalizes: the launcher then takes this rank's exit as intended.
     ///
     /// # Errors
     /// A lost connection.
@@ -338,7 +338,7 @@ fn check(what: &'static str, text: &str, longest: usize) -> Result<(), Error> {
 /// Why a request failed.
 #[derive(Debug)]
 pub enum Error {
-    /// A variable of the environment has no sensible value: the launcher is wrong.
+    /// A variable of the environment has an invalid value: the launcher is wrong.
     Environment {
         /// The environment variable's name.
         name: &'static str,
@@ -351,7 +351,7 @@ pub enum Error {
     Closed,
     /// The launcher's answer is no message.
     Parse(ParseError),
-    /// The launcher answered something else than was asked.
+    /// The answer belongs to another request.
     Unexpected(String),
     /// The launcher answered a request with an error code.
     Refused {
@@ -360,7 +360,7 @@ pub enum Error {
         /// The launcher's message, or its error code if it sent none.
         reason: String,
     },
-    /// PMIx's server or library is wrong.
+    /// PMIx's server or library failed.
     Pmix(pmix::Error),
     /// A launcher started several ranks, and nothing that it offers can be used.
     NotUnderstood(Launcher),

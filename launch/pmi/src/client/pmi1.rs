@@ -5,7 +5,7 @@ use super::{Error, LocalPlace, Protocol};
 use crate::mapping::MAPPING_KEY;
 use crate::wire::Message;
 
-/// A connection on which `init` was answered.
+/// A connection on which the launcher has answered `init`.
 #[derive(Debug)]
 pub(super) struct Pmi1 {
     stream: Stream,

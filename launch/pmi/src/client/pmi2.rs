@@ -6,7 +6,7 @@ use crate::mapping::MAPPING_KEY;
 use crate::wire::{KEY_MAX, VALUE_MAX};
 use crate::wire2::{LENGTH_DIGITS, Message};
 
-/// A connection on which `fullinit` was answered.
+/// A connection on which the launcher has answered `fullinit`.
 #[derive(Debug)]
 pub(super) struct Pmi2 {
     stream: Stream,
@@ -14,7 +14,7 @@ pub(super) struct Pmi2 {
 }
 
 impl Pmi2 {
-    /// Introduces rank `rank` to a launcher that has accepted the greeting; gives
+    /// Introduces rank `rank` to a launcher that has accepted the greeting; returns
     /// rank and size as the launcher sees them.
     pub(super) fn open(stream: Stream, rank: usize) -> Result<(Pmi2, usize, usize), Error> {
         let job = String::new();

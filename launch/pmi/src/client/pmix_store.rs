@@ -1,7 +1,7 @@
 //! PMI's key-value store over PMIx.
 //!
 //! PMIx keeps values by rank and key; PMI asks by key alone. So what a rank puts between
-//! two barriers travels as one value under the round's number, and who looks for a key
+//! two barriers travels as one value under the round's number, and a rank that looks for a key
 //! first reads the rounds of all ranks that it hasn't read yet.
 
 use std::collections::BTreeMap;
@@ -111,7 +111,7 @@ fn round_key(round: u32) -> String {
     format!("pmi.kvs.{round}")
 }
 
-/// Words parted by blanks, which neither keys nor values hold; never empty.
+/// Words separated by blanks, which neither keys nor values hold; never empty.
 fn text_of(pairs: &[(String, String)]) -> String {
     let words = pairs.iter().map(|(key, value)| format!(" {key}={value}"));
     format!("pmi{}", words.collect::<String>())
@@ -122,7 +122,7 @@ fn words(text: &str) -> impl Iterator<Item = (String, String)> + '_ {
     pairs.map(|(key, value)| (key.into(), value.into()))
 }
 
-/// Bytes of a key or a value: generous, for PMIx itself sets no limit on values.
+/// Bytes of a key or a value: generous, since PMIx itself sets no limit on values.
 const LONGEST: usize = 4096;
 
 #[cfg(test)]

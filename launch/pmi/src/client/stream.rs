@@ -34,7 +34,7 @@ impl Stream {
         Ok(self.0.get_mut().write_all(bytes)?)
     }
 
-    /// Reads exactly as many bytes as `bytes` holds, and blocks until they have come.
+    /// Reads exactly as many bytes as `bytes` holds, and blocks until they have arrived.
     pub(super) fn read(&mut self, bytes: &mut [u8]) -> Result<(), Error> {
         match self.0.read_exact(bytes) {
             Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Err(Error::Closed),
@@ -75,7 +75,7 @@ impl Stream {
         let same = reply
             .number("pmi_version")
             .is_none_or(|v| v == i64::from(version));
-        // Some launchers leave `rc` out where all is well.
+        // Some launchers leave `rc` out if all is well.
         Ok(reply.number("rc").unwrap_or(0) == 0 && same)
     }
 }

@@ -17,18 +17,18 @@ use crate::wire2::Messages;
 /// What the launcher must act on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A rank asks that the job end.
+    /// A rank requests the end of the job.
     Abort {
         /// The rank that asked to abort.
         rank: usize,
-        /// The exit code it wants for the job; 1 where it named none.
+        /// The exit code that it requests for the job; 1 if it named none.
         code: i32,
-        /// Its words, possibly none.
+        /// Its message, possibly empty.
         message: String,
     },
     /// A rank does not speak PMI; nothing more is read from it.
     Violation {
-        /// Who broke the protocol.
+        /// The rank that broke the protocol.
         rank: usize,
         /// The rule of the protocol that the rank broke.
         error: Violation,
@@ -40,7 +40,7 @@ pub enum Event {
 pub enum Violation {
     /// A line is no message.
     Parse(ParseError),
-    /// The command is not of PMI.
+    /// PMI has no such command.
     UnknownCommand(String),
     /// The rank entered the barrier while waiting in it.
     BarrierTwice,
@@ -88,13 +88,13 @@ struct Rank {
     waiting: bool,
     left: bool,
     finalized: bool,
-    /// A protocol violation made the stream meaningless.
+    /// The rank broke the protocol: the rest of the stream can't be parsed.
     deaf: bool,
     /// Inside an `mcmd=` block: what the block has defined so far.
     block: Option<Block>,
 }
 
-/// How what a rank writes is cut.
+/// How a rank's bytes are cut into messages.
 #[derive(Debug)]
 enum Input {
     /// PMI-1, or a connection that hasn't chosen yet: lines of text.
@@ -124,7 +124,7 @@ impl Server {
         Server::on_nodes(&vec![0; size], kvs_name)
     }
 
-    /// A server for ranks on several nodes: `nodes` gives the node of each rank.
+    /// A server for ranks on several nodes: `nodes` has the node of each rank.
     ///
     /// `kvs_name` as in [`Server::new`].
     pub fn on_nodes(nodes: &[usize], kvs_name: &str) -> Server {
@@ -149,7 +149,7 @@ impl Server {
         }
     }
 
-    /// Takes what `rank` wrote, in any cuts.
+    /// Takes bytes that `rank` wrote, cut anywhere.
     pub fn on_bytes(&mut self, rank: usize, bytes: &[u8]) {
         let mut rest = bytes;
         while !rest.is_empty() && !self.ranks[rank].deaf {
@@ -160,7 +160,7 @@ impl Server {
         }
     }
 
-    /// Takes a line or message off the front of `bytes`, or what there is of one.
+    /// Takes a line or message off the front of `bytes`, or the beginning of one.
     fn on_front(&mut self, rank: usize, bytes: &mut &[u8]) -> Result<(), Violation> {
         match &mut self.ranks[rank].input {
             Input::Lines(lines) => match lines.take_line(bytes).map_err(Violation::Parse)? {
@@ -181,7 +181,7 @@ impl Server {
         self.ranks[rank].left = true;
     }
 
-    /// What to write to `rank`, once; `None` when there is nothing.
+    /// What to write to `rank`, once; `None` if there is nothing.
     pub fn poll_output(&mut self, rank: usize) -> Option<Vec<u8>> {
         let output = std::mem::take(&mut self.ranks[rank].output);
         (!output.is_empty()).then_some(output)
@@ -197,7 +197,7 @@ impl Server {
         self.ranks[rank].finalized
     }
 
-    /// Ranks that wait for ranks that are gone; `None` while all may still come.
+    /// Ranks that wait for ranks that are gone; `None` while all may still enter.
     pub fn stuck_barrier(&self) -> Option<StuckBarrier> {
         let numbers = |test: fn(&Rank) -> bool| -> Vec<usize> {
             let each = self.ranks.iter().enumerate();

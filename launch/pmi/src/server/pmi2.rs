@@ -1,4 +1,4 @@
-//! What a rank asks in PMI-2.
+//! Requests of a rank in PMI-2.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ impl NodeAttributes {
         self.known.get(&(self.nodes[rank], key.into()))
     }
 
-    /// Keeps a value, and gives those that have waited for it.
+    /// Keeps a value, and returns the requests that have waited for it.
     fn put(&mut self, rank: usize, key: &str, value: &str) -> Vec<(usize, Message)> {
         let node = self.nodes[rank];
         self.known.insert((node, key.into()), value.into());
@@ -159,7 +159,7 @@ impl Server {
     }
 }
 
-/// An answer names the thread that asked, where one said so.
+/// An answer names the thread that asked, if the request named one.
 fn begin_answer(request: &Message) -> Message {
     let answer = Message::new(&format!("{}-response", request.command()));
     match request.get("thrid") {
