@@ -42,7 +42,7 @@ impl Report {
         }
     }
 
-    /// Names what makes no sense here, so that nothing is left out in silence.
+    /// Names a check that does not apply here, so that it is not left out silently.
     pub fn not_applicable(&mut self, name: &str) {
         println!("   n/a  {name}");
         self.not_applicable += 1;

@@ -384,7 +384,7 @@ impl fmt::Display for Error {
                 )
             }
             Error::Environment { name, value } => {
-                write!(f, "the launcher set {name}={value:?}, which makes no sense")
+                write!(f, "the launcher set {name}={value:?}, which is invalid")
             }
             Error::Pmix(error) => write!(
                 f,
