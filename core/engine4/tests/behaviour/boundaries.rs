@@ -6,7 +6,7 @@ use lintel_types::{
     AckRequest, CountingEvent, Datatype, Error, EventKind, Handle, Limits, List, MdOptions,
     MeOptions, NiFail, NiOptions, Operation, ProcessId, PtOptions, QueueIndex,
 };
-use lintel_wire::Verb;
+use lintel_wire::{Request, Verb};
 
 const BAD: Error = Error::ArgInvalid;
 
@@ -168,7 +168,7 @@ fn a_list_entry_takes_messages_from_everywhere_whatever_source_it_names() {
             ..entry(portal)
         };
         node.append(spec, List::Priority);
-        let arrived = lintel_wire::Request {
+        let arrived = Request {
             interface: number(options),
             rank: 0,
             ..request(portal)
@@ -287,4 +287,100 @@ fn an_operation_beyond_the_last_token_lends_nothing() {
     };
     assert_eq!(refused, Error::NoSpace);
     assert_eq!(node.interface.loans(), started);
+}
+
+#[test]
+fn a_queue_knows_how_many_entries_with_flow_control_report_to_it() {
+    let mut node = node();
+    let other = node.interface.queue_alloc(8).unwrap();
+    let count = |node: &Node, queue: Handle| {
+        node.interface
+            .flow_controlled_portals(QueueIndex(queue.index()))
+    };
+    assert_eq!(count(&node, node.queue), 0);
+    node.portal(PtOptions::FLOWCTRL);
+    node.portal(PtOptions::empty());
+    node.portal(PtOptions::FLOWCTRL);
+    assert_eq!(count(&node, node.queue), 2);
+    assert_eq!(count(&node, other), 0);
+}
+
+/// Whether an entry of so many bytes takes an unexpected message of 8 bytes at offset 4.
+fn takes_header(length: u64, options: MeOptions) -> bool {
+    let mut node = node();
+    let portal = node.portal(PtOptions::empty());
+    let overflow = EntrySpec {
+        options: QUIET,
+        ..entry(portal)
+    };
+    node.append(overflow, List::Overflow);
+    let arrived = Request {
+        remote_offset: 4,
+        ..request(portal)
+    };
+    node.take(process(1), &arrived);
+    assert_eq!(node.kinds(), [EventKind::Put]);
+    let late = EntrySpec {
+        buffer: bytes(length),
+        options: QUIET | options,
+        ..entry(portal)
+    };
+    node.append(late, List::Priority);
+    node.kinds().contains(&EventKind::PutOverflow)
+}
+
+#[test]
+fn an_unexpected_message_goes_to_an_entry_that_it_fits_or_that_truncates() {
+    let local = MeOptions::MANAGE_LOCAL;
+    assert!(takes_header(2, MeOptions::empty()));
+    assert!(takes_header(12, MeOptions::NO_TRUNCATE));
+    assert!(!takes_header(11, MeOptions::NO_TRUNCATE));
+    assert!(takes_header(8, MeOptions::NO_TRUNCATE | local));
+    assert!(!takes_header(7, MeOptions::NO_TRUNCATE | local));
+}
+
+#[test]
+fn only_an_entry_over_all_memory_may_name_unmapped_addresses() {
+    let most = 1 << 46;
+    let cases = [
+        (8, MeOptions::empty(), true),
+        (most - 1, MeOptions::empty(), true),
+        (most, MeOptions::empty(), false),
+        (most + 1, MeOptions::empty(), false),
+        (most, MeOptions::IS_ACCESSIBLE, true),
+    ];
+    for (length, options, is_accessible) in cases {
+        let mut node = node();
+        let portal = node.portal(PtOptions::empty());
+        let spec = EntrySpec {
+            buffer: bytes(length),
+            options: QUIET | options,
+            ..entry(portal)
+        };
+        node.append(spec, List::Priority);
+        let landed = node.begin(process(1), &request(portal));
+        assert_eq!(landed.is_accessible(), is_accessible, "{length} bytes");
+        assert_eq!(landed.mlength(), 8);
+    }
+}
+
+#[test]
+fn only_the_response_to_a_put_without_acknowledgement_is_silent() {
+    let cases = [
+        (Verb::Put, AckRequest::None, true),
+        (Verb::Put, AckRequest::Full, false),
+        (Verb::Get, AckRequest::None, false),
+    ];
+    for (verb, ack, is_silent) in cases {
+        let mut node = node();
+        let portal = node.portal(PtOptions::empty());
+        node.append(entry(portal), List::Priority);
+        let arrived = Request {
+            verb,
+            ack,
+            ..request(portal)
+        };
+        let response = node.take(process(1), &arrived).response.unwrap();
+        assert_eq!(response.silent, is_silent, "{verb:?} {ack:?}");
+    }
 }
