@@ -34,7 +34,7 @@ pub struct Config {
     pub max_datagram: u32,
     /// Bytes that this process can buffer.
     pub recv_window: u32,
-    /// A peer on which something depends is given up after so much silence.
+    /// A peer from which something is awaited is given up after so much silence.
     pub peer_timeout: Duration,
 }
 

@@ -106,7 +106,7 @@ impl<B> Endpoint<B> {
         let id = self.pair_of(to);
         self.schedule_release(now);
         let pair = &mut self.pairs[id];
-        pair.begin_dependence(now);
+        pair.begin_awaiting(now);
         let waits = waits && pair.receiving().is_some_and(Receiving::is_incomplete);
         let is_established = pair.is_established();
         let sending = pair.begin_sending();

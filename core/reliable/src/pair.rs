@@ -131,24 +131,24 @@ impl<B> Pair<B> {
         core::mem::replace(&mut self.is_suspect, true)
     }
 
-    /// Whether something that is in flight or waited for depends on the peer.
-    pub(crate) fn depends(&self, now: Time) -> bool {
+    /// Whether something is awaited from the peer: an acknowledgement, or an answer.
+    pub(crate) fn is_awaited(&self, now: Time) -> bool {
         self.sending().is_some_and(|sending| !sending.is_empty())
             || self.receiving().is_some_and(Receiving::is_incomplete)
             || now < self.needed_until
     }
 
-    /// Something depends on the peer from now on, if nothing did before.
+    /// Something is awaited from the peer from now on, if nothing was before.
     #[inline]
-    pub(crate) fn begin_dependence(&mut self, now: Time) {
-        if !self.depends(now) {
+    pub(crate) fn begin_awaiting(&mut self, now: Time) {
+        if !self.is_awaited(now) {
             self.liveness.on_awaited(now);
         }
     }
 
     /// The caller needs an answer of the peer within this time.
     pub(crate) fn check(&mut self, now: Time, duration: Nanos) {
-        self.begin_dependence(now);
+        self.begin_awaiting(now);
         self.needed_until = now.after(duration);
     }
 

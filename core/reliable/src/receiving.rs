@@ -157,3 +157,155 @@ impl Receiving {
 fn bit(ahead: u32) -> u64 {
     1 << (ahead - 1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WHOLE: Fragment = Fragment {
+        class: Class::Ordered,
+        words: Some([0; 6]),
+        last: true,
+        total: 10,
+        offset: 0,
+        length: 10,
+        checksum: None,
+        is_void: false,
+    };
+
+    /// The part of a message of 10 bytes from `offset` on.
+    fn part(offset: u64, length: u32) -> Fragment {
+        Fragment {
+            words: (offset == 0).then_some([0; 6]),
+            last: offset + u64::from(length) == 10,
+            offset,
+            length,
+            ..WHOLE
+        }
+    }
+
+    #[test]
+    fn an_acknowledgement_is_delayed_for_31_packets_unless_one_is_missing() {
+        let mut receiving = Receiving::new();
+        let due = [(); 33].map(|()| receiving.on_expected());
+        assert_eq!(due.iter().position(|&is_due| is_due), Some(31));
+        receiving.on_acknowledged();
+        assert!(!receiving.on_expected());
+        receiving.mark(2, false);
+        assert!(receiving.on_expected(), "something is missing");
+    }
+
+    #[test]
+    fn a_delayed_acknowledgement_is_due_at_the_first_time_that_was_set() {
+        let mut receiving = Receiving::new();
+        assert!(receiving.delay_ack(Time(5)));
+        assert!(!receiving.delay_ack(Time(7)));
+        assert_eq!(receiving.ack_at(), Time(5));
+        receiving.on_acknowledged();
+        assert_eq!(receiving.ack_at(), Time::NEVER);
+        assert!(receiving.queue_ack());
+        assert!(!receiving.delay_ack(Time(9)), "it is queued");
+        assert_eq!(receiving.ack_at(), Time::NEVER);
+    }
+
+    #[test]
+    fn a_pair_is_queued_to_acknowledge_once_and_not_at_all_if_another_packet_did() {
+        let mut receiving = Receiving::new();
+        assert!(receiving.queue_ack());
+        assert!(!receiving.queue_ack());
+        assert!(receiving.on_unqueued());
+        assert!(receiving.queue_ack());
+        receiving.on_acknowledged();
+        assert!(!receiving.on_unqueued());
+    }
+
+    #[test]
+    fn it_is_idle_unless_it_holds_something() {
+        let uses: [fn(&mut Receiving); 4] = [
+            |receiving| receiving.mark(1, false),
+            |receiving| _ = receiving.on_expected(),
+            |receiving| _ = receiving.assemble(&part(0, 4)),
+            |receiving| {
+                receiving.queue_ack();
+                receiving.on_acknowledged();
+            },
+        ];
+        for used in uses {
+            let mut receiving = Receiving::new();
+            assert!(receiving.is_idle());
+            used(&mut receiving);
+            assert!(!receiving.is_idle());
+        }
+    }
+
+    #[test]
+    fn the_next_expected_packet_is_the_first_that_was_not_delivered() {
+        let mut receiving = Receiving::new();
+        for (ahead, is_delivered) in [(1, true), (2, true), (4, false), (5, true), (64, true)] {
+            assert!(!receiving.has(ahead));
+            receiving.mark(ahead, is_delivered);
+            assert!(receiving.has(ahead));
+        }
+        assert_eq!(receiving.advance(10), 13);
+        assert_eq!(receiving.early(), 0b11 | 1 << 60);
+        assert_eq!(receiving.advance(13), 14, "it is kept, and its turn");
+        assert_eq!(receiving.advance(14), 16, "the one behind it was delivered");
+        assert_eq!(receiving.advance(u32::MAX), 0);
+    }
+
+    #[test]
+    fn parts_follow_each_other_until_the_last() {
+        let mut receiving = Receiving::new();
+        assert!(receiving.assemble(&part(0, 4)) && receiving.is_incomplete());
+        assert!(receiving.assemble(&part(4, 3)) && receiving.is_incomplete());
+        assert!(receiving.assemble(&part(7, 3)) && !receiving.is_incomplete());
+        assert!(receiving.assemble(&WHOLE) && !receiving.is_incomplete());
+    }
+
+    #[test]
+    fn a_part_that_contradicts_those_before_it_is_not_sound() {
+        let headless = part(4, 3);
+        assert!(!Receiving::new().assemble(&headless), "there is no header");
+        let contradictions = [
+            part(5, 2),
+            Fragment {
+                total: 11,
+                ..part(4, 3)
+            },
+            Fragment {
+                words: Some([0; 6]),
+                ..part(4, 3)
+            },
+        ];
+        for contradiction in contradictions {
+            let mut receiving = Receiving::new();
+            assert!(receiving.assemble(&part(0, 4)));
+            assert!(!receiving.assemble(&contradiction), "{contradiction:?}");
+        }
+    }
+
+    #[test]
+    fn behind_a_void_part_offsets_do_not_count_any_more() {
+        let mut receiving = Receiving::new();
+        assert!(receiving.assemble(&part(0, 4)));
+        let void = Fragment {
+            is_void: true,
+            length: 0,
+            ..part(4, 1)
+        };
+        assert!(receiving.assemble(&void) && receiving.is_incomplete());
+        assert!(receiving.assemble(&part(8, 2)) && !receiving.is_incomplete());
+    }
+
+    #[test]
+    fn an_unordered_message_is_no_part_of_another() {
+        let mut receiving = Receiving::new();
+        assert!(receiving.assemble(&part(0, 4)));
+        let reliable = Fragment {
+            class: Class::Reliable,
+            ..WHOLE
+        };
+        assert!(receiving.assemble(&reliable) && receiving.is_incomplete());
+        assert!(receiving.assemble(&part(4, 6)));
+    }
+}

@@ -426,7 +426,7 @@ fn a_peer_that_only_sends_may_be_refused_too() {
 fn silent_peers_are_probed_for_half_a_second_after_a_caller_asked() {
     let (mut one, mut other) = (endpoint_with(0, Duration::from_millis(400)), endpoint(2));
     met(&mut one, &mut other, 2);
-    assert_eq!(run(&mut one, 399), [], "nothing depends on it");
+    assert_eq!(run(&mut one, 399), [], "nothing is awaited from it");
     let begin = START.after(Nanos::from_millis(400));
     one.check_peers(begin);
     let all = run(&mut one, 700);

@@ -89,15 +89,15 @@ impl<B> Endpoint<B> {
         if self.ack_time(id) <= now {
             self.queue_ack(id);
         }
-        let depends = self.pairs[id].depends(now);
-        if depends && self.probe_time(id) <= now {
+        let is_awaited = self.pairs[id].is_awaited(now);
+        if is_awaited && self.probe_time(id) <= now {
             self.probe(now, id);
         }
         self.retransmit_if_due(now, id);
         let deadline = self.pairs[id]
             .sending()
             .map_or(Time::NEVER, Sending::deadline);
-        let probe = match depends {
+        let probe = match is_awaited {
             true => self.probe_time(id),
             false => Time::NEVER,
         };
@@ -114,7 +114,7 @@ impl<B> Endpoint<B> {
     fn is_silent(&self, now: Time, id: PairId) -> bool {
         let pair = &self.pairs[id];
         let silence = now.since(pair.liveness().silent_since());
-        pair.depends(now) && silence >= Nanos::from(self.config.peer_timeout)
+        pair.is_awaited(now) && silence >= Nanos::from(self.config.peer_timeout)
     }
 
     /// Asks a process for its incarnation, without which nothing is sent to it.

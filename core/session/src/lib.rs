@@ -6,7 +6,7 @@
 //!                                                                   ├▶ First     establish
 //!                                                                   ├▶ Successor retire, then establish
 //!                                                                   └▶ Stale     drop it
-//!   something depends on the peer ──▶ Liveness ──▶ quiet_since: probe it; silent_since: give it up
+//!   something is awaited from it ──▶  Liveness ──▶ quiet_since: probe it; silent_since: give it up
 //! ```
 //!
 //! A process that ends and starts again under the same name has a newer *incarnation*: a
