@@ -1,12 +1,12 @@
 //! Memory descriptors (section 3.10).
 
-use crate::events::{Details, Report};
+use crate::events::Details;
 use crate::{Dialect, Host, Interface};
 use lintel_memory::{Buffer, Span};
 use lintel_types::portals3::{
     EQ_NONE, Error, EventKind, MdOptions, MemoryDescriptor, Result, THRESHOLD_INFINITE, Unlink,
 };
-use lintel_types::{DescriptorIndex, EntryIndex, Handle, Kind, QueueIndex};
+use lintel_types::{DescriptorIndex, EntryIndex, Handle, Kind, NiFail, QueueIndex};
 
 /// What `PtlMDAttach` and `PtlMDBind` are given.
 #[derive(Clone, Debug)]
@@ -20,6 +20,8 @@ pub struct DescriptorSpec<S> {
 }
 
 pub(crate) struct Descriptor<S> {
+    /// Its own, which each event returns.
+    pub(crate) handle: Handle,
     /// The caller's structure; its threshold is lowered with each operation.
     pub(crate) md: MemoryDescriptor,
     pub(crate) buffer: Buffer<S>,
@@ -41,6 +43,7 @@ impl<S: Span> Descriptor<S> {
     }
 
     /// Whether less than max_size is left of it (section 3.10, PTL_MD_MAX_SIZE).
+    #[inline]
     fn is_filled(&self) -> bool {
         let options = self.md.options;
         options.contains(MdOptions::MAX_SIZE)
@@ -49,6 +52,7 @@ impl<S: Span> Descriptor<S> {
     }
 
     /// Whether it is to go now.
+    #[inline]
     pub(crate) fn is_spent(&self) -> bool {
         self.unlink == Unlink::Unlink && self.pending == 0 && !self.is_active()
     }
@@ -108,8 +112,8 @@ impl<S: Span> Interface<S> {
         let asked = options.contains(MdOptions::EVENT_MANUAL_UNLINK_ENABLE);
         if asked && self.config.dialect == Dialect::Cray {
             let details = self.own_details();
-            let report = Report::new(EventKind::Unlink, &details);
-            self.report(index, report, host);
+            let unlinked = (NiFail::Ok, None);
+            self.report(index, EventKind::Unlink, &details, unlinked, host);
         }
         self.remove_descriptor(index);
         Ok(())
@@ -154,6 +158,7 @@ impl<S: Span> Interface<S> {
         Ok(())
     }
 
+    #[inline]
     pub(crate) fn descriptor(&self, handle: Handle) -> Result<DescriptorIndex> {
         let live = self.live(&self.descriptors, handle, Kind::MemoryDescriptor);
         live.ok_or(Error::MdInvalid)
@@ -194,6 +199,7 @@ impl<S: Span> Interface<S> {
             return Err(Error::NoSpace);
         }
         Ok(Descriptor {
+            handle: Handle::INVALID,
             md: spec.md,
             buffer: spec.buffer,
             unlink: spec.unlink,
@@ -212,7 +218,11 @@ impl<S: Span> Interface<S> {
         if let Some(entry) = entry.and_then(|entry| self.entries.at_mut(entry)) {
             entry.descriptor = Some(index);
         }
-        Ok(self.handle(Kind::MemoryDescriptor, generation, index.into()))
+        let handle = self.handle(Kind::MemoryDescriptor, generation, index.into());
+        if let Some(descriptor) = self.descriptors.at_mut(index) {
+            descriptor.handle = handle;
+        }
+        Ok(handle)
     }
 
     /// What events that belong to no operation say.

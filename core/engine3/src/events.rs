@@ -1,9 +1,10 @@
 //! Events (section 3.11): their numbers, and which of them a descriptor posts.
 
-use crate::{Dialect, Host, Interface};
+use crate::descriptors::Descriptor;
+use crate::{Dialect, Host, Interface, Queue};
 use lintel_memory::Span;
 use lintel_types::portals3::{Event, EventKind, MdOptions, NI_FAIL, NI_OK};
-use lintel_types::{DescriptorIndex, Kind, NiFail, ProcessId};
+use lintel_types::{DescriptorIndex, NiFail, ProcessId};
 
 /// What the events of an operation at one descriptor say of it.
 #[derive(Clone, Copy, Debug)]
@@ -29,27 +30,6 @@ pub(crate) struct Begun {
     start: Option<u32>,
 }
 
-/// An event to be posted.
-pub(crate) struct Report<'a> {
-    pub(crate) kind: EventKind,
-    pub(crate) details: &'a Details,
-    pub(crate) fail: NiFail,
-    /// Number of the event that it is joined to; without one it is joined to itself.
-    pub(crate) link: Option<u32>,
-}
-
-impl<'a> Report<'a> {
-    /// Reports a success that is joined to no event.
-    pub(crate) fn new(kind: EventKind, details: &'a Details) -> Self {
-        Report {
-            kind,
-            details,
-            fail: NiFail::Ok,
-            link: None,
-        }
-    }
-}
-
 /// The pair of events of an operation (section 3.11.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Pair {
@@ -61,6 +41,7 @@ pub(crate) enum Pair {
 }
 
 impl Pair {
+    #[inline(always)]
     const fn start(self) -> EventKind {
         match self {
             Pair::Get => EventKind::GetStart,
@@ -71,6 +52,7 @@ impl Pair {
         }
     }
 
+    #[inline(always)]
     const fn end(self) -> EventKind {
         match self {
             Pair::Get => EventKind::GetEnd,
@@ -82,9 +64,41 @@ impl Pair {
     }
 }
 
+/// How an event is numbered and joined to another.
+#[derive(Clone, Copy)]
+struct Numbers {
+    /// Number in its queue.
+    sequence: u32,
+    /// Number of the event that it is joined to; without one it is joined to itself.
+    link: Option<u32>,
+}
+
+impl<S> Descriptor<S> {
+    /// An event about the descriptor as it is now.
+    #[inline(always)]
+    fn event(&self, kind: EventKind, details: &Details, numbers: Numbers, fail: NiFail) -> Event {
+        Event {
+            initiator: details.initiator,
+            uid: details.uid,
+            jid: details.jid,
+            pt_index: details.pt_index,
+            match_bits: details.match_bits,
+            rlength: details.rlength,
+            mlength: details.mlength,
+            offset: details.offset,
+            hdr_data: details.hdr_data,
+            link: numbers.link.unwrap_or(numbers.sequence),
+            ni_fail: if fail == NiFail::Ok { NI_OK } else { NI_FAIL },
+            sequence: numbers.sequence,
+            ..Event::new(kind, self.handle, self.md)
+        }
+    }
+}
+
 impl<S: Span> Interface<S> {
     /// An operation begins at a descriptor, which is pending until [`end`](Self::end): it
     /// counts, and posts its START event.
+    #[inline(always)]
     pub(crate) fn begin<H: Host<S>>(
         &mut self,
         index: DescriptorIndex,
@@ -92,23 +106,36 @@ impl<S: Span> Interface<S> {
         details: Details,
         host: &mut H,
     ) -> Begun {
-        let mut start = None;
-        if let Some(descriptor) = self.descriptors.at_mut(index) {
-            descriptor.count();
-            descriptor.pending += 1;
-            let options = descriptor.md.options;
-            if let Some(queue) = descriptor.queue.and_then(|queue| self.queues.at_mut(queue)) {
-                queue.begun += 1;
-            }
-            if !options.contains(MdOptions::EVENT_START_DISABLE) {
-                start = self.report(index, Report::new(pair.start(), &details), host);
-            }
+        let start = None;
+        let Some(descriptor) = self.descriptors.at_mut(index) else {
+            return Begun { details, start };
+        };
+        descriptor.count();
+        descriptor.pending += 1;
+        let Some(place) = descriptor.queue else {
+            return Begun { details, start };
+        };
+        let Some(queue) = self.queues.at_mut(place) else {
+            return Begun { details, start };
+        };
+        queue.begun += 1;
+        let disabled = MdOptions::EVENT_START_DISABLE;
+        if descriptor.md.options.contains(disabled) {
+            return Begun { details, start };
         }
-        Begun { details, start }
+        let numbers = queue.number(None);
+        let event = descriptor.event(pair.start(), &details, numbers, NiFail::Ok);
+        self.work.events += 1;
+        host.post(place, &event);
+        Begun {
+            details,
+            start: Some(numbers.sequence),
+        }
     }
 
     /// An operation ends at a descriptor: its END event, and the descriptor's unlinking if
     /// it was the last.
+    #[inline(always)]
     pub(crate) fn end<H: Host<S>>(
         &mut self,
         index: DescriptorIndex,
@@ -121,24 +148,25 @@ impl<S: Span> Interface<S> {
             return;
         };
         descriptor.pending -= 1;
-        let options = descriptor.md.options;
-        if let Some(queue) = descriptor.queue.and_then(|queue| self.queues.at_mut(queue)) {
-            queue.begun -= 1;
-        }
-        let mut details = begun.details;
+        let (mut details, mut cause) = (begun.details, begun.start);
         if fail != NiFail::Ok {
             details.mlength = 0;
         }
-        let mut cause = begun.start;
-        if !options.contains(MdOptions::EVENT_END_DISABLE) {
-            let report = Report {
-                fail,
-                link: begun.start,
-                ..Report::new(pair.end(), &details)
-            };
-            cause = self.report(index, report, host).or(cause);
+        let place = descriptor.queue;
+        if let Some(queue) = place.and_then(|place| self.queues.at_mut(place)) {
+            queue.begun -= 1;
+            let disabled = MdOptions::EVENT_END_DISABLE;
+            if let (Some(place), false) = (place, descriptor.md.options.contains(disabled)) {
+                let numbers = queue.number(begun.start);
+                let event = descriptor.event(pair.end(), &details, numbers, fail);
+                cause = Some(numbers.sequence);
+                self.work.events += 1;
+                host.post(place, &event);
+            }
         }
-        self.unlink_if_spent(index, &details, cause, host);
+        if descriptor.is_spent() {
+            self.unlink_spent(index, &details, cause, host);
+        }
     }
 
     /// An acknowledgement: one event, which no option disables (section 3.11.1).
@@ -151,17 +179,12 @@ impl<S: Span> Interface<S> {
     ) {
         if let Some(descriptor) = self.descriptors.at_mut(index) {
             descriptor.count();
-            let report = Report {
-                fail,
-                ..Report::new(EventKind::Ack, details)
-            };
-            let event = self.report(index, report, host);
-            self.unlink_if_spent(index, details, event, host);
         }
+        let event = self.report(index, EventKind::Ack, details, (fail, None), host);
+        self.unlink_if_spent(index, details, event, host);
     }
 
-    /// Section 3.10: a descriptor with PTL_UNLINK goes once it is inactive and nothing is
-    /// pending; the event is the last of it.
+    /// Unlinks a descriptor that is to go now.
     pub(crate) fn unlink_if_spent<H: Host<S>>(
         &mut self,
         index: DescriptorIndex,
@@ -169,63 +192,58 @@ impl<S: Span> Interface<S> {
         cause: Option<u32>,
         host: &mut H,
     ) {
-        let Some(descriptor) = self.descriptors.at(index) else {
-            return;
-        };
-        if !descriptor.is_spent() {
-            return;
+        let descriptor = self.descriptors.at(index);
+        if descriptor.is_some_and(|descriptor| descriptor.is_spent()) {
+            self.unlink_spent(index, details, cause, host);
         }
+    }
+
+    /// Section 3.10: a descriptor with PTL_UNLINK goes once it is inactive and nothing is
+    /// pending; the event is the last of it.
+    #[inline(never)]
+    fn unlink_spent<H: Host<S>>(
+        &mut self,
+        index: DescriptorIndex,
+        details: &Details,
+        cause: Option<u32>,
+        host: &mut H,
+    ) {
         let asked = MdOptions::EVENT_AUTO_UNLINK_ENABLE;
-        let reported = match self.config.dialect {
-            Dialect::Specification => true,
-            Dialect::Cray => descriptor.md.options.contains(asked),
-        };
-        if reported {
-            let report = Report {
-                link: cause,
-                ..Report::new(EventKind::Unlink, details)
-            };
-            self.report(index, report, host);
+        let asks = self.descriptors.at(index);
+        let asks = asks.is_some_and(|descriptor| descriptor.md.options.contains(asked));
+        if asks || self.config.dialect == Dialect::Specification {
+            let unlinked = (NiFail::Ok, cause);
+            self.report(index, EventKind::Unlink, details, unlinked, host);
         }
         self.remove_descriptor(index);
     }
 
-    /// Posts an event about a descriptor, if it has a queue, and returns its number.
+    /// Posts an event that has no pair, if the descriptor has a queue; `outcome` is how the
+    /// operation ended, and the event that it is joined to. Returns its number.
     pub(crate) fn report<H: Host<S>>(
         &mut self,
         index: DescriptorIndex,
-        report: Report<'_>,
+        kind: EventKind,
+        details: &Details,
+        (fail, link): (NiFail, Option<u32>),
         host: &mut H,
     ) -> Option<u32> {
         let descriptor = self.descriptors.at(index)?;
         let place = descriptor.queue?;
-        let generation = self.descriptors.generation(index)?;
-        let handle = self.handle(Kind::MemoryDescriptor, generation, index.into());
-        let md = descriptor.md;
-        let queue = self.queues.at_mut(place)?;
-        let sequence = queue.sequence;
-        queue.sequence = sequence.wrapping_add(1);
-        let details = report.details;
-        let event = Event {
-            initiator: details.initiator,
-            uid: details.uid,
-            jid: details.jid,
-            pt_index: details.pt_index,
-            match_bits: details.match_bits,
-            rlength: details.rlength,
-            mlength: details.mlength,
-            offset: details.offset,
-            hdr_data: details.hdr_data,
-            link: report.link.unwrap_or(sequence),
-            ni_fail: match report.fail {
-                NiFail::Ok => NI_OK,
-                _ => NI_FAIL,
-            },
-            sequence,
-            ..Event::new(report.kind, handle, md)
-        };
+        let numbers = self.queues.at_mut(place)?.number(link);
+        let event = descriptor.event(kind, details, numbers, fail);
         self.work.events += 1;
         host.post(place, &event);
-        Some(sequence)
+        Some(numbers.sequence)
+    }
+}
+
+impl Queue {
+    /// The numbers of its next event.
+    #[inline(always)]
+    fn number(&mut self, link: Option<u32>) -> Numbers {
+        let sequence = self.sequence;
+        self.sequence = sequence.wrapping_add(1);
+        Numbers { sequence, link }
     }
 }

@@ -372,18 +372,22 @@ impl<S: Span> Interface<S> {
     }
 
     /// The index of a live object that a handle names.
+    #[inline(always)]
     fn live<T, I: From<u16> + Into<u16>>(
         &self,
         slab: &Slab<T, I>,
         handle: Handle,
         kind: Kind,
     ) -> Option<I> {
-        let given = u32::from(handle.generation());
-        // The reserved handles' generation is no slot's.
-        let named =
-            handle.is(kind) && handle.interface() == self.config.number && given < GENERATIONS;
-        let generation = (given + GENERATIONS - u32::from(self.config.generation)) % GENERATIONS;
-        let found = slab.get(handle.index().into(), generation as u16);
+        let (given, first) = (handle.generation(), self.config.generation);
+        let generation = match given {
+            // The reserved handles' generation is no slot's.
+            Handle::GENERATIONS.. => return None,
+            _ if given >= first => given - first,
+            _ => given + Handle::GENERATIONS - first,
+        };
+        let named = handle.is(kind) && handle.interface() == self.config.number;
+        let found = slab.get(handle.index().into(), generation);
         (named && found.is_some()).then(|| handle.index().into())
     }
 }

@@ -123,6 +123,7 @@ impl<S: Span> Descriptor<S> {
     }
 
     /// The offset and the length of what an accepted request moves.
+    #[inline]
     fn extent(&self, request: &Request) -> (u64, u64) {
         let offset = self.offset(request);
         let left = self.buffer.length().saturating_sub(offset);
@@ -190,7 +191,7 @@ impl<S: Span> Interface<S> {
         };
         let (found, walked) = list.find(request.match_bits, accepts);
         self.work.walked += u64::from(walked);
-        self.descriptor_for(EntryIndex(found?), from, request)
+        self.entries.at(EntryIndex(found?))?.descriptor
     }
 
     /// An exchange is no longer than the limit, whatever limit its initiator has.
@@ -216,6 +217,7 @@ impl<S: Span> Interface<S> {
     ///
     /// # Panics
     /// If anything was done to the interface since [`accept`](Self::accept).
+    #[inline]
     pub fn begin_landing<H: Host<S>>(
         &mut self,
         Accepted(index): Accepted,
@@ -264,6 +266,7 @@ impl<S: Span> Interface<S> {
     }
 
     /// A request's bytes have been moved, or couldn't be: its END event.
+    #[inline]
     pub fn on_landed<H: Host<S>>(&mut self, landed: Landed, fail: NiFail, host: &mut H) {
         self.status.messages.remove();
         let pair = pair(landed.request.verb);

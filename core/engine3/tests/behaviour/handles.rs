@@ -4,7 +4,7 @@ use crate::rig::*;
 use lintel_engine3::{Dialect, Interface};
 use lintel_memory::Ghost;
 use lintel_types::portals3::{EQ_NONE, Error, HANDLE_NONE, Limits};
-use lintel_types::{Handle, InterfaceNumber, NiFail};
+use lintel_types::{Handle, InterfaceNumber, Kind, NiFail};
 
 #[test]
 fn live_handles_are_of_this_interface() {
@@ -75,6 +75,21 @@ fn generations_wrap_without_reaching_the_reserved_handles() {
         assert_eq!(interface.descriptor_unlink(md, &mut host), Ok(()));
         assert_eq!(interface.check_live(md), Err(Error::HandleInvalid));
     }
+}
+
+#[test]
+fn the_generation_of_the_reserved_handles_names_nothing() {
+    let mut node = Node::plain();
+    let md = node.bind(md(100));
+    let reserved = Handle::new(
+        Kind::MemoryDescriptor,
+        node.interface.number(),
+        Handle::GENERATIONS,
+        md.index(),
+    );
+    let first = md.generation();
+    assert!(first > 0, "else it would name no slot anyway");
+    assert_eq!(node.unlink(reserved), Err(Error::MdInvalid));
 }
 
 #[test]

@@ -5,6 +5,7 @@ use lintel_engine3::{Backlog, Dialect, Transfer};
 use lintel_memory::Ghost;
 use lintel_types::portals3::{Error, EventKind::*, Limits, MdOptions, NID_ANY, PID_ANY};
 use lintel_types::{Handle, NiFail, ProcessId};
+use lintel_wire::MAX_LENGTH;
 use lintel_wire::portals3::{Request, Response, Verb};
 
 const TO: usize = 1;
@@ -157,6 +158,17 @@ fn an_exchange_longer_than_the_limit_is_illegal() {
         ..getput(long, long, to)
     };
     assert_eq!(node.start(&region), Ok(()));
+}
+
+#[test]
+fn a_message_longer_than_a_header_can_say_is_illegal() {
+    let mut node = Node::plain();
+    let longest = node.bind(md(MAX_LENGTH));
+    let longer = node.bind(md(MAX_LENGTH + 1));
+    assert_eq!(node.start(&put(longest, process(TO))), Ok(()));
+    let refused = node.start(&put(longer, process(TO)));
+    assert_eq!(refused, Err(Error::MdIllegal));
+    assert_eq!(node.start(&get(longer, process(TO))), refused);
 }
 
 #[test]

@@ -73,6 +73,8 @@ fn messages_under_way_are_counted_at_both_ends() {
     let md = node.bind(md(8));
     node.start(&get(md, process(0))).unwrap();
     assert_eq!(gauge(&node, register::MSGS), [2, 1, 1, 1]);
+    node.interface.on_target_lost(process(0), &mut node.host);
+    assert_eq!(gauge(&node, register::MSGS), [2, 2, 1, 0]);
 }
 
 #[test]
