@@ -79,8 +79,9 @@ cargo xtask COMMAND
   measures [--root DIR]
                       measure lengths, tests, documentation and names of the
                       sources of this tree or another
-  mutants [CRATE...]  check that the tests of core/ detect small changes, with
-                      cargo-mutants (up to an hour per crate)
+  mutants [--sample K/N] [CRATE...]
+                      check that the tests of core/ detect small changes, or each
+                      N-th of them, with cargo-mutants (up to an hour per crate)
   headers             compile each of include/*.h alone as C99, C11 and C++17
   spec                check the functions and options in spec/ against the headers
   symbols             check that libportals.so.4 exports exactly what headers declare

@@ -1,9 +1,10 @@
-//! Mutation testing of `core/`: `cargo xtask mutants [CRATE...]`.
+//! Mutation testing of `core/`: `cargo xtask mutants [--sample K/N] [CRATE...]`.
 //!
 //! cargo-mutants changes one place of a crate at a time (a comparison, a returned value, an
 //! emptied function) and runs the crate's tests. A change that no test notices is missing a
 //! test, or makes no difference: then `spec/mutants.toml` lists it with the reason. It takes
-//! minutes to an hour a crate, so CI doesn't run it.
+//! minutes to an hour a crate, so CI doesn't run it; `--sample 0/8` runs each eighth change,
+//! and `1/8` to `7/8` the others.
 
 use std::process::Command;
 
@@ -20,7 +21,11 @@ const WANTED_PERCENT: usize = 95;
 /// Seconds that the tests of a mutant may take.
 const TIMEOUT: &str = "60";
 
-pub fn run(tree: &Tree, crates: &[&str], report: &mut Report) {
+pub fn run(tree: &Tree, arguments: &[&str], report: &mut Report) {
+    let (sample, crates) = match arguments {
+        ["--sample", sample, crates @ ..] => (Some(*sample), crates),
+        crates => (None, crates),
+    };
     let found = report.check("mutants: cargo-mutants", || {
         match shell::find_program("cargo-mutants") {
             Some(_) => Ok(()),
@@ -45,7 +50,7 @@ pub fn run(tree: &Tree, crates: &[&str], report: &mut Report) {
     {
         if crates.is_empty() || crates.iter().any(|name| is_named(package, name)) {
             report.check(&format!("mutants: {}", package.folder), || {
-                check(tree, package)
+                check(tree, package, sample)
             });
         }
     }
@@ -55,10 +60,15 @@ fn is_named(package: &Package, name: &str) -> bool {
     package.folder.starts_with("core/") && (package.folder == name || package.name == name)
 }
 
-fn check(tree: &Tree, package: &Package) -> Outcome {
+fn check(tree: &Tree, package: &Package, sample: Option<&str>) -> Outcome {
     let listed = read_list(&shell::read(&tree.path(LIST))?)?;
     let out = tree.fresh_folder(&format!("mutants/{}", package.name))?;
-    let status = command(tree, package).arg("--output").arg(&out).status();
+    let mut command = command(tree, package);
+    if let Some(sample) = sample {
+        // Neighbours change the same function: each of them in another sample.
+        command.args(["--sharding", "round-robin", "--shard", sample]);
+    }
+    let status = command.arg("--output").arg(&out).status();
     status.map_err(|e| format!("cargo mutants: {e}"))?;
     let text = shell::read(&out.join("mutants.out/outcomes.json"))?;
     let outcomes: Value = serde_json::from_str(&text).map_err(|e| format!("outcomes.json: {e}"))?;
