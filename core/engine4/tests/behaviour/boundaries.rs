@@ -1,7 +1,7 @@
 //! The last value that is allowed and the first that isn't, and what is freed beside what stays.
 
 use crate::rig::*;
-use lintel_engine4::{Backlog, DescriptorSpec, EntrySpec, Transfer, Work, number};
+use lintel_engine4::{Backlog, DescriptorSpec, EntrySpec, SearchOp, Transfer, Work, number};
 use lintel_types::{
     AckRequest, CountingEvent, Datatype, Error, EventKind, Handle, Limits, List, MdOptions,
     MeOptions, NiFail, NiOptions, Operation, ProcessId, PtOptions, QueueIndex,
@@ -305,7 +305,8 @@ fn a_queue_knows_how_many_entries_with_flow_control_report_to_it() {
     assert_eq!(count(&node, other), 0);
 }
 
-/// Whether an entry of so many bytes takes an unexpected message of 8 bytes at offset 4.
+/// Whether an entry of so many bytes takes an unexpected message of 8 bytes at offset 4; a
+/// search for such an entry must find the same.
 fn takes_header(length: u64, options: MeOptions) -> bool {
     let mut node = node();
     let portal = node.portal(PtOptions::empty());
@@ -318,15 +319,23 @@ fn takes_header(length: u64, options: MeOptions) -> bool {
         remote_offset: 4,
         ..request(portal)
     };
-    node.take(process(1), &arrived);
+    let response = node.take(process(1), &arrived).response.unwrap();
+    assert_eq!(response.list, List::Overflow);
     assert_eq!(node.kinds(), [EventKind::Put]);
     let late = EntrySpec {
         buffer: bytes(length),
         options: QUIET | options,
         ..entry(portal)
     };
+    let searched = node
+        .interface
+        .search(late.clone(), SearchOp::Only, &mut node.host);
+    assert_eq!(searched, Ok(()));
+    let is_found = node.events()[0].ni_fail == NiFail::Ok;
     node.append(late, List::Priority);
-    node.kinds().contains(&EventKind::PutOverflow)
+    let is_taken = node.kinds().contains(&EventKind::PutOverflow);
+    assert_eq!(is_found, is_taken, "{length} bytes, {options:?}");
+    is_taken
 }
 
 #[test]
@@ -337,6 +346,21 @@ fn an_unexpected_message_goes_to_an_entry_that_it_fits_or_that_truncates() {
     assert!(!takes_header(11, MeOptions::NO_TRUNCATE));
     assert!(takes_header(8, MeOptions::NO_TRUNCATE | local));
     assert!(!takes_header(7, MeOptions::NO_TRUNCATE | local));
+}
+
+#[test]
+fn a_portal_table_entry_is_freed_once_no_message_lands() {
+    let mut node = node();
+    let portal = node.portal(PtOptions::empty());
+    let once = EntrySpec {
+        options: QUIET | MeOptions::USE_ONCE,
+        ..entry(portal)
+    };
+    node.append(once, List::Priority);
+    let landed = node.begin(process(1), &request(portal));
+    assert_eq!(node.interface.portal_free(portal), Err(Error::PtInUse));
+    node.on_landed(landed, NiFail::Ok);
+    assert_eq!(node.interface.portal_free(portal), Ok(()));
 }
 
 #[test]
