@@ -527,7 +527,7 @@ impl<S: Span> Interface<S> {
             .operations
             .at(index)
             .is_some_and(|op| op.filling.is_some());
-        if fail == NiFail::Dropped {
+        if fail == NiFail::Dropped && !begun {
             return self.drop_reply(index, host);
         }
         if begun || self.begin_reply(index, 0, host) {

@@ -7,7 +7,17 @@ mod rig;
 #[path = "../../../fuzz/bodies/wire_parse.rs"]
 mod wire_parse;
 
+use lintel_wire::portals3::{Message, Verb};
 use rig::Random;
+
+/// Requests, then responses: the byte of a message that says what it is.
+const KINDS: [u8; 5] = [
+    Verb::Put as u8,
+    Verb::Get as u8,
+    Verb::GetPut as u8,
+    0xe,
+    0xf,
+];
 
 /// Messages of 49 bytes behind a first byte; most have a kind of Portals 3.3, few bytes and
 /// no failure.
@@ -18,7 +28,7 @@ fn bytes(seed: u64, messages: usize) -> Vec<u8> {
         let words = (0..7).flat_map(|_| random.next().to_le_bytes());
         let mut message: Vec<u8> = words.take(49).collect();
         if random.below(8) > 0 {
-            message[4] = random.pick(&[0x31, 0x32, 0x33, 0x36, 0x37]);
+            message[4] = random.pick(&KINDS);
             message[6..8].copy_from_slice(&(random.below(4) as u16).to_le_bytes());
             message[18..24].fill(0);
             message[22] = random.below(3) as u8;
@@ -26,6 +36,14 @@ fn bytes(seed: u64, messages: usize) -> Vec<u8> {
         bytes.extend(message);
     }
     bytes
+}
+
+#[test]
+fn each_kind_is_a_message() {
+    for kind in KINDS {
+        let words = [u64::from(kind) << 32, 0, 0, 0, 0, 0];
+        assert!(Message::parse(&words).is_ok(), "kind {kind}");
+    }
 }
 
 #[test]

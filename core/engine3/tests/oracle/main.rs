@@ -16,7 +16,7 @@ const SEQUENCES: u64 = 6_000;
 const STEPS: usize = 200;
 
 /// What random sequences meet in both dialects.
-const MUST_MEET: [&str; 89] = [
+const MUST_MEET: [&str; 90] = [
     "Ack Fail",
     "Ack Ok",
     "Get MdIllegal",
@@ -83,7 +83,8 @@ const MUST_MEET: [&str; 89] = [
     "insert_with MeListTooLong",
     "insert_with NoSpace",
     "insert_with Ok",
-    "lose Ok",
+    "lose Dropped",
+    "lose Undeliverable",
     "post EqInvalid",
     "post MdIllegal",
     "post MdNoUpdate",

@@ -600,8 +600,15 @@ impl World {
     fn lose(&mut self, place: usize, target: usize) {
         let both = &mut self.both[place];
         let (interface, host) = (&mut both.node.interface, &mut both.node.host);
-        interface.on_target_lost(process(target), host);
-        both.model.lose(process(target));
-        self.met.insert("lose Ok".into());
+        let target = process(target);
+        if self.random.once_in(3) {
+            interface.on_target_absent(target, host);
+            both.model.lose(target, NiFail::Dropped);
+            self.met.insert("lose Dropped".into());
+        } else {
+            interface.on_target_lost(target, host);
+            both.model.lose(target, NiFail::Undeliverable);
+            self.met.insert("lose Undeliverable".into());
+        }
     }
 }

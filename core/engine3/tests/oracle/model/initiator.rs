@@ -182,7 +182,7 @@ impl Model {
 
     /// A reply that does not come, or doesn't come whole.
     fn fail(&mut self, place: usize, fail: NiFail) {
-        if fail == NiFail::Dropped {
+        if fail == NiFail::Dropped && self.operations[place].filling.is_none() {
             let operation = self.operations.remove(place);
             return self.unlink_if_spent(operation.sink, &operation.about, None);
         }
@@ -220,8 +220,8 @@ impl Model {
         self.unlink_if_spent(operation.source, &about, link);
     }
 
-    /// A process is gone. Its operations end in the order of the tokens' slots.
-    pub fn lose(&mut self, target: ProcessId) {
+    /// A process is gone, or never was (dropped). Its operations end in the order of the tokens' slots.
+    pub fn lose(&mut self, target: ProcessId, fail: NiFail) {
         let operations = self.operations.iter();
         let to_target = operations.filter(|operation| operation.target == target);
         let mut tokens: Vec<u32> = to_target.map(|operation| operation.token).collect();
@@ -230,7 +230,7 @@ impl Model {
             let place = self.operations.iter().position(|op| op.token == token);
             let place = place.expect("it hasn't ended");
             if self.operations[place].verb != Verb::Put {
-                self.fail(place, NiFail::Undeliverable);
+                self.fail(place, fail);
                 continue;
             }
             let response = Response {
@@ -241,7 +241,7 @@ impl Model {
                 token,
                 mlength: 0,
                 offset: 0,
-                fail: NiFail::Undeliverable,
+                fail,
             };
             self.answered(place, &response);
         }
