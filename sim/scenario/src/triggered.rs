@@ -134,6 +134,8 @@ fn work(reader: &Reader<'_>, ranks: u32) -> Result<(Option<Tree>, Work), ConfigE
         ("binomial", Some(Tree::KNomial(2))),
         ("4-nomial", Some(Tree::KNomial(4))),
         ("8-nomial", Some(Tree::KNomial(8))),
+        ("16-nomial", Some(Tree::KNomial(16))),
+        ("32-nomial", Some(Tree::KNomial(32))),
     ];
     let tree = reader.must_choose("workload.algorithm", &trees)?;
     Ok((tree, Work::AllReduce))

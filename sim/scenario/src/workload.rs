@@ -435,7 +435,7 @@ fn made(
     reader.must_choose("workload.algorithm", &possible)
 }
 
-fn algorithms(piece: u64) -> [(&'static str, Algorithm); 10] {
+fn algorithms(piece: u64) -> [(&'static str, Algorithm); 12] {
     [
         ("recursive-doubling", Algorithm::RecursiveDoubling),
         ("halving", Algorithm::Halving),
@@ -443,6 +443,8 @@ fn algorithms(piece: u64) -> [(&'static str, Algorithm); 10] {
         ("binomial", Algorithm::Tree(Tree::KNomial(2))),
         ("4-nomial", Algorithm::Tree(Tree::KNomial(4))),
         ("8-nomial", Algorithm::Tree(Tree::KNomial(8))),
+        ("16-nomial", Algorithm::Tree(Tree::KNomial(16))),
+        ("32-nomial", Algorithm::Tree(Tree::KNomial(32))),
         ("binary", Algorithm::Tree(Tree::KAry(2))),
         ("chain", Algorithm::Tree(Tree::KAry(1))),
         (

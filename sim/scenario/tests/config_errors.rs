@@ -71,7 +71,7 @@ fn each_error_names_file_line_key_and_what_is_allowed() {
         ),
         (
             format!("{HEAD}kind = \"barrier\"\nalgorithm = \"pipelined-chain\""),
-            r#"a.toml:6: workload.algorithm is "pipelined-chain"; it takes "recursive-doubling", "dissemination", "binomial", "4-nomial", "8-nomial", "binary" or "chain""#,
+            r#"a.toml:6: workload.algorithm is "pipelined-chain"; it takes "recursive-doubling", "dissemination", "binomial", "4-nomial", "8-nomial", "16-nomial", "32-nomial", "binary" or "chain""#,
         ),
         (
             format!("{HEAD}kind = \"goal\""),

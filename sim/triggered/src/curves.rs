@@ -42,6 +42,47 @@ pub const ALGORITHMS: [Algorithm; 7] = [
 /// Those that are measured with noise.
 pub const WITH_NOISE: [Algorithm; 4] = [ALGORITHMS[0], ALGORITHMS[4], ALGORITHMS[1], ALGORITHMS[5]];
 
+/// The four settings of the study's slides: latency and message rate, whose inverse is the
+/// host's work for a command. The later code, whose sets give the rest, has no set of 1000 ns
+/// and 5 million messages a second, and 75 ns a command in set 1.
+pub const SETTINGS: [(&str, Timing); 4] = [
+    ("500 ns, 10 M/s", with_command(Timing::SET_1, 100)),
+    ("1000 ns, 5 M/s", with_command(Timing::SET_2, 200)),
+    ("1000 ns, 10 M/s", with_command(Timing::SET_2, 100)),
+    ("1500 ns, 5 M/s", with_command(Timing::SET_3, 200)),
+];
+
+/// A set in which a command that is written alone costs the host so many nanoseconds.
+const fn with_command(set: Timing, ns: u64) -> Timing {
+    Timing {
+        write: Duration::from_ns(ns / 2),
+        fence: Duration::from_ns(ns / 2),
+        ..set
+    }
+}
+
+/// One operation without noise on a machine of any constants: until the last host has ended.
+///
+/// # Errors
+///
+/// As [`Case::measure`].
+pub fn with_timing(
+    timing: Timing,
+    algorithm: Algorithm,
+    nodes_log2: u32,
+) -> Result<Duration, ConfigError> {
+    let case = Case {
+        timing,
+        sides: cube(nodes_log2),
+        algorithm,
+        noise: None,
+        entry: Entry::Undisturbed,
+        seed: 1,
+    };
+    let samples = case.measure(1)?;
+    Ok(samples.max().unwrap_or_default())
+}
+
 /// One point of a curve.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Point {
@@ -178,5 +219,33 @@ impl fmt::Display for Algorithm {
             Some(Tree::KNomial(base)) => write!(f, "{by} {base}-nomial tree"),
             Some(Tree::KAry(arity)) => write!(f, "{by} {arity}-ary tree"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_costs_the_inverse_of_the_message_rate() {
+        let of = |(_, timing): (&str, Timing)| timing.command();
+        let [fast, slow] = [100, 200].map(Duration::from_ns);
+        assert_eq!(SETTINGS.map(of), [fast, slow, fast, slow]);
+    }
+
+    #[test]
+    fn the_width_of_a_tree_has_a_best_value_which_the_interface_moves_up() {
+        let took = |by, width| {
+            let algorithm = Algorithm::new(by, Some(Tree::KNomial(width)));
+            with_timing(Timing::SET_1, algorithm, 10).expect("a torus")
+        };
+        let widths = [2, 4, 8, 16, 32, 64];
+        let best = |by| widths.into_iter().min_by_key(|&width| took(by, width));
+        let (hosts, triggered) = (best(By::Hosts), best(By::Interfaces));
+        assert!(hosts < triggered, "{hosts:?} {triggered:?}");
+        assert!(
+            Some(2) < hosts && triggered < Some(64),
+            "{hosts:?} {triggered:?}"
+        );
     }
 }

@@ -2,11 +2,13 @@
 
 use lintel_sim_kernel::Duration;
 
+use super::many::gain_on;
+use super::point::Machines;
 use super::{
     KB, LONG, RED_STORM, RO, UPGRADED, UPGRADED_NIC, UU, XT5, XT5_CCI, in_us, per_second, rate,
 };
 use crate::message::Class;
-use crate::node::Refused;
+use crate::node::{Placement, Refused};
 use crate::workload::{Case, Stream, Way, netpipe_sizes, ping_pong, tuned_stream};
 
 /// A figure of a paper.
@@ -28,6 +30,10 @@ pub enum Figure {
     CciRate,
     /// S0: ping-pong, generic and accelerated, in SN and VN mode.
     Accelerated,
+    /// S0: throughput, generic and accelerated.
+    Throughput,
+    /// S0: what accelerated mode gains in RandomAccess, by nodes, in SN and VN mode.
+    RandomAccessGain,
     /// Of no paper: latency by entries that are walked, generic and accelerated.
     Entries,
 }
@@ -45,7 +51,7 @@ pub struct Curve {
 
 impl Figure {
     /// All figures, in the order of their publications.
-    pub const ALL: [Figure; 9] = [
+    pub const ALL: [Figure; 11] = [
         Figure::Latency,
         Figure::Bandwidth,
         Figure::NetpipeLatency,
@@ -54,6 +60,8 @@ impl Figure {
         Figure::CciBandwidth,
         Figure::CciRate,
         Figure::Accelerated,
+        Figure::Throughput,
+        Figure::RandomAccessGain,
         Figure::Entries,
     ];
 
@@ -68,6 +76,8 @@ impl Figure {
             Figure::CciBandwidth => "seed-004-3",
             Figure::CciRate => "seed-004-4",
             Figure::Accelerated => "seed-000-ping-pong",
+            Figure::Throughput => "seed-000-throughput",
+            Figure::RandomAccessGain => "seed-000-random-access",
             Figure::Entries => "entries",
         }
     }
@@ -87,6 +97,8 @@ pub fn figure(figure: Figure) -> Result<Vec<Curve>, Refused> {
         Figure::CciBandwidth => streams("MB/s", rate),
         Figure::CciRate => streams("messages/s", |gap, _| per_second(gap)),
         Figure::Accelerated => curves(&SMALL, "us", latency, &BOTH_MODES),
+        Figure::Throughput => curves(&LONG[..12], "MB/s", rate, &BOTH_MODES[..2]),
+        Figure::RandomAccessGain => random_access_gain(),
         Figure::Entries => entries(),
     }
 }
@@ -207,6 +219,39 @@ fn stream_points(
         points.push((bytes, value(gap, bytes)));
     }
     Ok(points)
+}
+
+/// S0 states one gain for each mode, and not on how many nodes: lines across the figure.
+fn random_access_gain() -> Result<Vec<Curve>, Refused> {
+    let modes = [
+        (
+            "SN",
+            "S0's SN, on a number of nodes that it doesn't state",
+            27.0,
+            Placement::Single,
+        ),
+        ("VN", "S0's VN, likewise", 90.0, Placement::Virtual),
+    ];
+    let tori = [[2, 2, 2], [4, 2, 2], [4, 4, 2], [4, 4, 4]];
+    let nodes = tori.map(|sides| sides.map(u64::from).iter().product::<u64>());
+    let mut all = Vec::new();
+    for (label, _, _, placement) in modes {
+        let mut points = Vec::new();
+        for (nodes, dimensions) in nodes.into_iter().zip(tori) {
+            points.push((nodes, gain_on(&Machines::PUBLISHED, placement, dimensions)?));
+        }
+        all.push(Curve {
+            label,
+            unit: "%",
+            points,
+        });
+    }
+    all.extend(modes.map(|(_, label, gain, _)| Curve {
+        label,
+        unit: "%",
+        points: nodes.map(|nodes| (nodes, gain)).to_vec(),
+    }));
+    Ok(all)
 }
 
 fn entries() -> Result<Vec<Curve>, Refused> {

@@ -2,6 +2,7 @@
 
 mod benchmark;
 mod halo;
+mod hypercube;
 mod incast;
 mod many_to_many;
 mod ping_pong;
@@ -11,9 +12,10 @@ mod stream;
 
 pub use benchmark::{Benchmark, Done, Read, Running};
 pub use halo::{Halo, halo};
+pub use hypercube::{Hypercube, hypercube};
 pub use incast::{Arrivals, Incast, incast};
 pub use many_to_many::{Exchange, ManyToMany};
-pub use ping_pong::{PingPong, Rounds, Way, netpipe_sizes, ping_pong};
+pub use ping_pong::{PingPong, Rounds, Way, farthest, netpipe_sizes, ping_pong};
 pub use random_access::{RandomAccess, random_access};
 pub use rig::{Case, Measured, TorusMachine, measured, median, pair, run};
 pub use stream::{Stream, stream, tuned_stream, two_way_stream};

@@ -6,7 +6,7 @@ use lintel_sim_kernel::{Duration, SimTime};
 use lintel_types::{AckRequest, EventKind, Handle, MdOptions, ProcessId};
 
 use super::benchmark::Benchmark;
-use super::rig::{Case, Measured, all_ended, measured, median, neighbours};
+use super::rig::{Case, Measured, all_ended, measured, median, neighbours, run};
 use crate::message::Class;
 use crate::node::{Action, Exposure, Notice, Program, Refused, Setup, get, put};
 
@@ -89,6 +89,26 @@ impl Rounds {
             Ok(median(&first))
         }))
     }
+}
+
+/// The median of a way's time between the first node of a torus and the one farthest from
+/// it.
+///
+/// # Errors
+/// The machine can't do it.
+pub fn farthest(case: &Case, dimensions: [u16; 3], way: Way) -> Result<Duration, Refused> {
+    let sizes = dimensions.map(u32::from);
+    let [x, y, z] = sizes.map(|size| size / 2);
+    let far = x + sizes[0] * (y + sizes[1] * z);
+    let (first, second) = (measured(), measured());
+    let mut machine = case.torus(dimensions)?;
+    for (node, peer, begins, kept) in [(0, far, true, &first), (far, 0, false, &second)] {
+        let mut program = PingPong::new(way, 0, 0, begins, kept.clone());
+        program.peer.nid = peer;
+        machine.add(node, case.mode, Box::new(program))?;
+    }
+    run(machine)?;
+    Ok(median(&first))
 }
 
 /// Sizes that NetPIPE tries up to `most`: powers of two and half-way between, each

@@ -22,6 +22,9 @@ pub struct RandomAccess {
     pub dimensions: [u16; 3],
     /// Updates of each process.
     pub updates: u32,
+    /// Updates that wait in a process at most: 1024 by HPCC's rules. What decides is how many
+    /// of them have the same target, so that fewer on fewer nodes stand for a larger machine.
+    pub ahead: u32,
     /// Drawing an update and finding its bucket.
     pub draw: Duration,
     /// Asking MPI for a message, once for each update drawn.
@@ -38,6 +41,7 @@ impl RandomAccess {
     pub const RED_STORM: RandomAccess = RandomAccess {
         dimensions: [4, 4, 4],
         updates: 3_000,
+        ahead: 1_024,
         draw: Duration::from_ns(100),
         test: Duration::from_ns(400),
         update: Duration::from_ns(150),
@@ -123,13 +127,11 @@ enum Sending {
 }
 
 const BITS: u64 = 7;
-/// Updates that wait at most, by HPCC's rules.
-const AHEAD: u32 = 1_024;
 
 impl Updater {
     /// Fills the buckets; says how many updates were drawn.
     fn fill(&mut self) -> u32 {
-        let drawn = self.undrawn.min(AHEAD - self.pending);
+        let drawn = self.undrawn.min(self.run.ahead - self.pending);
         let others = self.buckets.len() as u64 - 1;
         for _ in 0..drawn {
             // Below a number of 32 bits.
@@ -171,7 +173,7 @@ impl Updater {
 
 impl Program for Updater {
     fn begin(&mut self, setup: &mut Setup<'_>) -> Result<(), Refused> {
-        let bytes = 8 * u64::from(AHEAD);
+        let bytes = 8 * u64::from(self.run.ahead);
         let memory = Buffer::Contiguous(Ghost::new(0x1000, bytes));
         self.memory = setup.bind(memory, MdOptions::empty())?;
         setup.expose(&Exposure::to_all(bytes, BITS))?;

@@ -71,6 +71,11 @@ const WORDS: &str = "The column *how* says how a simulated value comes about:
 - *regenerated*: the reference is a run of the public simulator `portals4_sm`, and no publication. \
 That both agree says that two programs follow the same rules.
 
+Where the host matches, latency is the same from the first byte that doesn't fit into the header up \
+to some kilobytes: a shorter transfer is hidden behind the end of the first of two interrupts, where \
+the model has nearly all of an interrupt's cost. Published get, put and message rates ask for that; \
+whether the papers' own curves rise there isn't known here.
+
 The points of MVAPICH with XRC are calibrated, not predicted: five constants for seven numbers, of \
 which two equal others by construction.
 ";

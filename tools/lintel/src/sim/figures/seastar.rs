@@ -43,6 +43,8 @@ fn title(figure: Figure) -> &'static str {
         Figure::CciBandwidth => "CCI and Portals on XT5: streaming bandwidth",
         Figure::CciRate => "CCI and Portals on XT5: streaming message rate",
         Figure::Accelerated => "Matching by host and by NIC: latency",
+        Figure::Throughput => "Matching by host and by NIC: throughput",
+        Figure::RandomAccessGain => "RandomAccess (HPCC's loop): what matching by NIC gains",
         Figure::Entries => "Matching by host and by NIC: entries walked",
     }
 }
@@ -53,6 +55,7 @@ fn sheet(figure: Figure) -> Result<Sheet> {
         Some("µs") => "time (µs)",
         Some("MB/s") => "bandwidth (MB/s)",
         Some("messages/s") => "million messages a second",
+        Some("%") => "gain (%)",
         _ => "",
     };
     let scale = match figure {
@@ -61,6 +64,7 @@ fn sheet(figure: Figure) -> Result<Sheet> {
     };
     let x = match figure {
         Figure::Entries => ("entries walked", Scale::Linear),
+        Figure::RandomAccessGain => ("nodes", Scale::Powers),
         _ => ("message size (bytes)", Scale::Sizes),
     };
     let curves = curves.into_iter().map(|curve| Curve {
@@ -103,7 +107,6 @@ fn published(figure: Figure) -> Vec<Mark> {
         ],
         Figure::CciBandwidth => &[(0, 4_096.0, 2_000.0)],
         Figure::CciRate => &[(0, 8.0, 1e9 / 960.0), (1, 8.0, 640e3)],
-        Figure::Accelerated => &[(0, 0.0, 4.89)],
         _ => &[],
     };
     let mark = |&(curve, x, y): &(usize, f64, f64)| Mark { curve, x, y };

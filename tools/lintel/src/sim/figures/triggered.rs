@@ -1,9 +1,10 @@
 //! Figures and points of the first studies of triggered operations.
 
+use lintel_collectives::Tree;
 use lintel_sim_kernel::Duration;
 use lintel_sim_seastar::figures::{How, Published};
 use lintel_sim_triggered::curves::Spread;
-use lintel_sim_triggered::{Algorithm, By, NOISES, curves};
+use lintel_sim_triggered::{Algorithm, By, NOISES, Timing, curves};
 
 use super::{Compared, Curve, Drawing, Mark, Sheet};
 use crate::error::{Error, Result};
@@ -37,6 +38,16 @@ pub fn figures() -> Vec<Drawing> {
             "All-reduce of 8 bytes, timing set 3 (a put takes 1758 ns)",
             3,
         ),
+        Drawing {
+            name: "triggered-settings",
+            title: "All-reduce of 8 bytes, recursive doubling, by latency and message rate",
+            draw: Box::new(by_setting),
+        },
+        Drawing {
+            name: "triggered-width",
+            title: "All-reduce of 8 bytes along k-nomial trees, 1024 nodes, timing set 1",
+            draw: Box::new(by_width),
+        },
         disturbed(
             "noise-100khz",
             "All-reduce, noise of 250 ns at 100 kHz: mean of 1000",
@@ -73,7 +84,102 @@ pub fn points() -> Result<Vec<Compared>> {
             cause: String::new(),
         });
     }
+    points.extend(gains()?);
     Ok(points)
+}
+
+/// What offload gains: S2 says twice as fast, "versus idealized host implementation".
+fn gains() -> Result<Vec<Compared>> {
+    let [host, triggered, _, _, host_8, triggered_8, host_2] = curves::ALGORITHMS;
+    let pairs = [
+        (host, triggered),
+        (host_8, triggered_8),
+        (host_2, triggered_8),
+    ];
+    let mut points = Vec::new();
+    for set in 1..=3 {
+        for (slow, fast) in pairs {
+            let gain = point(set, slow, GAIN_LOG2)? / point(set, fast, GAIN_LOG2)?;
+            let reference = Published::Value(2.0);
+            points.push(Compared {
+                source: format!("S2, set {set}"),
+                what: format!(
+                    "{} nodes: {} over {}",
+                    1 << GAIN_LOG2,
+                    name(slow),
+                    name(fast)
+                ),
+                unit: String::new(),
+                published: "2".into(),
+                simulated: gain,
+                difference: reference.off(gain),
+                how: How::Depends,
+                is_close: reference.difference(gain).abs() <= 0.1,
+                cause: "S2 states neither the algorithms nor the number of nodes".into(),
+            });
+        }
+    }
+    Ok(points)
+}
+
+/// The four pairs of latency and message rate of S2's table.
+fn by_setting() -> Result<Sheet> {
+    let mut all = Vec::new();
+    for (setting, timing) in curves::SETTINGS {
+        for algorithm in &curves::ALGORITHMS[..2] {
+            let mut points = Vec::new();
+            for nodes_log2 in MOST_LOG2 {
+                let took = took(timing, *algorithm, nodes_log2)?;
+                points.push((f64::from(1 << nodes_log2), took));
+            }
+            let by = match algorithm.by {
+                By::Hosts => "hosts",
+                By::Interfaces => "triggered",
+            };
+            all.push(Curve {
+                label: format!("{setting}, {by}"),
+                points,
+            });
+        }
+    }
+    Ok(plain(("nodes", Scale::Powers), all))
+}
+
+/// S2: k-nomial trees are better, but the work at the root limits k.
+fn by_width() -> Result<Sheet> {
+    let mut all = Vec::new();
+    for (label, by) in [("hosts", By::Hosts), ("triggered", By::Interfaces)] {
+        let mut points = Vec::new();
+        for width in [2, 4, 8, 16, 32, 64] {
+            let algorithm = Algorithm::new(by, Some(Tree::KNomial(width)));
+            let took = took(Timing::SET_1, algorithm, GAIN_LOG2)?;
+            points.push((f64::from(width), took));
+        }
+        all.push(Curve {
+            label: label.into(),
+            points,
+        });
+    }
+    Ok(plain(("k", Scale::Powers), all))
+}
+
+/// Microseconds until the last host has ended.
+fn took(timing: Timing, algorithm: Algorithm, nodes_log2: u32) -> Result<f64> {
+    let took = curves::with_timing(timing, algorithm, nodes_log2);
+    let took = took.map_err(|mistake| Error::Wrong(mistake.to_string()))?;
+    Ok(took.as_ps() as f64 / 1e6)
+}
+
+/// Curves without points to compare with.
+fn plain(x: (&'static str, Scale), curves: Vec<Curve>) -> Sheet {
+    Sheet {
+        x,
+        y: ("until the last host has ended (µs)".into(), Scale::Linear),
+        curves,
+        undrawn: Vec::new(),
+        published: Vec::new(),
+        reference: "published",
+    }
 }
 
 fn without_noise(set: u8) -> Result<Sheet> {
@@ -153,11 +259,13 @@ fn name(algorithm: Algorithm) -> String {
     };
     match algorithm.tree {
         None => format!("{by}, recursive doubling"),
-        Some(lintel_collectives::Tree::KNomial(k)) => format!("{by}, {k}-nomial tree"),
+        Some(Tree::KNomial(k)) => format!("{by}, {k}-nomial tree"),
         Some(tree) => format!("{by}, {tree:?}"),
     }
 }
 
+/// Nodes on which gains and widths are compared: 1024.
+const GAIN_LOG2: u32 = 10;
 /// Nodes of a curve without noise.
 const MOST_LOG2: std::ops::RangeInclusive<u32> = 6..=12;
 /// Operations of a point with noise.
