@@ -132,16 +132,14 @@ pub unsafe extern "C" fn PtlEQGet(eq_handle: Handle, event: *mut Event) -> c_int
     if event.is_null() {
         return code(process().check_alive().and(Err(Error::ArgInvalid)));
     }
-    match process().queue_take(eq_handle) {
-        Ok(taken) => {
-            // Word for word: an Event in memory is its words (lintel-types).
-            give(event.cast(), *taken.words());
-            if taken.dropped {
-                Error::EqDropped as c_int
-            } else {
-                0
-            }
-        }
+    let taken = process().queue_take(eq_handle, |taken| {
+        // Word for word: an Event in memory is its words (lintel-types).
+        give(event.cast(), *taken.words());
+        taken.dropped
+    });
+    match taken {
+        Ok(false) => 0,
+        Ok(true) => Error::EqDropped as c_int,
         Err(error) => error as c_int,
     }
 }

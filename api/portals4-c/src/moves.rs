@@ -62,6 +62,7 @@ pub(crate) fn get(sink: Place, length: u64, to: Target) -> Transfer {
     transfer(Verb::Get, NOWHERE, sink, length, to)
 }
 
+#[inline(always)]
 pub(crate) fn atomic(
     source: Place,
     length: u64,
@@ -80,6 +81,7 @@ pub(crate) fn atomic(
     })
 }
 
+#[inline(always)]
 pub(crate) fn fetch_atomic(
     sink: Place,
     source: Place,
@@ -138,15 +140,10 @@ fn parse((operation, datatype): Kinds, call: AtomicCall) -> Result<(Operation, D
     }
 }
 
-/// Starts a transfer. A macro, because its closure is then each caller's own, and the
-/// compiler specializes the path for that verb.
-macro_rules! start {
-    ($transfer:expr) => {{
-        let transfer = $transfer;
-        code(process().start_by(&transfer, |interface, effects| {
-            interface.start(&transfer, effects)
-        }))
-    }};
+/// Starts the transfer that a function gives.
+#[inline(always)]
+fn start(transfer: impl Fn() -> Transfer) -> c_int {
+    code(process().start_by(transfer))
 }
 
 /// The value of a result, or the return of its error's code.
@@ -182,7 +179,7 @@ pub extern "C" fn PtlPut(
         hdr_data,
     };
     let ack = parsed!(AckRequest::try_from(ack_req));
-    start!(put((md_handle, local_offset), length, ack, to))
+    start(|| put((md_handle, local_offset), length, ack, to))
 }
 
 /// `PtlGet`
@@ -205,7 +202,7 @@ pub extern "C" fn PtlGet(
         user_ptr,
         hdr_data: 0,
     };
-    start!(get((md_handle, local_offset), length, to))
+    start(|| get((md_handle, local_offset), length, to))
 }
 
 /// `PtlAtomic`
@@ -232,13 +229,14 @@ pub extern "C" fn PtlAtomic(
         user_ptr,
         hdr_data,
     };
-    start!(parsed!(atomic(
+    let transfer = parsed!(atomic(
         (md_handle, local_offset),
         length,
         ack_req,
         to,
         (operation, datatype),
-    )))
+    ));
+    start(|| transfer.clone())
 }
 
 /// `PtlFetchAtomic`
@@ -270,13 +268,14 @@ pub extern "C" fn PtlFetchAtomic(
         (get_md_handle, local_get_offset),
         (put_md_handle, local_put_offset),
     );
-    start!(parsed!(fetch_atomic(
+    let transfer = parsed!(fetch_atomic(
         sink,
         source,
         length,
         to,
         (operation, datatype),
-    )))
+    ));
+    start(|| transfer.clone())
 }
 
 /// `PtlSwap`
@@ -309,14 +308,15 @@ pub unsafe extern "C" fn PtlSwap(
         (get_md_handle, local_get_offset),
         (put_md_handle, local_put_offset),
     );
-    start!(parsed!(swap(
+    let transfer = parsed!(swap(
         sink,
         source,
         length,
         to,
         operand,
         (operation, datatype),
-    )))
+    ));
+    start(|| transfer.clone())
 }
 
 /// `PtlAtomicSync`

@@ -99,7 +99,7 @@ impl<S: Span> Interface<S> {
     /// Counts an operation that ended: `bytes` if bytes are counted, else
     /// one; a failure always counts one (Portals 4.3, section `Counting events`,
     /// `ptl_ct_event_t`).
-    #[inline]
+    #[inline(always)]
     pub(crate) fn count<H: Host<S>>(
         &mut self,
         index: CounterIndex,
@@ -120,7 +120,7 @@ impl<S: Span> Interface<S> {
         self.increment(index, by, host);
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn increment<H: Host<S>>(
         &mut self,
         index: CounterIndex,
@@ -137,7 +137,7 @@ impl<S: Span> Interface<S> {
         self.set(index, value, host);
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn set<H: Host<S>>(
         &mut self,
         index: CounterIndex,

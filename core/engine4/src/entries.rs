@@ -55,20 +55,40 @@ pub(crate) struct Entry<S> {
     pub(crate) unexpected: u32,
 }
 
+/// What an entry looks at in a message, the match bits apart: a copy, so that a search
+/// doesn't need the request in memory.
+#[derive(Clone, Copy)]
+pub(crate) struct Arriving {
+    from: ProcessId,
+    rank: u32,
+    offset: u64,
+    length: u64,
+}
+
+impl Arriving {
+    #[inline(always)]
+    pub(crate) fn new(from: ProcessId, request: &Request) -> Self {
+        Arriving {
+            from,
+            rank: request.rank,
+            offset: request.remote_offset,
+            length: request.length,
+        }
+    }
+}
+
 impl<S: Span> Entry<S> {
     /// Whether a message from there and of that size is for this entry, the
     /// match bits apart.
-    #[inline]
-    pub(crate) fn accepts(&self, logical: bool, from: ProcessId, request: &Request) -> bool {
-        from_source(self.spec.source, logical, from, request.rank)
+    #[inline(always)]
+    pub(crate) fn accepts(&self, logical: bool, arriving: Arriving) -> bool {
+        from_source(self.spec.source, logical, arriving.from, arriving.rank)
             && (!self.spec.options.contains(MeOptions::NO_TRUNCATE)
-                || self
-                    .offset(request.remote_offset)
-                    .saturating_add(request.length)
+                || self.offset(arriving.offset).saturating_add(arriving.length)
                     <= self.spec.buffer.length())
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn offset(&self, remote: u64) -> u64 {
         if self.locally_managed() {
             self.local_offset
@@ -112,7 +132,7 @@ impl<S: Span> Entry<S> {
 
 /// Whether an entry for `source` takes messages from that process or rank; the wildcards
 /// take all (Portals 4.3, section `Matching list entries and matching lists`, match_id).
-#[inline]
+#[inline(always)]
 pub(crate) fn from_source(source: ProcessId, logical: bool, from: ProcessId, rank: u32) -> bool {
     if logical {
         return source.rank() == ProcessId::RANK_ANY || source.rank() == rank;

@@ -3,7 +3,7 @@
 
 use crate::descriptors::Descriptor;
 use crate::{Backlog, Body, Host, Interface, Undeliverable};
-use lintel_memory::{Pieces, Span};
+use lintel_memory::{Buffer, Pieces, Span};
 use lintel_types::{
     AckRequest, CounterIndex, Datatype, DescriptorIndex, Error, Event, EventKind, Handle, Kind,
     Limits, MdOptions, NiFail, Operation, OperationIndex, PortalIndex, ProcessId, QueueIndex,
@@ -99,10 +99,13 @@ impl Transfer {
     /// was bound with.
     #[inline(always)]
     pub fn ack_deliverable(&self, options: MdOptions, queue: bool, counter: bool) -> bool {
-        match self.ack {
-            AckRequest::None | AckRequest::OperationCompleted => true,
-            AckRequest::Full => queue && !options.contains(MdOptions::UNRELIABLE),
-            AckRequest::Counting => counter,
+        // Compared one by one, the common one first, where a match would become a table.
+        if self.ack == AckRequest::None {
+            true
+        } else if self.ack == AckRequest::Full {
+            queue && !options.contains(MdOptions::UNRELIABLE)
+        } else {
+            counter || self.ack == AckRequest::OperationCompleted
         }
     }
 }
@@ -128,9 +131,11 @@ pub struct Tokens(u16);
 
 /// The result of a check: the descriptors, and the target's physical identifier.
 #[derive(Clone, Copy)]
-pub(crate) struct Plan {
+pub(crate) struct Plan<S> {
     source: Option<End>,
     sink: Option<End>,
+    /// The memory to be sent from or, by a get, to be filled, if it is one span.
+    span: Option<S>,
     pub(crate) target: ProcessId,
 }
 
@@ -191,31 +196,28 @@ impl<S: Span> Interface<S> {
             Backlog::Low if transfer.length <= ALWAYS_COPIED => {
                 self.launch(transfer, plan, false, host)?;
             }
-            Backlog::Low => {
-                let stays =
-                    Self::may_stay(transfer, plan) && host.lends(plan.target, transfer.length);
-                self.launch(transfer, plan, stays, host)?;
-            }
-            backlog => self.launch_behind(transfer, plan, backlog, host)?,
+            // A copy, and a check of its own: the common path has neither in memory.
+            backlog => self.start_other(&transfer.clone(), backlog, host)?,
         }
         self.settle(host);
         Ok(())
     }
 
-    /// As [`launch`](Self::launch), for a target with a backlog.
-    #[cold]
+    /// As [`start`](Self::start), for a longer body, or a target with a backlog.
     #[inline(never)]
-    fn launch_behind<H: Host<S>>(
+    fn start_other<H: Host<S>>(
         &mut self,
         transfer: &Transfer,
-        plan: Plan,
         backlog: Backlog,
         host: &mut H,
     ) -> Result<()> {
         if backlog == Backlog::Full {
             return Err(Error::NoSpace);
         }
-        self.launch(transfer, plan, Self::may_stay(transfer, plan), host)
+        let plan = self.check(transfer)?;
+        let stays = Self::may_stay(transfer, plan)
+            && (backlog != Backlog::Low || host.lends(plan.target, transfer.length));
+        self.launch(transfer, plan, stays, host)
     }
 
     /// Operations that still await a response.
@@ -247,22 +249,26 @@ impl<S: Span> Interface<S> {
     }
 
     #[inline(always)]
-    pub(crate) fn check(&self, transfer: &Transfer) -> Result<Plan> {
+    pub(crate) fn check(&self, transfer: &Transfer) -> Result<Plan<S>> {
         transfer.check_alone(&self.config.limits)?;
         let reads = transfer.verb != Verb::Get;
         let writes = !matches!(transfer.verb, Verb::Put | Verb::Atomic);
         let mut plan = Plan {
             source: None,
             sink: None,
+            span: None,
             target: self.route(transfer.target)?,
         };
-        if reads {
-            plan.source =
-                Some(self.within(transfer.source, transfer.source_offset, transfer.length)?);
-        }
         if writes {
-            plan.sink = Some(self.within(transfer.sink, transfer.sink_offset, transfer.length)?);
-        } else {
+            let (end, span) = self.within(transfer.sink, transfer.sink_offset, transfer.length)?;
+            (plan.sink, plan.span) = (Some(end), span);
+        }
+        if reads {
+            let (end, span) =
+                self.within(transfer.source, transfer.source_offset, transfer.length)?;
+            (plan.source, plan.span) = (Some(end), span);
+        }
+        if !writes {
             Self::check_ack(plan.source, transfer)?;
         }
         Ok(plan)
@@ -285,18 +291,22 @@ impl<S: Span> Interface<S> {
     }
 
     /// Portals 4.3, section `Data movement operations`: offset and length lie within the
-    /// descriptor.
+    /// descriptor. Returns the span as well, if its memory is one.
     #[inline(always)]
-    fn within(&self, handle: Handle, offset: u64, length: u64) -> Result<End> {
+    fn within(&self, handle: Handle, offset: u64, length: u64) -> Result<(End, Option<S>)> {
         let index = DescriptorIndex(handle.index());
         let mine = handle.is(Kind::MemoryDescriptor) && handle.interface() == self.number;
-        match self.descriptors.get(index, self.generation(handle)) {
+        match self.descriptors.get(index, handle.generation()) {
             Some(descriptor) if mine => {
                 let end = offset.checked_add(length).ok_or(Error::ArgInvalid)?;
                 if end > descriptor.buffer.length() {
                     return Err(Error::ArgInvalid);
                 }
-                Ok(descriptor.end(index))
+                let span = match &descriptor.buffer {
+                    Buffer::Contiguous(all) => Some(all.narrow(offset, length)),
+                    Buffer::Vector(..) => None,
+                };
+                Ok((descriptor.end(index), span))
             }
             _ => Err(Error::ArgInvalid),
         }
@@ -318,7 +328,7 @@ impl<S: Span> Interface<S> {
     pub(crate) fn launch_triggered<H: Host<S>>(
         &mut self,
         transfer: &Transfer,
-        plan: Plan,
+        plan: Plan<S>,
         host: &mut H,
     ) -> Result<()> {
         let is_behind = host.backlog(plan.target) != Backlog::Low;
@@ -338,7 +348,7 @@ impl<S: Span> Interface<S> {
     fn launch<H: Host<S>>(
         &mut self,
         transfer: &Transfer,
-        plan: Plan,
+        plan: Plan<S>,
         stays: bool,
         host: &mut H,
     ) -> Result<()> {
@@ -348,7 +358,17 @@ impl<S: Span> Interface<S> {
             || ack != AckRequest::None
             || !matches!(transfer.verb, Verb::Put | Verb::Atomic);
         let token = if answered {
-            self.begin(transfer, plan, ack, referenced)?
+            self.begin(InFlight {
+                ack,
+                source: plan.source.map(|end| end.index),
+                sink: plan.sink.map(|end| end.index),
+                sink_offset: transfer.sink_offset,
+                length: transfer.length,
+                user_ptr: transfer.user_ptr,
+                target: plan.target,
+                sending: referenced && plan.source.is_some(),
+                referenced,
+            })?
         } else {
             0
         };
@@ -368,32 +388,42 @@ impl<S: Span> Interface<S> {
             remote_offset: transfer.remote_offset,
             hdr_data: transfer.hdr_data,
         };
-        let (end, offset) = match plan.source {
-            Some(source) => (Some(source), transfer.source_offset),
-            None => (plan.sink, transfer.sink_offset),
-        };
-        let pieces = match end.and_then(|end| self.descriptors.at(end.index)) {
-            Some(descriptor) => descriptor.buffer.pieces(offset, transfer.length),
-            None => Pieces::none(),
+        let pieces = match plan.span {
+            Some(span) => Pieces::One(span),
+            None => self.gather(transfer, plan),
         };
         let operand = (transfer.verb == Verb::Swap).then_some(&transfer.operand);
         let sent = host.send(plan.target, &request, Body { operand, pieces });
-        match (sent, plan.source) {
-            (Err(Undeliverable), _) if answered => self.end_unsent(token, host),
-            (Err(Undeliverable), Some(source)) => {
-                self.post_sent(source, transfer, NiFail::Undeliverable, host);
+        let fail = match sent {
+            Err(Undeliverable) if answered => {
+                self.end_unsent(token, host);
+                return Ok(());
             }
-            (Ok(()), Some(source)) if !referenced => {
-                self.post_sent(source, transfer, NiFail::Ok, host);
-            }
-            _ => {}
+            Err(Undeliverable) => NiFail::Undeliverable,
+            Ok(()) => NiFail::Ok,
+        };
+        if let (Some(source), true) = (plan.source, fail != NiFail::Ok || !referenced) {
+            self.post_send(source, transfer.user_ptr, transfer.length, fail, host);
         }
         Ok(())
     }
 
+    /// The memory to be sent from or to be filled, which is several spans.
+    #[inline(always)]
+    fn gather(&self, transfer: &Transfer, plan: Plan<S>) -> Pieces<S> {
+        let (end, offset) = match plan.source {
+            Some(source) => (Some(source), transfer.source_offset),
+            None => (plan.sink, transfer.sink_offset),
+        };
+        match end.and_then(|end| self.descriptors.at(end.index)) {
+            Some(descriptor) => descriptor.buffer.pieces(offset, transfer.length),
+            None => Pieces::none(),
+        }
+    }
+
     /// Whether a short body may stay in place until the response: not if the caller may
     /// reuse its memory at once (Portals 4.3, `PtlMDBind`, PTL_MD_VOLATILE).
-    fn may_stay(transfer: &Transfer, plan: Plan) -> bool {
+    fn may_stay(transfer: &Transfer, plan: Plan<S>) -> bool {
         let is_volatile = |end: End| end.options.contains(MdOptions::VOLATILE);
         let plain = matches!(transfer.verb, Verb::Put | Verb::Get);
         plain && transfer.length > 0 && !plan.source.is_some_and(is_volatile)
@@ -412,34 +442,19 @@ impl<S: Span> Interface<S> {
     }
 
     /// Records an operation that awaits a response; its token is never 0.
-    fn begin(
-        &mut self,
-        transfer: &Transfer,
-        plan: Plan,
-        ack: AckRequest,
-        referenced: bool,
-    ) -> Result<u32> {
-        let operation = InFlight {
-            ack,
-            source: plan.source.map(|end| end.index),
-            sink: plan.sink.map(|end| end.index),
-            sink_offset: transfer.sink_offset,
-            length: transfer.length,
-            user_ptr: transfer.user_ptr,
-            target: plan.target,
-            sending: referenced && plan.source.is_some(),
-            referenced,
-        };
+    #[inline(always)]
+    fn begin(&mut self, operation: InFlight) -> Result<u32> {
+        let (source, sink) = (operation.source, operation.sink);
+        let referenced = operation.referenced;
+        let inserted = self.operations.insert(operation);
+        let (index, generation) = inserted.map_err(|_| Error::NoSpace)?;
         self.loans += usize::from(referenced);
-        let (index, generation) = self.operations.insert(operation).map_err(|lost| {
-            self.loans -= usize::from(lost.referenced);
-            Error::NoSpace
-        })?;
-        self.hold(plan.source.map(|end| end.index), 1);
-        self.hold(plan.sink.map(|end| end.index), 1);
+        self.hold(source, 1);
+        self.hold(sink, 1);
         Ok(u32::from(index.0) | (generation as u32 + 1) << 16)
     }
 
+    #[inline(always)]
     fn hold(&mut self, descriptor: Option<DescriptorIndex>, by: i32) {
         if let Some(descriptor) = descriptor.and_then(|index| self.descriptors.at_mut(index)) {
             descriptor.pending = descriptor.pending.wrapping_add_signed(by);
@@ -569,7 +584,7 @@ impl<S: Span> Interface<S> {
                 NiFail::Undeliverable => NiFail::Undeliverable,
                 _ => NiFail::Ok,
             };
-            self.post_send(source, operation.user_ptr, operation.length, fail, host);
+            self.post_lent_sent(source, &operation, fail, host);
         }
         match (sink, source) {
             (Some(sink), _) => self.post_reply(sink, &operation, response, host),
@@ -580,20 +595,9 @@ impl<S: Span> Interface<S> {
         }
     }
 
-    #[inline(always)]
-    fn post_sent<H: Host<S>>(
-        &mut self,
-        source: End,
-        transfer: &Transfer,
-        fail: NiFail,
-        host: &mut H,
-    ) {
-        self.post_send(source, transfer.user_ptr, transfer.length, fail, host);
-    }
-
     /// The source may be reused: PTL_EVENT_SEND and its count (Portals 4.3, section `Events
     /// and event queues`).
-    #[inline]
+    #[inline(always)]
     fn post_send<H: Host<S>>(
         &mut self,
         source: End,
@@ -623,6 +627,18 @@ impl<S: Span> Interface<S> {
             let bytes = (options.contains(MdOptions::EVENT_CT_BYTES)).then_some(length);
             self.count(counter, fail, bytes, host);
         }
+    }
+
+    /// As [`post_send`](Self::post_send), for a body that stayed in place.
+    #[inline(never)]
+    fn post_lent_sent<H: Host<S>>(
+        &mut self,
+        source: End,
+        operation: &InFlight,
+        fail: NiFail,
+        host: &mut H,
+    ) {
+        self.post_send(source, operation.user_ptr, operation.length, fail, host);
     }
 
     fn post_reply<H: Host<S>>(

@@ -165,18 +165,15 @@ impl<S: Span> Interface<S> {
         let generation = config.generation % Handle::GENERATIONS;
         Interface {
             number: number(config.options),
-            config: Config {
-                generation,
-                ..config
-            },
+            config,
             map: Vec::new(),
             rank: ProcessId::RANK_ANY,
             portals,
-            entries: Slab::new(Handle::GENERATIONS),
+            entries: of_handles(generation),
             unexpected: Slab::new(u16::MAX),
-            descriptors: Slab::new(Handle::GENERATIONS),
-            queues: Slab::new(Handle::GENERATIONS),
-            counters: Slab::new(Handle::GENERATIONS),
+            descriptors: of_handles(generation),
+            queues: of_handles(generation),
+            counters: of_handles(generation),
             operations: Slab::new(u16::MAX - 1),
             loans: 0,
             triggered: 0,
@@ -318,24 +315,7 @@ impl<S: Span> Interface<S> {
     }
 
     fn handle(&self, kind: Kind, generation: u16, index: u16) -> Handle {
-        let generation =
-            (generation as u32 + self.config.generation as u32) % Handle::GENERATIONS as u32;
-        Handle::new(kind, self.number, generation as u16, index)
-    }
-
-    /// The slot generation that a handle claims; see [`Config::generation`].
-    #[inline(always)]
-    fn generation(&self, handle: Handle) -> u16 {
-        let (given, first) = (handle.generation(), self.config.generation);
-        if given >= Handle::GENERATIONS {
-            // The reserved handles' generation is no slot's.
-            return given;
-        }
-        if given >= first {
-            given - first
-        } else {
-            given + Handle::GENERATIONS - first
-        }
+        Handle::new(kind, self.number, generation, index)
     }
 
     /// Index of a live event queue of this interface.
@@ -351,17 +331,25 @@ impl<S: Span> Interface<S> {
         kind: Kind,
     ) -> Result<I> {
         let mine = handle.is(kind) && handle.interface() == self.number;
-        match slab.get(handle.index().into(), self.generation(handle)) {
+        match slab.get(handle.index().into(), handle.generation()) {
             Some(_) if mine => Ok(handle.index().into()),
             _ => Err(Error::ArgInvalid),
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn post<H: Host<S>>(&mut self, host: &mut H, queue: QueueIndex, event: &Event) {
         self.work.events += 1;
         host.post(queue, event);
     }
+}
+
+/// A slab whose generations are those of handles, beginning with `generation`. The
+/// generation of the reserved handles is none of them.
+fn of_handles<T, I>(generation: u16) -> Slab<T, I> {
+    let mut slab = Slab::new(Handle::GENERATIONS);
+    slab.begin_with(generation);
+    slab
 }
 
 /// The number of an interface with these options.

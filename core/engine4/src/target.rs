@@ -2,7 +2,7 @@
 //! (Portals 4.3, sections `Portal table entries`, `Matching list entries and matching
 //! lists` and `Events and event queues`).
 
-use crate::entries::Entry;
+use crate::entries::{Arriving, Entry};
 use crate::unexpected::Unexpected;
 use crate::{Host, Interface};
 use lintel_memory::{Pieces, Span};
@@ -207,7 +207,8 @@ impl<S: Span> Interface<S> {
         self.work.requests += 1;
         match self.admit(from, uid, request, host) {
             Ok(entry) => Ok(Accepted(entry)),
-            Err(fail) => Err(self.refuse(request, fail)),
+            // A copy, so that the common path has none in memory.
+            Err(fail) => Err(self.refuse(&{ *request }, fail)),
         }
     }
 
@@ -222,13 +223,13 @@ impl<S: Span> Interface<S> {
         let linked = entry.linked;
         // Portals 4.3, section `Events and event queues`: the full event, unless the entry's
         // options suppress it; section `Counting events`: then the count.
-        let queue = match self.portal_mut(landed.request.portal) {
+        let (queue, announces) = match self.portal_mut(landed.request.portal) {
             Ok(portal) => {
                 portal.landing -= 1;
                 portal.promised -= landed.promised;
-                portal.queue
+                (portal.queue, portal.announce)
             }
-            Err(_) => None,
+            Err(_) => (None, false),
         };
         if let Some(queue) = queue {
             let quiet = options.contains(MeOptions::EVENT_COMM_DISABLE)
@@ -245,9 +246,12 @@ impl<S: Span> Interface<S> {
         }
         // Also if a later message has unlinked the entry and landed earlier.
         if !linked || landed.unexpected.is_some() {
-            self.finish_landing(&landed, fail, host);
+            let (entry, unlinked) = (landed.entry, landed.fate.unlinked);
+            self.finish_landing(entry, unlinked, landed.unexpected, fail, host);
         }
-        self.announce_disabled(landed.request.portal, host);
+        if announces {
+            self.announce_disabled(landed.request.portal, host);
+        }
         self.settle(host);
     }
 
@@ -292,17 +296,33 @@ impl<S: Span> Interface<S> {
             0
         };
         let portal = self.portals.get(request.portal.position())?.as_ref()?;
-        let accepts = |slot: u16| {
-            self.entries
-                .at(slot.into())
-                .is_some_and(|entry| entry.accepts(logical, from, request))
+        let arriving = Arriving::new(from, request);
+        let entries = &self.entries;
+        let accepts = move |slot: u16| {
+            let entry = entries.at(slot.into());
+            entry.is_some_and(|entry| entry.accepts(logical, arriving))
         };
         let (found, walked) = portal.priority.find(bits, accepts);
         self.work.walked += u64::from(walked);
         if let Some(index) = found {
             return Some((EntryIndex(index), List::Priority));
         }
-        let (found, walked) = portal.overflow.find(bits, accepts);
+        self.find_overflow(request.portal, bits, arriving)
+    }
+
+    #[inline(never)]
+    fn find_overflow(
+        &mut self,
+        portal: PortalIndex,
+        bits: u64,
+        arriving: Arriving,
+    ) -> Option<(EntryIndex, List)> {
+        let logical = self.logical();
+        let portal = self.portals.get(portal.position())?.as_ref()?;
+        let (found, walked) = portal.overflow.find(bits, |slot| {
+            let entry = self.entries.at(slot.into());
+            entry.is_some_and(|entry| entry.accepts(logical, arriving))
+        });
         self.work.walked += u64::from(walked);
         found.map(|index| (EntryIndex(index), List::Overflow))
     }
@@ -449,12 +469,20 @@ impl<S: Span> Interface<S> {
     /// The entry's own events after the message's: PTL_EVENT_AUTO_UNLINK, the overflow event
     /// of a header that was assigned meanwhile, PTL_EVENT_AUTO_FREE (Portals 4.3, section
     /// `Events and event queues`).
-    fn finish_landing<H: Host<S>>(&mut self, landed: &Landed, fail: NiFail, host: &mut H) {
-        if landed.fate.unlinked {
+    #[inline(never)]
+    fn finish_landing<H: Host<S>>(
+        &mut self,
+        entry: EntryIndex,
+        unlinked: bool,
+        unexpected: Option<HeaderIndex>,
+        fail: NiFail,
+        host: &mut H,
+    ) {
+        if unlinked {
             let disabled_by = MeOptions::EVENT_UNLINK_DISABLE;
-            self.post_entry_event(landed.entry, EventKind::AutoUnlink, disabled_by, host);
+            self.post_entry_event(entry, EventKind::AutoUnlink, disabled_by, host);
         }
-        if let Some(slot) = landed.unexpected {
+        if let Some(slot) = unexpected {
             if let Some(header) = self.unexpected.at_mut(slot) {
                 header.landed = true;
                 header.fail = fail;
@@ -464,7 +492,7 @@ impl<S: Span> Interface<S> {
                 }
             }
         }
-        self.free_if_spent(landed.entry, host);
+        self.free_if_spent(entry, host);
     }
 
     #[inline(always)]

@@ -58,6 +58,7 @@ impl<S> Waiting<S> {
 
     /// Moves what waits for a threshold of at most `sum` to `ready`, lowest threshold first,
     /// in posting order among equals (Portals 4.3, section `Triggered operations`).
+    #[cold]
     pub(crate) fn release(&mut self, sum: u64, ready: &mut VecDeque<Deferred<S>>) {
         while let Some(first) = self.operations.first_entry() {
             if first.key().0 > sum {
@@ -181,8 +182,16 @@ impl<S: Span> Interface<S> {
     }
 
     /// Does what counters have released, until nothing is released any more.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn settle<H: Host<S>>(&mut self, host: &mut H) {
+        if !self.ready.is_empty() {
+            self.fire_ready(host);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn fire_ready<H: Host<S>>(&mut self, host: &mut H) {
         while let Some(operation) = self.ready.pop_front() {
             self.triggered -= 1;
             self.work.fired += 1;

@@ -2,7 +2,7 @@
 //! priority list wanted them (Portals 4.3, section `Matching list entries and matching
 //! lists`).
 
-use crate::entries::EntrySpec;
+use crate::entries::{Arriving, EntrySpec};
 use crate::target::Extent;
 use crate::{Host, Interface};
 use lintel_memory::Span;
@@ -113,9 +113,9 @@ impl<S: Span> Interface<S> {
         let (entry, logical) = (self.entries.at(index)?, self.logical());
         let (bits, ignore) = self.pattern(spec);
         let (found, walked) = portal.unexpected.find(bits, ignore, |slot| {
-            self.unexpected
-                .at(slot.into())
-                .is_some_and(|header| entry.accepts(logical, header.from, &header.request))
+            self.unexpected.at(slot.into()).is_some_and(|header| {
+                entry.accepts(logical, Arriving::new(header.from, &header.request))
+            })
         });
         self.work.walked += u64::from(walked);
         found.map(HeaderIndex)

@@ -18,7 +18,7 @@ impl Buckets {
     }
 
     /// Fibonacci hashing: the high bits of a multiplication spread any pattern.
-    #[inline]
+    #[inline(always)]
     fn bucket(&self, key: u64) -> usize {
         let bits = self.heads.len().trailing_zeros();
         let mixed = (key ^ key >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -29,7 +29,7 @@ impl Buckets {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn first(&self, key: u64) -> Option<u16> {
         if self.count == 0 {
             return None;

@@ -189,7 +189,7 @@ impl MatchList {
 
     /// The earliest entry whose pattern fits `bits` and that `accepts`; and how
     /// many entries were looked at.
-    #[inline]
+    #[inline(always)]
     pub fn find(&self, bits: u64, mut accepts: impl FnMut(u16) -> bool) -> (Option<u16>, u32) {
         let mut walked = 0;
         let mut found = None;

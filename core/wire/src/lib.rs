@@ -144,6 +144,39 @@ impl Request {
             self.hdr_data,
         ]
     }
+
+    /// The put that the words are, if they are one.
+    #[inline(always)]
+    pub fn parse_put(words: &Words) -> Option<Request> {
+        let is_put = (words[0] >> 32) as u8 == Verb::Put as u8;
+        let (operation, datatype) = Default::default();
+        is_put.then(|| Request::of(words, Verb::Put, operation, datatype))
+    }
+
+    #[inline(always)]
+    fn of(words: &Words, verb: Verb, operation: Operation, datatype: Datatype) -> Request {
+        let flags = (words[0] >> 40) as u8;
+        Request {
+            verb,
+            interface: InterfaceNumber::from_bits(flags),
+            ack: match (flags >> 2) & 3 {
+                0 => AckRequest::None,
+                1 => AckRequest::Full,
+                2 => AckRequest::Counting,
+                _ => AckRequest::OperationCompleted,
+            },
+            referenced: flags & 0x10 != 0,
+            portal: PortalIndex((words[0] >> 48) as u16),
+            token: words[1] as u32,
+            rank: (words[1] >> 32) as u32,
+            length: words[2] & MAX_LENGTH,
+            operation,
+            datatype,
+            match_bits: words[3],
+            remote_offset: words[4],
+            hdr_data: words[5],
+        }
+    }
 }
 
 impl Response {
@@ -180,7 +213,6 @@ impl Message {
     #[inline]
     pub fn parse(words: &Words) -> Result<Message, Malformed> {
         let flags = (words[0] >> 40) as u8;
-        let interface = InterfaceNumber::from_bits(flags);
         // A put or get ignores the operation and the datatype.
         let none = <(Operation, Datatype)>::default();
         let (verb, (operation, datatype)) = match (words[0] >> 32) as u8 {
@@ -193,26 +225,8 @@ impl Message {
             REPLY => return Response::parse(words, true, flags).map(Message::Response),
             _ => return Err(Malformed),
         };
-        Ok(Message::Request(Request {
-            verb,
-            interface,
-            ack: match (flags >> 2) & 3 {
-                0 => AckRequest::None,
-                1 => AckRequest::Full,
-                2 => AckRequest::Counting,
-                _ => AckRequest::OperationCompleted,
-            },
-            referenced: flags & 0x10 != 0,
-            portal: PortalIndex((words[0] >> 48) as u16),
-            token: words[1] as u32,
-            rank: (words[1] >> 32) as u32,
-            length: words[2] & MAX_LENGTH,
-            operation,
-            datatype,
-            match_bits: words[3],
-            remote_offset: words[4],
-            hdr_data: words[5],
-        }))
+        let request = Request::of(words, verb, operation, datatype);
+        Ok(Message::Request(request))
     }
 
     /// As words; the low half of word 0 is zero.
@@ -296,6 +310,16 @@ mod tests {
                 Ok(Message::Response(response))
             );
         }
+    }
+
+    #[test]
+    fn a_put_alone_is_parsed_as_one() {
+        for verb in [Verb::Put, Verb::Get, Verb::Swap] {
+            let sent = Request { verb, ..request() };
+            let expected = (verb == Verb::Put).then_some(sent);
+            assert_eq!(Request::parse_put(&sent.to_words()), expected);
+        }
+        assert_eq!(Request::parse_put(&response().to_words()), None);
     }
 
     #[test]

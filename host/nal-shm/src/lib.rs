@@ -283,6 +283,16 @@ impl ShmNal {
         None
     }
 
+    /// Sends what waits for room; whether something still does.
+    #[cold]
+    fn flush_waiting(&mut self) -> bool {
+        self.waiting = 0;
+        for peer in &mut self.peers {
+            self.waiting += usize::from(peer.flush());
+        }
+        self.waiting > 0
+    }
+
     /// A sender has written nonsense: its messages are lost, and no other sender's.
     #[cold]
     fn on_corrupt(&mut self) -> Option<Arrival> {
@@ -312,7 +322,8 @@ impl Nal for ShmNal {
                 return Ok(());
             }
         }
-        self.send_slow(to, words, body)
+        // A copy: the common path writes its words where they go, and has none in memory.
+        self.send_slow(to, &{ *words }, body)
     }
 
     #[inline(always)]
@@ -402,16 +413,9 @@ impl Nal for ShmNal {
 }
 
 impl Wake for ShmNal {
-    #[inline]
+    #[inline(always)]
     fn flush(&mut self) -> bool {
-        if self.waiting == 0 {
-            return false;
-        }
-        self.waiting = 0;
-        for peer in &mut self.peers {
-            self.waiting += usize::from(peer.flush());
-        }
-        self.waiting > 0
+        self.waiting > 0 && self.flush_waiting()
     }
 
     fn has_queued(&self, process: ProcessId) -> bool {

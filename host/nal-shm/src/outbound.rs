@@ -222,8 +222,11 @@ impl Peer {
         let pushed = match (operand, pieces) {
             (None, [one]) if one.len() <= TIMED_FROM => self.sender.push(words, &[*one]),
             (None, []) => self.sender.push(words, &[]),
-            (None, [one]) if one.len() <= MAX_PAYLOAD as u64 => self.push_timed(words, &[*one]),
-            _ => return self.push_parts(words, operand, pieces),
+            // Copies, as in `ShmNal::send`.
+            (None, [one]) if one.len() <= MAX_PAYLOAD as u64 => {
+                self.push_timed(&{ *words }, &[*one])
+            }
+            _ => return self.push_parts(&{ *words }, operand, pieces),
         };
         pushed.is_ok() && self.ring_bell()
     }

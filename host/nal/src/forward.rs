@@ -99,7 +99,7 @@ macro_rules! forward {
         $crate::forward!(@call $s $a [] [&] resources() -> $crate::Resources);
     };
     (@flush $s:ident $a:tt) => {
-        $crate::forward!(@call $s $a [#[inline]] [&mut] flush() -> bool);
+        $crate::forward!(@call $s $a [#[inline(always)]] [&mut] flush() -> bool);
     };
     (@has_queued $s:ident $a:tt) => {
         $crate::forward!(@call $s $a [] [&] has_queued(process: $crate::names::ProcessId) -> bool);

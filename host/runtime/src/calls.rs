@@ -1,7 +1,6 @@
 //! The engine's commands, one by one, each with what it causes at once.
 
 use crate::core::Core;
-use crate::effects::Effects;
 use crate::library::Library;
 use crate::owner::Owner;
 use crate::queue::MAX_EVENTS;
@@ -37,26 +36,38 @@ impl<O: Owner> Library<O> {
         }
     }
 
-    /// Starts a data movement by the step that the caller brings. While too many
-    /// operations await their answers, or too much waits for the target, waits.
+    /// Starts a data movement. While too many operations await their answers, or too much
+    /// waits for the target, waits.
+    ///
+    /// The caller gives the transfer as often as it is needed: one that is never in memory,
+    /// with a closure of each caller's own, for which the compiler specializes the path.
     ///
     /// # Errors
     /// As `Interface::start`.
     #[inline(always)]
-    pub fn start_by(
-        &self,
-        descriptor: Handle,
-        mut step: impl FnMut(&mut Interface<O::Span>, &mut Effects<'_, O>) -> Result<()>,
-    ) -> Result<()> {
+    pub fn start_by(&self, transfer: impl Fn() -> Transfer) -> Result<()> {
+        match self.with(transfer().md(), |interface, effects| {
+            interface.start(&transfer(), effects)
+        }) {
+            Err(Error::NoSpace) => self.start_later(&transfer()),
+            done => done,
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn start_later(&self, transfer: &Transfer) -> Result<()> {
         loop {
-            match self.with(descriptor, &mut step) {
-                Err(Error::NoSpace) => self.wait_for_an_answer(descriptor)?,
+            self.wait_for_an_answer(transfer.md())?;
+            match self.with(transfer.md(), |interface, effects| {
+                interface.start(transfer, effects)
+            }) {
+                Err(Error::NoSpace) => {}
                 done => return done,
             }
         }
     }
 
-    #[cold]
     fn wait_for_an_answer(&self, by: Handle) -> Result<()> {
         let under_way = |interface: &mut Interface<O::Span>| interface.operations_under_way();
         let full = self.with(by, |interface, _| Ok(under_way(interface)))?;

@@ -12,7 +12,7 @@ use crate::streams::Stream;
 use crate::transport::Endpoint;
 use crate::transports::Transports;
 use crate::wakeup::Wakeup;
-use lintel_claim::Lease;
+use lintel_claim::{Claim, Lease};
 use lintel_engine4::Interface;
 use lintel_nal::{Arrival, Nal, Origin, Payload, Wake};
 use lintel_types::{InterfaceNumber, List, NiFail, ProcessId};
@@ -104,19 +104,34 @@ impl<O: Owner> Core<O> {
     }
 
     /// Handles what has arrived and sends what is queued. Returns the number of arrivals.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn progress(&mut self) -> usize {
-        let mut handled = 0;
+        self.progress_looking(0)
+    }
+
+    /// As [`progress`](Self::progress); if nothing has arrived, looks so many times more for
+    /// an inline message.
+    #[inline(never)]
+    fn progress_looking(&mut self, looks: u32) -> usize {
+        let (mut handled, mut left) = (0, looks);
         while handled < BATCH {
             if let Some((origin, words, claim)) = self.transports.nal.next_inline() {
-                self.on_message(origin, &words, Payload::Inline(claim));
-            } else {
-                match self.transports.nal.next() {
-                    Some(arrival) => self.on_arrival(arrival),
-                    None => break,
+                self.on_inline(origin, &words, claim);
+                handled += 1;
+                continue;
+            }
+            let looks_for_all = handled > 0 || left == looks;
+            if looks_for_all {
+                if let Some(arrival) = self.transports.nal.next() {
+                    self.on_arrival(arrival);
+                    handled += 1;
+                    continue;
                 }
             }
-            handled += 1;
+            if handled > 0 || left == 0 {
+                break;
+            }
+            left -= 1;
         }
         if !self.transports.loopback.is_empty() {
             handled += self.drain_loopback();
@@ -129,14 +144,7 @@ impl<O: Owner> Core<O> {
     #[inline(always)]
     pub(crate) fn poll(&mut self) -> bool {
         self.wakeup.begin_poll();
-        let mut handled = self.progress();
-        for _ in 0..INLINE_POLLS {
-            if handled > 0 {
-                break;
-            }
-            handled = self.poll_inline();
-        }
-        if handled > 0 {
+        if self.progress_looking(INLINE_POLLS) > 0 {
             self.wakeup.poll_found();
         } else {
             if self.wakeup.poll_in_vain() {
@@ -147,18 +155,6 @@ impl<O: Owner> Core<O> {
             }
         }
         self.wakeup.end_poll()
-    }
-
-    /// One more look at what may have just arrived.
-    #[inline(always)]
-    fn poll_inline(&mut self) -> usize {
-        match self.transports.nal.next_inline() {
-            Some((origin, words, claim)) => {
-                self.on_message(origin, &words, Payload::Inline(claim));
-                1
-            }
-            None => 0,
-        }
     }
 
     #[cold]
@@ -218,7 +214,20 @@ impl<O: Owner> Core<O> {
         }
     }
 
+    /// A message from elsewhere whose bytes came with it; most are puts.
     #[inline(always)]
+    fn on_inline(&mut self, origin: Origin, words: &Words, body: Claim) {
+        match Request::parse_put(words) {
+            Some(put) => {
+                self.on_inline_put(origin, put, body);
+                self.transports.nal.done(origin);
+            }
+            // A copy, so that the common path has none in memory.
+            None => self.on_message(origin, &{ *words }, Payload::Inline(body)),
+        }
+    }
+
+    #[inline(never)]
     fn on_message(&mut self, origin: Origin, words: &Words, payload: Payload) {
         match Message::parse(words) {
             Ok(Message::Request(request)) => self.on_request(origin, &request, payload),

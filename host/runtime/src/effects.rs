@@ -23,7 +23,7 @@ pub struct Effects<'a, O: Owner> {
 }
 
 impl<O: Owner> Host<O::Span> for Effects<'_, O> {
-    #[inline]
+    #[inline(always)]
     fn post(&mut self, queue: QueueIndex, event: &Event) {
         self.tables.post(queue, event);
         self.transports.activity = true;
@@ -34,7 +34,7 @@ impl<O: Owner> Host<O::Span> for Effects<'_, O> {
         self.tables.free_slots(queue)
     }
 
-    #[inline]
+    #[inline(always)]
     fn publish(&mut self, counter: CounterIndex, value: CountingEvent) {
         self.tables.publish(counter, value);
         self.transports.activity = true;
@@ -69,7 +69,7 @@ impl<O: Owner> Host<O::Span> for Effects<'_, O> {
         };
         let (is_get, words) = (request.verb == Verb::Get, request.to_words());
         if request.referenced {
-            return self.lend(to, &words, is_get, pieces);
+            return lend(self.transports, self.lease, to, &words, is_get, pieces);
         }
         let outgoing = Outgoing::Copied {
             operand: body.operand,
@@ -80,19 +80,6 @@ impl<O: Owner> Host<O::Span> for Effects<'_, O> {
 }
 
 impl<O: Owner> Effects<'_, O> {
-    /// Sends a header with lent memory: to be read, or to be filled by a get.
-    #[inline(never)]
-    fn lend(
-        &mut self,
-        to: ProcessId,
-        words: &Words,
-        is_get: bool,
-        pieces: &[Claim],
-    ) -> Result<(), Undeliverable> {
-        let outgoing = lent(is_get, self.lease.lend(pieces));
-        self.transports.send(to, words, outgoing)
-    }
-
     /// Sends memory that can't be touched: a staging buffer stands for it. If the buffer is
     /// lent, it stays until the answer.
     fn send_copy(
@@ -149,6 +136,20 @@ impl<O: Owner> Effects<'_, O> {
             _ => Err(Undeliverable),
         }
     }
+}
+
+/// Sends a header with lent memory: to be read, or to be filled by a get.
+#[inline(never)]
+fn lend(
+    transports: &mut Transports,
+    lease: &Lease,
+    to: ProcessId,
+    words: &Words,
+    is_get: bool,
+    pieces: &[Claim],
+) -> Result<(), Undeliverable> {
+    let outgoing = lent(is_get, lease.lend(pieces));
+    transports.send(to, words, outgoing)
 }
 
 /// Memory that stays in its place: a get fills it, all other operations read it.

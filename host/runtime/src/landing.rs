@@ -16,7 +16,6 @@ use lintel_wire::{Request, Response, Verb};
 use std::slice;
 
 impl<O: Owner> Core<O> {
-    #[inline(always)]
     pub(crate) fn on_request(&mut self, origin: Origin, request: &Request, payload: Payload) {
         let Some((interface, mut effects)) = self.interface(request.interface) else {
             return self.refuse(origin, request);
@@ -29,6 +28,28 @@ impl<O: Owner> Core<O> {
                 self.land(origin, pieces, landed, payload);
             }
             Err(Some(response)) => self.transports.respond(origin.process, &response),
+            Err(None) => {}
+        }
+    }
+
+    /// As [`on_request`](Self::on_request), for a put whose bytes came with it: they land at
+    /// once, so that nothing of the landing has to be kept in memory.
+    #[inline(always)]
+    pub(crate) fn on_inline_put(&mut self, origin: Origin, put: Request, body: Claim) {
+        let Some((interface, mut effects)) = self.interface(put.interface) else {
+            return self.refuse(origin, &{ put });
+        };
+        match interface.accept(origin.process, origin.uid, &put, &mut effects) {
+            Ok(accepted) => {
+                let (pieces, landed) =
+                    interface.begin_landing(accepted, origin.process, origin.uid, &put);
+                let fail = O::Mover::deposit(effects.owner, body, &pieces, &landed);
+                if let Some(response) = landed.response(fail) {
+                    effects.transports.respond(origin.process, &response);
+                }
+                interface.on_landed(landed, fail, &mut effects);
+            }
+            Err(Some(response)) => effects.transports.respond(origin.process, &response),
             Err(None) => {}
         }
     }

@@ -83,7 +83,7 @@ pub use owner::{LocalProcess, Owner};
 pub use portals3::{
     Handler, MAX_EVENTS, Opening, Portals3Process, Taken as Taken3, fini3, process3,
 };
-pub use process::{Effects, Process, process};
+pub use process::{Process, process};
 pub use resources::{Placement, Published, published};
 pub use secret::{MalformedSecret, Secret};
 pub use settings::{Between, Mode, SETTINGS, Setting, SettingError, Settings};

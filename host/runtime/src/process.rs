@@ -7,9 +7,7 @@ use crate::remote::Remote;
 use crate::settings::Mode;
 use lintel_bridge::Taken;
 use lintel_claim::Claim;
-use lintel_engine4::{
-    Deferred, DescriptorSpec, EntrySpec, Interface, Registers, SearchOp, Transfer,
-};
+use lintel_engine4::{Deferred, DescriptorSpec, EntrySpec, Registers, SearchOp, Transfer};
 use lintel_types::{
     CountingEvent, Error, Event, Handle, Limits, List, PortalIndex, ProcessId, PtOptions, Result,
 };
@@ -33,9 +31,6 @@ pub fn process() -> &'static Process {
         generic: AtomicBool::new(false),
     })
 }
-
-/// What an engine's effects reach in the process that it lives in.
-pub type Effects<'a> = crate::effects::Effects<'a, LocalProcess>;
 
 impl Process {
     /// PtlInit. Counted.
@@ -135,26 +130,20 @@ impl Process {
     /// As `Interface::start`.
     #[inline(always)]
     pub fn start(&'static self, transfer: &Transfer) -> Result<()> {
-        self.start_by(transfer, |interface, effects| {
-            interface.start(transfer, effects)
-        })
+        self.start_by(|| transfer.clone())
     }
 
-    /// As [`start`](Self::start), for a caller that brings the step itself: a closure of its
-    /// own has the compiler specialize the whole path for that one call.
+    /// As [`start`](Self::start), specialized by the compiler for each caller: see
+    /// [`Library::start_by`].
     ///
     /// # Errors
     /// As `Interface::start`.
     #[inline(always)]
-    pub fn start_by(
-        &'static self,
-        transfer: &Transfer,
-        step: impl FnMut(&mut Interface<Claim>, &mut Effects<'_>) -> Result<()>,
-    ) -> Result<()> {
+    pub fn start_by(&'static self, transfer: impl Fn() -> Transfer) -> Result<()> {
         if self.is_generic() {
-            return self.start_remotely(transfer);
+            return self.start_remotely(&transfer());
         }
-        self.library.start_by(transfer.md(), step)
+        self.library.start_by(transfer)
     }
 
     #[cold]
@@ -189,20 +178,23 @@ impl Process {
     /// `ArgInvalid`, `NoInit`, `EqEmpty`.
     #[inline]
     pub fn queue_get(&'static self, handle: Handle) -> Result<(Event, bool)> {
-        let taken = self.queue_take(handle)?;
-        Ok((taken.event(), taken.dropped))
+        self.queue_take(handle, |taken| (taken.event(), taken.dropped))
     }
 
-    /// As [`queue_get`](Self::queue_get), the event still as words.
+    /// As [`queue_get`](Self::queue_get), the event still as words, and given to a function.
     ///
     /// # Errors
     /// `ArgInvalid`, `NoInit`, `EqEmpty`.
     #[inline(always)]
-    pub fn queue_take(&'static self, handle: Handle) -> Result<Taken> {
+    pub fn queue_take<R>(
+        &'static self,
+        handle: Handle,
+        take: impl FnOnce(Taken) -> R,
+    ) -> Result<R> {
         if self.is_generic() {
-            return self.remote.queue_take(&self.library, handle);
+            return self.remote.queue_take(&self.library, handle).map(take);
         }
-        self.library.queue_take(handle)
+        self.library.queue_take(handle).map(take)
     }
 
     /// PtlEQWait and PtlEQPoll: the next event of any of the queues, tried from

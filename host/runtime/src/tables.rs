@@ -5,6 +5,7 @@ use lintel_bridge::{CounterCell, Tables};
 use lintel_types::{
     CounterIndex, CountingEvent, Error, Event, Handle, Kind, Limits, QueueIndex, Result,
 };
+use std::iter::repeat_with;
 use std::sync::OnceLock;
 
 const QUEUES: usize = 64;
@@ -14,18 +15,18 @@ const COUNTERS: usize = 256;
 /// look; a handle of the past finds nothing.
 #[derive(Default)]
 pub struct LocalTables {
-    queues: ChunkedTable<EventQueue, QUEUES>,
-    counters: ChunkedTable<CounterCell, COUNTERS>,
+    queues: ChunkedTable<EventQueue, QUEUES, { 65536 / QUEUES }>,
+    counters: ChunkedTable<CounterCell, COUNTERS, { 65536 / COUNTERS }>,
 }
 
-/// Up to 65,536 things under stable numbers, made in chunks of `N`.
-struct ChunkedTable<T, const N: usize> {
-    chunks: OnceLock<Box<[Chunk<T>]>>,
+/// Up to 65,536 things under stable numbers, made in `CHUNKS` chunks of `N`.
+struct ChunkedTable<T, const N: usize, const CHUNKS: usize> {
+    chunks: OnceLock<Box<[Chunk<T, N>; CHUNKS]>>,
 }
 
-type Chunk<T> = OnceLock<Box<[T]>>;
+type Chunk<T, const N: usize> = OnceLock<Box<[T; N]>>;
 
-impl<T, const N: usize> Default for ChunkedTable<T, N> {
+impl<T, const N: usize, const CHUNKS: usize> Default for ChunkedTable<T, N, CHUNKS> {
     fn default() -> Self {
         ChunkedTable {
             chunks: OnceLock::new(),
@@ -33,17 +34,16 @@ impl<T, const N: usize> Default for ChunkedTable<T, N> {
     }
 }
 
-impl<T: Default, const N: usize> ChunkedTable<T, N> {
+impl<T: Default, const N: usize, const CHUNKS: usize> ChunkedTable<T, N, CHUNKS> {
+    #[cold]
+    #[inline(never)]
     fn get_or_make(&self, index: u16) -> &T {
-        let chunks = self
-            .chunks
-            .get_or_init(|| (0..65536 / N).map(|_| OnceLock::new()).collect());
-        let chunk =
-            chunks[index as usize / N].get_or_init(|| (0..N).map(|_| T::default()).collect());
+        let chunks = self.chunks.get_or_init(|| boxed(OnceLock::new));
+        let chunk = chunks[index as usize / N].get_or_init(|| boxed(T::default));
         &chunk[index as usize % N]
     }
 
-    #[inline]
+    #[inline(always)]
     fn get(&self, index: u16) -> Option<&T> {
         self.chunks.get()?[index as usize / N]
             .get()
@@ -51,9 +51,21 @@ impl<T: Default, const N: usize> ChunkedTable<T, N> {
     }
 
     fn each(&self, f: impl Fn(&T)) {
-        let chunks = self.chunks.get().into_iter().flatten();
-        chunks.filter_map(OnceLock::get).flatten().for_each(f);
+        let chunks = self.chunks.get().into_iter().flat_map(|all| all.iter());
+        chunks
+            .filter_map(OnceLock::get)
+            .flat_map(|chunk| chunk.iter())
+            .for_each(f);
     }
+}
+
+/// An array on the heap that was never on the stack.
+fn boxed<T, const N: usize>(new: impl FnMut() -> T) -> Box<[T; N]> {
+    let all: Vec<T> = repeat_with(new).take(N).collect();
+    let Ok(all) = all.into_boxed_slice().try_into() else {
+        unreachable!("it has N elements")
+    };
+    all
 }
 
 impl LocalTables {
@@ -73,7 +85,7 @@ impl LocalTables {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn queue_at(&self, index: QueueIndex) -> &EventQueue {
         match self.queues.get(index.0) {
             Some(queue) => queue,
@@ -81,7 +93,7 @@ impl LocalTables {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn counter_at(&self, index: CounterIndex) -> &CounterCell {
         match self.counters.get(index.0) {
             Some(cell) => cell,

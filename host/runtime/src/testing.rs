@@ -319,11 +319,7 @@ impl Peer {
     /// Puts the first bytes of this peer's memory to the other's.
     pub(crate) fn put(&self, to: &Peer, length: u64) {
         let transfer = put_of(self.descriptor, to.me, length);
-        let started = self
-            .library
-            .start_by(self.descriptor, |interface, effects| {
-                interface.start(&transfer, effects)
-            });
+        let started = self.library.start_by(|| transfer.clone());
         started.expect("the arguments are valid");
     }
 

@@ -4,7 +4,7 @@ use crate::key::key;
 use crate::log::{Level, log, log_level};
 use crate::settings::{Between, Settings};
 use lintel_claim::Claim;
-use lintel_nal::{Nal, Origin, Route, Trace, Wake, forward};
+use lintel_nal::{Nal, Origin, Outgoing, Route, Trace, Unreachable, Wake, forward};
 use lintel_nal_ofi::OfiNal;
 use lintel_nal_shm::{ShmNal, Unread};
 use lintel_nal_udp::{Model, UdpNal};
@@ -189,6 +189,21 @@ fn refused(why: &dyn std::fmt::Display, code: Error) -> Error {
 }
 
 impl Transport {
+    /// Sends on whichever it is.
+    #[inline(never)]
+    fn send_on(
+        &mut self,
+        to: ProcessId,
+        words: &Words,
+        body: Outgoing<'_>,
+    ) -> Result<(), Unreachable> {
+        match self {
+            Transport::Shm(nal) => nal.send(to, words, body),
+            Transport::Routed(nal) => nal.send(to, words, body),
+            Transport::Boxed(nal) => nal.send(to, words, body),
+        }
+    }
+
     /// What a process of this node hasn't read yet, when this way ends.
     pub(crate) fn take_unread(&mut self, process: ProcessId) -> Option<Unread> {
         match self {
@@ -202,8 +217,21 @@ impl Transport {
 
 impl Nal for Transport {
     forward!(self { Transport::Shm(nal) => nal, Transport::Routed(nal) => nal, Transport::Boxed(nal) => nal }:
-        capabilities, send, next, done, receive_into, fetch, fill, recall, backlog, lends,
-        resources);
+        capabilities, next, done, receive_into, fetch, fill, recall, backlog, lends, resources);
+
+    #[inline(always)]
+    fn send(
+        &mut self,
+        to: ProcessId,
+        words: &Words,
+        body: Outgoing<'_>,
+    ) -> Result<(), Unreachable> {
+        match self {
+            Transport::Shm(nal) => nal.send(to, words, body),
+            // A copy, so that the common path has none in memory.
+            other => other.send_on(to, &{ *words }, body),
+        }
+    }
 
     #[inline(always)]
     fn next_inline(&mut self) -> Option<(Origin, Words, Claim)> {

@@ -42,7 +42,7 @@ impl Transports {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn send(
         &mut self,
         to: ProcessId,
@@ -60,6 +60,7 @@ impl Transports {
 
     /// Whether sends to the process that was sent to last are queued. A process that is
     /// behind delays only its own senders.
+    #[inline(always)]
     pub(crate) fn is_behind(&mut self) -> bool {
         self.nal.flush() && self.nal.has_queued(self.to)
     }
@@ -89,7 +90,7 @@ impl Transports {
     }
 
     /// Sends a response without bytes. If it can't be delivered, its receiver has ended.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn respond(&mut self, to: ProcessId, response: &Response) {
         let nothing = Outgoing::Copied {
             operand: None,
