@@ -266,3 +266,6 @@ impl Contexts {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
