@@ -408,3 +408,52 @@ fn only_the_response_to_a_put_without_acknowledgement_is_silent() {
         assert_eq!(response.silent, is_silent, "{verb:?} {ack:?}");
     }
 }
+
+#[test]
+fn each_entry_and_each_header_that_is_looked_at_is_work() {
+    for list in [List::Priority, List::Overflow] {
+        let mut node = node();
+        let portal = node.portal(PtOptions::empty());
+        let quiet = EntrySpec {
+            options: QUIET,
+            ..entry(portal)
+        };
+        node.append(quiet.clone(), list);
+        node.interface.take_work();
+        node.take(process(1), &request(portal));
+        assert_eq!(node.interface.take_work().walked, 1, "{list:?}");
+        node.append(quiet, List::Priority);
+        let headers = u64::from(list == List::Overflow);
+        assert_eq!(node.interface.take_work().walked, headers, "{list:?}");
+    }
+}
+
+/// Bytes that an atomic of 64-bit integers moves to an entry.
+fn moved(verb: Verb, operation: Operation, length: u64, entry_length: u64) -> u64 {
+    let mut node = node();
+    let portal = node.portal(PtOptions::empty());
+    let spec = EntrySpec {
+        buffer: bytes(entry_length),
+        ..entry(portal)
+    };
+    node.append(spec, List::Priority);
+    let arrived = Request {
+        verb,
+        operation,
+        length,
+        datatype: Datatype::Int64,
+        ..request(portal)
+    };
+    node.take(process(1), &arrived).response.unwrap().mlength
+}
+
+#[test]
+fn atomics_move_whole_elements_and_conditional_swaps_one() {
+    assert_eq!(moved(Verb::FetchAtomic, Operation::Sum, 24, 1000), 24);
+    assert_eq!(moved(Verb::FetchAtomic, Operation::Sum, 24, 23), 16);
+    assert_eq!(moved(Verb::Swap, Operation::Swap, 16, 1000), 16);
+    assert_eq!(moved(Verb::Swap, Operation::Swap, 16, 15), 8);
+    assert_eq!(moved(Verb::Swap, Operation::CswapEq, 8, 1000), 8);
+    assert_eq!(moved(Verb::Swap, Operation::CswapEq, 8, 7), 0);
+    assert_eq!(moved(Verb::Put, Operation::Min, 24, 23), 23);
+}
