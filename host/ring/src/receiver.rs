@@ -7,6 +7,10 @@ use crate::{
 use lintel_claim::Claim;
 use std::sync::atomic::Ordering;
 
+/// Records in a row from which on more are expected, and how far ahead slots are fetched then.
+const STREAM: u8 = 4;
+const SLOTS_AHEAD: usize = 3;
+
 /// Reads the records of one ring, in order.
 #[derive(Debug)]
 pub struct Receiver {
@@ -18,6 +22,8 @@ pub struct Receiver {
     published_lines: u32,
     /// Lines of data of the record that `peek` has shown.
     open: usize,
+    /// Records found since the last look in vain.
+    in_a_row: u8,
 }
 
 /// A record that has arrived. Its payload stays valid until [`Receiver::advance`].
@@ -51,6 +57,7 @@ impl Receiver {
             published_slots: 0,
             published_lines: 0,
             open: 0,
+            in_a_row: 0,
         }
     }
 
@@ -91,7 +98,12 @@ impl Receiver {
     fn record(&mut self, commit: u64) -> Option<Record> {
         let bytes = (commit >> 16) as u16 as usize;
         if commit as u16 != self.position.lap || bytes > MAX_PAYLOAD {
+            self.in_a_row = 0;
             return None;
+        }
+        self.in_a_row = self.in_a_row.saturating_add(1);
+        if self.in_a_row > STREAM {
+            self.fetch_slot_ahead();
         }
         // SAFETY: as in commit_word.
         let slot = unsafe { slot_at(self.ring, self.position.slot) };
@@ -113,6 +125,15 @@ impl Receiver {
             unsafe { Claim::new(start, bytes as u64) }
         };
         Some(Record { words, payload })
+    }
+
+    /// Fetches a slot that the sender of a stream has probably written by now, so that its
+    /// line arrives while the records before it are handled.
+    #[inline(always)]
+    fn fetch_slot_ahead(&self) {
+        let slot = (self.position.slot + SLOTS_AHEAD) % SLOTS;
+        // SAFETY: the slot lies inside the ring.
+        unsafe { prefetch::to_read(slot_at(self.ring, slot), 1) };
     }
 
     /// Done with the record that `peek` has shown.

@@ -7,6 +7,9 @@ use crate::{
 use lintel_claim::{Claim, copy};
 use std::sync::atomic::Ordering;
 
+/// How far ahead slots are fetched.
+const SLOTS_AHEAD: usize = 4;
+
 /// The end of a ring that writes records.
 #[derive(Debug)]
 pub struct Sender {
@@ -87,16 +90,30 @@ impl Sender {
         // commit"): a reader that sees the commit word sees the record's words and payload.
         // SAFETY: a slot begins with its commit word.
         unsafe { word(slot) }.store(commit, Ordering::Release);
+        self.fetch_slot_ahead();
         if lines > 0 {
-            self.fetch_ahead(lines);
+            self.fetch_data_ahead(lines);
         }
         Ok(())
+    }
+
+    /// Fetches a slot that one of the next records takes: not the very next one, which the
+    /// receiver may be polling. In a stream of short records each would otherwise wait for
+    /// its line, since the caller's lock lets no store pass.
+    #[inline(always)]
+    fn fetch_slot_ahead(&self) {
+        let slots = self.position.slots.wrapping_sub(self.head_slots);
+        if slots as usize + SLOTS_AHEAD < SLOTS {
+            let slot = (self.position.slot + SLOTS_AHEAD) % SLOTS;
+            // SAFETY: the slot lies inside the ring.
+            unsafe { prefetch::to_write(slot_at(self.ring, slot), 1) };
+        }
     }
 
     /// Fetches the lines of data that a record of the same length would take next, unless the
     /// receiver may still read them.
     #[inline(always)]
-    fn fetch_ahead(&self, lines: usize) {
+    fn fetch_data_ahead(&self, lines: usize) {
         let (begin, unused) = self.position.payload(lines);
         if self.has_room(lines + unused) {
             // SAFETY: a payload's lines lie inside the ring.
