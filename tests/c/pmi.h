@@ -136,14 +136,14 @@ static struct pmi pmi_begin(void)
     return pmi;
 }
 
-static void pmi_put(const struct pmi *pmi, const char *key, const char *value)
+static inline void pmi_put(const struct pmi *pmi, const char *key, const char *value)
 {
     char answer[PMI_LINE];
     pmi_ask(pmi, answer, "put_result", "cmd=put kvsname=%s key=%s value=%s\n", pmi->space, key, value);
     pmi_check_rc(answer);
 }
 
-static void pmi_get(const struct pmi *pmi, const char *key, char *value, size_t size)
+static inline void pmi_get(const struct pmi *pmi, const char *key, char *value, size_t size)
 {
     char answer[PMI_LINE];
     pmi_ask(pmi, answer, "get_result", "cmd=get kvsname=%s key=%s\n", pmi->space, key);

@@ -1,5 +1,5 @@
-//! Compiles `tests/c/*.c` and `tests/c/collectives/*.c` as a user would, and starts them
-//! with yod.
+//! Compiles `tests/c/*.c`, `tests/c/portals3/*.c` and `tests/c/collectives/*.c` as a user would,
+//! and starts them with yod.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,6 +22,8 @@ enum Link {
     Loaded,
     /// Programs of collective operations, linked with libptlcoll.
     Collectives,
+    /// Programs for Portals 3.3, linked with libportals3.
+    Portals3,
 }
 
 /// Of `tests/c/collectives`: the others need more than a successful end, which
@@ -60,6 +62,7 @@ pub fn run_in(tree: &Tree, setting: &Setting, only: Option<&str>, report: &mut R
             });
         }
     }
+    portals3(tree, setting, only, report);
     for name in COLLECTIVES {
         let full = format!("collectives/{name}");
         if only.is_none_or(|only| only == full) {
@@ -68,6 +71,24 @@ pub fn run_in(tree: &Tree, setting: &Setting, only: Option<&str>, report: &mut R
                 compile_and_start(tree, setting, &source, Link::Collectives)
             });
         }
+    }
+}
+
+/// The programs for Portals 3.3, which has accelerated placement only.
+fn portals3(tree: &Tree, setting: &Setting, only: Option<&str>, report: &mut Report) {
+    for source in shell::files(&tree.path("tests/c/portals3"), "c") {
+        let name = format!("portals3/{}", stem(&source));
+        let title = title(setting, &name);
+        if only.is_some_and(|only| only != name) {
+            continue;
+        }
+        if !setting.suits("only_accelerated") {
+            report.not_applicable(&title);
+            continue;
+        }
+        report.check(&title, || {
+            compile_and_start(tree, setting, &source, Link::Portals3)
+        });
     }
 }
 
@@ -111,6 +132,7 @@ fn compile(tree: &Tree, dist: &Path, source: &Path, link: Link) -> Result<PathBu
     let program = folder.join(format!("{}{suffix}", stem(source)));
     let package = match link {
         Link::Collectives => "ptlcoll",
+        Link::Portals3 => "portals3",
         _ => "portals4",
     };
     let flags = |words: &[&str]| pkg_config(dist, package, words);
@@ -121,7 +143,7 @@ fn compile(tree: &Tree, dist: &Path, source: &Path, link: Link) -> Result<PathBu
         .arg(source)
         .args(flags(&["--cflags"])?);
     match link {
-        Link::Shared | Link::Collectives => cc.args(flags(&["--libs"])?),
+        Link::Shared | Link::Collectives | Link::Portals3 => cc.args(flags(&["--libs"])?),
         Link::Static => cc.args(static_flags(&flags(&["--static", "--libs"])?)),
         Link::Loaded => cc.arg("-ldl"),
     };

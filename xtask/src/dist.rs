@@ -15,8 +15,19 @@ const VERSION: &str = "4.3.0";
 /// Rust's standard library on glibc (`rustc --print native-static-libs`).
 const STATIC_LIBRARIES: &str = "-lgcc_s -lutil -lrt -lpthread -lm -ldl -lc";
 
+/// The same of libportals3: the specification's for packages, the reference's for the file.
+const PORTALS3_VERSION: &str = "3.3.0";
+const PORTALS3_FILE: &str = "libportals3.so.0.3.0";
+
 /// What is built for users.
-pub const PACKAGES: [&str; 5] = ["portals4-c", "ptlcoll-c", "yod", "lintel", "lintel-agent"];
+pub const PACKAGES: [&str; 6] = [
+    "portals4-c",
+    "portals3-c",
+    "ptlcoll-c",
+    "yod",
+    "lintel",
+    "lintel-agent",
+];
 
 /// What the file name of libptlcoll carries.
 const COLLECTIVES_VERSION: &str = "1.0.0";
@@ -58,6 +69,13 @@ fn install_libraries(tree: &Tree, prefix: &Path) -> Outcome {
     install(&release.join("libportals.so"), &lib.join(&real), 0o755)?;
     link(&real, &lib.join("libportals.so.4"))?;
     link("libportals.so.4", &lib.join("libportals.so"))?;
+    install(
+        &release.join("libportals3.so"),
+        &lib.join(PORTALS3_FILE),
+        0o755,
+    )?;
+    link(PORTALS3_FILE, &lib.join("libportals3.so.0"))?;
+    link("libportals3.so.0", &lib.join("libportals3.so"))?;
     let collectives = format!("libptlcoll.so.{COLLECTIVES_VERSION}");
     install(
         &release.join("libptlcoll.so"),
@@ -90,12 +108,16 @@ fn install_build_files(tree: &Tree, prefix: &Path) -> Outcome {
             .unwrap_or_default()
             .to_string_lossy()
             .into_owned();
-        let folder = if name.ends_with(".cmake") {
-            "lib/cmake/portals4"
-        } else {
-            "lib/pkgconfig"
+        let (package, version) = match name.starts_with("portals3") {
+            true => ("portals3", PORTALS3_VERSION),
+            false => ("portals4", VERSION),
         };
-        let text = fill(&shell::read(&template)?, prefix)
+        let folder = if name.ends_with(".cmake") {
+            format!("lib/cmake/{package}")
+        } else {
+            "lib/pkgconfig".into()
+        };
+        let text = fill(&shell::read(&template)?, prefix, version)
             .map_err(|word| format!("{}: nothing for @{word}@", template.display()))?;
         let to = prefix.join(folder).join(name);
         make_parent(&to)?;
@@ -105,7 +127,7 @@ fn install_build_files(tree: &Tree, prefix: &Path) -> Outcome {
 }
 
 /// Replaces each known word between at-signs; an unknown one is the error.
-fn fill(text: &str, prefix: &Path) -> Result<String, String> {
+fn fill(text: &str, prefix: &Path, version: &str) -> Result<String, String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('@') {
@@ -119,7 +141,7 @@ fn fill(text: &str, prefix: &Path) -> Result<String, String> {
             "PREFIX" => out.push_str(&prefix.display().to_string()),
             "LIBDIR" => out.push_str(&prefix.join("lib").display().to_string()),
             "INCLUDEDIR" => out.push_str(&prefix.join("include").display().to_string()),
-            "VERSION" => out.push_str(VERSION),
+            "VERSION" => out.push_str(version),
             "LIBS_PRIVATE" => out.push_str(STATIC_LIBRARIES),
             _ => return Err(word.into()),
         }
@@ -169,9 +191,9 @@ mod tests {
     fn words_are_filled_and_unknown_ones_are_reported() {
         let prefix = Path::new("/opt/portals");
         assert_eq!(
-            fill("a=@PREFIX@/b v@version@ x@y", prefix).as_deref(),
+            fill("a=@PREFIX@/b v@version@ x@y", prefix, VERSION).as_deref(),
             Ok("a=/opt/portals/b v4.3.0 x@y")
         );
-        assert_eq!(fill("@WHAT@", prefix), Err("WHAT".into()));
+        assert_eq!(fill("@WHAT@", prefix, VERSION), Err("WHAT".into()));
     }
 }

@@ -48,6 +48,7 @@ mod outcome;
 mod output;
 mod plan;
 mod poll;
+mod portals3;
 mod process;
 mod program;
 mod rank;

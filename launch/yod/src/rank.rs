@@ -10,6 +10,7 @@ use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use crate::layout::RankSlot;
 use crate::message::{Report, Stream};
 use crate::plan::Plan;
+use crate::portals3;
 use crate::process::Process;
 use crate::tied::tied_command;
 
@@ -144,6 +145,7 @@ fn command_of(plan: &Plan, slot: &RankSlot, core: Option<usize>, socket: &UnixSt
     plan.set_variables_of_ranks(&mut command);
     command
         .envs(plan.layout.variables(slot))
+        .envs(portals3::variables(plan, slot))
         .env("PMI_FD", socket.as_raw_fd().to_string())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
