@@ -70,6 +70,14 @@ impl ProcessId {
     }
 }
 
+/// A physical identifier as `127.0.0.1/1024`: the node's address, whose number is the nid, and
+/// the pid.
+impl core::fmt::Display for ProcessId {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{}/{}", core::net::Ipv4Addr::from(self.nid), self.pid)
+    }
+}
+
 /// `PTL_UID_ANY`: any user may reach the entry.
 pub const UID_ANY: u32 = u32::MAX;
 /// `PTL_PT_ANY`: any free portal table index.

@@ -16,6 +16,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::low_level::pipe;
 use std::fmt;
 use std::io::{self, Write};
+use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -61,8 +62,8 @@ impl fmt::Display for OpenError {
             OpenError::File(path, refusal) => write!(f, "{}: {refusal}", path.display()),
             OpenError::Running { job, nid } => write!(
                 f,
-                "job {job} has an agent on node {nid:#x} already: use that one, or end it by \
-                 SIGTERM"
+                "job {job} has an agent on node {} already: use that one, or end it by SIGTERM",
+                Ipv4Addr::from(*nid)
             ),
             OpenError::System(error) => write!(f, "a system call failed: {error}"),
         }

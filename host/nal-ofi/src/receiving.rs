@@ -309,7 +309,7 @@ impl OfiNal {
         if peer.was_addressed {
             peer.receiving.inbox.push_back(Item::Lost);
             let Peer { process, .. } = peer;
-            (self.log)(&format!("process {:#x}/{} {why}", process.nid, process.pid));
+            (self.log)(&format!("process {process} {why}"));
         }
         if let Some(stream) = &mut peer.receiving.stream {
             stream.failure.get_or_insert(libc::ENOTCONN);

@@ -125,9 +125,7 @@ impl OfiNal {
         self.remove_peer(lane);
         if self.addresses.last_unreachable.replace(process) != Some(process) {
             (self.log)(&format!(
-                "no way to process {:#x}/{}: {}",
-                process.nid,
-                process.pid,
+                "no way to process {process}: {}",
                 self.addresses.directory.limits()
             ));
         }

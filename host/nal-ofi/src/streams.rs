@@ -192,12 +192,11 @@ impl OfiNal {
             match stream.staged.take() {
                 Some(staged) => self.link.registrations.abandon(staged),
                 None => (self.log)(&format!(
-                    "{} doesn't end {} reads from process {:#x}/{}, which is lost: the memory \
+                    "{} doesn't end {} reads from process {}, which is lost: the memory \
                      that they were to fill may still be written to",
                     self.link.fabric.name(),
                     stream.under_way,
-                    peer.process.nid,
-                    peer.process.pid
+                    peer.process
                 )),
             }
             stream.under_way = 0;

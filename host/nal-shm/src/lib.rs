@@ -204,10 +204,7 @@ impl ShmNal {
         let peer =
             Peer::connect(&self.segment, process, self.direct, self.costs).map_err(|error| {
                 if self.unanswered.replace(process) != Some(process) {
-                    (self.log)(&format!(
-                        "no way to process {:#x}/{}: {error}",
-                        process.nid, process.pid
-                    ));
+                    (self.log)(&format!("no way to process {process}: {error}"));
                 }
                 Unreachable
             })?;

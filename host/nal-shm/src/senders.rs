@@ -145,8 +145,7 @@ impl ShmNal {
         let process = lane.origin().process;
         self.diagnostics.corrupt_lanes += 1;
         (self.log)(&format!(
-            "process {:#x}/{} wrote nonsense into its lane; its messages are dropped",
-            process.nid, process.pid
+            "process {process} wrote nonsense into its lane; its messages are dropped"
         ));
         self.cut_off(&mut lane);
         self.cursor = 0;

@@ -78,10 +78,7 @@ impl UdpNal {
     #[cold]
     fn on_unreachable(&mut self, now: Time, to: ProcessId, error: &std::io::Error) {
         if !std::mem::replace(&mut self.has_logged_send_error, true) {
-            (self.log)(&format!(
-                "the system doesn't send to process {:#x}/{}: {error}",
-                to.nid, to.pid
-            ));
+            (self.log)(&format!("the system doesn't send to process {to}: {error}"));
         }
         self.endpoint.on_refused(now, to);
     }

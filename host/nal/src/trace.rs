@@ -1,8 +1,9 @@
 //! Middleware that writes a line for every message.
 
 use crate::{Arrival, Nal, Origin, Outgoing, Unreachable, Wake, forward};
-use lintel_types::ProcessId;
-use lintel_wire::{Message, Words};
+use lintel_types::{AckRequest, NiFail, ProcessId};
+use lintel_wire::{Message, Request, Response, Verb, Words};
+use std::fmt::Write;
 
 /// Hands a line for each message to `log`.
 pub struct Trace<N, F> {
@@ -24,13 +25,69 @@ impl<N: Nal, F: FnMut(String)> Trace<N, F> {
 
     fn line(&mut self, direction: &str, process: ProcessId, words: &Words) {
         let what = match Message::parse(words) {
-            Ok(message) => format!("{message:?}"),
+            Ok(Message::Request(request)) => described(&request),
+            Ok(Message::Response(response)) => answered(&response),
             Err(malformed) => format!("{malformed}: {words:x?}"),
         };
-        (self.log)(format!(
-            "{direction} {:#x}/{} {what}",
-            process.nid, process.pid
-        ));
+        (self.log)(format!("{direction} {process} {what}"));
+    }
+}
+
+/// `PUT pt 5 bits 0xabcd 65536 B`, and what isn't 0 or the rule.
+fn described(request: &Request) -> String {
+    let verb = match request.verb {
+        Verb::Put => "PUT",
+        Verb::Get => "GET",
+        Verb::Atomic => "ATOMIC",
+        Verb::FetchAtomic => "FETCH-ATOMIC",
+        Verb::Swap => "SWAP",
+    };
+    let portal = u32::from(request.portal);
+    let mut line = format!(
+        "{verb} pt {portal} bits {:#x} {} B",
+        request.match_bits, request.length
+    );
+    if !matches!(request.verb, Verb::Put | Verb::Get) {
+        let _ = write!(line, " {:?} {:?}", request.operation, request.datatype);
+    }
+    if request.remote_offset != 0 {
+        let _ = write!(line, " at offset {}", request.remote_offset);
+    }
+    if request.hdr_data != 0 {
+        let _ = write!(line, " header data {:#x}", request.hdr_data);
+    }
+    if request.rank != ProcessId::RANK_ANY {
+        let _ = write!(line, " from rank {}", request.rank);
+    }
+    if request.ack != AckRequest::None {
+        let _ = write!(line, " {:?} acknowledgement", request.ack);
+    }
+    if request.referenced {
+        line.push_str(" by rendezvous");
+    }
+    line + &operation(request.token)
+}
+
+fn answered(response: &Response) -> String {
+    let verb = if response.reply { "REPLY" } else { "ACK" };
+    let Response {
+        mlength, offset, ..
+    } = response;
+    let mut line = format!("{verb} {mlength} B at offset {offset}");
+    if response.silent {
+        line.push_str(" for the end of a loan");
+    }
+    if response.fail != NiFail::Ok {
+        let _ = write!(line, " failed: {:?}", response.fail);
+    }
+    line + &operation(response.token)
+}
+
+/// Joins a response with its request in the log.
+fn operation(token: u32) -> String {
+    match token {
+        0 => String::new(),
+        token => format!(" (operation {token:#x})"),
     }
 }
 
@@ -68,4 +125,63 @@ impl<N: Nal, F: FnMut(String)> Nal for Trace<N, F> {
 
 impl<N: Nal, F: FnMut(String)> Wake for Trace<N, F> {
     forward!(self { Trace { inner, .. } => inner }: ..Wake);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lintel_types::{Datatype, InterfaceNumber, List, Operation, PortalIndex};
+
+    fn request() -> Request {
+        Request {
+            verb: Verb::Put,
+            interface: InterfaceNumber::ALL[0],
+            ack: AckRequest::None,
+            referenced: false,
+            portal: PortalIndex::from(5_u16),
+            token: 0,
+            rank: ProcessId::RANK_ANY,
+            length: 65536,
+            operation: Operation::default(),
+            datatype: Datatype::default(),
+            match_bits: 0xabcd_0000,
+            remote_offset: 0,
+            hdr_data: 0,
+        }
+    }
+
+    #[test]
+    fn a_request_is_a_line_of_what_it_has() {
+        assert_eq!(described(&request()), "PUT pt 5 bits 0xabcd0000 65536 B");
+        let get = Request {
+            verb: Verb::Get,
+            rank: 3,
+            remote_offset: 64,
+            token: 0x10000,
+            ..request()
+        };
+        assert_eq!(
+            described(&get),
+            "GET pt 5 bits 0xabcd0000 65536 B at offset 64 from rank 3 (operation 0x10000)"
+        );
+    }
+
+    #[test]
+    fn a_response_names_the_operation_and_why_it_failed() {
+        let response = Response {
+            reply: false,
+            interface: InterfaceNumber::ALL[0],
+            placed: false,
+            silent: false,
+            token: 0x10000,
+            mlength: 0,
+            offset: 0,
+            list: List::Priority,
+            fail: NiFail::Dropped,
+        };
+        assert_eq!(
+            answered(&response),
+            "ACK 0 B at offset 0 failed: Dropped (operation 0x10000)"
+        );
+    }
 }

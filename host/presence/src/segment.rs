@@ -44,7 +44,9 @@ pub enum OpenError {
     Foreign,
     /// A limit of the system is reached: which one, and how to raise it.
     Exhausted(&'static str, io::Error),
-    /// A system call failed; the error has its number.
+    /// The system refused shared memory.
+    Memory(io::Error),
+    /// The system refused the file of the registration.
     System(io::Error),
 }
 
@@ -59,7 +61,12 @@ impl fmt::Display for OpenError {
             OpenError::Nobody => f.write_str("no live process has that identifier"),
             OpenError::Foreign => f.write_str("its segment is of another version of Lintel"),
             OpenError::Exhausted(hint, error) => write!(f, "{error}: {hint}"),
-            OpenError::System(error) => write!(f, "the system refused shared memory: {error}"),
+            OpenError::Memory(error) => {
+                write!(f, "the system refused System V shared memory: {error}")
+            }
+            OpenError::System(error) => {
+                write!(f, "the system refused a file in {DIRECTORY}: {error}")
+            }
         }
     }
 }
@@ -91,7 +98,8 @@ impl From<Refusal> for OpenError {
 const FILES: &str = "this process may open no more files; raise `ulimit -n`";
 const SYSTEM_FILES: &str = "this machine may open no more files; raise fs.file-max";
 const FOLDER: &str = "a process needs 4096 bytes and one file in /dev/shm: remove files there, \
-                      or as root `mount -o remount,size=64m /dev/shm`";
+                      or as root `mount -o remount,size=64m /dev/shm`; in a container \
+                      `--shm-size=64m`";
 const FILE_SIZE: &str = "a process needs a file of 4096 bytes; raise `ulimit -f`";
 const MEMORY: &str = "a process needs 28 MiB of System V shared memory, most of it never \
                       touched: see `ipcs -lm`, kernel.shmall, kernel.shmmax and `ulimit -v`";
@@ -312,7 +320,7 @@ fn refused_memory(error: io::Error) -> OpenError {
     match Errno::from_io_error(&error) {
         Some(Errno::NOMEM) => OpenError::Exhausted(MEMORY, error),
         Some(Errno::NOSPC) => OpenError::Exhausted(SEGMENTS, error),
-        _ => error.into(),
+        _ => OpenError::Memory(error),
     }
 }
 
@@ -373,6 +381,17 @@ mod tests {
         let any = Segment::create(&job, 1, ProcessId::PID_ANY).expect("others are free");
         std::fs::remove_file(&taken).expect("it is left");
         drop(any);
+    }
+
+    #[test]
+    fn a_refusal_names_what_was_refused() {
+        let read_only = || io::Error::from(Errno::ROFS);
+        let file = OpenError::from(read_only()).to_string();
+        assert!(file.contains("/dev/shm"), "{file}");
+        let memory = refused_memory(read_only()).to_string();
+        assert!(memory.contains("System V"), "{memory}");
+        let full = OpenError::from(io::Error::from(Errno::NOSPC)).to_string();
+        assert!(full.contains("needs 4096 bytes"), "{full}");
     }
 
     #[test]

@@ -237,7 +237,7 @@ impl<O: Owner> Core<O> {
                 if !protocol.on_message(transports, origin, words, payload) {
                     log(
                         Level::Warn,
-                        &format!("{malformed} (process {})", origin.process.pid),
+                        &format!("{malformed} (process {})", origin.process),
                     );
                 }
             }
@@ -268,7 +268,7 @@ impl<O: Owner> Core<O> {
     fn on_lost(&mut self, process: ProcessId) {
         log(
             Level::Info,
-            &format!("process {:#x}/{} is gone", process.nid, process.pid),
+            &format!("process {process} is gone, or can't be reached"),
         );
         self.staged.forget(process);
         for number in InterfaceNumber::ALL {

@@ -2,7 +2,6 @@
 
 use crate::core::Core;
 use crate::library::{Library, LibraryRef};
-use crate::log::{Level, log};
 use crate::owner::Owner;
 use crate::thread::spawn;
 use crate::waiting::time_until;
@@ -62,7 +61,6 @@ fn run<O: Owner>(library: &Library<O>) {
             }
         }
     }
-    log(Level::Info, "the helper ends");
 }
 
 /// Sleeps for a moment, then for as long as nothing comes.

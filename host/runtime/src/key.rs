@@ -14,6 +14,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+const VARIABLE: &str = "PTL_SECRET_FILE";
 /// Separates this use of BLAKE3 from others.
 const CONTEXT: &str = "Lintel 2026-11 authenticator of packets between nodes";
 /// Mode of a folder that only its owner can use.
@@ -26,6 +27,8 @@ pub(crate) enum SecretError {
     Malformed,
     /// No file is named, and there is no home directory.
     NoHome,
+    /// `PTL_SECRET_FILE` names a file in a folder that isn't there.
+    NoFolder(PathBuf),
     /// The file can't be read or made.
     File(PathBuf, io::Error),
     /// The name is a symbolic link.
@@ -44,9 +47,16 @@ impl fmt::Display for SecretError {
                 "packets between nodes need a secret: start the program with yod, or name a \
                  file with PTL_SECRET_FILE",
             ),
-            SecretError::File(path, error) => {
-                write!(f, "the secret file {}: {error}", path.display())
-            }
+            SecretError::NoFolder(path) => write!(
+                f,
+                "{VARIABLE} names a file in {}, which is no folder",
+                path.display()
+            ),
+            SecretError::File(path, error) => write!(
+                f,
+                "the secret file {}, which {VARIABLE} sets: {error}",
+                path.display()
+            ),
             SecretError::Link(path) => write!(
                 f,
                 "the secret file {} is a symbolic link, which is never followed: name the file \
@@ -89,7 +99,7 @@ fn derive(secret: Option<&Secret>, job: &str) -> Result<[u8; 32], SecretError> {
     let given = std::env::var("LINTEL_SECRET").unwrap_or_default();
     let mut material = match secret {
         Some(Secret(bytes)) => bytes.to_vec(),
-        None if given.is_empty() => from_file(&path()?)?,
+        None if given.is_empty() => from_file(&path()?.existing()?)?,
         None => {
             let Secret(bytes) = given.parse().map_err(|_| SecretError::Malformed)?;
             bytes.to_vec()
@@ -99,13 +109,50 @@ fn derive(secret: Option<&Secret>, job: &str) -> Result<[u8; 32], SecretError> {
     Ok(blake3::derive_key(CONTEXT, &material))
 }
 
+/// Where a job's secret comes from, for the log.
+pub(crate) fn source(settings: &Settings) -> String {
+    let is_given = std::env::var_os("LINTEL_SECRET").is_some_and(|secret| !secret.is_empty());
+    match (&settings.secret, is_given, path()) {
+        (Some(_), ..) => "the launcher".into(),
+        (None, true, _) => "LINTEL_SECRET".into(),
+        (None, false, Ok(named)) => named.path.display().to_string(),
+        (None, false, Err(error)) => error.to_string(),
+    }
+}
+
 /// The secret file that the environment names.
-fn path() -> Result<PathBuf, SecretError> {
+fn path() -> Result<Named, SecretError> {
     let given = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-    match (given("PTL_SECRET_FILE"), given("HOME")) {
-        (Some(file), _) => Ok(file.into()),
-        (None, Some(home)) => Ok(Path::new(&home).join(".config/lintel/secret")),
+    match (given(VARIABLE), given("HOME")) {
+        (Some(file), _) => Ok(Named {
+            path: file.into(),
+            is_typed: true,
+        }),
+        (None, Some(home)) => Ok(Named {
+            path: Path::new(&home).join(".config/lintel/secret"),
+            is_typed: false,
+        }),
         (None, None) => Err(SecretError::NoHome),
+    }
+}
+
+/// A secret's file, there or not.
+struct Named {
+    path: PathBuf,
+    is_typed: bool,
+}
+
+impl Named {
+    /// The path, unless a user typed it and its folder is missing: only the default one's
+    /// folders are made.
+    fn existing(self) -> Result<PathBuf, SecretError> {
+        let folder = self.path.parent().filter(|folder| *folder != Path::new(""));
+        match folder {
+            Some(folder) if self.is_typed && !folder.is_dir() => {
+                Err(SecretError::NoFolder(folder.into()))
+            }
+            _ => Ok(self.path),
+        }
     }
 }
 
@@ -206,6 +253,25 @@ mod tests {
         assert_eq!([mode_of(&config), mode_of(&folder)], [FOLDER_MODE; 2]);
         let entries = std::fs::read_dir(&folder).expect("it is there");
         assert_eq!(entries.count(), 1);
+    }
+
+    #[test]
+    fn the_folders_of_a_path_that_a_user_typed_are_not_made() {
+        let scratch = temporary();
+        let missing = scratch.path().join("missing");
+        let named = |is_typed| Named {
+            path: missing.join("secret"),
+            is_typed,
+        };
+        let error = named(true).existing().expect_err("there is no such folder");
+        assert!(error.to_string().contains("PTL_SECRET_FILE"), "{error}");
+        assert!(!missing.exists());
+        assert!(named(false).existing().is_ok());
+        let beside = Named {
+            path: "secret".into(),
+            is_typed: true,
+        };
+        assert!(beside.existing().is_ok());
     }
 
     #[test]

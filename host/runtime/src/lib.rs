@@ -68,6 +68,7 @@ mod testing;
 mod thread;
 mod transport;
 mod transports;
+mod variables;
 mod waiting;
 mod wakeup;
 mod watcher;

@@ -2,6 +2,7 @@
 
 use crate::core::{Core, OpenInterface};
 use crate::helper;
+use crate::key;
 use crate::library::{Generations, Library, Pinned};
 use crate::locked::check_interface;
 use crate::log::{Level, log, set_level};
@@ -9,8 +10,9 @@ use crate::orphans;
 use crate::owner::Owner;
 use crate::protocol::Protocol;
 use crate::resources::ProcessInfo;
-use crate::settings::Settings;
+use crate::settings::{Between, Settings};
 use crate::transport::{self, Endpoint};
+use crate::variables;
 use crate::watcher;
 use lintel_bridge::Tables;
 use lintel_claim::Lease;
@@ -63,6 +65,7 @@ impl<O: Owner> Library<O> {
         }
         let settings = self.settings()?;
         set_level(settings.level);
+        variables::warn_of_unknown();
         self.aborted.store(false, Ordering::Relaxed);
         self.references.fetch_add(1, Ordering::AcqRel);
         Ok(settings)
@@ -233,6 +236,7 @@ impl<O: Owner> Library<O> {
         }
         let settings = self.settings()?;
         let endpoint = self.join_networks(&settings, pid)?;
+        log_set_up(&settings, endpoint.me);
         self.start(endpoint, &settings)
     }
 
@@ -303,6 +307,7 @@ impl<O: Owner> Library<O> {
         }
         self.end_threads();
         if let Some(mut core) = self.core.lock().take() {
+            log(Level::Info, "left the network");
             orphans::adopt(core.take_orphans());
         }
     }
@@ -321,6 +326,30 @@ impl<O: Owner> Library<O> {
         if let Some(watcher) = self.with_core(|core| core.wakeup.take_watcher()).flatten() {
             watcher.end();
         }
+    }
+}
+
+/// What a user may want to see who wonders why a message doesn't arrive.
+fn log_set_up(settings: &Settings, me: ProcessId) {
+    let version = env!("CARGO_PKG_VERSION");
+    let words = format!("Lintel {version}, job {}, process {me}", settings.job);
+    log(Level::Info, &words);
+    let within = if settings.shm {
+        "shm"
+    } else {
+        "none of its own"
+    };
+    let between = settings.between.map_or("none", Between::name);
+    let words = format!("networks: within the node {within}, between nodes {between}");
+    log(Level::Info, &words);
+    if settings.between.is_some() {
+        let (model, timeout) = (settings.model, settings.peer_timeout.as_millis());
+        let words = format!("connections {model:?}, peers may be silent for {timeout} ms");
+        log(Level::Info, &words.to_lowercase());
+        log(
+            Level::Info,
+            &format!("the secret is from {}", key::source(settings)),
+        );
     }
 }
 

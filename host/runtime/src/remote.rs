@@ -201,6 +201,9 @@ impl Remote {
         let generation = self.generation.load(Ordering::Relaxed);
         match Session::open(&settings, generation % Handle::GENERATIONS) {
             Ok(opened) => {
+                let (job, node) = (&settings.job, std::net::Ipv4Addr::from(settings.nid));
+                let words = format!("job {job}: the agent of node {node} runs the engine");
+                log(Level::Info, &words);
                 *session = Some(opened);
                 self.advance_generation();
                 Ok(())

@@ -117,6 +117,16 @@ pub enum Between {
     Ofi,
 }
 
+impl Between {
+    /// Its name in `PTL_NAL`.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Between::Udp => "udp",
+            Between::Ofi => "ofi",
+        }
+    }
+}
+
 /// Which process runs the engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {

@@ -1,0 +1,70 @@
+//! Variables that look like ours and aren't: a name that is mistyped would silently leave the
+//! default.
+
+use crate::log::{Level, log};
+use crate::settings::SETTINGS;
+use std::sync::Once;
+
+/// What the names of a Portals library's variables begin with.
+const PREFIX: &str = "PTL_";
+/// Letters that are inserted, left out, exchanged or swapped with a neighbour, up to which one
+/// name may be meant for another.
+const NEAR: usize = 3;
+
+/// Warns of each variable of the environment that begins as ours do and isn't one; once.
+pub(crate) fn warn_of_unknown() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        for words in unknown(names) {
+            log(Level::Warn, &words);
+        }
+    });
+}
+
+fn unknown(names: impl Iterator<Item = String>) -> Vec<String> {
+    let is_ours = |name: &str| SETTINGS.iter().any(|setting| setting.name == name);
+    let mut unknown: Vec<String> = names
+        .filter(|name| name.starts_with(PREFIX) && !is_ours(name))
+        .collect();
+    unknown.sort();
+    unknown.iter().map(|name| warning(name)).collect()
+}
+
+fn warning(name: &str) -> String {
+    let known = SETTINGS.iter().map(|setting| setting.name);
+    let nearest = known
+        .map(|known| (strsim::osa_distance(name, known), known))
+        .min();
+    match nearest {
+        Some((0..=NEAR, known)) => {
+            format!("{name} is no variable of this library: is {known} meant?")
+        }
+        _ => format!("{name} is no variable of this library: `lintel info --env` lists them"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mistyped_name_is_reported_with_the_one_that_may_be_meant() {
+        let names = [
+            "PTL_NLA",
+            "HOME",
+            "PTL_NAL",
+            "PTL_MODUS",
+            "PTL_SOMETHING_ELSE",
+        ];
+        let warnings = unknown(names.into_iter().map(String::from));
+        assert_eq!(
+            warnings,
+            [
+                "PTL_MODUS is no variable of this library: is PTL_MODE meant?",
+                "PTL_NLA is no variable of this library: is PTL_NAL meant?",
+                "PTL_SOMETHING_ELSE is no variable of this library: `lintel info --env` lists them",
+            ]
+        );
+    }
+}
