@@ -16,7 +16,7 @@ use lintel_types::ProcessId;
 use rustc_hash::FxBuildHasher;
 
 /// Blocked pairs of a context that try again each time that there may be room.
-const UNBLOCKED_AT_ONCE: usize = 4;
+pub(crate) const UNBLOCKED_AT_ONCE: usize = 4;
 
 /// Reliable messages between this process and others. `B` is where a body is.
 pub struct Endpoint<B> {

@@ -1,6 +1,7 @@
 //! Endpoints on a wire that does what a test says: what is sent when, to the nanosecond.
 
 mod failed_sends;
+mod windows;
 
 use crate::congestion::OVERHEAD;
 use crate::packet::{Class, Header, Kind};
