@@ -8,7 +8,8 @@ use lintel_sim_fabric::{Dimension, Fabric, FreeFabric, PacketFabric, Torus};
 use lintel_sim_kernel::{Duration, SimTime};
 use lintel_sim_seastar::profile::{RED_STORM_2005, XT5_2009};
 use lintel_sim_seastar::workload::{
-    Case, Halo, PingPong, Stream, Way, halo, measured, median, ping_pong, run, two_way_stream,
+    Case, Halo, PingPong, Stream, Way, halo, measured, median, ping_pong, run, tuned_stream,
+    two_way_stream,
 };
 use lintel_sim_seastar::{
     Action, Class, Exposure, Machine, Mode, Notice, Program, Protection, Refused, Setup, Span,
@@ -216,6 +217,22 @@ fn the_second_core_reaches_the_kernel_by_an_interrupt_and_not_by_a_trap() {
     let dearer = p.time(p.interrupt_entry) * 2 - p.time(p.trap);
     assert_eq!(time(Mode::Generic, 1), time(Mode::Generic, 0) + dearer);
     assert_eq!(time(Mode::Accelerated, 1), time(Mode::Accelerated, 0));
+}
+
+#[test]
+fn streamed_gets_are_limited_by_the_interrupts_of_their_target() {
+    // A request and the word that the answer has left, each an interrupt with its work.
+    let p = &RED_STORM_2005;
+    let wanted = Stream {
+        gets: true,
+        messages: 200,
+        ..Stream::of(0)
+    };
+    let gap = tuned_stream(&Case::new(*p, Mode::Generic), wanted).expect("it runs");
+    let interrupt = p.time(p.interrupt_entry) + p.time(p.interrupt_exit);
+    assert!(gap > interrupt * 2, "{gap}");
+    let nic = tuned_stream(&Case::new(*p, Mode::Accelerated), wanted).expect("it runs");
+    assert!(nic < interrupt, "{nic}");
 }
 
 #[test]

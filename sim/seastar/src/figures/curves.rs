@@ -18,7 +18,7 @@ pub enum Figure {
     Latency,
     /// S1, Figures 4 and 5: bandwidth of PortalPerf.
     Bandwidth,
-    /// S1, Figure 6: latency of NetPIPE, streaming puts included.
+    /// S1, Figure 6: latency of NetPIPE, streaming included; gets are in S1's text only.
     NetpipeLatency,
     /// S1, Figure 7: bandwidth of NetPIPE, whose bidirectional one counts both ways.
     NetpipeBandwidth,
@@ -160,21 +160,32 @@ fn curves(
 fn netpipe_latency() -> Result<Vec<Curve>, Refused> {
     let ways = [
         ("put", RED_STORM, Way::Put),
+        ("get", RED_STORM, Way::Get),
         ("bidirectional", RED_STORM, Way::Both),
     ];
     let mut all = curves(&SMALL, "us", latency, &ways)?;
-    let points = stream_points(&SMALL, &RED_STORM, Class::Unreliable, |gap, _| in_us(gap))?;
-    all.push(Curve {
-        label: "streaming put",
-        unit: "us",
-        points,
-    });
+    for (label, gets) in [("streaming put", false), ("streaming get", true)] {
+        let mut points = Vec::new();
+        for bytes in SMALL {
+            let wanted = Stream {
+                gets,
+                ..Stream::of(bytes)
+            };
+            points.push((bytes, in_us(tuned_stream(&RED_STORM, wanted)?)));
+        }
+        all.push(Curve {
+            label,
+            unit: "us",
+            points,
+        });
+    }
     Ok(all)
 }
 
 fn netpipe_bandwidth() -> Result<Vec<Curve>, Refused> {
     let sizes = netpipe_sizes(1_024 * KB);
-    let mut all = curves(&sizes, "MB/s", rate, &[("put", RED_STORM, Way::Put)])?;
+    let one_way = [("put", RED_STORM, Way::Put), ("get", RED_STORM, Way::Get)];
+    let mut all = curves(&sizes, "MB/s", rate, &one_way)?;
     let ways = [("bidirectional", RED_STORM, Way::Both)];
     all.extend(curves(&sizes, "MB/s", both_rates, &ways)?);
     Ok(all)

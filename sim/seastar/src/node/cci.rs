@@ -405,6 +405,15 @@ mod tests {
     }
 
     #[test]
+    fn an_endpoint_receives_24576_long_messages() {
+        // S4 IV-B: three to an area of 16 KB.
+        let mut areas = Areas::new(XT5_2009.cci_rx_areas.value, &XT5_2009);
+        let long = XT5_2009.cci_mss.value + XT5_2009.cci_header.value;
+        let room = std::iter::from_fn(|| areas.take(long)).count();
+        assert_eq!(room, 24_576);
+    }
+
+    #[test]
     fn a_message_beyond_the_longest_is_refused_with_its_length() {
         let mut endpoint = Endpoint::new(&XT5_2009);
         let to = ProcessId::new(1, 0);

@@ -1,4 +1,4 @@
-//! Streaming (S4, V-B; NetPIPE's streaming puts): messages one after the other, so
+//! Streaming (S4, V-B; NetPIPE's streaming puts and gets): messages one after the other, so
 //! many of them under way at once.
 
 use lintel_memory::{Buffer, Ghost};
@@ -8,7 +8,7 @@ use lintel_types::{EventKind, Handle, MdOptions, ProcessId};
 use super::benchmark::{Benchmark, Steps};
 use super::rig::{Case, Measured, all_ended, measured, median, neighbours};
 use crate::message::Class;
-use crate::node::{Action, Exposure, Mode, Notice, Program, Refused, Setup, put};
+use crate::node::{Action, Exposure, Mode, Notice, Program, Refused, Setup, get, put};
 
 /// How a stream is sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,6 +21,8 @@ pub struct Stream {
     pub messages: u32,
     /// The connection's class, for streams over CCI.
     pub class: Class,
+    /// Portals: messages are got from the other node instead of put there.
+    pub gets: bool,
 }
 
 impl Stream {
@@ -32,6 +34,7 @@ impl Stream {
             window: 64,
             messages: if bytes > 64 << 10 { 6 } else { 1_000 },
             class: Class::Unreliable,
+            gets: false,
         }
     }
 
@@ -41,7 +44,11 @@ impl Stream {
     /// The machine can't do it.
     pub fn prepare(self, case: &Case) -> Result<Benchmark<Duration>, Refused> {
         let (gap, received) = (measured(), Steps::default());
-        let sender = Sender::new(case, self, ProcessId::new(1, case.last_core()));
+        let to = ProcessId::new(1, case.last_core());
+        let mut sender = Sender::new(case, self, to);
+        if self.gets {
+            sender.got = Some((gap.clone(), received.clone()));
+        }
         let receiver = Receiver::new(case, self, &gap, &received);
         let machine = neighbours(case, [Box::new(sender), Box::new(receiver)])?;
         let done = received.of(self.messages.into());
@@ -56,6 +63,10 @@ impl Stream {
     /// # Errors
     /// The machine can't do it.
     pub fn prepare_both_ways(self, case: &Case) -> Result<Benchmark<Duration>, Refused> {
+        if self.gets {
+            let why = "streams both ways are of puts: get one way, or put";
+            return Err(Refused(why.into()));
+        }
         let case = &case.virtual_nodes();
         let (gap, received) = (measured(), Steps::default());
         let mut machine = case.torus([2, 1, 1])?;
@@ -112,6 +123,8 @@ struct Sender {
     memory: Handle,
     unsent: u32,
     under_way: u32,
+    /// What it measures, if it gets.
+    got: Option<(Measured, Steps)>,
 }
 
 struct Receiver {
@@ -133,8 +146,26 @@ impl Sender {
             memory: Handle::INVALID,
             unsent: stream.messages,
             under_way: 0,
+            got: None,
         }
     }
+}
+
+impl Sender {
+    /// A get has its answer.
+    fn on_reply(&mut self, now: SimTime) {
+        self.under_way -= 1;
+        let (gap, received) = self.got.as_ref().expect("only gets are answered");
+        received.count(1);
+        if self.unsent == 0 && self.under_way == 0 {
+            gap.borrow_mut().add(gap_of(now, self.stream.messages));
+        }
+    }
+}
+
+/// The time of each of so many messages, if the last one ends now.
+fn gap_of(now: SimTime, messages: u32) -> Duration {
+    Duration::from_ps(now.since(SimTime::START).as_ps() / u64::from(messages))
 }
 
 impl Receiver {
@@ -159,10 +190,11 @@ impl Program for Sender {
         Ok(())
     }
 
-    fn next(&mut self, _: SimTime, notice: Option<&Notice>) -> Action {
+    fn next(&mut self, now: SimTime, notice: Option<&Notice>) -> Action {
         match notice {
             Some(Notice::Sent(_)) => self.under_way -= 1,
             Some(notice) if notice.is(EventKind::Send) => self.under_way -= 1,
+            Some(notice) if notice.is(EventKind::Reply) => self.on_reply(now),
             Some(Notice::Full) => {
                 self.unsent += 1;
                 self.under_way -= 1;
@@ -185,6 +217,7 @@ impl Program for Sender {
                 class,
                 bytes,
             },
+            false if self.got.is_some() => Action::Start(get(self.memory, bytes, self.to, BITS)),
             false => Action::Start(put(self.memory, bytes, self.to, BITS)),
         }
     }
@@ -204,12 +237,16 @@ impl Program for Receiver {
             return Action::Wait;
         }
         self.received += 1;
-        self.all.count(1);
+        // Who gets, counts and measures.
+        if !self.stream.gets {
+            self.all.count(1);
+        }
         if self.received < self.stream.messages {
             return Action::Wait;
         }
-        let gap = now.since(SimTime::START).as_ps() / u64::from(self.received);
-        self.gap.borrow_mut().add(Duration::from_ps(gap));
+        if !self.stream.gets {
+            self.gap.borrow_mut().add(gap_of(now, self.received));
+        }
         Action::End
     }
 }
