@@ -57,6 +57,11 @@ pub enum Error {
         /// The address of the first.
         first: Ipv4Addr,
     },
+    /// Messages between nodes would have no network: `--nal shm` alone.
+    NoNetwork {
+        /// The number of nodes.
+        nodes: usize,
+    },
     /// `PTL_IFACE` isn't an address, and the agent needs one.
     NoAddress(OsString),
     /// Generic placement needs an agent, and none was found.
@@ -105,6 +110,7 @@ impl Error {
             | Error::HostFile { .. }
             | Error::NotSet(_)
             | Error::TooFewSlots { .. }
+            | Error::NoNetwork { .. }
             | Error::NoSuchNodes { .. } => 2,
             Error::NoRanks
             | Error::Directory { .. }
@@ -140,6 +146,10 @@ impl fmt::Display for Error {
             Error::NoSuchNodes { count, first } => {
                 write!(f, "there are no {count} nodes from {first} on: {NODES}")
             }
+            Error::NoNetwork { nodes } => write!(
+                f,
+                "{nodes} nodes need a network between them: --nal shm has none, --nal shm,udp has"
+            ),
             Error::NoAddress(text) => {
                 write!(f, "PTL_IFACE={} is no IPv4 address", text.to_string_lossy())
             }

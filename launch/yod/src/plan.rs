@@ -39,12 +39,14 @@ impl Plan {
     /// The job is invalid, or the system returns no random bytes.
     pub(crate) fn new(job: &Job) -> Result<Plan, Error> {
         let refused = |what| move |error| Error::System { what, error };
+        let layout = Layout::new(job.ranks, &job.nodes, job.map)?;
+        check_network(job, &layout)?;
         let secret = Secret::draw().map_err(refused("drawing the job's secret"))?;
         // A name that others can guess lets them make files of that name before the job.
         let id = random_digits::<8>().map_err(refused("drawing the job's name"))?;
         Ok(Plan {
             id,
-            layout: Layout::new(job.ranks, &job.nodes, job.map)?,
+            layout,
             program: job.program.clone(),
             args: job.args.clone(),
             bind: job.bind,
@@ -159,6 +161,17 @@ fn of_another_launcher(name: &str) -> bool {
         .any(|start| name.starts_with(start))
 }
 
+/// Shared memory alone is no network between nodes: on one machine messages would go through it
+/// as if the virtual nodes were one, and on several they would go nowhere.
+fn check_network(job: &Job, layout: &Layout) -> Result<(), Error> {
+    let mut given = job.env.iter().rev();
+    let networks = given.find(|(name, _)| name == "PTL_NAL");
+    match (networks, layout.addresses.len()) {
+        (Some((_, list)), nodes @ 2..) if list == "shm" => Err(Error::NoNetwork { nodes }),
+        _ => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -185,6 +198,22 @@ mod tests {
         let all = command.get_envs();
         all.map(|(name, value)| (text(name), value.map(text)))
             .collect()
+    }
+
+    #[test]
+    fn several_nodes_need_a_network_between_them() {
+        let planned = |nodes, nal| {
+            let mut job = job(2, &[("PTL_NAL", nal)]);
+            job.nodes = Nodes::Virtual {
+                count: nodes,
+                first: Ipv4Addr::LOCALHOST,
+            };
+            Plan::new(&job).map(drop)
+        };
+        let refused = planned(2, "shm").expect_err("there is none");
+        assert!(refused.to_string().contains("shm,udp"), "{refused}");
+        assert_eq!(refused.exit_code(), 2);
+        assert!(planned(1, "shm").is_ok() && planned(2, "shm,udp").is_ok());
     }
 
     #[test]
