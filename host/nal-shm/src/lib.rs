@@ -261,12 +261,17 @@ impl ShmNal {
         if self.inbound.is_empty() {
             return None;
         }
+        let is_alone = self.inbound.len() == 1;
         // Once more than there are lanes: the first may only have ended its turn.
         for _ in 0..=self.inbound.len() {
             if self.served < QUANTUM {
                 let inbound = &mut self.inbound[self.cursor];
                 match inbound.next() {
                     Ok(Some(arrival)) => return Some(arrival),
+                    Ok(None) if is_alone => {
+                        self.served = 0;
+                        return None;
+                    }
                     Ok(None) => {}
                     Err(_) => return self.on_corrupt(),
                 }
