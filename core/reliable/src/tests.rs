@@ -1,5 +1,6 @@
 //! Endpoints on a wire that does what a test says: what is sent when, to the nanosecond.
 
+mod contradictions;
 mod failed_sends;
 mod windows;
 

@@ -213,6 +213,10 @@ fn a_context_is_idle_once_nothing_was_sent_for_long() {
 fn memory_grows_with_contexts_and_their_queues() {
     let mut contexts = contexts();
     assert_eq!(contexts.bytes(), 0);
+    contexts.open(peer(0), NOW);
+    let slots = contexts.slots.capacity() * size_of::<Option<Context>>();
+    let names = contexts.bytes() - slots;
+    assert_eq!(names, 3 * 13, "a table for three names");
     let indices: Vec<_> = (0..100)
         .map(|number| contexts.open(peer(number), NOW))
         .collect();
