@@ -116,6 +116,7 @@ pub use access::AccessEntry;
 pub use descriptors::DescriptorSpec;
 pub use entries::EntrySpec;
 pub use initiator::{PendingReply, Tokens, Transfer};
+pub use lintel_types::{Backlog, Undeliverable};
 pub use status::register;
 pub use target::{Accepted, Landed, Landing};
 pub use work::Work;
@@ -151,21 +152,6 @@ pub trait Host<S> {
         body: Body<S>,
     ) -> core::result::Result<(), Undeliverable>;
 }
-
-/// How much a host has queued for a process that hasn't taken it yet.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Backlog {
-    /// Bodies are copied (eager).
-    Low,
-    /// Bodies should stay in place (rendezvous).
-    High,
-    /// New operations are refused.
-    Full,
-}
-
-/// No route leads to the target.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Undeliverable;
 
 /// The bytes that go with a request. For a get they are the destination of the reply, for
 /// an exchange what the target is given.
@@ -236,22 +222,18 @@ pub struct Interface<S> {
 impl<S: Span> Interface<S> {
     /// An interface without entries, descriptors and queues, open to every process.
     pub fn new(config: Config) -> Self {
-        let generation = config.generation % Handle::GENERATIONS;
         let Limits {
             max_pt_index,
             max_ac_index,
             ..
         } = config.limits;
         Interface {
-            config: Config {
-                generation,
-                ..config
-            },
+            config,
             portals: (0..=max_pt_index).map(|_| Default::default()).collect(),
             access: (0..=max_ac_index).map(|_| AccessEntry::OPEN).collect(),
-            entries: Slab::new(Handle::GENERATIONS),
-            descriptors: Slab::new(Handle::GENERATIONS),
-            queues: Slab::new(Handle::GENERATIONS),
+            entries: of_handles(config.generation),
+            descriptors: of_handles(config.generation),
+            queues: of_handles(config.generation),
             operations: Slab::new(u16::MAX - 1),
             loans: 0,
             status: status::Status::default(),
@@ -367,8 +349,7 @@ impl<S: Span> Interface<S> {
     }
 
     fn handle(&self, kind: Kind, generation: u16, index: u16) -> Handle {
-        let generation = (u32::from(generation) + u32::from(self.config.generation)) % GENERATIONS;
-        Handle::new(kind, self.config.number, generation as u16, index)
+        Handle::new(kind, self.config.number, generation, index)
     }
 
     /// The index of a live object that a handle names.
@@ -379,17 +360,16 @@ impl<S: Span> Interface<S> {
         handle: Handle,
         kind: Kind,
     ) -> Option<I> {
-        let (given, first) = (handle.generation(), self.config.generation);
-        let generation = match given {
-            // The reserved handles' generation is no slot's.
-            Handle::GENERATIONS.. => return None,
-            _ if given >= first => given - first,
-            _ => given + Handle::GENERATIONS - first,
-        };
-        let named = handle.is(kind) && handle.interface() == self.config.number;
-        let found = slab.get(handle.index().into(), generation);
-        (named && found.is_some()).then(|| handle.index().into())
+        let mine = handle.is(kind) && handle.interface() == self.config.number;
+        let found = slab.get(handle.index().into(), handle.generation());
+        (mine && found.is_some()).then(|| handle.index().into())
     }
 }
 
-const GENERATIONS: u32 = Handle::GENERATIONS as u32;
+/// A slab whose generations are those of handles, beginning with `generation`. The
+/// generation of the reserved handles is none of them.
+fn of_handles<T, I>(generation: u16) -> Slab<T, I> {
+    let mut slab = Slab::new(Handle::GENERATIONS);
+    slab.begin_with(generation);
+    slab
+}

@@ -37,6 +37,7 @@ mod work;
 pub use descriptors::DescriptorSpec;
 pub use entries::EntrySpec;
 pub use initiator::{PendingReply, Tokens, Transfer};
+pub use lintel_types::{Backlog, Undeliverable};
 pub use search::SearchOp;
 pub use target::{Accepted, Landed, Landing};
 pub use triggered::Deferred;
@@ -81,21 +82,6 @@ pub trait Host<S> {
         body: Body<'_, S>,
     ) -> core::result::Result<(), Undeliverable>;
 }
-
-/// How much a host has queued for a process that hasn't taken it yet.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Backlog {
-    /// Bodies are copied (eager).
-    Low,
-    /// Bodies should stay in place (rendezvous).
-    High,
-    /// New operations are refused; triggered operations and responses are sent all the same.
-    Full,
-}
-
-/// No route leads to the target.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Undeliverable;
 
 /// The bytes that go with a request: an operand (swaps only), then the pieces.
 /// For a get the pieces are the destination of the reply.

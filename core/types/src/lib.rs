@@ -18,6 +18,7 @@ mod atomic;
 mod error;
 mod event;
 mod handle;
+mod host;
 mod index;
 mod limits;
 pub mod options;
@@ -27,6 +28,7 @@ pub use atomic::{AtomicCall, Datatype, Operation, Unknown, valid};
 pub use error::{Error, Result, UnknownCode};
 pub use event::{CountingEvent, Event, EventKind, List, NiFail};
 pub use handle::{Handle, Kind};
+pub use host::{Backlog, Undeliverable};
 pub use index::{
     CounterIndex, DescriptorIndex, EntryIndex, HeaderIndex, InterfaceNumber, OperationIndex,
     PortalIndex, QueueIndex,

@@ -94,6 +94,13 @@ fn match_lists_have_their_length_and_greatest_length() {
     assert_eq!(beyond, Err(Error::SrIndexInvalid));
 }
 
+/// `portals3.h` writes them down once more.
+#[test]
+fn the_registers_of_match_lists_have_the_numbers_of_the_header() {
+    assert_eq!(register::MLIST_LEN, 0x8000_000f);
+    assert_eq!(register::MLIST_MAX, 0x8000_000e);
+}
+
 #[test]
 fn a_number_that_is_no_register_is_refused() {
     let node = Node::plain();

@@ -32,14 +32,9 @@ impl Host<Claim> for Effects<'_> {
 
     #[inline]
     fn backlog(&mut self, to: ProcessId) -> Backlog {
-        use lintel_engine4::Backlog as Queued;
-        if !self.transports.congested {
-            return Backlog::Low;
-        }
-        match network_name(to).map(|to| self.transports.backlog(to)) {
-            Some(Queued::High) => Backlog::High,
-            Some(Queued::Full) => Backlog::Full,
-            Some(Queued::Low) | None => Backlog::Low,
+        match network_name(to) {
+            Some(to) if self.transports.congested => self.transports.backlog(to),
+            _ => Backlog::Low,
         }
     }
 
