@@ -157,6 +157,11 @@ fn curves(
     Ok(curves)
 }
 
+/// NetPIPE counts the bytes of both directions.
+fn both_counted(curve: &mut Curve) {
+    curve.points.iter_mut().for_each(|point| point.0 *= 2);
+}
+
 fn netpipe_latency() -> Result<Vec<Curve>, Refused> {
     let ways = [
         ("put", RED_STORM, Way::Put),
@@ -164,6 +169,7 @@ fn netpipe_latency() -> Result<Vec<Curve>, Refused> {
         ("bidirectional", RED_STORM, Way::Both),
     ];
     let mut all = curves(&SMALL, "us", latency, &ways)?;
+    all.last_mut().into_iter().for_each(both_counted);
     for (label, gets) in [("streaming put", false), ("streaming get", true)] {
         let mut points = Vec::new();
         for bytes in SMALL {
@@ -188,6 +194,7 @@ fn netpipe_bandwidth() -> Result<Vec<Curve>, Refused> {
     let mut all = curves(&sizes, "MB/s", rate, &one_way)?;
     let ways = [("bidirectional", RED_STORM, Way::Both)];
     all.extend(curves(&sizes, "MB/s", both_rates, &ways)?);
+    all.last_mut().into_iter().for_each(both_counted);
     Ok(all)
 }
 

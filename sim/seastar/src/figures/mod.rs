@@ -65,11 +65,11 @@ fn point_rate(case: &Case, way: Way, bytes: u64) -> Result<f64, Refused> {
     Ok(rate(ping_pong(case, way, bytes, 0)?, bytes))
 }
 
-/// The largest size whose put takes no longer than one without payload.
-fn inline_step(case: &Case) -> Result<f64, Refused> {
-    let least = ping_pong(case, Way::Put, 0, 0)?;
+/// The largest size that takes no longer than no payload.
+fn inline_step(case: &Case, way: Way) -> Result<f64, Refused> {
+    let least = ping_pong(case, way, 0, 0)?;
     for bytes in 1..=64 {
-        if ping_pong(case, Way::Put, bytes, 0)? > least + Duration::from_ns(500) {
+        if ping_pong(case, way, bytes, 0)? > least + Duration::from_ns(500) {
             return Ok((bytes - 1) as f64);
         }
     }

@@ -27,7 +27,17 @@ pub(super) const POINTS: &[Point] = &[
     of(
         ("S1 6", "last size of one interrupt", "B"),
         Value(12.0),
-        |m| inline_step(&m.red_storm()),
+        |m| inline_step(&m.red_storm(), Way::Put),
+    )
+    .is(How::Set),
+    of(
+        (
+            "S1 6",
+            "the same, bidirectional NetPIPE, which counts both",
+            "B",
+        ),
+        Value(24.0),
+        |m| Ok(2.0 * inline_step(&m.red_storm(), Way::Both)?),
     )
     .is(How::Set),
     of(("S1 6", "put, 100 KB", "MB/s"), Value(1051.43), |m| {

@@ -67,9 +67,46 @@ pub const REFUSED: &[(&str, &str, &str)] = &[
         "the sizes of their entries aren't stated",
     ),
     (
+        "S0",
+        "the figure of VN mode by protocol offload",
+        "its axes aren't known; RandomAccess by nodes is drawn in its place",
+    ),
+    (
+        "S0",
+        "no gain for CTH and Sage; runs on 2500 to 7500 nodes",
+        "applications, of which no model is here; a halo exchange can be simulated",
+    ),
+    (
+        "S4 IV-B",
+        "2.5 MB for the CAM entries of 19,200 nodes",
+        "the product of 128 bytes and the nodes: nothing is simulated",
+    ),
+    (
         "S2",
-        "time steps of S3D, run times of MILC, onload against offload bandwidth",
-        "measurements of applications and of two InfiniBand adapters, of which no model is here",
+        "farthest ones first; hosts that push data",
+        "schedules always send to the farthest first, and there is no other order to compare with",
+    ),
+    (
+        "S2",
+        "rendezvous and recovery of flow control by triggered operations",
+        "the slides print no number",
+    ),
+    (
+        "S2",
+        "time steps of S3D: 4.77, 4.68, 4.59 s on 14, 15, 16 cores without progression, 3.93, 4.05, \
+         4.06 s with it",
+        "measurements of an application, of which no model is here",
+    ),
+    (
+        "S2",
+        "MILC on 4096 and 8192 ranks: 2165 and 1168 s without progression, 2121 and 1072 s with it",
+        "measurements of an application, of which no model is here",
+    ),
+    (
+        "S2",
+        "bandwidth of onload and offload adapters",
+        "two InfiniBand adapters, of which no model is here; the copies that were at hand have no \
+         plots",
     ),
     (
         "LW",

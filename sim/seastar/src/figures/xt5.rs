@@ -21,7 +21,7 @@ pub(super) const PORTALS: &[Point] = &[
     of(
         ("S4 V-A", "last size of one interrupt", "B"),
         Between(16.0, 31.0),
-        |m| inline_step(&m.xt5()),
+        |m| inline_step(&m.xt5(), Way::Put),
     )
     .is(How::Set),
     of(("S4 V-B", "put, 1 MB", "MB/s"), Over(1700.0), |m| {
