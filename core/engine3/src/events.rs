@@ -25,6 +25,8 @@ pub(crate) struct Details {
 /// An operation that has begun at a descriptor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Begun {
+    descriptor: DescriptorIndex,
+    pair: Pair,
     pub(crate) details: Details,
     /// Number of its START event, if one was posted.
     start: Option<u32>,
@@ -106,44 +108,40 @@ impl<S: Span> Interface<S> {
         details: Details,
         host: &mut H,
     ) -> Begun {
-        let start = None;
+        let mut begun = Begun {
+            descriptor: index,
+            pair,
+            details,
+            start: None,
+        };
         let Some(descriptor) = self.descriptors.at_mut(index) else {
-            return Begun { details, start };
+            return begun;
         };
         descriptor.count();
         descriptor.pending += 1;
         let Some(place) = descriptor.queue else {
-            return Begun { details, start };
+            return begun;
         };
         let Some(queue) = self.queues.at_mut(place) else {
-            return Begun { details, start };
+            return begun;
         };
         queue.begun += 1;
         let disabled = MdOptions::EVENT_START_DISABLE;
-        if descriptor.md.options.contains(disabled) {
-            return Begun { details, start };
+        if !descriptor.md.options.contains(disabled) {
+            let numbers = queue.number(None);
+            let event = descriptor.event(pair.start(), &begun.details, numbers, NiFail::Ok);
+            begun.start = Some(numbers.sequence);
+            self.work.events += 1;
+            host.post(place, &event);
         }
-        let numbers = queue.number(None);
-        let event = descriptor.event(pair.start(), &details, numbers, NiFail::Ok);
-        self.work.events += 1;
-        host.post(place, &event);
-        Begun {
-            details,
-            start: Some(numbers.sequence),
-        }
+        begun
     }
 
     /// An operation ends at a descriptor: its END event, and the descriptor's unlinking if
     /// it was the last.
     #[inline(always)]
-    pub(crate) fn end<H: Host<S>>(
-        &mut self,
-        index: DescriptorIndex,
-        pair: Pair,
-        begun: Begun,
-        fail: NiFail,
-        host: &mut H,
-    ) {
+    pub(crate) fn end<H: Host<S>>(&mut self, begun: Begun, fail: NiFail, host: &mut H) {
+        let (index, pair) = (begun.descriptor, begun.pair);
         let Some(descriptor) = self.descriptors.at_mut(index) else {
             return;
         };

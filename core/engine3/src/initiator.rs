@@ -263,7 +263,7 @@ impl<S: Span> Interface<S> {
                 operation.sending = Some(begun);
             }
             _ => {
-                self.end(source.index, Pair::Send, begun, fail, host);
+                self.end(begun, fail, host);
                 self.end_if_unsent(token, fail, host);
             }
         }
@@ -278,7 +278,7 @@ impl<S: Span> Interface<S> {
             Dialect::Cray => {
                 let begun = self.begin(sink.index, Pair::Send, details, host);
                 let fail = self.send(transfer, plan, sink, token, host);
-                self.end(sink.index, Pair::Send, begun, fail, host);
+                self.end(begun, fail, host);
                 fail
             }
         };
@@ -458,7 +458,7 @@ impl<S: Span> Interface<S> {
             fail => fail,
         };
         if let Some(begun) = operation.sending {
-            self.end(source, Pair::Send, begun, fail, host);
+            self.end(begun, fail, host);
         }
         if !operation.ack || response.silent || response.fail == NiFail::Dropped {
             return;
@@ -516,7 +516,7 @@ impl<S: Span> Interface<S> {
         };
         if let (Some(sink), Some(begun)) = (operation.sink, operation.filling) {
             self.release(sink.index);
-            self.end(sink.index, Pair::Reply, begun, fail, host);
+            self.end(begun, fail, host);
         }
     }
 

@@ -28,7 +28,6 @@ pub struct Accepted(DescriptorIndex);
 #[derive(Debug)]
 pub struct Landed {
     request: Request,
-    descriptor: DescriptorIndex,
     begun: Begun,
     /// The initiator gets no acknowledgement.
     silent: bool,
@@ -257,7 +256,6 @@ impl<S: Span> Interface<S> {
         let refuses = options.contains(MdOptions::ACK_DISABLE);
         let landed = Landed {
             request: *request,
-            descriptor: index,
             begun,
             silent: request.verb == Verb::Put && (refuses || !request.ack),
             accessible,
@@ -269,7 +267,6 @@ impl<S: Span> Interface<S> {
     #[inline]
     pub fn on_landed<H: Host<S>>(&mut self, landed: Landed, fail: NiFail, host: &mut H) {
         self.status.messages.remove();
-        let pair = pair(landed.request.verb);
-        self.end(landed.descriptor, pair, landed.begun, fail, host);
+        self.end(landed.begun, fail, host);
     }
 }
