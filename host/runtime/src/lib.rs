@@ -87,7 +87,7 @@ pub use portals3::{
 pub use process::{Process, process};
 pub use resources::{Placement, Published, published};
 pub use secret::{MalformedSecret, Secret};
-pub use settings::{Between, Mode, SETTINGS, Setting, SettingError, Settings};
+pub use settings::{Between, LAUNCHERS_SETTINGS, Mode, SETTINGS, Setting, SettingError, Settings};
 pub use thread::spawn;
 
 /// The engine over real memory.

@@ -108,6 +108,34 @@ pub const SETTINGS: [Setting; 13] = [
     },
 ];
 
+/// What a launcher passes to programs for Portals 3.3, which read it by PtlSetRank.
+pub const LAUNCHERS_SETTINGS: [Setting; 4] = [
+    Setting {
+        name: "PTL_MY_RID",
+        default: "none",
+        values: "a number",
+        meaning: "Portals 3.3: rank of this process in its job",
+    },
+    Setting {
+        name: "PTL_NIDMAP",
+        default: "none",
+        values: "IPv4 addresses or numbers, separated by colons",
+        meaning: "Portals 3.3: nid of each rank",
+    },
+    Setting {
+        name: "PTL_PIDMAP",
+        default: "none",
+        values: "numbers, separated by colons",
+        meaning: "Portals 3.3: pid of each rank",
+    },
+    Setting {
+        name: "PTL_MY_JID",
+        default: "0",
+        values: "a number",
+        meaning: "Portals 3.3: number of the job",
+    },
+];
+
 /// The network between nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Between {

@@ -2,7 +2,7 @@
 //! default.
 
 use crate::log::{Level, log};
-use crate::settings::SETTINGS;
+use crate::settings::{LAUNCHERS_SETTINGS, SETTINGS};
 use std::sync::Once;
 
 /// What the names of a Portals library's variables begin with.
@@ -23,7 +23,8 @@ pub(crate) fn warn_of_unknown() {
 }
 
 fn unknown(names: impl Iterator<Item = String>) -> Vec<String> {
-    let is_ours = |name: &str| SETTINGS.iter().any(|setting| setting.name == name);
+    let ours = SETTINGS.iter().chain(&LAUNCHERS_SETTINGS);
+    let is_ours = |name: &str| ours.clone().any(|setting| setting.name == name);
     let mut unknown: Vec<String> = names
         .filter(|name| name.starts_with(PREFIX) && !is_ours(name))
         .collect();
@@ -56,6 +57,7 @@ mod tests {
             "PTL_NAL",
             "PTL_MODUS",
             "PTL_SOMETHING_ELSE",
+            "PTL_MY_RID",
         ];
         let warnings = unknown(names.into_iter().map(String::from));
         assert_eq!(

@@ -1,6 +1,6 @@
 //! The environment variables that a user meets.
 
-use lintel_runtime::{SETTINGS, Setting};
+use lintel_runtime::{LAUNCHERS_SETTINGS, SETTINGS, Setting};
 use serde::Serialize;
 
 /// A variable with the value that it has now.
@@ -75,7 +75,8 @@ const FROM_LAUNCHERS: [Setting; 6] = [
 /// those of launchers.
 pub fn current() -> Vec<Current> {
     let libraries = SETTINGS.iter().chain(&OF_COLLECTIVES);
-    libraries.chain(&FROM_LAUNCHERS).map(look).collect()
+    let launchers = FROM_LAUNCHERS.iter().chain(&LAUNCHERS_SETTINGS);
+    libraries.chain(launchers).map(look).collect()
 }
 
 fn look(setting: &Setting) -> Current {
