@@ -199,7 +199,8 @@ impl<H: Host> Endpoint<H> {
     ///
     /// # Errors
     /// `Invalid`: no such connection, an unreliable one, no byte, or local memory that isn't
-    /// registered here; otherwise as [`send`](Self::send).
+    /// registered here (an access beyond the end of a registration fails as `RmaHandle` in its
+    /// turn); otherwise as [`send`](Self::send).
     pub fn rma(
         &mut self,
         now: Time,
@@ -211,7 +212,8 @@ impl<H: Host> Endpoint<H> {
     ) -> Result<(), Status> {
         let is_full = self.pending >= self.options.send_buffers;
         let connection = self.table.get_mut(id).ok_or(Status::Invalid)?;
-        let is_local = self.registrations.holds(request.local);
+        let is_local = self.registrations.has(request.local.key);
+        let is_within = self.registrations.holds(request.local);
         if !connection.attribute.is_reliable() || request.local.length == 0 || !is_local {
             return Err(Status::Invalid);
         }
@@ -225,9 +227,11 @@ impl<H: Host> Endpoint<H> {
         }
         let (before, deadline) = (connection.sending.len(), now.after(connection.send_timeout));
         let body = message.map(|(_, body)| body);
-        connection
-            .sending
-            .push_rma(request, body, completion, deadline);
+        let sending = &mut connection.sending;
+        match is_within {
+            true => sending.push_rma(request, body, completion, deadline),
+            false => sending.push_failed(Status::RmaHandle, completion, deadline),
+        }
         self.pending += connection.sending.len() - before;
         self.go_on(id, deadline, host);
         Ok(())

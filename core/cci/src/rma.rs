@@ -93,6 +93,10 @@ impl Registrations {
         self.by_key.remove(&key).is_some()
     }
 
+    pub(crate) fn has(&self, key: u64) -> bool {
+        self.by_key.contains_key(&key)
+    }
+
     /// Whether a part lies in its registration.
     pub(crate) fn holds(&self, part: Region) -> bool {
         let Some((length, _)) = self.by_key.get(&part.key) else {

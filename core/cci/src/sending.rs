@@ -142,6 +142,15 @@ impl<B> Sending<B> {
         self.push(what, completion, deadline);
     }
 
+    /// An access that can't be, for its local part isn't in the registration: it fails in its
+    /// turn.
+    pub(crate) fn push_failed(&mut self, status: Status, completion: Completion, deadline: Time) {
+        self.push(What::Skip, completion, deadline);
+        if let Some(last) = self.queue.back_mut() {
+            last.status = Some(status);
+        }
+    }
+
     /// When the first operation that was not reported is to be given up.
     pub(crate) fn deadline(&self) -> Option<Time> {
         let mut unreported = self.queue.iter().filter(|op| op.completion.is_some());

@@ -90,11 +90,9 @@ fn access_beyond_the_end_wrapping_deregistered_or_garbage_fails_without_effect()
 fn wrong_arguments_are_invalid() {
     let (mut rig, a, _) = rig(BOTH);
     let good = request(Direction::Write, 4);
-    let mut beyond = good;
-    beyond.local.offset = 13;
     let mut foreign = good;
     foreign.local.key = 2;
-    for wrong in [request(Direction::Write, 0), beyond, foreign] {
+    for wrong in [request(Direction::Write, 0), foreign] {
         assert_eq!(rig.rma(0, a, wrong, None), Err(Status::Invalid));
     }
     let (unreliable, _) = rig.join(0, 1, Attribute::Uu);
@@ -124,6 +122,31 @@ fn the_message_of_an_access_comes_between_the_sends_around_it_with_the_data_in_p
         let ended: Vec<u64> = rig.ended(0).iter().map(|(context, _)| *context).collect();
         assert_eq!(ended, [1, 9, 3]);
     }
+}
+
+#[test]
+fn an_access_beyond_the_local_end_fails_in_its_turn() {
+    let (mut rig, a, b) = rig(BOTH);
+    rig.send(0, a, b"first", event(1)).expect("it is open");
+    for offset in [13, u64::MAX] {
+        let mut beyond = request(Direction::Read, 4);
+        beyond.local.offset = offset;
+        rig.rma(0, a, beyond, Some(b"never"))
+            .expect("it is registered");
+    }
+    rig.send(0, a, b"last", event(3)).expect("it is open");
+    rig.run();
+    let failed = (9, Status::RmaHandle);
+    let success = |context| (context, Status::Success);
+    assert_eq!(rig.ended(0), [success(1), failed, failed, success(3)]);
+    assert_eq!(
+        rig.reported(1),
+        Some(Reported::Received(b, b"first".to_vec()))
+    );
+    assert_eq!(
+        rig.reported(1),
+        Some(Reported::Received(b, b"last".to_vec()))
+    );
 }
 
 #[test]
