@@ -1,5 +1,5 @@
-//! Compiles `tests/c/*.c`, `tests/c/portals3/*.c` and `tests/c/collectives/*.c` as a user would,
-//! and starts them with yod.
+//! Compiles `tests/c/*.c`, `tests/c/portals3/*.c`, `tests/c/collectives/*.c` and
+//! `tests/c/cci/*.c` as a user would, and starts them, all but the last with yod.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,6 +20,8 @@ enum Link {
     Static,
     /// Not at all: the program loads it.
     Loaded,
+    /// With libcci alone.
+    Cci,
     /// Programs of collective operations, linked with libptlcoll.
     Collectives,
     /// Programs for Portals 3.3, linked with libportals3.
@@ -33,9 +35,43 @@ const COLLECTIVES: [&str; 2] = ["results", "busy"];
 /// Runs every program, or the one that is named, against `target/dist`.
 pub fn run(tree: &Tree, only: Option<&str>, report: &mut Report) {
     run_in(tree, &Setting::default(), only, report);
+    cci(tree, only, report);
     if only.is_none() {
         examples(tree, &tree.dist(), report);
     }
+}
+
+/// Devices that CCI programs run on: the whole of a configuration file.
+const CCI_DEVICES: [(&str, &str); 2] = [
+    ("sm", "[node]\ntransport = sm\n"),
+    ("sock", "[loopback]\ntransport = sock\nip = 127.0.0.1\n"),
+];
+
+/// `tests/c/cci`, whose programs start their own processes.
+fn cci(tree: &Tree, only: Option<&str>, report: &mut Report) {
+    for source in shell::files(&tree.path("tests/c/cci"), "c") {
+        let full = format!("cci/{}", stem(&source));
+        if only.is_some_and(|only| only != full) {
+            continue;
+        }
+        for (transport, config) in CCI_DEVICES {
+            report.check(&format!("C: {full} over {transport}"), || {
+                start_cci(tree, &source, transport, config)
+            });
+        }
+    }
+}
+
+fn start_cci(tree: &Tree, source: &Path, transport: &str, config: &str) -> Outcome {
+    let program = compile(tree, &tree.dist(), source, Link::Cci)?;
+    let file = program.with_extension(format!("{transport}.ini"));
+    std::fs::write(&file, config).map_err(|e| format!("{}: {e}", file.display()))?;
+    let mut command = Command::new(program);
+    command
+        .env("CCI_CONFIG", file)
+        .env("CCI_DEBUG", "warn")
+        .env_remove("LD_LIBRARY_PATH");
+    shell::run_within(&mut command, LIMIT)
 }
 
 /// The same without the examples, in a setting.
@@ -133,6 +169,7 @@ fn compile(tree: &Tree, dist: &Path, source: &Path, link: Link) -> Result<PathBu
     let package = match link {
         Link::Collectives => "ptlcoll",
         Link::Portals3 => "portals3",
+        Link::Cci => "cci",
         _ => "portals4",
     };
     let flags = |words: &[&str]| pkg_config(dist, package, words);
@@ -143,7 +180,9 @@ fn compile(tree: &Tree, dist: &Path, source: &Path, link: Link) -> Result<PathBu
         .arg(source)
         .args(flags(&["--cflags"])?);
     match link {
-        Link::Shared | Link::Collectives | Link::Portals3 => cc.args(flags(&["--libs"])?),
+        Link::Shared | Link::Collectives | Link::Portals3 | Link::Cci => {
+            cc.args(flags(&["--libs"])?)
+        }
         Link::Static => cc.args(static_flags(&flags(&["--static", "--libs"])?)),
         Link::Loaded => cc.arg("-ldl"),
     };

@@ -20,10 +20,11 @@ const PORTALS3_VERSION: &str = "3.3.0";
 const PORTALS3_FILE: &str = "libportals3.so.0.3.0";
 
 /// What is built for users.
-pub const PACKAGES: [&str; 6] = [
+pub const PACKAGES: [&str; 7] = [
     "portals4-c",
     "portals3-c",
     "ptlcoll-c",
+    "cci-c",
     "yod",
     "lintel",
     "lintel-agent",
@@ -31,6 +32,9 @@ pub const PACKAGES: [&str; 6] = [
 
 /// What the file name of libptlcoll carries.
 const COLLECTIVES_VERSION: &str = "1.0.0";
+
+/// What the file name of libcci carries: that of the public library's release 2.2.
+const CCI_VERSION: &str = "2.0.1";
 
 pub fn run(tree: &Tree, prefix: &Path) -> Outcome {
     prerequisites::programs(&prerequisites::BUILD)?;
@@ -84,6 +88,10 @@ fn install_libraries(tree: &Tree, prefix: &Path) -> Outcome {
     )?;
     link(&collectives, &lib.join("libptlcoll.so.1"))?;
     link("libptlcoll.so.1", &lib.join("libptlcoll.so"))?;
+    let cci = format!("libcci.so.{CCI_VERSION}");
+    install(&release.join("libcci.so"), &lib.join(&cci), 0o755)?;
+    link(&cci, &lib.join("libcci.so.2"))?;
+    link("libcci.so.2", &lib.join("libcci.so"))?;
     install(
         &release.join("libportals.a"),
         &lib.join("libportals.a"),

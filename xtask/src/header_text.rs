@@ -68,7 +68,9 @@ fn declared(statement: &str) -> Option<String> {
         .rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_')
         .map_or(0, |at| at + 1);
     let name = &before[start..];
-    let ours = name.starts_with("Ptl") || name.starts_with("ptlcoll_");
+    let ours = ["Ptl", "ptlcoll_", "cci_"]
+        .iter()
+        .any(|prefix| name.starts_with(prefix));
     ours.then(|| name.to_string())
 }
 

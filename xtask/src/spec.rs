@@ -1,4 +1,4 @@
-//! Holds `spec/portals4.toml` and `spec/portals3.toml` against the headers.
+//! Holds `spec/portals4.toml`, `spec/portals3.toml` and `spec/cci.toml` against the headers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::shell::{self, Tree};
 const STATES: [&str; 4] = ["full", "partial", "hint", "open"];
 
 /// Each file names the headers whose functions it lists.
-const FILES: [&str; 2] = ["portals4.toml", "portals3.toml"];
+const FILES: [&str; 3] = ["portals4.toml", "portals3.toml", "cci.toml"];
 
 pub fn check(tree: &Tree) -> Outcome {
     for file in FILES {

@@ -9,13 +9,14 @@ use crate::shell::{self, Tree};
 use crate::{dist, header_text};
 
 /// A library's SONAME, and the headers that declare what it exports.
-const LIBRARIES: [(&str, &[&str]); 3] = [
+const LIBRARIES: [(&str, &[&str]); 4] = [
     ("libportals.so.4", &["portals4.h", "portals4_ext.h"]),
     (
         "libportals3.so.0",
         &["portals3.h", "p3rt/p3rt.h", "p3api/debug.h"],
     ),
     ("libptlcoll.so.1", &["ptlcoll.h"]),
+    ("libcci.so.2", &["cci.h"]),
 ];
 
 pub fn build_and_check(tree: &Tree) -> Outcome {

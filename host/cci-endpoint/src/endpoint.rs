@@ -25,8 +25,8 @@ use std::time::{Duration, Instant};
 
 /// Polls in vain after which senders needn't ring.
 const BUSY_POLLS: u32 = 8;
-/// Polls of a waiting caller between two yields of the processor.
-const SPINS: u32 = 64;
+/// Polls in vain between two yields of the processor.
+const YIELD_AFTER: u32 = 64;
 /// How long an endpoint that closes tries to send what waits for room.
 const LINGER: Duration = Duration::from_secs(1);
 
@@ -211,6 +211,10 @@ impl Endpoint {
                 bell.disarm();
             }
         }
+        // The process that it waits for may need this processor.
+        if count % YIELD_AFTER == 0 {
+            std::thread::yield_now();
+        }
     }
 
     /// Gives a message back.
@@ -358,7 +362,7 @@ impl Endpoint {
     }
 
     fn wait_for(&self, caller: u64) -> Status {
-        for polls in 1u32.. {
+        loop {
             let mut state = self.lock();
             let returned = state.around.returned.remove(&caller).or_else(|| {
                 state.progress();
@@ -370,11 +374,7 @@ impl Endpoint {
                 return status;
             }
             self.note_empty_poll();
-            if polls % SPINS == 0 {
-                std::thread::yield_now();
-            }
         }
-        Status::Error
     }
 
     /// Registers memory; returns its key.

@@ -148,7 +148,7 @@ fn a_lost_process_fails_all_sends_in_order() {
 }
 
 #[test]
-fn a_silent_peer_is_reported_of_once_and_the_connection_stays() {
+fn a_silent_peer_is_reported_once_and_the_connection_stays() {
     let (mut rig, a, _) = Rig::connected(Attribute::Ro);
     let now = rig.now;
     rig.members[0].core.set_keepalive(now, Time(1000));
