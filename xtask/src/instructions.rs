@@ -28,6 +28,10 @@ const EMPTY: &str = "nothing";
 const ELSEWHERE: &str = "elsewhere";
 /// In the names of calls that find a message.
 const ARRIVAL: &str = "arrives";
+/// Instructions allowed beyond the budget and three in a hundred. The library is optimized as
+/// a whole, so a change anywhere moves registers and calls: two versions that differ elsewhere
+/// have differed by 22 instructions.
+const SLACK: u64 = 25;
 /// Runs, as long as a count is too high.
 const ATTEMPTS: usize = 5;
 /// A run takes some seconds.
@@ -191,14 +195,13 @@ impl Budget {
         }
     }
 
-    /// What is wrong with these counts. Three in a hundred are allowed, and four instructions:
-    /// C compilers differ by as much in how they pass arguments.
+    /// What is wrong with these counts. Three in a hundred are allowed, and [`SLACK`].
     fn exceeded(&self, counts: &Counts) -> Vec<String> {
         let mut wrong = Vec::new();
         for (name, budget) in &self.calls {
             match counts.get(name) {
                 None => wrong.push(format!("'{name}' isn't counted")),
-                Some(count) if *count > budget + budget * 3 / 100 + 4 => {
+                Some(count) if *count > budget + budget * 3 / 100 + SLACK => {
                     wrong.push(format!("'{name}' takes {count} instructions, not {budget}"));
                 }
                 Some(_) => {}
@@ -278,10 +281,10 @@ mod tests {
     }
 
     #[test]
-    fn a_count_within_three_percent_and_four_instructions_passes() {
+    fn a_count_within_three_percent_and_the_slack_passes() {
         let budget = Budget::read(BUDGETED).expect("it is one");
-        assert!(budget.exceeded(&counted(107, 14)).is_empty());
-        assert_eq!(budget.exceeded(&counted(108, 15)).len(), 2);
+        assert!(budget.exceeded(&counted(128, 35)).is_empty());
+        assert_eq!(budget.exceeded(&counted(129, 36)).len(), 2);
     }
 
     #[test]
