@@ -56,7 +56,8 @@ fn json(lines: &[Vec<String>]) -> String {
 /// What the page says before it shows anything.
 const HEAD: &str = "# Published figures, simulated
 
-Lines are simulated. Rings are points to compare with: numbers that the papers' texts state, or, \
+Lines are simulated, but for S0's two gains in RandomAccess, whose number of nodes it doesn't \
+state: they are drawn across. Rings are points to compare with: numbers that the papers' texts state, or, \
 where the legend says so, runs of a public simulator's code. No ring is read off a paper's plot. \
 Each plot's points are in the CSV file of its name, the table below in points.csv and points.json.
 ";
