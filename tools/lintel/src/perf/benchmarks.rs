@@ -82,6 +82,19 @@ impl Benchmark {
         }
     }
 
+    /// How many points it measures with these options, for the progress bar: exact for those
+    /// that go through sizes, 1 for others.
+    pub fn points(&self, options: &Options) -> u64 {
+        let sizes = |least: u64| options.sizes.iter().filter(|&&size| size >= least).count();
+        let points = match self.name {
+            "put" | "get" | "bidirectional" => sizes(0),
+            "bandwidth" => 2 * sizes(stream::SMALLEST),
+            "depth" => 2 * options.depths.len(),
+            _ => 1,
+        };
+        points.max(1) as u64
+    }
+
     /// Whether it stands for `group`.
     pub fn is_group(&self, group: Group) -> bool {
         matches!(self.run, Run::Group(own) if own == group)
@@ -355,6 +368,20 @@ mod tests {
         }
         assert_eq!(title(names::LATENCY), names::CONNECTIONS[0].1);
         assert_eq!(title("unknown"), "unknown");
+    }
+
+    #[test]
+    fn a_benchmark_that_goes_through_sizes_has_a_point_for_each() {
+        let mut options = Options::for_tests();
+        options.sizes = vec![0, 8, 64, 4096];
+        let points = |name: &str| {
+            let found = BENCHMARKS.iter().find(|benchmark| benchmark.name == name);
+            found.expect("it is in the table").points(&options)
+        };
+        assert_eq!(
+            [points("put"), points("bandwidth"), points("idle")],
+            [4, 4, 1]
+        );
     }
 
     #[test]

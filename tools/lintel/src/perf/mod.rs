@@ -143,7 +143,8 @@ fn rank(mut client: Client, options: Options) -> Result<()> {
     options.cores = exchange_cores(&team, options.cores[client.rank()])?;
     start.machine.cores = options.cores.clone();
     let selected = options.selected();
-    let mut session = Session::new(team, options.clone(), selected.len() as u64);
+    let points = selected.iter().map(|benchmark| benchmark.points(&options));
+    let mut session = Session::new(team, options.clone(), points.sum());
     if let [one, other] = options.cores[..]
         && one == other
     {
@@ -152,8 +153,8 @@ fn rank(mut client: Client, options: Options) -> Result<()> {
         ))?;
     }
     for benchmark in selected {
+        session.begin(benchmark.points(&options));
         one(&mut session, benchmark)?;
-        session.advance();
     }
     let leads = session.team.leads();
     let mut rows = session.into_rows();

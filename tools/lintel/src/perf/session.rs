@@ -1,5 +1,6 @@
 //! One run of `lintel perf` in one of its processes.
 
+use std::cell::Cell;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::IsTerminal;
@@ -25,12 +26,24 @@ pub struct Session {
     rows: Vec<Row>,
     open: Option<(Interface, ProcessId)>,
     progress: Progress,
+    points: Cell<Points>,
+}
+
+/// How far the bar is, in points.
+#[derive(Clone, Copy, Default)]
+struct Points {
+    /// Of benchmarks that are over.
+    over: u64,
+    /// Of the one that runs.
+    current: u64,
+    /// Of those, begun.
+    begun: u64,
 }
 
 impl Session {
-    /// A session without rows that has `steps` benchmarks before it.
-    pub fn new(team: Team, options: Options, steps: u64) -> Self {
-        let progress = Progress::new(team.leads(), steps);
+    /// A session without rows that has `points` before it, in all benchmarks.
+    pub fn new(team: Team, options: Options, points: u64) -> Self {
+        let progress = Progress::new(team.leads(), points);
         Self {
             team,
             plan: options.plan(),
@@ -38,6 +51,7 @@ impl Session {
             rows: Vec::new(),
             open: None,
             progress,
+            points: Cell::new(Points::default()),
         }
     }
 
@@ -69,12 +83,24 @@ impl Session {
     /// Shows what is being measured. Only between measurements: nothing draws while
     /// the watch runs.
     pub fn announce(&self, what: &str, bytes: u64) {
+        let mut points = self.points.get();
+        // One that announces more than it has counted stays at its last point.
+        self.progress.reach(points.over + points.begun);
+        points.begun = (points.begun + 1).min(points.current.saturating_sub(1));
+        self.points.set(points);
         self.progress.announce(what, bytes);
     }
 
-    /// One benchmark is over.
-    pub fn advance(&self) {
-        self.progress.advance();
+    /// A benchmark of so many points begins, and the one before it is over.
+    pub fn begin(&self, points: u64) {
+        let before = self.points.get();
+        let over = before.over + before.current;
+        self.points.set(Points {
+            over,
+            current: points,
+            begun: 0,
+        });
+        self.progress.reach(over);
     }
 
     /// Prints a note that the rows don't contain.
@@ -102,7 +128,8 @@ impl Progress {
             true => ProgressBar::with_draw_target(Some(steps), target()),
             false => ProgressBar::hidden(),
         };
-        let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {elapsed} {msg}");
+        let style =
+            ProgressStyle::with_template("{bar:24} {pos}/{len} {elapsed}, about {eta} left  {msg}");
         bar.set_style(style.expect("the template is sound"));
         Self(bar)
     }
@@ -117,6 +144,11 @@ impl Progress {
     /// One step is over.
     pub fn advance(&self) {
         self.0.inc(1);
+    }
+
+    /// So many steps are over.
+    pub fn reach(&self, steps: u64) {
+        self.0.set_position(steps);
     }
 
     /// Removes the bar after the last step.

@@ -25,7 +25,7 @@ pub fn bandwidth(session: &mut Session) -> Result<()> {
         let setup = counting(session.options.largest(), stage);
         let endpoint = Endpoint::new(session, setup)?;
         let sizes = session.options.sizes.clone();
-        for bytes in sizes.into_iter().filter(|&bytes| bytes >= 64) {
+        for bytes in sizes.into_iter().filter(|&bytes| bytes >= SMALLEST) {
             session.announce(&format!("bandwidth, {variant}"), bytes);
             let limit = Baseline::new(session, &endpoint, bytes, Span::Stream)?;
             let window = window_for(bytes);
@@ -97,6 +97,9 @@ pub fn counting<'a>(bytes: u64, stage: Counted) -> Setup<'a> {
         ahead: &[],
     }
 }
+
+/// The smallest message whose stream is measured as bandwidth, in bytes.
+pub const SMALLEST: u64 = 64;
 
 /// Messages in flight that keep about 4 MiB moving.
 pub fn window_for(bytes: u64) -> u64 {
