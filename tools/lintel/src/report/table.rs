@@ -47,11 +47,15 @@ pub fn network(report: &Report) -> String {
 }
 
 /// Variables that every launched job has, or that differ from rank to rank.
-const OF_THE_LAUNCHER: [&str; 4] = [
+const OF_THE_LAUNCHER: [&str; 8] = [
     "LINTEL_JOB",
     "LINTEL_NODES",
     "LINTEL_NODE_RANK",
     "PTL_IFACE",
+    "PTL_MY_JID",
+    "PTL_MY_RID",
+    "PTL_NIDMAP",
+    "PTL_PIDMAP",
 ];
 
 /// `0 B`, `64 B`, `4 KiB`, `1 MiB`, `12345 B`.
@@ -244,6 +248,7 @@ mod tests {
         assert_eq!(tables(&report, crate::perf::title).lines().nth(1), Some(""));
         report.options = serde_json::json!({"nodes": 2});
         report.environment.insert("PTL_NAL".into(), "udp".into());
+        report.environment.insert("PTL_MY_RID".into(), "0".into());
         let text = tables(&report, crate::perf::title);
         assert_eq!(text.lines().nth(1), Some("2 virtual nodes, PTL_NAL=udp"));
     }
