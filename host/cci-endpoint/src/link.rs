@@ -16,8 +16,10 @@ use std::time::Duration;
 
 /// Name of the group of endpoints over UDP; those of other jobs have another key.
 const JOB: &str = "cci";
-/// A process that doesn't answer for this long counts as ended.
-const PEER_TIMEOUT: Duration = Duration::from_secs(10);
+/// A process that doesn't answer for this long counts as ended. Longer than for Portals: CCI
+/// has timeouts and keepalive of its own, and a busy machine may keep a process from its
+/// socket for many seconds.
+const PEER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The networks of one endpoint.
 pub(crate) struct Link {
