@@ -64,8 +64,9 @@ impl Costs {
         }
     }
 
-    /// Bytes up to which a body is copied, if a further KiB through the ring costs so much.
-    fn threshold(&self, ring_kib_ns: Option<f32>) -> u64 {
+    /// Bytes up to which a body is copied, if a further KiB through the ring, written and read,
+    /// is known to cost so much, ns.
+    pub fn threshold(&self, ring_kib_ns: Option<f32>) -> u64 {
         match (self, ring_kib_ns) {
             (Costs::Set(threshold), _) => *threshold,
             (Costs::Measured(_), None) => UNKNOWN,

@@ -78,6 +78,7 @@ pub use helper::HELPER_INTERVAL;
 pub use key::key_of;
 pub use library::Library;
 pub use lintel_bridge::Taken;
+pub use lintel_nal_shm::{Costs, SystemCopy};
 pub use lintel_nal_udp::Model;
 pub use log::{Level, log, log_level};
 pub use owner::{LocalProcess, Owner};

@@ -5,9 +5,10 @@ use std::fs::File;
 use std::process::{Command, Output, Stdio};
 
 /// Commands that print much and soon.
-const COMMANDS: [&[&str]; 4] = [
+const COMMANDS: [&[&str]; 5] = [
     &["info", "--env"],
     &["info"],
+    &["info", "--paths"],
     &["sim", "list"],
     &["info", "--resources", "--json"],
 ];

@@ -1,6 +1,7 @@
 //! `lintel info`: what Portals is on this machine, before anything goes wrong.
 
 mod copy;
+mod paths;
 mod resources;
 mod variables;
 
@@ -11,7 +12,7 @@ use std::time::Duration;
 use lintel_nal_ofi::OfiNal;
 use serde::Serialize;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::machine::{self, Machine};
 use crate::output;
 use crate::portals::{self, Limits, ProcessId};
@@ -19,6 +20,7 @@ use crate::raw::{UdpOption, set_udp_option};
 use crate::resources::SharedMemory;
 
 pub use copy::{NAME as PROBE, Probe, probe_from_child};
+use paths::Paths;
 use resources::Overview;
 
 /// Options of `lintel info`.
@@ -32,6 +34,11 @@ pub struct Options {
     /// were lost, forged or misdirected, by process and by node
     #[arg(long, conflicts_with = "env")]
     resources: bool,
+
+    /// Show how messages go to other processes of this machine, by length, and what was
+    /// measured to choose that
+    #[arg(long, conflicts_with_all = ["env", "resources"])]
+    paths: bool,
 
     /// Only processes of this job, as LINTEL_JOB names it
     #[arg(long, value_name = "JOB", requires = "resources")]
@@ -50,6 +57,10 @@ pub fn run(options: &Options) -> Result<()> {
     if options.resources {
         let overview = Overview::of(&SharedMemory, options.job.as_deref())?;
         return output::print(&render(options, &overview, Overview::text));
+    }
+    if options.paths {
+        let paths = Paths::of_this_machine().map_err(|error| Error::Usage(error.to_string()))?;
+        return output::print(&render(options, &paths, Paths::text));
     }
     let variables = variables::current();
     if options.env {
