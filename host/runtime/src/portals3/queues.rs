@@ -32,7 +32,8 @@ impl Queues {
         }
         self.queues[index.position()] = Some(Queue {
             events: VecDeque::new(),
-            capacity: count.clamp(1, MAX_EVENTS) as usize,
+            // Programs count on the room that the reference leaves: a power of two.
+            capacity: count.clamp(1, MAX_EVENTS).next_power_of_two() as usize,
             lost: false,
             handler,
         });
