@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// Polls before a waiter sleeps; well above what an answer from a running peer takes. The polls
 /// themselves yield the processor if others wait for it.
-const POLLS_BEFORE_SLEEP: u32 = 2200;
+const POLLS_BEFORE_SLEEP: u32 = 8192;
 /// How soon a sleeper retries queued sends.
 const RETRY: Duration = Duration::from_micros(100);
 
