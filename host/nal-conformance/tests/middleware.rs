@@ -104,7 +104,7 @@ fn each_message_is_logged_in_a_line() {
     let [sent, failed, received] = lines.as_slice() else {
         panic!("expected three lines: {lines:?}");
     };
-    assert!(sent.starts_with("to 0x1/2") && sent.contains("verb: Get"));
-    assert!(failed.starts_with("unreachable 0x1/3"));
-    assert!(received.starts_with("from 0x1/2"));
+    assert!(sent.starts_with("to 0.0.0.1/2 GET"), "{sent}");
+    assert!(failed.starts_with("unreachable 0.0.0.1/3"), "{failed}");
+    assert!(received.starts_with("from 0.0.0.1/2"), "{received}");
 }
