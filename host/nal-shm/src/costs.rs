@@ -131,7 +131,7 @@ impl Choice {
         if length <= self.threshold {
             return false;
         }
-        self.lent += 1;
+        self.lent = self.lent.wrapping_add(1);
         self.explores = self.lent % EXPLORED == 0 && matches!(self.costs, Costs::Measured(_));
         !self.explores
     }
@@ -142,7 +142,7 @@ impl Choice {
         if length < LEAST {
             return None;
         }
-        self.pushes += 1;
+        self.pushes = self.pushes.wrapping_add(1);
         let explores = std::mem::take(&mut self.explores);
         (explores || self.pushes % SAMPLED == 0).then(Instant::now)
     }
@@ -151,6 +151,8 @@ impl Choice {
     /// takes as long again to read them.
     pub(crate) fn pushed(&mut self, length: u64, took: Duration) {
         let sample = 2.0 * took.as_nanos() as f32 / (length as f32 / 1024.0);
+        // A coarse clock may see nothing pass; an estimate of 0 could never grow again.
+        let sample = sample.max(1.0);
         let known = self.ring_kib_ns.unwrap_or(sample);
         // One that was interrupted counts for no more than this.
         let sample = sample.min(4.0 * known);
@@ -207,6 +209,14 @@ mod tests {
         assert!(choice.threshold > before / 3, "{before} {choice:?}");
         push(&mut choice, 4096, 60.0, 400);
         assert!(choice.threshold.abs_diff(before) < before / 10);
+    }
+
+    #[test]
+    fn a_clock_that_sees_nothing_pass_at_first_does_not_hide_what_pushes_cost() {
+        let mut choice = Choice::new(COSTS);
+        choice.pushed(4096, Duration::ZERO);
+        push(&mut choice, 4096, 220.0, 2000);
+        assert!(choice.lends(8192), "{choice:?}");
     }
 
     #[test]

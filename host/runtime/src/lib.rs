@@ -12,8 +12,8 @@
 //!
 //! Progress is implicit. While a thread of the application polls, it moves the
 //! messages; when none does, the helper sleeps and a sender's doorbell wakes it; in
-//! between the helper polls every [`HELPER_INTERVAL`], so that callers needn't announce that
-//! they stop polling. No thread of the library spins while it has nothing to do.
+//! between the helper looks after [`HELPER_INTERVAL`], and ever later while callers go on
+//! polling, so that they needn't announce that they stop. No thread of the library spins while it has nothing to do.
 //!
 //! An engine has an [`Owner`], the process whose memory its spans name: [`LocalProcess`]
 //! in the accelerated placement, a [`Client`] of the agent in the generic one. All
