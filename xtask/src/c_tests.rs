@@ -1,5 +1,5 @@
-//! Compiles `tests/c/*.c`, `tests/c/portals3/*.c`, `tests/c/collectives/*.c` and
-//! `tests/c/cci/*.c` as a user would, and starts them, all but the last with yod.
+//! Compiles `tests/c/*.c`, `tests/c/portals3/*.c`, `tests/c/cnos/*.c`, `tests/c/collectives/*.c`
+//! and `tests/c/cci/*.c` as a user would, and starts them, all but the last with yod.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -26,6 +26,8 @@ enum Link {
     Collectives,
     /// Programs for Portals 3.3, linked with libportals3.
     Portals3,
+    /// The same with libcnos.
+    Cnos,
 }
 
 /// Of `tests/c/collectives`: the others need more than a successful end, which
@@ -112,19 +114,19 @@ pub fn run_in(tree: &Tree, setting: &Setting, only: Option<&str>, report: &mut R
 
 /// The programs for Portals 3.3, which has accelerated placement only.
 fn portals3(tree: &Tree, setting: &Setting, only: Option<&str>, report: &mut Report) {
-    for source in shell::files(&tree.path("tests/c/portals3"), "c") {
-        let name = format!("portals3/{}", stem(&source));
-        let title = title(setting, &name);
-        if only.is_some_and(|only| only != name) {
-            continue;
+    for (folder, link) in [("portals3", Link::Portals3), ("cnos", Link::Cnos)] {
+        for source in shell::files(&tree.path("tests/c").join(folder), "c") {
+            let name = format!("{folder}/{}", stem(&source));
+            let title = title(setting, &name);
+            if only.is_some_and(|only| only != name) {
+                continue;
+            }
+            if !setting.suits("only_accelerated") {
+                report.not_applicable(&title);
+                continue;
+            }
+            report.check(&title, || compile_and_start(tree, setting, &source, link));
         }
-        if !setting.suits("only_accelerated") {
-            report.not_applicable(&title);
-            continue;
-        }
-        report.check(&title, || {
-            compile_and_start(tree, setting, &source, Link::Portals3)
-        });
     }
 }
 
@@ -148,6 +150,7 @@ fn compile_and_start(tree: &Tree, setting: &Setting, source: &Path, link: Link) 
     let program = compile(tree, dist, source, link)?;
     let ranks = match link {
         Link::Collectives => "3",
+        Link::Cnos => "4",
         _ => "2",
     };
     let mut yod = yod(dist, setting, ranks, &program);
@@ -169,6 +172,7 @@ fn compile(tree: &Tree, dist: &Path, source: &Path, link: Link) -> Result<PathBu
     let package = match link {
         Link::Collectives => "ptlcoll",
         Link::Portals3 => "portals3",
+        Link::Cnos => "cnos",
         Link::Cci => "cci",
         _ => "portals4",
     };
@@ -180,11 +184,9 @@ fn compile(tree: &Tree, dist: &Path, source: &Path, link: Link) -> Result<PathBu
         .arg(source)
         .args(flags(&["--cflags"])?);
     match link {
-        Link::Shared | Link::Collectives | Link::Portals3 | Link::Cci => {
-            cc.args(flags(&["--libs"])?)
-        }
         Link::Static => cc.args(static_flags(&flags(&["--static", "--libs"])?)),
         Link::Loaded => cc.arg("-ldl"),
+        _ => cc.args(flags(&["--libs"])?),
     };
     shell::output(&mut cc)?;
     Ok(program)

@@ -15,14 +15,14 @@ const VERSION: &str = "4.3.0";
 /// Rust's standard library on glibc (`rustc --print native-static-libs`).
 const STATIC_LIBRARIES: &str = "-lgcc_s -lutil -lrt -lpthread -lm -ldl -lc";
 
-/// The same of libportals3: the specification's for packages, the reference's for the file.
+/// The version of the Portals 3.3 specification, which its packages carry.
 const PORTALS3_VERSION: &str = "3.3.0";
-const PORTALS3_FILE: &str = "libportals3.so.0.3.0";
 
 /// What is built for users.
-pub const PACKAGES: [&str; 7] = [
+pub const PACKAGES: [&str; 8] = [
     "portals4-c",
     "portals3-c",
+    "cnos-c",
     "ptlcoll-c",
     "cci-c",
     "yod",
@@ -30,11 +30,15 @@ pub const PACKAGES: [&str; 7] = [
     "lintel-agent",
 ];
 
-/// What the file name of libptlcoll carries.
-const COLLECTIVES_VERSION: &str = "1.0.0";
-
-/// What the file name of libcci carries: that of the public library's release 2.2.
-const CCI_VERSION: &str = "2.0.1";
+/// Shared libraries: the name, the number of the SONAME, and the file's further version.
+/// libportals3 and libcci carry those of the reference and of the public library's release 2.2.
+const LIBRARIES: [(&str, &str, &str); 5] = [
+    ("libportals.so", "4", "3.0"),
+    ("libportals3.so", "0", "3.0"),
+    ("libcnos.so", "0", "1.0"),
+    ("libptlcoll.so", "1", "0.0"),
+    ("libcci.so", "2", "0.1"),
+];
 
 pub fn run(tree: &Tree, prefix: &Path) -> Outcome {
     prerequisites::programs(&prerequisites::BUILD)?;
@@ -69,29 +73,13 @@ fn build(tree: &Tree) -> Outcome {
 fn install_libraries(tree: &Tree, prefix: &Path) -> Outcome {
     let release = tree.target.join("release");
     let lib = prefix.join("lib");
-    let real = format!("libportals.so.{VERSION}");
-    install(&release.join("libportals.so"), &lib.join(&real), 0o755)?;
-    link(&real, &lib.join("libportals.so.4"))?;
-    link("libportals.so.4", &lib.join("libportals.so"))?;
-    install(
-        &release.join("libportals3.so"),
-        &lib.join(PORTALS3_FILE),
-        0o755,
-    )?;
-    link(PORTALS3_FILE, &lib.join("libportals3.so.0"))?;
-    link("libportals3.so.0", &lib.join("libportals3.so"))?;
-    let collectives = format!("libptlcoll.so.{COLLECTIVES_VERSION}");
-    install(
-        &release.join("libptlcoll.so"),
-        &lib.join(&collectives),
-        0o755,
-    )?;
-    link(&collectives, &lib.join("libptlcoll.so.1"))?;
-    link("libptlcoll.so.1", &lib.join("libptlcoll.so"))?;
-    let cci = format!("libcci.so.{CCI_VERSION}");
-    install(&release.join("libcci.so"), &lib.join(&cci), 0o755)?;
-    link(&cci, &lib.join("libcci.so.2"))?;
-    link("libcci.so.2", &lib.join("libcci.so"))?;
+    for (name, major, minor) in LIBRARIES {
+        let soname = format!("{name}.{major}");
+        let real = format!("{soname}.{minor}");
+        install(&release.join(name), &lib.join(&real), 0o755)?;
+        link(&real, &lib.join(&soname))?;
+        link(&soname, &lib.join(name))?;
+    }
     install(
         &release.join("libportals.a"),
         &lib.join("libportals.a"),

@@ -68,7 +68,7 @@ fn declared(statement: &str) -> Option<String> {
         .rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_')
         .map_or(0, |at| at + 1);
     let name = &before[start..];
-    let ours = ["Ptl", "ptlcoll_", "cci_"]
+    let ours = ["Ptl", "ptlcoll_", "cci_", "cnos_"]
         .iter()
         .any(|prefix| name.starts_with(prefix));
     ours.then(|| name.to_string())

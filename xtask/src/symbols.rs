@@ -9,12 +9,13 @@ use crate::shell::{self, Tree};
 use crate::{dist, header_text};
 
 /// A library's SONAME, and the headers that declare what it exports.
-const LIBRARIES: [(&str, &[&str]); 4] = [
+const LIBRARIES: [(&str, &[&str]); 5] = [
     ("libportals.so.4", &["portals4.h", "portals4_ext.h"]),
     (
         "libportals3.so.0",
         &["portals3.h", "p3rt/p3rt.h", "p3api/debug.h"],
     ),
+    ("libcnos.so.0", &["catamount/cnos_mpi_os.h"]),
     ("libptlcoll.so.1", &["ptlcoll.h"]),
     ("libcci.so.2", &["cci.h"]),
 ];
