@@ -1,5 +1,6 @@
 //! Compiles `tests/c/*.c`, `tests/c/portals3/*.c`, `tests/c/cnos/*.c`, `tests/c/collectives/*.c`
-//! and `tests/c/cci/*.c` as a user would, and starts them, all but the last with yod.
+//! `tests/c/job/*.c` and `tests/c/cci/*.c` as a user would, and starts them, all but the last
+//! with yod.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,6 +21,8 @@ enum Link {
     Static,
     /// Not at all: the program loads it.
     Loaded,
+    /// With libportals_job, and libportals.
+    Job,
     /// With libcci alone.
     Cci,
     /// Programs of collective operations, linked with libptlcoll.
@@ -37,10 +40,49 @@ const COLLECTIVES: [&str; 2] = ["results", "busy"];
 /// Runs every program, or the one that is named, against `target/dist`.
 pub fn run(tree: &Tree, only: Option<&str>, report: &mut Report) {
     run_in(tree, &Setting::default(), only, report);
+    jobs(tree, only, report);
     cci(tree, only, report);
     if only.is_none() {
         examples(tree, &tree.dist(), report);
     }
+}
+
+/// Launchers that programs of `tests/c/job` are started by; "none" starts one process.
+const LAUNCHERS: [(&str, &[&str]); 3] = [
+    ("yod", &["-n", "3"]),
+    ("mpiexec.hydra", &["-n", "3"]),
+    ("none", &[]),
+];
+
+/// `tests/c/job`, whose programs ask their launcher.
+fn jobs(tree: &Tree, only: Option<&str>, report: &mut Report) {
+    for source in shell::files(&tree.path("tests/c/job"), "c") {
+        let full = format!("job/{}", stem(&source));
+        if only.is_some_and(|only| only != full) {
+            continue;
+        }
+        for (launcher, words) in LAUNCHERS {
+            let title = format!("C: {full}, launcher: {launcher}");
+            if launcher.starts_with("mpiexec") && shell::find_program(launcher).is_none() {
+                report.not_applicable(&title);
+                continue;
+            }
+            report.check(&title, || start_job(tree, &source, launcher, words));
+        }
+    }
+}
+
+fn start_job(tree: &Tree, source: &Path, launcher: &str, words: &[&str]) -> Outcome {
+    let program = compile(tree, &tree.dist(), source, Link::Job)?;
+    let mut command = match launcher {
+        "none" => Command::new(&program),
+        "yod" => Command::new(tree.dist().join("bin/yod")),
+        other => Command::new(other),
+    };
+    if !words.is_empty() {
+        command.args(words).arg(&program);
+    }
+    shell::run_within(command.env_remove("LD_LIBRARY_PATH"), LIMIT)
 }
 
 /// Devices that CCI programs run on: the whole of a configuration file.
@@ -140,6 +182,13 @@ fn title(setting: &Setting, name: &str) -> String {
 /// What README.md and the packaging promise.
 fn examples(tree: &Tree, dist: &Path, report: &mut Report) {
     report.check("C: the example of README.md", || readme_example(tree, dist));
+    for source in shell::files(&tree.path("examples/c"), "c") {
+        report.check(&format!("C: examples/c/{}", stem(&source)), || {
+            let program = compile(tree, dist, &source, Link::Job)?;
+            let mut yod = yod(dist, &Setting::default(), "3", &program);
+            shell::run_within(&mut yod, LIMIT)
+        });
+    }
     if shell::find_program("cmake").is_some() {
         report.check("C: a CMake project", || cmake_project(tree, dist));
     }
@@ -174,6 +223,7 @@ fn compile(tree: &Tree, dist: &Path, source: &Path, link: Link) -> Result<PathBu
         Link::Portals3 => "portals3",
         Link::Cnos => "cnos",
         Link::Cci => "cci",
+        Link::Job => "portals4_job",
         _ => "portals4",
     };
     let flags = |words: &[&str]| pkg_config(dist, package, words);
@@ -184,6 +234,11 @@ fn compile(tree: &Tree, dist: &Path, source: &Path, link: Link) -> Result<PathBu
         .arg(source)
         .args(flags(&["--cflags"])?);
     match link {
+        // A program for the reference names its library; the other name is found as well.
+        Link::Job if stem(source) == "reference_names" => cc
+            .args(flags(&["--libs-only-L"])?)
+            .args(flags(&["--libs-only-other"])?)
+            .arg("-lportals_runtime"),
         Link::Static => cc.args(static_flags(&flags(&["--static", "--libs"])?)),
         Link::Loaded => cc.arg("-ldl"),
         _ => cc.args(flags(&["--libs"])?),
@@ -229,7 +284,7 @@ fn yod(dist: &Path, setting: &Setting, ranks: &str, program: &Path) -> Command {
 /// The program that README.md shows does what README.md says.
 fn readme_example(tree: &Tree, dist: &Path) -> Outcome {
     let source = readme_source(tree, &tree.target.join("c-tests"))?;
-    greets(dist, &compile(tree, dist, &source, Link::Shared)?)
+    greets(dist, &compile(tree, dist, &source, Link::Job)?)
 }
 
 fn readme_source(tree: &Tree, folder: &Path) -> Result<PathBuf, String> {
@@ -273,9 +328,9 @@ cmake_minimum_required(VERSION 3.13)
 project(hello C)
 find_package(portals4 4.3 REQUIRED)
 add_executable(shared hello.c)
-target_link_libraries(shared PRIVATE portals4::portals4)
+target_link_libraries(shared PRIVATE portals4::portals4 portals4::job)
 add_executable(static hello.c)
-target_link_libraries(static PRIVATE portals4::portals4_static)
+target_link_libraries(static PRIVATE portals4::portals4_static portals4::job)
 ";
 
 fn stem(source: &Path) -> String {

@@ -19,10 +19,11 @@ const STATIC_LIBRARIES: &str = "-lgcc_s -lutil -lrt -lpthread -lm -ldl -lc";
 const PORTALS3_VERSION: &str = "3.3.0";
 
 /// What is built for users.
-pub const PACKAGES: [&str; 8] = [
+pub const PACKAGES: [&str; 9] = [
     "portals4-c",
     "portals3-c",
     "cnos-c",
+    "job-c",
     "ptlcoll-c",
     "cci-c",
     "yod",
@@ -32,10 +33,11 @@ pub const PACKAGES: [&str; 8] = [
 
 /// Shared libraries: the name, the number of the SONAME, and the file's further version.
 /// libportals3 and libcci carry those of the reference and of the public library's release 2.2.
-const LIBRARIES: [(&str, &str, &str); 5] = [
+const LIBRARIES: [(&str, &str, &str); 6] = [
     ("libportals.so", "4", "3.0"),
     ("libportals3.so", "0", "3.0"),
     ("libcnos.so", "0", "1.0"),
+    ("libportals_job.so", "1", "0.0"),
     ("libptlcoll.so", "1", "0.0"),
     ("libcci.so", "2", "0.1"),
 ];
@@ -48,6 +50,7 @@ pub fn run(tree: &Tree, prefix: &Path) -> Outcome {
     install_libraries(tree, &prefix)?;
     install_headers(tree, &prefix)?;
     install_build_files(tree, &prefix)?;
+    install_examples(tree, &prefix)?;
     for program in ["yod", "lintel", "lintel-agent"] {
         let from = tree.target.join("release").join(program);
         install(&from, &prefix.join("bin").join(program), 0o755)?;
@@ -80,6 +83,12 @@ fn install_libraries(tree: &Tree, prefix: &Path) -> Outcome {
         link(&real, &lib.join(&soname))?;
         link(&soname, &lib.join(name))?;
     }
+    // The reference's name of a library with these functions.
+    link("libportals_job.so.1", &lib.join("libportals_runtime.so.1"))?;
+    link(
+        "libportals_runtime.so.1",
+        &lib.join("libportals_runtime.so"),
+    )?;
     install(
         &release.join("libportals.a"),
         &lib.join("libportals.a"),
@@ -92,6 +101,18 @@ fn install_headers(tree: &Tree, prefix: &Path) -> Outcome {
     for header in shell::files_below(&include, "h") {
         let name = header.strip_prefix(&include).unwrap_or(&header);
         install(&header, &prefix.join("include").join(name), 0o644)?;
+    }
+    Ok(())
+}
+
+fn install_examples(tree: &Tree, prefix: &Path) -> Outcome {
+    let examples = tree.path("examples/c");
+    for ending in ["c", "h"] {
+        for file in shell::files(&examples, ending) {
+            let name = file.file_name().unwrap_or_default();
+            let to = prefix.join("share/doc/lintel/examples").join(name);
+            install(&file, &to, 0o644)?;
+        }
     }
     Ok(())
 }

@@ -7,8 +7,13 @@ use std::collections::BTreeSet;
 
 use crate::shell::{self, Tree};
 
-/// The headers of Portals 4 and of the collectives, each with manual pages.
-pub const WITH_PAGES: [&str; 3] = ["portals4.h", "portals4_ext.h", "ptlcoll.h"];
+/// The headers of Portals 4, of jobs and of the collectives, each with manual pages.
+pub const WITH_PAGES: [&str; 4] = [
+    "portals4.h",
+    "portals4_ext.h",
+    "portals4_job.h",
+    "ptlcoll.h",
+];
 
 /// Every function that one header declares (`static inline` ones left out,
 /// as no library exports them).
@@ -68,7 +73,7 @@ fn declared(statement: &str) -> Option<String> {
         .rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_')
         .map_or(0, |at| at + 1);
     let name = &before[start..];
-    let ours = ["Ptl", "ptlcoll_", "cci_", "cnos_"]
+    let ours = ["Ptl", "ptlcoll_", "ptljob_", "PMI_", "cci_", "cnos_"]
         .iter()
         .any(|prefix| name.starts_with(prefix));
     ours.then(|| name.to_string())

@@ -9,12 +9,13 @@ use crate::shell::{self, Tree};
 use crate::{dist, header_text};
 
 /// A library's SONAME, and the headers that declare what it exports.
-const LIBRARIES: [(&str, &[&str]); 5] = [
+const LIBRARIES: [(&str, &[&str]); 6] = [
     ("libportals.so.4", &["portals4.h", "portals4_ext.h"]),
     (
         "libportals3.so.0",
         &["portals3.h", "p3rt/p3rt.h", "p3api/debug.h"],
     ),
+    ("libportals_job.so.1", &["portals4_job.h", "portals4/pmi.h"]),
     ("libcnos.so.0", &["catamount/cnos_mpi_os.h"]),
     ("libptlcoll.so.1", &["ptlcoll.h"]),
     ("libcci.so.2", &["cci.h"]),

@@ -251,11 +251,15 @@ impl Parser<'_> {
 
     fn function(&mut self, first: &str) -> Result<(), String> {
         let mut code = first.to_string();
-        while !code.ends_with(';') {
+        while !code.ends_with([';', ')']) {
             let more = self.take_line().ok_or("the prototype doesn't end")?;
             code.push(' ');
             code.push_str(more.trim());
         }
+        if code.ends_with(')') {
+            self.skip_body()?;
+        }
+        let code = code.trim_start_matches("static inline ");
         let (head, args) = code
             .split_once('(')
             .ok_or("a prototype has no parenthesis")?;
@@ -278,6 +282,12 @@ impl Parser<'_> {
         };
         function.check()?;
         self.push(Item::Function(function))
+    }
+
+    /// Skips the body of a function that is defined in the header.
+    fn skip_body(&mut self) -> Result<(), String> {
+        while self.take_line().ok_or("the function doesn't end")? != "}" {}
+        Ok(())
     }
 
     fn push(&mut self, item: Item) -> Result<(), String> {
@@ -321,11 +331,12 @@ fn opens_composite(line: &str) -> bool {
 }
 
 fn declares_function(line: &str) -> bool {
-    let ours = [" Ptl", " *Ptl", " ptlcoll_", " *ptlcoll_"];
+    let ours = ["Ptl", "ptlcoll_", "ptljob_"];
+    let declared = line.split_once('(').map_or("", |(before, _)| before);
+    let name = declared.rsplit([' ', '*']).next().unwrap_or_default();
     line.starts_with(|c: char| c.is_ascii_lowercase())
         && !line.starts_with("typedef")
-        && line.contains('(')
-        && ours.iter().any(|name| line.contains(name))
+        && ours.iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// Splits `const char *name` into `const char *` and `name`.
@@ -354,6 +365,15 @@ mod tests {
 
     const SENDS: &str = "/* --- Data --- */\n/**\n * Sends\n *\n * @param[in] n  how much\n \
                          * @return PTL_OK  sent\n * @blocks never\n * @threads safe\n */\n";
+
+    #[test]
+    fn a_function_that_the_header_defines_has_a_page() {
+        let text =
+            format!("{SENDS}static inline int ptljob_send(const char *n)\n{{\n    return 0;\n}}\n");
+        let header = Header::parse("a.h", &text).unwrap();
+        let function = header.functions().next().unwrap();
+        assert_eq!((&*function.name, &*function.result), ("ptljob_send", "int"));
+    }
 
     #[test]
     fn prototype_and_comment_make_a_function() {

@@ -271,9 +271,10 @@ fn threads(text: &str) -> String {
 /// Text as a sentence: a capital first, unless a name begins it, and a full stop.
 fn sentence(text: &str) -> String {
     let mut chars = text.chars();
+    let name = text.starts_with("ptl");
     let mut out: String = match chars.next() {
-        Some(first) => first.to_uppercase().chain(chars).collect(),
-        None => String::new(),
+        Some(first) if !name => first.to_uppercase().chain(chars).collect(),
+        _ => text.into(),
     };
     if !out.ends_with(['.', '!', '?']) {
         out.push('.');
@@ -292,6 +293,14 @@ fn lower_first(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_that_begins_a_sentence_stays_as_it_is() {
+        assert_eq!(
+            sentence("ptljob_init is missing"),
+            "ptljob_init is missing."
+        );
+    }
 
     #[test]
     fn short_tags_become_sentences() {

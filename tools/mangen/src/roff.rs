@@ -103,7 +103,7 @@ fn prose(text: &str, out: &mut String) {
         let word = &rest[start..end];
         if is_function(word) {
             out.push_str(&format!("{}(3)", bold(word)));
-        } else if ["PTL_", "ptl_", "PTLCOLL_", "ptlcoll_"]
+        } else if ["PTL_", "ptl_", "PTLCOLL_", "ptlcoll_", "PTLJOB_"]
             .iter()
             .any(|start| word.starts_with(start))
         {
@@ -124,7 +124,10 @@ fn is_function(word: &str) -> bool {
     let portals = word
         .strip_prefix("Ptl")
         .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()));
-    portals || (word.starts_with("ptlcoll_") && !word.ends_with("_t"))
+    let beside = ["ptlcoll_", "ptljob_"]
+        .iter()
+        .any(|prefix| word.starts_with(prefix));
+    portals || (beside && !word.ends_with("_t") && !word.ends_with("_retvals"))
 }
 
 #[cfg(test)]

@@ -211,6 +211,11 @@ impl Client {
         self.protocol.kvs_name()
     }
 
+    /// The most bytes of a key and of a value that the launcher stores.
+    pub fn longest(&self) -> (usize, usize) {
+        self.protocol.longest()
+    }
+
     /// This rank's place among those of its node; `None` if the launcher doesn't
     /// provide it.
     ///
@@ -323,7 +328,11 @@ fn through_port() -> Result<(Stream, usize, usize), Error> {
     Ok((stream, rank, size))
 }
 
-fn check(what: &'static str, text: &str, longest: usize) -> Result<(), Error> {
+/// Checks a key or a value, of at most `longest` bytes.
+///
+/// # Errors
+/// `NotStorable`: it is too long, or has characters that the protocols can't carry.
+pub fn check(what: &'static str, text: &str, longest: usize) -> Result<(), Error> {
     let whole = text.bytes().all(|b| b.is_ascii_graphic() || !b.is_ascii());
     let named = what == "value" || !text.is_empty() && !text.contains('=');
     if text.len() <= longest && whole && named {
