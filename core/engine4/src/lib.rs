@@ -129,6 +129,10 @@ pub struct Interface<S> {
     map: Vec<ProcessId>,
     rank: u32,
     portals: Vec<Option<portal::Portal>>,
+    /// Portal table entries with flow control.
+    flow_controlled: usize,
+    /// Events that messages that are landing may cause, over all portal table entries.
+    promised: usize,
     entries: Slab<entries::Entry<S>, EntryIndex>,
     unexpected: Slab<unexpected::Unexpected, HeaderIndex>,
     descriptors: Slab<descriptors::Descriptor<S>, DescriptorIndex>,
@@ -155,6 +159,8 @@ impl<S: Span> Interface<S> {
             map: Vec::new(),
             rank: ProcessId::RANK_ANY,
             portals,
+            flow_controlled: 0,
+            promised: 0,
             entries: of_handles(generation),
             unexpected: Slab::new(u16::MAX),
             descriptors: of_handles(generation),

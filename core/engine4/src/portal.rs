@@ -59,6 +59,7 @@ impl<S: Span> Interface<S> {
             index if self.portals[index as usize].is_some() => return Err(Error::PtInUse),
             index => index as usize,
         };
+        self.flow_controlled += usize::from(options.contains(PtOptions::FLOWCTRL));
         self.portals[index] = Some(Portal {
             options,
             queue,
@@ -91,7 +92,8 @@ impl<S: Span> Interface<S> {
         {
             self.forget_unexpected(HeaderIndex(slot));
         }
-        self.portals[index.position()] = None;
+        let freed = self.portals[index.position()].take();
+        self.flow_controlled -= usize::from(freed.is_some_and(|portal| portal.flow_controlled()));
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use crate::{Host, Interface};
 use lintel_memory::{Pieces, Span};
 use lintel_types::{
     AckRequest, EntryIndex, Event, EventKind, HeaderIndex, List, MeOptions, NiFail, PortalIndex,
-    ProcessId,
+    ProcessId, QueueIndex,
 };
 use lintel_wire::{Request, Response, Verb};
 
@@ -227,7 +227,9 @@ impl<S: Span> Interface<S> {
             Ok(portal) => {
                 portal.landing -= 1;
                 portal.promised -= landed.promised;
-                (portal.queue, portal.announce)
+                let reported = (portal.queue, portal.announce);
+                self.promised -= landed.promised as usize;
+                reported
             }
             Err(_) => (None, false),
         };
@@ -372,11 +374,17 @@ impl<S: Span> Interface<S> {
         let Some(queue) = self.queue_of(entry.spec.portal) else {
             return true;
         };
-        let promised: usize = self
-            .portals_reporting_to(queue)
-            .map(|portal| 1 + portal.promised as usize)
-            .sum();
-        host.free_slots(queue) >= promised + entry.most_events() as usize
+        let (free, own) = (host.free_slots(queue), entry.most_events() as usize);
+        // Those that report elsewhere included: most queues have room for all.
+        free >= self.flow_controlled + self.promised + own
+            || free >= self.events_reserved_in(queue) + own
+    }
+
+    /// Slots of a queue that portal table entries and landing messages have a claim to.
+    #[cold]
+    fn events_reserved_in(&self, queue: QueueIndex) -> usize {
+        let portals = self.portals_reporting_to(queue);
+        portals.map(|portal| 1 + portal.promised as usize).sum()
     }
 
     /// `entry` is the one that the message would have reached; its options may
@@ -443,6 +451,7 @@ impl<S: Span> Interface<S> {
         if let Ok(portal) = self.portal_mut(request.portal) {
             portal.landing += 1;
             portal.promised += promised;
+            self.promised += promised as usize;
         }
         let landed = Landed {
             request: *request,
