@@ -14,6 +14,7 @@ mod portals;
 mod process;
 mod protection;
 mod receive;
+mod setup;
 mod transmit;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,9 +36,8 @@ use protection::Peer;
 use receive::Incoming;
 use transmit::Outgoing;
 
-pub use process::{
-    Action, Exposure, Mode, Notice, Placement, Program, Refused, Setup, any_process, get, put,
-};
+pub use process::{Action, Mode, Notice, Placement, Program, Refused};
+pub use setup::{Exposure, Setup, any_process, get, put};
 
 /// Something that ends on a node.
 pub(crate) enum Task {
