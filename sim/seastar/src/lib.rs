@@ -8,12 +8,12 @@
 //!   └────────────────────────────────────┘      └─────────────────────────────────────────┘
 //! ```
 //!
-//! The engine that carries real messages, `lintel-engine4`, sits in the simulated
-//! kernel ([`Mode::Generic`]) or in the simulated firmware ([`Mode::Accelerated`]);
-//! it counts what it does, and a [`Profile`] prices it. [`Mode::Cci`] is the third
-//! firmware, without matching. The machine spoke Portals 3.3; the engine speaks
-//! Portals 4, whose events come once and not as a start and an end. What the starts
-//! cost is paid by programs that want them ([`Setup::want_starts`]).
+//! The engine of Portals 3.3 that carries real messages, `lintel-engine3`, sits in the
+//! simulated kernel ([`Mode::Generic`]) or in the simulated firmware ([`Mode::Accelerated`]);
+//! it counts what it does, and a [`Profile`] prices it. Events come as the papers' did: a
+//! START event with a message's header, an END event once its bytes are in place or have
+//! left, each of the two upon an interrupt of its own unless the bytes ride in the header's
+//! packet. [`Mode::Cci`] is the third firmware, without matching.
 //!
 //! Every constant of a machine stands in [`profile`], with its source. Networks are
 //! `lintel-sim-fabric`'s; a network's first and last links stand for the TX and RX

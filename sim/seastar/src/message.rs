@@ -2,7 +2,7 @@
 //! is only a length.
 
 use lintel_types::ProcessId;
-use lintel_wire::{Request, Response, Verb};
+use lintel_wire::portals3::{Request, Response, Verb};
 
 use crate::profile::Profile;
 
@@ -82,7 +82,7 @@ impl Message {
             Content::Request(request) => match request.verb {
                 Verb::Put => "put",
                 Verb::Get => "get",
-                Verb::Atomic | Verb::FetchAtomic | Verb::Swap => "atomic",
+                Verb::GetPut => "getput",
             },
             Content::Response(_) => "answer",
             Content::Cci(_) => "CCI message",

@@ -10,7 +10,8 @@ use lintel_sim_seastar::workload::{Case, PingPong, Way, measured, pair, ping_pon
 use lintel_sim_seastar::{
     Action, Exposure, Mode, NodeReport, Notice, Placement, Program, Refused, Setup, put,
 };
-use lintel_types::{EventKind, Handle, MdOptions, ProcessId};
+use lintel_types::portals3::{EventKind, MdOptions, THRESHOLD_INFINITE};
+use lintel_types::{Handle, ProcessId};
 
 /// Messages that a process of a ping-pong sends, the first one included.
 const ROUNDS: u64 = 4;
@@ -47,21 +48,23 @@ fn an_acknowledgement_interrupts_both_sides() {
 /// Puts once if it has a target, else waits for a put.
 struct One {
     to: Option<ProcessId>,
-    wants_starts: bool,
+    bytes: u64,
+    /// Of both its descriptors.
+    options: MdOptions,
+    threshold: i32,
     memory: Handle,
     reported: Rc<RefCell<Vec<(EventKind, Duration)>>>,
 }
 
 impl Program for One {
     fn begin(&mut self, setup: &mut Setup<'_>) -> Result<(), Refused> {
-        if self.wants_starts {
-            setup.want_starts();
-        }
-        self.memory = setup.bind(
-            Buffer::Contiguous(Ghost::new(0x1000, 8)),
-            MdOptions::empty(),
-        )?;
-        setup.expose(&Exposure::to_all(8, 0))?;
+        let memory = Buffer::Contiguous(Ghost::new(0x1000, self.bytes));
+        self.memory = setup.bind(memory, self.options)?;
+        setup.expose(&Exposure {
+            options: self.options,
+            threshold: self.threshold,
+            ..Exposure::to_all(self.bytes, 0)
+        })?;
         Ok(())
     }
 
@@ -69,17 +72,36 @@ impl Program for One {
         if let Some(Notice::Portals(event)) = notice {
             let since_start = now.since(SimTime::START);
             self.reported.borrow_mut().push((event.kind, since_start));
-            return Action::End;
+            return match event.kind {
+                EventKind::PutEnd | EventKind::SendEnd => Action::End,
+                _ => Action::Wait,
+            };
         }
         match self.to.take() {
-            Some(to) => Action::Start(put(self.memory, 8, to, 0)),
+            Some(to) => Action::Start(put(self.memory, self.bytes, to, 0)),
             None => Action::Wait,
         }
     }
 }
 
+impl One {
+    /// 8 bytes without START events, any number of times.
+    fn new(to: Option<ProcessId>) -> Self {
+        One {
+            to,
+            bytes: 8,
+            options: MdOptions::EVENT_START_DISABLE,
+            threshold: THRESHOLD_INFINITE,
+            memory: Handle::INVALID,
+            reported: Rc::default(),
+        }
+    }
+}
+
+type Reported = Vec<(EventKind, Duration)>;
+
 /// What is reported to two processes when the first one puts, and what its node counts.
-fn one_put(case: &Case, wants_starts: bool) -> (Vec<(EventKind, Duration)>, NodeReport) {
+fn one_put(case: &Case, bytes: u64, options: MdOptions) -> (Reported, NodeReport) {
     let reported = Rc::new(RefCell::new(Vec::new()));
     let core = match case.setting.placement {
         Placement::Single => 0,
@@ -87,10 +109,10 @@ fn one_put(case: &Case, wants_starts: bool) -> (Vec<(EventKind, Duration)>, Node
     };
     let one = |to| -> Box<dyn Program> {
         Box::new(One {
-            to,
-            wants_starts,
-            memory: Handle::INVALID,
+            bytes,
+            options,
             reported: reported.clone(),
+            ..One::new(to)
         })
     };
     let programs = [one(Some(ProcessId::new(1, core))), one(None)];
@@ -99,27 +121,68 @@ fn one_put(case: &Case, wants_starts: bool) -> (Vec<(EventKind, Duration)>, Node
     (reported, simulation.world.report(0))
 }
 
+fn kinds(reported: &Reported) -> Vec<EventKind> {
+    reported.iter().map(|event| event.0).collect()
+}
+
+const PAIRS: MdOptions = MdOptions::empty();
+const ENDS: MdOptions = MdOptions::EVENT_START_DISABLE;
+
 #[test]
-fn a_program_that_wants_starts_pays_for_them_and_hears_of_ends() {
+fn start_events_are_read_and_paid_for_before_their_ends() {
+    use EventKind::{PutEnd, PutStart, SendEnd, SendStart};
     let case = Case::new(RED_STORM_2005, Mode::Generic);
-    let ([ends, pairs], p) = (
-        [false, true].map(|starts| one_put(&case, starts).0),
-        case.profile,
-    );
-    let kinds =
-        |reported: &[(EventKind, Duration)]| reported.iter().map(|t| t.0).collect::<Vec<_>>();
-    assert_eq!(kinds(&ends), [EventKind::Send, EventKind::Put]);
-    assert_eq!(kinds(&pairs), kinds(&ends));
+    let p = &case.profile;
+    let [ends, pairs] = [ENDS, PAIRS].map(|options| one_put(&case, 8, options).0);
+    assert_eq!(kinds(&ends), [SendEnd, PutEnd]);
+    assert_eq!(kinds(&pairs), [SendStart, SendEnd, PutStart, PutEnd]);
     // The start at the sender is written in its call, that at the target by the handler.
     let (event, get) = (p.time(p.host_event), p.time(p.event_get));
-    assert_eq!(pairs[1].1, ends[1].1 + event * 2 + get);
+    assert_eq!(pairs[3].1, ends[1].1 + event * 2 + get);
+}
+
+#[test]
+fn the_start_of_a_message_comes_with_its_header_and_the_end_with_the_next_interrupt() {
+    let case = Case::new(RED_STORM_2005, Mode::Generic);
+    let p = &case.profile;
+    let apart = |bytes| {
+        let (reported, _) = one_put(&case, bytes, PAIRS);
+        let [began, ended] = [EventKind::PutStart, EventKind::PutEnd].map(|kind| {
+            let event = reported.iter().find(|event| event.0 == kind);
+            event.expect("it is reported").1
+        });
+        ended - began
+    };
+    assert_eq!(apart(12), p.time(p.event_get));
+    // Where the deposit is short, its interrupt is pending when the first one ends.
+    assert_eq!(apart(13), p.time(p.event_get));
+    assert!(apart(16_384) > p.time(p.interrupt_exit));
+}
+
+#[test]
+fn a_descriptor_takes_no_more_operations_than_its_threshold() {
+    for (threshold, expected) in [(THRESHOLD_INFINITE, 1), (1, 1), (0, 0)] {
+        for mode in [Mode::Generic, Mode::Accelerated] {
+            let case = Case::new(RED_STORM_2005, mode);
+            let target = One {
+                threshold,
+                ..One::new(None)
+            };
+            let reported = target.reported.clone();
+            let sender = One::new(Some(ProcessId::new(1, 0)));
+            // A target whose descriptor is inactive waits for ever.
+            let ended = pair(&case, [Box::new(sender), Box::new(target)]);
+            assert_eq!(reported.borrow().len(), expected, "{mode:?} {threshold}");
+            assert_eq!(ended.is_ok(), expected == 1, "{mode:?} {threshold}");
+        }
+    }
 }
 
 #[test]
 fn a_call_from_the_second_core_costs_the_kernel_an_interrupt_and_its_end() {
     let p = &RED_STORM_2005;
     let case = Case::new(*p, Mode::Generic);
-    let kernel = |case: &Case| one_put(case, false).1.kernel;
+    let kernel = |case: &Case| one_put(case, 8, ENDS).1.kernel;
     let dearer = p.time(p.interrupt_entry) + p.time(p.interrupt_exit) - p.time(p.trap);
     assert_eq!(kernel(&case.virtual_nodes()), kernel(&case) + dearer);
 }
@@ -169,12 +232,7 @@ fn besides(first: Duration) -> Duration {
         step: 0,
         end: end.clone(),
     };
-    let putting = One {
-        to: Some(ProcessId::new(0, 0)),
-        wants_starts: false,
-        memory: Handle::INVALID,
-        reported: Rc::default(),
-    };
+    let putting = One::new(Some(ProcessId::new(0, 0)));
     let case = Case::new(RED_STORM_2005, Mode::Generic);
     pair(&case, [Box::new(busy), Box::new(putting)]).expect("both come to their end");
     let end = *end.borrow();
@@ -194,12 +252,6 @@ fn an_interrupt_takes_a_process_the_same_time_whenever_it_comes() {
 fn stuck(first: Duration) -> Vec<String> {
     let case = Case::new(RED_STORM_2005, Mode::Generic).virtual_nodes();
     let mut machine = case.torus([2, 1, 1]).expect("there is such a machine");
-    let one = |to| One {
-        to,
-        wants_starts: false,
-        memory: Handle::INVALID,
-        reported: Rc::default(),
-    };
     let calling = Busy {
         first,
         to: ProcessId::new(7, 0),
@@ -208,9 +260,9 @@ fn stuck(first: Duration) -> Vec<String> {
         end: Rc::default(),
     };
     let programs: [(u32, Box<dyn Program>); 3] = [
-        (0, Box::new(one(None))),
+        (0, Box::new(One::new(None))),
         (0, Box::new(calling)),
-        (1, Box::new(one(Some(ProcessId::new(0, 0))))),
+        (1, Box::new(One::new(Some(ProcessId::new(0, 0))))),
     ];
     for (node, program) in programs {
         let added = machine.add(node, case.mode, program);

@@ -15,7 +15,8 @@ use lintel_sim_seastar::{
     Action, Class, Exposure, Machine, Mode, Notice, Program, Protection, Refused, Setup, Span,
     Track, put,
 };
-use lintel_types::{Handle, MdOptions, NiFail, ProcessId};
+use lintel_types::portals3::{MdOptions, NI_FAIL};
+use lintel_types::{Handle, ProcessId};
 
 /// A program that only sets up.
 struct Asks(fn(&mut Setup<'_>) -> Result<(), Refused>);
@@ -260,8 +261,10 @@ struct Once {
 impl Program for Once {
     fn begin(&mut self, setup: &mut Setup<'_>) -> Result<(), Refused> {
         if self.mode != Mode::Cci {
-            self.memory =
-                Some(setup.bind(Buffer::Contiguous(Ghost::new(0, 8)), MdOptions::empty())?);
+            self.memory = Some(setup.bind(
+                Buffer::Contiguous(Ghost::new(0, 8)),
+                MdOptions::EVENT_START_DISABLE,
+            )?);
         }
         Ok(())
     }
@@ -332,7 +335,7 @@ fn a_put_to_a_node_that_is_not_there_is_undeliverable() {
         let [Notice::Portals(event)] = reported[..] else {
             panic!("{mode:?}: one event, not {reported:?}");
         };
-        assert_eq!(event.ni_fail, NiFail::Undeliverable, "{mode:?}");
+        assert_eq!(event.ni_fail, NI_FAIL, "{mode:?}");
     }
 }
 

@@ -78,7 +78,7 @@ pub(crate) enum MailboxCommand {
     Discard(u64),
     Release,
     /// From a process of its own.
-    Transfer(usize, lintel_engine4::Transfer),
+    Transfer(usize, lintel_engine3::Transfer),
     Cci(CciCommand),
 }
 

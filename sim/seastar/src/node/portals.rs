@@ -1,12 +1,11 @@
 //! The engine's part: what it says, gathered and priced.
 
-use lintel_engine4::{Body, Host, Interface, Landed, PendingReply, Transfer, Undeliverable};
+use lintel_engine3::{Body, Host, Interface, Landed, PendingReply, Transfer, Undeliverable};
 use lintel_memory::{Ghost, Pieces};
 use lintel_sim_kernel::Duration;
-use lintel_types::{
-    CounterIndex, CountingEvent, Error, Event, EventKind, NiFail, ProcessId, QueueIndex,
-};
-use lintel_wire::{Request, Response, Verb};
+use lintel_types::portals3::{Error, Event, EventKind};
+use lintel_types::{NiFail, ProcessId, QueueIndex};
+use lintel_wire::portals3::{Request, Response, Verb};
 
 use super::process::{Notice, Queued};
 use super::transmit::Outgoing;
@@ -21,8 +20,6 @@ pub(crate) struct Gathered {
     me: ProcessId,
     /// Nodes that there are.
     nodes: u32,
-    /// Start events are reported to it, too.
-    wants_starts: bool,
     pub(crate) queued: Vec<Queued>,
     pub(crate) sends: Vec<Outgoing>,
     /// How the NIC goes on with the message that the engine was given.
@@ -57,12 +54,11 @@ pub(crate) enum Matching {
 }
 
 impl Gathered {
-    pub(crate) fn of(process: usize, me: ProcessId, wants_starts: bool) -> Self {
+    pub(crate) fn of(process: usize, me: ProcessId) -> Self {
         Gathered {
             process,
             me,
             nodes: u32::MAX,
-            wants_starts,
             ..Gathered::default()
         }
     }
@@ -81,13 +77,6 @@ impl Gathered {
         });
     }
 
-    /// Something has begun whose end will be reported.
-    fn begin(&mut self) {
-        if self.wants_starts {
-            self.queued.push(Queued::ForLibrary);
-        }
-    }
-
     fn respond(&mut self, to: ProcessId, response: Option<Response>) {
         if let Some(response) = response {
             self.push(to, 0, Content::Response(response), None);
@@ -96,31 +85,28 @@ impl Gathered {
 }
 
 impl Host<Ghost> for Gathered {
-    /// The engine says that a source may be used again once its bytes are copied.
-    /// Here the TX engine reads them, so that event waits until it has.
+    /// The engine says that a source may be used again once its bytes are copied. Here the
+    /// TX engine reads them, so SEND_END, and what follows from it, waits until it has.
     fn post(&mut self, _: QueueIndex, event: &Event) {
         let queued = Queued::ForProgram(Notice::Portals(*event));
         match self.sends.last_mut() {
-            Some(send) if event.kind == EventKind::Send => {
+            Some(send) if event.kind == EventKind::SendEnd || !send.queued.is_empty() => {
                 send.queued.push(queued);
-                self.begin();
             }
             _ => self.queued.push(queued),
         }
     }
 
-    /// Event queues of the model grow.
-    fn free_slots(&mut self, _: QueueIndex) -> usize {
-        usize::MAX
+    /// Asked by `PtlMDUpdate`, which no program here calls.
+    fn is_empty(&mut self, _: QueueIndex) -> bool {
+        false
     }
-
-    fn publish(&mut self, _: CounterIndex, _: CountingEvent) {}
 
     fn send(
         &mut self,
         to: ProcessId,
         request: &Request,
-        body: Body<'_, Ghost>,
+        body: Body<Ghost>,
     ) -> Result<(), Undeliverable> {
         if to.nid >= self.nodes {
             return Err(Undeliverable);
@@ -179,7 +165,6 @@ fn on_response(
     gathered: &mut Gathered,
 ) -> Option<Held> {
     let (_, reply) = engine.on_response(response, gathered)?;
-    gathered.begin();
     Some(Held::Reply(reply))
 }
 
@@ -189,15 +174,14 @@ fn on_request(
     request: &Request,
     gathered: &mut Gathered,
 ) -> Option<Held> {
-    let accepted = match engine.accept(from, engine.uid(), request, gathered) {
+    let accepted = match engine.accept(from, engine.uid(), request) {
         Ok(accepted) => accepted,
         Err(response) => {
             gathered.respond(from, response);
             return None;
         }
     };
-    let (pieces, landed) = engine.begin_landing(accepted, from, engine.uid(), request);
-    gathered.begin();
+    let (pieces, landed) = engine.begin_landing(accepted, from, engine.uid(), request, gathered);
     match request.verb {
         Verb::Get => {
             reply(from, &pieces, landed, gathered);
@@ -257,9 +241,8 @@ pub(crate) fn price(
         Matching::Host => (p.host_message, p.host_entry, p.host_event, p.host_message),
         Matching::Nic => (p.nic_message, p.nic_entry, p.nic_event, p.fw_program),
     };
-    let queued = gathered.queued.len() as u64;
-    p.time(per_message) * (work.requests + work.responses + work.fired)
+    p.time(per_message) * (work.requests + work.responses)
         + p.time(entry) * work.walked
-        + p.time(event) * (queued + work.counts)
+        + p.time(event) * gathered.queued.len() as u64
         + p.time(send) * gathered.sends.len() as u64
 }

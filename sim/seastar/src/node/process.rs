@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 use std::fmt;
 
-use lintel_engine4::{Interface, Transfer};
+use lintel_engine3::{Interface, Transfer};
 use lintel_memory::Ghost;
 use lintel_sim_kernel::{Duration, SimTime};
-use lintel_types::{Event, EventKind, Handle, ProcessId};
+use lintel_types::portals3::{Event, EventKind};
+use lintel_types::{Handle, ProcessId};
 
 use super::cci::{CciCommand, Endpoint};
 use super::portals::{self, Gathered, Matching};
@@ -63,9 +64,8 @@ pub enum Notice {
 pub(crate) enum Queued {
     /// Notifies the process's program of it.
     ForProgram(Notice),
-    /// Its library reads it and keeps it to itself: Portals 3.3's start of something
-    /// whose end comes later, or that a CCI message has left which is to be
-    /// acknowledged.
+    /// Its library reads it and keeps it to itself: that a CCI message has left which is
+    /// to be acknowledged.
     ForLibrary,
 }
 
@@ -140,8 +140,6 @@ pub(crate) struct Process {
     pub(super) client: Client,
     program: Box<dyn Program>,
     queue: VecDeque<Queued>,
-    /// Its events come in pairs.
-    pub(super) wants_starts: bool,
     state: State,
     /// The first error, in a sentence.
     pub(crate) failed: Option<String>,
@@ -184,7 +182,6 @@ impl Process {
             client,
             program,
             queue: VecDeque::new(),
-            wants_starts: false,
             state: State::Working,
             failed: None,
         };
@@ -233,7 +230,7 @@ impl Process {
 
     /// For the effects of a call of its engine; `number` is the process's number in its node.
     pub(crate) fn gather(&self, number: usize) -> Gathered {
-        Gathered::of(number, self.id, self.wants_starts)
+        Gathered::of(number, self.id)
     }
 }
 
@@ -254,6 +251,11 @@ impl Notice {
     /// Whether it is a Portals event of this kind.
     pub fn is(&self, kind: EventKind) -> bool {
         matches!(self, Notice::Portals(event) if event.kind == kind)
+    }
+
+    /// Whether a CCI message has come.
+    pub fn is_received(&self) -> bool {
+        matches!(self, Notice::Received { .. })
     }
 }
 

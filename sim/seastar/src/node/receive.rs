@@ -4,7 +4,7 @@
 //! the firmware has given its source commands: the RX FIFO takes what follows, and behind
 //! it the network. The firmware sees headers as they enter the FIFO.
 
-use lintel_engine4::Interface;
+use lintel_engine3::Interface;
 use lintel_memory::Ghost;
 use lintel_sim_kernel::SimTime;
 use lintel_types::ProcessId;

@@ -1,15 +1,15 @@
 //! What a process sets up before the clock starts: its client's interface, memory that it
 //! exposes and binds; and the operations on them.
 
-use lintel_engine4::{Config, DescriptorSpec, EntrySpec, Interface, Transfer};
-use lintel_memory::{Buffer, Ghost};
-use lintel_types::{
-    AckRequest, Datatype, Error, Handle, Limits, List, MdOptions, MeOptions, NiOptions, Operation,
-    PortalIndex, ProcessId, PtOptions, UID_ANY,
+use lintel_engine3::{Config, DescriptorSpec, Dialect, EntrySpec, Interface, Transfer};
+use lintel_memory::{Buffer, Ghost, Span};
+use lintel_types::portals3::{
+    Error, Limits, MdOptions, MemoryDescriptor, NID_ANY, PID_ANY, Position, THRESHOLD_INFINITE,
+    Unlink,
 };
-use lintel_wire::{OPERAND_BYTES, Verb};
+use lintel_types::{Handle, InterfaceNumber, ProcessId};
+use lintel_wire::portals3::Verb;
 
-use super::portals::Gathered;
 use super::process::{Client, Mode, Process, Refused};
 use crate::profile::Profile;
 
@@ -29,8 +29,10 @@ pub struct Exposure {
     pub ignore_bits: u64,
     /// Whose messages it takes.
     pub source: ProcessId,
-    /// `PTL_ME_*` besides that it takes puts and gets.
-    pub options: MeOptions,
+    /// Operations that its descriptor takes before it is inactive.
+    pub threshold: i32,
+    /// Options besides that it takes puts and gets at the initiator's offset.
+    pub options: MdOptions,
 }
 
 impl Exposure {
@@ -41,7 +43,16 @@ impl Exposure {
             match_bits,
             ignore_bits: 0,
             source: any_process(),
-            options: MeOptions::empty(),
+            threshold: THRESHOLD_INFINITE,
+            options: MdOptions::empty(),
+        }
+    }
+
+    /// The same without START events, as MPI libraries set it.
+    pub const fn of_ends(bytes: u64, match_bits: u64) -> Self {
+        Exposure {
+            options: MdOptions::EVENT_START_DISABLE,
+            ..Exposure::to_all(bytes, match_bits)
         }
     }
 }
@@ -57,25 +68,26 @@ pub(super) fn portals_client(
     };
     let entries = i32::try_from(entries).unwrap_or(i32::MAX);
     let limits = Limits {
-        max_entries: entries,
-        max_list_size: entries,
+        max_mes: entries,
+        max_me_list: entries,
+        max_mds: i32::MAX,
         max_pt_index: i32::try_from(profile.portals.value).unwrap_or(i32::MAX) - 1,
         ..Limits::DEFAULT
     };
     let config = Config {
-        options: NiOptions::MATCHING | NiOptions::PHYSICAL,
+        number: InterfaceNumber::from_bits(0),
+        // S1 3.1: a get has no events at its initiator but those of the reply.
+        dialect: Dialect::Specification,
         limits: limits.clamped(),
         process: id,
         uid: 1,
+        jid: 1,
         // No message is lent: the TX engine reads where the program wrote.
         eager: u64::MAX,
         generation: 0,
     };
     let mut engine = Box::new(Interface::new(config));
-    let queue = engine.queue_alloc(u64::MAX).map_err(refused)?;
-    engine
-        .portal_alloc(PtOptions::empty(), queue, PORTAL.into())
-        .map_err(refused)?;
+    let queue = engine.queue_alloc().map_err(refused)?;
     Ok(Client::Portals { engine, queue })
 }
 
@@ -84,7 +96,7 @@ fn refused(error: Error) -> Refused {
 }
 
 /// The portal table entry that programs use.
-const PORTAL: PortalIndex = PortalIndex(4);
+const PORTAL: u32 = 4;
 
 impl Setup<'_> {
     /// Which process this is.
@@ -92,38 +104,23 @@ impl Setup<'_> {
         self.process.id
     }
 
-    /// Events of operations come in pairs, as Portals 3.3's do unless a program
-    /// disables the first one: starts are reported as well as ends. The start of
-    /// each is read and paid for; the program is notified of ends only.
-    pub fn want_starts(&mut self) {
-        self.process.wants_starts = true;
-    }
-
-    /// Lets others reach memory.
+    /// Lets others reach memory: a match entry at the end of the list, and its descriptor.
     ///
     /// # Errors
     /// The list has its full length.
     pub fn expose(&mut self, exposure: &Exposure) -> Result<Handle, Refused> {
         let buffer = Buffer::Contiguous(Ghost::new(0x1000, exposure.bytes));
-        let spec = EntrySpec {
-            portal: PORTAL,
-            buffer,
-            counter: Handle::CT_NONE,
-            uid: UID_ANY,
-            options: exposure.options
-                | MeOptions::OP_PUT
-                | MeOptions::OP_GET
-                | MeOptions::EVENT_LINK_DISABLE,
+        let entry = EntrySpec {
             source: exposure.source,
             match_bits: exposure.match_bits,
             ignore_bits: exposure.ignore_bits,
-            min_free: 0,
-            user_ptr: 0,
+            unlink: Unlink::Retain,
         };
-        let (engine, mut gathered) = self.portals()?;
-        engine
-            .append(spec, List::Priority, &mut gathered)
-            .map_err(refused)
+        let takes = MdOptions::OP_PUT | MdOptions::OP_GET | MdOptions::MANAGE_REMOTE;
+        let (engine, queue) = self.portals()?;
+        let descriptor = descriptor(buffer, exposure.options | takes, exposure.threshold, queue);
+        let attached = engine.entry_attach_with(PORTAL, entry, Position::After, descriptor);
+        attached.map(|(entry, _)| entry).map_err(refused)
     }
 
     /// Binds memory to send from or to be answered into.
@@ -136,24 +133,42 @@ impl Setup<'_> {
                        or make the process generic";
             return Err(Refused(why.to_string()));
         }
-        let Client::Portals { engine, queue } = &mut self.process.client else {
-            return Err(not_portals());
-        };
-        let spec = DescriptorSpec {
-            buffer,
-            options,
-            queue: *queue,
-            counter: Handle::CT_NONE,
-        };
-        engine.descriptor_bind(spec).map_err(refused)
+        let (engine, queue) = self.portals()?;
+        let bound = engine.descriptor_bind(descriptor(buffer, options, THRESHOLD_INFINITE, queue));
+        bound.map_err(refused)
     }
 
-    fn portals(&mut self) -> Result<(&mut Interface<Ghost>, Gathered), Refused> {
-        let gathered = self.process.gather(0);
+    fn portals(&mut self) -> Result<(&mut Interface<Ghost>, Handle), Refused> {
         match &mut self.process.client {
-            Client::Portals { engine, .. } => Ok((engine, gathered)),
+            Client::Portals { engine, queue } => Ok((engine, *queue)),
             Client::Cci(_) => Err(not_portals()),
         }
+    }
+}
+
+/// A descriptor of memory that reports to a queue, and stays when it is inactive.
+fn descriptor(
+    buffer: Buffer<Ghost>,
+    options: MdOptions,
+    threshold: i32,
+    queue: Handle,
+) -> DescriptorSpec<Ghost> {
+    let (length, pieces) = match &buffer {
+        Buffer::Contiguous(span) => (span.length(), MdOptions::empty()),
+        Buffer::Vector(pieces, _) => (pieces.len() as u64, MdOptions::IOVEC),
+    };
+    let md = MemoryDescriptor {
+        start: 0x1000,
+        length,
+        threshold,
+        options: options | pieces,
+        queue,
+        ..MemoryDescriptor::default()
+    };
+    DescriptorSpec {
+        md,
+        buffer,
+        unlink: Unlink::Retain,
     }
 }
 
@@ -169,17 +184,14 @@ pub fn put(source: Handle, length: u64, target: ProcessId, match_bits: u64) -> T
         source_offset: 0,
         sink: Handle::INVALID,
         sink_offset: 0,
-        length,
-        ack: AckRequest::None,
+        length: Some(length),
+        ack: false,
         target,
-        portal: PORTAL.into(),
+        portal: PORTAL,
+        access: 0,
         match_bits,
         remote_offset: 0,
-        user_ptr: 0,
         hdr_data: 0,
-        operation: Operation::default(),
-        datatype: Datatype::default(),
-        operand: [0; OPERAND_BYTES],
     }
 }
 
@@ -194,5 +206,5 @@ pub fn get(sink: Handle, length: u64, target: ProcessId, match_bits: u64) -> Tra
 
 /// Every process of every node.
 pub const fn any_process() -> ProcessId {
-    ProcessId::new(ProcessId::NID_ANY, ProcessId::PID_ANY)
+    ProcessId::new(NID_ANY, PID_ANY)
 }

@@ -1,8 +1,8 @@
 //! The way out: mailbox, TX queue, network, and the word that it has left.
 
-use lintel_engine4::{Landed, Transfer};
+use lintel_engine3::{Landed, Transfer};
 use lintel_sim_kernel::{Duration, SimTime};
-use lintel_wire::Verb;
+use lintel_wire::portals3::Verb;
 
 use super::kernel::NicEvent;
 use super::portals::{self, Gathered, Matching, Next};

@@ -3,11 +3,12 @@
 
 use lintel_memory::{Buffer, Ghost};
 use lintel_sim_kernel::{Duration, SimTime};
-use lintel_types::{EventKind, Handle, MdOptions, MeOptions, ProcessId};
+use lintel_types::portals3::{EventKind, MdOptions};
+use lintel_types::{Handle, ProcessId};
 
 use super::benchmark::{Benchmark, Steps};
 use super::rig::{Case, all_ended, nodes};
-use crate::node::{Action, Exposure, Notice, Program, Refused, Setup, any_process, put};
+use crate::node::{Action, Exposure, Notice, Program, Refused, Setup, put};
 
 /// A run of it, one process a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -114,20 +115,17 @@ impl Cell {
 impl Program for Cell {
     fn begin(&mut self, setup: &mut Setup<'_>) -> Result<(), Refused> {
         let memory = Buffer::Contiguous(Ghost::new(0x1000, self.halo.bytes));
-        self.memory = setup.bind(memory, MdOptions::empty())?;
+        self.memory = setup.bind(memory, MdOptions::EVENT_START_DISABLE)?;
         setup.expose(&Exposure {
-            bytes: self.halo.bytes,
-            match_bits: 0,
             ignore_bits: u64::MAX,
-            source: any_process(),
-            options: MeOptions::empty(),
+            ..Exposure::of_ends(self.halo.bytes, 0)
         })?;
         Ok(())
     }
 
     fn next(&mut self, _: SimTime, notice: Option<&Notice>) -> Action {
         match notice {
-            Some(notice) if notice.is(EventKind::Put) => self.came += 1,
+            Some(notice) if notice.is(EventKind::PutEnd) => self.came += 1,
             Some(_) => self.left += 1,
             None => {}
         }

@@ -7,7 +7,8 @@
 
 use lintel_memory::{Buffer, Ghost};
 use lintel_sim_kernel::{Duration, SimTime};
-use lintel_types::{EventKind, Handle, MdOptions, ProcessId};
+use lintel_types::portals3::{EventKind, MdOptions};
+use lintel_types::{Handle, ProcessId};
 
 use super::benchmark::{Benchmark, Steps};
 use super::rig::{Case, all_ended, nodes};
@@ -173,20 +174,20 @@ impl Corner {
 impl Program for Corner {
     fn begin(&mut self, setup: &mut Setup<'_>) -> Result<(), Refused> {
         let memory = Buffer::Contiguous(Ghost::new(0x1000, self.run.bytes()));
-        self.memory = setup.bind(memory, MdOptions::empty())?;
+        self.memory = setup.bind(memory, MdOptions::EVENT_START_DISABLE)?;
         for round in 0..self.rounds {
-            setup.expose(&Exposure::to_all(self.run.bytes(), round.into()))?;
+            setup.expose(&Exposure::of_ends(self.run.bytes(), round.into()))?;
         }
         Ok(())
     }
 
     fn next(&mut self, _: SimTime, notice: Option<&Notice>) -> Action {
         match notice {
-            Some(Notice::Portals(event)) if event.kind == EventKind::Put => {
+            Some(Notice::Portals(event)) if event.kind == EventKind::PutEnd => {
                 let round = usize::try_from(event.match_bits).expect("a dimension");
                 self.came[round] += 1;
             }
-            Some(notice) if notice.is(EventKind::Send) => {
+            Some(notice) if notice.is(EventKind::SendEnd) => {
                 if let Step::Await(round, _) = self.step {
                     self.step = Step::Await(round, true);
                 }

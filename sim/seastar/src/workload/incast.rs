@@ -3,7 +3,8 @@
 
 use lintel_memory::{Buffer, Ghost};
 use lintel_sim_kernel::{Duration, SimTime};
-use lintel_types::{EventKind, Handle, MdOptions, ProcessId};
+use lintel_types::portals3::{EventKind, MdOptions};
+use lintel_types::{Handle, ProcessId};
 
 use super::benchmark::Benchmark;
 use super::rig::{Case, Measured, measured, nodes};
@@ -109,12 +110,12 @@ const BITS: u64 = 7;
 impl Program for Source {
     fn begin(&mut self, setup: &mut Setup<'_>) -> Result<(), Refused> {
         let memory = Buffer::Contiguous(Ghost::new(0x1000, self.incast.bytes));
-        self.memory = setup.bind(memory, MdOptions::empty())?;
+        self.memory = setup.bind(memory, MdOptions::EVENT_START_DISABLE)?;
         Ok(())
     }
 
     fn next(&mut self, _: SimTime, notice: Option<&Notice>) -> Action {
-        if notice.is_some_and(|notice| notice.is(EventKind::Send)) {
+        if notice.is_some_and(|notice| notice.is(EventKind::SendEnd)) {
             self.under_way -= 1;
         }
         if self.unsent > 0 {
@@ -132,12 +133,12 @@ impl Program for Source {
 
 impl Program for Sink {
     fn begin(&mut self, setup: &mut Setup<'_>) -> Result<(), Refused> {
-        setup.expose(&Exposure::to_all(self.bytes, BITS))?;
+        setup.expose(&Exposure::of_ends(self.bytes, BITS))?;
         Ok(())
     }
 
     fn next(&mut self, now: SimTime, notice: Option<&Notice>) -> Action {
-        if notice.is_some() {
+        if notice.is_some_and(|notice| notice.is(EventKind::PutEnd)) {
             let since_start = now.since(SimTime::START);
             self.received.borrow_mut().add(since_start);
             self.left -= 1;

@@ -4,7 +4,8 @@
 use lintel_memory::{Buffer, Ghost};
 use lintel_sim_fabric::Fabric;
 use lintel_sim_kernel::{Duration, SimTime, Simulation};
-use lintel_types::{EventKind, Handle, MdOptions, ProcessId};
+use lintel_types::portals3::{EventKind, MdOptions};
+use lintel_types::{Handle, ProcessId};
 
 use super::benchmark::{Benchmark, Steps};
 use super::rig::{Case, TorusMachine, nodes};
@@ -125,14 +126,14 @@ impl Member {
 impl Program for Member {
     fn begin(&mut self, setup: &mut Setup<'_>) -> Result<(), Refused> {
         let memory = Buffer::Contiguous(Ghost::new(0x1000, self.run.bytes));
-        self.memory = setup.bind(memory, MdOptions::empty())?;
-        setup.expose(&Exposure::to_all(self.run.bytes, BITS))?;
+        self.memory = setup.bind(memory, MdOptions::EVENT_START_DISABLE)?;
+        setup.expose(&Exposure::of_ends(self.run.bytes, BITS))?;
         Ok(())
     }
 
     fn next(&mut self, _: SimTime, notice: Option<&Notice>) -> Action {
         match notice {
-            Some(notice) if notice.is(EventKind::Put) => {
+            Some(notice) if notice.is(EventKind::PutEnd) => {
                 self.missing -= 1;
                 self.received.count(1);
             }

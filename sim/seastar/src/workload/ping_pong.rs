@@ -3,7 +3,8 @@
 
 use lintel_memory::{Buffer, Ghost};
 use lintel_sim_kernel::{Duration, SimTime};
-use lintel_types::{AckRequest, EventKind, Handle, MdOptions, ProcessId};
+use lintel_types::portals3::{EventKind, MdOptions};
+use lintel_types::{Handle, ProcessId};
 
 use super::benchmark::Benchmark;
 use super::rig::{Case, Measured, all_ended, measured, median, neighbours, run};
@@ -164,7 +165,7 @@ impl PingPong {
             Way::Put | Way::Both => Action::Start(put(memory, bytes, peer, BITS)),
             Way::AcknowledgedPut => {
                 let mut transfer = put(memory, bytes, peer, BITS);
-                transfer.ack = AckRequest::Full;
+                transfer.ack = true;
                 Action::Start(transfer)
             }
             Way::Get => Action::Start(get(memory, bytes, peer, BITS)),
@@ -186,11 +187,11 @@ impl PingPong {
 
     fn counts(&self, notice: &Notice) -> bool {
         match self.way {
-            Way::Put => notice.is(EventKind::Put),
-            Way::AcknowledgedPut => notice.is(EventKind::Put) || notice.is(EventKind::Ack),
-            Way::Get => notice.is(EventKind::Reply),
-            Way::Both => notice.is(EventKind::Put) || notice.is(EventKind::Send),
-            Way::Cci(_) => matches!(notice, Notice::Received { .. }),
+            Way::Put => notice.is(EventKind::PutEnd),
+            Way::AcknowledgedPut => notice.is(EventKind::PutEnd) || notice.is(EventKind::Ack),
+            Way::Get => notice.is(EventKind::ReplyEnd),
+            Way::Both => notice.is(EventKind::PutEnd) || notice.is(EventKind::SendEnd),
+            Way::Cci(_) => notice.is_received(),
         }
     }
 
@@ -233,8 +234,8 @@ impl PingPong {
     /// The process that answers.
     fn follow(&mut self, now: SimTime, notice: Option<&Notice>) -> Action {
         match notice {
-            Some(Notice::Portals(event)) if event.kind == EventKind::Get => {}
-            Some(Notice::Portals(event)) if event.kind == EventKind::Put => {}
+            Some(Notice::Portals(event)) if event.kind == EventKind::GetEnd => {}
+            Some(Notice::Portals(event)) if event.kind == EventKind::PutEnd => {}
             Some(Notice::Received { .. }) => {}
             _ if self.rounds == ROUNDS + WARM => return Action::End,
             _ => return Action::Wait,
@@ -253,11 +254,13 @@ impl Program for PingPong {
         if matches!(self.way, Way::Cci(_)) {
             return Ok(());
         }
+        // S1 5.1: only who puts both ways waits for its own SEND pair, too.
         let quiet = match self.way {
-            Way::Both => MdOptions::empty(),
-            _ => MdOptions::EVENT_SEND_DISABLE,
+            Way::Put | Way::AcknowledgedPut => {
+                MdOptions::EVENT_START_DISABLE | MdOptions::EVENT_END_DISABLE
+            }
+            _ => MdOptions::empty(),
         };
-        setup.want_starts();
         let memory = Buffer::Contiguous(Ghost::new(0x1000, self.bytes));
         self.memory = setup.bind(memory, quiet)?;
         let exposure = Exposure::to_all(self.bytes, BITS);

@@ -9,7 +9,8 @@
 
 use lintel_memory::{Buffer, Ghost};
 use lintel_sim_kernel::{Duration, SimTime, Stream, Streams};
-use lintel_types::{EventKind, Handle, MdOptions, ProcessId};
+use lintel_types::portals3::{EventKind, MdOptions};
+use lintel_types::{Handle, ProcessId};
 
 use super::benchmark::{Benchmark, Steps};
 use super::rig::{Case, nodes};
@@ -175,19 +176,19 @@ impl Program for Updater {
     fn begin(&mut self, setup: &mut Setup<'_>) -> Result<(), Refused> {
         let bytes = 8 * u64::from(self.run.ahead);
         let memory = Buffer::Contiguous(Ghost::new(0x1000, bytes));
-        self.memory = setup.bind(memory, MdOptions::empty())?;
-        setup.expose(&Exposure::to_all(bytes, BITS))?;
+        self.memory = setup.bind(memory, MdOptions::EVENT_START_DISABLE)?;
+        setup.expose(&Exposure::of_ends(bytes, BITS))?;
         Ok(())
     }
 
     fn next(&mut self, _: SimTime, notice: Option<&Notice>) -> Action {
         match notice {
-            Some(Notice::Portals(event)) if event.kind == EventKind::Put => {
+            Some(Notice::Portals(event)) if event.kind == EventKind::PutEnd => {
                 let updates = event.mlength / 8;
                 self.made.count(updates);
                 Action::Compute(self.run.update * updates + self.run.mpi)
             }
-            Some(Notice::Portals(event)) if event.kind == EventKind::Send => {
+            Some(Notice::Portals(event)) if event.kind == EventKind::SendEnd => {
                 self.sending = Sending::No;
                 self.go_on()
             }

@@ -3,7 +3,8 @@
 
 use lintel_memory::{Buffer, Ghost};
 use lintel_sim_kernel::{Duration, SimTime};
-use lintel_types::{EventKind, Handle, MdOptions, ProcessId};
+use lintel_types::portals3::{EventKind, MdOptions};
+use lintel_types::{Handle, ProcessId};
 
 use super::benchmark::{Benchmark, Steps};
 use super::rig::{Case, Measured, all_ended, measured, median, neighbours};
@@ -184,7 +185,6 @@ impl Program for Sender {
     fn begin(&mut self, setup: &mut Setup<'_>) -> Result<(), Refused> {
         if !self.is_cci {
             let memory = Buffer::Contiguous(Ghost::new(0x1000, self.stream.bytes));
-            setup.want_starts();
             self.memory = setup.bind(memory, MdOptions::empty())?;
         }
         Ok(())
@@ -193,8 +193,8 @@ impl Program for Sender {
     fn next(&mut self, now: SimTime, notice: Option<&Notice>) -> Action {
         match notice {
             Some(Notice::Sent(_)) => self.under_way -= 1,
-            Some(notice) if notice.is(EventKind::Send) => self.under_way -= 1,
-            Some(notice) if notice.is(EventKind::Reply) => self.on_reply(now),
+            Some(notice) if notice.is(EventKind::SendEnd) => self.under_way -= 1,
+            Some(notice) if notice.is(EventKind::ReplyEnd) => self.on_reply(now),
             Some(Notice::Full) => {
                 self.unsent += 1;
                 self.under_way -= 1;
@@ -226,14 +226,14 @@ impl Program for Sender {
 impl Program for Receiver {
     fn begin(&mut self, setup: &mut Setup<'_>) -> Result<(), Refused> {
         if !self.is_cci {
-            setup.want_starts();
             setup.expose(&Exposure::to_all(self.stream.bytes, BITS))?;
         }
         Ok(())
     }
 
     fn next(&mut self, now: SimTime, notice: Option<&Notice>) -> Action {
-        if notice.is_none() {
+        let is_end = |notice: &Notice| notice.is(EventKind::PutEnd) || notice.is(EventKind::GetEnd);
+        if !notice.is_some_and(|notice| is_end(notice) || notice.is_received()) {
             return Action::Wait;
         }
         self.received += 1;
