@@ -153,8 +153,7 @@ typedef enum {
 
 /** The names of the return codes, by value (extension). */
 extern const char *ptl_err_str[];
-/** The names of the kinds of events, by value (extension). */
-extern const char *ptl_event_str[];
+/* ptl_event_str has those of the kinds of events. Programs declare it, as `const char *` or `char *`. */
 
 /* --- Initialization and cleanup (3.4) ------------------------------------------------------ */
 
@@ -167,6 +166,8 @@ extern const char *ptl_event_str[];
  * @return PTL_OK    the library is ready
  * @return PTL_FAIL  an environment variable has a value that isn't understood; a line on standard
  *                   error says which
+ * @blocks never
+ * @threads safe
  * @see PtlFini, PtlNIInit
  */
 int PtlInit(int *max_interfaces);
@@ -176,6 +177,9 @@ int PtlInit(int *max_interfaces);
  *
  * The call that answers the first PtlInit closes interfaces that are still open. In the child of a
  * fork it gives up what the parent had, which stays the parent's, and the child can begin anew.
+ *
+ * @blocks as PtlNIFini, if an interface is open
+ * @threads safe
  */
 void PtlFini(void);
 
@@ -227,10 +231,10 @@ typedef struct {
 #define PTL_SR_MD_ALIGN_16  27U /**< Not kept here. */
 #define PTL_SR_MD_ALIGN_8   28U /**< Not kept here. */
 #define PTL_SR_NAL_REGS_START 29U /**< One past the last register here. */
-/** The length of a match list, by its index (extension). */
-#define PTL_SR_MLIST_LEN(pt) ((ptl_sr_index_t)(pt) << 16 | PTL_SR_MES_CUR | 1U << 31)
-/** The greatest length of a match list so far, by its index (extension). */
-#define PTL_SR_MLIST_MAX(pt) ((ptl_sr_index_t)(pt) << 16 | PTL_SR_MES_MAX | 1U << 31)
+#define PTL_SR_MLIST_LEN(pt) ((ptl_sr_index_t)(pt) << 16 | PTL_SR_MES_CUR | 1U << 31) /**< The length
+                                 * of a match list, by its index. */
+#define PTL_SR_MLIST_MAX(pt) ((ptl_sr_index_t)(pt) << 16 | PTL_SR_MES_MAX | 1U << 31) /**< The greatest
+                                 * length of a match list so far, by its index. */
 
 /**
  * Opens a network interface
@@ -252,6 +256,8 @@ typedef struct {
  * @return PTL_PID_INVALID    the process can't have `pid`: another has it, or this one has another
  * @return PTL_NO_SPACE       a limit of the system is reached; a line on standard error says which
  * @return PTL_FAIL           the network can't be opened; a line on standard error says why
+ * @blocks never
+ * @threads safe
  * @see PtlNIFini, PtlGetId
  */
 int PtlNIInit(ptl_interface_t iface,
@@ -266,15 +272,23 @@ int PtlNIInit(ptl_interface_t iface,
  * The last call frees the interface with all that it has. Threads that wait for one of its queues
  * return with PTL_EQ_INVALID.
  *
+ * @param[in] ni  the interface
  * @return PTL_OK  closed, or counted down
+ * @blocks at the last call, until peers have taken what was sent to them, at most two seconds
+ * @threads safe
  */
 int PtlNIFini(ptl_handle_ni_t ni);
 
 /**
  * Reads a status register
  *
+ * @param[in] ni      the interface
+ * @param[in] reg     which one: PTL_SR_DROP_COUNT and others
+ * @param[out] value  its value
  * @return PTL_OK                read
  * @return PTL_SR_INDEX_INVALID  there is no such register, or it isn't kept
+ * @blocks never
+ * @threads safe
  */
 int PtlNIStatus(ptl_handle_ni_t ni,
                 ptl_sr_index_t reg,
@@ -283,9 +297,13 @@ int PtlNIStatus(ptl_handle_ni_t ni,
 /**
  * Returns how far away a process is
  *
+ * @param[in] ni         the interface
+ * @param[in] process    the process
  * @param[out] distance  0 for the process itself, 1 on the node, 2 beyond
  * @return PTL_OK               returned
  * @return PTL_PROCESS_INVALID  `process` has a wildcard
+ * @blocks never
+ * @threads safe
  */
 int PtlNIDist(ptl_handle_ni_t ni,
               ptl_process_id_t process,
@@ -294,8 +312,12 @@ int PtlNIDist(ptl_handle_ni_t ni,
 /**
  * Returns the interface that an object belongs to
  *
+ * @param[in] any  any handle: of an interface, entry, descriptor or queue
+ * @param[out] ni  the interface
  * @return PTL_OK              found
  * @return PTL_HANDLE_INVALID  `any` names nothing
+ * @blocks never
+ * @threads safe
  */
 int PtlNIHandle(ptl_handle_any_t any,
                 ptl_handle_ni_t *ni);
@@ -305,7 +327,11 @@ int PtlNIHandle(ptl_handle_any_t any,
 /**
  * Returns the user that the process runs as
  *
+ * @param[in] ni    the interface
+ * @param[out] uid  the user
  * @return PTL_OK  returned
+ * @blocks never
+ * @threads safe
  */
 int PtlGetUid(ptl_handle_ni_t ni,
               ptl_uid_t *uid);
@@ -313,7 +339,11 @@ int PtlGetUid(ptl_handle_ni_t ni,
 /**
  * Returns the name of the process
  *
+ * @param[in] ni   the interface
+ * @param[out] id  nid and pid
  * @return PTL_OK  returned
+ * @blocks never
+ * @threads safe
  */
 int PtlGetId(ptl_handle_ni_t ni,
              ptl_process_id_t *id);
@@ -323,7 +353,11 @@ int PtlGetId(ptl_handle_ni_t ni,
  *
  * The launcher sets it (PTL_MY_JID); without one it is 0.
  *
+ * @param[in] ni    the interface
+ * @param[out] jid  the job
  * @return PTL_OK  returned
+ * @blocks never
+ * @threads safe
  */
 int PtlGetJid(ptl_handle_ni_t ni,
               ptl_jid_t *jid);
@@ -349,18 +383,21 @@ typedef enum {
 /**
  * Attaches a match entry to a match list
  *
- * @param[in] pt        whose list
- * @param[in] match_id  from which process messages are taken; each member may be a wildcard
- * @param[in] match_bits  the match bits
- * @param[in] ignore_bits the bits that aren't compared
- * @param[in] unlink    PTL_UNLINK: the entry goes with its descriptor
- * @param[in] pos       at the head or at the tail
- * @param[out] me       the entry
+ * @param[in] ni           the interface
+ * @param[in] pt           whose list
+ * @param[in] match_id     from which process messages are taken; each member may be a wildcard
+ * @param[in] match_bits   the match bits
+ * @param[in] ignore_bits  the bits that aren't compared
+ * @param[in] unlink       PTL_UNLINK: the entry goes with its descriptor
+ * @param[in] pos          at the head or at the tail
+ * @param[out] me          the entry
  * @return PTL_OK                attached
  * @return PTL_PT_INDEX_INVALID  there is no such index
  * @return PTL_PROCESS_INVALID   no process can have the name `match_id`
  * @return PTL_NO_SPACE          the interface has no further entry
  * @return PTL_ME_LIST_TOO_LONG  the list has reached its limit
+ * @blocks never
+ * @threads safe
  */
 int PtlMEAttach(ptl_handle_ni_t ni,
                 ptl_pt_index_t pt,
@@ -374,11 +411,19 @@ int PtlMEAttach(ptl_handle_ni_t ni,
 /**
  * Attaches a match entry to an index whose list is empty (3.9.3)
  *
- * @param[out] pt  the index
+ * @param[in] ni           the interface
+ * @param[out] pt          the index
+ * @param[in] match_id     from which process messages are taken; each member may be a wildcard
+ * @param[in] match_bits   the match bits
+ * @param[in] ignore_bits  the bits that aren't compared
+ * @param[in] unlink       PTL_UNLINK: the entry goes with its descriptor
+ * @param[out] me          the entry
  * @return PTL_OK               attached
  * @return PTL_PT_FULL          each list has an entry
  * @return PTL_PROCESS_INVALID  no process can have the name `match_id`
  * @return PTL_NO_SPACE         the interface has no further entry
+ * @blocks never
+ * @threads safe
  */
 int PtlMEAttachAny(ptl_handle_ni_t ni,
                    ptl_pt_index_t *pt,
@@ -391,11 +436,20 @@ int PtlMEAttachAny(ptl_handle_ni_t ni,
 /**
  * Inserts a match entry before or after another
  *
+ * @param[in] base         an entry
+ * @param[in] match_id     from which process messages are taken; each member may be a wildcard
+ * @param[in] match_bits   the match bits
+ * @param[in] ignore_bits  the bits that aren't compared
+ * @param[in] unlink       PTL_UNLINK: the entry goes with its descriptor
+ * @param[in] pos          before the base or after it
+ * @param[out] me          the entry
  * @return PTL_OK                inserted
  * @return PTL_ME_INVALID        `base` is no entry
  * @return PTL_PROCESS_INVALID   no process can have the name `match_id`
  * @return PTL_NO_SPACE          the interface has no further entry
  * @return PTL_ME_LIST_TOO_LONG  the list has reached its limit
+ * @blocks never
+ * @threads safe
  */
 int PtlMEInsert(ptl_handle_me_t base,
                 ptl_process_id_t match_id,
@@ -410,8 +464,11 @@ int PtlMEInsert(ptl_handle_me_t base,
  *
  * No event reports it.
  *
+ * @param[in] me  the entry
  * @return PTL_OK         unlinked
  * @return PTL_ME_IN_USE  operations use its descriptor
+ * @blocks never
+ * @threads safe
  */
 int PtlMEUnlink(ptl_handle_me_t me);
 
@@ -459,6 +516,8 @@ typedef struct {
 /**
  * Attaches a memory descriptor to a match entry
  *
+ * @param[in] me       an entry without a descriptor
+ * @param[in] md       the memory, its events and what it takes
  * @param[in] unlink   PTL_UNLINK: it is unlinked once it is inactive and nothing is pending
  * @param[out] handle  the descriptor
  * @return PTL_OK          attached
@@ -468,6 +527,8 @@ typedef struct {
  *                         another interface
  * @return PTL_EQ_INVALID  `eq_handle` is no queue
  * @return PTL_NO_SPACE    the interface has no further descriptor
+ * @blocks never
+ * @threads safe
  */
 int PtlMDAttach(ptl_handle_me_t me,
                 ptl_md_t md,
@@ -477,10 +538,16 @@ int PtlMDAttach(ptl_handle_me_t me,
 /**
  * Makes a memory descriptor without an entry, for the initiator
  *
+ * @param[in] ni       the interface
+ * @param[in] md       the memory, its events and what it takes
+ * @param[in] unlink   PTL_UNLINK: it is unlinked once it is inactive and nothing is pending
+ * @param[out] handle  the descriptor
  * @return PTL_OK          made
  * @return PTL_MD_ILLEGAL  as PtlMDAttach
  * @return PTL_EQ_INVALID  `eq_handle` is no queue
  * @return PTL_NO_SPACE    the interface has no further descriptor
+ * @blocks never
+ * @threads safe
  */
 int PtlMDBind(ptl_handle_ni_t ni,
               ptl_md_t md,
@@ -490,8 +557,11 @@ int PtlMDBind(ptl_handle_ni_t ni,
 /**
  * Unlinks a memory descriptor, and its entry if that was attached with PTL_UNLINK
  *
+ * @param[in] md  the descriptor
  * @return PTL_OK         unlinked
  * @return PTL_MD_IN_USE  operations use it
+ * @blocks never
+ * @threads safe
  */
 int PtlMDUnlink(ptl_handle_md_t md);
 
@@ -501,6 +571,7 @@ int PtlMDUnlink(ptl_handle_md_t md);
  * Nothing arrives between the look at the queue and the replacement. The local offset begins at 0,
  * and the descriptor is active again.
  *
+ * @param[in] md       the descriptor
  * @param[out] old_md  what it is now; may be NULL
  * @param[in] new_md   what replaces it, or NULL to read only
  * @param[in] testq    the queue that must be empty, or PTL_EQ_NONE
@@ -508,6 +579,8 @@ int PtlMDUnlink(ptl_handle_md_t md);
  * @return PTL_MD_NO_UPDATE  an event is in `testq`, or operations use the descriptor
  * @return PTL_MD_ILLEGAL    as PtlMDAttach
  * @return PTL_EQ_INVALID    `testq` or the new queue is none
+ * @blocks never
+ * @threads safe
  */
 int PtlMDUpdate(ptl_handle_md_t md,
                 ptl_md_t *old_md,
@@ -556,8 +629,8 @@ typedef struct {
     volatile ptl_seq_t sequence; /**< The number of the event in its queue. */
 } ptl_event_t;
 
-/** Called with each event of a queue (3.11.6). */
-typedef void (*ptl_eq_handler_t)(ptl_event_t *event);
+typedef void (*ptl_eq_handler_t)(ptl_event_t *event); /**< Called with each event of a queue
+                                                       * (3.11.6). */
 
 /* Without parentheses or cast: programs repeat this definition. */
 #define PTL_EQ_HANDLER_NONE NULL /**< No handler. */
@@ -570,11 +643,14 @@ typedef void (*ptl_eq_handler_t)(ptl_event_t *event);
  * event is complete. A handler may call all functions but PtlEQWait, PtlEQPoll, PtlNIInit,
  * PtlNIFini and PtlFini.
  *
+ * @param[in] ni       the interface
  * @param[in] count    events that it holds at least
  * @param[in] handler  a function, or PTL_EQ_HANDLER_NONE
  * @param[out] eq      the queue
  * @return PTL_OK        made
  * @return PTL_NO_SPACE  the interface has no further queue, or `count` is too large
+ * @blocks never
+ * @threads safe
  */
 int PtlEQAlloc(ptl_handle_ni_t ni,
                ptl_size_t count,
@@ -587,16 +663,23 @@ int PtlEQAlloc(ptl_handle_ni_t ni,
  * Later events of descriptors that name it are lost. Threads that wait for it return with
  * PTL_EQ_INVALID.
  *
+ * @param[in] eq  the queue
  * @return PTL_OK  freed
+ * @blocks never
+ * @threads safe
  */
 int PtlEQFree(ptl_handle_eq_t eq);
 
 /**
  * Takes the next event
  *
+ * @param[in] eq      the queue
+ * @param[out] event  the event
  * @return PTL_OK          taken
  * @return PTL_EQ_DROPPED  taken; at least one before it was lost
  * @return PTL_EQ_EMPTY    there is none
+ * @blocks never
+ * @threads safe
  */
 int PtlEQGet(ptl_handle_eq_t eq,
              ptl_event_t *event);
@@ -604,10 +687,13 @@ int PtlEQGet(ptl_handle_eq_t eq,
 /**
  * Takes the next event, and waits for it
  *
+ * @param[in] eq      the queue
+ * @param[out] event  the event
  * @return PTL_OK          taken
  * @return PTL_EQ_DROPPED  taken; at least one before it was lost
  * @return PTL_EQ_INVALID  no queue, or it was freed meanwhile
  * @blocks until there is an event
+ * @threads safe
  */
 int PtlEQWait(ptl_handle_eq_t eq,
               ptl_event_t *event);
@@ -627,6 +713,7 @@ int PtlEQWait(ptl_handle_eq_t eq,
  * @return PTL_EQ_EMPTY    the time is over
  * @return PTL_EQ_INVALID  no queue, of another interface, freed meanwhile, or `size` below 1
  * @blocks until there is an event or the time is over
+ * @threads safe
  */
 int PtlEQPoll(ptl_handle_eq_t *eqs,
               int size,
@@ -640,8 +727,9 @@ int PtlEQPoll(ptl_handle_eq_t *eqs,
  * Sets an entry of the access control table (3.12.1)
  *
  * An initiator names an entry of the target's table with each request; a request that the entry
- * doesn't match is dropped. All entries begin open to processes of the same user.
+ * doesn't match is dropped. All entries begin open.
  *
+ * @param[in] ni        the interface
  * @param[in] index     which entry
  * @param[in] match_id  the initiator; each member may be a wildcard
  * @param[in] uid       the initiator's user, or PTL_UID_ANY
@@ -651,6 +739,8 @@ int PtlEQPoll(ptl_handle_eq_t *eqs,
  * @return PTL_AC_INDEX_INVALID  there is no such entry
  * @return PTL_PROCESS_INVALID   no process can have the name `match_id`
  * @return PTL_PT_INDEX_INVALID  there is no such index
+ * @blocks never
+ * @threads safe
  */
 int PtlACEntry(ptl_handle_ni_t ni,
                ptl_ac_index_t index,
@@ -687,6 +777,8 @@ typedef enum {
  * @return PTL_OK               begun
  * @return PTL_MD_INVALID       no descriptor, or it is inactive
  * @return PTL_PROCESS_INVALID  no process can have the name `target`
+ * @blocks while too much waits for the target to take it
+ * @threads safe
  */
 int PtlPut(ptl_handle_md_t md,
            ptl_ack_req_t ack,
@@ -700,12 +792,22 @@ int PtlPut(ptl_handle_md_t md,
 /**
  * As PtlPut, for a part of the descriptor (3.13.3)
  *
- * @param[in] local_offset  where the part begins, bytes
- * @param[in] length        bytes
+ * @param[in] md             a part of its bytes is sent
+ * @param[in] local_offset   where the part begins, bytes
+ * @param[in] length         bytes
+ * @param[in] ack            whether the target shall acknowledge
+ * @param[in] target         a process
+ * @param[in] pt             an index of its portal table
+ * @param[in] ac             an index of its access control table
+ * @param[in] match_bits     the match bits
+ * @param[in] remote_offset  counts where the target's descriptor has PTL_MD_MANAGE_REMOTE, bytes
+ * @param[in] hdr_data       eight bytes for the target's event
  * @return PTL_OK               begun
  * @return PTL_MD_ILLEGAL       the part isn't inside
  * @return PTL_MD_INVALID       no descriptor, or it is inactive
  * @return PTL_PROCESS_INVALID  no process can have the name `target`
+ * @blocks while too much waits for the target to take it
+ * @threads safe
  */
 int PtlPutRegion(ptl_handle_md_t md,
                  ptl_size_t local_offset,
@@ -723,9 +825,17 @@ int PtlPutRegion(ptl_handle_md_t md,
  *
  * As many as the descriptor has.
  *
+ * @param[in] md             its bytes are replaced
+ * @param[in] target         a process
+ * @param[in] pt             an index of its portal table
+ * @param[in] ac             an index of its access control table
+ * @param[in] match_bits     the match bits
+ * @param[in] remote_offset  counts where the target's descriptor has PTL_MD_MANAGE_REMOTE, bytes
  * @return PTL_OK               begun
  * @return PTL_MD_INVALID       no descriptor, or it is inactive
  * @return PTL_PROCESS_INVALID  no process can have the name `target`
+ * @blocks while too much waits for the target to take it
+ * @threads safe
  */
 int PtlGet(ptl_handle_md_t md,
            ptl_process_id_t target,
@@ -737,10 +847,20 @@ int PtlGet(ptl_handle_md_t md,
 /**
  * As PtlGet, for a part of the descriptor (3.13.5)
  *
+ * @param[in] md             a part of its bytes is replaced
+ * @param[in] local_offset   where the part begins, bytes
+ * @param[in] length         bytes
+ * @param[in] target         a process
+ * @param[in] pt             an index of its portal table
+ * @param[in] ac             an index of its access control table
+ * @param[in] match_bits     the match bits
+ * @param[in] remote_offset  counts where the target's descriptor has PTL_MD_MANAGE_REMOTE, bytes
  * @return PTL_OK               begun
  * @return PTL_MD_ILLEGAL       the part isn't inside
  * @return PTL_MD_INVALID       no descriptor, or it is inactive
  * @return PTL_PROCESS_INVALID  no process can have the name `target`
+ * @blocks while too much waits for the target to take it
+ * @threads safe
  */
 int PtlGetRegion(ptl_handle_md_t md,
                  ptl_size_t local_offset,
@@ -757,10 +877,20 @@ int PtlGetRegion(ptl_handle_md_t md,
  * The put descriptor's bytes replace the target's, whose earlier ones come into the get descriptor.
  * No other PtlGetPut comes between.
  *
+ * @param[in] get_md         takes the target's bytes
+ * @param[in] put_md         its bytes are sent
+ * @param[in] target         a process
+ * @param[in] pt             an index of its portal table
+ * @param[in] ac             an index of its access control table
+ * @param[in] match_bits     the match bits
+ * @param[in] remote_offset  counts where the target's descriptor has PTL_MD_MANAGE_REMOTE, bytes
+ * @param[in] hdr_data       eight bytes for the target's event
  * @return PTL_OK               begun
  * @return PTL_MD_ILLEGAL       the descriptors are of two interfaces, or longer than max_getput_md
  * @return PTL_MD_INVALID       no descriptor, or it is inactive
  * @return PTL_PROCESS_INVALID  no process can have the name `target`
+ * @blocks while too much waits for the target to take it
+ * @threads safe
  */
 int PtlGetPut(ptl_handle_md_t get_md,
               ptl_handle_md_t put_md,
@@ -776,7 +906,10 @@ int PtlGetPut(ptl_handle_md_t get_md,
 /**
  * Compares two handles (3.14.1)
  *
+ * @param[in] a, b  handles of any kind
  * @return  1 if they are equal, 0 if not
+ * @blocks never
+ * @threads safe
  */
 int PtlHandleIsEqual(ptl_handle_any_t a,
                      ptl_handle_any_t b);
@@ -788,11 +921,24 @@ int PtlHandleIsEqual(ptl_handle_any_t a,
  *
  * As PtlMEInsert and PtlMDAttach in one step, against arriving messages too.
  *
- * @param[in] base   an entry
- * @param[in] testq  the queue that must be empty, or PTL_EQ_NONE
+ * @param[in] ni           the interface
+ * @param[in] base         an entry
+ * @param[in] match_id     from which process messages are taken; each member may be a wildcard
+ * @param[in] match_bits   the match bits
+ * @param[in] ignore_bits  the bits that aren't compared
+ * @param[in] me_unlink    PTL_UNLINK: the entry goes with its descriptor
+ * @param[in] pos          before the base or after it
+ * @param[in] md           the memory, its events and what it takes
+ * @param[in] md_unlink    PTL_UNLINK: the descriptor is unlinked once it is inactive and nothing
+ *                         is pending
+ * @param[out] me          the entry
+ * @param[out] handle      the descriptor
+ * @param[in] testq        the queue that must be empty, or PTL_EQ_NONE
  * @return PTL_OK            inserted and attached
  * @return PTL_MD_NO_UPDATE  an event is in `testq`
  * @return PTL_ME_INVALID    `base` is no entry
+ * @blocks never
+ * @threads safe
  */
 int PtlMEMDPost(ptl_handle_ni_t ni,
                 ptl_handle_me_t base,
@@ -810,7 +956,21 @@ int PtlMEMDPost(ptl_handle_ni_t ni,
 /**
  * PtlMEAttach and PtlMDAttach in one step (extension)
  *
+ * @param[in] ni           the interface
+ * @param[in] pt           whose list
+ * @param[in] match_id     from which process messages are taken; each member may be a wildcard
+ * @param[in] match_bits   the match bits
+ * @param[in] ignore_bits  the bits that aren't compared
+ * @param[in] me_unlink    PTL_UNLINK: the entry goes with its descriptor
+ * @param[in] pos          at the head or at the tail
+ * @param[in] md           the memory, its events and what it takes
+ * @param[in] md_unlink    PTL_UNLINK: the descriptor is unlinked once it is inactive and nothing
+ *                         is pending
+ * @param[out] me          the entry
+ * @param[out] handle      the descriptor
  * @return PTL_OK  attached; else as both
+ * @blocks never
+ * @threads safe
  */
 int PtlMEMDAttach(ptl_handle_ni_t ni,
                   ptl_pt_index_t pt,
@@ -827,7 +987,20 @@ int PtlMEMDAttach(ptl_handle_ni_t ni,
 /**
  * PtlMEInsert and PtlMDAttach in one step (extension)
  *
+ * @param[in] base         an entry
+ * @param[in] match_id     from which process messages are taken; each member may be a wildcard
+ * @param[in] match_bits   the match bits
+ * @param[in] ignore_bits  the bits that aren't compared
+ * @param[in] me_unlink    PTL_UNLINK: the entry goes with its descriptor
+ * @param[in] pos          before the base or after it
+ * @param[in] md           the memory, its events and what it takes
+ * @param[in] md_unlink    PTL_UNLINK: the descriptor is unlinked once it is inactive and nothing
+ *                         is pending
+ * @param[out] me          the entry
+ * @param[out] handle      the descriptor
  * @return PTL_OK  inserted and attached; else as both
+ * @blocks never
+ * @threads safe
  */
 int PtlMEMDInsert(ptl_handle_me_t base,
                   ptl_process_id_t match_id,
@@ -843,9 +1016,13 @@ int PtlMEMDInsert(ptl_handle_me_t base,
 /**
  * Reads the next event, which stays in the queue (extension)
  *
+ * @param[in] eq      the queue
+ * @param[out] event  the event
  * @return PTL_OK          read
  * @return PTL_EQ_DROPPED  read; at least one before it was lost
  * @return PTL_EQ_EMPTY    there is none
+ * @blocks never
+ * @threads safe
  */
 int PtlEQPeek(ptl_handle_eq_t eq,
               ptl_event_t *event);
@@ -853,8 +1030,21 @@ int PtlEQPeek(ptl_handle_eq_t eq,
 /**
  * As PtlGetPut, for parts of the descriptors (extension)
  *
+ * @param[in] get_md         takes the target's bytes
+ * @param[in] get_offset     where the part of `get_md` begins, bytes
+ * @param[in] put_md         its bytes are sent
+ * @param[in] put_offset     where the part of `put_md` begins, bytes
+ * @param[in] length         bytes
+ * @param[in] target         a process
+ * @param[in] pt             an index of its portal table
+ * @param[in] ac             an index of its access control table
+ * @param[in] match_bits     the match bits
+ * @param[in] remote_offset  counts where the target's descriptor has PTL_MD_MANAGE_REMOTE, bytes
+ * @param[in] hdr_data       eight bytes for the target's event
  * @return PTL_OK          begun
  * @return PTL_MD_ILLEGAL  a part isn't inside, or as PtlGetPut
+ * @blocks while too much waits for the target to take it
+ * @threads safe
  */
 int PtlGetPutRegion(ptl_handle_md_t get_md,
                     ptl_size_t get_offset,
@@ -877,6 +1067,8 @@ int PtlGetPutRegion(ptl_handle_md_t get_md,
  * @param[in] timeout  milliseconds; one look is taken whatever it is
  * @return PTL_OK              looked
  * @return PTL_HANDLE_INVALID  `any` names nothing
+ * @blocks never
+ * @threads safe
  */
 int PtlProgress(ptl_handle_any_t any,
                 ptl_time_t timeout);
@@ -884,21 +1076,31 @@ int PtlProgress(ptl_handle_any_t any,
 /**
  * Prints the event queues of an interface on standard error (extension)
  *
+ * @param[in] ni  the interface
  * @return PTL_OK  printed
+ * @blocks never
+ * @threads safe
  */
 int PtlNIEqDump(ptl_handle_ni_t ni);
 
 /**
  * Returns the name of a return code (extension)
  *
+ * @param[in] code  the code
  * @return  a name that stays, also for a number that is no code
+ * @blocks never
+ * @threads safe
  */
 const char *PtlErrorStr(unsigned code);
 
 /**
  * Returns the name of a failure (extension)
  *
+ * @param[in] ni    the interface
+ * @param[in] fail  `ni_fail_type` of an event
  * @return  a name that stays, also for a number that is none
+ * @blocks never
+ * @threads safe
  */
 const char *PtlNIFailStr(ptl_handle_ni_t ni,
                          ptl_ni_fail_t fail);
@@ -906,7 +1108,10 @@ const char *PtlNIFailStr(ptl_handle_ni_t ni,
 /**
  * Returns the name of a kind of event (extension)
  *
+ * @param[in] kind  `type` of an event
  * @return  a name that stays, also for a number that is none
+ * @blocks never
+ * @threads safe
  */
 const char *PtlEventKindStr(ptl_event_kind_t kind);
 

@@ -21,15 +21,18 @@
 extern "C" {
 #endif
 
-/** The name of a rank: its node, and its process there. */
+/* --- Catamount -------------------------------------------------------------------------------- */
+
+/**
+ * The name of a rank
+ */
 typedef struct {
-    ptl_nid_t nid; /**< node */
-    ptl_pid_t pid; /**< process */
+    ptl_nid_t nid; /**< The node. */
+    ptl_pid_t pid; /**< The process on that node. */
 } cnos_nidpid_map_t;
 
-/** Launchers that programs distinguish. */
-#define CNOS_LAUNCHER_YOD   1
-#define CNOS_LAUNCHER_APRUN 2
+#define CNOS_LAUNCHER_YOD   1 /**< The launcher of Catamount. */
+#define CNOS_LAUNCHER_APRUN 2 /**< The launcher of Cray's Linux. */
 
 /**
  * Returns the rank of the process
@@ -38,6 +41,8 @@ typedef struct {
  * PTL_PID_ANY means the pid of the rank for the interface that is opened next.
  *
  * @return the rank, from 0; 0 without a launcher; -1 if the launcher can't be asked
+ * @blocks never
+ * @threads safe; not in a child after fork
  */
 int cnos_get_rank(void);
 
@@ -45,6 +50,8 @@ int cnos_get_rank(void);
  * Returns the number of ranks of the job
  *
  * @return the number; 1 without a launcher; -1 if the launcher can't be asked
+ * @blocks never
+ * @threads safe; not in a child after fork
  */
 int cnos_get_size(void);
 
@@ -56,6 +63,8 @@ int cnos_get_size(void);
  *
  * @param[out] map  an array, in the order of ranks; the caller releases it with free()
  * @return the number of ranks; -1 if a name is not known, or `map` is NULL
+ * @blocks after cnos_register_ptlid, until each rank has called it or cnos_barrier
+ * @threads safe; not in a child after fork
  */
 int cnos_get_nidpid_map(cnos_nidpid_map_t **map);
 
@@ -63,6 +72,8 @@ int cnos_get_nidpid_map(cnos_nidpid_map_t **map);
  * Prepares the barrier. Does nothing: the barrier needs no interface
  *
  * @param[in] ni_handle  ignored
+ * @blocks never
+ * @threads safe
  */
 void cnos_barrier_init(ptl_handle_ni_t ni_handle);
 
@@ -73,6 +84,8 @@ void cnos_barrier_init(ptl_handle_ni_t ni_handle);
  *
  * @param[in] id  what PtlGetId returned
  * @return 0, or -1 if the launcher can't be asked
+ * @blocks never
+ * @threads safe; not in a child after fork
  */
 int cnos_register_ptlid(ptl_process_id_t id);
 
@@ -80,6 +93,8 @@ int cnos_register_ptlid(ptl_process_id_t id);
  * Waits until all ranks have called it
  *
  * @return 0, or -1 if the launcher can't be asked or is ending the job
+ * @blocks until all ranks have called it
+ * @threads safe; not in a child after fork
  */
 int cnos_barrier(void);
 
@@ -88,6 +103,8 @@ int cnos_barrier(void);
  *
  * @param[in] is_exiting  whether the program ends after it; ignored
  * @return 0, or -1 as cnos_barrier
+ * @blocks until all ranks have called it
+ * @threads safe; not in a child after fork
  */
 int cnos_pm_barrier(int is_exiting);
 
@@ -96,6 +113,8 @@ int cnos_pm_barrier(int is_exiting);
  *
  * @return CNOS_LAUNCHER_APRUN, whatever started the program: such programs open an interface by Cray's
  * number, which follows Cray's rules, and register their name
+ * @blocks never
+ * @threads safe
  */
 int cnos_launcher(void);
 

@@ -13,6 +13,8 @@
 extern "C" {
 #endif
 
+/* --- Debugging (extension) -------------------------------------------------------------------- */
+
 #define PTL_DBG_NONE     0x0U        /**< Nothing. */
 #define PTL_DBG_API      0x1U        /**< Calls. */
 #define PTL_DBG_PARSE    0x2U        /**< Messages as they are read. */
@@ -58,6 +60,8 @@ extern "C" {
  * @param[in] ni    an interface, or PTL_INVALID_HANDLE for later ones
  * @param[in] mask  PTL_DBG_API and others
  * @return  the mask before
+ * @blocks never
+ * @threads safe
  */
 unsigned int PtlNIDebug(ptl_handle_ni_t ni,
                         unsigned int mask);
@@ -65,8 +69,12 @@ unsigned int PtlNIDebug(ptl_handle_ni_t ni,
 /**
  * Prints a match list on standard error (extension)
  *
+ * @param[in] ni        the interface
+ * @param[in] pt_index  whose list
  * @return PTL_OK                printed
  * @return PTL_PT_INDEX_INVALID  there is no such index
+ * @blocks never
+ * @threads safe
  */
 int PtlTblDump(ptl_handle_ni_t ni,
                int pt_index);
@@ -74,7 +82,10 @@ int PtlTblDump(ptl_handle_ni_t ni,
 /**
  * Prints a match entry on standard error (extension)
  *
+ * @param[in] me  the entry
  * @return PTL_OK  printed
+ * @blocks never
+ * @threads safe
  */
 int PtlMEDump(ptl_handle_me_t me);
 

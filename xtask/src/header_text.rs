@@ -7,14 +7,6 @@ use std::collections::BTreeSet;
 
 use crate::shell::{self, Tree};
 
-/// The headers of Portals 4, of jobs and of the collectives, each with manual pages.
-pub const WITH_PAGES: [&str; 4] = [
-    "portals4.h",
-    "portals4_ext.h",
-    "portals4_job.h",
-    "ptlcoll.h",
-];
-
 /// Every function that one header declares (`static inline` ones left out,
 /// as no library exports them).
 pub fn functions_of(tree: &Tree, header: &str) -> Result<BTreeSet<String>, String> {

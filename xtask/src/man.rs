@@ -8,6 +8,37 @@ use crate::report::Outcome;
 use crate::shell::{self, Tree};
 use crate::{dist, header_text};
 
+/// Pages that belong together, as `lintel-mangen` knows them by name.
+struct Manual {
+    name: &'static str,
+    /// The section of its functions, which is the extension of their files.
+    section: &'static str,
+    headers: &'static [&'static str],
+}
+
+const MANUALS: [Manual; 2] = [
+    Manual {
+        name: "portals4",
+        section: "3",
+        headers: &[
+            "portals4.h",
+            "portals4_ext.h",
+            "portals4_job.h",
+            "ptlcoll.h",
+        ],
+    },
+    Manual {
+        name: "portals3",
+        section: "3portals3",
+        headers: &[
+            "portals3.h",
+            "p3rt/p3rt.h",
+            "p3api/debug.h",
+            "catamount/cnos_mpi_os.h",
+        ],
+    },
+];
+
 pub fn build_and_check(tree: &Tree) -> Outcome {
     dist::run(tree, &tree.dist())?;
     check(tree)
@@ -21,16 +52,18 @@ pub fn install(tree: &Tree, man: &Path) -> Outcome {
 
 /// Sections 3 and 7, out of the headers' comments and doc/man.
 fn from_headers(tree: &Tree, man: &Path) -> Outcome {
-    let mut mangen = tree.cargo();
-    mangen
-        .args(["run", "--quiet", "--release", "--package", "lintel-mangen"])
-        .arg("--");
-    for header in header_text::WITH_PAGES {
+    for manual in MANUALS {
+        let mut mangen = tree.cargo();
         mangen
-            .arg("--header")
-            .arg(tree.path("include").join(header));
+            .args(["run", "--quiet", "--release", "--package", "lintel-mangen"])
+            .args(["--", "--manual", manual.name, "--include"])
+            .arg(tree.path("include"));
+        for header in manual.headers {
+            mangen.args(["--header", header]);
+        }
+        shell::run(mangen.arg("--out").arg(man))?;
     }
-    shell::run(mangen.arg("--out").arg(man))
+    Ok(())
 }
 
 /// Section 1, out of the command lines.
@@ -45,14 +78,19 @@ fn from_programs(tree: &Tree, man: &Path) -> Outcome {
 /// Each function of each header with pages has its page, and so has each program.
 pub fn check(tree: &Tree) -> Outcome {
     let man = tree.dist().join("share/man");
-    let mut missing: BTreeSet<String> =
-        header_text::functions_of_all(tree, &header_text::WITH_PAGES)?
-            .into_iter()
-            .map(|function| format!("man3/{function}.3"))
-            .collect();
+    let mut missing = BTreeSet::new();
+    for Manual {
+        name,
+        section,
+        headers,
+    } in MANUALS
+    {
+        let functions = header_text::functions_of_all(tree, headers)?;
+        missing.extend(functions.iter().map(|one| format!("man3/{one}.{section}")));
+        missing.insert(format!("man7/{name}.7"));
+    }
     let programs = ["yod", "lintel", "lintel-agent"];
     missing.extend(programs.map(|program| format!("man1/{program}.1")));
-    missing.insert("man7/portals4.7".into());
     let wanted = missing.len();
     missing.retain(|page| !man.join(page).is_file());
     if !missing.is_empty() {
@@ -68,9 +106,10 @@ pub fn check(tree: &Tree) -> Outcome {
 
 /// Each page goes through the typesetter without a warning.
 fn typeset(man: &Path) -> Outcome {
-    for page in ["1", "3", "7"]
+    let sections = ["1", "3", "3portals3", "7"];
+    for page in sections
         .iter()
-        .flat_map(|section| shell::files(&man.join(format!("man{section}")), section))
+        .flat_map(|section| shell::files(&man.join(format!("man{}", &section[..1])), section))
     {
         let mut man = Command::new("man");
         man.env("LC_ALL", "C.UTF-8").args(["--warnings", "-l"]);

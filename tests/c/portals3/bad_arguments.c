@@ -3,6 +3,9 @@
  */
 #include "rig3.h"
 
+/* The header leaves it to programs, some of which declare it so. */
+extern char *ptl_event_str[];
+
 static unsigned char bytes[64];
 
 static void before_init(void)

@@ -148,7 +148,7 @@ impl Parser<'_> {
                 });
             } else if line.trim() == "/**" {
                 self.doc = Some(self.block_comment()?);
-            } else if line.starts_with("#define PTL_") {
+            } else if defines_constant(&line) {
                 self.constant(&line)?;
             } else if opens_composite(&line) {
                 self.composite(&line)?;
@@ -323,6 +323,10 @@ impl Function {
     }
 }
 
+fn defines_constant(line: &str) -> bool {
+    line.starts_with("#define PTL_") || line.starts_with("#define CNOS_")
+}
+
 fn opens_composite(line: &str) -> bool {
     line.ends_with('{')
         && ["typedef struct", "typedef union", "typedef enum", "enum "]
@@ -331,7 +335,7 @@ fn opens_composite(line: &str) -> bool {
 }
 
 fn declares_function(line: &str) -> bool {
-    let ours = ["Ptl", "ptlcoll_", "ptljob_"];
+    let ours = ["Ptl", "ptlcoll_", "ptljob_", "cnos_"];
     let declared = line.split_once('(').map_or("", |(before, _)| before);
     let name = declared.rsplit([' ', '*']).next().unwrap_or_default();
     line.starts_with(|c: char| c.is_ascii_lowercase())

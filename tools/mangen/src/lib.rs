@@ -10,14 +10,17 @@
 //! doc/man/portals4.7 ──────────────────────────────overview_page────▶ man7/portals4.7
 //! ```
 //!
-//! Read the headers with [`Header::parse`], then call [`pages`] once with all of them.
+//! Read the headers of a [`Manual`] with [`Header::parse`], then call [`pages`] once with all of
+//! them.
 #![forbid(unsafe_code)]
 
 mod doc;
 mod header;
+mod manual;
 mod page;
 mod roff;
 
 pub use doc::{Block, Doc, Param, Return};
 pub use header::{Composite, Entry, Function, Header, Item, ParseError, Section};
+pub use manual::{MANUALS, Manual, PORTALS3, PORTALS4};
 pub use page::{Page, pages};

@@ -2,6 +2,7 @@
 
 use crate::doc::{Block, Doc};
 use crate::header::{Composite, Function, Header, Item, Section};
+use crate::manual::Manual;
 use crate::roff::{Roff, bold, escape, italic};
 
 /// A finished page and where it is installed.
@@ -13,35 +14,34 @@ pub struct Page {
     pub text: String,
 }
 
-/// The overview without the list of functions.
-const OVERVIEW: &str = include_str!("../../../doc/man/portals4.7");
 /// The line of the overview that the list of functions replaces.
 const FUNCTIONS: &str = ".\\\" @FUNCTIONS@\n";
 /// The word of the overview that the package's version replaces.
 const VERSION: &str = "@VERSION@";
 
-/// Makes all pages of these headers, for version `version` of the package.
+/// Makes all pages of a manual from its headers, for version `version` of the package.
 ///
 /// # Panics
 /// If the overview has no place for the list of functions, which is a fault of this crate's
 /// build.
 #[must_use]
-pub fn pages(headers: &[Header], version: &str) -> Vec<Page> {
+pub fn pages(manual: &Manual, headers: &[Header], version: &str) -> Vec<Page> {
     let mut pages = vec![
-        overview_page(headers, version),
-        types_page(headers, version),
+        overview_page(manual, headers, version),
+        types_page(manual, headers, version),
     ];
     for header in headers {
         for function in header.functions() {
-            pages.push(function_page(header, function, version));
+            pages.push(function_page(manual, header, function, version));
         }
     }
     pages
 }
 
-fn overview_page(headers: &[Header], version: &str) -> Page {
-    assert!(OVERVIEW.contains(FUNCTIONS), "the overview lists functions");
-    let mut list = Roff::default();
+fn overview_page(manual: &Manual, headers: &[Header], version: &str) -> Page {
+    let overview = manual.overview;
+    assert!(overview.contains(FUNCTIONS), "the overview lists functions");
+    let mut list = Roff::part(manual);
     for section in headers.iter().flat_map(|h| &h.sections) {
         if section.functions().next().is_none() {
             continue;
@@ -49,25 +49,28 @@ fn overview_page(headers: &[Header], version: &str) -> Page {
         list.raw(&format!(".SS {}", section.title));
         for function in section.functions() {
             list.labelled(
-                &format!("{}(3)", bold(&function.name)),
+                &format!("{}({})", bold(&function.name), manual.functions),
                 &function.doc.brief,
                 &[],
             );
         }
     }
-    let text = OVERVIEW
+    let text = overview
         .replace(FUNCTIONS, &list.finish())
         .replace(VERSION, version);
     Page {
-        path: "man7/portals4.7".into(),
+        path: format!("man7/{}.7", manual.name),
         text,
     }
 }
 
-fn types_page(headers: &[Header], version: &str) -> Page {
-    let mut roff = Roff::page("portals4_types", 7, version);
+fn types_page(manual: &Manual, headers: &[Header], version: &str) -> Page {
+    let (name, family) = (manual.types(), manual.family);
+    let mut roff = Roff::page(manual, &name, "7", version);
     roff.section("Name");
-    roff.raw("portals4_types \\- types and constants of the Portals 4 interface");
+    roff.raw(&format!(
+        "{name} \\- types and constants of the {family} interface"
+    ));
     roff.section("Synopsis");
     roff.raw(".nf");
     for header in headers {
@@ -76,15 +79,15 @@ fn types_page(headers: &[Header], version: &str) -> Page {
     roff.raw(".fi");
     roff.section("Description");
     roff.raw("In the order of the headers. Functions have their own pages, which");
-    roff.raw(".BR portals4 (7)");
+    roff.raw(&format!(".BR {} (7)", manual.name));
     roff.raw("lists.");
     for section in headers.iter().flat_map(|h| &h.sections) {
         types_section(section, &mut roff);
     }
     roff.section("See also");
-    roff.raw(".BR portals4 (7)");
+    roff.raw(&format!(".BR {} (7)", manual.name));
     Page {
-        path: "man7/portals4_types.7".into(),
+        path: format!("man7/{name}.7"),
         text: roff.finish(),
     }
 }
@@ -131,14 +134,14 @@ fn composite_part(composite: &Composite, roff: &mut Roff) {
     }
 }
 
-fn function_page(header: &Header, function: &Function, version: &str) -> Page {
+fn function_page(manual: &Manual, header: &Header, function: &Function, version: &str) -> Page {
     let args: Vec<&str> = function
         .args
         .iter()
         .map(|(_, name)| name.as_str())
         .collect();
     let doc = &function.doc;
-    let mut roff = Roff::page(&function.name, 3, version);
+    let mut roff = Roff::page(manual, &function.name, manual.functions, version);
     roff.section("Name");
     roff.raw(&format!(
         "{} \\- {}",
@@ -161,9 +164,9 @@ fn function_page(header: &Header, function: &Function, version: &str) -> Page {
     roff.section("Threads");
     roff.text(&threads(doc.threads.as_deref().unwrap_or_default()), &args);
     notes(doc, &args, &mut roff);
-    see_also(doc, &mut roff);
+    see_also(manual, doc, &mut roff);
     Page {
-        path: format!("man3/{}.3", function.name),
+        path: manual.path_of(&function.name),
         text: roff.finish(),
     }
 }
@@ -179,13 +182,13 @@ fn notes(doc: &Doc, args: &[&str], roff: &mut Roff) {
     }
 }
 
-fn see_also(doc: &Doc, roff: &mut Roff) {
+fn see_also(manual: &Manual, doc: &Doc, roff: &mut Roff) {
     roff.section("See also");
     for name in &doc.see {
-        roff.raw(&format!(".BR {name} (3),"));
+        roff.raw(&format!(".BR {name} ({}),", manual.functions));
     }
-    roff.raw(".BR portals4 (7),");
-    roff.raw(".BR portals4_types (7)");
+    roff.raw(&format!(".BR {} (7),", manual.name));
+    roff.raw(&format!(".BR {} (7)", manual.types()));
 }
 
 fn synopsis(header: &Header, function: &Function, roff: &mut Roff) {

@@ -1,17 +1,34 @@
 //! Text as roff, for the man(7) macros.
 
+use crate::manual::Manual;
+
 /// Builds a page in roff's man macros, line by line.
-#[derive(Debug, Default)]
-pub(crate) struct Roff(String);
+#[derive(Debug)]
+pub(crate) struct Roff {
+    text: String,
+    /// The section that references to functions name.
+    functions: &'static str,
+}
 
 impl Roff {
-    /// Begins a page: its name, section, and the version of the package.
-    pub(crate) fn page(name: &str, section: u8, version: &str) -> Self {
-        let mut roff = Self::default();
+    /// Begins a part of a page.
+    pub(crate) fn part(manual: &Manual) -> Self {
+        Self {
+            text: String::new(),
+            functions: manual.functions,
+        }
+    }
+
+    /// Begins a page of a manual: its name, section, and the version of the package.
+    pub(crate) fn page(manual: &Manual, name: &str, section: &str, version: &str) -> Self {
+        let Manual {
+            interface, family, ..
+        } = manual;
+        let mut roff = Self::part(manual);
         roff.raw(".\\\" Made from the headers' comments by lintel-mangen. Edit those.");
         roff.raw(&format!(
-            ".TH {name} {section} \"Portals 4.3\" \"Lintel {version}\" \
-             \"Portals 4 Programmer\\(aqs Manual\""
+            ".TH {name} {section} \"{interface}\" \"Lintel {version}\" \
+             \"{family} Programmer\\(aqs Manual\""
         ));
         // Names are many and long: neither hyphenated nor spread out.
         roff.raw(".nh");
@@ -21,8 +38,8 @@ impl Roff {
 
     /// Adds a line of roff as it is.
     pub(crate) fn raw(&mut self, line: &str) {
-        self.0.push_str(line);
-        self.0.push('\n');
+        self.text.push_str(line);
+        self.text.push('\n');
     }
 
     /// Begins a section with `.SH`, in capitals.
@@ -32,9 +49,9 @@ impl Roff {
 
     /// Adds running text. Names in `` ` `` that are among `args` are set as arguments.
     pub(crate) fn text(&mut self, text: &str, args: &[&str]) {
-        let line = inline(text, args);
+        let line = inline(text, args, self.functions);
         if line.starts_with(['.', '\'']) {
-            self.0.push_str("\\&");
+            self.text.push_str("\\&");
         }
         self.raw(&line);
     }
@@ -60,7 +77,7 @@ impl Roff {
 
     /// The page's text, macros included.
     pub(crate) fn finish(self) -> String {
-        self.0
+        self.text
     }
 }
 
@@ -79,11 +96,11 @@ pub(crate) fn escape(code: &str) -> String {
     code.replace('\\', "\\e").replace('-', "\\-")
 }
 
-fn inline(text: &str, args: &[&str]) -> String {
+fn inline(text: &str, args: &[&str], functions: &str) -> String {
     let mut out = String::new();
     for (i, part) in text.split('`').enumerate() {
         match i % 2 {
-            0 => prose(part, &mut out),
+            0 => prose(part, functions, &mut out),
             _ if args.contains(&part) => out.push_str(&italic(part)),
             _ => out.push_str(&bold(part)),
         }
@@ -92,7 +109,7 @@ fn inline(text: &str, args: &[&str]) -> String {
 }
 
 /// Sets the interface's own names in bold, and leaves the rest.
-fn prose(text: &str, out: &mut String) {
+fn prose(text: &str, functions: &str, out: &mut String) {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut rest = text;
     while let Some(start) = rest.find(is_name) {
@@ -102,10 +119,12 @@ fn prose(text: &str, out: &mut String) {
             .map_or(rest.len(), |n| start + n);
         let word = &rest[start..end];
         if is_function(word) {
-            out.push_str(&format!("{}(3)", bold(word)));
-        } else if ["PTL_", "ptl_", "PTLCOLL_", "ptlcoll_", "PTLJOB_"]
-            .iter()
-            .any(|start| word.starts_with(start))
+            out.push_str(&format!("{}({functions})", bold(word)));
+        } else if [
+            "PTL_", "ptl_", "PTLCOLL_", "ptlcoll_", "PTLJOB_", "CNOS_", "cnos_",
+        ]
+        .iter()
+        .any(|start| word.starts_with(start))
         {
             out.push_str(&bold(word));
         } else {
@@ -124,7 +143,7 @@ fn is_function(word: &str) -> bool {
     let portals = word
         .strip_prefix("Ptl")
         .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()));
-    let beside = ["ptlcoll_", "ptljob_"]
+    let beside = ["ptlcoll_", "ptljob_", "cnos_"]
         .iter()
         .any(|prefix| word.starts_with(prefix));
     portals || (beside && !word.ends_with("_t") && !word.ends_with("_retvals"))
@@ -137,14 +156,14 @@ mod tests {
     #[test]
     fn names_are_set_by_kind() {
         assert_eq!(
-            inline("`a` is PTL_OK, see PtlPut and `b`", &["a"]),
+            inline("`a` is PTL_OK, see PtlPut and `b`", &["a"], "3"),
             "\\fIa\\fR is \\fBPTL_OK\\fR, see \\fBPtlPut\\fR(3) and \\fBb\\fR"
         );
     }
 
     #[test]
     fn text_never_becomes_a_request() {
-        let mut roff = Roff::default();
+        let mut roff = Roff::part(&crate::manual::PORTALS4);
         roff.text(".so x\\y isn't", &[]);
         assert_eq!(roff.finish(), "\\&.so x\\ey isn\\(aqt\n");
     }

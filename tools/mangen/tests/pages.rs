@@ -1,36 +1,51 @@
 //! The manual pages of the real headers are complete, and roff agrees with them.
 #![forbid(unsafe_code)]
 
-use lintel_mangen::{Header, Page, pages};
+use lintel_mangen::{Header, Manual, PORTALS3, PORTALS4, Page, pages};
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-const FILES: [&str; 2] = ["portals4.h", "portals4_ext.h"];
+/// Each manual with its headers, and how many functions they declare.
+const MANUALS: [(Manual, &[&str], usize); 2] = [
+    (PORTALS4, &["portals4.h", "portals4_ext.h"], 57),
+    (
+        PORTALS3,
+        &[
+            "portals3.h",
+            "p3rt/p3rt.h",
+            "p3api/debug.h",
+            "catamount/cnos_mpi_os.h",
+        ],
+        59,
+    ),
+];
 
 fn text(file: &str) -> String {
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
     std::fs::read_to_string(include.join(file)).expect("the header is there")
 }
 
-fn all_pages() -> Vec<Page> {
-    let headers: Vec<Header> = FILES
+fn all_pages(manual: &Manual, files: &[&str]) -> Vec<Page> {
+    let headers: Vec<Header> = files
         .iter()
         .map(|file| Header::parse(file, &text(file)).unwrap_or_else(|e| panic!("{e}")))
         .collect();
-    pages(&headers, "0.0.0")
+    pages(manual, &headers, "0.0.0")
 }
 
-/// The functions, found without the parser: whatever begins with Ptl before a parenthesis, on a
-/// line that begins with a type.
-fn declared() -> BTreeSet<String> {
+/// The functions, found without the parser: one of our prefixes before a parenthesis, on a line
+/// that begins with a type.
+fn declared(files: &[&str]) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    for file in FILES {
+    for file in files {
         for line in text(file).lines() {
             let head = line.split('(').next().unwrap_or_default();
             let word = head.rsplit([' ', '*']).next().unwrap_or_default();
-            if word.starts_with("Ptl") && line.starts_with(|c: char| c.is_ascii_lowercase()) {
+            let ours = word.starts_with("Ptl") || word.starts_with("cnos_");
+            let is_prototype = line.contains('(') && !line.starts_with("typedef");
+            if ours && is_prototype && line.starts_with(|c: char| c.is_ascii_lowercase()) {
                 names.insert(word.to_string());
             }
         }
@@ -38,67 +53,92 @@ fn declared() -> BTreeSet<String> {
     names
 }
 
+/// The names in a text that begin with `prefix`.
+fn names_in<'a>(text: &'a str, prefix: &str) -> Vec<&'a str> {
+    let is_outside = |c: char| !(c.is_ascii_alphanumeric() || c == '_');
+    let found = text.match_indices(prefix).map(|(at, _)| &text[at..]);
+    found
+        .map(|rest| &rest[..rest.find(is_outside).unwrap_or(rest.len())])
+        .collect()
+}
+
 #[test]
 fn every_function_has_a_complete_page() {
-    let declared = declared();
-    assert_eq!(declared.len(), 57, "{declared:?}");
-    let pages = all_pages();
-    for name in declared {
-        let path = format!("man3/{name}.3");
-        let page = pages
-            .iter()
-            .find(|page| page.path == path)
-            .unwrap_or_else(|| panic!("{name} has no page"));
-        for section in [
-            "NAME",
-            "SYNOPSIS",
-            "DESCRIPTION",
-            "RETURN VALUE",
-            "SEE ALSO",
-        ] {
-            let heading = format!("\n.SH {section}\n");
-            let (_, after) = page
-                .text
-                .split_once(&heading)
-                .unwrap_or_else(|| panic!("{path} has no {section}"));
-            assert!(!after.starts_with(".SH"), "{path} has an empty {section}");
+    for (manual, files, count) in MANUALS {
+        let declared = declared(files);
+        assert_eq!(declared.len(), count, "{declared:?}");
+        let pages = all_pages(&manual, files);
+        for name in declared {
+            let path = manual.path_of(&name);
+            let page = pages.iter().find(|page| page.path == path);
+            assert_complete(page.unwrap_or_else(|| panic!("no page {path}")));
         }
     }
 }
 
+fn assert_complete(page: &Page) {
+    for section in [
+        "NAME",
+        "SYNOPSIS",
+        "DESCRIPTION",
+        "RETURN VALUE",
+        "SEE ALSO",
+    ] {
+        let heading = format!("\n.SH {section}\n");
+        let (_, after) = page
+            .text
+            .split_once(&heading)
+            .unwrap_or_else(|| panic!("{} has no {section}", page.path));
+        assert!(
+            !after.starts_with(".SH"),
+            "{} has an empty {section}",
+            page.path
+        );
+    }
+}
+
 #[test]
-fn every_reference_leads_to_a_page() {
-    let declared = declared();
-    for page in all_pages() {
-        for (at, _) in page.text.match_indices("Ptl") {
-            let rest = &page.text[at..];
-            let end = rest
-                .find(|c: char| !c.is_ascii_alphanumeric())
-                .unwrap_or(rest.len());
-            let name = &rest[..end];
-            assert!(declared.contains(name), "{} names {name}", page.path);
+fn every_reference_leads_to_a_page_of_the_manual() {
+    for (manual, files, _) in MANUALS {
+        let declared = declared(files);
+        for page in all_pages(&manual, files) {
+            for name in names_in(&page.text, "Ptl") {
+                assert!(declared.contains(name), "{} names {name}", page.path);
+            }
         }
     }
 }
 
 #[test]
 fn every_constant_is_on_the_page_of_types() {
-    let pages = all_pages();
-    let types = &pages
-        .iter()
-        .find(|page| page.path == "man7/portals4_types.7")
-        .expect("the page of types")
-        .text;
-    for page in &pages {
-        for (at, _) in page.text.match_indices("PTL_") {
-            let rest = &page.text[at..];
-            let end = rest
-                .find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
-                .unwrap_or(rest.len());
-            let label = format!("\n\\fB{}\\fR ", &rest[..end]);
-            assert!(types.contains(&label), "{} in {}", &rest[..end], page.path);
+    for (manual, files, _) in MANUALS {
+        let pages = all_pages(&manual, files);
+        let path = format!("man7/{}_types.7", manual.name);
+        let types = pages.iter().find(|page| page.path == path);
+        let types = &types.expect("the page of types").text;
+        for page in &pages {
+            for name in names_in(&page.text, "PTL_") {
+                assert!(is_explained(types, name), "{name} in {}", page.path);
+            }
         }
     }
+}
+
+/// Whether a constant has a label; what only the environment has is explained elsewhere.
+fn is_explained(types: &str, name: &str) -> bool {
+    const VARIABLES: [&str; 6] = [
+        "PTL_MY_RID",
+        "PTL_MY_JID",
+        "PTL_NIDMAP",
+        "PTL_PIDMAP",
+        "PTL_DIALECT",
+        "PTL_LOG",
+    ];
+    let labels = [" ", "("].map(|end| format!("\n\\fB{name}\\fR{end}"));
+    let macros = format!("\n\\fB{name}(");
+    VARIABLES.contains(&name)
+        || types.contains(&macros)
+        || labels.iter().any(|label| types.contains(label))
 }
 
 #[test]
@@ -107,7 +147,8 @@ fn groff_shows_every_page_without_a_warning() {
         eprintln!("skipped: groff isn't installed (apt-get install groff)");
         return;
     }
-    for page in all_pages() {
+    let all = MANUALS.map(|(manual, files, _)| all_pages(&manual, files));
+    for page in all.concat() {
         let mut child = Command::new("groff")
             .args(["-man", "-Tutf8", "-ww"])
             .stdin(Stdio::piped())
