@@ -1,7 +1,7 @@
 //! The thread that makes progress while no thread of the application polls.
 
 use crate::endpoint::Shared;
-use lintel_presence::{Bell, SLEEP_BEFORE_BARRIER, Sleeper};
+use lintel_presence::{Bell, LastLook, Sleeper};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
@@ -51,17 +51,9 @@ fn service(shared: &Shared) -> Duration {
 fn sleep_on_bell(shared: &Shared, bell: &Bell) {
     bell.arm(Sleeper::Helper);
     let rings = bell.rings(Sleeper::Helper);
-    let length = service(shared);
-    bell.sleep(
-        Sleeper::Helper,
-        rings,
-        Some(length.min(SLEEP_BEFORE_BARRIER)),
-    );
-    if bell.rings(Sleeper::Helper) == rings && length > SLEEP_BEFORE_BARRIER {
-        bell.barrier();
-        let length = service(shared);
-        bell.sleep(Sleeper::Helper, rings, Some(length));
-    }
+    bell.fall_asleep(Sleeper::Helper, rings, || {
+        LastLook::Nothing(Some(service(shared)))
+    });
 }
 
 fn sleep_on_socket(shared: &Shared) {

@@ -7,28 +7,23 @@
 //! sender needs no fence.
 //!
 //! That call interrupts every other processor, which is expensive in a virtual machine. So
-//! a sleeper first sleeps for [`SLEEP_BEFORE_BARRIER`] without it, in which any store has long
-//! become visible, and only then, if still nothing has arrived, executes it and sleeps on.
+//! a sleeper first naps without it, as [`SleepStep`] describes.
 
 use crate::barrier::barrier;
 use crate::header::OWNER_ENDED;
 use crate::segment::Segment;
+use lintel_progress::{SLEEP_BEFORE_BARRIER, SleepStep, Sleeper};
 use rustix::thread::futex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering, compiler_fence, fence};
 use std::time::Duration;
 
-/// The longest sleep on a bell that was armed, before the barrier.
-pub const SLEEP_BEFORE_BARRIER: Duration = Duration::from_micros(100);
-
-/// The threads that may sleep on a bell.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u32)]
-pub enum Sleeper {
-    /// The thread that makes progress while the application computes.
-    Helper = 1,
-    /// A thread inside a call that waits.
-    Caller = 2,
+/// What a thread has found that is about to sleep.
+pub enum LastLook {
+    /// Something has arrived: it doesn't sleep.
+    Found,
+    /// It may sleep for so long.
+    Nothing(Option<Duration>),
 }
 
 /// The bell of this process.
@@ -43,9 +38,8 @@ impl Bell {
         Bell { segment }
     }
 
-    /// Announces that `sleeper` sleeps, or is about to. After this, poll the rings
-    /// once more, and sleep no longer than [`SLEEP_BEFORE_BARRIER`] before
-    /// [`barrier`](Self::barrier).
+    /// Announces that `sleeper` sleeps, or is about to, by
+    /// [`fall_asleep`](Self::fall_asleep).
     pub fn arm(&self, sleeper: Sleeper) {
         self.segment
             .header()
@@ -80,6 +74,43 @@ impl Bell {
     /// A number that changes with every ring; read it before the last poll.
     pub fn rings(&self, sleeper: Sleeper) -> u32 {
         self.word(sleeper).load(Ordering::Acquire)
+    }
+
+    /// Sleeps on the bell, which is armed, until it rings for `sleeper`, unless it has since
+    /// `rings`, or until the time that `look` has set is over. `look` polls the rings before
+    /// each sleep. Returns whether it has found something.
+    pub fn fall_asleep(
+        &self,
+        sleeper: Sleeper,
+        rings: u32,
+        mut look: impl FnMut() -> LastLook,
+    ) -> bool {
+        let (mut step, mut limit) = (SleepStep::Look, None);
+        loop {
+            if step == SleepStep::OrderedLook {
+                self.barrier();
+            }
+            let disturbed = match step {
+                SleepStep::Look | SleepStep::OrderedLook => match look() {
+                    LastLook::Found => return true,
+                    LastLook::Nothing(most) => {
+                        limit = most;
+                        false
+                    }
+                },
+                SleepStep::Nap => {
+                    let most = limit.unwrap_or(Duration::MAX);
+                    self.sleep(sleeper, rings, Some(most.min(SLEEP_BEFORE_BARRIER)));
+                    self.rings(sleeper) != rings || most <= SLEEP_BEFORE_BARRIER
+                }
+                SleepStep::Sleep => {
+                    self.sleep(sleeper, rings, limit);
+                    true
+                }
+                SleepStep::Awake => return false,
+            };
+            step = step.next(disturbed);
+        }
     }
 
     /// Sleeps until the bell rings for `sleeper`, unless it has since `rings`.

@@ -30,8 +30,9 @@ mod shared_memory;
 mod stats;
 
 pub use barrier::register_for_barriers;
-pub use bell::{Bell, SLEEP_BEFORE_BARRIER, Sleeper, ring, wake_helper};
+pub use bell::{Bell, LastLook, ring, wake_helper};
 pub use header::{Header, SEGMENT_BYTES};
+pub use lintel_progress::Sleeper;
 pub use registration::{Watch, shared_memory_of};
 pub use sched::{favour_latency, pinned_processor, with_signals_blocked};
 pub use segment::{OpenError, Segment};

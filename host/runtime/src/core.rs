@@ -143,7 +143,6 @@ impl<O: Owner> Core<O> {
     /// Progress made by a caller that waits for something; whether the bell can be disarmed.
     #[inline(always)]
     pub(crate) fn poll(&mut self) -> bool {
-        self.wakeup.begin_poll();
         if self.progress_looking(INLINE_POLLS) > 0 {
             self.wakeup.poll_found();
         } else {
@@ -151,7 +150,7 @@ impl<O: Owner> Core<O> {
                 self.wake_peers();
             }
             if self.transports.nal.is_idle() {
-                self.wakeup.watch();
+                self.wakeup.network_is_idle();
             }
         }
         self.wakeup.end_poll()

@@ -12,8 +12,11 @@
 //!
 //! Progress is implicit. While a thread of the application polls, it moves the
 //! messages; when none does, the helper sleeps and a sender's doorbell wakes it; in
-//! between the helper looks after [`HELPER_INTERVAL`], and ever later while callers go on
-//! polling, so that they needn't announce that they stop. No thread of the library spins while it has nothing to do.
+//! between the helper looks after [`Limits::interval`], and ever later while callers go on
+//! polling, so that they needn't announce that they stop. No thread of the library spins while
+//! it has nothing to do. `lintel-progress` decides, this crate carries out.
+//!
+//! [`Limits::interval`]: lintel_progress::Limits::interval
 //!
 //! An engine has an [`Owner`], the process whose memory its spans name: [`LocalProcess`]
 //! in the accelerated placement, a [`Client`] of the agent in the generic one. All
@@ -57,7 +60,6 @@ mod remote_cache;
 mod resources;
 mod secret;
 mod settings;
-mod spin;
 mod staged;
 mod staged_sends;
 mod staging_pool;
@@ -74,7 +76,6 @@ mod wakeup;
 mod watcher;
 
 pub use client::{Client, Session};
-pub use helper::HELPER_INTERVAL;
 pub use key::key_of;
 pub use library::Library;
 pub use lintel_bridge::Taken;

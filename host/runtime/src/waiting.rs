@@ -3,15 +3,10 @@
 use crate::core::Core;
 use crate::library::Library;
 use crate::owner::Owner;
-use lintel_presence::{SLEEP_BEFORE_BARRIER, Sleeper};
+use lintel_presence::{LastLook, Sleeper};
+use lintel_progress::{RETRY, Wait, WaitNext};
 use lintel_types::{Error, Result};
 use std::time::{Duration, Instant};
-
-/// Polls before a waiter sleeps; well above what an answer from a running peer takes. The polls
-/// themselves yield the processor if others wait for it.
-const POLLS_BEFORE_SLEEP: u32 = 8192;
-/// How soon a sleeper retries queued sends.
-const RETRY: Duration = Duration::from_micros(100);
 
 impl<O: Owner> Library<O> {
     /// Waits until `ready` gives something; nothing once the deadline has passed.
@@ -23,7 +18,7 @@ impl<O: Owner> Library<O> {
         deadline: Option<Instant>,
         mut ready: impl FnMut() -> Result<Option<T>>,
     ) -> Result<Option<T>> {
-        let mut polls = 0;
+        let mut wait = Wait::default();
         loop {
             if self.is_aborted() {
                 return Err(Error::Aborted);
@@ -35,17 +30,14 @@ impl<O: Owner> Library<O> {
                 return Ok(Some(found));
             }
             self.poll();
-            // On activity, polling starts over.
-            polls = if self.activity() == activity {
-                polls + 1
-            } else {
-                1
-            };
-            if polls >= POLLS_BEFORE_SLEEP {
-                self.sleep(deadline, activity)?;
-            } else if polls % 64 != 1 {
-                // A look at the clock costs as much as several polls.
-                continue;
+            match wait.on_polled(self.activity() != activity) {
+                WaitNext::Poll => continue,
+                WaitNext::CheckDeadline => {}
+                WaitNext::Sleep => {
+                    if self.sleep(deadline, activity)? {
+                        wait = Wait::default();
+                    }
+                }
             }
             if passed(deadline) {
                 return ready();
@@ -54,63 +46,54 @@ impl<O: Owner> Library<O> {
     }
 
     /// Sleeps until there is activity or a message arrives, at most until the deadline. Returns
-    /// at once if there was activity since `activity` was read.
-    fn sleep(&self, deadline: Option<Instant>, activity: u64) -> Result<()> {
+    /// at once if there was activity since `activity` was read. Whether a last poll has found
+    /// something.
+    fn sleep(&self, deadline: Option<Instant>, activity: u64) -> Result<bool> {
         let Some(bell) = self.bell() else {
             return Err(Error::NoInit);
         };
         let rings = bell.rings(Sleeper::Caller);
-        let quiet = || self.activity() == activity && !self.is_aborted();
-        let sleep_briefly = |most: Option<Duration>| {
-            let left = deadline.map(time_until);
-            let may = self.with_core(Core::before_sleep).flatten();
-            if quiet() {
-                let timeout = [most, may, left].into_iter().flatten().min();
-                bell.sleep(Sleeper::Caller, rings, timeout);
+        self.with_core(|core| core.wakeup.begin_sleep());
+        let found = bell.fall_asleep(Sleeper::Caller, rings, || {
+            let look = self.with_core(Core::before_sleep);
+            if self.activity() != activity || self.is_aborted() {
+                return LastLook::Found;
             }
-        };
-        self.with_core(|core| {
-            core.wakeup.begin_sleep();
+            let left = deadline.map(time_until);
+            match look {
+                Some(LastLook::Nothing(most)) => {
+                    LastLook::Nothing(most.into_iter().chain(left).min())
+                }
+                Some(LastLook::Found) | None => LastLook::Found,
+            }
         });
-        sleep_briefly(Some(SLEEP_BEFORE_BARRIER));
-        if quiet() && bell.rings(Sleeper::Caller) == rings && !passed(deadline) {
-            bell.barrier();
-            sleep_briefly(None);
-        }
         self.with_core(Core::after_sleep);
-        Ok(())
+        Ok(found)
     }
 }
 
 impl<O: Owner> Core<O> {
-    /// A last poll before a caller sleeps; returns how long it may. Not at all if something
-    /// arrived: there may be more, for which no sender rings.
-    fn before_sleep(&mut self) -> Option<Duration> {
+    /// A last poll before a caller sleeps. Not at all if something arrived: there may be more,
+    /// for which no sender rings.
+    fn before_sleep(&mut self) -> LastLook {
         if self.progress() > 0 {
-            return Some(Duration::ZERO);
+            return LastLook::Found;
         }
         if self.transports.nal_has_queued() {
-            return Some(RETRY);
+            return LastLook::Nothing(Some(RETRY));
         }
         let awaits_peers = self.awaits_peers();
-        self.next_due(awaits_peers).map(time_until)
+        LastLook::Nothing(self.next_due(awaits_peers).map(time_until))
     }
 
-    /// After a caller's sleep the doorbell goes to another caller that still sleeps, or to the
-    /// helper, which arms it itself.
+    /// After a caller's sleep, with or without one that takes its place.
     fn after_sleep(&mut self) {
-        let last = self.wakeup.end_sleep();
         self.progress();
         self.check_peers();
-        if last {
-            return self.wakeup.wake_helper();
-        }
-        let bell = &self.wakeup.bell;
-        bell.arm(Sleeper::Caller);
-        bell.barrier();
-        if self.progress() > 0 {
-            // As above: the helper polls until nothing arrives.
-            self.wakeup.bell.wake(Sleeper::Helper);
+        if self.wakeup.end_sleep() {
+            self.wakeup.bell.barrier();
+            let found = self.progress() > 0;
+            self.wakeup.handed_over(found);
         }
     }
 }

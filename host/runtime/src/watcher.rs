@@ -11,6 +11,7 @@ use crate::owner::Owner;
 use crate::thread::spawn;
 use crate::wakeup::Watcher;
 use lintel_nal::Wake;
+use lintel_progress::{WatcherLook, WatcherNext};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -31,32 +32,14 @@ pub(crate) fn start<O: Owner>(library: &LibraryRef<O>) -> io::Result<()> {
     Ok(())
 }
 
-/// What the watcher does next.
-#[derive(PartialEq)]
-enum Next {
-    Park,
-    Watch,
-    /// What is being sent waits for acknowledgements: they are nearer than a sleep.
-    Yield,
-    /// More has come than is handled at once: it is no longer in the socket.
-    Continue,
-}
-
-/// Looks without a sleep while something is being sent.
-const MAX_YIELDS: u32 = 256;
-
 fn run<O: Owner>(library: &Library<O>, descriptor: &OwnedFd, end: &OwnedFd) {
-    let mut seen = 0;
-    let mut next = Next::Park;
-    let mut yields = 0;
+    let mut next = WatcherNext::Park;
     loop {
-        yields = if next == Next::Yield { yields + 1 } else { 0 };
         match next {
-            Next::Park => std::thread::park(),
-            Next::Continue => {}
-            Next::Yield if yields <= MAX_YIELDS => std::thread::yield_now(),
-            Next::Yield | Next::Watch => {
-                yields = 0;
+            WatcherNext::Park => std::thread::park(),
+            WatcherNext::Continue => {}
+            WatcherNext::Yield => std::thread::yield_now(),
+            WatcherNext::Watch => {
                 if !readable(descriptor, end) {
                     return;
                 }
@@ -65,7 +48,7 @@ fn run<O: Owner>(library: &Library<O>, descriptor: &OwnedFd, end: &OwnedFd) {
         // Who closes doesn't wait for anything to come.
         let looked = library.with_core(|core| match core.wakeup.is_closing() {
             true => None,
-            false => Some(service(core, &next, &mut seen)),
+            false => Some(service(core, next)),
         });
         match looked.flatten() {
             Some(then) => next = then,
@@ -86,27 +69,32 @@ fn readable(descriptor: &OwnedFd, end: &OwnedFd) -> bool {
 }
 
 /// After a park, whether to watch; else takes what has come, and sends.
-fn service<O: Owner>(core: &mut Core<O>, after: &Next, seen: &mut u64) -> Next {
-    let parked = *after == Next::Park;
-    if !parked {
-        core.transports.nal.on_readable();
-        if core.progress() >= BATCH {
-            return Next::Continue;
+fn service<O: Owner>(core: &mut Core<O>, after: WatcherNext) -> WatcherNext {
+    let look = look(core, after);
+    let next = core.wakeup.watcher_looked(look);
+    if matches!(next, WatcherNext::Watch | WatcherNext::Yield) {
+        // To ask for what is due informs the network that a thread will sleep: libfabric's
+        // descriptor stays readable else.
+        if core.helper_oversleeps() {
+            core.wakeup.wake_helper();
         }
     }
-    let polled = core.wakeup.callers_poll(seen);
-    if !parked && polled && !core.transports.nal.is_idle() {
-        core.wakeup.park_watcher();
-        return Next::Park;
+    next
+}
+
+fn look<O: Owner>(core: &mut Core<O>, after: WatcherNext) -> WatcherLook {
+    if after != WatcherNext::Park {
+        core.transports.nal.on_readable();
+        if core.progress() >= BATCH {
+            return WatcherLook::More;
+        }
     }
-    if !core.wakeup.is_watching() {
-        return Next::Park;
+    let queued = core.transports.nal_has_queued();
+    match after {
+        WatcherNext::Park => WatcherLook::Unparked { queued },
+        _ => WatcherLook::Polled {
+            idle: core.transports.nal.is_idle(),
+            queued,
+        },
     }
-    let waits = core.transports.nal_has_queued();
-    // To ask for what is due informs the network that a thread will sleep: libfabric's
-    // descriptor stays readable else.
-    if core.helper_oversleeps() {
-        core.wakeup.wake_helper();
-    }
-    if waits { Next::Yield } else { Next::Watch }
 }

@@ -1,6 +1,6 @@
 //! How long a caller polls before it yields its processor.
 
-use std::time::Duration;
+use core::time::Duration;
 
 /// A yield that takes this long has let another thread run.
 const OTHERS_RAN: Duration = Duration::from_micros(1);
@@ -10,7 +10,7 @@ const OTHERS_RAN: Duration = Duration::from_micros(1);
 /// holds shows in the yields themselves: one that returns at once was for nothing, and the next
 /// comes twice as late; one after which others have run makes the next come soon.
 #[derive(Debug)]
-pub(crate) struct SpinLimit {
+pub struct SpinLimit {
     polls: u32,
     limit: u32,
 }
@@ -20,28 +20,21 @@ impl SpinLimit {
     const LEAST: u32 = 16;
     const MOST: u32 = 4096;
 
-    pub(crate) const fn new() -> SpinLimit {
-        SpinLimit {
-            polls: 0,
-            limit: 1024,
-        }
-    }
-
     /// A poll has found something.
     #[inline(always)]
-    pub(crate) fn found(&mut self) {
+    pub fn found(&mut self) {
         self.polls = 0;
     }
 
     /// A poll has found nothing; whether the caller yields now.
     #[inline(always)]
-    pub(crate) fn in_vain(&mut self) -> bool {
+    pub fn in_vain(&mut self) -> bool {
         self.polls += 1;
         self.polls >= self.limit
     }
 
     /// The caller has yielded for so long.
-    pub(crate) fn yielded(&mut self, took: Duration) {
+    pub fn yielded(&mut self, took: Duration) {
         self.polls = 0;
         self.limit = match took >= OTHERS_RAN {
             true => (self.limit / 4).max(Self::LEAST),
@@ -50,9 +43,20 @@ impl SpinLimit {
     }
 }
 
+impl Default for SpinLimit {
+    fn default() -> SpinLimit {
+        SpinLimit {
+            polls: 0,
+            limit: 1024,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    extern crate std;
+    use std::vec::Vec;
 
     const NOBODY: Duration = Duration::from_nanos(200);
     const ANOTHER: Duration = Duration::from_micros(5);
@@ -64,7 +68,7 @@ mod tests {
 
     #[test]
     fn a_caller_whose_yields_let_others_run_yields_after_few_polls() {
-        let mut spin = SpinLimit::new();
+        let mut spin = SpinLimit::default();
         for _ in 0..8 {
             spin.yielded(ANOTHER);
         }
@@ -73,7 +77,7 @@ mod tests {
 
     #[test]
     fn a_caller_that_has_the_processor_for_itself_yields_ever_less() {
-        let mut spin = SpinLimit::new();
+        let mut spin = SpinLimit::default();
         (0..4).for_each(|_| spin.yielded(ANOTHER));
         let counts: Vec<u32> = (0..12)
             .map(|_| {
@@ -88,7 +92,7 @@ mod tests {
 
     #[test]
     fn what_a_poll_finds_starts_the_count_anew() {
-        let mut spin = SpinLimit::new();
+        let mut spin = SpinLimit::default();
         let whole = polls(&mut spin);
         (1..whole - 1).for_each(|_| spin.found());
         spin.found();

@@ -1,0 +1,342 @@
+//! The state of all that poll and sleep.
+
+use crate::watcher::{Watcher, WatcherLook, WatcherNext};
+use core::time::Duration;
+
+/// A thread that may sleep on a bell.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u32)]
+pub enum Sleeper {
+    /// The thread that makes progress while the application computes.
+    Helper = 1,
+    /// A thread inside a call that waits.
+    Caller = 2,
+}
+
+/// What becomes of the bell.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum BellOrder {
+    /// The next sender rings this one.
+    Arm(Sleeper),
+    /// A thread polls: senders needn't ring.
+    Disarm,
+}
+
+/// What an event makes necessary; carried out in the order of the fields, before the lock is
+/// released.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[must_use = "nobody else carries it out"]
+pub struct Orders {
+    /// Arm or disarm the bell.
+    pub bell: Option<BellOrder>,
+    /// Ring the helper.
+    pub wake_helper: bool,
+    /// Unpark the watcher.
+    pub unpark_watcher: bool,
+}
+
+/// When things happen. A count is in events, not in time.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Limits {
+    /// Polls since the bell was armed after which it is disarmed.
+    pub disarm_after: u32,
+    /// How soon the helper looks whether callers still poll.
+    pub interval: Duration,
+    /// The look that comes last if each comes twice as late as the one before.
+    pub longest_interval: Duration,
+    /// Yields of the watcher in a row, before it sleeps although something is queued.
+    pub watcher_yields: u32,
+}
+
+/// What the helper does next.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum HelperNext {
+    /// Look again after [`RETRY`](crate::RETRY): a message is queued.
+    Retry,
+    /// Look again after this interval: a caller polls.
+    PollAgain(Duration),
+    /// Sleep until the bell rings, or until something is due.
+    Sleep,
+}
+
+/// Who polls, who sleeps, and who is rung. `T` is a point in time of the owner's clock.
+///
+/// ```
+/// use lintel_progress::{BellOrder, HelperNext, Limits, Progress, Sleeper};
+///
+/// let mut progress = Progress::<u64>::new(Limits::default());
+/// // Nobody polls: the helper sleeps, and a sender rings it.
+/// let (orders, next) = progress.on_helper_looked(false);
+/// assert_eq!(orders.bell, Some(BellOrder::Arm(Sleeper::Helper)));
+/// assert_eq!(next, HelperNext::Sleep);
+/// // A caller is about to sleep: from now on a sender rings the caller.
+/// let orders = progress.begin_sleep();
+/// assert_eq!(orders.bell, Some(BellOrder::Arm(Sleeper::Caller)));
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Progress<T> {
+    callers: Callers,
+    helper: Helper<T>,
+    /// `None` if the network has no descriptor.
+    watcher: Option<Watcher>,
+    /// The process leaves the network: helper and watcher end.
+    closing: bool,
+    limits: Limits,
+}
+
+/// The application's threads.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+struct Callers {
+    /// They have polled since the helper looked.
+    polled_for_helper: bool,
+    /// They have polled since the watcher looked.
+    polled_for_watcher: bool,
+    polls_since_armed: u32,
+    /// Callers that sleep on the bell, or are about to.
+    asleep: u32,
+    /// The thread that polled has said that it no longer does.
+    stopped: bool,
+}
+
+/// The helper thread.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Helper<T> {
+    /// It looks at each interval, or has been woken to.
+    polls: bool,
+    /// When it wakes by itself.
+    deadline: Option<T>,
+    /// How soon it looks again.
+    interval: Duration,
+}
+
+impl<T: Copy + Ord> Progress<T> {
+    /// Nobody polls or sleeps yet.
+    pub fn new(limits: Limits) -> Progress<T> {
+        Progress {
+            callers: Callers::default(),
+            helper: Helper {
+                polls: false,
+                deadline: None,
+                interval: limits.interval,
+            },
+            watcher: None,
+            closing: false,
+            limits,
+        }
+    }
+
+    /// A caller polls. `armed` says whether a sender would ring; returns whether to
+    /// [`disarm`](Self::disarm) the bell.
+    #[inline(always)]
+    pub fn on_poll(&mut self, armed: bool) -> bool {
+        let callers = &mut self.callers;
+        callers.polled_for_helper = true;
+        callers.polled_for_watcher = true;
+        if !armed {
+            return false;
+        }
+        callers.polls_since_armed += 1;
+        callers.polls_since_armed >= self.limits.disarm_after && callers.asleep == 0
+    }
+
+    /// A caller polls all the time: senders needn't ring. The helper has to notice the end of
+    /// that, so it is woken.
+    #[cold]
+    pub fn disarm(&mut self) -> Orders {
+        self.callers.polls_since_armed = 0;
+        Orders {
+            bell: Some(BellOrder::Disarm),
+            ..self.wake_helper()
+        }
+    }
+
+    /// A caller has found nothing, and the network has been silent for a while: from now on the
+    /// watcher looks at its descriptor.
+    #[inline]
+    pub fn on_network_idle(&mut self) -> Orders {
+        Orders {
+            unpark_watcher: self.begin_watch(),
+            ..Orders::default()
+        }
+    }
+
+    /// The thread that polls says that it stops: what arrives from now on rings the helper.
+    pub fn stop_polling(&mut self) -> Orders {
+        self.callers.stopped = true;
+        self.arm(Sleeper::Helper)
+    }
+
+    /// The thread that has stopped polls again.
+    pub fn resume_polling(&mut self) {
+        self.callers.stopped = false;
+    }
+
+    /// A caller is about to sleep: it follows [`SleepStep`](crate::SleepStep).
+    pub fn begin_sleep(&mut self) -> Orders {
+        self.callers.asleep += 1;
+        self.arm(Sleeper::Caller)
+    }
+
+    /// A caller has slept, and has polled once more. The bell goes to another caller that still
+    /// sleeps, or to the helper, which arms it itself. If it is armed, execute the barrier, poll,
+    /// and tell [`on_handed_over`](Self::on_handed_over).
+    pub fn end_sleep(&mut self) -> Orders {
+        self.callers.asleep -= 1;
+        if self.callers.asleep == 0 {
+            return self.wake_helper();
+        }
+        Orders {
+            bell: Some(BellOrder::Arm(Sleeper::Caller)),
+            ..Orders::default()
+        }
+    }
+
+    /// The bell was armed for another caller, and a poll after that has found something: the
+    /// helper polls until nothing arrives, for there may be more, for which no sender rings.
+    pub fn on_handed_over(&mut self, found: bool) -> Orders {
+        Orders {
+            wake_helper: found,
+            ..Orders::default()
+        }
+    }
+
+    /// Whether callers sleep, which wait for what others may find.
+    #[inline(always)]
+    pub fn callers_sleep(&self) -> bool {
+        self.callers.asleep > 0
+    }
+
+    /// The helper has polled. A message that found no room may be queued. If it is to sleep, it
+    /// says [until when](Self::on_helper_sleeps), and follows [`SleepStep`](crate::SleepStep).
+    pub fn on_helper_looked(&mut self, queued: bool) -> (Orders, HelperNext) {
+        if queued {
+            return (Orders::default(), HelperNext::Retry);
+        }
+        let is_awake = self.callers.asleep == 0;
+        if is_awake && self.callers.polled_for_helper && !self.callers.stopped {
+            self.callers.polled_for_helper = false;
+            self.helper.polls = true;
+            return (
+                Orders::default(),
+                HelperNext::PollAgain(self.next_interval()),
+            );
+        }
+        self.helper.polls = false;
+        self.helper.interval = self.limits.interval;
+        self.callers.polls_since_armed = 0;
+        let orders = match is_awake {
+            true => self.arm(Sleeper::Helper),
+            false => Orders::default(),
+        };
+        (orders, HelperNext::Sleep)
+    }
+
+    /// The helper sleeps, at most until then.
+    pub fn on_helper_sleeps(&mut self, deadline: Option<T>) {
+        self.helper.deadline = deadline;
+    }
+
+    /// When the helper wakes by itself, if it sleeps.
+    pub fn helper_deadline(&self) -> Option<T> {
+        self.helper.deadline
+    }
+
+    /// Whether the helper sleeps beyond what is due then.
+    #[inline]
+    pub fn helper_oversleeps(&self, due: T) -> bool {
+        !self.helper.polls && self.helper.deadline.is_none_or(|deadline| deadline > due)
+    }
+
+    /// Has the helper look soon, unless it does.
+    pub fn wake_helper(&mut self) -> Orders {
+        let polls = core::mem::replace(&mut self.helper.polls, true);
+        Orders {
+            wake_helper: !polls,
+            ..Orders::default()
+        }
+    }
+
+    /// There is a watcher, and it is parked.
+    pub fn add_watcher(&mut self) {
+        self.watcher = Some(Watcher::PARKED);
+    }
+
+    /// The watcher has looked: at what has come, or whether to watch.
+    pub fn on_watcher_looked(&mut self, look: WatcherLook) -> (Orders, WatcherNext) {
+        let Some(watcher) = &mut self.watcher else {
+            return (Orders::default(), WatcherNext::Park);
+        };
+        let (looks, queued) = match look {
+            WatcherLook::More => {
+                watcher.yields = 0;
+                return (Orders::default(), WatcherNext::Continue);
+            }
+            WatcherLook::Unparked { queued } => (false, queued),
+            WatcherLook::Polled { idle, queued } => (!idle, queued),
+        };
+        let polled = core::mem::take(&mut self.callers.polled_for_watcher);
+        if polled && self.callers.asleep == 0 && looks {
+            // Callers look at the descriptor, and the helper notices when they stop.
+            *watcher = Watcher::PARKED;
+            return (self.wake_helper(), WatcherNext::Park);
+        }
+        let next = if !watcher.is_watching {
+            WatcherNext::Park
+        } else if watcher.yields(queued, self.limits.watcher_yields) {
+            WatcherNext::Yield
+        } else {
+            WatcherNext::Watch
+        };
+        (Orders::default(), next)
+    }
+
+    /// The process leaves the network: helper and watcher end when they look next.
+    pub fn close(&mut self) {
+        self.closing = true;
+    }
+
+    /// Whether helper and watcher are to end.
+    pub fn is_closing(&self) -> bool {
+        self.closing
+    }
+
+    /// No caller looks at the network's descriptor from now on, and senders ring `sleeper`.
+    fn arm(&mut self, sleeper: Sleeper) -> Orders {
+        Orders {
+            bell: Some(BellOrder::Arm(sleeper)),
+            unpark_watcher: self.begin_watch(),
+            ..Orders::default()
+        }
+    }
+
+    /// Whether the watcher has to be unparked for that.
+    #[inline]
+    fn begin_watch(&mut self) -> bool {
+        let Some(watcher) = &mut self.watcher else {
+            return false;
+        };
+        !core::mem::replace(&mut watcher.is_watching, true)
+    }
+
+    /// A helper that looks interrupts the thread that uses its processor, so each look comes
+    /// twice as late as the one before. With a network, whose descriptor nobody else watches
+    /// meanwhile, intervals stay short.
+    fn next_interval(&mut self) -> Duration {
+        let interval = self.helper.interval;
+        if self.watcher.is_none() {
+            self.helper.interval = (interval * 2).min(self.limits.longest_interval);
+        }
+        interval
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            disarm_after: 64,
+            interval: Duration::from_micros(200),
+            longest_interval: Duration::from_micros(1600),
+            watcher_yields: 256,
+        }
+    }
+}
