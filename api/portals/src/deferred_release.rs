@@ -1,13 +1,8 @@
-//! Releases that wait until no message uses the object any more.
-//!
-//! A drop doesn't wait. If the engine refuses a release because the object is in use, the
-//! object is kept here with its memory, and the release is retried whenever something is
-//! made, dropped or closed.
+//! Releases of objects that messages still use.
 
-use crate::memory::Memory;
+use lintel_claim::{Deferred, Memory};
 use lintel_runtime::process;
 use lintel_types::{Error, Handle, PortalIndex, Result};
-use std::sync::{Mutex, PoisonError};
 
 /// An object of the engine that its owner has dropped.
 #[derive(Clone, Copy, Debug)]
@@ -18,16 +13,12 @@ pub(crate) enum Dropped {
     Portal(Handle, PortalIndex),
 }
 
-/// With the memory that messages may still reach.
-static DEFERRED: Mutex<Vec<(Dropped, Memory)>> = Mutex::new(Vec::new());
+static DEFERRED: Deferred<Dropped> = Deferred::new();
 
 impl Dropped {
     /// Releases the object now, or as soon as nothing uses it.
     pub(crate) fn release(self, memory: Memory) {
-        retry_all();
-        if self.is_in_use() {
-            with_deferred(|deferred| deferred.push((self, memory)));
-        }
+        DEFERRED.release(self, memory, Dropped::is_in_use);
     }
 
     /// Tries to release the object; one that is closed already isn't in use.
@@ -47,13 +38,5 @@ impl Dropped {
 
 /// Retries every deferred release.
 pub(crate) fn retry_all() {
-    let mut tried = with_deferred(std::mem::take);
-    tried.retain(|(dropped, _)| dropped.is_in_use());
-    if !tried.is_empty() {
-        with_deferred(|deferred| deferred.append(&mut tried));
-    }
-}
-
-fn with_deferred<R>(f: impl FnOnce(&mut Vec<(Dropped, Memory)>) -> R) -> R {
-    f(&mut DEFERRED.lock().unwrap_or_else(PoisonError::into_inner))
+    DEFERRED.retry_all(Dropped::is_in_use);
 }

@@ -3,8 +3,8 @@
 use crate::counter::Counter;
 use crate::deferred_release::{self, Dropped};
 use crate::interface::Interface;
-use crate::memory::Memory;
 use crate::queue::EventQueue;
+use lintel_claim::Memory;
 use lintel_engine4 as engine;
 use lintel_runtime::process;
 use lintel_types::{Error, Handle, Result};
@@ -63,7 +63,7 @@ impl MemoryDescriptor {
     pub fn bind(interface: &Interface, spec: DescriptorSpec) -> Result<MemoryDescriptor> {
         deferred_release::retry_all();
         let for_engine = engine::DescriptorSpec {
-            buffer: spec.memory.buffer.clone(),
+            buffer: spec.memory.buffer().clone(),
             options: spec.options.into(),
             queue: EventQueue::handle_of(spec.queue.as_ref()),
             counter: Counter::handle_of(spec.counter.as_ref()),

@@ -2,9 +2,8 @@
 
 use crate::counter::Counter;
 use crate::deferred_release::{self, Dropped};
-use crate::memory::Memory;
 use crate::portal_table::PortalTableEntry;
-use lintel_claim::Claim;
+use lintel_claim::{Claim, Memory};
 use lintel_engine4 as engine;
 use lintel_runtime::process;
 use lintel_types::{Error, Handle, List, ProcessId, Result, UID_ANY};
@@ -47,7 +46,7 @@ impl EntrySpec {
         };
         engine::EntrySpec {
             portal: portal.table_index(),
-            buffer: self.memory.buffer.clone(),
+            buffer: self.memory.buffer().clone(),
             counter: Counter::handle_of(self.counter.as_ref()),
             uid: self.uid.unwrap_or(UID_ANY),
             options: self.options.into(),

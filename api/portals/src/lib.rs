@@ -71,7 +71,6 @@ mod deferred_release;
 mod descriptor;
 mod entry;
 mod interface;
-mod memory;
 mod moves;
 mod portal_table;
 mod queue;
@@ -81,13 +80,12 @@ pub use counter::Counter;
 pub use descriptor::{DescriptorSpec, MemoryDescriptor};
 pub use entry::{Entry, EntrySpec};
 pub use interface::{Interface, Options, Portals};
-pub use memory::Memory;
 pub use moves::{Atomic, FetchAtomic, Get, Put, Swap, Target};
 pub use portal_table::{PortalSpec, PortalTableEntry};
 pub use queue::{EventQueue, Events, Taken};
 pub use triggered::Trigger;
 
-pub use lintel_claim::{Datatype, Operation, Region};
+pub use lintel_claim::{Datatype, Memory, Operation, Region};
 pub use lintel_engine4::{Registers, SearchOp};
 pub use lintel_types::{
     AckRequest, CountingEvent, Error, Event, EventKind, Limits, List, NiFail, ProcessId, Result,

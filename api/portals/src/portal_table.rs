@@ -3,8 +3,8 @@
 use crate::deferred_release::{self, Dropped};
 use crate::entry::EntrySpec;
 use crate::interface::Interface;
-use crate::memory::Memory;
 use crate::queue::EventQueue;
+use lintel_claim::Memory;
 use lintel_engine4::SearchOp;
 use lintel_runtime::process;
 use lintel_types::{Handle, PT_ANY, PortalIndex, Result};

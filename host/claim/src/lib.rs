@@ -10,6 +10,7 @@
 //!   Claim ◀──pull─── RemoteMemory                     another process, cross-memory attach
 //!   Claim ──push───▶ RemoteMemory
 //!   Claim ──lend───▶ Lent ──keep──▶ Loan              held beyond a call, counted by a Lease
+//!   Region ─▶ Memory ──▶ Deferred                     kept until no message reaches it
 //!   Claim ──▶ datagram ──▶ Claim                      sockets, gathered and scattered
 //!   operand ─atomic─▶ Claim ──▶ fetched               Portals 4.3, PtlAtomic, PtlSwap
 //!   Claim ─combine─▶ Claim                            the same, without atomics
@@ -40,9 +41,11 @@ mod combine;
 mod copy;
 mod cross_memory;
 mod datagram;
+mod deferred;
 mod element;
 mod lease;
 mod mapping;
+mod memory;
 mod native;
 mod region;
 
@@ -52,8 +55,10 @@ pub use combine::combine;
 pub use copy::{copy, copy_vectored};
 pub use cross_memory::{CrossMemoryError, Key, RemoteMemory, RemoteSpan, copy_checked};
 pub use datagram::{MAX_PIECES, receive_datagram, receive_gso_batch, send_datagram, take_report};
+pub use deferred::Deferred;
 pub use lease::{Lease, Lent, Loan};
 pub use mapping::Mapping;
+pub use memory::Memory;
 pub use region::Region;
 
 pub use lintel_types::{AtomicCall, Datatype, Operation, Unknown, valid};

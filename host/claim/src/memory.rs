@@ -1,20 +1,20 @@
 //! Memory that messages are sent from or reach.
 
-use lintel_claim::{Claim, Region};
+use crate::{Claim, Region};
 use lintel_memory::{Buffer, Span};
 
 /// The bytes of a descriptor or entry: of one [`Region`], or of several that count
 /// as one (PTL_IOVEC). It keeps its regions.
 ///
 /// ```
-/// use portals4::{Memory, Region};
+/// use lintel_claim::{Memory, Region};
 /// let (head, body) = (Region::new(16), Region::new(4096));
 /// let memory = Memory::vector([Memory::from(&head), Memory::part(&body, 1024, 100)]);
 /// assert_eq!(memory.len(), 116);
 /// ```
 #[derive(Clone, Debug)]
 pub struct Memory {
-    pub(crate) buffer: Buffer<Claim>,
+    buffer: Buffer<Claim>,
     regions: Vec<Region>,
 }
 
@@ -38,6 +38,11 @@ impl Memory {
             buffer: Buffer::vector(claims),
             regions,
         }
+    }
+
+    /// The pieces, as an engine takes them.
+    pub fn buffer(&self) -> &Buffer<Claim> {
+        &self.buffer
     }
 
     /// The length of all pieces, bytes.
