@@ -283,8 +283,13 @@ fn yod(dist: &Path, setting: &Setting, ranks: &str, program: &Path) -> Command {
 
 /// The program that README.md shows does what README.md says.
 fn readme_example(tree: &Tree, dist: &Path) -> Outcome {
+    greets(dist, &readme_program(tree, dist)?)
+}
+
+/// The program that README.md shows, compiled.
+pub fn readme_program(tree: &Tree, dist: &Path) -> Result<PathBuf, String> {
     let source = readme_source(tree, &tree.target.join("c-tests"))?;
-    greets(dist, &compile(tree, dist, &source, Link::Job)?)
+    compile(tree, dist, &source, Link::Job)
 }
 
 fn readme_source(tree: &Tree, folder: &Path) -> Result<PathBuf, String> {

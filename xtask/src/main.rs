@@ -30,6 +30,7 @@ mod report;
 mod rings;
 mod sanitize;
 mod shell;
+mod slurm;
 mod soak;
 mod spec;
 mod suite;
@@ -92,6 +93,8 @@ cargo xtask COMMAND
   loom                explore all interleavings of the loom models
   sanitize            AddressSanitizer on core/ and the crates that share memory,
                       ThreadSanitizer on the latter
+  slurm               yod in the allocations of a Slurm of one node, started here
+                      from Debian's packages (needs root)
   c-tests [NAME]      run tests/c against the installed library
   fuzz [SECONDS]      run each fuzz target (default 60 s)
 ";
@@ -132,6 +135,7 @@ fn main() -> ExitCode {
             Err(wrong) => one("assault", || Err(wrong)),
         },
         "instructions" => many(|report| instructions::run(&tree, report)),
+        "slurm" => one("slurm", || slurm::run(&tree)),
         "netns" => many(|report| netns::run(&tree, report)),
         "c-tests" => many(|report| c_tests::run(&tree, rest.first().copied(), report)),
         "fuzz" => many(|report| fuzz::run(&tree, seconds(&rest), report)),

@@ -44,6 +44,14 @@ pub const NAMESPACES: [Need; 2] = [
     ("nft", "dropping packets", "nftables"),
 ];
 
+/// Enough for a Slurm of one node.
+pub const SLURM: [Need; 4] = [
+    ("slurmctld", "Slurm's controller", "slurmctld"),
+    ("slurmd", "Slurm's node", "slurmd"),
+    ("salloc", "allocations", "slurm-client"),
+    ("munged", "authentication within Slurm", "munge"),
+];
+
 /// Looks for each program and installs what is missing where it may.
 pub fn programs(needs: &[Need]) -> Outcome {
     let missing = missing(needs);

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::{CommandFactory, Parser, ValueEnum};
 
+use crate::allocation::{self, Allocation};
 use crate::error::Error;
 use crate::host_list::{self, HostSpec};
 use crate::job::{Bind, Job};
@@ -37,7 +38,12 @@ pub struct Options {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["nodes", "first_address"])]
     hostfile: Option<PathBuf>,
 
-    /// Program that starts yod on a host; host name and command are appended [default: ssh]
+    /// Ignore the hosts that Slurm, PBS or LSF has allocated, and start all ranks here
+    #[arg(long)]
+    no_allocation: bool,
+
+    /// Program that starts yod on a host; host name and command are appended, or {host} stands
+    /// for the name [default: ssh; srun or blaunch in an allocation]
     #[arg(long, value_name = "COMMAND")]
     launch_agent: Option<String>,
 
@@ -144,21 +150,23 @@ impl Options {
     /// # Errors
     /// A host can't be used, or a variable to be exported isn't set.
     pub fn job(&self) -> Result<Job, Error> {
-        let nodes = self.nodes()?;
-        let ranks = self
-            .ranks
-            .map_or_else(|| default_ranks(&nodes), |n| n as usize);
+        let allocation = self.allocation()?;
+        let (nodes, slots) = self.nodes(allocation.as_ref())?;
+        let ranks = self.ranks.map_or(slots, |n| n as usize);
+        if matches!(nodes, Nodes::Local) && allocation.is_some() && ranks > slots {
+            return Err(Error::TooFewSlots { slots, ranks });
+        }
         let mut job = Job::new(ranks, &self.command[0]);
         job.args = self.command[1..].to_vec();
         job.env = self.variables()?;
         job.nodes = nodes;
         job.map = self.map;
         job.agent = self.agent.clone();
-        let words = self
-            .launch_agent
-            .iter()
-            .flat_map(|words| words.split_whitespace());
-        job.launch_agent = words.map(OsString::from).collect();
+        job.launch_agent = match (&self.launch_agent, allocation) {
+            (Some(words), _) => words.split_whitespace().map(OsString::from).collect(),
+            (None, Some(allocation)) => allocation.launch_agent,
+            (None, None) => Vec::new(),
+        };
         job.remote_yod = self.remote_yod.clone();
         job.bind = self.bind;
         job.label = self.label;
@@ -168,20 +176,37 @@ impl Options {
         Ok(job)
     }
 
-    fn nodes(&self) -> Result<Nodes, Error> {
-        let hosts = match &self.hostfile {
-            Some(path) => host_list::read(path)?,
-            None => self.hosts.clone(),
+    /// What a batch system has allocated, if the command line names no nodes.
+    fn allocation(&self) -> Result<Option<Allocation>, Error> {
+        let named = !self.hosts.is_empty() || self.hostfile.is_some();
+        let local = self.nodes.is_some() || self.first_address.is_some();
+        match named || local || self.no_allocation {
+            true => Ok(None),
+            false => allocation::find_in(|name| std::env::var(name).ok()),
+        }
+    }
+
+    /// The nodes, and the ranks that they take by default.
+    fn nodes(&self, allocation: Option<&Allocation>) -> Result<(Nodes, usize), Error> {
+        let hosts = match (&self.hostfile, allocation) {
+            (Some(path), _) => host_list::read(path)?,
+            (None, Some(allocation)) => allocation.hosts.clone(),
+            (None, None) => self.hosts.clone(),
         };
+        let slots = hosts.iter().map(HostSpec::slots).sum();
+        if allocation.is_some() && host_list::is_this_machine(&hosts) {
+            return Ok((Nodes::Local, slots));
+        }
         if !hosts.is_empty() {
-            return host_list::resolve(hosts).map(Nodes::Hosts);
+            return Ok((host_list::resolve(hosts).map(Nodes::Hosts)?, slots));
         }
         Ok(match (self.nodes, self.first_address) {
-            (None, None) => Nodes::Local,
-            (count, first) => Nodes::Virtual {
-                count: count.unwrap_or(1) as usize,
-                first: first.unwrap_or(Ipv4Addr::LOCALHOST),
-            },
+            (None, None) => (Nodes::Local, 1),
+            (count, first) => {
+                let count = count.unwrap_or(1) as usize;
+                let first = first.unwrap_or(Ipv4Addr::LOCALHOST);
+                (Nodes::Virtual { count, first }, count)
+            }
         })
     }
 
@@ -207,15 +232,6 @@ impl Options {
             });
         }
         Ok(all)
-    }
-}
-
-/// The number of ranks if `--ranks` is not given.
-fn default_ranks(nodes: &Nodes) -> usize {
-    match nodes {
-        Nodes::Local => 1,
-        Nodes::Virtual { count, .. } => *count,
-        Nodes::Hosts(hosts) => hosts.iter().map(|host| host.slots.unwrap_or(1)).sum(),
     }
 }
 
@@ -366,7 +382,8 @@ share memory; ranks of different nodes use the network.
 
 With --hosts or --hostfile, ranks run on other machines. ssh must reach them without a password, and yod, \
 the program and the working directory must have the same paths there. Remote ranks get the variables PTL_*, \
-LINTEL_*, PATH and LD_LIBRARY_PATH from here, and those that --export names. If a host is lost, the job ends.
+LINTEL_*, PATH and LD_LIBRARY_PATH from here, and those that --export names. If a host is lost, the job ends. In a job of Slurm, PBS or LSF the hosts and slots are \
+those that it has allocated, reached by its own means (srun, pbs_tmrsh, blaunch); --no-allocation ignores them.
 
 Output is forwarded line by line; standard input goes to rank 0. If a rank is killed by a signal or exits with \
 a code other than 0, yod ends the other ranks, unless --keep-going is given. Ctrl-C ends the job gracefully, a \

@@ -34,6 +34,13 @@ pub enum Error {
         /// The reason, with the line number if a line is wrong.
         why: String,
     },
+    /// An allocation of a batch system that isn't understood.
+    Allocation {
+        /// The variable that describes it.
+        name: &'static str,
+        /// The reason.
+        why: String,
+    },
     /// A variable to be exported that isn't set.
     NotSet(String),
     /// The hosts have fewer slots than the job has ranks.
@@ -108,6 +115,7 @@ impl Error {
             Error::TooManyNodes { .. }
             | Error::Host { .. }
             | Error::HostFile { .. }
+            | Error::Allocation { .. }
             | Error::NotSet(_)
             | Error::TooFewSlots { .. }
             | Error::NoNetwork { .. }
@@ -133,6 +141,11 @@ impl fmt::Display for Error {
             ),
             Error::Host { name, why } => write!(f, "host {name} can't be used: {why}"),
             Error::HostFile { path, why } => write!(f, "{}: {why}", path.display()),
+            Error::Allocation { name, why } => write!(
+                f,
+                "the batch system's {name}: {why}; name hosts by --hosts, or start on this \
+                 machine by --no-allocation"
+            ),
             Error::NotSet(name) => write!(f, "{name} can't be exported: it is not set"),
             Error::TooFewSlots { slots, ranks } => write!(
                 f,

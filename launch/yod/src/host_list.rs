@@ -1,5 +1,6 @@
 //! The hosts that a user names, on the command line or in a file, and their addresses.
 
+use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::str::FromStr;
@@ -13,6 +14,36 @@ pub(crate) struct HostSpec {
     name: String,
     address: Option<Ipv4Addr>,
     slots: Option<usize>,
+}
+
+impl HostSpec {
+    /// A host that a batch system names.
+    ///
+    /// # Errors
+    /// The name can't be one.
+    pub(crate) fn new(name: &str, slots: usize) -> Result<HostSpec, String> {
+        let mut host: HostSpec = name.parse()?;
+        host.slots = Some(slots);
+        Ok(host)
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn slots(&self) -> usize {
+        self.slots.unwrap_or(1)
+    }
+}
+
+impl fmt::Display for HostSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        if let Some(address) = self.address {
+            write!(f, "={address}")?;
+        }
+        self.slots.map_or(Ok(()), |slots| write!(f, ":{slots}"))
+    }
 }
 
 impl FromStr for HostSpec {
@@ -46,7 +77,7 @@ impl FromStr for HostSpec {
     }
 }
 
-fn slots_of(text: &str) -> Result<usize, String> {
+pub(crate) fn slots_of(text: &str) -> Result<usize, String> {
     let slots = text.parse().ok().filter(|&slots| slots > 0);
     slots.ok_or_else(|| format!("{text:?} is no number of slots: 1 or more is expected"))
 }
@@ -90,6 +121,15 @@ fn parse_line(line: &str) -> Result<Option<HostSpec>, String> {
         }
     }
     Ok(Some(host))
+}
+
+/// Whether all of these are the machine that this process runs on.
+pub(crate) fn is_this_machine(hosts: &[HostSpec]) -> bool {
+    let uname = rustix::system::uname();
+    let here = uname.nodename().to_string_lossy();
+    let short = |name: &str| name.split('.').next().unwrap_or_default().to_string();
+    let is_here = |name: &str| name == "localhost" || short(name) == short(&here);
+    !hosts.is_empty() && hosts.iter().all(|host| is_here(host.name()))
 }
 
 /// Finds the address of each host; one that is named twice has the slots of both entries.

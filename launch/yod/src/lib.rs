@@ -32,6 +32,7 @@
 #![forbid(unsafe_code)]
 
 mod agents;
+mod allocation;
 mod backend;
 mod cli;
 mod describe;

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
 
+use crate::allocation::HOST;
 use crate::job::Job;
 use crate::layout;
 use crate::link::{Broken, HANDSHAKE_TIMEOUT, HEARTBEAT_INTERVAL, HEARTBEAT_TIMEOUT, Link, REMOTE};
@@ -215,7 +216,7 @@ impl RemoteHost {
 
 /// `ssh host 'yod --remote'`, connected to this process by pipes.
 fn agent_command(job: &Job, host: &layout::Host) -> std::process::Command {
-    let mut words = job.launch_agent();
+    let (mut words, named) = with_host(job.launch_agent(), &host.name);
     let name = format!("launch agent of {}", host.name);
     let mut command = tied_command(&name, &words.remove(0), None);
     let yod = job.remote_yod.clone().or_else(this_binary);
@@ -223,11 +224,25 @@ fn agent_command(job: &Job, host: &layout::Host) -> std::process::Command {
     // ssh joins its arguments with blanks and passes them to a shell.
     command
         .args(words)
-        .arg(&host.name)
+        .args((!named).then_some(&host.name))
         .arg(format!("{yod} {REMOTE}"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped());
     command
+}
+
+/// The launch agent's words with the host's name where they ask for it, and whether they do.
+fn with_host(words: Vec<OsString>, name: &str) -> (Vec<OsString>, bool) {
+    let mut named = false;
+    let words = words.into_iter().map(|word| match word.to_str() {
+        Some(text) if text.contains(HOST) => {
+            named = true;
+            text.replace(HOST, name).into()
+        }
+        _ => word,
+    });
+    let words = words.collect();
+    (words, named)
 }
 
 fn this_binary() -> Option<OsString> {
@@ -235,3 +250,16 @@ fn this_binary() -> Option<OsString> {
 }
 
 const EXIT_TIMEOUT: Duration = Duration::from_millis(200);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hosts_name_goes_where_the_launch_agent_asks_for_it() {
+        let words = |text: &str| text.split(' ').map(OsString::from).collect::<Vec<_>>();
+        let srun = with_host(words("srun --nodelist={host} sh -c"), "n1");
+        assert_eq!(srun, (words("srun --nodelist=n1 sh -c"), true));
+        assert_eq!(with_host(words("ssh -T"), "n1"), (words("ssh -T"), false));
+    }
+}
