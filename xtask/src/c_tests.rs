@@ -154,17 +154,13 @@ pub fn run_in(tree: &Tree, setting: &Setting, only: Option<&str>, report: &mut R
     }
 }
 
-/// The programs for Portals 3.3, which has accelerated placement only.
+/// The programs for Portals 3.3.
 fn portals3(tree: &Tree, setting: &Setting, only: Option<&str>, report: &mut Report) {
     for (folder, link) in [("portals3", Link::Portals3), ("cnos", Link::Cnos)] {
         for source in shell::files(&tree.path("tests/c").join(folder), "c") {
             let name = format!("{folder}/{}", stem(&source));
             let title = title(setting, &name);
             if only.is_some_and(|only| only != name) {
-                continue;
-            }
-            if !setting.suits("only_accelerated") {
-                report.not_applicable(&title);
                 continue;
             }
             report.check(&title, || compile_and_start(tree, setting, &source, link));

@@ -21,12 +21,15 @@ pub extern "C" fn PtlNIDebug(ni: Handle, mask: u32) -> u32 {
 #[unsafe(no_mangle)]
 pub extern "C" fn PtlTblDump(ni: Handle, pt_index: c_int) -> c_int {
     let print = || {
-        let index = u32::try_from(pt_index).map_err(|_| Error::PtIndexInvalid)?;
-        let length = process3().on_interface(ni, |interface, _| {
-            if index > interface.limits().max_pt_index as u32 {
-                return Err(Error::PtIndexInvalid);
-            }
-            interface.status(register::MLIST_LEN | index << 16)
+        let index = u32::try_from(pt_index).ok();
+        // What the register's number has room for.
+        let index = index.filter(|index| *index < 1 << 15);
+        let index = index.ok_or(Error::PtIndexInvalid)?;
+        let register = register::MLIST_LEN | index << 16;
+        let length = process3().status3(ni, register);
+        let length = length.map_err(|error| match error {
+            Error::SrIndexInvalid => Error::PtIndexInvalid,
+            other => other,
         })?;
         eprintln!("portals3: index {index}: {length} match entries");
         Ok(())
@@ -55,7 +58,7 @@ pub extern "C" fn PtlMEDump(me: Handle) -> c_int {
 /// `PtlNIEqDump`
 #[unsafe(no_mangle)]
 pub extern "C" fn PtlNIEqDump(ni: Handle) -> c_int {
-    code(process3().queue_lengths(ni).map(|queues| {
+    code(process3().queue_lengths3(ni).map(|queues| {
         for (index, events, capacity) in queues {
             eprintln!("portals3: event queue {index}: {events} of {capacity} events");
         }

@@ -3,7 +3,7 @@
 use crate::convert::{code, descriptor, give, give_if_wanted, not_null};
 use lintel_runtime::process3;
 use lintel_types::Handle;
-use lintel_types::portals3::{Error, MemoryDescriptor};
+use lintel_types::portals3::MemoryDescriptor;
 use std::ffi::c_int;
 
 /// `PtlMDAttach`
@@ -17,9 +17,7 @@ pub unsafe extern "C" fn PtlMDAttach(
     let attach = || {
         not_null(handle)?;
         let md = descriptor(md, unlink)?;
-        process3().with3(Error::MeInvalid, |interface, _| {
-            interface.descriptor_attach(me, md)
-        })
+        process3().descriptor_attach3(me, md)
     };
     code(attach().map(|made| give(handle, made)))
 }
@@ -35,7 +33,7 @@ pub unsafe extern "C" fn PtlMDBind(
     let bind = || {
         not_null(handle)?;
         let md = descriptor(md, unlink)?;
-        process3().on_interface(ni, |interface, _| interface.descriptor_bind(md))
+        process3().descriptor_bind3(ni, md)
     };
     code(bind().map(|made| give(handle, made)))
 }
@@ -43,11 +41,7 @@ pub unsafe extern "C" fn PtlMDBind(
 /// `PtlMDUnlink`
 #[unsafe(no_mangle)]
 pub extern "C" fn PtlMDUnlink(md: Handle) -> c_int {
-    code(
-        process3().end_with3(Error::MdInvalid, |interface, effects| {
-            interface.descriptor_unlink(md, effects)
-        }),
-    )
+    code(process3().descriptor_unlink3(md))
 }
 
 /// `PtlMDUpdate`
@@ -63,13 +57,7 @@ pub unsafe extern "C" fn PtlMDUpdate(
         let new = unsafe { new_md.as_ref() }.copied();
         // The descriptor keeps the unlink operation that it was made with.
         let new = new.map(|new| descriptor(new, 0)).transpose()?;
-        process3().with3(Error::MdInvalid, |interface, effects| {
-            let old = interface.descriptor_state(md)?;
-            if let Some(new) = new {
-                interface.descriptor_update(md, new, testq, effects)?;
-            }
-            Ok(old)
-        })
+        process3().descriptor_update3(md, new, testq)
     };
     code(update().map(|old| give_if_wanted(old_md, old)))
 }

@@ -1,8 +1,8 @@
 //! Match entries, and entries with their descriptors in one step.
 
 use crate::convert::{code, descriptor, entry, give, not_null, position};
-use lintel_runtime::process3;
-use lintel_types::portals3::{Error, MemoryDescriptor, Result};
+use lintel_runtime::{EntryWith, process3};
+use lintel_types::portals3::{MemoryDescriptor, Result};
 use lintel_types::{Handle, ProcessId};
 use std::ffi::c_int;
 
@@ -22,9 +22,7 @@ pub unsafe extern "C" fn PtlMEAttach(
         not_null(me)?;
         let entry = entry(match_id, match_bits, ignore_bits, unlink)?;
         let position = position(pos)?;
-        process3().on_interface(ni, |interface, _| {
-            interface.entry_attach(pt, entry, position)
-        })
+        process3().entry_attach3(ni, pt, entry, position)
     };
     code(attach().map(|handle| give(me, handle)))
 }
@@ -44,7 +42,7 @@ pub unsafe extern "C" fn PtlMEAttachAny(
         not_null(pt)?;
         not_null(me)?;
         let entry = entry(match_id, match_bits, ignore_bits, unlink)?;
-        process3().on_interface(ni, |interface, _| interface.entry_attach_any(entry))
+        process3().entry_attach_any3(ni, entry)
     };
     code(attach().map(|(portal, handle)| {
         give(pt, portal.into());
@@ -67,9 +65,7 @@ pub unsafe extern "C" fn PtlMEInsert(
         not_null(me)?;
         let entry = entry(match_id, match_bits, ignore_bits, unlink)?;
         let position = position(pos)?;
-        process3().with3(Error::MeInvalid, |interface, _| {
-            interface.entry_insert(base, entry, position)
-        })
+        process3().entry_insert3(base, entry, position)
     };
     code(insert().map(|handle| give(me, handle)))
 }
@@ -77,7 +73,7 @@ pub unsafe extern "C" fn PtlMEInsert(
 /// `PtlMEUnlink`
 #[unsafe(no_mangle)]
 pub extern "C" fn PtlMEUnlink(me: Handle) -> c_int {
-    code(process3().end_with3(Error::MeInvalid, |interface, _| interface.entry_unlink(me)))
+    code(process3().entry_unlink3(me))
 }
 
 /// `PtlMEMDPost`
@@ -101,9 +97,12 @@ pub unsafe extern "C" fn PtlMEMDPost(
         not_null(handle)?;
         let entry = entry(match_id, match_bits, ignore_bits, me_unlink)?;
         let (position, md) = (position(pos)?, descriptor(md, md_unlink)?);
-        process3().on_interface(ni, |interface, effects| {
-            interface.entry_post(base, entry, position, md, testq, effects)
-        })
+        let with = EntryWith {
+            entry,
+            position,
+            md,
+        };
+        process3().entry_post3(ni, base, with, testq)
     };
     both(post(), me, handle)
 }
@@ -128,9 +127,12 @@ pub unsafe extern "C" fn PtlMEMDAttach(
         not_null(handle)?;
         let entry = entry(match_id, match_bits, ignore_bits, me_unlink)?;
         let (position, md) = (position(pos)?, descriptor(md, md_unlink)?);
-        process3().on_interface(ni, |interface, _| {
-            interface.entry_attach_with(pt, entry, position, md)
-        })
+        let with = EntryWith {
+            entry,
+            position,
+            md,
+        };
+        process3().entry_attach_with3(ni, pt, with)
     };
     both(attach(), me, handle)
 }
@@ -154,9 +156,12 @@ pub unsafe extern "C" fn PtlMEMDInsert(
         not_null(handle)?;
         let entry = entry(match_id, match_bits, ignore_bits, me_unlink)?;
         let (position, md) = (position(pos)?, descriptor(md, md_unlink)?);
-        process3().with3(Error::MeInvalid, |interface, _| {
-            interface.entry_insert_with(base, entry, position, md)
-        })
+        let with = EntryWith {
+            entry,
+            position,
+            md,
+        };
+        process3().entry_insert_with3(base, with)
     };
     both(insert(), me, handle)
 }

@@ -26,7 +26,7 @@ pub unsafe extern "C" fn PtlEQAlloc(
             };
             Arc::new(call) as Handler
         });
-        process3().queue_alloc3(ni, count, handler)
+        process3().queue_alloc(ni, count, handler)
     };
     code(alloc().map(|queue| give(eq, queue)))
 }
@@ -42,7 +42,7 @@ pub extern "C" fn PtlEQFree(eq: Handle) -> c_int {
 pub unsafe extern "C" fn PtlEQGet(eq: Handle, event: *mut Event) -> c_int {
     let get = || {
         not_null(event)?;
-        process3().queue_get3(eq)
+        process3().queue_get(eq)
     };
     taken(get(), event)
 }
@@ -62,7 +62,7 @@ pub unsafe extern "C" fn PtlEQPeek(eq: Handle, event: *mut Event) -> c_int {
 pub unsafe extern "C" fn PtlEQWait(eq: Handle, event: *mut Event) -> c_int {
     let wait = || {
         not_null(event)?;
-        let (taken, _) = process3().queue_poll3(&[eq], TIME_FOREVER)?;
+        let (taken, _) = process3().queue_poll(&[eq], TIME_FOREVER)?;
         Ok(taken)
     };
     taken(wait(), event)
@@ -82,7 +82,7 @@ pub unsafe extern "C" fn PtlEQPoll(
         not_null(which)?;
         let size = usize::try_from(size).ok().filter(|size| *size > 0);
         let queues = array(eqs, size.ok_or(Error::EqInvalid)?)?;
-        let (taken, index) = process3().queue_poll3(queues, timeout)?;
+        let (taken, index) = process3().queue_poll(queues, timeout)?;
         give(which, index as c_int);
         Ok(taken)
     };

@@ -71,7 +71,7 @@ pub unsafe extern "C" fn PtlNIInit(
             PID_ANY => group::own_pid().unwrap_or(PID_ANY),
             pid => pid,
         };
-        process3().open3(Opening {
+        process3().open(Opening {
             iface,
             pid,
             limits,
@@ -95,7 +95,7 @@ pub extern "C" fn PtlNIFini(ni: Handle) -> c_int {
 pub unsafe extern "C" fn PtlNIStatus(ni: Handle, reg: u32, value: *mut u64) -> c_int {
     let read = || {
         not_null(value)?;
-        process3().on_interface(ni, |interface, _| interface.status(reg))
+        process3().status3(ni, reg)
     };
     code(read().map(|read| give(value, read)))
 }
@@ -109,7 +109,7 @@ pub unsafe extern "C" fn PtlNIDist(
 ) -> c_int {
     let measure = || {
         not_null(distance)?;
-        let own = process3().on_interface(ni, |interface, _| Ok(interface.id()))?;
+        let own = process3().identity3(ni)?.process;
         match process {
             _ if process.nid == NID_ANY || process.pid == PID_ANY => Err(Error::ProcessInvalid),
             _ if process == own => Ok(0),
@@ -135,7 +135,7 @@ pub unsafe extern "C" fn PtlNIHandle(any: Handle, ni: *mut Handle) -> c_int {
 pub unsafe extern "C" fn PtlGetUid(ni: Handle, uid: *mut u32) -> c_int {
     let read = || {
         not_null(uid)?;
-        process3().on_interface(ni, |interface, _| Ok(interface.uid()))
+        process3().identity3(ni).map(|own| own.uid)
     };
     code(read().map(|read| give(uid, read)))
 }
@@ -145,7 +145,7 @@ pub unsafe extern "C" fn PtlGetUid(ni: Handle, uid: *mut u32) -> c_int {
 pub unsafe extern "C" fn PtlGetId(ni: Handle, id: *mut ProcessId) -> c_int {
     let read = || {
         not_null(id)?;
-        process3().on_interface(ni, |interface, _| Ok(interface.id()))
+        process3().identity3(ni).map(|own| own.process)
     };
     code(read().map(|read| give(id, read)))
 }
@@ -155,7 +155,7 @@ pub unsafe extern "C" fn PtlGetId(ni: Handle, id: *mut ProcessId) -> c_int {
 pub unsafe extern "C" fn PtlGetJid(ni: Handle, jid: *mut u32) -> c_int {
     let read = || {
         not_null(jid)?;
-        process3().on_interface(ni, |interface, _| Ok(interface.jid()))
+        process3().identity3(ni).map(|own| own.jid)
     };
     code(read().map(|read| give(jid, read)))
 }
@@ -176,7 +176,7 @@ pub extern "C" fn PtlACEntry(
         jid,
         portal: pt,
     };
-    code(process3().on_interface(ni, |interface, _| interface.access_entry(index, entry)))
+    code(process3().access_entry3(ni, index, entry))
 }
 
 /// `PtlHandleIsEqual`
@@ -190,9 +190,5 @@ pub extern "C" fn PtlHandleIsEqual(a: Handle, b: Handle) -> c_int {
 pub extern "C" fn PtlProgress(any: Handle, timeout: u32) -> c_int {
     // The library makes progress by itself: one look is enough, whatever the time.
     let _ = timeout;
-    code(
-        process3()
-            .interface_of3(any)
-            .map(|_| process3().progress3()),
-    )
+    code(process3().interface_of3(any).map(|_| process3().progress()))
 }

@@ -49,7 +49,7 @@ pub extern "C" fn PtlPut(
     hdr_data: u64,
 ) -> c_int {
     code(acknowledged(ack).and_then(|ack| {
-        process3().start3(&Transfer {
+        process3().start(&Transfer {
             source: md,
             ack,
             match_bits,
@@ -75,7 +75,7 @@ pub extern "C" fn PtlPutRegion(
     hdr_data: u64,
 ) -> c_int {
     code(acknowledged(ack).and_then(|ack| {
-        process3().start3(&Transfer {
+        process3().start(&Transfer {
             source: md,
             source_offset: local_offset,
             length: Some(length),
@@ -98,7 +98,7 @@ pub extern "C" fn PtlGet(
     match_bits: u64,
     remote_offset: u64,
 ) -> c_int {
-    code(process3().start3(&Transfer {
+    code(process3().start(&Transfer {
         sink: md,
         match_bits,
         remote_offset,
@@ -118,7 +118,7 @@ pub extern "C" fn PtlGetRegion(
     match_bits: u64,
     remote_offset: u64,
 ) -> c_int {
-    code(process3().start3(&Transfer {
+    code(process3().start(&Transfer {
         sink: md,
         sink_offset: local_offset,
         length: Some(length),
@@ -140,7 +140,7 @@ pub extern "C" fn PtlGetPut(
     remote_offset: u64,
     hdr_data: u64,
 ) -> c_int {
-    code(process3().start3(&Transfer {
+    code(process3().start(&Transfer {
         source: put_md,
         sink: get_md,
         match_bits,
@@ -165,7 +165,7 @@ pub extern "C" fn PtlGetPutRegion(
     remote_offset: u64,
     hdr_data: u64,
 ) -> c_int {
-    code(process3().start3(&Transfer {
+    code(process3().start(&Transfer {
         source: put_md,
         source_offset: put_offset,
         sink: get_md,

@@ -9,6 +9,7 @@ use lintel_wire::portals3::Request;
 /// Who may reach which portal table index (section 3.12.1, PtlACEntry). Each field has a
 /// wildcard.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct AccessEntry {
     /// The initiator; nid and pid each have a wildcard.
     pub process: ProcessId,

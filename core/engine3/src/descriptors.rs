@@ -10,6 +10,14 @@ use lintel_types::{DescriptorIndex, EntryIndex, Handle, Kind, NiFail, QueueIndex
 
 /// What `PtlMDAttach` and `PtlMDBind` are given.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    serde(bound(
+        serialize = "S: Span + serde::Serialize",
+        deserialize = "S: Span + serde::Deserialize<'de>"
+    ))
+)]
 pub struct DescriptorSpec<S> {
     /// The caller's structure, which events return.
     pub md: MemoryDescriptor,

@@ -9,6 +9,7 @@ use lintel_types::{DescriptorIndex, EntryIndex, Handle, Kind, PortalIndex, Proce
 
 /// What a match entry is given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct EntrySpec {
     /// The process whose messages it takes; nid and pid each have a wildcard.
     pub source: ProcessId,

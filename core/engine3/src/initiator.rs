@@ -12,6 +12,7 @@ use lintel_wire::portals3::{Request, Response, Verb};
 
 /// Everything that a data movement call is given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Transfer {
     /// The data movement call that it is.
     pub verb: Verb,

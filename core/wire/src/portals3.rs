@@ -20,6 +20,7 @@ use lintel_types::{InterfaceNumber, NiFail, PortalIndex};
 
 /// The operation that a request asks the target for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(u8)]
 pub enum Verb {
     /// `PtlPut`, `PtlPutRegion`: write the body to the target.

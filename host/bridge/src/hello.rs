@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 /// "bridge" and the version of the protocol and of the region's layout.
-const VERSION: u64 = 0x6272_6964_6765_0003;
+const VERSION: u64 = 0x6272_6964_6765_0004;
 /// Bytes of a hello: the version, the generation, and the key's two words.
 pub(crate) const HELLO_BYTES: usize = 32;
 /// What the agent answers; the region's file comes with it.

@@ -11,7 +11,7 @@ use lintel_types::Event;
 /// Words of an event that a slot holds: all of them, fewer in loom's models.
 const SLOT_WORDS: usize = if cfg!(loom) { 2 } else { Event::WORDS };
 
-/// An event as a queue holds it.
+/// An event of Portals 4 as a queue holds it.
 pub type Slot = [AtomicU64; SLOT_WORDS];
 
 /// Slots that a queue uses over and over while it keeps running empty: those stay in the
@@ -24,8 +24,8 @@ const FREE: u32 = u32::MAX;
 pub trait Slots {
     /// Number of slots, a power of two.
     fn count(&self) -> u64;
-    /// The slot of a position; any number is a position.
-    fn slot(&self, position: u64) -> &Slot;
+    /// The words of a position's slot; any number is a position.
+    fn slot(&self, position: u64) -> &[AtomicU64];
 }
 
 /// The two ends of a queue. If it is full, the oldest event is overwritten (Portals
@@ -61,9 +61,9 @@ impl Default for QueueEnds {
     }
 }
 
-/// An event that was taken, still as words.
-pub struct Taken {
-    words: [u64; Event::WORDS],
+/// An event that was taken, still as words; by default those of Portals 4.
+pub struct Taken<const WORDS: usize = { Event::WORDS }> {
+    words: [u64; WORDS],
     /// Events before this one were lost.
     pub dropped: bool,
 }
@@ -74,10 +74,12 @@ impl Taken {
     pub fn event(&self) -> Event {
         Event::from_words(&self.words)
     }
+}
 
+impl<const WORDS: usize> Taken<WORDS> {
     /// The event as words, in the order of its fields in memory.
     #[inline]
-    pub fn words(&self) -> &[u64; Event::WORDS] {
+    pub fn words(&self) -> &[u64; WORDS] {
         &self.words
     }
 }
@@ -118,9 +120,9 @@ impl QueueEnds {
         u64::from(self.count.load(Ordering::Relaxed)).saturating_sub(used) as usize
     }
 
-    /// Appends an event. One thread at a time may do so.
+    /// Appends an event, as words. One thread at a time may do so.
     #[inline(always)]
-    pub fn push(&self, slots: &impl Slots, event: &Event) {
+    pub fn push<const WORDS: usize>(&self, slots: &impl Slots, event: [u64; WORDS]) {
         let mut tail = self.tail.load(Ordering::Relaxed);
         let limit = u64::from(self.count.load(Ordering::Relaxed))
             + u64::from(self.reserve.load(Ordering::Relaxed));
@@ -130,7 +132,7 @@ impl QueueEnds {
         } else if used >= limit {
             self.drop_oldest(tail.wrapping_sub(limit));
         }
-        for (word, value) in slots.slot(tail).iter().zip(event.to_words()) {
+        for (word, value) in slots.slot(tail).iter().zip(event) {
             word.store(value, Ordering::Relaxed);
         }
         // Pairs with the Acquire load in pop ("event published").
@@ -167,16 +169,9 @@ impl QueueEnds {
 
     /// Takes the oldest event. Any number of threads may do so.
     #[inline(always)]
-    pub fn pop(&self, slots: &impl Slots) -> Option<Taken> {
+    pub fn pop<const WORDS: usize>(&self, slots: &impl Slots) -> Option<Taken<WORDS>> {
         loop {
-            let head = self.head.load(Ordering::Acquire);
-            if self.tail.load(Ordering::Acquire) <= head {
-                return None;
-            }
-            let mut words = [0; Event::WORDS];
-            for (value, word) in words.iter_mut().zip(slots.slot(head)) {
-                *value = word.load(Ordering::Relaxed);
-            }
+            let (head, words) = self.first(slots)?;
             // Fails if another reader, or the writer of a full queue, took this event:
             // then the words may be of two events, and are not looked at. Release:
             // the writer may overwrite the slot only after it was read.
@@ -196,6 +191,37 @@ impl QueueEnds {
             }
         }
     }
+
+    /// The oldest event, which stays.
+    pub fn peek<const WORDS: usize>(&self, slots: &impl Slots) -> Option<Taken<WORDS>> {
+        loop {
+            let (head, words) = self.first(slots)?;
+            // As in pop: if it was taken meanwhile, the words may be of two events. An exchange
+            // for the same value, since a load could come before those of the words.
+            let same = self
+                .head
+                .compare_exchange(head, head, Ordering::AcqRel, Ordering::Relaxed);
+            if same.is_ok() {
+                let dropped = self.dropped.load(Ordering::Relaxed) != 0;
+                return Some(Taken { words, dropped });
+            }
+        }
+    }
+
+    /// The position of the oldest event, and its words, which another reader or the writer
+    /// may be changing.
+    #[inline(always)]
+    fn first<const WORDS: usize>(&self, slots: &impl Slots) -> Option<(u64, [u64; WORDS])> {
+        let head = self.head.load(Ordering::Acquire);
+        if self.tail.load(Ordering::Acquire) <= head {
+            return None;
+        }
+        let mut words = [0; WORDS];
+        for (value, word) in words.iter_mut().zip(slots.slot(head)) {
+            *value = word.load(Ordering::Relaxed);
+        }
+        Some((head, words))
+    }
 }
 
 #[cfg(all(test, not(loom)))]
@@ -209,16 +235,21 @@ mod tests {
         fn count(&self) -> u64 {
             self.0.len() as u64
         }
-        fn slot(&self, position: u64) -> &Slot {
+        fn slot(&self, position: u64) -> &[AtomicU64] {
             &self.0[(position % self.count()) as usize]
         }
     }
 
-    fn event(number: u64) -> Event {
-        Event {
+    fn event(number: u64) -> [u64; Event::WORDS] {
+        let event = Event {
             user_ptr: number,
             ..Event::new(EventKind::Put)
-        }
+        };
+        event.to_words()
+    }
+
+    fn pop(ends: &QueueEnds, slots: &Fixed) -> Option<Taken> {
+        ends.pop(slots)
     }
 
     fn queue(count: u64) -> (QueueEnds, Fixed) {
@@ -231,21 +262,35 @@ mod tests {
     #[test]
     fn events_leave_in_order() {
         let (ends, slots) = queue(4);
-        (0..4).for_each(|number| ends.push(&slots, &event(number)));
+        (0..4).for_each(|number| ends.push(&slots, event(number)));
         for number in 0..4 {
-            let taken = ends.pop(&slots).expect("an event is there");
+            let taken = pop(&ends, &slots).expect("an event is there");
             assert_eq!((taken.event().user_ptr, taken.dropped), (number, false));
         }
-        assert!(ends.pop(&slots).is_none());
+        assert!(pop(&ends, &slots).is_none());
+    }
+
+    #[test]
+    fn an_event_that_is_looked_at_stays() {
+        let (ends, slots) = queue(4);
+        assert!(ends.peek::<{ Event::WORDS }>(&slots).is_none());
+        ends.push(&slots, event(7));
+        for _ in 0..2 {
+            let seen: Taken = ends.peek(&slots).expect("an event is there");
+            assert_eq!((seen.event().user_ptr, seen.dropped), (7, false));
+        }
+        let taken = pop(&ends, &slots).expect("an event is there");
+        assert_eq!(taken.event().user_ptr, 7);
+        assert!(ends.is_empty());
     }
 
     #[test]
     fn a_full_queue_drops_the_oldest_and_says_so_once() {
         let (ends, slots) = queue(2);
-        (0..5).for_each(|number| ends.push(&slots, &event(number)));
-        let first = ends.pop(&slots).expect("an event is there");
+        (0..5).for_each(|number| ends.push(&slots, event(number)));
+        let first = pop(&ends, &slots).expect("an event is there");
         assert_eq!((first.event().user_ptr, first.dropped), (3, true));
-        let second = ends.pop(&slots).expect("an event is there");
+        let second = pop(&ends, &slots).expect("an event is there");
         assert_eq!((second.event().user_ptr, second.dropped), (4, false));
     }
 
@@ -253,8 +298,8 @@ mod tests {
     fn a_queue_that_runs_empty_keeps_to_its_first_slots() {
         let (ends, slots) = queue(1000);
         for number in 0..10_000 {
-            ends.push(&slots, &event(number));
-            let taken = ends.pop(&slots).expect("an event is there");
+            ends.push(&slots, event(number));
+            let taken = pop(&ends, &slots).expect("an event is there");
             assert_eq!((taken.event().user_ptr, taken.dropped), (number, false));
             assert!(ends.tail.load(Ordering::Relaxed) % slots.count() <= WARM);
         }
@@ -269,7 +314,7 @@ mod tests {
             for _ in 0..3 {
                 scope.spawn(|| {
                     while left.load(Ordering::Relaxed) > 0 {
-                        match ends.pop(&slots) {
+                        match pop(&ends, &slots) {
                             Some(taken) => {
                                 sum.fetch_add(taken.event().user_ptr, Ordering::Relaxed);
                                 left.fetch_sub(1, Ordering::Relaxed);
@@ -279,7 +324,7 @@ mod tests {
                     }
                 });
             }
-            (0..COUNT).for_each(|number| ends.push(&slots, &event(number)));
+            (0..COUNT).for_each(|number| ends.push(&slots, event(number)));
         });
         assert_eq!(sum.load(Ordering::Relaxed), COUNT * (COUNT - 1) / 2);
     }
@@ -294,7 +339,7 @@ mod tests {
                 ends.tail.store(tail, Ordering::Relaxed);
                 ends.count.store(head as u32, Ordering::Relaxed);
                 ends.reserve.store(u32::MAX, Ordering::Relaxed);
-                (0..200).for_each(|number| ends.push(&slots, &event(number)));
+                (0..200).for_each(|number| ends.push(&slots, event(number)));
                 ends.free_slots();
             }
         }

@@ -39,7 +39,7 @@ pub trait Tables: Send + Sync {
 /// A run of slots, a power of two long: the first in the upper half of the word, the
 /// length's logarithm in the lower.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct SlotRange(u64);
+pub(crate) struct SlotRange(pub(crate) u64);
 
 impl SlotRange {
     fn new(first: usize, class: u32) -> SlotRange {
@@ -56,9 +56,16 @@ impl SlotRange {
 
     /// The slots themselves; if the word is invalid, one slot that exists.
     fn of(self, region: &SharedRegion) -> SlotSlice<'_> {
+        SlotSlice(self.slots(region, 1))
+    }
+
+    /// As [`of`](Self::of); if the word is invalid, as many slots as `least`.
+    pub(crate) fn slots(self, region: &SharedRegion, least: usize) -> &[Slot] {
         let end = self.first().saturating_add(1 << self.class());
         let slots = region.slots();
-        SlotSlice(slots.get(self.first()..end).unwrap_or(&slots[..1]))
+        let own = slots.get(self.first()..end);
+        own.filter(|own| own.len() >= least)
+            .unwrap_or(&slots[..least])
     }
 }
 
@@ -72,7 +79,7 @@ impl Slots for SlotSlice<'_> {
     }
 
     #[inline]
-    fn slot(&self, position: u64) -> &Slot {
+    fn slot(&self, position: u64) -> &[AtomicU64] {
         &self.0[(position & (self.count() - 1)) as usize]
     }
 }
@@ -142,9 +149,33 @@ impl SharedTables {
     }
 
     fn queue(&self, index: QueueIndex) -> Option<(&QueueEnds, SlotSlice<'_>)> {
+        let (ends, range) = self.open_queue(index)?;
+        Some((ends, range.of(&self.region)))
+    }
+
+    /// An open queue, and which slots are its own.
+    pub(crate) fn open_queue(&self, index: QueueIndex) -> Option<(&QueueEnds, SlotRange)> {
         let range = self.ranges.get(index.position())?.load(Ordering::Relaxed);
         let ends = self.ends(index.position())?;
-        (range != 0).then(|| (ends, SlotRange(range).of(&self.region)))
+        (range != 0).then_some((ends, SlotRange(range)))
+    }
+
+    pub(crate) fn region(&self) -> &SharedRegion {
+        &self.region
+    }
+
+    /// Opens a queue for `count` events with so many slots, rounded up to a power of two.
+    pub(crate) fn begin_in(&self, handle: Handle, count: u64, slots: u64) -> Result<()> {
+        let index = handle.index() as usize;
+        let (Some(ends), Some(own)) = (self.ends(index), self.ranges.get(index)) else {
+            return Err(Error::NoSpace);
+        };
+        let class = slots.min(1 << 31).next_power_of_two().trailing_zeros();
+        let range = self.pool(|pool| pool.take(class)).ok_or(Error::NoSpace)?;
+        own.store(range.0, Ordering::Relaxed);
+        ends.range.store(range.0, Ordering::Relaxed);
+        ends.begin(handle.0, count);
+        Ok(())
     }
 
     fn ends(&self, index: usize) -> Option<&QueueEnds> {
@@ -165,17 +196,7 @@ impl SharedTables {
 
 impl Tables for SharedTables {
     fn begin_queue(&self, handle: Handle, count: u64) -> Result<()> {
-        let index = handle.index() as usize;
-        let (Some(ends), Some(own)) = (self.ends(index), self.ranges.get(index)) else {
-            return Err(Error::NoSpace);
-        };
-        let slots = count.saturating_add(RESERVE).min(1 << 31);
-        let class = slots.next_power_of_two().trailing_zeros();
-        let range = self.pool(|pool| pool.take(class)).ok_or(Error::NoSpace)?;
-        own.store(range.0, Ordering::Relaxed);
-        ends.range.store(range.0, Ordering::Relaxed);
-        ends.begin(handle.0, count);
-        Ok(())
+        self.begin_in(handle, count, count.saturating_add(RESERVE))
     }
 
     fn end_queue(&self, handle: Handle) {
@@ -192,7 +213,7 @@ impl Tables for SharedTables {
         let Some((ends, slots)) = self.queue(queue) else {
             return;
         };
-        ends.push(&slots, event);
+        ends.push(&slots, event.to_words());
     }
 
     fn free_slots(&self, queue: QueueIndex) -> usize {
@@ -239,14 +260,17 @@ impl SharedRegion {
     /// `ArgInvalid` for a handle that isn't an open queue.
     #[inline]
     pub fn take_event(&self, handle: Handle) -> Result<Option<Taken>> {
+        let (ends, range) = self.queue(handle).ok_or(Error::ArgInvalid)?;
+        Ok(ends.pop(&range.of(self)))
+    }
+
+    /// An open queue, and which slots are its own.
+    #[inline]
+    pub(crate) fn queue(&self, handle: Handle) -> Option<(&QueueEnds, SlotRange)> {
         let interface = &self.layout().interfaces[handle.interface().position()];
-        match interface.queues.get(handle.index() as usize) {
-            Some(ends) if handle.is(Kind::EventQueue) && ends.is(handle.0) => {
-                let range = SlotRange(ends.range.load(Ordering::Relaxed));
-                Ok(ends.pop(&range.of(self)))
-            }
-            _ => Err(Error::ArgInvalid),
-        }
+        let ends = interface.queues.get(handle.index() as usize)?;
+        let is_open = handle.is(Kind::EventQueue) && ends.is(handle.0);
+        is_open.then(|| (ends, SlotRange(ends.range.load(Ordering::Relaxed))))
     }
 
     /// The value of an open counter.

@@ -25,7 +25,7 @@ use loom::model::Builder;
 use loom::sync::Arc;
 use loom::thread;
 use post_queue::PostQueue;
-use queue::{QueueEnds, Slot, Slots};
+use queue::{QueueEnds, Slot, Slots, Taken};
 use sync::{AtomicU32, AtomicU64, Ordering};
 
 /// In the place of `src/sync.rs`.
@@ -165,7 +165,7 @@ impl Slots for [Slot; SLOTS] {
         SLOTS as u64
     }
 
-    fn slot(&self, position: u64) -> &Slot {
+    fn slot(&self, position: u64) -> &[AtomicU64] {
         &self[position as usize % SLOTS]
     }
 }
@@ -189,13 +189,13 @@ impl Queue {
                 user_ptr: !number,
                 ..Event::new(EventKind::Put)
             };
-            self.ends.push(&self.slots, &event);
+            self.ends.push(&self.slots, event.to_words());
         }
     }
 
     /// Takes an event: its number, and whether earlier ones were lost.
     fn pop(&self) -> Option<(u64, bool)> {
-        let taken = self.ends.pop(&self.slots)?;
+        let taken: Taken = self.ends.pop(&self.slots)?;
         let words = taken.words();
         assert_eq!(words[1], !words[0], "the words are of one event");
         Some((words[0], taken.dropped))

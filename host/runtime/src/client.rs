@@ -5,12 +5,13 @@
 //! the client's commands, and between them makes the progress that a polling caller
 //! would make; then it sleeps, and the helper is rung by what arrives.
 
-use crate::commands::{Command, parse};
+use crate::commands::{AnyCommand, Command, parse};
 use crate::core::Core;
 use crate::library::Library;
 use crate::log::{Level, log, set_level};
 use crate::memory::Memory;
 use crate::owner::Owner;
+use crate::portals3::{Command3, Owner3, Portals3, Shared, SharedQueues};
 use crate::resources::Placement;
 use crate::settings::{SettingError, Settings};
 use crate::staged::Staged;
@@ -19,6 +20,7 @@ use lintel_bridge::{
 };
 use lintel_claim::{Claim, CrossMemoryError, Region, RemoteMemory, RemoteSpan};
 use lintel_engine4::Transfer;
+use lintel_types::portals3::Limits as Limits3;
 use lintel_types::{Error, Limits, options};
 use std::io;
 use std::sync::Arc;
@@ -34,6 +36,9 @@ const END_RETRY: Duration = Duration::from_millis(1);
 /// Bytes of a client's memory that are sent as copies; longer ones are lent.
 const EAGER: u64 = 8 << 10;
 
+/// What a client sends.
+type ClientCall = AnyCommand<Command<RemoteSpan>, Command3<RemoteSpan>>;
+
 /// A process without an engine of its own.
 #[derive(Clone)]
 pub struct Client(Arc<ClientState>);
@@ -45,6 +50,7 @@ struct ClientState {
     tables: [SharedTables; 4],
     settings: Settings,
     max_staged: u64,
+    portals3: Arc<Shared>,
     /// Its memory is denied, which has been reported.
     denial_reported: AtomicBool,
 }
@@ -77,6 +83,7 @@ impl Client {
             region,
             settings,
             max_staged: max_staged(),
+            portals3: Arc::new(Shared::new(hello.generation)),
             denial_reported: AtomicBool::new(false),
         }))
     }
@@ -111,7 +118,7 @@ impl Memory for Client {
 impl Owner for Client {
     type Tables = SharedTables;
     type Mover = Staged;
-    type Protocol = ();
+    type Protocol = Portals3<Client>;
     const PLACEMENT: Placement = Placement::Generic;
     const PID_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -153,6 +160,26 @@ impl Owner for Client {
 
     fn note_activity(&self) {
         self.0.region.note_activity();
+    }
+}
+
+impl Owner3 for Client {
+    type Queues = SharedQueues<Client>;
+
+    fn queues(&self) -> SharedQueues<Client> {
+        SharedQueues::new(self.clone())
+    }
+
+    fn shared(&self) -> &Arc<Shared> {
+        &self.0.portals3
+    }
+
+    fn limits3(&self, wanted: Limits3) -> Limits3 {
+        let limits = wanted.clamped();
+        Limits3 {
+            max_eqs: limits.max_eqs.min(QUEUES as i32),
+            ..limits
+        }
     }
 }
 
@@ -225,12 +252,15 @@ fn serve(library: &Library<Client>, region: &SharedRegion, over: &AtomicBool) {
         match region.next_command(&mut cursor) {
             Some(ClientCommand::Requested(command)) => {
                 // To nonsense an answer that says nothing, so that it isn't waited for.
-                let answer = parse(&command).map(|command| command.carry_out(library));
+                let answer = parse(&command).map(|command: ClientCall| match command {
+                    ClientCall::Portals4(command) => command.carry_out(library),
+                    ClientCall::Portals3(command) => command.carry_out(library),
+                });
                 region.reply(&answer.unwrap_or_default());
                 awake = PollWindow::new(library);
             }
             Some(ClientCommand::Posted(command)) => {
-                if let Some(Command::Start(transfer)) = parse(&command) {
+                if let Some(ClientCall::Portals4(Command::Start(transfer))) = parse(&command) {
                     start(library, &transfer, is_over);
                 }
                 awake = PollWindow::new(library);

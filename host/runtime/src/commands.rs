@@ -5,7 +5,7 @@ use crate::library::Library;
 use crate::memory::Memory;
 use crate::owner::Owner;
 use lintel_bridge::POST_BYTES;
-use lintel_claim::{Claim, RemoteSpan};
+use lintel_claim::Claim;
 use lintel_engine4::{Deferred, DescriptorSpec, EntrySpec, SearchOp, Transfer};
 use lintel_memory::Span;
 use lintel_types::{
@@ -16,8 +16,9 @@ use serde::{Deserialize, Serialize};
 /// Hands the table of commands to a macro. A line is a call: its name on its way, its name
 /// and arguments here, what it returns. [`Library`] documents each.
 macro_rules! for_each_command {
-    ($callback:ident) => {
+    ($callback:ident $($before:ident)*) => {
         $callback! {
+            $($before)*;
             Open = fn open_interface(iface: u32, options: u32, pid: u32, desired: Option<Limits>) -> (Handle, Limits);
             Close = fn close_interface(interface: Handle) -> ();
             Registers = fn registers(interface: Handle) -> Registers;
@@ -56,26 +57,27 @@ macro_rules! for_each_command {
 
 pub(crate) use for_each_command;
 
+/// Makes a type of the commands of a table; owners of a trait's carry them out.
 macro_rules! define_commands {
-    ($($command:ident = fn $name:ident($($argument:ident: $kind:ty),*) -> $answer:ty;)*) => {
+    ($commands:ident $owner:ident; $($command:ident = fn $name:ident($($argument:ident: $kind:ty),*) -> $answer:ty;)*) => {
         /// A call on its way to the agent.
         #[derive(Serialize, Deserialize)]
         #[serde(bound(
             serialize = "S: Span + Serialize",
             deserialize = "S: Span + Deserialize<'de>"
         ))]
-        pub(crate) enum Command<S> {
+        pub(crate) enum $commands<S> {
             $($command($($kind),*),)*
         }
 
-        impl<S: Span> Command<S> {
+        impl<S: Span> $commands<S> {
             /// Carries the call out, and returns its result as bytes.
-            pub(crate) fn carry_out<O: Owner + Memory<Span = S>>(
+            pub(crate) fn carry_out<O: $owner + Memory<Span = S>>(
                 self,
                 library: &Library<O>,
             ) -> Vec<u8> {
                 match self {
-                    $(Command::$command($($argument),*) => {
+                    $($commands::$command($($argument),*) => {
                         to_bytes(&library.$name($($argument),*))
                     })*
                 }
@@ -84,7 +86,18 @@ macro_rules! define_commands {
     };
 }
 
-for_each_command!(define_commands);
+pub(crate) use define_commands;
+
+for_each_command!(define_commands Command Owner);
+
+/// A command of either interface on its way.
+#[derive(Serialize, Deserialize)]
+pub(crate) enum AnyCommand<P4, P3> {
+    /// Of Portals 4.
+    Portals4(P4),
+    /// Of Portals 3.3.
+    Portals3(P3),
+}
 
 /// Commands and answers as bytes.
 pub(crate) fn to_bytes(value: &impl Serialize) -> Vec<u8> {
@@ -94,11 +107,17 @@ pub(crate) fn to_bytes(value: &impl Serialize) -> Vec<u8> {
 /// The command to start a data movement, where it is short enough to be posted.
 pub(crate) fn to_post<'a>(transfer: &Transfer, room: &'a mut [u8; POST_BYTES]) -> Option<&'a [u8]> {
     let command = Command::<Claim>::Start(transfer.clone());
-    postcard::to_slice(&command, room).ok().map(|bytes| &*bytes)
+    postcard::to_slice(&AnyCommand::<_, ()>::Portals4(&command), room)
+        .ok()
+        .map(|bytes| &*bytes)
 }
 
 /// The command that the bytes of a client say, if they say one.
-pub(crate) fn parse(bytes: &[u8]) -> Option<Command<RemoteSpan>> {
+pub(crate) fn parse<P4, P3>(bytes: &[u8]) -> Option<AnyCommand<P4, P3>>
+where
+    P4: for<'a> Deserialize<'a>,
+    P3: for<'a> Deserialize<'a>,
+{
     postcard::from_bytes(bytes).ok()
 }
 
@@ -110,9 +129,11 @@ pub(crate) fn answer<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> Result<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lintel_claim::Region;
+    use lintel_claim::{Region, RemoteSpan};
     use lintel_memory::Buffer;
     use lintel_types::MdOptions;
+
+    type Sent = AnyCommand<Command<RemoteSpan>, ()>;
 
     #[test]
     fn memory_arrives_as_another_process_names_it() {
@@ -126,8 +147,9 @@ mod tests {
             queue: Handle::EQ_NONE,
             counter: Handle::CT_NONE,
         };
-        let sent = to_bytes(&Command::DescriptorBind(Handle(5), spec));
-        let Some(Command::DescriptorBind(handle, spec)) = parse(&sent) else {
+        let command = Command::DescriptorBind(Handle(5), spec);
+        let sent = to_bytes(&AnyCommand::<_, ()>::Portals4(&command));
+        let Some(Sent::Portals4(Command::DescriptorBind(handle, spec))) = parse(&sent) else {
             panic!("it was such a command");
         };
         assert_eq!(
@@ -150,11 +172,12 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_command_are_refused() {
+        let parse = |bytes: &[u8]| -> Option<Sent> { parse(bytes) };
         assert!(parse(&[]).is_none());
         assert!(parse(&[255, 255, 255, 255, 255]).is_none());
         for length in 0..64 {
             let bytes: Vec<u8> = (0..length).map(|at| (at * 37 + length) as u8).collect();
-            let _ = parse(&bytes);
+            parse(&bytes);
         }
     }
 }

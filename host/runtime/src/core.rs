@@ -73,11 +73,11 @@ impl<O: Owner> Core<O> {
         Core {
             interfaces: [const { None }; 4],
             transports: Transports::new(me, owner.uid(), transport),
+            protocol: O::Protocol::new(&owner),
             owner,
             staged: StagedSends::default(),
             streams: Vec::new(),
             exchange: ExchangeBuffers::new(),
-            protocol: O::Protocol::default(),
             wakeup: Wakeup::new(bell),
             stats: Stats::new(stats, info),
             peers_checked: Instant::now(),

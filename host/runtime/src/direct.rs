@@ -1,15 +1,13 @@
 //! Memory of this very process is touched, unless the system has to check it first.
 
 use crate::memory::Memory;
-use crate::mover::{MoveParts, Mover, Source, copied_all, moved_all};
+use crate::mover::{Answer, Extent, MoveParts, Mover, Source, copied_all, moved_all};
 use crate::staged_sends::StagedSends;
 use crate::staging_pool::StagingPool;
 use lintel_claim::{Claim, CrossMemoryError, Region, copy, copy_vectored};
-use lintel_engine4::Landed;
 use lintel_memory::{Pieces, length};
 use lintel_nal::{Origin, RemoteLoan};
 use lintel_types::NiFail;
-use lintel_wire::Response;
 use std::io;
 
 /// The mover of a process that has its own engine.
@@ -22,15 +20,15 @@ impl<M: Memory<Span = Claim>> Mover<M> for Direct {
     }
 
     #[inline(always)]
-    fn deposit(memory: &M, from: Claim, to: &Pieces<Claim>, landed: &Landed) -> NiFail {
+    fn deposit(memory: &M, from: Claim, to: &Pieces<Claim>, extent: Extent) -> NiFail {
         if let Pieces::One(to) = to {
-            if landed.is_accessible() {
+            if extent.is_accessible {
                 copy(from, *to);
                 return NiFail::Ok;
             }
         }
         let to = to.as_slice();
-        if landed.is_accessible() || landed.mlength() == 0 {
+        if extent.is_accessible || extent.length == 0 {
             copy_vectored(&[from], to);
             return NiFail::Ok;
         }
@@ -40,7 +38,7 @@ impl<M: Memory<Span = Claim>> Mover<M> for Direct {
                 copy_vectored(&[from], to);
                 NiFail::Ok
             }
-            copied => copied_all(copied, landed.mlength()),
+            copied => copied_all(copied, extent.length),
         }
     }
 
@@ -66,16 +64,16 @@ impl<M: Memory<Span = Claim>> Mover<M> for Direct {
         memory: &M,
         pool: &mut StagingPool,
         pieces: &'a Pieces<Claim>,
-        landed: &Landed,
+        extent: Extent,
     ) -> Result<Source<'a>, NiFail> {
         let claims = pieces.as_slice();
-        if landed.is_accessible() {
+        if extent.is_accessible {
             return Ok(Source::Direct(claims));
         }
-        if landed.mlength() == 0 {
+        if extent.length == 0 {
             return Ok(Source::Direct(&[]));
         }
-        let (copy, claim) = pool.take_part(memory, landed.mlength())?;
+        let (copy, claim) = pool.take_part(memory, extent.length)?;
         match memory.copy_out(claims, &[claim]) {
             Err(CrossMemoryError::Denied) => Ok(Source::Direct(claims)),
             copied => match copied_all(copied, claim.len()) {
@@ -106,7 +104,7 @@ impl<M: Memory<Span = Claim>> Mover<M> for Direct {
     }
 
     #[inline(always)]
-    fn settle(_: &mut StagedSends<Claim>, _: &M, _: &Response) -> Option<NiFail> {
+    fn settle(_: &mut StagedSends<Claim>, _: &M, _: &Answer) -> Option<NiFail> {
         None
     }
 }

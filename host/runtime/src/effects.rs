@@ -2,12 +2,13 @@
 
 use crate::mover::Mover;
 use crate::owner::Owner;
+use crate::send_copy::{CopiedMessage, lent, send_copy};
 use crate::staged_sends::StagedSends;
 use crate::transports::Transports;
 use lintel_bridge::Tables;
-use lintel_claim::{Claim, Lease, Lent, Region};
+use lintel_claim::{Claim, Lease};
 use lintel_engine4::{Backlog, Body, Host, Undeliverable};
-use lintel_memory::{Pieces, Span, length};
+use lintel_memory::{Pieces, Span};
 use lintel_nal::{Nal, Outgoing};
 use lintel_types::{CounterIndex, CountingEvent, Event, ProcessId, QueueIndex};
 use lintel_wire::{OPERAND_BYTES, Request, Verb, Words};
@@ -80,8 +81,7 @@ impl<O: Owner> Host<O::Span> for Effects<'_, O> {
 }
 
 impl<O: Owner> Effects<'_, O> {
-    /// Sends memory that can't be touched: a staging buffer stands for it. If the buffer is
-    /// lent, it stays until the answer.
+    /// Sends memory that can't be touched.
     fn send_copy(
         &mut self,
         to: ProcessId,
@@ -89,52 +89,17 @@ impl<O: Owner> Effects<'_, O> {
         operand: Option<&[u8; OPERAND_BYTES]>,
         pieces: &[O::Span],
     ) -> Result<(), Undeliverable> {
-        let length = length(pieces);
-        let is_empty = length == 0 || (request.verb == Verb::Get && !request.referenced);
-        if is_empty {
-            let nothing = Outgoing::Copied {
-                operand,
-                pieces: &[],
-            };
-            return self.transports.send(to, &request.to_words(), nothing);
-        }
-        let (copy, claim) = self.stage(request.verb, pieces, length)?;
-        let claims = [claim];
-        let outgoing = match request.referenced {
-            true => lent(request.verb == Verb::Get, self.staged.lease.lend(&claims)),
-            false => Outgoing::Copied {
-                operand,
-                pieces: &claims,
-            },
+        let message = CopiedMessage {
+            to,
+            words: request.to_words(),
+            interface: request.interface,
+            token: request.token,
+            is_get: request.verb == Verb::Get,
+            referenced: request.referenced,
+            operand,
         };
-        self.transports.send(to, &request.to_words(), outgoing)?;
-        match request.referenced {
-            true => {
-                let (number, token) = (request.interface, request.token);
-                self.staged.insert(number, token, to, copy, pieces);
-            }
-            false => self.staged.pool.put_back(copy),
-        }
-        Ok(())
-    }
-
-    /// A staging buffer with the bytes of the owner's memory; empty for a get.
-    fn stage(
-        &mut self,
-        verb: Verb,
-        pieces: &[O::Span],
-        length: u64,
-    ) -> Result<(Region, Claim), Undeliverable> {
-        let staged = self.staged.pool.take_part(self.owner, length);
-        let (copy, claim) = staged.map_err(|_| Undeliverable)?;
-        if verb == Verb::Get {
-            return Ok((copy, claim));
-        }
-        match self.owner.copy_out(pieces, &[claim]) {
-            Ok(copied) if copied == length => Ok((copy, claim)),
-            // The owner named memory that it doesn't have.
-            _ => Err(Undeliverable),
-        }
+        let (transports, staged) = (&mut *self.transports, &mut *self.staged);
+        send_copy(self.owner, transports, staged, &message, pieces).map_err(|_| Undeliverable)
     }
 }
 
@@ -150,12 +115,4 @@ fn lend(
 ) -> Result<(), Undeliverable> {
     let outgoing = lent(is_get, lease.lend(pieces));
     transports.send(to, words, outgoing)
-}
-
-/// Memory that stays in its place: a get fills it, all other operations read it.
-fn lent(is_get: bool, memory: Lent<'_>) -> Outgoing<'_> {
-    match is_get {
-        true => Outgoing::LentToFill(memory),
-        false => Outgoing::LentToRead(memory),
-    }
 }

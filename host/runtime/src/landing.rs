@@ -6,14 +6,13 @@ use crate::exchange::{Exchange, SHORT_EXCHANGE};
 use crate::mover::{MoveParts, Mover, Source};
 use crate::owner::Owner;
 use crate::protocol::Protocol;
-use crate::streams::{Stream, StreamTarget};
+use crate::streams::{Place, Stream, StreamTarget};
 use lintel_claim::{Claim, Region};
 use lintel_engine4::{Landed, PendingReply};
 use lintel_memory::{Pieces, length};
-use lintel_nal::{Nal, Origin, Outgoing, Payload, RemoteLoan};
+use lintel_nal::{Origin, Outgoing, Payload, RemoteLoan};
 use lintel_types::{InterfaceNumber, NiFail, options::FEATURE_COHERENT_ATOMICS};
 use lintel_wire::{Request, Response, Verb};
-use std::slice;
 
 impl<O: Owner> Core<O> {
     pub(crate) fn on_request(&mut self, origin: Origin, request: &Request, payload: Payload) {
@@ -43,7 +42,7 @@ impl<O: Owner> Core<O> {
             Ok(accepted) => {
                 let (pieces, landed) =
                     interface.begin_landing(accepted, origin.process, origin.uid, &put);
-                let fail = O::Mover::deposit(effects.owner, body, &pieces, &landed);
+                let fail = O::Mover::deposit(effects.owner, body, &pieces, (&landed).into());
                 if let Some(response) = landed.response(fail) {
                     effects.transports.respond(origin.process, &response);
                 }
@@ -58,7 +57,9 @@ impl<O: Owner> Core<O> {
     fn land(&mut self, origin: Origin, pieces: Pieces<O::Span>, landed: Landed, payload: Payload) {
         let fail = match landed.request().verb {
             Verb::Put => match payload {
-                Payload::Inline(claim) => O::Mover::deposit(&self.owner, claim, &pieces, &landed),
+                Payload::Inline(claim) => {
+                    O::Mover::deposit(&self.owner, claim, &pieces, (&landed).into())
+                }
                 Payload::Lent(loan) => self.fetch(origin, &loan, pieces.as_slice()),
                 Payload::Streamed(_) => return self.land_stream(origin, pieces, landed),
             },
@@ -134,7 +135,7 @@ impl<O: Owner> Core<O> {
         response: &Response,
     ) -> NiFail {
         let pool = &mut self.staged.pool;
-        match O::Mover::source(&self.owner, pool, pieces, landed) {
+        match O::Mover::source(&self.owner, pool, pieces, landed.into()) {
             Ok(Source::Direct(claims)) => self.reply(origin, response, claims),
             Ok(Source::Staged(buffer, claim)) => {
                 self.reply(origin, response, &[claim]);
@@ -178,7 +179,7 @@ impl<O: Owner> Core<O> {
             Err(fail) => return self.finish_landing(origin, landed, fail),
         };
         let pool = &mut self.staged.pool;
-        let source = match O::Mover::source(&self.owner, pool, pieces, &landed) {
+        let source = match O::Mover::source(&self.owner, pool, pieces, (&landed).into()) {
             Ok(source) => source,
             Err(fail) => return self.finish_landing(origin, landed, fail),
         };
@@ -221,7 +222,7 @@ impl<O: Owner> Core<O> {
 
     #[inline]
     pub(crate) fn on_response(&mut self, origin: Origin, response: &Response, payload: Payload) {
-        let settled = O::Mover::settle(&mut self.staged, &self.owner, response);
+        let settled = O::Mover::settle(&mut self.staged, &self.owner, &response.into());
         let changed;
         let response = match settled {
             Some(fail) => {
@@ -303,16 +304,13 @@ impl<O: Owner> Core<O> {
         let Some(opened) = &self.interfaces[number.position()] else {
             return;
         };
-        let staged = buffer
-            .as_ref()
-            .map(|buffer| buffer.claim().slice(0, length));
-        let place = match &staged {
-            Some(claim) => slice::from_ref(claim),
-            None => O::Mover::as_claims(pieces.as_slice()).unwrap_or_default(),
+        let place = Place::<O> {
+            lease: &opened.lease,
+            pieces,
+            length,
+            buffer,
         };
-        let place = opened.lease.lend(place).keep();
-        self.transports.nal.receive_into(origin, place);
-        let staged = buffer.map(|buffer| (buffer, pieces));
+        let staged = place.receive(&mut self.transports, origin);
         self.streams.push((origin, Stream { target, staged }));
     }
 
@@ -347,7 +345,7 @@ impl<O: Owner> Core<O> {
             let claim = buffer.claim();
             fail = match &target {
                 StreamTarget::Request(landed) => {
-                    O::Mover::deposit(&self.owner, claim, &pieces, landed)
+                    O::Mover::deposit(&self.owner, claim, &pieces, landed.into())
                 }
                 StreamTarget::Reply(..) => O::Mover::deposit_reply(&self.owner, claim, &pieces),
             };

@@ -59,6 +59,7 @@ mod remote;
 mod remote_cache;
 mod resources;
 mod secret;
+mod send_copy;
 mod settings;
 mod staged;
 mod staged_sends;
@@ -78,13 +79,14 @@ mod watcher;
 pub use client::{Client, Session};
 pub use key::key_of;
 pub use library::Library;
-pub use lintel_bridge::Taken;
+pub use lintel_bridge::{Taken, Taken3};
 pub use lintel_nal_shm::{Costs, SystemCopy};
 pub use lintel_nal_udp::Model;
 pub use log::{Level, log, log_level};
 pub use owner::{LocalProcess, Owner};
 pub use portals3::{
-    Handler, MAX_EVENTS, Opening, Portals3Process, Taken as Taken3, fini3, process3,
+    EntryWith, Handler, Identity, MAX_EVENTS, Opening, Owner3, Portals3Process, Process3, fini3,
+    process3,
 };
 pub use process::{Process, process};
 pub use resources::{Placement, Published, published};

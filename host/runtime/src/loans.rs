@@ -39,13 +39,18 @@ impl<O: Owner> Core<O> {
 
     /// Copies that peers may still use when this process leaves the network.
     pub(crate) fn take_orphans(&mut self) -> Vec<Orphan> {
-        let by_peer = self.staged.take_all();
-        let orphan = |(peer, copies)| {
-            let unread = self.transports.nal.take_unread(peer)?;
-            let loan = self.staged.lease.lend(&[]).keep();
-            Some(Orphan::new(unread, copies, loan))
-        };
-        by_peer.into_iter().filter_map(orphan).collect()
+        let nal = &mut self.transports.nal;
+        let all = [Some(&mut self.staged), self.protocol.staged()];
+        let mut orphans = Vec::new();
+        for staged in all.into_iter().flatten() {
+            for (peer, copies) in staged.take_all() {
+                if let Some(unread) = nal.take_unread(peer) {
+                    let loan = staged.lease.lend(&[]).keep();
+                    orphans.push(Orphan::new(unread, copies, loan));
+                }
+            }
+        }
+        orphans
     }
 }
 

@@ -10,11 +10,9 @@ use crate::staged_sends::StagedSends;
 use crate::staging_pool::StagingPool;
 use crate::transports::Transports;
 use lintel_claim::{Claim, CrossMemoryError, Region};
-use lintel_engine4::Landed;
 use lintel_memory::Pieces;
 use lintel_nal::{MoveError, Origin, RemoteLoan};
-use lintel_types::NiFail;
-use lintel_wire::Response;
+use lintel_types::{InterfaceNumber, NiFail};
 use std::io;
 use std::slice;
 
@@ -24,7 +22,7 @@ pub trait Mover<M: Memory> {
     fn as_claims(pieces: &[M::Span]) -> Option<&[Claim]>;
 
     /// Copies the bytes of a request to where they land.
-    fn deposit(memory: &M, from: Claim, to: &Pieces<M::Span>, landed: &Landed) -> NiFail;
+    fn deposit(memory: &M, from: Claim, to: &Pieces<M::Span>, extent: Extent) -> NiFail;
 
     /// Copies the bytes of a reply to where the initiator wants them.
     fn deposit_reply(memory: &M, from: Claim, to: &Pieces<M::Span>) -> NiFail;
@@ -45,7 +43,7 @@ pub trait Mover<M: Memory> {
         memory: &M,
         pool: &mut StagingPool,
         pieces: &'a Pieces<M::Span>,
-        landed: &Landed,
+        extent: Extent,
     ) -> Result<Source<'a>, NiFail>;
 
     /// The staging buffer of a stream, or `None` if its bytes go straight to their place.
@@ -69,8 +67,73 @@ pub trait Mover<M: Memory> {
     /// Ends the loan of the copy that stood for the owner's memory in an operation, if there
     /// was one; a reply that was placed into the copy goes to the memory. Returns how that
     /// ended, if it changes the response.
-    fn settle(staged: &mut StagedSends<M::Span>, memory: &M, response: &Response)
-    -> Option<NiFail>;
+    fn settle(staged: &mut StagedSends<M::Span>, memory: &M, answer: &Answer) -> Option<NiFail>;
+}
+
+/// What a request moves at its target.
+#[derive(Clone, Copy)]
+pub struct Extent {
+    /// Manipulated length, bytes.
+    pub(crate) length: u64,
+    /// Whether all of the memory may be taken to be there.
+    pub(crate) is_accessible: bool,
+}
+
+impl From<&lintel_engine4::Landed> for Extent {
+    #[inline(always)]
+    fn from(landed: &lintel_engine4::Landed) -> Extent {
+        Extent {
+            length: landed.mlength(),
+            is_accessible: landed.is_accessible(),
+        }
+    }
+}
+
+impl From<&lintel_engine3::Landed> for Extent {
+    #[inline(always)]
+    fn from(landed: &lintel_engine3::Landed) -> Extent {
+        Extent {
+            length: landed.mlength(),
+            is_accessible: landed.is_accessible(),
+        }
+    }
+}
+
+/// What a response says of the memory of the operation that it ends.
+pub struct Answer {
+    pub(crate) interface: InterfaceNumber,
+    pub(crate) token: u32,
+    /// The target has written into the memory.
+    pub(crate) placed: bool,
+    /// How much of it, bytes.
+    pub(crate) mlength: u64,
+    pub(crate) fail: NiFail,
+}
+
+impl From<&lintel_wire::Response> for Answer {
+    #[inline(always)]
+    fn from(response: &lintel_wire::Response) -> Answer {
+        Answer {
+            interface: response.interface,
+            token: response.token,
+            placed: response.placed,
+            mlength: response.mlength,
+            fail: response.fail,
+        }
+    }
+}
+
+impl From<&lintel_wire::portals3::Response> for Answer {
+    #[inline(always)]
+    fn from(response: &lintel_wire::portals3::Response) -> Answer {
+        Answer {
+            interface: response.interface,
+            token: response.token,
+            placed: response.placed,
+            mlength: response.mlength,
+            fail: response.fail,
+        }
+    }
 }
 
 /// What moving long messages takes, borrowed from the core.

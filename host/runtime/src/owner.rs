@@ -28,7 +28,7 @@ pub trait Owner: Memory + Clone + 'static {
     /// How bytes get to and from its memory.
     type Mover: Mover<Self>;
     /// The protocol beside Portals 4; `()` for none.
-    type Protocol: Protocol;
+    type Protocol: Protocol<Self>;
     /// Where its engine lives.
     const PLACEMENT: Placement;
     /// How long an engine waits for a process identifier that is in use. A killed client's

@@ -247,11 +247,12 @@ impl Process {
     }
 }
 
+/// The calls of a table, for the process: each is carried out by its own library, or asked for.
 macro_rules! process_calls {
-    ($($command:ident = fn $name:ident($($argument:ident: $kind:ty),*) -> $answer:ty;)*) => {
+    ($process:ident $commands:ident; $($command:ident = fn $name:ident($($argument:ident: $kind:ty),*) -> $answer:ty;)*) => {
         /// The calls that either place carries out by the same name: the library in this
         /// process, or the agent's.
-        impl Process {
+        impl $process {
             $(
                 #[doc = concat!("See [`Library::", stringify!($name), "`].")]
                 ///
@@ -260,7 +261,7 @@ macro_rules! process_calls {
                 #[inline]
                 pub fn $name(&'static self, $($argument: $kind),*) -> Result<$answer> {
                     if self.is_generic() {
-                        return self.ask(&Command::<S>::$command($($argument),*));
+                        return self.ask(&$commands::<S>::$command($($argument),*));
                     }
                     self.library.$name($($argument),*)
                 }
@@ -272,4 +273,6 @@ macro_rules! process_calls {
 /// The spans of the table's calls, in this process.
 type S = Claim;
 
-for_each_command!(process_calls);
+pub(crate) use process_calls;
+
+for_each_command!(process_calls Process Command);

@@ -12,6 +12,8 @@
 //! that a library without one, `()`, has none of its code. Locking, waiting, progress, the
 //! transports and the return of lent memory are the library's for both.
 
+use crate::memory::Memory;
+use crate::staged_sends::StagedSends;
 use crate::transports::Transports;
 use lintel_claim::Lease;
 use lintel_nal::{Origin, Payload};
@@ -22,7 +24,13 @@ use lintel_wire::Words;
 pub type Deferred = Box<dyn FnOnce() + Send>;
 
 /// A protocol's state, which the library's lock guards. No method blocks.
-pub trait Protocol: Default + Send {
+pub trait Protocol<M: Memory>: Send {
+    /// Its state for an owner's library.
+    fn new(owner: &M) -> Self;
+
+    /// The copies that it has lent in place of the owner's memory.
+    fn staged(&mut self) -> Option<&mut StagedSends<M::Span>>;
+
     /// A message that isn't Portals 4's; false if it isn't this protocol's either. The
     /// payload is valid until the return.
     fn on_message(
@@ -65,7 +73,13 @@ pub trait Protocol: Default + Send {
 }
 
 /// Portals 4 alone.
-impl Protocol for () {
+impl<M: Memory> Protocol<M> for () {
+    fn new(_: &M) {}
+
+    fn staged(&mut self) -> Option<&mut StagedSends<M::Span>> {
+        None
+    }
+
     #[inline(always)]
     fn on_message(&mut self, _: &mut Transports, _: Origin, _: &Words, _: Payload) -> bool {
         false

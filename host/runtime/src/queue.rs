@@ -3,6 +3,7 @@
 use lintel_bridge::{QueueEnds, Slot, Slots, Taken};
 use lintel_types::Event;
 use std::sync::OnceLock;
+use std::sync::atomic::AtomicU64;
 
 /// Events in a chunk; chunks are made when they are first needed.
 const CHUNK: usize = 256;
@@ -26,7 +27,7 @@ struct Chunks(OnceLock<Box<[Chunk]>>);
 impl EventQueue {
     #[inline(always)]
     pub(crate) fn push(&self, event: &Event) {
-        self.ends.push(&self.chunks, event);
+        self.ends.push(&self.chunks, event.to_words());
     }
 
     #[inline(always)]
@@ -42,7 +43,7 @@ impl Slots for Chunks {
     }
 
     #[inline(always)]
-    fn slot(&self, position: u64) -> &Slot {
+    fn slot(&self, position: u64) -> &[AtomicU64] {
         let index = (position % SLOTS) as usize;
         let chunks = self
             .0

@@ -5,10 +5,10 @@
 //! A caller waits here, on what the agent shows in shared pages, and sleeps for as
 //! long as nothing comes: a thread that sleeps on the socket wakes him where the agent goes.
 
-use crate::commands::{Command, to_bytes, to_post};
+use crate::commands::{AnyCommand, Command, to_bytes, to_post};
 use crate::library::Library;
 use crate::log::{Level, log};
-use crate::owner::LocalProcess;
+use crate::owner::{LocalProcess, Owner};
 use crate::queue_calls::{deadline, first_event, first_reached};
 use crate::remote_cache::RemoteCache;
 use crate::settings::Settings;
@@ -36,6 +36,8 @@ const PATIENCE: Duration = Duration::from_micros(100);
 const YIELD_EVERY: u32 = 8;
 /// How soon a command is tried again that had to wait.
 const RETRY: Duration = Duration::from_millis(1);
+/// How long a thread that attends to the agent's events sleeps at most.
+const ATTENTION: Duration = Duration::from_millis(100);
 /// By how much the generations of one session's handles differ from the next one's.
 const GENERATION_STEP: u16 = 97;
 
@@ -116,7 +118,20 @@ impl Session {
     }
 
     fn ask(&self, command: &Command<Claim>) -> Result<Vec<u8>> {
-        let bytes = to_bytes(command);
+        let _alone = self.asking.lock();
+        let answer = self.request(&to_bytes(&AnyCommand::<_, ()>::Portals4(command)))?;
+        self.cache.lock().learn(command, &answer);
+        report_if_short(RemoteCache::was_refused_space(command, &answer));
+        Ok(answer)
+    }
+
+    fn ask_bytes(&self, command: &[u8]) -> Result<Vec<u8>> {
+        let _alone = self.asking.lock();
+        self.request(command)
+    }
+
+    /// Sends a request, and waits for the answer. The caller holds `asking`.
+    fn request(&self, bytes: &[u8]) -> Result<Vec<u8>> {
         if bytes.len() > MESSAGE_BYTES {
             log(
                 Level::Warn,
@@ -124,19 +139,9 @@ impl Session {
             );
             return Err(Error::NoSpace);
         }
-        let _alone = self.asking.lock();
         self.check()?;
-        let answer = self.region.request(&bytes, || self.check().is_ok());
-        let answer = answer.map_err(|Disconnected| Error::Fail)?;
-        self.cache.lock().learn(command, &answer);
-        if RemoteCache::was_refused_space(command, &answer) {
-            log(
-                Level::Warn,
-                "no interface: the agent of this node has no room; its standard error says what \
-                 is short",
-            );
-        }
-        Ok(answer)
+        let answer = self.region.request(bytes, || self.check().is_ok());
+        answer.map_err(|Disconnected| Error::Fail)
     }
 
     /// Posts a data movement; false where it must be asked for.
@@ -192,7 +197,7 @@ impl Remote {
     ///
     /// # Errors
     /// `Fail` where there is none, or it has gone; the log says so.
-    pub(crate) fn join(&self, library: &Library<LocalProcess>) -> Result<()> {
+    pub(crate) fn join<O: Owner>(&self, library: &Library<O>) -> Result<()> {
         let mut session = self.session.write();
         if let Some(session) = session.as_ref() {
             return session.check();
@@ -250,6 +255,44 @@ impl Remote {
         self.session()?.ask(command)
     }
 
+    /// As [`ask`](Self::ask), for a command of another protocol.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn ask_bytes(&self, command: &[u8]) -> Result<Vec<u8>> {
+        self.session()?.ask_bytes(command)
+    }
+
+    /// A look at what the agent shows, by a caller that will come again.
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub(crate) fn look<R>(
+        &self,
+        look: impl FnOnce(&SharedRegion) -> Option<R>,
+    ) -> Result<Option<R>> {
+        let session = self.session()?;
+        match look(&session.region) {
+            None => session.poll_failed().map(|()| None),
+            found => Ok(found),
+        }
+    }
+
+    /// Does something, then sleeps until the agent has posted what wasn't there before; true if
+    /// there is no agent any more.
+    pub(crate) fn attend(&self, act: impl FnOnce(&SharedRegion)) -> bool {
+        let Ok(session) = self.session() else {
+            return true;
+        };
+        let activity = session.region.activity();
+        act(&session.region);
+        if session.check().is_err() || session.left.load(Ordering::Relaxed) {
+            return true;
+        }
+        session.region.sleep(activity, Some(ATTENTION));
+        false
+    }
+
     /// Has the agent start a data movement when it comes to it; false where it may
     /// refuse that, and is to be asked.
     ///
@@ -263,9 +306,9 @@ impl Remote {
     ///
     /// # Errors
     /// The command's, and those of waiting.
-    pub(crate) fn until<R>(
+    pub(crate) fn until<R, O: Owner>(
         &self,
-        library: &Library<LocalProcess>,
+        library: &Library<O>,
         mut command: impl FnMut() -> Result<Option<R>>,
     ) -> Result<R> {
         let session = self.session()?;
@@ -338,9 +381,9 @@ impl Remote {
     }
 
     /// Waits until `ready` gives something; nothing once `timeout` (ms) has passed.
-    fn wait<T>(
+    pub(crate) fn wait<T, O: Owner>(
         &self,
-        library: &Library<LocalProcess>,
+        library: &Library<O>,
         timeout: u32,
         ready: impl Fn(&SharedRegion) -> Result<Option<T>>,
     ) -> Result<Option<T>> {
@@ -376,7 +419,18 @@ impl Remote {
     }
 }
 
-fn may_wait(library: &Library<LocalProcess>) -> Result<()> {
+/// Says where to look if the agent couldn't open an interface for want of something.
+pub(crate) fn report_if_short(is_short: bool) {
+    if is_short {
+        log(
+            Level::Warn,
+            "no interface: the agent of this node has no room; its standard error says what \
+             is short",
+        );
+    }
+}
+
+fn may_wait<O: Owner>(library: &Library<O>) -> Result<()> {
     if library.is_aborted() {
         return Err(Error::Aborted);
     }

@@ -2,15 +2,13 @@
 //! the system copies between the buffer and the memory.
 
 use crate::memory::Memory;
-use crate::mover::{MoveParts, Mover, Source, copied_all, moved_all};
+use crate::mover::{Answer, Extent, MoveParts, Mover, Source, copied_all, moved_all};
 use crate::staged_sends::StagedSends;
 use crate::staging_pool::StagingPool;
 use lintel_claim::{Claim, Region};
-use lintel_engine4::Landed;
 use lintel_memory::{Pieces, length, part};
 use lintel_nal::{Origin, RemoteLoan};
 use lintel_types::NiFail;
-use lintel_wire::Response;
 use std::io;
 
 /// The mover of an agent's clients.
@@ -25,11 +23,11 @@ impl<M: Memory> Mover<M> for Staged {
         None
     }
 
-    fn deposit(memory: &M, from: Claim, to: &Pieces<M::Span>, landed: &Landed) -> NiFail {
-        if landed.mlength() == 0 {
+    fn deposit(memory: &M, from: Claim, to: &Pieces<M::Span>, extent: Extent) -> NiFail {
+        if extent.length == 0 {
             return NiFail::Ok;
         }
-        copied_all(memory.copy_in(&[from], to.as_slice()), landed.mlength())
+        copied_all(memory.copy_in(&[from], to.as_slice()), extent.length)
     }
 
     fn deposit_reply(memory: &M, from: Claim, to: &Pieces<M::Span>) -> NiFail {
@@ -82,12 +80,12 @@ impl<M: Memory> Mover<M> for Staged {
         memory: &M,
         pool: &mut StagingPool,
         pieces: &'a Pieces<M::Span>,
-        landed: &Landed,
+        extent: Extent,
     ) -> Result<Source<'a>, NiFail> {
-        if landed.mlength() == 0 {
+        if extent.length == 0 {
             return Ok(Source::Direct(&[]));
         }
-        let (copy, claim) = pool.take_part(memory, landed.mlength())?;
+        let (copy, claim) = pool.take_part(memory, extent.length)?;
         match copied_all(memory.copy_out(pieces.as_slice(), &[claim]), claim.len()) {
             NiFail::Ok => Ok(Source::Staged(copy, claim)),
             fail => Err(fail),
@@ -111,14 +109,10 @@ impl<M: Memory> Mover<M> for Staged {
         copied_all(memory.copy_in(from, to.as_slice()), wanted)
     }
 
-    fn settle(
-        staged: &mut StagedSends<M::Span>,
-        memory: &M,
-        response: &Response,
-    ) -> Option<NiFail> {
-        let sent = staged.take(response)?;
-        let fail = (response.placed && response.fail == NiFail::Ok).then(|| {
-            let placed = response.mlength.min(length(&sent.pieces));
+    fn settle(staged: &mut StagedSends<M::Span>, memory: &M, answer: &Answer) -> Option<NiFail> {
+        let sent = staged.take(answer.interface, answer.token)?;
+        let fail = (answer.placed && answer.fail == NiFail::Ok).then(|| {
+            let placed = answer.mlength.min(length(&sent.pieces));
             let claims = [sent.copy.claim().slice(0, placed)];
             copied_all(memory.copy_in(&claims, &sent.pieces), placed)
         });
@@ -154,7 +148,7 @@ mod tests {
     use crate::transports::Transports;
     use lintel_claim::Lease;
     use lintel_nal::{Arrival, Nal, Outgoing, Payload};
-    use lintel_types::{InterfaceNumber, List, ProcessId};
+    use lintel_types::{InterfaceNumber, ProcessId};
     use lintel_wire::Words;
 
     const ME: ProcessId = ProcessId::new(1, 1);
@@ -258,15 +252,11 @@ mod tests {
     #[test]
     fn a_reply_placed_into_a_copy_goes_to_the_memory_that_it_stood_for() {
         let [number, ..] = InterfaceNumber::ALL;
-        let response = |placed| Response {
-            reply: true,
+        let answer = |placed| Answer {
             interface: number,
-            placed,
-            silent: false,
             token: 5,
+            placed,
             mlength: 3,
-            offset: 0,
-            list: List::Priority,
             fail: NiFail::Ok,
         };
         for (placed, fail, expected) in [
@@ -278,10 +268,10 @@ mod tests {
             copy.write(0, b"abcd");
             let mut staged = StagedSends::default();
             staged.insert(number, 5, PEER, copy, &[target.claim()]);
-            let settled = Staged::settle(&mut staged, &memory, &response(placed));
+            let settled = Staged::settle(&mut staged, &memory, &answer(placed));
             assert_eq!((settled, bytes(&target)), (fail, expected.to_vec()));
             assert_eq!(staged.bytes(), 0);
-            let settled = Staged::settle(&mut staged, &memory, &response(placed));
+            let settled = Staged::settle(&mut staged, &memory, &answer(placed));
             assert_eq!(settled, None, "it was answered");
         }
     }

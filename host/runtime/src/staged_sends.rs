@@ -4,7 +4,6 @@ use crate::staging_pool::StagingPool;
 use lintel_claim::{Lease, Region};
 use lintel_memory::Span;
 use lintel_types::{InterfaceNumber, ProcessId};
-use lintel_wire::Response;
 use std::collections::HashMap;
 
 /// Copies of an owner's memory that were lent in its place. Each stays until its operation
@@ -54,8 +53,8 @@ impl<S: Span> StagedSends<S> {
     }
 
     /// Takes the copy of the operation that is answered.
-    pub(crate) fn take(&mut self, response: &Response) -> Option<StagedSend<S>> {
-        let lent = self.lent.remove(&(response.interface, response.token))?;
+    pub(crate) fn take(&mut self, interface: InterfaceNumber, token: u32) -> Option<StagedSend<S>> {
+        let lent = self.lent.remove(&(interface, token))?;
         self.bytes -= lent.copy.len();
         Some(lent)
     }
@@ -98,7 +97,6 @@ impl<S: Span> StagedSends<S> {
 mod tests {
     use super::*;
     use lintel_claim::Claim;
-    use lintel_types::{List, NiFail};
 
     const PEER: ProcessId = ProcessId::new(1, 1);
     const OTHER: ProcessId = ProcessId::new(1, 2);
@@ -114,28 +112,14 @@ mod tests {
         sends
     }
 
-    fn answer(interface: InterfaceNumber, token: u32) -> Response {
-        Response {
-            reply: false,
-            interface,
-            placed: false,
-            silent: false,
-            token,
-            mlength: 0,
-            offset: 0,
-            list: List::Priority,
-            fail: NiFail::Ok,
-        }
-    }
-
     #[test]
     fn a_copy_stays_until_its_operation_is_answered() {
         let [first, second, ..] = InterfaceNumber::ALL;
         let mut sends = sends(first);
         assert_eq!(sends.bytes(), 3 * 4096);
-        assert!(sends.take(&answer(second, 1)).is_none());
-        assert!(sends.take(&answer(first, 1)).is_some());
-        assert!(sends.take(&answer(first, 1)).is_none(), "it was answered");
+        assert!(sends.take(second, 1).is_none());
+        assert!(sends.take(first, 1).is_some());
+        assert!(sends.take(first, 1).is_none(), "it was answered");
         assert_eq!(sends.bytes(), 2 * 4096);
     }
 
@@ -145,7 +129,7 @@ mod tests {
         let mut sends = sends(first);
         sends.forget(PEER);
         assert_eq!(sends.bytes(), 4096);
-        assert!(sends.take(&answer(first, 3)).is_some());
+        assert!(sends.take(first, 3).is_some());
     }
 
     #[test]
@@ -153,7 +137,7 @@ mod tests {
         let [first, ..] = InterfaceNumber::ALL;
         let mut sends = sends(first);
         sends.close(first);
-        let sent = sends.take(&answer(first, 2)).expect("a peer may use it");
+        let sent = sends.take(first, 2).expect("a peer may use it");
         assert!(sent.pieces.is_empty());
         let left = sends.take_all();
         assert_eq!((left[&PEER].len(), left[&OTHER].len()), (1, 1));

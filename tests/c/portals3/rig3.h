@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <threads.h>
+#include <time.h>
 
 #include "../pmi.h"
 
@@ -106,6 +108,12 @@ static inline void rig_no_event(ptl_handle_eq_t eq)
     ptl_event_t event;
     ANSWERS(PTL_EQ_EMPTY, PtlEQGet(eq, &event));
 }
+
+/* Waits until something holds that another thread brings about. */
+#define rig_until(holds)                                                     \
+    for (time_t end_ = time(NULL) + PATIENCE_MS / 1000; !(holds); thrd_yield()) { \
+        SAME(time(NULL) <= end_, 1);                                         \
+    }
 
 /* A descriptor of some bytes. */
 static inline ptl_md_t rig_md(void *start, ptl_size_t length, unsigned options, ptl_handle_eq_t eq)

@@ -4,6 +4,7 @@ use core::ffi::CStr;
 
 /// The return codes of Portals 3.3 other than `PTL_OK`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(i32)]
 pub enum Error {
     /// The access control table has no such index.

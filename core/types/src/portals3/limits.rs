@@ -2,6 +2,7 @@
 
 /// `ptl_ni_limits_t` (32 bytes): what an interface can hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(C)]
 pub struct Limits {
     /// Match entries at one time.

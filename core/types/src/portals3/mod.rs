@@ -46,6 +46,7 @@ pub const THRESHOLD_INFINITE: i32 = -1;
 
 /// `ptl_unlink_t`: what becomes of an object that is no longer active.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(i32)]
 pub enum Unlink {
     /// `PTL_RETAIN`: it stays.
@@ -57,6 +58,7 @@ pub enum Unlink {
 
 /// `ptl_ins_pos_t`: where a match entry goes in its list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(i32)]
 pub enum Position {
     /// `PTL_INS_BEFORE`: before the base, or at the head of the list.
@@ -67,6 +69,7 @@ pub enum Position {
 
 /// A memory descriptor as the caller sees it, field for field `ptl_md_t` (56 bytes).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(C)]
 pub struct MemoryDescriptor {
     /// Address of the memory, or of an array of `ptl_md_iovec_t`.

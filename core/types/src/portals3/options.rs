@@ -6,6 +6,8 @@ bitflags! {
     /// Options of a memory descriptor. A set keeps bits that it has no name for; the engine
     /// refuses them.
     #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+    #[cfg_attr(feature = "serde", serde(from = "u32", into = "u32"))]
     #[repr(transparent)]
     pub struct MdOptions: u32 {
         /// `PTL_MD_OP_PUT`: it takes puts.
@@ -38,6 +40,12 @@ bitflags! {
         const LOCAL_ALIGN8 = 0x2000;
         /// `PTL_MD_LUSTRE_COMPLETION_SEMANTICS` (Cray); without effect.
         const LUSTRE_COMPLETION_SEMANTICS = 0x4000;
+    }
+}
+
+impl From<MdOptions> for u32 {
+    fn from(options: MdOptions) -> u32 {
+        options.bits()
     }
 }
 

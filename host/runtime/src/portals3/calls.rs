@@ -1,23 +1,49 @@
-//! The calls: an engine command each, with what it causes at once; and taking events.
+//! The calls that change the engine: a command each, with what it causes at once.
 
 use crate::core::Core;
 use crate::library::Library;
 use crate::portals3::effects::Effects;
 use crate::portals3::handlers::Handler;
 use crate::portals3::lifecycle::interface_handle;
-use crate::portals3::process::Portals3Process;
-use crate::portals3::queues::MAX_EVENTS;
-use crate::queue_calls::deadline;
-use lintel_claim::Claim;
-use lintel_engine3::{Interface, Transfer};
-use lintel_types::portals3::{Error, Event, Result};
-use lintel_types::{Handle, Kind, QueueIndex};
-use std::sync::atomic::Ordering;
+use crate::portals3::owner::Owner3;
+use crate::portals3::queues::{EventQueues, MAX_EVENTS};
+use lintel_engine3::{AccessEntry, DescriptorSpec, EntrySpec, Interface, Transfer};
+use lintel_memory::Span;
+use lintel_types::portals3::{Error, MemoryDescriptor, Position, Result};
+use lintel_types::{Handle, PortalIndex, ProcessId};
+use serde::{Deserialize, Serialize};
 
-/// An event, and whether others before it were lost.
-pub type Taken = (Event, bool);
+/// Bytes of the owner's memory that are lent as copies, beyond which further operations wait
+/// for the answers to earlier ones.
+const MAX_STAGED: u64 = 64 << 20;
 
-impl Library<Portals3Process> {
+/// What an interface is to others.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Identity {
+    /// What PtlGetId gives.
+    pub process: ProcessId,
+    /// What PtlGetUid gives.
+    pub uid: u32,
+    /// What PtlGetJid gives.
+    pub jid: u32,
+}
+
+/// A match entry with its memory descriptor, and where it goes in its list.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound(
+    serialize = "S: Span + Serialize",
+    deserialize = "S: Span + Deserialize<'de>"
+))]
+pub struct EntryWith<S> {
+    /// What it matches.
+    pub entry: EntrySpec,
+    /// Before or after the base, or at which end of the list.
+    pub position: Position,
+    /// Its descriptor.
+    pub md: DescriptorSpec<S>,
+}
+
+impl<O: Owner3> Library<O> {
     /// Carries out an engine command on the interface, and what it causes at once.
     ///
     /// # Errors
@@ -26,7 +52,7 @@ impl Library<Portals3Process> {
     pub fn with3<R>(
         &self,
         absent: Error,
-        command: impl FnOnce(&mut Interface<Claim>, &mut Effects<'_>) -> Result<R>,
+        command: impl FnOnce(&mut Interface<O::Span>, &mut Effects<'_, O>) -> Result<R>,
     ) -> Result<R> {
         self.check_alive().map_err(|_| Error::NoInit)?;
         let mut guard = self.core.lock();
@@ -48,7 +74,7 @@ impl Library<Portals3Process> {
     pub fn on_interface<R>(
         &self,
         handle: Handle,
-        command: impl FnOnce(&mut Interface<Claim>, &mut Effects<'_>) -> Result<R>,
+        command: impl FnOnce(&mut Interface<O::Span>, &mut Effects<'_, O>) -> Result<R>,
     ) -> Result<R> {
         self.check_alive().map_err(|_| Error::NoInit)?;
         let open = self.with_core(|core| core.protocol.open.as_ref().map(interface_handle));
@@ -66,7 +92,7 @@ impl Library<Portals3Process> {
     pub fn end_with3(
         &self,
         absent: Error,
-        mut command: impl FnMut(&mut Interface<Claim>, &mut Effects<'_>) -> Result<()>,
+        mut command: impl FnMut(&mut Interface<O::Span>, &mut Effects<'_, O>) -> Result<()>,
     ) -> Result<()> {
         match self.with3(absent, &mut command) {
             Err(Error::MdInUse | Error::MeInUse) => {
@@ -77,64 +103,35 @@ impl Library<Portals3Process> {
         }
     }
 
-    /// Starts a data movement. While too many operations await their answers, or too much
-    /// waits for the target, waits.
+    /// A data movement, for an owner who waits elsewhere.
     ///
     /// # Errors
-    /// As `Interface::start`.
-    #[inline]
-    pub fn start3(&self, transfer: &Transfer) -> Result<()> {
-        loop {
-            let started = self.with3(Error::MdInvalid, |interface, effects| {
-                interface.start(transfer, effects)
-            });
-            match started {
-                Err(Error::NoSpace) => self.wait_for_room()?,
-                done => return done,
-            }
+    /// As `Interface::start`; `NoSpace` while too much awaits its answers.
+    pub fn try_start3(&self, transfer: Transfer) -> Result<()> {
+        let staged = self.with_core(|core| core.protocol.staged.bytes());
+        if staged.is_some_and(|bytes| bytes > MAX_STAGED) {
+            self.with_core(Core::progress);
+            return Err(Error::NoSpace);
         }
-    }
-
-    /// Waits until an operation has ended, or the target has taken what it was sent.
-    #[cold]
-    fn wait_for_room(&self) -> Result<()> {
-        let under_way = || {
-            self.with3(Error::MdInvalid, |interface, _| {
-                Ok(interface.operations_under_way())
-            })
-        };
-        let full = under_way()?;
-        let blocked = self.with_core(|core| core.transports.is_blocked()) == Some(true);
-        self.until3(None, || {
-            let has_room = match blocked {
-                true => self.with_core(|core| !core.transports.is_blocked()) != Some(false),
-                false => under_way()? < full,
-            };
-            Ok(has_room.then_some(()))
+        self.with3(Error::MdInvalid, |interface, effects| {
+            interface.start(&transfer, effects)
         })
-        .map(drop)
     }
 
-    /// Makes progress until a command gives something; nothing once the timeout (ms) is
-    /// over.
-    fn until3<R>(
-        &self,
-        timeout: Option<u32>,
-        mut command: impl FnMut() -> Result<Option<R>>,
-    ) -> Result<Option<R>> {
-        let until = timeout.and_then(deadline);
-        let ended = self.wait(until, || match command() {
-            Ok(found) => Ok(found.map(Ok)),
-            Err(error) => Ok(Some(Err(error))),
-        });
-        ended.map_err(|_| Error::NoInit)?.transpose()
-    }
-
-    /// PtlEQAlloc. With a handler, it is called with each event, and none is queued.
+    /// PtlEQAlloc.
     ///
     /// # Errors
     /// `NiInvalid`, `NoSpace` beyond `max_eqs` or [`MAX_EVENTS`].
-    pub fn queue_alloc3(
+    pub fn queue_alloc3(&self, interface: Handle, count: u64) -> Result<Handle> {
+        self.queue_with_handler(interface, count, None)
+    }
+
+    /// As [`queue_alloc3`](Self::queue_alloc3). With a handler, it is called with each event,
+    /// and none is queued.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn queue_with_handler(
         &self,
         interface: Handle,
         count: u64,
@@ -145,8 +142,10 @@ impl Library<Portals3Process> {
         }
         self.on_interface(interface, |interface, effects| {
             let queue = interface.queue_alloc()?;
-            let index = QueueIndex(queue.index());
-            effects.queues.begin(index, count, handler);
+            if let Err(error) = effects.queues.begin(queue, count, handler) {
+                interface.queue_free(queue)?;
+                return Err(error);
+            }
             Ok(queue)
         })
     }
@@ -158,103 +157,19 @@ impl Library<Portals3Process> {
     pub fn queue_free3(&self, queue: Handle) -> Result<()> {
         self.with3(Error::EqInvalid, |interface, effects| {
             interface.queue_free(queue)?;
-            effects.queues.end(QueueIndex(queue.index()));
+            effects.queues.end(queue);
             // For those who wait for it.
             effects.transports.activity = true;
             Ok(())
         })
     }
 
-    /// PtlEQGet. Makes progress if there is no event.
+    /// Of each queue of the interface the index, the events in it, and how many it can hold.
     ///
     /// # Errors
-    /// `EqInvalid`, `EqEmpty`
-    #[inline]
-    pub fn queue_get3(&self, queue: Handle) -> Result<Taken> {
-        self.look(queue, |effects, index| effects.queues.pop(index))
-    }
-
-    /// PtlEQPeek: as [`queue_get3`](Self::queue_get3), but the event stays.
-    ///
-    /// # Errors
-    /// `EqInvalid`, `EqEmpty`
-    pub fn queue_peek(&self, queue: Handle) -> Result<Taken> {
-        self.look(queue, |effects, index| effects.queues.peek(index))
-    }
-
-    /// One look at a queue, and after progress another one, under one lock.
-    #[inline]
-    fn look(
-        &self,
-        queue: Handle,
-        look: impl Fn(&mut Effects<'_>, QueueIndex) -> Option<Taken>,
-    ) -> Result<Taken> {
-        self.check_alive().map_err(|_| Error::NoInit)?;
-        let mut guard = self.core.lock();
-        let core = guard.as_mut().ok_or(Error::EqInvalid)?;
-        if let Some(taken) = look_at(core, queue, &look)? {
-            return Ok(taken);
-        }
-        if core.poll() {
-            core.wakeup.disarm_bell();
-        }
-        let taken = look_at(core, queue, &look);
-        let after = self.note_activity(core);
-        let yields = core.wakeup.yields();
-        drop(guard);
-        self.follow_up(after);
-        if yields {
-            self.yield_processor();
-        }
-        taken?.ok_or(Error::EqEmpty)
-    }
-
-    /// PtlEQWait and PtlEQPoll: the next event of any of the queues, and which had it. The
-    /// search begins behind the queue that was served last.
-    ///
-    /// # Errors
-    /// `EqInvalid`; `EqEmpty` once the timeout (ms) is over.
-    pub fn queue_poll3(&self, queues: &[Handle], timeout: u32) -> Result<(Taken, usize)> {
-        self.check_alive().map_err(|_| Error::NoInit)?;
-        if queues.is_empty() {
-            return Err(Error::EqInvalid);
-        }
-        let pop = |effects: &mut Effects<'_>, index| effects.queues.pop(index);
-        let served = &self.owner().shared.served;
-        let last = served.load(Ordering::Relaxed);
-        let last = queues.iter().position(|queue| queue.0 == last);
-        let first = last.map_or(0, |last| last + 1);
-        let any = || {
-            let mut guard = self.core.lock();
-            let core = guard.as_mut().ok_or(Error::EqInvalid)?;
-            let mut found = None;
-            // Each is looked at, since a call with one invalid queue fails.
-            for step in 0..queues.len() {
-                let which = (first + step) % queues.len();
-                match found {
-                    None => found = look_at(core, queues[which], &pop)?.map(|it| (it, which)),
-                    Some(_) => check_queue(core, queues[which])?,
-                }
-            }
-            Ok(found)
-        };
-        let found = match timeout {
-            0 => self.poll_once3(any)?,
-            _ => self.until3(Some(timeout), any)?,
-        };
-        let (taken, which) = found.ok_or(Error::EqEmpty)?;
-        served.store(queues[which].0, Ordering::Relaxed);
-        Ok((taken, which))
-    }
-
-    fn poll_once3<T>(&self, any: impl Fn() -> Result<Option<T>>) -> Result<Option<T>> {
-        match any()? {
-            None => {
-                self.poll();
-                any()
-            }
-            found => Ok(found),
-        }
+    /// `NiInvalid`
+    pub fn queue_lengths3(&self, interface: Handle) -> Result<Vec<(usize, usize, usize)>> {
+        self.on_interface(interface, |_, effects| Ok(effects.queues.lengths()))
     }
 
     /// PtlNIHandle.
@@ -274,43 +189,192 @@ impl Library<Portals3Process> {
         found.unwrap_or(Err(Error::HandleInvalid))
     }
 
-    /// PtlProgress.
-    pub fn progress3(&self) {
-        self.poll();
+    /// PtlNIStatus.
+    ///
+    /// # Errors
+    /// `NiInvalid`, `SrIndexInvalid`
+    pub fn status3(&self, interface: Handle, register: u32) -> Result<u64> {
+        self.on_interface(interface, |interface, _| interface.status(register))
     }
 
-    /// Events in each queue of the interface, and room: index, events, capacity.
+    /// PtlGetId, PtlGetUid, PtlGetJid.
     ///
     /// # Errors
     /// `NiInvalid`
-    pub fn queue_lengths(&self, interface: Handle) -> Result<Vec<(usize, usize, usize)>> {
-        self.on_interface(interface, |_, effects| {
-            Ok(effects.queues.lengths().collect())
+    pub fn identity3(&self, interface: Handle) -> Result<Identity> {
+        self.on_interface(interface, |interface, _| {
+            Ok(Identity {
+                process: interface.id(),
+                uid: interface.uid(),
+                jid: interface.jid(),
+            })
+        })
+    }
+
+    /// PtlACEntry.
+    ///
+    /// # Errors
+    /// `NiInvalid`, `AcIndexInvalid`, `PtIndexInvalid`
+    pub fn access_entry3(&self, interface: Handle, index: u32, entry: AccessEntry) -> Result<()> {
+        self.on_interface(interface, |interface, _| {
+            interface.access_entry(index, entry)
         })
     }
 }
 
-/// A look at a queue of the open interface.
-#[inline]
-fn look_at(
-    core: &mut Core<Portals3Process>,
-    queue: Handle,
-    look: &impl Fn(&mut Effects<'_>, QueueIndex) -> Option<Taken>,
-) -> Result<Option<Taken>> {
-    check_queue(core, queue)?;
-    let parts = core.protocol.interface(&mut core.transports);
-    let Some((_, mut effects)) = parts else {
-        return Err(Error::EqInvalid);
-    };
-    Ok(look(&mut effects, QueueIndex(queue.index())))
-}
-
-#[inline]
-fn check_queue(core: &Core<Portals3Process>, queue: Handle) -> Result<()> {
-    let opened = core.protocol.open.as_ref().ok_or(Error::EqInvalid)?;
-    match queue.is(Kind::EventQueue) {
-        true => opened.interface.check_live(queue),
-        false => Err(Error::EqInvalid),
+/// Match entries and memory descriptors. Errors are those of the engine's commands; the handle
+/// of an object is invalid if no interface is open.
+impl<O: Owner3> Library<O> {
+    /// PtlMEAttach.
+    ///
+    /// # Errors
+    /// `NiInvalid`, and as `Interface::entry_attach`.
+    pub fn entry_attach3(
+        &self,
+        interface: Handle,
+        portal: u32,
+        entry: EntrySpec,
+        position: Position,
+    ) -> Result<Handle> {
+        self.on_interface(interface, |interface, _| {
+            interface.entry_attach(portal, entry, position)
+        })
     }
-    .map_err(|_| Error::EqInvalid)
+
+    /// PtlMEAttachAny.
+    ///
+    /// # Errors
+    /// `NiInvalid`, and as `Interface::entry_attach_any`.
+    pub fn entry_attach_any3(
+        &self,
+        interface: Handle,
+        entry: EntrySpec,
+    ) -> Result<(PortalIndex, Handle)> {
+        self.on_interface(interface, |interface, _| interface.entry_attach_any(entry))
+    }
+
+    /// PtlMEInsert.
+    ///
+    /// # Errors
+    /// As `Interface::entry_insert`.
+    pub fn entry_insert3(
+        &self,
+        base: Handle,
+        entry: EntrySpec,
+        position: Position,
+    ) -> Result<Handle> {
+        self.with3(Error::MeInvalid, |interface, _| {
+            interface.entry_insert(base, entry, position)
+        })
+    }
+
+    /// PtlMEUnlink.
+    ///
+    /// # Errors
+    /// As `Interface::entry_unlink`.
+    pub fn entry_unlink3(&self, entry: Handle) -> Result<()> {
+        self.end_with3(Error::MeInvalid, |interface, _| {
+            interface.entry_unlink(entry)
+        })
+    }
+
+    /// PtlMEMDAttach.
+    ///
+    /// # Errors
+    /// `NiInvalid`, and as `Interface::entry_attach_with`.
+    pub fn entry_attach_with3(
+        &self,
+        interface: Handle,
+        portal: u32,
+        new: EntryWith<O::Span>,
+    ) -> Result<(Handle, Handle)> {
+        self.on_interface(interface, |interface, _| {
+            interface.entry_attach_with(portal, new.entry, new.position, new.md)
+        })
+    }
+
+    /// PtlMEMDInsert.
+    ///
+    /// # Errors
+    /// As `Interface::entry_insert_with`.
+    pub fn entry_insert_with3(
+        &self,
+        base: Handle,
+        new: EntryWith<O::Span>,
+    ) -> Result<(Handle, Handle)> {
+        self.with3(Error::MeInvalid, |interface, _| {
+            interface.entry_insert_with(base, new.entry, new.position, new.md)
+        })
+    }
+
+    /// PtlMEMDPost.
+    ///
+    /// # Errors
+    /// `NiInvalid`, and as `Interface::entry_post`.
+    pub fn entry_post3(
+        &self,
+        interface: Handle,
+        base: Handle,
+        new: EntryWith<O::Span>,
+        test: Handle,
+    ) -> Result<(Handle, Handle)> {
+        self.on_interface(interface, |interface, effects| {
+            interface.entry_post(base, new.entry, new.position, new.md, test, effects)
+        })
+    }
+
+    /// PtlMDAttach.
+    ///
+    /// # Errors
+    /// As `Interface::descriptor_attach`.
+    pub fn descriptor_attach3(
+        &self,
+        entry: Handle,
+        spec: DescriptorSpec<O::Span>,
+    ) -> Result<Handle> {
+        self.with3(Error::MeInvalid, |interface, _| {
+            interface.descriptor_attach(entry, spec)
+        })
+    }
+
+    /// PtlMDBind.
+    ///
+    /// # Errors
+    /// `NiInvalid`, and as `Interface::descriptor_bind`.
+    pub fn descriptor_bind3(
+        &self,
+        interface: Handle,
+        spec: DescriptorSpec<O::Span>,
+    ) -> Result<Handle> {
+        self.on_interface(interface, |interface, _| interface.descriptor_bind(spec))
+    }
+
+    /// PtlMDUnlink.
+    ///
+    /// # Errors
+    /// As `Interface::descriptor_unlink`.
+    pub fn descriptor_unlink3(&self, descriptor: Handle) -> Result<()> {
+        self.end_with3(Error::MdInvalid, |interface, effects| {
+            interface.descriptor_unlink(descriptor, effects)
+        })
+    }
+
+    /// PtlMDUpdate: what the descriptor was; with a new one, if it was replaced.
+    ///
+    /// # Errors
+    /// As `Interface::descriptor_update`.
+    pub fn descriptor_update3(
+        &self,
+        descriptor: Handle,
+        new: Option<DescriptorSpec<O::Span>>,
+        test: Handle,
+    ) -> Result<MemoryDescriptor> {
+        self.with3(Error::MdInvalid, |interface, effects| {
+            let old = interface.descriptor_state(descriptor)?;
+            if let Some(new) = new {
+                interface.descriptor_update(descriptor, new, test, effects)?;
+            }
+            Ok(old)
+        })
+    }
 }

@@ -1,9 +1,13 @@
 //! What the engine causes: events and messages.
 
+use crate::mover::Mover;
 use crate::portals3::names::to_network;
-use crate::portals3::queues::Queues;
+use crate::portals3::owner::Owner3;
+use crate::portals3::queues::EventQueues;
+use crate::send_copy::{CopiedMessage, SendError, lent, send_copy};
+use crate::staged_sends::StagedSends;
 use crate::transports::Transports;
-use lintel_claim::{Claim, Lease};
+use lintel_claim::Lease;
 use lintel_engine3::{Backlog, Body, Host, Undeliverable};
 use lintel_memory::{Pieces, Span};
 use lintel_nal::Outgoing;
@@ -12,14 +16,16 @@ use lintel_types::{ProcessId, QueueIndex};
 use lintel_wire::portals3::{Request, Verb};
 
 /// The engine's [`Host`] for the length of a call.
-pub struct Effects<'a> {
+pub struct Effects<'a, O: Owner3> {
     pub(crate) transports: &'a mut Transports,
-    pub(crate) queues: &'a mut Queues,
+    pub(crate) owner: &'a O,
+    pub(crate) queues: &'a mut O::Queues,
+    pub(crate) staged: &'a mut StagedSends<O::Span>,
     /// The lease under which the interface lends its memory.
     pub(crate) lease: &'a Lease,
 }
 
-impl Host<Claim> for Effects<'_> {
+impl<O: Owner3> Host<O::Span> for Effects<'_, O> {
     #[inline]
     fn post(&mut self, queue: QueueIndex, event: &Event) {
         self.queues.post(queue, event);
@@ -43,18 +49,20 @@ impl Host<Claim> for Effects<'_> {
         &mut self,
         to: ProcessId,
         request: &Request,
-        body: Body<Claim>,
+        body: Body<O::Span>,
     ) -> Result<(), Undeliverable> {
         let to = network_name(to).ok_or(Undeliverable)?;
         let pieces = match &body.pieces {
             Pieces::One(one) if one.length() == 0 => &[],
             pieces => pieces.as_slice(),
         };
+        let Some(pieces) = O::Mover::as_claims(pieces) else {
+            return self.send_copy(to, request, pieces);
+        };
         let (is_get, words) = (request.verb == Verb::Get, request.to_words());
-        let outgoing = match (request.referenced, is_get) {
-            (true, true) => Outgoing::LentToFill(self.lease.lend(pieces)),
-            (true, false) => Outgoing::LentToRead(self.lease.lend(pieces)),
-            (false, _) => Outgoing::Copied {
+        let outgoing = match request.referenced {
+            true => lent(is_get, self.lease.lend(pieces)),
+            false => Outgoing::Copied {
                 operand: None,
                 pieces: if is_get { &[] } else { pieces },
             },
@@ -66,7 +74,30 @@ impl Host<Claim> for Effects<'_> {
     }
 }
 
-impl Effects<'_> {
+impl<O: Owner3> Effects<'_, O> {
+    /// Sends memory that can't be touched.
+    fn send_copy(
+        &mut self,
+        to: ProcessId,
+        request: &Request,
+        pieces: &[O::Span],
+    ) -> Result<(), Undeliverable> {
+        let message = CopiedMessage {
+            to,
+            words: request.to_words(),
+            interface: request.interface,
+            token: request.token,
+            is_get: request.verb == Verb::Get,
+            referenced: request.referenced,
+            operand: None,
+        };
+        match send_copy(self.owner, self.transports, self.staged, &message, pieces) {
+            Err(SendError::Unreachable) => self.drop_request(request),
+            sent => sent.map_err(|_| Undeliverable)?,
+        }
+        Ok(())
+    }
+
     /// A request to a process that isn't there is dropped, as at a target without an
     /// interface (section 4.2): programs send until the other side has begun. What ends the
     /// operation comes by the loopback, since the engine is in the middle of a call.

@@ -10,7 +10,7 @@ pub type Handler = Arc<dyn Fn(Event) + Send + Sync>;
 
 /// Events on their way to handlers.
 #[derive(Default)]
-pub(crate) struct HandlerCalls {
+pub struct HandlerCalls {
     waiting: VecDeque<(Handler, Event)>,
     /// A thread runs one now, and will take the next.
     running: bool,

@@ -1,25 +1,35 @@
 //! What arrives: requests land where the engine says, replies go to the operation that
-//! awaits them. Memory is the process's own, and is touched unless an address may be wrong.
+//! awaits them. Bytes are moved by the owner's [`Mover`].
 
+use crate::mover::{Extent, MoveParts, Mover, Source};
 use crate::portals3::names::from_network;
+use crate::portals3::owner::Owner3;
 use crate::portals3::state::Portals3;
+use crate::streams::Place;
 use crate::transports::Transports;
-use lintel_claim::{Claim, CrossMemoryError, Region, copy_checked, copy_vectored};
+use lintel_claim::{Claim, Region, copy_vectored};
 use lintel_engine3::{Landed, Landing, PendingReply};
-use lintel_memory::{Pieces, length};
-use lintel_nal::{MoveError, Nal, Origin, Outgoing, Payload, RemoteLoan};
+use lintel_memory::Pieces;
+use lintel_nal::{Origin, Outgoing, Payload};
 use lintel_types::NiFail;
 use lintel_wire::portals3::{Request, Response, Verb};
 
-/// An operation whose bytes arrive after its header.
-pub(crate) enum Stream {
-    /// They are the body of a request.
+/// A stream, from its announcement until it is whole or broken.
+pub(crate) struct Stream<S> {
+    target: StreamTarget,
+    /// The buffer that the bytes come into first, and where they go from there.
+    staged: Option<(Region, Pieces<S>)>,
+}
+
+/// The operation that a stream belongs to.
+enum StreamTarget {
+    /// The stream is the body of a request.
     Request(Landed),
-    /// They are the body of a reply.
+    /// The stream is the body of a reply.
     Reply(PendingReply),
 }
 
-impl Portals3 {
+impl<O: Owner3> Portals3<O> {
     #[inline]
     pub(crate) fn on_request(
         &mut self,
@@ -34,7 +44,7 @@ impl Portals3 {
         let from = from_network(origin.process);
         match interface.on_request(from, origin.uid, request, &mut effects) {
             Landing::Accepted(pieces, landed) => {
-                self.land(transports, origin, &pieces, landed, payload);
+                self.land(transports, origin, pieces, landed, payload);
             }
             Landing::Refused(Some(response)) => respond(transports, origin, &response),
             Landing::Refused(None) => {}
@@ -45,22 +55,27 @@ impl Portals3 {
         &mut self,
         transports: &mut Transports,
         origin: Origin,
-        pieces: &Pieces<Claim>,
+        pieces: Pieces<O::Span>,
         landed: Landed,
         payload: Payload,
     ) {
-        let to = pieces.as_slice();
         let fail = match (landed.request().verb, payload) {
-            (Verb::Put, Payload::Inline(bytes)) => deposit(bytes, to, &landed),
-            (Verb::Put, Payload::Lent(loan)) => fetch(transports, origin, &loan, to),
+            (Verb::Put, Payload::Inline(bytes)) => {
+                O::Mover::deposit(&self.owner, bytes, &pieces, (&landed).into())
+            }
+            (Verb::Put, Payload::Lent(loan)) if landed.mlength() > 0 => {
+                let parts = self.move_parts(transports);
+                O::Mover::fetch(parts, origin, &loan, pieces.as_slice())
+            }
+            (Verb::Put, Payload::Lent(_)) => NiFail::Ok,
             (Verb::Put, Payload::Streamed(_)) => {
-                return self.begin_stream(transports, origin, to, Stream::Request(landed));
+                return self.land_stream(transports, origin, pieces, landed);
             }
             (Verb::Get, payload) => {
-                return self.answer_get(transports, origin, to, landed, payload);
+                return self.answer_get(transports, origin, &pieces, landed, payload);
             }
             (Verb::GetPut, Payload::Inline(bytes)) => {
-                return self.exchange(transports, origin, bytes, to, landed);
+                return self.exchange(transports, origin, bytes, &pieces, landed);
             }
             (Verb::GetPut, _) => NiFail::OpViolation,
         };
@@ -86,30 +101,58 @@ impl Portals3 {
         }
     }
 
+    fn move_parts<'a>(&'a mut self, transports: &'a mut Transports) -> MoveParts<'a, O> {
+        MoveParts {
+            memory: &self.owner,
+            transports,
+            pool: &mut self.staged.pool,
+        }
+    }
+
     /// Answers a get: into the initiator's memory if that was lent, else with the bytes in
     /// the reply.
     fn answer_get(
         &mut self,
         transports: &mut Transports,
         origin: Origin,
-        from: &[Claim],
+        pieces: &Pieces<O::Span>,
         landed: Landed,
         payload: Payload,
     ) {
         let Some(mut response) = landed.response(NiFail::Ok) else {
             return self.post_landed(transports, landed, NiFail::Ok);
         };
-        match payload {
-            Payload::Lent(loan) if landed.mlength() > 0 => {
-                response.placed = true;
-                let loan = loan.part(0, length(from));
-                let moved = transports.fill(origin, from, &loan);
-                response.fail = moved_all(moved, length(from));
-                respond(transports, origin, &response);
-            }
-            _ => reply(transports, origin, &response, from),
+        let Payload::Lent(loan) = payload else {
+            return self.reply_from(transports, origin, pieces, landed);
+        };
+        if landed.mlength() == 0 {
+            return self.finish_landing(transports, origin, landed, NiFail::Ok);
         }
+        response.placed = true;
+        let parts = self.move_parts(transports);
+        response.fail = O::Mover::fill(parts, origin, pieces.as_slice(), &loan);
+        respond(transports, origin, &response);
         self.post_landed(transports, landed, response.fail);
+    }
+
+    /// Sends a reply with the bytes of a descriptor, or with the reason why there are none.
+    fn reply_from(
+        &mut self,
+        transports: &mut Transports,
+        origin: Origin,
+        pieces: &Pieces<O::Span>,
+        landed: Landed,
+    ) {
+        let (pool, extent) = (&mut self.staged.pool, (&landed).into());
+        let source = match O::Mover::source(&self.owner, pool, pieces, extent) {
+            Ok(source) => source,
+            Err(fail) => return self.finish_landing(transports, origin, landed, fail),
+        };
+        if let Some(response) = landed.response(NiFail::Ok) {
+            reply(transports, origin, &response, source.claims());
+        }
+        self.put_back(source);
+        self.post_landed(transports, landed, NiFail::Ok);
     }
 
     /// Swaps the bytes of a request with the target's. The lock keeps exchanges apart.
@@ -118,22 +161,35 @@ impl Portals3 {
         transports: &mut Transports,
         origin: Origin,
         bytes: Claim,
-        to: &[Claim],
+        pieces: &Pieces<O::Span>,
         landed: Landed,
     ) {
         let mlength = landed.mlength();
-        let whole = landed
-            .response(NiFail::Ok)
-            .filter(|_| mlength <= bytes.len());
-        let Some(response) = whole else {
-            return self.finish_landing(transports, origin, landed, NiFail::Segv);
+        let (pool, extent) = (&mut self.staged.pool, (&landed).into());
+        let source = match O::Mover::source(&self.owner, pool, pieces, extent) {
+            Ok(source) if mlength <= bytes.len() => source,
+            Ok(_) => return self.finish_landing(transports, origin, landed, NiFail::Segv),
+            Err(fail) => return self.finish_landing(transports, origin, landed, fail),
         };
+        let target = O::Mover::operands(pieces, &source);
         let buffer = Region::new(mlength);
         let old = buffer.claim();
-        copy_vectored(to, &[old]);
-        copy_vectored(&[bytes.slice(0, mlength)], to);
-        reply(transports, origin, &response, &[old]);
-        self.post_landed(transports, landed, NiFail::Ok);
+        copy_vectored(target, &[old]);
+        copy_vectored(&[bytes.slice(0, mlength)], target);
+        let fail = O::Mover::write_back(&self.owner, target, pieces, mlength);
+        self.put_back(source);
+        match landed.response(fail) {
+            Some(response) if fail == NiFail::Ok => reply(transports, origin, &response, &[old]),
+            Some(response) => respond(transports, origin, &response),
+            None => {}
+        }
+        self.post_landed(transports, landed, fail);
+    }
+
+    fn put_back(&mut self, source: Source<'_>) {
+        if let Source::Staged(buffer, _) = source {
+            self.staged.pool.put_back(buffer);
+        }
     }
 
     #[inline]
@@ -144,39 +200,86 @@ impl Portals3 {
         response: &Response,
         payload: Payload,
     ) {
+        let settled = O::Mover::settle(&mut self.staged, &self.owner, &response.into());
+        let fail = settled.unwrap_or(response.fail);
+        let response = Response { fail, ..*response };
         let Some((interface, mut effects)) = self.interface(transports) else {
             return;
         };
-        let Some((pieces, pending)) = interface.on_response(response, &mut effects) else {
+        let Some((pieces, pending)) = interface.on_response(&response, &mut effects) else {
             return;
         };
         match payload {
             Payload::Inline(bytes) => {
-                copy_vectored(&[bytes], pieces.as_slice());
-                interface.on_filled(pending, NiFail::Ok, &mut effects);
+                let fail = O::Mover::deposit_reply(effects.owner, bytes, &pieces);
+                interface.on_filled(pending, fail, &mut effects);
             }
-            Payload::Streamed(_) => {
-                let stream = Stream::Reply(pending);
-                self.begin_stream(transports, origin, pieces.as_slice(), stream);
-            }
+            Payload::Streamed(_) => self.stream_reply(transports, origin, pieces, pending),
             Payload::Lent(_) => {
                 interface.on_filled(pending, NiFail::Undeliverable, &mut effects);
             }
         }
     }
 
-    /// Has a stream arrive in its place, which the interface lends to the NAL.
+    fn land_stream(
+        &mut self,
+        transports: &mut Transports,
+        origin: Origin,
+        pieces: Pieces<O::Span>,
+        landed: Landed,
+    ) {
+        let (length, pool) = (landed.mlength(), &mut self.staged.pool);
+        let accessible = landed.is_accessible();
+        match O::Mover::stream_buffer(&self.owner, pool, length, accessible) {
+            Ok(buffer) => {
+                let target = StreamTarget::Request(landed);
+                self.begin_stream(transports, origin, target, (pieces, length, buffer));
+            }
+            // A peer may name any length, so that a refusal of the system is an answer.
+            Err(_) => self.finish_landing(transports, origin, landed, NiFail::Segv),
+        }
+    }
+
+    fn stream_reply(
+        &mut self,
+        transports: &mut Transports,
+        origin: Origin,
+        pieces: Pieces<O::Span>,
+        pending: PendingReply,
+    ) {
+        let (length, pool) = (pieces.length(), &mut self.staged.pool);
+        match O::Mover::stream_buffer(&self.owner, pool, length, true) {
+            Ok(buffer) => {
+                let target = StreamTarget::Reply(pending);
+                self.begin_stream(transports, origin, target, (pieces, length, buffer));
+            }
+            Err(_) => self.finish_reply(transports, pending, NiFail::Undeliverable),
+        }
+    }
+
+    /// Has a stream arrive in its staging buffer, or in its place if it has none.
     fn begin_stream(
         &mut self,
         transports: &mut Transports,
         origin: Origin,
-        place: &[Claim],
-        stream: Stream,
+        target: StreamTarget,
+        (pieces, length, buffer): (Pieces<O::Span>, u64, Option<Region>),
     ) {
         let Some(opened) = &self.open else { return };
-        let place = opened.lease.lend(place).keep();
-        transports.nal.receive_into(origin, place);
-        self.streams.push((origin, stream));
+        let place = Place::<O> {
+            lease: &opened.lease,
+            pieces,
+            length,
+            buffer,
+        };
+        let staged = place.receive(transports, origin);
+        self.streams.push((origin, Stream { target, staged }));
+    }
+
+    fn finish_reply(&mut self, transports: &mut Transports, pending: PendingReply, fail: NiFail) {
+        if let Some((interface, mut effects)) = self.interface(transports) {
+            interface.on_filled(pending, fail, &mut effects);
+        }
     }
 
     /// Ends a stream that is whole, or broken. A broken one isn't answered: its sender has
@@ -186,62 +289,43 @@ impl Portals3 {
         let Some(index) = streams.position(|(from, _)| from.lane == origin.lane) else {
             return;
         };
-        match self.streams.swap_remove(index).1 {
-            Stream::Request(landed) if fail == NiFail::Ok => {
+        let Stream { target, staged } = self.streams.swap_remove(index).1;
+        match target {
+            StreamTarget::Request(landed) if fail == NiFail::Ok => {
+                let fail = self.unstage(staged, (&landed).into());
                 self.finish_landing(transports, origin, landed, fail);
             }
-            Stream::Request(landed) => self.post_landed(transports, landed, fail),
-            Stream::Reply(pending) => {
-                if let Some((interface, mut effects)) = self.interface(transports) {
-                    interface.on_filled(pending, fail, &mut effects);
-                }
+            StreamTarget::Request(landed) => self.post_landed(transports, landed, fail),
+            StreamTarget::Reply(pending) if fail == NiFail::Ok => {
+                let length = staged.as_ref().map_or(0, |(_, pieces)| pieces.length());
+                let extent = Extent {
+                    length,
+                    is_accessible: true,
+                };
+                let fail = self.unstage(staged, extent);
+                self.finish_reply(transports, pending, fail);
             }
+            StreamTarget::Reply(pending) => self.finish_reply(transports, pending, fail),
         }
+    }
+
+    /// Copies a stream that is whole from its staging buffer, if it has one, to its place.
+    fn unstage(&mut self, staged: Option<(Region, Pieces<O::Span>)>, extent: Extent) -> NiFail {
+        let Some((buffer, pieces)) = staged else {
+            return NiFail::Ok;
+        };
+        let fail = O::Mover::deposit(&self.owner, buffer.claim(), &pieces, extent);
+        self.staged.pool.put_back(buffer);
+        fail
     }
 
     /// Breaks off all streams. To their senders the target has become unreachable.
     pub(crate) fn abort_streams(&mut self, transports: &mut Transports) {
         for (origin, stream) in std::mem::take(&mut self.streams) {
-            if let Stream::Request(landed) = stream {
+            if let StreamTarget::Request(landed) = stream.target {
                 self.finish_landing(transports, origin, landed, NiFail::Undeliverable);
             }
         }
-    }
-}
-
-/// Copies the bytes of a request to where they land. Memory so long that a message may name
-/// an unmapped address is copied by the system, which checks.
-#[inline]
-fn deposit(bytes: Claim, to: &[Claim], landed: &Landed) -> NiFail {
-    if landed.is_accessible() || landed.mlength() == 0 {
-        copy_vectored(&[bytes], to);
-        return NiFail::Ok;
-    }
-    match copy_checked(&[bytes], to) {
-        Ok(copied) if copied >= landed.mlength() => NiFail::Ok,
-        // Then the memory is touched after all, and a wrong address is the program's.
-        Err(CrossMemoryError::Denied) => {
-            copy_vectored(&[bytes], to);
-            NiFail::Ok
-        }
-        _ => NiFail::Segv,
-    }
-}
-
-fn fetch(transports: &mut Transports, origin: Origin, loan: &RemoteLoan, to: &[Claim]) -> NiFail {
-    let wanted = length(to);
-    if wanted == 0 {
-        return NiFail::Ok;
-    }
-    moved_all(transports.fetch(origin, &loan.part(0, wanted), to), wanted)
-}
-
-/// How a move by the NAL ends for the peer.
-fn moved_all(moved: Result<u64, MoveError>, wanted: u64) -> NiFail {
-    match moved {
-        Ok(bytes) if bytes >= wanted => NiFail::Ok,
-        Ok(_) | Err(MoveError::Fault) => NiFail::Segv,
-        Err(MoveError::Unavailable) => NiFail::Undeliverable,
     }
 }
 

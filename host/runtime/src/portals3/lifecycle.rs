@@ -2,17 +2,15 @@
 
 use crate::core::Core;
 use crate::library::Library;
-use crate::log::{Level, log};
-use crate::owner::Owner;
 use crate::portals3::names::{from_network, to_network};
-use crate::portals3::process::Portals3Process;
+use crate::portals3::owner::Owner3;
 use crate::portals3::state::OpenInterface;
-use crate::settings::Mode;
 use lintel_claim::Lease;
 use lintel_engine3::{Config, Dialect, Interface};
 use lintel_nal::Nal;
 use lintel_types::portals3::{Error, Limits, Result};
 use lintel_types::{Error as Error4, Handle, InterfaceNumber, Kind};
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// The interfaces of the reference implementation; the first is PTL_IFACE_DEFAULT.
@@ -23,7 +21,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 pub(crate) const NUMBER: InterfaceNumber = InterfaceNumber::ALL[0];
 
 /// What PtlNIInit is given.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Opening {
     /// The interface's number, which chooses the dialect.
     pub iface: u32,
@@ -35,24 +33,18 @@ pub struct Opening {
     pub jid: u32,
 }
 
-impl Library<Portals3Process> {
+impl<O: Owner3> Library<O> {
     /// PtlNIInit. Counted; an interface that is open already keeps its limits.
     ///
     /// # Errors
     /// `NoInit`; `IfaceInvalid` for a number that isn't one, or isn't the open interface's;
-    /// `PidInvalid`, `NoSpace`; `Fail` for placement in an agent, which Portals 3.3 hasn't.
-    pub fn open3(&'static self, opening: Opening) -> Result<(Handle, Limits)> {
+    /// `PidInvalid`, `NoSpace`, `Fail` where shared memory can't be had.
+    pub fn open3(&self, opening: Opening) -> Result<(Handle, Limits)> {
         self.check_alive().map_err(|_| Error::NoInit)?;
         let settings = self.settings().map_err(|_| Error::Fail)?;
-        if settings.mode == Mode::Generic {
-            let words = "no interface: Portals 3.3 has accelerated placement only; unset PTL_MODE";
-            log(Level::Warn, words);
-            return Err(Error::Fail);
-        }
         let dialect = dialect(opening.iface).ok_or(Error::IfaceInvalid)?;
         let dialect = settings.dialect.unwrap_or(dialect);
         let pid = to_network(opening.pid).ok_or(Error::PidInvalid)?;
-        self.pin();
         let _opening = self.opening.lock();
         let open = self.with_core(|core| core.protocol.open.as_ref().map(|opened| opened.iface));
         if open.flatten().is_some_and(|iface| iface != opening.iface) {
@@ -92,7 +84,7 @@ impl Library<Portals3Process> {
 }
 
 /// The handle of an open interface.
-pub(crate) fn interface_handle(opened: &OpenInterface) -> Handle {
+pub(crate) fn interface_handle<O: Owner3>(opened: &OpenInterface<O>) -> Handle {
     Handle::new(Kind::Interface, NUMBER, opened.generation, 0)
 }
 
@@ -106,8 +98,8 @@ fn dialect(iface: u32) -> Option<Dialect> {
     }
 }
 
-fn use_interface(
-    core: &mut Core<Portals3Process>,
+fn use_interface<O: Owner3>(
+    core: &mut Core<O>,
     opening: Opening,
     dialect: Dialect,
 ) -> (Handle, Limits) {
@@ -118,9 +110,9 @@ fn use_interface(
         ..
     } = core;
     let opened = protocol.open.get_or_insert_with(|| {
-        let mut next = owner.shared.next.lock();
+        let mut next = owner.shared().next.lock();
         let (generation, tokens) = *next;
-        let limits = opening.limits.unwrap_or(Limits::DEFAULT).clamped();
+        let limits = owner.limits3(opening.limits.unwrap_or(Limits::DEFAULT));
         let mut interface = Box::new(Interface::new(Config {
             number: NUMBER,
             dialect,
@@ -128,7 +120,7 @@ fn use_interface(
             process: from_network(transports.me),
             uid: owner.uid(),
             jid: opening.jid,
-            eager: transports.nal.capabilities().eager,
+            eager: owner.eager(transports.nal.capabilities().eager),
             generation,
         }));
         interface.begin_with(tokens);
@@ -140,7 +132,6 @@ fn use_interface(
             references: 0,
             generation,
             lease: Lease::new(),
-            shared: owner.shared.clone(),
         }
     });
     opened.references += 1;

@@ -9,18 +9,28 @@
 //! lock is released, by the thread that had it.
 
 mod calls;
+mod commands;
 mod effects;
 mod handlers;
 mod landing;
 mod lifecycle;
 mod names;
+mod owner;
 mod process;
+mod queue_calls;
 mod queues;
+mod remote_handlers;
 mod shared;
+mod shared_queues;
 mod state;
 
-pub use calls::Taken;
+pub use calls::{EntryWith, Identity};
+pub(crate) use commands::Command3;
 pub use handlers::Handler;
 pub use lifecycle::Opening;
-pub use process::{Portals3Process, fini3, process3};
+pub use owner::{Owner3, Portals3Process};
+pub use process::{Process3, fini3, process3};
 pub use queues::MAX_EVENTS;
+pub use shared::Shared;
+pub use shared_queues::SharedQueues;
+pub use state::Portals3;

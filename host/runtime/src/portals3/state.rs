@@ -2,34 +2,37 @@
 
 use crate::portals3::effects::Effects;
 use crate::portals3::landing::Stream;
+use crate::portals3::lifecycle::NUMBER;
 use crate::portals3::names::from_network;
-use crate::portals3::queues::Queues;
-use crate::portals3::shared::Shared;
+use crate::portals3::owner::Owner3;
+use crate::portals3::queues::EventQueues;
 use crate::protocol::{Deferred, Protocol};
+use crate::staged_sends::StagedSends;
 use crate::transports::Transports;
-use lintel_claim::{Claim, Lease};
+use lintel_claim::Lease;
 use lintel_engine3::Interface;
 use lintel_nal::{Nal, Origin, Payload};
 use lintel_types::{NiFail, ProcessId};
 use lintel_wire::Words;
 use lintel_wire::portals3::Message;
 use std::collections::HashSet;
-use std::sync::Arc;
 
 /// The interface of a process, if it is open, with its queues.
-#[derive(Default)]
-pub struct Portals3 {
-    pub(crate) open: Option<OpenInterface>,
-    pub(crate) queues: Queues,
+pub struct Portals3<O: Owner3> {
+    pub(crate) owner: O,
+    pub(crate) open: Option<OpenInterface<O>>,
+    pub(crate) queues: O::Queues,
+    /// Buffers that stand for the owner's memory.
+    pub(crate) staged: StagedSends<O::Span>,
     /// Streams that are arriving, with their senders.
-    pub(crate) streams: Vec<(Origin, Stream)>,
+    pub(crate) streams: Vec<(Origin, Stream<O::Span>)>,
     /// The processes that something has come from, and the last of them.
     known: (HashSet<ProcessId>, Option<ProcessId>),
 }
 
 /// An interface in use.
-pub(crate) struct OpenInterface {
-    pub(crate) interface: Box<Interface<Claim>>,
+pub(crate) struct OpenInterface<O: Owner3> {
+    pub(crate) interface: Box<Interface<O::Span>>,
     /// The number that it was opened by.
     pub(crate) iface: u32,
     /// PtlNIInit's less PtlNIFini's.
@@ -38,30 +41,45 @@ pub(crate) struct OpenInterface {
     pub(crate) generation: u16,
     /// The lease under which its memory is lent.
     pub(crate) lease: Lease,
-    /// Where the tokens of its last operations are noted.
-    pub(crate) shared: Arc<Shared>,
 }
 
-impl Portals3 {
+impl<O: Owner3> Portals3<O> {
     /// The open interface, and what its commands cause.
     #[inline(always)]
     pub(crate) fn interface<'a>(
         &'a mut self,
         transports: &'a mut Transports,
-    ) -> Option<(&'a mut Interface<Claim>, Effects<'a>)> {
+    ) -> Option<(&'a mut Interface<O::Span>, Effects<'a, O>)> {
         let opened = self.open.as_mut()?;
         Some((
             &mut opened.interface,
             Effects {
                 transports,
+                owner: &self.owner,
                 queues: &mut self.queues,
+                staged: &mut self.staged,
                 lease: &opened.lease,
             },
         ))
     }
 }
 
-impl Protocol for Portals3 {
+impl<O: Owner3> Protocol<O> for Portals3<O> {
+    fn new(owner: &O) -> Self {
+        Portals3 {
+            owner: owner.clone(),
+            open: None,
+            queues: owner.queues(),
+            staged: StagedSends::default(),
+            streams: Vec::new(),
+            known: Default::default(),
+        }
+    }
+
+    fn staged(&mut self) -> Option<&mut StagedSends<O::Span>> {
+        Some(&mut self.staged)
+    }
+
     fn on_message(
         &mut self,
         transports: &mut Transports,
@@ -92,6 +110,7 @@ impl Protocol for Portals3 {
     fn on_lost(&mut self, transports: &mut Transports, process: ProcessId) {
         let known = self.known.0.remove(&process);
         self.known.1 = None;
+        self.staged.forget(process);
         let Some((interface, mut effects)) = self.interface(transports) else {
             return;
         };
@@ -107,12 +126,13 @@ impl Protocol for Portals3 {
     }
 
     fn depends_on_peers(&self) -> bool {
-        let awaits = |opened: &OpenInterface| opened.interface.operations_under_way() > 0;
+        let awaits = |opened: &OpenInterface<O>| opened.interface.operations_under_way() > 0;
         self.open.as_ref().is_some_and(awaits) || !self.streams.is_empty()
     }
 
     fn loans(&self) -> usize {
-        let lent = |opened: &OpenInterface| opened.interface.loans() + opened.lease.outstanding();
+        let lent =
+            |opened: &OpenInterface<O>| opened.interface.loans() + opened.lease.outstanding();
         self.open.as_ref().map_or(0, lent)
     }
 
@@ -121,24 +141,27 @@ impl Protocol for Portals3 {
         lease.revoke();
         transports.nal.recall(lease);
         self.abort_streams(transports);
-        self.queues = Queues::default();
+        self.staged.close(NUMBER);
+        self.queues.end_all();
         // For those who wait for a queue.
         transports.activity = true;
         let opened = self.open.take()?;
-        opened.shared.next.lock().1 = opened.interface.next_tokens();
+        self.owner.shared().next.lock().1 = opened.interface.next_tokens();
         Some(opened.lease)
     }
 
     #[inline]
     fn has_deferred(&self) -> bool {
-        self.queues.handlers.is_due()
+        self.queues.has_calls()
     }
 
     fn next_deferred(&mut self) -> Option<Deferred> {
-        self.queues.handlers.begin()
+        self.queues.handlers()?.begin()
     }
 
     fn end_deferred(&mut self) {
-        self.queues.handlers.end();
+        if let Some(handlers) = self.queues.handlers() {
+            handlers.end();
+        }
     }
 }
