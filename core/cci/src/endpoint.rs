@@ -366,9 +366,8 @@ impl<H: Host> Endpoint<H> {
             return;
         };
         let is_armed = connection.timer.is_some_and(|timer| timer <= deadline);
-        if !connection.transmit(host) {
-            self.lose(id, host);
-        } else if !is_armed {
+        connection.transmit(host);
+        if !is_armed {
             self.arm(id);
         }
     }
@@ -379,11 +378,8 @@ impl<H: Host> Endpoint<H> {
             return;
         };
         self.pending -= connection.complete(id, host);
-        let is_reachable = connection.transmit(host);
-        let is_over = connection.state == State::Closing && connection.sending.is_empty();
-        if !is_reachable {
-            self.lose(id, host);
-        } else if is_over {
+        connection.transmit(host);
+        if connection.state == State::Closing && connection.sending.is_empty() {
             self.close(id, host);
         }
     }

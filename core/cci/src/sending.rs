@@ -6,7 +6,7 @@
 //! and is sent as a skip, so that both sides go on counting alike.
 
 use crate::connection::{Connection, ConnectionId, State};
-use crate::endpoint::{Event, Host, Outgoing};
+use crate::endpoint::{Event, Host, NoWay, Outgoing};
 use crate::frame::Frame;
 use crate::rma::RmaRequest;
 use crate::status::{Attribute, Status};
@@ -271,20 +271,17 @@ impl<B> Operation<B> {
 }
 
 impl<B> Connection<B> {
-    /// Sends what the window allows. False if there is no way to the peer.
-    pub(crate) fn transmit<H: Host<Body = B>>(&mut self, host: &mut H) -> bool {
-        if self.sending.refused.is_some() {
-            return true;
-        }
-        while self.sending.may_send_next() {
-            if !self.transmit_next(host) {
-                return false;
+    /// Sends what the window allows. If there is no way to the peer any more, its loss will be
+    /// reported; acknowledgements that it has sent before may come first.
+    pub(crate) fn transmit<H: Host<Body = B>>(&mut self, host: &mut H) {
+        while self.sending.refused.is_none() && self.sending.may_send_next() {
+            if self.transmit_next(host).is_err() {
+                return;
             }
         }
-        true
     }
 
-    fn transmit_next<H: Host<Body = B>>(&mut self, host: &mut H) -> bool {
+    fn transmit_next<H: Host<Body = B>>(&mut self, host: &mut H) -> Result<(), NoWay> {
         let (to, place) = (self.remote, self.sending.sent);
         let sequence = self.sending.first.wrapping_add(place);
         let (frame, body) = match &self.sending.queue[place as usize].what {
@@ -300,7 +297,7 @@ impl<B> Connection<B> {
             }
         };
         self.sending.sent += 1;
-        host.send(self.peer, &frame.to_words(), body).is_ok()
+        host.send(self.peer, &frame.to_words(), body)
     }
 
     /// Reports all that has ended, in order, and forgets it. Returns how many.

@@ -92,11 +92,18 @@ pub(crate) fn of_service(
             process_of(pid, id)
         }
         (Some(ip), None) => Ok(ProcessId::new(ip.into(), ProcessId::PID_ANY)),
-        (Some(ip), Some(service)) => {
-            let port: u16 = service.parse().map_err(|_| AddressError::Malformed)?;
-            Ok(ProcessId::new(ip.into(), port.into()))
-        }
+        (Some(ip), Some(service)) => Ok(ProcessId::new(ip.into(), port_of(service)?)),
     }
+}
+
+/// The port that a service is. A word that doesn't begin with a digit stands for any that is
+/// free, as in the public library: Mercury passes the name of its host.
+fn port_of(service: &str) -> Result<u32, AddressError> {
+    if !service.starts_with(|first: char| first.is_ascii_digit()) {
+        return Ok(ProcessId::PID_ANY);
+    }
+    let port: u16 = service.parse().map_err(|_| AddressError::Malformed)?;
+    Ok(port.into())
 }
 
 fn process_of(pid: &str, id: &str) -> Result<ProcessId, AddressError> {
@@ -105,5 +112,19 @@ fn process_of(pid: &str, id: &str) -> Result<ProcessId, AddressError> {
     match process.pid == ProcessId::PID_ANY {
         true => Err(AddressError::Malformed),
         false => Ok(process),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_service_over_ip_is_a_port_and_a_word_any_that_is_free() {
+        assert_eq!(port_of("22222"), Ok(22222));
+        assert_eq!(port_of("localhost"), Ok(ProcessId::PID_ANY));
+        for service in ["70000", "80x"] {
+            assert_eq!(port_of(service), Err(AddressError::Malformed), "{service}");
+        }
     }
 }

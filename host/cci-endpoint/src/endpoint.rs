@@ -406,7 +406,7 @@ impl Endpoint {
         lease.revoke();
         // A peer may be in a copy that the kernel is carrying out.
         while !self.lock().around.link.recall(&lease) {
-            self.lock().progress();
+            self.with(State::progress);
             std::thread::yield_now();
         }
         Ok(())

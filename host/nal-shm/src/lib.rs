@@ -179,11 +179,19 @@ impl ShmNal {
             None => self.connect(process)?,
         };
         if self.peers[index].is_closed() {
-            self.drop_peer(index);
-            return Err(Unreachable);
+            return Err(self.on_closed(index));
         }
         self.last = Some((process, index));
         Ok(index)
+    }
+
+    /// A peer takes nothing more. Its loss is reported once what it has sent is read.
+    #[cold]
+    fn on_closed(&mut self, index: usize) -> Unreachable {
+        if !self.has_unread(index) {
+            self.drop_peer(index);
+        }
+        Unreachable
     }
 
     #[cold]
@@ -234,8 +242,7 @@ impl ShmNal {
             Outgoing::LentToFill(lent) => peer.lend(words, lent, Access::Fill),
         }
         if peer.is_closed() {
-            self.drop_peer(index);
-            return Err(Unreachable);
+            return Err(self.on_closed(index));
         }
         self.waiting += usize::from(peer.waits() && !waited);
         Ok(())
@@ -426,9 +433,13 @@ impl Wake for ShmNal {
     }
 
     fn check_peers(&mut self) {
+        let changes = self.segment.changes();
+        if changes != self.changes {
+            self.scan_lanes(changes);
+        }
         let mut index = 0;
         while index < self.peers.len() {
-            if self.peers[index].is_alive() {
+            if self.peers[index].is_alive() || self.has_unread(index) {
                 index += 1;
             } else {
                 self.drop_peer(index);

@@ -72,6 +72,16 @@ impl ShmNal {
         self.inbound.iter().any(other)
     }
 
+    /// Whether messages of a peer are still to be read: its loss is reported after them.
+    pub(crate) fn has_unread(&mut self, peer: usize) -> bool {
+        let (process, inode) = (self.peers[peer].process(), self.peers[peer].inode());
+        self.inbound.iter_mut().any(|lane| {
+            lane.check_sender();
+            let is_its_own = lane.origin().process == process && lane.inode() == inode;
+            is_its_own && !lane.is_finished()
+        })
+    }
+
     /// Gives up lanes whose sender has closed them or died, once they are read.
     pub(crate) fn check_senders(&mut self) {
         let mut over = Vec::new();

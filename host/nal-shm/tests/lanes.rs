@@ -308,6 +308,21 @@ fn a_successors_messages_come_after_its_predecessors_and_after_its_loss() {
 }
 
 #[test]
+fn what_a_peer_sent_before_its_end_is_read_before_its_loss() {
+    let job = job();
+    let (mut to, mut first) = (open(&job, 1), open(&job, 2));
+    send(&mut first, 1, 1);
+    assert_eq!(drain(&mut to), messages([1]));
+    send(&mut to, 2, 9);
+    send(&mut first, 1, 2);
+    drop(first);
+    to.check_peers();
+    assert_eq!(drain(&mut to), messages([2]));
+    to.check_peers();
+    assert_eq!(drain(&mut to), [Seen::Lost(name(2))]);
+}
+
+#[test]
 fn a_successor_is_reached_only_once_its_predecessors_messages_are_read() {
     let job = job();
     let (mut to, mut first) = (open(&job, 1), open(&job, 2));

@@ -148,6 +148,21 @@ fn a_lost_process_fails_all_sends_in_order() {
 }
 
 #[test]
+fn an_acknowledgement_on_its_way_counts_though_its_sender_has_ended() {
+    let (mut rig, a, _) = Rig::connected(Attribute::Ro);
+    rig.send(0, a, b"x", event(1)).expect("it is open");
+    rig.step();
+    rig.cut_off(1);
+    rig.send(0, a, b"y", event(2))
+        .expect("its end isn't known yet");
+    assert_eq!(rig.ended(0), []);
+    rig.run();
+    assert_eq!(rig.ended(0), [(1, Status::Success)]);
+    rig.report_loss(1);
+    assert_eq!(rig.ended(0), [(2, Status::Disconnected)]);
+}
+
+#[test]
 fn a_silent_peer_is_reported_once_and_the_connection_stays() {
     let (mut rig, a, _) = Rig::connected(Attribute::Ro);
     let now = rig.now;

@@ -235,9 +235,20 @@ impl Rig {
     }
 
     pub(crate) fn end(&mut self, member: usize) {
-        self.flying.retain(|frame| frame.to != name(member));
+        self.cut_off(member);
+        self.report_loss(member);
+    }
+
+    /// There is no way to a member any more; what it has sent still arrives.
+    pub(crate) fn cut_off(&mut self, member: usize) {
+        self.drop_frames_to(member);
         for other in (0..self.members.len()).filter(|other| *other != member) {
             self.members[other].wires.ended.push(name(member));
+        }
+    }
+
+    pub(crate) fn report_loss(&mut self, member: usize) {
+        for other in (0..self.members.len()).filter(|other| *other != member) {
             self.with(other, |core, _, wires| core.on_lost(name(member), wires));
         }
     }
