@@ -115,6 +115,122 @@ static void moves(struct rig *rig)
     OK(PtlMDUnlink(off));
 }
 
+/* Pieces whose lengths or addresses no message can have. */
+static void vectors(struct rig *rig)
+{
+    const ptl_size_t half = (ptl_size_t)1 << 63;
+    ptl_handle_md_t  md;
+    ptl_md_iovec_t   null[2] = {{bytes, 8}, {NULL, 8}};
+    ptl_md_iovec_t   wraps[2] = {{bytes, 8}, {bytes, ~(ptl_size_t)0}};
+    ptl_md_iovec_t   overlong[3] = {{bytes, half - 1}, {bytes, half - 1}, {bytes, 8}};
+    ANSWERS(PTL_MD_ILLEGAL, PtlMDBind(rig->ni, rig_md(null, 2, PTL_MD_IOVEC, PTL_EQ_NONE),
+                                      PTL_RETAIN, &md));
+    ANSWERS(PTL_MD_ILLEGAL, PtlMDBind(rig->ni, rig_md(wraps, 2, PTL_MD_IOVEC, PTL_EQ_NONE),
+                                      PTL_RETAIN, &md));
+    ANSWERS(PTL_MD_ILLEGAL, PtlMDBind(rig->ni, rig_md(NULL, 2, PTL_MD_IOVEC, PTL_EQ_NONE),
+                                      PTL_RETAIN, &md));
+    ANSWERS(PTL_MD_ILLEGAL, PtlMDBind(rig->ni, rig_md(bytes, ~(ptl_size_t)0, 0, PTL_EQ_NONE),
+                                      PTL_RETAIN, &md));
+    OK(PtlMDBind(rig->ni, rig_md(overlong, 3, PTL_MD_IOVEC, PTL_EQ_NONE), PTL_RETAIN, &md));
+    ANSWERS(PTL_MD_ILLEGAL, PtlPut(md, PTL_NO_ACK_REQ, rig->me, 0, 0, 0, 0, 0));
+    ANSWERS(PTL_MD_ILLEGAL, PtlGet(md, rig->me, 0, 0, 0, 0));
+    ANSWERS(PTL_MD_ILLEGAL, PtlGetPut(md, md, rig->me, 0, 0, 0, 0, 0));
+    ANSWERS(PTL_MD_ILLEGAL, PtlPutRegion(md, ~(ptl_size_t)0, 2, PTL_NO_ACK_REQ, rig->me, 0, 0, 0, 0,
+                                         0));
+    OK(PtlMDUnlink(md));
+    OK(PtlMDBind(rig->ni, rig_md(NULL, 0, 0, PTL_EQ_NONE), PTL_RETAIN, &md));
+    OK(PtlMDUnlink(md));
+}
+
+/* A remote offset that overflows with the length fits nowhere: the message is dropped. */
+static void remote_offsets(struct rig *rig)
+{
+    const ptl_size_t offsets[] = {64, ~(ptl_size_t)0, ~(ptl_size_t)0 - 7, (ptl_size_t)1 << 63};
+    ptl_handle_md_t  md, from;
+    ptl_handle_me_t  me;
+    ptl_sr_value_t   before, after;
+    me = rig_attach(rig, 3, 1, rig_md(bytes, 64, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, PTL_EQ_NONE),
+                    PTL_RETAIN, &md);
+    OK(PtlMDBind(rig->ni, rig_md(bytes, 8, 0, PTL_EQ_NONE), PTL_RETAIN, &from));
+    OK(PtlNIStatus(rig->ni, PTL_SR_DROP_COUNT, &before));
+    for (size_t at = 0; at < sizeof offsets / sizeof *offsets; at++) {
+        OK(PtlPut(from, PTL_NO_ACK_REQ, rig->me, 3, 0, 1, offsets[at], 0));
+    }
+    OK(PtlNIStatus(rig->ni, PTL_SR_DROP_COUNT, &after));
+    SAME(after - before, sizeof offsets / sizeof *offsets);
+    OK(PtlMDUnlink(from));
+    OK(PtlMEUnlink(me));
+}
+
+/* No call takes a handle of another kind, or one that names nothing. */
+static void foreign_handles(struct rig *rig)
+{
+    ptl_handle_any_t   all[10];
+    const size_t       count = sizeof all / sizeof *all;
+    ptl_handle_any_t   out;
+    ptl_event_t        event;
+    ptl_md_t           good = rig_md(bytes, 64, PTL_MD_OP_PUT, PTL_EQ_NONE);
+    ptl_process_id_t   id;
+    ptl_handle_md_t    md;
+    enum { NI, ME, MD, EQ };
+    all[NI] = rig->ni;
+    all[ME] = rig_attach(rig, 2, 1, good, PTL_RETAIN, &md);
+    all[MD] = md;
+    OK(PtlEQAlloc(rig->ni, 4, PTL_EQ_HANDLER_NONE, &all[EQ]));
+    all[4] = PTL_INVALID_HANDLE;
+    all[5] = PTL_HANDLE_NONE;
+    all[6] = PTL_EQ_NONE;
+    all[7] = 0x12345678;
+    all[8] = md ^ 1;        /* another slot */
+    all[9] = md ^ (1 << 17); /* another generation, or kind */
+    for (size_t at = 0; at < count; at++) {
+        const ptl_handle_any_t handle = all[at];
+        out = 77;
+        if (at != NI) {
+            ANSWERS(PTL_NI_INVALID, PtlGetId(handle, &id));
+            ANSWERS(PTL_NI_INVALID, PtlNIFini(handle));
+            ANSWERS(PTL_NI_INVALID, PtlEQAlloc(handle, 4, PTL_EQ_HANDLER_NONE, &out));
+            ANSWERS(PTL_NI_INVALID, PtlMDBind(handle, good, PTL_RETAIN, &out));
+            ANSWERS(PTL_NI_INVALID, PtlMEAttach(handle, 2, anyone, 0, 0, PTL_RETAIN, PTL_INS_AFTER,
+                                                &out));
+            ANSWERS(PTL_NI_INVALID, PtlACEntry(handle, 0, anyone, 0, 0, 0));
+        }
+        if (at != ME) {
+            ANSWERS(PTL_ME_INVALID, PtlMEUnlink(handle));
+            ANSWERS(PTL_ME_INVALID, PtlMDAttach(handle, good, PTL_RETAIN, &out));
+            ANSWERS(PTL_ME_INVALID, PtlMEInsert(handle, anyone, 0, 0, PTL_RETAIN, PTL_INS_AFTER,
+                                                &out));
+        }
+        if (at != MD) {
+            ANSWERS(PTL_MD_INVALID, PtlMDUnlink(handle));
+            ANSWERS(PTL_MD_INVALID, PtlMDUpdate(handle, NULL, NULL, PTL_EQ_NONE));
+            ANSWERS(PTL_MD_INVALID, PtlPut(handle, PTL_NO_ACK_REQ, rig->me, 2, 0, 1, 0, 0));
+            ANSWERS(PTL_MD_INVALID, PtlGetPut(handle, md, rig->me, 2, 0, 1, 0, 0));
+        }
+        if (at != EQ) {
+            ANSWERS(PTL_EQ_INVALID, PtlEQFree(handle));
+            ANSWERS(PTL_EQ_INVALID, PtlEQGet(handle, &event));
+            ANSWERS(PTL_EQ_INVALID, PtlEQWait(handle, &event));
+        }
+        if (at > EQ) {
+            ANSWERS(PTL_HANDLE_INVALID, PtlNIHandle(handle, &out));
+        }
+        SAME(out, 77);
+    }
+    OK(PtlEQFree(all[EQ]));
+    OK(PtlMEUnlink(all[ME]));
+}
+
+/* What interfaces, entries, descriptors and queues there are. */
+static void inventory(struct rig *rig, ptl_sr_value_t *counts)
+{
+    const ptl_sr_index_t current[4] = {PTL_SR_MES_CUR, PTL_SR_MDS_CUR, PTL_SR_EQS_CUR,
+                                       PTL_SR_MSGS_CUR};
+    for (int at = 0; at < 4; at++) {
+        OK(PtlNIStatus(rig->ni, current[at], &counts[at]));
+    }
+}
+
 static void queues(struct rig *rig)
 {
     ptl_handle_eq_t eq[2];
@@ -137,13 +253,20 @@ int main(void)
 {
     struct rig      rig;
     ptl_handle_ni_t gone;
+    ptl_sr_value_t  before[4], after[4];
     before_init();
     rig = rig_begin();
+    inventory(&rig, before);
     interfaces(&rig);
     entries(&rig);
     descriptors(&rig);
     moves(&rig);
     queues(&rig);
+    vectors(&rig);
+    remote_offsets(&rig);
+    foreign_handles(&rig);
+    inventory(&rig, after);
+    SAME(memcmp(before, after, sizeof before), 0);
     gone = rig.ni;
     OK(PtlNIFini(rig.ni));
     ANSWERS(PTL_NI_INVALID, PtlNIFini(gone));
