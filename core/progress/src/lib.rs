@@ -16,6 +16,9 @@
 //! - A caller that sleeps arms the bell for itself, and wakes the helper when it returns.
 //! - The watcher is parked while a caller polls and the network says that it is looked at.
 //!
+//! `tests/interleavings.rs` checks that for every order of the threads' steps;
+//! `tests/golden/transitions.txt` lists every transition of [`Progress`].
+//!
 //! Order of use: [`Progress`] stands under a lock, its owner carries out the [`Orders`] of each
 //! event before the lock is released. A caller counts its polls in [`Polling`], and in [`Wait`]
 //! if it waits for something. A thread that is to sleep on the bell follows [`SleepStep`].

@@ -135,8 +135,10 @@ impl<T: Copy + Ord> Progress<T> {
         if !armed {
             return false;
         }
-        callers.polls_since_armed += 1;
-        callers.polls_since_armed >= self.limits.disarm_after && callers.asleep == 0
+        if callers.polls_since_armed < self.limits.disarm_after {
+            callers.polls_since_armed += 1;
+        }
+        callers.polls_since_armed == self.limits.disarm_after && callers.asleep == 0
     }
 
     /// A caller polls all the time: senders needn't ring. The helper has to notice the end of
@@ -288,6 +290,23 @@ impl<T: Copy + Ord> Progress<T> {
             WatcherNext::Watch
         };
         (Orders::default(), next)
+    }
+
+    /// Whether callers have polled since the helper looked and was told to poll again.
+    pub fn have_polled(&self) -> bool {
+        self.callers.polled_for_helper
+    }
+
+    /// Whether the helper looks at each interval, or has been woken to.
+    pub fn helper_polls(&self) -> bool {
+        self.helper.polls
+    }
+
+    /// Whether the watcher sleeps on the network's descriptor, or is about to.
+    pub fn is_watching(&self) -> bool {
+        self.watcher
+            .as_ref()
+            .is_some_and(|watcher| watcher.is_watching)
     }
 
     /// The process leaves the network: helper and watcher end when they look next.
