@@ -292,7 +292,7 @@ impl<T: Copy + Ord> Progress<T> {
         (Orders::default(), next)
     }
 
-    /// Whether callers have polled since the helper looked and was told to poll again.
+    /// Whether callers have polled since the helper looked and polls again.
     pub fn have_polled(&self) -> bool {
         self.callers.polled_for_helper
     }
