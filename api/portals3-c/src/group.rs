@@ -2,7 +2,7 @@
 
 use lintel_types::ProcessId;
 use lintel_types::portals3::{Error, JID_ANY, Result};
-use std::net::Ipv4Addr;
+use portals33::Ranks;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What a process knows of its job.
@@ -44,40 +44,11 @@ pub(crate) fn own_pid() -> Option<u32> {
 
 /// The job: that of PtlSetJID, the launcher's, or 0.
 pub(crate) fn jid() -> u32 {
-    let launchers = || {
-        std::env::var("PTL_MY_JID")
-            .ok()
-            .and_then(|jid| number(&jid))
-    };
-    let jid = group().jid.or_else(launchers);
+    let jid = group().jid.or_else(Ranks::jid_from_env);
     jid.filter(|jid| *jid != JID_ANY).unwrap_or(0)
 }
 
 impl Group {
-    /// The group that a launcher has put into the environment.
-    ///
-    /// # Errors
-    /// `NoInit` if a variable is missing, isn't understood, or contradicts another.
-    pub(crate) fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Group> {
-        let given = |name: &str| lookup(name).ok_or(Error::NoInit);
-        let map = |name: &str| -> Result<Vec<u32>> {
-            let parts: Option<Vec<u32>> = given(name)?.split(':').map(number).collect();
-            parts.ok_or(Error::NoInit)
-        };
-        let (nids, pids) = (map("PTL_NIDMAP")?, map("PTL_PIDMAP")?);
-        let rank = number(&given("PTL_MY_RID")?).ok_or(Error::NoInit)?;
-        let jid = number(&given("PTL_MY_JID")?).ok_or(Error::NoInit)?;
-        if nids.len() != pids.len() || rank as usize >= nids.len() {
-            return Err(Error::NoInit);
-        }
-        Ok(Group {
-            rank: Some((rank, nids.len() as u32)),
-            nids: Some(nids),
-            pids: Some(pids),
-            jid: Some(jid),
-        })
-    }
-
     /// # Errors
     /// `Fail` for a rank beyond the size, or a size that isn't that of the maps.
     pub(crate) fn set_rank(&mut self, rank: u32, size: u32) -> Result<()> {
@@ -122,55 +93,21 @@ impl Group {
     }
 }
 
-/// A number, decimal or after `0x` hexadecimal, or an IPv4 address.
-fn number(text: &str) -> Option<u32> {
-    let text = text.trim();
-    if let Some(digits) = text.strip_prefix("0x") {
-        return u32::from_str_radix(digits, 16).ok();
+impl From<Ranks> for Group {
+    fn from(ranks: Ranks) -> Self {
+        let processes = ranks.processes();
+        Group {
+            rank: Some((ranks.rank() as u32, processes.len() as u32)),
+            nids: Some(processes.iter().map(|process| process.nid).collect()),
+            pids: Some(processes.iter().map(|process| process.pid).collect()),
+            jid: Some(ranks.jid()),
+        }
     }
-    let address = || text.parse::<Ipv4Addr>().ok().map(u32::from);
-    text.parse().ok().or_else(address)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn of(variables: &[(&str, &str)]) -> Result<Group> {
-        Group::from_lookup(|name| {
-            let found = variables.iter().find(|(variable, _)| *variable == name);
-            found.map(|(_, value)| (*value).to_owned())
-        })
-    }
-
-    const COMPLETE: [(&str, &str); 4] = [
-        ("PTL_MY_RID", "1"),
-        ("PTL_NIDMAP", "127.0.0.1:0x7f000002:3"),
-        ("PTL_PIDMAP", "0:98:3334"),
-        ("PTL_MY_JID", "7"),
-    ];
-
-    #[test]
-    fn a_launchers_variables_name_each_rank() {
-        let group = of(&COMPLETE).expect("it is complete");
-        assert_eq!(group.rank, Some((1, 3)));
-        let names = [(0x7f00_0001, 0), (0x7f00_0002, 98), (3, 3334)];
-        for (rank, (nid, pid)) in (0..).zip(names) {
-            assert_eq!(group.process(rank), Ok(ProcessId::new(nid, pid)));
-        }
-        assert_eq!(group.process(3), Err(Error::ProcessInvalid));
-    }
-
-    #[test]
-    fn a_variable_that_is_missing_or_wrong_leaves_nothing() {
-        for (index, (name, _)) in COMPLETE.iter().enumerate() {
-            let mut variables = COMPLETE.to_vec();
-            variables.remove(index);
-            assert_eq!(of(&variables), Err(Error::NoInit), "{name}");
-            variables.push((name, "1:x"));
-            assert_eq!(of(&variables), Err(Error::NoInit), "{name}");
-        }
-    }
 
     #[test]
     fn maps_and_ranks_of_other_sizes_are_refused() {

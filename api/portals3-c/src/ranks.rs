@@ -1,10 +1,11 @@
 //! The ranks of a job (`p3rt/p3rt.h`).
 
 use crate::convert::{array, give, not_null};
-use crate::group::{Group, group};
+use crate::group::group;
 use lintel_runtime::process3;
 use lintel_types::portals3::{Error, Result};
 use lintel_types::{Handle, ProcessId};
+use portals33::Ranks;
 use std::ffi::c_int;
 
 /// A rank or size that stands for the launcher's.
@@ -26,8 +27,8 @@ pub extern "C" fn PtlSetRank(ni: Handle, rank: u32, group_size: u32) -> c_int {
     let set = || {
         check(ni)?;
         if rank == FROM_ENVIRONMENT || group_size == FROM_ENVIRONMENT {
-            let launched = Group::from_lookup(|name| std::env::var(name).ok())?;
-            *group() = launched;
+            let launched = Ranks::from_env()?;
+            *group() = launched.into();
             return Ok(());
         }
         group().set_rank(rank, group_size)
