@@ -51,6 +51,68 @@ pub fn kill_at_random(job: &Job, random: &mut Random, rounds: u64) {
     }
 }
 
+/// Three processes, one of which writes garbage into its lanes at the others; then another one
+/// takes its place and its name. The job's program is `fault-worker`, over shared memory.
+///
+/// # Panics
+/// If one of the others ends, doesn't notice, or gets nothing through to whom it should.
+pub fn garble_one(job: &Job, random: &mut Random) {
+    let seed = (random.number() as u32).to_string();
+    let mut one = job.start(&["load", "11", "12,13", &seed, "13"]);
+    let mut two = job.start(&["load", "12", "11,13", &seed, "13"]);
+    let mut bad = job.start(&["corrupt", "13", "11,12", &seed]);
+    for worker in [&mut one, &mut two, &mut bad] {
+        worker.expect("ready");
+    }
+    // Until everybody has a lane at everybody.
+    std::thread::sleep(Duration::from_millis(200));
+    bad.send("corrupt");
+    bad.expect("corrupting");
+    let until = Instant::now() + PATIENCE;
+    while !(complained(&one) && complained(&two)) {
+        assert!(
+            Instant::now() < until,
+            "not everybody notices; they say: {:?}",
+            [&one, &two, &bad].map(Worker::stderr)
+        );
+        // Both go on all the while.
+        succeeded(&mut one);
+        succeeded(&mut two);
+    }
+    goes_on(&mut one, 12);
+    goes_on(&mut two, 11);
+    bad.kill();
+    let mut good = job.start(&["load", "13", "11,12", &seed]);
+    good.expect("ready");
+    goes_on(&mut good, 11);
+    goes_on(&mut good, 12);
+    goes_on(&mut one, 13);
+    goes_on(&mut two, 13);
+    for worker in [&mut one, &mut two, &mut good] {
+        worker.send("stop");
+        worker.expect("count ");
+        worker.succeed();
+    }
+    assert_eq!(job.shared_memory_names(), Vec::<String>::new());
+}
+
+fn complained(worker: &Worker) -> bool {
+    worker.stderr().contains("wrote nonsense into its lane")
+}
+
+/// Waits for successes with a peer.
+fn goes_on(worker: &mut Worker, peer: u32) {
+    let before = succeeded(worker)[&peer];
+    let until = Instant::now() + PATIENCE;
+    while succeeded(worker)[&peer] < before + 10 {
+        assert!(
+            Instant::now() < until,
+            "nothing gets through to {peer}: {}",
+            worker.stderr()
+        );
+    }
+}
+
 fn start(job: &Job, pid: u32, random: &mut Random) -> Worker {
     let others: Vec<String> = PIDS
         .iter()

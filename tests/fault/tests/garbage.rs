@@ -3,87 +3,20 @@
 // A client of an agent has no lane: that is its agent's.
 mod only_accelerated {
     mod only_shm {
+        use lintel_fault::exchange;
         use lintel_fault::job::{Job, PATIENCE, Worker};
         use lintel_fault::random::Random;
-        use std::time::{Duration, Instant};
+        use std::time::Instant;
 
         fn job() -> Job {
             Job::new(env!("CARGO_BIN_EXE_fault-worker"))
-        }
-
-        fn count(worker: &mut Worker) -> String {
-            worker.send("count");
-            worker.expect("count ")
         }
 
         #[test]
         fn a_garbled_lane_costs_its_writers_messages_only() {
             let mut random = Random::from_env();
             for _ in 0..3 {
-                let job = job();
-                let seed = (random.number() as u32).to_string();
-                let mut one = job.start(&["load", "11", "12,13", &seed, "13"]);
-                let mut two = job.start(&["load", "12", "11,13", &seed, "13"]);
-                let mut bad = job.start(&["corrupt", "13", "11,12", &seed]);
-                for worker in [&mut one, &mut two, &mut bad] {
-                    worker.expect("ready");
-                }
-                // Until everybody has a lane at everybody.
-                std::thread::sleep(Duration::from_millis(200));
-                bad.send("corrupt");
-                bad.expect("corrupting");
-                let until = Instant::now() + PATIENCE;
-                while !(complained(&one) && complained(&two)) {
-                    assert!(
-                        Instant::now() < until,
-                        "not everybody notices; they say: {:?}",
-                        [&one, &two, &bad].map(Worker::stderr)
-                    );
-                    // Both go on all the while.
-                    count(&mut one);
-                    count(&mut two);
-                }
-                goes_on(&mut one, 12);
-                goes_on(&mut two, 11);
-                bad.kill();
-                // Another one takes its place and its name, and is served.
-                let mut good = job.start(&["load", "13", "11,12", &seed]);
-                good.expect("ready");
-                goes_on(&mut good, 11);
-                goes_on(&mut good, 12);
-                goes_on(&mut one, 13);
-                goes_on(&mut two, 13);
-                for worker in [&mut one, &mut two, &mut good] {
-                    worker.send("stop");
-                    worker.expect("count ");
-                    worker.succeed();
-                }
-                assert_eq!(job.shared_memory_names(), Vec::<String>::new());
-            }
-        }
-
-        fn complained(worker: &Worker) -> bool {
-            worker.stderr().contains("wrote nonsense into its lane")
-        }
-
-        /// Waits for successes with a peer.
-        fn goes_on(worker: &mut Worker, peer: u32) {
-            let successes = |line: &str| -> u64 {
-                let counts = line.split(' ').next().unwrap_or("");
-                let found = counts.split(',').filter_map(|pair| pair.split_once(':'));
-                let mut of_peer = found.filter(|(pid, _)| *pid == peer.to_string());
-                of_peer
-                    .next()
-                    .map_or(0, |(_, n)| n.parse().expect("a number"))
-            };
-            let before = successes(&count(worker));
-            let until = Instant::now() + PATIENCE;
-            while successes(&count(worker)) < before + 10 {
-                assert!(
-                    Instant::now() < until,
-                    "nothing gets through to {peer}: {}",
-                    worker.stderr()
-                );
+                exchange::garble_one(&job(), &mut random);
             }
         }
 

@@ -1,0 +1,60 @@
+//! A worker process of the tests, `fault-worker3 WORK …`, that uses Portals 3.3; driven by
+//! lines on stdin and stdout as `fault-worker` is.
+
+mod load;
+mod operation;
+
+// Both write into lanes, whatever protocol uses them.
+#[path = "../worker/corrupt.rs"]
+mod corrupt;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let done = match words.as_slice() {
+        ["load", pid, peers, seed] => load::run(&work(pid, peers, seed)),
+        ["load", pid, peers, seed, suspect] => load::run(&load::Work {
+            suspect: Some(number(suspect)),
+            ..work(pid, peers, seed)
+        }),
+        ["corrupt", pid, peers, seed] => {
+            let done = load::run(&load::Work {
+                corrupt: Some(corrupt::start),
+                ..work(pid, peers, seed)
+            });
+            // Its own messages may fail: it only keeps corrupting lanes until it
+            // is killed.
+            eprintln!("the corrupting process: {done:?}");
+            loop {
+                std::thread::park();
+            }
+        }
+        _ => Err(format!("unknown work: {words:?}")),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("worker: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// A step of a worker; the error is printed by the test.
+type Done = Result<(), String>;
+
+fn work(pid: &str, peers: &str, seed: &str) -> load::Work {
+    load::Work {
+        pid: number(pid),
+        peers: peers.split(',').map(number).collect(),
+        seed: number(seed).into(),
+        suspect: None,
+        corrupt: None,
+    }
+}
+
+fn number(word: &str) -> u32 {
+    word.parse().expect("a number")
+}
