@@ -105,13 +105,18 @@ fn install_headers(tree: &Tree, prefix: &Path) -> Outcome {
     Ok(())
 }
 
+/// Programs and scenarios to start from, and the README.
 fn install_examples(tree: &Tree, prefix: &Path) -> Outcome {
-    let examples = tree.path("examples/c");
-    for ending in ["c", "h"] {
-        for file in shell::files(&examples, ending) {
+    let doc = prefix.join("share/doc/lintel");
+    install(&tree.path("README.md"), &doc.join("README.md"), 0o644)?;
+    for (from, ending, to) in [
+        ("examples/c", "c", "examples"),
+        ("examples/c", "h", "examples"),
+        ("examples/scenarios", "toml", "scenarios"),
+    ] {
+        for file in shell::files(&tree.path(from), ending) {
             let name = file.file_name().unwrap_or_default();
-            let to = prefix.join("share/doc/lintel/examples").join(name);
-            install(&file, &to, 0o644)?;
+            install(&file, &doc.join(to).join(name), 0o644)?;
         }
     }
     Ok(())

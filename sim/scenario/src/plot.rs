@@ -24,6 +24,8 @@ pub struct Plot {
     pub title: String,
     /// The setting along x, and how its axis is divided.
     pub x: (String, Scale),
+    /// What stands below the x axis; the setting's own name otherwise.
+    pub x_label: Option<String>,
     /// The figure along y.
     pub y: (String, Scale),
     /// Points that others have published.
@@ -65,6 +67,7 @@ impl Plot {
                 table.must("x", "it takes a setting that is a list of numbers")?,
                 table.scale("x_scale")?,
             ),
+            x_label: table.text("x_label")?.map(String::from),
             y: (
                 table.must("y", "it takes a figure of the results, such as \"all, µs\"")?,
                 table.scale("y_scale")?,
@@ -125,9 +128,10 @@ impl<'a> Table<'a> {
     }
 }
 
-const KEYS: [&str; 8] = [
+const KEYS: [&str; 9] = [
     "title",
     "x",
+    "x_label",
     "x_scale",
     "y",
     "y_scale",

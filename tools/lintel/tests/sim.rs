@@ -123,6 +123,40 @@ fn a_plot_with_a_log_axis_has_a_place_for_zero() {
     assert!(plots.path.join("log.svg").is_file());
 }
 
+/// A scenario of Red Storm without a table `plot`, with one line more.
+fn without_plot(line: &str) -> Scratch {
+    let file = Scratch::new("plain.toml");
+    let text = format!(
+        "[machine]\nmodel = \"seastar\"\nprofile = \"redstorm-2005\"\n\
+         matching = [\"host\", \"nic\"]\n[workload]\nkind = \"put\"\n{line}\n"
+    );
+    std::fs::write(file.path(), text).expect("written");
+    file
+}
+
+#[test]
+fn a_scenario_without_a_plot_is_drawn_over_its_first_list_of_numbers() {
+    let file = without_plot("bytes = [8, 64]");
+    let plots = Scratch::new("plots");
+    Running::start(&["sim", "run", file.path(), "--plots", plots.path()]).text();
+    let svg = std::fs::read_to_string(plots.path.join("plain.svg")).expect("it is drawn");
+    for text in ["bytes", "host", "nic"] {
+        assert!(svg.contains(&format!("\n{text}\n")), "{text}");
+    }
+}
+
+#[test]
+fn a_sweep_without_numbers_is_refused_with_an_example_of_a_plot() {
+    let file = without_plot("bytes = 8");
+    let plots = Scratch::new("plots");
+    let mut lintel = Command::new(env!("CARGO_BIN_EXE_lintel"));
+    let words = ["sim", "run", file.path(), "--plots", plots.path()];
+    let output = lintel.args(words).output().expect("starts");
+    assert_eq!(output.status.code(), Some(2));
+    let text = String::from_utf8(output.stderr).expect("text");
+    assert!(text.contains("[plot]\n    x = "), "{text}");
+}
+
 #[test]
 fn a_faulty_scenario_is_reported_and_nothing_is_simulated() {
     let file = Scratch::new("faulty.toml");

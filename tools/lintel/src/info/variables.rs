@@ -55,7 +55,8 @@ const FROM_LAUNCHERS: [Setting; 6] = [
         name: "LINTEL_PMI",
         default: "what the environment says",
         values: "pmi1, pmi2, pmix, none",
-        meaning: "the protocol by which ranks exchange addresses",
+        meaning: "the protocol by which ranks of libportals_job, lintel and Rust programs \
+                  exchange addresses",
     },
     Setting {
         name: "LINTEL_NODES",

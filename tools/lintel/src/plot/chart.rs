@@ -123,7 +123,9 @@ pub fn draw(figures: &[Figure]) -> Result<String> {
     let mut svg = String::new();
     draw_sheet(&mut svg, size, figures)
         .map_err(|error| Error::Wrong(format!("drawing: {error}")))?;
-    Ok(svg)
+    let extent = |(width, height)| format!("width=\"{width}\" height=\"{height}\"");
+    let shown = (size.0 / FINE, size.1 / FINE);
+    Ok(svg.replacen(&extent(size), &extent(shown), 1))
 }
 
 fn draw_sheet(svg: &mut String, size: (u32, u32), figures: &[Figure]) -> Drawn {
@@ -147,8 +149,8 @@ type Plot<'a, 'b> = ChartContext<'b, SVGBackend<'a>, Cartesian2d<Axis, Axis>>;
 fn draw_title(area: &Area<'_>, figure: &Figure) -> Drawn {
     let title = font(24).style(FontStyle::Bold).color(&INK);
     let small = font(15).color(&QUIET);
-    area.draw_text(&figure.title, &title, (LEFT, 14))?;
-    area.draw_text(&figure.subtitle, &small, (LEFT, 46))?;
+    area.draw_text(&figure.title, &title, (LEFT, px(14) as i32))?;
+    area.draw_text(&figure.subtitle, &small, (LEFT, px(46) as i32))?;
     Ok(())
 }
 
@@ -158,16 +160,17 @@ fn draw_plot(area: &Area<'_>, figure: &Figure) -> Drawn {
     let y = Axis::new(figure.y.1, points().map(|p| p.1));
     let mut chart = ChartBuilder::on(area)
         .margin_left(MARGIN)
-        .margin_right(28)
-        .margin_top(4)
-        .x_label_area_size(58)
+        .margin_right(px(28))
+        .margin_top(px(4))
+        .x_label_area_size(px(58))
         .y_label_area_size(LEFT - MARGIN)
         .build_cartesian_2d(x.clone(), y.clone())?;
     chart
         .configure_mesh()
         .light_line_style(TRANSPARENT)
-        .bold_line_style(GRID)
-        .axis_style(QUIET)
+        .bold_line_style(GRID.stroke_width(px(1)))
+        .axis_style(QUIET.stroke_width(px(1)))
+        .set_all_tick_mark_size(px(5))
         .x_labels(x.ticks.len())
         .y_labels(y.ticks.len())
         .x_desc(figure.x.0.as_str())
@@ -192,7 +195,7 @@ fn draw_plot(area: &Area<'_>, figure: &Figure) -> Drawn {
 fn draw_series(chart: &mut Plot<'_, '_>, look: Look, points: Vec<(f64, f64)>) -> Drawn {
     match look.dash {
         Some((dash, gap)) => {
-            let line = DashedLineSeries::new(points.clone(), dash, gap, look.line);
+            let line = DashedLineSeries::new(points.clone(), px(dash), px(gap), look.line);
             chart.draw_series(line)?;
         }
         None if look.line.stroke_width > 0 => {
@@ -202,8 +205,8 @@ fn draw_series(chart: &mut Plot<'_, '_>, look: Look, points: Vec<(f64, f64)>) ->
     }
     let (radius, style) = match look.marks {
         Marks::None => return Ok(()),
-        Marks::Dots => (4, look.line.color.filled()),
-        Marks::Rings => (RING, look.line.stroke_width(2)),
+        Marks::Dots => (DOT, look.line.color.filled()),
+        Marks::Rings => (RING, look.line.stroke_width(px(2))),
     };
     let mark = |point| Circle::new(point, radius, style);
     chart.draw_series(points.into_iter().map(mark))?;
@@ -217,26 +220,26 @@ fn draw_legend(area: &Area<'_>, figure: &Figure) -> Drawn {
     for (i, (look, series)) in looks(figure).into_iter().enumerate() {
         let x = LEFT + (i / rows) as i32 * (WIDTH as i32 - LEFT) / 2;
         let y = LEGEND_ROW as i32 + (i % rows) as i32 * LEGEND_ROW as i32;
-        let sample = [(x, y), (x + 40, y)];
+        let (sample, unit) = (px(40) as i32, px(1) as i32);
         match look.dash {
             Some((dash, gap)) => {
-                for from in (x..x + 40).step_by((dash + gap) as usize) {
-                    let dash = [(from, y), ((from + dash as i32).min(x + 40), y)];
+                for from in (x..x + sample).step_by(px(dash + gap) as usize) {
+                    let dash = [(from, y), ((from + dash as i32 * unit).min(x + sample), y)];
                     area.draw(&PathElement::new(dash, look.line))?;
                 }
             }
             None if look.line.stroke_width > 0 => {
-                area.draw(&PathElement::new(sample, look.line))?;
+                area.draw(&PathElement::new([(x, y), (x + sample, y)], look.line))?;
             }
             None => {}
         }
-        let centre = (x + 20, y);
+        let centre = (x + sample / 2, y);
         match look.marks {
             Marks::None => {}
-            Marks::Dots => area.draw(&Circle::new(centre, 4, look.line.color.filled()))?,
-            Marks::Rings => area.draw(&Circle::new(centre, RING, look.line.stroke_width(2)))?,
+            Marks::Dots => area.draw(&Circle::new(centre, DOT, look.line.color.filled()))?,
+            Marks::Rings => area.draw(&Circle::new(centre, RING, look.line.stroke_width(px(2))))?,
         }
-        area.draw_text(&series.label, &text, (x + 50, y))?;
+        area.draw_text(&series.label, &text, (x + 50 * unit, y))?;
     }
     Ok(())
 }
@@ -261,14 +264,14 @@ fn looks(figure: &Figure) -> Vec<(Look, &Series)> {
     let mut colours = COLOURS.iter().cycle();
     let mut look = |series: &Series| match series.stroke {
         Stroke::Limit(number) => Look {
-            line: QUIET.stroke_width(2),
+            line: QUIET.stroke_width(px(2)),
             dash: Some(DASHES[number % DASHES.len()]),
             marks: Marks::None,
         },
         Stroke::Points(colour) => ring(COLOURS[colour % COLOURS.len()]),
         Stroke::Ink => ring(INK),
         Stroke::Styled { colour, dash } => Look {
-            line: COLOURS[colour % COLOURS.len()].stroke_width(3),
+            line: COLOURS[colour % COLOURS.len()].stroke_width(px(3)),
             dash: dash.checked_sub(1).map(|dash| DASHES[dash % DASHES.len()]),
             marks: match series.points.len() <= MOST_MARKS {
                 true => Marks::Dots,
@@ -279,7 +282,7 @@ fn looks(figure: &Figure) -> Vec<(Look, &Series)> {
             line: colours
                 .next()
                 .expect("an endless cycle")
-                .stroke_width(if stroke == Stroke::Fine { 2 } else { 3 }),
+                .stroke_width(px(if stroke == Stroke::Fine { 2 } else { 3 })),
             dash: None,
             marks: match stroke {
                 Stroke::Plain => Marks::Dots,
@@ -299,17 +302,26 @@ fn ring(colour: RGBColor) -> Look {
 }
 
 fn font(size: u32) -> FontDesc<'static> {
-    ("sans-serif", size).into_font()
+    ("sans-serif", px(size)).into_font()
 }
 
-const WIDTH: u32 = 960;
+/// Units of the drawing in a pixel: coordinates are whole numbers, and dashes along a slope would
+/// wave if they were pixels.
+const FINE: u32 = 10;
+
+/// Pixels as units of the drawing.
+const fn px(pixels: u32) -> u32 {
+    pixels * FINE
+}
+
+const WIDTH: u32 = px(960);
 /// Of title and plot, without the legend.
-const HEIGHT: u32 = 620;
-const TITLE: u32 = 76;
+const HEIGHT: u32 = px(620);
+const TITLE: u32 = px(76);
 /// Where the plot begins, and all text above and below it.
-const LEFT: i32 = 96;
-const MARGIN: i32 = 14;
-const LEGEND_ROW: u32 = 26;
+const LEFT: i32 = px(96) as i32;
+const MARGIN: i32 = px(14) as i32;
+const LEGEND_ROW: u32 = px(26);
 
 const INK: RGBColor = RGBColor(34, 34, 34);
 const QUIET: RGBColor = RGBColor(105, 105, 105);
@@ -331,9 +343,12 @@ const COLOURS: [RGBColor; 8] = [
 /// Points that still stand apart.
 const MOST_MARKS: usize = 40;
 
-/// A ring's radius, in pixels.
-const RING: i32 = 8;
+/// The radius of a ring.
+const RING: i32 = px(8) as i32;
+/// The radius of a dot.
+const DOT: i32 = px(4) as i32;
 
+/// Lengths of dashes and gaps, in pixels.
 const DASHES: [(u32, u32); 3] = [(9, 5), (3, 4), (18, 5)];
 
 #[cfg(test)]
@@ -352,8 +367,8 @@ mod tests {
     #[test]
     fn figures_stand_side_by_side_each_with_its_title_and_legend() {
         let svg = draw(&[figure("first"), figure("second")]).expect("draws");
-        let width = format!("width=\"{}\"", 2 * WIDTH);
-        assert!(svg.contains(&width));
+        let width = format!("width=\"{}\"", 2 * WIDTH / FINE);
+        assert!(svg.contains(&width) && svg.contains(&format!("viewBox=\"0 0 {} ", 2 * WIDTH)));
         for text in ["first", "second", "RC", "XRC", "64 B"] {
             assert!(svg.contains(&format!("\n{text}\n")), "{text}");
         }

@@ -28,7 +28,7 @@ pub fn text() -> String {
         .iter()
         .map(|figure| vec![&figure.name, &figure.title]);
     section(&mut out, "figures (lintel sim figure NAME)", figures);
-    out.push_str("Scenarios are TOML files; examples/scenarios has some.\n");
+    out.push_str("Scenarios are TOML files; examples/scenarios has some, installed in share/doc/lintel/scenarios.\n");
     out
 }
 

@@ -197,12 +197,9 @@ fn deliver(results: &Results, scenario: &Scenario, options: &RunOptions) -> Resu
     }
     let mut drawn = Vec::new();
     if let Some(directory) = &options.plots {
-        let Some(plan) = &scenario.plot else {
-            let what = format!(
-                "{} has no table plot, which --plots draws",
-                results.scenario
-            );
-            return Err(Error::Usage(what));
+        let plan = match &scenario.plot {
+            Some(plan) => plan,
+            None => &results.default_plot()?,
         };
         results.check(plan)?;
         let name = options.file.file_stem().unwrap_or_default();

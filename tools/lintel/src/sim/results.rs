@@ -58,7 +58,12 @@ impl Entry {
     /// The settings but for one, in a line.
     fn label(&self, but: &str) -> String {
         let others = self.settings.iter().filter(|(path, _)| *path != but);
-        let words: Vec<&str> = others.map(|(_, value)| value.as_str()).collect();
+        let words: Vec<String> = others
+            .map(|(path, value)| match value.parse::<f64>() {
+                Ok(_) => format!("{} {value}", short(path)),
+                Err(_) => value.clone(),
+            })
+            .collect();
         words.join(", ")
     }
 }
@@ -119,6 +124,46 @@ impl Results {
         format!("{about}\n{}", aligned(&lines, &left))
     }
 
+    /// What is drawn if the scenario has no table `plot`: the first figure over the first setting
+    /// that varies and is a number.
+    ///
+    /// # Errors
+    /// No setting that is a number varies, or no point has a figure.
+    pub fn default_plot(&self) -> Result<Plot> {
+        let values = |path: &String| -> Option<IndexSet<String>> {
+            let value = |entry: &Entry| entry.settings.get(path).cloned();
+            let all: IndexSet<String> = self.entries.iter().filter_map(value).collect();
+            let numbers = all.iter().all(|value| value.parse::<f64>().is_ok());
+            (numbers && all.len() > 1).then_some(all)
+        };
+        let first = self.entries.first();
+        let settings = first.into_iter().flat_map(|entry| entry.settings.keys());
+        let x = settings
+            .filter_map(|path| Some((path, values(path)?)))
+            .next();
+        let y = first.and_then(|entry| entry.figures.keys().next());
+        let (Some((x, values)), Some(y)) = (x, y) else {
+            return Err(Error::Usage(format!(
+                "{}: nothing to draw: give a setting a list of numbers, such as \
+                 bytes = [8, 64, 512], or write a table such as\n\n    [plot]\n    \
+                 x = \"workload.bytes\"\n    y = \"{}\"",
+                self.scenario,
+                y.map_or("all, µs", |y| y)
+            )));
+        };
+        Ok(Plot {
+            title: match self.about.as_str() {
+                "" => self.scenario.clone(),
+                about => about.into(),
+            },
+            x: (x.clone(), default_scale(&values)),
+            x_label: None,
+            y: (y.clone(), Scale::Linear),
+            published: Vec::new(),
+            source: String::new(),
+        })
+    }
+
     /// Whether there is something to draw.
     ///
     /// # Errors
@@ -140,7 +185,9 @@ impl Results {
     /// One figure over one setting, a line for each combination of the others.
     pub fn figure(&self, plan: &Plot) -> chart::Figure {
         let (x, y) = (&plan.x, &plan.y);
-        let mut figure = chart::Figure::new(&plan.title, (&x.0, scale(x.1)), (&y.0, scale(y.1)));
+        let x_label = plan.x_label.clone().unwrap_or_else(|| short(&x.0));
+        let axes = ((&*x_label, scale(x.1)), (&*y.0, scale(y.1)));
+        let mut figure = chart::Figure::new(&plan.title, axes.0, axes.1);
         let labels: IndexSet<String> = self.entries.iter().map(|e| e.label(&x.0)).collect();
         for (colour, label) in labels.iter().enumerate() {
             let entries = self.entries.iter().filter(|e| e.label(&x.0) == *label);
@@ -234,6 +281,24 @@ fn by_key<S: Serializer>(
 
 /// Below this each whole number has a double of its own: 2^53.
 const EXACT: f64 = 9_007_199_254_740_992.0;
+
+/// The name of a setting without its table: `entries ahead` of `workload.entries_ahead`.
+fn short(path: &str) -> String {
+    let name = path.rsplit('.').next().unwrap_or(path);
+    name.replace('_', " ")
+}
+
+/// By powers of two if all values but 0 are such.
+fn default_scale(values: &IndexSet<String>) -> Scale {
+    let power = |value: &String| {
+        let whole = value.parse::<u64>();
+        whole.is_ok_and(|whole| whole == 0 || whole.is_power_of_two())
+    };
+    match values.iter().all(power) {
+        true => Scale::Powers,
+        false => Scale::Linear,
+    }
+}
 
 fn scale(scale: Scale) -> chart::Scale {
     match scale {
