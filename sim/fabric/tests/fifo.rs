@@ -6,13 +6,14 @@ use lintel_sim_fabric::{Fabric, Message, Node, Outcome, PacketFabric, Parameters
 use lintel_sim_kernel::{Duration, SimTime, Simulation};
 use rig::{Net, by_packet, even, message, ring, send};
 
-/// A ring of four whose nodes have room for so many packets.
-fn with_fifo(packets: u32) -> Simulation<Net<PacketFabric<Torus>>> {
+/// A ring of four whose nodes have room for so many packets, the last of whose links take
+/// that time.
+fn with_fifo(packets: u32, latency: Duration) -> Simulation<Net<PacketFabric<Torus>>> {
     let mut parameters = Parameters {
         buffer: 2,
         ..even()
     };
-    parameters.eject.latency = Duration::ZERO;
+    parameters.eject.latency = latency;
     let mut simulation = by_packet(ring(4), &parameters);
     let plain = std::mem::replace(
         &mut simulation.world.fabric,
@@ -33,7 +34,17 @@ fn noticed(from: u32, bytes: u64, tag: u64) -> Message {
 
 /// What is reported of node 1 when it is held from the first packet to `until`.
 fn held(packets: u32, messages: &[Message], until: Duration) -> Vec<(u64, Outcome)> {
-    let mut simulation = with_fifo(packets);
+    held_behind(Duration::ZERO, packets, messages, until)
+}
+
+/// The same with a last link of that latency.
+fn held_behind(
+    latency: Duration,
+    packets: u32,
+    messages: &[Message],
+    until: Duration,
+) -> Vec<(u64, Outcome)> {
+    let mut simulation = with_fifo(packets, latency);
     messages.iter().for_each(|&m| send(&mut simulation, m));
     while simulation.world.reported.is_empty() {
         let now = simulation.events.now();
@@ -68,11 +79,31 @@ fn a_fifo_takes_a_message_off_its_sender_s_hands() {
 fn what_waits_in_a_fifo_goes_on_at_the_engine_s_rate() {
     let one = noticed(0, 64 * 8, 1);
     let reported = held(16, &[one], Duration::from_us(5));
-    // The first packet was in and the second on its way; six follow.
+    // The first packet was in; seven follow.
     assert_eq!(
         reported.last(),
-        Some(&(5_000 + 6 * 64, Outcome::Arrived(one)))
+        Some(&(5_000 + 7 * 64, Outcome::Arrived(one)))
     );
+}
+
+#[test]
+fn packets_on_their_way_when_a_node_is_held_wait_in_its_fifo() {
+    // The node is held at the first report, which is to be that of the first packet.
+    let [one, other] = [1, 2].map(|tag| Message {
+        notify_left: false,
+        ..noticed(0, 64 * 3, tag)
+    });
+    // Three packets are on the last link when the first one is there.
+    let latency = Duration::from_ns(200);
+    let reported = held_behind(latency, 16, &[one, other], Duration::from_us(5));
+    let of = |wanted: Outcome| -> Vec<u64> {
+        let same = reported.iter().filter(|(_, o)| *o == wanted);
+        same.map(|(when, _)| *when).collect()
+    };
+    let first = of(Outcome::Began(one))[0];
+    assert_eq!(of(Outcome::Noticed(other)), [first + 3 * 64]);
+    assert_eq!(of(Outcome::Arrived(one)), [5_000 + 2 * 64]);
+    assert_eq!(of(Outcome::Arrived(other)), [5_000 + 5 * 64]);
 }
 
 #[test]
@@ -86,9 +117,9 @@ fn a_message_behind_a_held_one_is_noticed_once_and_arrives_after_it() {
     // Three packets, then its first: in, a hop and out.
     assert_eq!(of(Outcome::Noticed(second)), [2 * 50 + 4 * 64]);
     assert_eq!(of(Outcome::Noticed(first)), []);
-    assert_eq!(of(Outcome::Arrived(first)), [5_000 + 64]);
-    assert_eq!(of(Outcome::Began(second)), [5_000 + 2 * 64]);
-    assert_eq!(of(Outcome::Arrived(second)), [5_000 + 4 * 64]);
+    assert_eq!(of(Outcome::Arrived(first)), [5_000 + 2 * 64]);
+    assert_eq!(of(Outcome::Began(second)), [5_000 + 3 * 64]);
+    assert_eq!(of(Outcome::Arrived(second)), [5_000 + 5 * 64]);
 }
 
 #[test]

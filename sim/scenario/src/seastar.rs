@@ -18,11 +18,16 @@ use crate::run::{Figure, Run, Stepped, micro};
 use crate::span::{Observer, Place, relay};
 
 /// What `workload.kind` takes with this model.
-pub(crate) const KINDS: [Choice<Kind>; 12] = [
+pub(crate) const KINDS: [Choice<Kind>; 13] = [
     Choice::new(
         "put",
         "half a round trip of puts: bytes, entries_ahead",
         Kind::PingPong(Way::Put),
+    ),
+    Choice::new(
+        "copied-put",
+        "the same, each payload copied into a bound buffer: bytes, entries_ahead",
+        Kind::PingPong(Way::CopiedPut),
     ),
     Choice::new(
         "acknowledged-put",

@@ -137,6 +137,34 @@ fn payload_beyond_the_header_costs_an_interrupt() {
 }
 
 #[test]
+fn a_transfer_behind_an_interrupt_s_end_shows_as_what_the_kernel_waits_for_memory() {
+    for p in PROFILES {
+        let case = Case::new(*p, Mode::Generic);
+        let time = |bytes| ping_pong(&case, Way::Put, bytes, 0).expect("the case runs");
+        let memory = |bytes| p.bandwidth(p.memory_bandwidth).time_for(Bytes(bytes));
+        let (short, long) = (200, 1_000);
+        assert_eq!(
+            time(long) - time(short),
+            memory(long) - memory(short),
+            "{}",
+            p.name
+        );
+    }
+}
+
+#[test]
+fn a_copied_put_takes_its_copy_longer() {
+    for p in PROFILES {
+        let case = Case::new(*p, Mode::Generic);
+        for bytes in [0, 8, 1_000, 8_192] {
+            let time = |way| ping_pong(&case, way, bytes, 0).expect("the case runs");
+            let longer = time(Way::CopiedPut) - time(Way::Put);
+            assert_eq!(longer, p.copy(bytes), "{} {bytes}", p.name);
+        }
+    }
+}
+
+#[test]
 fn each_entry_ahead_costs_what_an_entry_costs() {
     let p = &XT5_2009;
     for (mode, entry) in [

@@ -54,6 +54,12 @@ impl Fifo {
         self.packets.push_back((packet, there));
     }
 
+    /// The same for a packet that others overtook on their way, each of which is there later.
+    pub(super) fn insert(&mut self, packet: u32, there: SimTime) {
+        let place = self.packets.partition_point(|&(_, other)| other <= there);
+        self.packets.insert(place, (packet, there));
+    }
+
     /// The packet that is taken out next, and when it is all there.
     pub(super) fn first(&self) -> Option<(u32, SimTime)> {
         self.packets.front().copied()

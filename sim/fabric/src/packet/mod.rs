@@ -76,8 +76,10 @@ struct Transit<R> {
     route: R,
     unsent: u64,
     awaited: u64,
-    /// Its first packet has been delivered, or reported to be in its node's FIFO.
+    /// Its first packet is on its way to the node itself, or reported to be in its FIFO.
     is_noticed: bool,
+    /// Its first packet is at the node.
+    is_there: bool,
     /// Behind it at its source.
     next: u32,
 }
@@ -380,6 +382,28 @@ impl<T: Topology> PacketFabric<T> {
         gone
     }
 
+    /// A packet that left the router for the node itself is there. If the node was held
+    /// meanwhile, its FIFO takes the packet, in front of those that left later.
+    fn on_there<E>(&mut self, number: u32, events: &mut EventQueue<E>) -> Option<Outcome>
+    where
+        E: Event + From<FabricEvent>,
+    {
+        let transit = &mut self.messages[self.packets[number].message];
+        let is_first = !std::mem::replace(&mut transit.is_there, true);
+        let message = transit.message;
+        let node = message.to.0;
+        let fifo = self.fifos.of(node).filter(|fifo| fifo.is_used());
+        let Some(fifo) = fifo else {
+            return self.on_deliver(number);
+        };
+        fifo.insert(number, events.now());
+        if self.fifos.is_full(node) {
+            *self.lanes.held(message.to) = true;
+        }
+        self.drain(node, events);
+        (is_first && message.notify_began).then_some(Outcome::Noticed(message))
+    }
+
     /// The first packet of a node's FIFO goes to the node, unless that is held.
     fn drain<E>(&mut self, node: u32, events: &mut EventQueue<E>)
     where
@@ -408,7 +432,7 @@ impl<T: Topology> PacketFabric<T> {
         }
         let number = fifo.pop().expect("what drains has a packet");
         let outcome = self.on_deliver(number);
-        *self.lanes.held(Node(node)) = false;
+        *self.lanes.held(Node(node)) = self.fifos.is_full(node);
         self.drain(node, events);
         let link = self.sink_link(Node(node));
         self.serve(link, events);
@@ -432,6 +456,7 @@ impl<T: Topology> Fabric for PacketFabric<T> {
             unsent: message.bytes.0,
             awaited: message.bytes.0,
             is_noticed: false,
+            is_there: false,
             next: NONE,
         });
         let link = self.source_link(message.from);
@@ -451,7 +476,7 @@ impl<T: Topology> Fabric for PacketFabric<T> {
         match event.0 {
             EventKind::Arrive(arrival) => self.on_arrive(arrival, events),
             EventKind::Wake(link) => self.on_wake(link, events),
-            EventKind::Deliver(packet) => return self.on_deliver(packet),
+            EventKind::Deliver(packet) => return self.on_there(packet, events),
             EventKind::Drain(node) => return self.on_drain(node, events),
             EventKind::Notice(number) => {
                 return Some(Outcome::Noticed(self.messages[number].message));

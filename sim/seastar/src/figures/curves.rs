@@ -115,7 +115,7 @@ const PORTAL_PERF: [Wanted; 3] = [
 const CCI_AND_PORTALS: [Wanted; 3] = [
     ("CCI UU", XT5_CCI, UU),
     ("CCI RO", XT5_CCI, RO),
-    ("Portals", XT5, Way::Put),
+    ("Portals", XT5, Way::CopiedPut),
 ];
 
 const BOTH_MODES: [Wanted; 4] = [

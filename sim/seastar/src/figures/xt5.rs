@@ -49,13 +49,13 @@ pub(super) const PORTALS: &[Point] = &[
     of(
         ("S4 abstract", "CCI's latency less than Portals', 8 B", "%"),
         Between(30.0, 50.0),
-        |m| Ok(100.0 * (1.0 - cci(m, UU, 8)? / portals(m, Way::Put, 8)?)),
+        |m| Ok(100.0 * (1.0 - cci(m, UU, 8)? / portals(m, Way::CopiedPut, 8)?)),
     )
     .because("S4's part VI says it otherwise (the row below), and both can hold near a half only"),
     of(
         ("S4 VI", "CCI's latency of Portals', 0 B", "%"),
         Between(30.0, 50.0),
-        |m| Ok(100.0 * cci(m, UU, 0)? / portals(m, Way::Put, 0)?),
+        |m| Ok(100.0 * cci(m, UU, 0)? / portals(m, Way::CopiedPut, 0)?),
     ),
 ];
 

@@ -136,12 +136,18 @@ impl Node {
     /// The device's, or one between processors.
     pub(super) fn leave_interrupt(&mut self, ctx: &mut Context<'_>) {
         let exit = ctx.profile.time(ctx.profile.interrupt_exit);
+        self.memory.need(ctx.now);
         let returned = self.kernel.run("return", exit, ctx);
         ctx.at(returned, Task::Returned);
     }
 
     /// Processes go on, unless the NIC has more to say.
     pub(super) fn on_returned(&mut self, ctx: &mut Context<'_>) {
+        let longer = self.wait_for_memory(ctx);
+        if longer > Duration::ZERO {
+            let returned = self.kernel.run("memory", longer, ctx);
+            return ctx.at(returned, Task::Returned);
+        }
         self.wake_all(ctx);
         self.raise(ctx);
     }

@@ -10,6 +10,7 @@
 
 mod cci;
 mod kernel;
+mod memory;
 mod portals;
 mod process;
 mod protection;
@@ -30,6 +31,7 @@ use crate::profile::Profile;
 use crate::trace::Track;
 use cci::CciCommand;
 use kernel::{Kernel, NicEvent};
+use memory::HostMemory;
 use portals::Gathered;
 use process::{Process, Queued};
 use protection::Peer;
@@ -153,6 +155,7 @@ pub(crate) struct Node {
     /// Messages for which the RX pipeline stands still.
     held: u32,
     held_since: SimTime,
+    memory: HostMemory,
     kernel: Kernel,
     processes: Vec<Process>,
     counted: NodeReport,
@@ -183,6 +186,7 @@ impl Node {
             injects_until: SimTime::START,
             held: 0,
             held_since: SimTime::START,
+            memory: HostMemory::default(),
             kernel: Kernel::new(profile),
             processes: Vec::new(),
             counted: NodeReport::default(),

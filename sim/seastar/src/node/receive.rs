@@ -25,6 +25,8 @@ pub(crate) struct Incoming {
     pub(crate) message: Message,
     /// When its first packet was in.
     began: SimTime,
+    /// The RX engine has come to it.
+    is_reached: bool,
     /// Its last packet is in.
     has_arrived: bool,
     /// The RX pipeline stands still for it.
@@ -64,6 +66,7 @@ impl Node {
             Incoming {
                 message,
                 began: ctx.now,
+                is_reached: false,
                 has_arrived: whole,
                 holds: false,
                 is_admitted: false,
@@ -246,7 +249,18 @@ impl Node {
                 ctx.resume();
             }
         }
+        self.begin_deposit(name, ctx);
         self.advance(name, ctx);
+    }
+
+    /// The RX engine writes a message's payload once it has come to it and has commands.
+    fn begin_deposit(&mut self, name: u64, ctx: &Context<'_>) {
+        let incoming = &self.incoming[&name];
+        if incoming.is_reached && incoming.fed.is_some() && !incoming.has_arrived {
+            let engine = ctx.profile.bandwidth(ctx.profile.rx_bandwidth);
+            let bytes = incoming.message.body;
+            self.memory.begin(name, bytes, engine, ctx.now);
+        }
     }
 
     /// The RX engine has come to a message that may have no commands yet.
@@ -255,10 +269,12 @@ impl Node {
             return;
         };
         incoming.began = ctx.now;
+        incoming.is_reached = true;
         if incoming.fed.is_none() && !incoming.is_discarded {
             incoming.holds = true;
-            self.hold(ctx);
+            return self.hold(ctx);
         }
+        self.begin_deposit(name, ctx);
     }
 
     fn hold(&mut self, ctx: &mut Context<'_>) {
@@ -279,6 +295,7 @@ impl Node {
             let incoming = self.incoming.remove(&name).expect("it was just there");
             self.leave_cam(&incoming);
         } else if incoming.fed.is_some() {
+            self.memory.end(name, incoming.message.body);
             let crossed = ctx.now + ctx.profile.time(ctx.profile.ht_write);
             ctx.at(crossed, Task::Deposited(name));
         }

@@ -115,6 +115,11 @@ impl Node {
     pub(super) fn inject(&mut self, ticket: u64, ctx: &mut Context<'_>) {
         let outgoing = self.outgoing.get_mut(&ticket).expect("it hasn't left");
         outgoing.injected = ctx.now;
+        if !outgoing.message.is_inline(ctx.profile) {
+            let engine = ctx.profile.bandwidth(ctx.profile.tx_bandwidth);
+            self.memory
+                .begin(ticket, outgoing.message.body, engine, ctx.now);
+        }
         ctx.send(outgoing.message, Some(ticket));
     }
 
@@ -126,6 +131,9 @@ impl Node {
         }
         let outgoing = self.outgoing.get_mut(&ticket).expect("it has just left");
         ctx.message_span(Track::Tx, &outgoing.message, outgoing.injected);
+        if !outgoing.message.is_inline(ctx.profile) {
+            self.memory.end(ticket, outgoing.message.body);
+        }
         if std::mem::take(&mut outgoing.retransmit) {
             self.retransmit(ticket, ctx);
         } else {

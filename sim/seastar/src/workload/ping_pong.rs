@@ -16,7 +16,10 @@ use crate::node::{Action, Exposure, Notice, Program, Refused, Setup, get, put};
 pub enum Way {
     /// A put answered by a put. Half of the round counts.
     Put,
-    /// The same, each put acknowledged.
+    /// The same, each payload copied into the memory that is put: faster than binding
+    /// another's up to 8 KB, and what S4's figure shows (S4, V-A).
+    CopiedPut,
+    /// The same as the first, each put acknowledged.
     AcknowledgedPut,
     /// A get. All of it counts.
     Get,
@@ -50,6 +53,9 @@ pub struct PingPong {
     /// Notices that the round still needs.
     awaited: u32,
     memory: Handle,
+    /// What copying the payload takes.
+    copy: Duration,
+    is_copied: bool,
     since: SimTime,
     measured: Measured,
 }
@@ -80,6 +86,7 @@ impl Rounds {
         let (first, second) = (measured(), measured());
         let program = |begins, measured: &Measured| -> Box<dyn Program> {
             let program = PingPong::new(way, bytes, ahead, begins, measured.clone());
+            let program = program.with_copy(case.profile.copy(bytes));
             Box::new(program.with_process(case.last_core()))
         };
         let machine = neighbours(case, [program(true, &first), program(false, &second)])?;
@@ -141,6 +148,8 @@ impl PingPong {
             rounds: 0,
             awaited: 0,
             memory: Handle::INVALID,
+            copy: Duration::ZERO,
+            is_copied: false,
             since: SimTime::START,
             measured,
         }
@@ -153,8 +162,23 @@ impl PingPong {
         self
     }
 
+    /// With so long a copy of each payload.
+    #[must_use]
+    pub fn with_copy(mut self, copy: Duration) -> Self {
+        self.copy = copy;
+        self
+    }
+
     /// Its part of a round.
     fn send(&mut self) -> Action {
+        if self.way != Way::CopiedPut {
+            return self.start();
+        }
+        self.is_copied = true;
+        Action::Compute(self.copy)
+    }
+
+    fn start(&mut self) -> Action {
         let Self {
             memory,
             bytes,
@@ -162,7 +186,7 @@ impl PingPong {
             ..
         } = *self;
         match self.way {
-            Way::Put | Way::Both => Action::Start(put(memory, bytes, peer, BITS)),
+            Way::Put | Way::CopiedPut | Way::Both => Action::Start(put(memory, bytes, peer, BITS)),
             Way::AcknowledgedPut => {
                 let mut transfer = put(memory, bytes, peer, BITS);
                 transfer.ack = true;
@@ -187,7 +211,7 @@ impl PingPong {
 
     fn counts(&self, notice: &Notice) -> bool {
         match self.way {
-            Way::Put => notice.is(EventKind::PutEnd),
+            Way::Put | Way::CopiedPut => notice.is(EventKind::PutEnd),
             Way::AcknowledgedPut => notice.is(EventKind::PutEnd) || notice.is(EventKind::Ack),
             Way::Get => notice.is(EventKind::ReplyEnd),
             Way::Both => notice.is(EventKind::PutEnd) || notice.is(EventKind::SendEnd),
@@ -208,7 +232,9 @@ impl PingPong {
         }
         let took = now.since(self.since);
         let counts = match self.way {
-            Way::Put | Way::AcknowledgedPut | Way::Cci(_) => Duration::from_ps(took.as_ps() / 2),
+            Way::Put | Way::CopiedPut | Way::AcknowledgedPut | Way::Cci(_) => {
+                Duration::from_ps(took.as_ps() / 2)
+            }
             Way::Get | Way::Both => took,
         };
         self.measured.borrow_mut().add(counts);
@@ -256,7 +282,7 @@ impl Program for PingPong {
         }
         // S1 5.1: only who puts both ways waits for its own SEND pair, too.
         let quiet = match self.way {
-            Way::Put | Way::AcknowledgedPut => {
+            Way::Put | Way::CopiedPut | Way::AcknowledgedPut => {
                 MdOptions::EVENT_START_DISABLE | MdOptions::EVENT_END_DISABLE
             }
             _ => MdOptions::empty(),
@@ -280,6 +306,9 @@ impl Program for PingPong {
     }
 
     fn next(&mut self, now: SimTime, notice: Option<&Notice>) -> Action {
+        if notice.is_none() && std::mem::take(&mut self.is_copied) {
+            return self.start();
+        }
         match self.begins || self.way == Way::Both {
             true => self.lead(now, notice),
             false => self.follow(now, notice),

@@ -72,10 +72,15 @@ const WORDS: &str = "The column *how* says how a simulated value comes about:
 - *regenerated*: the reference is a run of the public simulator `portals4_sm`, and no publication. \
 That both agree says that two programs follow the same rules.
 
-Where the host matches, latency is the same from the first byte that doesn't fit into the header up \
-to some kilobytes: a shorter transfer is hidden behind the end of the first of two interrupts, where \
-the model has nearly all of an interrupt's cost. Published get, put and message rates ask for that; \
-whether the papers' own curves rise there isn't known here.
+Generic and accelerated firmware run the library's engine of Portals 3.3: a START event comes with a \
+message's header and an END event once its bytes are in place, as on the papers' machine.
+
+Where the host matches, latency grows slowly from the first byte that doesn't fit into the header up \
+to some kilobytes: a shorter transfer goes on during the end of the first of two interrupts, where \
+the model has nearly all of an interrupt's cost, and shows as what the kernel waits for memory \
+meanwhile. Published get, put and message rates ask for that; how steep the papers' own curves are \
+there isn't known here. S4's curve of Portals copies each message into a bound buffer first, as its \
+authors did.
 
 The points of MVAPICH with XRC are calibrated, not predicted: five constants for seven numbers, of \
 which two equal others by construction.
