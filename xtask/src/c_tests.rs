@@ -313,7 +313,9 @@ fn greets(dist: &Path, program: &Path) -> Outcome {
 fn cmake_project(tree: &Tree, dist: &Path) -> Outcome {
     let folder = tree.fresh_folder("c-tests/cmake")?;
     readme_source(tree, &folder)?;
-    std::fs::write(folder.join("CMakeLists.txt"), CMAKE_PROJECT).map_err(|e| e.to_string())?;
+    for (file, text) in [("CMakeLists.txt", CMAKE_PROJECT), ("cci.c", CCI_PROGRAM)] {
+        std::fs::write(folder.join(file), text).map_err(|e| e.to_string())?;
+    }
     let prefix = format!("-DCMAKE_PREFIX_PATH={}", dist.display());
     let cmake = |words: &[&str]| {
         shell::output(Command::new("cmake").args(words).current_dir(&folder)).map(drop)
@@ -321,7 +323,8 @@ fn cmake_project(tree: &Tree, dist: &Path) -> Outcome {
     cmake(&["-S", ".", "-B", "build", &prefix])?;
     cmake(&["--build", "build"])?;
     greets(dist, &folder.join("build/shared"))?;
-    greets(dist, &folder.join("build/static"))
+    greets(dist, &folder.join("build/static"))?;
+    shell::run_within(&mut Command::new(folder.join("build/cci")), LIMIT)
 }
 
 const CMAKE_PROJECT: &str = "\
@@ -332,6 +335,14 @@ add_executable(shared hello.c)
 target_link_libraries(shared PRIVATE portals4::portals4 portals4::job)
 add_executable(static hello.c)
 target_link_libraries(static PRIVATE portals4::portals4_static portals4::job)
+find_package(cci 2.2 REQUIRED)
+add_executable(cci cci.c)
+target_link_libraries(cci PRIVATE cci::cci)
+";
+
+const CCI_PROGRAM: &str = "\
+#include <cci.h>
+int main(void) { uint32_t caps; return cci_init(CCI_ABI_VERSION, 0, &caps); }
 ";
 
 fn stem(source: &Path) -> String {

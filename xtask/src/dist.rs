@@ -18,6 +18,9 @@ const STATIC_LIBRARIES: &str = "-lgcc_s -lutil -lrt -lpthread -lm -ldl -lc";
 /// The version of the Portals 3.3 specification, which its packages carry.
 const PORTALS3_VERSION: &str = "3.3.0";
 
+/// The public library's release that libcci is compatible with, for packages.
+const CCI_PACKAGE_VERSION: &str = "2.2";
+
 /// What is built for users.
 pub const PACKAGES: [&str; 9] = [
     "portals4-c",
@@ -130,10 +133,7 @@ fn install_build_files(tree: &Tree, prefix: &Path) -> Outcome {
             .unwrap_or_default()
             .to_string_lossy()
             .into_owned();
-        let (package, version) = match name.starts_with("portals3") {
-            true => ("portals3", PORTALS3_VERSION),
-            false => ("portals4", VERSION),
-        };
+        let (package, version) = package_of(&name);
         let folder = if name.ends_with(".cmake") {
             format!("lib/cmake/{package}")
         } else {
@@ -146,6 +146,13 @@ fn install_build_files(tree: &Tree, prefix: &Path) -> Outcome {
         fs::write(&to, text).map_err(|e| format!("{}: {e}", to.display()))?;
     }
     Ok(())
+}
+
+/// The package that a file of `packaging` belongs to, and its version.
+fn package_of(file: &str) -> (&'static str, &'static str) {
+    let others = [("portals3", PORTALS3_VERSION), ("cci", CCI_PACKAGE_VERSION)];
+    let own = others.into_iter().find(|(name, _)| file.starts_with(name));
+    own.unwrap_or(("portals4", VERSION))
 }
 
 /// Replaces each known word between at-signs; an unknown one is the error.
