@@ -3,8 +3,8 @@
 //! nothing between the two.
 
 use lintel_cci::{
-    Access, Action, Attribute, Completion, ConnectionId, Direction, Endpoint, Event, Host, NoWay,
-    Notify, Outgoing, Region, Request, RmaRequest, Status, Time,
+    Access, Action, Attribute, Completion, ConnectionId, Direction, Endpoint, Event, Host, Message,
+    NoWay, Notify, Outgoing, Region, Request, RmaRequest, Status, Time,
 };
 use lintel_types::ProcessId;
 use lintel_wire::Words;
@@ -16,12 +16,17 @@ const STRANGER: ProcessId = ProcessId::new(1, 9);
 
 #[derive(Default)]
 struct Wires {
+    now: Time,
     out: VecDeque<(ProcessId, Words, u64, Vec<u8>)>,
     events: VecDeque<Event>,
 }
 
 impl Host for Wires {
     type Body = Vec<u8>;
+
+    fn now(&self) -> Time {
+        self.now
+    }
 
     fn send(
         &mut self,
@@ -36,6 +41,10 @@ impl Host for Wires {
         };
         self.out.push_back((to, *words, length, bytes));
         Ok(())
+    }
+
+    fn is_congested(&self, _: ProcessId) -> bool {
+        false
     }
 
     fn post(&mut self, event: Event) {
@@ -59,7 +68,6 @@ fn name(end: usize) -> ProcessId {
 
 struct World {
     ends: [End; 2],
-    now: Time,
     sent: u32,
     /// Both ends keep to the rules.
     is_honest: bool,
@@ -87,7 +95,6 @@ impl World {
         };
         World {
             ends: [end(), end()],
-            now: Time(1),
             sent: 0,
             is_honest,
         }
@@ -101,7 +108,7 @@ impl World {
             timeout: None,
         };
         let End { core, wires, .. } = &mut self.ends[0];
-        core.connect(self.now, request, &Vec::new(), wires)
+        core.connect(request, &Vec::new(), wires)
             .expect("there is room");
         self.run();
         assert!(self.ends.iter().all(|end| end.connection.is_some()));
@@ -123,7 +130,6 @@ impl World {
     }
 
     fn deliver(&mut self, to: usize, from: ProcessId, words: &Words, length: u64, bytes: &[u8]) {
-        let now = self.now;
         let End {
             core,
             wires,
@@ -132,7 +138,7 @@ impl World {
             connection,
             ..
         } = &mut self.ends[to];
-        match core.on_message(now, from, words, length, wires) {
+        match core.on_message(from, words, length, wires) {
             Action::Nothing => {}
             Action::Deliver(id) => {
                 *held += 1;
@@ -143,7 +149,7 @@ impl World {
             }
             Action::Request { connection: id, .. } => {
                 if from != STRANGER || words[3] % 2 == 0 {
-                    core.accept(now, id, 0, wires).expect("it wasn't answered");
+                    core.accept(id, 0, wires).expect("it wasn't answered");
                 }
             }
             Action::Write(transfer) => {
@@ -166,7 +172,7 @@ impl World {
             match event {
                 Event::Connected { result, .. } | Event::Accepted { result, .. } => {
                     let is_first = end.connection.is_none();
-                    if let (Ok(id), true) = (result, is_first) {
+                    if let (Ok((id, _)), true) = (result, is_first) {
                         end.connection = Some(id);
                     }
                 }
@@ -179,7 +185,6 @@ impl World {
     }
 
     fn send(&mut self, is_access: bool) {
-        let now = self.now;
         let (
             number,
             End {
@@ -194,7 +199,7 @@ impl World {
             context: number.into(),
             notify: Notify::Event,
         };
-        let bytes = number.to_le_bytes().to_vec();
+        let body = number.to_le_bytes().to_vec();
         let started = if is_access {
             let request = RmaRequest {
                 direction: match number % 2 {
@@ -210,9 +215,9 @@ impl World {
                 remote_offset: (number % 16).into(),
                 fence: number % 3 == 0,
             };
-            core.rma(now, id, request, None, completion, wires)
+            core.rma(id, request, None, completion, wires)
         } else {
-            core.send(now, id, 4, bytes, completion, wires)
+            core.send(id, Message { length: 4, body }, completion, wires)
         };
         match started {
             Ok(()) => self.sent += 1,
@@ -252,10 +257,10 @@ impl World {
     }
 
     fn pass(&mut self, time: u64) {
-        self.now = self.now.after(Time(time));
         for at in 0..2 {
             let End { core, wires, .. } = &mut self.ends[at];
-            core.on_time(self.now, wires);
+            wires.now = wires.now.after(Time(time));
+            core.on_time(wires);
             self.take_events(at);
         }
     }

@@ -6,7 +6,7 @@
 use cci_sys::{Connection, Event, RmaHandle};
 use lintel_cci_endpoint::{ConnectionId, ConnectionInfo, Message};
 use parking_lot::Mutex;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::ptr;
@@ -51,9 +51,11 @@ pub(crate) enum Held {
 
 /// The handles of an endpoint.
 pub(crate) struct Tables {
-    connections: FxHashMap<ConnectionId, *mut ConnectionCell>,
+    /// Open connections by their slot; null where there is none.
+    connections: Vec<*mut ConnectionCell>,
     resting: VecDeque<*mut ConnectionCell>,
-    out: FxHashSet<*mut EventCell>,
+    /// All cells of events, and those of them that the application hasn't got.
+    events: Vec<*mut EventCell>,
     spare: Vec<*mut EventCell>,
     handles: FxHashMap<u64, Box<RmaHandle>>,
 }
@@ -64,9 +66,9 @@ unsafe impl Send for Tables {}
 impl Tables {
     pub(crate) fn new() -> Tables {
         Tables {
-            connections: FxHashMap::default(),
+            connections: Vec::new(),
             resting: VecDeque::new(),
-            out: FxHashSet::default(),
+            events: Vec::new(),
             spare: Vec::new(),
             handles: FxHashMap::default(),
         }
@@ -101,19 +103,31 @@ impl Tables {
             }
             None => Box::into_raw(Box::new(cell)),
         };
-        self.connections.insert(id, place);
+        let slot = id.slot as usize;
+        if slot >= self.connections.len() {
+            self.connections.resize(slot + 1, ptr::null_mut());
+        }
+        self.connections[slot] = place;
         place.cast()
     }
 
     /// The handle of an open connection.
     pub(crate) fn connection(&self, id: ConnectionId) -> Option<*mut Connection> {
-        self.connections.get(&id).map(|cell| cell.cast())
+        self.cell(id).map(|cell| cell.cast())
+    }
+
+    fn cell(&self, id: ConnectionId) -> Option<*mut ConnectionCell> {
+        let cell = *self.connections.get(id.slot as usize)?;
+        // SAFETY: it is null or a box that the tables own.
+        let has_name = unsafe { cell.as_ref() }.is_some_and(|cell| cell.id == id);
+        has_name.then_some(cell)
     }
 
     pub(crate) fn close(&mut self, id: ConnectionId) {
-        if let Some(cell) = self.connections.remove(&id) {
+        if let Some(cell) = self.cell(id) {
             // SAFETY: it is a box that the tables own.
             unsafe { (*cell).is_open = false };
+            self.connections[id.slot as usize] = ptr::null_mut();
             self.resting.push_back(cell);
         }
     }
@@ -137,9 +151,12 @@ impl Tables {
                 unsafe { place.write(cell) };
                 place
             }
-            None => Box::into_raw(Box::new(cell)),
+            None => {
+                let place = Box::into_raw(Box::new(cell));
+                self.events.push(place);
+                place
+            }
         };
-        self.out.insert(place);
         place.cast()
     }
 
@@ -148,7 +165,6 @@ impl Tables {
     /// # Safety
     /// `cell` was handed out by these tables.
     pub(crate) unsafe fn take_back(&mut self, cell: *mut EventCell) -> Held {
-        self.out.remove(&cell);
         self.spare.push(cell);
         // SAFETY: cells live as long as the tables.
         let cell = unsafe { &mut *cell };
@@ -173,17 +189,20 @@ impl Drop for Tables {
     /// Frees all cells, but those of events that the application still has: these are freed
     /// when they are returned.
     fn drop(&mut self) {
-        for cell in self.connections.values().chain(&self.resting) {
+        let open = self.connections.iter().filter(|cell| !cell.is_null());
+        for cell in open.chain(&self.resting) {
             // SAFETY: it came from `Box::into_raw`, and nobody else frees it.
             drop(unsafe { Box::from_raw(*cell) });
         }
-        for cell in &self.spare {
-            // SAFETY: as above.
-            drop(unsafe { Box::from_raw(*cell) });
-        }
-        for cell in &self.out {
-            // SAFETY: it is still allocated, for it wasn't returned.
-            unsafe { (**cell).endpoint = ptr::null() };
+        for cell in &self.events {
+            // SAFETY: cells live as long as the tables.
+            if unsafe { (**cell).is_out } {
+                // SAFETY: as above.
+                unsafe { (**cell).endpoint = ptr::null() };
+            } else {
+                // SAFETY: it came from `Box::into_raw`, and the application hasn't got it.
+                drop(unsafe { Box::from_raw(*cell) });
+            }
         }
     }
 }

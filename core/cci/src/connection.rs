@@ -105,6 +105,16 @@ impl<B> Connection<B> {
         }
     }
 
+    /// What an application sees of it.
+    pub(crate) fn info(&self) -> ConnectionInfo {
+        ConnectionInfo {
+            peer: self.peer,
+            attribute: self.attribute,
+            max_send: self.max_send,
+            context: self.context,
+        }
+    }
+
     /// Whether frames of the peer are taken.
     pub(crate) fn receives(&self) -> bool {
         matches!(self.state, State::Open | State::Closing)

@@ -17,6 +17,15 @@ use lintel_wire::Words;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NoWay;
 
+/// A message of the application.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Message<B> {
+    /// Bytes.
+    pub length: u32,
+    /// What they are, to the host.
+    pub body: B,
+}
+
 /// What goes with a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outgoing<'a, B> {
@@ -30,10 +39,14 @@ pub enum Outgoing<'a, B> {
     LentToFill(Region),
 }
 
-/// What an endpoint needs of its surroundings. Neither call may block or call back.
+/// What an endpoint needs of its surroundings. No call may block or call back.
 pub trait Host {
     /// The bytes of a message, held until it has arrived.
     type Body;
+
+    /// The time. It is asked for only where it counts, since a clock may cost as much as a
+    /// message.
+    fn now(&self) -> Time;
 
     /// Sends a frame to a process, in order with all others to it.
     ///
@@ -45,6 +58,10 @@ pub trait Host {
         words: &Words,
         body: Outgoing<'_, Self::Body>,
     ) -> Result<(), NoWay>;
+
+    /// Whether so much waits on the way to a process that an unreliable message is better
+    /// dropped: nothing else bounds the memory that they take.
+    fn is_congested(&self, to: ProcessId) -> bool;
 
     /// Posts an event, in order.
     fn post(&mut self, event: Event);
@@ -75,14 +92,14 @@ pub enum Event {
         /// The request's own.
         context: u64,
         /// The connection, or why there is none.
-        result: Result<ConnectionId, Status>,
+        result: Result<(ConnectionId, ConnectionInfo), Status>,
     },
     /// How accepting has ended.
     Accepted {
         /// As given to accept.
         context: u64,
         /// The connection, or why there is none.
-        result: Result<ConnectionId, Status>,
+        result: Result<(ConnectionId, ConnectionInfo), Status>,
     },
     /// The peer was silent for too long; keepalive of the connection is off now.
     KeepaliveTimedOut {
@@ -153,49 +170,42 @@ impl<H: Host> Endpoint<H> {
 
     /// What an application sees of a connection.
     pub fn info(&self, id: ConnectionId) -> Option<ConnectionInfo> {
-        self.table.get(id).map(|connection| ConnectionInfo {
-            peer: connection.peer,
-            attribute: connection.attribute,
-            max_send: connection.max_send,
-            context: connection.context,
-        })
+        self.table.get(id).map(Connection::info)
     }
 
-    /// Sends a message of `length` bytes.
+    /// Sends a message.
     ///
     /// # Errors
     /// `Invalid`: no such connection; `MessageSize`; `Disconnected`; `NoBuffers`: too many
     /// operations are pending. The body was dropped, and nobody is reported.
     pub fn send(
         &mut self,
-        now: Time,
         id: ConnectionId,
-        length: u32,
-        body: H::Body,
+        message: Message<H::Body>,
         completion: Completion,
         host: &mut H,
     ) -> Result<(), Status> {
         let is_full = self.pending >= self.options.send_buffers;
         let connection = self.table.get_mut(id).ok_or(Status::Invalid)?;
         check_open(connection)?;
-        if length > connection.max_send {
+        if message.length > connection.max_send {
             return Err(Status::MessageSize);
         }
         if !connection.attribute.is_reliable() {
-            return send_unreliable(connection, id, &body, completion, host);
+            return send_unreliable(connection, id, &message.body, completion, host);
         }
         if is_full {
             return Err(Status::NoBuffers);
         }
-        let deadline = now.after(connection.send_timeout);
-        connection.sending.push_message(body, completion, deadline);
+        let deadline = host.now().after(connection.send_timeout);
+        let sending = &mut connection.sending;
+        sending.push_message(message.body, completion, deadline);
         self.pending += 1;
         self.go_on(id, deadline, host);
         Ok(())
     }
 
-    /// Reads or writes a peer's memory, and sends it a message after that, if there is one;
-    /// `message` has its length.
+    /// Reads or writes a peer's memory, and sends it a message after that, if there is one.
     ///
     /// # Errors
     /// `Invalid`: no such connection, an unreliable one, no byte, or local memory that isn't
@@ -203,10 +213,9 @@ impl<H: Host> Endpoint<H> {
     /// turn); otherwise as [`send`](Self::send).
     pub fn rma(
         &mut self,
-        now: Time,
         id: ConnectionId,
         request: RmaRequest,
-        message: Option<(u32, H::Body)>,
+        message: Option<Message<H::Body>>,
         completion: Completion,
         host: &mut H,
     ) -> Result<(), Status> {
@@ -218,15 +227,16 @@ impl<H: Host> Endpoint<H> {
             return Err(Status::Invalid);
         }
         check_open(connection)?;
-        let length = message.as_ref().map_or(0, |(length, _)| *length);
+        let length = message.as_ref().map_or(0, |message| message.length);
         if length > connection.max_send {
             return Err(Status::MessageSize);
         }
         if is_full {
             return Err(Status::NoBuffers);
         }
-        let (before, deadline) = (connection.sending.len(), now.after(connection.send_timeout));
-        let body = message.map(|(_, body)| body);
+        let deadline = host.now().after(connection.send_timeout);
+        let before = connection.sending.len();
+        let body = message.map(|message| message.body);
         let sending = &mut connection.sending;
         match is_within {
             true => sending.push_rma(request, body, completion, deadline),
@@ -252,7 +262,7 @@ impl<H: Host> Endpoint<H> {
     ///
     /// # Errors
     /// [`Status::Invalid`] if there is no such connection.
-    pub fn disconnect(&mut self, now: Time, id: ConnectionId, host: &mut H) -> Result<(), Status> {
+    pub fn disconnect(&mut self, id: ConnectionId, host: &mut H) -> Result<(), Status> {
         let connection = self.table.get_mut(id).ok_or(Status::Invalid)?;
         if matches!(connection.state, State::Closing | State::Requested) {
             return Err(Status::Invalid);
@@ -267,7 +277,7 @@ impl<H: Host> Endpoint<H> {
             let lingers_for = connection.send_timeout;
             connection.state = State::Closing;
             connection.has_refused = false;
-            connection.heard_at = now;
+            connection.heard_at = host.now();
             connection.keepalive = lingers_for; // Bounds how long it stays.
             self.arm(id);
         } else {
@@ -309,7 +319,8 @@ impl<H: Host> Endpoint<H> {
     }
 
     /// Time has passed.
-    pub fn on_time(&mut self, now: Time, host: &mut H) {
+    pub fn on_time(&mut self, host: &mut H) {
+        let now = host.now();
         while let Some(id) = self.timers.pop(now) {
             if let Some(connection) = self.table.get_mut(id) {
                 connection.timer = None;
@@ -477,7 +488,8 @@ fn check_open<B>(connection: &Connection<B>) -> Result<(), Status> {
     }
 }
 
-/// An unreliable message has ended once it is on its way.
+/// An unreliable message has ended once it is on its way, or was dropped since the peer
+/// doesn't keep up.
 fn send_unreliable<H: Host>(
     connection: &Connection<H::Body>,
     id: ConnectionId,
@@ -489,10 +501,8 @@ fn send_unreliable<H: Host>(
         to: connection.remote,
     }
     .to_words();
-    if host
-        .send(connection.peer, &words, Outgoing::Bytes(body))
-        .is_err()
-    {
+    let peer = connection.peer;
+    if !host.is_congested(peer) && host.send(peer, &words, Outgoing::Bytes(body)).is_err() {
         return Err(Status::Disconnected);
     }
     let (context, status) = (completion.context, Status::Success);

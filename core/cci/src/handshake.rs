@@ -31,6 +31,14 @@ pub struct Request {
     pub timeout: Option<Time>,
 }
 
+/// What a peer's request says of the connection.
+pub(crate) struct Proposal {
+    /// The peer's name for it.
+    pub(crate) remote: ConnectionId,
+    pub(crate) attribute: Attribute,
+    pub(crate) max_send: u32,
+}
+
 impl<H: Host> Endpoint<H> {
     /// Asks a process for a connection; `data` goes with the request. The answer comes as
     /// [`Event::Connected`]: if nobody is there as `Refused`, if nobody answers within the
@@ -40,7 +48,6 @@ impl<H: Host> Endpoint<H> {
     /// [`Status::NoMemory`] if there are too many connections.
     pub fn connect(
         &mut self,
-        now: Time,
         request: Request,
         data: &H::Body,
         host: &mut H,
@@ -51,6 +58,7 @@ impl<H: Host> Endpoint<H> {
             context,
             timeout,
         } = request;
+        let now = host.now();
         let until = timeout.map(|timeout| now.after(timeout));
         let mut connection = self.new_connection(to, attribute, State::Connecting { until });
         connection.context = context;
@@ -72,13 +80,7 @@ impl<H: Host> Endpoint<H> {
     ///
     /// # Errors
     /// [`Status::Invalid`] if it was answered before.
-    pub fn accept(
-        &mut self,
-        now: Time,
-        id: ConnectionId,
-        context: u64,
-        host: &mut H,
-    ) -> Result<(), Status> {
+    pub fn accept(&mut self, id: ConnectionId, context: u64, host: &mut H) -> Result<(), Status> {
         let max_send = self.max_send;
         let connection = self.table.get_mut(id).ok_or(Status::Invalid)?;
         match connection.state {
@@ -93,7 +95,7 @@ impl<H: Host> Endpoint<H> {
         }
         connection.state = State::Accepted;
         connection.context = context;
-        connection.heard_at = now;
+        connection.heard_at = host.now();
         let (peer, to) = (connection.peer, connection.remote);
         let frame = Frame::Accept {
             to,
@@ -151,17 +153,19 @@ impl<H: Host> Endpoint<H> {
     /// A process asks for a connection.
     pub(crate) fn on_connect(
         &mut self,
-        now: Time,
         peer: ProcessId,
-        remote: ConnectionId,
-        attribute: Attribute,
-        max_send: u32,
+        proposal: Proposal,
         host: &mut H,
     ) -> Action {
+        let Proposal {
+            remote,
+            attribute,
+            max_send,
+        } = proposal;
         let mut connection = self.new_connection(peer, attribute, State::Requested);
         connection.remote = remote;
         connection.max_send = max_send.min(self.max_send);
-        connection.heard_at = now;
+        connection.heard_at = host.now();
         match self.insert(connection) {
             Some(connection) => Action::Request {
                 connection,
@@ -193,8 +197,8 @@ impl<H: Host> Endpoint<H> {
         connection.max_send = max_send.min(own);
         connection.state = State::Open;
         let (peer, context) = (connection.peer, connection.context);
+        let result = Ok((id, connection.info()));
         self.tell(peer, Frame::Established { to: remote }, host);
-        let result = Ok(id);
         host.post(Event::Connected { context, result });
         self.arm(id);
     }
@@ -212,7 +216,7 @@ impl<H: Host> Endpoint<H> {
         };
         if connection.state == State::Accepted {
             connection.state = State::Open;
-            let (context, result) = (connection.context, Ok(id));
+            let (context, result) = (connection.context, Ok((id, connection.info())));
             host.post(Event::Accepted { context, result });
             self.arm(id);
         }

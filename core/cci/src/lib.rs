@@ -33,7 +33,7 @@ mod status;
 mod timers;
 
 pub use connection::{ConnectionId, ConnectionInfo};
-pub use endpoint::{Endpoint, Event, Host, NoWay, Outgoing, Resources};
+pub use endpoint::{Endpoint, Event, Host, Message, NoWay, Outgoing, Resources};
 pub use handshake::Request;
 pub use options::{DEFAULT_RECV_BUFFERS, DEFAULT_SEND_BUFFERS, DEFAULT_SEND_TIMEOUT};
 pub use receiving::{Action, Transfer};

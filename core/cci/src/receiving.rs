@@ -3,6 +3,7 @@
 use crate::connection::{ConnectionId, State};
 use crate::endpoint::{Endpoint, Host, Outgoing};
 use crate::frame::Frame;
+use crate::handshake::Proposal;
 use crate::rma::Region;
 use crate::sending::Direction;
 use crate::status::{Attribute, Status};
@@ -54,7 +55,6 @@ impl<H: Host> Endpoint<H> {
     /// for a connection of that process, changes nothing.
     pub fn on_message(
         &mut self,
-        now: Time,
         from: ProcessId,
         words: &Words,
         length: u64,
@@ -69,7 +69,12 @@ impl<H: Host> Endpoint<H> {
                 attribute,
                 max_send,
             } if length <= crate::MAX_REQUEST.into() => {
-                return self.on_connect(now, from, remote, attribute, max_send, host);
+                let proposal = Proposal {
+                    remote,
+                    attribute,
+                    max_send,
+                };
+                return self.on_connect(from, proposal, host);
             }
             Frame::Connect { .. } => return Action::Nothing,
             Frame::Reset { unknown } => {
@@ -79,34 +84,27 @@ impl<H: Host> Endpoint<H> {
             _ => {}
         }
         let id = ConnectionId::from_bits(words[1]);
-        if !self.is_heard(id, from, now) {
+        if !self.is_heard(id, from, host) {
             // Nothing is answered to a reset, or to the answer to one.
             self.tell(from, Frame::Reset { unknown: id }, host);
             return Action::Nothing;
         }
-        self.on_frame(now, id, frame, length, host)
+        self.on_frame(id, frame, length, host)
     }
 
     /// Whether the connection is that process's, which then has given a sign of life.
-    fn is_heard(&mut self, id: ConnectionId, from: ProcessId, now: Time) -> bool {
+    fn is_heard(&mut self, id: ConnectionId, from: ProcessId, host: &H) -> bool {
         let Some(connection) = self.table.get_mut(id).filter(|it| it.peer == from) else {
             return false;
         };
         if connection.keepalive > Time(0) && connection.state != State::Closing {
-            connection.heard_at = now;
+            connection.heard_at = host.now();
             connection.is_probed = false;
         }
         connection.state != State::Dead
     }
 
-    fn on_frame(
-        &mut self,
-        now: Time,
-        id: ConnectionId,
-        frame: Frame,
-        length: u64,
-        host: &mut H,
-    ) -> Action {
+    fn on_frame(&mut self, id: ConnectionId, frame: Frame, length: u64, host: &mut H) -> Action {
         match frame {
             Frame::Message { sequence, .. } => return self.on_sent(id, sequence, length, host),
             Frame::Unreliable { .. } => return self.on_unreliable(id, length),
@@ -118,7 +116,7 @@ impl<H: Host> Endpoint<H> {
             Frame::Reject { .. } => self.on_reject(id, host),
             Frame::Established { .. } => self.on_established(id, host),
             Frame::Ack { sequence, .. } => self.on_ack(id, sequence, host),
-            Frame::NotReady { sequence, .. } => self.on_not_ready(now, id, sequence, host),
+            Frame::NotReady { sequence, .. } => self.on_not_ready(id, sequence, host),
             Frame::Ready { .. } => self.on_ready(id, host),
             Frame::Skip {
                 sequence, count, ..
@@ -351,11 +349,11 @@ impl<H: Host> Endpoint<H> {
         }
     }
 
-    fn on_not_ready(&mut self, now: Time, id: ConnectionId, sequence: u32, host: &mut H) {
+    fn on_not_ready(&mut self, id: ConnectionId, sequence: u32, host: &mut H) {
         let Some(connection) = self.table.get_mut(id) else {
             return;
         };
-        if connection.on_not_ready(sequence, now) {
+        if connection.on_not_ready(sequence, host.now()) {
             self.settle(id, host);
             self.arm(id);
         }

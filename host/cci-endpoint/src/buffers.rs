@@ -54,6 +54,11 @@ impl Buffers {
         self.free[buffer.class].push(buffer.claim);
     }
 
+    /// Bytes of all buffers, in use or not.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.regions.iter().map(Region::len).sum()
+    }
+
     fn cut(&mut self, class: usize) {
         let size = self.sizes[class];
         let region = Region::new(REGION.max(size));

@@ -2,7 +2,7 @@
 
 use crate::config::{Section, parse};
 use crate::log::warn;
-use lintel_nal_udp::{interface_address, interface_addresses};
+use lintel_nal_udp::{Faults, interface_address, interface_addresses};
 use std::net::{Ipv4Addr, UdpSocket};
 
 /// The transports by their names in configuration files and URIs.
@@ -58,7 +58,7 @@ impl Transport {
 }
 
 /// Where endpoints are opened.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Device {
     /// Its name in the configuration file.
     pub name: String,
@@ -76,8 +76,17 @@ pub struct Device {
     pub service: Option<String>,
     /// Folder that names a group of endpoints over shared memory.
     pub path: String,
+    /// Faults injected on purpose, for tests (`LINTEL_FAULT`).
+    pub faults: Option<Faults>,
     is_default: bool,
     priority: u32,
+}
+
+impl Device {
+    /// A device over UDP at an address of this machine.
+    pub fn at_address(ip: Ipv4Addr) -> Device {
+        over_ip("udp", Transport::Sock, ip)
+    }
 }
 
 /// The devices, best first: the default one, then by priority. `CCI_CTP` restricts the
@@ -220,6 +229,7 @@ fn sm(name: &str) -> Device {
         ip: None,
         service: None,
         path: path.to_string_lossy().into_owned(),
+        faults: None,
         is_default: false,
         priority: Transport::Sm.priority(),
     }
@@ -235,9 +245,19 @@ fn over_ip(name: &str, transport: Transport, ip: Ipv4Addr) -> Device {
         ip: Some(ip),
         service: None,
         path: String::new(),
+        faults: faults(),
         is_default: false,
         priority: transport.priority(),
     }
+}
+
+/// What `LINTEL_FAULT` asks for, as for Portals over UDP.
+fn faults() -> Option<Faults> {
+    let text = std::env::var("LINTEL_FAULT").ok()?;
+    let parsed = text.parse::<Faults>();
+    parsed
+        .inspect_err(|error| warn(&format!("LINTEL_FAULT: {error}")))
+        .ok()
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 /// Polls in vain after which senders needn't ring.
 const BUSY_POLLS: u32 = 8;
-/// Polls in vain between two yields of the processor.
+/// Polls in vain, one after the other, between two yields of the processor.
 const YIELD_AFTER: u32 = 64;
 /// How long an endpoint that closes tries to send what waits for room.
 const LINGER: Duration = Duration::from_secs(1);
@@ -89,6 +89,8 @@ pub(crate) struct Shared {
     pub(crate) wake: OwnedFd,
     pub(crate) stops: AtomicBool,
     pub(crate) empty_polls: AtomicU32,
+    /// Of them, those since the last event.
+    idle_polls: AtomicU32,
 }
 
 /// One endpoint. All calls may come from any thread.
@@ -132,6 +134,7 @@ impl Endpoint {
             wake: new_handle().map_err(descriptor)?,
             stops: AtomicBool::new(false),
             empty_polls: AtomicU32::new(0),
+            idle_polls: AtomicU32::new(0),
         });
         let helper = {
             let shared = shared.clone();
@@ -165,6 +168,11 @@ impl Endpoint {
         self.lock().rules.resources()
     }
 
+    /// Bytes of memory for receive buffers and for messages that wait on their way, about.
+    pub fn bytes(&self) -> u64 {
+        self.lock().around.bytes()
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.shared.state.lock()
     }
@@ -173,7 +181,6 @@ impl Endpoint {
     fn with<R>(&self, call: impl FnOnce(&mut State) -> R) -> R {
         let mut state = self.lock();
         let result = call(&mut state);
-        state.take_posted();
         state.update_handle();
         result
     }
@@ -184,12 +191,13 @@ impl Endpoint {
     /// `Again`; `NoBuffers` if the application holds all receive buffers too.
     pub fn take_event(&self) -> Result<Event, Status> {
         let mut state = self.lock();
-        if state.events.is_empty() {
+        if state.around.events.is_empty() {
             state.progress();
         }
-        let event = state.events.pop_front();
+        let event = state.around.events.pop_front();
         state.update_handle();
         if let Some(event) = event {
+            self.shared.idle_polls.store(0, Ordering::Relaxed);
             return Ok(event);
         }
         let is_exhausted = state.rules.is_exhausted();
@@ -211,8 +219,12 @@ impl Endpoint {
                 bell.disarm();
             }
         }
+        let idle = self.shared.idle_polls.load(Ordering::Relaxed) + 1;
+        self.shared
+            .idle_polls
+            .store(idle % YIELD_AFTER, Ordering::Relaxed);
         // The process that it waits for may need this processor.
-        if count % YIELD_AFTER == 0 {
+        if idle == YIELD_AFTER {
             std::thread::yield_now();
         }
     }
@@ -255,7 +267,7 @@ impl Endpoint {
         let data = Body::copied(&[data]);
         self.with(|state| {
             let host = &mut state.around;
-            state.rules.connect(now(), request, &data, host).map(|_| ())
+            state.rules.connect(request, &data, host).map(|_| ())
         })
     }
 
@@ -266,7 +278,7 @@ impl Endpoint {
     pub fn accept(&self, request: ConnectionId, context: u64) -> Result<(), Status> {
         self.with(|state| {
             let host = &mut state.around;
-            state.rules.accept(now(), request, context, host)
+            state.rules.accept(request, context, host)
         })
     }
 
@@ -285,7 +297,7 @@ impl Endpoint {
     pub fn disconnect(&self, connection: ConnectionId) -> Result<(), Status> {
         self.with(|state| {
             let host = &mut state.around;
-            state.rules.disconnect(now(), connection, host)
+            state.rules.disconnect(connection, host)
         })
     }
 
@@ -305,12 +317,13 @@ impl Endpoint {
         if length > self.device.max_send {
             return Err(Status::MessageSize);
         }
-        let body = flags.body(pieces);
+        let message = lintel_cci::Message {
+            length,
+            body: flags.body(pieces),
+        };
         self.complete(context, flags, |state, completion| {
             let host = &mut state.around;
-            state
-                .rules
-                .send(now(), connection, length, body, completion, host)
+            state.rules.send(connection, message, completion, host)
         })
     }
 
@@ -330,12 +343,15 @@ impl Endpoint {
         if message.is_some_and(|message| message.len() > longest) {
             return Err(Status::MessageSize);
         }
-        let message = message.map(|bytes| (bytes.len() as u32, flags.body(&[bytes])));
+        let message = message.map(|bytes| lintel_cci::Message {
+            length: bytes.len() as u32,
+            body: flags.body(&[bytes]),
+        });
         self.complete(context, flags, |state, completion| {
             let host = &mut state.around;
             state
                 .rules
-                .rma(now(), connection, request, message, completion, host)
+                .rma(connection, request, message, completion, host)
         })
     }
 

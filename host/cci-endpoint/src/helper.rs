@@ -43,6 +43,7 @@ pub(crate) fn run(shared: &Shared) {
 fn service(shared: &Shared) -> Duration {
     let mut state = shared.state.lock();
     while state.progress() {}
+    state.check_time();
     state.update_handle();
     let has_queued = state.around.link.flush();
     state.sleeps_for(if has_queued { RETRY } else { LONGEST })

@@ -36,3 +36,4 @@ pub use lintel_cci::{
     Access, Attribute, ConnectionId, ConnectionInfo, Direction, MAX_REQUEST, Region, Resources,
     RmaRequest, Status, Time,
 };
+pub use lintel_nal_udp::Faults;

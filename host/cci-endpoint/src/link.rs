@@ -60,7 +60,7 @@ impl Link {
                 )
             }
             _ => {
-                let nal = open_udp(name, uid)?;
+                let nal = open_udp(device, name, uid)?;
                 let me = nal.process();
                 (Far::Udp(nal), me, None)
             }
@@ -125,6 +125,22 @@ impl Link {
         }
     }
 
+    /// What the network holds, and its counters.
+    pub(crate) fn resources(&self) -> lintel_nal::Resources {
+        match &self.far {
+            Far::Shm(nal) => nal.resources(),
+            Far::Udp(nal) => Nal::resources(nal),
+        }
+    }
+
+    /// Bytes on their way to a process that it hasn't taken.
+    pub(crate) fn backlog(&self, process: ProcessId) -> u64 {
+        match &self.far {
+            Far::Shm(nal) => nal.backlog(process),
+            Far::Udp(nal) => nal.backlog(process),
+        }
+    }
+
     /// Bytes that an endpoint has lent to itself and that the next arrival names.
     pub(crate) fn own_lent(&self) -> u64 {
         lintel_memory::length(self.own.lent())
@@ -170,7 +186,7 @@ fn group(path: &str) -> String {
     format!("{JOB}{hash:016x}")
 }
 
-fn open_udp(name: ProcessId, uid: u32) -> Result<UdpNal, OpenError> {
+fn open_udp(device: &Device, name: ProcessId, uid: u32) -> Result<UdpNal, OpenError> {
     let key = lintel_runtime::key_of(JOB).map_err(|why| {
         warn(&why);
         OpenError::System
@@ -183,7 +199,7 @@ fn open_udp(name: ProcessId, uid: u32) -> Result<UdpNal, OpenError> {
         uid,
         model: Model::Rc,
         peer_timeout: PEER_TIMEOUT,
-        faults: None,
+        faults: device.faults,
         log: warn,
         job: JOB,
     };

@@ -21,6 +21,11 @@ use std::time::{Duration, Instant};
 
 /// Arrivals that one call takes at most.
 const BATCH: u32 = 64;
+/// Bytes on the way to a process beyond which unreliable messages are dropped.
+const MAX_BACKLOG: u64 = 16 << 20;
+/// Polls between two looks at the clock; an application that polls less often than that in a
+/// millisecond has the helper look.
+const CLOCK_EVERY: u32 = 16;
 
 /// The time since the library was first used.
 pub(crate) fn now() -> Time {
@@ -33,14 +38,25 @@ pub(crate) struct Surroundings {
     pub(crate) link: Link,
     pub(crate) memory: Memory,
     pub(crate) buffers: Buffers,
-    posted: VecDeque<lintel_cci::Event>,
+    pub(crate) events: VecDeque<Event>,
     /// How operations have ended that a caller waits for.
     pub(crate) returned: FxHashMap<u64, Status>,
     scratch: Region,
 }
 
+impl Surroundings {
+    /// Bytes of receive buffers, and of what waits in the network.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.buffers.bytes() + self.link.resources().bytes
+    }
+}
+
 impl Host for Surroundings {
     type Body = Body;
+
+    fn now(&self) -> Time {
+        now()
+    }
 
     fn send(&mut self, to: ProcessId, words: &Words, body: Bytes<'_, Body>) -> Result<(), NoWay> {
         let link = &mut self.link;
@@ -59,12 +75,34 @@ impl Host for Surroundings {
         sent.map_err(|_| NoWay)
     }
 
+    fn is_congested(&self, to: ProcessId) -> bool {
+        self.link.backlog(to) > MAX_BACKLOG
+    }
+
     fn post(&mut self, event: lintel_cci::Event) {
         match event {
             lintel_cci::Event::Returned { caller, status } => {
                 self.returned.insert(caller, status);
             }
-            event => self.posted.push_back(event),
+            lintel_cci::Event::Sent {
+                connection,
+                context,
+                status,
+            } => self.events.push_back(Event::Sent {
+                connection,
+                context,
+                status,
+            }),
+            lintel_cci::Event::Connected { context, result } => {
+                self.events.push_back(Event::Connected { context, result });
+            }
+            lintel_cci::Event::Accepted { context, result } => {
+                self.events.push_back(Event::Accepted { context, result });
+            }
+            lintel_cci::Event::KeepaliveTimedOut { connection } => {
+                let event = Event::KeepaliveTimedOut { connection };
+                self.events.push_back(event);
+            }
         }
     }
 }
@@ -94,7 +132,6 @@ enum Streaming {
 pub(crate) struct State {
     pub(crate) rules: Rules<Surroundings>,
     pub(crate) around: Surroundings,
-    pub(crate) events: VecDeque<Event>,
     streams: FxHashMap<u32, Streaming>,
     /// The lease of receive buffers that streams go to.
     lease: Lease,
@@ -103,6 +140,7 @@ pub(crate) struct State {
     is_signalled: bool,
     pub(crate) next_caller: u64,
     pub(crate) next_key: u64,
+    polls: u32,
 }
 
 impl State {
@@ -113,85 +151,53 @@ impl State {
                 link,
                 memory: Memory::default(),
                 buffers: Buffers::new(max_send.max(lintel_cci::MAX_REQUEST)),
-                posted: VecDeque::new(),
+                events: VecDeque::new(),
                 returned: FxHashMap::default(),
                 scratch: Region::new(u64::from(max_send.max(lintel_cci::MAX_REQUEST))),
             },
-            events: VecDeque::new(),
             streams: FxHashMap::default(),
             lease: Lease::new(),
             handle,
             is_signalled: false,
             next_caller: 0,
             next_key: seed,
+            polls: 0,
         }
     }
 
-    /// Takes arrivals, and does what is due. True if anything has arrived.
+    /// Takes arrivals; once in a while it also does what is due, since to read the clock
+    /// costs as much as to look for an arrival. True if anything has arrived.
     pub(crate) fn progress(&mut self) -> bool {
         let mut arrivals = 0;
-        let now = now();
         while arrivals < BATCH {
             let Some(arrival) = self.around.link.next() else {
                 break;
             };
             arrivals += 1;
-            self.on_arrival(now, arrival);
+            self.on_arrival(arrival);
         }
         if arrivals > 0 {
             self.rules.finish(&mut self.around);
         }
-        if self.rules.due().is_some_and(|due| due <= now) {
-            self.rules.on_time(now, &mut self.around);
+        self.polls = self.polls.wrapping_add(1);
+        if self.polls % CLOCK_EVERY == 0 {
+            self.check_time();
         }
-        self.take_posted();
         self.around.link.flush();
         arrivals > 0
     }
 
-    /// Events of the rules, in the order in which they and messages came.
-    pub(crate) fn take_posted(&mut self) {
-        while let Some(event) = self.around.posted.pop_front() {
-            let event = match event {
-                lintel_cci::Event::Sent {
-                    connection,
-                    context,
-                    status,
-                } => Event::Sent {
-                    connection,
-                    context,
-                    status,
-                },
-                lintel_cci::Event::Connected { context, result } => Event::Connected {
-                    context,
-                    result: self.with_info(result),
-                },
-                lintel_cci::Event::Accepted { context, result } => Event::Accepted {
-                    context,
-                    result: self.with_info(result),
-                },
-                lintel_cci::Event::KeepaliveTimedOut { connection } => {
-                    Event::KeepaliveTimedOut { connection }
-                }
-                lintel_cci::Event::Returned { .. } => continue, // Kept apart by `post`.
-            };
-            self.events.push_back(event);
+    /// Does what is due.
+    pub(crate) fn check_time(&mut self) {
+        if self.rules.due().is_some_and(|due| due <= now()) {
+            self.rules.on_time(&mut self.around);
         }
     }
 
-    fn with_info(
-        &self,
-        result: Result<ConnectionId, Status>,
-    ) -> Result<(ConnectionId, lintel_cci::ConnectionInfo), Status> {
-        let id = result?;
-        let info = self.rules.info(id).ok_or(Status::Disconnected)?;
-        Ok((id, info))
-    }
-
-    fn on_arrival(&mut self, now: Time, arrival: Arrival) {
+    fn on_arrival(&mut self, arrival: Arrival) {
         match arrival {
             Arrival::Message(origin, words, payload) => {
-                self.on_message(now, origin, &words, payload);
+                self.on_message(origin, &words, payload);
             }
             Arrival::Streamed(origin) => self.on_streamed(origin.lane, Status::Success),
             Arrival::Broken(origin) => self.on_streamed(origin.lane, Status::Error),
@@ -199,7 +205,7 @@ impl State {
         }
     }
 
-    fn on_message(&mut self, now: Time, origin: Origin, words: &Words, payload: Payload) {
+    fn on_message(&mut self, origin: Origin, words: &Words, payload: Payload) {
         let length = match &payload {
             Payload::Inline(claim) => claim.len(),
             Payload::Streamed(length) => *length,
@@ -207,12 +213,7 @@ impl State {
             Payload::Lent(loan) => loan.spans.iter().map(|span| span.length).sum(),
         };
         let (from, host) = (origin.process, &mut self.around);
-        let action = self.rules.on_message(now, from, words, length, host);
-        // Events of earlier frames come before this one's.
-        if !self.around.posted.is_empty() {
-            self.take_posted();
-        }
-        match action {
+        match self.rules.on_message(from, words, length, host) {
             Action::Nothing => self.around.link.done(origin),
             Action::Deliver(id) => {
                 let message = self.message(length);
@@ -306,7 +307,7 @@ impl State {
                     connection,
                     message,
                 };
-                self.events.push_back(event);
+                self.around.events.push_back(event);
             }
             Streaming::Request(connection, attribute, data) => {
                 let event = Event::Request {
@@ -314,10 +315,9 @@ impl State {
                     attribute,
                     data,
                 };
-                self.events.push_back(event);
+                self.around.events.push_back(event);
             }
         }
-        self.take_posted();
     }
 
     /// A peer reads: its memory is filled if it can be, otherwise the answer has the bytes.
@@ -345,7 +345,7 @@ impl State {
         let Some(handle) = &self.handle else {
             return;
         };
-        let waits = !self.events.is_empty();
+        let waits = !self.around.events.is_empty();
         if waits == self.is_signalled {
             return;
         }

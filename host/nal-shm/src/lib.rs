@@ -416,6 +416,7 @@ impl Nal for ShmNal {
     fn resources(&self) -> Resources {
         Resources {
             lanes: self.inbound.len() as u64,
+            bytes: self.peers.iter().map(Peer::backlog).sum(),
             ..Resources::default()
         }
     }

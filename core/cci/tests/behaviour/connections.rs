@@ -26,13 +26,10 @@ fn a_rejected_request_ends_as_refused_and_a_second_answer_is_invalid() {
     let Some(Reported::Request(asked, ..)) = rig.reported(1) else {
         panic!("the request arrives");
     };
-    assert_eq!(
-        rig.with(1, |core, _, wires| core.reject(asked, wires)),
-        Ok(())
-    );
-    let again = rig.with(1, |core, _, wires| core.reject(asked, wires));
+    assert_eq!(rig.with(1, |core, wires| core.reject(asked, wires)), Ok(()));
+    let again = rig.with(1, |core, wires| core.reject(asked, wires));
     assert_eq!(again, Err(Status::Invalid));
-    let accepted = rig.with(1, |core, now, wires| core.accept(now, asked, 0, wires));
+    let accepted = rig.with(1, |core, wires| core.accept(asked, 0, wires));
     assert_eq!(accepted, Err(Status::Invalid));
     rig.run();
     let refused = Event::Connected {
@@ -51,7 +48,7 @@ fn a_second_accept_is_invalid() {
     let Some(Reported::Request(asked, ..)) = rig.reported(1) else {
         panic!("the request arrives");
     };
-    let accept = |rig: &mut Rig| rig.with(1, |core, now, wires| core.accept(now, asked, 0, wires));
+    let accept = |rig: &mut Rig| rig.with(1, |core, wires| core.accept(asked, 0, wires));
     assert_eq!(accept(&mut rig), Ok(()));
     assert_eq!(accept(&mut rig), Err(Status::Invalid));
 }
@@ -72,7 +69,7 @@ fn a_request_that_nobody_answers_times_out_and_a_late_accept_is_reported() {
     let Some(Reported::Request(asked, ..)) = rig.reported(1) else {
         panic!("the request arrives");
     };
-    rig.with(1, |core, now, wires| core.accept(now, asked, 5, wires))
+    rig.with(1, |core, wires| core.accept(asked, 5, wires))
         .expect("it wasn't answered");
     rig.run();
     let gone = Event::Accepted {
@@ -106,7 +103,7 @@ fn the_server_is_reported_of_the_connection_before_its_first_message() {
 #[test]
 fn the_peer_of_a_dropped_connection_learns_it_by_its_next_send() {
     let (mut rig, a, b) = Rig::connected(Attribute::Ro);
-    rig.with(1, |core, now, wires| core.disconnect(now, b, wires))
+    rig.with(1, |core, wires| core.disconnect(b, wires))
         .expect("it is open");
     rig.run();
     assert_eq!(rig.reported(0), None, "the peer learns nothing");
@@ -124,7 +121,7 @@ fn messages_sent_before_a_disconnect_still_arrive() {
         rig.send(0, a, &[number], event(0)).expect("it is open");
     }
     rig.run();
-    rig.with(0, |core, now, wires| core.disconnect(now, a, wires))
+    rig.with(0, |core, wires| core.disconnect(a, wires))
         .expect("it is open");
     for number in 0..3 {
         rig.run();
@@ -188,8 +185,6 @@ fn a_frame_of_another_process_touches_no_connection() {
     let mut words = [0; 6];
     words[0] = 13 << 32; // A reset of the connection that is the peer's.
     words[1] = u64::MAX;
-    rig.with(0, |core, now, wires| {
-        core.on_message(now, name(7), &words, 0, wires)
-    });
+    rig.with(0, |core, wires| core.on_message(name(7), &words, 0, wires));
     assert_eq!(rig.send(0, a, b"x", event(0)), Ok(()));
 }

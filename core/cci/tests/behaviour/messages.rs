@@ -44,6 +44,16 @@ fn an_unreliable_message_without_a_buffer_is_dropped() {
 }
 
 #[test]
+fn an_unreliable_message_to_a_peer_that_lags_behind_is_dropped_and_ends() {
+    let (mut rig, a, _) = Rig::connected(Attribute::Uu);
+    rig.members[0].wires.is_congested = true;
+    rig.send(0, a, b"x", event(3)).expect("it is open");
+    assert_eq!(rig.ended(0), [(3, Status::Success)]);
+    rig.run();
+    assert_eq!(rig.reported(1), None);
+}
+
+#[test]
 fn a_message_that_is_too_long_is_refused_whatever_the_attribute() {
     for attribute in [Attribute::Ro, Attribute::Ru, Attribute::Uu] {
         let (mut rig, a, _) = Rig::connected(attribute);

@@ -1,8 +1,8 @@
 //! Endpoints joined by queues that keep the order, and a clock that stands until it is set.
 
 use lintel_cci::{
-    Access, Action, Attribute, Completion, ConnectionId, Direction, Endpoint, Event, Host, NoWay,
-    Notify, Outgoing, Region, Request, RmaRequest, Status, Time,
+    Access, Action, Attribute, Completion, ConnectionId, Direction, Endpoint, Event, Host, Message,
+    NoWay, Notify, Outgoing, Region, Request, RmaRequest, Status, Time,
 };
 use lintel_types::ProcessId;
 use lintel_wire::Words;
@@ -37,6 +37,8 @@ struct Frame {
 #[derive(Default)]
 pub(crate) struct Wires {
     me: usize,
+    now: Time,
+    pub(crate) is_congested: bool,
     out: Vec<Frame>,
     pub(crate) reported: VecDeque<Reported>,
     ended: Vec<ProcessId>,
@@ -44,6 +46,10 @@ pub(crate) struct Wires {
 
 impl Host for Wires {
     type Body = Vec<u8>;
+
+    fn now(&self) -> Time {
+        self.now
+    }
 
     fn send(
         &mut self,
@@ -67,6 +73,10 @@ impl Host for Wires {
             bytes,
         });
         Ok(())
+    }
+
+    fn is_congested(&self, _: ProcessId) -> bool {
+        self.is_congested
     }
 
     fn post(&mut self, event: Event) {
@@ -135,13 +145,13 @@ impl Rig {
         let Some(Reported::Request(asked, ..)) = self.members[to].wires.reported.pop_front() else {
             panic!("the request arrives");
         };
-        self.with(to, |core, now, wires| core.accept(now, asked, 2, wires))
+        self.with(to, |core, wires| core.accept(asked, 2, wires))
             .expect("it wasn't answered");
         self.run();
         let at = |rig: &mut Rig, member: usize| match rig.reported(member) {
             Some(Reported::Core(
                 Event::Connected { result, .. } | Event::Accepted { result, .. },
-            )) => result.expect("it was accepted"),
+            )) => result.expect("it was accepted").0,
             other => panic!("expected a connection, not {other:?}"),
         };
         (at(self, from), at(self, to))
@@ -150,11 +160,11 @@ impl Rig {
     pub(crate) fn with<R>(
         &mut self,
         member: usize,
-        call: impl FnOnce(&mut Endpoint<Wires>, Time, &mut Wires) -> R,
+        call: impl FnOnce(&mut Endpoint<Wires>, &mut Wires) -> R,
     ) -> R {
-        let now = self.now;
         let member = &mut self.members[member];
-        let result = call(&mut member.core, now, &mut member.wires);
+        member.wires.now = self.now;
+        let result = call(&mut member.core, &mut member.wires);
         self.flying.extend(member.wires.out.drain(..));
         result
     }
@@ -173,10 +183,8 @@ impl Rig {
             context: 1,
             timeout,
         };
-        self.with(from, |core, now, wires| {
-            core.connect(now, request, &data, wires)
-        })
-        .expect("there is room");
+        self.with(from, |core, wires| core.connect(request, &data, wires))
+            .expect("there is room");
     }
 
     pub(crate) fn send(
@@ -186,9 +194,9 @@ impl Rig {
         bytes: &[u8],
         completion: Completion,
     ) -> Result<(), Status> {
-        let (length, bytes) = (bytes.len() as u32, bytes.to_vec());
-        self.with(from, |core, now, wires| {
-            core.send(now, on, length, bytes, completion, wires)
+        let (length, body) = (bytes.len() as u32, bytes.to_vec());
+        self.with(from, |core, wires| {
+            core.send(on, Message { length, body }, completion, wires)
         })
     }
 
@@ -199,9 +207,12 @@ impl Rig {
         request: RmaRequest,
         message: Option<&[u8]>,
     ) -> Result<(), Status> {
-        let message = message.map(|bytes| (bytes.len() as u32, bytes.to_vec()));
-        self.with(from, |core, now, wires| {
-            core.rma(now, on, request, message, event(9), wires)
+        let message = message.map(|bytes| Message {
+            length: bytes.len() as u32,
+            body: bytes.to_vec(),
+        });
+        self.with(from, |core, wires| {
+            core.rma(on, request, message, event(9), wires)
         })
     }
 
@@ -249,14 +260,14 @@ impl Rig {
 
     pub(crate) fn report_loss(&mut self, member: usize) {
         for other in (0..self.members.len()).filter(|other| *other != member) {
-            self.with(other, |core, _, wires| core.on_lost(name(member), wires));
+            self.with(other, |core, wires| core.on_lost(name(member), wires));
         }
     }
 
     pub(crate) fn pass(&mut self, time: u64) {
         self.now = self.now.after(Time(time));
         for member in 0..self.members.len() {
-            self.with(member, |core, now, wires| core.on_time(now, wires));
+            self.with(member, |core, wires| core.on_time(wires));
         }
     }
 
@@ -272,7 +283,7 @@ impl Rig {
         };
         let to = frame.to.pid as usize - 1;
         self.deliver(to, frame);
-        self.with(to, |core, _, wires| core.finish(wires));
+        self.with(to, |core, wires| core.finish(wires));
         true
     }
 
@@ -286,8 +297,8 @@ impl Rig {
             Bytes::Copied(bytes) => (bytes.clone(), bytes.len() as u64),
             Bytes::Read(region) => (self.read(frame.from, *region), region.length),
         };
-        let action = self.with(to, |core, now, wires| {
-            core.on_message(now, name(frame.from), &frame.words, length, wires)
+        let action = self.with(to, |core, wires| {
+            core.on_message(name(frame.from), &frame.words, length, wires)
         });
         match action {
             Action::Nothing => {}
@@ -298,7 +309,7 @@ impl Rig {
             } => self.tell(to, Reported::Request(connection, attribute, bytes)),
             Action::Write(transfer) => {
                 self.write(to, transfer.region, &bytes);
-                self.with(to, |core, _, wires| {
+                self.with(to, |core, wires| {
                     core.on_written(transfer, Status::Success, wires);
                 });
             }
@@ -311,13 +322,13 @@ impl Rig {
                     let bytes = self.read(to, transfer.region);
                     self.write(frame.from, region, &bytes);
                 }
-                self.with(to, |core, _, wires| {
+                self.with(to, |core, wires| {
                     core.on_read(transfer, Status::Success, lent.is_none(), wires);
                 });
             }
             Action::Fetched(transfer) => {
                 self.write(to, transfer.region, &bytes);
-                self.with(to, |core, _, wires| {
+                self.with(to, |core, wires| {
                     core.on_fetched(transfer, Status::Success, wires);
                 });
             }
@@ -340,7 +351,7 @@ impl Rig {
     }
 
     pub(crate) fn give_back(&mut self, member: usize) {
-        self.with(member, |core, _, wires| core.on_returned(wires));
+        self.with(member, |core, wires| core.on_returned(wires));
     }
 }
 
