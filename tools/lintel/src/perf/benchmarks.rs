@@ -11,7 +11,7 @@ use super::options::Options;
 use super::session::Session;
 use super::{
     atomics, collectives, connections, delay, depth, fresh_processes, gups, idle, limits, netpipe,
-    one_core, overlap, pingpong, placements, small, stream,
+    one_core, overlap, paths, pingpong, placements, small, stream,
 };
 use crate::error::Result;
 use crate::report::names;
@@ -159,7 +159,7 @@ const NODE: &[Group] = &[Group::Targets];
 const TARGETS: &[Group] = &[Group::Targets, Group::NetworkTargets];
 
 /// In the order in which `every` runs them, and `--help` lists them.
-static BENCHMARKS: [Benchmark; 23] = [
+static BENCHMARKS: [Benchmark; 24] = [
     group(
         "all",
         Group::All,
@@ -309,6 +309,17 @@ static BENCHMARKS: [Benchmark; 23] = [
             check: placements::check,
             launch: placements::launch,
             nodes: 2,
+        }),
+    },
+    Benchmark {
+        name: names::PATHS,
+        help: "The path chosen within a node beside each path alone, from 0 B to 8 MiB, with the \
+               worst ratio",
+        title: "paths: puts between two processes of a node, time of one message",
+        run: Run::InJobs(Jobs {
+            check: paths::check,
+            launch: paths::launch,
+            nodes: 1,
         }),
     },
     Benchmark {

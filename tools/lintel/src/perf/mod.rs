@@ -26,6 +26,7 @@ pub mod network;
 mod one_core;
 mod options;
 mod overlap;
+pub mod paths;
 mod pingpong;
 pub mod placements;
 pub mod session;

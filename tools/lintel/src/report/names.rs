@@ -19,6 +19,8 @@ pub const COUNTS: &str = "conn-counts";
 pub const FORMULA: &str = "conn-formula";
 /// Generic against accelerated placement, between two nodes.
 pub const PLACEMENTS: &str = "placements";
+/// What is chosen within a node beside each path alone.
+pub const PATHS: &str = "paths";
 /// Two ranks that share a core.
 pub const ONE_CORE: &str = "one-core";
 /// Collective operations, carried out by the Portals library or by the calling thread.

@@ -67,9 +67,10 @@ fn figures_job(options: &Options) -> Result<Vec<Row>> {
     job.run(options)
 }
 
-/// The model of the rank that the launcher numbered so.
-pub fn model_of(rank: usize, options: &Options) -> Model {
-    options.models[layout(options).slot_of(rank).group]
+/// The variable that gives the rank of that number its model.
+pub fn variable_of(rank: usize, options: &Options) -> (&'static str, String) {
+    let model = options.models[layout(options).slot_of(rank).group];
+    ("PTL_CONN", model.name().into())
 }
 
 /// In each rank of the job of figures: all of them, group by group in turns.

@@ -13,7 +13,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::error::{During, Error, Result};
 use crate::perf::options::Options;
-use crate::perf::{collectives, connections, multi_pair, placements, session};
+use crate::perf::{collectives, connections, multi_pair, paths, placements, session};
 use crate::report::Row;
 
 /// What the ranks of a job do.
@@ -25,6 +25,8 @@ pub enum Task {
     Counts,
     /// The sweep of `placements`
     Placement,
+    /// The points of `paths`
+    Paths,
     /// The points of `collectives`
     Collectives,
     /// An all-reduce of 8 B
@@ -123,11 +125,15 @@ impl RowsFile {
 /// What the system, the launcher or Portals refused.
 pub fn serve(args: RankArgs) -> Result<()> {
     let options = crate::perf::complete(args.options)?;
-    if args.task == Task::Figures {
-        let rank = std::env::var("PMI_RANK")
-            .ok()
-            .and_then(|rank| rank.parse().ok());
-        multi_pair::become_model(connections::model_of(rank.unwrap_or(0), &options))?;
+    let rank = std::env::var("PMI_RANK").ok();
+    let rank = rank.and_then(|rank| rank.parse().ok()).unwrap_or(0);
+    let variable = match args.task {
+        Task::Figures => Some(connections::variable_of(rank, &options)),
+        Task::Paths => paths::variable_of(rank),
+        _ => None,
+    };
+    if let Some((name, value)) = variable {
+        multi_pair::restart_with(name, &value)?;
     }
     let client = Client::from_env()
         .map_err(|error| Error::Usage(format!("the launcher's environment: {error}")))?;
@@ -140,6 +146,7 @@ pub fn serve(args: RankArgs) -> Result<()> {
         Task::Figures => connections::figures(&mut client, &options)?,
         Task::Counts => connections::counts(&mut client, &options)?,
         Task::Placement => placements::sweep(&mut client, &options)?,
+        Task::Paths => paths::figures(&mut client, &options)?,
         Task::Collectives => collectives::figures(&mut client, &options)?,
         Task::Allreduce => collectives::allreduce(&mut client, &options)?,
     };

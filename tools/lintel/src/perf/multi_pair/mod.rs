@@ -18,7 +18,6 @@ use std::rc::Rc;
 use lintel_pmi::client::Client;
 
 use super::endpoint::{BITS, Signal};
-use super::network::Model;
 use super::options::Options;
 use crate::error::{During, Error, Result};
 use crate::machine;
@@ -166,20 +165,20 @@ fn exchange_addresses(team: &Team, endpoint: &GroupEndpoint) -> Result<Vec<Trans
     Ok(all.into_iter().map(transfer).collect())
 }
 
-/// Makes this process one that keeps connections for `model`, by starting itself anew
-/// if the environment says otherwise: the library reads it once.
+/// Starts this program anew with a variable, unless it has that value: the library reads its
+/// variables once.
 ///
 /// # Errors
 /// The program can't be started again.
-pub fn become_model(model: Model) -> Result<()> {
+pub fn restart_with(name: &str, value: &str) -> Result<()> {
     use std::os::unix::process::CommandExt;
-    if std::env::var("PTL_CONN").as_deref() == Ok(model.name()) {
+    if std::env::var(name).as_deref() == Ok(value) {
         return Ok(());
     }
     let program = std::env::current_exe().during("finding this program")?;
     let refusal = std::process::Command::new(program)
         .args(std::env::args_os().skip(1))
-        .env("PTL_CONN", model.name())
+        .env(name, value)
         .exec();
     Err(refusal).during("starting this program again")
 }
