@@ -59,6 +59,15 @@ pub struct Taken {
     pub dropped: bool,
 }
 
+impl Taken {
+    fn of(taken: &lintel_runtime::Taken) -> Taken {
+        Taken {
+            event: taken.event(),
+            dropped: taken.dropped,
+        }
+    }
+}
+
 impl Deref for Taken {
     type Target = Event;
     fn deref(&self) -> &Event {
@@ -96,8 +105,7 @@ impl EventQueue {
     /// # Errors
     /// `Aborted` after [`Portals::abort`](crate::Portals::abort).
     pub fn wait(&self) -> Result<Taken> {
-        let (event, dropped, _) = process().queue_poll(&[self.handle()], FOREVER)?;
-        Ok(Taken { event, dropped })
+        process().queue_poll(&[self.handle()], FOREVER, |taken, _| Taken::of(&taken))
     }
 
     /// Waits for the next event, at most so long (PtlEQPoll).
@@ -115,8 +123,9 @@ impl EventQueue {
     /// As [`wait`](Self::wait).
     pub fn poll_any(queues: &[&EventQueue], timeout: Duration) -> Result<Option<(usize, Taken)>> {
         let handles: Vec<Handle> = queues.iter().map(|queue| queue.handle()).collect();
-        match process().queue_poll(&handles, milliseconds(timeout)) {
-            Ok((event, dropped, which)) => Ok(Some((which, Taken { event, dropped }))),
+        let take = |taken: lintel_runtime::Taken, which| (which, Taken::of(&taken));
+        match process().queue_poll(&handles, milliseconds(timeout), take) {
+            Ok(found) => Ok(Some(found)),
             Err(Error::EqEmpty) => Ok(None),
             Err(error) => Err(error),
         }

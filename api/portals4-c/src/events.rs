@@ -2,7 +2,7 @@
 
 use crate::convert::{array, code, give, not_null};
 use crate::entries::named;
-use lintel_runtime::process;
+use lintel_runtime::{Taken, process};
 use lintel_types::{CountingEvent, Error, Event, Handle};
 use std::ffi::c_int;
 
@@ -132,16 +132,7 @@ pub unsafe extern "C" fn PtlEQGet(eq_handle: Handle, event: *mut Event) -> c_int
     if event.is_null() {
         return code(process().check_alive().and(Err(Error::ArgInvalid)));
     }
-    let taken = process().queue_take(eq_handle, |taken| {
-        // Word for word: an Event in memory is its words (lintel-types).
-        give(event.cast(), *taken.words());
-        taken.dropped
-    });
-    match taken {
-        Ok(false) => 0,
-        Ok(true) => Error::EqDropped as c_int,
-        Err(error) => error as c_int,
-    }
+    returned(process().queue_take(eq_handle, |taken| deliver(event, &taken)))
 }
 
 /// `PtlEQWait`
@@ -150,12 +141,9 @@ pub unsafe extern "C" fn PtlEQWait(eq_handle: Handle, event: *mut Event) -> c_in
     let wait = || {
         process().check_alive()?;
         not_null(event)?;
-        process().queue_poll(&[eq_handle], FOREVER)
+        process().queue_poll(&[eq_handle], FOREVER, |taken, _| deliver(event, &taken))
     };
-    match wait() {
-        Ok((taken, dropped, _)) => deliver(event, taken, dropped),
-        Err(error) => error as c_int,
-    }
+    returned(wait())
 }
 
 /// `PtlEQPoll`
@@ -175,23 +163,26 @@ pub unsafe extern "C" fn PtlEQPoll(
         let handles = array(eq_handles, size.into())?;
         not_null(event)?;
         not_null(which)?;
-        process().queue_poll(handles, timeout)
-    };
-    match poll() {
-        Ok((taken, dropped, index)) => {
+        process().queue_poll(handles, timeout, |taken, index| {
             give(which, index as u32);
-            deliver(event, taken, dropped)
-        }
-        Err(error) => error as c_int,
+            deliver(event, &taken)
+        })
+    };
+    returned(poll())
+}
+
+/// Writes an event to the caller's memory, and gives the code that goes with it.
+#[inline(always)]
+fn deliver(place: *mut Event, taken: &Taken) -> c_int {
+    // Word for word: an Event in memory is its words (lintel-types).
+    give(place.cast(), *taken.words());
+    match taken.dropped {
+        false => 0,
+        true => Error::EqDropped as c_int,
     }
 }
 
-#[inline]
-fn deliver(place: *mut Event, event: Event, dropped: bool) -> c_int {
-    give(place, event);
-    if dropped {
-        Error::EqDropped as c_int
-    } else {
-        0
-    }
+#[inline(always)]
+fn returned(code: lintel_types::Result<c_int>) -> c_int {
+    code.unwrap_or_else(|error| error as c_int)
 }

@@ -197,21 +197,24 @@ impl Process {
         self.library.queue_take(handle).map(take)
     }
 
-    /// PtlEQWait and PtlEQPoll: the next event of any of the queues, tried from
-    /// `first` on, and which queue had it.
+    /// PtlEQWait and PtlEQPoll: gives `take` the next event of any of the queues, and which
+    /// queue had it.
     ///
     /// # Errors
     /// `ArgInvalid`, `NoInit`, `Aborted`; `EqEmpty` once `timeout` (ms) is over.
     #[inline]
-    pub fn queue_poll(
+    pub fn queue_poll<R>(
         &'static self,
         handles: &[Handle],
         timeout: u32,
-    ) -> Result<(Event, bool, usize)> {
+        take: impl Fn(Taken, usize) -> R,
+    ) -> Result<R> {
         if self.is_generic() {
-            return self.remote.queue_poll(&self.library, handles, timeout);
+            return self
+                .remote
+                .queue_poll(&self.library, handles, timeout, take);
         }
-        self.library.queue_poll(handles, timeout)
+        self.library.queue_poll(handles, timeout, take)
     }
 
     /// PtlCTGet. A caller that loops on it makes progress.

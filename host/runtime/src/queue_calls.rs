@@ -41,44 +41,25 @@ impl Library<LocalProcess> {
         queue.pop().ok_or(Error::EqEmpty)
     }
 
-    /// PtlEQWait and PtlEQPoll: the next event of any of the queues, tried from
-    /// `first` on, and which queue had it.
+    /// PtlEQWait and PtlEQPoll: gives `take` the next event of any of the queues, and which
+    /// queue had it. Each queue is looked at first in its turn.
     ///
     /// # Errors
     /// `ArgInvalid`, `NoInit`, `Aborted`; `EqEmpty` once `timeout` (ms) is over.
-    pub fn queue_poll(&self, handles: &[Handle], timeout: u32) -> Result<(Event, bool, usize)> {
+    pub fn queue_poll<R>(
+        &self,
+        handles: &[Handle],
+        timeout: u32,
+        take: impl Fn(Taken, usize) -> R,
+    ) -> Result<R> {
         self.check_alive()?;
-        if timeout == 0 && self.are_empty(handles)? {
-            // Most looks end here, without an event in memory.
-            if self.is_aborted() {
-                return Err(Error::Aborted);
-            }
-            self.poll();
-            if self.are_empty(handles)? {
-                return Err(Error::EqEmpty);
-            }
-        }
         let first = self.activity() as usize % handles.len().max(1);
-        let take = |handle: Handle| Ok(self.tables_of(handle).queue(handle)?.pop());
-        let any = || first_event(handles, first, take);
+        let pop = |handle: Handle| Ok(self.tables_of(handle).queue(handle)?.pop());
+        let any = || first_event(handles, first, pop, &take);
         if timeout == 0 {
             return self.poll_once(any)?.ok_or(Error::EqEmpty);
         }
         self.wait(deadline(timeout), any)?.ok_or(Error::EqEmpty)
-    }
-
-    /// Whether none of the queues has an event.
-    ///
-    /// # Errors
-    /// `ArgInvalid` for a handle that isn't a live queue.
-    #[inline(always)]
-    fn are_empty(&self, handles: &[Handle]) -> Result<bool> {
-        for handle in handles {
-            if !self.tables_of(*handle).queue(*handle)?.ends.is_empty() {
-                return Ok(false);
-            }
-        }
-        Ok(true)
     }
 
     /// One look, progress, and another look.
@@ -135,17 +116,19 @@ pub(crate) fn deadline(timeout: u32) -> Option<Instant> {
     (timeout != FOREVER).then(|| Instant::now() + Duration::from_millis(timeout.into()))
 }
 
-/// The first event of any of the queues, tried from `first` on, and which had it.
-#[inline]
-pub(crate) fn first_event(
+/// Gives `take` the first event of any of the queues, tried from `first` on, and which had it.
+#[inline(always)]
+pub(crate) fn first_event<R>(
     handles: &[Handle],
     first: usize,
-    take: impl Fn(Handle) -> Result<Option<Taken>>,
-) -> Result<Option<(Event, bool, usize)>> {
-    for step in 0..handles.len() {
-        let which = (first + step) % handles.len();
-        if let Some(taken) = take(handles[which])? {
-            return Ok(Some((taken.event(), taken.dropped, which)));
+    pop: impl Fn(Handle) -> Result<Option<Taken>>,
+    take: impl Fn(Taken, usize) -> R,
+) -> Result<Option<R>> {
+    let (before, after) = handles.split_at(first);
+    let numbered = (first..).zip(after).chain((0..).zip(before));
+    for (which, handle) in numbered {
+        if let Some(taken) = pop(*handle)? {
+            return Ok(Some(take(taken, which)));
         }
     }
     Ok(None)

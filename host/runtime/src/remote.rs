@@ -18,7 +18,7 @@ use lintel_bridge::{
 };
 use lintel_claim::{Claim, Lease};
 use lintel_engine4::Transfer;
-use lintel_types::{CountingEvent, Error, Event, Handle, Result};
+use lintel_types::{CountingEvent, Error, Handle, Result};
 use parking_lot::{Mutex, RwLock};
 use std::io;
 use std::sync::Arc;
@@ -337,16 +337,18 @@ impl Remote {
     }
 
     /// `Process::queue_poll` for queues whose events the agent posts.
-    pub(crate) fn queue_poll(
+    pub(crate) fn queue_poll<R>(
         &self,
         library: &Library<LocalProcess>,
         handles: &[Handle],
         timeout: u32,
-    ) -> Result<(Event, bool, usize)> {
+        take: impl Fn(Taken, usize) -> R,
+    ) -> Result<R> {
         library.check_alive()?;
         let first = self.session()?.region.activity() as usize % handles.len().max(1);
-        let any =
-            |region: &SharedRegion| first_event(handles, first, |handle| region.take_event(handle));
+        let any = |region: &SharedRegion| {
+            first_event(handles, first, |handle| region.take_event(handle), &take)
+        };
         self.wait(library, timeout, any)?.ok_or(Error::EqEmpty)
     }
 

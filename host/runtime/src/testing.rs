@@ -326,8 +326,10 @@ impl Peer {
     /// The next event, within [`PATIENCE`].
     pub(crate) fn event(&self) -> Event {
         let timeout = PATIENCE.as_millis() as u32;
-        let polled = self.library.queue_poll(&[self.queue], timeout);
-        polled.expect("something happens").0
+        let polled = self
+            .library
+            .queue_poll(&[self.queue], timeout, |taken, _| taken.event());
+        polled.expect("something happens")
     }
 }
 

@@ -211,8 +211,8 @@ mod tests {
         let network = Network::default();
         let one = network.peer(1);
         let begun = Instant::now();
-        let polled = one.library.queue_poll(&[one.queue], 30);
-        assert!(matches!(polled, Err(Error::EqEmpty)));
+        let polled = one.library.queue_poll(&[one.queue], 30, |_, _| ());
+        assert_eq!(polled, Err(Error::EqEmpty));
         assert!(begun.elapsed() >= Duration::from_millis(30));
     }
 
@@ -223,7 +223,7 @@ mod tests {
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| {
                 let timeout = PATIENCE.as_millis() as u32;
-                one.library.queue_poll(&[one.queue], timeout).map(drop)
+                one.library.queue_poll(&[one.queue], timeout, |_, _| ())
             });
             wait_until("the caller sleeps", || callers_sleep(&one));
             one.library.abort();
@@ -243,7 +243,7 @@ mod tests {
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| {
                 let timeout = PATIENCE.as_millis() as u32;
-                one.library.queue_poll(&[queue], timeout).map(drop)
+                one.library.queue_poll(&[queue], timeout, |_, _| ())
             });
             wait_until("the caller sleeps", || callers_sleep(&one));
             one.library.queue_free(queue).expect("nothing uses it");
