@@ -157,7 +157,7 @@ fn schedule(largest: u64) -> Vec<u64> {
 const EAGER: &str = "PTL_SHM_EAGER";
 /// Each path alone: bytes up to which bodies go through the ring.
 const PATHS_ALONE: [(&str, u64); 2] = [("ring", LONGEST_IN_RING), ("lent", 0)];
-/// Bytes from which on every body is lent.
+/// The longest body that the ring takes, in bytes.
 const LONGEST_IN_RING: u64 = 65536;
 const LAYOUT: RankLayout = RankLayout {
     groups: 1 + PATHS_ALONE.len(),
