@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::error::{Error, Result};
-use crate::{info, perf, plot, sim};
+use crate::{doctor, info, perf, plot, sim};
 
 /// Information, measurement and plots of Portals on this machine
 #[derive(Debug, Parser)]
@@ -21,6 +21,8 @@ pub struct Cli {
 enum Word {
     /// Show interfaces, limits, networks and environment variables
     Info(info::Options),
+    /// Look for what keeps Portals programs from running, or from running fast
+    Doctor(doctor::Options),
     /// Measure Portals between two pinned processes, and compare it with the machine's own limits
     Perf(Box<perf::Options>),
     /// Draw what `lintel perf --json` wrote, as SVG and PNG
@@ -95,6 +97,10 @@ impl Cli {
     fn dispatch(self) -> Result<ExitCode> {
         match self.word {
             Word::Info(options) => info::run(&options).map(|()| ExitCode::SUCCESS),
+            Word::Doctor(options) => Ok(match doctor::run(&options)? {
+                true => ExitCode::SUCCESS,
+                false => ExitCode::FAILURE,
+            }),
             Word::Perf(options) => perf::run(*options),
             Word::Plot(options) => {
                 let drawn = plot::run(&options.file, &options.out)?;

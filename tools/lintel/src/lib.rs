@@ -6,6 +6,7 @@
 //!
 //! ```text
 //!   cli ── info ── resources         interfaces, limits, variables; running processes
+//!       ├─ doctor                  what keeps programs from running, and how to mend it
 //!       ├─ perf ── team ── harness   two pinned processes, paired rounds
 //!       │    │      ├─ limits        what the machine can do
 //!       │    │      └─ one module a benchmark, over `portals`
@@ -22,6 +23,7 @@
 extern crate portals as _;
 
 pub mod cli;
+mod doctor;
 mod error;
 mod harness;
 pub mod info;

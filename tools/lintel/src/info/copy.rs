@@ -29,6 +29,14 @@ pub fn probe() -> String {
     }
 }
 
+/// Why cross-memory attach doesn't work here, and what would allow it; `None` if it works.
+pub fn refusal() -> Option<String> {
+    match try_child() {
+        Ok(refusal) => refusal.map(|refusal| format!("{refusal}{}", reason())),
+        Err(error) => Some(error.to_string()),
+    }
+}
+
 /// The child's side.
 ///
 /// # Errors

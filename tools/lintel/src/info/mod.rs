@@ -19,7 +19,7 @@ use crate::portals::{self, Limits, ProcessId};
 use crate::raw::{UdpOption, set_udp_option};
 use crate::resources::SharedMemory;
 
-pub use copy::{NAME as PROBE, Probe, probe_from_child};
+pub use copy::{NAME as PROBE, Probe, probe_from_child, refusal as copy_refusal};
 use paths::Paths;
 use resources::Overview;
 
