@@ -298,15 +298,17 @@ fn clock(file: &ProcFile) -> Finding {
     }
 }
 
-/// The dynamic loader. It lists what a program loads without running it.
+/// The dynamic loader: started by itself, it runs no program that it can't load, a static one for
+/// instance.
 const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
 
 /// Which libraries with Portals' names a program loads, and whether they are Lintel's.
 fn libraries(program: &Path) -> Result<Vec<Finding>> {
     let path = fs::canonicalize(program).during(format!("looking at {}", program.display()))?;
     let listed = Command::new(LOADER)
-        .arg("--list")
         .arg(path)
+        // List, and run nothing, although a library is missing.
+        .env("LD_TRACE_LOADED_OBJECTS", "1")
         .output()
         .during(format!("running {LOADER}"))?;
     if !listed.status.success() {
