@@ -91,6 +91,7 @@ const SHARED_MEMORY: Configuration = Configuration {
     records: 2,
     datagrams: 0,
     disarm_after: 2,
+    may_hold_ring: true,
     has_barrier: true,
 };
 
@@ -105,6 +106,7 @@ fn a_message_is_seen_whatever_two_callers_and_the_helper_do() {
         callers: 2,
         records: 1,
         disarm_after: 1,
+        may_hold_ring: false,
         ..SHARED_MEMORY
     });
 }
@@ -124,6 +126,7 @@ fn a_message_and_a_datagram_are_seen() {
         records: 1,
         datagrams: 1,
         disarm_after: 1,
+        may_hold_ring: false,
         ..SHARED_MEMORY
     });
 }

@@ -454,6 +454,20 @@ impl Wake for ShmNal {
             peer.wake();
         }
     }
+
+    fn hold_rings(&mut self, to: ProcessId, hold: bool) {
+        if let Some(index) = self.by_process.get(&to) {
+            self.peers[*index].hold_rings(hold);
+        }
+    }
+
+    fn holds_ring(&mut self) -> bool {
+        self.peers.iter_mut().any(Peer::is_ring_held)
+    }
+
+    fn ring_held(&mut self) {
+        self.peers.iter_mut().for_each(Peer::ring_held);
+    }
 }
 
 fn move_error(error: CrossMemoryError) -> MoveError {

@@ -5,7 +5,10 @@ use crate::layout::{CLOSED, FREE, LANES, Lanes, OPEN, REACH_UNKNOWN, REACH_YES, 
 use crate::record::{FORM_SHIFT, Form};
 use lintel_claim::{Claim, Key, Lease, Lent, Loan, copy_vectored};
 use lintel_memory::{length, part};
-use lintel_presence::{OpenError, Segment, register_for_barriers, ring, wake_helper};
+use lintel_presence::{
+    OpenError, Segment, helper_sleeps, is_armed, register_for_barriers, ring, ring_armed,
+    wake_helper,
+};
 use lintel_ring::{Full, MAX_PAYLOAD, Sender};
 use lintel_types::ProcessId;
 use lintel_wire::{OPERAND_BYTES, Words};
@@ -43,6 +46,10 @@ pub(crate) struct Peer {
     /// From which length on bodies are lent.
     choice: Choice,
     needs_fence: bool,
+    /// Its helper isn't rung now.
+    holds_rings: bool,
+    /// Its helper would have been rung.
+    is_ring_held: bool,
     /// The owner is known to have ended.
     closed: bool,
 }
@@ -149,6 +156,8 @@ impl Peer {
             reach: Reach::Unknown,
             choice: Choice::new(costs),
             needs_fence,
+            holds_rings: false,
+            is_ring_held: false,
             closed: false,
             lane,
             waiting: VecDeque::new(),
@@ -234,11 +243,38 @@ impl Peer {
     /// Rings if the peer sleeps; false if it has ended.
     #[inline(always)]
     fn ring_bell(&mut self) -> bool {
-        let alive = ring(&self.segment, self.needs_fence);
+        !is_armed(&self.segment, self.needs_fence) || self.ring_sleeper()
+    }
+
+    #[cold]
+    fn ring_sleeper(&mut self) -> bool {
+        if self.holds_rings && helper_sleeps(&self.segment) {
+            self.is_ring_held = true;
+            return true;
+        }
+        self.is_ring_held = false;
+        let alive = ring_armed(&self.segment);
         if !alive {
             self.closed = true;
         }
         alive
+    }
+
+    /// From now on, whether the peer's helper isn't rung, but [later](Self::ring_held).
+    pub(crate) fn hold_rings(&mut self, hold: bool) {
+        self.holds_rings = hold;
+    }
+
+    /// Whether it wasn't rung for something that it hasn't read.
+    pub(crate) fn is_ring_held(&mut self) -> bool {
+        self.is_ring_held && !self.sender.is_drained()
+    }
+
+    /// Rings if it wasn't, and hasn't read what was sent meanwhile.
+    pub(crate) fn ring_held(&mut self) {
+        if std::mem::take(&mut self.is_ring_held) && !self.sender.is_drained() {
+            ring(&self.segment, true);
+        }
     }
 
     /// Writes a record with a long body, and notes now and then what that costs.

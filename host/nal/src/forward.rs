@@ -32,8 +32,8 @@ macro_rules! forward {
             fetch, fill, recall, backlog, lends, resources);
     };
     ($self:ident $arms:tt: ..Wake) => {
-        $crate::forward!($self $arms: flush, has_queued, check_peers, wake_peers, descriptor, due,
-            is_idle, on_readable, all_delivered);
+        $crate::forward!($self $arms: flush, has_queued, check_peers, wake_peers, hold_rings,
+            holds_ring, ring_held, descriptor, due, is_idle, on_readable, all_delivered);
     };
     ($self:ident $arms:tt: $($method:ident),+ $(,)?) => {
         $($crate::forward!(@$method $self $arms);)+
@@ -106,6 +106,14 @@ macro_rules! forward {
     };
     (@check_peers $s:ident $a:tt) => { $crate::forward!(@call $s $a [] [&mut] check_peers()); };
     (@wake_peers $s:ident $a:tt) => { $crate::forward!(@call $s $a [] [&mut] wake_peers()); };
+    (@hold_rings $s:ident $a:tt) => {
+        $crate::forward!(@call $s $a [] [&mut] hold_rings(
+            to: $crate::names::ProcessId,
+            hold: bool
+        ));
+    };
+    (@holds_ring $s:ident $a:tt) => { $crate::forward!(@call $s $a [] [&mut] holds_ring() -> bool); };
+    (@ring_held $s:ident $a:tt) => { $crate::forward!(@call $s $a [] [&mut] ring_held()); };
     (@descriptor $s:ident $a:tt) => {
         $crate::forward!(@call $s $a [] [&] descriptor() -> Option<$crate::names::BorrowedFd<'_>>);
     };

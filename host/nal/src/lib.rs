@@ -256,6 +256,18 @@ pub trait Wake {
     /// Wakes peers that haven't looked at what was sent to them.
     fn wake_peers(&mut self);
 
+    /// From now on, whether a peer whose helper sleeps isn't rung for what is sent to it, but
+    /// when [`ring_held`](Self::ring_held) is called. Its callers, if they sleep, are rung.
+    fn hold_rings(&mut self, _to: ProcessId, _hold: bool) {}
+
+    /// Whether a ring is held for something that its receiver hasn't read yet.
+    fn holds_ring(&mut self) -> bool {
+        false
+    }
+
+    /// Rings peers that were not rung, and haven't read what was sent to them.
+    fn ring_held(&mut self) {}
+
     /// What becomes readable when something may have arrived, if a doorbell in memory
     /// doesn't report it. A thread that sleeps does so on it too.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {

@@ -269,6 +269,22 @@ impl<Near: Nal, Far: Nal> Wake for Route<Near, Far> {
         self.far.wake_peers();
     }
 
+    fn hold_rings(&mut self, to: ProcessId, hold: bool) {
+        match self.side(to) {
+            Side::Near => self.near.hold_rings(to, hold),
+            Side::Far => self.far.hold_rings(to, hold),
+        }
+    }
+
+    fn holds_ring(&mut self) -> bool {
+        self.near.holds_ring() || self.far.holds_ring()
+    }
+
+    fn ring_held(&mut self) {
+        self.near.ring_held();
+        self.far.ring_held();
+    }
+
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.far.descriptor().or_else(|| self.near.descriptor())
     }

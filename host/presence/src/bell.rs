@@ -156,16 +156,29 @@ fn futex_wake(word: &AtomicU32) {
 /// owner is known to have ended.
 #[inline]
 pub fn ring(segment: &Segment, needs_fence: bool) -> bool {
+    !is_armed(segment, needs_fence) || ring_armed(segment)
+}
+
+/// After a record was committed to `segment`: whether its owner sleeps, and has to be
+/// [rung](ring_armed), or has ended.
+#[inline]
+pub fn is_armed(segment: &Segment, needs_fence: bool) -> bool {
     if needs_fence {
         fence(Ordering::SeqCst);
     } else {
         compiler_fence(Ordering::SeqCst);
     }
-    segment.header().bell.asleep.load(Ordering::Relaxed) == 0 || wake_owner(segment)
+    segment.header().bell.asleep.load(Ordering::Relaxed) != 0
 }
 
+/// Whether a ring would wake the helper: no caller sleeps, but one may poll.
+pub fn helper_sleeps(segment: &Segment) -> bool {
+    segment.header().bell.asleep.load(Ordering::Relaxed) == Sleeper::Helper as u32
+}
+
+/// Rings the owner, who sleeps; false if it is known to have ended.
 #[cold]
-fn wake_owner(segment: &Segment) -> bool {
+pub fn ring_armed(segment: &Segment) -> bool {
     let asleep = &segment.header().bell.asleep;
     let awake = |sleeper| (sleeper != 0 && sleeper != OWNER_ENDED).then_some(0);
     match asleep.fetch_update(Ordering::SeqCst, Ordering::SeqCst, awake) {

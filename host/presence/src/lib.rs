@@ -30,7 +30,7 @@ mod shared_memory;
 mod stats;
 
 pub use barrier::register_for_barriers;
-pub use bell::{Bell, LastLook, ring, wake_helper};
+pub use bell::{Bell, LastLook, helper_sleeps, is_armed, ring, ring_armed, wake_helper};
 pub use header::{Header, SEGMENT_BYTES};
 pub use lintel_progress::Sleeper;
 pub use registration::{Watch, shared_memory_of};

@@ -5,11 +5,12 @@ use crate::library::{Library, LibraryRef};
 use crate::owner::Owner;
 use crate::thread::spawn;
 use crate::waiting::time_until;
-use lintel_nal::Nal;
+use lintel_nal::{Nal, Wake};
 use lintel_presence::{LastLook, Sleeper, favour_latency, pinned_processor};
 use lintel_progress::{HelperNext, RETRY};
 use std::io;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// Starts the helper of an open process.
 pub(crate) fn start<O: Owner>(library: LibraryRef<O>) -> io::Result<JoinHandle<()>> {
@@ -39,13 +40,18 @@ fn run<O: Owner>(library: &Library<O>) {
     }
 }
 
+/// How long the helper gives those who poll for its answers before it rings their helpers. If
+/// such a thread shares the helper's processor, it runs only while the helper sleeps.
+const ANSWER_NAP: Duration = Duration::from_micros(20);
+
 /// Makes progress, then decides by what has happened since it last looked; nothing if it is to
 /// end.
 fn service<O: Owner>(core: &mut Core<O>) -> Option<HelperNext> {
+    core.transports.nal.ring_held();
     if core.wakeup.is_closing() {
         return None;
     }
-    core.progress();
+    core.progress_for_peers();
     core.stats.publish(&core.transports.nal.resources());
     let awaits_peers = core.awaits_peers();
     if awaits_peers {
@@ -56,14 +62,27 @@ fn service<O: Owner>(core: &mut Core<O>) -> Option<HelperNext> {
     if next == HelperNext::Sleep {
         let deadline = core.next_due(awaits_peers);
         core.wakeup.helper_sleeps(deadline);
+    } else {
+        core.transports.nal.ring_held();
     }
     Some(next)
 }
 
 /// What came before the bell was armed rings nobody: look once more.
 fn before_sleep<O: Owner>(core: &mut Core<O>) -> LastLook {
-    match core.progress() {
-        0 => LastLook::Nothing(core.wakeup.helper_deadline().map(time_until)),
-        _ => LastLook::Found,
+    if core.progress() > 0 {
+        return LastLook::Found;
+    }
+    let limit = core.wakeup.helper_deadline().map(time_until);
+    let nap = core.transports.nal.holds_ring().then_some(ANSWER_NAP);
+    LastLook::Nothing(limit.into_iter().chain(nap).min())
+}
+
+impl<O: Owner> Core<O> {
+    /// Progress by the helper: what it answers to those who poll rings nobody at once.
+    fn progress_for_peers(&mut self) {
+        self.transports.holds_answers = true;
+        self.progress();
+        self.transports.holds_answers = false;
     }
 }

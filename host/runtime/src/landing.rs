@@ -159,10 +159,7 @@ impl<O: Owner> Core<O> {
             operand: None,
             pieces,
         };
-        // It fails if the initiator has ended; then nothing awaits the reply.
-        let _ = self
-            .transports
-            .send(origin.process, &response.to_words(), outgoing);
+        self.transports.answer(origin.process, response, outgoing);
     }
 
     /// Carries out an atomic, and returns the earlier value to an initiator that wants it.

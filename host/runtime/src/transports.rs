@@ -20,6 +20,8 @@ pub struct Transports {
     pub(crate) loopback: Loopback,
     /// Something was posted or counted since the flag was last cleared.
     pub(crate) activity: bool,
+    /// The helper polls: who awaits an answer and polls isn't rung for it at once.
+    pub(crate) holds_answers: bool,
     /// The process that something was sent to last.
     to: ProcessId,
     /// A process may be far behind with what was sent to it.
@@ -36,6 +38,7 @@ impl Transports {
             nal,
             loopback: Loopback::new(me, uid),
             activity: false,
+            holds_answers: false,
             to: me,
             congested: false,
             blocked: None,
@@ -96,7 +99,25 @@ impl Transports {
             operand: None,
             pieces: &[],
         };
-        let _ = self.send(to, &response.to_words(), nothing);
+        self.answer(to, response, nothing);
+    }
+
+    /// Sends a response. If it can't be delivered, its receiver has ended; then nothing awaits
+    /// it.
+    #[inline(always)]
+    pub(crate) fn answer(&mut self, to: ProcessId, response: &Response, body: Outgoing<'_>) {
+        if self.holds_answers {
+            return self.answer_later(to, response, body);
+        }
+        let _ = self.send(to, &response.to_words(), body);
+    }
+
+    /// As [`answer`](Self::answer); a process that polls for it isn't rung.
+    #[cold]
+    fn answer_later(&mut self, to: ProcessId, response: &Response, body: Outgoing<'_>) {
+        self.nal.hold_rings(to, true);
+        let _ = self.send(to, &response.to_words(), body);
+        self.nal.hold_rings(to, false);
     }
 
     /// Fetches what the sender of a message has lent to be read.

@@ -11,6 +11,8 @@ pub struct Configuration {
     /// Messages through the socket; without any there is no watcher.
     pub datagrams: u8,
     pub disarm_after: u32,
+    /// Whether the sender may ring a helper later than it could.
+    pub may_hold_ring: bool,
     /// Whether the barrier orders anything.
     pub has_barrier: bool,
 }
@@ -49,6 +51,8 @@ enum SenderNext {
     /// Read whether the bell is armed.
     Look,
     Ring,
+    /// Give a caller that polls the time to see the record; ring if none has.
+    Hold,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -174,7 +178,7 @@ impl State {
     /// Each step that some thread can make: whether it has to, and what comes of it. A thread
     /// doesn't have to send, nor to call.
     pub fn steps(&self, configuration: &Configuration, mut on_step: impl FnMut(bool, State)) {
-        self.sender_steps(&mut on_step);
+        self.sender_steps(configuration, &mut on_step);
         self.helper_steps(configuration, &mut on_step);
         for at in 0..self.callers.len() {
             self.caller_steps(at, configuration, &mut on_step);
@@ -184,7 +188,7 @@ impl State {
         }
     }
 
-    fn sender_steps(&self, on_step: &mut impl FnMut(bool, State)) {
+    fn sender_steps(&self, configuration: &Configuration, on_step: &mut impl FnMut(bool, State)) {
         let mut next = self.clone();
         if self.sender.buffered > 0 {
             next.make_visible();
@@ -206,9 +210,20 @@ impl State {
                 return on_step(false, next);
             }
             SenderNext::Look => {
+                if configuration.may_hold_ring && self.armed == Some(Sleeper::Helper) {
+                    next.sender.next = SenderNext::Hold;
+                    on_step(true, next.clone());
+                }
                 next.sender.next = match self.armed {
                     Some(_) => SenderNext::Ring,
                     None => SenderNext::Commit,
+                };
+            }
+            SenderNext::Hold => {
+                next.make_visible();
+                next.sender.next = match next.records > 0 && self.armed.is_some() {
+                    true => SenderNext::Ring,
+                    false => SenderNext::Commit,
                 };
             }
             SenderNext::Ring => {
@@ -274,6 +289,9 @@ impl State {
                 });
             }
             HelperAt::Sleep(SleepStep::Nap) => {
+                // A nap can be shorter, for something is due soon.
+                next.helper.next = HelperAt::Sleep(SleepStep::Awake);
+                on_step(true, next.clone());
                 next.helper.next = HelperAt::Sleep(SleepStep::Nap.next(self.helper.rung));
             }
             HelperAt::Sleep(SleepStep::Sleep) if !self.helper.rung => return,
