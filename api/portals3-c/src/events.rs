@@ -4,7 +4,7 @@ use crate::convert::{array, code, give, not_null};
 use lintel_runtime::{Handler, Taken3, process3};
 use lintel_types::Handle;
 use lintel_types::portals3::{Error, Event, Result};
-use portals3_sys::{EventHandler, TIME_FOREVER};
+use portals3_sys::EventHandler;
 use std::ffi::c_int;
 use std::sync::Arc;
 
@@ -62,8 +62,7 @@ pub unsafe extern "C" fn PtlEQPeek(eq: Handle, event: *mut Event) -> c_int {
 pub unsafe extern "C" fn PtlEQWait(eq: Handle, event: *mut Event) -> c_int {
     let wait = || {
         not_null(event)?;
-        let (taken, _) = process3().queue_poll(&[eq], TIME_FOREVER)?;
-        Ok(taken)
+        process3().queue_wait(eq)
     };
     taken(wait(), event)
 }

@@ -2,9 +2,9 @@
 //! and takes two of the region's slots. A full queue loses the newest event, not the oldest;
 //! the next one that fits shows that.
 
-use crate::queue::{Slot, Slots};
+use crate::queue::{QueueEnds, Slot, Slots};
 use crate::region::SharedRegion;
-use crate::tables::{SharedTables, Tables};
+use crate::tables::SharedTables;
 use lintel_types::portals3::{Error, Event, Result};
 use lintel_types::{Handle, QueueIndex};
 use std::sync::atomic::AtomicU64;
@@ -33,8 +33,35 @@ impl Slots for Pairs<'_> {
 /// An event that was taken, and whether others before it were lost.
 pub type Taken3 = (Event, bool);
 
+#[inline(always)]
 fn taken(words: &[u64; WORDS]) -> Taken3 {
     (Event::from_words(words), words[WORDS - 1] & LOST != 0)
+}
+
+impl QueueEnds {
+    /// Appends an event of Portals 3.3; false if the queue is full. `lost` if others before it
+    /// were lost. One thread at a time may do so.
+    #[inline(always)]
+    pub fn push3(&self, slots: &impl Slots, event: &Event, lost: bool) -> bool {
+        if self.free_slots() == 0 {
+            return false;
+        }
+        let mut words = event.to_words();
+        words[WORDS - 1] |= if lost { LOST } else { 0 };
+        self.push(slots, words);
+        true
+    }
+
+    /// Takes the oldest event of Portals 3.3. Any number of threads may do so.
+    #[inline(always)]
+    pub fn pop3(&self, slots: &impl Slots) -> Option<Taken3> {
+        self.pop(slots).map(|found| taken(found.words()))
+    }
+
+    /// The oldest event of Portals 3.3, which stays.
+    pub fn peek3(&self, slots: &impl Slots) -> Option<Taken3> {
+        self.peek(slots).map(|found| taken(found.words()))
+    }
 }
 
 impl SharedTables {
@@ -53,13 +80,7 @@ impl SharedTables {
         let Some((ends, range)) = self.open_queue(queue) else {
             return false;
         };
-        if self.free_slots(queue) == 0 {
-            return false;
-        }
-        let mut words = event.to_words();
-        words[WORDS - 1] |= if lost { LOST } else { 0 };
-        ends.push(&Pairs(range.slots(self.region(), SLOTS)), words);
-        true
+        ends.push3(&Pairs(range.slots(self.region(), SLOTS)), event, lost)
     }
 
     /// Whether every event of a queue has been taken.
@@ -76,8 +97,7 @@ impl SharedRegion {
     /// `EqInvalid` for a handle that isn't an open queue.
     pub fn take_event3(&self, queue: Handle) -> Result<Option<Taken3>> {
         let (ends, range) = self.queue(queue).ok_or(Error::EqInvalid)?;
-        let found = ends.pop(&Pairs(range.slots(self, SLOTS)));
-        Ok(found.map(|found| taken(found.words())))
+        Ok(ends.pop3(&Pairs(range.slots(self, SLOTS))))
     }
 
     /// The next event, which stays.
@@ -86,8 +106,7 @@ impl SharedRegion {
     /// `EqInvalid` for a handle that isn't an open queue.
     pub fn peek_event3(&self, queue: Handle) -> Result<Option<Taken3>> {
         let (ends, range) = self.queue(queue).ok_or(Error::EqInvalid)?;
-        let found = ends.peek(&Pairs(range.slots(self, SLOTS)));
-        Ok(found.map(|found| taken(found.words())))
+        Ok(ends.peek3(&Pairs(range.slots(self, SLOTS))))
     }
 
     /// Whether a handle is an open queue.
@@ -102,6 +121,7 @@ impl SharedRegion {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tables::Tables;
     use lintel_types::portals3::{EventKind, MemoryDescriptor};
     use lintel_types::{InterfaceNumber, Kind};
     use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Event queues of a process that is its own engine's owner: on its heap.
 
-use lintel_bridge::{QueueEnds, Slot, Slots, Taken};
+use lintel_bridge::{QueueEnds, Slots, Taken};
 use lintel_types::Event;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
@@ -8,21 +8,29 @@ use std::sync::atomic::AtomicU64;
 /// Events in a chunk; chunks are made when they are first needed.
 const CHUNK: usize = 256;
 const CHUNKS: usize = 512;
-const SLOTS: u64 = (CHUNK * CHUNKS) as u64;
+pub(crate) const SLOTS: u64 = (CHUNK * CHUNKS) as u64;
 /// The most events that a queue can be asked to hold.
 pub(crate) const MAX_EVENTS: u64 = SLOTS / 2;
 
-type Chunk = OnceLock<Box<[Slot; CHUNK]>>;
+type Chunk<const WORDS: usize> = OnceLock<Box<[[AtomicU64; WORDS]; CHUNK]>>;
 
-/// A queue of events.
-#[derive(Default)]
-pub(crate) struct EventQueue {
+/// A queue of events of so many words.
+pub(crate) struct EventQueue<const WORDS: usize = { Event::WORDS }> {
     pub(crate) ends: QueueEnds,
-    chunks: Chunks,
+    pub(crate) chunks: Chunks<WORDS>,
 }
 
-#[derive(Default)]
-struct Chunks(OnceLock<Box<[Chunk]>>);
+/// The slots of a queue.
+pub(crate) struct Chunks<const WORDS: usize>(OnceLock<Box<[Chunk<WORDS>]>>);
+
+impl<const WORDS: usize> Default for EventQueue<WORDS> {
+    fn default() -> Self {
+        EventQueue {
+            ends: QueueEnds::default(),
+            chunks: Chunks(OnceLock::new()),
+        }
+    }
+}
 
 impl EventQueue {
     #[inline(always)]
@@ -36,7 +44,7 @@ impl EventQueue {
     }
 }
 
-impl Slots for Chunks {
+impl<const WORDS: usize> Slots for Chunks<WORDS> {
     #[inline(always)]
     fn count(&self) -> u64 {
         SLOTS
@@ -53,8 +61,9 @@ impl Slots for Chunks {
     }
 }
 
-fn new_chunk() -> Box<[Slot; CHUNK]> {
-    let slots: Vec<Slot> = (0..CHUNK).map(|_| Slot::default()).collect();
+fn new_chunk<const WORDS: usize>() -> Box<[[AtomicU64; WORDS]; CHUNK]> {
+    let slot = |_| std::array::from_fn(|_| AtomicU64::new(0));
+    let slots: Vec<[AtomicU64; WORDS]> = (0..CHUNK).map(slot).collect();
     slots
         .into_boxed_slice()
         .try_into()

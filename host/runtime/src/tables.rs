@@ -20,7 +20,7 @@ pub struct LocalTables {
 }
 
 /// Up to 65,536 things under stable numbers, made in `CHUNKS` chunks of `N`.
-struct ChunkedTable<T, const N: usize, const CHUNKS: usize> {
+pub(crate) struct ChunkedTable<T, const N: usize, const CHUNKS: usize> {
     chunks: OnceLock<Box<[Chunk<T, N>; CHUNKS]>>,
 }
 
@@ -37,20 +37,20 @@ impl<T, const N: usize, const CHUNKS: usize> Default for ChunkedTable<T, N, CHUN
 impl<T: Default, const N: usize, const CHUNKS: usize> ChunkedTable<T, N, CHUNKS> {
     #[cold]
     #[inline(never)]
-    fn get_or_make(&self, index: u16) -> &T {
+    pub(crate) fn get_or_make(&self, index: u16) -> &T {
         let chunks = self.chunks.get_or_init(|| boxed(OnceLock::new));
         let chunk = chunks[index as usize / N].get_or_init(|| boxed(T::default));
         &chunk[index as usize % N]
     }
 
     #[inline(always)]
-    fn get(&self, index: u16) -> Option<&T> {
+    pub(crate) fn get(&self, index: u16) -> Option<&T> {
         self.chunks.get()?[index as usize / N]
             .get()
             .map(|chunk| &chunk[index as usize % N])
     }
 
-    fn each(&self, f: impl Fn(&T)) {
+    pub(crate) fn each(&self, f: impl Fn(&T)) {
         let chunks = self.chunks.get().into_iter().flat_map(|all| all.iter());
         chunks
             .filter_map(OnceLock::get)

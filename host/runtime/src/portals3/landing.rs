@@ -8,7 +8,7 @@ use crate::portals3::state::Portals3;
 use crate::streams::Place;
 use crate::transports::Transports;
 use lintel_claim::{Claim, Region, copy_vectored};
-use lintel_engine3::{Landed, Landing, PendingReply};
+use lintel_engine3::{Landed, PendingReply};
 use lintel_memory::Pieces;
 use lintel_nal::{Origin, Outgoing, Payload};
 use lintel_types::NiFail;
@@ -42,15 +42,27 @@ impl<O: Owner3> Portals3<O> {
             return refuse(transports, origin, request);
         };
         let from = from_network(origin.process);
-        match interface.on_request(from, origin.uid, request, &mut effects) {
-            Landing::Accepted(pieces, landed) => {
-                self.land(transports, origin, pieces, landed, payload);
+        let accepted = match interface.accept(from, origin.uid, request) {
+            Ok(accepted) => accepted,
+            Err(Some(response)) => return respond(transports, origin, &response),
+            Err(None) => return,
+        };
+        let (pieces, landed) =
+            interface.begin_landing(accepted, from, origin.uid, request, &mut effects);
+        match payload {
+            // Most requests: at once, so that nothing of the landing has to be moved.
+            Payload::Inline(bytes) if request.verb == Verb::Put => {
+                let fail = O::Mover::deposit(effects.owner, bytes, &pieces, (&landed).into());
+                if let Some(response) = landed.response(fail) {
+                    respond(effects.transports, origin, &response);
+                }
+                interface.on_landed(landed, fail, &mut effects);
             }
-            Landing::Refused(Some(response)) => respond(transports, origin, &response),
-            Landing::Refused(None) => {}
+            payload => self.land(transports, origin, pieces, landed, payload),
         }
     }
 
+    #[inline(never)]
     fn land(
         &mut self,
         transports: &mut Transports,
@@ -60,17 +72,15 @@ impl<O: Owner3> Portals3<O> {
         payload: Payload,
     ) {
         let fail = match (landed.request().verb, payload) {
-            (Verb::Put, Payload::Inline(bytes)) => {
-                O::Mover::deposit(&self.owner, bytes, &pieces, (&landed).into())
-            }
             (Verb::Put, Payload::Lent(loan)) if landed.mlength() > 0 => {
                 let parts = self.move_parts(transports);
                 O::Mover::fetch(parts, origin, &loan, pieces.as_slice())
             }
-            (Verb::Put, Payload::Lent(_)) => NiFail::Ok,
             (Verb::Put, Payload::Streamed(_)) => {
                 return self.land_stream(transports, origin, pieces, landed);
             }
+            // Without bytes; inline ones have landed.
+            (Verb::Put, _) => NiFail::Ok,
             (Verb::Get, payload) => {
                 return self.answer_get(transports, origin, &pieces, landed, payload);
             }

@@ -1,12 +1,15 @@
 //! Portals 3.3: the engine's interface, its event queues, and the calls.
 //!
 //! ```text
-//!   process3() ──▶ Library<Portals3Process> ──lock──▶ Core { Portals3 { engine3, queues } }
+//!   process3() ──▶ Process3 ──▶ Library<Portals3Process> ──lock──▶ Core { Portals3 { engine3 } }
 //! ```
 //!
-//! A process has one interface. Its queues lie under the library's lock: a look at one and
-//! PtlMDUpdate are each one step against what arrives. The handler of a queue runs once the
-//! lock is released, by the thread that had it.
+//! A process has one interface. Its engine lives in the process, or in the agent: a
+//! [`Process3`] carries a call out by the library, or asks the agent, whose library carries it
+//! out by the same name. Events are written under the library's lock and taken without it, which
+//! only empties a queue: PtlMDUpdate is one step against what arrives. The handler of a queue
+//! runs once the lock is released, by the thread that had it; a client's, by a thread of the
+//! client.
 
 mod calls;
 mod commands;

@@ -3,7 +3,7 @@
 use crate::direct::Direct;
 use crate::memory::Memory;
 use crate::owner::{LocalProcess, Owner};
-use crate::portals3::queues::{EventQueues, Queues};
+use crate::portals3::queues::{EventQueues, LocalQueues, Queues};
 use crate::portals3::shared::Shared;
 use crate::portals3::state::Portals3;
 use crate::resources::Placement;
@@ -36,6 +36,7 @@ pub trait Owner3: Owner<Protocol = Portals3<Self>> {
 pub struct Portals3Process {
     memory: LocalProcess,
     shared: Arc<Shared>,
+    events: Arc<LocalQueues>,
 }
 
 impl Default for Portals3Process {
@@ -43,7 +44,16 @@ impl Default for Portals3Process {
         Portals3Process {
             memory: LocalProcess::default(),
             shared: Arc::new(Shared::new(0)),
+            events: Arc::default(),
         }
+    }
+}
+
+impl Portals3Process {
+    /// The events of its queues.
+    #[inline(always)]
+    pub(crate) fn events(&self) -> &LocalQueues {
+        &self.events
     }
 }
 
@@ -97,7 +107,7 @@ impl Owner3 for Portals3Process {
     type Queues = Queues;
 
     fn queues(&self) -> Queues {
-        Queues::default()
+        Queues::new(self.events.clone())
     }
 
     fn shared(&self) -> &Arc<Shared> {

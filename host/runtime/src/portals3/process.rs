@@ -7,7 +7,7 @@ use crate::portals3::commands::{Command3, for_each_command3};
 use crate::portals3::handlers::Handler;
 use crate::portals3::lifecycle::Opening;
 use crate::portals3::owner::{Owner3, Portals3Process};
-use crate::portals3::queue_calls::after_last;
+use crate::portals3::queue_calls::{after_last, first_event3};
 use crate::portals3::remote_handlers::RemoteHandlers;
 use crate::process::process_calls;
 use crate::remote::{Remote, report_if_short};
@@ -201,7 +201,20 @@ impl Process3 {
         found.map_err(|_| Error::Fail)?.ok_or(Error::EqEmpty)?
     }
 
-    /// PtlEQWait and PtlEQPoll: the next event of any of the queues, and which had it. The
+    /// PtlEQWait.
+    ///
+    /// # Errors
+    /// `EqInvalid`
+    #[inline]
+    pub fn queue_wait(&self, queue: Handle) -> Result<Taken3> {
+        if self.is_generic() {
+            let (taken, _) = self.poll_remotely(&[queue], u32::MAX)?;
+            return Ok(taken);
+        }
+        self.library.queue_wait3(queue)
+    }
+
+    /// PtlEQPoll: the next event of any of the queues, and which had it. The
     /// search begins behind the queue that was served last.
     ///
     /// # Errors
@@ -241,8 +254,7 @@ impl Process3 {
 /// them.
 const LEAST_HANDLED: u64 = 1024;
 
-/// The next event of any of the queues. Each is looked at, since a call with one invalid queue
-/// fails.
+/// The next event of any of the queues. A call with one invalid queue fails.
 fn first_event(
     region: &SharedRegion,
     queues: &[Handle],
@@ -251,13 +263,7 @@ fn first_event(
     queues
         .iter()
         .try_for_each(|queue| region.check_queue3(*queue))?;
-    for step in 0..queues.len() {
-        let which = (first + step) % queues.len();
-        if let Some(taken) = region.take_event3(queues[which])? {
-            return Ok(Some((taken, which)));
-        }
-    }
-    Ok(None)
+    first_event3(queues, first, |queue| region.take_event3(queue))
 }
 
 /// Why a wait for the agent ended.

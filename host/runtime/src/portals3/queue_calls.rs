@@ -1,14 +1,13 @@
 //! What a process with its own engine waits for: events, and room for an operation.
 
-use crate::core::Core;
 use crate::library::Library;
-use crate::portals3::effects::Effects;
 use crate::portals3::owner::{Owner3, Portals3Process};
+use crate::queue::EventQueue;
 use crate::queue_calls::deadline;
 use lintel_bridge::Taken3;
 use lintel_engine3::Transfer;
-use lintel_types::portals3::{Error, Result};
-use lintel_types::{Handle, Kind, QueueIndex};
+use lintel_types::Handle;
+use lintel_types::portals3::{Error, Event, Result};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 impl Library<Portals3Process> {
@@ -69,9 +68,9 @@ impl Library<Portals3Process> {
     ///
     /// # Errors
     /// `EqInvalid`, `EqEmpty`
-    #[inline]
+    #[inline(always)]
     pub fn queue_get3(&self, queue: Handle) -> Result<Taken3> {
-        self.look(queue, |effects, index| effects.queues.pop(index))
+        self.look(queue)?.pop3().ok_or(Error::EqEmpty)
     }
 
     /// PtlEQPeek: as [`queue_get3`](Self::queue_get3), but the event stays.
@@ -79,38 +78,41 @@ impl Library<Portals3Process> {
     /// # Errors
     /// `EqInvalid`, `EqEmpty`
     pub fn queue_peek(&self, queue: Handle) -> Result<Taken3> {
-        self.look(queue, |effects, index| effects.queues.peek(index))
+        self.look(queue)?.peek3().ok_or(Error::EqEmpty)
     }
 
-    /// One look at a queue, and after progress another one, under one lock.
-    #[inline]
-    fn look(
-        &self,
-        queue: Handle,
-        look: impl Fn(&mut Effects<'_, Portals3Process>, QueueIndex) -> Option<Taken3>,
-    ) -> Result<Taken3> {
+    /// An open queue, after progress if it was empty.
+    #[inline(always)]
+    fn look(&self, queue: Handle) -> Result<&EventQueue<{ Event::WORDS }>> {
         self.check_alive().map_err(|_| Error::NoInit)?;
-        let mut guard = self.core.lock();
-        let core = guard.as_mut().ok_or(Error::EqInvalid)?;
-        if let Some(taken) = look_at(core, queue, &look)? {
-            return Ok(taken);
+        let events = self.owner().events().queue(queue)?;
+        if events.ends.is_empty() {
+            self.poll();
         }
-        if core.poll() {
-            core.wakeup.disarm_bell();
-        }
-        let taken = look_at(core, queue, &look);
-        let after = self.note_activity(core);
-        let yields = core.wakeup.yields();
-        drop(guard);
-        self.follow_up(after);
-        if yields {
-            self.yield_processor();
-        }
-        taken?.ok_or(Error::EqEmpty)
+        Ok(events)
     }
 
-    /// PtlEQWait and PtlEQPoll: the next event of any of the queues, and which had it. The
-    /// search begins behind the queue that was served last.
+    /// PtlEQWait.
+    ///
+    /// # Errors
+    /// `EqInvalid`
+    #[inline(always)]
+    pub fn queue_wait3(&self, queue: Handle) -> Result<Taken3> {
+        self.check_alive().map_err(|_| Error::NoInit)?;
+        match self.owner().events().queue(queue)?.pop3() {
+            Some(taken) => Ok(taken),
+            None => self.wait_for_event(queue),
+        }
+    }
+
+    #[inline(never)]
+    fn wait_for_event(&self, queue: Handle) -> Result<Taken3> {
+        let pop = || Ok(self.owner().events().queue(queue)?.pop3());
+        self.until3(None, pop)?.ok_or(Error::EqEmpty)
+    }
+
+    /// PtlEQPoll: the next event of any of the queues, and which had it. The search begins
+    /// behind the queue that was served last.
     ///
     /// # Errors
     /// `EqInvalid`; `EqEmpty` once the timeout (ms) is over.
@@ -119,22 +121,14 @@ impl Library<Portals3Process> {
         if queues.is_empty() {
             return Err(Error::EqInvalid);
         }
-        let pop = |effects: &mut Effects<'_, Portals3Process>, index| effects.queues.pop(index);
-        let served = &self.owner().shared().served;
+        let (events, served) = (self.owner().events(), &self.owner().shared().served);
         let first = after_last(served, queues);
         let any = || {
-            let mut guard = self.core.lock();
-            let core = guard.as_mut().ok_or(Error::EqInvalid)?;
-            let mut found = None;
-            // Each is looked at, since a call with one invalid queue fails.
-            for step in 0..queues.len() {
-                let which = (first + step) % queues.len();
-                match found {
-                    None => found = look_at(core, queues[which], &pop)?.map(|it| (it, which)),
-                    Some(_) => check_queue(core, queues[which])?,
-                }
-            }
-            Ok(found)
+            // A call with one invalid queue fails.
+            queues
+                .iter()
+                .try_for_each(|queue| events.queue(*queue).map(drop))?;
+            first_event3(queues, first, |queue| Ok(events.queue(queue)?.pop3()))
         };
         let found = match timeout {
             0 => self.poll_once3(any)?,
@@ -168,27 +162,18 @@ pub(crate) fn after_last(served: &AtomicU32, queues: &[Handle]) -> usize {
     last.map_or(0, |last| last + 1)
 }
 
-/// A look at a queue of the open interface.
+/// The first event of any of the queues, tried from `first` on, and which had it.
 #[inline]
-fn look_at(
-    core: &mut Core<Portals3Process>,
-    queue: Handle,
-    look: &impl Fn(&mut Effects<'_, Portals3Process>, QueueIndex) -> Option<Taken3>,
-) -> Result<Option<Taken3>> {
-    check_queue(core, queue)?;
-    let parts = core.protocol.interface(&mut core.transports);
-    let Some((_, mut effects)) = parts else {
-        return Err(Error::EqInvalid);
-    };
-    Ok(look(&mut effects, QueueIndex(queue.index())))
-}
-
-#[inline]
-fn check_queue(core: &Core<Portals3Process>, queue: Handle) -> Result<()> {
-    let opened = core.protocol.open.as_ref().ok_or(Error::EqInvalid)?;
-    match queue.is(Kind::EventQueue) {
-        true => opened.interface.check_live(queue),
-        false => Err(Error::EqInvalid),
+pub(crate) fn first_event3(
+    queues: &[Handle],
+    first: usize,
+    take: impl Fn(Handle) -> Result<Option<Taken3>>,
+) -> Result<Option<(Taken3, usize)>> {
+    for step in 0..queues.len() {
+        let which = (first + step) % queues.len();
+        if let Some(taken) = take(queues[which])? {
+            return Ok(Some((taken, which)));
+        }
     }
-    .map_err(|_| Error::EqInvalid)
+    Ok(None)
 }

@@ -1,12 +1,15 @@
 //! The event queues of an interface: in the process, or shared with a client.
 
 use crate::portals3::handlers::{Handler, HandlerCalls};
-use lintel_types::portals3::{Event, Result};
-use lintel_types::{Handle, QueueIndex};
-use std::collections::VecDeque;
+use crate::queue::{EventQueue, SLOTS};
+use crate::tables::ChunkedTable;
+use lintel_bridge::Taken3;
+use lintel_types::portals3::{Error, Event, Result};
+use lintel_types::{Handle, Kind, QueueIndex};
+use std::sync::Arc;
 
 /// The most events that a queue can be asked to hold.
-pub const MAX_EVENTS: u64 = 1 << 24;
+pub const MAX_EVENTS: u64 = SLOTS;
 
 /// Where the events of an interface are queued; a queue has the index of its handle. One
 /// thread at a time writes.
@@ -45,73 +48,129 @@ pub(crate) fn capacity(count: u64) -> u64 {
     count.clamp(1, MAX_EVENTS).next_power_of_two()
 }
 
-/// On the heap of the process.
+/// Events on the heap of the process, which callers take without the library's lock. They
+/// outlive the interface, since a caller may still look; a handle of the past finds nothing.
 #[derive(Default)]
+pub(crate) struct LocalQueues {
+    queues: ChunkedTable<EventQueue<{ Event::WORDS }>, CHUNK, { 65536 / CHUNK }>,
+}
+
+/// Queues in a chunk of the table.
+const CHUNK: usize = 64;
+
+impl LocalQueues {
+    /// An open queue.
+    ///
+    /// # Errors
+    /// `EqInvalid`
+    #[inline(always)]
+    pub(crate) fn queue(&self, handle: Handle) -> Result<&EventQueue<{ Event::WORDS }>> {
+        match self.queues.get(handle.index()) {
+            Some(queue) if handle.is(Kind::EventQueue) && queue.ends.is(handle.0) => Ok(queue),
+            _ => Err(Error::EqInvalid),
+        }
+    }
+
+    #[inline(always)]
+    fn at(&self, index: QueueIndex) -> &EventQueue<{ Event::WORDS }> {
+        match self.queues.get(index.0) {
+            Some(queue) => queue,
+            None => self.queues.get_or_make(index.0),
+        }
+    }
+}
+
+impl EventQueue<{ Event::WORDS }> {
+    /// Takes the next event, and whether others before it were lost.
+    #[inline(always)]
+    pub(crate) fn pop3(&self) -> Option<Taken3> {
+        self.ends.pop3(&self.chunks)
+    }
+
+    /// The next event, which stays.
+    pub(crate) fn peek3(&self) -> Option<Taken3> {
+        self.ends.peek3(&self.chunks)
+    }
+}
+
+/// The queues of a process with its own engine.
 pub struct Queues {
-    queues: Vec<Option<Queue>>,
+    events: Arc<LocalQueues>,
+    /// By the index that the engine gives.
+    states: Vec<Option<State>>,
     handlers: HandlerCalls,
 }
 
-struct Queue {
-    /// Each with whether others before it were lost.
-    events: VecDeque<(Event, bool)>,
+/// What the writer of a queue knows of it.
+#[derive(Clone)]
+struct State {
     capacity: usize,
     /// An event was lost since the last one.
     lost: bool,
     handler: Option<Handler>,
 }
 
+impl Queues {
+    pub(crate) fn new(events: Arc<LocalQueues>) -> Queues {
+        Queues {
+            events,
+            states: Vec::new(),
+            handlers: HandlerCalls::default(),
+        }
+    }
+}
+
 impl EventQueues for Queues {
     fn begin(&mut self, queue: Handle, count: u64, handler: Option<Handler>) -> Result<()> {
         let index = QueueIndex(queue.index());
-        if self.queues.len() <= index.position() {
-            self.queues.resize_with(index.position() + 1, || None);
+        let capacity = capacity(count);
+        if self.states.len() <= index.position() {
+            self.states.resize(index.position() + 1, None);
         }
-        self.queues[index.position()] = Some(Queue {
-            events: VecDeque::new(),
-            capacity: capacity(count) as usize,
+        self.states[index.position()] = Some(State {
+            capacity: capacity as usize,
             lost: false,
             handler,
         });
+        self.events.at(index).ends.begin(queue.0, capacity);
         Ok(())
     }
 
     fn end(&mut self, queue: Handle) {
-        if let Some(queue) = self.queues.get_mut(queue.index() as usize) {
-            *queue = None;
+        let index = QueueIndex(queue.index());
+        self.events.at(index).ends.end();
+        if let Some(state) = self.states.get_mut(index.position()) {
+            *state = None;
         }
     }
 
     fn end_all(&mut self) {
-        *self = Queues::default();
+        self.events.queues.each(|queue| queue.ends.end());
+        *self = Queues::new(self.events.clone());
     }
 
-    #[inline]
+    #[inline(always)]
     fn post(&mut self, index: QueueIndex, event: &Event) {
-        let Some(Some(queue)) = self.queues.get_mut(index.position()) else {
+        let Some(Some(state)) = self.states.get_mut(index.position()) else {
             return;
         };
-        if let Some(handler) = &queue.handler {
+        if let Some(handler) = &state.handler {
             return self.handlers.push(handler, *event);
         }
-        if queue.events.len() >= queue.capacity {
-            queue.lost = true;
-            return;
-        }
-        let lost = std::mem::take(&mut queue.lost);
-        queue.events.push_back((*event, lost));
+        let queue = self.events.at(index);
+        state.lost = !queue.ends.push3(&queue.chunks, event, state.lost);
     }
 
     fn is_empty(&self, index: QueueIndex) -> bool {
-        let queue = self.queues.get(index.position()).and_then(Option::as_ref);
-        queue.is_none_or(|queue| queue.events.is_empty())
+        self.events.at(index).ends.is_empty()
     }
 
     fn lengths(&self) -> Vec<(usize, usize, usize)> {
-        let each = self.queues.iter().enumerate();
-        let length = |(index, queue): (usize, &Option<Queue>)| {
-            let queue = queue.as_ref()?;
-            Some((index, queue.events.len(), queue.capacity))
+        let each = self.states.iter().enumerate();
+        let length = |(index, state): (usize, &Option<State>)| {
+            let capacity = state.as_ref()?.capacity;
+            let free = self.events.at(QueueIndex(index as u16)).ends.free_slots();
+            Some((index, capacity.saturating_sub(free), capacity))
         };
         each.filter_map(length).collect()
     }
@@ -126,28 +185,11 @@ impl EventQueues for Queues {
     }
 }
 
-impl Queues {
-    fn get_mut(&mut self, index: QueueIndex) -> Option<&mut Queue> {
-        self.queues.get_mut(index.position())?.as_mut()
-    }
-
-    /// Takes the next event, and whether others before it were lost.
-    #[inline]
-    pub(crate) fn pop(&mut self, index: QueueIndex) -> Option<(Event, bool)> {
-        self.get_mut(index)?.events.pop_front()
-    }
-
-    /// The next event, which stays.
-    pub(crate) fn peek(&mut self, index: QueueIndex) -> Option<(Event, bool)> {
-        self.get_mut(index)?.events.front().copied()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lintel_types::InterfaceNumber;
     use lintel_types::portals3::{EventKind, MemoryDescriptor};
-    use lintel_types::{InterfaceNumber, Kind};
 
     fn queue(index: u16) -> (Handle, QueueIndex) {
         let [number, ..] = InterfaceNumber::ALL;
@@ -168,30 +210,34 @@ mod tests {
 
     #[test]
     fn a_full_queue_loses_the_newest_and_the_next_one_reports_it() {
-        let (mut queues, (queue, index)) = (Queues::default(), queue(2));
+        let events = Arc::new(LocalQueues::default());
+        let (mut queues, (queue, index)) = (Queues::new(events.clone()), queue(2));
         queues.begin(queue, 2, None).expect("there is memory");
         (0..3).for_each(|number| queues.post(index, &event(number)));
-        let mut next = || {
-            queues
-                .pop(index)
-                .map(|(event, lost)| (event.sequence, lost))
-        };
+        assert_eq!(queues.lengths(), [(2, 2, 2)]);
+        let read = events.queue(queue).expect("it is open");
+        let next = || read.pop3().map(|(event, lost)| (event.sequence, lost));
         assert_eq!(next(), Some((0, false)));
         assert_eq!(next(), Some((1, false)));
         assert_eq!(next(), None);
         queues.post(index, &event(3));
-        assert_eq!(queues.peek(index), Some((event(3), true)));
-        assert_eq!(queues.pop(index), Some((event(3), true)));
+        assert_eq!(read.peek3(), Some((event(3), true)));
+        assert_eq!(read.pop3(), Some((event(3), true)));
         assert!(queues.is_empty(index));
     }
 
     #[test]
-    fn events_of_a_queue_that_has_ended_are_lost() {
-        let (mut queues, (queue, index)) = (Queues::default(), queue(0));
+    fn a_queue_that_has_ended_is_found_no_more_and_loses_events() {
+        let events = Arc::new(LocalQueues::default());
+        let (mut queues, (queue, index)) = (Queues::new(events.clone()), queue(0));
         queues.post(index, &event(0));
         queues.begin(queue, 1, None).expect("there is memory");
         queues.end(queue);
         queues.post(index, &event(1));
-        assert_eq!(queues.pop(index), None);
+        assert_eq!(events.queue(queue).err(), Some(Error::EqInvalid));
+        queues.begin(queue, 1, None).expect("there is memory");
+        assert!(queues.is_empty(index));
+        queues.end_all();
+        assert_eq!(events.queue(queue).err(), Some(Error::EqInvalid));
     }
 }
