@@ -10,6 +10,8 @@ use portals4_abi::CallError;
 pub enum Error {
     /// Portals refused a call.
     Portals(CallError),
+    /// Portals 3.3 refused a call.
+    Portals3(portals33::Error),
     /// The system refused; `what` was being done.
     System {
         /// What was being done.
@@ -34,6 +36,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Portals(error) => write!(f, "{error}"),
+            Self::Portals3(error) => write!(f, "Portals 3.3: {error}"),
             Self::System { what, source } => write!(f, "{what}: {source}"),
             Self::OutputClosed => write!(f, "the reader of standard output has closed it"),
             Self::PeerStalled => write!(f, "the other process did not arrive in time"),
@@ -48,6 +51,12 @@ impl std::error::Error for Error {}
 impl From<CallError> for Error {
     fn from(error: CallError) -> Self {
         Self::Portals(error)
+    }
+}
+
+impl From<portals33::Error> for Error {
+    fn from(error: portals33::Error) -> Self {
+        Self::Portals3(error)
     }
 }
 

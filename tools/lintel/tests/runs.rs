@@ -150,3 +150,17 @@ fn info_shows_the_processes_of_a_running_job() {
         std::thread::sleep(LOOK_AGAIN);
     }
 }
+
+#[test]
+fn portals_3_is_measured_by_the_benchmarks_of_portals_4() {
+    let words = "perf put get bidirectional bandwidth rate depth --api=portals3 --sizes=8,64 \
+                 --depths=100 --time=2 --rounds=1 --json=-";
+    let words: Vec<&str> = words.split(' ').filter(|word| !word.is_empty()).collect();
+    let rows = rows(&Running::start(&words).json());
+    for name in ["put", "get", "bidirectional", "bandwidth", "rate", "depth"] {
+        let of_3 = |(benchmark, variant): &&(String, String)| {
+            benchmark == name && variant.starts_with("Portals 3.3, ")
+        };
+        assert!(rows.iter().any(|row| of_3(&row)), "{name} in {rows:?}");
+    }
+}

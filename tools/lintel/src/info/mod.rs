@@ -9,6 +9,7 @@ use std::fmt::Write;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Duration;
 
+use indexmap::IndexMap;
 use lintel_nal_ofi::OfiNal;
 use serde::Serialize;
 
@@ -70,6 +71,7 @@ pub fn run(options: &Options) -> Result<()> {
         lintel: env!("CARGO_PKG_VERSION"),
         machine: Machine::here(machine::allowed_cores()?),
         interface: interface(),
+        interface3: interface3(),
         networks: networks(),
         variables,
     };
@@ -82,6 +84,7 @@ struct Info {
     lintel: &'static str,
     machine: Machine,
     interface: Interface,
+    interface3: Interface3,
     networks: Vec<Network>,
     variables: Vec<variables::Current>,
 }
@@ -105,6 +108,24 @@ struct Opened {
     uid: u32,
     limits: Limits,
     coherent_atomics: bool,
+}
+
+/// The interface of Portals 3.3, or why there is none.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Interface3 {
+    Opened(Opened3),
+    Refused { error: String },
+}
+
+/// As the `PtlNIInit` of Portals 3.3 gave it, with the limits by the names of portals3.h.
+#[derive(Debug, Serialize)]
+struct Opened3 {
+    nid: u32,
+    pid: u32,
+    uid: u32,
+    jid: u32,
+    limits: IndexMap<&'static str, i32>,
 }
 
 /// A network abstraction layer.
@@ -134,6 +155,43 @@ fn interface() -> Interface {
             error: error.to_string(),
         },
     }
+}
+
+fn interface3() -> Interface3 {
+    let open = || -> portals33::Result<Opened3> {
+        let options = portals33::Options {
+            jid: portals33::Ranks::jid_from_env().unwrap_or(0),
+            ..portals33::Options::default()
+        };
+        let interface = portals33::Interface::open(&portals33::Portals::init()?, options)?;
+        let ProcessId { nid, pid } = interface.id()?;
+        Ok(Opened3 {
+            nid,
+            pid,
+            uid: interface.uid()?,
+            jid: interface.jid()?,
+            limits: limits3(interface.limits()),
+        })
+    };
+    match open() {
+        Ok(opened) => Interface3::Opened(opened),
+        Err(error) => Interface3::Refused {
+            error: error.to_string(),
+        },
+    }
+}
+
+fn limits3(limits: &portals33::Limits) -> IndexMap<&'static str, i32> {
+    IndexMap::from([
+        ("max_mes", limits.max_mes),
+        ("max_mds", limits.max_mds),
+        ("max_eqs", limits.max_eqs),
+        ("max_ac_index", limits.max_ac_index),
+        ("max_pt_index", limits.max_pt_index),
+        ("max_md_iovecs", limits.max_md_iovecs),
+        ("max_me_list", limits.max_me_list),
+        ("max_getput_md", limits.max_getput_md),
+    ])
 }
 
 fn networks() -> Vec<Network> {
@@ -212,6 +270,11 @@ impl Info {
             Interface::Opened(opened) => opened.text(&mut out),
             Interface::Refused { error } => pair(&mut out, "not available", error),
         }
+        out.push_str("\ninterface of Portals 3.3 (PTL_IFACE_DEFAULT, default limits)\n");
+        match &self.interface3 {
+            Interface3::Opened(opened) => opened.text(&mut out),
+            Interface3::Refused { error } => pair(&mut out, "not available", error),
+        }
         out.push_str("\nnetworks\n");
         for network in &self.networks {
             pair(&mut out, network.name, &network.detail);
@@ -254,6 +317,22 @@ impl Opened {
             "none".into()
         } else {
             set.join(", ")
+        }
+    }
+}
+
+impl Opened3 {
+    fn text(&self, out: &mut String) {
+        let Self {
+            nid, pid, uid, jid, ..
+        } = self;
+        pair(
+            out,
+            "nid, pid, uid, jid",
+            &format!("{nid}, {pid}, {uid}, {jid}"),
+        );
+        for (name, value) in &self.limits {
+            pair(out, name, &value.to_string());
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Which of the machine's limits a size is compared with.
 
-use super::endpoint::Endpoint;
 use super::session::Session;
+use super::side::Side;
 use crate::error::Result;
 use crate::harness::{Outcome, Plan, Workload, measure};
 use crate::limits::ETHERNET;
@@ -54,7 +54,7 @@ impl Candidate {
 
 impl Baseline {
     /// For messages of `bytes`.
-    pub fn new(session: &Session, endpoint: &Endpoint, bytes: u64, span: Span) -> Result<Self> {
+    pub fn new(session: &Session, side: &impl Side, bytes: u64, span: Span) -> Result<Self> {
         let team = &session.team;
         if session.options.network.is_crossed() {
             return Ok(Self(vec![over_sockets(team, bytes, span)?]));
@@ -65,7 +65,7 @@ impl Baseline {
         let mut all = Vec::new();
         let is_allowed = CrossMemory::is_allowed(team)?;
         if is_allowed {
-            let (from, to) = (&endpoint.source, &endpoint.landing);
+            let (from, to) = side.buffers();
             let copy = CrossMemory::between(team, from, to, bytes as usize)?;
             all.push(Candidate::new(CROSS_MEMORY_COPY, 1.0, copy));
         }

@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use serde::{Serialize, Serializer};
 
-use super::options::Options;
+use super::options::{Api, Options};
 use super::session::Session;
 use super::{
     atomics, collectives, connections, delay, depth, fresh_processes, gups, idle, limits, netpipe,
@@ -82,6 +82,17 @@ impl Benchmark {
         }
     }
 
+    /// Whether it can measure an interface.
+    pub fn runs_over(&self, api: Api) -> bool {
+        api == Api::Portals4 || OVER_BOTH.contains(&self.name)
+    }
+
+    /// The benchmarks that can measure an interface.
+    pub fn names_over(api: Api) -> Vec<&'static str> {
+        let all = BENCHMARKS.iter().filter(|one| one.runs_over(api));
+        all.map(|one| one.name).collect()
+    }
+
     /// How many points it measures with these options, for the progress bar: exact for those
     /// that go through sizes, 1 for others.
     pub fn points(&self, options: &Options) -> u64 {
@@ -150,6 +161,17 @@ const fn pair(
         run: Run::InSession(run, groups),
     }
 }
+
+/// What is written over [`Side`](super::side::Side).
+const OVER_BOTH: [&str; 7] = [
+    "put",
+    "get",
+    "bidirectional",
+    "bandwidth",
+    "rate",
+    "netpipe",
+    "depth",
+];
 
 const NO_GROUP: &[Group] = &[];
 const FIRST_LOOK: &[Group] = &[Group::All];

@@ -3,9 +3,10 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use super::endpoint::{Endpoint, Setup};
+use super::endpoint::Setup;
 use super::pingpong::PutPing;
 use super::session::Session;
+use super::side::{Side, over_api, variant};
 use crate::error::Result;
 use crate::harness::{Workload, measure};
 use crate::portals::Counted;
@@ -14,26 +15,30 @@ use crate::stats::median;
 
 /// Every depth with exact entries ahead, then with one in ten a wildcard.
 pub fn run(session: &mut Session) -> Result<()> {
-    for (variant, one_in) in [("exact entries", 0), ("one in ten a wildcard", 10)] {
+    over_api!(session, run_over)
+}
+
+fn run_over<S: Side>(session: &mut Session) -> Result<()> {
+    for (name, one_in) in [("exact entries", 0), ("one in ten a wildcard", 10)] {
         for depth in session.options.depths.clone() {
-            point(session, variant, one_in, depth)?;
+            point::<S>(session, name, one_in, depth)?;
         }
     }
     Ok(())
 }
 
-fn point(session: &mut Session, variant: &str, one_in: usize, depth: usize) -> Result<()> {
-    session.announce(&format!("depth {depth}, {variant}"), 8);
-    let shallow = endpoint(session, &entries(1, 0))?;
+fn point<S: Side>(session: &mut Session, name: &str, one_in: usize, depth: usize) -> Result<()> {
+    session.announce(&format!("depth {depth}, {name}"), 8);
+    let shallow: S = side(session, &entries(1, 0))?;
     let ahead = entries(depth, one_in);
-    let deep = endpoint(session, &ahead)?;
-    let mut one = PutPing(&shallow, shallow.transfer(8));
-    let mut many = PutPing(&deep, deep.transfer(8));
+    let deep: S = side(session, &ahead)?;
+    let mut one = PutPing(&shallow, shallow.transfer_at(8, 0));
+    let mut many = PutPing(&deep, deep.transfer_at(8, 0));
     let workloads: &mut [&mut dyn Workload] = &mut [&mut one, &mut many];
     let outcomes = measure(&session.team, session.plan, workloads)?;
     let wildcards: Vec<_> = ahead.into_iter().filter(|entry| entry.1 != 0).collect();
     session.record(|| {
-        let row = Row::new("depth", variant, 8)
+        let row = Row::new("depth", variant::<S>(name), 8)
             .timed(&outcomes[1], 2.0)
             .with("entries ahead", depth as f64)
             .with("× depth 1", outcomes[1].ratio_to(&outcomes[0]));
@@ -47,10 +52,10 @@ fn point(session: &mut Session, variant: &str, one_in: usize, depth: usize) -> R
     session.team.barrier()
 }
 
-fn endpoint(session: &mut Session, ahead: &[(u64, u64)]) -> Result<Endpoint> {
+fn side<S: Side>(session: &mut Session, ahead: &[(u64, u64)]) -> Result<S> {
     let mut setup = Setup::simple(session, 4096, Counted::Acks);
     setup.ahead = ahead;
-    Endpoint::new(session, setup)
+    S::open(session, setup)
 }
 
 /// Bits and ignore bits that never match a benchmark's own; with `one_in`, every

@@ -4,8 +4,9 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use super::options::Wait;
+use super::options::{Api, Wait};
 use super::session::Session;
+use super::side::Side;
 use crate::error::{During, Result};
 use crate::portals::{
     AckRequest, Counted, Counter, Descriptor, Entry, EntrySpec, Interface, PT_ANY, Portal, Queue,
@@ -125,6 +126,51 @@ impl Endpoint {
     }
 }
 
+impl Side for Endpoint {
+    type Transfer = Transfer;
+    const API: Api = Api::Portals4;
+
+    fn open(session: &mut Session, setup: Setup<'_>) -> Result<Self> {
+        Endpoint::new(session, setup)
+    }
+
+    fn transfer_at(&self, length: u64, offset: u64) -> Transfer {
+        Transfer {
+            local_offset: offset,
+            remote_offset: offset,
+            ..self.transfer(length)
+        }
+    }
+
+    #[inline]
+    fn put(&self, transfer: &Transfer, is_acked: bool) -> Result<()> {
+        let ack = match is_acked {
+            true => self.completions.ack(),
+            false => AckRequest::None,
+        };
+        Ok(self.descriptor.put(transfer, ack)?)
+    }
+
+    #[inline]
+    fn get(&self, transfer: &Transfer) -> Result<()> {
+        Ok(self.descriptor.get(transfer)?)
+    }
+
+    #[inline]
+    fn take_arrivals(&self, n: u64) -> Result<()> {
+        self.arrivals.take(n)
+    }
+
+    #[inline]
+    fn take_completions(&self, n: u64) -> Result<()> {
+        self.completions.take(n)
+    }
+
+    fn buffers(&self) -> (&Rc<Region>, &Rc<Region>) {
+        (&self.source, &self.landing)
+    }
+}
+
 fn ahead(portal: &Portal, bits: &[(u64, u64)]) -> Result<Vec<Entry>> {
     if bits.is_empty() {
         return Ok(Vec::new());
@@ -226,7 +272,7 @@ impl Signal {
 }
 
 /// Events of the longest batch of the shortest operation, and to spare.
-const QUEUE: u64 = 8192;
+pub const QUEUE: u64 = 8192;
 
 /// Match bits of every benchmark's own entry: none of `depth`'s others has them.
 pub const BITS: u64 = 0x11e7_e100_0000_0001;

@@ -16,6 +16,7 @@ pub mod connections;
 mod delay;
 mod depth;
 mod endpoint;
+mod endpoint3;
 pub mod fresh_processes;
 mod gups;
 mod idle;
@@ -30,6 +31,7 @@ pub mod paths;
 mod pingpong;
 pub mod placements;
 pub mod session;
+mod side;
 mod small;
 mod stream;
 
@@ -40,7 +42,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use lintel_pmi::client::Client;
 
 pub use benchmarks::{Benchmark, title};
-pub use options::{Options, Wait};
+pub use options::{Api, Options, Wait};
 
 use benchmarks::{Group, Run};
 

@@ -3,29 +3,33 @@
 //! page, as ping-pong and as a stream, by put and by get.
 
 use super::baseline::{Baseline, Span};
-use super::endpoint::Endpoint;
 use super::pingpong::{Get, PutPing};
 use super::session::Session;
+use super::side::{Side, over_api, variant};
 use super::stream::{End, Stream, Way, counting, window_for};
 use crate::error::Result;
 use crate::harness::{Plan, Workload};
-use crate::portals::{Counted, Transfer};
+use crate::portals::Counted;
 use crate::report::Row;
 
 /// Every form at every size and offset.
 pub fn run(session: &mut Session) -> Result<()> {
+    over_api!(session, run_over)
+}
+
+fn run_over<S: Side>(session: &mut Session) -> Result<()> {
     for form in [
         Form::PutPing,
         Form::GetReply,
         Form::PutStream,
         Form::GetStream,
     ] {
-        form_at_all_sizes(session, form)?;
+        form_at_all_sizes::<S>(session, form)?;
     }
     Ok(())
 }
 
-fn form_at_all_sizes(session: &mut Session, form: Form) -> Result<()> {
+fn form_at_all_sizes<S: Side>(session: &mut Session, form: Form) -> Result<()> {
     let options = &session.options;
     let furthest = options.offsets.iter().copied().max().unwrap_or(0);
     let sizes = schedule(options.largest(), options.perturbation);
@@ -34,43 +38,39 @@ fn form_at_all_sizes(session: &mut Session, form: Form) -> Result<()> {
     let mut setup = counting(room, form.stage());
     setup.arrive = session.options.wait;
     setup.depth = 8192;
-    let endpoint = Endpoint::new(session, setup)?;
+    let side = S::open(session, setup)?;
     for &offset in &offsets {
         for &bytes in &sizes {
-            point(session, &endpoint, form, bytes, offset)?;
+            point(session, &side, form, bytes, offset)?;
         }
     }
     session.team.barrier()
 }
 
-fn point(
+fn point<S: Side>(
     session: &mut Session,
-    endpoint: &Endpoint,
+    side: &S,
     form: Form,
     bytes: u64,
     offset: u64,
 ) -> Result<()> {
     session.announce(form.name(), bytes);
-    let transfer = Transfer {
-        local_offset: offset,
-        remote_offset: offset,
-        ..endpoint.transfer(bytes)
-    };
-    let limit = Baseline::new(session, endpoint, bytes, form.span())?;
+    let transfer = side.transfer_at(bytes, offset);
+    let limit = Baseline::new(session, side, bytes, form.span())?;
     let mut workload: Box<dyn Workload> = match form {
-        Form::PutPing => Box::new(PutPing(endpoint, transfer)),
-        Form::GetReply => Box::new(Get(endpoint, transfer)),
+        Form::PutPing => Box::new(PutPing(side, transfer)),
+        Form::GetReply => Box::new(Get(side, transfer)),
         Form::PutStream | Form::GetStream => {
             let window = window_for(bytes);
             let way = form.way();
-            Box::new(Stream::new(&session.team, endpoint, transfer, window, way)?)
+            Box::new(Stream::new(&session.team, side, transfer, window, way)?)
         }
     };
     let plan = brief(session.plan);
     let measured = limit.measure(&session.team, plan, &mut [&mut *workload])?;
     let parts = form.parts();
     session.record(|| {
-        let row = Row::new("netpipe", form.name(), bytes)
+        let row = Row::new("netpipe", variant::<S>(form.name()), bytes)
             .timed(&measured.own[0], parts)
             .with_bandwidth(bytes)
             .with("offset B", offset as f64);

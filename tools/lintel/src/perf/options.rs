@@ -23,6 +23,17 @@ pub enum Wait {
     Ct,
 }
 
+/// The interface that benchmarks measure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Api {
+    /// Portals 4
+    #[default]
+    Portals4,
+    /// Portals 3.3: put, get, bidirectional, bandwidth, rate, netpipe and depth
+    Portals3,
+}
+
 impl Wait {
     /// Its name on the command line and in reports.
     pub fn name(self) -> &'static str {
@@ -40,6 +51,10 @@ pub struct Options {
     /// Benchmarks to run, in this order
     #[arg(value_enum, value_name = "BENCHMARK", default_value = "all")]
     pub benchmarks: Vec<Benchmark>,
+
+    /// Interface to measure
+    #[arg(long, value_enum, value_name = "API", default_value = "portals4")]
+    pub api: Api,
 
     /// Message sizes in bytes; K and M stand for KiB and MiB [default:
     /// 0,1,8,64,256,1K,4K,16K,64K,256K,1M,4M; connections: powers of two to 8K and 1M;
@@ -171,6 +186,7 @@ impl Options {
                 "{name} starts its own ranks: name it alone"
             )));
         }
+        self.check_api()?;
         self.models.dedup();
         self.budget = self.budget.or(Some(self.default_budget()));
         if let Some(jobs) = self.jobs() {
@@ -183,6 +199,29 @@ impl Options {
         }
         self.network.complete(1);
         Ok(())
+    }
+
+    /// Over Portals 3.3 only some benchmarks run, and nothing is counted.
+    fn check_api(&self) -> Result<()> {
+        if self.api == Api::Portals4 {
+            return Ok(());
+        }
+        if self.wait == Wait::Ct {
+            let words = "--wait ct: Portals 3.3 has no counters; use eq or eqwait";
+            return Err(Error::Usage(words.into()));
+        }
+        let refused = |one: &&Benchmark| match one.run {
+            Run::Group(group) => !matches!(group, Group::All | Group::Every),
+            Run::InSession(..) | Run::InJobs(_) => !one.runs_over(self.api),
+        };
+        match self.benchmarks.iter().find(refused) {
+            None => Ok(()),
+            Some(one) => Err(Error::Usage(format!(
+                "{} runs over Portals 4 only; --api portals3 takes {}",
+                one.name,
+                Benchmark::names_over(self.api).join(", ")
+            ))),
+        }
     }
 
     /// How the jobs of the one benchmark asked for are started, if it starts jobs of its own.
@@ -215,6 +254,7 @@ impl Options {
                 Run::InSession(..) | Run::InJobs(_) => all.push(benchmark),
             }
         }
+        all.retain(|benchmark| benchmark.runs_over(self.api));
         all
     }
 }
@@ -306,6 +346,31 @@ mod tests {
         assert_eq!(budget(&["put"]), 1000);
         assert_eq!(budget(&["put", "--time", "2"]), 500);
         assert_eq!(budget(&["put", "--time", "2", "--budget", "9"]), 9);
+    }
+
+    #[test]
+    fn over_portals_3_groups_keep_what_runs_and_names_that_do_not_are_refused() {
+        let options = Options::parse(&["all", "depth", "--api", "portals3"]);
+        assert!(options.check_api().is_ok());
+        let names: Vec<_> = options.selected().iter().map(|one| one.name).collect();
+        assert_eq!(names, ["put", "get", "bandwidth", "rate", "depth"]);
+        for words in [
+            ["put", "atomics"],
+            ["put", "targets"],
+            ["put", "connections"],
+        ] {
+            let options = Options::parse(&[words[0], words[1], "--api", "portals3"]);
+            let error = options
+                .check_api()
+                .expect_err("it needs Portals 4")
+                .to_string();
+            assert!(
+                error.starts_with(words[1]) && error.contains("netpipe"),
+                "{error}"
+            );
+        }
+        let counted = Options::parse(&["put", "--api", "portals3", "--wait", "ct"]);
+        assert!(counted.check_api().is_err());
     }
 
     #[test]

@@ -1,116 +1,117 @@
 //! `put`, `get`, `bidirectional`: PortalPerf (seed 001, section 5.1).
 
 use super::baseline::{Baseline, Span};
-use super::endpoint::{Endpoint, Setup};
+use super::endpoint::Setup;
 use super::session::Session;
+use super::side::{Side, over_api, variant};
 use crate::error::Result;
 use crate::harness::Workload;
-use crate::portals::{AckRequest, Counted, Transfer};
+use crate::portals::Counted;
 use crate::report::Row;
 
 /// Half a round trip of puts, each answered when its event was seen.
 pub fn put(session: &mut Session) -> Result<()> {
-    let setup = Setup::simple(session, session.options.largest(), Counted::Acks);
-    let endpoint = Endpoint::new(session, setup)?;
-    for bytes in session.options.sizes.clone() {
-        let mut ping = PutPing(&endpoint, endpoint.transfer(bytes));
-        let (name, parts) = ("put", 2.0);
-        point(
-            session,
-            &endpoint,
-            name,
-            bytes,
-            parts,
-            Span::HalfTrip,
-            &mut ping,
-        )?;
-    }
-    session.team.barrier()
+    over_api!(session, put_over)
 }
 
 /// A get from a target that polls, from the call to the reply.
 pub fn get(session: &mut Session) -> Result<()> {
-    let setup = Setup::simple(session, session.options.largest(), Counted::Replies);
-    let endpoint = Endpoint::new(session, setup)?;
-    for bytes in session.options.sizes.clone() {
-        let mut get = Get(&endpoint, endpoint.transfer(bytes));
-        point(
-            session,
-            &endpoint,
-            "get",
-            bytes,
-            1.0,
-            Span::RoundTrip,
-            &mut get,
-        )?;
-    }
-    session.team.barrier()
+    over_api!(session, get_over)
 }
 
 /// Both put at once, and each waits for its own send and for the other's put.
 pub fn bidirectional(session: &mut Session) -> Result<()> {
-    let setup = Setup::simple(session, session.options.largest(), Counted::Sends);
-    let endpoint = Endpoint::new(session, setup)?;
-    for bytes in session.options.sizes.clone() {
-        let mut both = Bidirectional(&endpoint, endpoint.transfer(bytes));
-        let (name, span) = ("bidirectional", Span::HalfTrip);
-        point(session, &endpoint, name, bytes, 1.0, span, &mut both)?;
-    }
-    session.team.barrier()
+    over_api!(session, bidirectional_over)
+}
+
+fn put_over<S: Side>(session: &mut Session) -> Result<()> {
+    let form = Form {
+        name: "put",
+        parts: 2.0,
+        span: Span::HalfTrip,
+        stage: Counted::Acks,
+    };
+    at_all_sizes::<S>(session, form, |side, bytes| {
+        Box::new(PutPing(side, side.transfer_at(bytes, 0)))
+    })
+}
+
+fn get_over<S: Side>(session: &mut Session) -> Result<()> {
+    let form = Form {
+        name: "get",
+        parts: 1.0,
+        span: Span::RoundTrip,
+        stage: Counted::Replies,
+    };
+    at_all_sizes::<S>(session, form, |side, bytes| {
+        Box::new(Get(side, side.transfer_at(bytes, 0)))
+    })
+}
+
+fn bidirectional_over<S: Side>(session: &mut Session) -> Result<()> {
+    let form = Form {
+        name: "bidirectional",
+        parts: 1.0,
+        span: Span::HalfTrip,
+        stage: Counted::Sends,
+    };
+    at_all_sizes::<S>(session, form, |side, bytes| {
+        Box::new(Bidirectional(side, side.transfer_at(bytes, 0)))
+    })
 }
 
 /// A put there, a put back.
-pub struct PutPing<'a>(pub &'a Endpoint, pub Transfer);
+pub struct PutPing<'a, S: Side>(pub &'a S, pub S::Transfer);
 
-impl Workload for PutPing<'_> {
+impl<S: Side> Workload for PutPing<'_, S> {
     fn lead(&mut self, n: u64) -> Result<()> {
         for _ in 0..n {
-            self.0.descriptor.put(&self.1, AckRequest::None)?;
-            self.0.arrivals.next()?;
+            self.0.put(&self.1, false)?;
+            self.0.take_arrivals(1)?;
         }
         Ok(())
     }
 
     fn follow(&mut self, n: u64) -> Result<()> {
         for _ in 0..n {
-            self.0.arrivals.next()?;
-            self.0.descriptor.put(&self.1, AckRequest::None)?;
+            self.0.take_arrivals(1)?;
+            self.0.put(&self.1, false)?;
         }
         Ok(())
     }
 }
 
 /// A get by rank 0.
-pub struct Get<'a>(pub &'a Endpoint, pub Transfer);
+pub struct Get<'a, S: Side>(pub &'a S, pub S::Transfer);
 
-impl Workload for Get<'_> {
+impl<S: Side> Workload for Get<'_, S> {
     fn lead(&mut self, n: u64) -> Result<()> {
         for _ in 0..n {
-            self.0.descriptor.get(&self.1)?;
-            self.0.completions.next()?;
+            self.0.get(&self.1)?;
+            self.0.take_completions(1)?;
         }
         Ok(())
     }
 
     fn follow(&mut self, n: u64) -> Result<()> {
-        self.0.arrivals.take(n)
+        self.0.take_arrivals(n)
     }
 }
 
-struct Bidirectional<'a>(&'a Endpoint, Transfer);
+struct Bidirectional<'a, S: Side>(&'a S, S::Transfer);
 
-impl Bidirectional<'_> {
+impl<S: Side> Bidirectional<'_, S> {
     fn exchange(&self, n: u64) -> Result<()> {
         for _ in 0..n {
-            self.0.descriptor.put(&self.1, AckRequest::None)?;
-            self.0.completions.next()?;
-            self.0.arrivals.next()?;
+            self.0.put(&self.1, false)?;
+            self.0.take_completions(1)?;
+            self.0.take_arrivals(1)?;
         }
         Ok(())
     }
 }
 
-impl Workload for Bidirectional<'_> {
+impl<S: Side> Workload for Bidirectional<'_, S> {
     fn lead(&mut self, n: u64) -> Result<()> {
         self.exchange(n)
     }
@@ -120,25 +121,36 @@ impl Workload for Bidirectional<'_> {
     }
 }
 
-fn point(
-    session: &mut Session,
-    endpoint: &Endpoint,
-    name: &str,
-    bytes: u64,
+/// What distinguishes the three.
+#[derive(Clone, Copy)]
+struct Form {
+    name: &'static str,
+    /// By how many the time of a repetition is divided.
     parts: f64,
     span: Span,
-    workload: &mut dyn Workload,
+    stage: Counted,
+}
+
+fn at_all_sizes<S: Side>(
+    session: &mut Session,
+    form: Form,
+    workload: impl for<'a> Fn(&'a S, u64) -> Box<dyn Workload + 'a>,
 ) -> Result<()> {
-    session.announce(name, bytes);
-    let limit = Baseline::new(session, endpoint, bytes, span)?;
-    let measured = limit.measure(&session.team, session.plan, &mut [workload])?;
-    let variant = session.options.wait.name();
-    let directions = if name == "bidirectional" { 2 } else { 1 };
-    session.record(|| {
-        let row = Row::new(name, variant, bytes)
-            .timed(&measured.own[0], parts)
-            .with_bandwidth(bytes * directions);
-        measured.compare(row, 0, parts)
-    });
-    Ok(())
+    let setup = Setup::simple(session, session.options.largest(), form.stage);
+    let side = S::open(session, setup)?;
+    for bytes in session.options.sizes.clone() {
+        session.announce(form.name, bytes);
+        let limit = Baseline::new(session, &side, bytes, form.span)?;
+        let mut own = workload(&side, bytes);
+        let measured = limit.measure(&session.team, session.plan, &mut [&mut *own])?;
+        let variant = variant::<S>(session.options.wait.name());
+        let directions = if form.name == "bidirectional" { 2 } else { 1 };
+        session.record(|| {
+            let row = Row::new(form.name, variant, bytes)
+                .timed(&measured.own[0], form.parts)
+                .with_bandwidth(bytes * directions);
+            measured.compare(row, 0, form.parts)
+        });
+    }
+    session.team.barrier()
 }

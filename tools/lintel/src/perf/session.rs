@@ -25,6 +25,7 @@ pub struct Session {
     pub options: Options,
     rows: Vec<Row>,
     open: Option<(Interface, ProcessId)>,
+    open3: Option<(portals33::Interface, ProcessId)>,
     progress: Progress,
     points: Cell<Points>,
 }
@@ -50,6 +51,7 @@ impl Session {
             options,
             rows: Vec::new(),
             open: None,
+            open3: None,
             progress,
             points: Cell::new(Points::default()),
         }
@@ -62,15 +64,37 @@ impl Session {
             return Ok(open.clone());
         }
         let interface = portals::open(ENTRIES)?;
-        let ProcessId { nid, pid } = interface.physical_id()?;
+        let peer = self.exchange_ids(interface.physical_id()?)?;
+        Ok(self.open.insert((interface, peer)).clone())
+    }
+
+    /// The same for Portals 3.3.
+    pub fn interface3(&mut self) -> Result<(portals33::Interface, ProcessId)> {
+        if let Some(open) = &self.open3 {
+            return Ok(open.clone());
+        }
+        let options = portals33::Options {
+            limits: Some(portals33::Limits {
+                max_mes: ENTRIES - 1,
+                max_mds: ENTRIES - 1,
+                max_me_list: ENTRIES - 1,
+                ..portals33::Limits::DEFAULT
+            }),
+            ..portals33::Options::default()
+        };
+        let interface = portals33::Interface::open(&portals33::Portals::init()?, options)?;
+        let peer = self.exchange_ids(interface.id()?)?;
+        Ok(self.open3.insert((interface, peer)).clone())
+    }
+
+    fn exchange_ids(&self, own: ProcessId) -> Result<ProcessId> {
         let mut words = [0; WORDS];
-        words[..2].copy_from_slice(&[nid.into(), pid.into()]);
+        words[..2].copy_from_slice(&[own.nid.into(), own.pid.into()]);
         let words = self.team.swap(words)?;
-        let peer = ProcessId {
+        Ok(ProcessId {
             nid: words[0] as u32,
             pid: words[1] as u32,
-        };
-        Ok(self.open.insert((interface, peer)).clone())
+        })
     }
 
     /// Keeps a row, in the process that has one.

@@ -4,36 +4,41 @@ use std::cell::Cell;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
 use super::baseline::{Baseline, Span};
-use super::endpoint::{Endpoint, Setup, Signal};
-use super::options::Wait;
+use super::endpoint::Setup;
+use super::options::{Api, Wait};
 use super::session::Session;
+use super::side::{Side, over_api, variant};
 use crate::error::Result;
 use crate::harness::{Workload, measure};
 use crate::limits::lines::Slots;
 use crate::limits::network::{Burst, UdpStream};
-use crate::portals::{AckRequest, Counted, Transfer, wait_count};
+use crate::portals::Counted;
 use crate::raw::Region;
 use crate::report::Row;
 use crate::team::{Team, spin_until};
 
 /// Streams of puts, then of gets, of each size.
 pub fn bandwidth(session: &mut Session) -> Result<()> {
-    for (variant, way, stage) in [
+    over_api!(session, bandwidth_over)
+}
+
+fn bandwidth_over<S: Side>(session: &mut Session) -> Result<()> {
+    for (name, way, stage) in [
         ("put", Way::Put(End::Acked), Counted::Acks),
         ("get", Way::Get, Counted::Replies),
     ] {
         let setup = counting(session.options.largest(), stage);
-        let endpoint = Endpoint::new(session, setup)?;
+        let side = S::open(session, setup)?;
         let sizes = session.options.sizes.clone();
         for bytes in sizes.into_iter().filter(|&bytes| bytes >= SMALLEST) {
-            session.announce(&format!("bandwidth, {variant}"), bytes);
-            let limit = Baseline::new(session, &endpoint, bytes, Span::Stream)?;
+            session.announce(&format!("bandwidth, {name}"), bytes);
+            let limit = Baseline::new(session, &side, bytes, Span::Stream)?;
             let window = window_for(bytes);
-            let transfer = endpoint.transfer(bytes);
-            let mut stream = Stream::new(&session.team, &endpoint, transfer, window, way)?;
+            let transfer = side.transfer_at(bytes, 0);
+            let mut stream = Stream::new(&session.team, &side, transfer, window, way)?;
             let measured = limit.measure(&session.team, session.plan, &mut [&mut stream])?;
             session.record(|| {
-                let row = Row::new("bandwidth", variant, bytes)
+                let row = Row::new("bandwidth", variant::<S>(name), bytes)
                     .timed(&measured.own[0], 1.0)
                     .with_bandwidth(bytes)
                     .with("in flight", window as f64);
@@ -47,26 +52,25 @@ pub fn bandwidth(session: &mut Session) -> Result<()> {
 
 /// Streams of 8 B puts, distinguished by what reports their arrival.
 pub fn rate(session: &mut Session) -> Result<()> {
+    over_api!(session, rate_over)
+}
+
+fn rate_over<S: Side>(session: &mut Session) -> Result<()> {
     let window = session.options.window;
-    let forms = [
-        ("counted at the target", Wait::Ct, End::Arrived),
-        ("counted acknowledgements", Wait::Ct, End::Acked),
-        ("events at the target", Wait::Eq, End::Acked),
-    ];
-    for (variant, arrive, end) in forms {
+    for &(name, arrive, end) in rate_forms(S::API) {
         session.announce("rate", 8);
         let mut setup = counting(4096, Counted::Acks);
         setup.arrive = arrive;
         setup.depth = 2 * window;
-        let endpoint = Endpoint::new(session, setup)?;
+        let side = S::open(session, setup)?;
         let way = Way::Put(end);
-        let transfer = endpoint.transfer(8);
-        let mut stream = Stream::new(&session.team, &endpoint, transfer, window, way)?;
+        let transfer = side.transfer_at(8, 0);
+        let mut stream = Stream::new(&session.team, &side, transfer, window, way)?;
         let (limit_name, mut limit) = rate_limit(session)?;
         let workloads: &mut [&mut dyn Workload] = &mut [&mut *limit, &mut stream];
         let outcomes = measure(&session.team, session.plan, workloads)?;
         session.record(|| {
-            Row::new("rate", variant, 8)
+            Row::new("rate", variant::<S>(name), 8)
                 .timed(&outcomes[1], 1.0)
                 .with_rate(1.0)
                 .with("in flight", window as f64)
@@ -75,6 +79,19 @@ pub fn rate(session: &mut Session) -> Result<()> {
         session.team.barrier()?;
     }
     Ok(())
+}
+
+/// Names, how arrivals are waited for, and what ends a stream. Portals 3.3 has no counters, and
+/// with unacknowledged puts its sender would overrun the target's queue.
+fn rate_forms(api: Api) -> &'static [(&'static str, Wait, End)] {
+    match api {
+        Api::Portals4 => &[
+            ("counted at the target", Wait::Ct, End::Arrived),
+            ("counted acknowledgements", Wait::Ct, End::Acked),
+            ("events at the target", Wait::Eq, End::Acked),
+        ],
+        Api::Portals3 => &[("events at the target", Wait::Eq, End::Acked)],
+    }
 }
 
 /// What 8 B messages are held against: slots of shared memory, or bare datagrams.
@@ -126,78 +143,63 @@ pub enum End {
 }
 
 /// Up to `window` operations of rank 0 in flight.
-pub struct Stream<'a> {
-    endpoint: &'a Endpoint,
-    transfer: Transfer,
+pub struct Stream<'a, S: Side> {
+    side: &'a S,
+    transfer: S::Transfer,
     window: u64,
     way: Way,
     done: Region,
     batches: u64,
-    issued: Cell<u64>,
-    completed: Cell<u64>,
+    in_flight: Cell<u64>,
 }
 
-impl<'a> Stream<'a> {
-    /// Whose endpoint counts at rank 0's end.
+impl<'a, S: Side> Stream<'a, S> {
+    /// Whose side counts completions at rank 0's end.
     pub fn new(
         team: &Team,
-        endpoint: &'a Endpoint,
-        transfer: Transfer,
+        side: &'a S,
+        transfer: S::Transfer,
         window: u64,
         way: Way,
     ) -> Result<Self> {
-        let issued = match &endpoint.completions {
-            Signal::Counted(counter, _) => counter.get()?.success,
-            _ => 0,
-        };
         Ok(Self {
-            endpoint,
+            side,
             transfer,
             window,
             way,
             done: team.share(4096)?,
             batches: 0,
-            issued: Cell::new(issued),
-            completed: Cell::new(issued),
+            in_flight: Cell::new(0),
         })
     }
 
     fn issue(&self) -> Result<()> {
         match self.way {
-            Way::Put(End::Acked) => self
-                .endpoint
-                .descriptor
-                .put(&self.transfer, AckRequest::Counting)?,
-            Way::Put(End::Arrived) => {
-                return Ok(self
-                    .endpoint
-                    .descriptor
-                    .put(&self.transfer, AckRequest::None)?);
-            }
-            Way::Get => self.endpoint.descriptor.get(&self.transfer)?,
+            Way::Put(End::Arrived) => return self.side.put(&self.transfer, false),
+            Way::Put(End::Acked) => self.side.put(&self.transfer, true)?,
+            Way::Get => self.side.get(&self.transfer)?,
         }
-        self.issued.set(self.issued.get() + 1);
+        self.in_flight.set(self.in_flight.get() + 1);
         Ok(())
     }
 
     /// With the window full, waits until half of it is complete.
     fn make_room(&self) -> Result<()> {
-        if self.issued.get() - self.completed.get() < self.window {
+        let in_flight = self.in_flight.get();
+        if in_flight < self.window {
             return Ok(());
         }
-        self.complete(self.issued.get() - self.window / 2)
+        self.complete(in_flight - self.window / 2)
     }
 
     fn complete(&self, count: u64) -> Result<()> {
-        if let Signal::Counted(counter, _) = &self.endpoint.completions {
-            wait_count(counter, count)?;
-        }
-        self.completed.set(count);
+        self.side.take_completions(count)?;
+        self.in_flight.set(self.in_flight.get() - count);
         Ok(())
     }
 }
 
-impl Workload for Stream<'_> {
+impl<S: Side> Workload for Stream<'_, S> {
     fn lead(&mut self, n: u64) -> Result<()> {
         for _ in 0..n {
             self.make_room()?;
@@ -207,11 +209,11 @@ impl Workload for Stream<'_> {
         if self.way == Way::Put(End::Arrived) {
             return spin_until(|| self.done.words()[0].load(Acquire) == self.batches);
         }
-        self.complete(self.issued.get())
+        self.complete(self.in_flight.get())
     }
 
     fn follow(&mut self, n: u64) -> Result<()> {
-        self.endpoint.arrivals.take(n)?;
+        self.side.take_arrivals(n)?;
         self.batches += 1;
         self.done.words()[0].store(self.batches, Release);
         Ok(())
