@@ -58,7 +58,7 @@ pub fn run(tree: &Tree, prefix: &Path) -> Outcome {
         let from = tree.target.join("release").join(program);
         install(&from, &prefix.join("bin").join(program), 0o755)?;
     }
-    man::install(tree, &prefix.join("share/man"))?;
+    man::install(tree, &prefix)?;
     licences::install(tree, &prefix)?;
     println!("   installed in {}", prefix.display());
     Ok(())

@@ -44,10 +44,10 @@ pub fn build_and_check(tree: &Tree) -> Outcome {
     check(tree)
 }
 
-/// Writes every page below `share/man`.
-pub fn install(tree: &Tree, man: &Path) -> Outcome {
-    from_headers(tree, man)?;
-    from_programs(tree, man)
+/// Writes every page below the prefix's `share/man`, and the programs' completions.
+pub fn install(tree: &Tree, prefix: &Path) -> Outcome {
+    from_headers(tree, &prefix.join("share/man"))?;
+    from_programs(tree, prefix)
 }
 
 /// Sections 3 and 7, out of the headers' comments and doc/man.
@@ -66,13 +66,11 @@ fn from_headers(tree: &Tree, man: &Path) -> Outcome {
     Ok(())
 }
 
-/// Section 1, out of the command lines.
-fn from_programs(tree: &Tree, man: &Path) -> Outcome {
-    let man1 = man.join("man1");
-    std::fs::create_dir_all(&man1).map_err(|e| format!("{}: {e}", man1.display()))?;
+/// Section 1, and completions, out of the command lines.
+fn from_programs(tree: &Tree, prefix: &Path) -> Outcome {
     let words = ["run", "--quiet", "--release", "--package", "xtask"];
-    let which = ["--features", "man1", "--bin", "man1", "--"];
-    shell::run(tree.cargo().args(words).args(which).arg(man1))
+    let which = ["--features", "cli-files", "--bin", "cli-files", "--"];
+    shell::run(tree.cargo().args(words).args(which).arg(prefix))
 }
 
 /// Each function of each header with pages has its page, and so has each program.
