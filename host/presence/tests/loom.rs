@@ -19,6 +19,8 @@ const HELPER: u32 = 1;
 struct Shared {
     /// Records committed, in place of a ring.
     records: AtomicU32,
+    /// Records that the receiver has seen and reported.
+    read: AtomicU32,
     asleep: AtomicU32,
     rings: AtomicU32,
     futex: Mutex<()>,
@@ -30,6 +32,7 @@ impl Shared {
     fn new(with_barrier: bool) -> Arc<Shared> {
         Arc::new(Shared {
             records: AtomicU32::new(0),
+            read: AtomicU32::new(0),
             asleep: AtomicU32::new(0),
             rings: AtomicU32::new(0),
             futex: Mutex::new(()),
@@ -48,6 +51,20 @@ impl Shared {
     fn send(&self) {
         self.records.fetch_add(1, Ordering::Release);
         self.barrier();
+        self.ring();
+    }
+
+    /// Commits a record, and rings later if it hasn't been read by then.
+    fn send_with_held_ring(&self) {
+        let sent = self.records.fetch_add(1, Ordering::Release) + 1;
+        thread::yield_now();
+        if self.read.load(Ordering::Acquire) < sent {
+            fence(Ordering::SeqCst);
+            self.ring();
+        }
+    }
+
+    fn ring(&self) {
         if self.asleep.load(Ordering::Relaxed) == 0 {
             return;
         }
@@ -68,7 +85,9 @@ impl Shared {
             let rings = self.rings.load(Ordering::Acquire);
             self.asleep.store(HELPER, Ordering::Relaxed);
             self.barrier();
-            if self.records.load(Ordering::Acquire) >= wanted {
+            let records = self.records.load(Ordering::Acquire);
+            self.read.store(records, Ordering::Release);
+            if records >= wanted {
                 return;
             }
             let mut guard = self.futex.lock().expect("no panic");
@@ -80,6 +99,10 @@ impl Shared {
 }
 
 fn explore(senders: u32, with_barrier: bool) {
+    explore_with(senders, with_barrier, Shared::send);
+}
+
+fn explore_with(senders: u32, with_barrier: bool, send: fn(&Shared)) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);
     builder.check(move || {
@@ -87,7 +110,7 @@ fn explore(senders: u32, with_barrier: bool) {
         let sending: Vec<_> = (0..senders)
             .map(|_| {
                 let shared = shared.clone();
-                thread::spawn(move || shared.send())
+                thread::spawn(move || send(&shared))
             })
             .collect();
         shared.receive(senders);
@@ -105,6 +128,11 @@ fn who_falls_asleep_is_rung_for_what_was_not_seen() {
 #[test]
 fn two_senders_ring_at_least_once_for_each_sleep() {
     explore(2, true);
+}
+
+#[test]
+fn a_ring_that_is_held_comes_if_the_record_was_not_read() {
+    explore_with(1, true, Shared::send_with_held_ring);
 }
 
 #[test]
