@@ -148,7 +148,7 @@ typedef enum cci_conn_attribute {
     CCI_CONN_ATTR_RU = 1,
     /* Messages may be lost; without remote memory access. */
     CCI_CONN_ATTR_UU = 2,
-    /* Multicast, sending and receiving. */
+    /* Multicast, sending and receiving: each goes one way, and messages may be lost. */
     CCI_CONN_ATTR_UU_MC_TX = 3,
     CCI_CONN_ATTR_UU_MC_RX = 4
 } cci_conn_attribute_t;
@@ -169,10 +169,13 @@ typedef const union cci_event cci_event_t;
 #define CCI_CONN_REQ_LEN (1024)
 
 /* Asks a server for a connection; CCI_EVENT_CONNECT has the answer. A timeout of NULL waits
- * for ever. flags is 0.
- *   CCI_EINVAL               an argument is wrong, or the URI is of another transport
- *   CCI_EADDRNOTAVAIL        the host isn't known
- *   CCI_ERR_NOT_IMPLEMENTED  multicast
+ * for ever. flags is 0. With a multicast attribute the URI's host is an IPv4 multicast address,
+ * such as sock://239.255.0.1:20000. No server decides then, the data are ignored, and
+ * CCI_EVENT_CONNECT follows at once.
+ *   CCI_EINVAL               an argument is wrong, the URI is of another transport, or it names
+ *                            a multicast group and the attribute doesn't, or the other way round
+ *   CCI_EADDRNOTAVAIL        the host isn't known, or the group can't be joined
+ *   CCI_ERR_NOT_IMPLEMENTED  multicast over shared memory
  */
 int cci_connect(cci_endpoint_t *endpoint, const char *server_uri, const void *data_ptr,
                 uint32_t data_len, cci_conn_attribute_t attribute, const void *context,

@@ -43,6 +43,10 @@ impl Host for Wires {
         Ok(())
     }
 
+    fn multicast(&mut self, _: ProcessId, _: &Vec<u8>) -> Result<(), NoWay> {
+        Err(NoWay)
+    }
+
     fn is_congested(&self, _: ProcessId) -> bool {
         false
     }

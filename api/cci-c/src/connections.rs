@@ -6,9 +6,6 @@ use cci_sys::{CONN_REQ_LEN, Connection, Endpoint, Event, timeval};
 use lintel_cci_endpoint::{Attribute, ConnectionId, Status};
 use std::ffi::{c_char, c_int, c_void};
 
-/// The attributes of multicast, which no transport here has.
-const MULTICAST: std::ops::RangeInclusive<u32> = 3..=4;
-
 /// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cci_connect(
@@ -31,20 +28,13 @@ pub unsafe extern "C" fn cci_connect(
         let uri = unsafe { text(server_uri) }?;
         // SAFETY: as above.
         let data = unsafe { memory(data_ptr, data_len.into()) }?;
-        let attribute = attribute_of(attribute)?;
+        let attribute = Attribute::from_value(attribute.into()).ok_or(Status::Invalid)?;
         // SAFETY: as above.
         let timeout = unsafe { crate::convert::timeout(timeout) }?;
         cell.inner
             .connect(uri, data, attribute, context as u64, timeout)
     };
     code(connect())
-}
-
-fn attribute_of(value: u32) -> Result<Attribute, Status> {
-    if MULTICAST.contains(&value) {
-        return Err(Status::NotImplemented);
-    }
-    Attribute::from_value(value.into()).ok_or(Status::Invalid)
 }
 
 /// See the header.

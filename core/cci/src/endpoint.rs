@@ -59,6 +59,12 @@ pub trait Host {
         body: Outgoing<'_, Self::Body>,
     ) -> Result<(), NoWay>;
 
+    /// Sends a message to a multicast group, once and without waiting.
+    ///
+    /// # Errors
+    /// [`NoWay`] if nothing can be sent to groups.
+    fn multicast(&mut self, group: ProcessId, body: &Self::Body) -> Result<(), NoWay>;
+
     /// Whether so much waits on the way to a process that an unreliable message is better
     /// dropped: nothing else bounds the memory that they take.
     fn is_congested(&self, to: ProcessId) -> bool;
@@ -176,7 +182,7 @@ impl<H: Host> Endpoint<H> {
     /// Sends a message.
     ///
     /// # Errors
-    /// `Invalid`: no such connection; `MessageSize`; `Disconnected`; `NoBuffers`: too many
+    /// `Invalid`: no such connection, or one that only receives; `MessageSize`; `Disconnected`; `NoBuffers`: too many
     /// operations are pending. The body was dropped, and nobody is reported.
     pub fn send(
         &mut self,
@@ -502,9 +508,13 @@ fn send_unreliable<H: Host>(
     }
     .to_words();
     let peer = connection.peer;
-    if !host.is_congested(peer) && host.send(peer, &words, Outgoing::Bytes(body)).is_err() {
-        return Err(Status::Disconnected);
-    }
+    let sent = match connection.attribute {
+        Attribute::UuMcTx => host.multicast(peer, body),
+        Attribute::UuMcRx => return Err(Status::Invalid),
+        _ if host.is_congested(peer) => Ok(()),
+        _ => host.send(peer, &words, Outgoing::Bytes(body)),
+    };
+    sent.map_err(|_| Status::Disconnected)?;
     let (context, status) = (completion.context, Status::Success);
     match completion.notify {
         Notify::Event => host.post(Event::Sent {

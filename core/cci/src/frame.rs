@@ -140,7 +140,9 @@ impl Frame {
         Ok(match kind {
             1 => Frame::Connect {
                 from: ConnectionId::from_bits(words[3]),
-                attribute: Attribute::from_value(extra).ok_or(Malformed)?,
+                attribute: Attribute::from_value(extra)
+                    .filter(|attribute| !attribute.is_multicast())
+                    .ok_or(Malformed)?,
                 max_send: narrow(words[4])?,
             },
             2 => Frame::Accept {

@@ -76,6 +76,27 @@ impl<H: Host> Endpoint<H> {
         Ok(id)
     }
 
+    /// Connects to a multicast group, which messages of up to `max_send` bytes are sent to or
+    /// received from. Nobody decides about it: [`Event::Connected`] follows at once.
+    ///
+    /// # Errors
+    /// [`Status::NoMemory`] if there are too many connections.
+    pub fn join(
+        &mut self,
+        request: Request,
+        max_send: u32,
+        host: &mut H,
+    ) -> Result<ConnectionId, Status> {
+        let mut connection = self.new_connection(request.to, request.attribute, State::Open);
+        connection.context = request.context;
+        connection.max_send = max_send.min(self.max_send);
+        let info = connection.info();
+        let id = self.insert(connection).ok_or(Status::NoMemory)?;
+        let (context, result) = (request.context, Ok((id, info)));
+        host.post(Event::Connected { context, result });
+        Ok(id)
+    }
+
     /// Accepts a request; [`Event::Accepted`] follows.
     ///
     /// # Errors

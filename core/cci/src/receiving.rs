@@ -107,7 +107,7 @@ impl<H: Host> Endpoint<H> {
     fn on_frame(&mut self, id: ConnectionId, frame: Frame, length: u64, host: &mut H) -> Action {
         match frame {
             Frame::Message { sequence, .. } => return self.on_sent(id, sequence, length, host),
-            Frame::Unreliable { .. } => return self.on_unreliable(id, length),
+            Frame::Unreliable { .. } => return self.take_unreliable(id, Attribute::Uu, length),
             Frame::Rma { .. } => return self.on_rma(id, frame, length, host),
             Frame::RmaDone {
                 sequence, status, ..
@@ -169,11 +169,16 @@ impl<H: Host> Endpoint<H> {
         Action::Deliver(id)
     }
 
-    fn on_unreliable(&mut self, id: ConnectionId, length: u64) -> Action {
+    /// A message of a multicast group has arrived, for a connection that receives from it.
+    pub fn on_multicast(&mut self, id: ConnectionId, length: u64) -> Action {
+        self.take_unreliable(id, Attribute::UuMcRx, length)
+    }
+
+    fn take_unreliable(&mut self, id: ConnectionId, attribute: Attribute, length: u64) -> Action {
         let is_exhausted = self.is_exhausted();
         let connection = self.table.get(id);
         let takes =
-            connection.is_some_and(|it| it.state == State::Open && it.attribute == Attribute::Uu);
+            connection.is_some_and(|it| it.state == State::Open && it.attribute == attribute);
         if !takes || is_exhausted || length > self.max_send.into() {
             return Action::Nothing;
         }

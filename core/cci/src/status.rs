@@ -86,7 +86,7 @@ statuses! {
     Refused = 111, "CCI_ECONNREFUSED", "connection refused";
 }
 
-/// What a connection promises (`cci_conn_attribute_t`, without multicast).
+/// What a connection promises (`cci_conn_attribute_t`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Attribute {
@@ -96,21 +96,32 @@ pub enum Attribute {
     Ru = 1,
     /// Unreliable.
     Uu = 2,
+    /// Unreliable, to all members of a multicast group.
+    UuMcTx = 3,
+    /// Unreliable, from a multicast group.
+    UuMcRx = 4,
 }
 
 impl Attribute {
-    /// The attribute with that value; the values of multicast aren't among them.
+    /// The attribute with that value.
     pub fn from_value(value: u64) -> Option<Attribute> {
         match value {
             0 => Some(Attribute::Ro),
             1 => Some(Attribute::Ru),
             2 => Some(Attribute::Uu),
+            3 => Some(Attribute::UuMcTx),
+            4 => Some(Attribute::UuMcRx),
             _ => None,
         }
     }
 
     /// Whether a completion means that the message has reached the peer.
     pub fn is_reliable(self) -> bool {
-        self != Attribute::Uu
+        matches!(self, Attribute::Ro | Attribute::Ru)
+    }
+
+    /// Whether it is a connection to a group, which no server accepts.
+    pub fn is_multicast(self) -> bool {
+        matches!(self, Attribute::UuMcTx | Attribute::UuMcRx)
     }
 }

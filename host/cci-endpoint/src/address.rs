@@ -72,6 +72,11 @@ fn resolve_host(text: &str) -> Result<ProcessId, AddressError> {
     Err(AddressError::Unknown)
 }
 
+/// Whether it is the name of a multicast group.
+pub(crate) fn is_group(process: ProcessId) -> bool {
+    Ipv4Addr::from(process.nid).is_multicast()
+}
+
 /// The process that "pid/id", or the port of a service on that device is; the address of
 /// shared memory without a service is any that is free.
 ///

@@ -41,6 +41,21 @@ impl Body {
     }
 }
 
+impl Body {
+    /// A copy of the bytes, in one piece.
+    pub(crate) fn to_vec(&self) -> Vec<u8> {
+        match self {
+            Body::Small(bytes, length) => bytes[..usize::from(*length)].to_vec(),
+            Body::Copied(bytes) => bytes.clone(),
+            Body::Lent(pieces) => {
+                let mut bytes = vec![0; lintel_memory::length(pieces) as usize];
+                gather(pieces, &mut bytes);
+                bytes
+            }
+        }
+    }
+}
+
 fn gather(pieces: &[Claim], into: &mut [u8]) {
     let mut at = 0;
     for piece in pieces {

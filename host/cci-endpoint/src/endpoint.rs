@@ -1,6 +1,6 @@
 //! An endpoint, as the application calls it.
 
-use crate::address::{resolve, uri};
+use crate::address::{is_group, resolve, uri};
 use crate::body::Body;
 use crate::device::Device;
 use crate::events::{Event, Message};
@@ -128,7 +128,7 @@ impl Endpoint {
         // `RandomState` is seeded by the system.
         let seed = RandomState::new().build_hasher().finish();
         let shared = Arc::new(Shared {
-            state: Mutex::new(State::new(link, device.max_send, seed, handle)),
+            state: Mutex::new(State::new(link, device, seed, handle)),
             bell,
             socket,
             wake: new_handle().map_err(descriptor)?,
@@ -245,8 +245,9 @@ impl Endpoint {
     /// Asks the endpoint of a URI for a connection.
     ///
     /// # Errors
-    /// `Invalid`: the URI isn't of this transport, or the data are too long;
-    /// `AddressNotAvailable`; `NoMemory`.
+    /// `Invalid`: the URI isn't of this transport, it names a group and the attribute doesn't or
+    /// the other way round, or the data are too long; `AddressNotAvailable`; `NoMemory`;
+    /// `NotImplemented`: multicast over shared memory.
     pub fn connect(
         &self,
         uri: &str,
@@ -258,12 +259,21 @@ impl Endpoint {
         if data.len() > lintel_cci::MAX_REQUEST.into() {
             return Err(Status::Invalid);
         }
+        if attribute.is_multicast() && self.device.ip.is_none() {
+            return Err(Status::NotImplemented);
+        }
         let request = lintel_cci::Request {
             to: resolve(&self.device, uri)?,
             attribute,
             context,
             timeout,
         };
+        if attribute.is_multicast() {
+            return self.with(|state| state.join(request));
+        }
+        if is_group(request.to) {
+            return Err(Status::Invalid);
+        }
         let data = Body::copied(&[data]);
         self.with(|state| {
             let host = &mut state.around;
@@ -297,6 +307,7 @@ impl Endpoint {
     pub fn disconnect(&self, connection: ConnectionId) -> Result<(), Status> {
         self.with(|state| {
             let host = &mut state.around;
+            host.groups.leave(connection);
             state.rules.disconnect(connection, host)
         })
     }

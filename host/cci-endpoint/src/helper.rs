@@ -62,11 +62,13 @@ fn sleep_on_socket(shared: &Shared) {
     let Some(socket) = &shared.socket else {
         return shared.sleep_deaf(length);
     };
+    let groups = shared.state.lock().around.groups.sockets();
     let wake = shared.wake.as_fd();
-    let mut watched = [
+    let mut watched = vec![
         PollFd::new(socket, PollFlags::IN),
         PollFd::from_borrowed_fd(wake, PollFlags::IN),
     ];
+    watched.extend(groups.iter().map(|group| PollFd::new(group, PollFlags::IN)));
     let timeout = timespec(length);
     // However it ends, the socket is looked at again.
     let _ = poll(&mut watched, Some(&timeout));

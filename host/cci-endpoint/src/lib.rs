@@ -25,6 +25,7 @@ mod helper;
 mod link;
 mod log;
 mod memory;
+mod multicast;
 mod state;
 
 pub use address::AddressError;

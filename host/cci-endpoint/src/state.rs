@@ -2,12 +2,14 @@
 
 use crate::body::{Body, land};
 use crate::buffers::Buffers;
+use crate::device::Device;
 use crate::events::{Event, Message};
 use crate::link::Link;
 use crate::memory::Memory;
+use crate::multicast::Groups;
 use lintel_cci::{
-    Action, ConnectionId, Endpoint as Rules, Host, NoWay, Outgoing as Bytes, Region as Part,
-    Status, Time, Transfer,
+    Action, Attribute, ConnectionId, Endpoint as Rules, Host, NoWay, Outgoing as Bytes,
+    Region as Part, Request, Status, Time, Transfer,
 };
 use lintel_claim::{Lease, Region};
 use lintel_nal::{Arrival, Origin, Outgoing, Payload};
@@ -36,6 +38,7 @@ pub(crate) fn now() -> Time {
 /// The endpoint's surroundings, as its rules need them.
 pub(crate) struct Surroundings {
     pub(crate) link: Link,
+    pub(crate) groups: Groups,
     pub(crate) memory: Memory,
     pub(crate) buffers: Buffers,
     pub(crate) events: VecDeque<Event>,
@@ -73,6 +76,10 @@ impl Host for Surroundings {
             Bytes::LentToFill(part) => lend(part, true),
         };
         sent.map_err(|_| NoWay)
+    }
+
+    fn multicast(&mut self, group: ProcessId, body: &Body) -> Result<(), NoWay> {
+        self.groups.send(group, &body.to_vec())
     }
 
     fn is_congested(&self, to: ProcessId) -> bool {
@@ -144,11 +151,14 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn new(link: Link, max_send: u32, seed: u64, handle: Option<OwnedFd>) -> State {
+    /// `seed` differs from run to run.
+    pub(crate) fn new(link: Link, device: &Device, seed: u64, handle: Option<OwnedFd>) -> State {
+        let max_send = device.max_send;
         State {
             rules: Rules::new(max_send, seed as u32),
             around: Surroundings {
                 link,
+                groups: Groups::new(device.ip),
                 memory: Memory::default(),
                 buffers: Buffers::new(max_send.max(lintel_cci::MAX_REQUEST)),
                 events: VecDeque::new(),
@@ -179,12 +189,58 @@ impl State {
         if arrivals > 0 {
             self.rules.finish(&mut self.around);
         }
+        while arrivals < BATCH && self.take_multicast() {
+            arrivals += 1;
+        }
         self.polls = self.polls.wrapping_add(1);
         if self.polls % CLOCK_EVERY == 0 {
             self.check_time();
         }
         self.around.link.flush();
         arrivals > 0
+    }
+
+    /// Connects to a multicast group.
+    ///
+    /// # Errors
+    /// As [`Endpoint::connect`](crate::Endpoint::connect).
+    pub(crate) fn join(&mut self, request: Request) -> Result<(), Status> {
+        let groups = &mut self.around.groups;
+        let longest = groups.prepare(request.to)?;
+        let receives = request.attribute == Attribute::UuMcRx;
+        if !receives {
+            groups.open_sender()?;
+        }
+        let id = self.rules.join(request, longest, &mut self.around)?;
+        if !receives {
+            return Ok(());
+        }
+        let joined = self.around.groups.join(id, request.to);
+        if joined.is_err() {
+            self.around.events.pop_back(); // That it is connected.
+            self.rules.disconnect(id, &mut self.around)?;
+        }
+        joined
+    }
+
+    /// Takes a message of a group. False if there is none.
+    fn take_multicast(&mut self) -> bool {
+        let around = &mut self.around;
+        let Some((connection, bytes)) = around.groups.next() else {
+            return false;
+        };
+        let length = bytes.len() as u64;
+        if let Action::Deliver(connection) = self.rules.on_multicast(connection, length) {
+            let buffer = around.buffers.take(length);
+            buffer.claim().write(bytes);
+            buffer.claim().slice(length, 1).write(&[0]);
+            let length = length as u32;
+            around.events.push_back(Event::Received {
+                connection,
+                message: Message { buffer, length },
+            });
+        }
+        true
     }
 
     /// Does what is due.

@@ -5,6 +5,7 @@ use lintel_cci_endpoint::{
     MessageFlags, Region, RmaRequest, Status, Time, Transport, devices,
 };
 use lintel_claim::Claim;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::time::{Duration, Instant};
 
 /// Longer than anything here takes on a loaded machine.
@@ -183,6 +184,91 @@ fn a_connection_to_nobody_is_refused() {
         }
         other => panic!("expected a refusal, not {other:?}"),
     }
+}
+
+/// A group and port that no other run of this test uses at the time.
+fn group() -> String {
+    let [high, low] = (std::process::id() as u16).to_be_bytes();
+    let port = 20_000 + u32::from(low);
+    format!("sock://239.255.{high}.{low}:{port}")
+}
+
+/// A connection to a multicast group.
+fn join_group(end: &Endpoint, group: &str, attribute: Attribute) -> ConnectionId {
+    end.connect(group, Claim::empty(), attribute, 5, None)
+        .expect("it is a group");
+    match event(end) {
+        Event::Connected { context, result } => {
+            assert_eq!(context, 5);
+            result.expect("nobody decides").0
+        }
+        other => panic!("expected a connection, not {other:?}"),
+    }
+}
+
+fn expect_message(end: &Endpoint, on: ConnectionId, bytes: &[u8]) {
+    match event(end) {
+        Event::Received {
+            connection,
+            message,
+        } => {
+            assert_eq!((connection, message.to_vec().as_slice()), (on, bytes));
+            end.return_message(message);
+        }
+        other => panic!("expected a message, not {other:?}"),
+    }
+}
+
+#[test]
+fn all_members_of_a_group_receive_what_is_sent_to_it() {
+    let device = Device::at_address(Ipv4Addr::LOCALHOST);
+    let (sender, one, other) = (open(&device), open(&device), open(&device));
+    let group = group();
+    let at_one = join_group(&one, &group, Attribute::UuMcRx);
+    let at_other = join_group(&other, &group, Attribute::UuMcRx);
+    let to = join_group(&sender, &group, Attribute::UuMcTx);
+    let send = |text: &[u8]| {
+        let region = bytes(text);
+        let blocking = MessageFlags {
+            blocking: true,
+            ..MessageFlags::default()
+        };
+        sender.send(to, &[claim(&region)], 0, blocking)
+    };
+    // A stranger's datagram has no authenticator.
+    let stranger = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
+    rustix::net::sockopt::set_ip_multicast_if(&stranger, &Ipv4Addr::LOCALHOST).expect("it is up");
+    let address = group.strip_prefix("sock://").expect("it is a URI");
+    stranger
+        .send_to(b"0123456789abcdef forged", address)
+        .expect("anybody can send");
+    for text in [&b"to all"[..], b""] {
+        send(text).expect("it is open");
+        expect_message(&one, at_one, text);
+        expect_message(&other, at_other, text);
+    }
+    other.disconnect(at_other).expect("it is open");
+    send(b"to one").expect("it is open");
+    expect_message(&one, at_one, b"to one");
+    assert_eq!(other.take_event().err(), Some(Status::Again));
+    assert_eq!(
+        one.send(at_one, &[], 0, MessageFlags::default()),
+        Err(Status::Invalid)
+    );
+}
+
+#[test]
+fn a_group_is_no_process_and_shared_memory_has_no_groups() {
+    let udp = open(&Device::at_address(Ipv4Addr::LOCALHOST));
+    let connect =
+        |end: &Endpoint, uri: &str, attribute| end.connect(uri, Claim::empty(), attribute, 0, None);
+    let group = "sock://239.255.0.1:20000";
+    let refused = Err(Status::Invalid);
+    assert_eq!(connect(&udp, group, Attribute::Uu), refused);
+    assert_eq!(connect(&udp, &udp.uri(), Attribute::UuMcRx), refused);
+    let near = open(&sm("groups"));
+    let refused = Err(Status::NotImplemented);
+    assert_eq!(connect(&near, group, Attribute::UuMcTx), refused);
 }
 
 #[test]

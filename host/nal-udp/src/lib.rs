@@ -43,7 +43,7 @@ mod tx_batch;
 pub use config::{Config, DatagramCounts, OpenError, Resources};
 pub use faults::{Faults, FaultsError};
 pub use lintel_reliable::Model;
-pub use socket::{interface_address, interface_addresses};
+pub use socket::{interface_address, interface_addresses, interface_mtu};
 
 use body::Body;
 use buffers::Buffers;

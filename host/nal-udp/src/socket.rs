@@ -61,7 +61,7 @@ impl Socket {
         setsockopt(&socket, sockopt::SndBuf, &SOCKET_BUFFER).map_err(system)?;
         setsockopt(&socket, sockopt::Ipv4RecvErr, &true).map_err(system)?;
         let granted = getsockopt(&socket, sockopt::RcvBuf).map_err(system)?;
-        let max_datagram = MAX_UDP_PAYLOAD.min(mtu(address) - IP_UDP_HEADER_BYTES);
+        let max_datagram = MAX_UDP_PAYLOAD.min(interface_mtu(address) - IP_UDP_HEADER_BYTES);
         Ok(Socket {
             socket,
             key: Key::new(secret),
@@ -176,7 +176,7 @@ fn explain(error: io::Error, wanted: SocketAddrV4) -> OpenError {
 }
 
 /// Bytes of the longest IP packet that the interface with that address carries.
-fn mtu(address: Ipv4Addr) -> u32 {
+pub fn interface_mtu(address: Ipv4Addr) -> u32 {
     let name = interface_of(address);
     let path = name.map(|name| format!("/sys/class/net/{name}/mtu"));
     let text = path.and_then(|path| std::fs::read_to_string(path).ok());

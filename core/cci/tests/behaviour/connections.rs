@@ -1,7 +1,7 @@
 //! Requests, answers, ends and keepalive.
 
 use crate::rig::{Reported, Rig, event, name};
-use lintel_cci::{Attribute, Event, Status, Time};
+use lintel_cci::{Action, Attribute, Event, Request, Status, Time};
 
 #[test]
 fn the_attribute_and_the_data_reach_the_server() {
@@ -157,6 +157,37 @@ fn an_acknowledgement_on_its_way_counts_though_its_sender_has_ended() {
     assert_eq!(rig.ended(0), [(1, Status::Success)]);
     rig.report_loss(1);
     assert_eq!(rig.ended(0), [(2, Status::Disconnected)]);
+}
+
+#[test]
+fn a_group_is_joined_without_a_server_and_each_connection_goes_one_way() {
+    let mut rig = Rig::new(1);
+    let join = |rig: &mut Rig, attribute| {
+        let request = Request {
+            to: name(8),
+            attribute,
+            context: 4,
+            timeout: None,
+        };
+        let id = rig.with(0, |core, wires| core.join(request, 50, wires));
+        match rig.reported_core(0) {
+            Some(Event::Connected { context, result }) => {
+                let (connected, info) = result.expect("nobody decides");
+                assert_eq!((Ok(connected), context, info.max_send), (id, 4, 50));
+                connected
+            }
+            other => panic!("expected a connection, not {other:?}"),
+        }
+    };
+    let to = join(&mut rig, Attribute::UuMcTx);
+    let from = join(&mut rig, Attribute::UuMcRx);
+    rig.send(0, to, b"all", event(1)).expect("it sends");
+    assert_eq!(rig.ended(0), [(1, Status::Success)]);
+    assert_eq!(rig.members[0].wires.groups, [(name(8), b"all".to_vec())]);
+    assert_eq!(rig.send(0, from, b"x", event(1)), Err(Status::Invalid));
+    let core = &mut rig.members[0].core;
+    assert_eq!(core.on_multicast(from, 50), Action::Deliver(from));
+    assert_eq!(core.on_multicast(to, 50), Action::Nothing);
 }
 
 #[test]

@@ -39,6 +39,7 @@ pub(crate) struct Wires {
     me: usize,
     now: Time,
     pub(crate) is_congested: bool,
+    pub(crate) groups: Vec<(ProcessId, Vec<u8>)>,
     out: Vec<Frame>,
     pub(crate) reported: VecDeque<Reported>,
     ended: Vec<ProcessId>,
@@ -72,6 +73,11 @@ impl Host for Wires {
             words: *words,
             bytes,
         });
+        Ok(())
+    }
+
+    fn multicast(&mut self, group: ProcessId, body: &Vec<u8>) -> Result<(), NoWay> {
+        self.groups.push((group, body.clone()));
         Ok(())
     }
 
