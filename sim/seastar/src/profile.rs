@@ -271,6 +271,9 @@ profile! {
     cci_rx_areas,
     /// CCI completions that may be on their way to an endpoint.
     cci_completions,
+    /// Completions and areas that an endpoint has again before it says so by a command of
+    /// its own.
+    cci_returns,
     /// `cci_send` without its copy.
     cci_send,
     /// `cci_get_event` that finds one, and giving it back.
@@ -279,6 +282,8 @@ profile! {
     cci_reliable,
     /// CCI's firmware: a send command.
     cci_fw_transmit,
+    /// CCI's firmware: a command that returns completions and areas.
+    cci_fw_return,
     /// CCI's firmware: a message has left.
     cci_fw_sent,
     /// CCI's firmware: a new message.
@@ -480,6 +485,11 @@ pub const RED_STORM_2005: Profile = Profile {
         Count,
         "as many as messages of 40 bytes that can wait, twice",
     ),
+    cci_returns: assumed(
+        16,
+        Count,
+        "S4 IV-B2: several; otherwise they go with transmit requests",
+    ),
     cci_send: assumed(
         200,
         Nanoseconds,
@@ -496,6 +506,7 @@ pub const RED_STORM_2005: Profile = Profile {
         Cycles,
         "a command and a table; CCI was not run on this machine",
     ),
+    cci_fw_return: assumed(50, Cycles, "two counters, as a release"),
     cci_fw_sent: assumed(
         100,
         Cycles,

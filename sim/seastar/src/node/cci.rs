@@ -8,7 +8,7 @@ use lintel_types::ProcessId;
 use super::process::{Notice, Process, Queued};
 use super::protection::control_message;
 use super::transmit::Outgoing;
-use super::{Job, Node, Task};
+use super::{Job, MailboxCommand, Node, Task};
 use crate::context::Context;
 use crate::message::{CciHeader, Class, Content, Control, Message};
 use crate::profile::Profile;
@@ -23,6 +23,17 @@ pub(crate) struct CciCommand {
     pub(crate) sequence: u64,
     /// It was sent before.
     pub(crate) retransmit: bool,
+    /// What goes with it.
+    pub(crate) returned: Returned,
+}
+
+/// What an endpoint has again, and its firmware doesn't know yet.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(crate) struct Returned {
+    /// Completions, of which its queue has room for as many.
+    credits: u64,
+    /// Areas that it put into the ready ring.
+    areas: usize,
 }
 
 /// A process's endpoint: what its library and the firmware keep for it.
@@ -30,8 +41,11 @@ pub(crate) struct CciCommand {
 pub(crate) struct Endpoint {
     tx: Areas,
     rx: Areas,
-    /// Completions for which its queue has room.
+    /// Completions for which its queue has room, as far as its firmware knows.
     credits: u64,
+    returned: Returned,
+    /// Sends that the firmware keeps until there are credits for their completions.
+    waiting: VecDeque<CciCommand>,
     connections: BTreeMap<ProcessId, Connection>,
     /// Areas of the messages that its process hasn't taken, in order.
     untaken: VecDeque<usize>,
@@ -60,6 +74,8 @@ struct Areas {
     areas: Vec<(u64, u64)>,
     current: usize,
     free: VecDeque<usize>,
+    /// How many of the free ones their user doesn't know of.
+    untold: usize,
 }
 
 impl Areas {
@@ -71,6 +87,7 @@ impl Areas {
             areas: vec![(0, 0); count],
             current: 0,
             free: (1..count).collect(),
+            untold: 0,
         }
     }
 
@@ -78,6 +95,9 @@ impl Areas {
     fn take(&mut self, bytes: u64) -> Option<usize> {
         let slot = bytes.next_multiple_of(self.slot);
         if self.areas[self.current].0 + slot > self.size {
+            if self.free.len() <= self.untold {
+                return None;
+            }
             let next = self.free.pop_front()?;
             let closed = std::mem::replace(&mut self.current, next);
             self.free_if_done(closed);
@@ -124,12 +144,14 @@ impl Endpoint {
             tx: Areas::new(profile.cci_tx_areas.value, profile),
             rx: Areas::new(profile.cci_rx_areas.value, profile),
             credits: profile.cci_completions.value,
+            returned: Returned::default(),
+            waiting: VecDeque::new(),
             connections: BTreeMap::new(),
             untaken: VecDeque::new(),
         }
     }
 
-    /// Buffers a message: its number; none if there is no buffer or credit.
+    /// Buffers a message: its number; none if there is no buffer.
     ///
     /// # Errors
     /// No such message can be sent.
@@ -150,14 +172,9 @@ impl Endpoint {
         if connection.class != class {
             return Err(format!("the connection to {to:?} is of the other class"));
         }
-        let completions = completions(class);
-        if self.credits < completions {
-            return Ok(None);
-        }
         let Some(area) = self.tx.take(bytes + profile.cci_header.value) else {
             return Ok(None);
         };
-        self.credits -= completions;
         connection.buffered.push_back(area);
         let sequence = connection.next;
         connection.next += 1;
@@ -178,12 +195,57 @@ impl Endpoint {
             }
             Queued::ForProgram(Notice::Received { .. }) => {
                 let area = self.untaken.pop_front();
+                let before = self.rx.free.len();
                 self.rx.give_back(area.expect("it was received"));
+                let areas = self.rx.free.len() - before;
+                self.rx.untold += areas;
+                self.returned.areas += areas;
             }
             // The library's own, which took no credit.
             Queued::ForProgram(Notice::Full | Notice::Portals(_)) => return,
         }
-        self.credits += 1;
+        self.returned.credits += 1;
+    }
+
+    /// What goes with the next command: all that is returned.
+    pub(super) fn take_returned(&mut self) -> Returned {
+        std::mem::take(&mut self.returned)
+    }
+
+    /// Whether so much is returned that a command of its own is due: several, or so many that
+    /// the firmware might wait for them (S4, IV-B2).
+    fn returns_several(&self, profile: &Profile) -> bool {
+        let credits = (profile.cci_completions.value / 4).clamp(1, profile.cci_returns.value);
+        let areas = (profile.cci_rx_areas.value / 4).clamp(1, profile.cci_returns.value);
+        self.returned.credits >= credits || self.returned.areas as u64 >= areas
+    }
+
+    /// The firmware knows of what is returned.
+    fn on_returned(&mut self, returned: Returned) {
+        self.credits += returned.credits;
+        self.rx.untold -= returned.areas;
+    }
+
+    /// Reserves the completions of a send; without them it waits for its turn.
+    fn reserve(&mut self, command: CciCommand) -> bool {
+        let completions = match command.retransmit {
+            true => 0,
+            false => completions(command.class),
+        };
+        if !self.waiting.is_empty() || self.credits < completions {
+            self.waiting.push_back(command);
+            return false;
+        }
+        self.credits -= completions;
+        true
+    }
+
+    /// A send that waited and has its completions now.
+    fn next_waiting(&mut self) -> Option<CciCommand> {
+        let &command = self.waiting.front()?;
+        let needed = completions(command.class);
+        self.credits = self.credits.checked_sub(needed)?;
+        self.waiting.pop_front()
     }
 
     /// A message has arrived: what the firmware does with it.
@@ -244,7 +306,40 @@ impl Node {
         endpoint.expect("a CCI message is for a CCI process")
     }
 
+    /// A process has taken a completion.
+    pub(super) fn on_cci_taken(&mut self, process: usize, taken: &Queued, ctx: &mut Context<'_>) {
+        let Some(endpoint) = self.processes[process].endpoint_mut() else {
+            return;
+        };
+        endpoint.on_taken(taken);
+        if endpoint.returns_several(ctx.profile) {
+            let returned = endpoint.take_returned();
+            let arrives = ctx.now + ctx.profile.time(ctx.profile.ht_write);
+            let command = MailboxCommand::CciReturn(process, returned);
+            ctx.at(arrives, Task::MailboxCommand(command));
+        }
+    }
+
+    pub(super) fn on_cci_return(
+        &mut self,
+        process: usize,
+        returned: Returned,
+        ctx: &mut Context<'_>,
+    ) {
+        self.endpoint(process).on_returned(returned);
+        while let Some(command) = self.endpoint(process).next_waiting() {
+            self.send_cci(command, ctx);
+        }
+    }
+
     pub(super) fn on_cci_command(&mut self, command: CciCommand, ctx: &mut Context<'_>) {
+        self.on_cci_return(command.process, command.returned, ctx);
+        if self.endpoint(command.process).reserve(command) {
+            self.send_cci(command, ctx);
+        }
+    }
+
+    fn send_cci(&mut self, command: CciCommand, ctx: &mut Context<'_>) {
         let CciCommand {
             process,
             to,
@@ -252,6 +347,7 @@ impl Node {
             bytes,
             sequence,
             retransmit,
+            ..
         } = command;
         let message = Message {
             from: self.processes[process].id,
@@ -380,6 +476,7 @@ impl Node {
                 bytes,
                 sequence,
                 retransmit: true,
+                returned: Returned::default(),
             };
             let cost = ctx.profile.time(ctx.profile.cci_fw_transmit);
             self.work("resend", cost, Job::CciSend(command), ctx);
@@ -421,19 +518,86 @@ mod tests {
         assert!(reported.expect_err("too long").contains("4096"));
     }
 
-    /// Sends for which an endpoint has so many completions.
-    fn sends(class: Class, completions: u64) -> usize {
+    fn with_few(completions: u64) -> (Endpoint, Profile) {
         let few = XT5_2009.with("cci_completions", completions);
         let few = few.expect("there is one");
-        let mut endpoint = Endpoint::new(&few);
-        let mut send = || endpoint.begin_send(ProcessId::new(1, 0), class, 8, &few);
-        std::iter::from_fn(|| send().expect("it isn't too long")).count()
+        (Endpoint::new(&few), few)
+    }
+
+    fn command(class: Class) -> CciCommand {
+        CciCommand {
+            process: 0,
+            to: ProcessId::new(1, 0),
+            class,
+            bytes: 8,
+            sequence: 0,
+            retransmit: false,
+            returned: Returned::default(),
+        }
+    }
+
+    /// Sends that the firmware starts with so many completions.
+    fn sends(class: Class, completions: u64) -> usize {
+        let (mut endpoint, _) = with_few(completions);
+        let reserve = || endpoint.reserve(command(class)).then_some(());
+        std::iter::from_fn(reserve).count()
     }
 
     #[test]
     fn a_reliable_send_is_completed_twice_and_takes_two_credits() {
         assert_eq!(sends(Class::Unreliable, 5), 5);
         assert_eq!(sends(Class::Reliable, 5), 2);
+    }
+
+    #[test]
+    fn a_send_waits_in_the_firmware_until_completions_are_returned() {
+        let (mut endpoint, _) = with_few(2);
+        let started = [(); 3].map(|()| endpoint.reserve(command(Class::Reliable)));
+        assert_eq!(started, [true, false, false]);
+        let returns = |credits| Returned { credits, areas: 0 };
+        endpoint.on_returned(returns(1));
+        assert!(endpoint.next_waiting().is_none());
+        endpoint.on_returned(returns(1));
+        assert!(endpoint.next_waiting().is_some() && endpoint.next_waiting().is_none());
+    }
+
+    #[test]
+    fn completions_go_back_with_a_send_or_by_a_command_for_several() {
+        let (mut endpoint, p) = with_few(16_384);
+        for taken in 1..16 {
+            endpoint.on_taken(&Queued::ForLibrary);
+            assert!(!endpoint.returns_several(&p), "{taken}");
+        }
+        endpoint.on_taken(&Queued::ForLibrary);
+        assert!(endpoint.returns_several(&p));
+        let all = endpoint.take_returned();
+        assert_eq!((all.credits, endpoint.take_returned().credits), (16, 0));
+    }
+
+    #[test]
+    fn the_firmware_fills_no_area_of_which_it_has_not_been_told() {
+        let p = XT5_2009
+            .with("cci_area", 128)
+            .and_then(|p| p.with("cci_rx_areas", 2))
+            .expect("there are such constants");
+        let mut endpoint = Endpoint::new(&p);
+        let from = ProcessId::new(1, 0);
+        let received = Queued::ForProgram(Notice::Received {
+            from,
+            class: Class::Unreliable,
+            bytes: 40,
+        });
+        for _ in 0..4 {
+            let area = endpoint.rx.take(64).expect("there is room");
+            endpoint.untaken.push_back(area);
+        }
+        endpoint.on_taken(&received);
+        endpoint.on_taken(&received);
+        assert_eq!(endpoint.rx.take(64), None);
+        let returned = endpoint.take_returned();
+        assert_eq!((returned.credits, returned.areas), (2, 1));
+        endpoint.on_returned(returned);
+        assert_eq!(endpoint.rx.take(64), Some(0));
     }
 
     #[test]

@@ -29,7 +29,7 @@ use crate::message::Message;
 use crate::nic::{Cam, OutOfMemory, PioQueue, Sram, TxQueue};
 use crate::profile::Profile;
 use crate::trace::Track;
-use cci::CciCommand;
+use cci::{CciCommand, Returned};
 use kernel::{Kernel, NicEvent};
 use memory::HostMemory;
 use portals::Gathered;
@@ -82,6 +82,8 @@ pub(crate) enum MailboxCommand {
     /// From a process of its own.
     Transfer(usize, lintel_engine3::Transfer),
     Cci(CciCommand),
+    /// CCI: what a process's endpoint has again.
+    CciReturn(usize, Returned),
 }
 
 /// What the firmware does.
@@ -99,6 +101,7 @@ pub(crate) enum Job {
     Control(Message),
     ControlReceived(Message),
     CciSend(CciCommand),
+    CciReturn(usize, Returned),
 }
 
 /// What a node has counted.
@@ -278,6 +281,10 @@ impl Node {
                 let cost = p.time(p.cci_fw_transmit);
                 self.work("command", cost, Job::CciSend(command), ctx);
             }
+            MailboxCommand::CciReturn(process, returned) => {
+                let job = Job::CciReturn(process, returned);
+                self.work("return", p.time(p.cci_fw_return), job, ctx);
+            }
         }
     }
 
@@ -297,6 +304,7 @@ impl Node {
             }
             Job::ControlReceived(message) => self.on_control(&message, ctx),
             Job::CciSend(command) => self.on_cci_command(command, ctx),
+            Job::CciReturn(process, returned) => self.on_cci_return(process, returned, ctx),
         }
     }
 

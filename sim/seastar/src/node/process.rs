@@ -410,6 +410,7 @@ impl Node {
                     bytes,
                     sequence,
                     retransmit: false,
+                    returned: endpoint.take_returned(),
                 };
                 let arrives = ctx.now + cost + p.time(p.ht_write);
                 ctx.at(arrives, Task::MailboxCommand(MailboxCommand::Cci(command)));
@@ -455,8 +456,8 @@ impl Node {
             State::Taking => self.processes[process].queue.pop_front(),
             _ => None,
         };
-        if let (Some(taken), Some(endpoint)) = (&taken, self.processes[process].endpoint_mut()) {
-            endpoint.on_taken(taken);
+        if let Some(taken) = &taken {
+            self.on_cci_taken(process, taken, ctx);
         }
         match taken {
             Some(Queued::ForProgram(notice)) => self.go_on(process, Some(notice), ctx),
