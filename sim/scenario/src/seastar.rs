@@ -366,6 +366,7 @@ fn arrivals_found(found: &Arrivals) -> Vec<Figure> {
         Figure::new("received", found.received as f64),
         Figure::new("lost", lost as f64),
         Figure::new("without an entry of the CAM", found.report.overflows as f64),
+        Figure::new("without a structure", found.report.exhausted as f64),
         Figure::new("retransmitted", found.retransmitted as f64),
         Figure::new("entries swapped", found.report.swaps as f64),
         Figure::new("node aborted", f64::from(found.report.aborted.is_some())),

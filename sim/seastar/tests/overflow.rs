@@ -2,7 +2,7 @@
 
 use lintel_sim_kernel::Streams;
 use lintel_sim_seastar::profile::{RED_STORM_2005, XT5_2009};
-use lintel_sim_seastar::workload::{Arrivals, Case, Incast, incast};
+use lintel_sim_seastar::workload::{Arrivals, Case, Incast, Stream, incast, stream};
 use lintel_sim_seastar::{Mode, Protection};
 
 /// 48 senders of two long messages each, to a CAM of 16 entries.
@@ -19,6 +19,53 @@ fn many_senders(mode: Mode, protection: Protection) -> Arrivals {
         .expect("there is one");
     let case = Case::new(small, mode).protected(protection);
     incast(&case, MANY_SENDERS).expect("the machine can be built")
+}
+
+#[test]
+fn messages_without_a_structure_of_the_firmware_come_again_if_protected() {
+    for (constant, bytes) in [("pendings", 8), ("pendings", 3_000), ("sources", 3_000)] {
+        for mode in [Mode::Generic, Mode::Accelerated] {
+            // The NIC is done with a short one as soon as it has looked at it.
+            if mode == Mode::Accelerated && bytes == 8 {
+                continue;
+            }
+            let small = RED_STORM_2005.with(constant, 2).expect("there is one");
+            let crowd = Incast {
+                dimensions: [3, 3, 1],
+                messages: 4,
+                bytes,
+            };
+            let case = Case::new(small, mode);
+            let run = |case: &Case| incast(case, crowd).expect("the machine can be built");
+            let (lost, all) = (run(&case), run(&case.protected(Protection::EndToEnd)));
+            assert!(lost.received < lost.sent, "{constant} {mode:?} {lost:?}");
+            assert!(all.report.exhausted > 0, "{constant} {mode:?} {all:?}");
+            assert_eq!(all.received, all.sent, "{constant} {mode:?} {all:?}");
+            assert!(all.stuck.is_empty(), "{constant} {mode:?} {all:?}");
+        }
+    }
+}
+
+#[test]
+fn a_sender_with_one_structure_sends_one_message_after_the_other() {
+    let small = RED_STORM_2005.with("pendings", 2).expect("there is one");
+    for mode in [Mode::Generic, Mode::Accelerated] {
+        let gap = |profile| {
+            let messages = Stream {
+                messages: 20,
+                ..Stream::of(8)
+            };
+            stream(
+                &Case::new(profile, mode).protected(Protection::EndToEnd),
+                messages,
+            )
+        };
+        let (one, many) = (
+            gap(small).expect("ends"),
+            gap(RED_STORM_2005).expect("ends"),
+        );
+        assert!(one >= many, "{mode:?} {one} {many}");
+    }
 }
 
 #[test]

@@ -175,7 +175,7 @@ impl Node {
         let (mut gathered, engine) = self.client_of(&message);
         let held = incoming.held.expect("what lands was wanted");
         portals::on_deposited(engine, message.from, held, &mut gathered);
-        gathered.next = Next::Release;
+        gathered.next = Next::Release(message.from.nid);
         let cost = portals::price(engine, &gathered, Matching::Host, profile);
         (gathered, cost + profile.time(profile.host_message))
     }
@@ -194,7 +194,7 @@ impl Node {
         let command = match gathered.next {
             Next::Deposit(name) => Some(MailboxCommand::Deposit(name)),
             Next::Discard(name) => Some(MailboxCommand::Discard(name)),
-            Next::Release => Some(MailboxCommand::Release),
+            Next::Release(source) => Some(MailboxCommand::Release(source)),
             Next::Nothing => None,
         };
         // An answer is waited for; that a structure is free is not.

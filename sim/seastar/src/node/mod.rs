@@ -11,6 +11,7 @@
 mod cci;
 mod kernel;
 mod memory;
+mod pendings;
 mod portals;
 mod process;
 mod protection;
@@ -32,6 +33,7 @@ use crate::trace::Track;
 use cci::{CciCommand, Returned};
 use kernel::{Kernel, NicEvent};
 use memory::HostMemory;
+use pendings::Pendings;
 use portals::Gathered;
 use process::{Process, Queued};
 use protection::Peer;
@@ -78,7 +80,8 @@ pub(crate) enum MailboxCommand {
     Send(Outgoing),
     Deposit(u64),
     Discard(u64),
-    Release,
+    /// Of a message from that node.
+    Release(u32),
     /// From a process of its own.
     Transfer(usize, lintel_engine3::Transfer),
     Cci(CciCommand),
@@ -96,6 +99,8 @@ pub(crate) enum Job {
     Landed(u64),
     /// Nothing more comes of it.
     Housekeeping,
+    /// The structure of a message from that node is free.
+    Release(u32),
     /// What the engine on the NIC was given has its effects.
     Matched(Gathered),
     Control(Message),
@@ -111,6 +116,8 @@ pub struct NodeReport {
     pub interrupts: u64,
     /// Messages that found no entry of the CAM.
     pub overflows: u64,
+    /// Messages for which there was no source or pending structure left.
+    pub exhausted: u64,
     /// Messages that were thrown away and come no more.
     pub lost: u64,
     /// Packets that a link sent twice.
@@ -146,6 +153,7 @@ pub(crate) struct Node {
     pio: PioQueue<Message>,
     cam: Cam,
     sram: Sram,
+    pendings: Pendings,
     outgoing: BTreeMap<u64, Outgoing>,
     incoming: BTreeMap<u64, Incoming>,
     /// Messages whose headers the firmware saw in the RX FIFO, and that aren't all in.
@@ -181,6 +189,7 @@ impl Node {
             ),
             cam: Cam::new(profile.cam_entries.value, profile.rx_queue.value),
             sram,
+            pendings: Pendings::new(profile),
             outgoing: BTreeMap::new(),
             incoming: BTreeMap::new(),
             noticed: BTreeSet::new(),
@@ -271,8 +280,8 @@ impl Node {
             MailboxCommand::Discard(name) => {
                 self.work("discard", p.time(p.fw_deposit), Job::Discard(name), ctx);
             }
-            MailboxCommand::Release => {
-                self.work("release", p.time(p.fw_release), Job::Housekeeping, ctx);
+            MailboxCommand::Release(source) => {
+                self.work("release", p.time(p.fw_release), Job::Release(source), ctx);
             }
             MailboxCommand::Transfer(process, transfer) => {
                 self.on_transfer(process, &transfer, ctx)
@@ -297,6 +306,7 @@ impl Node {
             Job::Discard(name) => self.discard(name, ctx),
             Job::Landed(name) => self.on_landed(name, ctx),
             Job::Housekeeping => {}
+            Job::Release(source) => self.release(source),
             Job::Matched(gathered) => self.on_matched(gathered, ctx),
             Job::Control(message) => {
                 self.pio.push(message.to.nid, message);

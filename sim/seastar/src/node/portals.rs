@@ -36,8 +36,8 @@ pub(crate) enum Next {
     Deposit(u64),
     /// Its payload is discarded.
     Discard(u64),
-    /// All of it has been dealt with.
-    Release,
+    /// All of it has been dealt with, and it came from that node.
+    Release(u32),
 }
 
 /// A message whose payload is awaited.
@@ -146,7 +146,7 @@ pub(crate) fn on_header(
         Content::Cci(_) | Content::Control(_) => None,
     };
     gathered.next = match &held {
-        _ if is_inline => Next::Release,
+        _ if is_inline => Next::Release(message.from.nid),
         Some(_) => Next::Deposit(name),
         None => Next::Discard(name),
     };

@@ -31,6 +31,8 @@ pub(crate) struct Incoming {
     has_arrived: bool,
     /// The RX pipeline stands still for it.
     holds: bool,
+    /// The firmware has structures for it and its source.
+    pub(super) is_tracked: bool,
     /// Its source's entry of the CAM counts it.
     is_admitted: bool,
     /// It has commands, of which so many were fed at once.
@@ -69,6 +71,7 @@ impl Node {
                 is_reached: false,
                 has_arrived: whole,
                 holds: false,
+                is_tracked: false,
                 is_admitted: false,
                 fed: None,
                 is_discarded: false,
@@ -101,7 +104,7 @@ impl Node {
         if mode == Mode::Cci {
             return self.on_cci_header(name, ctx);
         }
-        if !message.is_inline(ctx.profile) && !self.admit(name, mode, ctx) {
+        if !self.admit(name, mode, ctx) {
             return;
         }
         self.accept(&message, ctx);
@@ -142,11 +145,12 @@ impl Node {
         )
     }
 
-    /// Gives a message's source an entry of the CAM. Where there is none, does what
-    /// the protection says.
+    /// Gives a message its structures, and its source an entry of the CAM if payload
+    /// follows. Where there is none, does what the protection says.
     fn admit(&mut self, name: u64, mode: Mode, ctx: &mut Context<'_>) -> bool {
-        let source = self.incoming[&name].message.from.nid;
-        if self.enter_cam(name, source, ctx) {
+        let message = self.incoming[&name].message;
+        let needs_cam = !message.is_inline(ctx.profile);
+        if self.track(name) && (!needs_cam || self.enter_cam(name, message.from.nid, ctx)) {
             return true;
         }
         match (ctx.protection, mode) {
@@ -165,7 +169,7 @@ impl Node {
         message: &Message,
         ctx: &mut Context<'_>,
     ) -> bool {
-        self.enter_cam(name, message.from.nid, ctx)
+        self.track(name) && self.enter_cam(name, message.from.nid, ctx)
     }
 
     fn enter_cam(&mut self, name: u64, source: u32, ctx: &mut Context<'_>) -> bool {
@@ -207,6 +211,7 @@ impl Node {
         let mut cost = portals::price(engine, &gathered, Matching::Nic, p);
         if is_inline {
             self.incoming.remove(&name);
+            self.release(message.from.nid);
         } else {
             cost += p.time(p.fw_program) + p.time(p.fw_deposit);
             self.incoming.get_mut(&name).expect("it has begun").held = held;
@@ -294,6 +299,9 @@ impl Node {
         if incoming.is_discarded {
             let incoming = self.incoming.remove(&name).expect("it was just there");
             self.leave_cam(&incoming);
+            if incoming.is_tracked {
+                self.release(incoming.message.from.nid);
+            }
         } else if incoming.fed.is_some() {
             self.memory.end(name, incoming.message.body);
             let crossed = ctx.now + ctx.profile.time(ctx.profile.ht_write);
@@ -333,9 +341,18 @@ impl Node {
                 let crossed = ctx.now + ctx.profile.time(ctx.profile.ht_write);
                 ctx.at(crossed, Task::Ring(NicEvent::Landed(name)));
             }
-            Some(Mode::Accelerated) => self.finish_on_nic(incoming, ctx),
-            Some(Mode::Cci) => self.on_cci_landed(&incoming.message, ctx),
-            None => self.counted.lost += 1,
+            Some(Mode::Accelerated) => {
+                self.release(incoming.message.from.nid);
+                self.finish_on_nic(incoming, ctx);
+            }
+            Some(Mode::Cci) => {
+                self.release(incoming.message.from.nid);
+                self.on_cci_landed(&incoming.message, ctx);
+            }
+            None => {
+                self.release(incoming.message.from.nid);
+                self.counted.lost += 1;
+            }
         }
     }
 

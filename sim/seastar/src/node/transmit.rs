@@ -66,7 +66,18 @@ impl Outgoing {
 
 impl Node {
     /// Takes a message over; the firmware needs so long to feed it to the engine.
-    pub(super) fn transmit(&mut self, mut out: Outgoing, cost: Duration, ctx: &mut Context<'_>) {
+    pub(super) fn transmit(&mut self, out: Outgoing, cost: Duration, ctx: &mut Context<'_>) {
+        if let Some(out) = self.must_wait(out, cost) {
+            self.start_transmit(out, cost, ctx);
+        }
+    }
+
+    pub(super) fn start_transmit(
+        &mut self,
+        mut out: Outgoing,
+        cost: Duration,
+        ctx: &mut Context<'_>,
+    ) {
         let ticket = ctx.name();
         let goes = self.number(&mut out, ctx);
         self.outgoing.insert(ticket, out);
@@ -162,6 +173,7 @@ impl Node {
 
     pub(super) fn on_sent(&mut self, ticket: u64, ctx: &mut Context<'_>) {
         let outgoing = self.outgoing.remove(&ticket).expect("it is reported once");
+        self.transmit_waiting(ctx);
         let crossed = ctx.now + ctx.profile.time(ctx.profile.ht_write);
         match self.processes[outgoing.process].mode {
             Mode::Generic if outgoing.is_get() => {}
@@ -213,7 +225,7 @@ impl Node {
         match gathered.next {
             Next::Deposit(name) => self.deposit(name, ctx),
             Next::Discard(name) => self.discard(name, ctx),
-            Next::Release | Next::Nothing => {}
+            Next::Release(_) | Next::Nothing => {}
         }
         for outgoing in gathered.sends {
             self.transmit(outgoing, p.time(p.fw_transmit), ctx);
