@@ -74,8 +74,8 @@ struct Areas {
     areas: Vec<(u64, u64)>,
     current: usize,
     free: VecDeque<usize>,
-    /// How many of the free ones their user doesn't know of.
-    untold: usize,
+    /// How many of the free ones have not been returned to the firmware.
+    unreported: usize,
 }
 
 impl Areas {
@@ -87,7 +87,7 @@ impl Areas {
             areas: vec![(0, 0); count],
             current: 0,
             free: (1..count).collect(),
-            untold: 0,
+            unreported: 0,
         }
     }
 
@@ -95,7 +95,7 @@ impl Areas {
     fn take(&mut self, bytes: u64) -> Option<usize> {
         let slot = bytes.next_multiple_of(self.slot);
         if self.areas[self.current].0 + slot > self.size {
-            if self.free.len() <= self.untold {
+            if self.free.len() <= self.unreported {
                 return None;
             }
             let next = self.free.pop_front()?;
@@ -198,7 +198,7 @@ impl Endpoint {
                 let before = self.rx.free.len();
                 self.rx.give_back(area.expect("it was received"));
                 let areas = self.rx.free.len() - before;
-                self.rx.untold += areas;
+                self.rx.unreported += areas;
                 self.returned.areas += areas;
             }
             // The library's own, which took no credit.
@@ -223,7 +223,7 @@ impl Endpoint {
     /// The firmware knows of what is returned.
     fn on_returned(&mut self, returned: Returned) {
         self.credits += returned.credits;
-        self.rx.untold -= returned.areas;
+        self.rx.unreported -= returned.areas;
     }
 
     /// Reserves the completions of a send; without them it waits for its turn.
@@ -575,7 +575,7 @@ mod tests {
     }
 
     #[test]
-    fn the_firmware_fills_no_area_of_which_it_has_not_been_told() {
+    fn the_firmware_fills_no_area_that_is_not_returned_to_it() {
         let p = XT5_2009
             .with("cci_area", 128)
             .and_then(|p| p.with("cci_rx_areas", 2))
