@@ -129,13 +129,13 @@ fn work(reader: &Reader<'_>, ranks: u32) -> Result<(Option<Tree>, Work), ConfigE
         let collective = workload::short_collective(reader, operation, ranks)?;
         return Ok((None, Work::Other(collective)));
     }
+    if let Some(tree) = workload::k_nomial(reader)? {
+        return Ok((Some(tree), Work::AllReduce));
+    }
     let trees = [
         ("recursive-doubling", None),
         ("binomial", Some(Tree::KNomial(2))),
-        ("4-nomial", Some(Tree::KNomial(4))),
-        ("8-nomial", Some(Tree::KNomial(8))),
-        ("16-nomial", Some(Tree::KNomial(16))),
-        ("32-nomial", Some(Tree::KNomial(32))),
+        (workload::K_NOMIAL, Some(Tree::KNomial(2))),
     ];
     let tree = reader.must_choose("workload.algorithm", &trees)?;
     Ok((tree, Work::AllReduce))

@@ -425,6 +425,13 @@ fn made(
         Algorithm::Pipelined(..) => shape.bytes.div_ceil(piece).max(1),
         _ => 1,
     };
+    if let Some(tree) = k_nomial(reader)? {
+        let collective = make(Algorithm::Tree(tree));
+        let collective = collective.map_err(|error| {
+            reader.wrong("workload.algorithm", format!("workload.algorithm: {error}"))
+        })?;
+        return Ok((collective, 1));
+    }
     let possible: Vec<_> = algorithms(piece)
         .into_iter()
         .filter_map(|(name, algorithm)| {
@@ -435,16 +442,36 @@ fn made(
     reader.must_choose("workload.algorithm", &possible)
 }
 
-fn algorithms(piece: u64) -> [(&'static str, Algorithm); 12] {
+/// How lists of algorithms name the trees that [`k_nomial`] reads; no word that a file has.
+pub(crate) const K_NOMIAL: &str = "K-nomial";
+
+/// The k-nomial tree of any base, if `workload.algorithm` names one, as `3-nomial`.
+pub(crate) fn k_nomial(reader: &Reader<'_>) -> Result<Option<Tree>, ConfigError> {
+    let path = "workload.algorithm";
+    let word = reader.text(path)?.unwrap_or_default();
+    let Some(base) = word.strip_suffix("-nomial") else {
+        return Ok(None);
+    };
+    match base
+        .parse()
+        .ok()
+        .filter(|base| (2..=MOST_BASE).contains(base))
+    {
+        Some(base) => Ok(Some(Tree::KNomial(base))),
+        None => {
+            let what = format!("{path} is {word:?}; K in {K_NOMIAL} is 2 to {MOST_BASE}");
+            Err(reader.wrong(path, what))
+        }
+    }
+}
+
+fn algorithms(piece: u64) -> [(&'static str, Algorithm); 9] {
     [
         ("recursive-doubling", Algorithm::RecursiveDoubling),
         ("halving", Algorithm::Halving),
         ("dissemination", Algorithm::Dissemination),
         ("binomial", Algorithm::Tree(Tree::KNomial(2))),
-        ("4-nomial", Algorithm::Tree(Tree::KNomial(4))),
-        ("8-nomial", Algorithm::Tree(Tree::KNomial(8))),
-        ("16-nomial", Algorithm::Tree(Tree::KNomial(16))),
-        ("32-nomial", Algorithm::Tree(Tree::KNomial(32))),
+        (K_NOMIAL, Algorithm::Tree(Tree::KNomial(2))),
         ("binary", Algorithm::Tree(Tree::KAry(2))),
         ("chain", Algorithm::Tree(Tree::KAry(1))),
         (
@@ -462,5 +489,7 @@ fn algorithms(piece: u64) -> [(&'static str, Algorithm); 12] {
 const MOST: u32 = 1 << 22;
 /// Operations of all ranks: some ten gigabytes.
 const MOST_OPERATIONS: u64 = 1 << 28;
+/// Base of a k-nomial tree, at most.
+const MOST_BASE: u32 = 1 << 16;
 /// Bytes of a message, and nanoseconds between two, at most.
 const MOST_BYTES: u64 = 1 << 40;

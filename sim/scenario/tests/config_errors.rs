@@ -71,7 +71,17 @@ fn each_error_names_file_line_key_and_what_is_allowed() {
         ),
         (
             format!("{HEAD}kind = \"barrier\"\nalgorithm = \"pipelined-chain\""),
-            r#"a.toml:6: workload.algorithm is "pipelined-chain"; it takes "recursive-doubling", "dissemination", "binomial", "4-nomial", "8-nomial", "16-nomial", "32-nomial", "binary" or "chain""#,
+            r#"a.toml:6: workload.algorithm is "pipelined-chain"; it takes "recursive-doubling", "dissemination", "binomial", "K-nomial", "binary" or "chain""#,
+        ),
+        (
+            format!("{HEAD}kind = \"barrier\"\nalgorithm = \"1-nomial\""),
+            r#"a.toml:6: workload.algorithm is "1-nomial"; K in K-nomial is 2 to 65536"#,
+        ),
+        (
+            "[machine]\nmodel = \"triggered\"\ncarried_by = \"hosts\"\n[workload]\n\
+             kind = \"all-reduce\"\nalgorithm = \"K-nomial\""
+                .into(),
+            r#"a.toml:6: workload.algorithm is "K-nomial"; K in K-nomial is 2 to 65536"#,
         ),
         (
             format!("{HEAD}kind = \"goal\""),

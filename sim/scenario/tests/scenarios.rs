@@ -82,6 +82,32 @@ fn every_scenario_gives_what_it_gave_before_twice_and_watched_or_not() {
     assert_eq!(found.lines().count(), expected.lines().count());
 }
 
+#[test]
+fn k_nomial_trees_have_any_base_and_that_of_2_is_binomial() {
+    let models = [
+        "model = \"packet\"\nsize = \"4x4x2\"",
+        "model = \"triggered\"\ncarried_by = \"interfaces\"\nnodes_log2 = 5",
+    ];
+    for machine in models {
+        let trace = |algorithm: &str| {
+            let text = format!(
+                "[machine]\n{machine}\n[workload]\nkind = \"all-reduce\"\n\
+                 algorithm = \"{algorithm}\"\n"
+            );
+            let scenario = Scenario::parse("a.toml", &text).unwrap_or_else(|m| panic!("{m}"));
+            run(&scenario.points[0]).trace_hash
+        };
+        assert_eq!(trace("2-nomial"), trace("binomial"), "{machine}");
+        let traces = ["2-nomial", "3-nomial", "5-nomial", "7-nomial"].map(trace);
+        let mut different = traces.to_vec();
+        different.sort_unstable();
+        different.dedup();
+        assert_eq!(different.len(), traces.len(), "{machine}");
+        // With 32 nodes these are the same: every node hangs at the root.
+        assert_eq!(trace("32-nomial"), trace("65536-nomial"), "{machine}");
+    }
+}
+
 /// Once alone and once with an observer, who changes nothing.
 fn run_twice(point: &Point, which: &str) -> Outcome {
     let spans = Rc::new(RefCell::new(Vec::new()));
