@@ -10,6 +10,7 @@ use portals3_sys::{ACK_REQ, NO_ACK_REQ};
 use std::ffi::c_int;
 
 /// A transfer between whole descriptors, without acknowledgement.
+#[inline(always)]
 fn transfer(verb: Verb, target: ProcessId, (portal, access): (u32, u32)) -> Transfer {
     Transfer {
         verb,
@@ -49,7 +50,7 @@ pub extern "C" fn PtlPut(
     hdr_data: u64,
 ) -> c_int {
     code(acknowledged(ack).and_then(|ack| {
-        process3().start(&Transfer {
+        process3().start_by(|| Transfer {
             source: md,
             ack,
             match_bits,

@@ -100,6 +100,7 @@ impl<S: Span> Interface<S> {
     /// for an exchange more than `max_getput_md`; `PtIndexInvalid`, `AcIndexInvalid` for an
     /// index that no message can carry; `NoSpace` while 65,535 operations are under way, or
     /// the host's backlog to the target is full.
+    #[inline(always)]
     pub fn start<H: Host<S>>(&mut self, transfer: &Transfer, host: &mut H) -> Result<()> {
         let plan = self.check(transfer)?;
         let stays = match host.backlog(transfer.target) {
@@ -144,6 +145,7 @@ impl<S: Span> Interface<S> {
         operations.map(|(_, operation)| operation.details.initiator)
     }
 
+    #[inline(always)]
     fn check(&self, transfer: &Transfer) -> Result<Plan> {
         let Transfer { verb, target, .. } = *transfer;
         if target.nid == NID_ANY || target.pid == PID_ANY {
@@ -173,6 +175,7 @@ impl<S: Span> Interface<S> {
     }
 
     /// Offset and length lie within an active descriptor (sections 3.13.3, 3.13.5).
+    #[inline(always)]
     fn part(&self, handle: Handle, offset: u64, length: Option<u64>) -> Result<Part> {
         let index = self.descriptor(handle)?;
         let active = self.descriptors.at(index).filter(|md| md.is_active());
@@ -191,6 +194,7 @@ impl<S: Span> Interface<S> {
 
     /// Records an operation if it awaits a response. Its token is never 0, which stands for
     /// none.
+    #[inline(always)]
     fn begin_operation(
         &mut self,
         transfer: &Transfer,
@@ -198,9 +202,19 @@ impl<S: Span> Interface<S> {
         referenced: bool,
     ) -> Result<u32> {
         let ack = transfer.verb == Verb::Put && transfer.ack;
-        if plan.sink.is_none() && !ack && !referenced {
-            return Ok(0);
+        match plan.sink.is_some() || ack || referenced {
+            true => self.record_operation(transfer, plan, ack, referenced),
+            false => Ok(0),
         }
+    }
+
+    fn record_operation(
+        &mut self,
+        transfer: &Transfer,
+        plan: Plan,
+        ack: bool,
+        referenced: bool,
+    ) -> Result<u32> {
         let source = plan.source.and_then(|source| {
             let generation = self.descriptors.generation(source.index)?;
             Some((source.index, generation))
@@ -231,6 +245,7 @@ impl<S: Span> Interface<S> {
     }
 
     /// What the SEND events of an operation say.
+    #[inline(always)]
     fn details(&self, transfer: &Transfer, plan: Plan) -> Details {
         Details {
             initiator: self.config.process,
@@ -246,6 +261,7 @@ impl<S: Span> Interface<S> {
     }
 
     /// A put or an exchange: SEND events at the source, the second once it may be reused.
+    #[inline(always)]
     fn send_from_source<H: Host<S>>(
         &mut self,
         transfer: &Transfer,
@@ -271,6 +287,7 @@ impl<S: Span> Interface<S> {
     }
 
     /// A get. In Cray's dialect its sending counts, and posts SEND events.
+    #[inline]
     fn send_get<H: Host<S>>(&mut self, transfer: &Transfer, plan: Plan, token: u32, host: &mut H) {
         let Some(sink) = plan.sink else { return };
         let details = self.details(transfer, plan);
@@ -286,6 +303,7 @@ impl<S: Span> Interface<S> {
         self.end_if_unsent(token, fail, host);
     }
 
+    #[inline(always)]
     fn send<H: Host<S>>(
         &mut self,
         transfer: &Transfer,

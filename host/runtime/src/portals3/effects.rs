@@ -26,7 +26,7 @@ pub struct Effects<'a, O: Owner3> {
 }
 
 impl<O: Owner3> Host<O::Span> for Effects<'_, O> {
-    #[inline]
+    #[inline(always)]
     fn post(&mut self, queue: QueueIndex, event: &Event) {
         self.queues.post(queue, event);
         self.transports.activity = true;
@@ -36,15 +36,15 @@ impl<O: Owner3> Host<O::Span> for Effects<'_, O> {
         self.queues.is_empty(queue)
     }
 
-    #[inline]
+    #[inline(always)]
     fn backlog(&mut self, to: ProcessId) -> Backlog {
-        match network_name(to) {
-            Some(to) if self.transports.congested => self.transports.backlog(to),
-            _ => Backlog::Low,
+        if !self.transports.congested {
+            return Backlog::Low;
         }
+        network_name(to).map_or(Backlog::Low, |to| self.transports.backlog(to))
     }
 
-    #[inline]
+    #[inline(always)]
     fn send(
         &mut self,
         to: ProcessId,
@@ -115,6 +115,7 @@ impl<O: Owner3> Effects<'_, O> {
     }
 }
 
+#[inline(always)]
 fn network_name(process: ProcessId) -> Option<ProcessId> {
     Some(ProcessId::new(process.nid, to_network(process.pid)?))
 }

@@ -10,6 +10,7 @@ const FIRST_PORT: u32 = 20_000;
 
 /// The number on the network of a pid, if a process can have it: a pid from 1024 on is
 /// itself, save those that stand for the pids below.
+#[inline(always)]
 pub(crate) fn to_network(pid: u32) -> Option<u32> {
     match pid {
         PID_ANY => Some(ProcessId::PID_ANY),
@@ -20,6 +21,7 @@ pub(crate) fn to_network(pid: u32) -> Option<u32> {
 }
 
 /// The process of that name on the network.
+#[inline(always)]
 pub(crate) fn from_network(process: ProcessId) -> ProcessId {
     let pid = match is_well_known(process.pid) {
         true => process.pid - FIRST_PORT,
@@ -28,6 +30,7 @@ pub(crate) fn from_network(process: ProcessId) -> ProcessId {
     ProcessId::new(process.nid, pid)
 }
 
+#[inline(always)]
 fn is_well_known(port: u32) -> bool {
     (FIRST_PORT..FIRST_PORT + WELL_KNOWN).contains(&port)
 }

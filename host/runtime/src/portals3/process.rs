@@ -133,8 +133,18 @@ impl Process3 {
     /// As `Interface::start`.
     #[inline]
     pub fn start(&'static self, transfer: &Transfer) -> Result<()> {
+        self.start_by(|| *transfer)
+    }
+
+    /// As [`start`](Self::start), specialized by the compiler for each caller: see
+    /// [`Library::start3`].
+    ///
+    /// # Errors
+    /// As `Interface::start`.
+    #[inline(always)]
+    pub fn start_by(&'static self, transfer: impl Fn() -> Transfer) -> Result<()> {
         if self.is_generic() {
-            return self.start_remotely(transfer);
+            return self.start_remotely(&transfer());
         }
         self.library.start3(transfer)
     }

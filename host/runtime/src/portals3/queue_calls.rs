@@ -12,18 +12,30 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 impl Library<Portals3Process> {
     /// Starts a data movement. While too many operations await their answers, or too much
-    /// waits for the target, waits.
+    /// waits for the target, waits. The caller gives the transfer as often as it is needed, with
+    /// a closure of its own, for which the compiler specializes the path.
     ///
     /// # Errors
     /// As `Interface::start`.
-    #[inline]
-    pub fn start3(&self, transfer: &Transfer) -> Result<()> {
+    #[inline(always)]
+    pub fn start3(&self, transfer: impl Fn() -> Transfer) -> Result<()> {
+        match self.with3(Error::MdInvalid, |interface, effects| {
+            interface.start(&transfer(), effects)
+        }) {
+            Err(Error::NoSpace) => self.start_later3(&transfer()),
+            done => done,
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn start_later3(&self, transfer: &Transfer) -> Result<()> {
         loop {
-            let started = self.with3(Error::MdInvalid, |interface, effects| {
+            self.wait_for_room()?;
+            match self.with3(Error::MdInvalid, |interface, effects| {
                 interface.start(transfer, effects)
-            });
-            match started {
-                Err(Error::NoSpace) => self.wait_for_room()?,
+            }) {
+                Err(Error::NoSpace) => {}
                 done => return done,
             }
         }
