@@ -34,7 +34,8 @@
 //! bidirectional puts and sizes of half bandwidth; `router_buffer` and `rx_fifo`, which
 //! decide on CCI's messages of 4 KB; that the XT5's handler drains its ring, and that
 //! SeaStar 1.2 is slower on its receiving side, both of which have sources, but were
-//! followed after others had missed more.
+//! followed after others had missed more; that an interrupt's end waits for memory, which was
+//! followed because latency was flat. `memory_bandwidth` itself is a peak and no choice.
 
 use std::fmt;
 
