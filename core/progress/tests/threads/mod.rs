@@ -11,7 +11,8 @@ pub struct Configuration {
     /// Messages through the socket; without any there is no watcher.
     pub datagrams: u8,
     pub disarm_after: u32,
-    /// Whether the sender may ring a helper later than it could.
+    /// Whether helpers hold the rings of their answers: the sender's comes late, and naps here
+    /// are shorter.
     pub may_hold_ring: bool,
     /// Whether the barrier orders anything.
     pub has_barrier: bool,
@@ -289,9 +290,10 @@ impl State {
                 });
             }
             HelperAt::Sleep(SleepStep::Nap) => {
-                // A nap can be shorter, for something is due soon.
-                next.helper.next = HelperAt::Sleep(SleepStep::Awake);
-                on_step(true, next.clone());
+                if configuration.may_hold_ring {
+                    next.helper.next = HelperAt::Sleep(SleepStep::Awake);
+                    on_step(true, next.clone());
+                }
                 next.helper.next = HelperAt::Sleep(SleepStep::Nap.next(self.helper.rung));
             }
             HelperAt::Sleep(SleepStep::Sleep) if !self.helper.rung => return,
