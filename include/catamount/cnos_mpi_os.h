@@ -37,9 +37,6 @@ typedef struct {
 /**
  * Returns the rank of the process
  *
- * If the process has not called PtlSetRank, this passes rank and names from the environment to it, so that
- * PTL_PID_ANY means the pid of the rank for the interface that is opened next.
- *
  * @return the rank, from 0; 0 without a launcher; -1 if the launcher can't be asked
  * @blocks never
  * @threads safe; not in a child after fork

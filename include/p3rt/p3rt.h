@@ -6,7 +6,9 @@
  * A launcher passes rank and names in the environment: PTL_MY_RID is the rank, PTL_NIDMAP the nids
  * and PTL_PIDMAP the pids of all ranks, separated by colons (a nid is a number or an IPv4 address),
  * PTL_MY_JID the job. Before PtlNIInit the calls take PTL_INVALID_HANDLE, and what they set holds for
- * the interface that is opened next; its PTL_PID_ANY then means the pid of the rank.
+ * the interface that is opened next; its PTL_PID_ANY then means the pid of the rank. As long as a
+ * program has set nothing, what the launcher has passed holds all the same; only if another process
+ * has the pid of the rank, PTL_PID_ANY gives another one.
  */
 
 #ifndef P3RT_P3RT_H

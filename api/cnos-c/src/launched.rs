@@ -3,24 +3,14 @@
 
 use portals3_sys::{Handle, ProcessId, PtlGetRank, PtlGetRankId, PtlSetRank};
 
-/// A rank or size that stands for the launcher's.
-const FROM_ENVIRONMENT: u32 = u32::MAX;
-
-/// Rank and size; read from the environment unless they are set.
-pub(crate) fn place() -> Option<(usize, usize)> {
-    set_place().or_else(|| {
-        PtlSetRank(Handle::INVALID, FROM_ENVIRONMENT, FROM_ENVIRONMENT);
-        set_place()
-    })
-}
-
 /// The name of each rank.
 pub(crate) fn names() -> Option<Vec<ProcessId>> {
     let (_, size) = place()?;
     (0..size).map(|rank| name(rank as u32)).collect()
 }
 
-fn set_place() -> Option<(usize, usize)> {
+/// Rank and size.
+pub(crate) fn place() -> Option<(usize, usize)> {
     let (mut rank, mut size) = (0, 0);
     // SAFETY: both outputs are ours.
     let code = unsafe { PtlGetRank(Handle::INVALID, &raw mut rank, &raw mut size) };

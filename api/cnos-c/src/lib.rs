@@ -2,7 +2,7 @@
 //! size, the name of each rank, a barrier. `catamount/cnos_mpi_os.h` documents the functions.
 //!
 //! ```text
-//!   program ──▶ cnos_… ─┬─ rank, size, the launcher's names ──▶ libportals3 (PtlSetRank …)
+//!   program ──▶ cnos_… ─┬─ rank, size, the launcher's names ──▶ libportals3 (PtlGetRank …)
 //!                       └─ registered names, barrier ─────────▶ the launcher, by PMI
 //! ```
 #![allow(clippy::missing_safety_doc)]

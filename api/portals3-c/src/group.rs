@@ -35,11 +35,13 @@ pub(crate) fn clear() {
     *group() = Group::default();
 }
 
-/// The pid that the map gives this process.
-pub(crate) fn own_pid() -> Option<u32> {
-    let group = group();
-    let (rank, _) = group.rank?;
-    group.pids.as_ref()?.get(rank as usize).copied()
+/// The group as calls read it: the launcher's, if the program has set nothing.
+pub(crate) fn current() -> Group {
+    let set = group().clone();
+    if set.is_set() {
+        return set;
+    }
+    Ranks::from_env().map_or(set, Group::from)
 }
 
 /// The job: that of PtlSetJID, the launcher's, or 0.
@@ -49,6 +51,17 @@ pub(crate) fn jid() -> u32 {
 }
 
 impl Group {
+    /// Whether the program has set any of it.
+    pub(crate) fn is_set(&self) -> bool {
+        *self != Group::default()
+    }
+
+    /// The pid that the map gives this process.
+    pub(crate) fn own_pid(&self) -> Option<u32> {
+        let (rank, _) = self.rank?;
+        self.pids.as_ref()?.get(rank as usize).copied()
+    }
+
     /// # Errors
     /// `Fail` for a rank beyond the size, or a size that isn't that of the maps.
     pub(crate) fn set_rank(&mut self, rank: u32, size: u32) -> Result<()> {

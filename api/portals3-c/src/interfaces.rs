@@ -67,16 +67,21 @@ pub unsafe extern "C" fn PtlNIInit(
         not_null(ni)?;
         // SAFETY: null, or limits of the caller's (the header).
         let limits = unsafe { desired.as_ref() }.copied();
-        let pid = match pid {
-            PID_ANY => group::own_pid().unwrap_or(PID_ANY),
-            pid => pid,
+        let open_as = |pid| {
+            process3().open(Opening {
+                iface,
+                pid,
+                limits,
+                jid: group::jid(),
+            })
         };
-        process3().open(Opening {
-            iface,
-            pid,
-            limits,
-            jid: group::jid(),
-        })
+        let group = group::current();
+        let mapped = group.own_pid().filter(|_| pid == PID_ANY);
+        match open_as(mapped.unwrap_or(pid)) {
+            // The launcher's pid is another's, such as the parent's, and nothing asked for it.
+            Err(Error::PidInvalid) if mapped.is_some() && !group::group().is_set() => open_as(pid),
+            opened => opened,
+        }
     };
     code(open().map(|(handle, limits)| {
         give(ni, handle);

@@ -1,7 +1,7 @@
 //! The ranks of a job (`p3rt/p3rt.h`).
 
 use crate::convert::{array, give, not_null};
-use crate::group::group;
+use crate::group::{current, group};
 use lintel_runtime::process3;
 use lintel_types::portals3::{Error, Result};
 use lintel_types::{Handle, ProcessId};
@@ -73,7 +73,7 @@ pub unsafe extern "C" fn PtlGetRank(ni: Handle, rank: *mut u32, group_size: *mut
         check(ni)?;
         not_null(rank)?;
         not_null(group_size)?;
-        group().rank.ok_or(Error::NoInit)
+        current().rank.ok_or(Error::NoInit)
     };
     own_code(read().map(|(own, size)| {
         give(rank, own);
@@ -87,7 +87,7 @@ pub unsafe extern "C" fn PtlGetRankId(ni: Handle, rank: u32, id: *mut ProcessId)
     let read = || {
         check(ni)?;
         not_null(id)?;
-        group().process(rank)
+        current().process(rank)
     };
     own_code(read().map(|process| give(id, process)))
 }
@@ -97,7 +97,7 @@ pub unsafe extern "C" fn PtlGetRankId(ni: Handle, rank: u32, id: *mut ProcessId)
 pub unsafe extern "C" fn PtlGetNIDMap(ni: Handle, map: *mut u32, group_size: u32) -> c_int {
     let read = || {
         check(ni)?;
-        let nids = group().nids.clone().ok_or(Error::NoInit)?;
+        let nids = current().nids.ok_or(Error::NoInit)?;
         copy_map(&nids, map, group_size)
     };
     own_code(read())
@@ -108,7 +108,7 @@ pub unsafe extern "C" fn PtlGetNIDMap(ni: Handle, map: *mut u32, group_size: u32
 pub unsafe extern "C" fn PtlGetPIDMap(ni: Handle, map: *mut u32, group_size: u32) -> c_int {
     let read = || {
         check(ni)?;
-        let pids = group().pids.clone().ok_or(Error::NoInit)?;
+        let pids = current().pids.ok_or(Error::NoInit)?;
         copy_map(&pids, map, group_size)
     };
     own_code(read())

@@ -60,7 +60,7 @@ struct rig {
 };
 
 /* An interface under the pid that the launcher has chosen, and the other of two ranks. */
-static struct rig rig_begin(void)
+static inline struct rig rig_begin(void)
 {
     struct rig rig;
     unsigned   rank, size;
@@ -80,7 +80,7 @@ static struct rig rig_begin(void)
     return rig;
 }
 
-static void rig_end(struct rig *rig)
+static inline void rig_end(struct rig *rig)
 {
     pmi_barrier(&rig->pmi);
     OK(PtlNIFini(rig->ni));
