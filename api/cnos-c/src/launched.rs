@@ -1,7 +1,7 @@
 //! What libportals3 knows of the job: the program has set it, or a launcher has put it into the
 //! environment.
 
-use portals3_sys::{Handle, ProcessId, PtlGetRank, PtlGetRankId, PtlSetRank};
+use portals3_sys::{Handle, ProcessId, PtlGetRank, PtlGetRankId};
 
 /// The name of each rank.
 pub(crate) fn names() -> Option<Vec<ProcessId>> {
