@@ -7,6 +7,8 @@
 #include <stdatomic.h>
 
 #define PT 5
+/* More than a queue that was asked to hold one event holds. */
+#define PUTS 2000
 
 static unsigned char target[64], source[64];
 
@@ -109,6 +111,7 @@ static void handler_is_called(struct rig *rig, ptl_handle_md_t from)
 /* A full queue loses events and no data, and the next event reports it. */
 static void full_queue_reports(struct rig *rig, ptl_handle_md_t from)
 {
+    unsigned        kept;
     ptl_handle_md_t md;
     ptl_handle_me_t me;
     ptl_handle_eq_t eq;
@@ -116,12 +119,16 @@ static void full_queue_reports(struct rig *rig, ptl_handle_md_t from)
     OK(PtlEQAlloc(rig->ni, 1, PTL_EQ_HANDLER_NONE, &eq));
     me = rig_attach(rig, PT, 6, rig_md(target, 64, PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE |
                                        PTL_MD_MANAGE_REMOTE, eq), PTL_RETAIN, &md);
-    put(rig, from, 6);
-    put(rig, from, 6);
-    OK(PtlEQGet(eq, &event));
+    for (unsigned sent = 0; sent < PUTS; sent++) {
+        put(rig, from, 6);
+    }
+    for (kept = 0; PtlEQGet(eq, &event) == PTL_OK; kept++) {
+        SAME(event.sequence, kept);
+    }
+    SAME(kept >= 1 && kept < PUTS, 1);
     put(rig, from, 6);
     ANSWERS(PTL_EQ_DROPPED, PtlEQWait(eq, &event));
-    SAME(event.sequence, 2);
+    SAME(event.sequence, PUTS);
     OK(PtlMEUnlink(me));
     OK(PtlEQFree(eq));
 }

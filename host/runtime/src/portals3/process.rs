@@ -176,7 +176,7 @@ impl Process3 {
         let Some(handler) = handler else {
             return self.queue_alloc3(interface, count);
         };
-        let queue = self.queue_alloc3(interface, count.max(LEAST_HANDLED))?;
+        let queue = self.queue_alloc3(interface, count)?;
         self.handlers.insert(&self.remote, queue, handler)?;
         Ok(queue)
     }
@@ -259,10 +259,6 @@ impl Process3 {
         }
     }
 }
-
-/// Events that a queue with a handler holds at least, until the handler has been called with
-/// them.
-const LEAST_HANDLED: u64 = 1024;
 
 /// The next event of any of the queues. A call with one invalid queue fails.
 fn first_event(

@@ -45,8 +45,12 @@ pub trait EventQueues: Send {
 /// Events that a queue has room for: programs count on the room that the reference leaves, a
 /// power of two.
 pub(crate) fn capacity(count: u64) -> u64 {
-    count.clamp(1, MAX_EVENTS).next_power_of_two()
+    count.clamp(LEAST_EVENTS, MAX_EVENTS).next_power_of_two()
 }
+
+/// Events that a queue has room for at least. Programs of the reference ask for 5, and count on
+/// its progress, which pauses while the target takes no events; here nothing pauses.
+const LEAST_EVENTS: u64 = 1024;
 
 /// Events on the heap of the process, which callers take without the library's lock. They
 /// outlive the interface, since a caller may still look; a handle of the past finds nothing.
@@ -213,16 +217,16 @@ mod tests {
         let events = Arc::new(LocalQueues::default());
         let (mut queues, (queue, index)) = (Queues::new(events.clone()), queue(2));
         queues.begin(queue, 2, None).expect("there is memory");
-        (0..3).for_each(|number| queues.post(index, &event(number)));
-        assert_eq!(queues.lengths(), [(2, 2, 2)]);
+        let room = LEAST_EVENTS as u32;
+        (0..=room).for_each(|number| queues.post(index, &event(number)));
+        assert_eq!(queues.lengths(), [(2, room as usize, room as usize)]);
         let read = events.queue(queue).expect("it is open");
         let next = || read.pop3().map(|(event, lost)| (event.sequence, lost));
-        assert_eq!(next(), Some((0, false)));
-        assert_eq!(next(), Some((1, false)));
+        (0..room).for_each(|number| assert_eq!(next(), Some((number, false))));
         assert_eq!(next(), None);
-        queues.post(index, &event(3));
-        assert_eq!(read.peek3(), Some((event(3), true)));
-        assert_eq!(read.pop3(), Some((event(3), true)));
+        queues.post(index, &event(room + 1));
+        assert_eq!(read.peek3(), Some((event(room + 1), true)));
+        assert_eq!(read.pop3(), Some((event(room + 1), true)));
         assert!(queues.is_empty(index));
     }
 
