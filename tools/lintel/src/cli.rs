@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::error::{Error, Result};
-use crate::{doctor, info, perf, plot, sim};
+use crate::{compare, doctor, info, perf, plot, sim};
 
 /// Information, measurement and plots of Portals on this machine
 #[derive(Debug, Parser)]
@@ -27,6 +27,8 @@ enum Word {
     Perf(Box<perf::Options>),
     /// Draw what `lintel perf --json` wrote, as SVG and PNG
     Plot(PlotOptions),
+    /// Compare two reports of `lintel perf --json`: the ratio of each median time
+    Compare(compare::Options),
     /// Simulate machines and networks: scenarios, sweeps, and the figures of the papers
     #[command(subcommand)]
     Sim(sim::Word),
@@ -106,6 +108,7 @@ impl Cli {
                 let drawn = plot::run(&options.file, &options.out)?;
                 plot::list(&drawn).map(|()| ExitCode::SUCCESS)
             }
+            Word::Compare(options) => compare::run(&options).map(|()| ExitCode::SUCCESS),
             Word::Sim(word) => sim::run(&word).map(|()| ExitCode::SUCCESS),
         }
     }

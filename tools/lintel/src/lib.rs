@@ -12,6 +12,7 @@
 //!       │    │      └─ one module a benchmark, over `portals`
 //!       │    └── multi_pair ── pattern  two nodes of several processes, groups in turns
 //!       ├─ plot ── report            reads what perf wrote
+//!       ├─ compare ── report         two of them
 //!       └─ sim ── lintel-sim-*       simulated machines, which touch nothing of this one
 //! ```
 //!
@@ -23,6 +24,7 @@
 extern crate portals as _;
 
 pub mod cli;
+mod compare;
 mod doctor;
 mod error;
 mod harness;
