@@ -5,13 +5,13 @@ use crate::body::Body;
 use crate::device::Device;
 use crate::events::{Event, Message};
 use crate::helper;
-use crate::link::Link;
+use crate::link::{Link, Opened};
 use crate::state::{State, now};
 use lintel_cci::{
     Access, Attribute, Completion, ConnectionId, Notify, Resources, RmaRequest, Status, Time,
 };
 use lintel_claim::Claim;
-use lintel_presence::{Bell, Sleeper};
+use lintel_presence::{Bell, Sleeper, StatsWriter};
 use lintel_types::ProcessId;
 use parking_lot::{Mutex, MutexGuard};
 use rustix::event::{EventfdFlags, eventfd};
@@ -83,6 +83,7 @@ impl MessageFlags {
 pub(crate) struct Shared {
     pub(crate) state: Mutex<State>,
     pub(crate) bell: Option<Bell>,
+    pub(crate) statistics: Option<StatsWriter>,
     /// The network's socket, if it has one.
     pub(crate) socket: Option<OwnedFd>,
     /// Readable when the helper is to stop.
@@ -113,7 +114,11 @@ impl Endpoint {
         with_handle: bool,
     ) -> Result<Endpoint, OpenError> {
         let service = service.or(device.service.as_deref());
-        let (mut link, bell) = Link::open(device, service)?;
+        let Opened {
+            mut link,
+            bell,
+            statistics,
+        } = Link::open(device, service)?;
         let descriptor = |_| OpenError::System;
         let new_handle = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let handle = match with_handle {
@@ -130,6 +135,7 @@ impl Endpoint {
         let shared = Arc::new(Shared {
             state: Mutex::new(State::new(link, device, seed, handle)),
             bell,
+            statistics,
             socket,
             wake: new_handle().map_err(descriptor)?,
             stops: AtomicBool::new(false),

@@ -2,6 +2,7 @@
 
 use crate::endpoint::Shared;
 use lintel_presence::{Bell, LastLook, Sleeper};
+use lintel_runtime::{EndpointCounts, publish_endpoint};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
@@ -24,6 +25,7 @@ pub(crate) fn run(shared: &Shared) {
         if checked.elapsed() >= PEERS {
             checked = Instant::now();
             shared.state.lock().around.link.wake().check_peers();
+            publish(shared);
         }
         let polls = shared.empty_polls.load(Ordering::Relaxed);
         let is_polled = polls.wrapping_sub(seen) >= POLLS;
@@ -37,6 +39,25 @@ pub(crate) fn run(shared: &Shared) {
             None => sleep_on_socket(shared),
         }
     }
+}
+
+/// Publishes what the endpoint holds, for `lintel info --resources`.
+fn publish(shared: &Shared) {
+    let Some(statistics) = &shared.statistics else {
+        return;
+    };
+    let state = shared.state.lock();
+    let (rules, around) = (state.rules.resources(), &state.around);
+    let held = lintel_nal::Resources {
+        bytes: around.bytes(),
+        ..around.link.resources()
+    };
+    let counts = EndpointCounts {
+        connections: rules.connections as u64,
+        pending: rules.pending.into(),
+        held: rules.held.into(),
+    };
+    publish_endpoint(statistics, &held, &counts);
 }
 
 /// Progress until nothing arrives; how long it may sleep then.

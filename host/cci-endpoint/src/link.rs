@@ -8,7 +8,7 @@ use lintel_claim::Lease;
 use lintel_nal::{Arrival, Loopback, Nal, Origin, Outgoing, Unreachable, Wake};
 use lintel_nal_shm::{Costs, ShmNal};
 use lintel_nal_udp::{Model, UdpNal};
-use lintel_presence::{Bell, Segment};
+use lintel_presence::{Bell, Segment, StatsWriter};
 use lintel_types::ProcessId;
 use lintel_wire::Words;
 use std::sync::Arc;
@@ -20,6 +20,18 @@ const JOB: &str = "cci";
 /// has timeouts and keepalive of its own, and a busy machine may keep a process from its
 /// socket for many seconds.
 const PEER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What endpoints over UDP are listed as.
+const UDP_GROUP: &str = "cci-udp";
+
+/// What opening gives.
+pub(crate) struct Opened {
+    pub(crate) link: Link,
+    /// Wakes the endpoint's helper, if a descriptor doesn't.
+    pub(crate) bell: Option<Bell>,
+    /// Where the endpoint publishes what it holds.
+    pub(crate) statistics: Option<StatsWriter>,
+}
 
 /// The networks of one endpoint.
 pub(crate) struct Link {
@@ -42,31 +54,30 @@ impl Link {
     ///
     /// # Errors
     /// [`OpenError`]
-    pub(crate) fn open(
-        device: &Device,
-        service: Option<&str>,
-    ) -> Result<(Link, Option<Bell>), OpenError> {
+    pub(crate) fn open(device: &Device, service: Option<&str>) -> Result<Opened, OpenError> {
         let name = of_service(device, service).map_err(|_| OpenError::Service)?;
         let uid = rustix::process::geteuid().as_raw();
-        let (far, me, bell) = match device.transport {
+        let (far, me, bell, segment) = match device.transport {
             Transport::Sm => {
                 let segment = Arc::new(register(device, name)?);
-                let me = segment.process();
+                let nal = ShmNal::new(segment.clone(), Costs::of_this_machine(), warn);
                 let bell = Bell::new(segment.clone());
-                (
-                    Far::Shm(ShmNal::new(segment, Costs::of_this_machine(), warn)),
-                    me,
-                    Some(bell),
-                )
+                (Far::Shm(nal), segment.process(), Some(bell), Some(segment))
             }
             _ => {
                 let nal = open_udp(device, name, uid)?;
                 let me = nal.process();
-                (Far::Udp(nal), me, None)
+                // What it holds is published there. Nothing else needs it.
+                let segment = Segment::create(UDP_GROUP, me.nid, me.pid).map(Arc::new);
+                (Far::Udp(nal), me, None, segment.ok())
             }
         };
         let own = Loopback::new(me, uid);
-        Ok((Link { far, own, me }, bell))
+        Ok(Opened {
+            link: Link { far, own, me },
+            bell,
+            statistics: segment.map(StatsWriter::new),
+        })
     }
 
     pub(crate) fn me(&self) -> ProcessId {

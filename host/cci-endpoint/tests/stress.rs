@@ -257,6 +257,7 @@ fn unreliable_messages_to_a_peer_that_lags_behind_take_bounded_memory() {
 const CHILD: &str = "CCI_STRESS_CHILD";
 const KILLED: &str = "a_process_killed_at_any_point_leaves_nothing_to_its_peer";
 
+/// A process that connects and sends.
 fn start_child(group: &str, uri: &str) -> Child {
     let program = std::env::current_exe().expect("a test is a program");
     Command::new(program)
@@ -332,6 +333,31 @@ fn outlive(parent: &Endpoint, group: &str, count: u64) {
         let left = names.any(|name| name.to_string_lossy().contains(&format!("-{pid:x}-")));
         (!left).then_some(())
     });
+}
+
+#[test]
+fn what_an_endpoint_holds_can_be_read_by_other_processes() {
+    let device = own_sm("published");
+    let parent = open(&device);
+    let mut child = start_child(&device.path, &parent.uri());
+    let pid = child.id() as i32;
+    wait("figures of the child", || {
+        match poll(&parent) {
+            Some(Event::Request {
+                connection, data, ..
+            }) => {
+                parent.accept(connection, 0).expect("it wasn't answered");
+                parent.return_request(data);
+            }
+            Some(Event::Received { message, .. }) => parent.return_message(message),
+            _ => {}
+        }
+        let published = lintel_runtime::published().expect("the folder can be read");
+        let own = published.iter().find(|process| process.os_process == pid)?;
+        (own.endpoint.connections == 1).then_some(())
+    });
+    child.kill().expect("it is alive");
+    child.wait().expect("it was killed");
 }
 
 #[test]

@@ -89,7 +89,7 @@ pub use portals3::{
     process3,
 };
 pub use process::{Process, process};
-pub use resources::{Placement, Published, published};
+pub use resources::{EndpointCounts, Placement, Published, publish_endpoint, published};
 pub use secret::{MalformedSecret, Secret};
 pub use settings::{Between, LAUNCHERS_SETTINGS, Mode, SETTINGS, Setting, SettingError, Settings};
 pub use thread::spawn;

@@ -32,7 +32,34 @@ pub struct Published {
     pub model: Option<Model>,
     /// What its NALs hold.
     pub resources: Resources,
+    /// What it holds as an endpoint of CCI.
+    pub endpoint: EndpointCounts,
 }
+
+/// What an endpoint of CCI holds; nothing in other processes.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct EndpointCounts {
+    /// Connections.
+    pub connections: u64,
+    /// Sends and accesses that haven't ended.
+    pub pending: u64,
+    /// Messages that the application hasn't given back.
+    pub held: u64,
+}
+
+/// Publishes what an endpoint of CCI holds.
+pub fn publish_endpoint(writer: &StatsWriter, held: &Resources, counts: &EndpointCounts) {
+    let info = ProcessInfo {
+        placement: Placement::Accelerated,
+        model: None,
+    };
+    let mut words = words(&info, held);
+    words[FIRST_OF_ENDPOINT..].copy_from_slice(&[counts.connections, counts.pending, counts.held]);
+    writer.write(&words);
+}
+
+/// The first word about an endpoint of CCI.
+const FIRST_OF_ENDPOINT: usize = 13;
 
 /// What the live processes of this machine publish, without this one.
 ///
@@ -124,6 +151,11 @@ fn read(stats: ProcessStats) -> Published {
             forged: rest[8],
             malformed: rest[9],
             misdirected: rest[10],
+        },
+        endpoint: EndpointCounts {
+            connections: rest[11],
+            pending: rest[12],
+            held: rest[13],
         },
     }
 }

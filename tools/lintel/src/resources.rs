@@ -37,6 +37,12 @@ pub struct Counters {
     pub malformed: u64,
     /// Packets dropped because they were for another process.
     pub misdirected: u64,
+    /// Connections of a CCI endpoint.
+    pub connections: u64,
+    /// Sends and accesses of a CCI endpoint that haven't ended.
+    pub pending: u64,
+    /// Messages that a CCI endpoint's application hasn't given back.
+    pub held: u64,
 }
 
 impl Counters {
@@ -54,11 +60,14 @@ impl Counters {
             forged: self.forged + other.forged,
             malformed: self.malformed + other.malformed,
             misdirected: self.misdirected + other.misdirected,
+            connections: self.connections + other.connections,
+            pending: self.pending + other.pending,
+            held: self.held + other.held,
         }
     }
 
     /// All of them, by the names that tables give them.
-    pub fn named(self) -> [(&'static str, u64); 11] {
+    pub fn named(self) -> [(&'static str, u64); 14] {
         [
             ("contexts", self.contexts),
             ("shared", self.shared_contexts),
@@ -71,6 +80,9 @@ impl Counters {
             ("forged", self.forged),
             ("malformed", self.malformed),
             ("misdirected", self.misdirected),
+            ("connections", self.connections),
+            ("pending", self.pending),
+            ("held", self.held),
         ]
     }
 
@@ -150,6 +162,9 @@ impl From<lintel_runtime::Published> for Published {
                 forged: held.forged,
                 malformed: held.malformed,
                 misdirected: held.misdirected,
+                connections: found.endpoint.connections,
+                pending: found.endpoint.pending,
+                held: found.endpoint.held,
             },
         }
     }

@@ -216,12 +216,12 @@ mod tests {
         let text = Overview::of(&three(), Some("b")).expect("reads").text();
         let expected = "\
 processes
-  job  node        pid  process         mode  conn  contexts  shared  pairs  sockets  bytes  lanes  retransmitted  duplicates  forged  malformed  misdirected
-  b    127.0.0.2  1024     5024  accelerated   xrc         1       3      7        1   1000      0              0           0       0          0            0
+  job  node        pid  process         mode  conn  contexts  shared  pairs  sockets  bytes  lanes  retransmitted  duplicates  forged  malformed  misdirected  connections  pending  held
+  b    127.0.0.2  1024     5024  accelerated   xrc         1       3      7        1   1000      0              0           0       0          0            0            0        0     0
 
 nodes
-  job  node       processes  contexts  shared  pairs  sockets  bytes  lanes  retransmitted  duplicates  forged  malformed  misdirected
-  b    127.0.0.2          1         1       3      7        1   1000      0              0           0       0          0            0
+  job  node       processes  contexts  shared  pairs  sockets  bytes  lanes  retransmitted  duplicates  forged  malformed  misdirected  connections  pending  held
+  b    127.0.0.2          1         1       3      7        1   1000      0              0           0       0          0            0            0        0     0
 ";
         assert_eq!(text, expected);
     }
