@@ -3,9 +3,11 @@
 //!
 //! A body that is copied crosses from one core's cache to the other's line by line. One that is
 //! lent costs a system call at the receiver, and an answer, and then crosses faster. What the
-//! system call costs is measured once, on this process's own memory. What a line costs shows
-//! while messages flow: now and then a push into a peer's ring is timed. The two costs over
-//! the length meet at the threshold, for each peer.
+//! system's copy costs is measured once, on this process's own memory. The rest shows while
+//! messages flow: now and then the sender times a push into its peer's ring, and the receiver
+//! how long it takes over a long body, copied or lent, until it is done with it. The receiver
+//! publishes that in the lane ([`Received`]). Both ways' costs over the length meet at the
+//! threshold, for each peer ([`Choice`]).
 
 use lintel_claim::{Region, copy_checked};
 use std::sync::OnceLock;
@@ -15,23 +17,23 @@ use std::time::{Duration, Instant};
 const LONG: u64 = 64 * 1024;
 /// Copies of each kind; the least time counts.
 const TRIES: u32 = 8;
-/// What a lent body costs beside the system's copy: a record for the answer, a second line for
-/// the addresses, the table of operations under way. 0.4 to 0.5 µs on an Intel Xeon (Sapphire
-/// Rapids) with lines of 75 ns.
+/// What a lent body is taken to cost beside the system's copy until a receiver has timed one.
 const FIXED_NS: f32 = 450.0;
 
 /// The threshold's least value, and what holds before anything is known, bytes.
 const LEAST: u64 = 2048;
 const UNKNOWN: u64 = 16 * 1024;
 
-/// Pushes of long bodies of which one is timed.
+/// Long bodies of which one is timed, at either side.
 const SAMPLED: u32 = 8;
-/// Lent bodies of which one is copied all the same, so that a threshold that no longer holds
-/// is noticed.
-const EXPLORED: u32 = 64;
+/// Bodies of which some in a row go the other way all the same, so that a threshold that doesn't
+/// hold is noticed: of lent ones, and of copied ones of half the threshold's length or more.
+const EXPLORED: u32 = 512;
+/// How many do: the first ones that go another way than those before take longer.
+const IN_A_ROW: u32 = 8;
 /// How much of the estimate a sample replaces that is less, or more: whatever disturbs a push
 /// makes it longer.
-const WEIGHT_OF_LESS: f32 = 0.25;
+const WEIGHT_OF_LESS: f32 = 0.5;
 const WEIGHT_OF_MORE: f32 = 0.1;
 
 /// What moves bodies between two processes: the system's copy, as measured, or a threshold that
@@ -67,12 +69,21 @@ impl Costs {
     /// Bytes up to which a body is copied, if a further KiB through the ring, written and read,
     /// is known to cost so much, ns.
     pub fn threshold(&self, ring_kib_ns: Option<f32>) -> u64 {
+        let lent_ns = match self {
+            Costs::Measured(copy) => copy.call_ns + FIXED_NS,
+            Costs::Set(_) => 0.0,
+        };
+        self.meeting(ring_kib_ns, lent_ns)
+    }
+
+    /// As [`threshold`](Self::threshold), if a lent body costs so much beside its length, ns.
+    fn meeting(&self, ring_kib_ns: Option<f32>, lent_ns: f32) -> u64 {
         match (self, ring_kib_ns) {
             (Costs::Set(threshold), _) => *threshold,
             (Costs::Measured(_), None) => UNKNOWN,
             (Costs::Measured(copy), Some(ring)) if ring <= copy.kib_ns => crate::EAGER,
             (Costs::Measured(copy), Some(ring)) => {
-                let meet = (copy.call_ns + FIXED_NS) / (ring - copy.kib_ns) * 1024.0;
+                let meet = lent_ns / (ring - copy.kib_ns) * 1024.0;
                 (meet as u64).clamp(LEAST, crate::EAGER)
             }
         }
@@ -101,15 +112,161 @@ impl SystemCopy {
     }
 }
 
+/// An average of times, ns. Whatever disturbs makes them longer, so that a longer one counts less.
+#[derive(Clone, Copy, Default, Debug)]
+struct Estimate(Option<f32>);
+
+impl Estimate {
+    fn add(&mut self, sample: f32) -> f32 {
+        // A coarse clock may see nothing pass; an estimate of 0 could never grow again.
+        let sample = sample.max(1.0);
+        let known = self.0.unwrap_or(sample);
+        // One that was interrupted counts for no more than this.
+        let sample = sample.min(4.0 * known);
+        let weight = match sample < known {
+            true => WEIGHT_OF_LESS,
+            false => WEIGHT_OF_MORE,
+        };
+        *self.0.insert(known + (sample - known) * weight)
+    }
+
+    fn ns(self) -> f32 {
+        self.0.unwrap_or(0.0)
+    }
+}
+
+fn per_kib(took: Duration, length: u64) -> f32 {
+    took.as_nanos() as f32 / (length as f32 / 1024.0)
+}
+
+/// What long bodies from one peer cost this process, from their record's arrival until they
+/// are done with.
+#[derive(Debug)]
+pub(crate) struct Received {
+    costs: Costs,
+    bodies: u32,
+    /// The last ones that went the same way: whether they were lent, and how many.
+    row: (bool, u32),
+    /// The one that is being timed.
+    timed: Option<Timed>,
+    /// A KiB of one that is copied out of the ring.
+    copied: Estimate,
+    /// One that is lent, without what its length costs.
+    lent: Estimate,
+}
+
+#[derive(Debug)]
+struct Timed {
+    begun: Instant,
+    is_lent: bool,
+    length: u64,
+}
+
+impl Received {
+    pub(crate) fn new(costs: Costs) -> Received {
+        Received {
+            costs,
+            bodies: 0,
+            row: (false, 0),
+            timed: None,
+            copied: Estimate::default(),
+            lent: Estimate::default(),
+        }
+    }
+
+    /// A body of that length has arrived in the ring.
+    #[inline(always)]
+    pub(crate) fn begin_copy(&mut self, length: u64) {
+        if length >= LEAST {
+            self.begin(false, length);
+        }
+    }
+
+    /// A lent body has been announced.
+    pub(crate) fn begin_fetch(&mut self) {
+        self.begin(true, 0);
+    }
+
+    #[inline(never)]
+    fn begin(&mut self, is_lent: bool, length: u64) {
+        self.bodies = self.bodies.wrapping_add(1);
+        self.row = match self.row {
+            (was_lent, count) if was_lent == is_lent => (is_lent, count.wrapping_add(1)),
+            _ => (is_lent, 0),
+        };
+        // The last of a row that the sender explores by, and others now and then.
+        let is_rare = self.row.1 == IN_A_ROW - 2;
+        let is_sampled = is_rare || self.row.1 >= IN_A_ROW && self.bodies % SAMPLED == 0;
+        let is_timed = is_sampled && matches!(self.costs, Costs::Measured(_));
+        self.timed = is_timed.then(|| Timed {
+            begun: Instant::now(),
+            is_lent,
+            length,
+        });
+    }
+
+    /// So many bytes of a lent body were fetched.
+    pub(crate) fn note_fetched(&mut self, bytes: u64) {
+        if let Some(timed) = &mut self.timed {
+            timed.length = bytes;
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_timed(&self) -> bool {
+        self.timed.is_some()
+    }
+
+    /// A part of a stream has taken so long.
+    pub(crate) fn streamed(&mut self, length: u64, took: Duration) -> Option<u64> {
+        let is_measured = matches!(self.costs, Costs::Measured(_)) && length > 0;
+        is_measured.then(|| {
+            self.copied.add(per_kib(took, length));
+            published(self.copied.ns(), self.lent.ns())
+        })
+    }
+
+    /// The body is done with: what the sender should know.
+    pub(crate) fn end(&mut self) -> Option<u64> {
+        let timed = self.timed.take()?;
+        let took = timed.begun.elapsed();
+        match (self.costs, timed.is_lent) {
+            // Longer ones say little of what comes beside their length.
+            (Costs::Measured(copy), true) if (1..=crate::EAGER).contains(&timed.length) => {
+                let by_length = copy.kib_ns * timed.length as f32 / 1024.0;
+                self.lent.add(took.as_nanos() as f32 - by_length);
+            }
+            (Costs::Measured(_), false) => {
+                self.copied.add(per_kib(took, timed.length));
+            }
+            _ => return None,
+        }
+        Some(published(self.copied.ns(), self.lent.ns()))
+    }
+}
+
+/// Both in one word: ns of a KiB that was copied, and of a lent body beside its length; 0 for
+/// what isn't known.
+fn published(copied: f32, lent: f32) -> u64 {
+    u64::from(copied.to_bits()) << 32 | u64::from(lent.to_bits())
+}
+
+/// What [`published`] has put into a word, or the peer any other number. It may only mislead
+/// its sender about which way is quicker.
+fn known(published: u64) -> (Option<f32>, Option<f32>) {
+    let some = |bits: u32| Some(f32::from_bits(bits)).filter(|ns| ns.is_finite() && *ns > 0.0);
+    (some((published >> 32) as u32), some(published as u32))
+}
+
 /// How bodies go to one peer, by what they have cost so far.
 #[derive(Debug)]
 pub(crate) struct Choice {
     costs: Costs,
-    /// A further KiB through the ring, written and read, ns.
-    ring_kib_ns: Option<f32>,
+    /// A KiB that is written to the ring.
+    pushed: Estimate,
     threshold: u64,
     pushes: u32,
-    lent: u32,
+    asked: u32,
     /// The next long push is of a body that would be lent.
     explores: bool,
 }
@@ -118,22 +275,24 @@ impl Choice {
     pub(crate) fn new(costs: Costs) -> Choice {
         Choice {
             costs,
-            ring_kib_ns: None,
+            pushed: Estimate::default(),
             threshold: costs.threshold(None),
             pushes: 0,
-            lent: 0,
+            asked: 0,
             explores: false,
         }
     }
 
     /// Whether a body of that length is lent.
     pub(crate) fn lends(&mut self, length: u64) -> bool {
-        if length <= self.threshold {
-            return false;
+        let is_long = length > self.threshold;
+        if matches!(self.costs, Costs::Set(_)) || length < self.threshold / 2 {
+            return is_long;
         }
-        self.lent = self.lent.wrapping_add(1);
-        self.explores = self.lent % EXPLORED == 0 && matches!(self.costs, Costs::Measured(_));
-        !self.explores
+        self.asked = self.asked.wrapping_add(1);
+        let explores = self.asked % EXPLORED >= EXPLORED - IN_A_ROW;
+        self.explores = explores && is_long;
+        is_long != explores
     }
 
     /// A body of that length is about to be pushed: when it began, if it is to be timed.
@@ -148,21 +307,15 @@ impl Choice {
     }
 
     /// A push of that length has taken so long, until every line was written. The receiver
-    /// takes as long again to read them.
-    pub(crate) fn pushed(&mut self, length: u64, took: Duration) {
-        let sample = 2.0 * took.as_nanos() as f32 / (length as f32 / 1024.0);
-        // A coarse clock may see nothing pass; an estimate of 0 could never grow again.
-        let sample = sample.max(1.0);
-        let known = self.ring_kib_ns.unwrap_or(sample);
-        // One that was interrupted counts for no more than this.
-        let sample = sample.min(4.0 * known);
-        let weight = match sample < known {
-            true => WEIGHT_OF_LESS,
-            false => WEIGHT_OF_MORE,
+    /// takes as long again to read them, unless it has `published` what it takes.
+    pub(crate) fn pushed(&mut self, length: u64, took: Duration, published: u64) {
+        let pushed = self.pushed.add(per_kib(took, length));
+        let (copied, lent) = known(published);
+        let ring = Some(pushed + copied.unwrap_or(pushed));
+        self.threshold = match lent {
+            Some(lent) => self.costs.meeting(ring, lent),
+            None => self.costs.threshold(ring),
         };
-        let ring = known + (sample - known) * weight;
-        self.ring_kib_ns = Some(ring);
-        self.threshold = self.costs.threshold(Some(ring));
     }
 }
 
@@ -179,7 +332,7 @@ mod tests {
         for _ in 0..count {
             if choice.begin_push(length).is_some() {
                 let ns = ns_per_kib / 2.0 * length as f32 / 1024.0;
-                choice.pushed(length, Duration::from_nanos(ns as u64));
+                choice.pushed(length, Duration::from_nanos(ns as u64), 0);
             }
         }
     }
@@ -194,6 +347,54 @@ mod tests {
     }
 
     #[test]
+    fn what_the_receiver_has_timed_counts_for_more_than_what_is_assumed() {
+        let mut choice = Choice::new(COSTS);
+        let pushed = Duration::from_nanos(200);
+        choice.pushed(4096, pushed, published(200.0, 0.0));
+        let assumed = choice.threshold;
+        choice.pushed(4096, pushed, published(200.0, 1290.0));
+        assert!((6000..6300).contains(&choice.threshold), "{choice:?}");
+        assert!(assumed < choice.threshold);
+        choice.pushed(4096, pushed, published(60.0, 1290.0));
+        assert!(choice.threshold > 15_000, "{choice:?}");
+    }
+
+    #[test]
+    fn a_receiver_that_publishes_nonsense_moves_the_threshold_within_its_bounds() {
+        for published in [
+            u64::MAX,
+            1,
+            1 << 63,
+            0x7f80_0000_7f80_0000,
+            0x0000_0001_7f7f_ffff,
+        ] {
+            let mut choice = Choice::new(COSTS);
+            choice.pushed(4096, Duration::from_nanos(200), published);
+            assert!(
+                (LEAST..=crate::EAGER).contains(&choice.threshold),
+                "{choice:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_receiver_times_copied_and_lent_bodies_and_publishes_both() {
+        let mut received = Received::new(COSTS);
+        received.begin_copy(LEAST - 1);
+        assert!(!received.is_timed());
+        let timed = (1..IN_A_ROW).filter(|_| {
+            received.begin_copy(4096);
+            received.is_timed()
+        });
+        assert_eq!(timed.count(), 1);
+        (1..IN_A_ROW).for_each(|_| received.begin_fetch());
+        received.note_fetched(4096);
+        let (copied, lent) = known(received.end().expect("it was timed"));
+        assert!(copied.is_none() && lent.is_some());
+        assert!(received.end().is_none());
+    }
+
+    #[test]
     fn between_threads_of_one_core_everything_that_may_is_copied() {
         let mut choice = Choice::new(COSTS);
         push(&mut choice, 4096, 20.0, 200);
@@ -205,7 +406,7 @@ mod tests {
         let mut choice = Choice::new(COSTS);
         push(&mut choice, 4096, 60.0, 400);
         let before = choice.threshold;
-        choice.pushed(4096, Duration::from_millis(3));
+        choice.pushed(4096, Duration::from_millis(3), 0);
         assert!(choice.threshold > before / 3, "{before} {choice:?}");
         push(&mut choice, 4096, 60.0, 400);
         assert!(choice.threshold.abs_diff(before) < before / 10);
@@ -214,16 +415,19 @@ mod tests {
     #[test]
     fn a_clock_that_sees_nothing_pass_at_first_does_not_hide_what_pushes_cost() {
         let mut choice = Choice::new(COSTS);
-        choice.pushed(4096, Duration::ZERO);
+        choice.pushed(4096, Duration::ZERO, 0);
         push(&mut choice, 4096, 220.0, 2000);
         assert!(choice.lends(8192), "{choice:?}");
     }
 
     #[test]
-    fn now_and_then_a_body_is_copied_that_would_be_lent() {
+    fn now_and_then_a_body_goes_the_other_way() {
         let mut choice = Choice::new(COSTS);
         let lent = (0..EXPLORED).filter(|_| choice.lends(32 * 1024)).count();
-        assert_eq!(lent, EXPLORED as usize - 1);
+        assert_eq!(lent, (EXPLORED - IN_A_ROW) as usize);
+        let lent = (0..EXPLORED).filter(|_| choice.lends(12 * 1024)).count();
+        assert_eq!(lent, IN_A_ROW as usize, "and the other way round");
+        assert!((0..EXPLORED).all(|_| !choice.lends(4 * 1024)));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A lane that this process reads.
 
+use crate::costs::{Costs, Received};
 use crate::layout::{CLOSED, FREE, Lanes, OPEN, REACH_NO, REACH_YES};
 use crate::record::{FORM_MASK, Form, message, remote_loan};
 use lintel_claim::{Claim, CrossMemoryError, Key, Lease, Loan, RemoteMemory};
@@ -10,6 +11,7 @@ use lintel_types::ProcessId;
 use lintel_wire::Words;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
+use std::time::Instant;
 
 pub(crate) struct Inbound {
     segment: Arc<Segment>,
@@ -24,12 +26,19 @@ pub(crate) struct Inbound {
     stream: Option<Reassembly>,
     /// The stream that `next` has reported, until `done`.
     announced: Option<Announced>,
+    /// What long bodies cost here.
+    received: Received,
 }
 
 impl Inbound {
     /// The lane with that number, if a sender has opened it. It reports to the sender that
     /// its bytes can be reached only if `direct`.
-    pub(crate) fn accept(segment: &Arc<Segment>, lane: usize, direct: bool) -> Option<Inbound> {
+    pub(crate) fn accept(
+        segment: &Arc<Segment>,
+        lane: usize,
+        direct: bool,
+        costs: Costs,
+    ) -> Option<Inbound> {
         let shared = segment.lane(lane);
         if !matches!(shared.state.load(Ordering::Acquire), OPEN | CLOSED) {
             return None;
@@ -67,6 +76,7 @@ impl Inbound {
             reach,
             stream: None,
             announced: None,
+            received: Received::new(costs),
         })
     }
 
@@ -103,6 +113,11 @@ impl Inbound {
         copied
     }
 
+    /// So many bytes of the body that was given last have been copied.
+    pub(crate) fn note_fetched(&mut self, bytes: u64) {
+        self.received.note_fetched(bytes);
+    }
+
     /// Whether the sender lived when it was last looked at.
     pub(crate) fn is_sender_alive(&self) -> bool {
         self.sender.is_some()
@@ -134,6 +149,8 @@ impl Inbound {
             };
             match Form::of(&record.words).ok_or(Corrupt)? {
                 Form::Inline => {
+                    self.received.begin_copy(record.payload.len());
+                    self.receiver.fetch_payload();
                     let payload = Payload::Inline(record.payload);
                     return Ok(Some(message(self.origin, record.words, payload)));
                 }
@@ -164,7 +181,11 @@ impl Inbound {
     pub(crate) fn next_inline(&mut self) -> Option<(Origin, Words, Claim)> {
         let record = self.receiver.peek_plain()?;
         match record.words[0] & FORM_MASK {
-            0 => Some((self.origin, record.words, record.payload)),
+            0 => {
+                self.received.begin_copy(record.payload.len());
+                self.receiver.fetch_payload();
+                Some((self.origin, record.words, record.payload))
+            }
             _ => None,
         }
     }
@@ -172,7 +193,11 @@ impl Inbound {
     #[cold]
     fn on_lent_or_announced(&mut self, form: Form, record: &Record) -> Result<Arrival, Corrupt> {
         let payload = match form {
-            Form::Lent => Payload::Lent(remote_loan(record.payload).ok_or(Corrupt)?),
+            Form::Lent => {
+                self.received.begin_fetch();
+                self.receiver.fetch_payload();
+                Payload::Lent(remote_loan(record.payload).ok_or(Corrupt)?)
+            }
             // One stream ends before another begins, and none is empty.
             _ if self.stream.is_some() => return Err(Corrupt),
             _ => {
@@ -189,11 +214,20 @@ impl Inbound {
     /// Puts a part of a stream in place; true once the stream is whole.
     fn fill(&mut self, record: &Record) -> Result<bool, Corrupt> {
         let stream = self.stream.as_mut().ok_or(Corrupt)?;
+        let begun = Instant::now();
+        self.receiver.fetch_payload();
         let whole = stream.fill(record.payload).map_err(|_: Overrun| Corrupt)?;
         if whole {
             self.stream = None;
         }
         self.receiver.advance();
+        let published = self
+            .received
+            .streamed(record.payload.len(), begun.elapsed());
+        if let Some(published) = published {
+            let shared = &self.segment.lane(self.lane).received;
+            shared.store(published, Ordering::Relaxed);
+        }
         Ok(whole)
     }
 
@@ -204,6 +238,18 @@ impl Inbound {
             self.begin_stream();
         }
         self.receiver.advance();
+        if self.received.is_timed() {
+            self.publish_received();
+        }
+    }
+
+    /// Reports to the sender what long bodies cost here.
+    #[cold]
+    fn publish_received(&mut self) {
+        if let Some(published) = self.received.end() {
+            let shared = &self.segment.lane(self.lane).received;
+            shared.store(published, Ordering::Relaxed);
+        }
     }
 
     #[cold]

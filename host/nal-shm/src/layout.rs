@@ -37,6 +37,8 @@ pub(crate) struct Lane {
     pub(crate) reach: AtomicU32,
     /// Whether the receiver is copying to or from memory of the sender.
     pub(crate) copying: AtomicU32,
+    /// What bodies of the sender cost the receiver: see `Received::published`.
+    pub(crate) received: AtomicU64,
     pub(crate) control: Control,
 }
 

@@ -377,7 +377,9 @@ impl Nal for ShmNal {
     fn fetch(&mut self, from: Origin, remote: &RemoteLoan, to: &[Claim]) -> Result<u64, MoveError> {
         let lane = self.lane(from).ok_or(MoveError::Unavailable)?;
         let pull = |memory: RemoteMemory| memory.pull(&remote.spans, to);
-        lane.copy(remote.key, pull).map_err(move_error)
+        let fetched = lane.copy(remote.key, pull).map_err(move_error)?;
+        lane.note_fetched(fetched);
+        Ok(fetched)
     }
 
     fn fill(&mut self, to: Origin, from: &[Claim], remote: &RemoteLoan) -> Result<u64, MoveError> {

@@ -143,6 +143,7 @@ impl Peer {
         shared.inode.store(own.inode(), Ordering::Relaxed);
         shared.reach.store(REACH_UNKNOWN, Ordering::Relaxed);
         shared.copying.store(0, Ordering::Relaxed);
+        shared.received.store(0, Ordering::Relaxed);
         shared.state.store(OPEN, Ordering::Release);
         segment.note_change();
         let needs_fence = segment.needs_fence() || !register_for_barriers();
@@ -286,7 +287,12 @@ impl Peer {
         if let Some(begun) = begun {
             // Until the last line has been written, not only queued for that.
             fence(Ordering::SeqCst);
-            self.choice.pushed(bytes, begun.elapsed());
+            let received = self
+                .segment
+                .lane(self.lane)
+                .received
+                .load(Ordering::Relaxed);
+            self.choice.pushed(bytes, begun.elapsed(), received);
         }
         Ok(())
     }

@@ -23,7 +23,8 @@ impl ShmNal {
             if former.is_some_and(Inbound::is_same) {
                 continue;
             }
-            let Some(inbound) = Inbound::accept(&self.segment, lane, self.direct) else {
+            let Some(inbound) = Inbound::accept(&self.segment, lane, self.direct, self.costs)
+            else {
                 continue;
             };
             // A quarantined lane is read again only for a process that is certainly another.

@@ -118,13 +118,23 @@ impl Receiver {
             let (line, _) = self.position.payload(self.open);
             // SAFETY: a payload of at most MAX_PAYLOAD bytes ends at DATA_LINES or before.
             let start = unsafe { data_at(self.ring, line) };
-            // The header is looked at meanwhile.
-            // SAFETY: as above.
-            unsafe { prefetch::to_read(start, self.open) };
             // SAFETY: as above.
             unsafe { Claim::new(start, bytes as u64) }
         };
         Some(Record { words, payload })
+    }
+
+    /// Fetches the payload of the record that `peek` has shown, while the caller looks at the
+    /// header. More lines than the processor fetches at once take their time here.
+    #[inline(always)]
+    pub fn fetch_payload(&self) {
+        if self.open > 0 {
+            let (line, _) = self.position.payload(self.open);
+            // SAFETY: a payload of at most MAX_PAYLOAD bytes ends at DATA_LINES or before.
+            let start = unsafe { data_at(self.ring, line) };
+            // SAFETY: as above.
+            unsafe { prefetch::to_read(start, self.open) };
+        }
     }
 
     /// Fetches a slot that the sender of a stream has probably written by now, so that its
