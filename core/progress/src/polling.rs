@@ -10,7 +10,7 @@ const WAKE_PEERS_AFTER: [u32; 2] = [128, 512];
 const WAKE_PEERS_EVERY: u32 = 20_000;
 /// Polls before a waiter sleeps; well above what an answer from a running peer takes. The polls
 /// themselves yield the processor if others wait for it.
-const POLLS_BEFORE_SLEEP: u32 = 8192;
+const POLLS_BEFORE_SLEEP: u32 = 16384;
 /// A look at the clock costs as much as several polls.
 const POLLS_PER_LOOK_AT_CLOCK: u32 = 64;
 
@@ -31,11 +31,13 @@ impl Polling {
         self.spin.found();
     }
 
-    /// A poll has found nothing; whether peers are to be woken now.
+    /// So many polls have found nothing; whether peers are to be woken now.
     #[inline(always)]
-    pub fn on_nothing(&mut self) -> bool {
-        self.in_vain += 1;
-        WAKE_PEERS_AFTER.contains(&self.in_vain) || self.in_vain >= WAKE_PEERS_EVERY
+    pub fn on_nothing(&mut self, polls: u32) -> bool {
+        let before = self.in_vain;
+        self.in_vain += polls;
+        let passed = |after: &u32| before < *after && self.in_vain >= *after;
+        WAKE_PEERS_AFTER.iter().any(passed) || self.in_vain >= WAKE_PEERS_EVERY
     }
 
     /// Peers have been woken.
@@ -43,10 +45,10 @@ impl Polling {
         self.in_vain %= WAKE_PEERS_EVERY;
     }
 
-    /// After a poll: whether the caller yields its processor now.
+    /// After so many polls: whether the caller yields its processor now.
     #[inline(always)]
-    pub fn yields(&mut self) -> bool {
-        self.in_vain > 0 && self.spin.in_vain()
+    pub fn yields(&mut self, polls: u32) -> bool {
+        self.in_vain > 0 && self.spin.in_vain(polls)
     }
 
     /// A caller has yielded its processor for so long.
@@ -97,7 +99,7 @@ mod tests {
     fn peers_are_woken_soon_once_more_and_then_seldom() {
         let mut polling = Polling::default();
         let wakes = (1..=2 * WAKE_PEERS_EVERY).filter(|_| {
-            let wakes = polling.on_nothing();
+            let wakes = polling.on_nothing(1);
             if wakes {
                 polling.on_peers_woken();
             }
@@ -109,12 +111,19 @@ mod tests {
     }
 
     #[test]
+    fn polls_that_are_counted_together_wake_peers_as_often() {
+        let mut polling = Polling::default();
+        let wakes = (1..=600).filter(|_| polling.on_nothing(17));
+        assert_eq!(wakes.collect::<Vec<u32>>(), [8, 31]);
+    }
+
+    #[test]
     fn a_poll_that_finds_something_starts_the_count_anew() {
         let mut polling = Polling::default();
-        assert!(!(1..128).any(|_| polling.on_nothing()));
+        assert!(!(1..128).any(|_| polling.on_nothing(1)));
         polling.on_found();
-        assert!(!polling.yields(), "it is found, not in vain");
-        assert_eq!((1..=128).find(|_| polling.on_nothing()), Some(128));
+        assert!(!polling.yields(1), "it is found, not in vain");
+        assert_eq!((1..=128).find(|_| polling.on_nothing(1)), Some(128));
     }
 
     #[test]

@@ -17,8 +17,8 @@ pub struct SpinLimit {
 
 impl SpinLimit {
     /// The least and the most polls between yields: about half a microsecond, and 0.1 ms.
-    const LEAST: u32 = 16;
-    const MOST: u32 = 4096;
+    const LEAST: u32 = 32;
+    const MOST: u32 = 8192;
 
     /// A poll has found something.
     #[inline(always)]
@@ -26,10 +26,10 @@ impl SpinLimit {
         self.polls = 0;
     }
 
-    /// A poll has found nothing; whether the caller yields now.
+    /// So many polls have found nothing; whether the caller yields now.
     #[inline(always)]
-    pub fn in_vain(&mut self) -> bool {
-        self.polls += 1;
+    pub fn in_vain(&mut self, polls: u32) -> bool {
+        self.polls += polls;
         self.polls >= self.limit
     }
 
@@ -47,7 +47,7 @@ impl Default for SpinLimit {
     fn default() -> SpinLimit {
         SpinLimit {
             polls: 0,
-            limit: 1024,
+            limit: 2048,
         }
     }
 }
@@ -63,7 +63,7 @@ mod tests {
 
     /// Polls in vain until the next yield.
     fn polls(spin: &mut SpinLimit) -> u32 {
-        (1..).find(|_| spin.in_vain()).expect("limits are finite")
+        (1..).find(|_| spin.in_vain(1)).expect("limits are finite")
     }
 
     #[test]

@@ -80,6 +80,11 @@ impl Inbound {
         })
     }
 
+    #[inline(always)]
+    pub(crate) fn receiver(&self) -> &Receiver {
+        &self.receiver
+    }
+
     pub(crate) fn lane(&self) -> usize {
         self.lane
     }

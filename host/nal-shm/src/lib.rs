@@ -27,6 +27,7 @@ mod record;
 mod senders;
 
 pub use costs::{Costs, SystemCopy};
+pub use lintel_ring::Lookout;
 pub use outbound::Unread;
 
 use inbound::Inbound;
@@ -142,6 +143,19 @@ impl ShmNal {
     /// The name that others reach this process by.
     pub fn process(&self) -> ProcessId {
         self.me
+    }
+
+    /// Has threads look for messages without this NAL, so many times until it is polled
+    /// again; not at all while something else is due than a look at the rings.
+    #[inline(always)]
+    pub fn watch(&self, lookout: &Lookout, looks: u32) {
+        if self.waiting > 0 || !self.notices.is_empty() {
+            return lookout.close();
+        }
+        let receivers = self.inbound.iter().map(Inbound::receiver);
+        // SAFETY: the rings lie in this process's own segment, whose addresses stay readable
+        // as long as the process lives (`Segment::create`).
+        unsafe { lookout.watch(receivers, looks) };
     }
 
     /// Counts of what went wrong so far.

@@ -62,6 +62,12 @@ impl<Near: Nal, Far: Nal> Route<Near, Far> {
     }
 
     /// The near way itself.
+    #[inline]
+    pub fn near(&self) -> &Near {
+        &self.near
+    }
+
+    /// The near way itself, to be changed.
     pub fn near_mut(&mut self) -> &mut Near {
         &mut self.near
     }

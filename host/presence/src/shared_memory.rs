@@ -8,6 +8,7 @@
 
 use std::io;
 use std::ptr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What the keys of our segments begin with, for the moment in which one has a key.
 const KEY: u32 = 0x4c4e_0000;
@@ -17,11 +18,18 @@ const TRIES: u32 = 64;
 /// was killed while it made it.
 const ABANDONED: u64 = 10;
 
-/// A System V segment that this process has attached; detached on drop.
+/// A System V segment that this process has attached; detached on drop. The addresses of one
+/// that it has made stay readable.
 pub(crate) struct SharedMemory {
     start: *mut u8,
     id: i32,
+    /// Its length, if this process has made it.
+    made: Option<usize>,
 }
+
+/// Addresses and lengths of segments that this process has made and detached. Zeros are
+/// mapped there until the next segment is: a thread may still be about to read.
+static VACANT: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
 
 // SAFETY: the memory stays attached as long as this value lives; its users access it
 // through atomics and raw copies.
@@ -48,7 +56,7 @@ impl SharedMemory {
             // SAFETY: shmget takes any numbers.
             let id = unsafe { libc::shmget(key as libc::key_t, bytes, flags) };
             if id >= 0 {
-                let attached = SharedMemory::attach_raw(id, Mode::ReadWrite);
+                let attached = SharedMemory::attach_made(id, bytes);
                 remove(id);
                 return attached;
             }
@@ -92,21 +100,72 @@ impl SharedMemory {
         };
         // SAFETY: attached where the system likes; nothing is replaced.
         let start = unsafe { libc::shmat(id, ptr::null(), flags) };
+        SharedMemory::attached(start, id)
+    }
+
+    /// Attaches a segment that this process has just made, if it can where an earlier one was.
+    fn attach_made(id: i32, bytes: usize) -> io::Result<SharedMemory> {
+        let mut attached = match take_vacant(bytes) {
+            Some(start) => {
+                // SAFETY: replaces what `vacate` has mapped there, which nobody writes to.
+                let attached = unsafe { libc::shmat(id, start, libc::SHM_REMAP) };
+                let attached = SharedMemory::attached(attached, id);
+                if attached.is_err() {
+                    vacant().push((start.expose_provenance(), bytes));
+                }
+                attached
+            }
+            None => SharedMemory::attach_raw(id, Mode::ReadWrite),
+        };
+        if let Ok(memory) = &mut attached {
+            memory.made = Some(bytes);
+        }
+        attached
+    }
+
+    fn attached(start: *mut libc::c_void, id: i32) -> io::Result<SharedMemory> {
         if start.addr() == usize::MAX {
             return Err(io::Error::last_os_error());
         }
         Ok(SharedMemory {
             start: start.cast(),
             id,
+            made: None,
         })
     }
 }
 
 impl Drop for SharedMemory {
     fn drop(&mut self) {
-        // SAFETY: attached by attach_raw, and nobody else detaches it.
-        unsafe { libc::shmdt(self.start.cast()) };
+        match self.made {
+            Some(bytes) => vacate(self.start, bytes),
+            // SAFETY: attached by attach_raw, and nobody else detaches it.
+            None => drop(unsafe { libc::shmdt(self.start.cast()) }),
+        }
     }
+}
+
+/// Detaches a segment that this process has made by mapping zeros in its place. If the system
+/// has no memory for that, the segment stays attached.
+fn vacate(start: *mut u8, bytes: usize) {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
+    // SAFETY: replaces memory that was attached here and that nobody else detaches.
+    let mapped = unsafe { libc::mmap(start.cast(), bytes, libc::PROT_READ, flags, -1, 0) };
+    if mapped != libc::MAP_FAILED {
+        vacant().push((start.expose_provenance(), bytes));
+    }
+}
+
+/// Addresses of a segment of that length that is detached.
+fn take_vacant(bytes: usize) -> Option<*mut libc::c_void> {
+    let mut vacant = vacant();
+    let index = vacant.iter().position(|(_, length)| *length == bytes)?;
+    let (start, _) = vacant.swap_remove(index);
+    Some(ptr::with_exposed_provenance_mut(start))
+}
+
+fn vacant() -> MutexGuard<'static, Vec<(usize, usize)>> {
+    VACANT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What the system says of a segment.
@@ -190,6 +249,21 @@ mod tests {
         let id = made.id();
         drop((made, seen));
         assert!(SharedMemory::attach(id, 8192, Mode::ReadWrite).is_err());
+    }
+
+    #[test]
+    fn a_detached_segment_leaves_readable_zeros_and_its_addresses_to_the_next_one() {
+        const BYTES: usize = 12288;
+        let made = SharedMemory::create(BYTES, 8).expect("the system has memory");
+        let (start, id) = (made.start(), made.id());
+        // SAFETY: the memory is attached, and this test's alone.
+        unsafe { start.write(7) };
+        drop(made);
+        // SAFETY: zeros are mapped there now.
+        assert_eq!(unsafe { start.read_volatile() }, 0);
+        assert!(SharedMemory::attach(id, BYTES, Mode::ReadOnly).is_err());
+        let next = SharedMemory::create(BYTES, 8).expect("the system has memory");
+        assert_eq!(next.start(), start);
     }
 
     #[test]

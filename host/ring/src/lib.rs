@@ -23,10 +23,12 @@
 //! Left to others: which two they are, where the memory comes from, what the words
 //! mean, and waking a receiver that sleeps.
 
+mod lookout;
 mod prefetch;
 mod receiver;
 mod sender;
 
+pub use lookout::Lookout;
 pub use receiver::{Corrupt, Receiver, Record};
 pub use sender::{Full, Sender};
 

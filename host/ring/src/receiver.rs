@@ -82,6 +82,14 @@ impl Receiver {
         self.record(commit)
     }
 
+    /// Where the next record comes, and the lap that its slot bears until then.
+    #[inline(always)]
+    pub(crate) fn next_slot(&self) -> (*mut u8, u16) {
+        // SAFETY: the ring is mapped (Receiver::new), and a position's slot lies inside.
+        let slot = unsafe { slot_at(self.ring, self.position.slot) };
+        (slot, self.position.former_lap)
+    }
+
     /// The commit word of the slot where the next record comes.
     #[inline(always)]
     fn commit_word(&self) -> u64 {

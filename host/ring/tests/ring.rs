@@ -2,7 +2,7 @@
 
 use lintel_claim::{Claim, Region};
 use lintel_ring::{
-    Control, Corrupt, Full, MAX_PAYLOAD, RING_BYTES, Receiver, SLOTS, Sender, WORDS,
+    Control, Corrupt, Full, LINE, Lookout, MAX_PAYLOAD, RING_BYTES, Receiver, SLOTS, Sender, WORDS,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -69,6 +69,52 @@ fn records_of_every_length_arrive_whole_and_in_order_over_many_laps() {
         assert!(receiver.peek().unwrap().is_none(), "round {round}");
     }
     assert!(sender.is_drained());
+}
+
+/// Has a lookout watch a rig's ring.
+fn watch(lookout: &Lookout, receiver: &Receiver, looks: u32) {
+    // SAFETY: in every test the rig outlives the lookout.
+    unsafe { lookout.watch([receiver].into_iter(), looks) };
+}
+
+#[test]
+fn a_lookout_sees_each_record_of_many_laps_and_nothing_before() {
+    let (rig, mut sender, mut receiver) = Rig::new();
+    let lookout = Lookout::new();
+    for round in 0..3 * SLOTS as u64 {
+        watch(&lookout, &receiver, 10);
+        assert!(lookout.is_quiet(), "round {round}");
+        let pushed = sender.push(&words(round), &[rig.payload(8, round)]);
+        pushed.expect("the receiver keeps up");
+        assert!(!lookout.is_quiet(), "round {round}");
+        assert!(matches!(receiver.peek(), Ok(Some(_))));
+        receiver.advance();
+        receiver.publish_head();
+    }
+}
+
+#[test]
+fn a_lookout_finds_nothing_only_so_many_times_and_counts_its_looks() {
+    let (_rig, _sender, receiver) = Rig::new();
+    let lookout = Lookout::new();
+    assert!(!lookout.is_quiet(), "nothing is watched");
+    watch(&lookout, &receiver, 3);
+    assert_eq!(lookout.take_looks(), 0);
+    assert_eq!((0..10).filter(|_| lookout.is_quiet()).count(), 3);
+    assert_eq!((lookout.take_looks(), lookout.take_looks()), (3, 0));
+    watch(&lookout, &receiver, 3);
+    lookout.close();
+    assert!(!lookout.is_quiet());
+    assert_eq!(lookout.take_looks(), 0);
+}
+
+#[test]
+fn a_lookout_with_more_rings_than_it_can_watch_is_closed() {
+    let (_rig, _sender, receiver) = Rig::new();
+    let lookout = Lookout::new();
+    // SAFETY: the rig outlives the lookout.
+    unsafe { lookout.watch(std::iter::repeat_n(&receiver, 100), 3) };
+    assert!(!lookout.is_quiet());
 }
 
 #[test]
@@ -157,4 +203,39 @@ fn nonsense_in_the_ring_is_noticed_and_stays_noticed() {
             "{garbage:#x} again"
         );
     }
+}
+
+/// A number of `spec/instructions.toml`, by its name.
+fn budget(name: &str) -> usize {
+    let spec = include_str!("../../../spec/instructions.toml");
+    let line = spec.lines().find_map(|line| line.strip_prefix(name));
+    let number = line.and_then(|rest| rest.trim().strip_prefix('=')?.trim().parse().ok());
+    number.expect("the budget names it")
+}
+
+/// The lines that differ.
+fn changed(before: &[u8], after: &[u8]) -> usize {
+    let lines = before.chunks(LINE).zip(after.chunks(LINE));
+    lines.filter(|(before, after)| before != after).count()
+}
+
+#[test]
+fn a_message_of_8_bytes_changes_the_lines_that_the_budget_says() {
+    let (rig, mut sender, mut receiver) = Rig::new();
+    let (mut written, mut published) = (0, 0);
+    for round in 0..4 * SLOTS as u64 {
+        let before = bytes(rig.memory.claim());
+        let pushed = sender.push(&words(round), &[rig.payload(8, round)]);
+        pushed.expect("the receiver keeps up");
+        written += changed(&before, &bytes(rig.memory.claim()));
+        assert!(matches!(receiver.peek(), Ok(Some(_))));
+        let before = format!("{:?}", rig.control);
+        receiver.advance();
+        published += usize::from(format!("{:?}", rig.control) != before);
+    }
+    assert_eq!(written, 4 * SLOTS * budget("\"slots, for each message\""));
+    assert_eq!(
+        published * budget("\"messages, for each line of the head\""),
+        4 * SLOTS
+    );
 }

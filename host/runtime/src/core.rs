@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 
 /// Messages handled before the lock is released.
 pub(crate) const BATCH: usize = 256;
-/// Further looks for an inline message in a poll that has found nothing: a message on its
-/// way is nearer than the caller's next call.
+/// Further looks for an inline message in a poll that has found nothing: one that is seen under
+/// the lock needn't wait for it.
 const INLINE_POLLS: u32 = 6;
 /// Polls after which a caller yields to a peer that is behind, and yields after which it no
 /// longer waits for it.
@@ -104,49 +104,72 @@ impl<O: Owner> Core<O> {
     }
 
     /// Handles what has arrived and sends what is queued. Returns the number of arrivals.
-    #[inline(always)]
-    pub(crate) fn progress(&mut self) -> usize {
-        self.progress_looking(0)
-    }
-
-    /// As [`progress`](Self::progress); if nothing has arrived, looks so many times more for
-    /// an inline message.
     #[inline(never)]
-    fn progress_looking(&mut self, looks: u32) -> usize {
-        let (mut handled, mut left) = (0, looks);
+    pub(crate) fn progress(&mut self) -> usize {
+        let mut handled = 0;
         while handled < BATCH {
-            if let Some((origin, words, claim)) = self.transports.nal.next_inline() {
-                self.on_inline(origin, &words, claim);
+            if let Some(arrival) = self.transports.nal.next() {
+                self.on_arrival(arrival);
                 handled += 1;
-                continue;
-            }
-            let looks_for_all = handled > 0 || left == looks;
-            if looks_for_all {
-                if let Some(arrival) = self.transports.nal.next() {
-                    self.on_arrival(arrival);
-                    handled += 1;
-                    continue;
-                }
-            }
-            if handled > 0 || left == 0 {
+            } else {
                 break;
             }
-            left -= 1;
+            handled += self.handle_inline(BATCH);
         }
-        if !self.transports.loopback.is_empty() {
-            handled += self.drain_loopback();
+        handled + self.progress_own()
+    }
+
+    /// As [`progress`](Self::progress), by a caller that polls again: inline messages, which
+    /// most are, and the others only if there is none.
+    #[inline(always)]
+    fn progress_of_caller(&mut self) -> usize {
+        for look in 0..=INLINE_POLLS {
+            let handled = self.handle_inline(BATCH);
+            if handled > 0 {
+                return handled + self.progress_own();
+            }
+            if look == 0 {
+                let others = self.progress();
+                if others > 0 {
+                    return others;
+                }
+            }
         }
-        self.transports.congested &= self.transports.nal.flush();
+        0
+    }
+
+    /// Handles messages that have their bytes with them, at most so many.
+    #[inline(never)]
+    fn handle_inline(&mut self, most: usize) -> usize {
+        let mut handled = 0;
+        while handled < most {
+            let Some((origin, words, claim)) = self.transports.nal.next_inline() else {
+                break;
+            };
+            self.on_inline(origin, &words, claim);
+            handled += 1;
+        }
         handled
     }
 
-    /// Progress made by a caller that waits for something; whether the bell can be disarmed.
+    /// Messages of this process to itself, and what is queued.
     #[inline(always)]
-    pub(crate) fn poll(&mut self) -> bool {
-        if self.progress_looking(INLINE_POLLS) > 0 {
+    fn progress_own(&mut self) -> usize {
+        self.transports.congested &= self.transports.nal.flush();
+        match self.transports.loopback.is_empty() {
+            true => 0,
+            false => self.drain_loopback(),
+        }
+    }
+
+    /// Progress made by a caller that waits for something, in the last of so many polls;
+    /// whether the bell can be disarmed.
+    #[inline(always)]
+    pub(crate) fn poll(&mut self, polls: u32) -> bool {
+        if self.progress_of_caller() > 0 {
             self.wakeup.poll_found();
         } else {
-            if self.wakeup.poll_in_vain() {
+            if self.wakeup.poll_in_vain(polls) {
                 self.wake_peers();
             }
             if self.transports.nal.is_idle() {

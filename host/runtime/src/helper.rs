@@ -25,7 +25,11 @@ fn run<O: Owner>(library: &Library<O>) {
     let Some(bell) = library.bell() else { return };
     loop {
         let rings = bell.rings(Sleeper::Helper);
-        match library.with_core(service).flatten() {
+        let serve = |core: &mut Core<O>| {
+            library.count_looks(core);
+            service(core)
+        };
+        match library.with_core(serve).flatten() {
             None => break,
             Some(HelperNext::Retry) => bell.sleep(Sleeper::Helper, rings, Some(RETRY)),
             Some(HelperNext::PollAgain(interval)) => {

@@ -4,6 +4,7 @@
 use crate::core::Core;
 use crate::owner::Owner;
 use lintel_engine4::Tokens;
+use lintel_nal_shm::Lookout;
 use lintel_presence::Bell;
 use lintel_types::{Error, Handle, Result};
 use parking_lot::Mutex;
@@ -23,6 +24,8 @@ pub struct Library<O: Owner> {
     pub(crate) aborted: AtomicBool,
     /// Polls that found the lock taken.
     pub(crate) refused: AtomicU32,
+    /// Where callers look for messages without the core's lock.
+    pub(crate) lookout: Lookout,
     /// Counts calls that posted or counted something.
     pub(crate) activity: AtomicU64,
     pub(crate) core: Mutex<Option<Core<O>>>,
@@ -61,6 +64,7 @@ impl<O: Owner> Library<O> {
             forked: AtomicBool::new(false),
             aborted: AtomicBool::new(false),
             refused: AtomicU32::new(0),
+            lookout: Lookout::new(),
             activity: AtomicU64::new(0),
             core: Mutex::new(None),
             helper: Mutex::new(None),

@@ -145,6 +145,7 @@ impl<O: Owner> Library<O> {
         let leaves =
             !self.forked.load(Ordering::Relaxed) && self.references.swap(0, Ordering::AcqRel) > 0;
         if leaves {
+            self.end_tables();
             self.leave(CLOSE_TIMEOUT);
         }
         leaves
@@ -153,6 +154,12 @@ impl<O: Owner> Library<O> {
     /// Called in the child of a fork: the calls of the child answer with an error.
     pub fn on_fork(&self) {
         self.forked.store(true, Ordering::Relaxed);
+        self.end_tables();
+    }
+
+    /// Ends queues and counters: callers with their handles find that nothing is live.
+    fn end_tables(&self) {
+        self.owner.tables().iter().for_each(Tables::end_all);
     }
 
     /// PtlNIInit. Counted; an interface that is open already keeps its limits.

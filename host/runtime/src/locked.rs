@@ -11,6 +11,8 @@ use lintel_types::{Error, Handle, Kind, Result};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+/// Looks without the lock for each poll under it, which costs about as much.
+const LOOKS: u32 = 16;
 /// Polls that found the lock taken, until one yields.
 const REFUSED_BEFORE_YIELD: u32 = 256;
 
@@ -70,22 +72,52 @@ impl<O: Owner> Library<O> {
         Some(result)
     }
 
-    /// Makes progress, unless another thread does.
+    /// Makes progress if something has arrived, and now and then anyway; false if it was only
+    /// looked at.
     #[inline(always)]
-    pub(crate) fn poll(&self) {
+    pub(crate) fn poll(&self) -> bool {
+        let looks_only = self.lookout.is_quiet();
+        if !looks_only {
+            self.poll_locked();
+        }
+        !looks_only
+    }
+
+    /// Makes progress, unless another thread does.
+    #[inline(never)]
+    fn poll_locked(&self) {
         let Some(mut guard) = self.core.try_lock() else {
             return self.yield_to_holder();
         };
         let Some(core) = guard.as_mut() else { return };
-        if core.poll() {
+        let polls = 1 + self.lookout.take_looks();
+        if core.poll(polls) {
             core.wakeup.disarm_bell();
         }
         let after = self.note_activity(core);
-        let yields = core.wakeup.yields();
+        let yields = core.wakeup.yields(polls);
+        self.watch(core);
         drop(guard);
         self.follow_up(after);
         if yields {
             self.yield_processor();
+        }
+    }
+
+    /// Has callers look by themselves, once they need no longer be counted one by one.
+    #[inline(always)]
+    fn watch(&self, core: &Core<O>) {
+        match core.wakeup.bell.is_armed() {
+            true => self.lookout.close(),
+            false => core.transports.nal.watch(&self.lookout, LOOKS),
+        }
+    }
+
+    /// Counts looks of callers since the last poll as a poll.
+    pub(crate) fn count_looks(&self, core: &mut Core<O>) {
+        if self.lookout.take_looks() > 0 {
+            // They look only while the bell is disarmed, so there is nothing to disarm.
+            core.wakeup.end_poll();
         }
     }
 
@@ -135,15 +167,20 @@ impl<O: Owner> Library<O> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn follow_up(&self, after: After) {
         if after.wake {
-            if let Some(bell) = self.bell() {
-                bell.wake(Sleeper::Caller);
-            }
+            self.wake_callers();
         }
         if after.run {
             self.run_deferred();
+        }
+    }
+
+    #[cold]
+    fn wake_callers(&self) {
+        if let Some(bell) = self.bell() {
+            bell.wake(Sleeper::Caller);
         }
     }
 

@@ -23,6 +23,7 @@ pub struct Process {
 }
 
 /// The one [`Process`] of this process, which its calls use.
+#[inline]
 pub fn process() -> &'static Process {
     static PROCESS: OnceLock<Process> = OnceLock::new();
     PROCESS.get_or_init(|| Process {
@@ -81,7 +82,8 @@ impl Process {
         self.library.check_alive()
     }
 
-    /// Whether the engine lives in the agent.
+    /// Whether the engine lives in the agent. Then the library's own tables are empty, so that
+    /// a call that needs nothing else asks this only about a handle that isn't live there.
     #[inline(always)]
     pub(crate) fn is_generic(&self) -> bool {
         self.generic.load(Ordering::Relaxed)
@@ -191,10 +193,12 @@ impl Process {
         handle: Handle,
         take: impl FnOnce(Taken) -> R,
     ) -> Result<R> {
-        if self.is_generic() {
-            return self.remote.queue_take(&self.library, handle).map(take);
+        match self.library.queue_take(handle) {
+            Err(Error::ArgInvalid) if self.is_generic() => {
+                self.remote.queue_take(&self.library, handle).map(take)
+            }
+            taken => taken.map(take),
         }
-        self.library.queue_take(handle).map(take)
     }
 
     /// PtlEQWait and PtlEQPoll: gives `take` the next event of any of the queues, and which
@@ -223,10 +227,12 @@ impl Process {
     /// `ArgInvalid`, `NoInit`.
     #[inline]
     pub fn counter_get(&'static self, handle: Handle) -> Result<CountingEvent> {
-        if self.is_generic() {
-            return self.remote.counter_get(&self.library, handle);
+        match self.library.counter_get(handle) {
+            Err(Error::ArgInvalid) if self.is_generic() => {
+                self.remote.counter_get(&self.library, handle)
+            }
+            value => value,
         }
-        self.library.counter_get(handle)
     }
 
     /// PtlCTWait and PtlCTPoll: the first counter whose successes have reached its

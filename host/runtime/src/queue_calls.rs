@@ -33,12 +33,20 @@ impl Library<LocalProcess> {
     /// `ArgInvalid`, `NoInit`, `EqEmpty`.
     #[inline(always)]
     pub fn queue_take(&self, handle: Handle) -> Result<Taken> {
-        self.check_alive()?;
-        let queue = self.tables_of(handle).queue(handle)?;
-        if queue.ends.is_empty() {
-            self.poll();
+        let Ok(queue) = self.tables_of(handle).queue(handle) else {
+            return Err(self.why_not_live());
+        };
+        if queue.ends.is_empty() && !self.poll() {
+            return Err(Error::EqEmpty);
         }
         queue.pop().ok_or(Error::EqEmpty)
+    }
+
+    /// Why a handle names nothing. Queues and counters end with the library, so that who
+    /// has a live one needn't ask.
+    #[cold]
+    fn why_not_live(&self) -> Error {
+        self.check_alive().err().unwrap_or(Error::ArgInvalid)
     }
 
     /// PtlEQWait and PtlEQPoll: gives `take` the next event of any of the queues, and which
@@ -46,7 +54,27 @@ impl Library<LocalProcess> {
     ///
     /// # Errors
     /// `ArgInvalid`, `NoInit`, `Aborted`; `EqEmpty` once `timeout` (ms) is over.
+    #[inline(always)]
     pub fn queue_poll<R>(
+        &self,
+        handles: &[Handle],
+        timeout: u32,
+        take: impl Fn(Taken, usize) -> R,
+    ) -> Result<R> {
+        if timeout == 0 && self.are_empty(handles)? {
+            if self.is_aborted() {
+                return Err(Error::Aborted);
+            }
+            if !self.poll() {
+                return Err(Error::EqEmpty);
+            }
+        }
+        self.queue_poll_for(handles, timeout, take)
+    }
+
+    /// As [`queue_poll`](Self::queue_poll), after a look in vain.
+    #[inline(never)]
+    fn queue_poll_for<R>(
         &self,
         handles: &[Handle],
         timeout: u32,
@@ -57,9 +85,26 @@ impl Library<LocalProcess> {
         let pop = |handle: Handle| Ok(self.tables_of(handle).queue(handle)?.pop());
         let any = || first_event(handles, first, pop, &take);
         if timeout == 0 {
-            return self.poll_once(any)?.ok_or(Error::EqEmpty);
+            let aborted = self.is_aborted().then_some(Error::Aborted);
+            return aborted.map_or_else(any, Err)?.ok_or(Error::EqEmpty);
         }
         self.wait(deadline(timeout), any)?.ok_or(Error::EqEmpty)
+    }
+
+    /// Whether none of the queues has an event.
+    ///
+    /// # Errors
+    /// `ArgInvalid` for a handle that isn't a live queue, `NoInit`.
+    #[inline(always)]
+    fn are_empty(&self, handles: &[Handle]) -> Result<bool> {
+        for handle in handles {
+            match self.tables_of(*handle).queue(*handle) {
+                Ok(queue) if queue.ends.is_empty() => {}
+                Ok(_) => return Ok(false),
+                Err(_) => return Err(self.why_not_live()),
+            }
+        }
+        Ok(true)
     }
 
     /// One look, progress, and another look.
@@ -83,8 +128,9 @@ impl Library<LocalProcess> {
     /// `ArgInvalid`, `NoInit`.
     #[inline]
     pub fn counter_get(&self, handle: Handle) -> Result<CountingEvent> {
-        self.check_alive()?;
-        let cell = self.tables_of(handle).counter(handle)?;
+        let Ok(cell) = self.tables_of(handle).counter(handle) else {
+            return Err(self.why_not_live());
+        };
         self.poll();
         Ok(cell.value())
     }

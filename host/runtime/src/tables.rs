@@ -72,7 +72,8 @@ impl LocalTables {
     #[inline]
     pub(crate) fn queue(&self, handle: Handle) -> Result<&EventQueue> {
         match self.queues.get(handle.index()) {
-            Some(queue) if handle.is(Kind::EventQueue) && queue.ends.is(handle.0) => Ok(queue),
+            // The handle that it is open under is a queue's.
+            Some(queue) if queue.ends.is(handle.0) => Ok(queue),
             _ => Err(Error::ArgInvalid),
         }
     }

@@ -6,7 +6,7 @@ use crate::settings::{Between, Settings};
 use lintel_claim::Claim;
 use lintel_nal::{Nal, Origin, Outgoing, Route, Trace, Unreachable, Wake, forward};
 use lintel_nal_ofi::OfiNal;
-use lintel_nal_shm::{ShmNal, Unread};
+use lintel_nal_shm::{Lookout, ShmNal, Unread};
 use lintel_nal_udp::{Model, UdpNal};
 use lintel_presence::{Bell, OpenError, Segment, StatsWriter};
 use lintel_types::{Error, ProcessId};
@@ -201,6 +201,17 @@ impl Transport {
             Transport::Shm(nal) => nal.send(to, words, body),
             Transport::Routed(nal) => nal.send(to, words, body),
             Transport::Boxed(nal) => nal.send(to, words, body),
+        }
+    }
+
+    /// Has threads look for messages by themselves, so many times until the next poll; not
+    /// at all if a poll reads more than shared memory.
+    #[inline(always)]
+    pub(crate) fn watch(&self, lookout: &Lookout, looks: u32) {
+        match self {
+            Transport::Shm(nal) => nal.watch(lookout, looks),
+            Transport::Routed(nal) if nal.is_idle() => nal.near().watch(lookout, looks),
+            Transport::Routed(_) | Transport::Boxed(_) => lookout.close(),
         }
     }
 

@@ -37,16 +37,16 @@ impl Wakeup {
         self.polling.on_found();
     }
 
-    /// A poll has found nothing; whether peers are to be woken now.
+    /// So many polls have found nothing; whether peers are to be woken now.
     #[inline(always)]
-    pub(crate) fn poll_in_vain(&mut self) -> bool {
-        self.polling.on_nothing()
+    pub(crate) fn poll_in_vain(&mut self, polls: u32) -> bool {
+        self.polling.on_nothing(polls)
     }
 
-    /// After a poll: whether the caller yields its processor now.
+    /// After so many polls: whether the caller yields its processor now.
     #[inline(always)]
-    pub(crate) fn yields(&mut self) -> bool {
-        self.polling.yields()
+    pub(crate) fn yields(&mut self, polls: u32) -> bool {
+        self.polling.yields(polls)
     }
 
     /// A caller has yielded its processor for so long.

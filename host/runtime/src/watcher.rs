@@ -48,7 +48,10 @@ fn run<O: Owner>(library: &Library<O>, descriptor: &OwnedFd, end: &OwnedFd) {
         // Who closes doesn't wait for anything to come.
         let looked = library.with_core(|core| match core.wakeup.is_closing() {
             true => None,
-            false => Some(service(core, next)),
+            false => {
+                library.count_looks(core);
+                Some(service(core, next))
+            }
         });
         match looked.flatten() {
             Some(then) => next = then,

@@ -1,0 +1,123 @@
+//! Looks for what arrives, by any thread and without the receiver.
+
+use crate::{Receiver, word};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+/// Rings that a lookout can watch.
+const MOST: usize = 16;
+
+/// Where the next record of each ring of a process comes, for threads that don't own the
+/// receivers. The owner [watches](Self::watch) the rings after it has read them, and has each
+/// look taken by others.
+///
+/// A look may race with the owner. It errs in one of two ways: it sees a record that the owner
+/// is just reading, which costs a poll, or it misses one. So only a bounded number of looks
+/// finds nothing until the owner is asked.
+#[derive(Debug)]
+pub struct Lookout {
+    /// Looks until the owner has to be asked.
+    left: AtomicU32,
+    /// `left` when the owner last counted the looks.
+    counted: AtomicU32,
+    rings: AtomicUsize,
+    next: [NextSlot; MOST],
+}
+
+/// A slot without a record, as long as it bears the former lap's number.
+#[derive(Debug)]
+struct NextSlot {
+    slot: AtomicPtr<u8>,
+    former_lap: AtomicU64,
+}
+
+impl Default for Lookout {
+    fn default() -> Self {
+        Lookout::new()
+    }
+}
+
+impl Lookout {
+    /// A lookout that has the owner asked at each look.
+    pub const fn new() -> Lookout {
+        Lookout {
+            left: AtomicU32::new(0),
+            counted: AtomicU32::new(0),
+            rings: AtomicUsize::new(0),
+            next: [const { NextSlot::new() }; MOST],
+        }
+    }
+
+    /// Whether nothing has arrived, as far as can be seen from here; false if the owner is to
+    /// be asked.
+    #[inline(always)]
+    pub fn is_quiet(&self) -> bool {
+        let left = self.left.load(Ordering::Relaxed);
+        if left == 0 {
+            return false;
+        }
+        // Threads that look at the same time may count as one.
+        self.left.store(left - 1, Ordering::Relaxed);
+        let rings = self.rings.load(Ordering::Relaxed);
+        self.next[..rings.min(MOST)].iter().all(NextSlot::is_empty)
+    }
+
+    /// Looks of others since the owner last asked this or watched.
+    #[inline]
+    pub fn take_looks(&self) -> u32 {
+        let left = self.left.load(Ordering::Relaxed);
+        let counted = self.counted.load(Ordering::Relaxed);
+        self.counted.store(left, Ordering::Relaxed);
+        counted.saturating_sub(left)
+    }
+
+    /// Has the owner asked at each look.
+    #[inline]
+    pub fn close(&self) {
+        self.left.store(0, Ordering::Relaxed);
+        self.counted.store(0, Ordering::Relaxed);
+    }
+
+    /// Has others look at these rings, which the owner has found empty, for so many looks.
+    /// More rings than a lookout can watch close it.
+    ///
+    /// # Safety
+    /// The rings' memory stays readable as long as the lookout lives: another thread may be
+    /// about to look.
+    #[inline(always)]
+    pub unsafe fn watch<'a>(&self, receivers: impl Iterator<Item = &'a Receiver>, looks: u32) {
+        let mut rings = 0;
+        for receiver in receivers {
+            let Some(next) = self.next.get(rings) else {
+                return self.close();
+            };
+            let (slot, former_lap) = receiver.next_slot();
+            next.slot.store(slot, Ordering::Relaxed);
+            let former_lap = u64::from(former_lap);
+            next.former_lap.store(former_lap, Ordering::Relaxed);
+            rings += 1;
+        }
+        self.rings.store(rings, Ordering::Relaxed);
+        self.left.store(looks, Ordering::Relaxed);
+        self.counted.store(looks, Ordering::Relaxed);
+    }
+}
+
+impl NextSlot {
+    const fn new() -> NextSlot {
+        // A slot that stays empty, until there is one to watch.
+        static EMPTY: AtomicU64 = AtomicU64::new(0);
+        NextSlot {
+            slot: AtomicPtr::new(EMPTY.as_ptr().cast()),
+            former_lap: AtomicU64::new(0),
+        }
+    }
+
+    #[inline(always)]
+    fn is_empty(&self) -> bool {
+        let slot = self.slot.load(Ordering::Relaxed);
+        // SAFETY: the beginning of a slot whose memory stays readable (Lookout::watch), or of
+        // the static one.
+        let commit = unsafe { word(slot) }.load(Ordering::Relaxed);
+        commit as u16 == self.former_lap.load(Ordering::Relaxed) as u16
+    }
+}
