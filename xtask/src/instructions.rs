@@ -160,6 +160,8 @@ fn most_frequent(sums: Vec<u64>) -> u64 {
 struct Budget {
     compiler: String,
     calls: Counts,
+    /// Cache lines that change their owner, which a test of the ring compares.
+    lines: Counts,
 }
 
 impl Budget {
@@ -167,17 +169,14 @@ impl Budget {
         let table: Table = text.parse().map_err(|e| format!("{BUDGET}: {e}"))?;
         let compiler = table.get("compiler").and_then(Value::as_str);
         let calls = table.get("calls").and_then(Value::as_table);
-        let (Some(compiler), Some(calls)) = (compiler, calls) else {
-            return Err(format!("{BUDGET} takes a compiler and calls"));
+        let lines = table.get("lines").and_then(Value::as_table);
+        let (Some(compiler), Some(calls), Some(lines)) = (compiler, calls, lines) else {
+            return Err(format!("{BUDGET} takes a compiler, calls and lines"));
         };
-        let number = |value: &Value| value.as_integer()?.try_into().ok();
-        let calls = calls.iter().map(|(name, value)| {
-            let count = number(value).ok_or(format!("{BUDGET}: {name} takes a number"))?;
-            Ok((name.clone(), count))
-        });
         Ok(Budget {
             compiler: compiler.into(),
-            calls: calls.collect::<Result<_, String>>()?,
+            calls: numbers(calls)?,
+            lines: numbers(lines)?,
         })
     }
 
@@ -213,6 +212,16 @@ impl Budget {
     }
 }
 
+/// The numbers of a table of the budget.
+fn numbers(table: &Table) -> Result<Counts, String> {
+    let number = |value: &Value| value.as_integer()?.try_into().ok();
+    let counts = table.iter().map(|(name, value)| {
+        let count = number(value).ok_or(format!("{BUDGET}: {name} takes a number"))?;
+        Ok((name.clone(), count))
+    });
+    counts.collect()
+}
+
 /// Counts until nothing is exceeded, and takes the least of each.
 fn compare(budget: &Budget, mut count: impl FnMut() -> Result<Counts, String>) -> Outcome {
     let mut least = count()?;
@@ -241,6 +250,10 @@ fn print(budget: &Budget, counts: &Counts) {
             None => println!("   {name:50} {count:7}       –"),
         }
     }
+    println!("   cache lines that change their owner, for 8 bytes");
+    for (name, count) in &budget.lines {
+        println!("   {name:50} {count:7}");
+    }
 }
 
 #[cfg(test)]
@@ -248,7 +261,7 @@ mod tests {
     use super::*;
 
     const BUDGETED: &str =
-        "compiler = 'rustc 1.0'\n[calls]\nput = 100\nget = 10\n'put arrives' = 100";
+        "compiler = 'rustc 1.0'\n[calls]\nput = 100\nget = 10\n'put arrives' = 100\n[lines]";
 
     fn counted(put: u64, get: u64) -> Counts {
         let counts = [("put", put), ("get", get), ("put arrives", 100)];
