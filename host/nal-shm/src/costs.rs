@@ -262,31 +262,56 @@ fn known(published: u64) -> (Option<f32>, Option<f32>) {
 #[derive(Debug)]
 pub(crate) struct Choice {
     costs: Costs,
-    /// A KiB that is written to the ring.
-    pushed: Estimate,
-    threshold: u64,
+    /// Of bodies whose receiver waits for them: they are written, then read.
+    alone: Threshold,
+    /// Of bodies in a stream: one is written while the receiver reads another.
+    streaming: Threshold,
+    /// Whether the last body belonged to a stream.
+    is_streaming: bool,
+    /// Messages that had arrived when it was sent.
+    arrivals: u32,
     pushes: u32,
     asked: u32,
     /// The next long push is of a body that would be lent.
     explores: bool,
 }
 
+/// From which length on bodies are lent.
+#[derive(Debug)]
+struct Threshold {
+    /// A KiB that is written to the ring.
+    pushed: Estimate,
+    bytes: u64,
+}
+
 impl Choice {
     pub(crate) fn new(costs: Costs) -> Choice {
+        let unknown = || Threshold {
+            pushed: Estimate::default(),
+            bytes: costs.threshold(None),
+        };
         Choice {
             costs,
-            pushed: Estimate::default(),
-            threshold: costs.threshold(None),
+            alone: unknown(),
+            streaming: unknown(),
+            is_streaming: false,
+            arrivals: 0,
             pushes: 0,
             asked: 0,
             explores: false,
         }
     }
 
-    /// Whether a body of that length is lent.
-    pub(crate) fn lends(&mut self, length: u64) -> bool {
-        let is_long = length > self.threshold;
-        if matches!(self.costs, Costs::Set(_)) || length < self.threshold / 2 {
+    /// Whether a body of that length is lent. `arrivals` counts the messages that have arrived
+    /// in this process: a body that none precedes belongs to a stream.
+    pub(crate) fn lends(&mut self, length: u64, arrivals: u32) -> bool {
+        self.is_streaming = std::mem::replace(&mut self.arrivals, arrivals) == arrivals;
+        let threshold = match self.is_streaming {
+            true => self.streaming.bytes,
+            false => self.alone.bytes,
+        };
+        let is_long = length > threshold;
+        if matches!(self.costs, Costs::Set(_)) || length < threshold / 2 {
             return is_long;
         }
         self.asked = self.asked.wrapping_add(1);
@@ -309,12 +334,20 @@ impl Choice {
     /// A push of that length has taken so long, until every line was written. The receiver
     /// takes as long again to read them, unless it has `published` what it takes.
     pub(crate) fn pushed(&mut self, length: u64, took: Duration, published: u64) {
-        let pushed = self.pushed.add(per_kib(took, length));
         let (copied, lent) = known(published);
-        let ring = Some(pushed + copied.unwrap_or(pushed));
-        self.threshold = match lent {
-            Some(lent) => self.costs.meeting(ring, lent),
-            None => self.costs.threshold(ring),
+        let way = match self.is_streaming {
+            true => &mut self.streaming,
+            false => &mut self.alone,
+        };
+        let pushed = way.pushed.add(per_kib(took, length));
+        let copied = copied.unwrap_or(pushed);
+        let ring = match self.is_streaming {
+            true => pushed.max(copied),
+            false => pushed + copied,
+        };
+        way.bytes = match lent {
+            Some(lent) => self.costs.meeting(Some(ring), lent),
+            None => self.costs.threshold(Some(ring)),
         };
     }
 }
@@ -327,6 +360,14 @@ mod tests {
         call_ns: 440.0,
         kib_ns: 35.0,
     });
+
+    impl Choice {
+        /// Whether a body is lent that follows an arrival.
+        fn alone(&mut self, length: u64) -> bool {
+            let arrivals = self.arrivals + 1;
+            self.lends(length, arrivals)
+        }
+    }
 
     fn push(choice: &mut Choice, length: u64, ns_per_kib: f32, count: u32) {
         for _ in 0..count {
@@ -341,9 +382,9 @@ mod tests {
     fn bodies_are_lent_from_where_both_ways_cost_the_same() {
         let mut choice = Choice::new(COSTS);
         push(&mut choice, 4096, 220.0, 200);
-        assert!((4096..6000).contains(&choice.threshold), "{choice:?}");
-        assert!(!choice.lends(4000));
-        assert!(choice.lends(8192));
+        assert!((4096..6000).contains(&choice.alone.bytes), "{choice:?}");
+        assert!(!choice.alone(4000));
+        assert!(choice.alone(8192));
     }
 
     #[test]
@@ -351,12 +392,12 @@ mod tests {
         let mut choice = Choice::new(COSTS);
         let pushed = Duration::from_nanos(200);
         choice.pushed(4096, pushed, published(200.0, 0.0));
-        let assumed = choice.threshold;
+        let assumed = choice.alone.bytes;
         choice.pushed(4096, pushed, published(200.0, 1290.0));
-        assert!((6000..6300).contains(&choice.threshold), "{choice:?}");
-        assert!(assumed < choice.threshold);
+        assert!((6000..6300).contains(&choice.alone.bytes), "{choice:?}");
+        assert!(assumed < choice.alone.bytes);
         choice.pushed(4096, pushed, published(60.0, 1290.0));
-        assert!(choice.threshold > 15_000, "{choice:?}");
+        assert!(choice.alone.bytes > 15_000, "{choice:?}");
     }
 
     #[test]
@@ -371,7 +412,7 @@ mod tests {
             let mut choice = Choice::new(COSTS);
             choice.pushed(4096, Duration::from_nanos(200), published);
             assert!(
-                (LEAST..=crate::EAGER).contains(&choice.threshold),
+                (LEAST..=crate::EAGER).contains(&choice.alone.bytes),
                 "{choice:?}"
             );
         }
@@ -398,18 +439,32 @@ mod tests {
     fn between_threads_of_one_core_everything_that_may_is_copied() {
         let mut choice = Choice::new(COSTS);
         push(&mut choice, 4096, 20.0, 200);
-        assert!(!choice.lends(crate::EAGER));
+        assert!(!choice.alone(crate::EAGER));
+    }
+
+    #[test]
+    fn a_body_in_a_stream_is_copied_up_to_a_greater_length() {
+        let mut choice = Choice::new(COSTS);
+        for is_streaming in [false, true] {
+            choice.is_streaming = is_streaming;
+            push(&mut choice, 4096, 220.0, 200);
+        }
+        let [alone, streaming] = [choice.alone.bytes, choice.streaming.bytes];
+        assert!((2 * alone..3 * alone).contains(&streaming), "{choice:?}");
+        assert!(choice.alone(2 * alone));
+        let arrivals = choice.arrivals;
+        assert!(!choice.lends(2 * alone, arrivals), "nothing has arrived");
     }
 
     #[test]
     fn one_push_that_was_interrupted_moves_the_threshold_little() {
         let mut choice = Choice::new(COSTS);
         push(&mut choice, 4096, 60.0, 400);
-        let before = choice.threshold;
+        let before = choice.alone.bytes;
         choice.pushed(4096, Duration::from_millis(3), 0);
-        assert!(choice.threshold > before / 3, "{before} {choice:?}");
+        assert!(choice.alone.bytes > before / 3, "{before} {choice:?}");
         push(&mut choice, 4096, 60.0, 400);
-        assert!(choice.threshold.abs_diff(before) < before / 10);
+        assert!(choice.alone.bytes.abs_diff(before) < before / 10);
     }
 
     #[test]
@@ -417,24 +472,24 @@ mod tests {
         let mut choice = Choice::new(COSTS);
         choice.pushed(4096, Duration::ZERO, 0);
         push(&mut choice, 4096, 220.0, 2000);
-        assert!(choice.lends(8192), "{choice:?}");
+        assert!(choice.alone(8192), "{choice:?}");
     }
 
     #[test]
     fn now_and_then_a_body_goes_the_other_way() {
         let mut choice = Choice::new(COSTS);
-        let lent = (0..EXPLORED).filter(|_| choice.lends(32 * 1024)).count();
+        let lent = (0..EXPLORED).filter(|_| choice.alone(32 * 1024)).count();
         assert_eq!(lent, (EXPLORED - IN_A_ROW) as usize);
-        let lent = (0..EXPLORED).filter(|_| choice.lends(12 * 1024)).count();
+        let lent = (0..EXPLORED).filter(|_| choice.alone(12 * 1024)).count();
         assert_eq!(lent, IN_A_ROW as usize, "and the other way round");
-        assert!((0..EXPLORED).all(|_| !choice.lends(4 * 1024)));
+        assert!((0..EXPLORED).all(|_| !choice.alone(4 * 1024)));
     }
 
     #[test]
     fn a_threshold_that_was_set_holds_for_every_body() {
         let mut choice = Choice::new(Costs::Set(5000));
         push(&mut choice, 4096, 220.0, 200);
-        assert!((0..1000).all(|_| choice.lends(5001) && !choice.lends(5000)));
+        assert!((0..1000).all(|_| choice.alone(5001) && !choice.alone(5000)));
     }
 
     #[test]

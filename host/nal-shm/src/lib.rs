@@ -71,6 +71,8 @@ pub struct ShmNal {
     quarantined: Vec<Inbound>,
     cursor: usize,
     served: u32,
+    /// Messages that have arrived, modulo 2^32.
+    arrivals: u32,
     changes: u32,
     /// Reported before anything else arrives: processes lost, streams broken.
     notices: VecDeque<Arrival>,
@@ -100,6 +102,7 @@ impl ShmNal {
             quarantined: Vec::new(),
             cursor: 0,
             served: 0,
+            arrivals: 0,
             changes: 0,
             notices: VecDeque::new(),
             unanswered: None,
@@ -372,6 +375,7 @@ impl Nal for ShmNal {
     #[inline(always)]
     fn done(&mut self, origin: Origin) {
         self.served += 1;
+        self.arrivals = self.arrivals.wrapping_add(1);
         match self.inbound.get_mut(self.cursor) {
             Some(inbound) if inbound.lane() == origin.lane as usize => inbound.done(),
             _ => {
@@ -426,7 +430,7 @@ impl Nal for ShmNal {
                 None => return false,
             },
         };
-        self.peers[index].lends(length)
+        self.peers[index].lends(length, self.arrivals)
     }
 
     fn resources(&self) -> Resources {

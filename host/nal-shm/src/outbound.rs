@@ -182,8 +182,8 @@ impl Peer {
     }
 
     /// Whether a body of that length, which may be copied, is lent.
-    pub(crate) fn lends(&mut self, length: u64) -> bool {
-        self.reach() == Reach::Yes && self.choice.lends(length)
+    pub(crate) fn lends(&mut self, length: u64, arrivals: u32) -> bool {
+        self.reach() == Reach::Yes && self.choice.lends(length, arrivals)
     }
 
     /// What the peer can do with memory of this process. Its answer stands: once known it
