@@ -47,6 +47,8 @@ pub(crate) struct Core<O: Owner> {
     pub(crate) wakeup: Wakeup,
     /// What tools read of this process.
     pub(crate) stats: Stats,
+    /// The last poll has found messages, and nothing was sent since the one before it.
+    pub(crate) receives_stream: bool,
     /// When peers were last checked.
     peers_checked: Instant,
 }
@@ -80,6 +82,7 @@ impl<O: Owner> Core<O> {
             exchange: ExchangeBuffers::new(),
             wakeup: Wakeup::new(bell),
             stats: Stats::new(stats, info),
+            receives_stream: false,
             peers_checked: Instant::now(),
         }
     }
@@ -166,9 +169,12 @@ impl<O: Owner> Core<O> {
     /// whether the bell can be disarmed.
     #[inline(always)]
     pub(crate) fn poll(&mut self, polls: u32) -> bool {
+        let answers = std::mem::take(&mut self.transports.sent);
         if self.progress_of_caller() > 0 {
+            self.receives_stream = !answers;
             self.wakeup.poll_found();
         } else {
+            self.receives_stream = false;
             if self.wakeup.poll_in_vain(polls) {
                 self.wake_peers();
             }

@@ -104,10 +104,11 @@ impl<O: Owner> Library<O> {
         }
     }
 
-    /// Has callers look by themselves, once they need no longer be counted one by one.
+    /// Has callers look by themselves, once they need no longer be counted one by one. Not between
+    /// the messages of a stream: the next one is nearly there.
     #[inline(always)]
     fn watch(&self, core: &Core<O>) {
-        match core.wakeup.bell.is_armed() {
+        match core.wakeup.bell.is_armed() || core.receives_stream {
             true => self.lookout.close(),
             false => core.transports.nal.watch(&self.lookout, LOOKS),
         }

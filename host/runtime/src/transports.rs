@@ -22,6 +22,8 @@ pub struct Transports {
     pub(crate) activity: bool,
     /// The helper polls: who awaits an answer and polls isn't rung for it at once.
     pub(crate) holds_answers: bool,
+    /// Something was sent since the flag was last cleared.
+    pub(crate) sent: bool,
     /// The process that something was sent to last.
     to: ProcessId,
     /// A process may be far behind with what was sent to it.
@@ -39,6 +41,7 @@ impl Transports {
             loopback: Loopback::new(me, uid),
             activity: false,
             holds_answers: false,
+            sent: false,
             to: me,
             congested: false,
             blocked: None,
@@ -56,6 +59,7 @@ impl Transports {
             self.loopback.send(to, words, body)
         } else {
             self.to = to;
+            self.sent = true;
             self.nal.send(to, words, body)
         };
         sent.map_err(|_| Undeliverable)
