@@ -23,13 +23,17 @@ const SHARED: [&str; 6] = [
 ];
 
 /// Those that do neither; their tests take several minutes.
-const PLAIN: [&str; 7] = [
+const PLAIN: [&str; 11] = [
     "lintel-types",
     "lintel-memory",
     "lintel-wire",
     "lintel-tables",
     "lintel-collectives",
+    "lintel-session",
+    "lintel-progress",
     "lintel-engine4",
+    "lintel-engine3",
+    "lintel-cci",
     "lintel-reliable",
 ];
 
