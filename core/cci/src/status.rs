@@ -1,5 +1,8 @@
 //! The status of a call or an event, and the kinds of connection.
 
+use core::error::Error;
+use core::fmt;
+
 macro_rules! statuses {
     ($($(#[$doc:meta])* $name:ident = $value:literal, $c:literal, $text:literal;)*) => {
         /// The result of a call or of an operation, with the header's value. Values above 8
@@ -85,6 +88,14 @@ statuses! {
     /// The server has rejected, or nobody is there.
     Refused = 111, "CCI_ECONNREFUSED", "connection refused";
 }
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+impl Error for Status {}
 
 /// What a connection promises (`cci_conn_attribute_t`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

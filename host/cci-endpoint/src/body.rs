@@ -27,6 +27,18 @@ impl Body {
         Body::Copied(bytes)
     }
 
+    /// A copy of bytes that nobody else changes.
+    pub(crate) fn of_bytes(bytes: &[u8]) -> Body {
+        let mut small = [0; SMALL];
+        match small.get_mut(..bytes.len()) {
+            Some(place) => {
+                place.copy_from_slice(bytes);
+                Body::Small(small, bytes.len() as u8)
+            }
+            None => Body::Copied(bytes.to_vec()),
+        }
+    }
+
     /// Calls `send` with the bytes' place; those that aren't the user's are copied to
     /// `scratch` before, which has room for every message.
     pub(crate) fn with<R>(&self, scratch: &Region, send: impl FnOnce(&[Claim]) -> R) -> R {

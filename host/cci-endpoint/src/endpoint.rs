@@ -330,14 +330,48 @@ impl Endpoint {
         flags: MessageFlags,
     ) -> Result<(), Status> {
         let length = lintel_memory::length(pieces);
+        let message = self.message(length, || flags.body(pieces))?;
+        self.start_send(connection, message, context, flags)
+    }
+
+    /// As [`send`](Self::send), of bytes that are copied; `no_copy` counts for nothing.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn send_bytes(
+        &self,
+        connection: ConnectionId,
+        bytes: &[u8],
+        context: u64,
+        flags: MessageFlags,
+    ) -> Result<(), Status> {
+        let message = self.message(bytes.len() as u64, || Body::of_bytes(bytes))?;
+        self.start_send(connection, message, context, flags)
+    }
+
+    /// A message that the device can carry.
+    fn message(
+        &self,
+        length: u64,
+        body: impl FnOnce() -> Body,
+    ) -> Result<lintel_cci::Message<Body>, Status> {
         let length = u32::try_from(length).map_err(|_| Status::MessageSize)?;
         if length > self.device.max_send {
             return Err(Status::MessageSize);
         }
-        let message = lintel_cci::Message {
+        Ok(lintel_cci::Message {
             length,
-            body: flags.body(pieces),
-        };
+            body: body(),
+        })
+    }
+
+    fn start_send(
+        &self,
+        connection: ConnectionId,
+        message: lintel_cci::Message<Body>,
+        context: u64,
+        flags: MessageFlags,
+    ) -> Result<(), Status> {
         self.complete(context, flags, |state, completion| {
             let host = &mut state.around;
             state.rules.send(connection, message, completion, host)
@@ -356,14 +390,9 @@ impl Endpoint {
         context: u64,
         flags: MessageFlags,
     ) -> Result<(), Status> {
-        let longest = u64::from(self.device.max_send);
-        if message.is_some_and(|message| message.len() > longest) {
-            return Err(Status::MessageSize);
-        }
-        let message = message.map(|bytes| lintel_cci::Message {
-            length: bytes.len() as u32,
-            body: flags.body(&[bytes]),
-        });
+        let message = message
+            .map(|bytes| self.message(bytes.len(), || flags.body(&[bytes])))
+            .transpose()?;
         self.complete(context, flags, |state, completion| {
             let host = &mut state.around;
             state

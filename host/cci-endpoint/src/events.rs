@@ -26,6 +26,12 @@ impl Message {
         self.buffer.claim().address()
     }
 
+    /// Copies as many of them as `into` takes; returns how many these were.
+    pub fn read(&self, into: &mut [u8]) -> usize {
+        let bytes = self.buffer.claim().slice(0, self.length.into());
+        bytes.read(into)
+    }
+
     /// A copy of them.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut bytes = vec![0; self.length as usize];
