@@ -16,7 +16,7 @@ struct Manual {
     headers: &'static [&'static str],
 }
 
-const MANUALS: [Manual; 2] = [
+const MANUALS: [Manual; 3] = [
     Manual {
         name: "portals4",
         section: "3",
@@ -36,6 +36,11 @@ const MANUALS: [Manual; 2] = [
             "p3api/debug.h",
             "catamount/cnos_mpi_os.h",
         ],
+    },
+    Manual {
+        name: "cci",
+        section: "3cci",
+        headers: &["cci.h"],
     },
 ];
 
@@ -104,7 +109,7 @@ pub fn check(tree: &Tree) -> Outcome {
 
 /// Each page goes through the typesetter without a warning.
 fn typeset(man: &Path) -> Outcome {
-    let sections = ["1", "3", "3portals3", "7"];
+    let sections = ["1", "3", "3portals3", "3cci", "7"];
     for page in sections
         .iter()
         .flat_map(|section| shell::files(&man.join(format!("man{}", &section[..1])), section))

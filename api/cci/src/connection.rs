@@ -82,8 +82,8 @@ impl Connection {
     ///
     /// # Errors
     /// As [`send`](Self::send). `Invalid` if the length is 0, the connection is unreliable, or the
-    /// local memory is of another endpoint or ends before the access does; with
-    /// [`Completion::Blocking`] also `RmaHandle` and `RmaOperation`.
+    /// local memory is of another endpoint; with [`Completion::Blocking`] also `RmaHandle` and
+    /// `RmaOperation`.
     pub fn rma(&self, access: Rma<'_>, completion: Completion) -> Result<()> {
         if !access.local.is_of(&self.endpoint) {
             return Err(Status::Invalid);

@@ -18,7 +18,8 @@ pub enum Event {
         /// As given to the operation.
         context: u64,
         /// `Rnr`: the receiver had no buffer until the send timeout; `TimedOut`; `Disconnected`;
-        /// `RmaHandle`, `RmaOperation`: the peer's memory isn't registered so.
+        /// `RmaHandle`: the access goes beyond the memory of a side, or the peer's isn't
+        /// registered; `RmaOperation`: its registration doesn't allow the access.
         result: Result<()>,
     },
     /// A message has arrived.

@@ -138,7 +138,8 @@ fn param(text: &str, output: bool) -> Result<Param, String> {
 
 fn result(text: &str) -> Return {
     let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
-    let code = word.starts_with("PTL") || word.parse::<i64>().is_ok();
+    let is_constant = word.starts_with("PTL") || word.starts_with("CCI_");
+    let code = is_constant || word.parse::<i64>().is_ok();
     if code {
         Return {
             code: Some(word.into()),

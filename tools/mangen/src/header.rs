@@ -324,18 +324,27 @@ impl Function {
 }
 
 fn defines_constant(line: &str) -> bool {
-    line.starts_with("#define PTL_") || line.starts_with("#define CNOS_")
+    let ours = ["#define PTL_", "#define CNOS_", "#define CCI_"];
+    let is_guard = line.ends_with("_H");
+    !is_guard && ours.iter().any(|prefix| line.starts_with(prefix))
 }
 
 fn opens_composite(line: &str) -> bool {
     line.ends_with('{')
-        && ["typedef struct", "typedef union", "typedef enum", "enum "]
-            .iter()
-            .any(|start| line.starts_with(start))
+        && [
+            "typedef struct",
+            "typedef const struct",
+            "typedef union",
+            "typedef enum",
+            "enum ",
+            "union ",
+        ]
+        .iter()
+        .any(|start| line.starts_with(start))
 }
 
 fn declares_function(line: &str) -> bool {
-    let ours = ["Ptl", "ptlcoll_", "ptljob_", "cnos_"];
+    let ours = ["Ptl", "ptlcoll_", "ptljob_", "cnos_", "cci_"];
     let declared = line.split_once('(').map_or("", |(before, _)| before);
     let name = declared.rsplit([' ', '*']).next().unwrap_or_default();
     line.starts_with(|c: char| c.is_ascii_lowercase())

@@ -22,5 +22,5 @@ mod roff;
 
 pub use doc::{Block, Doc, Param, Return};
 pub use header::{Composite, Entry, Function, Header, Item, ParseError, Section};
-pub use manual::{MANUALS, Manual, PORTALS3, PORTALS4};
+pub use manual::{CCI, MANUALS, Manual, PORTALS3, PORTALS4};
 pub use page::{Page, pages};

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 const USAGE: &str = "usage: lintel-mangen --manual NAME --include DIR --header FILE ... --out DIR
 Writes DIR/man3 and DIR/man7 from the comments of C headers, which are named as programs include
-them. Manuals: portals4, portals3.";
+them. Manuals: portals4, portals3, cci.";
 
 /// What the command line asks for.
 struct Options {

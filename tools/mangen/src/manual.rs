@@ -33,8 +33,17 @@ pub const PORTALS3: Manual = Manual {
     overview: include_str!("../../../doc/man/portals3.7"),
 };
 
+/// CCI 2, the Common Communication Interface.
+pub const CCI: Manual = Manual {
+    name: "cci",
+    functions: "3cci",
+    interface: "CCI 2.2",
+    family: "CCI 2",
+    overview: include_str!("../../../doc/man/cci.7"),
+};
+
 /// All of them.
-pub const MANUALS: [Manual; 2] = [PORTALS4, PORTALS3];
+pub const MANUALS: [Manual; 3] = [PORTALS4, PORTALS3, CCI];
 
 impl Manual {
     /// The manual of this name.

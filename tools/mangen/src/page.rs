@@ -274,7 +274,7 @@ fn threads(text: &str) -> String {
 /// Text as a sentence: a capital first, unless a name begins it, and a full stop.
 fn sentence(text: &str) -> String {
     let mut chars = text.chars();
-    let name = text.starts_with("ptl");
+    let name = text.starts_with("ptl") || text.starts_with("cci_");
     let mut out: String = match chars.next() {
         Some(first) if !name => first.to_uppercase().chain(chars).collect(),
         _ => text.into(),

@@ -121,7 +121,7 @@ fn prose(text: &str, functions: &str, out: &mut String) {
         if is_function(word) {
             out.push_str(&format!("{}({functions})", bold(word)));
         } else if [
-            "PTL_", "ptl_", "PTLCOLL_", "ptlcoll_", "PTLJOB_", "CNOS_", "cnos_",
+            "PTL_", "ptl_", "PTLCOLL_", "ptlcoll_", "PTLJOB_", "CNOS_", "cnos_", "CCI_", "cci_",
         ]
         .iter()
         .any(|start| word.starts_with(start))
@@ -143,7 +143,7 @@ fn is_function(word: &str) -> bool {
     let portals = word
         .strip_prefix("Ptl")
         .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()));
-    let beside = ["ptlcoll_", "ptljob_", "cnos_"]
+    let beside = ["ptlcoll_", "ptljob_", "cnos_", "cci_"]
         .iter()
         .any(|prefix| word.starts_with(prefix));
     portals || (beside && !word.ends_with("_t") && !word.ends_with("_retvals"))

@@ -82,10 +82,15 @@ fn programs_written_for_other_headers_compile() {
 }
 
 #[test]
-fn example_of_the_overview_page_compiles() {
-    let page = include_str!("../../../doc/man/portals4.7");
-    let example = page.split(".SH EXAMPLE").nth(1).expect("it has an example");
-    let start = example.find("#include").expect("the example is C");
-    let end = example.find("\n.fi").expect("the example ends");
-    compile("cc", "c", "c11", &example[start..end].replace("\\-", "-"));
+fn the_example_of_each_overview_compiles() {
+    for page in [
+        include_str!("../../../doc/man/portals4.7"),
+        include_str!("../../../doc/man/portals3.7"),
+        include_str!("../../../doc/man/cci.7"),
+    ] {
+        let example = page.split(".SH EXAMPLE").nth(1).expect("it has an example");
+        let start = example.find("#include").expect("the example is C");
+        let end = example.find("\n.fi").expect("the example ends");
+        compile("cc", "c", "c11", &example[start..end].replace("\\-", "-"));
+    }
 }

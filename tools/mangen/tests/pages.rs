@@ -1,14 +1,14 @@
 //! The manual pages of the real headers are complete, and roff agrees with them.
 #![forbid(unsafe_code)]
 
-use lintel_mangen::{Header, Manual, PORTALS3, PORTALS4, Page, pages};
+use lintel_mangen::{CCI, Header, Manual, PORTALS3, PORTALS4, Page, pages};
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Each manual with its headers, and how many functions they declare.
-const MANUALS: [(Manual, &[&str], usize); 2] = [
+const MANUALS: [(Manual, &[&str], usize); 3] = [
     (PORTALS4, &["portals4.h", "portals4_ext.h"], 57),
     (
         PORTALS3,
@@ -20,7 +20,13 @@ const MANUALS: [(Manual, &[&str], usize); 2] = [
         ],
         59,
     ),
+    (CCI, &["cci.h"], 22),
 ];
+
+/// How the names of functions begin.
+const FUNCTIONS: [&str; 3] = ["Ptl", "cnos_", "cci_"];
+/// How the names of constants begin.
+const CONSTANTS: [&str; 2] = ["PTL_", "CCI_"];
 
 fn text(file: &str) -> String {
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
@@ -43,7 +49,7 @@ fn declared(files: &[&str]) -> BTreeSet<String> {
         for line in text(file).lines() {
             let head = line.split('(').next().unwrap_or_default();
             let word = head.rsplit([' ', '*']).next().unwrap_or_default();
-            let ours = word.starts_with("Ptl") || word.starts_with("cnos_");
+            let ours = FUNCTIONS.iter().any(|prefix| word.starts_with(prefix));
             let is_prototype = line.contains('(') && !line.starts_with("typedef");
             if ours && is_prototype && line.starts_with(|c: char| c.is_ascii_lowercase()) {
                 names.insert(word.to_string());
@@ -51,6 +57,23 @@ fn declared(files: &[&str]) -> BTreeSet<String> {
         }
     }
     names
+}
+
+/// The names that stand before `(section)`, in bold or as a macro's argument.
+fn referred<'a>(text: &'a str, section: &str) -> Vec<&'a str> {
+    let is_outside = |c: char| !(c.is_ascii_alphanumeric() || c == '_');
+    let section = format!("({section})");
+    let found = text.match_indices(&section);
+    let names = found.map(|(at, _)| {
+        let before = text[..at].trim_end();
+        let before = before.strip_suffix("\\fR").unwrap_or(before);
+        let name = before.rsplit(is_outside).next().unwrap_or_default();
+        match before[..before.len() - name.len()].ends_with('\\') {
+            true => name.strip_prefix("fB").unwrap_or(name),
+            false => name,
+        }
+    });
+    names.collect()
 }
 
 /// The names in a text that begin with `prefix`.
@@ -105,6 +128,9 @@ fn every_reference_leads_to_a_page_of_the_manual() {
             for name in names_in(&page.text, "Ptl") {
                 assert!(declared.contains(name), "{} names {name}", page.path);
             }
+            for name in referred(&page.text, manual.functions) {
+                assert!(declared.contains(name), "{} refers to {name}", page.path);
+            }
         }
     }
 }
@@ -117,7 +143,7 @@ fn every_constant_is_on_the_page_of_types() {
         let types = pages.iter().find(|page| page.path == path);
         let types = &types.expect("the page of types").text;
         for page in &pages {
-            for name in names_in(&page.text, "PTL_") {
+            for name in CONSTANTS.iter().flat_map(|it| names_in(&page.text, it)) {
                 assert!(is_explained(types, name), "{name} in {}", page.path);
             }
         }
@@ -126,7 +152,9 @@ fn every_constant_is_on_the_page_of_types() {
 
 /// Whether a constant has a label; what only the environment has is explained elsewhere.
 fn is_explained(types: &str, name: &str) -> bool {
-    const VARIABLES: [&str; 6] = [
+    const VARIABLES: [&str; 8] = [
+        "CCI_CONFIG",
+        "CCI_CTP",
         "PTL_MY_RID",
         "PTL_MY_JID",
         "PTL_NIDMAP",
