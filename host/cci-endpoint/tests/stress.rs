@@ -257,16 +257,37 @@ fn unreliable_messages_to_a_peer_that_lags_behind_take_bounded_memory() {
 const CHILD: &str = "CCI_STRESS_CHILD";
 const KILLED: &str = "a_process_killed_at_any_point_leaves_nothing_to_its_peer";
 
-/// A process that connects and sends.
-fn start_child(group: &str, uri: &str) -> Child {
+/// A process that runs a test of this file as its other side; `place` is for that.
+fn start(test: &str, place: &str) -> Child {
     let program = std::env::current_exe().expect("a test is a program");
     Command::new(program)
-        .args([KILLED, "--exact", "--nocapture"])
-        .env(CHILD, format!("{group} {uri}"))
-        .stdin(Stdio::piped())
+        .args([test, "--exact", "--nocapture"])
+        .env(CHILD, place)
+        .stdin(Stdio::null())
         .stdout(Stdio::null())
         .spawn()
         .expect("it can be started")
+}
+
+/// A process that connects and sends.
+fn start_child(group: &str, uri: &str) -> Child {
+    start(KILLED, &format!("{group} {uri}"))
+}
+
+/// Ends a process without a chance to tidy up.
+fn kill(child: &mut Child) {
+    child.kill().expect("it is alive");
+    child.wait().expect("it was killed");
+}
+
+/// Waits until nothing of a killed process is left in shared memory.
+fn wait_for_removal(pid: u32) {
+    wait("removal of what the process left", || {
+        let files = std::fs::read_dir("/dev/shm").expect("it can be read");
+        let mut names = files.flatten().map(|file| file.file_name());
+        let left = names.any(|name| name.to_string_lossy().contains(&format!("-{pid:x}-")));
+        (!left).then_some(())
+    });
 }
 
 /// Connects, and sends until it is killed or its parent has ended.
@@ -313,8 +334,7 @@ fn outlive(parent: &Endpoint, group: &str, count: u64) {
     });
     let connection = connection.expect("messages come on it");
     let pid = child.id();
-    child.kill().expect("it is alive");
-    child.wait().expect("it was killed");
+    kill(&mut child);
     wait("end of the child", || {
         if let Some(Event::Received { message, .. }) = poll(parent) {
             parent.return_message(message);
@@ -327,12 +347,7 @@ fn outlive(parent: &Endpoint, group: &str, count: u64) {
     }
     let held = parent.resources();
     assert_eq!((held.connections, held.pending, held.held), (0, 0, 0));
-    wait("removal of what the child left", || {
-        let files = std::fs::read_dir("/dev/shm").expect("it can be read");
-        let mut names = files.flatten().map(|file| file.file_name());
-        let left = names.any(|name| name.to_string_lossy().contains(&format!("-{pid:x}-")));
-        (!left).then_some(())
-    });
+    wait_for_removal(pid);
 }
 
 #[test]
@@ -356,8 +371,8 @@ fn what_an_endpoint_holds_can_be_read_by_other_processes() {
         let own = published.iter().find(|process| process.os_process == pid)?;
         (own.endpoint.connections == 1).then_some(())
     });
-    child.kill().expect("it is alive");
-    child.wait().expect("it was killed");
+    kill(&mut child);
+    wait_for_removal(child.id());
 }
 
 #[test]
@@ -374,4 +389,216 @@ fn a_process_killed_at_any_point_leaves_nothing_to_its_peer() {
         let count = (seed.wrapping_mul(round * 0x9e37_79b9) >> 7) % 3000;
         outlive(&parent, &device.path, if round == 1 { 0 } else { count });
     }
+}
+
+const KILLED_SERVER: &str = "operations_of_a_client_end_once_when_its_server_is_killed";
+/// The service of the server that is killed, again and again.
+const SERVICE: &str = "7/1";
+
+/// Accepts the first client, leaves others without an answer, and sends back what it receives,
+/// until it is killed or its client has ended.
+fn serve(group: &str) {
+    let me = Endpoint::open(&sm(group), Some(SERVICE), false).expect("the service is free");
+    let (mut clients, until) = (0, Instant::now() + LIMIT);
+    while Instant::now() < until {
+        match poll(&me) {
+            Some(Event::Request {
+                connection, data, ..
+            }) => {
+                me.return_request(data);
+                clients += 1;
+                if clients == 1 {
+                    me.accept(connection, 0).expect("it wasn't answered");
+                }
+            }
+            Some(Event::Received {
+                connection,
+                message,
+            }) => {
+                let sent = send(&me, connection, number(&message));
+                me.return_message(message);
+                if sent == Err(Status::Disconnected) {
+                    return;
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What a client has sent, and what it has heard of it.
+#[derive(Default)]
+struct Tally {
+    sent: u32,
+    ended: u32,
+    has_failed: bool,
+    echoes: u32,
+    answer: Option<Status>,
+}
+
+impl Tally {
+    /// Sends with an event each, as much as there is room for.
+    fn send_all(&mut self, client: &Endpoint, on: ConnectionId) -> Status {
+        loop {
+            let region = bytes(&self.sent.to_le_bytes());
+            let flags = MessageFlags::default();
+            match client.send(on, &[region.claim()], self.sent.into(), flags) {
+                Ok(()) => self.sent += 1,
+                Err(status) => return status,
+            }
+        }
+    }
+
+    /// Takes all events: each send ends once, in order, and none succeeds behind one that failed.
+    fn take_all(&mut self, client: &Endpoint) {
+        while let Some(event) = poll(client) {
+            match event {
+                Event::Sent {
+                    context, status, ..
+                } => {
+                    assert_eq!(context, self.ended.into());
+                    self.ended += 1;
+                    if status != Status::Success || self.has_failed {
+                        assert_eq!(status, Status::Disconnected);
+                        self.has_failed = true;
+                    }
+                }
+                Event::Received { message, .. } => {
+                    assert_eq!(number(&message), self.echoes);
+                    self.echoes += 1;
+                    client.return_message(message);
+                }
+                Event::Connected { result, .. } => self.answer = result.err(),
+                other => panic!("expected an end, not {other:?}"),
+            }
+        }
+    }
+}
+
+/// Connects to a server that is about to start.
+fn connect_soon(client: &Endpoint, uri: &str) -> ConnectionId {
+    wait("server", || {
+        client
+            .connect(uri, Claim::empty(), Attribute::Ro, 0, None)
+            .expect("the URI is good");
+        match wait("answer", || poll(client)) {
+            Event::Connected { result, .. } => result.ok().map(|(connection, _)| connection),
+            other => panic!("expected an answer, not {other:?}"),
+        }
+    })
+}
+
+/// Kills a server after `count` sends have ended, while others and a request are on their way.
+fn outlive_server(client: &Endpoint, group: &str, count: u32) {
+    let mut server = start(KILLED_SERVER, group);
+    let uri = format!("sm://{group}/{SERVICE}");
+    let connection = connect_soon(client, &uri);
+    client
+        .connect(&uri, Claim::empty(), Attribute::Ru, 0, None)
+        .expect("the URI is good");
+    let mut tally = Tally::default();
+    wait("end of the first sends", || {
+        assert_eq!(tally.send_all(client, connection), Status::NoBuffers);
+        tally.take_all(client);
+        (tally.ended >= count).then_some(())
+    });
+    kill(&mut server);
+    wait("end of all operations", || {
+        let status = tally.send_all(client, connection);
+        tally.take_all(client);
+        let is_over = status == Status::Disconnected && tally.ended == tally.sent;
+        (is_over && tally.answer.is_some()).then_some(())
+    });
+    println!("{} sent, {} echoes", tally.sent, tally.echoes);
+    assert_eq!(tally.answer, Some(Status::Refused));
+    assert!(tally.echoes <= tally.sent);
+    client.disconnect(connection).expect("it is there");
+    let held = client.resources();
+    assert_eq!((held.connections, held.pending, held.held), (0, 0, 0));
+    wait_for_removal(server.id());
+}
+
+#[test]
+fn operations_of_a_client_end_once_when_its_server_is_killed() {
+    if let Ok(group) = std::env::var(CHILD) {
+        return serve(&group);
+    }
+    let seed = u64::from(std::process::id());
+    println!("seed {seed}");
+    let device = own_sm("killed-server");
+    let client = open(&device);
+    let set = client.set_option(EndpointOption::SendBuffers, 500);
+    set.expect("any count will do");
+    for round in 0..8 {
+        // Between none and some thousand; each server has the name of the killed one before.
+        let count = (seed.wrapping_mul(round * 0x9e37_79b9) >> 7) % 3000;
+        outlive_server(&client, &device.path, count as u32);
+    }
+}
+
+/// How many messages of each of three processes, which send all they can, have been received
+/// when the slowest one has `least`. Counting begins when all of them send.
+fn shares(receiver: &Endpoint, group: &str, least: u32) -> Vec<u32> {
+    const PROCESSES: usize = 3;
+    let start = |_| start_child(group, &receiver.uri());
+    let mut children = Vec::from_iter((0..PROCESSES).map(start));
+    let mut counts: Vec<(ConnectionId, u32)> = Vec::new();
+    let mut is_counting = false;
+    wait("messages of all processes", || {
+        match poll(receiver) {
+            Some(Event::Request {
+                connection, data, ..
+            }) => {
+                receiver.accept(connection, 0).expect("it wasn't answered");
+                receiver.return_request(data);
+            }
+            Some(Event::Accepted { result, .. }) => counts.push((result.expect("alive").0, 0)),
+            Some(Event::Received {
+                connection,
+                message,
+            }) => {
+                receiver.return_message(message);
+                let mut all = counts.iter_mut();
+                let (_, count) = all.find(|it| it.0 == connection).expect("it was accepted");
+                *count += 1;
+            }
+            _ => {}
+        }
+        let have_all = |least, counts: &[(ConnectionId, u32)]| {
+            counts.len() == PROCESSES && counts.iter().all(|it| it.1 >= least)
+        };
+        if !is_counting && have_all(1, &counts) {
+            is_counting = true;
+            counts.iter_mut().for_each(|(_, count)| *count = 0);
+        }
+        (is_counting && have_all(least, &counts)).then_some(())
+    });
+    children.iter_mut().for_each(kill);
+    for child in children {
+        wait_for_removal(child.id());
+    }
+    counts.into_iter().map(|(_, count)| count).collect()
+}
+
+/// Processors are shared with other programs, so shares differ; none is ten times another.
+fn assert_none_starves(shares: &[u32], least: u32) {
+    assert!(shares.iter().all(|it| *it < 10 * least), "{shares:?}");
+}
+
+#[test]
+fn processes_that_compete_for_receive_buffers_all_get_some() {
+    for count in [1, 4] {
+        let device = own_sm(&format!("buffers-{count}"));
+        let receiver = open(&device);
+        let set = receiver.set_option(EndpointOption::RecvBuffers, count);
+        set.expect("any count will do");
+        assert_none_starves(&shares(&receiver, &device.path, 500), 500);
+    }
+}
+
+#[test]
+fn a_process_that_sends_all_it_can_starves_no_other() {
+    let device = own_sm("flood");
+    let receiver = open(&device);
+    assert_none_starves(&shares(&receiver, &device.path, 5000), 5000);
 }
