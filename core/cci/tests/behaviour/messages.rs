@@ -107,7 +107,7 @@ fn messages_refused_for_lack_of_a_buffer_arrive_once_and_in_order() {
 }
 
 #[test]
-fn no_sender_starves_while_buffers_are_short() {
+fn senders_take_turns_while_buffers_are_short() {
     let mut rig = Rig::new(4);
     let from: Vec<_> = (1..4).map(|it| rig.join(it, 0, Attribute::Ro).0).collect();
     rig.members[0].core.set_recv_buffers(1).expect("1 will do");
@@ -116,13 +116,21 @@ fn no_sender_starves_while_buffers_are_short() {
             rig.send(member, id, b"x", event(0)).expect("it is open");
         }
     }
+    let mut turns = Vec::new();
     for _ in 0..30 {
         rig.run();
-        assert!(rig.reported(0).is_some(), "a message is there");
+        match rig.reported(0) {
+            Some(Reported::Received(connection, _)) => turns.push(connection),
+            other => panic!("expected a message, not {other:?}"),
+        }
         rig.give_back(0);
     }
     rig.run();
     assert_eq!(rig.reported(0), None);
+    // The first message finds the buffer free. The others of all three have been refused.
+    let turn = &turns[1..4];
+    assert!(turn[1] != turn[0] && turn[2] != turn[0] && turn[2] != turn[1]);
+    assert!(turns[1..28].chunks(3).all(|it| it == turn), "{turns:?}");
     for member in 1..4 {
         assert_eq!(rig.ended(member).len(), 10);
     }
