@@ -52,7 +52,8 @@ int PMI_Initialized(int *initialized);
 int PMI_Finalize(void);
 int PMI_Abort(int exit_code, const char *message);
 
-/* The process and its job. `appnum` is always 0. */
+/* The process and its job. The universe's size is the number of processes that the launcher could
+ * run, INT_MAX if it has no limit. `appnum` is always 0. */
 int PMI_Get_size(int *size);
 int PMI_Get_rank(int *rank);
 int PMI_Get_universe_size(int *size);

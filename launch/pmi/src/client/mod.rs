@@ -254,7 +254,7 @@ impl Client {
         self.protocol.barrier()
     }
 
-    /// The number of processes that the launcher could run.
+    /// The number of processes that the launcher could run; `usize::MAX` if it has no limit.
     ///
     /// # Errors
     /// A lost connection, or an answer that is no number.

@@ -76,7 +76,7 @@ impl Protocol for Pmi1 {
 
     fn universe_size(&mut self) -> Result<usize, Error> {
         let reply = self.stream.request("get_universe_size", "universe_size")?;
-        number(&reply, "size")
+        universe_of(&reply)
     }
 
     fn abort(&mut self, code: i32) -> Result<(), Error> {
@@ -89,6 +89,14 @@ impl Protocol for Pmi1 {
     }
 }
 
+/// hydra says -1 if it isn't limited.
+fn universe_of(reply: &Message) -> Result<usize, Error> {
+    match reply.get("size") {
+        Some("-1") => Ok(usize::MAX),
+        _ => number(reply, "size"),
+    }
+}
+
 fn number(reply: &Message, key: &str) -> Result<usize, Error> {
     let value = reply
         .number(key)
@@ -98,4 +106,17 @@ fn number(reply: &Message, key: &str) -> Result<usize, Error> {
 
 fn unexpected(reply: &Message) -> Error {
     Error::Unexpected(reply.command().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_launcher_may_have_no_limit_to_its_universe() {
+        let universe = |line: &str| universe_of(&Message::parse(line).unwrap());
+        assert_eq!(universe("cmd=universe_size size=-1").unwrap(), usize::MAX);
+        assert_eq!(universe("cmd=universe_size size=4").unwrap(), 4);
+        assert!(universe("cmd=universe_size size=many").is_err());
+    }
 }
