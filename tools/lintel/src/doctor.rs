@@ -3,7 +3,8 @@
 //!
 //! Each check is a function that returns [`Finding`]s; none changes anything.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -164,10 +165,7 @@ fn shared_memory(most: &ProcFile) -> Finding {
 /// Registrations are small files there.
 fn registrations(folder: &Path) -> Finding {
     let about = "registrations";
-    let probe = folder.join(format!("lintel-doctor-{}", std::process::id()));
-    let written = fs::write(&probe, [0; 4096]);
-    let _ = fs::remove_file(&probe);
-    match written {
+    match try_file(&folder.join(format!("lintel-doctor-{}", std::process::id()))) {
         Ok(()) => ok(about, format!("{} takes files", folder.display())),
         Err(error) => wrong(
             about,
@@ -178,6 +176,15 @@ fn registrations(folder: &Path) -> Finding {
             ),
         ),
     }
+}
+
+/// Makes a file, writes a page and removes it. Everybody may write to such a folder: a file or a
+/// link that is there already is neither followed nor removed.
+fn try_file(path: &Path) -> std::io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    let written = file.write_all(&[0; 4096]);
+    fs::remove_file(path)?;
+    written
 }
 
 fn cross_memory() -> Finding {
@@ -385,6 +392,18 @@ mod tests {
         let found = registrations(Path::new("/proc/nowhere"));
         assert_eq!(found.verdict, Verdict::Wrong);
         assert!(found.text.contains("--shm-size"), "{found:?}");
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_the_probe_is_not_followed() {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let (target, link) = (folder.path().join("target"), folder.path().join("link"));
+        fs::write(&target, "kept").expect("written");
+        std::os::unix::fs::symlink(&target, &link).expect("linked");
+        assert!(try_file(&link).is_err());
+        assert_eq!(fs::read_to_string(&target).expect("it is there"), "kept");
+        assert!(link.is_symlink());
+        assert!(try_file(&folder.path().join("free")).is_ok());
     }
 
     #[test]
