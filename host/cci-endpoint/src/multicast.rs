@@ -22,6 +22,9 @@ use std::sync::Arc;
 const TAG: usize = 16;
 /// IP and UDP headers, bytes.
 const HEADERS: u32 = 28;
+/// Datagrams without the key that are dropped at once; others wait for the next look, so that a
+/// flood of them holds up nobody.
+const FORGED: u32 = 64;
 /// Its key differs from that of unicast.
 const JOB: &str = "cci-multicast";
 
@@ -119,7 +122,10 @@ impl Groups {
     pub(crate) fn next(&mut self) -> Option<(ConnectionId, &[u8])> {
         let key = self.key.as_ref()?;
         for member in &self.members {
-            while let Ok(length) = member.socket.recv(&mut self.buffer) {
+            for _ in 0..FORGED {
+                let Ok(length) = member.socket.recv(&mut self.buffer) else {
+                    break;
+                };
                 let (found, message) = self.buffer[..length].split_at(TAG.min(length));
                 if found == tag(key, member.group, message) {
                     return Some((member.connection, &self.buffer[TAG..length]));
