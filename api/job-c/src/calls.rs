@@ -4,6 +4,7 @@ use crate::codes::{code, number};
 use crate::job::{self, Error};
 use crate::pointers::{give_text, text};
 use std::ffi::{c_char, c_int, c_void};
+use std::io::Write;
 
 /// See the header.
 #[unsafe(no_mangle)]
@@ -22,7 +23,8 @@ pub extern "C" fn ptljob_fini() -> c_int {
 pub unsafe extern "C" fn ptljob_abort(exit_code: c_int, message: *const c_char) {
     // SAFETY: the caller's, as the header says.
     if let Ok(message) = unsafe { text(message) } {
-        eprintln!("{message}");
+        // Standard error may be closed.
+        let _ = writeln!(std::io::stderr(), "{message}");
     }
     job::abort(exit_code);
     std::process::exit(exit_code);

@@ -4,6 +4,7 @@ use lintel_pmi::client::{Client, Error as LauncherError, LocalPlace};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io::Write;
 
 /// The job between the first `init` and the last `fini`.
 static JOB: Mutex<Option<Job>> = Mutex::new(None);
@@ -129,7 +130,7 @@ pub(crate) fn abort(code: i32) {
         _ => Ok(()),
     });
     if let Some(Err(error)) = asked {
-        eprintln!("lintel: {error}");
+        let _ = writeln!(std::io::stderr(), "lintel: {error}");
     }
 }
 
