@@ -1,7 +1,7 @@
 //! A lane that this process reads.
 
 use crate::costs::{Costs, Received};
-use crate::layout::{CLOSED, FREE, Lanes, OPEN, REACH_NO, REACH_YES};
+use crate::layout::{CLOSED, FREE, Lane, Lanes, OPEN, REACH_NO, REACH_YES, TAKEN};
 use crate::record::{FORM_MASK, Form, message, remote_loan};
 use lintel_claim::{Claim, CrossMemoryError, Key, Lease, Loan, RemoteMemory};
 use lintel_nal::{Announced, Arrival, Origin, Overrun, Payload, Reassembly};
@@ -43,16 +43,8 @@ impl Inbound {
         if !matches!(shared.state.load(Ordering::Acquire), OPEN | CLOSED) {
             return None;
         }
-        let process = ProcessId::new(
-            shared.nid.load(Ordering::Relaxed),
-            shared.pid.load(Ordering::Relaxed),
-        );
-        let inode = shared.inode.load(Ordering::Relaxed);
-        // A lane in this process's own name has no sender. (To open and close the
-        // own segment would release its lock.)
-        let sender = (process != segment.process())
-            .then(|| Watch::open(segment.job(), process, inode))
-            .flatten();
+        let (process, inode) = named_sender(shared);
+        let sender = watch(segment, shared);
         let reach = direct && sender.as_ref().is_some_and(Watch::can_reach);
         let answer = if reach { REACH_YES } else { REACH_NO };
         shared.reach.store(answer, Ordering::Relaxed);
@@ -139,9 +131,7 @@ impl Inbound {
     pub(crate) fn is_same(&self) -> bool {
         let shared = self.segment.lane(self.lane);
         matches!(shared.state.load(Ordering::Acquire), OPEN | CLOSED)
-            && shared.nid.load(Ordering::Relaxed) == self.origin.process.nid
-            && shared.pid.load(Ordering::Relaxed) == self.origin.process.pid
-            && shared.inode.load(Ordering::Relaxed) == self.inode
+            && named_sender(shared) == (self.origin.process, self.inode)
     }
 
     /// The next arrival; a message stays the next until [`done`](Self::done).
@@ -301,16 +291,48 @@ impl Inbound {
         self.is_closed() && matches!(self.receiver.peek(), Ok(None))
     }
 
-    /// Leaves the lane to the next sender.
+    /// Leaves the lane to the next sender, once its own has ended.
     pub(crate) fn free(&mut self) {
-        let state = &self.segment.lane(self.lane).state;
-        state.store(FREE, Ordering::Release);
+        if !self.is_left_to_another() {
+            let state = &self.segment.lane(self.lane).state;
+            state.store(FREE, Ordering::Release);
+        }
+    }
+
+    /// Whether its sender, though only this process may, has freed the lane itself, so that
+    /// another one may have it by now.
+    fn is_left_to_another(&self) -> bool {
+        let shared = self.segment.lane(self.lane);
+        match shared.state.load(Ordering::Acquire) {
+            FREE | TAKEN => true,
+            OPEN | CLOSED => !self.is_same() && watch(&self.segment, shared).is_some(),
+            _ => false,
+        }
     }
 
     /// Whether a stream was under way, which ends here.
     pub(crate) fn break_stream(&mut self) -> bool {
         self.stream.take().is_some()
     }
+}
+
+/// The process that a lane names as its sender, and the inode of its segment.
+fn named_sender(lane: &Lane) -> (ProcessId, u64) {
+    let process = ProcessId::new(
+        lane.nid.load(Ordering::Relaxed),
+        lane.pid.load(Ordering::Relaxed),
+    );
+    (process, lane.inode.load(Ordering::Relaxed))
+}
+
+/// The sender that a lane of this process names, if it lives.
+fn watch(segment: &Segment, lane: &Lane) -> Option<Watch> {
+    let (process, inode) = named_sender(lane);
+    // A lane in this process's own name has no sender. (To open and close the own segment
+    // would release its lock.)
+    (process != segment.process())
+        .then(|| Watch::open(segment.job(), process, inode))
+        .flatten()
 }
 
 fn own_uid() -> u32 {

@@ -4,7 +4,7 @@
 use lintel_claim::{Claim, Lease, Region};
 use lintel_nal::{Arrival, Nal, Outgoing, Payload, Wake};
 use lintel_nal_shm::ShmNal;
-use lintel_nal_shm::layout::ring_offset;
+use lintel_nal_shm::layout::{lane_offset, ring_offset};
 use lintel_presence::Segment;
 use lintel_ring::{MAX_PAYLOAD, SLOTS};
 use lintel_types::ProcessId;
@@ -339,6 +339,14 @@ fn a_successor_is_reached_only_once_its_predecessors_messages_are_read() {
     assert_eq!(drain(&mut second), messages([10]));
 }
 
+/// Writes nonsense into the second record of the first lane of process 1.
+fn write_nonsense(job: &str) {
+    let segment = Segment::open(job, name(1)).expect("it is alive");
+    // SAFETY: the second line of the first ring lies in the segment, aligned.
+    let commit = unsafe { AtomicU64::from_ptr(segment.start().add(ring_offset(0) + 64).cast()) };
+    commit.store(u64::MAX, Ordering::Release);
+}
+
 #[test]
 fn a_sender_that_writes_nonsense_is_quarantined_alone() {
     let job = job();
@@ -347,10 +355,7 @@ fn a_sender_that_writes_nonsense_is_quarantined_alone() {
     send(&mut right, 1, 2);
     assert_eq!(drain(&mut to).len(), 2);
     send(&mut to, 2, 9);
-    let segment = Segment::open(&job, name(1)).expect("it is alive");
-    // SAFETY: the second line of the first ring lies in the segment, aligned.
-    let commit = unsafe { AtomicU64::from_ptr(segment.start().add(ring_offset(0) + 64).cast()) };
-    commit.store(u64::MAX, Ordering::Release);
+    write_nonsense(&job);
     send(&mut right, 1, 3);
     let seen = drain(&mut to);
     assert!(seen.contains(&Seen::Lost(name(2))) && seen.contains(&Seen::Message(3)));
@@ -368,6 +373,41 @@ fn a_sender_that_writes_nonsense_is_quarantined_alone() {
         messages([4]),
         "another process of that name is heard"
     );
+}
+
+/// Writes the state of a lane that no sender has into the first lane of process 1, as only its
+/// receiver may.
+fn free_first_lane(job: &str) {
+    let segment = Segment::open(job, name(1)).expect("it is alive");
+    // SAFETY: a lane's entry lies in the segment, aligned, and begins with its state.
+    let state = unsafe { AtomicU32::from_ptr(segment.start().add(lane_offset(0)).cast()) };
+    state.store(0, Ordering::Release);
+}
+
+#[test]
+fn a_lane_that_its_sender_freed_itself_stays_with_its_successor() {
+    for noticed in [false, true] {
+        let job = job();
+        let (mut to, mut wrong) = (open(&job, 1), open(&job, 2));
+        send(&mut wrong, 1, 1);
+        assert_eq!(drain(&mut to), messages([1]));
+        if noticed {
+            write_nonsense(&job);
+            assert_eq!(drain(&mut to), []);
+            assert_eq!(to.diagnostics().corrupt_lanes, 1);
+        }
+        drop(wrong);
+        free_first_lane(&job);
+        let mut next = open(&job, 2);
+        // Before and after the receiver learns that the lane has another sender.
+        for number in [2, 3] {
+            send(&mut next, 1, number);
+            to.check_peers();
+            assert_eq!(drain(&mut to), messages([number]), "noticed: {noticed}");
+        }
+        send(&mut to, 2, 9);
+        assert_eq!(drain(&mut next), messages([9]));
+    }
 }
 
 /// The job that this test's child takes part in.
