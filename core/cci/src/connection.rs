@@ -3,6 +3,7 @@
 use crate::sending::Sending;
 use crate::status::Attribute;
 use crate::timers::Time;
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use lintel_types::ProcessId;
 
@@ -69,6 +70,8 @@ pub(crate) struct Connection<B> {
     pub(crate) sending: Sending<B>,
     /// The next number that is received.
     pub(crate) expected: u32,
+    /// Numbers of messages that are received and aren't in place yet.
+    pub(crate) landing: VecDeque<u32>,
     /// Messages received since the last acknowledgement.
     pub(crate) unacknowledged: u32,
     /// A message was refused for lack of a buffer, and the peer wasn't called yet. While it
@@ -95,6 +98,7 @@ impl<B> Connection<B> {
             context: 0,
             sending: Sending::new(),
             expected: 0,
+            landing: VecDeque::new(),
             unacknowledged: 0,
             has_refused: false,
             send_timeout: Time(0),
@@ -113,6 +117,17 @@ impl<B> Connection<B> {
             max_send: self.max_send,
             context: self.context,
         }
+    }
+
+    /// The next `count` numbers are received.
+    pub(crate) fn advance(&mut self, count: u32) {
+        self.expected = self.expected.wrapping_add(count);
+        self.has_refused = false;
+    }
+
+    /// The first number that an acknowledgement doesn't cover.
+    pub(crate) fn acknowledged_up_to(&self) -> u32 {
+        self.landing.front().copied().unwrap_or(self.expected)
     }
 
     /// Whether frames of the peer are taken.

@@ -71,6 +71,12 @@ pub trait Host {
 
     /// Posts an event, in order.
     fn post(&mut self, event: Event);
+
+    /// Whether there is room for the message that has just arrived, besides the receive
+    /// buffers that the endpoint counts itself.
+    fn has_room(&self) -> bool {
+        true
+    }
 }
 
 /// What the application is reported. Messages and connection requests are reported by the code that
@@ -144,6 +150,8 @@ pub struct Endpoint<H: Host> {
     /// Connections whose message was refused, in order.
     pub(crate) refused: VecDeque<ConnectionId>,
     pub(crate) first_generation: u32,
+    /// Messages are in place only when the host says so.
+    pub(crate) lands_later: bool,
 }
 
 impl<H: Host> Endpoint<H> {
@@ -161,6 +169,7 @@ impl<H: Host> Endpoint<H> {
             to_acknowledge: Vec::new(),
             refused: VecDeque::new(),
             first_generation: seed,
+            lands_later: false,
         }
     }
 

@@ -72,6 +72,12 @@ pub(crate) enum Frame {
     Alive { to: ConnectionId },
 }
 
+/// Whether the words are an acknowledgement of messages, for a host to which it costs more
+/// than other frames without bytes.
+pub fn is_acknowledgement(words: &Words) -> bool {
+    matches!(Frame::parse(words), Ok(Frame::Ack { .. }))
+}
+
 /// The words are no frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Malformed;

@@ -34,6 +34,7 @@ mod timers;
 
 pub use connection::{ConnectionId, ConnectionInfo};
 pub use endpoint::{Endpoint, Event, Host, Message, NoWay, Outgoing, Resources};
+pub use frame::is_acknowledgement;
 pub use handshake::Request;
 pub use options::{DEFAULT_RECV_BUFFERS, DEFAULT_SEND_BUFFERS, DEFAULT_SEND_TIMEOUT};
 pub use receiving::{Action, Transfer};

@@ -51,6 +51,24 @@ pub struct Transfer {
 }
 
 impl<H: Host> Endpoint<H> {
+    /// From now on a message that is delivered is acknowledged after
+    /// [`on_landed`](Self::on_landed), as where an engine moves its bytes in the background.
+    /// A refusal of a later message still completes it at the sender.
+    pub fn land_later(&mut self) {
+        self.lands_later = true;
+    }
+
+    /// The oldest message that was delivered on a connection, and that wasn't said to be in
+    /// place yet, is. Only after [`land_later`](Self::land_later).
+    pub fn on_landed(&mut self, id: ConnectionId, host: &mut H) {
+        let Some(connection) = self.table.get_mut(id) else {
+            return;
+        };
+        if connection.landing.pop_front().is_some() {
+            self.count_unacknowledged(id, host);
+        }
+    }
+
     /// A frame with `length` bytes has arrived from a process. What isn't a frame, or isn't
     /// for a connection of that process, changes nothing.
     pub fn on_message(
@@ -107,6 +125,7 @@ impl<H: Host> Endpoint<H> {
     fn on_frame(&mut self, id: ConnectionId, frame: Frame, length: u64, host: &mut H) -> Action {
         match frame {
             Frame::Message { sequence, .. } => return self.on_sent(id, sequence, length, host),
+            Frame::Unreliable { .. } if !host.has_room() => {}
             Frame::Unreliable { .. } => return self.take_unreliable(id, Attribute::Uu, length),
             Frame::Rma { .. } => return self.on_rma(id, frame, length, host),
             Frame::RmaDone {
@@ -145,7 +164,7 @@ impl<H: Host> Endpoint<H> {
     }
 
     fn on_sent(&mut self, id: ConnectionId, sequence: u32, length: u64, host: &mut H) -> Action {
-        let is_exhausted = self.is_exhausted();
+        let has_room = !self.is_exhausted() && host.has_room();
         if !self.is_next(id, sequence) || length > self.max_send.into() {
             return Action::Nothing;
         }
@@ -156,7 +175,7 @@ impl<H: Host> Endpoint<H> {
             connection.has_refused = true;
             return Action::Nothing;
         }
-        if is_exhausted {
+        if !has_room {
             let (peer, to) = (connection.peer, connection.remote);
             if !core::mem::replace(&mut connection.has_refused, true) {
                 self.refused.push_back(id);
@@ -165,7 +184,13 @@ impl<H: Host> Endpoint<H> {
             return Action::Nothing;
         }
         self.held += 1;
-        self.take_numbers(id, 1, host);
+        match self.lands_later {
+            true => {
+                connection.landing.push_back(sequence);
+                connection.advance(1);
+            }
+            false => self.take_numbers(id, 1, host),
+        }
         Action::Deliver(id)
     }
 
@@ -191,8 +216,15 @@ impl<H: Host> Endpoint<H> {
         let Some(connection) = self.table.get_mut(id) else {
             return;
         };
-        connection.expected = connection.expected.wrapping_add(count);
-        connection.has_refused = false;
+        connection.advance(count);
+        self.count_unacknowledged(id, host);
+    }
+
+    /// There is something more to acknowledge.
+    pub(crate) fn count_unacknowledged(&mut self, id: ConnectionId, host: &mut H) {
+        let Some(connection) = self.table.get_mut(id) else {
+            return;
+        };
         connection.unacknowledged += 1;
         if connection.unacknowledged == 1 {
             self.to_acknowledge.push(id);
@@ -210,7 +242,7 @@ impl<H: Host> Endpoint<H> {
             return;
         }
         connection.unacknowledged = 0;
-        let (to, sequence) = (connection.remote, connection.expected);
+        let (to, sequence) = (connection.remote, connection.acknowledged_up_to());
         let peer = connection.peer;
         self.tell(peer, Frame::Ack { to, sequence }, host);
     }

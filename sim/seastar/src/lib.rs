@@ -13,8 +13,9 @@
 //! it counts what it does, and a [`Profile`] prices it. Events come as the papers' did: a
 //! START event with a message's header, an END event once its bytes are in place or have
 //! left, each of the two upon an interrupt of its own unless the bytes ride in the header's
-//! packet. [`Mode::Cci`] is the third firmware, without matching; its library and firmware
-//! follow S4's prototype, and share no code with `lintel-cci`.
+//! packet. [`Mode::Cci`] is the third firmware, without matching. Connections, numbers,
+//! acknowledgements and refusals follow `lintel-cci`, the rules of `libcci.so.2`; buffers,
+//! credits and commands are those of S4's prototype.
 //!
 //! Every constant of a machine stands in [`profile`], with its source. Networks are
 //! `lintel-sim-fabric`'s; a network's first and last links stand for the TX and RX
@@ -26,7 +27,8 @@
 //! where the RX engine stands still, control messages wait with the data, although the machine
 //! had channels for either; of what the host does only the end of an interrupt waits for memory
 //! that the engines use; an area that CCI's firmware closes is not reported by an event; more
-//! commands than a source's queue holds are fed in time, at a cost to the firmware; the
+//! commands than a source's queue holds are fed in time, at a cost to the firmware; CCI's
+//! connections are made before the clock starts, and no send of theirs times out; the
 //! end-to-end protocol that protects the CAM is the firmware's in both modes, which S0 says
 //! the machine's was not.
 //!

@@ -1,11 +1,13 @@
 //! The machine: nodes and the network between them.
 
+use std::collections::VecDeque;
+
 use lintel_sim_fabric::{Fabric, FabricEvent, Node as Place, Outcome};
 use lintel_sim_kernel::{EventQueue, Simulation, Streams, World};
 use lintel_types::ProcessId;
 
 use crate::context::{Context, Flight, Order, Shared};
-use crate::node::{Mode, Node, NodeReport, Placement, Program, Refused};
+use crate::node::{Handshake, Mode, Node, NodeReport, Placement, Program, Refused};
 use crate::profile::Profile;
 use crate::trace::Observer;
 
@@ -120,13 +122,30 @@ impl<F: Fabric> Machine<F> {
     }
 
     /// Lets the clock start: every process begins, in order of nodes and cores.
-    pub fn into_simulation(self) -> Simulation<Self> {
+    pub fn into_simulation(mut self) -> Simulation<Self> {
+        self.make_connections();
         let mut simulation = Simulation::new(self);
         let Simulation { world, events } = &mut simulation;
         for node in 0..world.fabric.nodes() {
             world.with_node(Place(node), events, |node, ctx| node.start(ctx));
         }
         simulation
+    }
+
+    /// CCI's processes connect by the handshake of their endpoints. What that takes isn't
+    /// published, and is not measured.
+    fn make_connections(&mut self) {
+        let mut frames: VecDeque<Handshake> = VecDeque::new();
+        for node in &mut self.nodes {
+            frames.extend(node.ask_for_connections());
+        }
+        while let Some(frame) = frames.pop_front() {
+            let there = self.nodes.get_mut(frame.to.nid as usize);
+            match there.and_then(|node| node.on_handshake(&frame)) {
+                Some(answers) => frames.extend(answers),
+                None => self.nodes[frame.from.nid as usize].on_nobody(&frame),
+            }
+        }
     }
 
     /// Something happens to a node; what it orders from the network is done then.

@@ -2,6 +2,7 @@
 //! is only a length.
 
 use lintel_types::ProcessId;
+use lintel_wire::Words;
 use lintel_wire::portals3::{Request, Response, Verb};
 
 use crate::profile::Profile;
@@ -27,12 +28,12 @@ pub(crate) enum Content {
     Control(Control),
 }
 
-/// CCI's header, as far as it decides anything.
+/// The header of a CCI message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CciHeader {
     pub(crate) class: Class,
-    /// Its place among the messages of its connection.
-    pub(crate) sequence: u64,
+    /// The frame of `lintel-cci`.
+    pub(crate) words: Words,
 }
 
 /// What a CCI connection promises.
@@ -51,10 +52,8 @@ pub(crate) enum Control {
     Accepted(u64),
     /// From this number on, all must come again.
     Nack(u64),
-    /// CCI: all up to this number are in host memory.
-    CciAck(u64),
-    /// CCI: no resources; from this number on, all must come again.
-    CciNack(u64),
+    /// A frame of CCI's endpoints without a message.
+    Cci(Words),
 }
 
 impl Message {

@@ -211,3 +211,50 @@ fn a_hundred_thousand_pending_sends_all_arrive_in_order() {
     rig.run();
     assert_eq!(rig.ended(0).len(), 100_000);
 }
+
+#[test]
+fn a_message_that_the_host_has_no_room_for_is_refused_or_dropped() {
+    let (mut rig, a, b) = Rig::connected(Attribute::Ro);
+    rig.members[1].wires.has_no_room = true;
+    rig.send(0, a, b"x", event(3)).expect("it is open");
+    rig.run();
+    assert_eq!((rig.reported(0), rig.reported(1)), (None, None));
+    rig.members[1].wires.has_no_room = false;
+    rig.give_back(1);
+    rig.run();
+    assert_eq!(rig.reported(1), Some(Reported::Received(b, b"x".to_vec())));
+    assert_eq!(rig.ended(0), [(3, Status::Success)]);
+
+    let (mut rig, a, _) = Rig::connected(Attribute::Uu);
+    rig.members[1].wires.has_no_room = true;
+    rig.send(0, a, b"x", event(3)).expect("it is open");
+    rig.run();
+    assert_eq!(rig.reported(1), None);
+    assert_eq!(rig.members[1].core.resources().held, 0);
+}
+
+#[test]
+fn messages_that_land_later_are_acknowledged_in_order_once_they_have() {
+    let (mut rig, a, b) = Rig::connected(Attribute::Ro);
+    rig.members[1].core.land_later();
+    for context in 0..3 {
+        rig.send(0, a, b"x", event(context)).expect("it is open");
+    }
+    rig.run();
+    assert_eq!(rig.ended(0), []);
+    let land = |rig: &mut Rig| {
+        rig.with(1, |core, wires| {
+            core.on_landed(b, wires);
+            core.finish(wires);
+        });
+        rig.run();
+    };
+    land(&mut rig);
+    assert_eq!(rig.ended(0), [(0, Status::Success)]);
+    land(&mut rig);
+    land(&mut rig);
+    assert_eq!(rig.ended(0), [(1, Status::Success), (2, Status::Success)]);
+    // Nothing is left that could.
+    land(&mut rig);
+    assert_eq!(rig.ended(0), []);
+}

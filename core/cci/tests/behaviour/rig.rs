@@ -39,6 +39,7 @@ pub(crate) struct Wires {
     me: usize,
     now: Time,
     pub(crate) is_congested: bool,
+    pub(crate) has_no_room: bool,
     pub(crate) groups: Vec<(ProcessId, Vec<u8>)>,
     out: Vec<Frame>,
     pub(crate) reported: VecDeque<Reported>,
@@ -87,6 +88,10 @@ impl Host for Wires {
 
     fn post(&mut self, event: Event) {
         self.reported.push_back(Reported::Core(event));
+    }
+
+    fn has_room(&self) -> bool {
+        !self.has_no_room
     }
 }
 

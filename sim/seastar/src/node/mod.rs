@@ -23,7 +23,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lintel_sim_kernel::{Duration, SimTime, Stream};
 use lintel_sim_node::{Core, Noise};
-use lintel_types::ProcessId;
 
 use crate::context::{Context, Flight};
 use crate::message::Message;
@@ -40,6 +39,7 @@ use protection::Peer;
 use receive::Incoming;
 use transmit::Outgoing;
 
+pub(crate) use cci::Handshake;
 pub use process::{Action, Mode, Notice, Placement, Program, Refused};
 pub use setup::{Exposure, Setup, any_process, get, put};
 
@@ -71,8 +71,8 @@ pub(crate) enum Task {
     Deposited(u64),
     /// A node that refused messages may have room now.
     Retry(u32),
-    /// The same for a CCI connection.
-    CciRetry(usize, ProcessId),
+    /// The rules of a process's CCI endpoint are to be asked.
+    CciTime(usize),
 }
 
 /// What comes to a mailbox.
@@ -220,7 +220,7 @@ impl Node {
             Task::Visible(process, queued) => self.show(process, queued, ctx),
             Task::Deposited(name) => self.on_deposited(name, ctx),
             Task::Retry(node) => self.retry(node, ctx),
-            Task::CciRetry(process, to) => self.cci_retry(process, to, ctx),
+            Task::CciTime(process) => self.on_cci_time(process, ctx),
         }
     }
 

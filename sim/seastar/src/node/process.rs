@@ -9,7 +9,7 @@ use lintel_sim_kernel::{Duration, SimTime};
 use lintel_types::portals3::{Event, EventKind};
 use lintel_types::{Handle, ProcessId};
 
-use super::cci::{CciCommand, Endpoint};
+use super::cci::Endpoint;
 use super::portals::{self, Gathered, Matching};
 use super::setup::{Setup, not_portals, portals_client};
 use super::{MailboxCommand, Node, Task};
@@ -64,9 +64,29 @@ pub enum Notice {
 pub(crate) enum Queued {
     /// Notifies the process's program of it.
     ForProgram(Notice),
+    /// A CCI completion: the same, and the buffer that is free once it is taken.
+    OfBuffer(Notice, Buffer),
     /// Its library reads it and keeps it to itself: that a CCI message has left which is
     /// to be acknowledged.
     ForLibrary,
+}
+
+/// A place of a CCI message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Buffer {
+    /// It was sent from that area.
+    Tx(usize),
+    /// It was received into that area.
+    Rx(usize),
+}
+
+impl Queued {
+    fn notice(&self) -> Option<Notice> {
+        match *self {
+            Queued::ForProgram(notice) | Queued::OfBuffer(notice, _) => Some(notice),
+            Queued::ForLibrary => None,
+        }
+    }
 }
 
 /// What a process does.
@@ -319,6 +339,14 @@ impl Node {
         }
     }
 
+    /// Its library is full: the program is notified before anything else.
+    pub(super) fn report_full(&mut self, number: usize, ctx: &mut Context<'_>) {
+        let process = &mut self.processes[number];
+        process.queue.push_front(Queued::ForProgram(Notice::Full));
+        process.state = State::Taking;
+        self.busy(number, "full", ctx.profile.time(ctx.profile.cci_send), ctx);
+    }
+
     /// A process decides what it does next.
     fn go_on(&mut self, number: usize, notice: Option<Notice>, ctx: &mut Context<'_>) {
         let process = &mut self.processes[number];
@@ -383,51 +411,9 @@ impl Node {
         self.wake_all(ctx);
     }
 
-    fn send(
-        &mut self,
-        number: usize,
-        to: ProcessId,
-        class: Class,
-        bytes: u64,
-        ctx: &mut Context<'_>,
-    ) {
-        let (p, nodes) = (ctx.profile, self.nodes);
-        let process = &mut self.processes[number];
-        if to.nid >= nodes {
-            return process.fail(&format!("there are {nodes} nodes, {to:?} is on none"));
-        }
-        let Some(endpoint) = process.endpoint_mut() else {
-            let why = "only a CCI process sends CCI messages: make it one, or put";
-            return process.fail(&why);
-        };
-        match endpoint.begin_send(to, class, bytes, p) {
-            Ok(Some(sequence)) => {
-                let cost = p.time(p.cci_send) + reliable(class, p) + p.copy(bytes);
-                let command = CciCommand {
-                    process: number,
-                    to,
-                    class,
-                    bytes,
-                    sequence,
-                    retransmit: false,
-                    returned: endpoint.take_returned(),
-                };
-                let arrives = ctx.now + cost + p.time(p.ht_write);
-                ctx.at(arrives, Task::MailboxCommand(MailboxCommand::Cci(command)));
-                self.busy(number, "send", cost, ctx);
-            }
-            Ok(None) => {
-                process.queue.push_front(Queued::ForProgram(Notice::Full));
-                process.state = State::Taking;
-                self.busy(number, "full", p.time(p.cci_send), ctx);
-            }
-            Err(why) => process.fail(&why),
-        }
-    }
-
     /// A process works on its own core, once the kernel is done there. What that does
     /// meanwhile comes on top.
-    fn busy(
+    pub(super) fn busy(
         &mut self,
         process: usize,
         name: &'static str,
@@ -459,10 +445,9 @@ impl Node {
         if let Some(taken) = &taken {
             self.on_cci_taken(process, taken, ctx);
         }
-        match taken {
-            Some(Queued::ForProgram(notice)) => self.go_on(process, Some(notice), ctx),
-            Some(Queued::ForLibrary) => self.wait(process, ctx),
-            None => self.go_on(process, None, ctx),
+        match taken.map(|taken| taken.notice()) {
+            Some(None) => self.wait(process, ctx),
+            taken => self.go_on(process, taken.flatten(), ctx),
         }
     }
 
@@ -499,9 +484,9 @@ impl Node {
         self.processes[number].state = State::Taking;
         let p = ctx.profile;
         let process = &self.processes[number];
-        let cost = match (process.mode, process.queue.front()) {
-            (Mode::Cci, Some(Queued::ForProgram(Notice::Received { class, .. }))) => {
-                p.time(p.cci_get_event) + reliable(*class, p)
+        let cost = match (process.mode, process.queue.front().and_then(Queued::notice)) {
+            (Mode::Cci, Some(Notice::Received { class, .. })) => {
+                p.time(p.cci_get_event) + reliable(class, p)
             }
             (Mode::Cci, _) => p.time(p.cci_get_event),
             _ => p.time(p.event_get),
@@ -527,7 +512,7 @@ impl Node {
 }
 
 /// What the library does for a reliable connection besides.
-fn reliable(class: Class, profile: &Profile) -> Duration {
+pub(super) fn reliable(class: Class, profile: &Profile) -> Duration {
     match class {
         Class::Reliable => profile.time(profile.cci_reliable),
         Class::Unreliable => Duration::ZERO,

@@ -95,7 +95,7 @@ impl Node {
         match control {
             Control::Accepted(number) => self.on_accepted(message.from.nid, number, ctx),
             Control::Nack(number) => self.on_refused(message.from.nid, number, ctx),
-            Control::CciAck(_) | Control::CciNack(_) => self.on_cci_control(message, control, ctx),
+            Control::Cci(words) => self.on_cci_control(message, &words, ctx),
         }
     }
 

@@ -4,11 +4,13 @@
 //! the firmware has given its source commands: the RX FIFO takes what follows, and behind
 //! it the network. The firmware sees headers as they enter the FIFO.
 
+use lintel_cci::is_acknowledgement;
 use lintel_engine3::Interface;
 use lintel_memory::Ghost;
 use lintel_sim_kernel::SimTime;
 use lintel_types::ProcessId;
 
+use super::cci::Place;
 use super::kernel::NicEvent;
 use super::portals::{self, Gathered, Held, Matching};
 use super::process::{Mode, Process};
@@ -40,6 +42,8 @@ pub(crate) struct Incoming {
     is_discarded: bool,
     /// What the engine waits for.
     pub(crate) held: Option<Held>,
+    /// The place of a CCI message.
+    pub(super) place: Option<Place>,
 }
 
 impl Node {
@@ -55,10 +59,10 @@ impl Node {
         if message.is_control() {
             let cost = match message.content {
                 // The sender's library is notified.
-                Content::Control(Control::CciAck(_)) => {
+                Content::Control(Control::Cci(words)) if is_acknowledgement(&words) => {
                     p.time(p.cci_fw_ack) + p.time(p.cci_fw_event)
                 }
-                Content::Control(Control::CciNack(_)) => p.time(p.cci_fw_ack),
+                Content::Control(Control::Cci(_)) => p.time(p.cci_fw_ack),
                 _ => p.time(p.fw_control),
             };
             return self.work("control", cost, Job::ControlReceived(message), ctx);
@@ -76,6 +80,7 @@ impl Node {
                 fed: None,
                 is_discarded: false,
                 held: None,
+                place: None,
             },
         );
         let cost = match message.content {
@@ -347,7 +352,7 @@ impl Node {
             }
             Some(Mode::Cci) => {
                 self.release(incoming.message.from.nid);
-                self.on_cci_landed(&incoming.message, ctx);
+                self.on_cci_landed(&incoming.message, incoming.place, ctx);
             }
             None => {
                 self.release(incoming.message.from.nid);

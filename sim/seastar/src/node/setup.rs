@@ -11,6 +11,7 @@ use lintel_types::{Handle, InterfaceNumber, ProcessId};
 use lintel_wire::portals3::Verb;
 
 use super::process::{Client, Mode, Process, Refused};
+use crate::message::Class;
 use crate::profile::Profile;
 
 /// What a process can set up before the clock starts.
@@ -138,6 +139,17 @@ impl Setup<'_> {
         bound.map_err(refused)
     }
 
+    /// CCI: asks for a connection, which is made before the clock starts. Either end may
+    /// send on it.
+    ///
+    /// # Errors
+    /// The process has Portals.
+    pub fn connect(&mut self, to: ProcessId, class: Class) -> Result<(), Refused> {
+        let endpoint = self.process.endpoint_mut().ok_or_else(not_cci)?;
+        endpoint.want(to, class);
+        Ok(())
+    }
+
     fn portals(&mut self) -> Result<(&mut Interface<Ghost>, Handle), Refused> {
         match &mut self.process.client {
             Client::Portals { engine, queue } => Ok((engine, *queue)),
@@ -174,6 +186,10 @@ fn descriptor(
 
 pub(super) fn not_portals() -> Refused {
     Refused("a CCI process has no Portals interface: make it generic or accelerated".to_string())
+}
+
+pub(super) fn not_cci() -> Refused {
+    Refused("only a CCI process has CCI connections: make it one, or put".to_string())
 }
 
 /// A put of `length` bytes from a descriptor.

@@ -277,8 +277,11 @@ impl PingPong {
 
 impl Program for PingPong {
     fn begin(&mut self, setup: &mut Setup<'_>) -> Result<(), Refused> {
-        if matches!(self.way, Way::Cci(_)) {
-            return Ok(());
+        if let Way::Cci(class) = self.way {
+            return match self.begins {
+                true => setup.connect(self.peer, class),
+                false => Ok(()),
+            };
         }
         // S1 5.1: only who puts both ways waits for its own SEND pair, too.
         let quiet = match self.way {

@@ -183,10 +183,11 @@ impl Receiver {
 
 impl Program for Sender {
     fn begin(&mut self, setup: &mut Setup<'_>) -> Result<(), Refused> {
-        if !self.is_cci {
-            let memory = Buffer::Contiguous(Ghost::new(0x1000, self.stream.bytes));
-            self.memory = setup.bind(memory, MdOptions::empty())?;
+        if self.is_cci {
+            return setup.connect(self.to, self.stream.class);
         }
+        let memory = Buffer::Contiguous(Ghost::new(0x1000, self.stream.bytes));
+        self.memory = setup.bind(memory, MdOptions::empty())?;
         Ok(())
     }
 
