@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::report::Outcome;
 use crate::shell::{self, Tree};
-use crate::{licences, man, prerequisites};
+use crate::{book, licences, man, prerequisites};
 
 /// The interface version that the library's file name carries.
 const VERSION: &str = "4.3.0";
@@ -59,6 +59,7 @@ pub fn run(tree: &Tree, prefix: &Path) -> Outcome {
         install(&from, &prefix.join("bin").join(program), 0o755)?;
     }
     man::install(tree, &prefix)?;
+    book::install(tree, &prefix)?;
     licences::install(tree, &prefix)?;
     println!("   installed in {}", prefix.display());
     Ok(())
@@ -141,9 +142,7 @@ fn install_build_files(tree: &Tree, prefix: &Path) -> Outcome {
         };
         let text = fill(&shell::read(&template)?, prefix, version)
             .map_err(|word| format!("{}: nothing for @{word}@", template.display()))?;
-        let to = prefix.join(folder).join(name);
-        make_parent(&to)?;
-        fs::write(&to, text).map_err(|e| format!("{}: {e}", to.display()))?;
+        write(&prefix.join(folder).join(name), &text)?;
     }
     Ok(())
 }
@@ -189,6 +188,12 @@ pub fn install(from: &Path, to: &Path, mode: u32) -> Outcome {
     fs::copy(from, &beside).map_err(failed)?;
     fs::set_permissions(&beside, fs::Permissions::from_mode(mode)).map_err(failed)?;
     fs::rename(&beside, to).map_err(failed)
+}
+
+/// Writes a file, and the folders that it is in.
+pub fn write(to: &Path, text: &str) -> Outcome {
+    make_parent(to)?;
+    fs::write(to, text).map_err(|e| format!("{}: {e}", to.display()))
 }
 
 fn link(target: &str, at: &Path) -> Outcome {

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod assault;
+mod book;
 mod c_tests;
 mod demo;
 mod deny;
@@ -87,6 +88,8 @@ cargo xtask COMMAND
   spec                check the functions and options in spec/ against the headers
   symbols             check that libportals.so.4 exports exactly what headers declare
   man                 check that every function and every tool has a man page
+  book [CHAPTER]      run the commands and programs of doc/book against the installed
+                      library; check that its messages are in the sources
   deny                check licences, sources and duplicates of dependencies against
                       deny.toml; advisories too if cargo-deny and its database exist
   licences            print the licence texts of everything that dist links
@@ -125,6 +128,7 @@ fn main() -> ExitCode {
         "headers" => one("headers", || headers::check(&tree)),
         "spec" => one("spec", || spec::check(&tree)),
         "symbols" => one("symbols", || symbols::build_and_check(&tree)),
+        "book" => many(|report| book::run(&tree, rest.first().copied(), report)),
         "man" => one("man", || man::build_and_check(&tree)),
         "sanitize" => many(|report| sanitize::run(&tree, sanitize::Length::Full, report)),
         "loom" => one("loom", || loom::run(&tree)),

@@ -8,8 +8,8 @@ use crate::report::Report;
 use crate::shell::{self, Tree};
 use crate::soak::{self, Soak};
 use crate::{
-    c_tests, demo, deny, dist, fuzz, headers, hostile, instructions, layers, loom, man, netns,
-    prerequisites, sanitize, spec, symbols, test_run, words,
+    book, c_tests, demo, deny, dist, fuzz, headers, hostile, instructions, layers, loom, man,
+    netns, prerequisites, sanitize, spec, symbols, test_run, words,
 };
 
 /// Seconds per fuzz target in CI.
@@ -65,6 +65,7 @@ fn checks(tree: &Tree, quick: bool, report: &mut Report) {
     report.check("words", || words::check(tree));
     report.check("headers", || headers::check(tree));
     report.check("spec", || spec::check(tree));
+    report.check("messages in the book", || book::check_messages(tree));
     deny::run(tree, report);
     report.check("clippy", || clippy(tree));
     report.check("unit and integration tests", || {
@@ -79,6 +80,7 @@ fn checks(tree: &Tree, quick: bool, report: &mut Report) {
         report.check("symbols", || symbols::check(tree));
         report.check("man pages", || man::check(tree));
         c_tests::run(tree, None, report);
+        book::run_chapters(tree, None, report);
     }
 }
 

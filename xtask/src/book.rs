@@ -1,0 +1,127 @@
+//! The book in `doc/book`: its commands and programs are run, the messages of its chapter
+//! *Trouble* are compared with the sources, and it is installed.
+//!
+//! A block of a chapter says by its first line what becomes of it:
+//!
+//! | line | meaning |
+//! |---|---|
+//! | `sh` | commands that must succeed; all of a chapter share a temporary folder |
+//! | `sh,fails` | commands of which the last must fail |
+//! | `sh,needs=PROGRAM` | left out where the program isn't installed |
+//! | `sh,elsewhere` | for another machine or for root: only parsed |
+//! | `c,file=NAME` and any other language with a file | written into the folder |
+//! | `text,output` | what the block before prints; `…` stands for anything |
+
+mod blocks;
+mod commands;
+mod trouble;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::dist;
+use crate::report::{Outcome, Report};
+use crate::shell::{self, Tree};
+
+/// Where the sources are, below the root.
+const SOURCES: &str = "doc/book/src";
+/// Where the book is installed, below the prefix.
+const INSTALLED: &str = "share/doc/lintel";
+
+pub use trouble::check as check_messages;
+
+/// `cargo xtask book [CHAPTER]`: everything, against what `dist` has installed.
+pub fn run(tree: &Tree, only: Option<&str>, report: &mut Report) {
+    report.check("book: messages", || check_messages(tree));
+    run_chapters(tree, only, report);
+}
+
+/// The commands and programs of each chapter, or of the one that is named.
+pub fn run_chapters(tree: &Tree, only: Option<&str>, report: &mut Report) {
+    for path in chapters(tree) {
+        let name = stem(&path);
+        if only.is_none_or(|only| only == name) {
+            report.check(&format!("book: {name}"), || commands::run(tree, &path));
+        }
+    }
+}
+
+/// Installs the chapters, and the book as HTML if mdbook is there.
+pub fn install(tree: &Tree, prefix: &Path) -> Outcome {
+    let staged = tree.fresh_folder("book/staged")?;
+    dist::install(
+        &tree.path("doc/book/book.toml"),
+        &staged.join("book.toml"),
+        0o644,
+    )?;
+    for path in chapters(tree) {
+        let name = path.file_name().unwrap_or_default();
+        let to = staged.join("src").join(name);
+        dist::write(&to, &blocks::expanded(&path)?)?;
+        let installed = prefix.join(INSTALLED).join("book").join(name);
+        dist::install(&to, &installed, 0o644)?;
+    }
+    if shell::find_program("mdbook").is_none() {
+        println!("   no HTML of the book: mdbook isn't in PATH");
+        return Ok(());
+    }
+    let html = prefix.join(INSTALLED).join("html");
+    shell::output(
+        Command::new("mdbook")
+            .args(["build", "--dest-dir"])
+            .args([&html, &staged]),
+    )
+    .map(drop)
+}
+
+/// All files of the book, in the order of their names.
+fn chapters(tree: &Tree) -> Vec<PathBuf> {
+    shell::files(&tree.path(SOURCES), "md")
+}
+
+fn stem(path: &Path) -> String {
+    let stem = path.file_stem().unwrap_or_default();
+    stem.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_chapter_is_in_the_summary_and_the_other_way_round() {
+        let tree = Tree::find().expect("cargo describes the tree");
+        let summary = shell::read(&tree.path(SOURCES).join("SUMMARY.md")).expect("a summary");
+        for path in chapters(&tree) {
+            let name = format!("{}.md", stem(&path));
+            let named = summary.contains(&format!("({name})"));
+            assert!(named || name == "SUMMARY.md", "{name} is in no summary");
+        }
+        let links = summary.split("](").skip(1);
+        for link in links.filter_map(|rest| Some(rest.split_once(')')?.0)) {
+            assert!(tree.path(SOURCES).join(link).is_file(), "{link}");
+        }
+    }
+
+    #[test]
+    fn the_first_program_is_that_of_the_readme() {
+        let tree = Tree::find().expect("cargo describes the tree");
+        let program = |file: &str| {
+            let text = shell::read(&tree.path(file)).expect("it is there");
+            let all = blocks::blocks(&text).expect("its blocks end");
+            all.into_iter()
+                .find(|block| block.language == "c")
+                .map(|block| block.text)
+        };
+        assert_eq!(
+            program("README.md"),
+            program("doc/book/src/first-program.md")
+        );
+    }
+
+    #[test]
+    fn the_messages_of_the_book_are_those_of_the_sources() {
+        let tree = Tree::find().expect("cargo describes the tree");
+        assert_eq!(check_messages(&tree), Ok(()));
+    }
+}
