@@ -5,8 +5,8 @@ use std::ops::RangeInclusive;
 use lintel_sim_kernel::Duration;
 use lintel_sim_seastar::profile::{PROFILES, Unit};
 use lintel_sim_seastar::workload::{
-    Arrivals, Benchmark, Case, Exchange, Halo, Incast, ManyToMany, RandomAccess, Rounds, Running,
-    Stream, Way,
+    Arrivals, Benchmark, Case, Exchange, Halo, Hypercube, Incast, ManyToMany, NetPipe, Pattern,
+    RandomAccess, Rounds, Running, Stream, Way,
 };
 use lintel_sim_seastar::{Class, Mode, Placement, Profile, Protection, Refused};
 
@@ -18,7 +18,7 @@ use crate::run::{Figure, Run, Stepped, micro};
 use crate::span::{Observer, Place, relay};
 
 /// What `workload.kind` takes with this model.
-pub(crate) const KINDS: [Choice<Kind>; 13] = [
+pub(crate) const KINDS: [Choice<Kind>; 15] = [
     Choice::new(
         "put",
         "half a round trip of puts: bytes, entries_ahead",
@@ -43,6 +43,11 @@ pub(crate) const KINDS: [Choice<Kind>; 13] = [
         "both-ways",
         "puts both ways at once: bytes, entries_ahead",
         Kind::PingPong(Way::Both),
+    ),
+    Choice::new(
+        "netpipe",
+        "NetPIPE's own loops of puts: bytes, pattern",
+        Kind::NetPipe,
     ),
     Choice::new(
         "cci",
@@ -80,6 +85,11 @@ pub(crate) const KINDS: [Choice<Kind>; 13] = [
         "HPCC RandomAccess, words updated anywhere: updates",
         Kind::RandomAccess,
     ),
+    Choice::new(
+        "random-access-hypercube",
+        "the same by exchanges along a hypercube: chunks",
+        Kind::Hypercube,
+    ),
 ];
 
 /// A machine, and what runs on it.
@@ -92,11 +102,13 @@ pub(crate) struct Setup {
 #[derive(Clone, Copy, Debug)]
 enum Work {
     PingPong(Rounds),
+    NetPipe(NetPipe),
     Stream(Stream, Ways),
     Incast(Incast),
     ManyToMany(ManyToMany),
     Halo(Halo),
     RandomAccess(RandomAccess),
+    Hypercube(Hypercube),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -108,6 +120,7 @@ pub(crate) enum Ways {
 #[derive(Clone, Copy)]
 pub(crate) enum Kind {
     PingPong(Way),
+    NetPipe,
     Cci,
     Stream(Ways),
     CciStream,
@@ -115,6 +128,7 @@ pub(crate) enum Kind {
     ManyToMany,
     Halo,
     RandomAccess,
+    Hypercube,
 }
 
 impl Setup {
@@ -138,6 +152,7 @@ impl Setup {
             Work::PingPong(rounds) => rounds
                 .prepare(case)?
                 .map(move |took| rounds_found(rounds, took)),
+            Work::NetPipe(run) => run.prepare(case)?.map(move |took| netpipe_found(run, took)),
             Work::Stream(stream, Ways::One) => stream
                 .prepare(case)?
                 .map(move |gap| stream_found(stream, gap)),
@@ -159,6 +174,15 @@ impl Setup {
                     vec![
                         Figure::new("updates/µs", updates as f64 / micro(took)),
                         Figure::new("all, µs", micro(took)),
+                    ]
+                })
+            }
+            Work::Hypercube(run) => {
+                let updates = run.updates_of_chunk(case);
+                run.prepare(case)?.map(move |took| {
+                    vec![
+                        Figure::new("updates/µs", updates as f64 / micro(took)),
+                        Figure::new("chunk, µs", micro(took)),
                     ]
                 })
             }
@@ -232,6 +256,10 @@ fn case(reader: &Reader<'_>, profile: Profile, kind: Kind) -> Result<Case, Confi
 fn work(reader: &Reader<'_>, case: &Case, kind: Kind) -> Result<Work, ConfigError> {
     Ok(match kind {
         Kind::PingPong(way) => Work::PingPong(rounds(reader, case, way)?),
+        Kind::NetPipe => Work::NetPipe(NetPipe {
+            pattern: pattern(reader)?,
+            bytes: bytes(reader, MOST_BYTES)?,
+        }),
         Kind::Cci => Work::PingPong(Rounds {
             way: Way::Cci(class(reader)?),
             bytes: bytes(reader, case.profile.cci_mss.value)?,
@@ -255,6 +283,11 @@ fn work(reader: &Reader<'_>, case: &Case, kind: Kind) -> Result<Work, ConfigErro
         }),
         Kind::Halo => Work::Halo(halo(reader)?),
         Kind::RandomAccess => Work::RandomAccess(random_access(reader)?),
+        Kind::Hypercube => Work::Hypercube(Hypercube {
+            dimensions: dimensions(reader)?,
+            chunks: reader.count("workload.chunks", 1..=100_000)?.unwrap_or(1),
+            ..Hypercube::OURS
+        }),
     })
 }
 
@@ -302,6 +335,16 @@ fn random_access(reader: &Reader<'_>) -> Result<RandomAccess, ConfigError> {
     })
 }
 
+fn pattern(reader: &Reader<'_>) -> Result<Pattern, ConfigError> {
+    let patterns = [
+        ("ping-pong", Pattern::PingPong),
+        ("bidirectional", Pattern::Bidirectional),
+        ("streaming", Pattern::Streaming),
+    ];
+    let pattern = reader.choose("workload.pattern", &patterns)?;
+    Ok(pattern.unwrap_or(Pattern::PingPong))
+}
+
 fn class(reader: &Reader<'_>) -> Result<Class, ConfigError> {
     let classes = [
         ("unreliable", Class::Unreliable),
@@ -344,6 +387,21 @@ fn rounds_found(rounds: Rounds, took: Duration) -> Vec<Figure> {
     if rounds.bytes > 0 {
         let directions = if rounds.way == Way::Both { 2.0 } else { 1.0 };
         let rate = directions * rounds.bytes as f64 / micro(took);
+        figures.push(Figure::new("MB/s", rate));
+    }
+    figures
+}
+
+/// NetPIPE counts the bytes of both directions.
+fn netpipe_found(run: NetPipe, took: Duration) -> Vec<Figure> {
+    let directions = if run.pattern == Pattern::Bidirectional {
+        2.0
+    } else {
+        1.0
+    };
+    let mut figures = vec![Figure::new("a message, µs", micro(took))];
+    if run.bytes > 0 {
+        let rate = directions * run.bytes as f64 / micro(took);
         figures.push(Figure::new("MB/s", rate));
     }
     figures

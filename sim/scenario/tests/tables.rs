@@ -4,7 +4,13 @@
 use lintel_sim_scenario::{Scenario, models, workloads};
 
 /// SeaStar's workloads that have more than two nodes.
-const OF_MANY_NODES: [&str; 4] = ["incast", "many-to-many", "halo", "random-access"];
+const OF_MANY_NODES: [&str; 5] = [
+    "incast",
+    "many-to-many",
+    "halo",
+    "random-access",
+    "random-access-hypercube",
+];
 
 /// What each model needs besides its name.
 fn machine(model: &str) -> &'static str {
@@ -23,11 +29,12 @@ fn value(setting: &str, model: &str, kind: &str) -> &'static str {
         "file" => "\"a.goal\"",
         "places" => "\"2x2x2\"",
         "class" => "\"reliable\"",
+        "pattern" => "\"streaming\"",
         "algorithm" if kind == "barrier" && model != "triggered" => "\"dissemination\"",
         "algorithm" => "\"binomial\"",
         "gap_ns" | "compute_ns" => "1000",
         "bytes" | "piece_bytes" => "8",
-        "messages" | "repeats" | "operations" | "window" | "updates" | "processes"
+        "messages" | "repeats" | "operations" | "window" | "updates" | "processes" | "chunks"
         | "entries_ahead" => "2",
         other => panic!("{kind}'s description names {other:?}, which has no value here"),
     }

@@ -3,8 +3,8 @@
 use lintel_sim_kernel::Duration;
 use lintel_sim_seastar::profile::RED_STORM_2005;
 use lintel_sim_seastar::workload::{
-    Case, Exchange, Hypercube, ManyToMany, RandomAccess, Way, farthest, hypercube, ping_pong,
-    random_access,
+    Case, Exchange, Hypercube, ManyToMany, NetPipe, Pattern, RandomAccess, Way, farthest,
+    hypercube, netpipe, ping_pong, random_access,
 };
 use lintel_sim_seastar::{Mode, Profile, Protection};
 
@@ -119,4 +119,25 @@ fn the_farthest_node_is_a_hop_s_time_farther_for_each_hop() {
     let far = farthest(&case, [6, 4, 8], Way::Put).expect("it runs");
     // 3 + 2 + 4 hops instead of one.
     assert_eq!(far - near, case.profile.time(case.profile.hop) * 8);
+}
+
+#[test]
+fn netpipe_sends_return_before_the_next_message_is_waited_for() {
+    let case = Case::new(RED_STORM_2005, Mode::Generic);
+    for bytes in [0, 12, 13, 1_024, 8_192] {
+        let took = |pattern| netpipe(&case, NetPipe { pattern, bytes }).expect("it runs");
+        let [turns, both, stream] = [
+            took(Pattern::PingPong),
+            took(Pattern::Bidirectional),
+            took(Pattern::Streaming),
+        ];
+        let put = ping_pong(&case, Way::Put, bytes, 0).expect("it runs");
+        // Whoever answers looks for the end of the last send first.
+        assert!(turns >= put, "{bytes}: {turns:?} {put:?}");
+        assert!(
+            stream < turns && turns < both,
+            "{bytes}: {stream:?} {turns:?} {both:?}"
+        );
+        assert!(both < turns * 2, "{bytes}: {both:?}");
+    }
 }

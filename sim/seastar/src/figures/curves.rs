@@ -5,11 +5,14 @@ use lintel_sim_kernel::Duration;
 use super::many::gain_on;
 use super::point::Machines;
 use super::{
-    KB, LONG, RED_STORM, RO, UPGRADED, UPGRADED_NIC, UU, XT5, XT5_CCI, in_us, per_second, rate,
+    KB, LONG, RED_STORM, RO, UPGRADED, UPGRADED_NIC, UU, XT5, XT5_CCI, in_us, netpipe_rate,
+    per_second, rate,
 };
 use crate::message::Class;
 use crate::node::{Placement, Refused};
-use crate::workload::{Case, Stream, Way, netpipe_sizes, ping_pong, tuned_stream};
+use crate::workload::{
+    Case, NetPipe, Pattern, Stream, Way, netpipe, netpipe_sizes, ping_pong, tuned_stream,
+};
 
 /// A figure of a paper.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -132,10 +135,6 @@ fn latency(took: Duration, _: u64) -> f64 {
     in_us(took)
 }
 
-fn both_rates(took: Duration, bytes: u64) -> f64 {
-    2.0 * rate(took, bytes)
-}
-
 fn curves(
     sizes: &[u64],
     unit: &'static str,
@@ -157,44 +156,66 @@ fn curves(
     Ok(curves)
 }
 
-/// NetPIPE counts the bytes of both directions.
-fn both_counted(curve: &mut Curve) {
-    curve.points.iter_mut().for_each(|point| point.0 *= 2);
-}
+/// NetPIPE's patterns; of a bidirectional one it counts the bytes of both directions.
+const NETPIPE: [(&str, Pattern); 3] = [
+    ("put", Pattern::PingPong),
+    ("bidirectional", Pattern::Bidirectional),
+    ("streaming put", Pattern::Streaming),
+];
 
-fn netpipe_latency() -> Result<Vec<Curve>, Refused> {
-    let ways = [
-        ("put", RED_STORM, Way::Put),
-        ("get", RED_STORM, Way::Get),
-        ("bidirectional", RED_STORM, Way::Both),
-    ];
-    let mut all = curves(&SMALL, "us", latency, &ways)?;
-    all.last_mut().into_iter().for_each(both_counted);
-    for (label, gets) in [("streaming put", false), ("streaming get", true)] {
+fn netpipe_curves(
+    sizes: &[u64],
+    unit: &'static str,
+    value: impl Fn(Pattern, u64) -> Result<f64, Refused>,
+) -> Result<Vec<Curve>, Refused> {
+    let mut all = Vec::new();
+    for (label, pattern) in NETPIPE {
+        let counted = match pattern {
+            Pattern::Bidirectional => 2,
+            Pattern::PingPong | Pattern::Streaming => 1,
+        };
         let mut points = Vec::new();
-        for bytes in SMALL {
-            let wanted = Stream {
-                gets,
-                ..Stream::of(bytes)
-            };
-            points.push((bytes, in_us(tuned_stream(&RED_STORM, wanted)?)));
+        for &bytes in sizes {
+            points.push((counted * bytes, value(pattern, bytes)?));
         }
         all.push(Curve {
             label,
-            unit: "us",
+            unit,
             points,
         });
     }
     Ok(all)
 }
 
+const GETS: [Wanted; 1] = [("get", RED_STORM, Way::Get)];
+
+fn netpipe_latency() -> Result<Vec<Curve>, Refused> {
+    let mut all = netpipe_curves(&SMALL, "us", |pattern, bytes| {
+        netpipe(&RED_STORM, NetPipe { pattern, bytes }).map(in_us)
+    })?;
+    all.extend(curves(&SMALL, "us", latency, &GETS)?);
+    let mut points = Vec::new();
+    for bytes in SMALL {
+        let gets = Stream {
+            gets: true,
+            ..Stream::of(bytes)
+        };
+        points.push((bytes, in_us(tuned_stream(&RED_STORM, gets)?)));
+    }
+    all.push(Curve {
+        label: "streaming get",
+        unit: "us",
+        points,
+    });
+    Ok(all)
+}
+
 fn netpipe_bandwidth() -> Result<Vec<Curve>, Refused> {
     let sizes = netpipe_sizes(1_024 * KB);
-    let one_way = [("put", RED_STORM, Way::Put), ("get", RED_STORM, Way::Get)];
-    let mut all = curves(&sizes, "MB/s", rate, &one_way)?;
-    let ways = [("bidirectional", RED_STORM, Way::Both)];
-    all.extend(curves(&sizes, "MB/s", both_rates, &ways)?);
-    all.last_mut().into_iter().for_each(both_counted);
+    let mut all = netpipe_curves(&sizes, "MB/s", |pattern, bytes| {
+        netpipe_rate(&RED_STORM, pattern, bytes)
+    })?;
+    all.extend(curves(&sizes, "MB/s", rate, &GETS)?);
     Ok(all)
 }
 

@@ -15,7 +15,7 @@ use lintel_sim_kernel::Duration;
 use crate::message::Class;
 use crate::node::{Mode, Refused};
 use crate::profile::{RED_STORM_2005, RED_STORM_2006, XT5_2009};
-use crate::workload::{Case, Way, ping_pong};
+use crate::workload::{Case, NetPipe, Pattern, Way, netpipe, ping_pong};
 
 pub use curves::{Curve, Figure, figure};
 pub use point::{How, Machines, On, Point, Published, Row, number};
@@ -66,22 +66,31 @@ fn point_rate(case: &Case, way: Way, bytes: u64) -> Result<f64, Refused> {
 }
 
 /// The largest size that takes no longer than no payload.
-fn inline_step(case: &Case, way: Way) -> Result<f64, Refused> {
-    let least = ping_pong(case, way, 0, 0)?;
+fn inline_step(took: impl Fn(u64) -> Result<Duration, Refused>) -> Result<f64, Refused> {
+    let least = took(0)?;
     for bytes in 1..=64 {
-        if ping_pong(case, way, bytes, 0)? > least + Duration::from_ns(500) {
+        if took(bytes)? > least + Duration::from_ns(500) {
             return Ok((bytes - 1) as f64);
         }
     }
     Ok(64.0)
 }
 
+/// What NetPIPE reports: bytes of both directions, if it sends both ways.
+fn netpipe_rate(case: &Case, pattern: Pattern, bytes: u64) -> Result<f64, Refused> {
+    let one_way = rate(netpipe(case, NetPipe { pattern, bytes })?, bytes);
+    Ok(match pattern {
+        Pattern::Bidirectional => 2.0 * one_way,
+        Pattern::PingPong | Pattern::Streaming => one_way,
+    })
+}
+
 /// The size at which half of `whole` is reached.
-fn half_bandwidth(case: &Case, way: Way, whole: f64) -> Result<f64, Refused> {
+fn half_bandwidth(whole: f64, rate: impl Fn(u64) -> Result<f64, Refused>) -> Result<f64, Refused> {
     let (mut low, mut high) = (64, 64 * KB);
     while high - low > 16 {
         let middle = (low + high) / 2;
-        match point_rate(case, way, middle)? < whole / 2.0 {
+        match rate(middle)? < whole / 2.0 {
             true => low = middle,
             false => high = middle,
         }

@@ -21,7 +21,7 @@ pub(super) const PORTALS: &[Point] = &[
     of(
         ("S4 V-A", "last size of one interrupt", "B"),
         Between(16.0, 31.0),
-        |m| inline_step(&m.xt5(), Way::Put),
+        |m| inline_step(|bytes| ping_pong(&m.xt5(), Way::Put, bytes, 0)),
     )
     .is(How::Set),
     of(("S4 V-B", "put, 1 MB", "MB/s"), Over(1700.0), |m| {

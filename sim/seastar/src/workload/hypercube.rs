@@ -79,6 +79,12 @@ impl Hypercube {
         }))
     }
 
+    /// Updates that all processes make in a chunk.
+    pub fn updates_of_chunk(&self, case: &Case) -> u64 {
+        let processes = nodes(self.dimensions) * (case.last_core() + 1);
+        u64::from(processes) * u64::from(self.updates)
+    }
+
     /// Bytes of an exchange: half of a chunk's updates.
     fn bytes(&self) -> u64 {
         4 * u64::from(self.updates)

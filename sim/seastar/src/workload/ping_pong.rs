@@ -119,23 +119,6 @@ pub fn farthest(case: &Case, dimensions: [u16; 3], way: Way) -> Result<Duration,
     Ok(median(&first))
 }
 
-/// Sizes that NetPIPE tries up to `most`: powers of two and half-way between, each
-/// with its neighbours three bytes below and above.
-pub fn netpipe_sizes(most: u64) -> Vec<u64> {
-    let mut sizes = vec![1, 2, 3];
-    let mut power = 4;
-    while power <= most {
-        for size in [power, power + power / 2] {
-            sizes.extend([size - 3, size, size + 3]);
-        }
-        power *= 2;
-    }
-    sizes.retain(|&size| size <= most);
-    sizes.sort_unstable();
-    sizes.dedup();
-    sizes
-}
-
 impl PingPong {
     /// The process that begins, on node 0, or the other one, on node 1.
     pub fn new(way: Way, bytes: u64, ahead: u64, begins: bool, measured: Measured) -> Self {
