@@ -4,6 +4,7 @@
 use crate::descriptors::Descriptor;
 use crate::{Backlog, Body, Host, Interface, Undeliverable};
 use lintel_memory::{Buffer, Pieces, Span};
+use lintel_snapshot::OperationState;
 use lintel_types::{
     AckRequest, CounterIndex, Datatype, DescriptorIndex, Error, Event, EventKind, Handle, Kind,
     Limits, MdOptions, NiFail, Operation, OperationIndex, PortalIndex, ProcessId, QueueIndex,
@@ -123,6 +124,17 @@ pub(crate) struct InFlight {
     sending: bool,
     /// Its memory is lent to the host until the response (rendezvous).
     referenced: bool,
+}
+
+impl InFlight {
+    /// What tools see of it.
+    pub(crate) fn state(&self) -> OperationState {
+        OperationState {
+            target: self.target,
+            length: self.length,
+            fetches: self.sink.is_some(),
+        }
+    }
 }
 
 /// The generation that the first tokens of an interface carry.

@@ -29,6 +29,7 @@ mod entries;
 mod initiator;
 mod portal;
 mod search;
+mod state;
 mod target;
 mod triggered;
 mod unexpected;

@@ -56,6 +56,15 @@ impl<S> Waiting<S> {
         sum >= self.lowest && !self.operations.is_empty()
     }
 
+    /// How many operations wait, and the lowest of their thresholds.
+    pub(crate) fn state(&self) -> (usize, Option<u64>) {
+        let first = self.operations.first_key_value();
+        (
+            self.operations.len(),
+            first.map(|((threshold, _), _)| *threshold),
+        )
+    }
+
     /// Moves what waits for a threshold of at most `sum` to `ready`, lowest threshold first,
     /// in posting order among equals (Portals 4.3, section `Triggered operations`).
     #[cold]

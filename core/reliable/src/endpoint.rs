@@ -216,6 +216,15 @@ impl<B> Endpoint<B> {
         self.counts
     }
 
+    /// Each peer, with the packets sent to it for the first time and those received in order
+    /// since the last loss of one of both, modulo 2^32.
+    pub fn packets(&self) -> impl Iterator<Item = (ProcessId, u32, u32)> {
+        self.pairs.iter().map(|pair| {
+            let (sent, received) = pair.packets();
+            (pair.name(), sent, received)
+        })
+    }
+
     /// What it holds at the moment.
     pub fn resources(&self) -> Resources {
         let names = self.by_name.capacity() * (size_of::<(ProcessId, PairId)>() + 1);

@@ -283,6 +283,13 @@ impl<B> Pair<B> {
         }
     }
 
+    /// Packets sent for the first time, and packets received in order, in the current
+    /// incarnations.
+    pub(crate) fn packets(&self) -> (u32, u32) {
+        let since_first = |sequence: u32| sequence.wrapping_sub(FIRST_SEQUENCE);
+        (since_first(self.next_sequence), since_first(self.expected))
+    }
+
     /// Whether it has queues, which take memory.
     pub(crate) fn has_queues(&self) -> bool {
         self.sending.is_some() || self.receiving.is_some()
@@ -329,6 +336,10 @@ impl<B> Pairs<B> {
     /// The numbers of all pairs.
     pub(crate) fn ids(&self) -> impl Iterator<Item = PairId> + use<B> {
         (0..self.0.len() as u32).map(PairId)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Pair<B>> {
+        self.0.iter()
     }
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Pair<B>> {

@@ -39,7 +39,7 @@ impl<N: Nal> Fault<N> {
 impl<N: Nal> Nal for Fault<N> {
     // Not `next_inline`: each message goes through `next`.
     forward!(self { Fault { inner, .. } => inner }: capabilities, done, receive_into, recall,
-        backlog, lends, resources);
+        backlog, lends, resources, traffic, arrivals);
 
     fn send(
         &mut self,

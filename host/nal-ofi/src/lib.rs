@@ -60,6 +60,7 @@ use lintel_nal::{
     Wake,
 };
 use lintel_session::Incarnation;
+use lintel_snapshot::{Count, Path, Traffic};
 use lintel_types::ProcessId;
 use lintel_wire::Words;
 use peer::{Item, Peer};
@@ -409,6 +410,26 @@ impl Nal for OfiNal {
             bytes: self.link.frames.bytes() + (self.peers.len() * size_of::<Peer>()) as u64,
             ..self.counts
         }
+    }
+
+    fn traffic(&self) -> Vec<Traffic> {
+        let count = |messages: u32| Count {
+            messages: messages.into(),
+            ..Count::default()
+        };
+        let traffic = |peer: &Peer| Traffic {
+            process: peer.process,
+            path: Path::Ofi,
+            sent: count(peer.sending.sequence),
+            received: count(peer.receiving.arrived),
+            backlog: self.backlog(peer.process),
+        };
+        self.peers.all().map(traffic).collect()
+    }
+
+    fn arrivals(&self) -> u64 {
+        let arrived = self.peers.all().map(|peer| peer.receiving.arrived);
+        arrived.fold(0, |sum, arrived| sum + u64::from(arrived))
     }
 }
 

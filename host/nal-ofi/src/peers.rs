@@ -143,6 +143,11 @@ impl Peers {
         peer.map(|peer| peer.is_listed = false).is_some()
     }
 
+    /// All of them.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Peer> {
+        self.by_lane.values()
+    }
+
     /// The peers with something to do.
     pub(crate) fn listed(&self) -> impl Iterator<Item = &Peer> {
         self.listed.iter().filter_map(|lane| self.get(*lane))

@@ -3,10 +3,12 @@
 use crate::costs::{Costs, Received};
 use crate::layout::{CLOSED, FREE, Lane, Lanes, OPEN, REACH_NO, REACH_YES, TAKEN};
 use crate::record::{FORM_MASK, Form, message, remote_loan};
+use crate::tally::Tally;
 use lintel_claim::{Claim, CrossMemoryError, Key, Lease, Loan, RemoteMemory};
 use lintel_nal::{Announced, Arrival, Origin, Overrun, Payload, Reassembly};
 use lintel_presence::{Segment, Watch};
 use lintel_ring::{Corrupt, Receiver, Record};
+use lintel_snapshot::{Count, Path, Traffic};
 use lintel_types::ProcessId;
 use lintel_wire::Words;
 use std::sync::Arc;
@@ -28,6 +30,9 @@ pub(crate) struct Inbound {
     announced: Option<Announced>,
     /// What long bodies cost here.
     received: Received,
+    tally: Tally,
+    /// Bytes of lent memory that this process has filled.
+    filled: u64,
 }
 
 impl Inbound {
@@ -69,6 +74,8 @@ impl Inbound {
             stream: None,
             announced: None,
             received: Received::new(costs),
+            tally: Tally::default(),
+            filled: 0,
         })
     }
 
@@ -112,7 +119,28 @@ impl Inbound {
 
     /// So many bytes of the body that was given last have been copied.
     pub(crate) fn note_fetched(&mut self, bytes: u64) {
+        self.tally.copied += bytes;
         self.received.note_fetched(bytes);
+    }
+
+    /// So many bytes were filled that the sender has lent.
+    pub(crate) fn note_filled(&mut self, bytes: u64) {
+        self.filled += bytes;
+    }
+
+    /// What has come from the sender, and what was copied to it.
+    pub(crate) fn traffic(&self) -> Traffic {
+        let sent = Count {
+            copied: self.filled,
+            ..Count::default()
+        };
+        Traffic {
+            process: self.origin.process,
+            path: Path::Shm,
+            sent,
+            received: self.tally.at(self.receiver.position()),
+            backlog: 0,
+        }
     }
 
     /// Whether the sender lived when it was last looked at.
@@ -210,6 +238,7 @@ impl Inbound {
     fn fill(&mut self, record: &Record) -> Result<bool, Corrupt> {
         let stream = self.stream.as_mut().ok_or(Corrupt)?;
         let begun = Instant::now();
+        self.tally.chunks += 1;
         self.receiver.fetch_payload();
         let whole = stream.fill(record.payload).map_err(|_: Overrun| Corrupt)?;
         if whole {

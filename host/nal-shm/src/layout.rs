@@ -1,6 +1,6 @@
 //! What a segment's bytes mean behind its header: a lane for each sender, and its ring.
 
-use lintel_presence::{Header, SEGMENT_BYTES, Segment};
+use lintel_presence::{Header, SEGMENT_BYTES, SNAPSHOT_BYTES, Segment};
 use lintel_ring::{Control, RING_BYTES, SLOT_BYTES};
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 
@@ -51,7 +51,7 @@ pub(crate) struct Front {
 
 // One number in two crates: the segment's owner makes it, this layout fills it.
 #[cfg(not(loom))]
-const _: () = assert!(SEGMENT_BYTES == size_of::<Front>() + LANES * RING_BYTES);
+const _: () = assert!(SEGMENT_BYTES == size_of::<Front>() + LANES * RING_BYTES + SNAPSHOT_BYTES);
 
 /// Bytes of a lane's entry in the table, without its ring.
 #[cfg(feature = "test-doors")]

@@ -25,6 +25,7 @@ pub mod layout;
 mod outbound;
 mod record;
 mod senders;
+mod tally;
 
 pub use costs::{Costs, SystemCopy};
 pub use lintel_ring::Lookout;
@@ -37,6 +38,7 @@ use lintel_nal::{
     Wake,
 };
 use lintel_presence::{OpenError, Segment};
+use lintel_snapshot::Traffic;
 use lintel_types::ProcessId;
 use lintel_wire::Words;
 use outbound::{Access, Peer};
@@ -403,7 +405,9 @@ impl Nal for ShmNal {
     fn fill(&mut self, to: Origin, from: &[Claim], remote: &RemoteLoan) -> Result<u64, MoveError> {
         let lane = self.lane(to).ok_or(MoveError::Unavailable)?;
         let push = |memory: RemoteMemory| memory.push(from, &remote.spans);
-        lane.copy(remote.key, push).map_err(move_error)
+        let filled = lane.copy(remote.key, push).map_err(move_error)?;
+        lane.note_filled(filled);
+        Ok(filled)
     }
 
     fn recall(&mut self, lease: &Lease) -> bool {
@@ -434,11 +438,36 @@ impl Nal for ShmNal {
     }
 
     fn resources(&self) -> Resources {
+        // Counts are followed before they wrap.
+        for peer in &self.peers {
+            let _ = peer.traffic();
+        }
+        for lane in &self.inbound {
+            let _ = lane.traffic();
+        }
         Resources {
             lanes: self.inbound.len() as u64,
             bytes: self.peers.iter().map(Peer::backlog).sum(),
             ..Resources::default()
         }
+    }
+
+    fn traffic(&self) -> Vec<Traffic> {
+        let mut all: Vec<Traffic> = self.peers.iter().map(Peer::traffic).collect();
+        for lane in self.inbound.iter().map(Inbound::traffic) {
+            match all.iter_mut().find(|peer| peer.process == lane.process) {
+                Some(peer) => {
+                    peer.sent = peer.sent.and(lane.sent);
+                    peer.received = peer.received.and(lane.received);
+                }
+                None => all.push(lane),
+            }
+        }
+        all
+    }
+
+    fn arrivals(&self) -> u64 {
+        self.arrivals.into()
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::costs::{Choice, Costs};
 use crate::layout::{CLOSED, FREE, LANES, Lanes, OPEN, REACH_UNKNOWN, REACH_YES, TAKEN};
 use crate::record::{FORM_SHIFT, Form};
+use crate::tally::Tally;
 use lintel_claim::{Claim, Key, Lease, Lent, Loan, copy_vectored};
 use lintel_memory::{length, part};
 use lintel_presence::{
@@ -10,6 +11,7 @@ use lintel_presence::{
     wake_helper,
 };
 use lintel_ring::{Full, MAX_PAYLOAD, Sender};
+use lintel_snapshot::{Count, Path, Traffic};
 use lintel_types::ProcessId;
 use lintel_wire::{OPERAND_BYTES, Words};
 use std::collections::VecDeque;
@@ -52,6 +54,9 @@ pub(crate) struct Peer {
     is_ring_held: bool,
     /// The owner is known to have ended.
     closed: bool,
+    tally: Tally,
+    /// Bytes that were lent to be filled.
+    lent_to_fill: u64,
 }
 
 /// What a peer hasn't read yet of a sender that has left: what it was lent must stay.
@@ -164,11 +169,28 @@ impl Peer {
             waiting: VecDeque::new(),
             backlog: 0,
             segment,
+            tally: Tally::default(),
+            lent_to_fill: 0,
         })
     }
 
     pub(crate) fn process(&self) -> ProcessId {
         self.process
+    }
+
+    /// What was sent to the peer, and what it was lent to be filled.
+    pub(crate) fn traffic(&self) -> Traffic {
+        let received = Count {
+            copied: self.lent_to_fill,
+            ..Count::default()
+        };
+        Traffic {
+            process: self.process,
+            path: Path::Shm,
+            sent: self.tally.at(self.sender.position()),
+            received,
+            backlog: self.backlog,
+        }
     }
 
     /// Distinguishes the peer from earlier and later ones of its name.
@@ -356,6 +378,7 @@ impl Peer {
             };
             sent += if begun { CHUNK.min(total - sent) } else { 0 };
         }
+        self.tally.chunks += sent.div_ceil(CHUNK);
         if sent < total || !whole {
             let rest = vec![0; (total - sent) as usize];
             copy_vectored(&part(pieces, sent, total), &[bytes(&rest[..])]);
@@ -406,6 +429,10 @@ impl Peer {
     /// would read streams to it, and what it would fill it streams back. Which of the two
     /// is known once the peer has looked at the lane: until then the message waits.
     pub(crate) fn lend(&mut self, words: &Words, lent: Lent<'_>, access: Access) {
+        match access {
+            Access::Read => self.tally.copied += length(lent.pieces()),
+            Access::Fill => self.lent_to_fill += length(lent.pieces()),
+        }
         if self.waiting.is_empty() && self.reach() == Reach::Yes && self.try_lend(words, lent) {
             return;
         }
@@ -439,9 +466,11 @@ impl Peer {
             if first.is_undecided() {
                 first.decide(self.reach);
             }
+            let is_chunk = first.begun && first.form == Form::Announced;
             if !first.send(&mut self.sender) {
                 break;
             }
+            self.tally.chunks += u64::from(is_chunk);
             sent = true;
             if first.is_sent() {
                 self.backlog -= first.cost;

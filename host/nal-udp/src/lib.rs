@@ -54,6 +54,7 @@ use lintel_nal::{
     Arrival, Capabilities, MoveError, Nal, Origin, Outgoing, RemoteLoan, Unreachable, Wake,
 };
 use lintel_reliable::{Class, Endpoint, Incarnation, Message, Nanos, Time};
+use lintel_snapshot::{Count, Path, Traffic};
 use lintel_types::ProcessId;
 use lintel_wire::Words;
 use nix::time::ClockId;
@@ -299,6 +300,27 @@ impl Nal for UdpNal {
             misdirected: counts.misdirected + counts.stale,
             ..lintel_nal::Resources::default()
         }
+    }
+
+    fn traffic(&self) -> Vec<Traffic> {
+        let count = |packets: u32| Count {
+            messages: packets.into(),
+            ..Count::default()
+        };
+        let peers = self.endpoint.packets();
+        let each = peers.map(|(process, sent, received)| Traffic {
+            process,
+            path: Path::Udp,
+            sent: count(sent),
+            received: count(received),
+            backlog: self.backlog(process),
+        });
+        each.collect()
+    }
+
+    fn arrivals(&self) -> u64 {
+        let received = self.endpoint.packets().map(|(_, _, received)| received);
+        received.fold(0, |sum, received| sum + u64::from(received))
     }
 }
 

@@ -29,7 +29,7 @@
 macro_rules! forward {
     ($self:ident $arms:tt: ..Nal) => {
         $crate::forward!($self $arms: capabilities, send, next, next_inline, done, receive_into,
-            fetch, fill, recall, backlog, lends, resources);
+            fetch, fill, recall, backlog, lends, resources, traffic, arrivals);
     };
     ($self:ident $arms:tt: ..Wake) => {
         $crate::forward!($self $arms: flush, has_queued, check_peers, wake_peers, hold_rings,
@@ -98,6 +98,10 @@ macro_rules! forward {
     (@resources $s:ident $a:tt) => {
         $crate::forward!(@call $s $a [] [&] resources() -> $crate::Resources);
     };
+    (@traffic $s:ident $a:tt) => {
+        $crate::forward!(@call $s $a [] [&] traffic() -> Vec<$crate::names::Traffic>);
+    };
+    (@arrivals $s:ident $a:tt) => { $crate::forward!(@call $s $a [] [&] arrivals() -> u64); };
     (@flush $s:ident $a:tt) => {
         $crate::forward!(@call $s $a [#[inline(always)]] [&mut] flush() -> bool);
     };

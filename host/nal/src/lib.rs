@@ -35,6 +35,7 @@ pub use trace::Trace;
 #[doc(hidden)]
 pub mod names {
     pub use lintel_claim::{Claim, Lease, Loan};
+    pub use lintel_snapshot::Traffic;
     pub use lintel_types::ProcessId;
     pub use lintel_wire::Words;
     pub use std::os::fd::BorrowedFd;
@@ -42,6 +43,7 @@ pub mod names {
 }
 
 use lintel_claim::{Claim, Key, Lease, Lent, Loan, RemoteSpan};
+use lintel_snapshot::Traffic;
 use lintel_types::ProcessId;
 use lintel_wire::{OPERAND_BYTES, Words};
 use std::os::fd::BorrowedFd;
@@ -236,6 +238,16 @@ pub trait Nal: Wake {
     /// What it holds now, and its counters so far.
     fn resources(&self) -> Resources {
         Resources::default()
+    }
+
+    /// Messages exchanged with each peer so far.
+    fn traffic(&self) -> Vec<Traffic> {
+        Vec::new()
+    }
+
+    /// A number that changes whenever a message arrives.
+    fn arrivals(&self) -> u64 {
+        0
     }
 }
 

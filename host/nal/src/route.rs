@@ -5,6 +5,7 @@ use crate::{
     Wake,
 };
 use lintel_claim::{Claim, Lease, Loan};
+use lintel_snapshot::Traffic;
 use lintel_types::ProcessId;
 use lintel_wire::Words;
 use std::os::fd::BorrowedFd;
@@ -241,6 +242,14 @@ impl<Near: Nal, Far: Nal> Nal for Route<Near, Far> {
             lanes: near.lanes,
             ..far
         }
+    }
+
+    fn traffic(&self) -> Vec<Traffic> {
+        [self.near.traffic(), self.far.traffic()].concat()
+    }
+
+    fn arrivals(&self) -> u64 {
+        self.near.arrivals().wrapping_add(self.far.arrivals())
     }
 }
 

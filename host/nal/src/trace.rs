@@ -94,7 +94,7 @@ fn operation(token: u32) -> String {
 impl<N: Nal, F: FnMut(String)> Nal for Trace<N, F> {
     // Not `next_inline`: each message goes through `next`.
     forward!(self { Trace { inner, .. } => inner }: capabilities, receive_into, fetch, fill,
-        recall, backlog, lends, resources);
+        recall, backlog, lends, resources, traffic, arrivals);
 
     fn send(
         &mut self,

@@ -10,7 +10,7 @@
 //! a sleeper first naps without it, as [`SleepStep`] describes.
 
 use crate::barrier::barrier;
-use crate::header::OWNER_ENDED;
+use crate::header::{Header, OWNER_ENDED};
 use crate::segment::Segment;
 use lintel_progress::{SLEEP_BEFORE_BARRIER, SleepStep, Sleeper};
 use rustix::thread::futex;
@@ -191,5 +191,10 @@ pub fn ring_armed(segment: &Segment) -> bool {
 
 /// Wakes the owner's helper although a thread seemed to poll.
 pub fn wake_helper(segment: &Segment) {
-    futex_wake(word(segment, Sleeper::Helper as u32));
+    wake_helper_of(segment.header());
+}
+
+/// As [`wake_helper`], for who has only the header.
+pub(crate) fn wake_helper_of(header: &Header) {
+    futex_wake(&header.bell.helper);
 }

@@ -3,13 +3,17 @@
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// "lintel" and the version of a segment's layout, lanes and rings included.
-pub(crate) const MAGIC: u64 = 0x6c69_6e74_656c_0003;
+pub(crate) const MAGIC: u64 = 0x6c69_6e74_656c_0004;
 /// Numbers in a process's statistics.
 pub(crate) const STATS_WORDS: usize = 16;
-/// Bytes of a segment: 33 pages of header and lanes, and 1024 rings of 28 KiB; the system
-/// provides memory for those that were touched. The shared-memory NAL, which lays out lanes
-/// and rings, asserts that its layout has this length.
-pub const SEGMENT_BYTES: usize = 33 * 4096 + 1024 * 28 * 1024;
+/// Bytes of a segment: 33 pages of header and lanes, 1024 rings of 28 KiB, and the
+/// snapshot; the system provides memory for those that were touched. The shared-memory NAL,
+/// which lays out lanes and rings, asserts that its layout has this length.
+pub const SEGMENT_BYTES: usize = SNAPSHOT_OFFSET + SNAPSHOT_BYTES;
+/// Where the snapshot begins.
+pub(crate) const SNAPSHOT_OFFSET: usize = 33 * 4096 + 1024 * 28 * 1024;
+/// Bytes of a segment that hold a snapshot of its owner, for tools.
+pub const SNAPSHOT_BYTES: usize = 16 * 4096;
 
 /// What the owner and every other process need.
 #[repr(C, align(128))]
@@ -23,6 +27,20 @@ pub struct Header {
     pub(crate) changes: Changes,
     /// The words of [`crate::ProcessStats`], in its order.
     pub(crate) stats: [AtomicU64; STATS_WORDS],
+    pub(crate) snapshot: SnapshotWords,
+}
+
+/// Who has asked for a snapshot, and what was answered. Numbers of requests wrap.
+#[repr(C, align(128))]
+pub(crate) struct SnapshotWords {
+    /// Requests so far.
+    pub(crate) asked: AtomicU32,
+    /// The request whose answer is being written, or was.
+    pub(crate) begun: AtomicU32,
+    /// The request whose answer stands there.
+    pub(crate) answered: AtomicU32,
+    /// Bytes of the answer.
+    pub(crate) length: AtomicU32,
 }
 
 /// Counts lanes opened and closed.

@@ -5,9 +5,9 @@
 //!   /dev/shm/lintel-<job>-<nid>-<pid>     a process's registration: a locked file
 //!        │ names
 //!        ▼ System V shared memory         one segment a process, made by its owner
-//!   ┌────────┬──────┬─────────┬────────────┬ ─ ─
-//!   │ magic  │ bell │ changes │ statistics │ the shared-memory NAL's lanes and rings
-//!   └────────┴──────┴─────────┴────────────┴ ─ ─
+//!   ┌────────┬──────┬─────────┬────────────┬ ─ ─           ─ ─ ┬──────────┐
+//!   │ magic  │ bell │ changes │ statistics │  lanes and rings  │ snapshot │
+//!   └────────┴──────┴─────────┴────────────┴ ─ ─           ─ ─ ┴──────────┘
 //! ```
 //!
 //! Order of use: [`Segment::create`] registers this process, [`Segment::open`] attaches a
@@ -15,6 +15,7 @@
 //! calls [`ring`] after each record, make a system call. The owner holds a record lock on its
 //! registration as long as it lives, so that any process can distinguish a dead peer from a
 //! slow one ([`Watch`]), and a process that finds a dead one's registration removes it.
+//! A tool that asks for a [snapshot](snapshots) wakes the owner's helper, which writes one.
 //!
 //! Left to others: threads and waiting (the runtime), what lies behind the header (the
 //! shared-memory NAL), what the numbers of the statistics mean (their writer).
@@ -27,13 +28,15 @@ mod registration;
 mod sched;
 mod segment;
 mod shared_memory;
+mod snapshot;
 mod stats;
 
 pub use barrier::register_for_barriers;
 pub use bell::{Bell, LastLook, helper_sleeps, is_armed, ring, ring_armed, wake_helper};
-pub use header::{Header, SEGMENT_BYTES};
+pub use header::{Header, SEGMENT_BYTES, SNAPSHOT_BYTES};
 pub use lintel_progress::Sleeper;
 pub use registration::{Watch, shared_memory_of};
 pub use sched::{favour_latency, pinned_processor, with_signals_blocked};
 pub use segment::{OpenError, Segment};
+pub use snapshot::{Answer, snapshots};
 pub use stats::{ProcessStats, StatsWriter, Words as StatsWords, process_stats};

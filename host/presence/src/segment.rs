@@ -224,6 +224,10 @@ impl Segment {
         self.memory.header()
     }
 
+    pub(crate) fn memory(&self) -> &Attached {
+        &self.memory
+    }
+
     fn set_up(file: File, job: &str, nid: u32) -> Result<Segment, OpenError> {
         if !lock(&file)? {
             return Err(OpenError::InUse);

@@ -1,6 +1,7 @@
 //! Statistics of a process, for any process of its user: numbers in the header of its
 //! segment, read without joining the job.
 
+use crate::attached::Attached;
 use crate::header::STATS_WORDS;
 use crate::registration::{DIRECTORY, Registration, is_locked, is_own, process_of};
 use crate::segment::Segment;
@@ -31,7 +32,7 @@ pub struct ProcessStats {
 /// Writes the statistics of this process.
 #[derive(Clone)]
 pub struct StatsWriter {
-    segment: Arc<Segment>,
+    pub(crate) segment: Arc<Segment>,
 }
 
 impl StatsWriter {
@@ -59,12 +60,31 @@ pub fn process_stats() -> io::Result<Vec<ProcessStats>> {
         .flatten()
         .filter_map(|file| stats_of(&file.path()))
         .collect();
-    found.sort_by_key(|stats| (stats.job.clone(), stats.process.nid, stats.process.pid));
+    found.sort_by(|one, other| one.key().cmp(&other.key()));
     Ok(found)
 }
 
 /// `None` unless it is a live process's registration of this version and user.
 fn stats_of(path: &Path) -> Option<ProcessStats> {
+    attach(path, Mode::ReadOnly).map(|(stats, _)| stats)
+}
+
+/// As [`process_stats`], with the memory of each process, which may be written to.
+pub(crate) fn attached() -> io::Result<Vec<(ProcessStats, Attached)>> {
+    let files = std::fs::read_dir(DIRECTORY)?.flatten();
+    let found = files.filter_map(|file| attach(&file.path(), Mode::ReadWrite));
+    let mut found: Vec<_> = found.collect();
+    found.sort_by(|(one, _), (other, _)| one.key().cmp(&other.key()));
+    Ok(found)
+}
+
+impl ProcessStats {
+    fn key(&self) -> (&str, u32, u32) {
+        (&self.job, self.process.nid, self.process.pid)
+    }
+}
+
+fn attach(path: &Path, mode: Mode) -> Option<(ProcessStats, Attached)> {
     let (job, process) = process_of(path)?;
     if is_own(std::fs::symlink_metadata(path).ok()?.ino()) {
         return None;
@@ -74,15 +94,16 @@ fn stats_of(path: &Path) -> Option<ProcessStats> {
         return None;
     }
     let registration = Registration::read(&file)?;
-    let attached = registration.attach(Mode::ReadOnly).ok()?;
+    let attached = registration.attach(mode).ok()?;
     let mut words = Words::default();
     for (word, place) in words.iter_mut().zip(&attached.header().stats) {
         *word = place.load(Ordering::Relaxed);
     }
-    Some(ProcessStats {
+    let stats = ProcessStats {
         job,
         process,
         os_process: registration.os_process,
         words,
-    })
+    };
+    Some((stats, attached))
 }

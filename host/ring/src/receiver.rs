@@ -61,6 +61,11 @@ impl Receiver {
         }
     }
 
+    /// Slots and lines of data that this side has done with so far, modulo 2^32.
+    pub fn position(&self) -> (u32, u32) {
+        (self.position.slots, self.position.lines)
+    }
+
     /// The next record, if one has arrived; the same one again until
     /// [`advance`](Self::advance).
     ///

@@ -46,6 +46,11 @@ impl Sender {
         }
     }
 
+    /// Slots and lines of data that this side has done with so far, modulo 2^32.
+    pub fn position(&self) -> (u32, u32) {
+        (self.position.slots, self.position.lines)
+    }
+
     /// Writes a record: the words (of the first only the high half is used) and
     /// the payload, in one piece whatever pieces it comes from.
     ///

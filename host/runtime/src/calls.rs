@@ -8,6 +8,7 @@ use lintel_bridge::Tables;
 use lintel_engine4::{
     Deferred, DescriptorSpec, EntrySpec, Interface, Registers, SearchOp, Transfer,
 };
+use lintel_snapshot::Awaited;
 use lintel_types::{
     CountingEvent, Error, Handle, Kind, List, PortalIndex, ProcessId, PtOptions, QueueIndex, Result,
 };
@@ -86,7 +87,8 @@ impl<O: Owner> Library<O> {
     /// # Errors
     /// The command's, and those of waiting.
     pub fn until<R>(&self, command: impl FnMut() -> Result<Option<R>>) -> Result<R> {
-        self.wait(None, command)?.ok_or(Error::Fail)
+        self.wait(None, || Awaited::Other, command)?
+            .ok_or(Error::Fail)
     }
 
     /// PtlEQAlloc.

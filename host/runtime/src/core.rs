@@ -4,6 +4,7 @@
 use crate::effects::Effects;
 use crate::exchange::ExchangeBuffers;
 use crate::log::{Level, log};
+use crate::observed::Observed;
 use crate::owner::Owner;
 use crate::protocol::Protocol;
 use crate::resources::{ProcessInfo, Stats};
@@ -47,6 +48,7 @@ pub(crate) struct Core<O: Owner> {
     pub(crate) wakeup: Wakeup,
     /// What tools read of this process.
     pub(crate) stats: Stats,
+    pub(crate) observed: Observed,
     /// The last poll has found messages, and nothing was sent since the one before it.
     pub(crate) receives_stream: bool,
     /// When peers were last checked.
@@ -82,6 +84,7 @@ impl<O: Owner> Core<O> {
             exchange: ExchangeBuffers::new(),
             wakeup: Wakeup::new(bell),
             stats: Stats::new(stats, info),
+            observed: Observed::default(),
             receives_stream: false,
             peers_checked: Instant::now(),
         }

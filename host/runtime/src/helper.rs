@@ -57,6 +57,8 @@ fn service<O: Owner>(core: &mut Core<O>) -> Option<HelperNext> {
     }
     core.progress_for_peers();
     core.stats.publish(&core.transports.nal.resources());
+    core.note_arrivals();
+    core.answer_snapshot();
     let awaits_peers = core.awaits_peers();
     if awaits_peers {
         core.check_peers();

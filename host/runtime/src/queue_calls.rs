@@ -3,6 +3,7 @@
 
 use crate::library::Library;
 use crate::owner::{LocalProcess, Owner};
+use crate::snapshot::{counters_at, events_in};
 use crate::tables::LocalTables;
 use lintel_bridge::Taken;
 use lintel_types::{CountingEvent, Error, Event, Handle, Result};
@@ -88,7 +89,9 @@ impl Library<LocalProcess> {
             let aborted = self.is_aborted().then_some(Error::Aborted);
             return aborted.map_or_else(any, Err)?.ok_or(Error::EqEmpty);
         }
-        self.wait(deadline(timeout), any)?.ok_or(Error::EqEmpty)
+        let awaits = || events_in(handles);
+        self.wait(deadline(timeout), awaits, any)?
+            .ok_or(Error::EqEmpty)
     }
 
     /// Whether none of the queues has an event.
@@ -152,7 +155,8 @@ impl Library<LocalProcess> {
         if timeout == 0 {
             return self.poll_once(any)?.ok_or(Error::CtNoneReached);
         }
-        self.wait(deadline(timeout), any)?
+        let awaits = || counters_at(handles, tests);
+        self.wait(deadline(timeout), awaits, any)?
             .ok_or(Error::CtNoneReached)
     }
 }

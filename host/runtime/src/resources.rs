@@ -102,6 +102,16 @@ impl Stats {
     pub(crate) fn publish(&self, held: &Resources) {
         self.writer.write(&words(&self.info, held));
     }
+
+    /// The last request for a snapshot, if it isn't answered yet.
+    #[inline]
+    pub(crate) fn snapshot_asked(&self) -> Option<u32> {
+        self.writer.snapshot_asked()
+    }
+
+    pub(crate) fn answer_snapshot(&self, asked: u32, snapshot: &[u8]) {
+        self.writer.answer_snapshot(asked, snapshot);
+    }
 }
 
 fn words(info: &ProcessInfo, held: &Resources) -> StatsWords {

@@ -5,17 +5,40 @@ use crate::library::Library;
 use crate::owner::Owner;
 use lintel_presence::{LastLook, Sleeper};
 use lintel_progress::{RETRY, Wait, WaitNext};
+use lintel_snapshot::Awaited;
 use lintel_types::{Error, Result};
 use std::time::{Duration, Instant};
 
 impl<O: Owner> Library<O> {
-    /// Waits until `ready` gives something; nothing once the deadline has passed.
+    /// Waits until `ready` gives something; nothing once the deadline has passed. Tools see
+    /// what it `awaits` if that takes so long that the thread sleeps.
     ///
     /// # Errors
     /// `Aborted` after [`Library::abort`], `NoInit` after the last `fini`.
+    #[inline]
     pub(crate) fn wait<T>(
         &self,
         deadline: Option<Instant>,
+        awaits: impl Fn() -> Awaited,
+        ready: impl FnMut() -> Result<Option<T>>,
+    ) -> Result<Option<T>> {
+        let mut has_slept = false;
+        let before_sleep = || {
+            if !std::mem::replace(&mut has_slept, true) {
+                self.with_core(|core| core.begin_wait(awaits()));
+            }
+        };
+        let found = self.wait_asleep(deadline, before_sleep, ready);
+        if has_slept {
+            self.with_core(Core::end_wait);
+        }
+        found
+    }
+
+    fn wait_asleep<T>(
+        &self,
+        deadline: Option<Instant>,
+        mut before_sleep: impl FnMut(),
         mut ready: impl FnMut() -> Result<Option<T>>,
     ) -> Result<Option<T>> {
         let mut wait = Wait::default();
@@ -34,6 +57,7 @@ impl<O: Owner> Library<O> {
                 WaitNext::Poll => continue,
                 WaitNext::CheckDeadline => {}
                 WaitNext::Sleep => {
+                    before_sleep();
                     if self.sleep(deadline, activity)? {
                         wait = Wait::default();
                     }
@@ -89,6 +113,7 @@ impl<O: Owner> Core<O> {
     /// After a caller's sleep, with or without one that takes its place.
     fn after_sleep(&mut self) {
         self.progress();
+        self.note_arrivals();
         self.check_peers();
         if self.wakeup.end_sleep() {
             self.wakeup.bell.barrier();

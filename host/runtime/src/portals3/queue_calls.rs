@@ -6,6 +6,7 @@ use crate::queue::EventQueue;
 use crate::queue_calls::deadline;
 use lintel_bridge::Taken3;
 use lintel_engine3::Transfer;
+use lintel_snapshot::Awaited;
 use lintel_types::Handle;
 use lintel_types::portals3::{Error, Event, Result};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -69,10 +70,14 @@ impl Library<Portals3Process> {
         mut command: impl FnMut() -> Result<Option<R>>,
     ) -> Result<Option<R>> {
         let until = timeout.and_then(deadline);
-        let ended = self.wait(until, || match command() {
-            Ok(found) => Ok(found.map(Ok)),
-            Err(error) => Ok(Some(Err(error))),
-        });
+        let ended = self.wait(
+            until,
+            || Awaited::Other,
+            || match command() {
+                Ok(found) => Ok(found.map(Ok)),
+                Err(error) => Ok(Some(Err(error))),
+            },
+        );
         ended.map_err(|_| Error::NoInit)?.transpose()
     }
 

@@ -13,7 +13,7 @@ use indexmap::IndexMap;
 use lintel_nal_ofi::OfiNal;
 use serde::Serialize;
 
-use crate::error::{Error, Result};
+use crate::error::{During, Error, Result};
 use crate::machine::{self, Machine};
 use crate::output;
 use crate::portals::{self, Limits, ProcessId};
@@ -33,16 +33,22 @@ pub struct Options {
 
     /// Show what running processes hold: connections, sockets, bytes, and packets that
     /// were lost, forged or misdirected, by process and by node
-    #[arg(long, conflicts_with = "env")]
+    #[arg(long, group = "running", conflicts_with = "env")]
     resources: bool,
+
+    /// Show what running processes wait for, and what their interfaces hold: lists,
+    /// unexpected headers, event queues, counters, pending and triggered operations, and
+    /// messages by peer. Each process's helper thread answers, though the program hangs
+    #[arg(long, group = "running", conflicts_with = "env")]
+    queues: bool,
 
     /// Show how messages go to other processes of this machine, by length, and what was
     /// measured to choose that
-    #[arg(long, conflicts_with_all = ["env", "resources"])]
+    #[arg(long, conflicts_with_all = ["env", "running"])]
     paths: bool,
 
     /// Only processes of this job, as LINTEL_JOB names it
-    #[arg(long, value_name = "JOB", requires = "resources")]
+    #[arg(long, value_name = "JOB", requires = "running")]
     job: Option<String>,
 
     /// Write the information as JSON
@@ -55,6 +61,11 @@ pub struct Options {
 /// # Errors
 /// What the system refused; an interface that doesn't open is part of the answer.
 pub fn run(options: &Options) -> Result<()> {
+    if options.queues {
+        let processes = lintel_inspect::look(options.job.as_deref());
+        let processes = processes.during("asking processes for their state")?;
+        return output::print(&render(options, &processes, |all| queues_text(all)));
+    }
     if options.resources {
         let overview = Overview::of(&SharedMemory, options.job.as_deref())?;
         return output::print(&render(options, &overview, Overview::text));
@@ -335,6 +346,14 @@ impl Opened3 {
             pair(out, name, &value.to_string());
         }
     }
+}
+
+fn queues_text(processes: &[lintel_inspect::Process]) -> String {
+    if processes.is_empty() {
+        return resources::NOBODY.into();
+    }
+    let reasons = lintel_inspect::reasons(processes).join("\n");
+    format!("{}\n{reasons}\n", lintel_inspect::text(processes))
 }
 
 fn variables_text(variables: &Vec<variables::Current>) -> String {

@@ -11,6 +11,9 @@ use crate::error::Result;
 use crate::models::Model;
 use crate::resources::{Counters, Published, Source};
 
+/// Where no process is found.
+pub(super) const NOBODY: &str = "no process of this user has an interface open\n";
+
 /// What processes hold, and what that sums up to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Overview {
@@ -62,7 +65,7 @@ impl Overview {
     /// For people: a table of processes, one of nodes.
     pub fn text(&self) -> String {
         if self.processes.is_empty() {
-            return "no process of this user has an interface open\n".into();
+            return NOBODY.into();
         }
         let mut processes = vec![header(&["job", "node", "pid", "process", "mode", "conn"])];
         for process in &self.processes {
