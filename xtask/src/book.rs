@@ -49,11 +49,10 @@ pub fn run_chapters(tree: &Tree, only: Option<&str>, report: &mut Report) {
 /// Installs the chapters, and the book as HTML if mdbook is there.
 pub fn install(tree: &Tree, prefix: &Path) -> Outcome {
     let staged = tree.fresh_folder("book/staged")?;
-    dist::install(
-        &tree.path("doc/book/book.toml"),
-        &staged.join("book.toml"),
-        0o644,
-    )?;
+    for name in ["book.toml", "book.css"] {
+        let from = tree.path("doc/book").join(name);
+        dist::install(&from, &staged.join(name), 0o644)?;
+    }
     for path in chapters(tree) {
         let name = path.file_name().unwrap_or_default();
         let to = staged.join("src").join(name);

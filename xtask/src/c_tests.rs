@@ -185,8 +185,25 @@ fn examples(tree: &Tree, dist: &Path, report: &mut Report) {
             shell::run_within(&mut yod, LIMIT)
         });
     }
+    rust_examples(tree, dist, report);
     if shell::find_program("cmake").is_some() {
         report.check("C: a CMake project", || cmake_project(tree, dist));
+    }
+}
+
+/// `examples/rust`, each started as its twin in `examples/c`.
+fn rust_examples(tree: &Tree, dist: &Path, report: &mut Report) {
+    let built = report.check("Rust: examples/rust", || {
+        let words = ["build", "--quiet", "--package", "portals-examples"];
+        shell::run(tree.cargo().args(words))
+    });
+    let sources = shell::files(&tree.path("examples/rust/src/bin"), "rs");
+    for source in sources.iter().filter(|_| built) {
+        let name = stem(source);
+        report.check(&format!("Rust: examples/rust, {name}"), || {
+            let program = tree.target.join("debug").join(&name);
+            shell::run_within(&mut yod(dist, &Setting::default(), "3", &program), LIMIT)
+        });
     }
 }
 

@@ -116,6 +116,8 @@ fn install_examples(tree: &Tree, prefix: &Path) -> Outcome {
     for (from, ending, to) in [
         ("examples/c", "c", "examples"),
         ("examples/c", "h", "examples"),
+        ("examples/rust/src", "rs", "examples/rust/src"),
+        ("examples/rust/src/bin", "rs", "examples/rust/src/bin"),
         ("examples/scenarios", "toml", "scenarios"),
     ] {
         for file in shell::files(&tree.path(from), ending) {

@@ -69,6 +69,21 @@ impl Region {
         self.length == 0
     }
 
+    /// Where an address is in this region, bytes from its beginning: that of an event's `start`
+    /// for instance. None if it is elsewhere.
+    ///
+    /// ```
+    /// let region = lintel_claim::Region::new(10);
+    /// let start = region.claim().address();
+    /// assert_eq!(region.offset_of(start + 9), Some(9));
+    /// assert_eq!(region.offset_of(start + 10), None);
+    /// assert_eq!(region.offset_of(start - 1), None);
+    /// ```
+    pub fn offset_of(&self, address: u64) -> Option<u64> {
+        let offset = address.checked_sub(self.claim().address())?;
+        (offset < self.length).then_some(offset)
+    }
+
     /// Copies bytes out from `offset` on; returns how many there were.
     pub fn read(&self, offset: u64, into: &mut [u8]) -> usize {
         self.claim().slice(offset, u64::MAX).read(into)
