@@ -1,5 +1,6 @@
 /*
- * portals4_ext.h - names of codes and events as text, as programs written for BXI expect them.
+ * portals4_ext.h - memory that peers can map; names of codes and events as text, as programs
+ * written for BXI expect them.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  *
@@ -92,6 +93,64 @@ const char *PtlToStr(int value,
 int PtlEvToStr(unsigned int ni_options,
                const ptl_event_t *event,
                char *msg);
+
+/* --- Memory that peers can map -------------------------------------------------------------- */
+
+/**
+ * Allocates memory that processes of the same user on this machine can map
+ *
+ * It is memory as any other to its owner. If a list or match list entry lies in it, initiators on
+ * the same machine carry out puts, gets and atomics on it by themselves, without the target: in
+ * the time of a memory access, whether or not the target makes a call. That takes
+ *
+ * - an entry of the priority list whose memory is contiguous, without PTL_ME_USE_ONCE,
+ *   PTL_ME_MANAGE_LOCAL or a counting event, with PTL_ME_EVENT_COMM_DISABLE or
+ *   PTL_ME_EVENT_SUCCESS_DISABLE unless its portal table entry has no event queue, with `uid`
+ *   PTL_UID_ANY or the process's own, and from any source;
+ * - a list entry that is the first of its list; a match list entry ahead of which none matches the
+ *   same bits, and that, if it ignores bits, is alone on its list;
+ * - a portal table entry that is enabled and has no PTL_PT_FLOWCTRL;
+ * - that both processes have their engine within them (PTL_MODE=accelerated) and exchange messages
+ *   through shared memory;
+ * - a message of at most 1 MiB that the entry takes whole, or an atomic of at most 64 bytes on
+ *   aligned elements of at most 8 bytes, after all that its initiator has sent to this target
+ *   before has arrived.
+ *
+ * Everything else goes as a message, with the same result. At most 53 entries of a process are
+ * accessed in this way. After PtlLEUnlink, PtlMEUnlink, PtlPTDisable or PtlNIFini has returned,
+ * no peer accesses the entry's memory. Once a process has called this, all atomics on its memory
+ * are coherent with those of the processor (PTL_COHERENT_ATOMICS).
+ *
+ * The memory is zeroed and aligned to a page. A fork's child shares it with its parent.
+ * It works without PtlInit, and the memory outlives PtlFini.
+ *
+ * @param[in] length  bytes, more than 0; rounded up to pages
+ * @param[out] start  the first byte, written on success only
+ * @return PTL_OK           the memory is the caller's, until PtlMemFree
+ * @return PTL_ARG_INVALID  `length` is 0 or `start` is NULL
+ * @return PTL_NO_SPACE     the system refuses so much System V shared memory
+ * @blocks never
+ * @threads safe
+ * @see PtlMemFree, PtlLEAppend, PtlMEAppend
+ */
+int PtlMemAlloc(ptl_size_t length,
+                void **start);
+
+/**
+ * Frees memory that PtlMemAlloc has allocated
+ *
+ * The program has released all descriptors and unlinked all entries that name it. Peers that have
+ * mapped it keep it until they next send a message to this process or end.
+ *
+ * @param[in] start  what PtlMemAlloc has written
+ * @return PTL_OK           the addresses aren't the caller's any more
+ * @return PTL_ARG_INVALID  it isn't the first byte of such memory, or was freed already
+ * @return PTL_IN_USE       a peer accesses it and was stopped in the middle; nothing has changed
+ * @blocks until peers' accesses under way have ended, two seconds at most
+ * @threads safe
+ * @see PtlMemAlloc
+ */
+int PtlMemFree(void *start);
 
 #ifdef __cplusplus
 }

@@ -9,7 +9,7 @@ pub fn run(tree: &Tree) -> Outcome {
             .env("RUSTFLAGS", "--cfg loom")
             .args(["test", "--release", "--test", "loom"])
             .args(["--package", "lintel-ring", "--package", "lintel-presence"])
-            .args(["--package", "lintel-bridge"])
+            .args(["--package", "lintel-bridge", "--package", "lintel-direct"])
             .arg("--target-dir")
             .arg(tree.target.join("loom")),
     )

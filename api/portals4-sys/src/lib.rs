@@ -504,4 +504,8 @@ unsafe extern "C" {
     pub safe fn PtlToStr(value: c_int, r#type: u32) -> *const c_char;
     /// Writes an event as text into `msg`.
     pub fn PtlEvToStr(ni_options: u32, event: *const RawEvent, msg: *mut c_char) -> c_int;
+    /// Allocates memory that peers can map, and writes its first address.
+    pub fn PtlMemAlloc(length: u64, start: *mut *mut c_void) -> c_int;
+    /// Frees what `PtlMemAlloc` has allocated.
+    pub fn PtlMemFree(start: *mut c_void) -> c_int;
 }

@@ -182,7 +182,7 @@ impl<S: Span> Interface<S> {
         self.live(&self.entries, handle, self.entry_kind())
     }
 
-    fn entry_kind(&self) -> Kind {
+    pub(crate) fn entry_kind(&self) -> Kind {
         if self.matching() {
             Kind::MatchEntry
         } else {

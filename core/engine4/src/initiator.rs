@@ -113,17 +113,17 @@ impl Transfer {
 
 /// An operation in flight.
 pub(crate) struct InFlight {
-    ack: AckRequest,
-    source: Option<DescriptorIndex>,
-    sink: Option<DescriptorIndex>,
-    sink_offset: u64,
-    length: u64,
-    user_ptr: u64,
-    target: ProcessId,
+    pub(crate) ack: AckRequest,
+    pub(crate) source: Option<DescriptorIndex>,
+    pub(crate) sink: Option<DescriptorIndex>,
+    pub(crate) sink_offset: u64,
+    pub(crate) length: u64,
+    pub(crate) user_ptr: u64,
+    pub(crate) target: ProcessId,
     /// The source is still being read.
-    sending: bool,
+    pub(crate) sending: bool,
     /// Its memory is lent to the host until the response (rendezvous).
-    referenced: bool,
+    pub(crate) referenced: bool,
 }
 
 impl InFlight {
@@ -144,17 +144,17 @@ pub struct Tokens(u16);
 /// The result of a check: the descriptors, and the target's physical identifier.
 #[derive(Clone, Copy)]
 pub(crate) struct Plan<S> {
-    source: Option<End>,
-    sink: Option<End>,
+    pub(crate) source: Option<End>,
+    pub(crate) sink: Option<End>,
     /// The memory to be sent from or, by a get, to be filled, if it is one span.
-    span: Option<S>,
+    pub(crate) span: Option<S>,
     pub(crate) target: ProcessId,
 }
 
 /// A descriptor, and the queue and counter that it reports to.
 #[derive(Clone, Copy)]
-struct End {
-    index: DescriptorIndex,
+pub(crate) struct End {
+    pub(crate) index: DescriptorIndex,
     options: MdOptions,
     queue: Option<QueueIndex>,
     counter: Option<CounterIndex>,
@@ -204,6 +204,9 @@ impl<S: Span> Interface<S> {
     #[inline(always)]
     pub fn start<H: Host<S>>(&mut self, transfer: &Transfer, host: &mut H) -> Result<()> {
         let plan = self.check(transfer)?;
+        if host.has_direct(plan.target) && self.carry_out(transfer, plan, host) {
+            return Ok(());
+        }
         match host.backlog(plan.target) {
             Backlog::Low if transfer.length <= ALWAYS_COPIED => {
                 self.launch(transfer, plan, false, host)?;
@@ -343,6 +346,9 @@ impl<S: Span> Interface<S> {
         plan: Plan<S>,
         host: &mut H,
     ) -> Result<()> {
+        if host.has_direct(plan.target) && self.carry_out_one(transfer, plan, host) {
+            return Ok(());
+        }
         let is_behind = host.backlog(plan.target) != Backlog::Low;
         let stays = is_behind
             || transfer.length > ALWAYS_COPIED && host.lends(plan.target, transfer.length);
@@ -385,20 +391,10 @@ impl<S: Span> Interface<S> {
             0
         };
         let request = Request {
-            verb: transfer.verb,
-            interface: self.number,
             ack,
             referenced,
-            // `check_alone` has refused what would be cut off.
-            portal: PortalIndex(transfer.portal as u16),
             token,
-            rank: self.rank,
-            length: transfer.length,
-            operation: transfer.operation,
-            datatype: transfer.datatype,
-            match_bits: transfer.match_bits,
-            remote_offset: transfer.remote_offset,
-            hdr_data: transfer.hdr_data,
+            ..self.request(transfer)
         };
         let pieces = match plan.span {
             Some(span) => Pieces::One(span),
@@ -418,6 +414,27 @@ impl<S: Span> Interface<S> {
             self.post_send(source, transfer.user_ptr, transfer.length, fail, host);
         }
         Ok(())
+    }
+
+    /// The request of a transfer that awaits no response.
+    #[inline(always)]
+    pub(crate) fn request(&self, transfer: &Transfer) -> Request {
+        Request {
+            verb: transfer.verb,
+            interface: self.number,
+            ack: AckRequest::None,
+            referenced: false,
+            // `check_alone` has refused what would be cut off.
+            portal: PortalIndex(transfer.portal as u16),
+            token: 0,
+            rank: self.rank,
+            length: transfer.length,
+            operation: transfer.operation,
+            datatype: transfer.datatype,
+            match_bits: transfer.match_bits,
+            remote_offset: transfer.remote_offset,
+            hdr_data: transfer.hdr_data,
+        }
     }
 
     /// The memory to be sent from or to be filled, which is several spans.
@@ -445,7 +462,7 @@ impl<S: Span> Interface<S> {
     /// doesn't count acknowledgements: it would have no effect, and the descriptor
     /// would be in use until it came.
     #[inline(always)]
-    fn wanted_ack(source: Option<End>, ack: AckRequest) -> AckRequest {
+    pub(crate) fn wanted_ack(source: Option<End>, ack: AckRequest) -> AckRequest {
         let counted = source.is_some_and(|end| end.options.contains(MdOptions::EVENT_CT_ACK));
         match ack {
             AckRequest::Counting | AckRequest::OperationCompleted if !counted => AckRequest::None,
@@ -610,7 +627,7 @@ impl<S: Span> Interface<S> {
     /// The source may be reused: PTL_EVENT_SEND and its count (Portals 4.3, section `Events
     /// and event queues`).
     #[inline(always)]
-    fn post_send<H: Host<S>>(
+    pub(crate) fn post_send<H: Host<S>>(
         &mut self,
         source: End,
         user_ptr: u64,
@@ -653,7 +670,7 @@ impl<S: Span> Interface<S> {
         self.post_send(source, operation.user_ptr, operation.length, fail, host);
     }
 
-    fn post_reply<H: Host<S>>(
+    pub(crate) fn post_reply<H: Host<S>>(
         &mut self,
         sink: End,
         operation: &InFlight,
@@ -669,7 +686,7 @@ impl<S: Span> Interface<S> {
         self.post_end(report, operation, response, host);
     }
 
-    fn post_ack<H: Host<S>>(
+    pub(crate) fn post_ack<H: Host<S>>(
         &mut self,
         source: End,
         operation: &InFlight,

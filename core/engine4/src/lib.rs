@@ -25,6 +25,7 @@ extern crate alloc;
 
 mod counters;
 mod descriptors;
+mod direct;
 mod entries;
 mod initiator;
 mod portal;
@@ -36,6 +37,7 @@ mod unexpected;
 mod work;
 
 pub use descriptors::DescriptorSpec;
+pub use direct::{DirectSpec, Exchange};
 pub use entries::EntrySpec;
 pub use initiator::{PendingReply, Tokens, Transfer};
 pub use lintel_types::{Backlog, Undeliverable};
@@ -71,6 +73,17 @@ pub trait Host<S> {
     /// place. Asked for bodies that are long enough for the question, and may be.
     #[inline(always)]
     fn lends(&mut self, _to: ProcessId, _length: u64) -> bool {
+        false
+    }
+    /// Whether [`carry_out`](Self::carry_out) is worth trying for that process.
+    #[inline(always)]
+    fn has_direct(&mut self, _to: ProcessId) -> bool {
+        false
+    }
+    /// Carries a request out by itself, in memory of the target that it can access; false, with
+    /// nothing done, if the request has to be sent.
+    #[inline]
+    fn carry_out(&mut self, _to: ProcessId, _request: &Request, _data: Exchange<'_, S>) -> bool {
         false
     }
     /// Sends a request. A body of at most [`Config::eager`] bytes is copied

@@ -1,5 +1,7 @@
-//! What a segment's bytes mean behind its header: a lane for each sender, and its ring.
+//! What a segment's bytes mean behind its header: a lane for each sender, the owner's direct
+//! entries, and a ring for each lane.
 
+use lintel_direct::{AccessWord, Table};
 use lintel_presence::{Header, SEGMENT_BYTES, SNAPSHOT_BYTES, Segment};
 use lintel_ring::{Control, RING_BYTES, SLOT_BYTES};
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
@@ -39,6 +41,8 @@ pub(crate) struct Lane {
     pub(crate) copying: AtomicU32,
     /// What bodies of the sender cost the receiver: see `Received::published`.
     pub(crate) received: AtomicU64,
+    /// Whether the sender accesses memory of the receiver's direct entries.
+    pub(crate) accessing: AccessWord,
     pub(crate) control: Control,
 }
 
@@ -47,7 +51,12 @@ pub(crate) struct Lane {
 pub(crate) struct Front {
     pub(crate) _header: Header,
     pub(crate) lanes: [Lane; LANES],
+    /// What peers access without messages.
+    pub(crate) direct: Table,
 }
+
+// The lanes' sender writes the first line, its receiver the second one.
+const _: () = assert!(size_of::<Lane>() == 128);
 
 // One number in two crates: the segment's owner makes it, this layout fills it.
 #[cfg(not(loom))]
@@ -73,6 +82,9 @@ pub const fn ring_offset(lane: usize) -> usize {
 pub(crate) trait Lanes {
     fn lane(&self, lane: usize) -> &Lane;
 
+    /// The direct entries of the segment's owner.
+    fn direct(&self) -> &Table;
+
     /// Where a lane's ring begins; aligned to a line.
     fn ring_of(&self, lane: usize) -> *mut u8;
 
@@ -84,10 +96,12 @@ pub(crate) trait Lanes {
 impl Lanes for Segment {
     #[inline]
     fn lane(&self, lane: usize) -> &Lane {
-        // SAFETY: the memory is page-aligned, longer than a Front (asserted above), all of
-        // whose fields are atomics that any bytes are valid for, and attached as long as self.
-        let front = unsafe { &*self.start().cast::<Front>() };
-        &front.lanes[lane]
+        &front(self).lanes[lane]
+    }
+
+    #[inline]
+    fn direct(&self) -> &Table {
+        &front(self).direct
     }
 
     fn ring_of(&self, lane: usize) -> *mut u8 {
@@ -102,4 +116,11 @@ impl Lanes for Segment {
         unsafe { self.ring_of(lane).write_bytes(0, SLOT_BYTES) };
         self.lane(lane).control.reset();
     }
+}
+
+#[inline]
+fn front(segment: &Segment) -> &Front {
+    // SAFETY: the memory is page-aligned, longer than a Front (asserted above), all of whose
+    // fields are atomics that any bytes are valid for, and attached as long as the segment.
+    unsafe { &*segment.start().cast::<Front>() }
 }

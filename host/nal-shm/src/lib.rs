@@ -17,6 +17,7 @@
 //! (the runtime), what the words mean.
 
 mod costs;
+mod direct;
 mod inbound;
 #[cfg(not(feature = "test-doors"))]
 mod layout;
@@ -28,9 +29,12 @@ mod senders;
 mod tally;
 
 pub use costs::{Costs, SystemCopy};
+pub use direct::{MAX_DIRECT, Wanted};
+pub use lintel_direct::{Entry as DirectEntry, MemoryName};
 pub use lintel_ring::Lookout;
 pub use outbound::Unread;
 
+use direct::Accesses;
 use inbound::Inbound;
 use lintel_claim::{Claim, CrossMemoryError, Lease, Loan, RemoteMemory};
 use lintel_nal::{
@@ -88,6 +92,8 @@ pub struct ShmNal {
     direct: bool,
     /// What bodies cost by either way.
     costs: Costs,
+    /// Accesses of peers to memory of direct entries that were withdrawn meanwhile.
+    accesses: Accesses,
 }
 
 impl ShmNal {
@@ -114,6 +120,7 @@ impl ShmNal {
             log,
             direct: true,
             costs,
+            accesses: Accesses::default(),
         }
     }
 

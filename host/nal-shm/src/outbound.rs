@@ -1,6 +1,7 @@
 //! A peer that this process writes to.
 
 use crate::costs::{Choice, Costs};
+use crate::direct::View;
 use crate::layout::{CLOSED, FREE, LANES, Lanes, OPEN, REACH_UNKNOWN, REACH_YES, TAKEN};
 use crate::record::{FORM_SHIFT, Form};
 use crate::tally::Tally;
@@ -35,9 +36,9 @@ const CHECK_AFTER: u32 = 20;
 pub(crate) struct Peer {
     process: ProcessId,
     // Before the segment that it points into, so that it goes first.
-    sender: Sender,
-    segment: Segment,
-    lane: usize,
+    pub(crate) sender: Sender,
+    pub(crate) segment: Segment,
+    pub(crate) lane: usize,
     waiting: VecDeque<Waiting>,
     /// Bytes of what waits.
     backlog: u64,
@@ -47,13 +48,15 @@ pub(crate) struct Peer {
     reach: Reach,
     /// From which length on bodies are lent.
     choice: Choice,
-    needs_fence: bool,
+    pub(crate) needs_fence: bool,
+    /// Its direct entries.
+    pub(crate) view: View,
     /// Its helper isn't rung now.
     holds_rings: bool,
     /// Its helper would have been rung.
     is_ring_held: bool,
     /// The owner is known to have ended.
-    closed: bool,
+    pub(crate) closed: bool,
     tally: Tally,
     /// Bytes that were lent to be filled.
     lent_to_fill: u64,
@@ -149,6 +152,7 @@ impl Peer {
         shared.reach.store(REACH_UNKNOWN, Ordering::Relaxed);
         shared.copying.store(0, Ordering::Relaxed);
         shared.received.store(0, Ordering::Relaxed);
+        shared.accessing.reset();
         shared.state.store(OPEN, Ordering::Release);
         segment.note_change();
         let needs_fence = segment.needs_fence() || !register_for_barriers();
@@ -162,6 +166,7 @@ impl Peer {
             reach: Reach::Unknown,
             choice: Choice::new(costs),
             needs_fence,
+            view: View::default(),
             holds_rings: false,
             is_ring_held: false,
             closed: false,

@@ -9,7 +9,7 @@ pub fn register_for_barriers() -> bool {
 }
 
 /// Orders the memory accesses of every registered process against those of this one.
-pub(crate) fn barrier() {
+pub fn barrier() {
     // If the system has none, senders fence.
     if membarrier(MembarrierCommand::GlobalExpedited).is_err() {
         fence(Ordering::SeqCst);

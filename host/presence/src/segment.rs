@@ -329,7 +329,7 @@ fn refused_memory(error: io::Error) -> OpenError {
 }
 
 /// Unlikely to be found by chance elsewhere.
-fn random() -> u64 {
+pub(crate) fn random() -> u64 {
     use std::hash::{BuildHasher, Hasher};
     std::collections::hash_map::RandomState::new()
         .build_hasher()

@@ -50,15 +50,32 @@ impl SharedMemory {
     /// # Errors
     /// `ENOMEM`, `ENOSPC`: the system's limits on shared memory are reached.
     pub(crate) fn create(bytes: usize, seed: u32) -> io::Result<SharedMemory> {
+        let id = SharedMemory::make(bytes, seed)?;
+        let attached = SharedMemory::attach_made(id, bytes);
+        remove(id);
+        attached
+    }
+
+    /// As [`create`](Self::create), but its addresses end with it.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub(crate) fn create_detachable(bytes: usize, seed: u32) -> io::Result<SharedMemory> {
+        let id = SharedMemory::make(bytes, seed)?;
+        let attached = SharedMemory::attach_raw(id, Mode::ReadWrite);
+        remove(id);
+        attached
+    }
+
+    /// Makes a segment that isn't attached yet.
+    fn make(bytes: usize, seed: u32) -> io::Result<i32> {
         for step in 0..TRIES {
             let key = KEY | (seed.wrapping_add(step.wrapping_mul(0x9e37)) & 0xffff);
             let flags = libc::IPC_CREAT | libc::IPC_EXCL | 0o600;
             // SAFETY: shmget takes any numbers.
             let id = unsafe { libc::shmget(key as libc::key_t, bytes, flags) };
             if id >= 0 {
-                let attached = SharedMemory::attach_made(id, bytes);
-                remove(id);
-                return attached;
+                return Ok(id);
             }
             match io::Error::last_os_error() {
                 error if error.raw_os_error() == Some(libc::EEXIST) => {}

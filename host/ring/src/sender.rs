@@ -127,8 +127,11 @@ impl Sender {
     }
 
     /// Whether the receiver has done with everything that was sent.
+    #[inline]
     pub fn is_drained(&mut self) -> bool {
-        self.refresh();
+        if self.head_slots != self.position.slots {
+            self.refresh();
+        }
         self.head_slots == self.position.slots
     }
 

@@ -1,6 +1,7 @@
 //! The engine's commands, one by one, each with what it causes at once.
 
 use crate::core::Core;
+use crate::direct_entries::DirectEntry;
 use crate::library::Library;
 use crate::owner::Owner;
 use crate::queue::MAX_EVENTS;
@@ -8,6 +9,7 @@ use lintel_bridge::Tables;
 use lintel_engine4::{
     Deferred, DescriptorSpec, EntrySpec, Interface, Registers, SearchOp, Transfer,
 };
+use lintel_presence::shareable;
 use lintel_snapshot::Awaited;
 use lintel_types::{
     CountingEvent, Error, Handle, Kind, List, PortalIndex, ProcessId, PtOptions, QueueIndex, Result,
@@ -252,7 +254,13 @@ impl<O: Owner> Library<O> {
     /// # Errors
     /// As `Interface::portal_disable`.
     pub fn portal_disable_begin(&self, interface: Handle, index: PortalIndex) -> Result<bool> {
-        let done = self.with(interface, |interface, _| interface.portal_disable(index))?;
+        let done = self.with(interface, |interface, effects| {
+            let done = interface.portal_disable(index)?;
+            let number = interface.number();
+            let of_portal = |entry: &DirectEntry| entry.is_on(number, index);
+            effects.transports.withdraw(of_portal);
+            Ok(done && effects.transports.is_quiet())
+        })?;
         if !done {
             self.with_core(Core::progress);
         }
@@ -264,7 +272,11 @@ impl<O: Owner> Library<O> {
     /// # Errors
     /// As `Interface::portal_enable`.
     pub fn portal_enable(&self, interface: Handle, index: PortalIndex) -> Result<()> {
-        self.with(interface, |interface, _| interface.portal_enable(index))
+        self.with(interface, |interface, effects| {
+            interface.portal_enable(index)?;
+            effects.publish_portal(interface, index);
+            Ok(())
+        })
     }
 
     /// PtlMDBind.
@@ -307,16 +319,23 @@ impl<O: Owner> Library<O> {
             if !matches!(spec.counter, Handle::CT_NONE | Handle(0)) {
                 interface.counter_value(spec.counter)?;
             }
-            interface.append(spec, list, effects)
+            let entry = interface.append(spec, list, effects)?;
+            if shareable().is_used() {
+                effects.publish_entry(interface, entry);
+            }
+            Ok(entry)
         })
     }
 
     /// PtlLEUnlink, PtlMEUnlink.
     ///
     /// # Errors
-    /// As `Interface::unlink`.
+    /// As `Interface::unlink`; `InUse` also if a peer accesses its memory and was stopped.
     #[inline]
     pub fn unlink(&self, entry: Handle) -> Result<()> {
+        if shareable().is_used() {
+            return self.unlink_shareable(entry);
+        }
         self.end_with(entry, |interface| interface.unlink(entry))
     }
 
@@ -370,6 +389,9 @@ impl<O: Owner> Library<O> {
         counter: Handle,
         threshold: u64,
     ) -> Result<()> {
+        if let Deferred::Unlink(entry) = operation {
+            self.bar_direct(entry)?;
+        }
         self.with(counter, |interface, effects| {
             interface.trigger(operation, counter, threshold, effects)
         })

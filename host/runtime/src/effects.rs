@@ -1,13 +1,15 @@
 //! What the engine causes: events, counts, messages.
 
+use crate::carry_out::carry_out;
 use crate::mover::Mover;
 use crate::owner::Owner;
+use crate::resources::Placement;
 use crate::send_copy::{CopiedMessage, lent, send_copy};
 use crate::staged_sends::StagedSends;
 use crate::transports::Transports;
 use lintel_bridge::Tables;
 use lintel_claim::{Claim, Lease};
-use lintel_engine4::{Backlog, Body, Host, Undeliverable};
+use lintel_engine4::{Backlog, Body, Exchange, Host, Undeliverable};
 use lintel_memory::{Pieces, Span};
 use lintel_nal::{Nal, Outgoing};
 use lintel_types::{CounterIndex, CountingEvent, Event, ProcessId, QueueIndex};
@@ -52,6 +54,23 @@ impl<O: Owner> Host<O::Span> for Effects<'_, O> {
     #[inline]
     fn lends(&mut self, to: ProcessId, length: u64) -> bool {
         to != self.transports.me && self.transports.nal.lends(to, length)
+    }
+
+    #[inline(always)]
+    fn has_direct(&mut self, to: ProcessId) -> bool {
+        O::PLACEMENT == Placement::Accelerated
+            && (self.transports.nal.near()).is_some_and(|near| near.has_direct(to))
+    }
+
+    fn carry_out(&mut self, to: ProcessId, request: &Request, data: Exchange<'_, O::Span>) -> bool {
+        let (source, sink) = (data.source.as_slice(), data.sink.as_slice());
+        let (source, sink) = (O::Mover::as_claims(source), O::Mover::as_claims(sink));
+        match (self.transports.nal.near_mut(), source, sink) {
+            (Some(near), Some(source), Some(sink)) => {
+                carry_out(near, to, request, data.operand, source, sink)
+            }
+            _ => false,
+        }
     }
 
     #[inline(always)]

@@ -11,6 +11,7 @@ use lintel_claim::{Claim, Region};
 use lintel_engine4::{Landed, PendingReply};
 use lintel_memory::{Pieces, length};
 use lintel_nal::{Origin, Outgoing, Payload, RemoteLoan};
+use lintel_presence::shareable;
 use lintel_types::{InterfaceNumber, NiFail, options::FEATURE_COHERENT_ATOMICS};
 use lintel_wire::{Request, Response, Verb};
 
@@ -198,8 +199,12 @@ impl<O: Owner> Core<O> {
         }
     }
 
-    /// Whether the target was promised atomics that the processor's own ones see as such.
+    /// Whether the target was promised atomics that the processor's own ones see as such, or
+    /// peers may carry out atomics on its memory by themselves.
     fn is_coherent(&mut self, request: &Request) -> bool {
+        if shareable().is_used() {
+            return true;
+        }
         self.interface(request.interface)
             .is_some_and(|(interface, _)| {
                 interface.limits().features & FEATURE_COHERENT_ATOMICS != 0

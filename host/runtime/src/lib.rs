@@ -32,10 +32,13 @@
 #![forbid(unsafe_code)]
 
 mod calls;
+mod carry_out;
 mod client;
 mod commands;
 mod core;
 mod direct;
+mod direct_calls;
+mod direct_entries;
 mod effects;
 mod exchange;
 mod helper;

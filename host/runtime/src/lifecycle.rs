@@ -296,6 +296,8 @@ impl<O: Owner> Library<O> {
         if let Some(lease) = lease {
             self.await_recall(&lease);
         }
+        // A peer that was stopped in the middle of a copy is given up.
+        let _ = self.await_accesses();
         if last {
             self.leave(mode.timeout());
         }
@@ -304,6 +306,7 @@ impl<O: Owner> Library<O> {
     /// Waits, within bounds, until peers have taken what was sent; then leaves.
     pub(crate) fn leave(&self, timeout: Duration) {
         let until = Instant::now() + timeout;
+        self.with_core(|core| core.transports.withdraw(|_| true));
         let sends = |core: &mut Core<O>| {
             core.progress();
             core.check_peers();

@@ -32,6 +32,8 @@ impl<O: Owner> Core<O> {
         let lease = &self.interfaces[index].as_ref()?.lease;
         lease.revoke();
         self.transports.nal.recall(lease);
+        self.transports
+            .withdraw(|entry| entry.interface() == number);
         self.abort_streams(number);
         self.staged.close(number);
         self.interfaces[index].take().map(|opened| opened.lease)

@@ -2,12 +2,14 @@
 
 use crate::commands::{self, Command, for_each_command};
 use crate::library::Library;
+use crate::log::{Level, log};
 use crate::owner::LocalProcess;
 use crate::remote::Remote;
 use crate::settings::Mode;
 use lintel_bridge::Taken;
 use lintel_claim::Claim;
 use lintel_engine4::{Deferred, DescriptorSpec, EntrySpec, Registers, SearchOp, Transfer};
+use lintel_presence::shareable;
 use lintel_types::{
     CountingEvent, Error, Event, Handle, Limits, List, PortalIndex, ProcessId, PtOptions, Result,
 };
@@ -116,6 +118,40 @@ impl Process {
     pub fn close(&'static self, handle: Handle) -> Result<()> {
         self.remote.advance_generation();
         self.close_interface(handle)
+    }
+
+    /// PtlMemAlloc: memory that peers of this user can map.
+    ///
+    /// # Errors
+    /// `ArgInvalid` for no bytes, `NoSpace` if the system refuses.
+    pub fn memory_alloc(&self, length: u64) -> Result<*mut u8> {
+        if length == 0 {
+            return Err(Error::ArgInvalid);
+        }
+        shareable().allocate(length).map_err(|error| {
+            log(
+                Level::Warn,
+                &format!("no memory that peers can map: {error}"),
+            );
+            Error::NoSpace
+        })
+    }
+
+    /// PtlMemFree.
+    ///
+    /// # Errors
+    /// `ArgInvalid` for anything else than what [`memory_alloc`](Self::memory_alloc) has
+    /// returned, `InUse` if a peer was stopped while it accesses it.
+    pub fn memory_free(&self, start: u64) -> Result<()> {
+        let length = shareable().length(start).ok_or(Error::ArgInvalid)?;
+        let place = shareable().find(start, length).ok_or(Error::ArgInvalid)?;
+        if !self.library.forked.load(Ordering::Relaxed) {
+            self.library.withdraw_memory(place.id)?;
+        }
+        match shareable().free(start) {
+            true => Ok(()),
+            false => Err(Error::ArgInvalid),
+        }
     }
 
     /// Has the agent carry out a command.

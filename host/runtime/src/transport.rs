@@ -215,14 +215,29 @@ impl Transport {
         }
     }
 
-    /// What a process of this node hasn't read yet, when this way ends.
-    pub(crate) fn take_unread(&mut self, process: ProcessId) -> Option<Unread> {
+    /// The shared memory within the node; nothing if each message is traced.
+    #[inline(always)]
+    pub(crate) fn near(&self) -> Option<&ShmNal> {
         match self {
-            Transport::Shm(nal) => nal.take_unread(process),
-            Transport::Routed(nal) => nal.near_mut().take_unread(process),
-            // Tracing goes without it.
+            Transport::Shm(nal) => Some(nal),
+            Transport::Routed(nal) => Some(nal.near()),
             Transport::Boxed(_) => None,
         }
+    }
+
+    /// As [`near`](Self::near), to be changed.
+    #[inline(always)]
+    pub(crate) fn near_mut(&mut self) -> Option<&mut ShmNal> {
+        match self {
+            Transport::Shm(nal) => Some(nal),
+            Transport::Routed(nal) => Some(nal.near_mut()),
+            Transport::Boxed(_) => None,
+        }
+    }
+
+    /// What a process of this node hasn't read yet, when this way ends.
+    pub(crate) fn take_unread(&mut self, process: ProcessId) -> Option<Unread> {
+        self.near_mut()?.take_unread(process)
     }
 }
 

@@ -1,9 +1,11 @@
 //! The transports of a process: the NAL to others, and the loopback.
 
+use crate::direct_entries::{DirectEntries, DirectEntry};
 use crate::transport::Transport;
 use lintel_claim::Claim;
 use lintel_engine4::{Backlog, Undeliverable};
 use lintel_nal::{Loopback, MoveError, Nal, Origin, Outgoing, RemoteLoan, Wake};
+use lintel_nal_shm::ShmNal;
 use lintel_types::ProcessId;
 use lintel_wire::{Response, Words};
 
@@ -18,6 +20,8 @@ pub struct Transports {
     pub(crate) me: ProcessId,
     pub(crate) nal: Transport,
     pub(crate) loopback: Loopback,
+    /// Entries of this process that peers access by themselves.
+    pub(crate) direct: DirectEntries,
     /// Something was posted or counted since the flag was last cleared.
     pub(crate) activity: bool,
     /// The helper polls: who awaits an answer and polls isn't rung for it at once.
@@ -39,6 +43,7 @@ impl Transports {
             me,
             nal,
             loopback: Loopback::new(me, uid),
+            direct: DirectEntries::default(),
             activity: false,
             holds_answers: false,
             sent: false,
@@ -89,6 +94,18 @@ impl Transports {
     pub(crate) fn is_blocked(&mut self) -> bool {
         let blocked = self.blocked;
         blocked.is_some_and(|process| self.nal.backlog(process) >= FULL_BACKLOG)
+    }
+
+    /// Withdraws direct entries: no access of a peer to them begins any more, and those under
+    /// way are over once [`is_quiet`](Self::is_quiet). Whether there was one.
+    pub(crate) fn withdraw(&mut self, which: impl Fn(&DirectEntry) -> bool) -> bool {
+        let near = self.nal.near_mut();
+        near.is_some_and(|near| self.direct.withdraw(near, which))
+    }
+
+    /// Whether no peer accesses memory of an entry that was withdrawn.
+    pub(crate) fn is_quiet(&mut self) -> bool {
+        self.nal.near_mut().is_none_or(ShmNal::is_quiet)
     }
 
     /// Sends what is queued; whether something still is.

@@ -1,0 +1,281 @@
+//! The table of a process's direct entries, in shared memory.
+
+use crate::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use lintel_types::{InterfaceNumber, PortalIndex};
+
+/// Entries that a process can publish; peers reach others by messages.
+#[cfg(not(loom))]
+pub const SLOTS: usize = 53;
+/// As few as loom can explore.
+#[cfg(loom)]
+pub const SLOTS: usize = 2;
+/// Words of a slot, which is a cache line.
+const WORDS: usize = 8;
+
+/// Bits of a slot's first word.
+const USED: u64 = 1;
+const TAKES_PUTS: u64 = 1 << 1;
+const TAKES_GETS: u64 = 1 << 2;
+const INTERFACE_SHIFT: u32 = 8;
+const PORTAL_SHIFT: u32 = 16;
+const MEMORY_SHIFT: u32 = 32;
+
+/// Shared memory as the system and its maker name it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MemoryName {
+    /// The system's number of it, which may come to mean another one.
+    pub id: i32,
+    /// A number that stands in the memory: shows that the name means this one.
+    pub nonce: u64,
+    /// Its length.
+    pub bytes: u64,
+}
+
+/// A direct entry: which messages it takes, and where its memory lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Entry {
+    /// The interface of its process.
+    pub interface: InterfaceNumber,
+    /// The portal table index that it is linked to.
+    pub portal: PortalIndex,
+    /// Whether puts and atomics are allowed.
+    pub takes_puts: bool,
+    /// Whether gets are allowed; with puts, fetching atomics too.
+    pub takes_gets: bool,
+    /// Match bits that a message must carry.
+    pub match_bits: u64,
+    /// Bits that don't matter; all of them for a list entry.
+    pub ignore_bits: u64,
+    /// The memory that it lies in.
+    pub memory: MemoryName,
+    /// Bytes from the start of that memory.
+    pub offset: u64,
+    /// Bytes of the entry.
+    pub length: u64,
+}
+
+/// The direct entries of a process. The process alone writes it; peers check what they read.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct Table {
+    version: Version,
+    slots: [Slot; SLOTS],
+}
+
+/// Odd while entries change; 0 if there never was one.
+#[repr(C, align(64))]
+#[derive(Debug)]
+struct Version(AtomicU32);
+
+/// The words of an [`Entry`].
+#[repr(C, align(64))]
+#[derive(Debug)]
+struct Slot([AtomicU64; WORDS]);
+
+impl Default for Table {
+    fn default() -> Self {
+        let slot = |_| Slot(std::array::from_fn(|_| AtomicU64::new(0)));
+        Table {
+            version: Version(AtomicU32::new(0)),
+            slots: std::array::from_fn(slot),
+        }
+    }
+}
+
+impl Table {
+    /// Changes whenever an entry does; 0 as long as there was none.
+    #[inline(always)]
+    pub fn version(&self) -> u32 {
+        // Pairs with the Release store in `change` ("table version").
+        self.version.0.load(Ordering::Acquire)
+    }
+
+    /// Adds an entry, and returns its slot; nothing if all are taken.
+    pub fn publish(&self, entry: &Entry) -> Option<usize> {
+        let is_free = |slot: &Slot| slot.0[0].load(Ordering::Relaxed) & USED == 0;
+        let slot = self.slots.iter().position(is_free)?;
+        self.change(slot, &entry.to_words());
+        Some(slot)
+    }
+
+    /// Takes an entry out. Peers may still access its memory; see the crate's documentation.
+    pub fn withdraw(&self, slot: usize) {
+        self.change(slot, &[0; WORDS]);
+    }
+
+    /// The version and the entries of that version; nothing while they change.
+    pub fn read(&self) -> Option<(u32, Vec<Entry>)> {
+        let version = self.version();
+        if version & 1 == 1 {
+            return None;
+        }
+        let entries = self.slots.iter().filter_map(Slot::entry).collect();
+        // Pairs with the fence in `change` ("table entries"): if a word of a later version
+        // was read, so is its number.
+        fence(Ordering::Acquire);
+        (self.version.0.load(Ordering::Relaxed) == version).then_some((version, entries))
+    }
+
+    fn change(&self, slot: usize, words: &[u64; WORDS]) {
+        let version = self.version.0.load(Ordering::Relaxed);
+        self.version
+            .0
+            .store(version.wrapping_add(1), Ordering::Relaxed);
+        // "table entries"
+        fence(Ordering::Release);
+        for (place, word) in self.slots[slot].0.iter().zip(words) {
+            place.store(*word, Ordering::Relaxed);
+        }
+        // "table version": who sees it sees the words. Never 0 again, which says "no entry yet".
+        let next = match version.wrapping_add(2) {
+            0 => 2,
+            next => next,
+        };
+        self.version.0.store(next, Ordering::Release);
+    }
+}
+
+impl Slot {
+    fn entry(&self) -> Option<Entry> {
+        let word = |index: usize| self.0[index].load(Ordering::Relaxed);
+        Entry::of_words(std::array::from_fn(word))
+    }
+}
+
+impl Entry {
+    /// Whether it takes a message for that interface and portal table index with those bits.
+    #[inline(always)]
+    pub fn takes(&self, interface: InterfaceNumber, portal: PortalIndex, match_bits: u64) -> bool {
+        self.portal == portal
+            && self.interface == interface
+            && (self.match_bits ^ match_bits) & !self.ignore_bits == 0
+    }
+
+    fn to_words(self) -> [u64; WORDS] {
+        let flag = |set: bool, bit: u64| if set { bit } else { 0 };
+        let first = USED
+            | flag(self.takes_puts, TAKES_PUTS)
+            | flag(self.takes_gets, TAKES_GETS)
+            | u64::from(self.interface.bits()) << INTERFACE_SHIFT
+            | u64::from(u32::from(self.portal)) << PORTAL_SHIFT
+            | u64::from(self.memory.id as u32) << MEMORY_SHIFT;
+        [
+            first,
+            self.match_bits,
+            self.ignore_bits,
+            self.memory.nonce,
+            self.memory.bytes,
+            self.offset,
+            self.length,
+            0,
+        ]
+    }
+
+    /// The entry that the words are; nothing for a free slot, and for one that exceeds its
+    /// memory.
+    fn of_words(words: [u64; WORDS]) -> Option<Entry> {
+        let [
+            first,
+            match_bits,
+            ignore_bits,
+            nonce,
+            bytes,
+            offset,
+            length,
+            _,
+        ] = words;
+        let fits = offset.checked_add(length).is_some_and(|end| end <= bytes);
+        (first & USED != 0 && fits).then_some(Entry {
+            interface: InterfaceNumber::from_bits((first >> INTERFACE_SHIFT) as u8),
+            portal: PortalIndex::from((first >> PORTAL_SHIFT) as u16),
+            takes_puts: first & TAKES_PUTS != 0,
+            takes_gets: first & TAKES_GETS != 0,
+            match_bits,
+            ignore_bits,
+            memory: MemoryName {
+                id: (first >> MEMORY_SHIFT) as u32 as i32,
+                nonce,
+                bytes,
+            },
+            offset,
+            length,
+        })
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn entry(portal: u16) -> Entry {
+        Entry {
+            interface: InterfaceNumber::new(true, false),
+            portal: portal.into(),
+            takes_puts: true,
+            takes_gets: false,
+            match_bits: 0xab,
+            ignore_bits: 0xf0,
+            memory: MemoryName {
+                id: -7,
+                nonce: 9,
+                bytes: 8192,
+            },
+            offset: 4096,
+            length: 100,
+        }
+    }
+
+    #[test]
+    fn entries_are_read_as_they_were_published() {
+        let table = Table::default();
+        assert_eq!(table.version(), 0);
+        let slot = table.publish(&entry(4095)).expect("there is room");
+        table.publish(&entry(3)).expect("there is room");
+        let (version, entries) = table.read().expect("nobody changes it");
+        assert_eq!(entries, [entry(4095), entry(3)]);
+        table.withdraw(slot);
+        assert_ne!(table.version(), version);
+        assert_eq!(table.read().expect("nobody changes it").1, vec![entry(3)]);
+    }
+
+    #[test]
+    fn a_table_takes_no_more_than_it_has_room_for() {
+        let table = Table::default();
+        for portal in 0..SLOTS as u16 {
+            assert!(table.publish(&entry(portal)).is_some());
+        }
+        let version = table.version();
+        assert_eq!(table.publish(&entry(99)), None);
+        assert_eq!(table.version(), version);
+        table.withdraw(20);
+        assert_eq!(table.publish(&entry(99)), Some(20));
+    }
+
+    #[test]
+    fn an_entry_takes_its_own_messages_alone() {
+        let entry = entry(3);
+        let (own, other) = (entry.interface, InterfaceNumber::new(false, false));
+        assert!(entry.takes(own, 3.into(), 0xab) && entry.takes(own, 3.into(), 0x5b));
+        assert!(!entry.takes(own, 3.into(), 0xaa));
+        assert!(!entry.takes(own, 4.into(), 0xab));
+        assert!(!entry.takes(other, 3.into(), 0xab));
+    }
+
+    #[test]
+    fn an_entry_that_exceeds_its_memory_is_none() {
+        let table = Table::default();
+        for (offset, length) in [(8192, 1), (u64::MAX, 2)] {
+            table.publish(&Entry {
+                offset,
+                length,
+                ..entry(1)
+            });
+        }
+        assert_eq!(table.read().expect("nobody changes it").1, []);
+    }
+
+    #[test]
+    fn a_table_and_a_header_fill_the_page_behind_the_lanes() {
+        assert_eq!(size_of::<Table>(), 3456);
+    }
+}

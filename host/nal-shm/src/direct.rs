@@ -1,0 +1,228 @@
+//! Direct entries: those of this process, which peers access by themselves, and those of peers.
+
+use crate::ShmNal;
+use crate::layout::{FREE, LANES, Lanes};
+use crate::outbound::Peer;
+use lintel_claim::Claim;
+use lintel_direct::{Entry, Fence, MemoryName};
+use lintel_presence::{PeerMemory, barrier};
+use lintel_types::{InterfaceNumber, PortalIndex, ProcessId};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// The longest message that is carried out without the target, bytes: so long does who withdraws
+/// an entry wait for a copy, some 100 µs.
+pub const MAX_DIRECT: u64 = 1 << 20;
+/// Accesses to a peer after which it is checked whether the peer lives.
+const CHECK_EVERY: u32 = 4096;
+
+/// What a message wants of its target's memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    /// The interface that it is sent to.
+    pub interface: InterfaceNumber,
+    /// The portal table index.
+    pub portal: PortalIndex,
+    /// Its match bits.
+    pub match_bits: u64,
+    /// Whether it changes the entry's memory.
+    pub puts: bool,
+    /// Whether it returns what is there.
+    pub gets: bool,
+    /// Bytes from the start of the entry.
+    pub offset: u64,
+    /// Bytes of memory.
+    pub length: u64,
+}
+
+/// The direct entries of a peer, as they were at some version of its table.
+#[derive(Default)]
+pub(crate) struct View {
+    version: u32,
+    entries: Vec<Mapped>,
+    /// Accesses so far, modulo 2^32.
+    accesses: u32,
+}
+
+struct Mapped {
+    entry: Entry,
+    /// The entry's memory, as long as `memory` is kept.
+    claim: Claim,
+    memory: Arc<PeerMemory>,
+}
+
+impl View {
+    /// Maps what the table has named since; what it no longer names is unmapped.
+    #[cold]
+    fn refresh(&mut self, (version, named): (u32, Vec<Entry>)) {
+        let known = std::mem::take(&mut self.entries);
+        self.version = version;
+        for entry in named {
+            let memory = find(&known, &entry.memory)
+                .or_else(|| find(&self.entries, &entry.memory))
+                .or_else(|| attach(&entry.memory));
+            // What can't be mapped here is reached by messages.
+            let Some(memory) = memory else { continue };
+            // SAFETY: the mapping has `entry.memory.bytes` bytes, which the entry doesn't
+            // exceed (`Table::read`); they stay mapped beside the claim, and no reference to
+            // them is ever made.
+            let all = unsafe { Claim::new(memory.start(), entry.memory.bytes) };
+            self.entries.push(Mapped {
+                entry,
+                claim: all.slice(entry.offset, entry.length),
+                memory,
+            });
+        }
+    }
+
+    /// The memory that a message wants, if it gets all of it.
+    #[inline]
+    fn find(&self, wanted: &Wanted) -> Option<Claim> {
+        let takes = |mapped: &&Mapped| {
+            let entry = &mapped.entry;
+            entry.takes(wanted.interface, wanted.portal, wanted.match_bits)
+        };
+        let mapped = self.entries.iter().find(takes)?;
+        let entry = &mapped.entry;
+        let end = wanted.offset.checked_add(wanted.length)?;
+        let is_allowed = (entry.takes_puts || !wanted.puts) && (entry.takes_gets || !wanted.gets);
+        (is_allowed && end <= entry.length)
+            .then(|| mapped.claim.slice(wanted.offset, wanted.length))
+    }
+}
+
+fn find(known: &[Mapped], memory: &MemoryName) -> Option<Arc<PeerMemory>> {
+    let found = known.iter().find(|known| known.entry.memory == *memory)?;
+    Some(found.memory.clone())
+}
+
+fn attach(name: &MemoryName) -> Option<Arc<PeerMemory>> {
+    let memory = PeerMemory::attach(name.id, name.nonce, name.bytes);
+    memory.ok().map(Arc::new)
+}
+
+impl Peer {
+    /// Whether it has direct entries, or had some when it was last looked at.
+    #[inline(always)]
+    pub(crate) fn has_direct(&self) -> bool {
+        self.segment.direct().version() != self.view.version || !self.view.entries.is_empty()
+    }
+
+    /// Accesses the memory that a message wants, while its owner doesn't withdraw it; nothing
+    /// if the message has to be sent. Nothing that was sent before is overtaken.
+    #[inline]
+    fn access<R>(&mut self, wanted: &Wanted, access: impl FnOnce(Claim) -> R) -> Option<R> {
+        if self.waits() || self.closed || !self.sender.is_drained() {
+            return None;
+        }
+        let table = self.segment.direct();
+        if table.version() != self.view.version {
+            self.view.refresh(table.read()?);
+        }
+        let claim = self.view.find(wanted)?;
+        self.view.accesses = self.view.accesses.wrapping_add(1);
+        if self.view.accesses % CHECK_EVERY == 0 && !self.segment.is_owner_alive() {
+            self.closed = true;
+            return None;
+        }
+        let by = match self.needs_fence {
+            true => Fence::Own,
+            false => Fence::OfOwner,
+        };
+        let word = &self.segment.lane(self.lane).accessing;
+        if !word.begin(table, self.view.version, by) {
+            return None;
+        }
+        let result = access(claim);
+        word.end();
+        Some(result)
+    }
+}
+
+/// Accesses of peers that had begun when an entry was withdrawn: lane, and value of its word.
+#[derive(Default)]
+pub(crate) struct Accesses(Vec<(usize, u32)>);
+
+impl ShmNal {
+    /// Lets peers access an entry of this process by themselves. Returns its slot in the table;
+    /// nothing if that is full.
+    pub fn publish(&self, entry: &Entry) -> Option<usize> {
+        self.segment.direct().publish(entry)
+    }
+
+    /// No access to the entry in that slot begins any more; those that have begun are over
+    /// once [`is_quiet`](Self::is_quiet).
+    pub fn withdraw(&mut self, slot: usize) {
+        self.segment.direct().withdraw(slot);
+        barrier();
+        for lane in 0..LANES {
+            if let Some(access) = self.segment.lane(lane).accessing.under_way() {
+                self.accesses.0.push((lane, access));
+            }
+        }
+    }
+
+    /// Whether no living peer accesses memory of an entry that was withdrawn.
+    pub fn is_quiet(&mut self) -> bool {
+        if self.accesses.0.is_empty() {
+            return true;
+        }
+        let segment = &self.segment;
+        let is_over = |lane: usize, access| segment.lane(lane).accessing.is_over(access);
+        self.accesses
+            .0
+            .retain(|(lane, access)| !is_over(*lane, *access));
+        if self.accesses.0.is_empty() {
+            return true;
+        }
+        // Lanes that were opened lately.
+        self.scan_lanes(self.segment.changes());
+        let mut accesses = std::mem::take(&mut self.accesses.0);
+        accesses.retain(|(lane, _)| self.is_sender_alive(*lane));
+        self.accesses.0 = accesses;
+        self.accesses.0.is_empty()
+    }
+
+    fn is_sender_alive(&mut self, lane: usize) -> bool {
+        let mut known = self.inbound.iter_mut().chain(&mut self.quarantined);
+        match known.find(|known| known.lane() == lane) {
+            Some(known) => {
+                known.check_sender();
+                known.is_sender_alive()
+            }
+            // One that isn't admitted yet may live.
+            None => self.segment.lane(lane).state.load(Ordering::Acquire) != FREE,
+        }
+    }
+
+    /// Whether a process has direct entries, as far as a quick look shows.
+    #[inline(always)]
+    pub fn has_direct(&self, process: ProcessId) -> bool {
+        match self.last {
+            Some((last, index)) if last == process => self.peers[index].has_direct(),
+            _ => self.other_has_direct(process),
+        }
+    }
+
+    #[inline(never)]
+    fn other_has_direct(&self, process: ProcessId) -> bool {
+        let index = self.by_process.get(&process);
+        index.is_some_and(|index| self.peers[*index].has_direct())
+    }
+
+    /// Accesses memory of a direct entry of that process; nothing if the message has to be sent.
+    #[inline]
+    pub fn access<R>(
+        &mut self,
+        process: ProcessId,
+        wanted: &Wanted,
+        access: impl FnOnce(Claim) -> R,
+    ) -> Option<R> {
+        let index = match self.last {
+            Some((last, index)) if last == process => index,
+            _ => *self.by_process.get(&process)?,
+        };
+        self.last = Some((process, index));
+        self.peers[index].access(wanted, access)
+    }
+}

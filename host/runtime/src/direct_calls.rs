@@ -1,0 +1,124 @@
+//! When entries of this process become direct, and what waits until peers have left them.
+
+use crate::carry_out::MAX_ATOMIC;
+use crate::direct_entries::DirectEntry;
+use crate::effects::Effects;
+use crate::library::Library;
+use crate::mover::Mover;
+use crate::owner::Owner;
+use crate::resources::Placement;
+use lintel_engine4::Interface;
+use lintel_nal_shm::MAX_DIRECT;
+use lintel_presence::shareable;
+use lintel_types::{Error, Handle, PortalIndex, Result};
+use std::time::{Duration, Instant};
+
+/// How long a peer may be in the middle of a copy.
+const ACCESS_TIMEOUT: Duration = Duration::from_secs(2);
+/// Looks after which a thread that waits for a peer's copy sleeps between them, and how long.
+const LOOKS: u32 = 100;
+const SLEEP: Duration = Duration::from_micros(50);
+
+impl<O: Owner> Effects<'_, O> {
+    /// Lets peers access an entry by themselves, if they may and can.
+    #[cold]
+    pub(crate) fn publish_entry(&mut self, interface: &Interface<O::Span>, handle: Handle) {
+        let limits = interface.limits();
+        let is_limited = limits.max_msg_size < MAX_DIRECT
+            || limits.max_atomic_size < MAX_ATOMIC as u64
+            || limits.max_fetch_atomic_size < MAX_ATOMIC as u64;
+        let is_accelerated = O::PLACEMENT == Placement::Accelerated;
+        if !is_accelerated || is_limited || !self.transports.direct.may_publish(handle) {
+            return;
+        }
+        let Some(spec) = interface.direct_entry(handle) else {
+            return;
+        };
+        if let Some(&[span]) = O::Mover::as_claims(&[spec.span]) {
+            // Where the table is full, or the memory not shareable, peers send messages.
+            let transports = &mut *self.transports;
+            if let Some(near) = transports.nal.near() {
+                let _ = transports.direct.publish(near, handle, &spec.over(span));
+            }
+        }
+    }
+
+    /// As [`publish_entry`](Self::publish_entry), for each entry of a portal table entry.
+    pub(crate) fn publish_portal(&mut self, interface: &Interface<O::Span>, portal: PortalIndex) {
+        if shareable().is_used() {
+            let entries: Vec<Handle> = interface.entries_of(portal).collect();
+            for entry in entries {
+                self.publish_entry(interface, entry);
+            }
+        }
+    }
+}
+
+impl<O: Owner> Library<O> {
+    /// Unlinks an entry that peers may access by themselves.
+    #[cold]
+    pub(crate) fn unlink_shareable(&self, entry: Handle) -> Result<()> {
+        let (portal, was_direct) = self.with(entry, |interface, effects| {
+            let portal = interface.portal_of(entry)?;
+            let is_it = |direct: &DirectEntry| direct.handle() == entry;
+            Ok((portal, effects.transports.withdraw(is_it)))
+        })?;
+        if !was_direct {
+            return self.end_with(entry, |interface| interface.unlink(entry));
+        }
+        let accesses = self.await_accesses();
+        let unlinked =
+            accesses.and_then(|()| self.end_with(entry, |interface| interface.unlink(entry)));
+        // The one behind it, or it stays.
+        self.with(entry, |interface, effects| {
+            effects.publish_portal(interface, portal);
+            Ok(())
+        })?;
+        unlinked
+    }
+
+    /// Withdraws an entry for good, since the engine will unlink it at any time.
+    pub(crate) fn bar_direct(&self, entry: Handle) -> Result<()> {
+        if !shareable().is_used() {
+            return Ok(());
+        }
+        let is_it = |direct: &DirectEntry| direct.handle() == entry;
+        self.with(entry, |interface, effects| {
+            // Those that have been unlinked since are forgotten.
+            let number = interface.number();
+            let is_live = |e: Handle| e.interface() != number || interface.portal_of(e).is_ok();
+            effects.transports.direct.bar(entry, is_live);
+            effects.transports.withdraw(is_it);
+            Ok(())
+        })?;
+        self.await_accesses()
+    }
+
+    /// Withdraws the entries in a mapping of this process, which goes.
+    ///
+    /// # Errors
+    /// `InUse` if a peer that accesses it was stopped.
+    pub(crate) fn withdraw_memory(&self, id: i32) -> Result<()> {
+        self.with_core(|core| core.transports.withdraw(|entry| entry.memory() == id));
+        self.await_accesses()
+    }
+
+    /// Waits until no peer accesses memory of an entry that was withdrawn.
+    ///
+    /// # Errors
+    /// `InUse` if a peer was stopped in the middle of a copy.
+    pub(crate) fn await_accesses(&self) -> Result<()> {
+        let until = Instant::now() + ACCESS_TIMEOUT;
+        for look in 0u32.. {
+            if self.with_core(|core| core.transports.is_quiet()) != Some(false) {
+                return Ok(());
+            }
+            match look {
+                ..LOOKS => std::thread::yield_now(),
+                _ if Instant::now() >= until => break,
+                _ => std::thread::sleep(SLEEP),
+            }
+        }
+        Err(Error::InUse)
+    }
+}
