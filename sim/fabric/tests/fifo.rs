@@ -135,3 +135,36 @@ fn a_full_fifo_holds_the_network_and_loses_nothing() {
         assert_eq!(arrived.count(), 6, "{packets}");
     }
 }
+
+#[test]
+fn a_control_message_reaches_a_node_that_is_held_and_whose_fifo_is_full() {
+    let parameters = Parameters {
+        buffer: 2,
+        classes: 2,
+        ..even()
+    };
+    for packets in [0, 4] {
+        let plain = PacketFabric::new(ring(4), &parameters).expect("the parameters are good");
+        let mut simulation = by_packet(ring(4), &parameters);
+        simulation.world.fabric = plain.with_fifo(packets).with_control(1);
+        simulation.world.fabric.hold(Node(1));
+        let data = noticed(0, 64 * 20, 1);
+        let control = Message {
+            class: 1,
+            ..message(0, 1, 64)
+        };
+        send(&mut simulation, data);
+        simulation.run();
+        let is_there = |simulation: &Simulation<Net<_>>, wanted| {
+            let reported = &simulation.world.reported;
+            reported.iter().any(|(_, o)| *o == Outcome::Arrived(wanted))
+        };
+        send(&mut simulation, control);
+        simulation.run();
+        assert!(is_there(&simulation, control) && !is_there(&simulation, data));
+        let Simulation { world, events } = &mut simulation;
+        world.fabric.resume(Node(1), events);
+        simulation.run();
+        assert!(is_there(&simulation, data), "{packets}");
+    }
+}

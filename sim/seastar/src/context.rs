@@ -95,7 +95,7 @@ impl Context<'_> {
         self.shared.flights.insert(tag, flight);
         let bytes = Bytes(message.wire_bytes(self.profile));
         let carried = FabricMessage {
-            class: u8::from(message.is_control()),
+            class: message.network_class(),
             notify_left: true,
             notify_began: true,
             tag,

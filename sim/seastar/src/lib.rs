@@ -24,13 +24,12 @@
 //! Simplifications: a link's retry delays a message as a whole; a source that was swapped
 //! out of the CAM is swapped in again once a message, not once a packet; the RX FIFO fills
 //! only while the RX engine stands still, and otherwise the network waits for a slow engine;
-//! where the RX engine stands still, control messages wait with the data, although the machine
-//! had channels for either; of what the host does only the end of an interrupt waits for memory
-//! that the engines use; an area that CCI's firmware closes is not reported by an event; more
-//! commands than a source's queue holds are fed in time, at a cost to the firmware; CCI's
-//! connections are made before the clock starts, and no send of theirs times out; the
-//! end-to-end protocol that protects the CAM is the firmware's in both modes, which S0 says
-//! the machine's was not.
+//! of what the host does only the end of an interrupt waits for memory that the engines use;
+//! an area that CCI's firmware closes is not reported by an event; more commands than a
+//! source's queue holds are fed in time, at a cost to the firmware; CCI's connections are
+//! made before the clock starts, and no send of theirs times out; the end-to-end protocol
+//! that protects the CAM is the firmware's in both modes, which S0 says the machine's was
+//! not.
 //!
 //! Order of use: [`Machine::new`], [`Machine::add`] each process with its
 //! [`Program`], [`Machine::into_simulation`], run; [`Machine::unfinished`] must be

@@ -7,6 +7,9 @@ use lintel_wire::portals3::{Request, Response, Verb};
 
 use crate::profile::Profile;
 
+/// The network's class of control messages. They have a channel of their own up to the NIC.
+pub(crate) const CONTROL: u8 = 1;
+
 /// A message between two processes, or between their firmwares.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Message {
@@ -86,6 +89,14 @@ impl Message {
             Content::Response(_) => "answer",
             Content::Cci(_) => "CCI message",
             Content::Control(_) => "control",
+        }
+    }
+
+    /// The network's class for it.
+    pub(crate) fn network_class(&self) -> u8 {
+        match self.is_control() {
+            true => CONTROL,
+            false => 0,
         }
     }
 

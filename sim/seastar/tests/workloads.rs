@@ -132,7 +132,7 @@ fn netpipe_sends_return_before_the_next_message_is_waited_for() {
             took(Pattern::Streaming),
         ];
         let put = ping_pong(&case, Way::Put, bytes, 0).expect("it runs");
-        // Whoever answers looks for the end of the last send first.
+        // The node that answers looks for the end of its last send first.
         assert!(turns >= put, "{bytes}: {turns:?} {put:?}");
         assert!(
             stream < turns && turns < both,

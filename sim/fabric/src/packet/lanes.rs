@@ -57,8 +57,10 @@ pub(super) struct Lanes {
     links: Vec<Link>,
     lanes: Vec<Lane>,
     overflow: Overflow,
-    /// Nodes that take nothing in.
+    /// Nodes that take nothing in but packets of control lanes.
     held: Vec<bool>,
+    /// A bit for each control lane of a link.
+    control: u16,
     arbitration: Arbitration,
     /// Lanes of a link are padded to a power of two.
     shift: u32,
@@ -75,6 +77,7 @@ impl Lanes {
             lanes: vec![Lane::new(parameters.buffer); count],
             overflow: Overflow::default(),
             held: vec![false; topology.nodes() as usize],
+            control: 0,
             arbitration: parameters.arbitration,
             shift,
         }
@@ -85,7 +88,18 @@ impl Lanes {
         &mut self.links[link as usize]
     }
 
-    /// Whether a node takes nothing in.
+    /// Lanes from this one on are control lanes.
+    pub(super) fn set_control(&mut self, first: u32) {
+        self.control = u16::MAX.checked_shl(first).unwrap_or(0);
+    }
+
+    /// Whether a lane takes packets to a node that is held.
+    #[inline]
+    pub(super) fn is_control(&self, lane: u32) -> bool {
+        self.control & self.bit_of(lane) != 0
+    }
+
+    /// Whether a node takes nothing in but packets of control lanes.
     #[inline]
     pub(super) fn held(&mut self, node: Node) -> &mut bool {
         &mut self.held[node.0 as usize]
@@ -191,11 +205,11 @@ impl Lanes {
             to,
             turn,
             kind,
-            wanted,
+            mut wanted,
             ..
         } = *self.link(link);
         if kind == Kind::Eject && self.held[to as usize] {
-            return Err(SimTime::NEVER);
+            wanted &= self.control;
         }
         // A node's own messages have no age yet.
         let by_age = self.arbitration == Arbitration::Oldest && kind != Kind::Inject;

@@ -15,6 +15,7 @@
 //!   may start elsewhere at the same time: a buffer is read by several links.
 //! - A node that is held takes packets in until its receive FIFO is full, if it has one
 //!   ([`PacketFabric::with_fifo`]), and reports messages that begin there.
+//! - Messages of a control class ([`PacketFabric::with_control`]) reach a node that is held.
 //! - A link serves the lanes that are wanted and have room, by
 //!   [`crate::Arbitration`].
 //!
@@ -113,6 +114,15 @@ impl<T: Topology> PacketFabric<T> {
     #[must_use]
     pub fn with_fifo(mut self, packets: u32) -> Self {
         self.fifos = Fifos::new(self.topology.nodes(), packets);
+        self
+    }
+
+    /// The same, where messages of this class and later ones go past a node's receive
+    /// engine: whether the node is held is nothing to them, nor what waits in its FIFO.
+    #[must_use]
+    pub fn with_control(mut self, class: u8) -> Self {
+        self.lanes
+            .set_control(u32::from(class) * self.topology.lanes());
         self
     }
 
@@ -329,8 +339,9 @@ impl<T: Topology> PacketFabric<T> {
         let (kind, to) = (link.kind, link.to);
         if kind == Kind::Eject {
             let there = gone + self.timing.stage(kind).latency;
+            let is_control = self.lanes.is_control(lane);
             if let Some(fifo) = self.fifos.of(to) {
-                if fifo.is_used() {
+                if fifo.is_used() && !is_control {
                     return self.enter_fifo(number, link_number, events);
                 }
                 // What is delivered at once needs no notice.
@@ -392,6 +403,9 @@ impl<T: Topology> PacketFabric<T> {
         let is_first = !std::mem::replace(&mut transit.is_there, true);
         let message = transit.message;
         let node = message.to.0;
+        if self.lanes.is_control(self.packets[number].out) {
+            return self.on_deliver(number);
+        }
         let fifo = self.fifos.of(node).filter(|fifo| fifo.is_used());
         let Some(fifo) = fifo else {
             return self.on_deliver(number);

@@ -7,6 +7,7 @@ use lintel_sim_fabric::{Dimension, PacketFabric, Torus};
 use lintel_sim_kernel::{Duration, Samples, SimTime, Simulation};
 
 use crate::machine::{Machine, Protection, Setting};
+use crate::message::CONTROL;
 use crate::node::{Action, Mode, Notice, Placement, Program, Refused, Setup};
 use crate::profile::Profile;
 
@@ -71,6 +72,7 @@ impl Case {
         let network = PacketFabric::new(torus, &self.profile.network());
         let network = network.map_err(|mistake| Refused(mistake.to_string()))?;
         let network = network.with_fifo(self.profile.rx_fifo());
+        let network = network.with_control(CONTROL);
         Machine::new(self.profile, self.setting, network)
     }
 }
