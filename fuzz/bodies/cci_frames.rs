@@ -22,7 +22,12 @@ struct Wires {
 }
 
 impl Host for Wires {
+    type Fresh<'a> = &'a [u8];
     type Body = Vec<u8>;
+
+    fn hold(&self, message: &[u8]) -> Vec<u8> {
+        message.to_vec()
+    }
 
     fn now(&self) -> Time {
         self.now
@@ -32,10 +37,11 @@ impl Host for Wires {
         &mut self,
         to: ProcessId,
         words: &Words,
-        body: Outgoing<'_, Vec<u8>>,
+        body: Outgoing<'_, &[u8], Vec<u8>>,
     ) -> Result<(), NoWay> {
         let (length, bytes) = match body {
-            Outgoing::Bytes(bytes) => (bytes.len() as u64, bytes.clone()),
+            Outgoing::Fresh(bytes) => (bytes.len() as u64, bytes.to_vec()),
+            Outgoing::Held(bytes) => (bytes.len() as u64, bytes.clone()),
             Outgoing::LentToRead(region) => (region.length, Vec::new()),
             Outgoing::Nothing | Outgoing::LentToFill(_) => (0, Vec::new()),
         };
@@ -43,7 +49,7 @@ impl Host for Wires {
         Ok(())
     }
 
-    fn multicast(&mut self, _: ProcessId, _: &Vec<u8>) -> Result<(), NoWay> {
+    fn multicast(&mut self, _: ProcessId, _: &[u8]) -> Result<(), NoWay> {
         Err(NoWay)
     }
 
@@ -112,8 +118,7 @@ impl World {
             timeout: None,
         };
         let End { core, wires, .. } = &mut self.ends[0];
-        core.connect(request, &Vec::new(), wires)
-            .expect("there is room");
+        core.connect(request, &[], wires).expect("there is room");
         self.run();
         assert!(self.ends.iter().all(|end| end.connection.is_some()));
     }
@@ -203,7 +208,7 @@ impl World {
             context: number.into(),
             notify: Notify::Event,
         };
-        let body = number.to_le_bytes().to_vec();
+        let body = &number.to_le_bytes()[..];
         let started = if is_access {
             let request = RmaRequest {
                 direction: match number % 2 {

@@ -5,7 +5,6 @@
 
 use cci_sys::{Connection, Event, RmaHandle};
 use lintel_cci_endpoint::{ConnectionId, ConnectionInfo, Message};
-use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::ffi::c_void;
@@ -17,8 +16,7 @@ const RESTING: usize = 64;
 #[repr(C)]
 pub(crate) struct EndpointCell {
     pub(crate) public: cci_sys::Endpoint,
-    pub(crate) inner: lintel_cci_endpoint::Endpoint,
-    pub(crate) tables: Mutex<Tables>,
+    pub(crate) inner: lintel_cci_endpoint::Endpoint<Tables>,
     pub(crate) has_handle: bool,
 }
 
@@ -60,7 +58,7 @@ pub(crate) struct Tables {
     handles: FxHashMap<u64, Box<RmaHandle>>,
 }
 
-// SAFETY: all pointers name boxes that the tables own; the lock around them orders access.
+// SAFETY: all pointers name boxes that the tables own; the endpoint's lock around them orders access.
 unsafe impl Send for Tables {}
 
 impl Tables {
@@ -133,6 +131,7 @@ impl Tables {
     }
 
     /// The handle of an event.
+    #[inline]
     pub(crate) fn hand_out(
         &mut self,
         public: Event,

@@ -1,6 +1,6 @@
 //! Connections: request, answer, end.
 
-use crate::cells::{EventCell, Held, connection_of, endpoint_of};
+use crate::cells::{EventCell, Held, Tables, connection_of, endpoint_of};
 use crate::convert::{code, memory, text};
 use cci_sys::{CONN_REQ_LEN, Connection, Endpoint, Event, timeval};
 use lintel_cci_endpoint::{Attribute, ConnectionId, Status};
@@ -57,7 +57,7 @@ pub unsafe extern "C" fn cci_reject(conn_req: *mut Event) -> c_int {
 /// `conn_req` is null or an event that wasn't returned.
 unsafe fn answer(
     conn_req: *mut Event,
-    call: impl FnOnce(&lintel_cci_endpoint::Endpoint, ConnectionId) -> Result<(), Status>,
+    call: impl FnOnce(&lintel_cci_endpoint::Endpoint<Tables>, ConnectionId) -> Result<(), Status>,
 ) -> Result<(), Status> {
     let cell: *mut EventCell = conn_req.cast();
     if cell.is_null() {
@@ -65,21 +65,20 @@ unsafe fn answer(
     }
     // SAFETY: it isn't null, and its endpoint is open.
     let endpoint = unsafe { endpoint_of((*cell).endpoint.cast_mut().cast()) }?;
-    let tables = endpoint.tables.lock();
-    // SAFETY: the event wasn't returned, and the lock keeps other threads from it.
-    let held = unsafe { &mut (*cell).held };
-    let Held::Request {
-        id, is_answered, ..
-    } = held
-    else {
-        return Err(Status::Invalid);
-    };
-    if std::mem::replace(is_answered, true) {
-        return Err(Status::Invalid);
-    }
-    let answered = call(&endpoint.inner, *id);
-    drop(tables);
-    answered
+    let id = endpoint.inner.with_handles(|_| {
+        // SAFETY: the event wasn't returned, and the lock keeps other threads from it.
+        let held = unsafe { &mut (*cell).held };
+        match held {
+            Held::Request {
+                id, is_answered, ..
+            } if !*is_answered => {
+                *is_answered = true;
+                Ok(*id)
+            }
+            _ => Err(Status::Invalid),
+        }
+    })?;
+    call(&endpoint.inner, id)
 }
 
 /// See the header.
@@ -89,7 +88,7 @@ pub unsafe extern "C" fn cci_disconnect(connection: *mut Connection) -> c_int {
     let cells = unsafe { connection_of(connection) };
     code(cells.and_then(|(endpoint, connection)| {
         let id = connection.id;
-        endpoint.tables.lock().close(id);
+        endpoint.inner.with_handles(|tables| tables.close(id));
         endpoint.inner.disconnect(id)
     }))
 }

@@ -5,7 +5,6 @@ use crate::convert::{code, give, text};
 use crate::library::with_library;
 use cci_sys::{Device, Endpoint};
 use lintel_cci_endpoint::Status;
-use parking_lot::Mutex;
 use std::ffi::{c_char, c_int};
 use std::os::fd::AsRawFd;
 use std::ptr;
@@ -52,11 +51,11 @@ unsafe fn create(
     let cell = with_library(|library| {
         let (public, device) = library.devices.get(device).ok_or(Status::NoDevice)?;
         let has_handle = !fd.is_null();
-        let inner = lintel_cci_endpoint::Endpoint::open(device, service, has_handle)?;
+        let inner =
+            lintel_cci_endpoint::Endpoint::open_with(device, service, has_handle, Tables::new())?;
         let cell = Box::into_raw(Box::new(EndpointCell {
             public: Endpoint { device: public },
             inner,
-            tables: Mutex::new(Tables::new()),
             has_handle,
         }));
         library.endpoints.insert(cell);

@@ -6,7 +6,7 @@ use cci_sys::{
     Connection, Endpoint, Event, EventConnect, EventKeepalive, EventRecv, EventRequest, EventSend,
     event_type,
 };
-use lintel_cci_endpoint::{ConnectionId, ConnectionInfo, Status};
+use lintel_cci_endpoint::{ConnectionId, ConnectionInfo, GivenBack, Status};
 use std::ffi::{c_int, c_void};
 use std::ptr;
 
@@ -18,32 +18,33 @@ pub unsafe extern "C" fn cci_get_event(endpoint: *mut Endpoint, event: *mut *mut
     // SAFETY: as above.
     let cell = cleared.and_then(|()| unsafe { endpoint_of(endpoint) });
     let taken = cell.and_then(|cell| {
-        let mut tables = cell.tables.lock();
-        loop {
-            let next = cell.inner.take_event()?;
-            if let Some(taken) = to_c(cell, &mut tables, next) {
-                return Ok(taken);
-            }
-        }
+        let convert = |tables: &mut Tables, event| to_c(cell, tables, event);
+        cell.inner.take_event_as(convert)
     });
     // SAFETY: as above; it was written before.
     code(taken.and_then(|taken| unsafe { give(event, taken) }))
 }
 
-/// The event as C sees it; `None` if it is of a connection that was dropped.
+/// The event as C sees it; what it held if it is of a connection that was dropped.
+#[inline]
 fn to_c(
     cell: &EndpointCell,
     tables: &mut Tables,
     event: lintel_cci_endpoint::Event,
-) -> Option<*mut Event> {
+) -> Result<*mut Event, GivenBack> {
     use lintel_cci_endpoint::Event as E;
+    let dropped = GivenBack::Nothing;
     let (public, held) = match event {
         E::Sent {
             connection,
             context,
             status,
         } => (
-            sent(tables.connection(connection)?, context, status),
+            sent(
+                tables.connection(connection).ok_or(dropped)?,
+                context,
+                status,
+            ),
             Held::Nothing,
         ),
         E::Received {
@@ -51,8 +52,7 @@ fn to_c(
             message,
         } => {
             let Some(connection) = tables.connection(connection) else {
-                cell.inner.return_message(message);
-                return None;
+                return Err(GivenBack::Message(message));
             };
             let recv = EventRecv {
                 r#type: event_type::RECV,
@@ -94,12 +94,12 @@ fn to_c(
         E::KeepaliveTimedOut { connection } => {
             let keepalive = EventKeepalive {
                 r#type: event_type::KEEPALIVE_TIMEDOUT,
-                connection: tables.connection(connection)?,
+                connection: tables.connection(connection).ok_or(dropped)?,
             };
             (Event { keepalive }, Held::Nothing)
         }
     };
-    Some(tables.hand_out(public, held, cell))
+    Ok(tables.hand_out(public, held, cell))
 }
 
 fn sent(connection: *mut Connection, context: u64, status: Status) -> Event {
@@ -154,26 +154,24 @@ unsafe fn take_back(cell: *mut EventCell) -> Result<(), Status> {
         drop(unsafe { Box::from_raw(cell) });
         return Ok(());
     };
-    let mut tables = endpoint.tables.lock();
-    // SAFETY: cells live as long as the endpoint; the lock orders access.
-    let (is_out, held) = unsafe { ((*cell).is_out, &(*cell).held) };
-    let is_unanswered = matches!(
-        held,
-        Held::Request {
-            is_answered: false,
-            ..
+    endpoint.inner.give_back(|tables| {
+        // SAFETY: cells live as long as the endpoint; the lock orders access.
+        let (is_out, held) = unsafe { ((*cell).is_out, &(*cell).held) };
+        let is_unanswered = matches!(
+            held,
+            Held::Request {
+                is_answered: false,
+                ..
+            }
+        );
+        if !is_out || is_unanswered {
+            return Err(Status::Invalid);
         }
-    );
-    if !is_out || is_unanswered {
-        return Err(Status::Invalid);
-    }
-    // SAFETY: it was handed out by these tables.
-    let held = unsafe { tables.take_back(cell) };
-    drop(tables);
-    match held {
-        Held::Nothing => {}
-        Held::Message(message) => endpoint.inner.return_message(message),
-        Held::Request { data, .. } => endpoint.inner.return_request(data),
-    }
-    Ok(())
+        // SAFETY: it was handed out by these tables.
+        Ok(match unsafe { tables.take_back(cell) } {
+            Held::Nothing => GivenBack::Nothing,
+            Held::Message(message) => GivenBack::Message(message),
+            Held::Request { data, .. } => GivenBack::Request(data),
+        })
+    })
 }

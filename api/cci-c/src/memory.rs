@@ -27,7 +27,9 @@ pub unsafe extern "C" fn cci_rma_register(
         let handle = RmaHandle {
             stuff: [key, length, 0, 0],
         };
-        let pointer = cell.tables.lock().register(key, handle);
+        let pointer = cell
+            .inner
+            .with_handles(|tables| tables.register(key, handle));
         // SAFETY: as above; it isn't null.
         unsafe { give(rma_handle, pointer) }
     };
@@ -54,7 +56,7 @@ pub unsafe extern "C" fn cci_rma_deregister(
         // SAFETY: as above.
         let key = unsafe { words(rma_handle) }?[0];
         cell.inner.deregister(key)?;
-        cell.tables.lock().deregister(key);
+        cell.inner.with_handles(|tables| tables.deregister(key));
         Ok(())
     };
     code(deregister())

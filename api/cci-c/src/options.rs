@@ -1,6 +1,6 @@
 //! Options.
 
-use crate::cells::{connection_of, endpoint_of};
+use crate::cells::{Tables, connection_of, endpoint_of};
 use crate::convert::{code, give};
 use crate::endpoints::is_endpoint;
 use cci_sys::{Alignment, option};
@@ -52,7 +52,7 @@ pub unsafe extern "C" fn cci_get_opt(handle: *mut c_void, name: u32, val: *mut c
 unsafe fn numeric<'a>(
     handle: *mut c_void,
     name: u32,
-) -> Result<(&'a Endpoint, EndpointOption), Status> {
+) -> Result<(&'a Endpoint<Tables>, EndpointOption), Status> {
     let of_endpoint = match name {
         option::ENDPT_SEND_TIMEOUT => Some(EndpointOption::SendTimeout),
         option::ENDPT_RECV_BUF_COUNT => Some(EndpointOption::RecvBuffers),

@@ -72,8 +72,14 @@ pub(crate) struct Connection<B> {
     pub(crate) expected: u32,
     /// Numbers of messages that are received and aren't in place yet.
     pub(crate) landing: VecDeque<u32>,
+    /// The first number that the last acknowledgement didn't cover.
+    pub(crate) acknowledged: u32,
+    /// Only by frames of their own.
+    pub(crate) acknowledges_apart: bool,
     /// Messages received since the last acknowledgement.
     pub(crate) unacknowledged: u32,
+    /// It stands in the endpoint's list of those to acknowledge.
+    pub(crate) is_to_acknowledge: bool,
     /// A message was refused for lack of a buffer, and the peer wasn't called yet. While it
     /// is closing: a message was dropped.
     pub(crate) has_refused: bool,
@@ -99,7 +105,10 @@ impl<B> Connection<B> {
             sending: Sending::new(),
             expected: 0,
             landing: VecDeque::new(),
+            acknowledged: 0,
+            acknowledges_apart: false,
             unacknowledged: 0,
+            is_to_acknowledge: false,
             has_refused: false,
             send_timeout: Time(0),
             keepalive: Time(0),
@@ -128,6 +137,17 @@ impl<B> Connection<B> {
     /// The first number that an acknowledgement doesn't cover.
     pub(crate) fn acknowledged_up_to(&self) -> u32 {
         self.landing.front().copied().unwrap_or(self.expected)
+    }
+
+    /// What a message of this side acknowledges: all that was received, unless that is
+    /// acknowledged apart; then no news.
+    #[inline]
+    pub(crate) fn acknowledge_by_message(&mut self) -> u32 {
+        if !self.acknowledges_apart {
+            self.unacknowledged = 0;
+            self.acknowledged = self.acknowledged_up_to();
+        }
+        self.acknowledged
     }
 
     /// Whether frames of the peer are taken.

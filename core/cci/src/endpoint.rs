@@ -26,27 +26,44 @@ pub struct Message<B> {
     pub body: B,
 }
 
-/// What goes with a frame.
+/// What goes with a frame; `F` is a message of the caller, `B` one that was held.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Outgoing<'a, B> {
+pub enum Outgoing<'a, F, B> {
     /// Nothing.
     Nothing,
-    /// A message, copied before the call returns.
-    Bytes(&'a B),
+    /// A message where the caller has it, copied before the call returns.
+    Fresh(F),
+    /// A message that was held, copied before the call returns.
+    Held(&'a B),
     /// Registered memory, left in place for the peer to read.
     LentToRead(Region),
     /// Registered memory, left in place for the peer to fill.
     LentToFill(Region),
 }
 
+/// What a host sends with a frame.
+pub type OutgoingOf<'a, H> = Outgoing<'a, <H as Host>::Fresh<'a>, <H as Host>::Body>;
+
 /// What an endpoint needs of its surroundings. No call may block or call back.
 pub trait Host {
+    /// The bytes of a message where the caller of [`Endpoint::send`] has them.
+    type Fresh<'a>: Copy;
+
     /// The bytes of a message, held until it has arrived.
-    type Body;
+    type Body: 'static;
+
+    /// Holds a message beyond the call that brought it.
+    fn hold(&self, message: Self::Fresh<'_>) -> Self::Body;
 
     /// The time. It is asked for only where it counts, since a clock may cost as much as a
     /// message.
     fn now(&self) -> Time;
+
+    /// The time, or one that comes at most [`TICK`] later: for timeouts, which may end later but
+    /// not earlier than they should. It costs less.
+    fn roughly_now(&self) -> Time {
+        self.now()
+    }
 
     /// Sends a frame to a process, in order with all others to it.
     ///
@@ -56,14 +73,14 @@ pub trait Host {
         &mut self,
         to: ProcessId,
         words: &Words,
-        body: Outgoing<'_, Self::Body>,
+        body: OutgoingOf<'_, Self>,
     ) -> Result<(), NoWay>;
 
     /// Sends a message to a multicast group, once and without waiting.
     ///
     /// # Errors
     /// [`NoWay`] if nothing can be sent to groups.
-    fn multicast(&mut self, group: ProcessId, body: &Self::Body) -> Result<(), NoWay>;
+    fn multicast(&mut self, group: ProcessId, message: Self::Fresh<'_>) -> Result<(), NoWay>;
 
     /// Whether so much waits on the way to a process that an unreliable message is better
     /// dropped: nothing else bounds the memory that they take.
@@ -192,11 +209,12 @@ impl<H: Host> Endpoint<H> {
     ///
     /// # Errors
     /// `Invalid`: no such connection, or one that only receives; `MessageSize`; `Disconnected`; `NoBuffers`: too many
-    /// operations are pending. The body was dropped, and nobody is reported.
+    /// operations are pending. Nobody is reported.
+    #[inline]
     pub fn send(
         &mut self,
         id: ConnectionId,
-        message: Message<H::Body>,
+        message: Message<H::Fresh<'_>>,
         completion: Completion,
         host: &mut H,
     ) -> Result<(), Status> {
@@ -207,16 +225,17 @@ impl<H: Host> Endpoint<H> {
             return Err(Status::MessageSize);
         }
         if !connection.attribute.is_reliable() {
-            return send_unreliable(connection, id, &message.body, completion, host);
+            return send_unreliable(connection, id, message.body, completion, host);
         }
         if is_full {
             return Err(Status::NoBuffers);
         }
-        let deadline = host.now().after(connection.send_timeout);
-        let sending = &mut connection.sending;
-        sending.push_message(message.body, completion, deadline);
+        let deadline = host.roughly_now().after(connection.send_timeout);
+        connection.send_message(message.body, completion, deadline, host);
         self.pending += 1;
-        self.go_on(id, deadline, host);
+        if connection.timer.is_none_or(|timer| timer > deadline) {
+            self.arm(id);
+        }
         Ok(())
     }
 
@@ -230,7 +249,7 @@ impl<H: Host> Endpoint<H> {
         &mut self,
         id: ConnectionId,
         request: RmaRequest,
-        message: Option<Message<H::Body>>,
+        message: Option<Message<H::Fresh<'_>>>,
         completion: Completion,
         host: &mut H,
     ) -> Result<(), Status> {
@@ -249,9 +268,9 @@ impl<H: Host> Endpoint<H> {
         if is_full {
             return Err(Status::NoBuffers);
         }
-        let deadline = host.now().after(connection.send_timeout);
+        let deadline = host.roughly_now().after(connection.send_timeout);
         let before = connection.sending.len();
-        let body = message.map(|message| message.body);
+        let body = message.map(|message| host.hold(message.body));
         let sending = &mut connection.sending;
         match is_within {
             true => sending.push_rma(request, body, completion, deadline),
@@ -278,6 +297,7 @@ impl<H: Host> Endpoint<H> {
     /// # Errors
     /// [`Status::Invalid`] if there is no such connection.
     pub fn disconnect(&mut self, id: ConnectionId, host: &mut H) -> Result<(), Status> {
+        self.acknowledge(id, host);
         let connection = self.table.get_mut(id).ok_or(Status::Invalid)?;
         if matches!(connection.state, State::Closing | State::Requested) {
             return Err(Status::Invalid);
@@ -321,10 +341,15 @@ impl<H: Host> Endpoint<H> {
         self.held >= self.options.recv_buffers
     }
 
-    /// Acknowledges what has arrived: to be called after a batch of frames.
+    /// Acknowledges what has arrived and wasn't acknowledged by a message of this side: to be
+    /// called after a batch of frames, or soon after it.
+    #[inline]
     pub fn finish(&mut self, host: &mut H) {
         while let Some(id) = self.to_acknowledge.pop() {
-            self.acknowledge(id, host);
+            if let Some(connection) = self.table.get_mut(id) {
+                connection.is_to_acknowledge = false;
+                self.acknowledge(id, host);
+            }
         }
     }
 
@@ -404,7 +429,9 @@ impl<H: Host> Endpoint<H> {
             return;
         };
         self.pending -= connection.complete(id, host);
-        connection.transmit(host);
+        if connection.sending.has_unsent() {
+            connection.transmit(host);
+        }
         if connection.state == State::Closing && connection.sending.is_empty() {
             self.close(id, host);
         }
@@ -505,10 +532,11 @@ fn check_open<B>(connection: &Connection<B>) -> Result<(), Status> {
 
 /// An unreliable message has ended once it is on its way, or was dropped since the peer
 /// doesn't keep up.
+#[inline]
 fn send_unreliable<H: Host>(
     connection: &Connection<H::Body>,
     id: ConnectionId,
-    body: &H::Body,
+    message: H::Fresh<'_>,
     completion: Completion,
     host: &mut H,
 ) -> Result<(), Status> {
@@ -518,10 +546,10 @@ fn send_unreliable<H: Host>(
     .to_words();
     let peer = connection.peer;
     let sent = match connection.attribute {
-        Attribute::UuMcTx => host.multicast(peer, body),
+        Attribute::UuMcTx => host.multicast(peer, message),
         Attribute::UuMcRx => return Err(Status::Invalid),
         _ if host.is_congested(peer) => Ok(()),
-        _ => host.send(peer, &words, Outgoing::Bytes(body)),
+        _ => host.send(peer, &words, Outgoing::Fresh(message)),
     };
     sent.map_err(|_| Status::Disconnected)?;
     let (context, status) = (completion.context, Status::Success);

@@ -4,7 +4,8 @@
 //!   word 0  high half: kind in the lowest byte, attribute or status above it
 //!        1  the connection, by the receiver's name for it
 //!        2  sequence number, low half
-//!        3  the connection by the sender's name · handle's key · count · status
+//!        3  the connection by the sender's name · handle's key · count · status · what the
+//!           sender of a message has itself received
 //!        4  largest message that the sender takes · offset
 //!        5  length of a remote memory access
 //! ```
@@ -33,8 +34,12 @@ pub(crate) enum Frame {
     Reject { to: ConnectionId },
     /// The initiator has learned that it was accepted.
     Established { to: ConnectionId },
-    /// A message on a reliable connection.
-    Message { to: ConnectionId, sequence: u32 },
+    /// A message on a reliable connection; as an [`Ack`](Self::Ack) of `received` it counts too.
+    Message {
+        to: ConnectionId,
+        sequence: u32,
+        received: u32,
+    },
     /// A message on an unreliable connection.
     Unreliable { to: ConnectionId },
     /// All up to, without, `sequence` are in the receiver's library.
@@ -101,7 +106,11 @@ impl Frame {
             }
             Frame::Reject { to } => words(3, 0, [name(to), 0, 0, 0, 0]),
             Frame::Established { to } => words(4, 0, [name(to), 0, 0, 0, 0]),
-            Frame::Message { to, sequence } => words(5, 0, [name(to), sequence.into(), 0, 0, 0]),
+            Frame::Message {
+                to,
+                sequence,
+                received,
+            } => words(5, 0, [name(to), sequence.into(), received.into(), 0, 0]),
             Frame::Unreliable { to } => words(6, 0, [name(to), 0, 0, 0, 0]),
             Frame::Ack { to, sequence } => words(7, 0, [name(to), sequence.into(), 0, 0, 0]),
             Frame::NotReady { to, sequence } => words(8, 0, [name(to), sequence.into(), 0, 0, 0]),
@@ -158,7 +167,11 @@ impl Frame {
             },
             3 => Frame::Reject { to },
             4 => Frame::Established { to },
-            5 => Frame::Message { to, sequence },
+            5 => Frame::Message {
+                to,
+                sequence,
+                received: narrow(words[3])?,
+            },
             6 => Frame::Unreliable { to },
             7 => Frame::Ack { to, sequence },
             8 => Frame::NotReady { to, sequence },
@@ -211,7 +224,11 @@ mod tests {
             },
             Frame::Reject { to },
             Frame::Established { to },
-            Frame::Message { to, sequence },
+            Frame::Message {
+                to,
+                sequence,
+                received: 5,
+            },
             Frame::Unreliable { to },
             Frame::Ack { to, sequence },
             Frame::NotReady { to, sequence },

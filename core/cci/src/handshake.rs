@@ -49,7 +49,7 @@ impl<H: Host> Endpoint<H> {
     pub fn connect(
         &mut self,
         request: Request,
-        data: &H::Body,
+        data: H::Fresh<'_>,
         host: &mut H,
     ) -> Result<ConnectionId, Status> {
         let Request {
@@ -69,7 +69,7 @@ impl<H: Host> Endpoint<H> {
             attribute,
             max_send: self.max_send,
         };
-        match host.send(to, &frame.to_words(), Outgoing::Bytes(data)) {
+        match host.send(to, &frame.to_words(), Outgoing::Fresh(data)) {
             Ok(()) => self.arm(id),
             Err(_) => self.lose(id, host),
         }
@@ -163,6 +163,7 @@ impl<H: Host> Endpoint<H> {
         let mut connection = Connection::new(peer, attribute, state);
         connection.send_timeout = self.options.send_timeout;
         connection.keepalive = self.options.keepalive;
+        connection.acknowledges_apart = self.lands_later;
         connection
     }
 

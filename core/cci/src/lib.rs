@@ -33,7 +33,7 @@ mod status;
 mod timers;
 
 pub use connection::{ConnectionId, ConnectionInfo};
-pub use endpoint::{Endpoint, Event, Host, Message, NoWay, Outgoing, Resources};
+pub use endpoint::{Endpoint, Event, Host, Message, NoWay, Outgoing, OutgoingOf, Resources};
 pub use frame::is_acknowledgement;
 pub use handshake::Request;
 pub use options::{DEFAULT_RECV_BUFFERS, DEFAULT_SEND_BUFFERS, DEFAULT_SEND_TIMEOUT};
@@ -41,7 +41,7 @@ pub use receiving::{Action, Transfer};
 pub use rma::{Access, Region, RmaRequest};
 pub use sending::{Completion, Direction, Notify};
 pub use status::{Attribute, Status};
-pub use timers::Time;
+pub use timers::{TICK, Time};
 
 /// The longest data of a connection request, bytes (`CCI_CONN_REQ_LEN`).
 pub const MAX_REQUEST: u32 = 1024;

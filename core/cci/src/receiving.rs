@@ -1,7 +1,7 @@
 //! Frames that have arrived.
 
 use crate::connection::{ConnectionId, State};
-use crate::endpoint::{Endpoint, Host, Outgoing};
+use crate::endpoint::{Endpoint, Host, Outgoing, OutgoingOf};
 use crate::frame::Frame;
 use crate::handshake::Proposal;
 use crate::rma::Region;
@@ -52,7 +52,8 @@ pub struct Transfer {
 
 impl<H: Host> Endpoint<H> {
     /// From now on a message that is delivered is acknowledged after
-    /// [`on_landed`](Self::on_landed), as where an engine moves its bytes in the background.
+    /// [`on_landed`](Self::on_landed), as where an engine moves its bytes in the background,
+    /// and never by a message of this side.
     /// A refusal of a later message still completes it at the sender.
     pub fn land_later(&mut self) {
         self.lands_later = true;
@@ -124,7 +125,12 @@ impl<H: Host> Endpoint<H> {
 
     fn on_frame(&mut self, id: ConnectionId, frame: Frame, length: u64, host: &mut H) -> Action {
         match frame {
-            Frame::Message { sequence, .. } => return self.on_sent(id, sequence, length, host),
+            Frame::Message {
+                sequence, received, ..
+            } => {
+                self.on_ack(id, received, host);
+                return self.on_sent(id, sequence, length, host);
+            }
             Frame::Unreliable { .. } if !host.has_room() => {}
             Frame::Unreliable { .. } => return self.take_unreliable(id, Attribute::Uu, length),
             Frame::Rma { .. } => return self.on_rma(id, frame, length, host),
@@ -226,7 +232,7 @@ impl<H: Host> Endpoint<H> {
             return;
         };
         connection.unacknowledged += 1;
-        if connection.unacknowledged == 1 {
+        if !core::mem::replace(&mut connection.is_to_acknowledge, true) {
             self.to_acknowledge.push(id);
         } else if connection.unacknowledged >= ACKNOWLEDGE_AFTER {
             self.acknowledge(id, host);
@@ -237,12 +243,13 @@ impl<H: Host> Endpoint<H> {
         let Some(connection) = self.table.get_mut(id) else {
             return;
         };
-        // It may be listed though it was acknowledged since.
+        // It may be listed though it was acknowledged since, perhaps by a message.
         if connection.unacknowledged == 0 {
             return;
         }
         connection.unacknowledged = 0;
         let (to, sequence) = (connection.remote, connection.acknowledged_up_to());
+        connection.acknowledged = sequence;
         let peer = connection.peer;
         self.tell(peer, Frame::Ack { to, sequence }, host);
     }
@@ -318,7 +325,7 @@ impl<H: Host> Endpoint<H> {
         &mut self,
         transfer: Transfer,
         status: Status,
-        body: Outgoing<'_, H::Body>,
+        body: OutgoingOf<'_, H>,
         host: &mut H,
     ) {
         let Some(connection) = self.table.get_mut(transfer.connection) else {
@@ -329,6 +336,10 @@ impl<H: Host> Endpoint<H> {
             sequence: transfer.sequence,
             status,
         };
+        // The answer acknowledges the access, and all before it.
+        if connection.expected == transfer.sequence.wrapping_add(1) {
+            connection.unacknowledged = 0;
+        }
         let peer = connection.peer;
         // A peer that has ended is reported as lost.
         let _ = host.send(peer, &frame.to_words(), body);

@@ -43,11 +43,11 @@ pub struct RmaRequest {
 }
 
 impl RmaRequest {
-    pub(crate) fn to_frame<'a, B>(
+    pub(crate) fn to_frame<'a, F, B>(
         self,
         to: ConnectionId,
         sequence: u32,
-    ) -> (Frame, Outgoing<'a, B>) {
+    ) -> (Frame, Outgoing<'a, F, B>) {
         let is_read = self.direction == Direction::Read;
         let frame = Frame::Rma {
             to,

@@ -98,6 +98,10 @@ impl<B> Sending<B> {
         self.queue.is_empty()
     }
 
+    pub(crate) fn has_unsent(&self) -> bool {
+        self.sent < self.len()
+    }
+
     pub(crate) fn len(&self) -> u32 {
         self.queue.len() as u32
     }
@@ -109,14 +113,6 @@ impl<B> Sending<B> {
             deadline,
             status: None,
         });
-    }
-
-    pub(crate) fn push_message(&mut self, body: B, completion: Completion, deadline: Time) {
-        let what = What::Message {
-            body,
-            follows_rma: false,
-        };
-        self.push(what, completion, deadline);
     }
 
     /// A remote memory access, and the message that reports its end to the peer.
@@ -270,7 +266,36 @@ impl<B> Operation<B> {
     }
 }
 
-impl<B> Connection<B> {
+impl<B: 'static> Connection<B> {
+    /// A message, which is sent at once if nothing waits before it and the window allows it.
+    #[inline]
+    pub(crate) fn send_message<H: Host<Body = B>>(
+        &mut self,
+        message: H::Fresh<'_>,
+        completion: Completion,
+        deadline: Time,
+        host: &mut H,
+    ) {
+        let sending = &self.sending;
+        let is_next = !sending.has_unsent() && sending.refused.is_none();
+        if is_next && sending.sent - sending.arrived < sending.window {
+            let frame = Frame::Message {
+                to: self.remote,
+                sequence: sending.first.wrapping_add(sending.sent),
+                received: self.acknowledge_by_message(),
+            };
+            let words = frame.to_words();
+            self.sending.sent += 1;
+            // If there is no way to the peer any more, its loss will be reported.
+            let _ = host.send(self.peer, &words, Outgoing::Fresh(message));
+        }
+        let what = What::Message {
+            body: host.hold(message),
+            follows_rma: false,
+        };
+        self.sending.push(what, completion, deadline);
+    }
+
     /// Sends what the window allows. If there is no way to the peer any more, its loss will be
     /// reported; acknowledgements that it has sent before may come first.
     pub(crate) fn transmit<H: Host<Body = B>>(&mut self, host: &mut H) {
@@ -284,8 +309,23 @@ impl<B> Connection<B> {
     fn transmit_next<H: Host<Body = B>>(&mut self, host: &mut H) -> Result<(), NoWay> {
         let (to, place) = (self.remote, self.sending.sent);
         let sequence = self.sending.first.wrapping_add(place);
+        let is_message = matches!(
+            self.sending.queue[place as usize].what,
+            What::Message { .. }
+        );
+        let received = match is_message {
+            true => self.acknowledge_by_message(),
+            false => 0,
+        };
         let (frame, body) = match &self.sending.queue[place as usize].what {
-            What::Message { body, .. } => (Frame::Message { to, sequence }, Outgoing::Bytes(body)),
+            What::Message { body, .. } => {
+                let frame = Frame::Message {
+                    to,
+                    sequence,
+                    received,
+                };
+                (frame, Outgoing::Held(body))
+            }
             What::Rma(request) => request.to_frame(to, sequence),
             What::Skip => {
                 let frame = Frame::Skip {
@@ -320,9 +360,13 @@ impl<B> Connection<B> {
         ended
     }
 
-    /// The peer has everything before `sequence`. False if it contradicts itself.
+    /// The peer has everything before `sequence`. False if that is no news, or if it
+    /// contradicts itself.
+    #[inline]
     pub(crate) fn on_ack(&mut self, sequence: u32) -> bool {
-        self.sending.on_arrived(sequence)
+        let sending = &mut self.sending;
+        let is_news = sequence.wrapping_sub(sending.first) != sending.arrived;
+        is_news && sending.on_arrived(sequence)
     }
 
     /// The peer has everything before `sequence`, and no buffer for that one.

@@ -7,6 +7,10 @@ use alloc::collections::BTreeSet;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub struct Time(pub u64);
 
+/// By how much a time that is asked for roughly may be ahead: the tick of the slowest system
+/// clock, 100 a second.
+pub const TICK: Time = Time(10_000);
+
 impl Time {
     /// The moment that much later.
     pub fn after(self, length: Time) -> Time {

@@ -1,32 +1,29 @@
 //! An endpoint, as the application calls it.
 
 use crate::address::{is_group, resolve, uri};
-use crate::body::Body;
+use crate::body::Fresh;
 use crate::device::Device;
 use crate::events::{Event, Message};
 use crate::helper;
 use crate::link::{Link, Opened};
-use crate::state::{State, now};
+use crate::shared::{Guarded, Shared};
+use crate::state::State;
 use lintel_cci::{
     Access, Attribute, Completion, ConnectionId, Notify, Resources, RmaRequest, Status, Time,
 };
 use lintel_claim::Claim;
-use lintel_presence::{Bell, Sleeper, StatsWriter};
+use lintel_presence::Sleeper;
 use lintel_types::ProcessId;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::{MappedMutexGuard, Mutex};
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Polls in vain after which senders needn't ring.
-const BUSY_POLLS: u32 = 8;
-/// Polls in vain, one after the other, between two yields of the processor.
-const YIELD_AFTER: u32 = 64;
 /// How long an endpoint that closes tries to send what waits for room.
 const LINGER: Duration = Duration::from_secs(1);
 
@@ -71,40 +68,36 @@ impl MessageFlags {
         }
     }
 
-    fn body(self, pieces: &[Claim]) -> Body {
+    fn fresh(self, pieces: &[Claim]) -> Fresh<'_> {
         match self.no_copy {
-            true => Body::Lent(pieces.to_vec()),
-            false => Body::copied(pieces),
+            true => Fresh::Lent(pieces),
+            false => Fresh::Copied(pieces),
         }
     }
 }
 
-/// What the application's threads and the helper share.
-pub(crate) struct Shared {
-    pub(crate) state: Mutex<State>,
-    pub(crate) bell: Option<Bell>,
-    pub(crate) statistics: Option<StatsWriter>,
-    /// The network's socket, if it has one.
-    pub(crate) socket: Option<OwnedFd>,
-    /// Readable when the helper is to stop.
-    pub(crate) wake: OwnedFd,
-    pub(crate) stops: AtomicBool,
-    pub(crate) empty_polls: AtomicU32,
-    /// Of them, those since the last event.
-    idle_polls: AtomicU32,
+/// A message or a request's data that is given back, if there is one.
+#[derive(Debug)]
+pub enum GivenBack {
+    /// None.
+    Nothing,
+    /// A message.
+    Message(Message),
+    /// The data of a connection request.
+    Request(Message),
 }
 
-/// One endpoint. All calls may come from any thread.
-pub struct Endpoint {
-    shared: Arc<Shared>,
+/// One endpoint. All calls may come from any thread. `T` are the handles that an interface above
+/// keeps of its connections and events; the endpoint's lock protects them too.
+pub struct Endpoint<T = ()> {
+    shared: Arc<Shared<T>>,
     helper: Option<JoinHandle<()>>,
     device: Device,
     me: ProcessId,
 }
 
 impl Endpoint {
-    /// Opens an endpoint on a device; `service` is its port or "pid/id". With a handle it
-    /// has a descriptor that is readable while events wait.
+    /// Opens an endpoint without handles, as [`open_with`](Endpoint::open_with) does.
     ///
     /// # Errors
     /// [`OpenError`]
@@ -113,6 +106,22 @@ impl Endpoint {
         service: Option<&str>,
         with_handle: bool,
     ) -> Result<Endpoint, OpenError> {
+        Endpoint::open_with(device, service, with_handle, ())
+    }
+}
+
+impl<T: Send + 'static> Endpoint<T> {
+    /// Opens an endpoint on a device; `service` is its port or "pid/id". With a handle it
+    /// has a descriptor that is readable while events wait.
+    ///
+    /// # Errors
+    /// [`OpenError`]
+    pub fn open_with(
+        device: &Device,
+        service: Option<&str>,
+        with_handle: bool,
+        handles: T,
+    ) -> Result<Endpoint<T>, OpenError> {
         let service = service.or(device.service.as_deref());
         let Opened {
             mut link,
@@ -132,15 +141,17 @@ impl Endpoint {
         let me = link.me();
         // `RandomState` is seeded by the system.
         let seed = RandomState::new().build_hasher().finish();
+        let state = State::new(link, device, seed, handle);
         let shared = Arc::new(Shared {
-            state: Mutex::new(State::new(link, device, seed, handle)),
+            guarded: Mutex::new(Guarded { state, handles }),
             bell,
             statistics,
             socket,
             wake: new_handle().map_err(descriptor)?,
             stops: AtomicBool::new(false),
-            empty_polls: AtomicU32::new(0),
+            polls: AtomicU32::new(0),
             idle_polls: AtomicU32::new(0),
+            counts_all_polls: !with_handle,
         });
         let helper = {
             let shared = shared.clone();
@@ -153,7 +164,9 @@ impl Endpoint {
             me,
         })
     }
+}
 
+impl<T> Endpoint<T> {
     /// By which others reach it.
     pub fn uri(&self) -> String {
         uri(&self.device, self.me)
@@ -179,8 +192,13 @@ impl Endpoint {
         self.lock().around.bytes()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.shared.state.lock()
+    pub(crate) fn lock(&self) -> MappedMutexGuard<'_, State> {
+        self.shared.lock()
+    }
+
+    /// The handles, under the lock.
+    pub fn with_handles<R>(&self, use_them: impl FnOnce(&mut T) -> R) -> R {
+        use_them(&mut self.shared.guarded.lock().handles)
     }
 
     /// A call under the lock, after which events are announced.
@@ -196,56 +214,71 @@ impl Endpoint {
     /// # Errors
     /// `Again`; `NoBuffers` if the application holds all receive buffers too.
     pub fn take_event(&self) -> Result<Event, Status> {
-        let mut state = self.lock();
-        if state.around.events.is_empty() {
-            state.progress();
+        self.take_event_as(|_, event| Ok(event))
+    }
+
+    /// As [`take_event`](Self::take_event); `convert` makes of it what the application sees,
+    /// with the handles. An event that it refuses is dropped, its message given back.
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub fn take_event_as<R>(
+        &self,
+        mut convert: impl FnMut(&mut T, Event) -> Result<R, GivenBack>,
+    ) -> Result<R, Status> {
+        let mut guarded = self.shared.guarded.lock();
+        let Guarded { state, handles } = &mut *guarded;
+        loop {
+            if state.around.events.is_empty() {
+                state.progress();
+            }
+            let Some(event) = state.around.events.pop_front() else {
+                break;
+            };
+            match convert(handles, event) {
+                Ok(converted) => {
+                    state.update_handle();
+                    drop(guarded);
+                    self.shared.note_event();
+                    return Ok(converted);
+                }
+                Err(refused) => state.take_back(refused),
+            }
         }
-        let event = state.around.events.pop_front();
         state.update_handle();
-        if let Some(event) = event {
-            self.shared.idle_polls.store(0, Ordering::Relaxed);
-            return Ok(event);
-        }
         let is_exhausted = state.rules.is_exhausted();
-        drop(state);
-        self.note_empty_poll();
+        drop(guarded);
+        self.shared.note_empty_poll();
         match is_exhausted {
             true => Err(Status::NoBuffers),
             false => Err(Status::Again),
         }
     }
 
-    /// An application that polls needn't be woken.
-    fn note_empty_poll(&self) {
-        let polls = &self.shared.empty_polls;
-        let count = polls.load(Ordering::Relaxed).wrapping_add(1);
-        polls.store(count, Ordering::Relaxed);
-        if let Some(bell) = &self.shared.bell {
-            if count % BUSY_POLLS == 0 && bell.is_armed() {
-                bell.disarm();
-            }
-        }
-        let idle = self.shared.idle_polls.load(Ordering::Relaxed) + 1;
-        self.shared
-            .idle_polls
-            .store(idle % YIELD_AFTER, Ordering::Relaxed);
-        // The process that it waits for may need this processor.
-        if idle == YIELD_AFTER {
-            std::thread::yield_now();
-        }
+    /// Gives back what `take` takes out of the handles.
+    ///
+    /// # Errors
+    /// Those of `take`.
+    #[inline]
+    pub fn give_back(
+        &self,
+        take: impl FnOnce(&mut T) -> Result<GivenBack, Status>,
+    ) -> Result<(), Status> {
+        let mut guarded = self.shared.guarded.lock();
+        let given = take(&mut guarded.handles)?;
+        guarded.state.take_back(given);
+        Ok(())
     }
 
     /// Gives a message back.
     pub fn return_message(&self, message: Message) {
-        self.with(|state| {
-            state.around.buffers.give_back(message.buffer);
-            state.rules.on_returned(&mut state.around);
-        });
+        self.lock().take_back(GivenBack::Message(message));
     }
 
     /// Gives a connection request's data back.
     pub fn return_request(&self, data: Message) {
-        self.lock().around.buffers.give_back(data.buffer);
+        self.lock().take_back(GivenBack::Request(data));
     }
 
     /// Asks the endpoint of a URI for a connection.
@@ -280,10 +313,9 @@ impl Endpoint {
         if is_group(request.to) {
             return Err(Status::Invalid);
         }
-        let data = Body::copied(&[data]);
         self.with(|state| {
-            let host = &mut state.around;
-            state.rules.connect(request, &data, host).map(|_| ())
+            let (host, data) = (&mut state.around, Fresh::Copied(&[data]));
+            state.rules.connect(request, data, host).map(|_| ())
         })
     }
 
@@ -322,6 +354,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// As [`lintel_cci::Endpoint::send`]; with `blocking` also how it has ended.
+    #[inline]
     pub fn send(
         &self,
         connection: ConnectionId,
@@ -330,7 +363,7 @@ impl Endpoint {
         flags: MessageFlags,
     ) -> Result<(), Status> {
         let length = lintel_memory::length(pieces);
-        let message = self.message(length, || flags.body(pieces))?;
+        let message = self.message(length, flags.fresh(pieces))?;
         self.start_send(connection, message, context, flags)
     }
 
@@ -345,30 +378,29 @@ impl Endpoint {
         context: u64,
         flags: MessageFlags,
     ) -> Result<(), Status> {
-        let message = self.message(bytes.len() as u64, || Body::of_bytes(bytes))?;
+        let message = self.message(bytes.len() as u64, Fresh::Bytes(bytes))?;
         self.start_send(connection, message, context, flags)
     }
 
     /// A message that the device can carry.
-    fn message(
+    #[inline]
+    fn message<'a>(
         &self,
         length: u64,
-        body: impl FnOnce() -> Body,
-    ) -> Result<lintel_cci::Message<Body>, Status> {
+        body: Fresh<'a>,
+    ) -> Result<lintel_cci::Message<Fresh<'a>>, Status> {
         let length = u32::try_from(length).map_err(|_| Status::MessageSize)?;
         if length > self.device.max_send {
             return Err(Status::MessageSize);
         }
-        Ok(lintel_cci::Message {
-            length,
-            body: body(),
-        })
+        Ok(lintel_cci::Message { length, body })
     }
 
+    #[inline]
     fn start_send(
         &self,
         connection: ConnectionId,
-        message: lintel_cci::Message<Body>,
+        message: lintel_cci::Message<Fresh<'_>>,
         context: u64,
         flags: MessageFlags,
     ) -> Result<(), Status> {
@@ -390,8 +422,9 @@ impl Endpoint {
         context: u64,
         flags: MessageFlags,
     ) -> Result<(), Status> {
+        let pieces = [message.unwrap_or_default()];
         let message = message
-            .map(|bytes| self.message(bytes.len(), || flags.body(&[bytes])))
+            .map(|bytes| self.message(bytes.len(), flags.fresh(&pieces)))
             .transpose()?;
         self.complete(context, flags, |state, completion| {
             let host = &mut state.around;
@@ -402,6 +435,7 @@ impl Endpoint {
     }
 
     /// Starts an operation, and waits for its end if it is to block.
+    #[inline]
     fn complete(
         &self,
         context: u64,
@@ -435,7 +469,7 @@ impl Endpoint {
             if let Some(status) = returned {
                 return status;
             }
-            self.note_empty_poll();
+            self.shared.note_empty_poll();
         }
     }
 
@@ -473,66 +507,9 @@ impl Endpoint {
         }
         Ok(())
     }
-
-    /// An option's value: microseconds, or a count.
-    ///
-    /// # Errors
-    /// `Invalid` if there is no such connection.
-    pub fn option(&self, option: EndpointOption) -> Result<u32, Status> {
-        let state = self.lock();
-        let rules = &state.rules;
-        let time = |time: Time| u32::try_from(time.0).unwrap_or(u32::MAX);
-        Ok(match option {
-            EndpointOption::SendTimeout => time(rules.send_timeout()),
-            EndpointOption::RecvBuffers => rules.recv_buffers(),
-            EndpointOption::SendBuffers => rules.send_buffers(),
-            EndpointOption::Keepalive => time(rules.keepalive()),
-            EndpointOption::ConnectionSendTimeout(id) => time(rules.connection_send_timeout(id)?),
-            EndpointOption::ConnectionKeepalive(id) => time(rules.connection_keepalive(id)?),
-        })
-    }
-
-    /// Sets an option: microseconds, or a count.
-    ///
-    /// # Errors
-    /// `Invalid` if there is no such connection, or the value can't be.
-    pub fn set_option(&self, option: EndpointOption, value: u32) -> Result<(), Status> {
-        let (mut state, time) = (self.lock(), Time(value.into()));
-        let rules = &mut state.rules;
-        match option {
-            EndpointOption::SendTimeout => rules.set_send_timeout(time),
-            EndpointOption::RecvBuffers => rules.set_recv_buffers(value)?,
-            EndpointOption::SendBuffers => rules.set_send_buffers(value)?,
-            EndpointOption::Keepalive => rules.set_keepalive(now(), time),
-            EndpointOption::ConnectionSendTimeout(id) => {
-                rules.set_connection_send_timeout(id, time)?;
-            }
-            EndpointOption::ConnectionKeepalive(id) => {
-                rules.set_connection_keepalive(now(), id, time)?;
-            }
-        }
-        Ok(())
-    }
 }
 
-/// The options that have a number for a value.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum EndpointOption {
-    /// `CCI_OPT_ENDPT_SEND_TIMEOUT`
-    SendTimeout,
-    /// `CCI_OPT_ENDPT_RECV_BUF_COUNT`
-    RecvBuffers,
-    /// `CCI_OPT_ENDPT_SEND_BUF_COUNT`
-    SendBuffers,
-    /// `CCI_OPT_ENDPT_KEEPALIVE_TIMEOUT`
-    Keepalive,
-    /// `CCI_OPT_CONN_SEND_TIMEOUT`
-    ConnectionSendTimeout(ConnectionId),
-    /// `CCI_OPT_CONN_KEEPALIVE_TIMEOUT`
-    ConnectionKeepalive(ConnectionId),
-}
-
-impl Drop for Endpoint {
+impl<T> Drop for Endpoint<T> {
     fn drop(&mut self) {
         self.shared.stops.store(true, Ordering::Release);
         // The counter was 0: this can't fail.
@@ -543,6 +520,10 @@ impl Drop for Endpoint {
         if let Some(helper) = self.helper.take() {
             // A helper that has panicked has reported it.
             let _ = helper.join();
+        }
+        {
+            let state = &mut *self.lock();
+            state.rules.finish(&mut state.around);
         }
         let until = Instant::now() + LINGER;
         while self.lock().around.link.flush() && Instant::now() < until {

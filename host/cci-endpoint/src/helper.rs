@@ -1,6 +1,6 @@
 //! The thread that makes progress while no thread of the application polls.
 
-use crate::endpoint::Shared;
+use crate::shared::Shared;
 use lintel_presence::{Bell, LastLook, Sleeper};
 use lintel_runtime::{EndpointCounts, publish_endpoint};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -16,20 +16,24 @@ const LONGEST: Duration = Duration::from_millis(50);
 const RETRY: Duration = Duration::from_micros(200);
 /// How often it looks whether peers are alive.
 const PEERS: Duration = Duration::from_millis(250);
-/// Polls in vain within an interval by which an application counts as polling.
+/// Polls within an interval by which an application counts as polling.
 const POLLS: u32 = 8;
 
-pub(crate) fn run(shared: &Shared) {
-    let (mut seen, mut checked) = (0, Instant::now());
+pub(crate) fn run<T>(shared: &Shared<T>) {
+    let (mut seen, mut was_polled, mut checked) = (0, false, Instant::now());
     while !shared.stops.load(Ordering::Acquire) {
         if checked.elapsed() >= PEERS {
             checked = Instant::now();
-            shared.state.lock().around.link.wake().check_peers();
+            shared.lock().around.link.wake().check_peers();
             publish(shared);
         }
-        let polls = shared.empty_polls.load(Ordering::Relaxed);
+        let polls = shared.polls.load(Ordering::Relaxed);
         let is_polled = polls.wrapping_sub(seen) >= POLLS;
         seen = polls;
+        if is_polled != was_polled {
+            shared.lock().is_polled = is_polled;
+            was_polled = is_polled;
+        }
         if is_polled {
             shared.sleep_deaf(INTERVAL);
             continue;
@@ -42,11 +46,11 @@ pub(crate) fn run(shared: &Shared) {
 }
 
 /// Publishes what the endpoint holds, for `lintel info --resources`.
-fn publish(shared: &Shared) {
+fn publish<T>(shared: &Shared<T>) {
     let Some(statistics) = &shared.statistics else {
         return;
     };
-    let state = shared.state.lock();
+    let state = shared.lock();
     let (rules, around) = (state.rules.resources(), &state.around);
     let held = lintel_nal::Resources {
         bytes: around.bytes(),
@@ -61,8 +65,8 @@ fn publish(shared: &Shared) {
 }
 
 /// Progress until nothing arrives; how long it may sleep then.
-fn service(shared: &Shared) -> Duration {
-    let mut state = shared.state.lock();
+fn service<T>(shared: &Shared<T>) -> Duration {
+    let mut state = shared.lock();
     while state.progress() {}
     state.check_time();
     state.update_handle();
@@ -70,7 +74,7 @@ fn service(shared: &Shared) -> Duration {
     state.sleeps_for(if has_queued { RETRY } else { LONGEST })
 }
 
-fn sleep_on_bell(shared: &Shared, bell: &Bell) {
+fn sleep_on_bell<T>(shared: &Shared<T>, bell: &Bell) {
     bell.arm(Sleeper::Helper);
     let rings = bell.rings(Sleeper::Helper);
     bell.fall_asleep(Sleeper::Helper, rings, || {
@@ -78,12 +82,12 @@ fn sleep_on_bell(shared: &Shared, bell: &Bell) {
     });
 }
 
-fn sleep_on_socket(shared: &Shared) {
+fn sleep_on_socket<T>(shared: &Shared<T>) {
     let length = service(shared);
     let Some(socket) = &shared.socket else {
         return shared.sleep_deaf(length);
     };
-    let groups = shared.state.lock().around.groups.sockets();
+    let groups = shared.lock().around.groups.sockets();
     let wake = shared.wake.as_fd();
     let mut watched = vec![
         PollFd::new(socket, PollFlags::IN),
@@ -95,7 +99,7 @@ fn sleep_on_socket(shared: &Shared) {
     let _ = poll(&mut watched, Some(&timeout));
 }
 
-impl Shared {
+impl<T> Shared<T> {
     /// Sleeps; only `stop` wakes it.
     fn sleep_deaf(&self, length: Duration) {
         let mut watched = [PollFd::new(&self.wake, PollFlags::IN)];

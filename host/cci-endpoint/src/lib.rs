@@ -26,15 +26,18 @@ mod link;
 mod log;
 mod memory;
 mod multicast;
+mod options;
+mod shared;
 mod state;
 
 pub use address::AddressError;
 pub use buffers::Buffer;
 pub use device::{Device, Transport, devices};
-pub use endpoint::{Endpoint, EndpointOption, MessageFlags, OpenError};
+pub use endpoint::{Endpoint, GivenBack, MessageFlags, OpenError};
 pub use events::{Event, Message};
 pub use lintel_cci::{
     Access, Attribute, ConnectionId, ConnectionInfo, Direction, MAX_REQUEST, Region, Resources,
     RmaRequest, Status, Time,
 };
 pub use lintel_nal_udp::Faults;
+pub use options::EndpointOption;

@@ -4,7 +4,7 @@ use crate::address::of_service;
 use crate::device::{Device, Transport};
 use crate::endpoint::OpenError;
 use crate::log::warn;
-use lintel_claim::Lease;
+use lintel_claim::{Claim, Lease};
 use lintel_nal::{Arrival, Loopback, Nal, Origin, Outgoing, Unreachable, Wake};
 use lintel_nal_shm::{Costs, ShmNal};
 use lintel_nal_udp::{Model, UdpNal};
@@ -124,6 +124,16 @@ impl Link {
         match &mut self.far {
             Far::Shm(nal) => nal.next(),
             Far::Udp(nal) => nal.next(),
+        }
+    }
+
+    /// As [`next`](Self::next), of the far network, if its bytes are with it and it is quickly
+    /// found.
+    #[inline(always)]
+    pub(crate) fn next_inline(&mut self) -> Option<(Origin, Words, Claim)> {
+        match &mut self.far {
+            Far::Shm(nal) => nal.next_inline(),
+            Far::Udp(_) => None,
         }
     }
 

@@ -11,6 +11,7 @@
 
 use crate::address::is_group;
 use crate::log::warn;
+use constant_time_eq::constant_time_eq_n;
 use lintel_cci::{ConnectionId, NoWay, Status};
 use lintel_nal_udp::interface_mtu;
 use lintel_types::ProcessId;
@@ -126,8 +127,7 @@ impl Groups {
                 let Ok(length) = member.socket.recv(&mut self.buffer) else {
                     break;
                 };
-                let (found, message) = self.buffer[..length].split_at(TAG.min(length));
-                if found == tag(key, member.group, message) {
+                if is_authentic(key, member.group, &self.buffer[..length]) {
                     return Some((member.connection, &self.buffer[TAG..length]));
                 }
             }
@@ -165,6 +165,14 @@ fn tag(key: &[u8; 32], group: ProcessId, message: &[u8]) -> [u8; TAG] {
     *hash.as_bytes().first_chunk().expect("it has 32 bytes")
 }
 
+/// Whether a datagram bears its authenticator. How long that takes says nothing of how many of
+/// its bytes were right.
+fn is_authentic(key: &[u8; 32], group: ProcessId, datagram: &[u8]) -> bool {
+    datagram
+        .split_first_chunk::<TAG>()
+        .is_some_and(|(found, message)| constant_time_eq_n(found, &tag(key, group, message)))
+}
+
 fn sender(interface: Ipv4Addr) -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind((interface, 0))?;
     sockopt::set_ip_multicast_if(&socket, &interface)?;
@@ -181,4 +189,24 @@ fn receiver(interface: Ipv4Addr, group: ProcessId) -> io::Result<UdpSocket> {
     let socket = UdpSocket::from(socket);
     socket.join_multicast_v4(address(group).ip(), &interface)?;
     Ok(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_datagram_with_all_of_its_authenticator_is_taken() {
+        let (key, group) = ([7; 32], ProcessId::new(0xefff_0001, 20000));
+        let mut datagram = tag(&key, group, b"message").to_vec();
+        datagram.extend_from_slice(b"message");
+        assert!(is_authentic(&key, group, &datagram));
+        for at in 0..datagram.len() {
+            datagram[at] ^= 1;
+            assert!(!is_authentic(&key, group, &datagram), "byte {at}");
+            datagram[at] ^= 1;
+        }
+        assert!(!is_authentic(&key, group, &datagram[..TAG - 1]));
+        assert!(!is_authentic(&[8; 32], group, &datagram));
+    }
 }

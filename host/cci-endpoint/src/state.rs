@@ -1,24 +1,25 @@
 //! What an endpoint's lock protects, and the progress of it.
 
-use crate::body::{Body, land};
+use crate::body::{Body, Fresh, land};
 use crate::buffers::Buffers;
 use crate::device::Device;
+use crate::endpoint::GivenBack;
 use crate::events::{Event, Message};
 use crate::link::Link;
 use crate::memory::Memory;
 use crate::multicast::Groups;
 use lintel_cci::{
-    Action, Attribute, ConnectionId, Endpoint as Rules, Host, NoWay, Outgoing as Bytes,
-    Region as Part, Request, Status, Time, Transfer,
+    Action, Attribute, ConnectionId, Endpoint as Rules, Host, NoWay, Outgoing as Bytes, OutgoingOf,
+    Region as Part, Request, Status, TICK, Time, Transfer,
 };
-use lintel_claim::{Lease, Region};
+use lintel_claim::{Claim, Lease, Region};
 use lintel_nal::{Arrival, Origin, Outgoing, Payload};
 use lintel_types::ProcessId;
 use lintel_wire::Words;
+use nix::time::{ClockId, clock_gettime};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
-use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 /// Arrivals that one call takes at most.
@@ -29,10 +30,14 @@ const MAX_BACKLOG: u64 = 16 << 20;
 /// millisecond has the helper look.
 const CLOCK_EVERY: u32 = 16;
 
-/// The time since the library was first used.
+/// The time since the system was started.
 pub(crate) fn now() -> Time {
-    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
-    Time(START.elapsed().as_micros() as u64 + 1)
+    time(ClockId::CLOCK_MONOTONIC)
+}
+
+fn time(clock: ClockId) -> Time {
+    let time = clock_gettime(clock).expect("Linux has it");
+    Time(time.tv_sec() as u64 * 1_000_000 + time.tv_nsec() as u64 / 1000)
 }
 
 /// The endpoint's surroundings, as its rules need them.
@@ -55,13 +60,31 @@ impl Surroundings {
 }
 
 impl Host for Surroundings {
+    type Fresh<'a> = Fresh<'a>;
     type Body = Body;
+
+    #[inline]
+    fn hold(&self, message: Fresh<'_>) -> Body {
+        message.hold()
+    }
 
     fn now(&self) -> Time {
         now()
     }
 
-    fn send(&mut self, to: ProcessId, words: &Words, body: Bytes<'_, Body>) -> Result<(), NoWay> {
+    /// By the clock that goes with the system's tick, which is behind.
+    #[inline]
+    fn roughly_now(&self) -> Time {
+        time(ClockId::CLOCK_MONOTONIC_COARSE).after(TICK)
+    }
+
+    #[inline]
+    fn send(
+        &mut self,
+        to: ProcessId,
+        words: &Words,
+        body: OutgoingOf<'_, Self>,
+    ) -> Result<(), NoWay> {
         let link = &mut self.link;
         let mut lend = |part, fills| match self.memory.part(part) {
             Some((claim, lease)) => link.send(to, words, lent(lease, &[claim], fills)),
@@ -69,7 +92,10 @@ impl Host for Surroundings {
         };
         let sent = match body {
             Bytes::Nothing => link.send(to, words, copied(&[])),
-            Bytes::Bytes(body) => {
+            Bytes::Fresh(message) => {
+                message.with(&self.scratch, |pieces| link.send(to, words, copied(pieces)))
+            }
+            Bytes::Held(body) => {
                 body.with(&self.scratch, |pieces| link.send(to, words, copied(pieces)))
             }
             Bytes::LentToRead(part) => lend(part, false),
@@ -78,14 +104,16 @@ impl Host for Surroundings {
         sent.map_err(|_| NoWay)
     }
 
-    fn multicast(&mut self, group: ProcessId, body: &Body) -> Result<(), NoWay> {
-        self.groups.send(group, &body.to_vec())
+    fn multicast(&mut self, group: ProcessId, message: Fresh<'_>) -> Result<(), NoWay> {
+        self.groups.send(group, &message.to_vec())
     }
 
+    #[inline]
     fn is_congested(&self, to: ProcessId) -> bool {
         self.link.backlog(to) > MAX_BACKLOG
     }
 
+    #[inline]
     fn post(&mut self, event: lintel_cci::Event) {
         match event {
             lintel_cci::Event::Returned { caller, status } => {
@@ -114,14 +142,14 @@ impl Host for Surroundings {
     }
 }
 
-fn copied(pieces: &[lintel_claim::Claim]) -> Outgoing<'_> {
+fn copied(pieces: &[Claim]) -> Outgoing<'_> {
     Outgoing::Copied {
         operand: None,
         pieces,
     }
 }
 
-fn lent<'a>(lease: &'a Lease, pieces: &'a [lintel_claim::Claim], fills: bool) -> Outgoing<'a> {
+fn lent<'a>(lease: &'a Lease, pieces: &'a [Claim], fills: bool) -> Outgoing<'a> {
     match fills {
         true => Outgoing::LentToFill(lease.lend(pieces)),
         false => Outgoing::LentToRead(lease.lend(pieces)),
@@ -145,6 +173,9 @@ pub(crate) struct State {
     /// Readable while events wait; `None` if the endpoint is only polled.
     pub(crate) handle: Option<OwnedFd>,
     is_signalled: bool,
+    /// The application polls, or the helper looks again soon: then acknowledgements wait for a
+    /// message that takes them along, or for a poll that finds nothing.
+    pub(crate) is_polled: bool,
     pub(crate) next_caller: u64,
     pub(crate) next_key: u64,
     polls: u32,
@@ -169,6 +200,7 @@ impl State {
             lease: Lease::new(),
             handle,
             is_signalled: false,
+            is_polled: false,
             next_caller: 0,
             next_key: seed,
             polls: 0,
@@ -178,15 +210,11 @@ impl State {
     /// Takes arrivals; once in a while it also does what is due, since to read the clock
     /// costs as much as to look for an arrival. True if anything has arrived.
     pub(crate) fn progress(&mut self) -> bool {
-        let mut arrivals = 0;
-        while arrivals < BATCH {
-            let Some(arrival) = self.around.link.next() else {
-                break;
-            };
-            arrivals += 1;
-            self.on_arrival(arrival);
+        let mut arrivals = self.take_inline();
+        if arrivals == 0 {
+            arrivals = self.take_any();
         }
-        if arrivals > 0 {
+        if arrivals == 0 || !self.is_polled {
             self.rules.finish(&mut self.around);
         }
         while arrivals < BATCH && self.take_multicast() {
@@ -198,6 +226,52 @@ impl State {
         }
         self.around.link.flush();
         arrivals > 0
+    }
+
+    /// Takes messages that have their bytes with them; returns how many.
+    #[inline]
+    fn take_inline(&mut self) -> u32 {
+        let mut taken = 0;
+        while taken < BATCH {
+            let Some((origin, words, bytes)) = self.around.link.next_inline() else {
+                break;
+            };
+            taken += 1;
+            self.on_inline(origin, &words, bytes);
+        }
+        taken
+    }
+
+    /// Takes arrivals of all kinds; returns how many. They have their turn since a lane whose
+    /// own is over shows nothing to [`take_inline`](Self::take_inline).
+    fn take_any(&mut self) -> u32 {
+        let mut taken = 0;
+        while taken < BATCH {
+            let Some(arrival) = self.around.link.next() else {
+                break;
+            };
+            taken += 1;
+            self.on_arrival(arrival);
+        }
+        taken
+    }
+
+    #[inline]
+    fn on_inline(&mut self, origin: Origin, words: &Words, bytes: Claim) {
+        let (from, length, host) = (origin.process, bytes.len(), &mut self.around);
+        match self.rules.on_message(from, words, length, host) {
+            Action::Nothing => self.around.link.done(origin),
+            Action::Deliver(connection) => {
+                let message = self.message(length);
+                land(bytes, message.buffer.claim());
+                self.around.link.done(origin);
+                self.around.events.push_back(Event::Received {
+                    connection,
+                    message,
+                });
+            }
+            action => self.carry_out(action, origin, Payload::Inline(bytes), length),
+        }
     }
 
     /// Connects to a multicast group.
@@ -243,6 +317,19 @@ impl State {
         true
     }
 
+    /// The application gives something back.
+    #[inline]
+    pub(crate) fn take_back(&mut self, given: GivenBack) {
+        match given {
+            GivenBack::Nothing => {}
+            GivenBack::Request(data) => self.around.buffers.give_back(data.buffer),
+            GivenBack::Message(message) => {
+                self.around.buffers.give_back(message.buffer);
+                self.rules.on_returned(&mut self.around);
+            }
+        }
+    }
+
     /// Does what is due.
     pub(crate) fn check_time(&mut self) {
         if self.rules.due().is_some_and(|due| due <= now()) {
@@ -269,7 +356,12 @@ impl State {
             Payload::Lent(loan) => loan.spans.iter().map(|span| span.length).sum(),
         };
         let (from, host) = (origin.process, &mut self.around);
-        match self.rules.on_message(from, words, length, host) {
+        let action = self.rules.on_message(from, words, length, host);
+        self.carry_out(action, origin, payload, length);
+    }
+
+    fn carry_out(&mut self, action: Action, origin: Origin, payload: Payload, length: u64) {
+        match action {
             Action::Nothing => self.around.link.done(origin),
             Action::Deliver(id) => {
                 let message = self.message(length);

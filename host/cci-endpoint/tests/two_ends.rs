@@ -170,6 +170,35 @@ fn two_endpoints_talk_over_shared_memory() {
     access(&a, &b);
 }
 
+/// While an application polls, acknowledgements wait for its next message or its next poll.
+#[test]
+fn what_an_application_took_before_it_stopped_polling_is_acknowledged() {
+    const POLLS: u32 = 2000;
+    let device = sm("stops");
+    let (a, b) = (open(&device), open(&device));
+    let (from, to) = join(&a, &b, Attribute::Ro);
+    for context in 0..20 {
+        for _ in 0..POLLS {
+            assert_eq!(b.take_event().map(|_| ()), Err(Status::Again));
+        }
+        a.send_bytes(from, b"last", context, MessageFlags::default())
+            .expect("it is open");
+        let Event::Received {
+            connection,
+            message,
+        } = event(&b)
+        else {
+            panic!("a message arrives");
+        };
+        assert_eq!(connection, to);
+        b.return_message(message);
+        let Event::Sent { status, .. } = event(&a) else {
+            panic!("the message has arrived");
+        };
+        assert_eq!(status, Status::Success);
+    }
+}
+
 #[test]
 fn a_connection_to_nobody_is_refused() {
     let device = sm("nobody");

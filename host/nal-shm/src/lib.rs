@@ -427,7 +427,11 @@ impl Nal for ShmNal {
         self.peers.iter().all(|peer| !peer.is_copying())
     }
 
+    #[inline]
     fn backlog(&self, process: ProcessId) -> u64 {
+        if self.waiting == 0 {
+            return 0;
+        }
         let index = self.by_process.get(&process);
         index.map_or(0, |index| self.peers[*index].backlog())
     }

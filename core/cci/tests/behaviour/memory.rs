@@ -191,3 +191,15 @@ fn data_of_a_read_into_memory_that_was_deregistered_meanwhile_go_nowhere() {
     assert_eq!(rig.ended(0), [(9, Status::RmaHandle)]);
     assert_eq!(rig.members[0].memory[&1], [1; 16]);
 }
+
+#[test]
+fn the_answer_to_an_access_acknowledges_it() {
+    let (mut rig, a, _) = rig(BOTH);
+    rig.rma(0, a, request(Direction::Write, 4), None)
+        .expect("it is valid");
+    assert_eq!(rig.step_of_batch(), Some(1));
+    rig.finish(1);
+    assert_eq!(rig.flying(), 1, "the answer alone");
+    rig.run();
+    assert_eq!(rig.ended(0), [(9, Status::Success)]);
+}

@@ -21,6 +21,43 @@ fn a_completion_comes_after_the_message_is_in_the_peers_library() {
 }
 
 #[test]
+fn a_message_acknowledges_what_its_sender_has_received() {
+    let (mut rig, a, b) = Rig::connected(Attribute::Ro);
+    for context in 0..3 {
+        rig.send(0, a, b"ping", event(context)).expect("it is open");
+        assert_eq!(rig.step_of_batch(), Some(1));
+        rig.send(1, b, b"pong", event(context)).expect("it is open");
+        assert_eq!(rig.flying(), 1, "no acknowledgement goes beside it");
+        assert_eq!(rig.step_of_batch(), Some(0));
+        assert_eq!(
+            rig.reported_core(0),
+            Some(Event::Sent {
+                connection: a,
+                context,
+                status: Status::Success
+            })
+        );
+        let pong = Reported::Received(a, b"pong".to_vec());
+        assert_eq!(rig.reported(0), Some(pong));
+    }
+    rig.finish(1);
+    assert_eq!(rig.flying(), 0, "nothing is left to acknowledge");
+    rig.finish(0);
+    assert_eq!(rig.flying(), 1);
+}
+
+#[test]
+fn a_connection_acknowledges_before_it_is_dropped() {
+    let (mut rig, a, b) = Rig::connected(Attribute::Ro);
+    rig.send(0, a, b"last", event(3)).expect("it is open");
+    assert_eq!(rig.step_of_batch(), Some(1));
+    rig.with(1, |core, wires| core.disconnect(b, wires))
+        .expect("it is open");
+    rig.run();
+    assert_eq!(rig.ended(0), [(3, Status::Success)]);
+}
+
+#[test]
 fn an_unreliable_send_ends_at_once() {
     let (mut rig, a, b) = Rig::connected(Attribute::Uu);
     rig.send(0, a, b"one", event(3)).expect("it is open");

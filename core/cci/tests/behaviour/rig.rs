@@ -47,7 +47,12 @@ pub(crate) struct Wires {
 }
 
 impl Host for Wires {
+    type Fresh<'a> = &'a [u8];
     type Body = Vec<u8>;
+
+    fn hold(&self, message: &[u8]) -> Vec<u8> {
+        message.to_vec()
+    }
 
     fn now(&self) -> Time {
         self.now
@@ -57,14 +62,15 @@ impl Host for Wires {
         &mut self,
         to: ProcessId,
         words: &Words,
-        body: Outgoing<'_, Vec<u8>>,
+        body: Outgoing<'_, &[u8], Vec<u8>>,
     ) -> Result<(), NoWay> {
         if self.ended.contains(&to) {
             return Err(NoWay);
         }
         let bytes = match body {
             Outgoing::Nothing => Bytes::None,
-            Outgoing::Bytes(bytes) => Bytes::Copied(bytes.clone()),
+            Outgoing::Fresh(bytes) => Bytes::Copied(bytes.to_vec()),
+            Outgoing::Held(bytes) => Bytes::Copied(bytes.clone()),
             Outgoing::LentToRead(region) => Bytes::Read(region),
             Outgoing::LentToFill(region) => Bytes::Fill(region),
         };
@@ -77,8 +83,8 @@ impl Host for Wires {
         Ok(())
     }
 
-    fn multicast(&mut self, group: ProcessId, body: &Vec<u8>) -> Result<(), NoWay> {
-        self.groups.push((group, body.clone()));
+    fn multicast(&mut self, group: ProcessId, message: &[u8]) -> Result<(), NoWay> {
+        self.groups.push((group, message.to_vec()));
         Ok(())
     }
 
@@ -187,14 +193,14 @@ impl Rig {
         attribute: Attribute,
         timeout: Option<Time>,
     ) {
-        let data = b"hello".to_vec();
+        let data = b"hello";
         let request = Request {
             to: name(to),
             attribute,
             context: 1,
             timeout,
         };
-        self.with(from, |core, wires| core.connect(request, &data, wires))
+        self.with(from, |core, wires| core.connect(request, data, wires))
             .expect("there is room");
     }
 
@@ -205,7 +211,7 @@ impl Rig {
         bytes: &[u8],
         completion: Completion,
     ) -> Result<(), Status> {
-        let (length, body) = (bytes.len() as u32, bytes.to_vec());
+        let (length, body) = (bytes.len() as u32, bytes);
         self.with(from, |core, wires| {
             core.send(on, Message { length, body }, completion, wires)
         })
@@ -220,7 +226,7 @@ impl Rig {
     ) -> Result<(), Status> {
         let message = message.map(|bytes| Message {
             length: bytes.len() as u32,
-            body: bytes.to_vec(),
+            body: bytes,
         });
         self.with(from, |core, wires| {
             core.rma(on, request, message, event(9), wires)
@@ -289,13 +295,29 @@ impl Rig {
 
     /// Delivers one frame. False if none is under way.
     pub(crate) fn step(&mut self) -> bool {
-        let Some(frame) = self.flying.pop_front() else {
+        let Some(to) = self.step_of_batch() else {
             return false;
         };
+        self.finish(to);
+        true
+    }
+
+    /// Delivers one frame, after which others may come before the receiver acknowledges;
+    /// returns the receiver.
+    pub(crate) fn step_of_batch(&mut self) -> Option<usize> {
+        let frame = self.flying.pop_front()?;
         let to = frame.to.pid as usize - 1;
         self.deliver(to, frame);
-        self.with(to, |core, wires| core.finish(wires));
-        true
+        Some(to)
+    }
+
+    pub(crate) fn finish(&mut self, member: usize) {
+        self.with(member, |core, wires| core.finish(wires));
+    }
+
+    /// Frames that are under way.
+    pub(crate) fn flying(&self) -> usize {
+        self.flying.len()
     }
 
     pub(crate) fn run(&mut self) {

@@ -5,7 +5,8 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 
 use lintel_cci::{
-    Attribute, Completion, ConnectionId, Event, Host, Message, NoWay, Notify, Outgoing, Time,
+    Attribute, Completion, ConnectionId, Event, Host, Message, NoWay, Notify, Outgoing, OutgoingOf,
+    Time,
 };
 use lintel_sim_kernel::SimTime;
 use lintel_types::ProcessId;
@@ -103,7 +104,12 @@ impl Gathered {
 pub(super) const PS_PER_US: u64 = 1_000_000;
 
 impl Host for Gathered {
+    type Fresh<'a> = &'a Buffered;
     type Body = Buffered;
+
+    fn hold(&self, message: &Buffered) -> Buffered {
+        message.clone()
+    }
 
     fn now(&self) -> Time {
         self.now
@@ -113,14 +119,14 @@ impl Host for Gathered {
         &mut self,
         to: ProcessId,
         words: &Words,
-        body: Outgoing<'_, Buffered>,
+        body: OutgoingOf<'_, Self>,
     ) -> Result<(), NoWay> {
         let message = match body {
-            Outgoing::Bytes(message) => Some(message.clone()),
+            Outgoing::Fresh(message) | Outgoing::Held(message) => Some(message.clone()),
             // The prototype has no remote memory access (S4, IV-C), and no program asks for any.
             Outgoing::Nothing | Outgoing::LentToRead(_) | Outgoing::LentToFill(_) => None,
         };
-        if let Outgoing::Bytes(message) = body {
+        if let Outgoing::Fresh(message) | Outgoing::Held(message) = body {
             message.was_sent.set(true);
         }
         self.frames.push(Frame {
@@ -252,9 +258,15 @@ impl Endpoint {
             context: area as u64,
             notify: Notify::Event,
         };
-        let sent = self
-            .rules
-            .send(connection, Message { length, body }, completion, gathered);
+        let sent = self.rules.send(
+            connection,
+            Message {
+                length,
+                body: &body,
+            },
+            completion,
+            gathered,
+        );
         sent.map(|()| true).map_err(|status| status.to_string())
     }
 
