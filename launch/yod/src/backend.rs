@@ -129,6 +129,17 @@ impl Backend {
         }
     }
 
+    /// Asks every launcher what the processes of a job wait for.
+    pub(crate) fn request_state(&mut self, job: &str, emit: &mut impl FnMut(BackendEvent)) {
+        let request = || Request::State { job: job.into() };
+        match self {
+            Backend::Local(local) => local.on_request(request(), &mut |report| {
+                emit(BackendEvent::Report(report));
+            }),
+            Backend::Remote(hosts) => hosts.iter_mut().for_each(|host| host.on_request(request())),
+        }
+    }
+
     /// Writes queued requests as far as that goes without waiting.
     pub(crate) fn flush_requests(&mut self) {
         if let Backend::Remote(hosts) = self {

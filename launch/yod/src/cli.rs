@@ -104,6 +104,10 @@ pub struct Options {
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<Duration>,
 
+    /// After this many seconds, print once what each rank waits for
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    dump_after: Option<Duration>,
+
     /// Let the other ranks continue if one fails
     #[arg(short, long)]
     keep_going: bool,
@@ -171,6 +175,7 @@ impl Options {
         job.bind = self.bind;
         job.label = self.label;
         job.timeout = self.timeout;
+        job.dump_after = self.dump_after;
         job.keep_going = self.keep_going;
         job.quiet = self.quiet;
         Ok(job)
@@ -387,7 +392,11 @@ those that it has allocated, reached by its own means (srun, pbs_tmrsh, blaunch)
 
 Output is forwarded line by line; standard input goes to rank 0. If a rank is killed by a signal or exits with \
 a code other than 0, yod ends the other ranks, unless --keep-going is given. Ctrl-C ends the job gracefully, a \
-second one at once. yod removes the shared memory that crashed ranks left.";
+second one at once. yod removes the shared memory that crashed ranks left.
+
+On SIGQUIT (Ctrl-\\), and after --dump-after SECONDS, yod prints to standard error what each rank waits for, and \
+the likely reason if the job hangs; the job goes on. The ranks' helper threads answer, so this works on a \
+program that hangs. `lintel info --queues` shows the same for any job.";
 
 const AFTER_HELP: &str = "\
 Long options may be written with one dash, as in the original yod: -np 4, -sz 4, -timing.

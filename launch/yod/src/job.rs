@@ -37,6 +37,8 @@ pub struct Job {
     pub label: bool,
     /// How long the job may take.
     pub timeout: Option<Duration>,
+    /// After how long the ranks are asked what they wait for, if the job still runs.
+    pub dump_after: Option<Duration>,
     /// Whether the other ranks go on when one fails.
     pub keep_going: bool,
     /// Whether to keep silent about why the job ended.
@@ -69,6 +71,7 @@ impl Job {
             bind: Bind::None,
             label: false,
             timeout: None,
+            dump_after: None,
             keep_going: false,
             quiet: false,
         }

@@ -186,7 +186,7 @@ pub(crate) const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
 pub(crate) const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a host may take until its handshake: logging in may be slow.
 pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(60);
-const HANDSHAKE: &str = concat!("yod-remote ", env!("CARGO_PKG_VERSION"), " 1\n");
+const HANDSHAKE: &str = concat!("yod-remote ", env!("CARGO_PKG_VERSION"), " 2\n");
 const MAX_BEFORE_HANDSHAKE: usize = 1 << 16;
 const MAX_QUEUED: usize = 1 << 20;
 /// In bytes: environment and arguments of a job fit several times.

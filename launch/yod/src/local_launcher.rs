@@ -20,6 +20,7 @@ use crate::plan::{Plan, Scope};
 use crate::rank::{Input, Rank};
 use crate::resources::{cores_for, raise_descriptor_limit};
 use crate::signals::Signals;
+use crate::state;
 use crate::watchdog::Watchdog;
 
 /// The running ranks of one machine.
@@ -168,6 +169,7 @@ impl LocalLauncher {
                 }
             }
             Request::InputEnd => self.input = None,
+            Request::State { job } => emit(Report::State(state::of_job(&job))),
             Request::Hold { stream, hold } => match stream {
                 Stream::Out => self.hold_out = hold,
                 Stream::Err => self.hold_err = hold,

@@ -22,6 +22,9 @@ pub(crate) enum Request {
     InputEnd,
     /// Stop reading this stream's output, or continue.
     Hold { stream: Stream, hold: bool },
+    /// Report what the processes of that job on this machine wait for; answered by
+    /// [`Report::State`].
+    State { job: String },
 }
 
 /// What a launcher reports to the supervisor.
@@ -43,6 +46,8 @@ pub(crate) enum Report {
     Ended { rank: usize, outcome: RankOutcome },
     /// The agent of a node ended.
     AgentEnded { address: Ipv4Addr, end: End },
+    /// What processes of the job wait for, in lines for a person.
+    State(String),
     /// The last [`Request::Input`] was written: more may be sent.
     InputTaken,
 }

@@ -103,10 +103,11 @@ impl Hub {
 
 const TERMINATION: [Signal; 3] = [Signal::INT, Signal::TERM, Signal::HUP];
 
-const FORWARDED: [Signal; 6] = [
+const FORWARDED: [Signal; 7] = [
     Signal::INT,
     Signal::TERM,
     Signal::HUP,
+    Signal::QUIT,
     Signal::USR1,
     Signal::USR2,
     Signal::TSTP,

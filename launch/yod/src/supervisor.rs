@@ -11,6 +11,7 @@ use rustix::event::PollFlags;
 use rustix::process::{Signal, getpid, kill_process};
 
 use crate::backend::{self, Backend};
+use crate::ending::Ending;
 use crate::error::Error;
 use crate::group::GRACE;
 use crate::job::Job;
@@ -29,7 +30,7 @@ use crate::watchdog::Watchdog;
 /// Runs a job to its end: all of its processes have ended and its shared memory
 /// is gone when this returns.
 ///
-/// Blocks. Takes SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 and SIGTSTP meanwhile;
+/// Blocks. Takes SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 and SIGTSTP meanwhile;
 /// one job runs at a time in a process. The ranks die with the calling thread.
 /// The binary must call [`crate::become_helper_if_asked`] first in its `main`, and
 /// its other threads should start no processes while ranks are being started: they
@@ -83,6 +84,10 @@ struct Supervisor<'a> {
     output_held: [bool; 2],
     input: Option<StdinForwarder>,
     started: Instant,
+    /// The value of `LINTEL_JOB`.
+    id: String,
+    /// When the ranks are asked what they wait for; nothing once they were.
+    dump_at: Option<Instant>,
     cause: Option<Cause>,
     ending: Option<Ending>,
     /// Asked twice to end: output that is not read is dropped.
@@ -98,15 +103,6 @@ struct Rank {
     open: [bool; 2],
     /// How the process ended, once it has.
     outcome: Option<RankOutcome>,
-}
-
-/// The steps of ending a job, each harder than the one before.
-struct Ending {
-    /// What is sent next; after SIGKILL nothing is.
-    next: Option<Signal>,
-    at: Instant,
-    /// SIGKILL was sent a while ago: what still holds a pipe is no process of the job.
-    given_up: bool,
 }
 
 /// What a descriptor is polled for.
@@ -147,6 +143,8 @@ impl<'a> Supervisor<'a> {
             output_held: [false; 2],
             input,
             started,
+            id: plan.id.clone(),
+            dump_at: job.dump_after.and_then(|after| started.checked_add(after)),
             cause: None,
             ending: None,
             forced: false,
@@ -216,11 +214,9 @@ impl<'a> Supervisor<'a> {
                 .timeout
                 .and_then(|timeout| self.started.checked_add(timeout)),
         };
-        let own = own.map(|at| at.saturating_duration_since(now));
-        [own, self.backend.next_step(now)]
-            .into_iter()
-            .flatten()
-            .min()
+        let left = |at: Instant| at.saturating_duration_since(now);
+        let own = [own, self.dump_at].into_iter().flatten().map(left);
+        own.chain(self.backend.next_step(now)).min()
     }
 
     fn on_clock(&mut self, now: Instant) {
@@ -233,6 +229,9 @@ impl<'a> Supervisor<'a> {
             .is_some_and(|ending| !ending.given_up && ending.at <= now)
         {
             self.escalate(now);
+        }
+        if self.dump_at.take_if(|at| *at <= now).is_some() {
+            self.ask_for_state();
         }
         let Some(timeout) = self.job.timeout else {
             return;
@@ -250,6 +249,7 @@ impl<'a> Supervisor<'a> {
             match signal {
                 Signal::USR1 | Signal::USR2 => self.signal_all(signal),
                 Signal::TSTP => self.suspend_with_ranks(),
+                Signal::QUIT => self.ask_for_state(),
                 _ if self.ending.is_some() => {
                     self.forced = true;
                     self.kill_all();
@@ -257,6 +257,14 @@ impl<'a> Supervisor<'a> {
                 _ => self.on_cause(Cause::Interrupted(number), signal),
             }
         }
+    }
+
+    /// Asks the ranks what they wait for; what they answer is printed.
+    fn ask_for_state(&mut self) {
+        let mut events = Vec::new();
+        self.backend
+            .request_state(&self.id, &mut |event| events.push(event));
+        self.on_backend_events(events);
     }
 
     /// Ctrl-Z: the ranks are in groups that the terminal doesn't reach.
@@ -308,6 +316,7 @@ impl<'a> Supervisor<'a> {
             Report::AgentEnded { address, end } => {
                 self.on_cause(Cause::Agent { address, end }, Signal::TERM);
             }
+            Report::State(lines) => self.stderr.push(lines.as_bytes()),
             Report::InputTaken => {
                 if let Some(forwarder) = &mut self.input {
                     forwarder.wanted = true;
