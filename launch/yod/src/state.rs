@@ -2,7 +2,7 @@
 
 use lintel_inspect::{Process, look, reasons, text};
 
-/// With more processes than this, only the reasons are told: they fit on a screen.
+/// With more processes than this, only the reasons are printed: they fit on a screen.
 const MOST_WITH_DETAILS: usize = 4;
 
 /// In lines: what each process of the job on this machine waits for. May take a second, if
