@@ -1,7 +1,8 @@
 //! Instructions per call: `cargo xtask instructions`.
 //!
-//! callgrind counts calls of the release library one at a time, and `spec/instructions.toml`
-//! says how many instructions each may take. `tests/c/instructions/calls.c` makes the calls.
+//! callgrind counts calls of the release libraries one at a time, and `spec/instructions.toml`
+//! says how many instructions each may take. The programs of `tests/c/instructions` make the
+//! calls.
 //!
 //! What is counted depends on the compiler and on nothing else: callgrind counts the calling
 //! thread alone, the calls make no system calls, and bodies of 8 bytes are copied without the
@@ -22,6 +23,17 @@ use crate::shell::{self, Tree};
 
 const BUDGET: &str = "spec/instructions.toml";
 const HEADER: &str = "/usr/include/valgrind/callgrind.h";
+/// The programs: the package of the library, the library's file, the name that it is loaded by,
+/// and the source.
+const PROGRAMS: [[&str; 4]; 2] = [
+    ["portals4-c", "libportals.so", "libportals.so.4", "calls.c"],
+    [
+        "portals3-c",
+        "libportals3.so",
+        "libportals3.so.0",
+        "calls3.c",
+    ],
+];
 /// A call with no work; what it counts is the counting's own.
 const EMPTY: &str = "nothing";
 /// A call that hasn't found what it should.
@@ -40,7 +52,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// Instructions by name of the call.
 type Counts = BTreeMap<String, u64>;
 
-/// Builds the library and counts, or reports why that says nothing here.
+/// Builds the libraries and counts, or reports why that says nothing here.
 pub fn run(tree: &Tree, report: &mut Report) {
     if let Some(missing) = missing() {
         return report.not_applicable(&format!("instructions: {missing}"));
@@ -49,11 +61,11 @@ pub fn run(tree: &Tree, report: &mut Report) {
     report.check("instructions", || {
         let budget = Budget::read(&shell::read(&tree.path(BUDGET))?)?;
         is_comparable = compiler(tree)?.starts_with(&format!("{} ", budget.compiler));
-        let calls = build(tree)?;
+        let programs = build(tree)?;
         if is_comparable {
-            return compare(&budget, || count(&calls, &budget));
+            return compare(&budget, || count(&programs, &budget));
         }
-        print(&budget, &count(&calls, &budget)?);
+        print(&budget, &count(&programs, &budget)?);
         Ok(())
     });
     if !is_comparable {
@@ -77,21 +89,33 @@ fn compiler(tree: &Tree) -> Result<String, String> {
     shell::output(Command::new(rustc).arg("--version").current_dir(&tree.root))
 }
 
-/// Builds the library and the program that calls it; returns the program.
-fn build(tree: &Tree) -> Result<PathBuf, String> {
-    let words = ["build", "--quiet", "--release", "--package", "portals4-c"];
-    shell::run(tree.cargo().args(words))?;
+/// Builds the libraries and the programs that call them; returns the programs.
+fn build(tree: &Tree) -> Result<Vec<PathBuf>, String> {
     let folder = tree.fresh_folder("instructions")?;
-    let library = folder.join("libportals.so.4");
-    let built = tree.target.join("release/libportals.so");
+    let programs = PROGRAMS
+        .iter()
+        .map(|program| build_one(tree, &folder, program));
+    programs.collect()
+}
+
+fn build_one(
+    tree: &Tree,
+    folder: &Path,
+    [package, built, soname, source]: &[&str; 4],
+) -> Result<PathBuf, String> {
+    let words = ["build", "--quiet", "--release", "--package", package];
+    shell::run(tree.cargo().args(words))?;
+    let library = folder.join(soname);
+    let built = tree.target.join("release").join(built);
     std::fs::copy(&built, &library).map_err(|e| format!("{}: {e}", built.display()))?;
-    let program = folder.join("calls");
+    let source = tree.path("tests/c/instructions").join(source);
+    let program = folder.join(source.file_stem().unwrap_or_default());
     shell::output(
         Command::new("cc")
             .args(["-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-Werror"])
             .arg("-I")
             .arg(tree.path("include"))
-            .arg(tree.path("tests/c/instructions/calls.c"))
+            .arg(&source)
             .arg(&library)
             .arg(format!("-Wl,-rpath,{}", folder.display()))
             .arg("-o")
@@ -100,9 +124,17 @@ fn build(tree: &Tree) -> Result<PathBuf, String> {
     Ok(program)
 }
 
-/// Runs the calls under callgrind.
-fn count(calls: &Path, budget: &Budget) -> Result<Counts, String> {
-    let out = calls.with_file_name("callgrind.out");
+/// Runs the calls of all programs under callgrind.
+fn count(programs: &[PathBuf], budget: &Budget) -> Result<Counts, String> {
+    let mut all = Counts::new();
+    for program in programs {
+        all.append(&mut count_one(program, budget)?);
+    }
+    Ok(all)
+}
+
+fn count_one(program: &Path, budget: &Budget) -> Result<Counts, String> {
+    let out = program.with_extension("callgrind");
     // Dumps are appended.
     if out.exists() {
         std::fs::remove_file(&out).map_err(|e| format!("{}: {e}", out.display()))?;
@@ -112,7 +144,7 @@ fn count(calls: &Path, budget: &Budget) -> Result<Counts, String> {
         .args(["--quiet", "--tool=callgrind", "--collect-atstart=no"])
         .arg("--combine-dumps=yes")
         .arg(format!("--callgrind-out-file={}", out.display()))
-        .arg(calls);
+        .arg(program);
     // Shared memory alone, whatever this shell has chosen.
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();

@@ -1,44 +1,16 @@
 /*
- * The calls that `cargo xtask instructions` counts.
- *
- * This process runs under callgrind, which counts the instructions of one call at a time and
- * writes them down under the call's name. It starts a peer, the same program outside valgrind,
- * which polls all the time and sends on command. Nothing waits within a counted call.
- * Both tell each other by words in memory that they share when a message is on its way, so
- * that the counted call finds it.
+ * The calls of Portals 4 that `cargo xtask instructions` counts: see counted.h.
  */
 #define _GNU_SOURCE
 #include <portals4.h>
 
-#include <sched.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-#include <valgrind/callgrind.h>
-
-/* Of each call; the median is what it costs. */
-#define ROUNDS 25
-/* Polls after which a process is known to poll all the time, so that nobody rings it. */
-#define WARM_POLLS 300
-#define LIMIT_SECONDS 100
+#define NAME ptl_process_t
+#include "counted.h"
 
 /* Both processes have the same portal table: */
 enum { PT_EVENT, PT_COUNT, PT_ONCE, PT_COUNT_LIST };
 
-enum command { IDLE, POLL, PUT_EVENT, PUT_COUNT, PUT_ONCE, GET, FETCH_ADD, PUT_LIST, END };
-
-/* Memory that both processes share. */
-struct shared {
-    ptl_process_t counted, peer;
-    atomic_int    ready;
-    _Atomic enum command command;
-};
+enum { PUT_EVENT = FIRST_OWN, PUT_COUNT, PUT_ONCE, GET, FETCH_ADD, PUT_LIST };
 
 /* A matching interface with four portal table entries. */
 struct side {
@@ -49,34 +21,6 @@ struct side {
     ptl_process_t   me;
     uint64_t        memory[8];
 };
-
-static void fail(const char *what, int got)
-{
-    fprintf(stderr, "calls: %s (%d)\n", what, got);
-    exit(1);
-}
-
-#define ANSWERS(code, call)                   \
-    do {                                      \
-        int rc_ = (call);                     \
-        if (rc_ != (code)) fail(#call, rc_);  \
-    } while (0)
-#define OK(call) ANSWERS(PTL_OK, call)
-
-/* Counts one call under a name. One that should have found a message and hasn't, because
- * the helper was about to take it, counts elsewhere. */
-#define COUNTED(name, code, call)                               \
-    do {                                                        \
-        CALLGRIND_TOGGLE_COLLECT;                               \
-        int rc_ = (call);                                       \
-        CALLGRIND_TOGGLE_COLLECT;                               \
-        if (rc_ == (code)) {                                    \
-            CALLGRIND_DUMP_STATS_AT(name);                      \
-        } else {                                                \
-            CALLGRIND_DUMP_STATS_AT("elsewhere");               \
-            if (rc_ != PTL_EQ_EMPTY) fail(#call, rc_);          \
-        }                                                       \
-    } while (0)
 
 static ptl_me_t entry_of(struct side *side, unsigned int options)
 {
@@ -128,7 +72,7 @@ static void open_list(struct side *side, unsigned int counting)
     side->list_md = bind(side, side->list_ni, 0, PTL_EQ_NONE, PTL_CT_NONE);
 }
 
-static void open_side(struct side *side)
+static ptl_process_t open_side(struct side *side)
 {
     const unsigned int counting = PTL_ME_EVENT_CT_COMM;
     memset(side, 0, sizeof *side);
@@ -147,6 +91,7 @@ static void open_side(struct side *side)
     side->counting = bind(side, side->ni, PTL_MD_EVENT_CT_SEND | PTL_MD_EVENT_CT_REPLY, PTL_EQ_NONE, side->md_ct);
     side->reporting = bind(side, side->ni, 0, side->md_eq, PTL_CT_NONE);
     open_list(side, PTL_LE_EVENT_CT_COMM);
+    return side->me;
 }
 
 static void close_side(struct side *side)
@@ -156,13 +101,6 @@ static void close_side(struct side *side)
     PtlFini();
 }
 
-/* Progress until something is true. */
-#define POLL_UNTIL(side, condition)                       \
-    do {                                                  \
-        ptl_ct_event_t seen_;                             \
-        OK(PtlCTGet((side)->md_ct, &seen_));              \
-    } while (!(condition))
-
 static uint64_t successes(ptl_handle_ct_t ct)
 {
     ptl_ct_event_t seen;
@@ -170,8 +108,19 @@ static uint64_t successes(ptl_handle_ct_t ct)
     return seen.success;
 }
 
-/* What the peer does on command: one operation. */
-static void carry_out(struct side *side, enum command command, ptl_process_t to)
+static void poll_once(struct side *side)
+{
+    successes(side->md_ct);
+}
+
+static void take_events(struct side *side)
+{
+    ptl_event_t event;
+    PtlEQGet(side->portal_eq, &event);
+    PtlEQGet(side->md_eq, &event);
+}
+
+static void carry_out(struct side *side, int command, ptl_process_t to)
 {
     const ptl_handle_md_t md = side->counting;
     switch (command) {
@@ -182,48 +131,6 @@ static void carry_out(struct side *side, enum command command, ptl_process_t to)
     case GET: OK(PtlGet(md, 0, 8, to, PT_COUNT, 7, 0, NULL)); break;
     case FETCH_ADD: OK(PtlFetchAtomic(md, 8, md, 0, 8, to, PT_COUNT, 7, 0, NULL, 0, PTL_SUM, PTL_UINT64_T)); break;
     default: break;
-    }
-}
-
-static int run_peer(struct shared *shared)
-{
-    struct side side;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    open_side(&side);
-    shared->peer = side.me;
-    atomic_store(&shared->ready, 1);
-    for (;;) {
-        enum command command;
-        POLL_UNTIL(&side, (command = atomic_load(&shared->command)) != IDLE);
-        if (command == END) break;
-        carry_out(&side, command, shared->counted);
-        atomic_store(&shared->command, IDLE);
-    }
-    close_side(&side);
-    return 0;
-}
-
-/* Has the peer send something, which is in the ring once this returns. At a system call, and
- * after 100,000 jumps, valgrind would run the library's helper, which would take the message;
- * so this waits by arithmetic. */
-static void command(struct shared *shared, enum command what)
-{
-    atomic_store(&shared->command, what);
-    while (atomic_load(&shared->command) != IDLE) {
-        __asm__ volatile(".rept 40\n\timul %%rax, %%rax\n\t.endr" ::: "rax", "cc");
-    }
-}
-
-/* Polls until the peer rings no bell any more, and all that was under way has ended. The
- * helper may hold the library's lock where valgrind has interrupted it: it goes on first. */
-static void settle(struct side *side)
-{
-    ptl_event_t event;
-    for (int poll = 0; poll < WARM_POLLS; poll++) {
-        if (poll < WARM_POLLS / 2) sched_yield();
-        successes(side->md_ct);
-        PtlEQGet(side->portal_eq, &event);
-        PtlEQGet(side->md_eq, &event);
     }
 }
 
@@ -238,21 +145,16 @@ static void next_event(ptl_handle_eq_t eq, ptl_event_kind_t kind)
     } while (rc != PTL_OK || event.type != kind);
 }
 
-static int nothing(void)
-{
-    return PTL_OK;
-}
-
 static void count_starts(struct side *side, ptl_process_t peer)
 {
     const ptl_handle_md_t md = side->counting, reporting = side->reporting;
     uint64_t              before = successes(side->md_ct);
     COUNTED("put", PTL_OK, PtlPut(md, 0, 8, PTL_NO_ACK_REQ, peer, PT_COUNT, 7, 0, NULL, 0));
     COUNTED("get", PTL_OK, PtlGet(md, 0, 8, peer, PT_COUNT, 7, 0, NULL));
-    POLL_UNTIL(side, successes(side->md_ct) == before + 2);
+    while (successes(side->md_ct) < before + 2) {}
     COUNTED("fetch-atomic", PTL_OK,
             PtlFetchAtomic(md, 8, md, 0, 8, peer, PT_COUNT, 7, 0, NULL, 0, PTL_SUM, PTL_UINT64_T));
-    POLL_UNTIL(side, successes(side->md_ct) >= before + 3);
+    while (successes(side->md_ct) < before + 3) {}
     settle(side);
     COUNTED("put, acknowledged", PTL_OK, PtlPut(reporting, 0, 8, PTL_ACK_REQ, peer, PT_COUNT, 7, 0, NULL, 0));
     next_event(side->md_eq, PTL_EVENT_SEND);
@@ -325,55 +227,17 @@ static void count_acknowledgement(struct side *side, struct shared *shared)
     settle(side);
 }
 
-static pid_t start_peer(const char *program, int memory)
+static void count_calls(struct side *side, struct shared *shared)
 {
-    char number[16];
-    snprintf(number, sizeof number, "%d", memory);
-    pid_t child = fork();
-    if (child == 0) {
-        execl(program, program, number, (char *)NULL);
-        _exit(127);
-    }
-    return child;
-}
-
-static int run_counted(const char *program)
-{
-    int            memory = memfd_create("calls", 0), status;
-    struct side    side;
-    struct shared *shared;
-    char           job[32];
-    snprintf(job, sizeof job, "instructions-%d", (int)getpid());
-    setenv("LINTEL_JOB", job, 1);
-    if (memory < 0 || ftruncate(memory, sizeof *shared) != 0) fail("memfd_create", memory);
-    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
-    if (shared == MAP_FAILED) fail("mmap", -1);
-    open_side(&side);
-    shared->counted = side.me;
-    pid_t child = start_peer(program, memory);
-    while (!atomic_load(&shared->ready)) sched_yield();
-    for (int round = 0; round < ROUNDS; round++) {
-        settle(&side);
-        COUNTED("nothing", PTL_OK, nothing());
-        count_starts(&side, shared->peer);
-        count_looks(&side, shared);
-        count_arrivals(&side, shared);
-        count_entries(&side, shared);
-        count_acknowledgement(&side, shared);
-    }
-    atomic_store(&shared->command, END);
-    close_side(&side);
-    if (waitpid(child, &status, 0) != child || status != 0) fail("the peer ended", status);
-    return 0;
+    count_starts(side, shared->peer);
+    count_looks(side, shared);
+    count_arrivals(side, shared);
+    count_entries(side, shared);
+    count_acknowledgement(side, shared);
 }
 
 int main(int count, char **words)
 {
-    alarm(LIMIT_SECONDS);
-    if (count > 1) {
-        void *shared = mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE, MAP_SHARED, atoi(words[1]), 0);
-        if (shared == MAP_FAILED) fail("mmap", -1);
-        return run_peer(shared);
-    }
-    return run_counted(words[0]);
+    struct side side;
+    return run(&side, count, words);
 }

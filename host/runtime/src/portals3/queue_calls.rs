@@ -87,7 +87,8 @@ impl Library<Portals3Process> {
     /// `EqInvalid`, `EqEmpty`
     #[inline(always)]
     pub fn queue_get3(&self, queue: Handle) -> Result<Taken3> {
-        self.look(queue)?.pop3().ok_or(Error::EqEmpty)
+        let events = self.look(queue)?.ok_or(Error::EqEmpty)?;
+        events.pop3().ok_or(Error::EqEmpty)
     }
 
     /// PtlEQPeek: as [`queue_get3`](Self::queue_get3), but the event stays.
@@ -95,18 +96,17 @@ impl Library<Portals3Process> {
     /// # Errors
     /// `EqInvalid`, `EqEmpty`
     pub fn queue_peek(&self, queue: Handle) -> Result<Taken3> {
-        self.look(queue)?.peek3().ok_or(Error::EqEmpty)
+        let events = self.look(queue)?.ok_or(Error::EqEmpty)?;
+        events.peek3().ok_or(Error::EqEmpty)
     }
 
-    /// An open queue, after progress if it was empty.
+    /// An open queue, unless it was empty and there was nothing to make progress with.
     #[inline(always)]
-    fn look(&self, queue: Handle) -> Result<&EventQueue<{ Event::WORDS }>> {
+    fn look(&self, queue: Handle) -> Result<Option<&EventQueue<{ Event::WORDS }>>> {
         self.check_alive().map_err(|_| Error::NoInit)?;
         let events = self.owner().events().queue(queue)?;
-        if events.ends.is_empty() {
-            self.poll();
-        }
-        Ok(events)
+        let may_have_event = !events.ends.is_empty() || self.poll();
+        Ok(may_have_event.then_some(events))
     }
 
     /// PtlEQWait.
@@ -133,22 +133,26 @@ impl Library<Portals3Process> {
     ///
     /// # Errors
     /// `EqInvalid`; `EqEmpty` once the timeout (ms) is over.
+    #[inline(always)]
     pub fn queue_poll3(&self, queues: &[Handle], timeout: u32) -> Result<(Taken3, usize)> {
         self.check_alive().map_err(|_| Error::NoInit)?;
-        if queues.is_empty() {
-            return Err(Error::EqInvalid);
+        if timeout == 0 && self.are_empty(queues)? && !self.poll() {
+            return Err(Error::EqEmpty);
         }
+        self.queue_poll_for(queues, timeout)
+    }
+
+    /// As [`queue_poll3`](Self::queue_poll3); without a timeout it has polled.
+    #[inline(never)]
+    fn queue_poll_for(&self, queues: &[Handle], timeout: u32) -> Result<(Taken3, usize)> {
         let (events, served) = (self.owner().events(), &self.owner().shared().served);
         let first = after_last(served, queues);
         let any = || {
-            // A call with one invalid queue fails.
-            queues
-                .iter()
-                .try_for_each(|queue| events.queue(*queue).map(drop))?;
+            self.are_empty(queues)?;
             first_event3(queues, first, |queue| Ok(events.queue(queue)?.pop3()))
         };
         let found = match timeout {
-            0 => self.poll_once3(any)?,
+            0 => any()?,
             _ => self.until3(Some(timeout), any)?,
         };
         let (taken, which) = found.ok_or(Error::EqEmpty)?;
@@ -156,13 +160,17 @@ impl Library<Portals3Process> {
         Ok((taken, which))
     }
 
-    fn poll_once3<T>(&self, any: impl Fn() -> Result<Option<T>>) -> Result<Option<T>> {
-        match any()? {
-            None => {
-                self.poll();
-                any()
-            }
-            found => Ok(found),
+    /// Whether none of the queues has an event. A call with one invalid queue fails, and so
+    /// does one with none.
+    #[inline(always)]
+    fn are_empty(&self, queues: &[Handle]) -> Result<bool> {
+        let mut empty = true;
+        for queue in queues {
+            empty &= self.owner().events().queue(*queue)?.ends.is_empty();
+        }
+        match queues {
+            [] => Err(Error::EqInvalid),
+            _ => Ok(empty),
         }
     }
 
