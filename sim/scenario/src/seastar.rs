@@ -238,6 +238,7 @@ fn case(reader: &Reader<'_>, profile: Profile, kind: Kind) -> Result<Case, Confi
         case.mode = mode.unwrap_or(Mode::Generic);
         let protections = [
             ("none", Protection::None),
+            ("host", Protection::Host),
             ("end-to-end", Protection::EndToEnd),
             ("swapping", Protection::Swap),
         ];

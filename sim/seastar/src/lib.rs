@@ -27,9 +27,8 @@
 //! of what the host does only the end of an interrupt waits for memory that the engines use;
 //! an area that CCI's firmware closes is not reported by an event; more commands than a
 //! source's queue holds are fed in time, at a cost to the firmware; CCI's connections are
-//! made before the clock starts, and no send of theirs times out; the end-to-end protocol
-//! that protects the CAM is the firmware's in both modes, which S0 says the machine's was
-//! not.
+//! made before the clock starts, and no send of theirs times out; the protocols that protect
+//! the CAM ([`Protection`]) are the least that does, as no document describes the machine's.
 //!
 //! Order of use: [`Machine::new`], [`Machine::add`] each process with its
 //! [`Program`], [`Machine::into_simulation`], run; [`Machine::unfinished`] must be

@@ -16,7 +16,10 @@ use crate::trace::Observer;
 pub enum Protection {
     /// It is lost; accelerated firmware aborts the node.
     None,
-    /// The receiver refuses it, and the sender retransmits it.
+    /// The receiver's host refuses it, and the sender's host retransmits it (COP and BEER).
+    /// Accelerated firmware, whose messages no host sees, aborts the node.
+    Host,
+    /// The receiver's firmware refuses it, and the sender's retransmits it.
     EndToEnd,
     /// Another source's entry is swapped out.
     Swap,

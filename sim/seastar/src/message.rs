@@ -18,8 +18,8 @@ pub(crate) struct Message {
     /// Bytes of payload, without the header.
     pub(crate) body: u64,
     pub(crate) content: Content,
-    /// Its place among the messages of its pair of nodes.
-    pub(crate) sequence: u64,
+    /// Its place among the messages of its pair of nodes, if a protocol numbers them.
+    pub(crate) sequence: Option<u64>,
 }
 
 /// What its header says.

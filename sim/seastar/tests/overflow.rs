@@ -120,6 +120,26 @@ fn an_end_to_end_protocol_loses_nothing() {
 }
 
 #[test]
+fn a_protocol_of_the_hosts_loses_nothing_and_costs_them_interrupts() {
+    let by_host = many_senders(Mode::Generic, Protection::Host);
+    assert!(by_host.report.overflows > 0 && by_host.retransmitted > 0);
+    assert_eq!((by_host.received, by_host.stuck.len()), (by_host.sent, 0));
+    let by_firmware = many_senders(Mode::Generic, Protection::EndToEnd);
+    let interrupts = [&by_host, &by_firmware].map(|run| run.report.interrupts);
+    assert!(interrupts[0] > interrupts[1], "{interrupts:?}");
+    assert!(by_host.end > by_firmware.end);
+}
+
+#[test]
+fn a_protocol_of_the_hosts_does_not_see_what_accelerated_firmware_drops() {
+    // S0: "can't detect dropped accelerated messages"; the node is aborted.
+    let arrivals = many_senders(Mode::Accelerated, Protection::Host);
+    assert!(arrivals.report.aborted.is_some());
+    assert_eq!(arrivals.retransmitted, 0);
+    assert!(arrivals.received < arrivals.sent);
+}
+
+#[test]
 fn swapping_entries_loses_nothing_and_sends_nothing_again() {
     for mode in [Mode::Generic, Mode::Accelerated] {
         let arrivals = many_senders(mode, Protection::Swap);
@@ -146,7 +166,12 @@ fn fewer_senders_than_entries_need_no_protection() {
     let small = RED_STORM_2005
         .with("cam_entries", ENTRIES)
         .expect("there is one");
-    for protection in [Protection::None, Protection::EndToEnd, Protection::Swap] {
+    for protection in [
+        Protection::None,
+        Protection::Host,
+        Protection::EndToEnd,
+        Protection::Swap,
+    ] {
         let case = Case::new(small, Mode::Generic).protected(protection);
         let arrivals = incast(&case, few).expect("the machine can be built");
         assert_eq!(
@@ -172,8 +197,13 @@ fn nothing_is_lost_or_stuck_whatever_the_crowd() {
             .and_then(|profile| profile.with("link_errors", below(2) * 20_000_000))
             .and_then(|profile| profile.with("backoff", 500 + below(40_000)))
             .expect("there are such constants");
-        let mode = [Mode::Generic, Mode::Accelerated][below(2) as usize];
-        let protection = [Protection::EndToEnd, Protection::Swap][below(2) as usize];
+        let (mode, protection) = [
+            (Mode::Generic, Protection::Host),
+            (Mode::Generic, Protection::EndToEnd),
+            (Mode::Generic, Protection::Swap),
+            (Mode::Accelerated, Protection::EndToEnd),
+            (Mode::Accelerated, Protection::Swap),
+        ][below(5) as usize];
         let senders = Incast {
             dimensions: [3, 3, 1],
             messages: 1 + below(8) as u32,

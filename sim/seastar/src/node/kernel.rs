@@ -13,6 +13,7 @@ use super::process::{map_sends, mapped};
 use super::transmit::Outgoing;
 use super::{MailboxCommand, Node, Task};
 use crate::context::Context;
+use crate::message::Message;
 use crate::profile::Profile;
 use crate::trace::Track;
 
@@ -24,6 +25,10 @@ pub(crate) enum NicEvent {
     Landed(u64),
     /// A message has left.
     Sent(Box<Outgoing>),
+    /// A message found no place.
+    Refused(Message),
+    /// Another host's answer to a message's header.
+    Control(Message),
 }
 
 /// The kernel of a node, and its core.
@@ -120,9 +125,26 @@ impl Node {
         };
         self.kernel.in_handler = Some(left - 1);
         let (gathered, cost) = match event {
-            NicEvent::Header(name) => self.handle_header(name, ctx.profile),
+            NicEvent::Header(name) => match self.is_accepted_by_host(name, ctx) {
+                true => self.handle_header(name, ctx.profile),
+                false => self.handle_stray(name, ctx.profile),
+            },
             NicEvent::Landed(name) => self.handle_landed(name, ctx.profile),
             NicEvent::Sent(outgoing) => self.handle_sent(*outgoing, ctx.profile),
+            NicEvent::Refused(message) => {
+                self.refuse(&message, ctx);
+                (
+                    Gathered::default(),
+                    ctx.profile.time(ctx.profile.host_message),
+                )
+            }
+            NicEvent::Control(message) => {
+                self.on_verdict(&message, ctx);
+                (
+                    Gathered::default(),
+                    ctx.profile.time(ctx.profile.host_message),
+                )
+            }
         };
         let handled = self.kernel.run("handle", cost, ctx);
         ctx.at(handled, Task::Handled(gathered));
@@ -169,6 +191,20 @@ impl Node {
         (gathered, cost)
     }
 
+    /// A message that isn't the next one of its sender is thrown away.
+    fn handle_stray(&mut self, name: u64, profile: &Profile) -> (Gathered, Duration) {
+        let message = self.incoming[&name].message;
+        let is_inline = message.is_inline(profile);
+        let next = match is_inline {
+            true => Next::Release(message.from.nid),
+            false => Next::Discard(name),
+        };
+        if is_inline {
+            self.incoming.remove(&name);
+        }
+        (Gathered::going_on(next), profile.time(profile.host_message))
+    }
+
     fn handle_landed(&mut self, name: u64, profile: &Profile) -> (Gathered, Duration) {
         let incoming = self.incoming.remove(&name).expect("it lands once");
         let message = incoming.message;
@@ -213,7 +249,7 @@ impl Node {
     }
 
     /// The host writes a command, which the firmware finds a little later.
-    fn post_command(&mut self, command: MailboxCommand, ctx: &mut Context<'_>) {
+    pub(super) fn post_command(&mut self, command: MailboxCommand, ctx: &mut Context<'_>) {
         let crossed = ctx.now + ctx.profile.time(ctx.profile.ht_write);
         ctx.at(crossed, Task::MailboxCommand(command));
     }

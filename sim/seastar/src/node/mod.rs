@@ -84,6 +84,10 @@ pub(crate) enum MailboxCommand {
     Release(u32),
     /// From a process of its own.
     Transfer(usize, lintel_engine3::Transfer),
+    /// The host's answer to a message's header.
+    Control(Message),
+    /// A message that goes once more.
+    Resend(u64),
     Cci(CciCommand),
     /// CCI: what a process's endpoint has again.
     CciReturn(usize, Returned),
@@ -285,6 +289,12 @@ impl Node {
             }
             MailboxCommand::Transfer(process, transfer) => {
                 self.on_transfer(process, &transfer, ctx)
+            }
+            MailboxCommand::Control(message) => {
+                self.work("control", p.time(p.fw_control), Job::Control(message), ctx);
+            }
+            MailboxCommand::Resend(ticket) => {
+                self.work("resend", p.time(p.fw_transmit), Job::Transmit(ticket), ctx);
             }
             MailboxCommand::Cci(command) => {
                 let cost = p.time(p.cci_fw_transmit);

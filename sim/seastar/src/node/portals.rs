@@ -63,13 +63,21 @@ impl Gathered {
         }
     }
 
+    /// Without effects of an engine.
+    pub(crate) fn going_on(next: Next) -> Self {
+        Gathered {
+            next,
+            ..Gathered::default()
+        }
+    }
+
     fn push(&mut self, to: ProcessId, body: u64, content: Content, landed: Option<Landed>) {
         let message = Message {
             from: self.me,
             to,
             body,
             content,
-            sequence: 0,
+            sequence: None,
         };
         self.sends.push(Outgoing {
             landed,

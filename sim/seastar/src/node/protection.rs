@@ -5,7 +5,7 @@
 //! don't describe them. This is the least that recovers: messages of a pair of
 //! nodes are numbered; a receiver takes them in order, says up to which number it
 //! has room, and from which number on a sender has to come again; the sender does
-//! so after a while, in order. Where the firmware does it, both modes are protected.
+//! so after a while, in order.
 //!
 //! ```text
 //!   sender                      receiver, expects 5
@@ -14,9 +14,16 @@
 //!     after a while 5, 6 ───────▶  both find room
 //!       ◀───── accepted 5, 6 ────
 //! ```
+//!
+//! Where hosts do it ([`Protection::Host`]), each step of it is an interrupt and a message's
+//! work of theirs, and messages that no host sees, those of accelerated processes, have no
+//! number: so it was on the machine (S0). Where firmwares do it ([`Protection::EndToEnd`]),
+//! both modes are protected, as Sandia planned (S0).
 
+use super::kernel::NicEvent;
+use super::process::Mode;
 use super::transmit::Outgoing;
-use super::{Job, Node, Task};
+use super::{Job, MailboxCommand, Node, Task};
 use crate::context::Context;
 use crate::machine::Protection;
 use crate::message::{Content, Control, Message};
@@ -36,12 +43,16 @@ pub(crate) struct Peer {
 impl Node {
     /// Gives a message its number; whether it may go now.
     pub(super) fn number(&mut self, outgoing: &mut Outgoing, ctx: &Context<'_>) -> bool {
-        let is_cci = matches!(outgoing.message.content, Content::Cci(_));
-        if ctx.protection != Protection::EndToEnd || is_cci {
+        let is_numbered = match (ctx.protection, self.processes[outgoing.process].mode) {
+            (Protection::EndToEnd, mode) => mode != Mode::Cci,
+            (Protection::Host, mode) => mode == Mode::Generic,
+            (Protection::None | Protection::Swap, _) => false,
+        };
+        if !is_numbered {
             return true;
         }
         let peer = self.peers.entry(outgoing.message.to.nid).or_default();
-        outgoing.message.sequence = peer.next;
+        outgoing.message.sequence = Some(peer.next);
         outgoing.is_accepted = false;
         // One that waits goes with those that go again.
         outgoing.has_left = peer.refuses;
@@ -51,15 +62,14 @@ impl Node {
 
     /// Whether a message is the one that is to come now.
     pub(super) fn is_next(&mut self, message: &Message, ctx: &mut Context<'_>) -> bool {
-        let is_cci = matches!(message.content, Content::Cci(_));
-        if ctx.protection != Protection::EndToEnd || is_cci {
+        let Some(sequence) = message.sequence else {
             return true;
-        }
+        };
         let expected = self.peers.entry(message.from.nid).or_default().expected;
-        if message.sequence == expected {
+        if sequence == expected {
             return true;
         }
-        let control = match message.sequence < expected {
+        let control = match sequence < expected {
             true => Control::Accepted(expected - 1),
             false => Control::Nack(expected),
         };
@@ -69,22 +79,39 @@ impl Node {
 
     /// There is room for a message.
     pub(super) fn accept(&mut self, message: &Message, ctx: &mut Context<'_>) {
-        if ctx.protection != Protection::EndToEnd {
+        let Some(sequence) = message.sequence else {
             return;
-        }
+        };
         self.peers.entry(message.from.nid).or_default().expected += 1;
-        self.send_control(message.from.nid, Control::Accepted(message.sequence), ctx);
+        self.send_control(message.from.nid, Control::Accepted(sequence), ctx);
     }
 
-    /// The receiver has no buffer for a message.
-    pub(super) fn refuse(&mut self, name: u64, ctx: &mut Context<'_>) {
+    /// Hosts: whether a message whose header the handler has read is the one that is to come
+    /// now; then it is accepted.
+    pub(super) fn is_accepted_by_host(&mut self, name: u64, ctx: &mut Context<'_>) -> bool {
         let message = self.incoming[&name].message;
-        self.send_control(message.from.nid, Control::Nack(message.sequence), ctx);
+        if ctx.protection != Protection::Host {
+            return true;
+        }
+        let is_next = self.is_next(&message, ctx);
+        if is_next {
+            self.accept(&message, ctx);
+        }
+        is_next
+    }
+
+    /// The receiver has no place for a message.
+    pub(super) fn refuse(&mut self, message: &Message, ctx: &mut Context<'_>) {
+        let expected = self.peers.entry(message.from.nid).or_default().expected;
+        self.send_control(message.from.nid, Control::Nack(expected), ctx);
     }
 
     fn send_control(&mut self, node: u32, control: Control, ctx: &mut Context<'_>) {
         let cost = ctx.profile.time(ctx.profile.fw_control);
         let message = control_message(ctx.node, ProcessId::new(node, 0), 0, control);
+        if ctx.protection == Protection::Host {
+            return self.post_command(MailboxCommand::Control(message), ctx);
+        }
         self.work("control", cost, Job::Control(message), ctx);
     }
 
@@ -93,14 +120,34 @@ impl Node {
             return;
         };
         match control {
-            Control::Accepted(number) => self.on_accepted(message.from.nid, number, ctx),
-            Control::Nack(number) => self.on_refused(message.from.nid, number, ctx),
+            Control::Accepted(_) | Control::Nack(_) if ctx.protection == Protection::Host => {
+                let crossed = ctx.now + ctx.profile.time(ctx.profile.ht_write);
+                ctx.at(crossed, Task::Ring(NicEvent::Control(*message)));
+            }
+            Control::Accepted(_) | Control::Nack(_) => self.on_verdict(message, ctx),
             Control::Cci(words) => self.on_cci_control(message, &words, ctx),
         }
     }
 
+    /// A receiver has accepted messages, or asks for them again.
+    pub(super) fn on_verdict(&mut self, message: &Message, ctx: &mut Context<'_>) {
+        match message.content {
+            Content::Control(Control::Accepted(number)) => {
+                self.on_accepted(message.from.nid, number, ctx);
+            }
+            Content::Control(Control::Nack(number)) => {
+                self.on_refused(message.from.nid, number, ctx);
+            }
+            _ => {}
+        }
+    }
+
     fn on_accepted(&mut self, node: u32, number: u64, ctx: &mut Context<'_>) {
-        let accepted = |out: &Outgoing| out.message.sequence <= number;
+        let accepted = |out: &Outgoing| {
+            out.message
+                .sequence
+                .is_some_and(|sequence| sequence <= number)
+        };
         for ticket in self.unaccepted(node, accepted) {
             let outgoing = self.outgoing.get_mut(&ticket).expect("it was just found");
             outgoing.is_accepted = true;
@@ -110,7 +157,7 @@ impl Node {
     }
 
     fn on_refused(&mut self, node: u32, number: u64, ctx: &mut Context<'_>) {
-        let refused = |out: &Outgoing| out.message.sequence == number;
+        let refused = |out: &Outgoing| out.message.sequence == Some(number);
         let is_stale = self.unaccepted(node, refused).is_empty();
         let peer = self.peers.entry(node).or_default();
         if is_stale || std::mem::replace(&mut peer.refuses, true) {
@@ -139,6 +186,11 @@ impl Node {
             .expect("it isn't accepted")
             .has_left = false;
         self.counted.retransmitted += 1;
+        if ctx.protection == Protection::Host {
+            let cost = ctx.profile.time(ctx.profile.host_message);
+            self.kernel.run("resend", cost, ctx);
+            return self.post_command(MailboxCommand::Resend(ticket), ctx);
+        }
         let cost = ctx.profile.time(ctx.profile.fw_transmit);
         self.work("resend", cost, Job::Transmit(ticket), ctx);
     }
@@ -160,6 +212,6 @@ pub(super) fn control_message(node: u32, to: ProcessId, pid: u32, control: Contr
         to,
         body: 0,
         content: Content::Control(control),
-        sequence: 0,
+        sequence: None,
     }
 }

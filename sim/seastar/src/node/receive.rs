@@ -103,7 +103,8 @@ impl Node {
             self.counted.lost += 1;
             return self.discard(name, ctx);
         };
-        if !self.is_next(&message, ctx) {
+        let is_firmwares = ctx.protection == Protection::EndToEnd;
+        if is_firmwares && !self.is_next(&message, ctx) {
             return self.discard(name, ctx);
         }
         if mode == Mode::Cci {
@@ -112,7 +113,9 @@ impl Node {
         if !self.admit(name, mode, ctx) {
             return;
         }
-        self.accept(&message, ctx);
+        if is_firmwares {
+            self.accept(&message, ctx);
+        }
         match mode {
             Mode::Generic => {
                 let crossed = ctx.now + ctx.profile.time(ctx.profile.ht_write);
@@ -159,7 +162,11 @@ impl Node {
             return true;
         }
         match (ctx.protection, mode) {
-            (Protection::EndToEnd, _) => self.refuse(name, ctx),
+            (Protection::EndToEnd, _) => self.refuse(&message, ctx),
+            (Protection::Host, Mode::Generic) => {
+                let crossed = ctx.now + ctx.profile.time(ctx.profile.ht_write);
+                ctx.at(crossed, Task::Ring(NicEvent::Refused(message)));
+            }
             (_, Mode::Accelerated) => self.abort(ctx),
             _ => self.counted.lost += 1,
         }

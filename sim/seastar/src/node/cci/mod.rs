@@ -132,7 +132,7 @@ impl Node {
                 class: sent.class,
                 words,
             }),
-            sequence: 0,
+            sequence: None,
         };
         let ticket = ctx.name();
         let outgoing = Outgoing {
