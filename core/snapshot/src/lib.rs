@@ -35,6 +35,8 @@ pub const MOST_PEERS: usize = 64;
 pub struct Snapshot {
     /// Milliseconds since a message from another process arrived; nothing before the first.
     pub idle_ms: Option<u64>,
+    /// Whether the engine lives in an agent, which doesn't know for what its client waits.
+    pub generic: bool,
     /// Threads that sleep in a call.
     pub waits: Vec<Wait>,
     /// Open interfaces.

@@ -27,8 +27,12 @@ fn of_snapshot(snapshot: &Snapshot, all: &[Process]) -> Vec<String> {
         .iter()
         .map(|wait| format!("waits for {}", awaited(&wait.awaits)))
         .collect();
-    if found.is_empty() {
-        found.push("waits in no call: it computes, or polls by itself".into());
+    match snapshot.generic {
+        true => found.push("has its engine in an agent, which doesn't know its calls".into()),
+        false if found.is_empty() => {
+            found.push("waits in no call: it computes, or polls by itself".into());
+        }
+        false => {}
     }
     match snapshot.idle_ms {
         None => found.push("no message has arrived yet".into()),

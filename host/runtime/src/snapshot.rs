@@ -4,6 +4,7 @@
 use crate::core::Core;
 use crate::observed::milliseconds_since;
 use crate::owner::Owner;
+use crate::resources::Placement;
 use lintel_nal::Nal;
 use lintel_snapshot::{
     Awaited, CounterTest, InterfaceState, MOST_EXAMPLES, MOST_PEERS, Snapshot, Wait, first_of,
@@ -55,6 +56,7 @@ impl<O: Owner> Core<O> {
         let (peers, more_peers) = first_of(self.transports.nal.traffic(), MOST_PEERS);
         Snapshot {
             idle_ms: self.observed.arrived.map(milliseconds_since),
+            generic: O::PLACEMENT == Placement::Generic,
             waits: self.waits(),
             interfaces: self.interface_states(),
             peers,

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::error::{Error, Result};
-use crate::{compare, doctor, info, perf, plot, sim};
+use crate::{compare, doctor, info, perf, plot, sim, top};
 
 /// Information, measurement and plots of Portals on this machine
 #[derive(Debug, Parser)]
@@ -23,6 +23,8 @@ enum Word {
     Info(info::Options),
     /// Look for what keeps Portals programs from running, or from running fast
     Doctor(doctor::Options),
+    /// Show what running processes exchange, like top
+    Top(top::Options),
     /// Measure Portals between two pinned processes, and compare it with the machine's own limits
     Perf(Box<perf::Options>),
     /// Draw what `lintel perf --json` wrote, as SVG and PNG
@@ -103,6 +105,7 @@ impl Cli {
                 true => ExitCode::SUCCESS,
                 false => ExitCode::FAILURE,
             }),
+            Word::Top(options) => top::run(&options).map(|()| ExitCode::SUCCESS),
             Word::Perf(options) => perf::run(*options),
             Word::Plot(options) => {
                 let drawn = plot::run(&options.file, &options.out)?;

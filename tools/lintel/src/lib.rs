@@ -42,6 +42,7 @@ mod resources;
 pub mod sim;
 mod stats;
 mod team;
+mod top;
 
 pub use cli::command;
 pub use error::{Error, Result};

@@ -14,6 +14,18 @@ fn answer_of(process: u32) -> Option<Value> {
     all.find(|answer| answer["os_process"] == process).cloned()
 }
 
+/// Lines about this process that two looks write.
+fn lines_of_top() -> usize {
+    let words = ["top", "--csv", "--every", "10ms", "--looks", "2"];
+    let text = Running::start(&words).text();
+    let mut lines = csv::Reader::from_reader(text.as_bytes());
+    let own = std::process::id().to_string();
+    let lines = lines.records().map(|line| line.expect("a line"));
+    lines
+        .filter(|line| line.iter().any(|cell| cell == own))
+        .count()
+}
+
 #[test]
 fn a_process_answers_with_its_counters_while_its_threads_make_no_call() {
     let portals = Portals::init().expect("Portals can be used");
@@ -24,6 +36,7 @@ fn a_process_answers_with_its_counters_while_its_threads_make_no_call() {
     let seen = &answer["snapshot"]["interfaces"][0]["counters"][0];
     assert_eq!(seen["success"], 7, "{answer}");
     assert_eq!(answer["stopped"], false);
+    assert_eq!(lines_of_top(), 2, "a line for each look");
     drop((counter, interface));
     drop(portals);
     assert_eq!(answer_of(std::process::id()), None, "it has left");
