@@ -21,6 +21,21 @@ impl Memory {
         }
     }
 
+    /// As [`new`](Self::new), but peers can map it (`PtlMemAlloc`).
+    ///
+    /// # Panics
+    /// If the system refuses.
+    pub fn shareable(bytes: usize) -> Memory {
+        let mut start = std::ptr::null_mut();
+        // SAFETY: the output outlives the call.
+        let code = unsafe { portals::PtlMemAlloc(bytes as u64, &mut start) };
+        assert_eq!(code, 0, "PtlMemAlloc of {bytes} bytes");
+        // SAFETY: so many bytes, rounded up to pages, zeroed and never freed; they are only
+        // ever touched as atomics.
+        let words = unsafe { std::slice::from_raw_parts(start.cast(), bytes.div_ceil(8)) };
+        Memory { words }
+    }
+
     /// Memory each of whose bytes is the [`pattern`] of its offset.
     pub fn patterned(bytes: usize) -> Memory {
         let memory = Memory::new(bytes);

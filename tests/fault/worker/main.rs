@@ -1,6 +1,7 @@
 //! A worker process of the tests, `fault-worker WORK …`, driven by lines on stdin and stdout.
 
 mod corrupt;
+mod direct;
 mod forked;
 mod load;
 mod put_once;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
                 std::thread::park();
             }
         }
+        ["direct", pid] => direct::run(number(pid)),
         ["put-once", target] => put_once::run(number(target)),
         ["script", pid] => script::run(number(pid)),
         ["threads", pid, other] => threads::run(number(pid), number(other)),

@@ -4,6 +4,7 @@
 mod rig;
 
 mod boundaries;
+mod direct;
 mod handles;
 mod initiator;
 mod matching;

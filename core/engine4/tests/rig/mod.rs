@@ -13,7 +13,7 @@
 #![allow(dead_code)] // each test binary uses its part
 
 use lintel_engine4::{
-    Backlog, Body, Config, DescriptorSpec, EntrySpec, Host, Interface, Landed, Landing,
+    Backlog, Body, Config, DescriptorSpec, EntrySpec, Exchange, Host, Interface, Landed, Landing,
     PendingReply, Transfer, Undeliverable,
 };
 use lintel_memory::{Buffer, Ghost, Pieces};
@@ -53,6 +53,10 @@ pub struct Recorder {
     pub unreachable: BTreeSet<ProcessId>,
     /// Of processes that aren't low.
     pub backlogs: BTreeMap<ProcessId, Backlog>,
+    /// Processes whose memory it accesses by itself.
+    pub direct: BTreeSet<ProcessId>,
+    /// Requests that it has carried out there, with the pieces sent from and filled.
+    pub carried: Vec<(Request, Vec<Ghost>, Vec<Ghost>)>,
 }
 
 impl Host<Ghost> for Recorder {
@@ -73,6 +77,17 @@ impl Host<Ghost> for Recorder {
 
     fn publish(&mut self, counter: CounterIndex, value: CountingEvent) {
         self.counters.insert(counter, value);
+    }
+
+    fn has_direct(&mut self, to: ProcessId) -> bool {
+        self.direct.contains(&to)
+    }
+
+    fn carry_out(&mut self, _: ProcessId, request: &Request, data: Exchange<'_, Ghost>) -> bool {
+        let pieces = |pieces: Pieces<Ghost>| pieces.as_slice().to_vec();
+        let (source, sink) = (pieces(data.source), pieces(data.sink));
+        self.carried.push((*request, source, sink));
+        true
     }
 
     fn send(

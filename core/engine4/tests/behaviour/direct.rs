@@ -1,0 +1,240 @@
+//! Direct entries: which qualify, and how an operation on one is reported.
+
+use crate::rig::*;
+use lintel_engine4::{DescriptorSpec, EntrySpec, Transfer};
+use lintel_memory::{Buffer, Ghost, Span};
+use lintel_types::{
+    AckRequest, Event, Handle, Limits, List, MdOptions, MeOptions, NiOptions, Operation,
+    PortalIndex, ProcessId, PtOptions,
+};
+use lintel_wire::Verb;
+
+fn node(options: NiOptions) -> Node {
+    Node::new(process(0), options, Limits::DEFAULT)
+}
+
+/// An entry that neither posts nor counts.
+fn silent(portal: PortalIndex) -> EntrySpec<Ghost> {
+    let spec = entry(portal);
+    EntrySpec {
+        options: spec.options | MeOptions::EVENT_COMM_DISABLE,
+        ..spec
+    }
+}
+
+fn is_direct(node: &Node, entry: Handle) -> bool {
+    node.interface.direct_entry(entry).is_some()
+}
+
+#[test]
+fn an_entry_that_leaves_no_trace_but_its_bytes_is_direct() {
+    for kind in [MATCHING, NON_MATCHING, LOGICAL] {
+        let mut node = node(kind);
+        let portal = node.portal(PtOptions::empty());
+        let source = match kind == LOGICAL {
+            true => ProcessId::from_rank(ProcessId::RANK_ANY),
+            false => silent(portal).source,
+        };
+        let spec = EntrySpec {
+            source,
+            ..silent(portal)
+        };
+        let entry = node.append(spec, List::Priority);
+        let direct = node.interface.direct_entry(entry).expect("it qualifies");
+        assert_eq!((direct.span.address(), direct.span.length()), (BASE, 1000));
+        assert!(direct.takes_puts && direct.takes_gets);
+        let ignored = if kind == NON_MATCHING { u64::MAX } else { 0 };
+        assert_eq!(direct.ignore_bits, ignored);
+    }
+}
+
+#[test]
+fn an_entry_that_reports_restricts_or_moves_is_not_direct() {
+    let mut node = node(MATCHING);
+    let counter = node.counter();
+    let portal = node.portal(PtOptions::empty());
+    let quiet = silent(portal);
+    let with = |options: MeOptions| EntrySpec {
+        options: quiet.options | options,
+        ..quiet.clone()
+    };
+    let pieces = vec![Ghost::new(BASE, 8), Ghost::new(BASE + 64, 8)];
+    let others = [
+        entry(portal),
+        with(MeOptions::USE_ONCE),
+        with(MeOptions::MANAGE_LOCAL),
+        with(MeOptions::ACK_DISABLE),
+        EntrySpec {
+            counter,
+            ..with(MeOptions::EVENT_CT_COMM)
+        },
+        EntrySpec {
+            uid: UID + 1,
+            ..quiet.clone()
+        },
+        EntrySpec {
+            source: process(1),
+            ..quiet.clone()
+        },
+        EntrySpec {
+            buffer: Buffer::vector(pieces),
+            ..quiet.clone()
+        },
+    ];
+    for spec in others {
+        let entry = node.append(spec.clone(), List::Priority);
+        assert!(!is_direct(&node, entry), "{spec:?}");
+        node.interface.unlink(entry).unwrap();
+    }
+    let overflow = node.append(quiet.clone(), List::Overflow);
+    assert!(!is_direct(&node, overflow));
+    let entry = node.append(quiet, List::Priority);
+    assert!(is_direct(&node, entry));
+    node.interface.unlink(entry).unwrap();
+    assert!(!is_direct(&node, entry), "the handle is stale");
+}
+
+#[test]
+fn an_entry_of_a_disabled_or_flow_controlled_portal_is_not_direct() {
+    let mut node = node(MATCHING);
+    let controlled = node.portal(PtOptions::FLOWCTRL);
+    let entry = node.append(silent(controlled), List::Priority);
+    assert!(!is_direct(&node, entry));
+    let portal = node.portal(PtOptions::empty());
+    let entry = node.append(silent(portal), List::Priority);
+    node.interface.portal_disable(portal).unwrap();
+    assert!(!is_direct(&node, entry));
+    node.interface.portal_enable(portal).unwrap();
+    assert!(is_direct(&node, entry));
+}
+
+#[test]
+fn only_the_first_entry_that_matches_is_direct() {
+    let mut list = node(NON_MATCHING);
+    let portal = list.portal(PtOptions::empty());
+    let [first, second] = [0; 2].map(|_| list.append(silent(portal), List::Priority));
+    assert!(is_direct(&list, first) && !is_direct(&list, second));
+    let all: Vec<Handle> = list.interface.entries_of(portal).collect();
+    assert_eq!(all, [first, second]);
+    list.interface.unlink(first).unwrap();
+    assert!(is_direct(&list, second));
+
+    let mut matching = node(MATCHING);
+    let portal = matching.portal(PtOptions::empty());
+    let bits = |match_bits, ignore_bits| EntrySpec {
+        match_bits,
+        ignore_bits,
+        ..silent(portal)
+    };
+    let seven = matching.append(bits(7, 0), List::Priority);
+    let eight = matching.append(bits(8, 0), List::Priority);
+    let again = matching.append(bits(7, 0), List::Priority);
+    let any = matching.append(bits(0, u64::MAX), List::Priority);
+    let behind = matching.append(bits(9, 0), List::Priority);
+    let direct = [seven, eight, again, any, behind].map(|entry| is_direct(&matching, entry));
+    assert_eq!(direct, [true, true, false, false, false]);
+}
+
+/// What the initiator of a transfer sees: events, and its counter.
+fn reports(transfer: &Transfer, options: MdOptions, is_direct: bool) -> (Vec<Event>, (u64, u64)) {
+    let mut wire = Wire::of(2, MATCHING);
+    let portal = wire.node(1).portal(PtOptions::empty());
+    wire.node(1).append(silent(portal), List::Priority);
+    let node = wire.node(0);
+    let counter = node.counter();
+    let queue = node.queue;
+    let handle = node.bind(DescriptorSpec {
+        queue,
+        counter,
+        options,
+        ..descriptor()
+    });
+    let named = |end: Handle| if end == Handle::INVALID { end } else { handle };
+    let transfer = Transfer {
+        source: named(transfer.source),
+        sink: named(transfer.sink),
+        ..transfer.clone()
+    };
+    if is_direct {
+        node.host.direct.insert(process(1));
+    }
+    node.start(&transfer).unwrap();
+    assert_eq!(node.host.sent.is_empty(), is_direct);
+    assert_eq!(node.host.carried.len(), usize::from(is_direct));
+    wire.deliver();
+    let node = wire.node(0);
+    assert_eq!(node.interface.operations_under_way(), 0);
+    (node.events(), node.count(counter))
+}
+
+#[test]
+fn an_operation_on_a_direct_entry_is_reported_as_any_other() {
+    let used = Handle(1);
+    let fetch = Transfer {
+        verb: Verb::FetchAtomic,
+        sink: used,
+        sink_offset: 64,
+        ..atomic(used, process(1), 0)
+    };
+    let swap = Transfer {
+        verb: Verb::Swap,
+        operation: Operation::CswapEq,
+        ..fetch.clone()
+    };
+    let transfers = [
+        put(used, process(1), 0),
+        get(used, process(1), 0),
+        atomic(used, process(1), 0),
+        fetch,
+        swap,
+    ];
+    let acks = [
+        AckRequest::None,
+        AckRequest::Full,
+        AckRequest::Counting,
+        AckRequest::OperationCompleted,
+    ];
+    let counts = MdOptions::EVENT_CT_SEND | MdOptions::EVENT_CT_ACK | MdOptions::EVENT_CT_REPLY;
+    let all_options = [
+        MdOptions::empty(),
+        counts,
+        counts | MdOptions::EVENT_CT_BYTES,
+        counts | MdOptions::EVENT_SUCCESS_DISABLE,
+        MdOptions::EVENT_SEND_DISABLE,
+    ];
+    for transfer in transfers {
+        for ack in acks {
+            let is_acked = matches!(transfer.verb, Verb::Put | Verb::Atomic);
+            let transfer = Transfer {
+                ack: if is_acked { ack } else { AckRequest::None },
+                remote_offset: 24,
+                ..transfer.clone()
+            };
+            for options in all_options {
+                let sent = reports(&transfer, options, false);
+                let carried = reports(&transfer, options, true);
+                assert_eq!(carried, sent, "{transfer:?} {options:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_host_gets_the_memory_of_both_ends() {
+    let mut wire = Wire::of(2, MATCHING);
+    let node = wire.node(0);
+    node.host.direct.insert(process(1));
+    let (source, sink) = (node.descriptor(), node.descriptor());
+    let transfer = Transfer {
+        verb: Verb::FetchAtomic,
+        sink,
+        sink_offset: 64,
+        source_offset: 8,
+        ..atomic(source, process(1), 0)
+    };
+    node.start(&transfer).unwrap();
+    let (request, from, to) = &node.host.carried[0];
+    assert_eq!((request.verb, request.token), (Verb::FetchAtomic, 0));
+    assert_eq!(from, &[Ghost::new(0x1008, 8)]);
+    assert_eq!(to, &[Ghost::new(0x1040, 8)]);
+}

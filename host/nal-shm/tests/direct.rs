@@ -1,0 +1,193 @@
+//! Direct entries between two NALs of one process.
+
+use lintel_claim::Claim;
+use lintel_nal::{Arrival, Nal, Outgoing, Wake};
+use lintel_nal_shm::{DirectEntry, MemoryName, ShmNal, Wanted};
+use lintel_presence::shareable;
+use lintel_types::{InterfaceNumber, PortalIndex, ProcessId};
+
+const LENGTH: u64 = 4096;
+
+struct Pair {
+    target: ShmNal,
+    initiator: ShmNal,
+    entry: DirectEntry,
+    memory: u64,
+}
+
+impl Pair {
+    /// Two connected NALs, and an entry over shareable memory that isn't published yet.
+    fn new(name: &str) -> Pair {
+        let job = format!("direct-{name}-{}", std::process::id());
+        let open = |pid| ShmNal::open(&job, 0x7f00_0001, pid, |_| ()).expect("it is free");
+        let (target, initiator) = (open(1), open(2));
+        let start = shareable().allocate(LENGTH).expect("there is memory");
+        let memory = start.expose_provenance() as u64;
+        let place = shareable().find(memory, LENGTH).expect("it was allocated");
+        let mut pair = Pair {
+            target,
+            initiator,
+            memory,
+            entry: DirectEntry {
+                interface: InterfaceNumber::new(false, false),
+                portal: PortalIndex::from(3u16),
+                takes_puts: true,
+                takes_gets: false,
+                match_bits: 0,
+                ignore_bits: u64::MAX,
+                memory: MemoryName {
+                    id: place.id,
+                    nonce: place.nonce,
+                    bytes: place.bytes,
+                },
+                offset: place.offset,
+                length: LENGTH,
+            },
+        };
+        pair.send();
+        pair.receive();
+        pair
+    }
+
+    fn to(&self) -> ProcessId {
+        self.target.process()
+    }
+
+    fn send(&mut self) {
+        let nothing = Outgoing::Copied {
+            operand: None,
+            pieces: &[],
+        };
+        let to = self.to();
+        self.initiator.send(to, &[0; 6], nothing).expect("it lives");
+    }
+
+    /// Takes all that was sent.
+    fn receive(&mut self) {
+        while let Some(arrival) = self.target.next() {
+            if let Arrival::Message(origin, ..) = arrival {
+                self.target.done(origin);
+            }
+        }
+    }
+
+    fn put(&mut self, wanted: Wanted, value: u64) -> Option<()> {
+        let to = self.to();
+        self.initiator.access(to, &wanted, |target: Claim| {
+            target.store_u64(0, value);
+        })
+    }
+
+    fn word(&self, index: u64) -> u64 {
+        let start = std::ptr::with_exposed_provenance_mut(self.memory as usize);
+        // SAFETY: the memory was allocated, so long, and isn't freed before.
+        let claim = unsafe { Claim::new(start, LENGTH) };
+        claim.load_u64(index * 8).expect("it is long enough")
+    }
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        shareable().free(self.memory);
+    }
+}
+
+fn wanted(offset: u64, length: u64) -> Wanted {
+    Wanted {
+        interface: InterfaceNumber::new(false, false),
+        portal: PortalIndex::from(3u16),
+        match_bits: 0,
+        puts: true,
+        gets: false,
+        offset,
+        length,
+    }
+}
+
+#[test]
+fn published_memory_is_accessed_and_withdrawn_memory_is_not() {
+    let mut pair = Pair::new("published");
+    assert!(!pair.initiator.has_direct(pair.to()));
+    let slot = pair.target.publish(&pair.entry).expect("there is room");
+    assert!(pair.initiator.has_direct(pair.to()));
+    assert_eq!(pair.put(wanted(16, 8), 7), Some(()));
+    assert_eq!(pair.word(2), 7);
+    pair.target.withdraw(slot);
+    assert!(pair.target.is_quiet());
+    assert_eq!(pair.put(wanted(16, 8), 8), None);
+    assert_eq!(pair.word(2), 7);
+    assert!(!pair.initiator.has_direct(pair.to()), "it has looked");
+}
+
+#[test]
+fn only_what_the_entry_takes_whole_is_accessed() {
+    let mut pair = Pair::new("whole");
+    pair.target.publish(&pair.entry).expect("there is room");
+    assert_eq!(pair.put(wanted(LENGTH - 8, 8), 7), Some(()));
+    let refused = [
+        wanted(LENGTH - 7, 8),
+        wanted(u64::MAX, 8),
+        Wanted {
+            gets: true,
+            ..wanted(0, 8)
+        },
+        Wanted {
+            portal: PortalIndex::from(4u16),
+            ..wanted(0, 8)
+        },
+        Wanted {
+            interface: InterfaceNumber::new(true, false),
+            ..wanted(0, 8)
+        },
+    ];
+    for wanted in refused {
+        assert_eq!(pair.put(wanted, 9), None, "{wanted:?}");
+    }
+}
+
+#[test]
+fn an_access_overtakes_no_message() {
+    let mut pair = Pair::new("order");
+    pair.target.publish(&pair.entry).expect("there is room");
+    pair.send();
+    assert_eq!(pair.put(wanted(0, 8), 7), None, "the message isn't read");
+    pair.receive();
+    assert_eq!(pair.put(wanted(0, 8), 7), Some(()));
+    // More than there is room for: some wait here.
+    (0..1000).for_each(|_| pair.send());
+    assert_eq!(pair.put(wanted(0, 8), 8), None);
+    while pair.initiator.flush() {
+        pair.receive();
+    }
+    pair.receive();
+    assert_eq!(pair.put(wanted(0, 8), 8), Some(()));
+}
+
+#[test]
+fn a_withdrawal_waits_for_accesses_under_way() {
+    let mut pair = Pair::new("wait");
+    let slot = pair.target.publish(&pair.entry).expect("there is room");
+    pair.put(wanted(0, 8), 1).expect("it is published");
+    let (to, target) = (pair.to(), &mut pair.target);
+    let accessed = pair.initiator.access(to, &wanted(0, 8), |memory| {
+        target.withdraw(slot);
+        assert!(!target.is_quiet());
+        memory.store_u64(0, 2);
+        assert!(!target.is_quiet());
+    });
+    assert_eq!(accessed, Some(()));
+    assert!(pair.target.is_quiet());
+    assert_eq!(pair.word(0), 2);
+}
+
+#[test]
+fn entries_are_accessed_again_after_others_have_come_and_gone() {
+    let mut pair = Pair::new("again");
+    for round in 1..200 {
+        let slot = pair.target.publish(&pair.entry).expect("there is room");
+        assert_eq!(pair.put(wanted(8, 8), round), Some(()));
+        assert_eq!(pair.word(1), round);
+        pair.target.withdraw(slot);
+        assert!(pair.target.is_quiet());
+    }
+}
