@@ -64,6 +64,9 @@ cargo xtask COMMAND
   soak [--minutes M | --seconds S] [--seed N] [--nal LIST] [--fault WHAT]
                       random operations among 8 processes on 2 virtual nodes; each
                       minute one is killed and restarted (60 s)
+  soak --api cci [--minutes M | --seconds S] [--seed N] [--nal sm|udp] [--fault WHAT]
+                      the same of CCI: messages and remote memory accesses among 3
+                      processes over sm, and 3 over UDP with 1 % loss
   assault [--kills N] [--minutes M] [--seed N] [--prefix DIR] [NAME...]
                       attack the installed library in separate namespaces: kills
                       (300), reused process numbers, memory after PtlNIFini, other

@@ -18,7 +18,14 @@ const MORE: Duration = Duration::from_secs(180);
 pub struct Soak {
     seconds: u64,
     seed: Option<String>,
-    setting: Setting,
+    over: Over,
+}
+
+/// The interface, and its network.
+enum Over {
+    Portals(Setting),
+    /// `--nal` and `--fault`, if they were given; otherwise all transports.
+    Cci(Vec<String>),
 }
 
 impl Soak {
@@ -27,13 +34,22 @@ impl Soak {
         Soak {
             seconds: 60,
             seed: None,
-            setting: Setting::over(NAL, Some(FAULT)),
+            over: Over::Portals(Setting::over(NAL, Some(FAULT))),
         }
     }
 
-    /// Reads `--minutes`, `--seconds`, `--seed`, and what a setting has.
+    /// As [`short`](Self::short), of CCI.
+    pub fn short_of_cci() -> Soak {
+        Soak {
+            over: Over::Cci(Vec::new()),
+            ..Soak::short()
+        }
+    }
+
+    /// Reads `--api`, `--minutes`, `--seconds`, `--seed`, and what a setting has.
     pub fn read(words: &[&str]) -> Result<Soak, String> {
         let words = Arguments::new(words)?.only(&[
+            "--api",
             "--minutes",
             "--seconds",
             "--seed",
@@ -48,10 +64,15 @@ impl Soak {
         };
         let seconds = number("--seconds")?.or(number("--minutes")?.map(|minutes| minutes * 60));
         let short = Soak::short();
+        let over = match words.get("--api") {
+            Some("cci") => Over::Cci(given(&words, &["--nal", "--fault"])),
+            Some("portals4") | None => Setting::read(&words).map_or(short.over, Over::Portals),
+            Some(other) => return Err(format!("--api takes portals4 or cci, not {other}")),
+        };
         Ok(Soak {
             seconds: seconds.unwrap_or(short.seconds),
             seed: words.get("--seed").map(String::from),
-            setting: Setting::read(&words).unwrap_or(short.setting),
+            over,
         })
     }
 
@@ -63,15 +84,27 @@ impl Soak {
 
 /// Runs the soak and reports the seed that repeats it.
 pub fn run(tree: &Tree, soak: &Soak) -> Outcome {
-    let mut program = program(tree, "fault-soak")?;
+    let mut program = match &soak.over {
+        Over::Portals(setting) => {
+            let mut program = program(tree, "fault-soak")?;
+            program.args(["--nodes", if setting.has_nodes() { "2" } else { "1" }]);
+            setting.apply_to(&mut program);
+            println!("   {setting}");
+            program
+        }
+        Over::Cci(words) => {
+            let mut program = program(tree, "fault-cci-soak")?;
+            program.args(words);
+            println!("   CCI {}", words.join(" "));
+            program
+        }
+    };
     let (seconds, kills) = (soak.seconds.to_string(), soak.kills().to_string());
-    let nodes = if soak.setting.has_nodes() { "2" } else { "1" };
-    program.args(["--seconds", &seconds, "--kills", &kills, "--nodes", nodes]);
+    program.args(["--seconds", &seconds, "--kills", &kills]);
     if let Some(seed) = &soak.seed {
         program.args(["--seed", seed]);
     }
-    soak.setting.apply_to(&mut program);
-    println!("   {} s, {kills} kills, {}", soak.seconds, soak.setting);
+    println!("   {} s, {kills} kills", soak.seconds);
     let limit = Duration::from_secs(soak.seconds) + MORE;
     shell::run_within(&mut program, limit).map_err(|wrong| {
         let seconds = soak.seconds;
@@ -79,6 +112,12 @@ pub fn run(tree: &Tree, soak: &Soak) -> Outcome {
             "{wrong}\n        again: cargo xtask soak --seconds {seconds} --seed N, N as printed above"
         )
     })
+}
+
+/// Those of the options that were given, with their values.
+fn given(words: &Arguments, options: &[&str]) -> Vec<String> {
+    let value = |name: &&str| Some([(*name).to_owned(), words.get(name)?.to_owned()]);
+    options.iter().filter_map(value).flatten().collect()
 }
 
 /// A program of the crate that breaks things, built afresh.

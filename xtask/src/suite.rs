@@ -41,6 +41,7 @@ pub fn ci(tree: &Tree) -> ExitCode {
         networks::run(tree, &setting, &mut report);
     }
     report.check("soak", || soak::run(tree, &Soak::short()));
+    report.check("soak of CCI", || soak::run(tree, &Soak::short_of_cci()));
     report.check("hostile", || hostile::run(tree, &[]));
     netns::run(tree, &mut report);
     assault::run(tree, &Assault::short(tree), &mut report);

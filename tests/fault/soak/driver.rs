@@ -2,10 +2,10 @@
 
 use crate::Done;
 use crate::options::Options;
-use crate::resident::Resident;
 use crate::verdict::Verdict;
 use lintel_fault::job::{Job, Worker};
 use lintel_fault::random::Random;
+use lintel_fault::resident::Resident;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 

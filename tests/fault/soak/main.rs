@@ -23,7 +23,6 @@ mod offer;
 mod operation;
 mod options;
 mod rank;
-mod resident;
 mod session;
 mod verdict;
 

@@ -17,5 +17,6 @@ pub mod job;
 pub mod memory;
 pub mod places;
 pub mod random;
+pub mod resident;
 pub mod rig;
 pub mod worker;
