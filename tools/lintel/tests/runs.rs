@@ -4,9 +4,12 @@
 
 mod rig;
 
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use rig::{LOOK_AGAIN, PATIENCE, Running};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 /// Benchmark and variant of every row, each once.
@@ -163,4 +166,33 @@ fn portals_3_is_measured_by_the_benchmarks_of_portals_4() {
         };
         assert!(rows.iter().any(|row| of_3(&row)), "{name} in {rows:?}");
     }
+}
+
+#[test]
+fn an_interrupted_run_reports_what_it_has_measured() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let place = folder.path().join("report.json");
+    let words = [
+        "perf",
+        "put",
+        "--time=500",
+        "--rounds=1",
+        "--live",
+        "--json",
+    ];
+    let mut command = Command::new("env");
+    // What starts the tests may ignore interrupts.
+    command.args(["--default-signal=INT", env!("CARGO_BIN_EXE_lintel")]);
+    command.args(words).arg(&place).stderr(Stdio::piped());
+    let mut run = command.spawn().expect("lintel starts");
+    let mut lines = BufReader::new(run.stderr.take().expect("piped")).lines();
+    let first = lines.find(|line| line.as_ref().is_ok_and(|line| line.starts_with("put")));
+    assert!(first.is_some(), "a line for the first point");
+    kill_process(Pid::from_child(&run), Signal::INT).expect("it runs");
+    lines.for_each(drop);
+    assert_eq!(run.wait().expect("it ends").code(), Some(130));
+    let report = std::fs::read_to_string(&place).expect("it was written");
+    let report: Value = serde_json::from_str(&report).expect("a report");
+    assert_eq!(report["interrupted"], true);
+    assert!(!rows(&report).is_empty(), "{report}");
 }

@@ -24,9 +24,11 @@ mod limits;
 pub mod multi_pair;
 mod netpipe;
 pub mod network;
+mod noise;
 mod one_core;
 mod options;
 mod overlap;
+mod partial;
 pub mod paths;
 mod pingpong;
 pub mod placements;
@@ -148,6 +150,12 @@ fn rank(mut client: Client, options: Options) -> Result<()> {
     let selected = options.selected();
     let points = selected.iter().map(|benchmark| benchmark.points(&options));
     let mut session = Session::new(team, options.clone(), points.sum());
+    if session.team.leads() {
+        let (start, options) = (start.clone(), options.clone());
+        partial::on_interrupt(session.rows(), move |rows| {
+            deliver_interrupted(start, &options, rows);
+        })?;
+    }
     if let [one, other] = options.cores[..]
         && one == other
     {
@@ -232,7 +240,17 @@ fn pass_ticket(
     })
 }
 
+/// The rows that an interrupted run has measured.
+fn deliver_interrupted(start: Start, options: &Options, rows: Vec<Row>) {
+    let mut report = start.report(options, rows, Vec::new());
+    report.interrupted = true;
+    if let Err(error) = deliver(&report, options) {
+        eprintln!("lintel: {error}");
+    }
+}
+
 /// When and where a run began.
+#[derive(Clone)]
 struct Start {
     time: SystemTime,
     machine: Machine,
@@ -258,6 +276,7 @@ impl Start {
             machine: self.machine,
             environment: environment(options),
             targets,
+            interrupted: false,
             rows,
         }
     }

@@ -150,6 +150,11 @@ pub struct Options {
     #[arg(long, value_name = "DIR")]
     pub plots: Option<PathBuf>,
 
+    /// Write each point to standard error as soon as it is measured; on a terminal that happens
+    /// anyway
+    #[arg(long)]
+    pub live: bool,
+
     /// Write the report as JSON, with all that is needed to repeat it; - is standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<String>,

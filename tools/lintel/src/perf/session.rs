@@ -1,6 +1,6 @@
 //! One run of `lintel perf` in one of its processes.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::IsTerminal;
@@ -8,11 +8,13 @@ use std::io::IsTerminal;
 use console::Term;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::noise::Meter;
 use super::options::Options;
+use super::partial::Rows;
 use crate::error::Result;
 use crate::harness::Plan;
 use crate::portals::{self, Interface, ProcessId};
-use crate::report::{Row, table_size};
+use crate::report::{Row, line, table_size};
 use crate::team::{Team, WORDS};
 
 /// What every benchmark needs, and where its rows go.
@@ -23,7 +25,8 @@ pub struct Session {
     pub plan: Plan,
     /// What was asked for.
     pub options: Options,
-    rows: Vec<Row>,
+    rows: Rows,
+    meter: RefCell<Meter>,
     open: Option<(Interface, ProcessId)>,
     open3: Option<(portals33::Interface, ProcessId)>,
     progress: Progress,
@@ -45,11 +48,14 @@ impl Session {
     /// A session without rows that has `points` before it, in all benchmarks.
     pub fn new(team: Team, options: Options, points: u64) -> Self {
         let progress = Progress::new(team.leads(), points);
+        // Rank 0's: the other one measures nothing.
+        let core = options.cores.first().copied().unwrap_or(0);
         Self {
             team,
             plan: options.plan(),
             options,
-            rows: Vec::new(),
+            rows: Rows::default(),
+            meter: RefCell::new(Meter::new(core)),
             open: None,
             open3: None,
             progress,
@@ -99,9 +105,17 @@ impl Session {
 
     /// Keeps a row, in the process that has one.
     pub fn record(&mut self, row: impl FnOnce() -> Row) {
-        if self.team.leads() {
-            self.rows.push(row());
+        if !self.team.leads() {
+            return;
         }
+        let noise = self.meter.borrow().noise();
+        let row = Row { noise, ..row() };
+        let line = line(&row);
+        match self.options.live {
+            true => self.progress.0.suspend(|| eprintln!("{line}")),
+            false => self.progress.0.println(line),
+        }
+        self.rows.push(row);
     }
 
     /// Shows what is being measured. Only between measurements: nothing draws while
@@ -113,6 +127,7 @@ impl Session {
         points.begun = (points.begun + 1).min(points.current.saturating_sub(1));
         self.points.set(points);
         self.progress.announce(what, bytes);
+        self.meter.borrow_mut().restart();
     }
 
     /// A benchmark of so many points begins, and the one before it is over.
@@ -135,10 +150,22 @@ impl Session {
         Ok(())
     }
 
-    /// Ends the session and gives its rows.
+    /// The rows so far, for who waits for an interrupt.
+    pub fn rows(&self) -> Rows {
+        self.rows.clone()
+    }
+
+    /// Ends the session and gives its rows; if a signal has interrupted it, this doesn't
+    /// return.
     pub fn into_rows(self) -> Vec<Row> {
         self.progress.finish();
-        self.rows
+        match self.rows.take() {
+            Some(rows) => rows,
+            None => loop {
+                // Another thread delivers them, and then ends the process.
+                std::thread::park();
+            },
+        }
     }
 }
 

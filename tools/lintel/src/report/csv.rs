@@ -26,7 +26,7 @@ pub fn lines(report: &Report) -> Vec<u8> {
     writer.into_inner().expect("memory takes it")
 }
 
-const HEADER: [&str; 15] = [
+const HEADER: [&str; 17] = [
     "benchmark",
     "variant",
     "bytes",
@@ -42,12 +42,14 @@ const HEADER: [&str; 15] = [
     "ratio_to_limit",
     "rounds",
     "planned_rounds",
+    "stolen",
+    "waited",
 ];
 
 /// Options that name the transport of the messages.
 const NETWORK: [&str; 4] = ["nodes", "nal", "mode", "conn"];
 
-fn fixed_fields(row: &Row) -> [String; 15] {
+fn fixed_fields(row: &Row) -> [String; 17] {
     let limit = row.limit.as_ref();
     let short = row.shortened;
     [
@@ -68,6 +70,8 @@ fn fixed_fields(row: &Row) -> [String; 15] {
         short
             .map(|s| s.planned_rounds.to_string())
             .unwrap_or_default(),
+        text(row.noise.map(|noise| noise.stolen)),
+        text(row.noise.map(|noise| noise.waited)),
     ]
 }
 

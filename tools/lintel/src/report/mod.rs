@@ -20,7 +20,7 @@ use crate::output;
 use crate::stats::Times;
 
 pub(crate) use table::aligned;
-pub use table::{network, size as table_size};
+pub use table::{line, network, size as table_size};
 
 /// The file that `lintel perf --json` writes and `lintel plot` reads.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -42,8 +42,22 @@ pub struct Report {
     /// The project's targets beside it, when asked for.
     #[serde(default)]
     pub targets: Vec<targets::Verdict>,
+    /// Whether the run was interrupted: rows are missing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
     /// Every measured point, in order.
     pub rows: Vec<Row>,
+}
+
+/// What disturbed a point, in shares of the time that it took.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Noise {
+    /// The machine below this virtual one had the measuring core.
+    pub stolen: f64,
+    /// The measuring thread was ready to run and others ran.
+    pub waited: f64,
+    /// Any thread of the system was.
+    pub pressure: f64,
 }
 
 /// One measured point of a benchmark.
@@ -69,6 +83,9 @@ pub struct Row {
     /// How much was measured, if the wall-clock budget ended the point early.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shortened: Option<Shortened>,
+    /// What disturbed it, if that was enough to matter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise: Option<Noise>,
     /// Figures that only this benchmark has, by name with unit.
     pub figures: IndexMap<String, f64>,
 }
@@ -223,6 +240,7 @@ impl Report {
             machine,
             environment: BTreeMap::new(),
             targets: Vec::new(),
+            interrupted: false,
             rows,
         }
     }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use indexmap::IndexSet;
 
-use super::{Report, Row};
+use super::{Noise, Report, Row};
 use crate::harness::Shortened;
 
 /// All tables, each under its title, after a line about the machine.
@@ -18,6 +18,9 @@ pub fn tables(report: &Report, title: fn(&str) -> &str) -> String {
         machine.kernel,
         join(&machine.cores),
     );
+    if report.interrupted {
+        out.push_str("interrupted: only some of the points were measured\n");
+    }
     let network = network(report);
     if !network.is_empty() {
         let _ = writeln!(out, "{network}");
@@ -80,10 +83,32 @@ fn table(rows: &[Row], title: fn(&str) -> &str) -> String {
     if rows.iter().any(|row| row.shortened.is_some()) {
         text.push_str(BUSY);
     }
+    if rows.iter().any(|row| row.noise.is_some()) {
+        text.push_str(DISTURBED);
+    }
     text
 }
 
+/// A point as a line, while others are still being measured.
+pub fn line(row: &Row) -> String {
+    let mut words = format!("{} {}, {}", row.benchmark, row.variant, size(row.bytes));
+    if let Some(times) = row.times {
+        let (median, least) = (time(Some(times.median_us)), time(Some(times.min_us)));
+        let _ = write!(words, ": median {median} µs, least {least}");
+    }
+    if let Some(limit) = &row.limit {
+        let _ = write!(words, ", {:.2} × {}", limit.ratio, limit.name);
+    }
+    if let Some(noise) = &row.noise {
+        let _ = write!(words, " (disturbed: {})", disturbed(noise));
+    }
+    words
+}
+
 const BUSY: &str = "  the machine was busy: some points ended early, see `measured` and --budget\n";
+
+const DISTURBED: &str = "  other programs, or the machine below (stolen), disturbed some points, see `disturbed`: \
+                         repeat them on a quiet machine\n";
 
 /// Lines of cells in columns, of which some begin at the left.
 pub(crate) fn aligned(lines: &[Vec<String>], left: &[bool]) -> String {
@@ -145,6 +170,9 @@ fn columns(rows: &[Row]) -> Vec<Column> {
     all.push(left("measured", |row| {
         row.shortened.as_ref().map(measured).unwrap_or_default()
     }));
+    all.push(left("disturbed", |row| {
+        row.noise.as_ref().map(disturbed).unwrap_or_default()
+    }));
     let is_empty = |cell: String| matches!(cell.as_str(), "" | "0 B");
     all.retain(|column| rows.iter().any(|row| !is_empty((column.cell)(row))));
     all
@@ -162,6 +190,14 @@ fn measured(part: &Shortened) -> String {
         true => format!("{rounds} of {planned_rounds} rounds"),
         false => format!("{} % of the time", 100 * batches / planned_batches.max(&1)),
     }
+}
+
+/// For how much of the time a point was disturbed.
+fn disturbed(noise: &Noise) -> String {
+    let shares = [(noise.stolen, "stolen"), (noise.waited, "waited")];
+    let shares = shares.into_iter().filter(|(share, _)| *share >= 0.005);
+    let shares = shares.map(|(share, what)| format!("{:.0} % {what}", 100.0 * share));
+    shares.collect::<Vec<_>>().join(", ")
 }
 
 fn left(title: &str, cell: impl Fn(&Row) -> String + 'static) -> Column {
