@@ -120,10 +120,10 @@ mod tests {
             waited: ms(30),
             pressure: ms(300),
         };
-        let noise = share(Counters::default(), now, ms(100));
+        let noise = share(Counters::default(), now, ms(80));
         assert_eq!(
             (noise.stolen, noise.waited, noise.pressure),
-            (0.1, 0.3, 1.0)
+            (0.125, 0.375, 1.0)
         );
     }
 }
