@@ -25,7 +25,7 @@ pub fn run(options: &Options) -> Done {
         let running: Vec<_> = options.transports.iter().map(|it| run(*it)).collect();
         let ends = running.into_iter().map(|it| match it.join() {
             Ok(done) => done,
-            Err(_) => Err("a member doesn't do as it is told".into()),
+            Err(_) => Err("a member doesn't do what it should".into()),
         });
         ends.collect::<Vec<Done>>()
     });

@@ -97,7 +97,7 @@ struct Member {
 
 impl Member {
     fn serve(&mut self, commands: &Receiver<String>) -> Done {
-        let (mut told, mut was_quiet) = (Instant::now(), false);
+        let (mut tallied, mut was_quiet) = (Instant::now(), false);
         loop {
             match commands.try_recv() {
                 Ok(line) if line == "exit" => return self.leave(),
@@ -106,8 +106,8 @@ impl Member {
                 Err(TryRecvError::Disconnected) => return Err("the driver has ended".into()),
             }
             self.progress()?;
-            if told.elapsed() >= TALLY {
-                told = Instant::now();
+            if tallied.elapsed() >= TALLY {
+                tallied = Instant::now();
                 println!("tally {} {}", self.ended, self.received);
             }
             if self.stops && !was_quiet && self.is_quiet() {
