@@ -25,7 +25,7 @@ const BUDGET: &str = "spec/instructions.toml";
 const HEADER: &str = "/usr/include/valgrind/callgrind.h";
 /// The programs: the package of the library, the library's file, the name that it is loaded by,
 /// and the source.
-const PROGRAMS: [[&str; 4]; 2] = [
+const PROGRAMS: [[&str; 4]; 3] = [
     ["portals4-c", "libportals.so", "libportals.so.4", "calls.c"],
     [
         "portals3-c",
@@ -33,6 +33,7 @@ const PROGRAMS: [[&str; 4]; 2] = [
         "libportals3.so.0",
         "calls3.c",
     ],
+    ["cci-c", "libcci.so", "libcci.so.2", "calls_cci.c"],
 ];
 /// A call with no work; what it counts is the counting's own.
 const EMPTY: &str = "nothing";
