@@ -19,9 +19,9 @@ use lintel_bridge::{
     COUNTERS, ClientCommand, Cursor, Hello, Peer, QUEUES, SharedRegion, SharedTables,
 };
 use lintel_claim::{Claim, CrossMemoryError, Region, RemoteMemory, RemoteSpan};
-use lintel_engine4::Transfer;
-use lintel_types::portals3::Limits as Limits3;
+use lintel_types::portals3::{Error as Error3, Limits as Limits3};
 use lintel_types::{Error, Limits, options};
+use std::fmt::Debug;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -260,8 +260,16 @@ fn serve(library: &Library<Client>, region: &SharedRegion, over: &AtomicBool) {
                 awake = PollWindow::new(library);
             }
             Some(ClientCommand::Posted(command)) => {
-                if let Some(ClientCall::Portals4(Command::Start(transfer))) = parse(&command) {
-                    start(library, &transfer, is_over);
+                match parse(&command) {
+                    Some(ClientCall::Portals4(Command::Start(transfer))) => {
+                        let try_start = || library.try_start(transfer.clone());
+                        start(library, try_start, Error::NoSpace, is_over);
+                    }
+                    Some(ClientCall::Portals3(Command3::Start(transfer))) => {
+                        let try_start = || library.try_start3(transfer);
+                        start(library, try_start, Error3::NoSpace, is_over);
+                    }
+                    _ => {}
                 }
                 awake = PollWindow::new(library);
             }
@@ -283,12 +291,17 @@ fn serve(library: &Library<Client>, region: &SharedRegion, over: &AtomicBool) {
 
 /// Starts a data movement of a client that doesn't wait for it. While too many await
 /// their answers, what comes after it waits as well, for calls are carried out in order.
-fn start(library: &Library<Client>, transfer: &Transfer, is_over: impl Fn() -> bool) {
-    let mut started = library.try_start(transfer.clone());
-    while started == Err(Error::NoSpace) && !is_over() {
+fn start<E: PartialEq + Debug>(
+    library: &Library<Client>,
+    try_start: impl Fn() -> Result<(), E>,
+    no_space: E,
+    is_over: impl Fn() -> bool,
+) {
+    let mut started = try_start();
+    while started.as_ref() == Err(&no_space) && !is_over() {
         library.poll_for_client();
         std::thread::yield_now();
-        started = library.try_start(transfer.clone());
+        started = try_start();
     }
     if let Err(error) = started {
         // The client has looked, so it has released a descriptor meanwhile, or lies.

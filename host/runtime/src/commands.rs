@@ -5,7 +5,6 @@ use crate::library::Library;
 use crate::memory::Memory;
 use crate::owner::Owner;
 use lintel_bridge::POST_BYTES;
-use lintel_claim::Claim;
 use lintel_engine4::{Deferred, DescriptorSpec, EntrySpec, SearchOp, Transfer};
 use lintel_memory::Span;
 use lintel_types::{
@@ -104,12 +103,12 @@ pub(crate) fn to_bytes(value: &impl Serialize) -> Vec<u8> {
     postcard::to_stdvec(value).expect("a vector grows")
 }
 
-/// The command to start a data movement, where it is short enough to be posted.
-pub(crate) fn to_post<'a>(transfer: &Transfer, room: &'a mut [u8; POST_BYTES]) -> Option<&'a [u8]> {
-    let command = Command::<Claim>::Start(transfer.clone());
-    postcard::to_slice(&AnyCommand::<_, ()>::Portals4(&command), room)
-        .ok()
-        .map(|bytes| &*bytes)
+/// A command as bytes, where it is short enough to be posted.
+pub(crate) fn to_post<'a>(
+    command: &impl Serialize,
+    room: &'a mut [u8; POST_BYTES],
+) -> Option<&'a [u8]> {
+    postcard::to_slice(command, room).ok().map(|bytes| &*bytes)
 }
 
 /// The command that the bytes of a client say, if they say one.

@@ -20,6 +20,7 @@ use lintel_claim::{Claim, Lease};
 use lintel_engine4::Transfer;
 use lintel_types::{CountingEvent, Error, Handle, Result};
 use parking_lot::{Mutex, RwLock};
+use serde::Serialize;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, Ordering};
@@ -149,8 +150,14 @@ impl Session {
         if !self.cache.lock().allows(transfer) {
             return Ok(false);
         }
+        let command = Command::<Claim>::Start(transfer.clone());
+        self.post_command(&AnyCommand::<_, ()>::Portals4(&command))
+    }
+
+    /// Posts a command; false where it is too long for that.
+    fn post_command(&self, command: &impl Serialize) -> Result<bool> {
         let mut room = [0; POST_BYTES];
-        let Some(bytes) = to_post(transfer, &mut room) else {
+        let Some(bytes) = to_post(command, &mut room) else {
             return Ok(false);
         };
         let _alone = self.asking.lock();
@@ -300,6 +307,15 @@ impl Remote {
     /// As [`ask`](Self::ask).
     pub(crate) fn post(&self, transfer: &Transfer) -> Result<bool> {
         self.session()?.post(transfer)
+    }
+
+    /// Has the agent carry out a command of another protocol when it comes to it; false where
+    /// it is too long, and is to be asked for.
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub(crate) fn post_command(&self, command: &impl Serialize) -> Result<bool> {
+        self.session()?.post_command(command)
     }
 
     /// Tries a command now and then until it gives something.

@@ -22,6 +22,7 @@ mod owner;
 mod process;
 mod queue_calls;
 mod queues;
+mod remote_cache;
 mod remote_handlers;
 mod shared;
 mod shared_queues;

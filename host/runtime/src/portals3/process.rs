@@ -8,6 +8,7 @@ use crate::portals3::handlers::Handler;
 use crate::portals3::lifecycle::Opening;
 use crate::portals3::owner::{Owner3, Portals3Process};
 use crate::portals3::queue_calls::{after_last, first_event3};
+use crate::portals3::remote_cache::{RemoteCache, answer};
 use crate::portals3::remote_handlers::RemoteHandlers;
 use crate::process::process_calls;
 use crate::remote::{Remote, report_if_short};
@@ -17,6 +18,7 @@ use lintel_claim::Claim;
 use lintel_engine3::{AccessEntry, DescriptorSpec, EntrySpec, Transfer};
 use lintel_types::portals3::{Error, Limits, MemoryDescriptor, Position, Result};
 use lintel_types::{Error as Error4, Handle, PortalIndex};
+use parking_lot::Mutex;
 use serde::Deserialize;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -28,6 +30,7 @@ pub struct Process3 {
     remote: Remote,
     generic: AtomicBool,
     handlers: RemoteHandlers,
+    cache: Mutex<RemoteCache>,
 }
 
 /// The one [`Process3`] of this process, which its calls use.
@@ -42,6 +45,7 @@ pub fn process3() -> &'static Process3 {
         remote: Remote::default(),
         generic: AtomicBool::new(false),
         handlers: RemoteHandlers::default(),
+        cache: Mutex::default(),
     })
 }
 
@@ -55,6 +59,7 @@ pub fn fini3() {
     }
     if process.library.fini() {
         process.remote.leave();
+        *process.cache.lock() = RemoteCache::default();
     }
 }
 
@@ -120,10 +125,11 @@ impl Process3 {
     #[cold]
     fn ask<T: for<'a> Deserialize<'a>>(&self, command: &Command3<Claim>) -> Result<T> {
         self.check_alive()?;
-        let command = to_bytes(&AnyCommand::<(), _>::Portals3(command));
-        let answer = self.remote.ask_bytes(&command);
+        let bytes = to_bytes(&AnyCommand::<(), _>::Portals3(command));
+        let answer = self.remote.ask_bytes(&bytes);
         let answer = answer.map_err(|_| Error::Fail)?;
-        postcard::from_bytes(&answer).unwrap_or(Err(Error::Fail))
+        self.cache.lock().learn(command, &answer);
+        self::answer(&answer)
     }
 
     /// Starts a data movement. While too many operations await their answers, or too much
@@ -151,6 +157,9 @@ impl Process3 {
 
     #[cold]
     fn start_remotely(&'static self, transfer: &Transfer) -> Result<()> {
+        if self.post(transfer)? {
+            return Ok(());
+        }
         let start = || match self.try_start3(*transfer) {
             Err(Error::NoSpace) => Ok(None),
             done => Ok(Some(done)),
@@ -158,6 +167,18 @@ impl Process3 {
         self.remote
             .until(&self.library, start)
             .map_err(of_waiting)?
+    }
+
+    /// Posts a data movement; false where it must be asked for.
+    fn post(&self, transfer: &Transfer) -> Result<bool> {
+        self.check_alive()?;
+        if !self.cache.lock().allows(transfer) {
+            return Ok(false);
+        }
+        let command = Command3::<Claim>::Start(*transfer);
+        let command = AnyCommand::<(), _>::Portals3(&command);
+        let posted = self.remote.post_command(&command);
+        posted.map_err(|_| Error::Fail)
     }
 
     /// PtlEQAlloc. With a handler, it is called with each event, and none is queued.
