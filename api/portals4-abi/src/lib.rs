@@ -53,7 +53,7 @@ pub use error::{CallError, Result};
 pub use events::{Counter, Queue, poll_counters};
 pub use interface::{Interface, InterfaceSpec, abort, finalize, initialize};
 pub use lists::{Descriptor, DescriptorSpec, Entry, EntrySpec, Portal};
-pub use memory::UserMemory;
+pub use memory::{ShareableMemory, UserMemory};
 pub use transfer::{Sink, Transfer, Trigger};
 
 pub use lintel_types::{

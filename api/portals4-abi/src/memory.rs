@@ -1,6 +1,8 @@
 //! What an application lends to a Portals library.
 
+use crate::error::{Result, check};
 use lintel_claim::Region;
+use portals4_sys as sys;
 use std::ffi::c_void;
 use std::ptr;
 use std::rc::Rc;
@@ -19,6 +21,45 @@ pub unsafe trait UserMemory {
     fn address(&self) -> *mut c_void;
     /// Bytes from that address on.
     fn size(&self) -> usize;
+}
+
+/// Memory that peers can map (`PtlMemAlloc`), freed when this is dropped.
+#[derive(Debug)]
+pub struct ShareableMemory {
+    start: *mut c_void,
+    bytes: usize,
+}
+
+impl ShareableMemory {
+    /// Zeroed memory of so many bytes, aligned to a page.
+    ///
+    /// # Errors
+    /// The code of `PtlMemAlloc`.
+    pub fn new(bytes: usize) -> Result<Self> {
+        let mut start = ptr::null_mut();
+        // SAFETY: the output outlives the call.
+        let code = unsafe { sys::PtlMemAlloc(bytes as u64, &mut start) };
+        check("PtlMemAlloc", code).map(|()| ShareableMemory { start, bytes })
+    }
+}
+
+impl Drop for ShareableMemory {
+    fn drop(&mut self) {
+        // SAFETY: it is this value's own, and nothing uses it any more (`UserMemory`).
+        unsafe { sys::PtlMemFree(self.start) };
+    }
+}
+
+// SAFETY: the memory stays mapped at one address until the value is dropped, and no reference
+// to it is made here.
+unsafe impl UserMemory for ShareableMemory {
+    fn address(&self) -> *mut c_void {
+        self.start
+    }
+
+    fn size(&self) -> usize {
+        self.bytes
+    }
 }
 
 // SAFETY: the pages of a region stay mapped until the process ends, and no reference to

@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
-use portals4_abi::UserMemory;
+use portals4_abi::{ShareableMemory, UserMemory};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 
@@ -34,7 +34,15 @@ pub struct Ticket {
 pub struct Region {
     start: NonNull<u8>,
     length: usize,
-    file: Option<File>,
+    owner: Owner,
+}
+
+/// Who made a region's mapping, and ends it.
+enum Owner {
+    Private,
+    File(File),
+    /// Dropping it unmaps the memory.
+    Portals(#[allow(dead_code)] ShareableMemory),
 }
 
 impl Region {
@@ -51,7 +59,24 @@ impl Region {
                 MapFlags::PRIVATE,
             )?
         };
-        let region = Self::adopt(start, length, None)?;
+        let region = Self::adopt(start, length, Owner::Private)?;
+        region.make_resident();
+        Ok(region)
+    }
+
+    /// Zeroed memory of `length` bytes that Portals peers can map, already resident.
+    ///
+    /// # Errors
+    /// What `PtlMemAlloc` returned.
+    pub fn shareable(length: usize) -> portals4_abi::Result<Self> {
+        let length = page_ceiling(length);
+        let memory = ShareableMemory::new(length)?;
+        let start = NonNull::new(memory.address().cast()).expect("memory has an address");
+        let region = Self {
+            start,
+            length,
+            owner: Owner::Portals(memory),
+        };
         region.make_resident();
         Ok(region)
     }
@@ -75,7 +100,9 @@ impl Region {
 
     /// How another process finds this shared memory; `None` for private memory.
     pub fn ticket(&self) -> Option<Ticket> {
-        let file = self.file.as_ref()?;
+        let Owner::File(file) = &self.owner else {
+            return None;
+        };
         Some(Ticket {
             pid: std::process::id(),
             fd: file.as_raw_fd() as u32,
@@ -177,15 +204,15 @@ impl Region {
                 0,
             )?
         };
-        Self::adopt(start, length, Some(file))
+        Self::adopt(start, length, Owner::File(file))
     }
 
-    fn adopt(start: *mut c_void, length: usize, file: Option<File>) -> io::Result<Self> {
+    fn adopt(start: *mut c_void, length: usize, owner: Owner) -> io::Result<Self> {
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Self {
             start,
             length,
-            file,
+            owner,
         })
     }
 
@@ -211,6 +238,9 @@ unsafe impl UserMemory for Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
+        if matches!(self.owner, Owner::Portals(_)) {
+            return;
+        }
         // SAFETY: the mapping was made by this value and no reference outlives it.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.length) };
     }

@@ -60,7 +60,11 @@ impl Call {
 pub struct Atomic<'a>(pub &'a Endpoint, pub Call);
 
 impl Atomic<'_> {
-    fn issue(&self) -> Result<()> {
+    /// Starts the call.
+    ///
+    /// # Errors
+    /// What Portals refused.
+    pub fn issue(&self) -> Result<()> {
         let t = self.0.transfer(8);
         let descriptor = &self.0.descriptor;
         let old = Sink {

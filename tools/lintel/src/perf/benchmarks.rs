@@ -10,8 +10,8 @@ use serde::{Serialize, Serializer};
 use super::options::{Api, Options};
 use super::session::Session;
 use super::{
-    atomics, collectives, connections, delay, depth, fresh_processes, gups, idle, limits, netpipe,
-    one_core, overlap, paths, pingpong, placements, small, stream,
+    atomics, collectives, connections, delay, depth, direct, fresh_processes, gups, idle, limits,
+    netpipe, one_core, overlap, paths, pingpong, placements, small, stream,
 };
 use crate::error::Result;
 use crate::report::names;
@@ -181,7 +181,7 @@ const NODE: &[Group] = &[Group::Targets];
 const TARGETS: &[Group] = &[Group::Targets, Group::NetworkTargets];
 
 /// In the order in which `every` runs them, and `--help` lists them.
-static BENCHMARKS: [Benchmark; 24] = [
+static BENCHMARKS: [Benchmark; 25] = [
     group(
         "all",
         Group::All,
@@ -255,6 +255,13 @@ static BENCHMARKS: [Benchmark; 24] = [
         NO_GROUP,
         "Many sizes, each a little smaller and a little larger; offsets; streaming",
         "netpipe: many sizes and offsets",
+    ),
+    pair(
+        "direct",
+        direct::run,
+        NODE,
+        "Get, put and atomics on memory that both can map, of a target that computes",
+        "direct: operations on direct entries of a target that computes, from the call to the end",
     ),
     pair(
         "gups",
@@ -428,6 +435,7 @@ mod tests {
             "put",
             "bandwidth",
             "rate",
+            "direct",
             "gups",
             "depth",
             "overlap",
@@ -438,6 +446,6 @@ mod tests {
             "idle",
         ];
         assert_eq!(names_of(Group::Targets), targets);
-        assert_eq!(names_of(Group::Every).len(), 17);
+        assert_eq!(names_of(Group::Every).len(), 18);
     }
 }

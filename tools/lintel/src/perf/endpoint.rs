@@ -72,19 +72,44 @@ impl Endpoint {
     /// # Errors
     /// What Portals or the system refused.
     pub fn new(session: &mut Session, setup: Setup<'_>) -> Result<Self> {
+        let landing = Region::private(setup.bytes as usize).during("allocating")?;
+        Self::over(session, setup, landing, true)
+    }
+
+    /// As [`new`](Self::new), but the entry lies in memory that the other side can map, and
+    /// neither posts nor counts: nothing shows that a message has arrived.
+    ///
+    /// # Errors
+    /// What Portals or the system refused.
+    pub fn direct(session: &mut Session, setup: Setup<'_>) -> Result<Self> {
+        let landing = Region::shareable(setup.bytes as usize)?;
+        Self::over(session, setup, landing, false)
+    }
+
+    fn over(
+        session: &mut Session,
+        setup: Setup<'_>,
+        landing: Region,
+        reports: bool,
+    ) -> Result<Self> {
         let (interface, peer) = session.interface()?;
-        let memory = || Region::private(setup.bytes as usize).during("allocating");
-        let (source, landing) = (Rc::new(memory()?), Rc::new(memory()?));
+        let source = Region::private(setup.bytes as usize).during("allocating")?;
+        let (source, landing) = (Rc::new(source), Rc::new(landing));
         let arrivals = Signal::new(&interface, setup.arrive, setup.depth)?;
         let completions = Signal::new(&interface, setup.complete.0, setup.depth)?;
         let portal = interface.portal(PT_ANY, arrivals.queue())?;
         let ahead = ahead(&portal, setup.ahead)?;
+        let any = EntrySpec {
+            match_bits: BITS,
+            ..EntrySpec::default()
+        };
         let spec = match arrivals.counter() {
-            Some(counter) => EntrySpec::counted(BITS, counter),
-            None => EntrySpec {
-                match_bits: BITS,
-                ..EntrySpec::default()
+            _ if !reports => EntrySpec {
+                options: any.options | options::ME_EVENT_COMM_DISABLE,
+                ..any
             },
+            Some(counter) => EntrySpec::counted(BITS, counter),
+            None => any,
         };
         let entry = portal.append(Rc::clone(&landing), &spec)?;
         let (_, stage) = setup.complete;

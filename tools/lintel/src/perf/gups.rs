@@ -14,21 +14,32 @@ use crate::portals::{AckRequest, Counted, Datatype, Operation, ProcessId, Transf
 use crate::report::Row;
 use crate::team::{Team, WORDS};
 
-/// Updates a second of both together, then a check of the whole table.
+/// Updates a second of both together, then a check of the whole table: by messages, and on
+/// memory that each can map.
 pub fn run(session: &mut Session) -> Result<()> {
-    session.announce("RandomAccess", 8);
-    let half = XOR_TABLE / 2;
+    for form in [Form::Messages, Form::Direct] {
+        run_form(session, form)?;
+    }
+    session.team.barrier()
+}
+
+fn run_form(session: &mut Session, form: Form) -> Result<()> {
+    session.announce(form.name(), 8);
     let setup = Setup {
-        bytes: half as u64,
+        bytes: XOR_TABLE as u64 / 2,
         arrive: Wait::Ct,
-        complete: (Wait::Ct, Counted::Acks),
+        complete: (Wait::Ct, form.stage()),
         depth: 64,
         ahead: &[],
     };
-    let endpoint = Endpoint::new(session, setup)?;
+    let endpoint = match form {
+        Form::Messages => Endpoint::new(session, setup)?,
+        Form::Direct => Endpoint::direct(session, setup)?,
+    };
     let (interface, _) = session.interface()?;
-    let mut access = RandomAccess::new(&session.team, &endpoint, interface.physical_id()?);
+    let mut access = RandomAccess::new(&session.team, &endpoint, form, interface.physical_id()?);
     access.fill();
+    session.team.barrier()?;
     let mut limit = LockedXor::new(&session.team, XOR_TABLE)?;
     let workloads: &mut [&mut dyn Workload] = &mut [&mut limit, &mut access];
     let outcomes = measure(&session.team, session.plan, workloads)?;
@@ -36,20 +47,42 @@ pub fn run(session: &mut Session) -> Result<()> {
     if wrong > 0 {
         let words = XOR_TABLE / 8;
         return Err(Error::Wrong(format!(
-            "{wrong} of {words} table words after RandomAccess"
+            "{wrong} of {words} table words after {}",
+            form.name()
         )));
     }
-    let coherent = access.coherent;
-    session.record(|| row(coherent, &outcomes[1], &outcomes[0]).with("wrong words", wrong as f64));
+    let variant = access.variant();
+    session.record(|| row(variant, &outcomes[1], &outcomes[0]).with("wrong words", wrong as f64));
     session.team.barrier()
 }
 
-fn row(coherent: bool, own: &Outcome, limit: &Outcome) -> Row {
-    let local = match coherent {
-        true => "own half directly",
-        false => "own half by Portals",
-    };
-    let row = Row::new("gups", local, 8)
+/// How the updates get to the other half.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Messages,
+    Direct,
+}
+
+impl Form {
+    fn name(self) -> &'static str {
+        match self {
+            Form::Messages => "RandomAccess",
+            Form::Direct => "RandomAccess, direct entries",
+        }
+    }
+
+    /// What the descriptor counts: on a direct entry the end of a get tells that all before
+    /// it have been applied.
+    fn stage(self) -> Counted {
+        match self {
+            Form::Messages => Counted::Acks,
+            Form::Direct => Counted::Replies,
+        }
+    }
+}
+
+fn row(variant: &str, own: &Outcome, limit: &Outcome) -> Row {
+    let row = Row::new("gups", variant, 8)
         .timed(own, 1.0)
         .with_rate(2.0)
         .against("locked xor, shared table", (own, 1.0), (limit, 1.0));
@@ -63,6 +96,7 @@ struct RandomAccess<'a> {
     me: ProcessId,
     rank: u64,
     half: u64,
+    form: Form,
     coherent: bool,
     random: u64,
     updates: u64,
@@ -71,18 +105,28 @@ struct RandomAccess<'a> {
 }
 
 impl<'a> RandomAccess<'a> {
-    fn new(team: &'a Team, endpoint: &'a Endpoint, me: ProcessId) -> Self {
+    fn new(team: &'a Team, endpoint: &'a Endpoint, form: Form, me: ProcessId) -> Self {
         let rank = team.rank() as u64;
         Self {
             endpoint,
             me,
             rank,
             half: endpoint.landing.words().len() as u64,
-            coherent: endpoint.interface.has_coherent_atomics(),
+            form,
+            // `PtlMemAlloc` makes them so.
+            coherent: form == Form::Direct || endpoint.interface.has_coherent_atomics(),
             random: SEEDS[team.rank()],
             updates: 0,
             sent: [0; 2],
             team,
+        }
+    }
+
+    fn variant(&self) -> &'static str {
+        match (self.form, self.coherent) {
+            (Form::Direct, _) => "direct entries",
+            (Form::Messages, true) => "own half directly",
+            (Form::Messages, false) => "own half by Portals",
         }
     }
 
@@ -131,6 +175,11 @@ impl<'a> RandomAccess<'a> {
 
     /// Waits until every update of both ranks has been applied here.
     fn settle(&self) -> Result<()> {
+        if self.form == Form::Direct {
+            self.endpoint.descriptor.get(&self.endpoint.transfer(8))?;
+            self.endpoint.completions.next()?;
+            return self.team.barrier();
+        }
         let mut words = [0; WORDS];
         words[..2].copy_from_slice(&self.sent);
         let all = self.team.exchange(words)?;

@@ -15,6 +15,7 @@ pub mod collectives;
 pub mod connections;
 mod delay;
 mod depth;
+mod direct;
 mod endpoint;
 mod endpoint3;
 pub mod fresh_processes;

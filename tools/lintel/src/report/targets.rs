@@ -267,8 +267,20 @@ const IN_SHARED_MEMORY: &[Target] = &[
         },
     ),
     at_least("RandomAccess, two processes", 0.05, "GUPS", |rows| {
-        least(rows, "gups", |row| figure(row, "GUPS"))
+        most(rows, "gups", |row| figure(row, "GUPS"))
     }),
+    at_most(
+        "get 8 B on a direct entry, target computing",
+        0.15,
+        "µs",
+        |rows| find(rows, "direct", "get", 8)?.median_us(),
+    ),
+    at_most(
+        "fetch-add 8 B on a direct entry, target computing",
+        0.15,
+        "µs",
+        |rows| find(rows, "direct", "fetch-atomic", 8)?.median_us(),
+    ),
 ];
 
 const ANYWHERE: &[Target] = &[
