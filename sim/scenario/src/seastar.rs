@@ -18,7 +18,7 @@ use crate::run::{Figure, Run, Stepped, micro};
 use crate::span::{Observer, Place, relay};
 
 /// What `workload.kind` takes with this model.
-pub(crate) const KINDS: [Choice<Kind>; 15] = [
+pub(crate) const KINDS: [Choice<Kind>; 16] = [
     Choice::new(
         "put",
         "half a round trip of puts: bytes, entries_ahead",
@@ -28,6 +28,11 @@ pub(crate) const KINDS: [Choice<Kind>; 15] = [
         "copied-put",
         "the same, each payload copied into a bound buffer: bytes, entries_ahead",
         Kind::PingPong(Way::CopiedPut),
+    ),
+    Choice::new(
+        "bound-put",
+        "the same, each payload's memory bound before and unlinked after: bytes, entries_ahead",
+        Kind::PingPong(Way::BoundPut),
     ),
     Choice::new(
         "acknowledged-put",

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use lintel_sim_seastar::Mode;
-use lintel_sim_seastar::figures::{Figure, How, Row, figure, table};
+use lintel_sim_seastar::figures::{Figure, How, Row, figure, points_of_large_machines, table};
 use lintel_sim_seastar::profile::RED_STORM_2005;
 use lintel_sim_seastar::workload::{Case, RandomAccess, random_access};
 
@@ -20,6 +20,7 @@ const WIDER: &[(&str, f64)] = &[
     ("half bandwidth, NetPIPE", 0.24),
     ("half bandwidth, NetPIPE bidirectional", 0.40),
     ("put, 1 MB", 0.13),
+    ("copying beats binding each, up to", 0.73),
     ("put, Linux over Catamount, 8 B", 1.04),
     ("CCI's latency less than Portals', 8 B", 0.18),
     ("CCI, RO's latency above UU's, 0 B (2.99 - 2.83)", 0.38),
@@ -54,6 +55,15 @@ fn check_bound(row: &Row) {
     // A miss says why, and nothing else excuses itself.
     let misses = row.difference().abs() > TENTH;
     assert_eq!(misses, !row.cause.is_empty(), "{row}");
+}
+
+#[test]
+#[ignore = "a minute, and minutes where it isn't optimized"]
+fn points_of_large_machines_are_simulated_at_their_size() {
+    let rows = points_of_large_machines().expect("the benchmarks run");
+    for row in &rows {
+        assert!(row.difference().abs() <= TENTH, "{row}");
+    }
 }
 
 #[test]

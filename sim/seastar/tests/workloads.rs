@@ -141,3 +141,17 @@ fn netpipe_sends_return_before_the_next_message_is_waited_for() {
         assert!(both < turns * 2, "{bytes}: {both:?}");
     }
 }
+
+#[test]
+fn binding_and_unlinking_a_descriptor_costs_a_put_a_call_before_it_goes() {
+    let case = Case::new(RED_STORM_2005, Mode::Generic);
+    for bytes in [0, 64, 8_192] {
+        let took = |way| ping_pong(&case, way, bytes, 0).expect("it runs");
+        let p = case.profile;
+        let call = p.time(p.trap) + p.time(p.library_call);
+        let longer = took(Way::BoundPut) - took(Way::Put);
+        // The put's end is looked for besides, and unlinking goes on meanwhile.
+        let most = call * 2 + p.time(p.event_get) * 2;
+        assert!((call..=most).contains(&longer), "{bytes}: {longer:?}");
+    }
+}

@@ -225,6 +225,7 @@ impl fmt::Display for Algorithm {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::Order;
 
     #[test]
     fn a_command_costs_the_inverse_of_the_message_rate() {
@@ -247,5 +248,19 @@ mod tests {
             Some(2) < hosts && triggered < Some(64),
             "{hosts:?} {triggered:?}"
         );
+    }
+
+    #[test]
+    fn an_operation_that_goes_to_the_far_ones_first_ends_sooner() {
+        for nodes_log2 in [9, 10, 12] {
+            for by in [By::Hosts, By::Interfaces] {
+                let took = |order| {
+                    let algorithm = Algorithm::new(by, Some(Tree::KNomial(8))).in_order(order);
+                    with_timing(Timing::SET_1, algorithm, nodes_log2).expect("a torus")
+                };
+                let (far, near) = (took(Order::FarFirst), took(Order::NearFirst));
+                assert!(far < near, "{nodes_log2} {by:?}: {far:?} {near:?}");
+            }
+        }
     }
 }

@@ -54,7 +54,7 @@ mod trace;
 
 pub use coarse::{CoarseMachine, MessageArrived};
 pub use machine::{Inside, Machine, MachineEvent, operate};
-pub use measure::{Algorithm, By, Case, ConfigError, Entry, NOISES, cube};
+pub use measure::{Algorithm, By, Case, ConfigError, Entry, NOISES, Order, cube};
 pub use series::{Detail, MachineSetup, Series};
 pub use timing::Timing;
 pub use trace::{Observer, Span, Track};

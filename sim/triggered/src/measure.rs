@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use lintel_collectives::Tree;
+use lintel_collectives::{Family, Tree};
 use lintel_sim_kernel::{Duration, Samples, SimTime};
 use lintel_sim_node::{NoiseParameters, Placement};
 
@@ -17,6 +17,17 @@ pub struct Algorithm {
     pub by: By,
     /// Along which tree; none: by recursive doubling.
     pub tree: Option<Tree>,
+    /// In which order a node of the tree sends to its children.
+    pub order: Order,
+}
+
+/// The order in which something goes out to several nodes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Order {
+    /// To those with most behind them first, which are also the farthest ones: the model's.
+    FarFirst,
+    /// To the nearest first.
+    NearFirst,
 }
 
 /// Who carries an operation out.
@@ -89,17 +100,36 @@ pub const fn cube(nodes_log2: u32) -> [u16; 3] {
 impl Algorithm {
     /// This way, by these.
     pub const fn new(by: By, tree: Option<Tree>) -> Self {
-        Algorithm { by, tree }
+        let order = Order::FarFirst;
+        Algorithm { by, tree, order }
+    }
+
+    /// The same in another order.
+    #[must_use]
+    pub const fn in_order(mut self, order: Order) -> Self {
+        self.order = order;
+        self
     }
 
     /// What a host does.
     pub fn program(&self, rank: u32, ranks: u32) -> Program {
         match (self.by, self.tree) {
             (By::Hosts, None) => program::doubling_by_host(rank, ranks),
-            (By::Hosts, Some(tree)) => program::tree_by_host(tree, rank, ranks),
+            (By::Hosts, Some(tree)) => program::tree_by_host(&self.family(tree, rank, ranks)),
             (By::Interfaces, None) => program::doubling_by_interface(rank, ranks),
-            (By::Interfaces, Some(tree)) => program::tree_by_interface(tree, rank, ranks),
+            (By::Interfaces, Some(tree)) => {
+                program::tree_by_interface(&self.family(tree, rank, ranks), rank)
+            }
         }
+    }
+
+    /// A rank's place in a tree, its children in order.
+    fn family(&self, tree: Tree, rank: u32, ranks: u32) -> Family {
+        let mut family = tree.family(rank, ranks);
+        if self.order == Order::FarFirst {
+            family.children.reverse();
+        }
+        family
     }
 
     /// When the model's first operation begins, after hosts have set up what all

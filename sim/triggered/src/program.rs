@@ -6,7 +6,7 @@
 
 use std::iter::repeat_n;
 
-use lintel_collectives::{Act as StepAct, CounterId, Movement, Schedule, Transfer, Tree, When};
+use lintel_collectives::{Act as StepAct, CounterId, Family, Movement, Schedule, Transfer, When};
 use lintel_sim_kernel::Duration;
 
 use crate::timing::{BIND, COMBINE, SETUP};
@@ -113,10 +113,10 @@ pub fn doubling_by_host(rank: u32, ranks: u32) -> Program {
     program
 }
 
-/// Up and down a tree by hosts (`allreduce_tree`).
-pub fn tree_by_host(tree: Tree, rank: u32, ranks: u32) -> Program {
-    let family = tree.family(rank, ranks);
-    let children = || family.children.iter().rev().map(|child| child.first);
+/// Up and down a tree by hosts (`allreduce_tree`), for the rank whose family that is. Down to
+/// the children in their order.
+pub fn tree_by_host(family: &Family) -> Program {
+    let children = || family.children.iter().map(|child| child.first);
     let mut program = vec![Do::Work(SETUP), Do::Pause];
     program.extend(children().map(Do::Receive));
     program.push(Do::AwaitAll);
@@ -172,15 +172,15 @@ pub fn doubling_by_interface(rank: u32, ranks: u32) -> Program {
     program
 }
 
-/// Up and down a tree by interfaces (`allreduce_tree_trig`).
+/// Up and down a tree by interfaces (`allreduce_tree_trig`), for the rank whose family that
+/// is. Down to the children in their order.
 ///
 /// Where it differs from the schedule of `lintel-collectives`: the interface clears
 /// the sum's place, and the root's result goes to the caller's place, where it
 /// counts, before it goes down.
-pub fn tree_by_interface(tree: Tree, rank: u32, ranks: u32) -> Program {
+pub fn tree_by_interface(family: &Family, rank: u32) -> Program {
     const UP: Counter = 0;
     const RESULT: Counter = 1;
-    let family = tree.family(rank, ranks);
     let children = family.children.len() as u32;
     let post = |command| [Do::Post(command), Do::Pause];
     let mut program = vec![Do::Work(SETUP), Do::Pause];
@@ -204,7 +204,7 @@ pub fn tree_by_interface(tree: Tree, rank: u32, ranks: u32) -> Program {
             program.extend(post(when(Act::Fetch(atomic(rank, UP)))));
         }
     }
-    for child in family.children.iter().rev() {
+    for child in &family.children {
         let down = Act::Fetch(put(child.first, RESULT));
         program.extend(post(Command::Trigger(RESULT, 1, down)));
     }

@@ -6,12 +6,14 @@
 //! either program costs the host is stated nowhere, so these points depend on our costs; but
 //! they are absolute, and S0's gains aren't.
 
+use lintel_sim_kernel::Duration;
+
 use super::in_us;
 use super::point::Published::{AtMost, Value};
 use super::point::{How, Machines, On, Point};
 use crate::node::{Mode, Placement, Refused};
 use crate::workload::{
-    Case, Hypercube, RandomAccess, Way, farthest, hypercube, ping_pong, random_access,
+    Case, Halo, Hypercube, RandomAccess, Way, farthest, halo, hypercube, ping_pong, random_access,
 };
 
 pub(super) const POINTS: &[Point] = &[
@@ -73,18 +75,32 @@ pub(super) const POINTS: &[Point] = &[
     )
     .is(How::Depends)
     .because("64 nodes whose look-ahead is scaled down stand for 10,350; our costs of the program"),
+    // CTH and Sage themselves are no programs of ours.
     Point::new(
-        On::RedStorm,
+        On::Upgraded,
         (
-            "PL",
-            "RandomAccess along a hypercube, 8192 processes",
-            "GUPS",
+            "S0",
+            "gain of a halo exchange that computes 10 ms (our 5 %)",
+            "%",
         ),
-        Value(19.98),
-        hypercube_gups,
+        AtMost(5.0),
+        halo_gain,
     )
     .is(How::Depends),
 ];
+
+/// Points that take a machine of thousands of nodes, and so most of a minute each.
+pub(super) const LARGE: &[Point] = &[Point::new(
+    On::RedStorm,
+    (
+        "PL",
+        "RandomAccess along a hypercube, 8192 processes",
+        "GUPS",
+    ),
+    Value(19.98),
+    hypercube_gups,
+)
+.is(How::Depends)];
 
 /// Red Storm's compute nodes as a torus: 10,368.
 const ALL: [u16; 3] = [27, 16, 24];
@@ -106,19 +122,29 @@ fn hpcc_gups(m: &Machines) -> Result<f64, Refused> {
     Ok(processes * f64::from(run.updates) / took / 1e3)
 }
 
-/// A chunk takes as much longer in each further dimension: by the line through 16 and 32
-/// nodes.
+/// One chunk on 8192 nodes.
 fn hypercube_gups(m: &Machines) -> Result<f64, Refused> {
-    let chunk = |dimensions| {
-        let run = Hypercube {
-            dimensions,
-            ..Hypercube::OURS
-        };
-        hypercube(&m.red_storm(), run).map(in_us)
+    let run = Hypercube {
+        dimensions: [32, 16, 16],
+        chunks: 1,
+        ..Hypercube::OURS
     };
-    let (four, five) = (chunk([4, 2, 2])?, chunk([4, 4, 2])?);
-    let thirteen = four + 9.0 * (five - four);
-    Ok(8_192.0 * f64::from(Hypercube::OURS.updates) / thirteen / 1e3)
+    let case = m.red_storm();
+    let took = in_us(hypercube(&case, run)?);
+    Ok(run.updates_of_chunk(&case) as f64 / took / 1e3)
+}
+
+/// What accelerated mode gains where faces of 100 KB go to and fro between long computations,
+/// in percent.
+fn halo_gain(m: &Machines) -> Result<f64, Refused> {
+    let run = Halo {
+        dimensions: [3, 3, 3],
+        bytes: 100 << 10,
+        compute: Duration::from_us(10_000),
+        rounds: 2,
+    };
+    let time = |mode| halo(&m.upgraded(mode), run).map(in_us);
+    Ok(100.0 * (time(Mode::Generic)? / time(Mode::Accelerated)? - 1.0))
 }
 
 fn hypercube_gain(m: &Machines, placement: Placement) -> Result<f64, Refused> {

@@ -19,7 +19,7 @@ use crate::workload::{Case, NetPipe, Pattern, Way, netpipe, ping_pong};
 
 pub use curves::{Curve, Figure, figure};
 pub use point::{How, Machines, On, Point, Published, Row, number};
-pub use table::{REFUSED, pairs, points_of_many, points_of_pairs, table};
+pub use table::{REFUSED, pairs, points_of_large_machines, points_of_many, points_of_pairs, table};
 
 const RED_STORM: Case = Case::new(RED_STORM_2005, Mode::Generic);
 const UPGRADED: Case = Case::new(RED_STORM_2006, Mode::Generic);

@@ -6,7 +6,7 @@ use super::point::Published::{AtMost, Between, Over, Value};
 use super::point::{How, Machines, On, Point};
 use super::{KB, RO, UU, in_us, inline_step, per_second, rate};
 use crate::message::Class;
-use crate::node::Refused;
+use crate::node::{CciArea, Refused, cci_room};
 use crate::workload::{Stream, Way, ping_pong, tuned_stream};
 
 const fn of(
@@ -46,6 +46,15 @@ pub(super) const PORTALS: &[Point] = &[
         |m| Ok(portals(m, Way::AcknowledgedPut, 8)? - portals(m, Way::Put, 8)?),
     )
     .is(How::Fitted),
+    of(
+        ("S4 V-A", "copying beats binding each, up to", "B"),
+        Value(8192.0),
+        copying_beats_binding,
+    )
+    .because(
+        "binding and unlinking are two calls here, of which the second goes on while the message \
+         travels; what S4's cost, pinning pages included, is stated nowhere",
+    ),
     of(
         ("S4 abstract", "CCI's latency less than Portals', 8 B", "%"),
         Between(30.0, 50.0),
@@ -130,6 +139,30 @@ pub(super) const CCI: &[Point] = &[
     )
     .is(How::Depends),
     of(
+        (
+            "S4 IV-C",
+            "messages of 4 KB that an endpoint buffers to send",
+            "",
+        ),
+        Value(96.0),
+        |m| Ok(cci_room(&m.xt5, CciArea::Send, 4 * KB) as f64),
+    )
+    .is(How::Set),
+    of(("S4 IV-C", "the same, 40 B", ""), Value(8_192.0), |m| {
+        Ok(cci_room(&m.xt5, CciArea::Send, 40) as f64)
+    })
+    .is(How::Set),
+    of(
+        (
+            "S4 IV-B",
+            "messages of 4 KB that it has room to receive",
+            "",
+        ),
+        Value(24_576.0),
+        |m| Ok(cci_room(&m.xt5, CciArea::Receive, 4 * KB) as f64),
+    )
+    .is(How::Set),
+    of(
         ("S4 VI", "CCI UU sends so many times as fast, 8 B", ""),
         Value(6.0),
         |m| times_as_fast(m, 8),
@@ -148,6 +181,19 @@ const RATE: f64 = 1e9 / 960.0;
 
 fn portals(m: &Machines, way: Way, bytes: u64) -> Result<f64, Refused> {
     Ok(in_us(ping_pong(&m.xt5(), way, bytes, 0)?))
+}
+
+/// The size from which a put of bound memory is as fast as one that is copied before.
+fn copying_beats_binding(m: &Machines) -> Result<f64, Refused> {
+    let (mut low, mut high) = (0, 64 * KB);
+    while high - low > 64 {
+        let middle = (low + high) / 2;
+        match portals(m, Way::CopiedPut, middle)? < portals(m, Way::BoundPut, middle)? {
+            true => low = middle,
+            false => high = middle,
+        }
+    }
+    Ok(high as f64)
 }
 
 fn cci(m: &Machines, way: Way, bytes: u64) -> Result<f64, Refused> {

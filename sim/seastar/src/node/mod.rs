@@ -39,7 +39,7 @@ use protection::Peer;
 use receive::Incoming;
 use transmit::Outgoing;
 
-pub(crate) use cci::Handshake;
+pub(crate) use cci::{CciArea, Handshake, cci_room};
 pub use process::{Action, Mode, Notice, Placement, Program, Refused};
 pub use setup::{Exposure, Setup, any_process, get, put};
 

@@ -103,6 +103,9 @@ pub enum Action {
         /// Bytes of payload, without the header.
         bytes: u64,
     },
+    /// Calls its Portals library for something that stays on the node, such as binding a
+    /// descriptor or unlinking it.
+    Call,
     /// Waits for a notice.
     Wait,
     /// Computes for so long.
@@ -357,6 +360,7 @@ impl Node {
         match process.program.next(ctx.now, notice.as_ref()) {
             Action::Start(transfer) => self.start_transfer(number, transfer, ctx),
             Action::Send { to, class, bytes } => self.send(number, to, class, bytes, ctx),
+            Action::Call => self.call(number, ctx),
             Action::Wait => self.wait(number, ctx),
             Action::Compute(length) => self.busy(number, "compute", length, ctx),
             Action::End => self.processes[number].end(),
@@ -377,16 +381,22 @@ impl Node {
         self.trap(number, &transfer, ctx);
     }
 
-    /// The kernel does it. From the second core the call comes by an interrupt
-    /// between processors.
+    fn call(&mut self, number: usize, ctx: &mut Context<'_>) {
+        let (p, process) = (ctx.profile, &self.processes[number]);
+        match process.mode {
+            Mode::Generic => {
+                let gathered = process.gather(number);
+                self.enter_kernel(gathered, Duration::ZERO, ctx);
+            }
+            Mode::Accelerated | Mode::Cci => {
+                self.busy(number, "call", p.time(p.direct_call), ctx);
+            }
+        }
+    }
+
     fn trap(&mut self, number: usize, transfer: &Transfer, ctx: &mut Context<'_>) {
         let (p, nodes) = (ctx.profile, self.nodes);
         let process = &mut self.processes[number];
-        let is_interrupt = !process.shares_core;
-        let way = match is_interrupt {
-            true => p.interrupt_entry,
-            false => p.trap,
-        };
         let mut gathered = process.gather(number);
         let Some(engine) = process.engine_mut() else {
             return process.fail(&not_portals());
@@ -395,7 +405,20 @@ impl Node {
             return process.fail(&error);
         }
         let matching = portals::price(engine, &gathered, Matching::Host, p);
-        let cost = p.time(way) + p.time(p.library_call) + matching + map_sends(&gathered, p);
+        let cost = matching + map_sends(&gathered, p);
+        self.enter_kernel(gathered, cost, ctx);
+    }
+
+    /// The kernel does what a process calls it for. From the second core the call comes by
+    /// an interrupt between processors.
+    fn enter_kernel(&mut self, gathered: Gathered, cost: Duration, ctx: &mut Context<'_>) {
+        let p = ctx.profile;
+        let is_interrupt = !self.processes[gathered.process].shares_core;
+        let way = match is_interrupt {
+            true => p.interrupt_entry,
+            false => p.trap,
+        };
+        let cost = p.time(way) + p.time(p.library_call) + cost;
         let done = self.kernel.run("trap", cost, ctx);
         ctx.at(done, Task::Trapped(gathered));
         if is_interrupt {

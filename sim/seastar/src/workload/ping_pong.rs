@@ -19,6 +19,9 @@ pub enum Way {
     /// The same, each payload copied into the memory that is put: faster than binding
     /// another's up to 8 KB, and what S4's figure shows (S4, V-A).
     CopiedPut,
+    /// The same as the first, each payload's memory bound before and unlinked once it has
+    /// left.
+    BoundPut,
     /// The same as the first, each put acknowledged.
     AcknowledgedPut,
     /// A get. All of it counts.
@@ -55,7 +58,10 @@ pub struct PingPong {
     memory: Handle,
     /// What copying the payload takes.
     copy: Duration,
-    is_copied: bool,
+    /// The payload is being copied or bound.
+    is_preparing: bool,
+    /// It is being unlinked.
+    is_unlinking: bool,
     since: SimTime,
     measured: Measured,
 }
@@ -132,7 +138,8 @@ impl PingPong {
             awaited: 0,
             memory: Handle::INVALID,
             copy: Duration::ZERO,
-            is_copied: false,
+            is_preparing: false,
+            is_unlinking: false,
             since: SimTime::START,
             measured,
         }
@@ -154,11 +161,15 @@ impl PingPong {
 
     /// Its part of a round.
     fn send(&mut self) -> Action {
-        if self.way != Way::CopiedPut {
-            return self.start();
+        self.is_preparing = true;
+        match self.way {
+            Way::CopiedPut => Action::Compute(self.copy),
+            Way::BoundPut => Action::Call,
+            _ => {
+                self.is_preparing = false;
+                self.start()
+            }
         }
-        self.is_copied = true;
-        Action::Compute(self.copy)
     }
 
     fn start(&mut self) -> Action {
@@ -169,7 +180,9 @@ impl PingPong {
             ..
         } = *self;
         match self.way {
-            Way::Put | Way::CopiedPut | Way::Both => Action::Start(put(memory, bytes, peer, BITS)),
+            Way::Put | Way::CopiedPut | Way::BoundPut | Way::Both => {
+                Action::Start(put(memory, bytes, peer, BITS))
+            }
             Way::AcknowledgedPut => {
                 let mut transfer = put(memory, bytes, peer, BITS);
                 transfer.ack = true;
@@ -194,7 +207,7 @@ impl PingPong {
 
     fn counts(&self, notice: &Notice) -> bool {
         match self.way {
-            Way::Put | Way::CopiedPut => notice.is(EventKind::PutEnd),
+            Way::Put | Way::CopiedPut | Way::BoundPut => notice.is(EventKind::PutEnd),
             Way::AcknowledgedPut => notice.is(EventKind::PutEnd) || notice.is(EventKind::Ack),
             Way::Get => notice.is(EventKind::ReplyEnd),
             Way::Both => notice.is(EventKind::PutEnd) || notice.is(EventKind::SendEnd),
@@ -215,7 +228,7 @@ impl PingPong {
         }
         let took = now.since(self.since);
         let counts = match self.way {
-            Way::Put | Way::CopiedPut | Way::AcknowledgedPut | Way::Cci(_) => {
+            Way::Put | Way::CopiedPut | Way::BoundPut | Way::AcknowledgedPut | Way::Cci(_) => {
                 Duration::from_ps(took.as_ps() / 2)
             }
             Way::Get | Way::Both => took,
@@ -292,8 +305,16 @@ impl Program for PingPong {
     }
 
     fn next(&mut self, now: SimTime, notice: Option<&Notice>) -> Action {
-        if notice.is_none() && std::mem::take(&mut self.is_copied) {
+        if notice.is_none() && std::mem::take(&mut self.is_preparing) {
             return self.start();
+        }
+        if notice.is_none() && std::mem::take(&mut self.is_unlinking) {
+            return Action::Wait;
+        }
+        let has_left = notice.is_some_and(|notice| notice.is(EventKind::SendEnd));
+        if has_left && self.way == Way::BoundPut {
+            self.is_unlinking = true;
+            return Action::Call;
         }
         match self.begins || self.way == Way::Both {
             true => self.lead(now, notice),

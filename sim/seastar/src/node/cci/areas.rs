@@ -17,6 +17,24 @@ pub(super) struct Areas {
     pub(super) unreported: usize,
 }
 
+/// Which of an endpoint's areas.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum CciArea {
+    Send,
+    Receive,
+}
+
+/// Messages of so many bytes that an endpoint's areas hold, none of which is done with.
+pub(crate) fn cci_room(profile: &Profile, area: CciArea, bytes: u64) -> usize {
+    let count = match area {
+        CciArea::Send => profile.cci_tx_areas,
+        CciArea::Receive => profile.cci_rx_areas,
+    };
+    let mut areas = Areas::new(count.value, profile);
+    let message = bytes + profile.cci_header.value;
+    std::iter::from_fn(|| areas.take(message)).count()
+}
+
 impl Areas {
     pub(super) fn new(count: u64, profile: &Profile) -> Self {
         let count = usize::try_from(count).unwrap_or(usize::MAX);
@@ -73,22 +91,12 @@ mod tests {
     use crate::profile::XT5_2009;
 
     #[test]
-    fn an_endpoint_receives_24576_long_messages() {
-        // S4 IV-B: three to an area of 16 KB.
-        let mut areas = Areas::new(XT5_2009.cci_rx_areas.value, &XT5_2009);
-        let long = XT5_2009.cci_mss.value + XT5_2009.cci_header.value;
-        let room = std::iter::from_fn(|| areas.take(long)).count();
-        assert_eq!(room, 24_576);
-    }
-
-    #[test]
-    fn an_endpoint_buffers_96_long_messages_or_8192_short_ones() {
-        // S4 IV-C: 8192 of 40 bytes.
-        for (bytes, count) in [(XT5_2009.cci_mss.value, 96), (40, 8_192)] {
-            let mut areas = Areas::new(XT5_2009.cci_tx_areas.value, &XT5_2009);
-            let message = bytes + XT5_2009.cci_header.value;
-            assert_eq!(std::iter::from_fn(|| areas.take(message)).count(), count);
-        }
+    fn an_endpoint_buffers_as_many_messages_as_the_paper_says() {
+        // S4 IV-B and IV-C.
+        let of = |area, bytes| cci_room(&XT5_2009, area, bytes);
+        let [send, receive] = [CciArea::Send, CciArea::Receive];
+        assert_eq!((of(send, 4_096), of(send, 40)), (96, 8_192));
+        assert_eq!(of(receive, 4_096), 24_576);
     }
 
     #[test]

@@ -20,6 +20,7 @@ use crate::context::Context;
 use crate::message::{CciHeader, Class, Content, Control, Message};
 use endpoint::{Frame, Gathered, PS_PER_US};
 
+pub(crate) use areas::{CciArea, cci_room};
 pub(crate) use endpoint::{CciCommand, Endpoint, Returned};
 pub(crate) use handshake::Handshake;
 

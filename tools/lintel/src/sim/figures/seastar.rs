@@ -1,5 +1,6 @@
 //! Figures and points of the papers on SeaStar.
 
+use lintel_sim_seastar::Refused;
 use lintel_sim_seastar::figures::{self, Figure};
 
 use super::{Compared, Curve, Drawing, Mark, Sheet};
@@ -18,7 +19,9 @@ pub fn figures() -> Vec<Drawing> {
 
 /// All points of the papers.
 pub fn points() -> Result<Vec<Compared>> {
-    let rows = figures::table().map_err(|refused| Error::Wrong(refused.to_string()))?;
+    let refused = |refused: Refused| Error::Wrong(refused.to_string());
+    let mut rows = figures::table().map_err(refused)?;
+    rows.extend(figures::points_of_large_machines().map_err(refused)?);
     let compared = rows.iter().map(|row| Compared {
         source: format!("{}, {}", row.source, row.profile),
         what: row.what.into(),

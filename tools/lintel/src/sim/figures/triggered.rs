@@ -4,7 +4,7 @@ use lintel_collectives::Tree;
 use lintel_sim_kernel::Duration;
 use lintel_sim_seastar::figures::{How, Published};
 use lintel_sim_triggered::curves::Spread;
-use lintel_sim_triggered::{Algorithm, By, NOISES, Timing, curves};
+use lintel_sim_triggered::{Algorithm, By, NOISES, Order, Timing, curves};
 
 use super::{Compared, Curve, Drawing, Mark, Sheet};
 use crate::error::{Error, Result};
@@ -47,6 +47,11 @@ pub fn figures() -> Vec<Drawing> {
             name: "triggered-width",
             title: "All-reduce of 8 bytes along k-nomial trees, 1024 nodes, timing set 1",
             draw: Box::new(by_width),
+        },
+        Drawing {
+            name: "triggered-order",
+            title: "All-reduce of 8 bytes along 8-nomial trees: to the far ones first, or last",
+            draw: Box::new(by_order),
         },
         disturbed(
             "noise-100khz",
@@ -161,6 +166,29 @@ fn by_width() -> Result<Sheet> {
         });
     }
     Ok(plain(("k", Scale::Powers), all))
+}
+
+/// S2: the host's gap between two commands is a hop's time, so send the far away ones first.
+fn by_order() -> Result<Sheet> {
+    let mut all = Vec::new();
+    for (label, by, order) in [
+        ("hosts, far first", By::Hosts, Order::FarFirst),
+        ("hosts, near first", By::Hosts, Order::NearFirst),
+        ("triggered, far first", By::Interfaces, Order::FarFirst),
+        ("triggered, near first", By::Interfaces, Order::NearFirst),
+    ] {
+        let algorithm = Algorithm::new(by, Some(Tree::KNomial(8))).in_order(order);
+        let mut points = Vec::new();
+        for nodes_log2 in MOST_LOG2 {
+            let took = took(Timing::SET_1, algorithm, nodes_log2)?;
+            points.push((f64::from(1 << nodes_log2), took));
+        }
+        all.push(Curve {
+            label: label.into(),
+            points,
+        });
+    }
+    Ok(plain(("nodes", Scale::Powers), all))
 }
 
 /// Microseconds until the last host has ended.
