@@ -32,20 +32,25 @@ static void bind(struct side *side)
     OK(PtlMDBind(side->rig.ni, &md, &side->md));
 }
 
-static void append(struct side *side, unsigned int matching, unsigned int options)
+static void append_counted(struct side *side, unsigned int matching, unsigned int options, ptl_handle_ct_t ct)
 {
     if (matching == PTL_NI_MATCHING) {
-        ptl_me_t me = {.start = side->memory, .length = BYTES, .ct_handle = PTL_CT_NONE, .uid = PTL_UID_ANY};
+        ptl_me_t me = {.start = side->memory, .length = BYTES, .ct_handle = ct, .uid = PTL_UID_ANY};
         me.options           = options;
         me.match_bits        = 0x77;
         me.match_id.phys.nid = PTL_NID_ANY;
         me.match_id.phys.pid = PTL_PID_ANY;
         OK(PtlMEAppend(side->rig.ni, PORTAL, &me, PTL_PRIORITY_LIST, NULL, &side->entry));
     } else {
-        ptl_le_t le = {.start = side->memory, .length = BYTES, .ct_handle = PTL_CT_NONE, .uid = PTL_UID_ANY};
+        ptl_le_t le = {.start = side->memory, .length = BYTES, .ct_handle = ct, .uid = PTL_UID_ANY};
         le.options = options;
         OK(PtlLEAppend(side->rig.ni, PORTAL, &le, PTL_PRIORITY_LIST, NULL, &side->entry));
     }
+}
+
+static void append(struct side *side, unsigned int matching, unsigned int options)
+{
+    append_counted(side, matching, options, PTL_CT_NONE);
 }
 
 static void unlink_entry(struct side *side, unsigned int matching)
@@ -207,6 +212,49 @@ static void disable_and_forbid(struct side *side, unsigned int matching)
     }
 }
 
+/* Puts and fetches are counted, one by one or by bytes; counts wake a sleeper and trigger. */
+static void count_arrivals(struct side *side, unsigned int matching)
+{
+    for (unsigned int each = 1; each <= 8; each += 7) {
+        ptl_handle_ct_t      arrived, triggered;
+        const ptl_ct_event_t one = {.success = 1, .failure = 0};
+        const unsigned int   how = PTL_ME_EVENT_CT_COMM | (each == 8 ? PTL_ME_EVENT_CT_BYTES : 0);
+        if (side->rig.pmi.rank == 1) {
+            OK(PtlCTAlloc(side->rig.ni, &arrived));
+            OK(PtlCTAlloc(side->rig.ni, &triggered));
+            unlink_entry(side, matching);
+            append_counted(side, matching, PTL_ME_OP_PUT | PTL_ME_OP_GET | how, arrived);
+        }
+        for (unsigned int step = 1; step <= 3; step++) {
+            if (side->rig.pmi.rank == 1 && step == 3) {
+                OK(PtlTriggeredCTInc(triggered, one, arrived, 300 * each));
+            }
+            pmi_barrier(&side->rig.pmi);
+            if (side->rig.pmi.rank == 0) {
+                for (int i = 0; i < 50; i++) {
+                    put(side, 0, 8);
+                    fetch_add(side, 8, 1);
+                }
+            } else if (step == 3) {
+                rig_count(triggered, 1);
+            } else {
+                rig_count(arrived, 100 * step * each);
+            }
+            pmi_barrier(&side->rig.pmi);
+        }
+        if (side->rig.pmi.rank == 1) {
+            ptl_ct_event_t seen;
+            unlink_entry(side, matching);
+            OK(PtlCTGet(arrived, &seen));
+            SAME(seen.success, 300 * each);
+            append(side, matching, PTL_ME_OP_PUT | PTL_ME_OP_GET);
+            OK(PtlCTFree(arrived));
+            OK(PtlCTFree(triggered));
+        }
+        pmi_barrier(&side->rig.pmi);
+    }
+}
+
 static void try_all(struct side *side, unsigned int matching)
 {
     ptl_pt_index_t portal;
@@ -224,6 +272,7 @@ static void try_all(struct side *side, unsigned int matching)
     }
     unlink_under_fire(side, matching);
     disable_and_forbid(side, matching);
+    count_arrivals(side, matching);
     if (side->rig.pmi.rank == 1) {
         unlink_entry(side, matching);
         OK(PtlPTFree(side->rig.ni, PORTAL));

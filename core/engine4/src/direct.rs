@@ -5,8 +5,8 @@ use crate::initiator::{End, InFlight, Plan};
 use crate::{Host, Interface, Transfer};
 use lintel_memory::{Buffer, Pieces, Span};
 use lintel_types::{
-    AckRequest, EntryIndex, Error, Handle, List, MeOptions, NiFail, PortalIndex, ProcessId, Result,
-    UID_ANY,
+    AckRequest, CounterIndex, CountingEvent, EntryIndex, Error, Handle, List, MeOptions, NiFail,
+    PortalIndex, ProcessId, Result, UID_ANY,
 };
 use lintel_wire::{OPERAND_BYTES, Response};
 
@@ -21,7 +21,7 @@ pub struct Exchange<'a, S> {
 }
 
 /// An entry that peers may access without this process: whatever message matches it leaves no
-/// trace but its bytes.
+/// trace but its bytes and a count.
 #[derive(Clone, Copy, Debug)]
 pub struct DirectSpec<S> {
     /// The portal table index that it is linked to.
@@ -36,6 +36,8 @@ pub struct DirectSpec<S> {
     pub match_bits: u64,
     /// Bits that don't matter.
     pub ignore_bits: u64,
+    /// Counts messages, or their bytes.
+    pub counter: Option<(CounterIndex, bool)>,
 }
 
 impl<S> DirectSpec<S> {
@@ -48,6 +50,7 @@ impl<S> DirectSpec<S> {
             takes_gets: self.takes_gets,
             match_bits: self.match_bits,
             ignore_bits: self.ignore_bits,
+            counter: self.counter,
         }
     }
 }
@@ -55,7 +58,8 @@ impl<S> DirectSpec<S> {
 impl<S: Span> Interface<S> {
     /// The entry under that handle, if peers of this user may access it by themselves now: it
     /// is linked to an enabled portal table entry without flow control, is the first to match
-    /// what it matches, stays, manages no offset, and neither posts nor counts.
+    /// what it matches, stays, manages no offset, and posts nothing. If it counts, no triggered
+    /// operation waits for that.
     pub fn direct_entry(&self, handle: Handle) -> Option<DirectSpec<S>> {
         let index = self.entry(handle).ok()?;
         let entry = self.entries.at(index)?;
@@ -66,14 +70,18 @@ impl<S: Span> Interface<S> {
             | MeOptions::ACK_DISABLE
             | MeOptions::MAY_ALIGN;
         let silent = MeOptions::EVENT_COMM_DISABLE | MeOptions::EVENT_SUCCESS_DISABLE;
-        let reports = portal.queue.is_some() && !options.intersects(silent)
-            || entry.counter.is_some() && options.contains(MeOptions::EVENT_CT_COMM);
+        let posts = portal.queue.is_some() && !options.intersects(silent);
+        let by_bytes = options.contains(MeOptions::EVENT_CT_BYTES);
+        let counts = options.contains(MeOptions::EVENT_CT_COMM);
+        let counter = entry.counter.filter(|_| counts);
+        let triggers = counter.is_some_and(|counter| self.triggers(counter));
         let is_plain = entry.linked
             && entry.list == List::Priority
             && portal.enabled
             && !portal.flow_controlled()
             && !options.intersects(forbidden)
-            && !reports
+            && !posts
+            && !triggers
             && (spec.uid == UID_ANY || spec.uid == self.config.uid)
             && self.takes_from_all(spec.source)
             && self.is_first(index, spec.portal);
@@ -88,7 +96,27 @@ impl<S: Span> Interface<S> {
             takes_gets: options.contains(MeOptions::OP_GET),
             match_bits,
             ignore_bits,
+            counter: counter.map(|counter| (counter, by_bytes)),
         })
+    }
+
+    /// Whether triggered operations wait for a counter.
+    fn triggers(&self, counter: CounterIndex) -> bool {
+        let counter = self.counters.at(counter);
+        counter.is_some_and(|counter| !counter.waiting.is_empty())
+    }
+
+    /// Counts what peers have done with a direct entry. Whether it still had a counter.
+    pub fn count_direct<H: Host<S>>(&mut self, entry: Handle, by: u64, host: &mut H) -> bool {
+        let index = self.entry(entry).ok();
+        let entry = index.and_then(|index| self.entries.at(index));
+        let counter = entry.and_then(|entry| entry.counter);
+        if let Some(counter) = counter {
+            let (success, failure) = (by, 0);
+            self.increment(counter, CountingEvent { success, failure }, host);
+            self.settle(host);
+        }
+        counter.is_some()
     }
 
     /// The entries that are linked to a portal table entry.

@@ -50,6 +50,11 @@ impl<S> Default for Waiting<S> {
 }
 
 impl<S> Waiting<S> {
+    /// Whether nothing waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.operations.is_empty()
+    }
+
     /// Whether anything waits for a threshold of at most `sum`.
     #[inline]
     pub(crate) fn reached(&self, sum: u64) -> bool {

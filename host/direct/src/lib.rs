@@ -26,7 +26,7 @@ mod access;
 mod table;
 
 pub use access::{AccessWord, Fence};
-pub use table::{Entry, MemoryName, SLOTS, Table};
+pub use table::{Counts, Entry, MemoryName, SLOTS, Table};
 
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic;

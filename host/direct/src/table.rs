@@ -9,13 +9,16 @@ pub const SLOTS: usize = 53;
 /// As few as loom can explore.
 #[cfg(loom)]
 pub const SLOTS: usize = 2;
-/// Words of a slot, which is a cache line.
+/// Words of a slot, which is a cache line: those of an entry, and its count.
 const WORDS: usize = 8;
+const COUNT: usize = WORDS - 1;
 
 /// Bits of a slot's first word.
 const USED: u64 = 1;
 const TAKES_PUTS: u64 = 1 << 1;
 const TAKES_GETS: u64 = 1 << 2;
+const COUNTS: u64 = 1 << 3;
+const COUNTS_BYTES: u64 = 1 << 4;
 const INTERFACE_SHIFT: u32 = 8;
 const PORTAL_SHIFT: u32 = 16;
 const MEMORY_SHIFT: u32 = 32;
@@ -52,6 +55,31 @@ pub struct Entry {
     pub offset: u64,
     /// Bytes of the entry.
     pub length: u64,
+    /// What peers count when they have changed or read its memory.
+    pub counts: Counts,
+}
+
+/// What is counted of the operations on an entry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Counts {
+    /// Nothing.
+    Nothing,
+    /// Each operation.
+    Operations,
+    /// Their bytes.
+    Bytes,
+}
+
+impl Counts {
+    /// How much an operation of that length counts, if it is counted.
+    #[inline(always)]
+    pub fn of(self, length: u64) -> Option<u64> {
+        match self {
+            Counts::Nothing => None,
+            Counts::Operations => Some(1),
+            Counts::Bytes => Some(length),
+        }
+    }
 }
 
 /// The direct entries of a process. The process alone writes it; peers check what they read.
@@ -100,23 +128,38 @@ impl Table {
 
     /// Takes an entry out. Peers may still access its memory; see the crate's documentation.
     pub fn withdraw(&self, slot: usize) {
-        self.change(slot, &[0; WORDS]);
+        self.change(slot, &[0; COUNT]);
     }
 
-    /// The version and the entries of that version; nothing while they change.
-    pub fn read(&self) -> Option<(u32, Vec<Entry>)> {
+    /// What peers have counted at a slot since the table was made, modulo 2^64.
+    pub fn count(&self, slot: usize) -> u64 {
+        // Pairs with the Release addition in `add` ("entry count").
+        self.slots[slot].0[COUNT].load(Ordering::Acquire)
+    }
+
+    /// Counts what this peer has done with the entry in a slot. The owner who sees it sees
+    /// what was written ("entry count").
+    #[inline]
+    pub fn add(&self, slot: usize, by: u64) {
+        self.slots[slot].0[COUNT].fetch_add(by, Ordering::Release);
+    }
+
+    /// The version and the entries of that version with their slots; nothing while they change.
+    pub fn read(&self) -> Option<(u32, Vec<(usize, Entry)>)> {
         let version = self.version();
         if version & 1 == 1 {
             return None;
         }
-        let entries = self.slots.iter().filter_map(Slot::entry).collect();
+        let slots = self.slots.iter().enumerate();
+        let entries = slots.filter_map(|(index, slot)| Some((index, slot.entry()?)));
+        let entries = entries.collect();
         // Pairs with the fence in `change` ("table entries"): if a word of a later version
         // was read, so is its number.
         fence(Ordering::Acquire);
         (self.version.0.load(Ordering::Relaxed) == version).then_some((version, entries))
     }
 
-    fn change(&self, slot: usize, words: &[u64; WORDS]) {
+    fn change(&self, slot: usize, words: &[u64; COUNT]) {
         let version = self.version.0.load(Ordering::Relaxed);
         self.version
             .0
@@ -151,11 +194,13 @@ impl Entry {
             && (self.match_bits ^ match_bits) & !self.ignore_bits == 0
     }
 
-    fn to_words(self) -> [u64; WORDS] {
+    fn to_words(self) -> [u64; COUNT] {
         let flag = |set: bool, bit: u64| if set { bit } else { 0 };
         let first = USED
             | flag(self.takes_puts, TAKES_PUTS)
             | flag(self.takes_gets, TAKES_GETS)
+            | flag(self.counts != Counts::Nothing, COUNTS)
+            | flag(self.counts == Counts::Bytes, COUNTS_BYTES)
             | u64::from(self.interface.bits()) << INTERFACE_SHIFT
             | u64::from(u32::from(self.portal)) << PORTAL_SHIFT
             | u64::from(self.memory.id as u32) << MEMORY_SHIFT;
@@ -167,7 +212,6 @@ impl Entry {
             self.memory.bytes,
             self.offset,
             self.length,
-            0,
         ]
     }
 
@@ -199,6 +243,11 @@ impl Entry {
             },
             offset,
             length,
+            counts: match first & (COUNTS | COUNTS_BYTES) {
+                0 => Counts::Nothing,
+                COUNTS => Counts::Operations,
+                _ => Counts::Bytes,
+            },
         })
     }
 }
@@ -222,6 +271,7 @@ mod tests {
             },
             offset: 4096,
             length: 100,
+            counts: Counts::Bytes,
         }
     }
 
@@ -232,10 +282,13 @@ mod tests {
         let slot = table.publish(&entry(4095)).expect("there is room");
         table.publish(&entry(3)).expect("there is room");
         let (version, entries) = table.read().expect("nobody changes it");
-        assert_eq!(entries, [entry(4095), entry(3)]);
+        assert_eq!(entries, [(0, entry(4095)), (1, entry(3))]);
         table.withdraw(slot);
         assert_ne!(table.version(), version);
-        assert_eq!(table.read().expect("nobody changes it").1, vec![entry(3)]);
+        assert_eq!(
+            table.read().expect("nobody changes it").1,
+            vec![(1, entry(3))]
+        );
     }
 
     #[test]
@@ -271,7 +324,22 @@ mod tests {
                 ..entry(1)
             });
         }
-        assert_eq!(table.read().expect("nobody changes it").1, []);
+        assert_eq!(table.read().expect("nobody changes it").1, Vec::new());
+    }
+
+    #[test]
+    fn counts_go_on_from_one_entry_to_the_next() {
+        let table = Table::default();
+        for by in [5, 7] {
+            let slot = table.publish(&entry(1)).expect("there is room");
+            let before = table.count(slot);
+            table.add(slot, by);
+            table.withdraw(slot);
+            assert_eq!(table.count(slot), before + by);
+        }
+        let of = |counts: Counts| counts.of(8);
+        let all = [Counts::Nothing, Counts::Operations, Counts::Bytes];
+        assert_eq!(all.map(of), [None, Some(1), Some(8)]);
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //! which is what the owner's barrier amounts to.
 #![cfg(loom)]
 
-use lintel_direct::{AccessWord, Entry, Fence, MemoryName, Table};
+use lintel_direct::{AccessWord, Counts, Entry, Fence, MemoryName, Table};
 use lintel_types::{InterfaceNumber, PortalIndex};
 use loom::cell::UnsafeCell;
 use loom::model::Builder;
@@ -31,6 +31,7 @@ fn entry(offset: u64) -> Entry {
         },
         offset,
         length: offset,
+        counts: Counts::Nothing,
     }
 }
 
@@ -55,7 +56,7 @@ impl Shared {
         let Some((version, entries)) = self.table.read() else {
             return;
         };
-        for entry in &entries {
+        for (_, entry) in &entries {
             assert_eq!(
                 (entry.offset, entry.length),
                 (entry.match_bits, entry.memory.nonce)
@@ -116,7 +117,7 @@ fn a_peer_reads_no_mixture_of_two_entries() {
         let peer = shared.clone();
         let peer = thread::spawn(move || {
             if let Some((_, entries)) = peer.table.read() {
-                for entry in entries {
+                for (_, entry) in entries {
                     let offset = entry.offset;
                     assert_eq!((entry.length, entry.memory.nonce), (offset, offset));
                     assert_eq!(entry.match_bits, offset);

@@ -45,6 +45,7 @@ pub(crate) struct View {
 }
 
 struct Mapped {
+    slot: usize,
     entry: Entry,
     /// The entry's memory, as long as `memory` is kept.
     claim: Claim,
@@ -54,10 +55,10 @@ struct Mapped {
 impl View {
     /// Maps what the table has named since; what it no longer names is unmapped.
     #[cold]
-    fn refresh(&mut self, (version, named): (u32, Vec<Entry>)) {
+    fn refresh(&mut self, (version, named): (u32, Vec<(usize, Entry)>)) {
         let known = std::mem::take(&mut self.entries);
         self.version = version;
-        for entry in named {
+        for (slot, entry) in named {
             let memory = find(&known, &entry.memory)
                 .or_else(|| find(&self.entries, &entry.memory))
                 .or_else(|| attach(&entry.memory));
@@ -68,6 +69,7 @@ impl View {
             // them is ever made.
             let all = unsafe { Claim::new(memory.start(), entry.memory.bytes) };
             self.entries.push(Mapped {
+                slot,
                 entry,
                 claim: all.slice(entry.offset, entry.length),
                 memory,
@@ -75,9 +77,10 @@ impl View {
         }
     }
 
-    /// The memory that a message wants, if it gets all of it.
+    /// The memory that a message wants, if it gets all of it; and the slot where it is counted,
+    /// with how much.
     #[inline]
-    fn find(&self, wanted: &Wanted) -> Option<Claim> {
+    fn find(&self, wanted: &Wanted) -> Option<(Claim, Option<(usize, u64)>)> {
         let takes = |mapped: &&Mapped| {
             let entry = &mapped.entry;
             entry.takes(wanted.interface, wanted.portal, wanted.match_bits)
@@ -86,8 +89,9 @@ impl View {
         let entry = &mapped.entry;
         let end = wanted.offset.checked_add(wanted.length)?;
         let is_allowed = (entry.takes_puts || !wanted.puts) && (entry.takes_gets || !wanted.gets);
-        (is_allowed && end <= entry.length)
-            .then(|| mapped.claim.slice(wanted.offset, wanted.length))
+        let count = entry.counts.of(wanted.length).map(|by| (mapped.slot, by));
+        let claim = mapped.claim.slice(wanted.offset, wanted.length);
+        (is_allowed && end <= entry.length).then_some((claim, count))
     }
 }
 
@@ -109,9 +113,10 @@ impl Peer {
     }
 
     /// Accesses the memory that a message wants, while its owner doesn't withdraw it; nothing
-    /// if the message has to be sent. Nothing that was sent before is overtaken.
+    /// if the message has to be sent, or `access` gives nothing. Nothing that was sent before is
+    /// overtaken.
     #[inline]
-    fn access<R>(&mut self, wanted: &Wanted, access: impl FnOnce(Claim) -> R) -> Option<R> {
+    fn access<R>(&mut self, wanted: &Wanted, access: impl FnOnce(Claim) -> Option<R>) -> Option<R> {
         if self.waits() || self.closed || !self.sender.is_drained() {
             return None;
         }
@@ -119,7 +124,7 @@ impl Peer {
         if table.version() != self.view.version {
             self.view.refresh(table.read()?);
         }
-        let claim = self.view.find(wanted)?;
+        let (claim, count) = self.view.find(wanted)?;
         self.view.accesses = self.view.accesses.wrapping_add(1);
         if self.view.accesses % CHECK_EVERY == 0 && !self.segment.is_owner_alive() {
             self.closed = true;
@@ -134,8 +139,14 @@ impl Peer {
             return None;
         }
         let result = access(claim);
+        if let (Some((slot, by)), Some(_)) = (count, &result) {
+            table.add(slot, by);
+        }
         word.end();
-        Some(result)
+        if count.is_some() {
+            self.ring_waiting_caller();
+        }
+        result
     }
 }
 
@@ -210,13 +221,19 @@ impl ShmNal {
         index.is_some_and(|index| self.peers[*index].has_direct())
     }
 
-    /// Accesses memory of a direct entry of that process; nothing if the message has to be sent.
+    /// What peers have counted at the entry of this process in that slot, modulo 2^64.
+    pub fn direct_count(&self, slot: usize) -> u64 {
+        self.segment.direct().count(slot)
+    }
+
+    /// Accesses memory of a direct entry of that process; nothing if the message has to be sent,
+    /// or `access` gives nothing.
     #[inline]
     pub fn access<R>(
         &mut self,
         process: ProcessId,
         wanted: &Wanted,
-        access: impl FnOnce(Claim) -> R,
+        access: impl FnOnce(Claim) -> Option<R>,
     ) -> Option<R> {
         let index = match self.last {
             Some((last, index)) if last == process => index,

@@ -30,7 +30,7 @@ mod tally;
 
 pub use costs::{Costs, SystemCopy};
 pub use direct::{MAX_DIRECT, Wanted};
-pub use lintel_direct::{Entry as DirectEntry, MemoryName};
+pub use lintel_direct::{Counts, Entry as DirectEntry, MemoryName};
 pub use lintel_ring::Lookout;
 pub use outbound::Unread;
 

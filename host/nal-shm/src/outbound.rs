@@ -274,6 +274,14 @@ impl Peer {
         !is_armed(&self.segment, self.needs_fence) || self.ring_sleeper()
     }
 
+    /// Rings if a caller of the peer sleeps, who may wait for a count.
+    #[inline]
+    pub(crate) fn ring_waiting_caller(&mut self) {
+        if is_armed(&self.segment, self.needs_fence) && !helper_sleeps(&self.segment) {
+            self.ring_sleeper();
+        }
+    }
+
     #[cold]
     fn ring_sleeper(&mut self) -> bool {
         if self.holds_rings && helper_sleeps(&self.segment) {

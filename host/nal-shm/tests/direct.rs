@@ -2,7 +2,7 @@
 
 use lintel_claim::Claim;
 use lintel_nal::{Arrival, Nal, Outgoing, Wake};
-use lintel_nal_shm::{DirectEntry, MemoryName, ShmNal, Wanted};
+use lintel_nal_shm::{Counts, DirectEntry, MemoryName, ShmNal, Wanted};
 use lintel_presence::shareable;
 use lintel_types::{InterfaceNumber, PortalIndex, ProcessId};
 
@@ -42,6 +42,7 @@ impl Pair {
                 },
                 offset: place.offset,
                 length: LENGTH,
+                counts: Counts::Nothing,
             },
         };
         pair.send();
@@ -74,7 +75,7 @@ impl Pair {
     fn put(&mut self, wanted: Wanted, value: u64) -> Option<()> {
         let to = self.to();
         self.initiator.access(to, &wanted, |target: Claim| {
-            target.store_u64(0, value);
+            target.store_u64(0, value).then_some(())
         })
     }
 
@@ -174,6 +175,7 @@ fn a_withdrawal_waits_for_accesses_under_way() {
         assert!(!target.is_quiet());
         memory.store_u64(0, 2);
         assert!(!target.is_quiet());
+        Some(())
     });
     assert_eq!(accessed, Some(()));
     assert!(pair.target.is_quiet());
@@ -189,5 +191,24 @@ fn entries_are_accessed_again_after_others_have_come_and_gone() {
         assert_eq!(pair.word(1), round);
         pair.target.withdraw(slot);
         assert!(pair.target.is_quiet());
+    }
+}
+
+#[test]
+fn counted_operations_are_counted_by_number_or_bytes() {
+    for (counts, each) in [(Counts::Operations, 1), (Counts::Bytes, 8)] {
+        let mut pair = Pair::new("counted");
+        let entry = DirectEntry {
+            counts,
+            ..pair.entry
+        };
+        let slot = pair.target.publish(&entry).expect("there is room");
+        let before = pair.target.direct_count(slot);
+        for done in 1..=3 {
+            assert_eq!(pair.put(wanted(0, 8), 7), Some(()));
+            assert_eq!(pair.target.direct_count(slot), before + done * each);
+        }
+        assert_eq!(pair.put(wanted(LENGTH, 8), 7), None);
+        assert_eq!(pair.target.direct_count(slot), before + 3 * each);
     }
 }

@@ -259,8 +259,9 @@ impl<O: Owner> Library<O> {
             let number = interface.number();
             let of_portal = |entry: &DirectEntry| entry.is_on(number, index);
             effects.transports.withdraw(of_portal);
-            Ok(done && effects.transports.is_quiet())
+            Ok(done)
         })?;
+        let done = done && self.with_core(Core::settle_direct) != Some(false);
         if !done {
             self.with_core(Core::progress);
         }
@@ -355,6 +356,10 @@ impl<O: Owner> Library<O> {
     /// As `Interface::counter_set`.
     #[inline]
     pub fn counter_set(&self, counter: Handle, value: CountingEvent) -> Result<()> {
+        if shareable().is_used() {
+            // What was counted before is counted.
+            self.with_core(Core::count_direct);
+        }
         self.with(counter, |interface, effects| {
             interface.counter_set(counter, value, effects)
         })
@@ -392,6 +397,7 @@ impl<O: Owner> Library<O> {
         if let Deferred::Unlink(entry) = operation {
             self.bar_direct(entry)?;
         }
+        self.withdraw_counter(counter)?;
         self.with(counter, |interface, effects| {
             interface.trigger(operation, counter, threshold, effects)
         })
@@ -409,6 +415,7 @@ impl<O: Owner> Library<O> {
         counter: Handle,
         threshold: u64,
     ) -> Result<Handle> {
+        self.withdraw_counter(counter)?;
         self.with(interface, |interface, effects| {
             interface.trigger_append(spec, list, counter, threshold, effects)
         })

@@ -37,8 +37,8 @@ pub(crate) fn carry_out(
         length: request.length,
     };
     let done = match request.verb {
-        Verb::Put => near.access(to, &wanted, |target| copy_vectored(source, &[target])),
-        Verb::Get => near.access(to, &wanted, |target| copy_vectored(&[target], sink)),
+        Verb::Put => near.access(to, &wanted, |target| Some(copy_vectored(source, &[target]))),
+        Verb::Get => near.access(to, &wanted, |target| Some(copy_vectored(&[target], sink))),
         _ => return exchange(near, to, &wanted, request, operand, source, sink),
     };
     done.is_some()
@@ -76,9 +76,9 @@ fn exchange(
                 _ => swap(operation, datatype, target, sent, &operand[..size], old),
             }
         }
-        is_aligned
+        is_aligned.then_some(())
     });
-    let is_done = done == Some(true);
+    let is_done = done.is_some();
     if is_done && wanted.gets {
         sink.write(old);
     }

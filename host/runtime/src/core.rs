@@ -158,13 +158,17 @@ impl<O: Owner> Core<O> {
         handled
     }
 
-    /// Messages of this process to itself, and what is queued.
+    /// Messages of this process to itself, what peers have counted, and what is queued.
     #[inline(always)]
     fn progress_own(&mut self) -> usize {
         self.transports.congested &= self.transports.nal.flush();
+        let counted = match self.transports.direct.counts() {
+            false => 0,
+            true => self.count_direct(),
+        };
         match self.transports.loopback.is_empty() {
-            true => 0,
-            false => self.drain_loopback(),
+            true => counted,
+            false => counted + self.drain_loopback(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! When entries of this process become direct, and what waits until peers have left them.
 
 use crate::carry_out::MAX_ATOMIC;
+use crate::core::Core;
 use crate::direct_entries::DirectEntry;
 use crate::effects::Effects;
 use crate::library::Library;
@@ -10,7 +11,7 @@ use crate::resources::Placement;
 use lintel_engine4::Interface;
 use lintel_nal_shm::MAX_DIRECT;
 use lintel_presence::shareable;
-use lintel_types::{Error, Handle, PortalIndex, Result};
+use lintel_types::{CounterIndex, Error, Handle, PortalIndex, Result};
 use std::time::{Duration, Instant};
 
 /// How long a peer may be in the middle of a copy.
@@ -54,6 +55,32 @@ impl<O: Owner> Effects<'_, O> {
     }
 }
 
+impl<O: Owner> Core<O> {
+    /// Adds what peers have counted to the counters of direct entries. Returns how many counters
+    /// have changed.
+    #[cold]
+    pub(crate) fn count_direct(&mut self) -> usize {
+        let mut changed = 0;
+        while let Some((entry, by)) = self.transports.take_direct_count() {
+            if let Some((interface, mut effects)) = self.interface(entry.interface()) {
+                changed += usize::from(interface.count_direct(entry, by, &mut effects));
+            }
+        }
+        changed
+    }
+
+    /// Whether no peer accesses an entry that was withdrawn; then what they have counted there
+    /// has been added.
+    pub(crate) fn settle_direct(&mut self) -> bool {
+        let is_quiet = self.transports.is_quiet();
+        self.count_direct();
+        if is_quiet {
+            self.transports.direct.forget_withdrawn();
+        }
+        is_quiet
+    }
+}
+
 impl<O: Owner> Library<O> {
     /// Unlinks an entry that peers may access by themselves.
     #[cold]
@@ -94,6 +121,21 @@ impl<O: Owner> Library<O> {
         self.await_accesses()
     }
 
+    /// Withdraws the entries that a counter counts for, before something waits for the counter
+    /// that only the engine can do, or the counter ends.
+    pub(crate) fn withdraw_counter(&self, counter: Handle) -> Result<()> {
+        if !shareable().is_used() {
+            return Ok(());
+        }
+        let (number, index) = (counter.interface(), CounterIndex(counter.index()));
+        let counts =
+            |entry: &DirectEntry| entry.interface() == number && entry.counter() == Some(index);
+        match self.with_core(|core| core.transports.withdraw(counts)) {
+            Some(true) => self.await_accesses(),
+            _ => Ok(()),
+        }
+    }
+
     /// Withdraws the entries in a mapping of this process, which goes.
     ///
     /// # Errors
@@ -110,7 +152,7 @@ impl<O: Owner> Library<O> {
     pub(crate) fn await_accesses(&self) -> Result<()> {
         let until = Instant::now() + ACCESS_TIMEOUT;
         for look in 0u32.. {
-            if self.with_core(|core| core.transports.is_quiet()) != Some(false) {
+            if self.with_core(Core::settle_direct) != Some(false) {
                 return Ok(());
             }
             match look {

@@ -2,14 +2,18 @@
 
 use lintel_claim::Claim;
 use lintel_engine4::DirectSpec;
-use lintel_nal_shm::{self as shm, MemoryName, ShmNal};
+use lintel_nal_shm::{self as shm, Counts, MemoryName, ShmNal};
 use lintel_presence::shareable;
-use lintel_types::{Handle, InterfaceNumber, PortalIndex};
+use lintel_types::{CounterIndex, Handle, InterfaceNumber, PortalIndex};
 
 /// What peers may access by themselves.
 #[derive(Default)]
 pub(crate) struct DirectEntries {
     published: Vec<DirectEntry>,
+    /// Whether there ever was one with a counter.
+    has_counters: bool,
+    /// Withdrawn, but peers may still access their memory and count.
+    leaving: Vec<DirectEntry>,
     /// Entries that the engine itself may unlink.
     barred: Vec<Handle>,
 }
@@ -22,6 +26,10 @@ pub(crate) struct DirectEntry {
     memory: i32,
     /// Its slot in the table that peers read.
     slot: usize,
+    /// The counter of its messages, and what peers have counted at its slot as far as that was
+    /// added to the counter.
+    counter: Option<CounterIndex>,
+    counted: u64,
 }
 
 impl DirectEntry {
@@ -31,6 +39,10 @@ impl DirectEntry {
 
     pub(crate) fn interface(&self) -> InterfaceNumber {
         self.handle.interface()
+    }
+
+    pub(crate) fn counter(&self) -> Option<CounterIndex> {
+        self.counter
     }
 
     pub(crate) fn memory(&self) -> i32 {
@@ -61,6 +73,10 @@ impl DirectEntries {
         handle: Handle,
         spec: &DirectSpec<Claim>,
     ) -> Option<()> {
+        if !self.leaving.is_empty() {
+            // Their slots must not be taken before what was counted there is known.
+            return None;
+        }
         let (address, length) = (spec.span.address(), spec.span.len());
         let place = shareable().find(address, length)?;
         let memory = MemoryName {
@@ -78,12 +94,20 @@ impl DirectEntries {
             memory,
             offset: place.offset,
             length,
+            counts: match spec.counter {
+                None => Counts::Nothing,
+                Some((_, false)) => Counts::Operations,
+                Some((_, true)) => Counts::Bytes,
+            },
         })?;
+        self.has_counters |= spec.counter.is_some();
         self.published.push(DirectEntry {
             handle,
             portal: spec.portal,
             memory: place.id,
             slot,
+            counter: spec.counter.map(|(counter, _)| counter),
+            counted: near.direct_count(slot),
         });
         Some(())
     }
@@ -94,14 +118,37 @@ impl DirectEntries {
         near: &mut ShmNal,
         which: impl Fn(&DirectEntry) -> bool,
     ) -> bool {
-        let before = self.published.len();
-        self.published.retain(|entry| {
-            let goes = which(entry);
-            if goes {
-                near.withdraw(entry.slot);
+        let before = self.leaving.len();
+        let all = std::mem::take(&mut self.published);
+        let (leaving, published): (Vec<_>, Vec<_>) = all.into_iter().partition(&which);
+        self.published = published;
+        leaving.iter().for_each(|entry| near.withdraw(entry.slot));
+        self.leaving.extend(leaving);
+        self.leaving.len() > before
+    }
+
+    /// Forgets the entries that were withdrawn: no peer accesses them any more.
+    pub(crate) fn forget_withdrawn(&mut self) {
+        self.leaving.clear();
+    }
+
+    /// Whether peers may count something.
+    #[inline(always)]
+    pub(crate) fn counts(&self) -> bool {
+        self.has_counters
+    }
+
+    /// What peers have counted at an entry since the last call, if they have.
+    pub(crate) fn take_count(&mut self, near: &ShmNal) -> Option<(Handle, u64)> {
+        let entries = self.published.iter_mut().chain(&mut self.leaving);
+        for entry in entries.filter(|entry| entry.counter.is_some()) {
+            let count = near.direct_count(entry.slot);
+            let by = count.wrapping_sub(entry.counted);
+            if by > 0 {
+                entry.counted = count;
+                return Some((entry.handle, by));
             }
-            !goes
-        });
-        self.published.len() < before
+        }
+        None
     }
 }

@@ -6,7 +6,7 @@ use lintel_claim::Claim;
 use lintel_engine4::{Backlog, Undeliverable};
 use lintel_nal::{Loopback, MoveError, Nal, Origin, Outgoing, RemoteLoan, Wake};
 use lintel_nal_shm::ShmNal;
-use lintel_types::ProcessId;
+use lintel_types::{Handle, ProcessId};
 use lintel_wire::{Response, Words};
 
 /// Bytes queued for a process from which on bodies stay in their place.
@@ -101,6 +101,11 @@ impl Transports {
     pub(crate) fn withdraw(&mut self, which: impl Fn(&DirectEntry) -> bool) -> bool {
         let near = self.nal.near_mut();
         near.is_some_and(|near| self.direct.withdraw(near, which))
+    }
+
+    /// What peers have counted at a direct entry since the last call, if they have.
+    pub(crate) fn take_direct_count(&mut self) -> Option<(Handle, u64)> {
+        self.direct.take_count(self.nal.near()?)
     }
 
     /// Whether no peer accesses memory of an entry that was withdrawn.

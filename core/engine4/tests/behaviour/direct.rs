@@ -1,11 +1,11 @@
 //! Direct entries: which qualify, and how an operation on one is reported.
 
 use crate::rig::*;
-use lintel_engine4::{DescriptorSpec, EntrySpec, Transfer};
+use lintel_engine4::{Deferred, DescriptorSpec, EntrySpec, Transfer};
 use lintel_memory::{Buffer, Ghost, Span};
 use lintel_types::{
-    AckRequest, Event, Handle, Limits, List, MdOptions, MeOptions, NiOptions, Operation,
-    PortalIndex, ProcessId, PtOptions,
+    AckRequest, CounterIndex, CountingEvent, Event, Handle, Limits, List, MdOptions, MeOptions,
+    NiOptions, Operation, PortalIndex, ProcessId, PtOptions,
 };
 use lintel_wire::Verb;
 
@@ -51,7 +51,6 @@ fn an_entry_that_leaves_no_trace_but_its_bytes_is_direct() {
 #[test]
 fn an_entry_that_reports_restricts_or_moves_is_not_direct() {
     let mut node = node(MATCHING);
-    let counter = node.counter();
     let portal = node.portal(PtOptions::empty());
     let quiet = silent(portal);
     let with = |options: MeOptions| EntrySpec {
@@ -64,10 +63,6 @@ fn an_entry_that_reports_restricts_or_moves_is_not_direct() {
         with(MeOptions::USE_ONCE),
         with(MeOptions::MANAGE_LOCAL),
         with(MeOptions::ACK_DISABLE),
-        EntrySpec {
-            counter,
-            ..with(MeOptions::EVENT_CT_COMM)
-        },
         EntrySpec {
             uid: UID + 1,
             ..quiet.clone()
@@ -92,6 +87,48 @@ fn an_entry_that_reports_restricts_or_moves_is_not_direct() {
     assert!(is_direct(&node, entry));
     node.interface.unlink(entry).unwrap();
     assert!(!is_direct(&node, entry), "the handle is stale");
+}
+
+#[test]
+fn an_entry_that_counts_is_direct_unless_that_triggers_something() {
+    let mut node = node(MATCHING);
+    let counter = node.counter();
+    let portal = node.portal(PtOptions::empty());
+    let quiet = silent(portal);
+    for (more, by_bytes) in [
+        (MeOptions::empty(), false),
+        (MeOptions::EVENT_CT_BYTES, true),
+    ] {
+        let spec = EntrySpec {
+            counter,
+            options: quiet.options | MeOptions::EVENT_CT_COMM | more,
+            ..quiet.clone()
+        };
+        let entry = node.append(spec, List::Priority);
+        let direct = node.interface.direct_entry(entry).expect("it qualifies");
+        let expected = (CounterIndex(counter.index()), by_bytes);
+        assert_eq!(direct.counter, Some(expected));
+        let before = node.count(counter).0;
+        assert!(node.interface.count_direct(entry, 5, &mut node.host));
+        assert_eq!(node.count(counter), (before + 5, 0));
+        let by = CountingEvent {
+            success: 1,
+            failure: 0,
+        };
+        let increment = Deferred::Increment(counter, by);
+        let trigger = |node: &mut Node| {
+            let threshold = before + 6;
+            node.interface
+                .trigger(increment, counter, threshold, &mut node.host)
+        };
+        trigger(&mut node).unwrap();
+        assert!(!is_direct(&node, entry));
+        assert!(node.interface.count_direct(entry, 1, &mut node.host));
+        assert_eq!(node.count(counter), (before + 7, 0), "it was triggered");
+        assert!(is_direct(&node, entry));
+        node.interface.unlink(entry).unwrap();
+        assert!(!node.interface.count_direct(entry, 1, &mut node.host));
+    }
 }
 
 #[test]

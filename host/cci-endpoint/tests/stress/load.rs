@@ -1,9 +1,7 @@
 //! Many messages and connections, and a network that loses datagrams.
 
 use crate::rig::{bytes, join, number, open, own_sm, poll, send, wait};
-use lintel_cci_endpoint::{
-    Attribute, Device, EndpointOption, Event, MessageFlags, Status,
-};
+use lintel_cci_endpoint::{Attribute, Device, EndpointOption, Event, MessageFlags, Status};
 use lintel_claim::Claim;
 use std::net::Ipv4Addr;
 use std::time::Instant;
