@@ -66,6 +66,9 @@ fn from_headers(tree: &Tree, man: &Path) -> Outcome {
         for header in manual.headers {
             mangen.args(["--header", header]);
         }
+        if manual.name == "portals4" {
+            mangen.arg("--examples").arg(tree.path("examples/c"));
+        }
         shell::run(mangen.arg("--out").arg(man))?;
     }
     Ok(())

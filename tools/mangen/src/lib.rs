@@ -11,16 +11,18 @@
 //! ```
 //!
 //! Read the headers of a [`Manual`] with [`Header::parse`], then call [`pages`] once with all of
-//! them.
+//! them, and the example programs whose calls the pages show.
 #![forbid(unsafe_code)]
 
 mod doc;
+mod example;
 mod header;
 mod manual;
 mod page;
 mod roff;
 
 pub use doc::{Block, Doc, Param, Return};
+pub use example::Program;
 pub use header::{Composite, Entry, Function, Header, Item, ParseError, Section};
 pub use manual::{CCI, MANUALS, Manual, PORTALS3, PORTALS4};
 pub use page::{Page, pages};

@@ -1,6 +1,7 @@
 //! The pages: one of each function, one of all types and constants, and the overview.
 
 use crate::doc::{Block, Doc};
+use crate::example::{Program, call_of};
 use crate::header::{Composite, Function, Header, Item, Section};
 use crate::manual::Manual;
 use crate::roff::{Roff, bold, escape, italic};
@@ -19,20 +20,31 @@ const FUNCTIONS: &str = ".\\\" @FUNCTIONS@\n";
 /// The word of the overview that the package's version replaces.
 const VERSION: &str = "@VERSION@";
 
-/// Makes all pages of a manual from its headers, for version `version` of the package.
+/// Makes all pages of a manual from its headers, for version `version` of the package. A
+/// function's page shows how the first of `programs` that calls it does so.
 ///
 /// # Panics
 /// If the overview has no place for the list of functions, which is a fault of this crate's
 /// build.
 #[must_use]
-pub fn pages(manual: &Manual, headers: &[Header], version: &str) -> Vec<Page> {
+pub fn pages(
+    manual: &Manual,
+    headers: &[Header],
+    programs: &[Program],
+    version: &str,
+) -> Vec<Page> {
     let mut pages = vec![
         overview_page(manual, headers, version),
         types_page(manual, headers, version),
     ];
     for header in headers {
         for function in header.functions() {
-            pages.push(function_page(manual, header, function, version));
+            let mut roff = Roff::page(manual, &function.name, manual.functions, version);
+            function_page(manual, header, function, programs, &mut roff);
+            pages.push(Page {
+                path: manual.path_of(&function.name),
+                text: roff.finish(),
+            });
         }
     }
     pages
@@ -134,14 +146,19 @@ fn composite_part(composite: &Composite, roff: &mut Roff) {
     }
 }
 
-fn function_page(manual: &Manual, header: &Header, function: &Function, version: &str) -> Page {
+fn function_page(
+    manual: &Manual,
+    header: &Header,
+    function: &Function,
+    programs: &[Program],
+    roff: &mut Roff,
+) {
     let args: Vec<&str> = function
         .args
         .iter()
         .map(|(_, name)| name.as_str())
         .collect();
     let doc = &function.doc;
-    let mut roff = Roff::page(manual, &function.name, manual.functions, version);
     roff.section("Name");
     roff.raw(&format!(
         "{} \\- {}",
@@ -149,26 +166,29 @@ fn function_page(manual: &Manual, header: &Header, function: &Function, version:
         escape(&lower_first(&doc.brief))
     ));
     roff.section("Synopsis");
-    synopsis(header, function, &mut roff);
+    synopsis(header, function, roff);
     roff.section("Description");
     roff.text(&format!("{}.", doc.brief), &args);
-    body(doc, &args, &mut roff);
+    body(doc, &args, roff);
     if !doc.params.is_empty() {
         roff.section("Parameters");
-        parameters(doc, &args, &mut roff);
+        parameters(doc, &args, roff);
     }
     roff.section("Return value");
-    results(doc, &args, &mut roff);
+    results(doc, &args, roff);
     roff.section("Blocking");
     roff.text(&blocking(doc.blocks.as_deref().unwrap_or_default()), &args);
     roff.section("Threads");
     roff.text(&threads(doc.threads.as_deref().unwrap_or_default()), &args);
-    notes(doc, &args, &mut roff);
-    see_also(manual, doc, &mut roff);
-    Page {
-        path: manual.path_of(&function.name),
-        text: roff.finish(),
+    notes(doc, &args, roff);
+    if let Some((program, lines)) = call_of(&function.name, programs) {
+        roff.section("Examples");
+        roff.raw(&format!(
+            "From {program}, which is installed in share/doc/lintel/examples:"
+        ));
+        roff.code(lines.into_iter());
     }
+    see_also(manual, doc, roff);
 }
 
 fn notes(doc: &Doc, args: &[&str], roff: &mut Roff) {

@@ -38,7 +38,7 @@ fn all_pages(manual: &Manual, files: &[&str]) -> Vec<Page> {
         .iter()
         .map(|file| Header::parse(file, &text(file)).unwrap_or_else(|e| panic!("{e}")))
         .collect();
-    pages(manual, &headers, "0.0.0")
+    pages(manual, &headers, &[], "0.0.0")
 }
 
 /// The functions, found without the parser: one of our prefixes before a parenthesis, on a line
@@ -142,29 +142,35 @@ fn every_constant_is_on_the_page_of_types() {
         let path = format!("man7/{}_types.7", manual.name);
         let types = pages.iter().find(|page| page.path == path);
         let types = &types.expect("the page of types").text;
+        let overview = format!("man7/{}.7", manual.name);
+        let overview = pages.iter().find(|page| page.path == overview);
+        let variables = variables_of(&overview.expect("the overview").text);
         for page in &pages {
             for name in CONSTANTS.iter().flat_map(|it| names_in(&page.text, it)) {
-                assert!(is_explained(types, name), "{name} in {}", page.path);
+                assert!(
+                    is_explained(types, &variables, name),
+                    "{name} in {}",
+                    page.path
+                );
             }
         }
     }
 }
 
-/// Whether a constant has a label; what only the environment has is explained elsewhere.
-fn is_explained(types: &str, name: &str) -> bool {
-    const VARIABLES: [&str; 8] = [
-        "CCI_CONFIG",
-        "CCI_CTP",
-        "PTL_MY_RID",
-        "PTL_MY_JID",
-        "PTL_NIDMAP",
-        "PTL_PIDMAP",
-        "PTL_DIALECT",
-        "PTL_LOG",
-    ];
+/// What the labels of the section ENVIRONMENT name.
+fn variables_of(page: &str) -> Vec<&str> {
+    let section = page.split(".SH ENVIRONMENT\n").nth(1).unwrap_or_default();
+    let section = section.split(".SH ").next().unwrap_or_default();
+    let labels = section.lines().filter(|line| line.starts_with(".B"));
+    let words = labels.flat_map(|line| line.split([' ', '"', ',']));
+    words.filter(|word| word.contains('_')).collect()
+}
+
+/// Whether a constant has a label; what only the environment has is in the overview's section.
+fn is_explained(types: &str, variables: &[&str], name: &str) -> bool {
     let labels = [" ", "("].map(|end| format!("\n\\fB{name}\\fR{end}"));
     let macros = format!("\n\\fB{name}(");
-    VARIABLES.contains(&name)
+    variables.contains(&name)
         || types.contains(&macros)
         || labels.iter().any(|label| types.contains(label))
 }

@@ -23,6 +23,7 @@ use crate::resources::SharedMemory;
 pub use copy::{NAME as PROBE, Probe, probe_from_child, refusal as copy_refusal};
 use paths::Paths;
 use resources::Overview;
+pub use variables::{Current as Variable, current as variables};
 
 /// Options of `lintel info`.
 #[derive(Debug, clap::Args)]

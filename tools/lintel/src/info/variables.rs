@@ -6,10 +6,15 @@ use serde::Serialize;
 /// A variable with the value that it has now.
 #[derive(Clone, Debug, Serialize)]
 pub struct Current {
+    /// Its name.
     pub name: &'static str,
+    /// What holds where it isn't set, in words.
     pub default: &'static str,
+    /// What it takes, as the end of a sentence.
     pub values: &'static str,
+    /// What it does.
     pub meaning: &'static str,
+    /// Its value in this process; a secret isn't shown.
     pub value: Option<String>,
 }
 
