@@ -1,5 +1,8 @@
 //! Builds for release and installs everything that a user needs.
 
+mod place;
+mod templates;
+
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -7,6 +10,8 @@ use std::path::{Path, PathBuf};
 use crate::report::Outcome;
 use crate::shell::{self, Tree};
 use crate::{book, licences, man, prerequisites};
+
+pub use place::Place;
 
 /// The interface version that the library's file name carries.
 const VERSION: &str = "4.3.0";
@@ -34,6 +39,8 @@ pub const PACKAGES: [&str; 9] = [
     "lintel-agent",
 ];
 
+const PROGRAMS: [&str; 3] = ["yod", "lintel", "lintel-agent"];
+
 /// Shared libraries: the name, the number of the SONAME, and the file's further version.
 /// libportals3 and libcci carry those of the reference and of the public library's release 2.2.
 const LIBRARIES: [(&str, &str, &str); 6] = [
@@ -45,23 +52,28 @@ const LIBRARIES: [(&str, &str, &str); 6] = [
     ("libcci.so", "2", "0.1"),
 ];
 
+/// Installs below a prefix.
 pub fn run(tree: &Tree, prefix: &Path) -> Outcome {
+    install_all(tree, &Place::at(prefix))
+}
+
+/// Builds, and installs everything.
+pub fn install_all(tree: &Tree, place: &Place) -> Outcome {
     prerequisites::programs(&prerequisites::BUILD)?;
     build(tree)?;
-    fs::create_dir_all(prefix).map_err(|e| format!("{}: {e}", prefix.display()))?;
-    let prefix = prefix.canonicalize().map_err(|e| e.to_string())?;
-    install_libraries(tree, &prefix)?;
-    install_headers(tree, &prefix)?;
-    install_build_files(tree, &prefix)?;
-    install_examples(tree, &prefix)?;
-    for program in ["yod", "lintel", "lintel-agent"] {
+    let root = place.root();
+    install_libraries(tree, &place.lib())?;
+    install_headers(tree, &root)?;
+    templates::install(tree, place)?;
+    install_examples(tree, &root)?;
+    for program in PROGRAMS {
         let from = tree.target.join("release").join(program);
-        install(&from, &prefix.join("bin").join(program), 0o755)?;
+        install(&from, &root.join("bin").join(program), 0o755)?;
     }
-    man::install(tree, &prefix)?;
-    book::install(tree, &prefix)?;
-    licences::install(tree, &prefix)?;
-    println!("   installed in {}", prefix.display());
+    man::install(tree, &root)?;
+    book::install(tree, &root)?;
+    licences::install(tree, &root)?;
+    println!("   installed in {}", root.display());
     Ok(())
 }
 
@@ -77,9 +89,8 @@ fn build(tree: &Tree) -> Outcome {
     shell::run(&mut cargo)
 }
 
-fn install_libraries(tree: &Tree, prefix: &Path) -> Outcome {
+fn install_libraries(tree: &Tree, lib: &Path) -> Outcome {
     let release = tree.target.join("release");
-    let lib = prefix.join("lib");
     for (name, major, minor) in LIBRARIES {
         let soname = format!("{name}.{major}");
         let real = format!("{soname}.{minor}");
@@ -128,59 +139,6 @@ fn install_examples(tree: &Tree, prefix: &Path) -> Outcome {
     Ok(())
 }
 
-/// `packaging/*.in` with its `@WORD@`s filled in.
-fn install_build_files(tree: &Tree, prefix: &Path) -> Outcome {
-    for template in shell::files(&tree.path("packaging"), "in") {
-        let name = template
-            .file_stem()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
-        let (package, version) = package_of(&name);
-        let folder = if name.ends_with(".cmake") {
-            format!("lib/cmake/{package}")
-        } else {
-            "lib/pkgconfig".into()
-        };
-        let text = fill(&shell::read(&template)?, prefix, version)
-            .map_err(|word| format!("{}: nothing for @{word}@", template.display()))?;
-        write(&prefix.join(folder).join(name), &text)?;
-    }
-    Ok(())
-}
-
-/// The package that a file of `packaging` belongs to, and its version.
-fn package_of(file: &str) -> (&'static str, &'static str) {
-    let others = [("portals3", PORTALS3_VERSION), ("cci", CCI_PACKAGE_VERSION)];
-    let own = others.into_iter().find(|(name, _)| file.starts_with(name));
-    own.unwrap_or(("portals4", VERSION))
-}
-
-/// Replaces each known word between at-signs; an unknown one is the error.
-fn fill(text: &str, prefix: &Path, version: &str) -> Result<String, String> {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once('@') {
-        out.push_str(before);
-        let Some((word, tail)) = after.split_once('@') else {
-            out.push('@');
-            rest = after;
-            continue;
-        };
-        match word.to_ascii_uppercase().as_str() {
-            "PREFIX" => out.push_str(&prefix.display().to_string()),
-            "LIBDIR" => out.push_str(&prefix.join("lib").display().to_string()),
-            "INCLUDEDIR" => out.push_str(&prefix.join("include").display().to_string()),
-            "VERSION" => out.push_str(version),
-            "LIBS_PRIVATE" => out.push_str(STATIC_LIBRARIES),
-            _ => return Err(word.into()),
-        }
-        rest = tail;
-    }
-    out.push_str(rest);
-    Ok(out)
-}
-
 /// Copies beside the old file and renames over it, so that a program which
 /// has the old one mapped keeps it.
 pub fn install(from: &Path, to: &Path, mode: u32) -> Outcome {
@@ -214,22 +172,13 @@ fn beside(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
+/// The name of a file without its last ending.
+fn stem(path: &Path) -> String {
+    let stem = path.file_stem().unwrap_or_default();
+    stem.to_string_lossy().into_owned()
+}
+
 fn make_parent(path: &Path) -> Outcome {
     let parent = path.parent().unwrap_or(path);
     fs::create_dir_all(parent).map_err(|e| format!("{}: {e}", parent.display()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_are_filled_and_unknown_ones_are_reported() {
-        let prefix = Path::new("/opt/portals");
-        assert_eq!(
-            fill("a=@PREFIX@/b v@version@ x@y", prefix, VERSION).as_deref(),
-            Ok("a=/opt/portals/b v4.3.0 x@y")
-        );
-        assert_eq!(fill("@WHAT@", prefix, VERSION), Err("WHAT".into()));
-    }
 }

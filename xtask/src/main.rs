@@ -8,6 +8,7 @@
 mod assault;
 mod book;
 mod c_tests;
+mod deb;
 mod demo;
 mod deny;
 mod dependencies;
@@ -37,6 +38,7 @@ mod spec;
 mod suite;
 mod symbols;
 mod test_run;
+mod vendor;
 mod words;
 
 use std::path::PathBuf;
@@ -59,7 +61,15 @@ cargo xtask COMMAND
   demo                run two processes, print latency and bandwidth, draw plots
   ci                  test, the same over every network, attacks, loom models,
                       sanitizers, one minute of each fuzz target, the demo
-  dist --prefix DIR   build in release mode; install library, headers, pages, tools
+  dist --prefix DIR [--libdir DIR] [--destdir DIR]
+                      build in release mode; install library, headers, pages, tools;
+                      DESTDIR stands before the prefix while a package is made
+  deb [--out DIR] [--try]
+                      make Debian packages; --try installs them in a fresh Debian,
+                      compiles and runs a program there (needs root)
+  vendor [--out FILE] [--try]
+                      pack the last commit with the sources of all dependencies; --try
+                      checks it without network and registry
 
   soak [--minutes M | --seconds S] [--seed N] [--nal LIST] [--fault WHAT]
                       random operations among 8 processes on 2 virtual nodes; each
@@ -121,7 +131,11 @@ fn main() -> ExitCode {
         "test" => test(&tree, &rest),
         "ci" => suite::ci(&tree),
         "demo" => one("demo", || demo::run(&tree, demo::Length::Full)),
-        "dist" => one("dist", || dist::run(&tree, &prefix(&rest)?)),
+        "dist" => one("dist", || {
+            dist::install_all(&tree, &dist::Place::read(&rest)?)
+        }),
+        "deb" => one("deb", || deb::run(&tree, &rest)),
+        "vendor" => one("vendor", || vendor::run(&tree, &rest)),
         "layers" => one("layers", || layers::check(&tree)),
         "deny" => many(|report| deny::run(&tree, report)),
         "licences" => one("licences", || licences::print(&tree)),
@@ -185,16 +199,6 @@ fn many(checks: impl FnOnce(&mut Report)) -> ExitCode {
     let mut report = Report::new();
     checks(&mut report);
     report.finish()
-}
-
-fn prefix(rest: &[&str]) -> Result<PathBuf, String> {
-    match rest {
-        ["--prefix", dir] => Ok(PathBuf::from(dir)),
-        [joined] if joined.starts_with("--prefix=") => {
-            Ok(PathBuf::from(&joined["--prefix=".len()..]))
-        }
-        _ => Err("the prefix is missing: cargo xtask dist --prefix DIR".into()),
-    }
 }
 
 /// The tree to look at: this one, or the one that `--root` names.

@@ -65,6 +65,16 @@ impl Tree {
         self.root.join(relative)
     }
 
+    /// The version of all packages.
+    pub fn version(&self) -> Result<String, String> {
+        let text = read(&self.path("Cargo.toml"))?;
+        let table: toml::Table = text.parse().map_err(|e| format!("Cargo.toml: {e}"))?;
+        let version = table["workspace"]["package"]["version"].as_str();
+        version
+            .map(String::from)
+            .ok_or("Cargo.toml has no version".into())
+    }
+
     /// Where `test` and `demo` install to.
     pub fn dist(&self) -> PathBuf {
         self.target.join("dist")

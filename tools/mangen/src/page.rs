@@ -186,7 +186,7 @@ fn function_page(
         roff.raw(&format!(
             "From {program}, which is installed in share/doc/lintel/examples:"
         ));
-        roff.code(lines.into_iter());
+        roff.code(lines);
     }
     see_also(manual, doc, roff);
 }

@@ -71,7 +71,7 @@ impl Form {
         }
     }
 
-    /// What the descriptor counts: on a direct entry the end of a get tells that all before
+    /// What the descriptor counts: on a direct entry the end of a get means that all before
     /// it have been applied.
     fn stage(self) -> Counted {
         match self {

@@ -148,7 +148,7 @@ pub fn of(page: &str, program: &Command) -> Result<String, String> {
                 ".TP\n\\fB{}\\fR (default: {})\n{}. It takes {}.\n",
                 variable.name,
                 escape(variable.default),
-                escape(variable.meaning),
+                escape(&sentence(variable.meaning)),
                 escape(variable.values)
             );
         }
@@ -159,6 +159,15 @@ pub fn of(page: &str, program: &Command) -> Result<String, String> {
         text.push_str(".SH SEE ALSO\n.BR portals4 (7)\n");
     }
     Ok(text)
+}
+
+/// The text with a capital.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters
+        .next()
+        .map(|letter| letter.to_uppercase().to_string());
+    first.unwrap_or_default() + letters.as_str()
 }
 
 /// A line that roff takes literally.
