@@ -16,6 +16,8 @@
 
 extern crate alloc;
 
+pub mod timeline;
+
 use alloc::vec::Vec;
 use lintel_types::ProcessId;
 use serde::{Deserialize, Serialize};

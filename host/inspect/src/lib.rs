@@ -19,4 +19,4 @@ mod text;
 
 pub use process::{PATIENCE, Process, look};
 pub use reasons::reasons;
-pub use text::text;
+pub use text::{awaited, text};

@@ -66,7 +66,7 @@ fn waiting(wait: &Wait) -> String {
 }
 
 /// What a thread waits for.
-pub(crate) fn awaited(awaits: &Awaited) -> String {
+pub fn awaited(awaits: &Awaited) -> String {
     match awaits {
         Awaited::Events(queues) => {
             let queues: Vec<String> = queues.iter().map(|queue| index(*queue)).collect();

@@ -73,10 +73,11 @@ impl<O: Owner> Core<O> {
             transport,
             bell,
             stats,
+            recorder,
         } = endpoint;
         Core {
             interfaces: [const { None }; 4],
-            transports: Transports::new(me, owner.uid(), transport),
+            transports: Transports::new(me, owner.uid(), transport, recorder),
             protocol: O::Protocol::new(&owner),
             owner,
             staged: StagedSends::default(),

@@ -30,6 +30,9 @@ impl<O: Owner> Host<O::Span> for Effects<'_, O> {
     fn post(&mut self, queue: QueueIndex, event: &Event) {
         self.tables.post(queue, event);
         self.transports.activity = true;
+        if let Some(recorder) = &self.transports.recorder {
+            recorder.on_event(event.kind);
+        }
     }
 
     #[inline]

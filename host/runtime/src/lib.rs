@@ -74,6 +74,7 @@ mod tables;
 #[cfg(test)]
 mod testing;
 mod thread;
+mod timeline;
 mod transport;
 mod transports;
 mod variables;

@@ -7,6 +7,7 @@ use lintel_nal_shm::Costs;
 use lintel_nal_udp::{Faults, Model, interface_address};
 use std::fmt;
 use std::net::Ipv4Addr;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ pub struct Setting {
 }
 
 /// Every variable that the library reads.
-pub const SETTINGS: [Setting; 13] = [
+pub const SETTINGS: [Setting; 14] = [
     Setting {
         name: "PTL_NAL",
         default: "shm; shm,udp if PTL_IFACE is set",
@@ -87,6 +88,13 @@ pub const SETTINGS: [Setting; 13] = [
         default: "warn",
         values: "off, warn, info, trace",
         meaning: "how much is logged on standard error",
+    },
+    Setting {
+        name: "PTL_TRACE",
+        default: "none",
+        values: "a directory",
+        meaning: "where the process writes a timeline of its messages, events and waits when it \
+                  leaves the network, for `lintel trace`",
     },
     Setting {
         name: "LINTEL_JOB",
@@ -193,6 +201,8 @@ pub struct Settings {
     pub secret: Option<Secret>,
     /// Losses, duplicates and reordering to inject, for tests.
     pub faults: Option<Faults>,
+    /// The directory for timelines, if they are asked for.
+    pub trace: Option<PathBuf>,
     /// Level of the log.
     pub level: Level,
 }
@@ -274,6 +284,7 @@ impl Settings {
                 Some(faults) => Some(parsed(("LINTEL_FAULT", faults))?),
                 None => None,
             },
+            trace: given("PTL_TRACE").map(PathBuf::from),
             level: level(read("PTL_LOG"))?,
         })
     }

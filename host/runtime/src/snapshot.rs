@@ -37,9 +37,14 @@ impl<O: Owner> Core<O> {
     /// The calling thread returns from the call.
     pub(crate) fn end_wait(&mut self) {
         let thread = own_thread();
-        self.observed
-            .waits
-            .retain(|(wait, _)| wait.thread != thread);
+        let waits = &mut self.observed.waits;
+        let Some(at) = waits.iter().position(|(wait, _)| wait.thread == thread) else {
+            return;
+        };
+        let (wait, since) = waits.swap_remove(at);
+        if let Some(recorder) = &self.transports.recorder {
+            recorder.on_waited(since.elapsed().as_nanos() as u64, wait.awaits);
+        }
     }
 
     /// Writes a snapshot, if a tool has asked for one.

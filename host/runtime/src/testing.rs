@@ -96,6 +96,7 @@ impl Network {
             me,
             bell: Bell::new(segment.clone()),
             stats: StatsWriter::new(segment),
+            recorder: None,
         };
         let library = keep(Library::new(LocalProcess::with_own_tables(), 0));
         let settings = library.init().expect("the environment is valid");

@@ -3,6 +3,7 @@
 use crate::key::key;
 use crate::log::{Level, log, log_level};
 use crate::settings::{Between, Settings};
+use crate::timeline::{Recorded, Recorder};
 use lintel_claim::Claim;
 use lintel_nal::{Nal, Origin, Outgoing, Route, Trace, Unreachable, Wake, forward};
 use lintel_nal_ofi::OfiNal;
@@ -33,6 +34,7 @@ pub(crate) struct Endpoint {
     pub(crate) me: ProcessId,
     pub(crate) bell: Bell,
     pub(crate) stats: StatsWriter,
+    pub(crate) recorder: Option<Recorder>,
 }
 
 /// Process identifiers that are tried where any will do, and one is free on one
@@ -47,7 +49,7 @@ pub(crate) fn join(settings: &Settings, pid: u32, uid: u32) -> Result<Endpoint, 
     let Some(between) = settings.between else {
         let segment = register(settings, pid)?;
         let nal = ShmNal::new(segment.clone(), settings.costs(), warn);
-        return Ok(endpoint(segment, traced_or(nal, Transport::Shm)));
+        return Ok(endpoint(settings, segment, nal, Transport::Shm));
     };
     for _ in 0..TRIES {
         let (me, far) = far(between, settings, pid, uid)?;
@@ -58,16 +60,30 @@ pub(crate) fn join(settings: &Settings, pid: u32, uid: u32) -> Result<Endpoint, 
         let node = settings.shm.then_some(settings.nid);
         let near = ShmNal::new(segment.clone(), settings.costs(), warn);
         let route = Route::new(near, far, node);
-        let transport = traced_or(route, |route| Transport::Routed(Box::new(route)));
-        return Ok(endpoint(segment, transport));
+        let routed = |route| Transport::Routed(Box::new(route));
+        return Ok(endpoint(settings, segment, route, routed));
     }
     Err(Error::NoSpace)
 }
 
 /// The segment is a process's registration on its node and its bell, whether or
 /// not messages go through it.
-fn endpoint(segment: Arc<Segment>, transport: Transport) -> Endpoint {
+fn endpoint<N: Nal + Send + 'static>(
+    settings: &Settings,
+    segment: Arc<Segment>,
+    nal: N,
+    plain: impl FnOnce(N) -> Transport,
+) -> Endpoint {
+    let directory = settings.trace.as_deref();
+    let recorder = directory.map(|directory| Recorder::new(directory, segment.process()));
+    let transport = match &recorder {
+        Some(recorder) => traced_or(Recorded::new(nal, recorder.clone()), |nal| {
+            Transport::Boxed(Box::new(nal))
+        }),
+        None => traced_or(nal, plain),
+    };
     Endpoint {
+        recorder,
         me: segment.process(),
         bell: Bell::new(segment.clone()),
         stats: StatsWriter::new(segment),

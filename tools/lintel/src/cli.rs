@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::error::{Error, Result};
-use crate::{compare, doctor, info, perf, plot, sim, top};
+use crate::{compare, doctor, info, perf, plot, sim, timeline, top};
 
 /// Information, measurement and plots of Portals on this machine
 #[derive(Debug, Parser)]
@@ -27,6 +27,9 @@ enum Word {
     Top(top::Options),
     /// Measure Portals between two pinned processes, and compare it with the machine's own limits
     Perf(Box<perf::Options>),
+    /// Show what processes did with messages, and when (PTL_TRACE)
+    #[command(subcommand)]
+    Trace(timeline::Word),
     /// Draw what `lintel perf --json` wrote, as SVG and PNG
     Plot(PlotOptions),
     /// Compare two reports of `lintel perf --json`: the ratio of each median time
@@ -107,6 +110,7 @@ impl Cli {
             }),
             Word::Top(options) => top::run(&options).map(|()| ExitCode::SUCCESS),
             Word::Perf(options) => perf::run(*options),
+            Word::Trace(word) => timeline::run(&word).map(|()| ExitCode::SUCCESS),
             Word::Plot(options) => {
                 let drawn = plot::run(&options.file, &options.out)?;
                 plot::list(&drawn).map(|()| ExitCode::SUCCESS)

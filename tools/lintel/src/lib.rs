@@ -42,7 +42,9 @@ mod resources;
 pub mod sim;
 mod stats;
 mod team;
+mod timeline;
 mod top;
+mod trace_events;
 
 pub use cli::command;
 pub use error::{Error, Result};

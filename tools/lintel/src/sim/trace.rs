@@ -4,8 +4,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -14,6 +13,7 @@ use lintel_sim_scenario::{Observer, Place, Span, Track};
 use serde_json::json;
 
 use crate::error::{During, Result};
+use crate::trace_events::TraceEvents;
 
 /// A trace while it is written.
 pub struct Trace {
@@ -22,11 +22,9 @@ pub struct Trace {
 }
 
 struct Writing {
-    out: BufWriter<File>,
+    events: TraceEvents,
     /// Places, and tracks of places, that have a name already.
     named: BTreeSet<(Place, Option<Track>)>,
-    /// Lines written, of which spans may have two.
-    lines: u64,
     spans: u64,
     /// The first thing that went wrong; nothing is written after it.
     outcome: io::Result<()>,
@@ -35,13 +33,10 @@ struct Writing {
 impl Trace {
     /// Creates the file and its header.
     pub fn create(path: &Path) -> Result<Self> {
-        let doing = || format!("writing {}", path.display());
-        let mut out = BufWriter::new(File::create(path).during(doing())?);
-        out.write_all(b"[").during(doing())?;
+        let events = TraceEvents::create(path);
         let writing = Writing {
-            out,
+            events: events.during(format!("writing {}", path.display()))?,
             named: BTreeSet::new(),
-            lines: 0,
             spans: 0,
             outcome: Ok(()),
         };
@@ -61,9 +56,8 @@ impl Trace {
     pub fn finish(self) -> Result<u64> {
         let mut writing = self.file.borrow_mut();
         let outcome = std::mem::replace(&mut writing.outcome, Ok(()));
-        let written = outcome.and_then(|()| writing.out.write_all(b"\n]\n"));
-        let flushed = written.and_then(|()| writing.out.flush());
-        flushed.during(format!("writing {}", self.path.display()))?;
+        let written = outcome.and_then(|()| writing.events.finish());
+        written.during(format!("writing {}", self.path.display()))?;
         Ok(writing.spans)
     }
 }
@@ -79,7 +73,8 @@ impl Writing {
         let Span { place, track, .. } = span;
         let (Place::Node(pid) | Place::Rank(pid)) = place;
         if self.named.insert((place, None)) {
-            self.name("process_name", pid, 0, &place_name(place))?;
+            self.events
+                .name("process_name", pid, 0, &place_name(place))?;
         }
         let about = match span.bytes {
             Some(Bytes(bytes)) => json!({ "bytes": bytes }),
@@ -93,34 +88,24 @@ impl Writing {
         self.spans += 1;
         if !track.overlaps {
             if self.named.insert((place, Some(track))) {
-                self.name("thread_name", pid, track.order, &track_name(track))?;
+                self.events
+                    .name("thread_name", pid, track.order, &track_name(track))?;
             }
-            return self.line(&json!({
+            return self.events.add(&json!({
                 "ph": "X", "name": span.name, "pid": pid, "tid": track.order,
                 "ts": start, "dur": length, "args": about,
             }));
         }
         // Spans that overlap have no thread: the name puts them on a track.
         let name = format!("{}: {}", track_name(track), span.name);
-        self.line(&json!({
+        self.events.add(&json!({
             "ph": "b", "cat": track.what, "name": name, "pid": pid, "tid": track.order,
             "id": self.spans, "ts": start, "args": about,
         }))?;
-        self.line(&json!({
+        self.events.add(&json!({
             "ph": "e", "cat": track.what, "name": name, "pid": pid, "tid": track.order,
             "id": self.spans, "ts": end,
         }))
-    }
-
-    fn name(&mut self, what: &str, pid: u32, tid: u32, name: &str) -> io::Result<()> {
-        let called = json!({ "name": name });
-        self.line(&json!({"ph": "M", "name": what, "pid": pid, "tid": tid, "args": called}))
-    }
-
-    fn line(&mut self, event: &serde_json::Value) -> io::Result<()> {
-        let separator = if self.lines == 0 { "\n" } else { ",\n" };
-        self.lines += 1;
-        write!(self.out, "{separator}{event}")
     }
 }
 
