@@ -248,7 +248,7 @@ typedef enum {
  * From now on messages from other processes are delivered by themselves: the library needs
  * no call of the target's to make progress.
  *
- * @param[in] iface      the network, or PTL_IFACE_DEFAULT
+ * @param[in] iface      the network: PTL_IFACE_DEFAULT, or 0 to 3, which name the same one
  * @param[in] options    one of PTL_NI_MATCHING and PTL_NI_NO_MATCHING, with one of PTL_NI_LOGICAL
  *                       and PTL_NI_PHYSICAL
  * @param[in] pid        the pid wanted, or PTL_PID_ANY to let the library choose. It never

@@ -39,6 +39,37 @@ typedef enum ptl_str_type ptl_str_type_t; /**< As enum ptl_str_type. */
 #define PTL_ME_OV_RDV_PUT_ONLY         0 /**< A hint of BXI. */
 #define PTL_ME_OV_RDV_PUT_DISABLE      0 /**< A hint of BXI. */
 
+/* --- Names of other implementations -------------------------------------------------------- */
+
+#define PTL_NI_TARGET_INVALID  8 /**< A failure that BXI and Portals' forks report for a process that
+                                  * doesn't exist; here it is PTL_NI_UNDELIVERABLE, never this. */
+#define PTL_TRY_AGAIN         64 /**< What BXI's calls that end in NB return instead of waiting; none
+                                  * returns it here. */
+#define PTL_ACTIVE_SEARCH_ONLY PTL_SEARCH_ONLY /**< As PTL_SEARCH_ONLY. */
+
+/* BXI's calls that don't wait. The plain calls don't wait for peers, so they are the same. */
+#define PtlPTEnableNB             PtlPTEnable
+#define PtlPTDisableNB            PtlPTDisable
+#define PtlLEAppendNB             PtlLEAppend
+#define PtlLESearchNB             PtlLESearch
+#define PtlMEAppendNB             PtlMEAppend
+#define PtlMESearchNB             PtlMESearch
+#define PtlMDBindNB               PtlMDBind
+#define PtlPutNB                  PtlPut
+#define PtlGetNB                  PtlGet
+#define PtlAtomicNB               PtlAtomic
+#define PtlFetchAtomicNB          PtlFetchAtomic
+#define PtlSwapNB                 PtlSwap
+#define PtlTriggeredPutNB         PtlTriggeredPut
+#define PtlTriggeredGetNB         PtlTriggeredGet
+#define PtlTriggeredAtomicNB      PtlTriggeredAtomic
+#define PtlTriggeredFetchAtomicNB PtlTriggeredFetchAtomic
+#define PtlTriggeredSwapNB        PtlTriggeredSwap
+#define PtlTriggeredCTIncNB       PtlTriggeredCTInc
+#define PtlTriggeredCTSetNB       PtlTriggeredCTSet
+
+/* --- Text of codes and events -------------------------------------------------------------- */
+
 /**
  * Names a return code, an event or a failure
  *

@@ -25,8 +25,10 @@ use lintel_types::{
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// `PTL_IFACE_DEFAULT`: the only interface, which is also number 0.
+/// `PTL_IFACE_DEFAULT`: the only network.
 const DEFAULT_IFACE: u32 = u32::MAX;
+/// Its other names. Programs for NICs with several ports number them from 0.
+const NUMBERED_IFACES: std::ops::RangeInclusive<u32> = 0..=3;
 /// How long the last close waits for peers to take what was sent to them.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How often a closing process polls.
@@ -178,7 +180,10 @@ impl<O: Owner> Library<O> {
         let known = options & !0xf == 0
             && one_of(options::NI_MATCHING, options::NI_NO_MATCHING)
             && one_of(options::NI_LOGICAL, options::NI_PHYSICAL);
-        if !known || !matches!(iface, 0 | DEFAULT_IFACE) || pid > ProcessId::PID_ANY {
+        if !known
+            || !(iface == DEFAULT_IFACE || NUMBERED_IFACES.contains(&iface))
+            || pid > ProcessId::PID_ANY
+        {
             return Err(Error::ArgInvalid);
         }
         let generations = self.opening.lock();
@@ -446,7 +451,7 @@ mod tests {
             opened.map(drop)
         };
         for (iface, kind, pid) in [
-            (1, KIND, 1),
+            (4, KIND, 1),
             (0, options::NI_MATCHING, 1),
             (0, KIND | options::NI_LOGICAL, 1),
             (0, KIND | 1 << 9, 1),
@@ -459,7 +464,9 @@ mod tests {
                 "{iface} {kind} {pid}"
             );
         }
-        assert_eq!(open(DEFAULT_IFACE, KIND, 1), Ok(()));
+        for iface in NUMBERED_IFACES.chain([DEFAULT_IFACE]) {
+            assert_eq!(open(iface, KIND, 1), Ok(()), "{iface}");
+        }
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub fn refusals(world: &World) {
 fn opening(world: &World) {
     let mine = world.me.pid;
     let rows = [
-        ("iface", 1, GOOD, ANY),
+        ("iface", 4, GOOD, ANY),
         ("no option", u32::MAX, 0, ANY),
         ("one option", u32::MAX, options::NI_MATCHING, ANY),
         ("both of a pair", u32::MAX, 0xb, ANY),
