@@ -62,7 +62,8 @@ pub(super) const POINTS: &[Point] = &[
             Ok(gain(Placement::Virtual)? / gain(Placement::Single)?)
         },
     )
-    .is(How::Depends),
+    .is(How::Depends)
+    .because("S0 states neither its program nor its nodes; HPCC's loop misses on the other side"),
     Point::new(
         On::RedStorm,
         (

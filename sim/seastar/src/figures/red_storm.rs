@@ -68,8 +68,8 @@ pub(super) const POINTS: &[Point] = &[
         |m| half_of_netpipe(m, Pattern::PingPong),
     )
     .because(
-        "S1's NetPIPE takes 1.9 us longer than its PortalPerf over the same path, and doesn't \
-         say why; NetPIPE's own loop takes 0.05 us longer here",
+        "by S1's two half bandwidths its NetPIPE takes 1.9 us longer than its PortalPerf over \
+         the same path; why isn't said. NetPIPE's own loop takes 0.05 us longer here",
     ),
     of(
         ("S1 6", "half bandwidth, NetPIPE bidirectional", "B"),

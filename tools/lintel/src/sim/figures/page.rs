@@ -73,7 +73,11 @@ const WORDS: &str = "The column *how* says how a simulated value comes about:
 That both agree says that two programs follow the same rules.
 
 Generic and accelerated firmware run the library's engine of Portals 3.3: a START event comes with a \
-message's header and an END event once its bytes are in place, as on the papers' machine.
+message's header and an END event once its bytes are in place, as on the papers' machine. CCI runs the \
+rules of libcci: connections are made by its handshake before the clock starts, a message without a place is \
+refused, and an acknowledgement follows the DMA. No row moved when these rules took the place of the \
+model's own. NetPIPE's rows and figures come from its own loops; *put*, *get* and *bidirectional put* are \
+PortalPerf's.
 
 Where the host matches, latency grows slowly from the first byte that doesn't fit into the header up \
 to some kilobytes: a shorter transfer goes on during the end of the first of two interrupts, where \
