@@ -24,8 +24,12 @@ use std::time::{Duration, Instant};
 
 /// Arrivals that one call takes at most.
 const BATCH: u32 = 64;
-/// Bytes on the way to a process beyond which unreliable messages are dropped.
-const MAX_BACKLOG: u64 = 16 << 20;
+/// Bytes on the way to a process beyond which unreliable messages are dropped: reliable ones
+/// come behind them.
+const MAX_BACKLOG: u64 = 4 << 20;
+/// Polls that find something, one after the other, after which acknowledgements wait no longer:
+/// where many send there is no other poll.
+const FINISH_AFTER: u32 = 16;
 /// Polls between two looks at the clock; an application that polls less often than that in a
 /// millisecond has the helper look.
 const CLOCK_EVERY: u32 = 16;
@@ -174,8 +178,10 @@ pub(crate) struct State {
     pub(crate) handle: Option<OwnedFd>,
     is_signalled: bool,
     /// The application polls, or the helper looks again soon: then acknowledgements wait for a
-    /// message that takes them along, or for a poll that finds nothing.
+    /// message that takes them along, or for a poll that finds nothing, a few polls at most.
     pub(crate) is_polled: bool,
+    /// Polls since acknowledgements were sent last.
+    unfinished: u32,
     pub(crate) next_caller: u64,
     pub(crate) next_key: u64,
     polls: u32,
@@ -201,6 +207,7 @@ impl State {
             handle,
             is_signalled: false,
             is_polled: false,
+            unfinished: 0,
             next_caller: 0,
             next_key: seed,
             polls: 0,
@@ -214,7 +221,9 @@ impl State {
         if arrivals == 0 {
             arrivals = self.take_any();
         }
-        if arrivals == 0 || !self.is_polled {
+        self.unfinished += 1;
+        if arrivals == 0 || !self.is_polled || self.unfinished >= FINISH_AFTER {
+            self.unfinished = 0;
             self.rules.finish(&mut self.around);
         }
         while arrivals < BATCH && self.take_multicast() {

@@ -200,6 +200,36 @@ fn what_an_application_took_before_it_stopped_polling_is_acknowledged() {
 }
 
 #[test]
+fn a_message_is_acknowledged_although_others_come_all_the_time() {
+    const POLLS: u32 = 5000;
+    let device = sm("crowded");
+    let (a, c) = (open(&device), open(&device));
+    // Without a handle, all polls count.
+    let b = Endpoint::open(&device, None, false).expect("the system has room");
+    let (from, _) = join(&a, &b, Attribute::Ro);
+    let (other, _) = join(&c, &b, Attribute::Uu);
+    let silent = MessageFlags {
+        silent: true,
+        ..MessageFlags::default()
+    };
+    for round in 0..30 {
+        a.send_bytes(from, b"once", round, MessageFlags::default())
+            .expect("it is open");
+        let mut is_acknowledged = false;
+        for _ in 0..POLLS {
+            c.send_bytes(other, b"always", 0, silent)
+                .expect("unreliable messages are always taken");
+            match b.take_event() {
+                Ok(Event::Received { message, .. }) => b.return_message(message),
+                found => panic!("{found:?}, but there is a message"),
+            }
+            is_acknowledged |= matches!(a.take_event(), Ok(Event::Sent { .. }));
+        }
+        assert!(is_acknowledged, "round {round}");
+    }
+}
+
+#[test]
 fn a_connection_to_nobody_is_refused() {
     let device = sm("nobody");
     let (a, b) = (open(&device), open(&device));

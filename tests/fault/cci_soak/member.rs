@@ -4,7 +4,8 @@ use crate::Done;
 use crate::incoming::Incoming;
 use crate::outgoing::Outgoing;
 use lintel_cci_endpoint::{
-    Attribute, ConnectionId, Device, Endpoint, Event, Message, Status, Time, Transport, devices,
+    Attribute, ConnectionId, Device, Endpoint, EndpointOption, Event, Message, Status, Time,
+    Transport, devices,
 };
 use lintel_claim::Region;
 use lintel_fault::random::Random;
@@ -18,6 +19,10 @@ use std::time::{Duration, Instant};
 const CONNECT: Time = Time(60_000_000);
 /// Between two lines that tell how much has ended.
 const TALLY: Duration = Duration::from_secs(1);
+/// Receive buffers: few enough that messages are refused now and then.
+const BUFFERS: u32 = 256;
+/// Events that are taken at most before anything else is done: more may come all the time.
+const EVENTS: u32 = 256;
 const ATTRIBUTES: [Attribute; 3] = [Attribute::Ro, Attribute::Ru, Attribute::Uu];
 
 /// Runs a member: transport, place (group or faults), rank, incarnation, seed.
@@ -32,6 +37,9 @@ pub fn run(words: &[&str]) -> Done {
     let device = device(transport, place)?;
     let endpoint = Endpoint::open(&device, None, false);
     let endpoint = endpoint.map_err(|why| format!("no endpoint: {why:?}"))?;
+    endpoint
+        .set_option(EndpointOption::RecvBuffers, BUFFERS)
+        .map_err(|status| format!("no option: {status:?}"))?;
     println!("uri {}", endpoint.uri());
     let mut member = Member {
         endpoint,
@@ -45,6 +53,7 @@ pub fn run(words: &[&str]) -> Done {
         doomed: BTreeSet::new(),
         ended: 0,
         received: 0,
+        allowance: 0,
         stops: false,
     };
     member.serve(&commands())
@@ -92,6 +101,8 @@ struct Member {
     doomed: BTreeSet<usize>,
     ended: u64,
     received: u64,
+    /// Unreliable messages that may be sent.
+    allowance: usize,
     stops: bool,
 }
 
@@ -170,7 +181,10 @@ impl Member {
     }
 
     fn progress(&mut self) -> Done {
-        while let Ok(event) = self.endpoint.take_event() {
+        for _ in 0..EVENTS {
+            let Ok(event) = self.endpoint.take_event() else {
+                break;
+            };
             self.on_event(event)?;
         }
         for connection in self.incoming.values_mut() {
@@ -178,7 +192,13 @@ impl Member {
         }
         if !self.stops {
             for connection in self.outgoing.values_mut() {
-                connection.start(&self.endpoint)?;
+                // An unreliable message for each reliable operation that has ended: more would
+                // only make the others wait.
+                let most = match connection.is_unreliable() {
+                    true => std::mem::take(&mut self.allowance),
+                    false => usize::MAX,
+                };
+                connection.start(&self.endpoint, most)?;
             }
         }
         Ok(())
@@ -193,6 +213,7 @@ impl Member {
             } => {
                 if let Some(of) = self.outgoing.get_mut(&connection) {
                     let may_fail = self.doomed.contains(&of.rank);
+                    self.allowance += usize::from(!of.is_unreliable());
                     let ended = of.on_sent(context, status, may_fail);
                     self.ended += 1;
                     return ended.map_err(|why| format!("{}, to rank {}", why, of.rank));

@@ -87,9 +87,15 @@ impl Outgoing {
         self.has_failed || self.under_way.is_empty() && is_between
     }
 
-    /// Starts what there is room for.
-    pub fn start(&mut self, endpoint: &Endpoint) -> Result<(), String> {
-        while !self.has_failed && self.under_way.len() < WINDOW {
+    /// Whether sends end before they have arrived, so that nothing bounds their number.
+    pub fn is_unreliable(&self) -> bool {
+        self.attribute == Attribute::Uu
+    }
+
+    /// Starts what there is room for, at most so many.
+    pub fn start(&mut self, endpoint: &Endpoint, most: usize) -> Result<(), String> {
+        let until = self.under_way.len().saturating_add(most);
+        while !self.has_failed && self.under_way.len() < WINDOW.min(until) {
             let started = match self.cycle {
                 Cycle::Idle if self.random.below(8) == 0 => self.write(endpoint),
                 _ => self.send(endpoint),

@@ -161,6 +161,6 @@ fn unreliable_messages_to_a_peer_that_lags_behind_take_bounded_memory() {
     for number in 0..200_000 {
         send(&a, from, number).expect("unreliable sends are always taken");
     }
-    assert!(a.bytes() < 32 << 20, "{} bytes", a.bytes());
+    assert!(a.bytes() < 8 << 20, "{} bytes", a.bytes());
     assert!(b.resources().held <= 10);
 }
