@@ -10,8 +10,8 @@ use serde::{Serialize, Serializer};
 use super::options::{Api, Options};
 use super::session::Session;
 use super::{
-    atomics, collectives, connections, delay, depth, direct, fresh_processes, gups, idle, limits,
-    netpipe, one_core, overlap, paths, pingpong, placements, small, stream,
+    atomics, cci, collectives, connections, delay, depth, direct, fresh_processes, gups, idle,
+    limits, netpipe, one_core, overlap, paths, pingpong, placements, small, stream,
 };
 use crate::error::Result;
 use crate::report::names;
@@ -181,7 +181,7 @@ const NODE: &[Group] = &[Group::Targets];
 const TARGETS: &[Group] = &[Group::Targets, Group::NetworkTargets];
 
 /// In the order in which `every` runs them, and `--help` lists them.
-static BENCHMARKS: [Benchmark; 25] = [
+static BENCHMARKS: [Benchmark; 26] = [
     group(
         "all",
         Group::All,
@@ -248,6 +248,13 @@ static BENCHMARKS: [Benchmark; 25] = [
         FIRST_LOOK,
         "Atomic, fetch-atomic, swap and conditional swap of 8 B",
         "atomics: one 8 B word; one way, or from the call to the reply",
+    ),
+    pair(
+        "cci",
+        cci::run,
+        NO_GROUP,
+        "CCI: UU and RO sends and streams, remote memory accesses, beside a put",
+        "cci: a send is half a round trip, an access from call to event, a stream one message",
     ),
     pair(
         "netpipe",

@@ -11,6 +11,7 @@
 mod atomics;
 pub mod baseline;
 mod benchmarks;
+mod cci;
 pub mod collectives;
 pub mod connections;
 mod delay;
