@@ -17,6 +17,6 @@ mod process;
 mod reasons;
 mod text;
 
-pub use process::{PATIENCE, Process, look};
+pub use process::{PATIENCE, Process, clean, look};
 pub use reasons::reasons;
 pub use text::{awaited, text};

@@ -1,6 +1,6 @@
 //! A running process with what it has answered.
 
-use lintel_presence::{Answer, ProcessStats, snapshots};
+use lintel_presence::{Answer, ProcessStats, remove_all_stale, snapshots};
 use lintel_snapshot::Snapshot;
 use lintel_types::ProcessId;
 use serde::Serialize;
@@ -42,6 +42,15 @@ pub fn look(job: Option<&str>) -> io::Result<Vec<Process>> {
     let mut processes: Vec<Process> = answers.into_iter().map(Process::from).collect();
     processes.sort_by(|one, other| one.order().cmp(&other.order()));
     Ok(processes)
+}
+
+/// Removes what killed processes of this user have left in shared memory, of all jobs. Returns
+/// how many files there were.
+///
+/// # Errors
+/// The directory of shared memory can't be read.
+pub fn clean() -> io::Result<usize> {
+    remove_all_stale()
 }
 
 impl From<Answer> for Process {

@@ -36,7 +36,7 @@ pub use barrier::{barrier, register_for_barriers};
 pub use bell::{Bell, LastLook, helper_sleeps, is_armed, ring, ring_armed, wake_helper};
 pub use header::{Header, SEGMENT_BYTES, SNAPSHOT_BYTES};
 pub use lintel_progress::Sleeper;
-pub use registration::{Watch, shared_memory_of};
+pub use registration::{Watch, remove_all_stale, shared_memory_of};
 pub use sched::{favour_latency, pinned_processor, with_signals_blocked};
 pub use segment::{OpenError, Segment};
 pub use shareable::{PeerMemory, ShareablePlace, shareable};

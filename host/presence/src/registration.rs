@@ -279,6 +279,25 @@ fn check_and_remove(path: &Path) -> Stale {
     Stale::Removed
 }
 
+/// Removes what killed processes of this user have left, of all jobs. Returns how many there
+/// were.
+///
+/// # Errors
+/// The directory of shared memory can't be read.
+pub fn remove_all_stale() -> io::Result<usize> {
+    remove_stale_of_jobs(|_| true)
+}
+
+fn remove_stale_of_jobs(is_meant: impl Fn(&str) -> bool) -> io::Result<usize> {
+    let files = std::fs::read_dir(DIRECTORY)?.flatten();
+    let paths = files.map(|file| file.path());
+    let is_removed = |path: &PathBuf| {
+        process_of(path).is_some_and(|(job, _)| is_meant(&job))
+            && matches!(remove_if_stale(path), Stale::Removed)
+    };
+    Ok(paths.filter(is_removed).count())
+}
+
 /// Removes what killed processes of the job have left, as far as a quick look
 /// finds it.
 pub(crate) fn remove_stale_of(job: &str) {
@@ -318,6 +337,16 @@ mod tests {
         assert_eq!(Registration::read(&file), Some(registration()));
         file.set_len(4096).expect("there is room");
         assert_eq!(Registration::read(&file), None, "another length");
+    }
+
+    #[test]
+    fn what_killed_processes_of_any_job_left_is_removed_and_counted() {
+        let job = format!("killed{}", std::process::id());
+        let left = path(&job, ProcessId::new(1, 77));
+        private_file::open_or_create(&left).expect("it can be made");
+        let removed = remove_stale_of_jobs(|other| other == job);
+        let removed = removed.expect("the folder can be read");
+        assert_eq!((removed, left.exists()), (1, false));
     }
 
     #[test]

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::error::{Error, Result};
+use crate::error::{During, Error, Result};
+use crate::output;
 use crate::{compare, doctor, info, perf, plot, sim, timeline, top};
 
 /// Information, measurement and plots of Portals on this machine
@@ -27,6 +28,8 @@ enum Word {
     Top(top::Options),
     /// Measure Portals between two pinned processes, and compare it with the machine's own limits
     Perf(Box<perf::Options>),
+    /// Remove what killed processes of this user have left in /dev/shm
+    Clean,
     /// Show what processes did with messages, and when (PTL_TRACE)
     #[command(subcommand)]
     Trace(timeline::Word),
@@ -110,6 +113,7 @@ impl Cli {
             }),
             Word::Top(options) => top::run(&options).map(|()| ExitCode::SUCCESS),
             Word::Perf(options) => perf::run(*options),
+            Word::Clean => clean().map(|()| ExitCode::SUCCESS),
             Word::Trace(word) => timeline::run(&word).map(|()| ExitCode::SUCCESS),
             Word::Plot(options) => {
                 let drawn = plot::run(&options.file, &options.out)?;
@@ -119,6 +123,11 @@ impl Cli {
             Word::Sim(word) => sim::run(&word).map(|()| ExitCode::SUCCESS),
         }
     }
+}
+
+fn clean() -> Result<()> {
+    let removed = lintel_inspect::clean().during("looking into /dev/shm")?;
+    output::print(&format!("{removed} files of killed processes removed\n"))
 }
 
 impl Internal {

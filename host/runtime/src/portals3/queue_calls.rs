@@ -4,6 +4,7 @@ use crate::library::Library;
 use crate::portals3::owner::{Owner3, Portals3Process};
 use crate::queue::EventQueue;
 use crate::queue_calls::deadline;
+use crate::snapshot::events_in;
 use lintel_bridge::Taken3;
 use lintel_engine3::Transfer;
 use lintel_snapshot::Awaited;
@@ -52,13 +53,17 @@ impl Library<Portals3Process> {
         };
         let full = under_way()?;
         let blocked = self.with_core(|core| core.transports.is_blocked()) == Some(true);
-        self.until3(None, || {
-            let has_room = match blocked {
-                true => self.with_core(|core| !core.transports.is_blocked()) != Some(false),
-                false => under_way()? < full,
-            };
-            Ok(has_room.then_some(()))
-        })
+        self.until3(
+            None,
+            || Awaited::Other,
+            || {
+                let has_room = match blocked {
+                    true => self.with_core(|core| !core.transports.is_blocked()) != Some(false),
+                    false => under_way()? < full,
+                };
+                Ok(has_room.then_some(()))
+            },
+        )
         .map(drop)
     }
 
@@ -67,17 +72,14 @@ impl Library<Portals3Process> {
     fn until3<R>(
         &self,
         timeout: Option<u32>,
+        awaits: impl Fn() -> Awaited,
         mut command: impl FnMut() -> Result<Option<R>>,
     ) -> Result<Option<R>> {
         let until = timeout.and_then(deadline);
-        let ended = self.wait(
-            until,
-            || Awaited::Other,
-            || match command() {
-                Ok(found) => Ok(found.map(Ok)),
-                Err(error) => Ok(Some(Err(error))),
-            },
-        );
+        let ended = self.wait(until, awaits, || match command() {
+            Ok(found) => Ok(found.map(Ok)),
+            Err(error) => Ok(Some(Err(error))),
+        });
         ended.map_err(|_| Error::NoInit)?.transpose()
     }
 
@@ -125,7 +127,8 @@ impl Library<Portals3Process> {
     #[inline(never)]
     fn wait_for_event(&self, queue: Handle) -> Result<Taken3> {
         let pop = || Ok(self.owner().events().queue(queue)?.pop3());
-        self.until3(None, pop)?.ok_or(Error::EqEmpty)
+        self.until3(None, || events_in(&[queue]), pop)?
+            .ok_or(Error::EqEmpty)
     }
 
     /// PtlEQPoll: the next event of any of the queues, and which had it. The search begins
@@ -153,7 +156,7 @@ impl Library<Portals3Process> {
         };
         let found = match timeout {
             0 => any()?,
-            _ => self.until3(Some(timeout), any)?,
+            _ => self.until3(Some(timeout), || events_in(queues), any)?,
         };
         let (taken, which) = found.ok_or(Error::EqEmpty)?;
         served.store(queues[which].0, Ordering::Relaxed);
