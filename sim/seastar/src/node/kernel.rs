@@ -9,7 +9,6 @@ use lintel_sim_kernel::{Duration, SimTime};
 use lintel_sim_node::{Core, InterruptLine, InterruptParameters, Noise};
 
 use super::portals::{self, Gathered, Matching, Next};
-use super::process::{map_sends, mapped};
 use super::transmit::Outgoing;
 use super::{MailboxCommand, Node, Task};
 use crate::context::Context;
@@ -252,5 +251,20 @@ impl Node {
     pub(super) fn post_command(&mut self, command: MailboxCommand, ctx: &mut Context<'_>) {
         let crossed = ctx.now + ctx.profile.time(ctx.profile.ht_write);
         ctx.at(crossed, Task::MailboxCommand(command));
+    }
+}
+
+/// Finding the pages of what is to be sent.
+pub(super) fn map_sends(gathered: &Gathered, profile: &Profile) -> Duration {
+    let bodies = gathered.sends.iter().map(|send| send.message.body);
+    let pages: u64 = bodies.map(|body| mapped(body, profile)).sum();
+    profile.time(profile.page_map) * pages
+}
+
+/// Pages that the host finds for a payload; none if it rides in the header.
+fn mapped(body: u64, profile: &Profile) -> u64 {
+    match body > profile.inline_bytes.value {
+        true => profile.pages(body),
+        false => 0,
     }
 }

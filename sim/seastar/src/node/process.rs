@@ -10,6 +10,7 @@ use lintel_types::portals3::{Event, EventKind};
 use lintel_types::{Handle, ProcessId};
 
 use super::cci::Endpoint;
+use super::kernel::map_sends;
 use super::portals::{self, Gathered, Matching};
 use super::setup::{Setup, not_portals, portals_client};
 use super::{MailboxCommand, Node, Task};
@@ -539,20 +540,5 @@ pub(super) fn reliable(class: Class, profile: &Profile) -> Duration {
     match class {
         Class::Reliable => profile.time(profile.cci_reliable),
         Class::Unreliable => Duration::ZERO,
-    }
-}
-
-/// Finding the pages of what is to be sent.
-pub(super) fn map_sends(gathered: &Gathered, profile: &Profile) -> Duration {
-    let bodies = gathered.sends.iter().map(|send| send.message.body);
-    let pages: u64 = bodies.map(|body| mapped(body, profile)).sum();
-    profile.time(profile.page_map) * pages
-}
-
-/// Pages that the host finds for a payload; none if it rides in the header.
-pub(super) fn mapped(body: u64, profile: &Profile) -> u64 {
-    match body > profile.inline_bytes.value {
-        true => profile.pages(body),
-        false => 0,
     }
 }

@@ -50,7 +50,7 @@ pub fn figures() -> Vec<Drawing> {
         },
         Drawing {
             name: "triggered-order",
-            title: "All-reduce of 8 bytes along 8-nomial trees: to the far ones first, or last",
+            title: "All-reduce along 8-nomial trees, timing set 1: far nodes first, or last",
             draw: Box::new(by_order),
         },
         disturbed(
