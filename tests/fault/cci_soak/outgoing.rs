@@ -41,7 +41,10 @@ pub struct Outgoing {
     /// The next operation's context, and those of operations under way.
     context: u64,
     under_way: VecDeque<u64>,
+    /// An operation has ended with a failure.
     has_failed: bool,
+    /// None is taken any more; events of earlier ones may still come.
+    is_lost: bool,
     remote_key: u64,
     cycle: Cycle,
     /// This side's memory, for RO.
@@ -74,6 +77,7 @@ impl Outgoing {
             context: 0,
             under_way: VecDeque::new(),
             has_failed: false,
+            is_lost: false,
             remote_key: 0,
             cycle: Cycle::Unknown,
             memory,
@@ -84,7 +88,7 @@ impl Outgoing {
     /// Whether nothing is under way.
     pub fn is_quiet(&self) -> bool {
         let is_between = matches!(self.cycle, Cycle::Idle | Cycle::Unknown);
-        self.has_failed || self.under_way.is_empty() && is_between
+        self.has_failed || self.is_lost || self.under_way.is_empty() && is_between
     }
 
     /// Whether sends end before they have arrived, so that nothing bounds their number.
@@ -95,7 +99,7 @@ impl Outgoing {
     /// Starts what there is room for, at most so many.
     pub fn start(&mut self, endpoint: &Endpoint, most: usize) -> Result<(), String> {
         let until = self.under_way.len().saturating_add(most);
-        while !self.has_failed && self.under_way.len() < WINDOW.min(until) {
+        while !self.has_failed && !self.is_lost && self.under_way.len() < WINDOW.min(until) {
             let started = match self.cycle {
                 Cycle::Idle if self.random.below(8) == 0 => self.write(endpoint),
                 _ => self.send(endpoint),
@@ -106,7 +110,7 @@ impl Outgoing {
                     self.context += 1;
                 }
                 Err(Status::NoBuffers) => return Ok(()),
-                Err(Status::Disconnected) => self.has_failed = true,
+                Err(Status::Disconnected) => self.is_lost = true,
                 Err(status) => return Err(format!("an operation isn't started: {status:?}")),
             }
         }
@@ -211,7 +215,7 @@ impl Outgoing {
                 self.under_way.push_back(self.context);
                 self.context += 1;
             }
-            Err(Status::Disconnected) => self.has_failed = true,
+            Err(Status::Disconnected) => self.is_lost = true,
             Err(status) => return Err(format!("a read isn't started: {status:?}")),
         }
         Ok(())
