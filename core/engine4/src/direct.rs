@@ -160,6 +160,19 @@ impl<S: Span> Interface<S> {
         first == Some(index.0) && (is_exact || portal.priority.len() == 1)
     }
 
+    /// Whether the host may be able to carry out an operation that has been checked.
+    #[inline(always)]
+    pub(crate) fn may_carry_out<H: Host<S>>(
+        &self,
+        transfer: &Transfer,
+        plan: Plan<S>,
+        host: &mut H,
+    ) -> bool {
+        // `check_alone` has refused what would be cut off.
+        let portal = PortalIndex(transfer.portal as u16);
+        host.has_direct(plan.target, self.number, portal)
+    }
+
     /// Has the host carry out an operation that has been checked, and reports it; false, with
     /// nothing done, if it has to be sent.
     #[inline(never)]

@@ -204,7 +204,7 @@ impl<S: Span> Interface<S> {
     #[inline(always)]
     pub fn start<H: Host<S>>(&mut self, transfer: &Transfer, host: &mut H) -> Result<()> {
         let plan = self.check(transfer)?;
-        if host.has_direct(plan.target) && self.carry_out(transfer, plan, host) {
+        if self.may_carry_out(transfer, plan, host) && self.carry_out(transfer, plan, host) {
             return Ok(());
         }
         match host.backlog(plan.target) {
@@ -346,7 +346,7 @@ impl<S: Span> Interface<S> {
         plan: Plan<S>,
         host: &mut H,
     ) -> Result<()> {
-        if host.has_direct(plan.target) && self.carry_out_one(transfer, plan, host) {
+        if self.may_carry_out(transfer, plan, host) && self.carry_out_one(transfer, plan, host) {
             return Ok(());
         }
         let is_behind = host.backlog(plan.target) != Backlog::Low;

@@ -52,7 +52,8 @@ use lintel_memory::{Pieces, Span};
 use lintel_tables::Slab;
 use lintel_types::{
     CounterIndex, CountingEvent, DescriptorIndex, EntryIndex, Error, Event, Handle, HeaderIndex,
-    InterfaceNumber, Kind, Limits, NiOptions, OperationIndex, ProcessId, QueueIndex, Result,
+    InterfaceNumber, Kind, Limits, NiOptions, OperationIndex, PortalIndex, ProcessId, QueueIndex,
+    Result,
 };
 use lintel_wire::{OPERAND_BYTES, Request};
 
@@ -75,9 +76,15 @@ pub trait Host<S> {
     fn lends(&mut self, _to: ProcessId, _length: u64) -> bool {
         false
     }
-    /// Whether [`carry_out`](Self::carry_out) is worth trying for that process.
+    /// Whether [`carry_out`](Self::carry_out) is worth trying for a request to that process,
+    /// interface and portal table index.
     #[inline(always)]
-    fn has_direct(&mut self, _to: ProcessId) -> bool {
+    fn has_direct(
+        &mut self,
+        _to: ProcessId,
+        _interface: InterfaceNumber,
+        _portal: PortalIndex,
+    ) -> bool {
         false
     }
     /// Carries a request out by itself, in memory of the target that it can access; false, with

@@ -106,10 +106,13 @@ fn attach(name: &MemoryName) -> Option<Arc<PeerMemory>> {
 }
 
 impl Peer {
-    /// Whether it has direct entries, or had some when it was last looked at.
+    /// Whether it has direct entries there, or its table has changed since it was last looked at.
     #[inline(always)]
-    pub(crate) fn has_direct(&self) -> bool {
-        self.segment.direct().version() != self.view.version || !self.view.entries.is_empty()
+    pub(crate) fn has_direct(&self, interface: InterfaceNumber, portal: PortalIndex) -> bool {
+        let is_there =
+            |known: &Mapped| known.entry.portal == portal && known.entry.interface == interface;
+        self.segment.direct().version() != self.view.version
+            || self.view.entries.iter().any(is_there)
     }
 
     /// Accesses the memory that a message wants, while its owner doesn't withdraw it; nothing
@@ -117,14 +120,14 @@ impl Peer {
     /// overtaken.
     #[inline]
     fn access<R>(&mut self, wanted: &Wanted, access: impl FnOnce(Claim) -> Option<R>) -> Option<R> {
-        if self.waits() || self.closed || !self.sender.is_drained() {
-            return None;
-        }
         let table = self.segment.direct();
         if table.version() != self.view.version {
             self.view.refresh(table.read()?);
         }
         let (claim, count) = self.view.find(wanted)?;
+        if self.waits() || self.closed || !self.sender.is_drained() {
+            return None;
+        }
         self.view.accesses = self.view.accesses.wrapping_add(1);
         if self.view.accesses % CHECK_EVERY == 0 && !self.segment.is_owner_alive() {
             self.closed = true;
@@ -206,19 +209,22 @@ impl ShmNal {
         }
     }
 
-    /// Whether a process has direct entries, as far as a quick look shows.
+    /// Whether a process has direct entries there, as far as a quick look shows.
     #[inline(always)]
-    pub fn has_direct(&self, process: ProcessId) -> bool {
-        match self.last {
-            Some((last, index)) if last == process => self.peers[index].has_direct(),
-            _ => self.other_has_direct(process),
-        }
-    }
-
-    #[inline(never)]
-    fn other_has_direct(&self, process: ProcessId) -> bool {
-        let index = self.by_process.get(&process);
-        index.is_some_and(|index| self.peers[*index].has_direct())
+    pub fn has_direct(
+        &self,
+        process: ProcessId,
+        interface: InterfaceNumber,
+        portal: PortalIndex,
+    ) -> bool {
+        let index = match self.last {
+            Some((last, index)) if last == process => index,
+            _ => match self.by_process.get(&process) {
+                Some(index) => *index,
+                None => return false,
+            },
+        };
+        self.peers[index].has_direct(interface, portal)
     }
 
     /// What peers have counted at the entry of this process in that slot, modulo 2^64.

@@ -72,6 +72,12 @@ impl Pair {
         }
     }
 
+    fn has_direct(&self, portal: u16) -> bool {
+        let interface = self.entry.interface;
+        let to = self.to();
+        self.initiator.has_direct(to, interface, portal.into())
+    }
+
     fn put(&mut self, wanted: Wanted, value: u64) -> Option<()> {
         let to = self.to();
         self.initiator.access(to, &wanted, |target: Claim| {
@@ -108,16 +114,17 @@ fn wanted(offset: u64, length: u64) -> Wanted {
 #[test]
 fn published_memory_is_accessed_and_withdrawn_memory_is_not() {
     let mut pair = Pair::new("published");
-    assert!(!pair.initiator.has_direct(pair.to()));
+    assert!(!pair.has_direct(3));
     let slot = pair.target.publish(&pair.entry).expect("there is room");
-    assert!(pair.initiator.has_direct(pair.to()));
+    assert!(pair.has_direct(3));
     assert_eq!(pair.put(wanted(16, 8), 7), Some(()));
     assert_eq!(pair.word(2), 7);
+    assert!(pair.has_direct(3) && !pair.has_direct(4));
     pair.target.withdraw(slot);
     assert!(pair.target.is_quiet());
     assert_eq!(pair.put(wanted(16, 8), 8), None);
     assert_eq!(pair.word(2), 7);
-    assert!(!pair.initiator.has_direct(pair.to()), "it has looked");
+    assert!(!pair.has_direct(3), "it has looked");
 }
 
 #[test]

@@ -12,7 +12,9 @@ use lintel_claim::{Claim, Lease};
 use lintel_engine4::{Backlog, Body, Exchange, Host, Undeliverable};
 use lintel_memory::{Pieces, Span};
 use lintel_nal::{Nal, Outgoing};
-use lintel_types::{CounterIndex, CountingEvent, Event, ProcessId, QueueIndex};
+use lintel_types::{
+    CounterIndex, CountingEvent, Event, InterfaceNumber, PortalIndex, ProcessId, QueueIndex,
+};
 use lintel_wire::{OPERAND_BYTES, Request, Verb, Words};
 
 /// An engine's [`Host`] for the length of a call.
@@ -60,9 +62,15 @@ impl<O: Owner> Host<O::Span> for Effects<'_, O> {
     }
 
     #[inline(always)]
-    fn has_direct(&mut self, to: ProcessId) -> bool {
+    fn has_direct(
+        &mut self,
+        to: ProcessId,
+        interface: InterfaceNumber,
+        portal: PortalIndex,
+    ) -> bool {
+        let near = self.transports.nal.near();
         O::PLACEMENT == Placement::Accelerated
-            && (self.transports.nal.near()).is_some_and(|near| near.has_direct(to))
+            && near.is_some_and(|near| near.has_direct(to, interface, portal))
     }
 
     fn carry_out(&mut self, to: ProcessId, request: &Request, data: Exchange<'_, O::Span>) -> bool {

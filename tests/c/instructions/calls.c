@@ -3,14 +3,15 @@
  */
 #define _GNU_SOURCE
 #include <portals4.h>
+#include <portals4_ext.h>
 
 #define NAME ptl_process_t
 #include "counted.h"
 
 /* Both processes have the same portal table: */
-enum { PT_EVENT, PT_COUNT, PT_ONCE, PT_COUNT_LIST };
+enum { PT_EVENT, PT_COUNT, PT_ONCE, PT_COUNT_LIST, PT_DIRECT };
 
-enum { PUT_EVENT = FIRST_OWN, PUT_COUNT, PUT_ONCE, GET, FETCH_ADD, PUT_LIST };
+enum { PUT_EVENT = FIRST_OWN, PUT_COUNT, PUT_ONCE, GET, FETCH_ADD, PUT_LIST, EXPOSE, HIDE };
 
 /* A matching interface with four portal table entries. */
 struct side {
@@ -20,6 +21,8 @@ struct side {
     ptl_handle_md_t counting, reporting, list_md;
     ptl_process_t   me;
     uint64_t        memory[8];
+    void           *exposed; /* while peers access it by themselves */
+    ptl_handle_me_t exposed_entry;
 };
 
 static ptl_me_t entry_of(struct side *side, unsigned int options)
@@ -120,6 +123,23 @@ static void take_events(struct side *side)
     PtlEQGet(side->md_eq, &event);
 }
 
+/* Until it is hidden again peers access memory of this process by themselves. */
+static void expose(struct side *side)
+{
+    ptl_me_t entry = entry_of(side, 0);
+    OK(PtlMemAlloc(64, &side->exposed));
+    entry.start = side->exposed;
+    open_portal(side, PT_DIRECT, PTL_EQ_NONE);
+    OK(PtlMEAppend(side->ni, PT_DIRECT, &entry, PTL_PRIORITY_LIST, NULL, &side->exposed_entry));
+}
+
+static void hide(struct side *side)
+{
+    OK(PtlMEUnlink(side->exposed_entry));
+    OK(PtlPTFree(side->ni, PT_DIRECT));
+    OK(PtlMemFree(side->exposed));
+}
+
 static void carry_out(struct side *side, int command, ptl_process_t to)
 {
     const ptl_handle_md_t md = side->counting;
@@ -130,6 +150,8 @@ static void carry_out(struct side *side, int command, ptl_process_t to)
     case PUT_LIST: OK(PtlPut(side->list_md, 0, 8, PTL_NO_ACK_REQ, to, PT_COUNT_LIST, 0, 0, NULL, 0)); break;
     case GET: OK(PtlGet(md, 0, 8, to, PT_COUNT, 7, 0, NULL)); break;
     case FETCH_ADD: OK(PtlFetchAtomic(md, 8, md, 0, 8, to, PT_COUNT, 7, 0, NULL, 0, PTL_SUM, PTL_UINT64_T)); break;
+    case EXPOSE: expose(side); break;
+    case HIDE: hide(side); break;
     default: break;
     }
 }
@@ -227,6 +249,29 @@ static void count_acknowledgement(struct side *side, struct shared *shared)
     settle(side);
 }
 
+/* Without the peer, who has read all that was sent to it before. */
+static void count_direct(struct side *side, struct shared *shared)
+{
+    const ptl_handle_md_t md = side->counting;
+    const ptl_process_t   peer = shared->peer;
+    command(shared, EXPOSE);
+    command(shared, POLL);
+    command(shared, POLL);
+    uint64_t before = successes(side->md_ct);
+    OK(PtlGet(md, 0, 8, peer, PT_DIRECT, 7, 0, NULL)); /* maps the memory */
+    while (successes(side->md_ct) < before + 1) {}
+    COUNTED("put, direct", PTL_OK, PtlPut(md, 0, 8, PTL_NO_ACK_REQ, peer, PT_DIRECT, 7, 0, NULL, 0));
+    COUNTED("get, direct", PTL_OK, PtlGet(md, 0, 8, peer, PT_DIRECT, 7, 0, NULL));
+    COUNTED("atomic, direct", PTL_OK,
+            PtlAtomic(md, 0, 8, PTL_NO_ACK_REQ, peer, PT_DIRECT, 7, 0, NULL, 0, PTL_BXOR, PTL_UINT64_T));
+    COUNTED("fetch-atomic, direct", PTL_OK,
+            PtlFetchAtomic(md, 8, md, 0, 8, peer, PT_DIRECT, 7, 0, NULL, 0, PTL_SUM, PTL_UINT64_T));
+    command(shared, HIDE);
+    /* Sees that nothing is exposed. */
+    OK(PtlPut(md, 0, 8, PTL_NO_ACK_REQ, peer, PT_COUNT, 7, 0, NULL, 0));
+    settle(side);
+}
+
 static void count_calls(struct side *side, struct shared *shared)
 {
     count_starts(side, shared->peer);
@@ -234,6 +279,7 @@ static void count_calls(struct side *side, struct shared *shared)
     count_arrivals(side, shared);
     count_entries(side, shared);
     count_acknowledgement(side, shared);
+    count_direct(side, shared);
 }
 
 int main(int count, char **words)

@@ -79,7 +79,7 @@ impl Host<Ghost> for Recorder {
         self.counters.insert(counter, value);
     }
 
-    fn has_direct(&mut self, to: ProcessId) -> bool {
+    fn has_direct(&mut self, to: ProcessId, _: InterfaceNumber, _: PortalIndex) -> bool {
         self.direct.contains(&to)
     }
 
