@@ -6,6 +6,15 @@ use std::process::{Command, Stdio};
 use crate::report::Outcome;
 use crate::shell::{self, Arguments, Tree};
 
+/// Has cargo take dependencies from the archive.
+const VENDORED: &str = "\
+[source.crates-io]
+replace-with = \"vendored\"
+
+[source.vendored]
+directory = \"vendor\"
+";
+
 /// `cargo xtask vendor [--out FILE] [--try]`.
 pub fn run(tree: &Tree, words: &[&str]) -> Outcome {
     let is_tried = words.contains(&"--try");
@@ -58,9 +67,9 @@ fn add_dependencies(tree: &Tree, sources: &Path) -> Outcome {
         "--versioned-dirs",
         "vendor",
     ]);
-    let settings = shell::output(cargo.current_dir(sources))?;
+    shell::run(cargo.current_dir(sources).stdout(Stdio::null()))?;
     let config = sources.join(".cargo/config.toml");
-    let text = format!("{}\n{settings}", shell::read(&config)?);
+    let text = format!("{}\n{VENDORED}", shell::read(&config)?);
     std::fs::write(&config, text).map_err(|e| format!("{}: {e}", config.display()))
 }
 
