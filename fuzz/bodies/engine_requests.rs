@@ -147,6 +147,18 @@ impl Target {
             request.portal.0 %= 4;
             request.match_bits &= 7;
         }
+        let fail = if choice & 16 != 0 {
+            NiFail::Segv
+        } else {
+            NiFail::Ok
+        };
+        if choice & 64 != 0 && request.verb == Verb::Put {
+            if let Some((delivered, place)) = self.node.deliver(process(1), &request, fail) {
+                assert_eq!(place.length(), request.length);
+                assert!(place.length() == 0 || MEMORY.contains(&place.address()));
+                return check_response(delivered.response, &request);
+            }
+        }
         match self.node.on_request(process(1), &request) {
             Landing::Refused(response) => check_response(response, &request),
             Landing::Accepted(pieces, landed) => {

@@ -10,6 +10,7 @@ pub fn run(tree: &Tree) -> Outcome {
             .args(["test", "--release", "--test", "loom"])
             .args(["--package", "lintel-ring", "--package", "lintel-presence"])
             .args(["--package", "lintel-bridge", "--package", "lintel-direct"])
+            .args(["--package", "lintel-lock"])
             .arg("--target-dir")
             .arg(tree.target.join("loom")),
     )

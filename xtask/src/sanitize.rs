@@ -13,7 +13,8 @@ use crate::shell::{self, Tree};
 use crate::test_run;
 
 /// Crates that touch memory by address, or that threads and processes share.
-const SHARED: [&str; 6] = [
+const SHARED: [&str; 7] = [
+    "lintel-lock",
     "lintel-ring",
     "lintel-claim",
     "lintel-bridge",

@@ -160,8 +160,21 @@ impl<S: Span> Interface<S> {
         first == Some(index.0) && (is_exact || portal.priority.len() == 1)
     }
 
-    /// Whether the host may be able to carry out an operation that has been checked.
+    /// Whether an operation [starts](Self::start) with an attempt of the host to carry it out.
     #[inline(always)]
+    pub fn looks_at_direct<H: Host<S>>(
+        &self,
+        target: ProcessId,
+        portal: u32,
+        host: &mut H,
+    ) -> bool {
+        // An index that no header can carry is refused either way.
+        let portal = PortalIndex(portal as u16);
+        self.route(target)
+            .is_ok_and(|to| host.has_direct(to, self.number, portal))
+    }
+
+    /// Whether the host may be able to carry out an operation that has been checked.
     pub(crate) fn may_carry_out<H: Host<S>>(
         &self,
         transfer: &Transfer,
@@ -175,7 +188,6 @@ impl<S: Span> Interface<S> {
 
     /// Has the host carry out an operation that has been checked, and reports it; false, with
     /// nothing done, if it has to be sent.
-    #[inline(never)]
     pub(crate) fn carry_out<H: Host<S>>(
         &mut self,
         transfer: &Transfer,

@@ -201,12 +201,27 @@ impl<S: Span> Interface<S> {
     /// or index that can't be, an acknowledgement that has nowhere to go, an
     /// operation that its datatype doesn't have; `NoSpace` while 65,535
     /// operations are under way, or the host's backlog to the target is full.
-    #[inline(always)]
+    #[inline(never)]
     pub fn start<H: Host<S>>(&mut self, transfer: &Transfer, host: &mut H) -> Result<()> {
         let plan = self.check(transfer)?;
         if self.may_carry_out(transfer, plan, host) && self.carry_out(transfer, plan, host) {
             return Ok(());
         }
+        self.start_by_message(transfer, host)
+    }
+
+    /// As [`start`](Self::start), for an operation that the host doesn't
+    /// [look at](Self::looks_at_direct) itself.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    #[inline(always)]
+    pub fn start_by_message<H: Host<S>>(
+        &mut self,
+        transfer: &Transfer,
+        host: &mut H,
+    ) -> Result<()> {
+        let plan = self.check(transfer)?;
         match host.backlog(plan.target) {
             Backlog::Low if transfer.length <= ALWAYS_COPIED => {
                 self.launch(transfer, plan, false, host)?;
@@ -291,7 +306,7 @@ impl<S: Span> Interface<S> {
 
     /// The target's physical identifier; on a logical interface the map gives it.
     #[inline(always)]
-    fn route(&self, target: ProcessId) -> Result<ProcessId> {
+    pub(crate) fn route(&self, target: ProcessId) -> Result<ProcessId> {
         if self.logical() {
             return self
                 .map

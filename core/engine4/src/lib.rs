@@ -15,7 +15,8 @@
 //! A request at its target takes three steps: [`Interface::on_request`] decides
 //! by the header alone, the host moves the bytes and sends the response, and
 //! [`Interface::on_landed`] posts the events. Its [`Landed`] token is consumed,
-//! so a delivery finishes exactly once.
+//! so a delivery finishes exactly once. [`Interface::deliver`] is these three in one, for the
+//! short puts that most messages are.
 //!
 //! Source: the Portals 4.3 specification; each rule names its section.
 #![no_std]
@@ -24,6 +25,7 @@
 extern crate alloc;
 
 mod counters;
+mod delivery;
 mod descriptors;
 mod direct;
 mod entries;
@@ -36,6 +38,7 @@ mod triggered;
 mod unexpected;
 mod work;
 
+pub use delivery::Delivered;
 pub use descriptors::DescriptorSpec;
 pub use direct::{DirectSpec, Exchange};
 pub use entries::EntrySpec;

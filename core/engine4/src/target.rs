@@ -3,6 +3,7 @@
 //! lists` and `Events and event queues`).
 
 use crate::entries::{Arriving, Entry};
+use crate::portal::Portal;
 use crate::unexpected::Unexpected;
 use crate::{Host, Interface};
 use lintel_memory::{Pieces, Span};
@@ -109,8 +110,9 @@ impl Landed {
     }
 }
 
+/// The response to a request, as if nothing had been moved.
 #[inline(always)]
-fn answer(request: &Request, fail: NiFail) -> Response {
+pub(crate) fn answer(request: &Request, fail: NiFail) -> Response {
     Response {
         reply: matches!(request.verb, Verb::Get | Verb::FetchAtomic | Verb::Swap),
         interface: request.interface,
@@ -124,7 +126,35 @@ fn answer(request: &Request, fail: NiFail) -> Response {
     }
 }
 
+/// Whether neither the initiator nor the entry wants an acknowledgement.
+#[inline(always)]
+pub(crate) fn is_silent(request: &Request, options: MeOptions) -> bool {
+    request.ack == AckRequest::None && request.verb == Verb::Put
+        || options.contains(MeOptions::ACK_DISABLE)
+}
+
+/// Whether an entry with these options reports a message that ended like this by a full event
+/// (Portals 4.3, section `Events and event queues`).
+#[inline(always)]
+pub(crate) fn reports(options: MeOptions, fail: NiFail) -> bool {
+    !options.contains(MeOptions::EVENT_COMM_DISABLE)
+        && (fail != NiFail::Ok || !options.contains(MeOptions::EVENT_SUCCESS_DISABLE))
+}
+
 impl<S: Span> Entry<S> {
+    /// Whether its owner vouches that all of it can be touched.
+    #[inline(always)]
+    pub(crate) fn is_accessible(&self) -> bool {
+        self.spec.options.contains(MeOptions::IS_ACCESSIBLE)
+            || self.spec.buffer.length() < MOST_MEMORY
+    }
+
+    /// Whether it takes messages of that user.
+    #[inline(always)]
+    pub(crate) fn allows_user(&self, uid: u32) -> bool {
+        self.spec.uid == lintel_types::UID_ANY || self.spec.uid == uid
+    }
+
     /// Where the request's bytes go: truncated to the entry, to whole elements and to the
     /// interface's limit (Portals 4.3, section `Matching list entries and matching lists`,
     /// PTL_ME_MANAGE_LOCAL and truncation).
@@ -165,10 +195,8 @@ impl<S: Span> Entry<S> {
             unlinked: spec.options.contains(MeOptions::USE_ONCE) || self.exhausted(),
             remembered: self.list == List::Overflow
                 && !spec.options.contains(MeOptions::UNEXPECTED_HDR_DISABLE),
-            silent: request.ack == AckRequest::None && request.verb == Verb::Put
-                || spec.options.contains(MeOptions::ACK_DISABLE),
-            accessible: spec.options.contains(MeOptions::IS_ACCESSIBLE)
-                || spec.buffer.length() < MOST_MEMORY,
+            silent: is_silent(request, spec.options),
+            accessible: self.is_accessible(),
         }
     }
 }
@@ -234,9 +262,7 @@ impl<S: Span> Interface<S> {
             Err(_) => (None, false),
         };
         if let Some(queue) = queue {
-            let quiet = options.contains(MeOptions::EVENT_COMM_DISABLE)
-                || (fail == NiFail::Ok && options.contains(MeOptions::EVENT_SUCCESS_DISABLE));
-            if !quiet {
+            if reports(options, fail) {
                 let event = self.landed_event(&landed, fail, user_ptr);
                 self.post(host, queue, &event);
             }
@@ -291,42 +317,43 @@ impl<S: Span> Interface<S> {
     /// (Portals 4.3, section `Matching list entries and matching lists`).
     #[inline(always)]
     fn find_entry(&mut self, from: ProcessId, request: &Request) -> Option<(EntryIndex, List)> {
+        let portal = self.portals.get(request.portal.position())?.as_ref()?;
+        let (found, walked) = self.find_in(portal, List::Priority, from, request);
+        let (found, list, walked) = match found {
+            Some(index) => (Some(index), List::Priority, walked),
+            None => {
+                let (found, more) = self.find_in(portal, List::Overflow, from, request);
+                (found, List::Overflow, walked + more)
+            }
+        };
+        self.work.walked += u64::from(walked);
+        found.map(|index| (EntryIndex(index), list))
+    }
+
+    /// The first entry of a list that takes the request, and how many were looked at.
+    #[inline(always)]
+    pub(crate) fn find_in(
+        &self,
+        portal: &Portal,
+        list: List,
+        from: ProcessId,
+        request: &Request,
+    ) -> (Option<u16>, u32) {
         let logical = self.logical();
         let bits = if self.matching() {
             request.match_bits
         } else {
             0
         };
-        let portal = self.portals.get(request.portal.position())?.as_ref()?;
         let arriving = Arriving::new(from, request);
-        let entries = &self.entries;
-        let accepts = move |slot: u16| {
-            let entry = entries.at(slot.into());
-            entry.is_some_and(|entry| entry.accepts(logical, arriving))
-        };
-        let (found, walked) = portal.priority.find(bits, accepts);
-        self.work.walked += u64::from(walked);
-        if let Some(index) = found {
-            return Some((EntryIndex(index), List::Priority));
-        }
-        self.find_overflow(request.portal, bits, arriving)
-    }
-
-    #[inline(never)]
-    fn find_overflow(
-        &mut self,
-        portal: PortalIndex,
-        bits: u64,
-        arriving: Arriving,
-    ) -> Option<(EntryIndex, List)> {
-        let logical = self.logical();
-        let portal = self.portals.get(portal.position())?.as_ref()?;
-        let (found, walked) = portal.overflow.find(bits, |slot| {
+        let accepts = |slot: u16| {
             let entry = self.entries.at(slot.into());
             entry.is_some_and(|entry| entry.accepts(logical, arriving))
-        });
-        self.work.walked += u64::from(walked);
-        found.map(|index| (EntryIndex(index), List::Overflow))
+        };
+        match list {
+            List::Priority => portal.priority.find(bits, accepts),
+            List::Overflow => portal.overflow.find(bits, accepts),
+        }
     }
 
     /// First the user, then the operation (Portals 4.3, section `Matching list entries and
@@ -337,7 +364,7 @@ impl<S: Span> Interface<S> {
         let Some(entry) = self.entries.at(index) else {
             return Err(NiFail::Dropped);
         };
-        if entry.spec.uid != lintel_types::UID_ANY && entry.spec.uid != uid {
+        if !entry.allows_user(uid) {
             self.registers.permission_violations += 1;
             return Err(NiFail::PermViolation);
         }
@@ -479,7 +506,7 @@ impl<S: Span> Interface<S> {
     /// of a header that was assigned meanwhile, PTL_EVENT_AUTO_FREE (Portals 4.3, section
     /// `Events and event queues`).
     #[inline(never)]
-    fn finish_landing<H: Host<S>>(
+    pub(crate) fn finish_landing<H: Host<S>>(
         &mut self,
         entry: EntryIndex,
         unlinked: bool,

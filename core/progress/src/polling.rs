@@ -3,11 +3,15 @@
 use crate::spin::SpinLimit;
 use core::time::Duration;
 
-/// Polls in vain after which peers that haven't looked are woken: soon, and once more for
-/// those that may have been copying.
-const WAKE_PEERS_AFTER: [u32; 2] = [128, 512];
-/// Polls in vain after which peers are woken from then on.
-const WAKE_PEERS_EVERY: u32 = 20_000;
+/// How long callers poll in vain until peers that haven't looked are woken, and until they are
+/// woken once more, for one may have been copying. To wake a peer that polls costs it some
+/// microseconds, in which this side polls in vain: so the first time is longer than that, and
+/// than an interrupt takes.
+const WAKE_PEERS_AFTER: [Duration; 2] = [Duration::from_micros(15), Duration::from_micros(60)];
+/// How often peers are woken from then on.
+const WAKE_PEERS_EVERY: Duration = Duration::from_micros(1000);
+/// Polls in vain between two looks at the clock; some microseconds.
+const POLLS_PER_LOOK_AT_PEERS: u32 = 256;
 /// Polls before a waiter sleeps; well above what an answer from a running peer takes. The polls
 /// themselves yield the processor if others wait for it.
 const POLLS_BEFORE_SLEEP: u32 = 16384;
@@ -19,6 +23,9 @@ const POLLS_PER_LOOK_AT_CLOCK: u32 = 64;
 pub struct Polling {
     /// Polls since one has found something.
     in_vain: u32,
+    /// When a look at the clock first followed that poll, and how often peers were woken since.
+    since: Duration,
+    wakes: u32,
     /// How long callers poll before they yield.
     spin: SpinLimit,
 }
@@ -31,18 +38,28 @@ impl Polling {
         self.spin.found();
     }
 
-    /// So many polls have found nothing; whether peers are to be woken now.
+    /// So many polls have found nothing; whether peers are to be woken now. `now` is the time
+    /// since some moment, the same in each call.
     #[inline(always)]
-    pub fn on_nothing(&mut self, polls: u32) -> bool {
-        let before = self.in_vain;
-        self.in_vain += polls;
-        let passed = |after: &u32| before < *after && self.in_vain >= *after;
-        WAKE_PEERS_AFTER.iter().any(passed) || self.in_vain >= WAKE_PEERS_EVERY
+    pub fn on_nothing(&mut self, polls: u32, now: impl FnOnce() -> Duration) -> bool {
+        let looks = self.in_vain / POLLS_PER_LOOK_AT_PEERS;
+        self.in_vain = self.in_vain.wrapping_add(polls);
+        self.in_vain / POLLS_PER_LOOK_AT_PEERS != looks && self.wakes_peers(looks == 0, now())
     }
 
-    /// Peers have been woken.
-    pub fn on_peers_woken(&mut self) {
-        self.in_vain %= WAKE_PEERS_EVERY;
+    /// Whether peers are to be woken now, at the first look at the clock or another.
+    #[inline(never)]
+    fn wakes_peers(&mut self, is_first: bool, now: Duration) -> bool {
+        if is_first {
+            (self.since, self.wakes) = (now, 0);
+        }
+        let due = match WAKE_PEERS_AFTER.get(self.wakes as usize) {
+            Some(after) => *after,
+            None => WAKE_PEERS_EVERY * (self.wakes - 1),
+        };
+        let is_due = now.saturating_sub(self.since) >= due;
+        self.wakes = self.wakes.saturating_add(u32::from(is_due));
+        is_due
     }
 
     /// After so many polls: whether the caller yields its processor now.
@@ -95,35 +112,43 @@ mod tests {
     extern crate std;
     use std::vec::Vec;
 
+    const POLL: Duration = Duration::from_nanos(100);
+
+    /// At which polls in vain, of that many together each time, peers are woken.
+    fn wakes(polling: &mut Polling, together: u32, most: u32) -> Vec<u32> {
+        let ends = (together..=most).step_by(together as usize);
+        ends.filter(|polls| polling.on_nothing(together, || POLL * *polls))
+            .collect()
+    }
+
     #[test]
     fn peers_are_woken_soon_once_more_and_then_seldom() {
-        let mut polling = Polling::default();
-        let wakes = (1..=2 * WAKE_PEERS_EVERY).filter(|_| {
-            let wakes = polling.on_nothing(1);
-            if wakes {
-                polling.on_peers_woken();
-            }
-            wakes
-        });
-        let often = [128, 512, WAKE_PEERS_EVERY];
-        let again = often.map(|polls| polls + WAKE_PEERS_EVERY);
-        assert_eq!(wakes.collect::<Vec<u32>>(), [often, again].concat());
+        let woken = wakes(&mut Polling::default(), 1, 31_000);
+        // 25.6 µs to the first look at the clock, and a look each 25.6 µs from then on.
+        assert_eq!(woken, [512, 1024, 10_240 + 256, 20_224 + 256, 30_464]);
     }
 
     #[test]
     fn polls_that_are_counted_together_wake_peers_as_often() {
-        let mut polling = Polling::default();
-        let wakes = (1..=600).filter(|_| polling.on_nothing(17));
-        assert_eq!(wakes.collect::<Vec<u32>>(), [8, 31]);
+        let woken = wakes(&mut Polling::default(), 17, 31_000);
+        assert_eq!(woken.len(), 5, "{woken:?}");
     }
 
     #[test]
-    fn a_poll_that_finds_something_starts_the_count_anew() {
+    fn a_poll_that_finds_something_starts_the_time_anew() {
         let mut polling = Polling::default();
-        assert!(!(1..128).any(|_| polling.on_nothing(1)));
+        assert_eq!(wakes(&mut polling, 1, 600), [512]);
         polling.on_found();
         assert!(!polling.yields(1), "it is found, not in vain");
-        assert_eq!((1..=128).find(|_| polling.on_nothing(1)), Some(128));
+        assert_eq!(wakes(&mut polling, 1, 600), [512]);
+    }
+
+    #[test]
+    fn a_count_beyond_its_type_begins_anew() {
+        let mut polling = Polling::default();
+        assert!(!polling.on_nothing(u32::MAX - 1, || POLL));
+        assert!(!polling.on_nothing(9, || POLL * 2));
+        assert_eq!(wakes(&mut polling, 1, 600), [505]);
     }
 
     #[test]

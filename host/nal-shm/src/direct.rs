@@ -53,6 +53,14 @@ struct Mapped {
 }
 
 impl View {
+    /// Whether an entry is linked to that portal table entry.
+    fn is_on(&self, interface: InterfaceNumber, portal: PortalIndex) -> bool {
+        let on = |known: &Mapped| (known.entry.portal, known.entry.interface);
+        self.entries
+            .iter()
+            .any(|known| on(known) == (portal, interface))
+    }
+
     /// Maps what the table has named since; what it no longer names is unmapped.
     #[cold]
     fn refresh(&mut self, (version, named): (u32, Vec<(usize, Entry)>)) {
@@ -109,10 +117,8 @@ impl Peer {
     /// Whether it has direct entries there, or its table has changed since it was last looked at.
     #[inline(always)]
     pub(crate) fn has_direct(&self, interface: InterfaceNumber, portal: PortalIndex) -> bool {
-        let is_there =
-            |known: &Mapped| known.entry.portal == portal && known.entry.interface == interface;
         self.segment.direct().version() != self.view.version
-            || self.view.entries.iter().any(is_there)
+            || !self.view.entries.is_empty() && self.view.is_on(interface, portal)
     }
 
     /// Accesses the memory that a message wants, while its owner doesn't withdraw it; nothing
@@ -217,14 +223,23 @@ impl ShmNal {
         interface: InterfaceNumber,
         portal: PortalIndex,
     ) -> bool {
-        let index = match self.last {
-            Some((last, index)) if last == process => index,
-            _ => match self.by_process.get(&process) {
-                Some(index) => *index,
-                None => return false,
-            },
-        };
-        self.peers[index].has_direct(interface, portal)
+        match self.last {
+            Some((last, index)) if last == process => {
+                self.peers[index].has_direct(interface, portal)
+            }
+            _ => self.other_has_direct(process, interface, portal),
+        }
+    }
+
+    #[inline(never)]
+    fn other_has_direct(
+        &self,
+        process: ProcessId,
+        interface: InterfaceNumber,
+        portal: PortalIndex,
+    ) -> bool {
+        let index = self.by_process.get(&process);
+        index.is_some_and(|index| self.peers[*index].has_direct(interface, portal))
     }
 
     /// What peers have counted at the entry of this process in that slot, modulo 2^64.

@@ -50,7 +50,11 @@ impl<O: Owner> Library<O> {
     #[inline(always)]
     pub fn start_by(&self, transfer: impl Fn() -> Transfer) -> Result<()> {
         match self.with(transfer().md(), |interface, effects| {
-            interface.start(&transfer(), effects)
+            let (target, portal) = (transfer().target, transfer().portal);
+            match interface.looks_at_direct(target, portal, effects) {
+                true => interface.start(&transfer(), effects),
+                false => interface.start_by_message(&transfer(), effects),
+            }
         }) {
             Err(Error::NoSpace) => self.start_later(&transfer()),
             done => done,

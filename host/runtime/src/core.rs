@@ -195,7 +195,6 @@ impl<O: Owner> Core<O> {
 
     #[cold]
     fn wake_peers(&mut self) {
-        self.wakeup.peers_woken();
         self.transports.nal.wake_peers();
     }
 
@@ -250,16 +249,13 @@ impl<O: Owner> Core<O> {
         }
     }
 
-    /// A message from elsewhere whose bytes came with it; most are puts.
+    /// A message from elsewhere whose bytes came with it; most are puts that land in one step.
     #[inline(always)]
     fn on_inline(&mut self, origin: Origin, words: &Words, body: Claim) {
         match Request::parse_put(words) {
-            Some(put) => {
-                self.on_inline_put(origin, put, body);
-                self.transports.nal.done(origin);
-            }
+            Some(put) if self.deliver(origin, &put, body) => self.transports.nal.done(origin),
             // A copy, so that the common path has none in memory.
-            None => self.on_message(origin, &{ *words }, Payload::Inline(body)),
+            _ => self.on_message(origin, &{ *words }, Payload::Inline(body)),
         }
     }
 

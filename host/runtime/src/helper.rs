@@ -6,9 +6,10 @@ use crate::owner::Owner;
 use crate::thread::spawn;
 use crate::waiting::time_until;
 use lintel_nal::{Nal, Wake};
-use lintel_presence::{LastLook, Sleeper, favour_latency, pinned_processor};
+use lintel_presence::{Bell, LastLook, Sleeper, favour_latency, pinned_processor};
 use lintel_progress::{HelperNext, RETRY};
 use std::io;
+use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -33,13 +34,33 @@ fn run<O: Owner>(library: &Library<O>) {
             None => break,
             Some(HelperNext::Retry) => bell.sleep(Sleeper::Helper, rings, Some(RETRY)),
             Some(HelperNext::PollAgain(interval)) => {
-                bell.sleep(Sleeper::Helper, rings, Some(interval));
+                sleep_while_callers_poll(library, &bell, rings, interval);
             }
             Some(HelperNext::Sleep) => {
                 bell.fall_asleep(Sleeper::Helper, rings, || {
                     library.with_core(before_sleep).unwrap_or(LastLook::Found)
                 });
             }
+        }
+    }
+}
+
+/// Intervals after which the helper makes progress although callers poll.
+const INTERVALS: u32 = 8;
+
+/// Sleeps for some intervals, as long as callers poll in each and nobody rings. It doesn't take
+/// the core's lock for that, which is biased to who polls.
+fn sleep_while_callers_poll<O: Owner>(
+    library: &Library<O>,
+    bell: &Bell,
+    rings: u32,
+    interval: Duration,
+) {
+    for _ in 0..INTERVALS {
+        library.polled.store(false, Ordering::Relaxed);
+        bell.sleep(Sleeper::Helper, rings, Some(interval));
+        if !library.polled.load(Ordering::Relaxed) || bell.rings(Sleeper::Helper) != rings {
+            break;
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::core::Core;
 use crate::exchange::{Exchange, SHORT_EXCHANGE};
-use crate::mover::{MoveParts, Mover, Source};
+use crate::mover::{Extent, MoveParts, Mover, Source};
 use crate::owner::Owner;
 use crate::protocol::Protocol;
 use crate::streams::{Place, Stream, StreamTarget};
@@ -32,25 +32,29 @@ impl<O: Owner> Core<O> {
         }
     }
 
-    /// As [`on_request`](Self::on_request), for a put whose bytes came with it: they land at
-    /// once, so that nothing of the landing has to be kept in memory.
+    /// Lands a put whose bytes came with it in one step; false if it takes more.
     #[inline(always)]
-    pub(crate) fn on_inline_put(&mut self, origin: Origin, put: Request, body: Claim) {
+    pub(crate) fn deliver(&mut self, origin: Origin, put: &Request, body: Claim) -> bool {
         let Some((interface, mut effects)) = self.interface(put.interface) else {
-            return self.refuse(origin, &{ put });
+            return false;
         };
-        match interface.accept(origin.process, origin.uid, &put, &mut effects) {
-            Ok(accepted) => {
-                let (pieces, landed) =
-                    interface.begin_landing(accepted, origin.process, origin.uid, &put);
-                let fail = O::Mover::deposit(effects.owner, body, &pieces, (&landed).into());
-                if let Some(response) = landed.response(fail) {
-                    effects.transports.respond(origin.process, &response);
+        let (owner, length) = (effects.owner, put.length);
+        let copy = |span, is_accessible| {
+            let extent = Extent {
+                length,
+                is_accessible,
+            };
+            O::Mover::deposit(owner, body, &Pieces::One(span), extent)
+        };
+        let delivered = interface.deliver(origin.process, origin.uid, put, copy, &mut effects);
+        match delivered {
+            Some(delivered) => {
+                if let Some(response) = delivered.response {
+                    self.transports.respond(origin.process, &response);
                 }
-                interface.on_landed(landed, fail, &mut effects);
+                true
             }
-            Err(Some(response)) => effects.transports.respond(origin.process, &response),
-            Err(None) => {}
+            None => false,
         }
     }
 

@@ -4,10 +4,10 @@
 use crate::core::Core;
 use crate::owner::Owner;
 use lintel_engine4::Tokens;
+use lintel_lock::Mutex;
 use lintel_nal_shm::Lookout;
 use lintel_presence::Bell;
 use lintel_types::{Error, Handle, Result};
-use parking_lot::Mutex;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -24,6 +24,8 @@ pub struct Library<O: Owner> {
     pub(crate) aborted: AtomicBool,
     /// Polls that found the lock taken.
     pub(crate) refused: AtomicU32,
+    /// A caller has polled since the helper looked at this.
+    pub(crate) polled: AtomicBool,
     /// Where callers look for messages without the core's lock.
     pub(crate) lookout: Lookout,
     /// Counts calls that posted or counted something.
@@ -64,6 +66,7 @@ impl<O: Owner> Library<O> {
             forked: AtomicBool::new(false),
             aborted: AtomicBool::new(false),
             refused: AtomicU32::new(0),
+            polled: AtomicBool::new(false),
             lookout: Lookout::new(),
             activity: AtomicU64::new(0),
             core: Mutex::new(None),

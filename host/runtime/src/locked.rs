@@ -90,6 +90,7 @@ impl<O: Owner> Library<O> {
             return self.yield_to_holder();
         };
         let Some(core) = guard.as_mut() else { return };
+        self.polled.store(true, Ordering::Relaxed);
         let polls = 1 + self.lookout.take_looks();
         if core.poll(polls) {
             core.wakeup.disarm_bell();

@@ -17,6 +17,8 @@ pub(crate) struct Wakeup {
     pub(crate) bell: Bell,
     progress: Progress<Instant>,
     polling: Polling,
+    /// Times are counted from then on.
+    opened: Instant,
     /// `None` if the network has no descriptor.
     watcher: Option<Watcher>,
 }
@@ -27,6 +29,7 @@ impl Wakeup {
             bell,
             progress: Progress::new(Limits::default()),
             polling: Polling::default(),
+            opened: Instant::now(),
             watcher: None,
         }
     }
@@ -40,7 +43,7 @@ impl Wakeup {
     /// So many polls have found nothing; whether peers are to be woken now.
     #[inline(always)]
     pub(crate) fn poll_in_vain(&mut self, polls: u32) -> bool {
-        self.polling.on_nothing(polls)
+        self.polling.on_nothing(polls, || self.opened.elapsed())
     }
 
     /// After so many polls: whether the caller yields its processor now.
@@ -52,11 +55,6 @@ impl Wakeup {
     /// A caller has yielded its processor for so long.
     pub(crate) fn yielded(&mut self, took: Duration) {
         self.polling.on_yielded(took);
-    }
-
-    /// Peers have been woken.
-    pub(crate) fn peers_woken(&mut self) {
-        self.polling.on_peers_woken();
     }
 
     /// A caller has polled; whether the bell can be [disarmed](Self::disarm_bell).

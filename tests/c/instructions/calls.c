@@ -140,6 +140,12 @@ static void hide(struct side *side)
     OK(PtlMemFree(side->exposed));
 }
 
+static void take_lock(struct side *side)
+{
+    ptl_sr_value_t drops;
+    OK(PtlNIStatus(side->ni, PTL_SR_DROP_COUNT, &drops));
+}
+
 static void carry_out(struct side *side, int command, ptl_process_t to)
 {
     const ptl_handle_md_t md = side->counting;

@@ -84,6 +84,12 @@ static void next_event(ptl_handle_eq_t eq, ptl_event_kind_t kind)
     } while (rc != PTL_OK || event.type != kind);
 }
 
+static void take_lock(struct side *side)
+{
+    ptl_sr_value_t drops;
+    OK(PtlNIStatus(side->ni, PTL_SR_DROP_COUNT, &drops));
+}
+
 static void carry_out(struct side *side, int command, ptl_process_id_t to)
 {
     switch (command) {

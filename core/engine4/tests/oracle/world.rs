@@ -12,7 +12,7 @@ use lintel_types::{
     MeOptions, NiFail, NiOptions, Operation, PT_ANY, PortalIndex, ProcessId, PtOptions, QueueIndex,
     UID_ANY,
 };
-use lintel_wire::{OPERAND_BYTES, Response, Verb};
+use lintel_wire::{OPERAND_BYTES, Request, Response, Verb};
 use std::fmt::Debug;
 
 const EAGER: u64 = 64;
@@ -229,6 +229,10 @@ impl World {
             return;
         };
         let uid = self.random.pick(&[UID, UID, UID, UID + 1]);
+        let is_put = sent.request.verb == Verb::Put;
+        if is_put && self.random.once_in(2) && self.deliver(at, from, uid, &sent.request) {
+            return;
+        }
         let both = &mut self.both[at];
         let (interface, host) = (&mut both.node.interface, &mut both.node.host);
         let engine = interface.on_request(process(from), uid, &sent.request, host);
@@ -249,6 +253,31 @@ impl World {
             }
             (engine, model) => panic!("{engine:?} but {model:?}; LINTEL_SEED={}", self.seed),
         }
+    }
+
+    /// A put arrives and lands in one step; false if it takes three.
+    fn deliver(&mut self, at: usize, from: usize, uid: u32, put: &Request) -> bool {
+        let fail = self.random.pick(&[NiFail::Ok, NiFail::Ok, NiFail::Segv]);
+        let both = &mut self.both[at];
+        let (interface, host) = (&mut both.node.interface, &mut both.node.host);
+        let mut place = None;
+        let copy = |span, _| {
+            place = Some(span);
+            fail
+        };
+        let Some(delivered) = interface.deliver(process(from), uid, put, copy, host) else {
+            return false;
+        };
+        let Ok((wanted, arrival)) = both.model.on_request(process(from), uid, put) else {
+            panic!("{put:?} is delivered; LINTEL_SEED={}", self.seed);
+        };
+        let response = both.model.response(&arrival, fail);
+        both.model.on_landed(&arrival, fail);
+        self.same(full(place.as_slice()), wanted, "where a put lands");
+        self.same(delivered.response, response, "a response");
+        let responses = response.map(|response| (from, response));
+        self.responses.extend(responses);
+        true
     }
 
     fn pick(&mut self, bound: usize) -> usize {

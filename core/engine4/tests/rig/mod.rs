@@ -13,8 +13,8 @@
 #![allow(dead_code)] // each test binary uses its part
 
 use lintel_engine4::{
-    Backlog, Body, Config, DescriptorSpec, EntrySpec, Exchange, Host, Interface, Landed, Landing,
-    PendingReply, Transfer, Undeliverable,
+    Backlog, Body, Config, Delivered, DescriptorSpec, EntrySpec, Exchange, Host, Interface, Landed,
+    Landing, PendingReply, Transfer, Undeliverable,
 };
 use lintel_memory::{Buffer, Ghost, Pieces};
 use lintel_types::{
@@ -196,6 +196,23 @@ impl Node {
             .on_request(from, UID, request, &mut self.host)
     }
 
+    /// A put arrives with its bytes; nothing if it doesn't land in one step.
+    pub fn deliver(
+        &mut self,
+        from: ProcessId,
+        put: &Request,
+        fail: NiFail,
+    ) -> Option<(Delivered, Ghost)> {
+        let mut place = None;
+        let copy = |span, _| {
+            place = Some(span);
+            fail
+        };
+        let host = &mut self.host;
+        let delivered = self.interface.deliver(from, UID, put, copy, host)?;
+        Some((delivered, place.expect("what is delivered was copied")))
+    }
+
     pub fn on_landed(&mut self, landed: Landed, fail: NiFail) {
         self.interface.on_landed(landed, fail, &mut self.host);
     }
@@ -258,6 +275,8 @@ pub struct Wire {
     pub landing: NiFail,
     /// How the copying of a reply ends.
     pub reply_outcome: NiFail,
+    /// Requests that were carried.
+    requests: u32,
 }
 
 pub fn process(index: usize) -> ProcessId {
@@ -284,6 +303,7 @@ impl Wire {
             moved: Vec::new(),
             landing: NiFail::Ok,
             reply_outcome: NiFail::Ok,
+            requests: 0,
         }
     }
 
@@ -309,7 +329,43 @@ impl Wire {
         let to = self.nodes.iter().position(|node| node.id == sent.to);
         let to = to.expect("the test sends to a node of its wire");
         let initiator = self.nodes[from].id;
-        let response = match self.nodes[to].on_request(initiator, &sent.request) {
+        let response = match self.deliver_in_one_step(initiator, to, &sent) {
+            Some(delivered) => delivered.response,
+            None => self.land(initiator, to, sent),
+        };
+        let Some(response) = response else { return };
+        let fail = self.reply_outcome;
+        let node = &mut self.nodes[from];
+        if let Some((_, pending)) = node.on_response(&response) {
+            node.interface.on_filled(pending, fail, &mut node.host);
+        }
+    }
+
+    /// Every second put is tried in one step, so that both ways are held against what is
+    /// expected of either.
+    fn deliver_in_one_step(
+        &mut self,
+        initiator: ProcessId,
+        to: usize,
+        sent: &Sent,
+    ) -> Option<Delivered> {
+        self.requests += 1;
+        if sent.request.verb != Verb::Put || self.requests % 2 == 0 {
+            return None;
+        }
+        let fail = self.landing;
+        let (delivered, place) = self.nodes[to].deliver(initiator, &sent.request, fail)?;
+        self.moved.push(Moved {
+            request: sent.request,
+            source: sent.pieces.clone(),
+            target: vec![place],
+        });
+        Some(delivered)
+    }
+
+    /// A request arrives and lands; returns the response.
+    fn land(&mut self, initiator: ProcessId, to: usize, sent: Sent) -> Option<Response> {
+        match self.nodes[to].on_request(initiator, &sent.request) {
             Landing::Refused(response) => response,
             Landing::Accepted(pieces, landed) => {
                 let target = pieces.as_slice().to_vec();
@@ -323,12 +379,6 @@ impl Wire {
                 self.nodes[to].on_landed(landed, fail);
                 response
             }
-        };
-        let Some(response) = response else { return };
-        let fail = self.reply_outcome;
-        let node = &mut self.nodes[from];
-        if let Some((_, pending)) = node.on_response(&response) {
-            node.interface.on_filled(pending, fail, &mut node.host);
         }
     }
 }

@@ -1,0 +1,135 @@
+//! Puts that land in one step: most messages are short puts to an ordinary entry, and need
+//! nothing kept between their decision and their completion.
+
+use crate::entries::Entry;
+use crate::portal::Portal;
+use crate::target::{answer, is_silent, reports};
+use crate::{Host, Interface};
+use lintel_memory::{Buffer, Span};
+use lintel_types::{
+    CounterIndex, EntryIndex, Event, EventKind, List, MeOptions, NiFail, ProcessId,
+};
+use lintel_wire::{Request, Response};
+
+/// A put that has landed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Delivered {
+    /// What goes to the initiator, if it awaits a response.
+    pub response: Option<Response>,
+}
+
+/// Where a put lands in one step, and what it causes there.
+struct Place<S> {
+    entry: EntryIndex,
+    span: S,
+    is_accessible: bool,
+    options: MeOptions,
+    counter: Option<CounterIndex>,
+    user_ptr: u64,
+    walked: u32,
+}
+
+impl<S: Span> Interface<S> {
+    /// Lands a put whose bytes came with it, as [`accept`](Self::accept),
+    /// [`begin_landing`](Self::begin_landing) and [`on_landed`](Self::on_landed) do together,
+    /// but with one look at each table. `copy` moves the bytes to a span, and is told whether
+    /// the entry's owner vouches that all of it can be touched.
+    ///
+    /// Returns nothing, and has done nothing, if the put takes those three steps: there is flow
+    /// control, the entry manages its offset or is on the overflow list, its memory is an I/O
+    /// vector or doesn't have room for all bytes, or the put is refused.
+    #[inline(always)]
+    pub fn deliver<H: Host<S>>(
+        &mut self,
+        from: ProcessId,
+        uid: u32,
+        put: &Request,
+        copy: impl FnOnce(S, bool) -> NiFail,
+        host: &mut H,
+    ) -> Option<Delivered> {
+        let portal = self.portals.get(put.portal.position())?.as_ref()?;
+        let queue = portal.queue;
+        let place = self.place(portal, from, uid, put)?;
+        self.work.requests += 1;
+        self.work.walked += u64::from(place.walked);
+        let fail = copy(place.span, place.is_accessible);
+        let options = place.options;
+        let is_once = options.contains(MeOptions::USE_ONCE);
+        if is_once {
+            self.take_off_list(place.entry);
+        }
+        let mlength = if fail == NiFail::Ok { put.length } else { 0 };
+        if let Some(queue) = queue.filter(|_| reports(options, fail)) {
+            let initiator = self.initiator(from, put.rank);
+            let event = Event {
+                start: place.span.address(),
+                user_ptr: place.user_ptr,
+                hdr_data: put.hdr_data,
+                match_bits: put.match_bits,
+                rlength: put.length,
+                mlength,
+                remote_offset: put.remote_offset,
+                initiator,
+                uid,
+                pt_index: put.portal.into(),
+                kind: EventKind::Put,
+                list: List::Priority,
+                ni_fail: fail,
+                operation: put.operation.into(),
+                datatype: put.datatype.into(),
+            };
+            self.post(host, queue, &event);
+        }
+        if let (Some(counter), true) = (place.counter, options.contains(MeOptions::EVENT_CT_COMM)) {
+            let bytes = (options.contains(MeOptions::EVENT_CT_BYTES)).then_some(put.length);
+            self.count(counter, fail, bytes, host);
+        }
+        if is_once {
+            self.finish_landing(place.entry, true, None, fail, host);
+        }
+        self.settle(host);
+        let response = (put.token != 0).then(|| Response {
+            mlength,
+            silent: is_silent(put, options),
+            ..answer(put, fail)
+        });
+        Some(Delivered { response })
+    }
+
+    /// Where a put lands in one step; nothing if it takes three.
+    #[inline(always)]
+    fn place(&self, portal: &Portal, from: ProcessId, uid: u32, put: &Request) -> Option<Place<S>> {
+        if !portal.enabled || portal.announce || portal.flow_controlled() {
+            return None;
+        }
+        let (found, walked) = self.find_in(portal, List::Priority, from, put);
+        let index = EntryIndex(found?);
+        let entry = self.entries.at(index)?;
+        let span = entry.span_of(put)?;
+        let is_short = put.length <= self.config.limits.max_msg_size;
+        (is_short && entry.allows_user(uid)).then(|| Place {
+            entry: index,
+            span,
+            is_accessible: entry.is_accessible(),
+            options: entry.spec.options,
+            counter: entry.counter,
+            user_ptr: entry.spec.user_ptr,
+            walked,
+        })
+    }
+}
+
+impl<S: Span> Entry<S> {
+    /// The one span that a put's bytes take here, if they do and may.
+    #[inline(always)]
+    fn span_of(&self, put: &Request) -> Option<S> {
+        let needed = MeOptions::OP_PUT;
+        let decisive = needed.union(MeOptions::MANAGE_LOCAL);
+        let Buffer::Contiguous(all) = self.spec.buffer else {
+            return None;
+        };
+        let end = put.remote_offset.checked_add(put.length)?;
+        let fits = end <= all.length() && self.spec.options.intersection(decisive) == needed;
+        fits.then(|| all.narrow(put.remote_offset, put.length))
+    }
+}
