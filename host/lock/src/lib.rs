@@ -41,7 +41,7 @@ unsafe impl lock_api::RawMutex for RawBiased {
         entered: AtomicBool::new(false),
         is_held: AtomicBool::new(false),
         mutex: RawMutex::new(),
-        guest_waits: AtomicBool::new(false),
+        other_waits: AtomicBool::new(false),
         candidate: AtomicUsize::new(NOBODY),
         last: AtomicUsize::new(NOBODY),
         streak: AtomicU32::new(0),

@@ -16,7 +16,7 @@ pub(crate) const STREAK: (u32, u32) = (1, 2);
 
 /// How often in a row a thread has taken the lock that hands it over to another one that waits.
 /// Otherwise it would mostly have taken it again before the other one has woken up.
-const GUEST: u32 = 32;
+const HAND_OVER_AFTER: u32 = 32;
 
 /// The state of a [`Mutex`](crate::Mutex), without what it guards.
 ///
@@ -31,7 +31,7 @@ pub struct RawBiased {
     pub(crate) is_held: AtomicBool,
     pub(crate) mutex: RawMutex,
     /// A thread waits for the mutex that another one takes all the time.
-    pub(crate) guest_waits: AtomicBool,
+    pub(crate) other_waits: AtomicBool,
     /// The only thread that it can be biased to, or [`NOBODY`]. From here on under the mutex.
     pub(crate) candidate: AtomicUsize,
     /// The thread that took the mutex last, and how often in a row.
@@ -94,11 +94,11 @@ impl RawBiased {
     #[inline(never)]
     fn lock_mutex(&self, me: usize) {
         if !self.mutex.try_lock() {
-            if self.streak.load(Ordering::Relaxed) >= GUEST {
-                self.guest_waits.store(true, Ordering::Relaxed);
+            if self.streak.load(Ordering::Relaxed) >= HAND_OVER_AFTER {
+                self.other_waits.store(true, Ordering::Relaxed);
             }
             self.mutex.lock();
-            self.guest_waits.store(false, Ordering::Relaxed);
+            self.other_waits.store(false, Ordering::Relaxed);
         }
         self.revoke();
         let mut times = 0;
@@ -155,7 +155,7 @@ impl RawBiased {
         if self.streak.load(Ordering::Relaxed) >= self.needed.load(Ordering::Relaxed) {
             self.bias_to_last();
         }
-        match self.guest_waits.load(Ordering::Relaxed) {
+        match self.other_waits.load(Ordering::Relaxed) {
             true => self.mutex.unlock_to_waiter(),
             false => self.mutex.unlock(),
         }
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn no_increment_is_lost_whoever_has_the_bias() {
+    fn no_increment_is_lost_with_or_without_bias() {
         const ROUNDS: u64 = 30_000;
         let mutex = Mutex::new(0);
         let tried = AtomicU64::new(0);

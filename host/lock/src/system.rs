@@ -34,7 +34,7 @@ impl RawMutex {
     }
 }
 
-/// Tells the running threads of this process apart: the address of the thread's control block.
+/// A number that no other running thread of this process has: the address of the thread's control block.
 /// 0 where that isn't known.
 #[inline(always)]
 pub(crate) fn thread() -> usize {

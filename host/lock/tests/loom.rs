@@ -103,7 +103,7 @@ impl Guarded {
             entered: AtomicBool::new(false),
             is_held: AtomicBool::new(false),
             mutex: RawMutex(AtomicBool::new(false)),
-            guest_waits: AtomicBool::new(false),
+            other_waits: AtomicBool::new(false),
             candidate: AtomicUsize::new(CANDIDATE),
             last: AtomicUsize::new(raw::NOBODY),
             streak: AtomicU32::new(0),
