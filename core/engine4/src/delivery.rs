@@ -32,8 +32,8 @@ struct Place<S> {
 impl<S: Span> Interface<S> {
     /// Lands a put whose bytes came with it, as [`accept`](Self::accept),
     /// [`begin_landing`](Self::begin_landing) and [`on_landed`](Self::on_landed) do together,
-    /// but with one look at each table. `copy` moves the bytes to a span, and is told whether
-    /// the entry's owner vouches that all of it can be touched.
+    /// but with one look at each table. `copy` moves the bytes to a span; its second argument
+    /// is whether the entry's owner vouches that all of it can be touched.
     ///
     /// Returns nothing, and has done nothing, if the put takes those three steps: there is flow
     /// control, the entry manages its offset or is on the overflow list, its memory is an I/O
