@@ -1,5 +1,5 @@
 //! Two ranks put 8 bytes to each other in turns and print the time of a round trip:
-//! `yod -n 2 target/release/examples/ping_pong`.
+//! `yod -n 2 target/release/examples/portals3_ping_pong`.
 
 use lintel_pmi::client::Client;
 use portals33::*;
@@ -10,10 +10,10 @@ const ROUNDS: u32 = 1000;
 
 fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let Ok(ranks) = Ranks::from_env() else {
-        return Err("start two ranks: yod -n 2 ping_pong".into());
+        return Err("start two ranks: yod -n 2 portals3_ping_pong".into());
     };
     let [first, second] = *ranks.processes() else {
-        return Err("this takes two ranks: yod -n 2 ping_pong".into());
+        return Err("this takes two ranks: yod -n 2 portals3_ping_pong".into());
     };
     let peer = if ranks.rank() == 0 { second } else { first };
     let portals = Portals::init()?;

@@ -1,5 +1,5 @@
 //! Two processes send 8 bytes to each other in turns, and the first prints the time of a round
-//! trip. It starts the second one itself: `target/release/examples/ping_pong`.
+//! trip. It starts the second one itself: `target/release/examples/cci_ping_pong`.
 
 use cci2::*;
 use std::process::{Command, ExitCode};
@@ -19,7 +19,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("ping_pong: {error}");
+            eprintln!("cci_ping_pong: {error}");
             ExitCode::FAILURE
         }
     }
