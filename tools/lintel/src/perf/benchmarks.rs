@@ -453,6 +453,6 @@ mod tests {
             "idle",
         ];
         assert_eq!(names_of(Group::Targets), targets);
-        assert_eq!(names_of(Group::Every).len(), 18);
+        assert_eq!(names_of(Group::Every).len(), 19);
     }
 }
