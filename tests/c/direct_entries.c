@@ -149,7 +149,7 @@ static void is_refused(struct side *side, size_t length)
     OK(PtlCTSet(side->ct, none));
 }
 
-/* Adds until rank 1 has said that it stops. */
+/* Adds, whether or not there is an entry for it. */
 static void add_meanwhile(struct side *side, unsigned int rounds)
 {
     for (unsigned int i = 0; i < rounds; i++) {
@@ -164,12 +164,13 @@ static void add_meanwhile(struct side *side, unsigned int rounds)
 static void unlink_under_fire(struct side *side, unsigned int matching)
 {
     for (int round = 0; round < 20; round++) {
+        _Atomic uint64_t *word = (_Atomic uint64_t *)side->memory;
+        /* Before the barrier: rank 0 may have added everything before this one leaves it. */
+        uint64_t begun = atomic_load(word);
         pmi_barrier(&side->rig.pmi);
         if (side->rig.pmi.rank == 0) {
-            add_meanwhile(side, 20000);
+            add_meanwhile(side, 50000);
         } else {
-            _Atomic uint64_t *word = (_Atomic uint64_t *)side->memory;
-            uint64_t          begun = atomic_load(word);
             while (atomic_load(word) < begun + 100) {
                 sched_yield();
             }
