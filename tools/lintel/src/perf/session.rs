@@ -111,11 +111,12 @@ impl Session {
         let noise = self.meter.borrow().noise();
         let row = Row { noise, ..row() };
         let line = line(&row);
+        // First, so that an interrupt keeps what was shown.
+        self.rows.push(row);
         match self.options.live {
             true => self.progress.0.suspend(|| eprintln!("{line}")),
             false => self.progress.0.println(line),
         }
-        self.rows.push(row);
     }
 
     /// Shows what is being measured. Only between measurements: nothing draws while
