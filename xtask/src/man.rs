@@ -74,9 +74,10 @@ fn from_headers(tree: &Tree, man: &Path) -> Outcome {
     Ok(())
 }
 
-/// Section 1, and completions, out of the command lines.
+/// Section 1, and completions, out of the command lines. Not optimized: to link all programs
+/// once more would take minutes.
 fn from_programs(tree: &Tree, prefix: &Path) -> Outcome {
-    let words = ["run", "--quiet", "--release", "--package", "xtask"];
+    let words = ["run", "--quiet", "--package", "xtask"];
     let which = ["--features", "cli-files", "--bin", "cli-files", "--"];
     shell::run(tree.cargo().args(words).args(which).arg(prefix))
 }
