@@ -34,8 +34,8 @@ impl RawMutex {
     }
 }
 
-/// A number that no other running thread of this process has: the address of the thread's control block.
-/// 0 where that isn't known.
+/// A number that no other running thread of this process has: the address of the thread's
+/// control block. 0 where that isn't known.
 #[inline(always)]
 pub(crate) fn thread() -> usize {
     #[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]

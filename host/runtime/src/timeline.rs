@@ -11,6 +11,7 @@ use lintel_wire::Words;
 use parking_lot::Mutex;
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::{HashMap, VecDeque};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -136,7 +137,7 @@ impl Drop for Recording {
             lost: self.lost,
             records: std::mem::take(&mut self.records).into(),
         };
-        if let Err(error) = std::fs::write(&self.file, timeline.to_bytes()) {
+        if let Err(error) = write(&self.file, &timeline.to_bytes()) {
             let file = self.file.display();
             log(
                 Level::Warn,
@@ -144,6 +145,15 @@ impl Drop for Recording {
             );
         }
     }
+}
+
+/// Writes a file that only this user may read. The folder may be shared, and the name can be
+/// foreseen: no link is followed, and nobody else's file touched.
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = lintel_private_file::open_or_create(path)?;
+    lintel_private_file::allow_size(bytes.len() as u64)?;
+    file.set_len(0)?;
+    file.write_all(bytes)
 }
 
 /// The number of the next message to or from a process.
@@ -245,6 +255,21 @@ mod tests {
         };
         let handled = What::Handled(message([2; 6]));
         assert_eq!(whats, [What::Sent(message([1; 6])), event, handled]);
+    }
+
+    #[test]
+    fn a_link_of_the_name_is_not_followed_and_an_own_file_is_written_anew() {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let (own, link) = (folder.path().join("own"), folder.path().join("link"));
+        let other = folder.path().join("other");
+        std::fs::write(&other, "stays").expect("it can be written");
+        std::os::unix::fs::symlink(&other, &link).expect("it can be made");
+        assert!(write(&link, b"timeline").is_err());
+        for bytes in ["longer", "short"] {
+            write(&own, bytes.as_bytes()).expect("it can be written");
+        }
+        let read = |path| std::fs::read_to_string(path).expect("it can be read");
+        assert_eq!((read(&other), read(&own)), ("stays".into(), "short".into()));
     }
 
     #[test]
