@@ -89,6 +89,11 @@ impl Memory {
         word.to_ne_bytes()[offset % 8]
     }
 
+    /// All words.
+    pub fn words(self) -> &'static [AtomicU64] {
+        self.words
+    }
+
     /// The word at an offset in words.
     pub fn word(self, index: usize) -> &'static AtomicU64 {
         &self.words[index]

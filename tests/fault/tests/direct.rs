@@ -6,6 +6,10 @@ mod only_shm {
         use lintel_fault::random::Random;
         use std::time::{Duration, Instant};
 
+        /// Random sequences of direct operations and messages, and rounds of each.
+        const SEQUENCES: usize = 4;
+        const MIXED_ROUNDS: &str = "60";
+
         fn job() -> Job {
             Job::new(env!("CARGO_BIN_EXE_fault-worker"))
         }
@@ -14,6 +18,47 @@ mod only_shm {
             let mut worker = job.start(&["direct", pid]);
             worker.expect("ready");
             worker
+        }
+
+        /// Two ranks that operate on each other by direct entries and by messages.
+        fn compare_with_the_model(matching: &str) {
+            let mut random = Random::from_env();
+            for _ in 0..SEQUENCES {
+                let seed = random.number().to_string();
+                let job = Job::new(env!("CARGO_BIN_EXE_fault-mixed"));
+                let start =
+                    |number: &str| job.start(&["mixed", number, matching, &seed, MIXED_ROUNDS]);
+                let mut ranks = ["0", "1"].map(start);
+                for _ in 0.. {
+                    let lines = ranks.each_mut().map(Worker::line);
+                    assert_eq!(
+                        lines[0],
+                        lines[1],
+                        "{}{}",
+                        ranks[0].stderr(),
+                        ranks[1].stderr()
+                    );
+                    if lines[0] == "done" {
+                        break;
+                    }
+                    ranks.iter_mut().for_each(|rank| rank.send("go"));
+                }
+                for rank in &mut ranks {
+                    rank.expect("at");
+                    rank.send("go");
+                    rank.succeed();
+                }
+            }
+        }
+
+        #[test]
+        fn direct_operations_and_messages_on_match_entries_do_what_the_model_does() {
+            compare_with_the_model("matching");
+        }
+
+        #[test]
+        fn direct_operations_and_messages_on_list_entries_do_what_the_model_does() {
+            compare_with_the_model("non-matching");
         }
 
         fn rounds() -> u64 {
@@ -72,6 +117,29 @@ mod only_shm {
             target.send("quit");
             target.expect("bye");
             target.succeed();
+        }
+
+        #[test]
+        fn memory_that_was_freed_under_operations_stays_as_it_is() {
+            let job = job();
+            let (mut one, mut target) = (start(&job, "11"), start(&job, "12"));
+            one.send("operate 12");
+            one.expect("operating");
+            target.send("free 100");
+            target.expect("freed");
+        }
+
+        #[test]
+        fn memory_of_an_interface_that_was_closed_under_operations_stays_as_it_is() {
+            let (job, mut random) = (job(), Random::from_env());
+            for _ in 0..rounds() {
+                let (mut one, mut target) = (start(&job, "11"), start(&job, "12"));
+                one.send("operate 12");
+                one.expect("operating");
+                std::thread::sleep(Duration::from_micros(random.below(30_000)));
+                target.send("close");
+                target.expect("closed");
+            }
         }
 
         #[test]

@@ -4,10 +4,11 @@
 use crate::{Done, number};
 use lintel_fault::memory::Memory;
 use lintel_fault::rig::{self, Descriptor, SUM};
+use lintel_presence::{PeerMemory, shareable};
 use lintel_types::{EventKind, Handle, NiFail, ProcessId, UID_ANY};
-use portals4_abi::{AckRequest, Interface, Queue, Sink, options};
+use portals4_abi::{AckRequest, Interface, Queue, ShareableMemory, Sink, UserMemory, options};
 use std::io::BufRead;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 const BITS: u64 = 9;
@@ -15,6 +16,8 @@ const BITS: u64 = 9;
 const AREA: usize = 1 << 20;
 /// Where long puts go, behind the words that are added to.
 const LONG: (u64, u64) = (4096, 300_000);
+/// The longest that anything may take.
+const PATIENCE: Duration = Duration::from_secs(20);
 /// Looks after an entry was unlinked.
 const LOOKS: usize = 2000;
 
@@ -30,7 +33,7 @@ struct Worker {
 /// Opens an interface as process `pid`, and executes commands until stdin ends.
 pub fn run(pid: u32) -> Done {
     let mut worker = Worker::new(pid).map_err(|why| why.to_string())?;
-    worker.append()?;
+    worker.append(worker.memory.address())?;
     println!("ready");
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -40,6 +43,15 @@ pub fn run(pid: u32) -> Done {
             ["unlink", rounds] => {
                 worker.unlink_again_and_again(number(rounds))?;
                 println!("unlinked");
+            }
+            ["free", rounds] => {
+                worker.free_again_and_again(number(rounds))?;
+                println!("freed");
+            }
+            ["close"] => {
+                worker.interface.close().map_err(|why| why.to_string())?;
+                worker.stays_as_written("the interface was closed")?;
+                println!("closed");
             }
             ["quit"] => {
                 worker.interface.close().map_err(|why| why.to_string())?;
@@ -69,9 +81,9 @@ impl Worker {
         })
     }
 
-    fn append(&mut self) -> Done {
+    fn append(&mut self, start: *mut u8) -> Done {
         let me = portals::Me {
-            start: self.memory.address().cast(),
+            start: start.cast(),
             length: AREA as u64,
             ct_handle: Handle::CT_NONE.0,
             uid: UID_ANY,
@@ -109,7 +121,8 @@ impl Worker {
         }
     }
 
-    /// Adds to a peer's memory and puts to it, until that fails because the peer has ended.
+    /// Adds to a peer's memory, puts to it and gets from it, until that fails because the peer
+    /// has ended.
     fn operate(&self, peer: u32) -> Done {
         println!("operating");
         let words = |why: portals4_abi::CallError| why.to_string();
@@ -124,14 +137,17 @@ impl Worker {
             }
             let long = rig::transfer_at(peer, BITS, length, offset);
             self.local.put(&long, AckRequest::Full).map_err(words)?;
-            match rig::await_end(&self.queue, EventKind::Ack)? {
+            let put = rig::await_end(&self.queue, EventKind::Ack)?;
+            self.local.get(&long).map_err(words)?;
+            let got = rig::await_end(&self.queue, EventKind::Reply)?;
+            match if put == NiFail::Ok { got } else { put } {
                 // Between two entries a message is dropped.
                 NiFail::Ok | NiFail::Dropped => {}
                 NiFail::Undeliverable => {
                     println!("lost");
                     return Ok(());
                 }
-                fail => return Err(format!("a put ended with {fail:?}")),
+                fail => return Err(format!("a put or get ended with {fail:?}")),
             }
         }
     }
@@ -140,27 +156,42 @@ impl Worker {
     fn unlink_again_and_again(&mut self, rounds: u32) -> Done {
         for round in 0..rounds {
             self.unlink()?;
-            let places = [0, LONG.0 as usize / 8, (LONG.0 + LONG.1) as usize / 8 - 1];
-            let value = 1_000_000 * u64::from(round) + 7;
-            for place in places {
-                self.memory.word(place).store(value, Ordering::Relaxed);
-            }
-            for _ in 0..LOOKS {
-                for place in places {
-                    let seen = self.memory.word(place).load(Ordering::Relaxed);
-                    if seen != value {
-                        return Err(format!("word {place} became {seen} in round {round}"));
-                    }
-                }
-            }
-            self.append()?;
+            self.stays_as_written(&format!("unlink {round}"))?;
+            self.append(self.memory.address())?;
             std::thread::yield_now();
         }
         Ok(())
     }
 
+    /// Exposes memory of its own in each round, and frees it while peers still operate; then
+    /// nobody changes it, as another mapping shows.
+    fn free_again_and_again(&mut self, rounds: u32) -> Done {
+        self.unlink()?;
+        for round in 0..rounds {
+            let memory = ShareableMemory::new(AREA).map_err(|why| why.to_string())?;
+            let start = memory.address().cast::<u8>();
+            let place = shareable().find(start.expose_provenance() as u64, AREA as u64);
+            let place = place.ok_or("it isn't shareable")?;
+            let other = PeerMemory::attach(place.id, place.nonce, place.bytes);
+            let other = other.map_err(|why| why.to_string())?;
+            // SAFETY: so many bytes are mapped, aligned to a page, and only ever touched as
+            // atomics, until `other` is dropped behind the last use.
+            let words = unsafe { std::slice::from_raw_parts(other.start().cast(), AREA / 8) };
+            self.append(start)?;
+            await_change(words)?;
+            self.unlink()?;
+            drop(memory);
+            stay_as_written(words, &format!("free {round}"))?;
+        }
+        self.append(self.memory.address())
+    }
+
+    fn stays_as_written(&self, after: &str) -> Done {
+        stay_as_written(self.memory.words(), after)
+    }
+
     fn unlink(&self) -> Done {
-        let until = Instant::now() + Duration::from_secs(20);
+        let until = Instant::now() + PATIENCE;
         loop {
             match portals::PtlMEUnlink(self.entry) {
                 0 => return Ok(()),
@@ -170,4 +201,34 @@ impl Worker {
             }
         }
     }
+}
+
+/// Waits until a peer has added to the first word.
+fn await_change(words: &[AtomicU64]) -> Done {
+    let until = Instant::now() + PATIENCE;
+    while words[0].load(Ordering::Relaxed) == 0 {
+        if Instant::now() > until {
+            return Err("no peer operates on the entry".into());
+        }
+        std::thread::yield_now();
+    }
+    Ok(())
+}
+
+/// Whether memory that peers have operated on stays as it is written now.
+fn stay_as_written(words: &[AtomicU64], after: &str) -> Done {
+    const VALUE: u64 = 1_000_007;
+    let places = [0, LONG.0 as usize / 8, (LONG.0 + LONG.1) as usize / 8 - 1];
+    for place in places {
+        words[place].store(VALUE, Ordering::Relaxed);
+    }
+    for _ in 0..LOOKS {
+        for place in places {
+            let seen = words[place].load(Ordering::Relaxed);
+            if seen != VALUE {
+                return Err(format!("word {place} became {seen} after {after}"));
+            }
+        }
+    }
+    Ok(())
 }
