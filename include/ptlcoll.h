@@ -5,10 +5,13 @@
  *
  * libptlcoll posts a whole operation up front, as triggered puts and atomics. The library below, or
  * the network interface, then progresses it: a rank that is busy computing delays no other. It calls
- * no function but those of portals4.h, and works with any library that has that interface.
+ * no function of the library but those of portals4.h, and works with any library that has that
+ * interface. If all ranks, 64 at most, run as one user on one node, blocking operations with
+ * PTLCOLL_AUTO don't use messages: the ranks load and store in memory that all have mapped.
  *
  * For every function, and not repeated there: all ranks of a group call the same operations in the
- * same order, with the same arguments except buffers. Buffers belong to the caller and are read and
+ * same order, with the same arguments except buffers; a blocking call doesn't match a nonblocking
+ * one. Buffers belong to the caller and are read and
  * written during calls only. A rank may be ahead of the others by 32 operations, or by 32 segments
  * of long operations (64 KiB each, 16 KiB with PTLCOLL_HALVING); then it waits for them. If a call
  * fails, ptlcoll_explain returns what is wrong and how to mend it. After PTLCOLL_PROC_FAILED,
@@ -62,7 +65,7 @@ enum ptlcoll_retvals {
 };
 
 #define PTLCOLL_OFFLOADED 0x1 /**< In ptlcoll_group_create: the Portals library performs the
-                               * steps, whatever PTLCOLL_PROGRESS is. */
+                               * steps of all operations, whatever PTLCOLL_PROGRESS is. */
 #define PTLCOLL_HOST      0x2 /**< In ptlcoll_group_create: the calling thread performs the same
                                * steps, as far as possible during calls. */
 
@@ -94,7 +97,9 @@ enum ptlcoll_retvals {
  *
  * Collective: all ranks call it, and it returns when all have. A process may be in many groups, each
  * with a portal table index of its own. Unless `options` selects it, the environment variable
- * PTLCOLL_PROGRESS, `offloaded` or `host`, selects what performs the steps of operations.
+ * PTLCOLL_PROGRESS, `offloaded` or `host`, selects what performs the steps of operations. If neither
+ * does, the Portals library performs those of nonblocking operations, and memory is shared for
+ * blocking ones if it can be.
  *
  * @param[in] ni_handle  an interface with matching, which outlives the group
  * @param[in] pt_index   a free index of the portal table, the same at all ranks

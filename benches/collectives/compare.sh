@@ -22,7 +22,7 @@ PKG_CONFIG_PATH=$prefix/lib/pkgconfig
 export PKG_CONFIG_PATH
 # shellcheck disable=SC2046 # flags are words
 cc -O2 -I"$prefix/include" "$here/latency.c" -o "$work/lintel" $(pkg-config --cflags --libs ptlcoll)
-kinds="offloaded host"
+kinds="shared offloaded host"
 for mpi in openmpi mpich; do
     if command -v "mpiexec.$mpi" >/dev/null &&
         "mpicc.$mpi" -O2 -DWITH_MPI "$here/latency.c" -o "$work/$mpi" 2>/dev/null; then
@@ -34,6 +34,7 @@ done
 
 start() { # kind ranks
     case $1 in
+    shared) "$prefix/bin/yod" -n "$2" "$work/lintel" "$budget" ;;
     offloaded | host) PTLCOLL_PROGRESS=$1 "$prefix/bin/yod" -n "$2" "$work/lintel" "$budget" ;;
     openmpi) mpiexec.openmpi --allow-run-as-root --oversubscribe -n "$2" "$work/openmpi" "$budget" ;;
     mpich) mpiexec.mpich -n "$2" "$work/mpich" "$budget" ;;

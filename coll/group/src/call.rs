@@ -184,6 +184,11 @@ impl Plan {
         Ok(plan)
     }
 
+    /// Length in bytes, the same at all ranks.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// How many segments there are: none, if there are no bytes.
     pub(crate) fn segments(&self) -> u64 {
         match self.call {

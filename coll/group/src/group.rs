@@ -8,7 +8,9 @@ use crate::lane::{self, BARRIER_LANES, LANES, Lane};
 use crate::peers::{POLL_INTERVAL, Peers};
 use crate::portals::Portals;
 use crate::recycling::RecyclingBarriers;
+use crate::shared::{SharedMemory, SharedOperations};
 use crate::spec::{Progress, Spec};
+use crate::waiting::Waiting;
 use arrayvec::ArrayVec;
 use lintel_claim::Region;
 use lintel_collectives::{Algorithm, Collective, Memory, Schedule, Store};
@@ -39,6 +41,8 @@ pub struct Group<P: Portals> {
     requests: VecDeque<(Request, Pending)>,
     next_request: u64,
     schedules: Schedules,
+    shared: Option<Box<SharedOperations>>,
+    waiting: Waiting,
     failed: bool,
     failed_rank: Option<u32>,
 }
@@ -71,6 +75,8 @@ struct Segment {
     active: Active,
 }
 
+/// None of the caller's.
+const NO_REQUEST: Request = Request(u64::MAX);
 /// Looks at counters before one lets other threads have the core: what an answer of a
 /// rank takes that runs.
 const SPINS: u32 = 20;
@@ -117,6 +123,8 @@ impl<P: Portals> Group<P> {
             requests: VecDeque::new(),
             next_request: 0,
             schedules: Schedules::default(),
+            shared: None,
+            waiting: Waiting::default(),
             failed: false,
             failed_rank: None,
         })
@@ -135,6 +143,26 @@ impl<P: Portals> Group<P> {
     /// The rank that was first found to have failed.
     pub fn failed_rank(&self) -> Option<u32> {
         self.failed_rank
+    }
+
+    /// From here on, [`Group::run`] without an algorithm loads and stores in this memory. All
+    /// ranks call it between the same two operations, or none does.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if it isn't the memory of as many ranks.
+    pub fn share(&mut self, memory: SharedMemory) -> Result<()> {
+        if !memory.is_of(self.ranks() as usize) {
+            let what = "the shared memory is of another number of ranks, or too short";
+            return Err(Error::InvalidArgument(what.into()));
+        }
+        let rank = self.rank();
+        self.shared = Some(Box::new(SharedOperations::new(memory, rank)));
+        Ok(())
+    }
+
+    /// Whether the ranks have [shared](Group::share) memory.
+    pub fn is_sharing(&self) -> bool {
+        self.shared.is_some()
     }
 
     /// How many bytes this rank gives and gets.
@@ -156,8 +184,37 @@ impl<P: Portals> Group<P> {
         buffers: &mut dyn Buffers,
     ) -> Result<()> {
         let plan = self.accept(call, algorithm, buffers)?;
+        if algorithm.is_none() && self.shared.is_some() {
+            return self.guarded(|group| group.run_shared((call, plan.bytes()), buffers));
+        }
         let request = self.enqueue(plan);
         self.wait(request, buffers)
+    }
+
+    fn run_shared(&mut self, call: (Call, u64), buffers: &mut dyn Buffers) -> Result<()> {
+        let mut shared = self.shared.take().expect("the caller has looked");
+        let mut waiting = std::mem::take(&mut self.waiting);
+        let result = shared.run(call, buffers, &mut |is_first| {
+            if is_first {
+                waiting.begin();
+            }
+            match waiting.next() {
+                true => self.look_around(waiting.since()),
+                false => Ok(()),
+            }
+        });
+        (self.shared, self.waiting) = (Some(shared), waiting);
+        result
+    }
+
+    /// What is due while a rank waits outside of the library: nonblocking operations go on, a
+    /// failed rank and PtlAbort end the wait.
+    fn look_around(&mut self, since: Instant) -> Result<()> {
+        self.advance(NO_REQUEST, None)?;
+        let (portals, counter) = (&self.setup.portals, self.lanes[0].counter(0));
+        portals.wait(&[(counter, u64::MAX)], Duration::ZERO)?;
+        self.peers
+            .probe_some(portals, &self.setup.spec.processes, since)
     }
 
     /// Begins an operation. Its input is read here, or copied if it can't all be
@@ -243,10 +300,11 @@ impl<P: Portals> Group<P> {
             return Ok(());
         }
         let mut nothing = crate::buffers::Separate::default();
+        self.shared = None; // A barrier by messages shows that none is in flight.
         self.run(Call::Barrier, None, &mut nothing)?;
         let begun = Instant::now();
         loop {
-            self.advance(Request(u64::MAX), None)?;
+            self.advance(NO_REQUEST, None)?;
             if self.active.is_empty() && self.barriers.are_over(self.requested) {
                 return Ok(());
             }

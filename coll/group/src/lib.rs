@@ -19,6 +19,9 @@
 //! never sees users' buffers. A lane is reused after a *recycling barrier*, a barrier in the
 //! background for each sixteen segments, has shown that all ranks are done with it.
 //!
+//! Ranks that have [shared](Group::share) memory carry out blocking operations in it, without
+//! messages.
+//!
 //! Order of use: implement [`Portals`] for a library, [`Group::create`] on all ranks;
 //! then [`Group::run`], or [`Group::begin`] and [`Group::test`] or [`Group::wait`], the
 //! same operations in the same order on all ranks; last [`Group::free`].
@@ -36,13 +39,16 @@ mod lane;
 mod peers;
 mod portals;
 mod recycling;
+mod shared;
 mod spec;
+mod waiting;
 
 pub use buffers::{Buffers, InPlace, Separate};
 pub use call::{Call, Reduction};
 pub use error::{Error, Result};
 pub use group::{Group, MAX_AWAITED, Request};
 pub use portals::{Combine, Message, Portals};
+pub use shared::{MAX_SHARING_RANKS, SharedMemory};
 pub use spec::{CREATE_TIMEOUT, Progress, Spec};
 
 pub use lintel_claim::{Datatype, Operation, Region};

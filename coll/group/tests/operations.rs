@@ -1,5 +1,5 @@
-//! Every operation among several ranks, progressed by the library and by the caller: each
-//! result equals that of a plain loop.
+//! Every operation among several ranks, progressed by the library and by the caller, and in
+//! shared memory: each result equals that of a plain loop.
 
 mod rig;
 
@@ -10,9 +10,13 @@ use lintel_group::{
     Algorithm, Call, Combine, Datatype, InPlace, Operation, Progress, Reduction, Region, Separate,
     Tree,
 };
-use rig::{Network, job, nothing, on_threads, run};
+use rig::{By, Network, job, nothing, on_threads, run};
 
-const PROGRESS: [Progress; 2] = [Progress::Offloaded, Progress::Host];
+const ALL_WAYS: [By; 3] = [
+    By::Messages(Progress::Offloaded),
+    By::Messages(Progress::Host),
+    By::SharedMemory,
+];
 
 const OPERATIONS: [Operation; 10] = [
     Operation::Min,
@@ -115,8 +119,8 @@ fn sum(datatype: Datatype, count: u64) -> Reduction {
 
 #[test]
 fn an_allreduce_of_every_operation_on_every_type_gives_all_ranks_the_result() {
-    for progress in PROGRESS {
-        job(5, progress, |_, mut group| {
+    for by in ALL_WAYS {
+        job(5, by, |_, mut group| {
             for (operation, datatype) in OPERATIONS
                 .iter()
                 .flat_map(|&o| DATATYPES.map(move |d| (o, d)))
@@ -140,10 +144,10 @@ fn an_allreduce_of_every_operation_on_every_type_gives_all_ranks_the_result() {
 
 #[test]
 fn no_rank_leaves_a_barrier_before_all_have_entered_it() {
-    for progress in PROGRESS {
+    for by in ALL_WAYS {
         for ranks in [1, 2, 3, 8] {
             let entered = AtomicU32::new(0);
-            job(ranks, progress, |_, mut group| {
+            job(ranks, by, |_, mut group| {
                 for round in 1..=40 {
                     entered.fetch_add(1, Ordering::SeqCst);
                     group.run(Call::Barrier, None, &mut nothing()).unwrap();
@@ -164,8 +168,8 @@ fn reductions_of_every_length_and_algorithm_give_the_sum() {
         Some(Algorithm::Tree(Tree::KNomial(3))),
         Some(Algorithm::Tree(Tree::KAry(1))),
     ];
-    for progress in PROGRESS {
-        job(3, progress, |_, mut group| {
+    for by in ALL_WAYS {
+        job(3, by, |_, mut group| {
             for count in [0, 1, 1000, 20_000] {
                 let reduction = sum(Datatype::Int32, count);
                 let want = combined(reduction.combine, 3, count);
@@ -209,8 +213,8 @@ fn only_the_root_of_a_reduce_gets_the_result() {
 
 #[test]
 fn bytes_of_many_segments_reach_their_ranks() {
-    for progress in PROGRESS {
-        job(3, progress, |_, mut group| {
+    for by in ALL_WAYS {
+        job(3, by, |_, mut group| {
             let own = group.rank();
             for (root, bytes) in [(0, 0), (1, 1), (2, 70_000), (0, 3 << 20)] {
                 let root_only = |bytes: Vec<u8>| if own == root { bytes } else { Vec::new() };

@@ -4,6 +4,7 @@ use crate::codes::code;
 use crate::groups::{self, GroupEntry};
 use crate::library::{self, Library};
 use crate::pointers::Pointers;
+use crate::sharing;
 use lintel_group::{
     Algorithm, Call, Combine, Datatype, Error, Group, Operation, ProcessId, Progress, Reduction,
     Region, Request, Result, Spec, Tree,
@@ -48,8 +49,11 @@ pub unsafe extern "C" fn ptlcoll_group_create(
         }
         // SAFETY: not null, and the header asks for so many.
         let processes = unsafe { slice::from_raw_parts(processes, count as usize) };
-        let spec = spec(ni_handle, processes, rank, progress(options)?)?;
-        let number = groups::add(open(ni_handle, pt_index, spec)?)?;
+        let progress = progress(options)?;
+        let spec = spec(ni_handle, processes, rank, progress.unwrap_or_default())?;
+        let mut opened = open(ni_handle, pt_index, spec)?;
+        sharing::share(&mut opened, progress.is_none().then_some(ni_handle))?;
+        let number = groups::add(opened)?;
         // SAFETY: not null, and the header asks for a place that can be written.
         unsafe { group.write(number) };
         Ok(())
@@ -57,11 +61,12 @@ pub unsafe extern "C" fn ptlcoll_group_create(
     code(create())
 }
 
-fn progress(options: c_uint) -> Result<Progress> {
+/// What the caller or the environment has selected, if anything.
+fn progress(options: c_uint) -> Result<Option<Progress>> {
     match options {
-        0 => Ok(Progress::from_env()?.unwrap_or_default()),
-        OFFLOADED => Ok(Progress::Offloaded),
-        HOST => Ok(Progress::Host),
+        0 => Progress::from_env(),
+        OFFLOADED => Ok(Some(Progress::Offloaded)),
+        HOST => Ok(Some(Progress::Host)),
         _ => wrong(format!(
             "`options` is {options:#x}: it takes 0, PTLCOLL_OFFLOADED or PTLCOLL_HOST"
         )),

@@ -210,6 +210,11 @@ pub(crate) fn is_logical(ni: Handle) -> bool {
     Interface::borrow(ni).is_logical()
 }
 
+/// The node of this process.
+pub(crate) fn node(ni: Handle) -> Result<u32> {
+    Ok(Interface::borrow(ni).physical_id()?.nid)
+}
+
 fn anyone(logical: bool) -> ProcessId {
     match logical {
         true => ProcessId::from_rank(ProcessId::RANK_ANY),

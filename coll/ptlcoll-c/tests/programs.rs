@@ -144,6 +144,15 @@ fn results_are_right_among_many_ranks() {
 }
 
 #[test]
+fn results_are_right_if_the_library_performs_the_steps_of_blocking_operations() {
+    for ranks in [1, 2, 5, 7, 16] {
+        job("results", ranks)
+            .with("PTLCOLL_PROGRESS", "offloaded")
+            .ends_well();
+    }
+}
+
+#[test]
 fn results_are_right_if_the_host_performs_the_steps() {
     for ranks in [2, 3, 5] {
         job("results", ranks)

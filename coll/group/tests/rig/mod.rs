@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use lintel_claim::{combine, copy};
 use lintel_group::{
     Buffers, CREATE_TIMEOUT, Call, CountingEvent, Group, Message, NiFail, Portals, PortalsError,
-    ProcessId, Progress, Region, Separate, Spec,
+    ProcessId, Progress, Region, Separate, SharedMemory, Spec,
 };
 
 type Result<T> = std::result::Result<T, PortalsError>;
@@ -176,19 +176,54 @@ pub fn processes(ranks: usize) -> Vec<ProcessId> {
     (0..ranks).map(process).collect()
 }
 
+/// What carries out the operations of a job.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum By {
+    Messages(Progress),
+    SharedMemory,
+}
+
+impl From<Progress> for By {
+    fn from(progress: Progress) -> By {
+        By::Messages(progress)
+    }
+}
+
 /// Runs a thread for each rank, each with its group of all of them; what they return, by
 /// rank.
 pub fn job<R: Send>(
     ranks: usize,
-    progress: Progress,
+    by: impl Into<By>,
     body: impl Fn(&Arc<Network>, Group<Library>) -> R + Sync,
 ) -> Vec<R> {
+    let by = by.into();
     let network = Network::new(ranks);
+    let memories = memories(ranks);
     let results = on_threads(ranks, |rank| {
-        let group = network.group(rank, progress).expect("all ranks are there");
+        let progress = match by {
+            By::Messages(progress) => progress,
+            By::SharedMemory => Progress::Offloaded,
+        };
+        let mut group = network.group(rank, progress).expect("all ranks are there");
+        if by == By::SharedMemory {
+            share(&mut group, &memories);
+        }
         body(&network, group)
     });
     results.into_iter().collect()
+}
+
+/// Memory of each rank that all ranks can access.
+pub fn memories(ranks: usize) -> Vec<Region> {
+    let region = |_| Region::new(SharedMemory::BYTES);
+    (0..ranks).map(region).collect()
+}
+
+pub fn share(group: &mut Group<Library>, memories: &[Region]) {
+    let claims = memories.iter().map(Region::claim).collect();
+    let memory = SharedMemory::new(claims, Box::new(memories.to_vec()));
+    group.share(memory).expect("it is of as many ranks");
+    assert!(group.is_sharing());
 }
 
 /// Runs `body` on a thread for each rank.

@@ -22,10 +22,11 @@ pub struct Current {
 const OF_COLLECTIVES: [Setting; 2] = [
     Setting {
         name: "PTLCOLL_PROGRESS",
-        default: "offloaded",
+        default: "none",
         values: "offloaded, host",
         meaning: "what performs the steps of libptlcoll's operations: the Portals library, or \
-                  the calling thread",
+                  the calling thread; unset, blocking operations share memory if all ranks run \
+                  on one node, and the library performs the others",
     },
     Setting {
         name: "PTLCOLL_CREATE_TIMEOUT",

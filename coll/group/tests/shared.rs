@@ -1,0 +1,220 @@
+//! Operations in shared memory: what they do that those by messages needn't.
+
+mod rig;
+
+use lintel_claim::combine;
+use lintel_group::{
+    Call, Combine, Datatype, Error, Group, InPlace, Operation, Progress, Reduction, Region,
+    Separate, SharedMemory,
+};
+use rig::{By, Library, Network, job, memories, nothing, on_threads, run, share};
+
+const SUM: Combine = Combine {
+    operation: Operation::Sum,
+    datatype: Datatype::Float,
+};
+
+/// Random numbers, the same at all ranks (splitmix64).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % bound
+    }
+}
+
+/// What a rank gives to an operation: floats whose sum depends on the order of addition.
+fn given(rank: u32, salt: u64, bytes: u64) -> Vec<u8> {
+    let value = |i: u64| (rank as f32 + 1.1) * 1.3f32.powi(((i + salt) % 60) as i32);
+    let sixty: Vec<u8> = (0..60).flat_map(|i| value(i).to_ne_bytes()).collect();
+    sixty.into_iter().cycle().take(bytes as usize).collect()
+}
+
+/// What a rank is to get, by a plain loop.
+fn expected(call: Call, rank: u32, ranks: u32, salt: u64) -> Vec<u8> {
+    let all = |bytes| {
+        (0..ranks)
+            .flat_map(move |of| given(of, salt, bytes))
+            .collect()
+    };
+    let sum = |count: u64| {
+        let region = |rank| {
+            let region = Region::new(count * 4);
+            region.write(0, &given(rank, salt, count * 4));
+            region
+        };
+        let sum = region(0);
+        for rank in 1..ranks {
+            combine(
+                SUM.operation,
+                SUM.datatype,
+                region(rank).claim(),
+                sum.claim(),
+            );
+        }
+        let mut bytes = vec![0; sum.len() as usize];
+        sum.read(0, &mut bytes);
+        bytes
+    };
+    match call {
+        Call::Allreduce(Reduction { count, .. }) => sum(count),
+        Call::Reduce { root, reduction } if root == rank => sum(reduction.count),
+        Call::Broadcast { root, bytes } if root != rank => given(root, salt, bytes),
+        Call::Gather { root, bytes } if root == rank => all(bytes),
+        Call::Scatter { root, bytes } => {
+            let all = given(root, salt, bytes * u64::from(ranks));
+            let begin = (u64::from(rank) * bytes) as usize;
+            all[begin..begin + bytes as usize].to_vec()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Any operation, of few or many bytes.
+fn any_call(random: &mut Random, ranks: u32) -> Call {
+    let root = random.below(ranks.into()) as u32;
+    let most = [13, 200, 20_000, 300_000][random.below(4) as usize];
+    let bytes = random.below(most);
+    let reduction = Reduction {
+        combine: SUM,
+        count: bytes / 4,
+    };
+    match random.below(6) {
+        0 => Call::Barrier,
+        1 => Call::Allreduce(reduction),
+        2 => Call::Reduce { root, reduction },
+        3 => Call::Broadcast { root, bytes },
+        4 => Call::Gather { root, bytes },
+        _ => Call::Scatter { root, bytes },
+    }
+}
+
+#[test]
+fn a_random_sequence_gives_what_plain_loops_give() {
+    for (ranks, seed) in [(1, 1), (2, 2), (3, 3), (4, 4), (7, 5), (9, 6)] {
+        job(ranks, By::SharedMemory, |_, mut group| {
+            let mut random = Random(seed);
+            for salt in 0..40 {
+                let call = any_call(&mut random, ranks as u32);
+                let (gives, _) = group.lengths(call, None).unwrap();
+                let input = given(group.rank(), salt, gives);
+                let got = run(&mut group, call, &input);
+                let want = expected(call, group.rank(), ranks as u32, salt);
+                assert!(
+                    got == want,
+                    "seed {seed}: {call:?} at rank {}",
+                    group.rank()
+                );
+            }
+            group.free().unwrap();
+        });
+    }
+}
+
+#[test]
+fn a_root_that_runs_ahead_overwrites_nothing_that_is_not_read() {
+    job(3, By::SharedMemory, |_, mut group| {
+        for turn in 0..500u64 {
+            let call = Call::Broadcast { root: 0, bytes: 8 };
+            let input = if group.rank() == 0 {
+                turn.to_ne_bytes()
+            } else {
+                [0; 8]
+            };
+            let got = run(&mut group, call, &input);
+            if group.rank() > 0 {
+                assert_eq!(got, turn.to_ne_bytes());
+            }
+            if group.rank() == 2 && turn % 50 == 0 {
+                (0..100).for_each(|_| std::thread::yield_now());
+            }
+        }
+        group.free().unwrap();
+    });
+}
+
+#[test]
+fn a_nonblocking_operation_goes_on_while_its_rank_waits_in_shared_memory() {
+    job(2, By::SharedMemory, |_, mut group| {
+        // More segments than can be begun at once: calls have to begin the others.
+        let call = Call::Broadcast {
+            root: 0,
+            bytes: 8 << 20,
+        };
+        let (gives, gets) = group.lengths(call, None).unwrap();
+        let (input, mut output) = (vec![7; gives as usize], vec![0; gets as usize]);
+        let mut buffers = Separate {
+            input: &input,
+            output: &mut output,
+        };
+        let request = group.begin(call, None, &mut buffers).unwrap();
+        if group.rank() == 0 {
+            group.run(Call::Barrier, None, &mut nothing()).unwrap();
+            group.wait(request, &mut buffers).unwrap();
+        } else {
+            group.wait(request, &mut buffers).unwrap();
+            group.run(Call::Barrier, None, &mut nothing()).unwrap();
+            assert!(output.iter().all(|byte| *byte == 7));
+        }
+        group.free().unwrap();
+    });
+}
+
+#[test]
+fn a_rank_that_dies_ends_the_waits_of_the_others() {
+    let network = Network::new(3);
+    let memories = memories(3);
+    on_threads(3, |rank| {
+        let mut group = network.group(rank, Progress::Offloaded).unwrap();
+        share(&mut group, &memories);
+        group.run(Call::Barrier, None, &mut nothing()).unwrap();
+        if rank == 2 {
+            network.kill(2);
+            return;
+        }
+        let done = group.run(Call::Barrier, None, &mut nothing());
+        assert_eq!(done, Err(Error::ProcFailed { rank: 2 }));
+        let again = group.run(Call::Barrier, None, &mut nothing());
+        assert_eq!(again, Err(Error::Revoked));
+        group.free().unwrap();
+    });
+}
+
+#[test]
+fn a_gather_in_place_leaves_the_roots_part_where_it_is() {
+    job(3, By::SharedMemory, |_, mut group| {
+        let mut bytes = vec![group.rank() as u8 + 1; 90_000];
+        let own = group.rank() as usize * 30_000;
+        let mut buffers = InPlace {
+            bytes: &mut bytes,
+            input: own..own + 30_000,
+            output: 0..90_000,
+        };
+        let call = Call::Gather {
+            root: 1,
+            bytes: 30_000,
+        };
+        group.run(call, None, &mut buffers).unwrap();
+        if group.rank() == 1 {
+            let parts = bytes.chunks(30_000).zip(1..);
+            parts.for_each(|(part, value)| assert!(part.iter().all(|byte| *byte == value)));
+        }
+        group.free().unwrap();
+    });
+}
+
+#[test]
+fn memory_of_another_number_of_ranks_is_refused() {
+    job(2, Progress::Offloaded, |_, mut group: Group<Library>| {
+        let memories = memories(3);
+        let claims = memories.iter().map(Region::claim).collect();
+        let refused = group.share(SharedMemory::new(claims, Box::new(memories.clone())));
+        assert!(matches!(refused, Err(Error::InvalidArgument(_))));
+        assert!(!group.is_sharing());
+        group.free().unwrap();
+    });
+}
