@@ -67,7 +67,7 @@ const PACKAGES: [Package; 4] = [
         multi_arch: "foreign",
         is_binary: true,
         depends: "",
-        suggests: "openssh-client, lintel-doc",
+        suggests: "openssh-client, lintel-doc, tshark | wireshark",
         description: &[
             "Portals 4, Portals 3.3 and CCI in software: launcher and tools",
             "yod starts parallel programs. lintel informs, measures and simulates. lintel-agent",

@@ -66,6 +66,11 @@ pub fn install_all(tree: &Tree, place: &Place) -> Outcome {
     install_headers(tree, &root)?;
     templates::install(tree, place)?;
     install_examples(tree, &root)?;
+    install(
+        &tree.path("tools/lintel/wireshark/lintel.lua"),
+        &root.join("share/lintel/wireshark/lintel.lua"),
+        0o644,
+    )?;
     for program in PROGRAMS {
         let from = tree.target.join("release").join(program);
         install(&from, &root.join("bin").join(program), 0o755)?;

@@ -14,18 +14,21 @@
 //! each message followed by [`Nal::done`]. [`Wake::flush`] now and then sends
 //! what found no room.
 //!
-//! Middleware wraps the same traits: [`Trace`] writes a line a message, [`Route`] makes
-//! one NAL of a near and a far one. What it doesn't change it passes on by [`forward!`].
+//! Middleware wraps the same traits: [`Trace`] writes a line a message, [`Capture`] a packet for
+//! Wireshark, [`Route`] makes one NAL of a near and a far one. What it doesn't change it passes on by [`forward!`].
 //! [`Loopback`] joins a process to itself.
 #![forbid(unsafe_code)]
 
 mod boxed;
+mod capture;
 mod forward;
 mod loopback;
+pub mod pcapng;
 mod reassembly;
 mod route;
 mod trace;
 
+pub use capture::{BODY_BYTES, Capture};
 pub use loopback::Loopback;
 pub use reassembly::{Announced, Overrun, Reassembly};
 pub use route::Route;

@@ -167,15 +167,20 @@ pub fn check(file: &File) -> Result<Stat, Refusal> {
 
 /// Permission bits of the owner.
 const OWNERS: u32 = 0o700;
-/// Whether a file may grow to that many bytes. Writing beyond the limit (`ulimit -f`) isn't
-/// an error but raises a signal that ends the process.
+/// Bytes to which a file may grow (`ulimit -f`). Writing beyond isn't an error but raises a
+/// signal that ends the process.
+pub fn size_limit() -> u64 {
+    getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX)
+}
+
+/// Whether a file may grow to that many bytes: see [`size_limit`].
 ///
 /// # Errors
 /// `EFBIG` if the limit is lower
 pub fn allow_size(bytes: u64) -> io::Result<()> {
-    match getrlimit(Resource::Fsize).current {
-        Some(most) if most < bytes => Err(Errno::FBIG.into()),
-        _ => Ok(()),
+    match size_limit() < bytes {
+        true => Err(Errno::FBIG.into()),
+        false => Ok(()),
     }
 }
 

@@ -32,6 +32,7 @@
 #![forbid(unsafe_code)]
 
 mod calls;
+mod capture;
 mod carry_out;
 mod client;
 mod commands;

@@ -25,7 +25,7 @@ pub struct Setting {
 }
 
 /// Every variable that the library reads.
-pub const SETTINGS: [Setting; 14] = [
+pub const SETTINGS: [Setting; 15] = [
     Setting {
         name: "PTL_NAL",
         default: "shm; shm,udp if PTL_IFACE is set",
@@ -95,6 +95,13 @@ pub const SETTINGS: [Setting; 14] = [
         values: "a directory",
         meaning: "where the process writes a timeline of its messages, events and waits when it \
                   leaves the network, for `lintel trace`",
+    },
+    Setting {
+        name: "PTL_PCAP",
+        default: "none",
+        values: "a directory",
+        meaning: "where the process writes each message as it is sent or arrives, at most 256 MiB, \
+                  as pcapng for Wireshark and tshark",
     },
     Setting {
         name: "LINTEL_JOB",
@@ -203,6 +210,8 @@ pub struct Settings {
     pub faults: Option<Faults>,
     /// The directory for timelines, if they are asked for.
     pub trace: Option<PathBuf>,
+    /// The directory for captured messages, if they are asked for.
+    pub pcap: Option<PathBuf>,
     /// Level of the log.
     pub level: Level,
 }
@@ -285,6 +294,7 @@ impl Settings {
                 None => None,
             },
             trace: given("PTL_TRACE").map(PathBuf::from),
+            pcap: given("PTL_PCAP").map(PathBuf::from),
             level: level(read("PTL_LOG"))?,
         })
     }

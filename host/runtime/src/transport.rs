@@ -1,5 +1,6 @@
 //! The NALs that a user can choose by name.
 
+use crate::capture::captured;
 use crate::key::key;
 use crate::log::{Level, log, log_level};
 use crate::settings::{Between, Settings};
@@ -49,7 +50,7 @@ pub(crate) fn join(settings: &Settings, pid: u32, uid: u32) -> Result<Endpoint, 
     let Some(between) = settings.between else {
         let segment = register(settings, pid)?;
         let nal = ShmNal::new(segment.clone(), settings.costs(), warn);
-        return Ok(endpoint(settings, segment, nal, Transport::Shm));
+        return Ok(endpoint((settings, uid), segment, nal, Transport::Shm));
     };
     for _ in 0..TRIES {
         let (me, far) = far(between, settings, pid, uid)?;
@@ -61,7 +62,7 @@ pub(crate) fn join(settings: &Settings, pid: u32, uid: u32) -> Result<Endpoint, 
         let near = ShmNal::new(segment.clone(), settings.costs(), warn);
         let route = Route::new(near, far, node);
         let routed = |route| Transport::Routed(Box::new(route));
-        return Ok(endpoint(settings, segment, route, routed));
+        return Ok(endpoint((settings, uid), segment, route, routed));
     }
     Err(Error::NoSpace)
 }
@@ -69,24 +70,34 @@ pub(crate) fn join(settings: &Settings, pid: u32, uid: u32) -> Result<Endpoint, 
 /// The segment is a process's registration on its node and its bell, whether or
 /// not messages go through it.
 fn endpoint<N: Nal + Send + 'static>(
-    settings: &Settings,
+    (settings, uid): (&Settings, u32),
     segment: Arc<Segment>,
     nal: N,
     plain: impl FnOnce(N) -> Transport,
 ) -> Endpoint {
-    let directory = settings.trace.as_deref();
-    let recorder = directory.map(|directory| Recorder::new(directory, segment.process()));
-    let transport = match &recorder {
+    let me = segment.process();
+    let recorder = settings.trace.as_deref();
+    let recorder = recorder.map(|directory| Recorder::new(directory, me));
+    let transport = match (&recorder, &settings.pcap) {
+        (None, None) => traced_or(nal, plain),
         // Boxed, so that the common form's code has one copy less.
-        Some(recorder) => traced_or(
-            Recorded::new(Box::new(nal) as Far, recorder.clone()),
-            |nal| Transport::Boxed(Box::new(nal)),
-        ),
-        None => traced_or(nal, plain),
+        (recorder, pcap) => {
+            let mut nal: Far = Box::new(nal);
+            if let Some(directory) = pcap {
+                nal = match captured(nal, directory, me, uid) {
+                    Ok(captured) => Box::new(captured),
+                    Err(nal) => nal,
+                };
+            }
+            if let Some(recorder) = recorder {
+                nal = Box::new(Recorded::new(nal, recorder.clone()));
+            }
+            traced_or(nal, Transport::Boxed)
+        }
     };
     Endpoint {
         recorder,
-        me: segment.process(),
+        me,
         bell: Bell::new(segment.clone()),
         stats: StatsWriter::new(segment),
         transport,

@@ -63,6 +63,7 @@ fn package_of(name: &str) -> Option<&'static str> {
         () if file.ends_with(".so") || file.ends_with(".a") => "libportals4-dev",
         () if file.contains(".so.") => "libportals4",
         () if is_in("usr/bin/") || is_in("/systemd/") || is_in("/man/man1/") => "lintel-tools",
+        () if is_in("usr/share/lintel/") => "lintel-tools",
         () if is_in("completion") || is_in("site-functions") => "lintel-tools",
         () => return None,
     })
