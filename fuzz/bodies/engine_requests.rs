@@ -227,10 +227,12 @@ impl Target {
                     .interface
                     .portal_enable(PortalIndex(u16::from(choice) % 4)),
             ),
-            6 => self
-                .node
-                .interface
-                .on_target_lost(process(1), &mut self.node.host),
+            6 => {
+                let Node {
+                    interface, host, ..
+                } = &mut self.node;
+                interface.on_target_lost(process(1), host);
+            }
             7 if !self.entries.is_empty() => {
                 let entry = self.entries[bits as usize % self.entries.len()];
                 let _ = self.node.interface.unlink(entry);

@@ -1,6 +1,7 @@
 //! Two network namespaces with a cable between them that drops packets.
 
-use std::process::Command;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::networks::Setting;
@@ -13,6 +14,8 @@ use crate::soak;
 const DROPS: [u32; 2] = [1, 5];
 /// How long operations are started between the namespaces, for each of them.
 const SECONDS: u32 = 10;
+/// Of both ends, which have no user's folder of their own.
+const SECRET: &str = "1717171717171717171717171717171717171717171717171717171717171717";
 const LIMIT: Duration = Duration::from_secs(180);
 /// The first node; the second one is next to it.
 const ADDRESS: &str = "10.117.0.1";
@@ -30,6 +33,10 @@ pub fn run(tree: &Tree, report: &mut Report) {
             cable.dropped()
         });
     }
+    report.check("netns: lintel perf --peer", || {
+        let cable = Cable::lay(0)?;
+        measured_over(tree, &cable)
+    });
 }
 
 /// Whether namespaces can be made here.
@@ -53,6 +60,38 @@ fn soak_over(tree: &Tree, cable: &Cable) -> Outcome {
     }
     Setting::over("udp", None).apply_to(&mut program);
     shell::run_within(&mut program, LIMIT)
+}
+
+/// `lintel perf` between the namespaces, as between two machines.
+fn measured_over(tree: &Tree, cable: &Cable) -> Outcome {
+    let build = ["build", "--quiet", "--release", "--package", "lintel"];
+    shell::run(tree.cargo().args(build))?;
+    let perf = |end: &str, words: &str| {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", end]);
+        command.arg(tree.target.join("release/lintel")).arg("perf");
+        command.args(words.split(' ')).env("LINTEL_SECRET", SECRET);
+        command
+    };
+    let [a, b] = &cable.ends;
+    let listens = perf(a, "--listen").stderr(Stdio::piped()).spawn();
+    let mut listens = listens.map_err(|e| format!("lintel: {e}"))?;
+    let mut line = String::new();
+    // Kept, for it may say more.
+    let mut said = listens.stderr.take().map(BufReader::new);
+    said.as_mut().map(|said| said.read_line(&mut line));
+    let words = format!("put bandwidth --sizes 8,16K --time 20 --rounds 2 --peer {ADDRESS}");
+    let measured = shell::run_within(&mut perf(b, &words), LIMIT);
+    if measured.is_err() {
+        // It may still wait.
+        let _ = listens.kill();
+    }
+    let ended = listens.wait().map_err(|e| format!("lintel: {e}"))?;
+    measured?;
+    match ended.success() {
+        true => Ok(()),
+        false => Err(format!("the one that listened: {ended}")),
+    }
 }
 
 /// Two namespaces, joined; they go with it.

@@ -566,17 +566,19 @@ impl<S: Span> Interface<S> {
         }
     }
 
-    /// Everything under way to `target` has failed.
-    pub fn on_target_lost<H: Host<S>>(&mut self, target: ProcessId, host: &mut H) {
+    /// Everything under way to `target` has failed; returns how many operations those were.
+    pub fn on_target_lost<H: Host<S>>(&mut self, target: ProcessId, host: &mut H) -> usize {
         let lost: alloc::vec::Vec<OperationIndex> = self
             .operations
             .iter()
             .filter_map(|(index, operation)| (operation.target == target).then_some(index))
             .collect();
+        let count = lost.len();
         for index in lost {
             self.end_undelivered(index, host);
         }
         self.settle(host);
+        count
     }
 
     /// The request of an operation was never sent, so no send event was posted yet.

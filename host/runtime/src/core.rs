@@ -18,6 +18,7 @@ use lintel_engine4::Interface;
 use lintel_nal::{Arrival, Nal, Origin, Payload, Wake};
 use lintel_types::{InterfaceNumber, List, NiFail, ProcessId};
 use lintel_wire::{Message, Request, Response, Verb, Words};
+use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 /// Messages handled before the lock is released.
@@ -53,6 +54,18 @@ pub(crate) struct Core<O: Owner> {
     pub(crate) receives_stream: bool,
     /// When peers were last checked.
     peers_checked: Instant,
+}
+
+/// What the log says of a process that is lost to this one.
+fn lost(process: ProcessId, me: ProcessId) -> String {
+    let is_loopback = |process: ProcessId| Ipv4Addr::from(process.nid).is_loopback();
+    let mut words = format!("process {process} is gone, or can't be reached");
+    if is_loopback(process) != is_loopback(me) {
+        words.push_str(&format!(
+            ": of it and this one, {me}, only one has a loopback address; PTL_IFACE chooses both"
+        ));
+    }
+    words
 }
 
 /// An interface in use.
@@ -298,16 +311,20 @@ impl<O: Owner> Core<O> {
 
     #[cold]
     fn on_lost(&mut self, process: ProcessId) {
-        log(
-            Level::Info,
-            &format!("process {process} is gone, or can't be reached"),
-        );
         self.staged.forget(process);
+        let mut undelivered = 0;
         for number in InterfaceNumber::ALL {
             if let Some((interface, mut effects)) = self.interface(number) {
-                interface.on_target_lost(process, &mut effects);
+                undelivered += interface.on_target_lost(process, &mut effects);
             }
         }
+        // A process that has ended is news only to those that await its answers.
+        let level = if undelivered > 0 {
+            Level::Warn
+        } else {
+            Level::Info
+        };
+        log(level, &lost(process, self.transports.me));
         self.protocol.on_lost(&mut self.transports, process);
     }
 
@@ -334,6 +351,23 @@ impl<O: Owner> Core<O> {
         if self.peers_checked.elapsed() >= PEER_CHECK {
             self.peers_checked = Instant::now();
             self.transports.nal.check_peers();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loopback_address_on_one_side_only_is_named_as_the_reason() {
+        let (local, remote) = (
+            ProcessId::new(0x7f00_0001, 500),
+            ProcessId::new(0x0a00_0001, 7),
+        );
+        assert!(lost(local, remote).contains("PTL_IFACE"));
+        for (process, me) in [(local, local), (remote, remote)] {
+            assert!(!lost(process, me).contains("PTL_IFACE"));
         }
     }
 }

@@ -54,6 +54,8 @@ struct Internal {
 enum InternalWord {
     #[command(name = perf::FRESH_PROCESS)]
     PerfFreshProcess(perf::fresh_processes::ProcessArgs),
+    #[command(name = perf::peer::PEER)]
+    PerfPeer(Box<perf::peer::PeerArgs>),
     #[command(name = perf::RANK)]
     PerfRank(Box<perf::multi_pair::jobs::RankArgs>),
     #[command(name = info::PROBE)]
@@ -99,7 +101,12 @@ pub fn run() -> ExitCode {
     })
 }
 
-const INTERNAL: [&str; 3] = [perf::FRESH_PROCESS, perf::RANK, info::PROBE];
+const INTERNAL: [&str; 4] = [
+    perf::FRESH_PROCESS,
+    perf::peer::PEER,
+    perf::RANK,
+    info::PROBE,
+];
 /// What a shell reports of a process that SIGPIPE, signal 13, ended.
 const BY_SIGPIPE: u8 = 128 + 13;
 
@@ -134,6 +141,7 @@ impl Internal {
     fn dispatch(self) -> Result<ExitCode> {
         match self.word {
             InternalWord::PerfFreshProcess(args) => perf::fresh_processes::serve(args)?,
+            InternalWord::PerfPeer(args) => perf::peer::serve(*args)?,
             InternalWord::PerfRank(args) => perf::multi_pair::jobs::serve(*args)?,
             InternalWord::ProbeCopy(probe) => info::probe_from_child(probe)?,
         }

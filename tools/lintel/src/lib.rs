@@ -25,6 +25,7 @@ extern crate portals as _;
 
 pub mod cli;
 mod compare;
+mod connection;
 mod doctor;
 mod error;
 mod harness;

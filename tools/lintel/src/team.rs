@@ -4,8 +4,10 @@
 //! Rank 0 makes a little shared memory; the others find it by its [`Ticket`],
 //! passed on by the launcher's key-value store. Each rank writes one line of it.
 //! Two ranks on two cores wait by spinning; more ranks than cores sleep, so that
-//! those that wait leave the cores to those that are measured.
+//! those that wait leave the cores to those that are measured. Two ranks on two machines meet
+//! over a [`Connection`].
 
+use std::net::Ipv4Addr;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
@@ -13,6 +15,7 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::thread::futex;
 
+use crate::connection::Connection;
 use crate::error::{During, Error, Result};
 use crate::raw::{Region, Ticket};
 
@@ -23,7 +26,13 @@ pub struct Team {
     mode: WaitMode,
     barriers_passed: std::cell::Cell<u64>,
     words_passed: std::cell::Cell<u64>,
-    shared: Region,
+    meets: Meets,
+}
+
+/// Where the ranks of a team meet.
+enum Meets {
+    InMemory(Region),
+    Over(Connection),
 }
 
 /// How the ranks of a team wait for each other.
@@ -55,9 +64,34 @@ impl Team {
         Ok(Self::over(shared, rank, size, mode))
     }
 
+    /// Two ranks on two machines.
+    pub fn over_connection(connection: Connection, rank: usize) -> Self {
+        Self::meeting(Meets::Over(connection), rank, 2, WaitMode::Spin)
+    }
+
     /// Names the shared memory for [`Team::join`].
+    ///
+    /// # Panics
+    /// The ranks are on two machines.
     pub fn ticket(&self) -> Ticket {
-        self.shared.ticket().expect("the team's memory is shared")
+        let ticket = match &self.meets {
+            Meets::InMemory(shared) => shared.ticket(),
+            Meets::Over(_) => None,
+        };
+        ticket.expect("the team's memory is shared")
+    }
+
+    /// Whether the ranks are on two machines, and share no memory.
+    pub fn is_remote(&self) -> bool {
+        matches!(self.meets, Meets::Over(_))
+    }
+
+    /// The addresses by which sockets of this rank and of the other one of two are reached.
+    pub fn addresses(&self) -> (Ipv4Addr, Ipv4Addr) {
+        match &self.meets {
+            Meets::InMemory(_) => (Ipv4Addr::LOCALHOST, Ipv4Addr::LOCALHOST),
+            Meets::Over(connection) => connection.addresses(),
+        }
     }
 
     /// This process's rank in the team.
@@ -79,20 +113,31 @@ impl Team {
     ///
     /// What a rank wrote to shared memory before is visible to all after.
     pub fn barrier(&self) -> Result<()> {
-        match self.mode {
-            WaitMode::Spin => self.spin_barrier(),
-            WaitMode::Sleep => FutexBarrier::over(&self.shared, self.size).wait(self.size),
+        match (&self.meets, self.mode) {
+            (Meets::Over(connection), _) => connection.swap([0; WORDS]).map(drop),
+            (Meets::InMemory(shared), WaitMode::Spin) => self.spin_barrier(shared),
+            (Meets::InMemory(shared), WaitMode::Sleep) => {
+                FutexBarrier::over(shared, self.size).wait(self.size)
+            }
         }
     }
 
     /// A barrier after which each rank has the word that the leader gave; words of others
     /// are ignored.
     pub fn barrier_with(&self, word: u64) -> Result<u64> {
+        let shared = match &self.meets {
+            Meets::InMemory(shared) => shared,
+            Meets::Over(_) => {
+                let mut words = [0; WORDS];
+                words[0] = word;
+                return Ok(self.broadcast(words)?[0]);
+            }
+        };
         let spoken = self.words_passed.get();
         self.words_passed.set(spoken + 1);
         // Two places in turns: the leader may give the next word before others have read
         // this one, but not the one after that.
-        let place = &self.shared.lines()[self.size].0[WORD_PLACE + (spoken % 2) as usize];
+        let place = &shared.lines()[self.size].0[WORD_PLACE + (spoken % 2) as usize];
         if self.leads() {
             place.store(word, Release);
         }
@@ -100,10 +145,10 @@ impl Team {
         Ok(place.load(Acquire))
     }
 
-    fn spin_barrier(&self) -> Result<()> {
+    fn spin_barrier(&self, shared: &Region) -> Result<()> {
         let meeting = self.barriers_passed.get() + 1;
         self.barriers_passed.set(meeting);
-        let lines = self.shared.lines();
+        let lines = shared.lines();
         lines[self.rank].0[0].store(meeting, Release);
         for line in &lines[..self.size] {
             spin_until(|| line.0[0].load(Acquire) >= meeting)?;
@@ -113,7 +158,17 @@ impl Team {
 
     /// Hands `words` to every rank and returns those of all, by rank.
     pub fn exchange(&self, words: [u64; WORDS]) -> Result<Vec<[u64; WORDS]>> {
-        let lines = self.shared.lines();
+        let shared = match &self.meets {
+            Meets::InMemory(shared) => shared,
+            Meets::Over(connection) => {
+                let mut all = vec![words, connection.swap(words)?];
+                if !self.leads() {
+                    all.reverse();
+                }
+                return Ok(all);
+            }
+        };
+        let lines = shared.lines();
         for (slot, word) in lines[self.rank].0[1..].iter().zip(words) {
             slot.store(word, Release);
         }
@@ -138,7 +193,13 @@ impl Team {
     }
 
     /// Shared memory of at least `length` bytes, the same for all.
+    ///
+    /// # Errors
+    /// The ranks are on two machines, or what the system refused.
     pub fn share(&self, length: usize) -> Result<Region> {
+        if self.is_remote() {
+            return Err(Error::Usage("two machines share no memory".into()));
+        }
         let made = match self.leads() {
             true => Some(Region::shared(length).during("making shared memory")?),
             false => None,
@@ -162,13 +223,17 @@ impl Team {
     }
 
     fn over(shared: Region, rank: usize, size: usize, mode: WaitMode) -> Self {
+        Self::meeting(Meets::InMemory(shared), rank, size, mode)
+    }
+
+    fn meeting(meets: Meets, rank: usize, size: usize, mode: WaitMode) -> Self {
         Self {
             rank,
             size,
             mode,
             barriers_passed: std::cell::Cell::new(0),
             words_passed: std::cell::Cell::new(0),
-            shared,
+            meets,
         }
     }
 }

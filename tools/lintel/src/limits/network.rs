@@ -1,10 +1,10 @@
-//! What bare sockets do on loopback: ping-pong of datagrams and of a TCP
+//! What bare sockets do, on loopback or between two machines: ping-pong of datagrams and of a TCP
 //! connection, and streams of datagrams one by one, segmented, and as large as they
 //! get.
 
 use std::io::ErrorKind::WouldBlock;
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
+use std::net::{SocketAddrV4, TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
@@ -24,7 +24,7 @@ pub enum Waiting {
     Blocking,
 }
 
-/// Datagrams go there and back over loopback.
+/// Datagrams go there and back.
 pub struct UdpPingPong {
     socket: UdpSocket,
     waiting: Waiting,
@@ -88,22 +88,7 @@ pub struct TcpPingPong(TcpStream);
 impl TcpPingPong {
     /// Rank 0 listens, the other one connects.
     pub fn new(team: &Team) -> Result<Self> {
-        let listener = match team.leads() {
-            true => Some(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).during("listening")?),
-            false => None,
-        };
-        let mut words = [0; WORDS];
-        if let Some(listener) = &listener {
-            let address = listener.local_addr().during("naming a TCP socket")?;
-            words[0] = address.port().into();
-        }
-        let port = team.broadcast(words)?[0] as u16;
-        let stream = match listener {
-            Some(listener) => listener.accept().map(|(stream, _)| stream),
-            None => TcpStream::connect((Ipv4Addr::LOCALHOST, port)),
-        }
-        .during("connecting by TCP")?;
-        stream.set_nodelay(true).during("asking for TCP_NODELAY")?;
+        let stream = connected_streams(team)?;
         stream
             .set_nonblocking(true)
             .during("making a TCP socket spin")?;
@@ -144,6 +129,82 @@ impl Workload for TcpPingPong {
         }
         Ok(())
     }
+}
+
+/// A stream of bytes from rank 0 over a TCP connection; the other one reports the end of each
+/// batch by a byte.
+pub struct TcpFlow {
+    stream: TcpStream,
+    data: Vec<u8>,
+    message: u64,
+}
+
+impl TcpFlow {
+    /// A repetition moves `message` bytes.
+    pub fn new(team: &Team, message: u64) -> Result<Self> {
+        let stream = connected_streams(team)?;
+        stream
+            .set_read_timeout(Some(BARRIER_TIMEOUT))
+            .during("choosing how a TCP socket waits")?;
+        Ok(Self {
+            stream,
+            data: vec![0; LARGEST_DATAGRAM],
+            message: message.max(1),
+        })
+    }
+}
+
+impl Workload for TcpFlow {
+    fn lead(&mut self, n: u64) -> Result<()> {
+        let mut left = n * self.message;
+        while left > 0 {
+            let next = left.min(self.data.len() as u64);
+            let sent = self.stream.write_all(&self.data[..next as usize]);
+            sent.during("sending by TCP")?;
+            left -= next;
+        }
+        let end = self.stream.read_exact(&mut [0]);
+        end.during("receiving by TCP")
+    }
+
+    fn follow(&mut self, n: u64) -> Result<()> {
+        let mut left = n * self.message;
+        while left > 0 {
+            let next = left.min(self.data.len() as u64);
+            let got = self.stream.read(&mut self.data[..next as usize]);
+            match got.during("receiving by TCP")? as u64 {
+                0 => return Err(io::Error::from(io::ErrorKind::UnexpectedEof)).during("TCP"),
+                more => left -= more,
+            }
+        }
+        self.stream.write_all(&[0]).during("sending by TCP")
+    }
+
+    fn fewest(&self) -> u64 {
+        (1_u64 << 20).div_ceil(self.message)
+    }
+}
+
+/// A TCP connection to the other rank. Rank 0 listens, the other one connects.
+fn connected_streams(team: &Team) -> Result<TcpStream> {
+    let (own, other) = team.addresses();
+    let listener = match team.leads() {
+        true => Some(TcpListener::bind((own, 0)).during("listening")?),
+        false => None,
+    };
+    let mut words = [0; WORDS];
+    if let Some(listener) = &listener {
+        let address = listener.local_addr().during("naming a TCP socket")?;
+        words[0] = address.port().into();
+    }
+    let port = team.broadcast(words)?[0] as u16;
+    let stream = match listener {
+        Some(listener) => listener.accept().map(|(stream, _)| stream),
+        None => TcpStream::connect((other, port)),
+    }
+    .during("connecting by TCP")?;
+    stream.set_nodelay(true).during("asking for TCP_NODELAY")?;
+    Ok(stream)
 }
 
 /// What one call hands to the kernel.
@@ -263,13 +324,14 @@ impl Workload for UdpStream {
 
 /// A UDP socket connected to the other rank's.
 fn connected_pair(team: &Team) -> Result<UdpSocket> {
-    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).during("binding a UDP socket")?;
+    let (own, other) = team.addresses();
+    let socket = UdpSocket::bind((own, 0)).during("binding a UDP socket")?;
     let port = socket.local_addr().during("naming a UDP socket")?.port();
     let mut words = [0; WORDS];
     words[0] = port.into();
     let peer = team.swap(words)?[0] as u16;
     socket
-        .connect(SocketAddrV4::new(Ipv4Addr::LOCALHOST, peer))
+        .connect(SocketAddrV4::new(other, peer))
         .during("connecting a UDP socket")?;
     Ok(socket)
 }

@@ -7,10 +7,10 @@ use crate::harness::{Outcome, Plan, Workload, measure};
 use crate::limits::ETHERNET;
 use crate::limits::copies::{CrossMemory, SharedCopy, SharedStream};
 use crate::limits::lines::Handover;
-use crate::limits::network::{Burst, UdpPingPong, UdpStream, Waiting};
+use crate::limits::network::{Burst, TcpFlow, UdpPingPong, UdpStream, Waiting};
 use crate::report::Row;
 use crate::report::names::{
-    BARE_PING_PONG, BARE_STREAM, CROSS_MEMORY_COPY, SHARED_COPY, SHARED_STREAM,
+    BARE_PING_PONG, BARE_STREAM, BARE_TCP_STREAM, CROSS_MEMORY_COPY, SHARED_COPY, SHARED_STREAM,
 };
 use crate::team::Team;
 
@@ -32,6 +32,8 @@ pub enum Span {
 /// | up to [`INLINE`] | a cache line handed over | a bare ping-pong of datagrams |
 /// | less than [`LONG`] | a copy through shared memory or a cross-memory copy, whichever is quicker here | up to [`SMALL`] the same, above it a bare stream of segmented datagrams |
 /// | more | a cross-memory copy between the same buffers; through shared memory where the kernel allows none | such a stream |
+///
+/// Between two machines, which share no memory to count datagrams in, the stream is one of TCP.
 pub struct Baseline(Vec<Candidate>);
 
 /// Something that the machine can do in place of Portals.
@@ -138,6 +140,10 @@ fn through_shared_memory(team: &Team, bytes: usize, span: Span) -> Result<Candid
 }
 
 fn over_sockets(team: &Team, bytes: u64, span: Span) -> Result<Candidate> {
+    if bytes > SMALL && team.is_remote() {
+        let flow = TcpFlow::new(team, bytes)?;
+        return Ok(Candidate::new(BARE_TCP_STREAM, 1.0, flow));
+    }
     if bytes > SMALL {
         let stream = UdpStream::of_messages(team, Burst::Segmented(ETHERNET), bytes)?;
         return Ok(Candidate::new(BARE_STREAM, 1.0, stream));

@@ -87,6 +87,16 @@ impl Benchmark {
         api == Api::Portals4 || OVER_BOTH.contains(&self.name)
     }
 
+    /// Whether its two processes can be on two machines, which share no memory.
+    pub fn runs_over_peers(&self) -> bool {
+        OVER_PEERS.contains(&self.name)
+    }
+
+    /// The benchmarks whose processes can be on two machines.
+    pub fn names_over_peers() -> String {
+        OVER_PEERS.join(", ")
+    }
+
     /// The benchmarks that can measure an interface.
     pub fn names_over(api: Api) -> Vec<&'static str> {
         let all = BENCHMARKS.iter().filter(|one| one.runs_over(api));
@@ -169,6 +179,16 @@ const OVER_BOTH: [&str; 7] = [
     "bidirectional",
     "bandwidth",
     "rate",
+    "netpipe",
+    "depth",
+];
+
+/// What shares nothing but messages.
+const OVER_PEERS: [&str; 6] = [
+    "put",
+    "get",
+    "bidirectional",
+    "bandwidth",
     "netpipe",
     "depth",
 ];

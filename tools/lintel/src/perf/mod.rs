@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Without `PMI_FD` it starts two copies of itself; with it, it is one of them, and
-//! `yod -n 2 lintel perf` or `mpiexec -n 2 lintel perf` works as well.
+//! `yod -n 2 lintel perf` or `mpiexec -n 2 lintel perf` works as well. With `--listen` and `--peer`
+//! ([`peer`]) the two need no launcher.
 
 mod atomics;
 pub mod baseline;
@@ -32,6 +33,7 @@ mod options;
 mod overlap;
 mod partial;
 pub mod paths;
+pub mod peer;
 mod pingpong;
 pub mod placements;
 pub mod session;
@@ -73,6 +75,9 @@ pub const RANK: &str = "perf-crowd";
 pub fn run(options: Options) -> Result<ExitCode> {
     if let Some(jobs) = options.jobs() {
         (jobs.check)(&options)?;
+    }
+    if options.listen || options.peer.is_some() {
+        return peer::run(&complete(options)?);
     }
     let options = complete(options)?;
     let client = Client::from_env()
@@ -143,11 +148,19 @@ fn rank(mut client: Client, options: Options) -> Result<()> {
             client.size()
         )));
     }
-    let mut options = options;
+    let rank = client.rank();
+    take_part(options, rank, || form_team(&mut client, WaitMode::Spin))?;
+    client
+        .finalize()
+        .map_err(|error| Error::Usage(format!("leaving the launcher: {error}")))
+}
+
+/// Measures as one of two, and reports as rank 0.
+fn take_part(mut options: Options, rank: usize, form: impl FnOnce() -> Result<Team>) -> Result<()> {
     let mut start = Start::now(&options);
-    machine::pin(options.cores[client.rank()])?;
-    let team = form_team(&mut client, WaitMode::Spin)?;
-    options.cores = exchange_cores(&team, options.cores[client.rank()])?;
+    machine::pin(options.cores[rank])?;
+    let team = form()?;
+    options.cores = exchange_cores(&team, options.cores[rank])?;
     start.machine.cores = options.cores.clone();
     let selected = options.selected();
     let points = selected.iter().map(|benchmark| benchmark.points(&options));
@@ -160,6 +173,7 @@ fn rank(mut client: Client, options: Options) -> Result<()> {
     }
     if let [one, other] = options.cores[..]
         && one == other
+        && !session.team.is_remote()
     {
         session.note(&format!(
             "both ranks are pinned to core {one}, and take turns"
@@ -182,9 +196,7 @@ fn rank(mut client: Client, options: Options) -> Result<()> {
         let report = start.report(&options, rows, verdicts);
         deliver(&report, &options)?;
     }
-    client
-        .finalize()
-        .map_err(|error| Error::Usage(format!("leaving the launcher: {error}")))
+    Ok(())
 }
 
 fn one(session: &mut Session, benchmark: Benchmark) -> Result<()> {

@@ -80,6 +80,20 @@ pub struct Options {
     #[arg(long, value_name = "MS")]
     pub budget: Option<u64>,
 
+    /// Wait for `lintel perf --peer` on another machine, and measure with it what it asks for
+    #[arg(long, conflicts_with_all = ["peer", "benchmarks"])]
+    pub listen: bool,
+
+    /// Measure with the machine on which `lintel perf --listen` waits, without a launcher: put,
+    /// get, bidirectional, bandwidth, netpipe and depth, over UDP unless --nal names another
+    /// network. Both machines need the same secret file
+    #[arg(long, value_name = "HOST")]
+    pub peer: Option<String>,
+
+    /// TCP port of --listen and --peer, on which the two processes meet between measurements
+    #[arg(long, value_name = "N", default_value_t = super::peer::PORT)]
+    pub port: u16,
+
     /// Cores to pin the two processes to [default: the first two allowed]
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     pub cores: Vec<usize>,
@@ -192,6 +206,7 @@ impl Options {
             )));
         }
         self.check_api()?;
+        self.check_peer()?;
         self.models.dedup();
         self.budget = self.budget.or(Some(self.default_budget()));
         if let Some(jobs) = self.jobs() {
@@ -229,6 +244,22 @@ impl Options {
         }
     }
 
+    /// Between two machines only some benchmarks run.
+    fn check_peer(&self) -> Result<()> {
+        let refused = |one: &&Benchmark| match one.run {
+            Run::Group(group) => !matches!(group, Group::All | Group::Every),
+            Run::InSession(..) | Run::InJobs(_) => !one.runs_over_peers(),
+        };
+        match self.benchmarks.iter().find(refused) {
+            Some(one) if self.peer.is_some() => Err(Error::Usage(format!(
+                "{} needs memory that both processes share; --peer takes {}",
+                one.name,
+                Benchmark::names_over_peers()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     /// How the jobs of the one benchmark asked for are started, if it starts jobs of its own.
     pub fn jobs(&self) -> Option<Jobs> {
         match self.benchmarks.as_slice() {
@@ -260,6 +291,7 @@ impl Options {
             }
         }
         all.retain(|benchmark| benchmark.runs_over(self.api));
+        all.retain(|benchmark| self.peer.is_none() || benchmark.runs_over_peers());
         all
     }
 }
@@ -376,6 +408,19 @@ mod tests {
         }
         let counted = Options::parse(&["put", "--api", "portals3", "--wait", "ct"]);
         assert!(counted.check_api().is_err());
+    }
+
+    #[test]
+    fn between_two_machines_benchmarks_that_share_memory_are_refused() {
+        let options = Options::parse(&["all", "--peer", "there"]);
+        assert!(options.check_peer().is_ok());
+        let names: Vec<_> = options.selected().iter().map(|one| one.name).collect();
+        assert_eq!(names, ["put", "get", "bandwidth"]);
+        for word in ["rate", "limits", "targets", "connections"] {
+            let mut options = Options::parse(&[word, "--peer", "there"]);
+            let error = options.complete().expect_err("it shares memory");
+            assert!(error.to_string().contains("netpipe"), "{error}");
+        }
     }
 
     #[test]

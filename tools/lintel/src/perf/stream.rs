@@ -148,7 +148,8 @@ pub struct Stream<'a, S: Side> {
     transfer: S::Transfer,
     window: u64,
     way: Way,
-    done: Region,
+    /// Where rank 1 counts batches, if it reports their ends.
+    done: Option<Region>,
     batches: u64,
     in_flight: Cell<u64>,
 }
@@ -162,12 +163,16 @@ impl<'a, S: Side> Stream<'a, S> {
         window: u64,
         way: Way,
     ) -> Result<Self> {
+        let done = match way {
+            Way::Put(End::Arrived) => Some(team.share(4096)?),
+            Way::Put(End::Acked) | Way::Get => None,
+        };
         Ok(Self {
             side,
             transfer,
             window,
             way,
-            done: team.share(4096)?,
+            done,
             batches: 0,
             in_flight: Cell::new(0),
         })
@@ -206,8 +211,8 @@ impl<S: Side> Workload for Stream<'_, S> {
             self.issue()?;
         }
         self.batches += 1;
-        if self.way == Way::Put(End::Arrived) {
-            return spin_until(|| self.done.words()[0].load(Acquire) == self.batches);
+        if let Some(done) = &self.done {
+            return spin_until(|| done.words()[0].load(Acquire) == self.batches);
         }
         self.complete(self.in_flight.get())
     }
@@ -215,7 +220,9 @@ impl<S: Side> Workload for Stream<'_, S> {
     fn follow(&mut self, n: u64) -> Result<()> {
         self.side.take_arrivals(n)?;
         self.batches += 1;
-        self.done.words()[0].store(self.batches, Release);
+        if let Some(done) = &self.done {
+            done.words()[0].store(self.batches, Release);
+        }
         Ok(())
     }
 

@@ -1,6 +1,8 @@
 //! The names by which reports call benchmarks, rows and limits: `perf` writes them, the
 //! verdicts and the figures read them.
 
+/// What a TCP connection carries.
+pub const BARE_TCP_STREAM: &str = "bare TCP stream";
 /// Half a round trip of a put, counted at the target.
 pub const LATENCY: &str = "conn-latency";
 /// One process of a node streams to one of the other.
